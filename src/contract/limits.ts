@@ -1,0 +1,56 @@
+/**
+ * Every limit of the service: one name, one unit, one home. What an operator may change is a setting that
+ * starts from the value here.
+ */
+
+/** Smallest id: the lower end of a signed 64-bit integer, OpenAPI format `int64`. */
+export const ID_MIN = -(2n ** 63n);
+/** Largest id: the upper end of a signed 64-bit integer. */
+export const ID_MAX = 2n ** 63n - 1n;
+
+/** Largest request body; a larger one is answered 413. A setting. */
+export const BODY_BYTES_MAX = 1024 * 1024;
+/** Largest request line and header section together; more is answered 431. */
+export const HEADER_BYTES_MAX = 16 * 1024;
+
+/** A client has this long to send its headers, and this long for headers and body together; then 408. */
+export const HEADERS_WAIT_MS = 10_000;
+export const REQUEST_WAIT_MS = 15_000;
+/** How often waiting requests are checked against the two limits above. */
+export const WAIT_CHECK_INTERVAL_MS = 1_000;
+/** A connection on which nothing moves, though an answer waits to be read, is cut after this. */
+export const STALLED_CONNECTION_MS = 15_000;
+/** An idle connection is kept open for the next request for this long. */
+export const KEEP_ALIVE_MS = 65_000;
+/** After refusing a request whose body is still arriving, the rest is read and dropped for at most this long. */
+export const DISCARD_MS = 2_000;
+/** From SIGTERM to the end of the process; what is still open then is cut. */
+export const SHUTDOWN_MS = 9_000;
+
+/** Plants that may wait for a commit; the next one is answered 503. */
+export const QUEUE_PLANTS_MAX = 16_384;
+/** Text of plants that may wait for a commit, in UTF-16 code units of names and tags. */
+export const QUEUE_TEXT_LENGTH_MAX = 64 * 1024 * 1024;
+/** Plants in one commit. */
+export const BATCH_PLANTS_MAX = 2_048;
+/** Text in one commit; one plant always fits, see the assertions below. */
+export const BATCH_TEXT_LENGTH_MAX = 8 * 1024 * 1024;
+/** What `Retry-After` tells a client that was refused for load or for a store that does not answer. */
+export const RETRY_AFTER_SECONDS = 1;
+
+/** Changes to tokens made elsewhere are read this often; a revocation must take effect within 5 s. */
+export const TOKEN_REFRESH_INTERVAL_MS = 1_000;
+/** A well-formed token that is not known makes the service look again, at most this often. */
+export const TOKEN_REFRESH_INTERVAL_MIN_MS = 200;
+/** Longest label of a token, in UTF-16 code units. */
+export const TOKEN_LABEL_LENGTH_MAX = 100;
+
+function relation(holds: boolean, rule: string): void {
+  if (!holds) throw new Error(`limits contradict each other: ${rule}`);
+}
+relation(HEADERS_WAIT_MS < REQUEST_WAIT_MS, 'headers are part of the request');
+relation(BATCH_PLANTS_MAX <= QUEUE_PLANTS_MAX, 'a full batch must fit the queue');
+relation(BATCH_TEXT_LENGTH_MAX <= QUEUE_TEXT_LENGTH_MAX, 'a full batch must fit the queue');
+relation(BODY_BYTES_MAX <= BATCH_TEXT_LENGTH_MAX, 'the largest plant must fit a batch');
+relation(TOKEN_REFRESH_INTERVAL_MS * 2 < 5_000, 'a revocation takes effect within 5 s even if one look fails');
+relation(SHUTDOWN_MS < 10_000, 'the process ends within 10 s of SIGTERM');
