@@ -1,6 +1,11 @@
 import { Command, CommanderError } from 'commander';
+import { StoreRefused } from '../store/plant-store.ts';
+import { exportCommand } from './export.ts';
 import { Failure } from './failure.ts';
-import { importCommand } from './import.ts';
+import { openApiCommand } from './openapi.ts';
+import { serveCommand } from './serve.ts';
+import { showCommand } from './show.ts';
+import { tokenCommand } from './token.ts';
 
 /**
  * Runs the command line: results go to stdout, talk to stderr. The exit code is 0 when it was done, 1 when it
@@ -21,7 +26,7 @@ function program(): Command {
     .description('Keeps every plant it says it kept, digit for digit.')
     .showHelpAfterError('(run it with --help to see how it is used)')
     .exitOverride();
-  for (const command of [importCommand()]) {
+  for (const command of [serveCommand(), tokenCommand(), exportCommand(), showCommand(), openApiCommand()]) {
     program.addCommand(command.copyInheritedSettings(program));
   }
   return program;
@@ -31,9 +36,9 @@ function program(): Command {
 function report(error: unknown): number {
   // Commander has said it already; its own exit code is 1 for misuse too.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-  if (error instanceof Failure) {
+  if (error instanceof Failure || error instanceof StoreRefused) {
     console.error(`plant-store: ${error.message}`);
-    return error.exitCode;
+    return error instanceof Failure ? error.exitCode : 1;
   }
   console.error('plant-store failed in a way it does not know. Please report this:');
   console.error(error);

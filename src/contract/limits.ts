@@ -10,6 +10,8 @@ export const ID_MAX = 2n ** 63n - 1n;
 
 /** Largest request body; a larger one is answered 413. A setting. */
 export const BODY_BYTES_MAX = 1024 * 1024;
+/** Most that the setting may be. */
+export const BODY_BYTES_SETTING_MAX = 8 * 1024 * 1024;
 /** Largest request line and header section together; more is answered 431. */
 export const HEADER_BYTES_MAX = 16 * 1024;
 
@@ -24,6 +26,8 @@ export const STALLED_CONNECTION_MS = 15_000;
 export const KEEP_ALIVE_MS = 65_000;
 /** After refusing a request whose body is still arriving, the rest is read and dropped for at most this long. */
 export const DISCARD_MS = 2_000;
+/** While the service shuts down, a connection on which no request is seen is kept for this long. */
+export const SHUTDOWN_GRACE_MS = 500;
 /** From SIGTERM to the end of the process; what is still open then is cut. */
 export const SHUTDOWN_MS = 9_000;
 
@@ -42,6 +46,8 @@ export const RETRY_AFTER_SECONDS = 1;
 export const TOKEN_REFRESH_INTERVAL_MS = 1_000;
 /** A well-formed token that is not known makes the service look again, at most this often. */
 export const TOKEN_REFRESH_INTERVAL_MIN_MS = 200;
+/** The store has this long to answer before `/readyz` calls the service not ready. */
+export const READINESS_WAIT_MS = 2_000;
 /** Longest label of a token, in UTF-16 code units. */
 export const TOKEN_LABEL_LENGTH_MAX = 100;
 
@@ -51,6 +57,11 @@ function relation(holds: boolean, rule: string): void {
 relation(HEADERS_WAIT_MS < REQUEST_WAIT_MS, 'headers are part of the request');
 relation(BATCH_PLANTS_MAX <= QUEUE_PLANTS_MAX, 'a full batch must fit the queue');
 relation(BATCH_TEXT_LENGTH_MAX <= QUEUE_TEXT_LENGTH_MAX, 'a full batch must fit the queue');
-relation(BODY_BYTES_MAX <= BATCH_TEXT_LENGTH_MAX, 'the largest plant must fit a batch');
-relation(TOKEN_REFRESH_INTERVAL_MS * 2 < 5_000, 'a revocation takes effect within 5 s even if one look fails');
+relation(BODY_BYTES_MAX <= BODY_BYTES_SETTING_MAX, 'the default is a value of the setting');
+relation(BODY_BYTES_SETTING_MAX <= BATCH_TEXT_LENGTH_MAX, 'the largest plant must fit a batch');
+relation(
+  TOKEN_REFRESH_INTERVAL_MS * 2 < 5_000,
+  'a revocation takes effect within 5 s even if one look fails',
+);
+relation(SHUTDOWN_GRACE_MS < SHUTDOWN_MS, 'connections close within the time to shut down');
 relation(SHUTDOWN_MS < 10_000, 'the process ends within 10 s of SIGTERM');

@@ -1,0 +1,153 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { TOKEN_REFRESH_INTERVAL_MIN_MS, TOKEN_REFRESH_INTERVAL_MS } from '../contract/limits.ts';
+import type { StoredToken } from '../contract/stored-token.ts';
+import { hashToken, isWellFormed } from './token.ts';
+
+const DAY_MS = 86_400_000;
+
+/** Where tokens are kept; a store has these. */
+export interface TokenSource {
+  tokensChangedSince(changeNumber: number): Promise<StoredToken[]>;
+  recordTokenUse(tokenIds: number[], day: string): Promise<void>;
+}
+
+interface KnownToken {
+  id: number;
+  /** Milliseconds since 1970 UTC; Infinity for a token that does not expire. */
+  expiresAt: number;
+  revoked: boolean;
+  /** Days since 1970 UTC; -1 when it was never used. */
+  lastUsedDay: number;
+}
+
+/**
+ * Every token of the store, in memory, so that a request costs the store nothing. Changes made elsewhere (the
+ * command line, another instance) are read once a second. A well-formed token that is not known, as one made an
+ * instant ago, makes the directory look at once, but never more often than five times a second, whoever guesses.
+ */
+export class TokenDirectory {
+  readonly #source: TokenSource;
+  readonly #refreshFailed: (cause: unknown) => void;
+  readonly #tokens = new Map<string, KnownToken>();
+  /** Tokens whose last use is not in the store yet. */
+  readonly #used = new Set<KnownToken>();
+  #changeNumber = 0;
+  /** On the clock that is never set. */
+  #refreshedAt = 0;
+  #refreshing: Promise<void> | undefined;
+  #nextLook: Promise<void> | undefined;
+  #failing = false;
+  #timer: NodeJS.Timeout | undefined;
+
+  private constructor(source: TokenSource, refreshFailed: (cause: unknown) => void) {
+    this.#source = source;
+    this.#refreshFailed = refreshFailed;
+  }
+
+  /**
+   * Reads all tokens and begins to follow their changes.
+   *
+   * @param refreshFailed is told when the store no longer answers; the tokens known so far stay in force, which lets nobody
+   *   store a plant, since that takes the same store
+   */
+  static async open(source: TokenSource, refreshFailed: (cause: unknown) => void): Promise<TokenDirectory> {
+    const directory = new TokenDirectory(source, refreshFailed);
+    await directory.#readChanges();
+    directory.#timer = setInterval(() => void directory.#refresh(), TOKEN_REFRESH_INTERVAL_MS);
+    return directory;
+  }
+
+  /** Whether the store holds no token at all. */
+  get isEmpty(): boolean {
+    return this.#tokens.size === 0;
+  }
+
+  /**
+   * Finds out whose token this is.
+   *
+   * @returns the token's id; undefined when it is unknown, mistyped, expired or revoked. At once for a known token;
+   *   an unknown one that is well formed waits for the next look into the store
+   */
+  holderOf(token: string): number | undefined | Promise<number | undefined> {
+    if (!isWellFormed(token)) return undefined;
+    const hash = hashToken(token);
+    if (this.#tokens.has(hash)) return this.#accept(hash);
+    return this.#lookAgain().then(() => this.#accept(hash));
+  }
+
+  /** Stops following changes and notes the last uses. */
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#refresh();
+  }
+
+  #accept(hash: string): number | undefined {
+    const token = this.#tokens.get(hash);
+    const now = Date.now();
+    if (token === undefined || token.revoked || token.expiresAt <= now) return undefined;
+    const day = Math.floor(now / DAY_MS);
+    if (token.lastUsedDay !== day) {
+      token.lastUsedDay = day;
+      this.#used.add(token);
+    }
+    return token.id;
+  }
+
+  /** Settles after a look into the store that began after this call; a look already under way may have missed the token. */
+  #lookAgain(): Promise<void> {
+    this.#nextLook ??= this.#lookNext();
+    return this.#nextLook;
+  }
+
+  async #lookNext(): Promise<void> {
+    while (this.#refreshing !== undefined) await this.#refreshing;
+    const waitMs = this.#refreshedAt + TOKEN_REFRESH_INTERVAL_MIN_MS - performance.now();
+    if (waitMs > 0) await wait(waitMs);
+    while (this.#refreshing !== undefined) await this.#refreshing;
+    // From here on a newcomer needs a look of its own.
+    this.#nextLook = undefined;
+    await this.#refresh();
+  }
+
+  #refresh(): Promise<void> {
+    this.#refreshing ??= this.#refreshNow();
+    return this.#refreshing;
+  }
+
+  async #refreshNow(): Promise<void> {
+    try {
+      await this.#readChanges();
+      await this.#writeUses();
+      this.#failing = false;
+    } catch (cause) {
+      if (!this.#failing) this.#refreshFailed(cause);
+      this.#failing = true;
+    } finally {
+      this.#refreshedAt = performance.now();
+      this.#refreshing = undefined;
+    }
+  }
+
+  async #readChanges(): Promise<void> {
+    for (const token of await this.#source.tokensChangedSince(this.#changeNumber)) {
+      this.#changeNumber = token.changeNumber;
+      this.#tokens.set(token.hash, {
+        id: token.id,
+        expiresAt: token.expiresAt ?? Number.POSITIVE_INFINITY,
+        revoked: token.revokedAt !== null,
+        lastUsedDay: token.lastUsedDay === null ? -1 : Date.parse(token.lastUsedDay) / DAY_MS,
+      });
+    }
+  }
+
+  async #writeUses(): Promise<void> {
+    const used = [...this.#used];
+    const day = used[0]?.lastUsedDay;
+    if (day === undefined) return;
+    // Around midnight some wait for the next look, with the other day.
+    const usedThatDay = used.filter(token => token.lastUsedDay === day);
+    const ids = usedThatDay.map(token => token.id);
+    await this.#source.recordTokenUse(ids, new Date(day * DAY_MS).toISOString().slice(0, 10));
+    for (const token of usedThatDay) if (token.lastUsedDay === day) this.#used.delete(token);
+  }
+}

@@ -1,0 +1,39 @@
+import { hash, randomInt } from 'node:crypto';
+import { crc32 } from 'node:zlib';
+
+/** Recognisable to people and to secret scanners; says nothing of who holds the token. */
+const PREFIX = 'plant_';
+const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+/** 30 characters of 62 are 178 random bits. */
+const RANDOM_LENGTH = 30;
+/** 62^6 is the first power of 62 beyond 2^32. */
+const CHECKSUM_LENGTH = 6;
+const TOKEN = new RegExp(`^${PREFIX}[0-9A-Za-z]{${RANDOM_LENGTH + CHECKSUM_LENGTH}}$`);
+
+/** Makes a new token: `plant_`, 30 random characters, and a checksum of both in 6 more. */
+export function makeToken(): string {
+  let body = PREFIX;
+  for (let count = 0; count < RANDOM_LENGTH; count++) body += ALPHABET[randomInt(ALPHABET.length)];
+  return body + checksum(body);
+}
+
+/** Whether a text can be a token at all. A slip of the finger fails here and needs no look-up. */
+export function isWellFormed(token: string): boolean {
+  return TOKEN.test(token) && token.endsWith(checksum(token.slice(0, -CHECKSUM_LENGTH)));
+}
+
+/** SHA-256 of a token in hexadecimal. A fast hash is enough: 178 random bits cannot be guessed. */
+export function hashToken(token: string): string {
+  return hash('sha256', token, 'hex');
+}
+
+/** CRC-32 in base 62, most significant digit first. */
+function checksum(body: string): string {
+  let rest = crc32(body);
+  let digits = '';
+  for (let count = 0; count < CHECKSUM_LENGTH; count++) {
+    digits = ALPHABET[rest % ALPHABET.length] + digits;
+    rest = Math.floor(rest / ALPHABET.length);
+  }
+  return digits;
+}

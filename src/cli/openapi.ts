@@ -1,0 +1,8 @@
+import { Command } from 'commander';
+import { openApiJson } from '../contract/openapi.ts';
+
+export function openApiCommand(): Command {
+  return new Command('openapi')
+    .description('print the OpenAPI 3.1 description of the service, as it is served at /openapi.json')
+    .action(() => console.log(openApiJson()));
+}

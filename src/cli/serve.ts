@@ -1,0 +1,142 @@
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { pino } from 'pino';
+import { BODY_BYTES_MAX, BODY_BYTES_SETTING_MAX } from '../contract/limits.ts';
+import { newPlantJson } from '../contract/plant.ts';
+import type { ListenAddress } from '../http/plant-server.ts';
+import { ListenFailed, type Service, type ServiceLog, startService } from '../service.ts';
+import type { RepeatedIdRule } from '../store/plant-store.ts';
+import { databaseOption } from './database-option.ts';
+import { Failure } from './failure.ts';
+
+interface ServeOptions {
+  database: string;
+  listen: ListenAddress;
+  ops: ListenAddress;
+  repeatedId: RepeatedIdRule;
+  bodyLimit: number;
+}
+
+export function serveCommand(): Command {
+  return new Command('serve')
+    .description('run the service until it is told to stop (SIGTERM, SIGINT)')
+    .addOption(databaseOption())
+    .addOption(
+      new Option('--listen <host:port>', 'where clients send plants')
+        .env('PLANT_STORE_LISTEN')
+        .argParser(parseListenAddress)
+        .default(parseListenAddress('127.0.0.1:8080'), '127.0.0.1:8080'),
+    )
+    .addOption(
+      new Option('--ops <host:port>', 'where /livez and /readyz answer')
+        .env('PLANT_STORE_OPS')
+        .argParser(parseListenAddress)
+        .default(parseListenAddress('127.0.0.1:8081'), '127.0.0.1:8081'),
+    )
+    .addOption(
+      new Option(
+        '--repeated-id <rule>',
+        'an id that comes again with other content: keep it as the next revision, or refuse it',
+      )
+        .env('PLANT_STORE_REPEATED_ID')
+        .choices(['revise', 'reject'])
+        .default('revise'),
+    )
+    .addOption(
+      new Option('--body-limit <bytes>', 'largest request body')
+        .env('PLANT_STORE_BODY_LIMIT')
+        .argParser(parseBodyLimit)
+        .default(BODY_BYTES_MAX),
+    )
+    .addHelpText(
+      'after',
+      '\nExample:\n  $ npx plant-store serve --database sqlite:/var/lib/plants.db --listen 0.0.0.0:8080',
+    )
+    .action(serve);
+}
+
+async function serve(options: ServeOptions): Promise<void> {
+  const log = pino({ base: null, timestamp: pino.stdTimeFunctions.isoTime });
+  const service = await start(options, log);
+  greet(service, options.listen.host);
+  log.info({ database: options.database, address: service.address, ops: service.opsAddress }, 'serving');
+  const signal = await firstSignal();
+  log.info({ signal }, 'shutting down: answering what was taken');
+  await service.close();
+  log.info('stopped');
+}
+
+async function start(options: ServeOptions, log: ServiceLog): Promise<Service> {
+  const { database, listen, ops, repeatedId, bodyLimit } = options;
+  try {
+    return await startService({
+      database,
+      listen,
+      ops,
+      repeatedIdRule: repeatedId,
+      bodyBytesMax: bodyLimit,
+      log,
+    });
+  } catch (error) {
+    if (error instanceof ListenFailed)
+      throw new Failure(listenAdvice(error, error.address === ops ? '--ops' : '--listen'));
+    throw error;
+  }
+}
+
+function listenAdvice({ address: { host, port }, code, message }: ListenFailed, flag: string): string {
+  const where = `${host}:${port}`;
+  if (code === 'EADDRINUSE') {
+    return `${where} is taken by another program; stop it, or choose another address with ${flag}`;
+  }
+  if (code === 'EACCES')
+    return `${where} may not be used by this user; choose a port from 1024 up with ${flag}`;
+  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') {
+    return `${host} is not an address of this machine; choose another with ${flag}`;
+  }
+  return `${message}; choose another address with ${flag}`;
+}
+
+/** Says on stderr how to send the first plant. A token is shown here once and goes to no log. */
+function greet({ address, firstToken, hasToken }: Service, host: string): void {
+  const shownHost =
+    host === '0.0.0.0' || host === '::'
+      ? 'localhost'
+      : address.family === 'IPv6'
+        ? `[${address.address}]`
+        : address.address;
+  const base = `http://${shownHost}:${address.port}`;
+  if (firstToken !== undefined) {
+    const plant = newPlantJson({ id: 9007199254740993n, name: 'Monstera deliciosa', tag: 'houseplant' });
+    console.error(
+      `The store is new. Its first token, shown this once:\n\n  ${firstToken}\n\n` +
+        `Send a plant with it from another terminal:\n\n` +
+        `  curl -i ${base}/plants -H 'Authorization: Bearer ${firstToken}' -H 'Content-Type: application/json' -d '${plant}'\n`,
+    );
+  } else if (!hasToken) {
+    console.error('The store has no token yet; make one with: npx plant-store token create LABEL\n');
+  }
+  console.error(`Taking plants at ${base}/plants. Stop with Ctrl-C.`);
+}
+
+function firstSignal(): Promise<NodeJS.Signals> {
+  return new Promise(resolve => {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, resolve);
+  });
+}
+
+function parseListenAddress(text: string): ListenAddress {
+  const parts = /^(?:\[([0-9A-Fa-f:.]+)\]|([^:[\]]+)):([0-9]{1,5})$/.exec(text);
+  const port = Number(parts?.[3]);
+  if (parts === null || port > 65_535) {
+    throw new InvalidArgumentError('Write it as HOST:PORT, for example 127.0.0.1:8080 or [::1]:8080.');
+  }
+  return { host: (parts[1] ?? parts[2])!, port };
+}
+
+function parseBodyLimit(text: string): number {
+  const bytes = /^[0-9]+$/.test(text) ? Number(text) : 0;
+  if (bytes < 1 || bytes > BODY_BYTES_SETTING_MAX) {
+    throw new InvalidArgumentError(`Give a number of bytes from 1 to ${BODY_BYTES_SETTING_MAX}.`);
+  }
+  return bytes;
+}

@@ -1,0 +1,135 @@
+import { Command, InvalidArgumentError } from 'commander';
+import { hashToken, makeToken } from '../auth/token.ts';
+import { TOKEN_LABEL_LENGTH_MAX } from '../contract/limits.ts';
+import type { StoredToken } from '../contract/stored-token.ts';
+import { openReader, openTokenStore } from '../store/open-store.ts';
+import { databaseOption } from './database-option.ts';
+import { Failure } from './failure.ts';
+
+interface TokenOptions {
+  database: string;
+  expires?: number;
+}
+
+export function tokenCommand(): Command {
+  return new Command('token')
+    .description('make, list and revoke the tokens that plants are sent with, also while the service runs')
+    .addCommand(
+      new Command('create')
+        .description('make a token and print it alone on stdout; it is shown this once and not stored')
+        .argument('<label>', 'who or what the token is for; no two tokens share one', parseLabel)
+        .option(
+          '--expires <duration>',
+          'how long it is good for, such as 90d, 12h or 30m (default: for good)',
+          parseDurationMs,
+        )
+        .addOption(databaseOption())
+        .action(create),
+    )
+    .addCommand(
+      new Command('list')
+        .description('list all tokens, without the tokens themselves')
+        .addOption(databaseOption())
+        .action(list),
+    )
+    .addCommand(
+      new Command('revoke')
+        .description('refuse a token for good; takes effect within 5 seconds')
+        .argument('<label>', 'the label of the token')
+        .addOption(databaseOption())
+        .action(revoke),
+    );
+}
+
+async function create(label: string, { database, expires }: TokenOptions): Promise<void> {
+  const token = makeToken();
+  const createdAt = Date.now();
+  const expiresAt = expires === undefined ? null : createdAt + expires;
+  const store = await openTokenStore(database);
+  try {
+    const stored = await store.createToken({ hash: hashToken(token), label, createdAt, expiresAt });
+    if (stored === undefined) {
+      throw new Failure(
+        `there is a token with the label ${JSON.stringify(label)} already; choose another label`,
+      );
+    }
+  } finally {
+    await store.close();
+  }
+  console.log(token);
+}
+
+async function list({ database }: TokenOptions): Promise<void> {
+  const tokens = await withExistingStore(database, store => store.tokensChangedSince(0));
+  const rows = tokens
+    .sort((a, b) => a.id - b.id)
+    .map(token => [
+      token.label,
+      day(token.createdAt),
+      day(token.expiresAt),
+      state(token),
+      token.lastUsedDay ?? '-',
+    ]);
+  const table = [['LABEL', 'CREATED', 'EXPIRES', 'STATE', 'LAST USED'], ...rows];
+  const widths = table[0]!.map((_, column) => Math.max(...table.map(row => row[column]!.length)));
+  for (const row of table) {
+    console.log(
+      row
+        .map((cell, column) => cell.padEnd(widths[column]!))
+        .join('  ')
+        .trimEnd(),
+    );
+  }
+}
+
+async function revoke(label: string, { database }: TokenOptions): Promise<void> {
+  const token = await withExistingStore(database, store => store.revokeToken(label, Date.now()));
+  if (token === undefined) {
+    throw new Failure(
+      `there is no token with the label ${JSON.stringify(label)}; see \`npx plant-store token list\``,
+    );
+  }
+  console.error(`token ${JSON.stringify(label)} is revoked; a running service refuses it within 5 seconds`);
+}
+
+/** Does something with the tokens of a store that must be there: a slip in the path must not make a new store. */
+async function withExistingStore<T>(
+  database: string,
+  use: (store: Awaited<ReturnType<typeof openTokenStore>>) => Promise<T>,
+): Promise<T> {
+  openReader(database).close();
+  const store = await openTokenStore(database);
+  try {
+    return await use(store);
+  } finally {
+    await store.close();
+  }
+}
+
+function state({ revokedAt, expiresAt }: StoredToken): string {
+  if (revokedAt !== null) return `revoked ${day(revokedAt)}`;
+  return expiresAt !== null && expiresAt <= Date.now() ? 'expired' : 'in force';
+}
+
+function day(timeMs: number | null): string {
+  return timeMs === null ? '-' : new Date(timeMs).toISOString().slice(0, 10);
+}
+
+function parseLabel(text: string): string {
+  if (text === '' || text.length > TOKEN_LABEL_LENGTH_MAX || /\p{Cc}/u.test(text) || !text.isWellFormed()) {
+    throw new InvalidArgumentError(
+      `Give 1 to ${TOKEN_LABEL_LENGTH_MAX} characters, none of them a control character.`,
+    );
+  }
+  return text;
+}
+
+const UNIT_MS: Record<string, number> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+function parseDurationMs(text: string): number {
+  const [, count, unit] = /^([1-9][0-9]{0,5})([mhd])$/.exec(text) ?? [];
+  if (count === undefined || unit === undefined) {
+    throw new InvalidArgumentError('Give a whole number of days, hours or minutes, such as 90d, 12h or 30m.');
+  }
+  return Number(count) * UNIT_MS[unit]!;
+}

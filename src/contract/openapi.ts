@@ -1,0 +1,254 @@
+import { ERRORS, type ErrorBody, type ErrorName, errorBody, ID_RULE } from './errors.ts';
+import {
+  BODY_BYTES_MAX,
+  HEADER_BYTES_MAX,
+  ID_MAX,
+  ID_MIN,
+  REQUEST_WAIT_MS,
+  RETRY_AFTER_SECONDS,
+} from './limits.ts';
+import { readNewPlantText } from './plant.ts';
+
+/**
+ * The OpenAPI 3.1 description of the service, as JSON text. The ends of the range of ids stand in it digit for
+ * digit; JSON.parse rounds the larger one.
+ *
+ * @example
+ * reply.type('application/json').send(openApiJson());
+ */
+export function openApiJson(): string {
+  return `${JSON.stringify(DESCRIPTION, exactIntegers, 2)}\n`;
+}
+
+// ECMA-262, JSON.rawJSON; TypeScript 7 has no type for it yet.
+const { rawJSON } = JSON as JSON & { rawJSON(text: string): unknown };
+
+/** A replacer for JSON.stringify that writes a bigint as a JSON number. */
+function exactIntegers(_key: string, value: unknown): unknown {
+  return typeof value === 'bigint' ? rawJSON(String(value)) : value;
+}
+
+type Status = (typeof ERRORS)[ErrorName]['status'];
+
+interface Header {
+  description: string;
+  required?: boolean;
+  schema: Record<string, unknown>;
+}
+
+/** What an error status means, apart from the entries of the catalogue under it. */
+interface StatusDescription {
+  description: string;
+  headers?: Record<string, Header>;
+}
+
+/** Every status of the catalogue; the compiler refuses a catalogue with a status that is not described here. */
+const STATUS_DESCRIPTIONS: Record<Status, StatusDescription> = {
+  400: {
+    description:
+      'Unexpected error. The message names every fault of the body at once. Besides what NewPlant asks for, a ' +
+      'body is refused when it is not UTF-8 or begins with a byte order mark, when it gives a member twice at ' +
+      'its top level, or when name or tag contains U+0000 or an unpaired surrogate. ' +
+      `Number ${ERRORS.idTaken.number} is answered only by a service whose operator chose to refuse repeated ids.`,
+  },
+  401: {
+    description: 'No credential, or one that is not accepted. Nothing of the body is read.',
+    headers: {
+      'WWW-Authenticate': {
+        description: 'The challenge of RFC 6750 section 3.',
+        required: true,
+        schema: { type: 'string', examples: ['Bearer realm="plant store"'] },
+      },
+    },
+  },
+  404: { description: 'The path is not /plants. Paths are case-sensitive.' },
+  405: {
+    description: 'The method is not POST.',
+    headers: {
+      Allow: {
+        description: 'The methods that this path takes, RFC 9110 section 10.2.1.',
+        required: true,
+        schema: { type: 'string', examples: ['POST'] },
+      },
+    },
+  },
+  408: {
+    description: `The request did not arrive whole, by default within ${REQUEST_WAIT_MS / 1_000} s.`,
+  },
+  413: { description: `The body is too large, by default larger than ${BODY_BYTES_MAX} bytes.` },
+  415: { description: 'The body is not application/json in UTF-8, or it is compressed.' },
+  431: { description: `The request line and the headers are larger than ${HEADER_BYTES_MAX} bytes.` },
+  500: { description: 'The service failed. The plant may or may not be stored; sending it again is safe.' },
+  503: {
+    description: 'The service cannot store the plant now.',
+    headers: {
+      'Retry-After': {
+        description: 'Seconds to wait before sending the plant again, RFC 9110 section 10.2.3.',
+        required: true,
+        schema: { type: 'integer', minimum: 0, examples: [RETRY_AFTER_SECONDS] },
+      },
+    },
+  },
+};
+
+/** Describes the answer with one error status: its numbers as a list, and an example of each. */
+function errorResponse(status: Status): object {
+  const names = (Object.keys(ERRORS) as ErrorName[]).filter(name => ERRORS[name].status === status);
+  const { description, headers } = STATUS_DESCRIPTIONS[status];
+  return {
+    description: `${description}\n\n${names.map(catalogueLine).join('\n')}`,
+    ...(headers && { headers }),
+    content: {
+      'application/json': {
+        schema: { $ref: '#/components/schemas/Error' },
+        examples: Object.fromEntries(names.map(name => [name, { value: exampleError(name) }])),
+      },
+    },
+  };
+}
+
+function catalogueLine(name: ErrorName): string {
+  const { number, message, retry } = ERRORS[name];
+  return `- \`${number}\`: ${message}${retry ? ' (the same request may succeed later)' : ''}`;
+}
+
+/** The body of an error; for a faulty NewPlant it is what the service itself says to one. */
+function exampleError(name: ErrorName): ErrorBody {
+  if (name !== 'notNewPlant') return errorBody(name);
+  return errorBody(name, readNewPlantText('{"id": 1.5, "tag": null}').message);
+}
+
+const PLANT_HEADERS: Record<string, Header> = {
+  'Plant-Id': {
+    description: 'The id of the plant, every digit of it; the Plant itself has none.',
+    required: true,
+    schema: { type: 'string', pattern: '^(0|-?[1-9][0-9]*)$', examples: ['9007199254740993'] },
+  },
+  'Plant-Revision': {
+    description: 'How many contents have been stored under this id, this one included.',
+    required: true,
+    schema: { type: 'integer', minimum: 1, examples: [1] },
+  },
+  'Plant-Outcome': {
+    description:
+      'created: the id was new. unchanged: the latest revision of this id says the same, and nothing was ' +
+      'stored. revised: the id was known with other content, and this is stored as its next revision.',
+    required: true,
+    schema: { type: 'string', enum: ['created', 'unchanged', 'revised'] },
+  },
+};
+
+const PLANT_RESPONSE = {
+  description: 'Plant response: the plant was created. It is on disk before this answer is sent.',
+  headers: PLANT_HEADERS,
+  content: {
+    'application/json': {
+      schema: { $ref: '#/components/schemas/Plant' },
+      examples: {
+        tagged: { value: { name: 'Araucaria angustifolia', tag: 'tree' } },
+        untagged: { value: { name: 'Araucaria angustifolia' } },
+      },
+    },
+  },
+};
+
+const CREATE_PLANT = {
+  operationId: 'createPlant',
+  summary: 'Creates a new plant in the store',
+  description:
+    'Answers with the Plant once it is stored. Sending the same plant again changes nothing, so a retry is ' +
+    'always safe. Sending other content under the same id stores the next revision; no revision is ever lost. ' +
+    'After an answer of 400 to 499 nothing is stored.',
+  requestBody: {
+    description: 'The plant to create, as UTF-8 without a byte order mark.',
+    required: true,
+    content: {
+      'application/json': {
+        schema: { $ref: '#/components/schemas/NewPlant' },
+        examples: {
+          tagged: { value: { id: 1, name: 'Araucaria angustifolia', tag: 'tree' } },
+          untagged: { value: { id: 2, name: 'Araucaria angustifolia' } },
+          largestId: {
+            summary: 'The largest id; a reader that takes numbers as doubles rounds it',
+            value: { id: ID_MAX, name: 'Araucaria angustifolia' },
+          },
+        },
+      },
+    },
+  },
+  responses: {
+    200: PLANT_RESPONSE,
+    ...Object.fromEntries(
+      Object.values(ERRORS).map(({ status }) => [status, errorResponse(status)] as const),
+    ),
+  },
+};
+
+// Members beyond those listed are allowed in each, as JSON Schema has it when nothing else is said. Forbidding
+// them in Plant would forbid NewPlant its id.
+const SCHEMAS = {
+  Plant: {
+    type: 'object',
+    required: ['name'],
+    properties: {
+      name: { type: 'string', description: 'The name of the plant' },
+      tag: { type: 'string', description: 'Tag to specify the type' },
+    },
+  },
+  NewPlant: {
+    allOf: [
+      { $ref: '#/components/schemas/Plant' },
+      {
+        type: 'object',
+        required: ['id'],
+        properties: {
+          id: {
+            type: 'integer',
+            format: 'int64',
+            minimum: ID_MIN,
+            maximum: ID_MAX,
+            description:
+              `Identification number of the plant: ${ID_RULE}. It is judged on its digits: 1.0 and 1e3 are ` +
+              'integers, 9007199254740993.5 is none.',
+          },
+        },
+      },
+    ],
+  },
+  Error: {
+    type: 'object',
+    required: ['error', 'message'],
+    properties: {
+      error: {
+        type: 'integer',
+        format: 'int32',
+        description: 'Error number: the HTTP status times 100 plus a counter. It never changes its meaning.',
+      },
+      message: { type: 'string', description: 'Error message text, for a person' },
+    },
+  },
+};
+
+const DESCRIPTION = {
+  openapi: '3.1.0',
+  info: {
+    title: 'Plant Store',
+    version: '1.0.0',
+    description:
+      'A plant store. A client submits a plant record, and the service answers with the plant record.',
+    license: { name: 'MIT', identifier: 'MIT' },
+  },
+  servers: [{ url: '/', description: 'The service that this description was read from' }],
+  security: [{ bearer: [] }],
+  paths: { '/plants': { post: CREATE_PLANT } },
+  components: {
+    schemas: SCHEMAS,
+    securitySchemes: {
+      bearer: {
+        type: 'http',
+        scheme: 'bearer',
+        description: 'A token that the operator of the service made; RFC 6750 section 2.1.',
+      },
+    },
+  },
+};

@@ -1,0 +1,135 @@
+import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
+import type { ErrorName } from '../contract/errors.ts';
+import { DISCARD_MS } from '../contract/limits.ts';
+import { type Answer, errorAnswer } from './answer.ts';
+
+interface Connection {
+  /** Requests whose answer is not written whole yet. */
+  unanswered: number;
+  /** The last request that began to arrive. */
+  latest: { request: IncomingMessage; response: ServerResponse } | undefined;
+  /** Something that is not a request arrived, or one came too slowly: nothing that follows is taken. */
+  broken: boolean;
+  /** The answer to that, held back until every request before it has its own. */
+  refusal: Answer | undefined;
+}
+
+/** What the HTTP parser found, by the codes of llhttp and Node; anything else is a request that is not HTTP. */
+const PARSER_ERRORS: Record<string, ErrorName> = {
+  HPE_HEADER_OVERFLOW: 'headersTooLarge',
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: 'headersTooLarge',
+  ERR_HTTP_REQUEST_TIMEOUT: 'tooSlow',
+};
+
+/**
+ * Writes answers to connections so that none gets lost, crosses another, or is answered twice.
+ *
+ * Node tells of junk behind a whole request as soon as it sees it, which is before that request's plant is durable.
+ * An answer written then would be read as that of the request, while its plant is stored; so the refusal of the
+ * junk waits until every whole request before it has its answer.
+ */
+export class Connections {
+  readonly #connections = new WeakMap<Socket, Connection>();
+  #draining = false;
+
+  /** From now on each answer says that it is the last one on its connection. */
+  drain(): void {
+    this.#draining = true;
+  }
+
+  /** @returns whether the request is to be answered; false behind one that broke its connection */
+  begin(request: IncomingMessage, response: ServerResponse): boolean {
+    const connection = this.#of(request.socket);
+    if (connection.broken) return false;
+    const { socket } = request;
+    connection.unanswered++;
+    connection.latest = { request, response };
+    response.on('close', () => {
+      connection.unanswered--;
+      if (connection.unanswered === 0 && connection.refusal !== undefined) refuse(socket, connection.refusal);
+    });
+    return true;
+  }
+
+  /**
+   * Answers a request, unless it was answered already. When the client has not sent all of it, the connection
+   * cannot be used further: what still arrives is dropped for a while before it is closed, since closing at once
+   * would reset it, and the client might never see the answer.
+   */
+  async answer(request: IncomingMessage, response: ServerResponse, answer: Answer): Promise<void> {
+    // What came in one packet with the head is parsed before the next microtask.
+    if (!request.complete) await null;
+    if (response.headersSent || response.destroyed) return;
+    const isLast = this.#draining || !request.complete || this.#of(request.socket).broken;
+    response.writeHead(
+      answer.status,
+      (isLast ? [...answer.headers, 'Connection', 'close'] : answer.headers) as string[],
+    );
+    const body = request.method === 'HEAD' ? '' : answer.body;
+    if (request.complete) {
+      response.end(body);
+      return;
+    }
+    if (body === '') response.flushHeaders();
+    else response.write(body);
+    discardRest(request, () => response.end());
+  }
+
+  /** Answers a request that the parser let through but that is not valid HTTP; nothing behind it is taken. */
+  refuse(request: IncomingMessage, response: ServerResponse): void {
+    this.#of(request.socket).broken = true;
+    void this.answer(request, response, errorAnswer('badHttp'));
+  }
+
+  /** Takes what Node's `clientError` event tells: the parser gave up on a connection, or a request took too long. */
+  failed(error: NodeJS.ErrnoException, socket: Socket): void {
+    const connection = this.#of(socket);
+    if (!socket.writable) {
+      socket.destroy();
+      return;
+    }
+    if (connection.broken) return;
+    connection.broken = true;
+    const refusal = errorAnswer(PARSER_ERRORS[error.code ?? ''] ?? 'badHttp');
+    const { latest } = connection;
+    if (latest !== undefined && !latest.request.complete) {
+      // The fault is in the body of this request, so this is its answer.
+      void this.answer(latest.request, latest.response, refusal);
+    } else if (connection.unanswered === 0) {
+      refuse(socket, refusal);
+    } else {
+      connection.refusal = refusal;
+    }
+  }
+
+  #of(socket: Socket): Connection {
+    let connection = this.#connections.get(socket);
+    if (connection === undefined) {
+      connection = { unanswered: 0, latest: undefined, broken: false, refusal: undefined };
+      this.#connections.set(socket, connection);
+    }
+    return connection;
+  }
+}
+
+/** Reads on and forgets, to the end of the request or for at most a while. */
+function discardRest(request: IncomingMessage, then: () => void): void {
+  const timer = setTimeout(then, DISCARD_MS);
+  request.on('close', () => {
+    clearTimeout(timer);
+    then();
+  });
+  request.resume();
+}
+
+/** Writes an answer to a connection on which no request waits for one, and closes it. */
+export function refuse(socket: Socket, { status, headers, body }: Answer): void {
+  if (!socket.writable) return;
+  let head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nDate: ${new Date().toUTCString()}\r\nConnection: close\r\n`;
+  for (let index = 0; index < headers.length; index += 2)
+    head += `${headers[index]}: ${headers[index + 1]}\r\n`;
+  socket.end(`${head}\r\n${body}`);
+  const timer = setTimeout(() => socket.destroy(), DISCARD_MS);
+  socket.on('close', () => clearTimeout(timer));
+}

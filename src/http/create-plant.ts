@@ -1,0 +1,78 @@
+import { MIMEType } from 'node:util';
+import { bearerToken } from '../auth/bearer.ts';
+import type { TokenDirectory } from '../auth/token-directory.ts';
+import type { ErrorName } from '../contract/errors.ts';
+import { plantJson, readNewPlant } from '../contract/plant.ts';
+import type { PlantKeeper } from '../store/plant-store.ts';
+import { type Answer, errorAnswer, jsonAnswer } from './answer.ts';
+import { fieldValues } from './header-fields.ts';
+
+/**
+ * The operation `POST /plants`, in two steps, so that nothing of a body is read before the credential is accepted.
+ * It knows no server: heads and bytes come in, answers go out.
+ */
+export class CreatePlant {
+  readonly #tokens: Pick<TokenDirectory, 'holderOf'>;
+  readonly #keeper: PlantKeeper;
+  /** A body that is longer is refused, by its head where it says so. */
+  readonly bodyBytesMax: number;
+
+  constructor(tokens: Pick<TokenDirectory, 'holderOf'>, keeper: PlantKeeper, bodyBytesMax: number) {
+    this.#tokens = tokens;
+    this.#keeper = keeper;
+    this.bodyBytesMax = bodyBytesMax;
+  }
+
+  /**
+   * Decides by its head whether a request may send its body. When several faults apply, the first of credential,
+   * media type and size is the one that is answered.
+   *
+   * @param rawHeaders names and values in turn, repeated fields included
+   * @returns the id of the caller's token, or the answer that refuses
+   */
+  async admit(rawHeaders: readonly string[]): Promise<number | Answer> {
+    const token = bearerToken(fieldValues(rawHeaders, 'authorization'));
+    if (token === undefined) return errorAnswer('noCredential');
+    const holder = await this.#tokens.holderOf(token);
+    if (holder === undefined) return errorAnswer('credentialRefused');
+    const fault = this.#headFault(rawHeaders);
+    return fault === undefined ? holder : errorAnswer(fault);
+  }
+
+  /** Reads the body, keeps the plant, and answers once it is durable. */
+  async create(holder: number, body: Uint8Array): Promise<Answer> {
+    const reading = readNewPlant(body);
+    if (reading.plant === undefined) return errorAnswer(reading.error, reading.message);
+    const { plant } = reading;
+    const result = await this.#keeper.keep({ plant, recordedBy: holder });
+    if (result.refused !== undefined) return errorAnswer(result.refused);
+    return jsonAnswer(200, plantJson(plant), [
+      'Plant-Id',
+      String(plant.id),
+      'Plant-Revision',
+      String(result.revision),
+      'Plant-Outcome',
+      result.outcome,
+    ]);
+  }
+
+  #headFault(rawHeaders: readonly string[]): ErrorName | undefined {
+    if (fieldValues(rawHeaders, 'content-encoding').length > 0) return 'contentEncoding';
+    const mediaTypes = fieldValues(rawHeaders, 'content-type');
+    if (mediaTypes.length !== 1 || !isJsonMediaType(mediaTypes[0]!)) return 'notJsonMediaType';
+    const [contentLength] = fieldValues(rawHeaders, 'content-length');
+    return Number(contentLength ?? 0) > this.bodyBytesMax ? 'bodyTooLarge' : undefined;
+  }
+}
+
+/** application/json, its charset, if it names one, utf-8; RFC 9110 section 8.3.1 lets both be in any case. */
+function isJsonMediaType(value: string): boolean {
+  if (value === 'application/json') return true;
+  try {
+    const mediaType = new MIMEType(value);
+    const charset = mediaType.params.get('charset')?.toLowerCase() ?? 'utf-8';
+    return mediaType.essence === 'application/json' && charset === 'utf-8';
+  } catch {
+    return false;
+  }
+}

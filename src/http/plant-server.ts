@@ -1,0 +1,135 @@
+import { once } from 'node:events';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import { type AddressInfo, Server as NetServer } from 'node:net';
+import { setTimeout as wait } from 'node:timers/promises';
+import fastify, { type FastifyInstance } from 'fastify';
+import { SHUTDOWN_GRACE_MS, SHUTDOWN_MS } from '../contract/limits.ts';
+import { openApiJson } from '../contract/openapi.ts';
+import { type Answer, errorAnswer, jsonAnswer } from './answer.ts';
+import { Connections } from './connections.ts';
+import type { CreatePlant } from './create-plant.ts';
+import { createNodeServer } from './node-server.ts';
+import { readBody } from './request-body.ts';
+
+/** The paths there are, and what each takes, as the Allow header says it. */
+const ALLOWED_METHODS: Record<string, string> = { '/plants': 'POST', '/openapi.json': 'GET, HEAD' };
+
+/** The address to listen at; port 0 takes any free one. */
+export interface ListenAddress {
+  host: string;
+  port: number;
+}
+
+/** The HTTP listener of the service. */
+export class PlantServer {
+  readonly #app: FastifyInstance;
+  readonly #connections = new Connections();
+  readonly #createPlant: CreatePlant;
+  readonly #failed: (cause: unknown) => void;
+
+  /**
+   * @param createPlant the operation
+   * @param failed is told of what should not happen; the client is answered 500
+   */
+  constructor(createPlant: CreatePlant, failed: (cause: unknown) => void) {
+    this.#createPlant = createPlant;
+    this.#failed = failed;
+    this.#app = fastify({
+      serverFactory: handler => createNodeServer(this.#connections, handler),
+      clientErrorHandler: (error, socket) => this.#connections.failed(error, socket),
+      frameworkErrors: (_error, request, reply) => {
+        reply.hijack();
+        void this.#connections.answer(request.raw, reply.raw, errorAnswer('noSuchPath'));
+      },
+    });
+    this.#addRoutes();
+  }
+
+  /** @throws when the address cannot be had, with the code of the system (`EADDRINUSE`, `EACCES`, …) */
+  async listen(address: ListenAddress): Promise<AddressInfo> {
+    await this.#app.ready();
+    // Not Fastify's own listen: for `localhost` that makes a second server, which would know nothing of draining.
+    this.#server.listen(address);
+    await once(this.#server, 'listening');
+    return this.#server.address() as AddressInfo;
+  }
+
+  /**
+   * Stops taking connections, answers what was taken, and cuts what is left when the time for it is over.
+   *
+   * Connections are kept for a moment, though no request is seen on them: one may be on its way, and closing would
+   * leave it unanswered. Each answer given from now on closes its connection.
+   */
+  async close(): Promise<void> {
+    this.#connections.drain();
+    const allClosed = new Promise(resolve => NetServer.prototype.close.call(this.#server, resolve));
+    await wait(SHUTDOWN_GRACE_MS);
+    this.#server.close();
+    const deadline = new AbortController();
+    await Promise.race([
+      allClosed,
+      wait(SHUTDOWN_MS - SHUTDOWN_GRACE_MS, undefined, { signal: deadline.signal }),
+    ]);
+    deadline.abort();
+    this.#server.closeAllConnections();
+    await this.#app.close();
+  }
+
+  get #server(): Server {
+    return this.#app.server as Server;
+  }
+
+  #addRoutes(): void {
+    this.#app.addHook('onRequest', (request, reply, done) => {
+      if (!request.is404) return done();
+      reply.hijack();
+      const allowed = ALLOWED_METHODS[request.raw.url!.replace(/\?.*/s, '')];
+      const answer =
+        allowed === undefined
+          ? errorAnswer('noSuchPath')
+          : errorAnswer('methodNotAllowed', undefined, ['Allow', allowed]);
+      void this.#connections.answer(request.raw, reply.raw, answer);
+    });
+
+    // Taken over before Fastify parses a body: ours must not be read before the credential, nor parsed inexactly.
+    this.#app.route({
+      method: 'POST',
+      url: '/plants',
+      onRequest: (request, reply) => {
+        reply.hijack();
+        void this.#handlePlant(request.raw, reply.raw);
+      },
+      handler: () => {
+        throw new Error('the request was taken over before');
+      },
+    });
+
+    const openApi = jsonAnswer(200, openApiJson());
+    this.#app.get('/openapi.json', (request, reply) => {
+      reply.hijack();
+      void this.#connections.answer(request.raw, reply.raw, openApi);
+    });
+  }
+
+  async #handlePlant(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    try {
+      const answer = await this.#plantAnswer(request, response);
+      if (answer !== undefined) await this.#connections.answer(request, response, answer);
+    } catch (cause) {
+      this.#failed(cause);
+      await this.#connections.answer(request, response, errorAnswer('internal'));
+    }
+  }
+
+  /** @returns undefined when nobody waits for an answer any more, or the request has had one */
+  async #plantAnswer(request: IncomingMessage, response: ServerResponse): Promise<Answer | undefined> {
+    const admitted = await this.#createPlant.admit(request.rawHeaders);
+    if (typeof admitted !== 'number') return admitted;
+    if (request.headers.expect?.toLowerCase() === '100-continue') response.writeContinue();
+    const body = await readBody(request, this.#createPlant.bodyBytesMax);
+    // A body that came too slowly, or broke off, was answered meanwhile and must not be stored.
+    if (body === undefined || response.headersSent) return undefined;
+    if (body === 'tooLarge') return errorAnswer('bodyTooLarge');
+    return this.#createPlant.create(admitted, body);
+  }
+}

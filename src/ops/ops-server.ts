@@ -1,0 +1,40 @@
+import type { AddressInfo } from 'node:net';
+import fastify, { type FastifyInstance } from 'fastify';
+
+/** What the operations listener asks of the service. */
+export interface ServiceState {
+  /** @returns why the service cannot take plants now; undefined when it can */
+  notReadyBecause(): Promise<string | undefined>;
+}
+
+/**
+ * The listener for operators and orchestrators, apart from the one for clients so that it need not be reachable
+ * where that one is.
+ *
+ * - `GET /livez`: 200 as long as the process answers at all; touches nothing.
+ * - `GET /readyz`: 200 when plants can be taken, else 503 with the reason.
+ */
+export class OpsServer {
+  readonly #app: FastifyInstance;
+
+  constructor(state: ServiceState) {
+    this.#app = fastify({ forceCloseConnections: true });
+    this.#app.get('/livez', () => ({ status: 'live' }));
+    this.#app.get('/readyz', async (_request, reply) => {
+      const reason = await state.notReadyBecause();
+      return reason === undefined
+        ? { status: 'ready' }
+        : reply.code(503).send({ status: 'not ready', reason });
+    });
+  }
+
+  /** @throws when the address cannot be had, with the code of the system (`EADDRINUSE`, `EACCES`, …) */
+  async listen(address: { host: string; port: number }): Promise<AddressInfo> {
+    await this.#app.listen(address);
+    return this.#app.server.address() as AddressInfo;
+  }
+
+  close(): Promise<void> {
+    return this.#app.close();
+  }
+}

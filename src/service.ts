@@ -1,0 +1,151 @@
+import type { AddressInfo } from 'node:net';
+import { hashToken, makeToken } from './auth/token.ts';
+import { TokenDirectory } from './auth/token-directory.ts';
+import { READINESS_WAIT_MS } from './contract/limits.ts';
+import { CreatePlant } from './http/create-plant.ts';
+import { type ListenAddress, PlantServer } from './http/plant-server.ts';
+import { OpsServer } from './ops/ops-server.ts';
+import { GroupCommit } from './store/group-commit.ts';
+import { openServedStore } from './store/open-store.ts';
+import type { RepeatedIdRule, StorageEngine } from './store/plant-store.ts';
+
+/** What a service is started with. */
+export interface ServiceSettings {
+  /** The store, `sqlite:PATH`. */
+  database: string;
+  listen: ListenAddress;
+  ops: ListenAddress;
+  repeatedIdRule: RepeatedIdRule;
+  bodyBytesMax: number;
+  /** Where the service says what an operator must know. */
+  log: ServiceLog;
+}
+
+/** A log of one line for each message; a pino logger is one. */
+export interface ServiceLog {
+  info(message: string): void;
+  warn(details: object, message: string): void;
+  error(details: object, message: string): void;
+}
+
+/** An address cannot be listened at. */
+export class ListenFailed extends Error {
+  readonly address: ListenAddress;
+  /** The system's name of the reason, such as `EADDRINUSE`. */
+  readonly code: string | undefined;
+
+  constructor(address: ListenAddress, cause: NodeJS.ErrnoException) {
+    super(`cannot listen at ${address.host}:${address.port}: ${cause.message}`, { cause });
+    this.name = 'ListenFailed';
+    this.address = address;
+    this.code = cause.code;
+  }
+}
+
+/** A service that takes plants. */
+export interface Service {
+  address: AddressInfo;
+  opsAddress: AddressInfo;
+  /** The token that was made because the store had none and only this machine can reach it; shown once, never logged. */
+  firstToken: string | undefined;
+  /** Whether the store has any token; without one nobody can send a plant. */
+  hasToken: boolean;
+  /** Answers what was taken, makes it durable, and lets go of everything. */
+  close(): Promise<void>;
+}
+
+/**
+ * Starts a service: the only place where its parts are put together.
+ *
+ * @throws {StoreRefused} when the store cannot be opened
+ * @throws {ListenFailed} when an address cannot be had
+ */
+export async function startService(settings: ServiceSettings): Promise<Service> {
+  const { log } = settings;
+  const opened: (() => Promise<void>)[] = [];
+  /** In the reverse order of opening: what stands on something goes before it. */
+  const closeAll = async (): Promise<void> => {
+    for (const close of opened.splice(0).reverse()) await close();
+  };
+
+  try {
+    const store = await openServedStore(settings.database, settings.repeatedIdRule);
+    opened.push(store.close);
+    const tokens = await TokenDirectory.open(store.engine, cause =>
+      log.warn({ err: cause }, 'tokens cannot be read from the store; those known so far stay in force'),
+    );
+    opened.push(() => tokens.close());
+    const keeper = new GroupCommit(store.engine, {
+      storeFailed: cause =>
+        log.error({ err: cause }, 'the store does not confirm plants; they are answered 503 until it does'),
+      storeRecovered: () => log.info('the store confirms plants again'),
+    });
+    opened.push(() => keeper.close());
+
+    let closing = false;
+    const ops = new OpsServer({
+      notReadyBecause: async () => (closing ? 'shutting down' : unreachableBecause(store.engine)),
+    });
+    const opsAddress = await listening(settings.ops, ops);
+    opened.push(() => ops.close());
+    const server = new PlantServer(new CreatePlant(tokens, keeper, settings.bodyBytesMax), cause =>
+      log.error({ err: cause }, 'a request failed in a way the service does not know'),
+    );
+    const address = await listening(settings.listen, server);
+    opened.push(() => {
+      closing = true;
+      return server.close();
+    });
+    // Last, so that a token is never made by a start that then fails and cannot show it.
+    const firstToken = tokens.isEmpty ? await makeFirstToken(store.engine, settings.listen) : undefined;
+    return {
+      address,
+      opsAddress,
+      firstToken,
+      hasToken: firstToken !== undefined || !tokens.isEmpty,
+      close: closeAll,
+    };
+  } catch (error) {
+    await closeAll();
+    throw error;
+  }
+}
+
+const LOOPBACK = /^(?:localhost|127\.[0-9.]+|::1)$/;
+
+/** Only where nobody but this machine can use it. */
+async function makeFirstToken(engine: StorageEngine, { host }: ListenAddress): Promise<string | undefined> {
+  if (!LOOPBACK.test(host)) return undefined;
+  const token = makeToken();
+  const label = 'first';
+  const stored = await engine.createToken({
+    hash: hashToken(token),
+    label,
+    createdAt: Date.now(),
+    expiresAt: null,
+  });
+  return stored === undefined ? undefined : token;
+}
+
+async function unreachableBecause(engine: StorageEngine): Promise<string | undefined> {
+  const late = AbortSignal.timeout(READINESS_WAIT_MS);
+  const timeout = new Promise<string>(settle => {
+    late.addEventListener('abort', () => settle('the store does not answer'));
+  });
+  const check = engine.check().then(
+    () => undefined,
+    () => 'the store cannot be reached; the log has the cause',
+  );
+  return Promise.race([check, timeout]);
+}
+
+async function listening(
+  address: ListenAddress,
+  server: { listen(address: ListenAddress): Promise<AddressInfo> },
+): Promise<AddressInfo> {
+  try {
+    return await server.listen(address);
+  } catch (cause) {
+    throw new ListenFailed(address, cause as NodeJS.ErrnoException);
+  }
+}

@@ -1,0 +1,133 @@
+import {
+  BATCH_PLANTS_MAX,
+  BATCH_TEXT_LENGTH_MAX,
+  QUEUE_PLANTS_MAX,
+  QUEUE_TEXT_LENGTH_MAX,
+} from '../contract/limits.ts';
+import type { NotConfirmed, PlantKeeper, PlantWrite, StorageEngine, WriteResult } from './plant-store.ts';
+
+/** Told when the store stops or starts confirming, once for each change. */
+export interface StoreWatcher {
+  storeFailed(cause: unknown): void;
+  storeRecovered(): void;
+}
+
+interface Waiting extends PlantWrite {
+  textLength: number;
+  settle: (result: WriteResult | NotConfirmed) => void;
+}
+
+/**
+ * Group commit: many plants share one commit, so durability costs each a fraction of a disk flush.
+ *
+ * A plant is in one of three places:
+ *
+ * - *queued*: taken, in order of arrival, in no batch yet;
+ * - *in a batch*: handed to the engine, which has not answered;
+ * - *settled*: its caller has the result. Nothing leads back from here.
+ *
+ * What moves a plant, and who is told what:
+ *
+ * - `keep` queues it. When the queue is full (in plants or in text) it is settled `busy` at once and never queued;
+ *   when `close` was called it is settled `shuttingDown`.
+ * - `dispatch`, the only function that makes batches, runs when plants are queued and fewer batches are with the
+ *   engine than it works on side by side. It runs at the end of the turn of the event loop in which a plant came
+ *   in, so that all that arrived together shares a batch and a lone plant waits for nothing; and when a batch ends.
+ * - The engine answers: each plant of the batch is settled with its own result.
+ * - The engine fails: each plant of that batch is settled `storeUnavailable`, and of no other batch. Nothing is
+ *   written again here, since the engine cannot know whether the commit became durable: the client sends again,
+ *   which is harmless. The queue stays and goes into the next batch, which is how the service finds out by itself
+ *   that the fault has ended.
+ * - `close` lets what is queued or in a batch come to its end and settles when nothing is left.
+ */
+export class GroupCommit implements PlantKeeper {
+  readonly #engine: StorageEngine;
+  readonly #watcher: StoreWatcher;
+  readonly #queue: Waiting[] = [];
+  #queueTextLength = 0;
+  #batchesInFlight = 0;
+  #dispatchIsDue = false;
+  #failing = false;
+  #closed: PromiseWithResolvers<void> | undefined;
+
+  constructor(engine: StorageEngine, watcher: StoreWatcher) {
+    this.#engine = engine;
+    this.#watcher = watcher;
+  }
+
+  keep({ plant, recordedBy }: PlantWrite): Promise<WriteResult | NotConfirmed> {
+    const textLength = plant.name.length + (plant.tag?.length ?? 0);
+    if (this.#closed !== undefined) return Promise.resolve({ refused: 'shuttingDown' });
+    if (
+      this.#queue.length >= QUEUE_PLANTS_MAX ||
+      this.#queueTextLength + textLength > QUEUE_TEXT_LENGTH_MAX
+    ) {
+      return Promise.resolve({ refused: 'busy' });
+    }
+    this.#queueTextLength += textLength;
+    if (!this.#dispatchIsDue) {
+      this.#dispatchIsDue = true;
+      setImmediate(() => this.#dispatch());
+    }
+    return new Promise(settle => this.#queue.push({ plant, recordedBy, textLength, settle }));
+  }
+
+  /** Settles when every plant taken so far is settled; further ones are refused. */
+  close(): Promise<void> {
+    this.#closed ??= Promise.withResolvers();
+    this.#settleClose();
+    return this.#closed.promise;
+  }
+
+  #dispatch(): void {
+    this.#dispatchIsDue = false;
+    while (this.#queue.length > 0 && this.#batchesInFlight < this.#engine.commitsInFlightMax) {
+      const batch = this.#takeBatch();
+      this.#batchesInFlight++;
+      this.#engine.commit(batch).then(
+        results => this.#batchEnded(batch, results),
+        cause => this.#batchFailed(batch, cause),
+      );
+    }
+  }
+
+  #takeBatch(): Waiting[] {
+    let count = 0;
+    let textLength = 0;
+    while (count < this.#queue.length && count < BATCH_PLANTS_MAX) {
+      const next = this.#queue[count]!.textLength;
+      if (count > 0 && textLength + next > BATCH_TEXT_LENGTH_MAX) break;
+      textLength += next;
+      count++;
+    }
+    this.#queueTextLength -= textLength;
+    return this.#queue.splice(0, count);
+  }
+
+  #batchEnded(batch: Waiting[], results: WriteResult[]): void {
+    this.#batchesInFlight--;
+    if (this.#failing) {
+      this.#failing = false;
+      this.#watcher.storeRecovered();
+    }
+    // The next batch first: the engine works on it while these callers get their answers.
+    this.#dispatch();
+    for (const [index, waiting] of batch.entries()) waiting.settle(results[index]!);
+    this.#settleClose();
+  }
+
+  #batchFailed(batch: Waiting[], cause: unknown): void {
+    this.#batchesInFlight--;
+    if (!this.#failing) {
+      this.#failing = true;
+      this.#watcher.storeFailed(cause);
+    }
+    for (const waiting of batch) waiting.settle({ refused: 'storeUnavailable' });
+    this.#dispatch();
+    this.#settleClose();
+  }
+
+  #settleClose(): void {
+    if (this.#queue.length === 0 && this.#batchesInFlight === 0) this.#closed?.resolve();
+  }
+}

@@ -1,0 +1,99 @@
+import type { NewPlant } from '../contract/plant.ts';
+import type { NewStoredToken, StoredToken } from '../contract/stored-token.ts';
+
+/** What became of a valid plant: a first revision, no change to the latest one, or a further revision. */
+export type Outcome = 'created' | 'unchanged' | 'revised';
+
+/** What an id that is stored with other content gets: a further revision, or an error. A setting. */
+export type RepeatedIdRule = 'revise' | 'reject';
+
+/** A plant on its way into the store, and the id of the token it came with. */
+export interface PlantWrite {
+  plant: NewPlant;
+  recordedBy: number;
+}
+
+/** The answer to one write: kept as this revision, or refused because the id is taken. */
+export type WriteResult =
+  | { outcome: Outcome; revision: number; refused?: never }
+  | { refused: 'idTaken'; outcome?: never; revision?: never };
+
+/** A plant that was not confirmed: it waits nowhere, and whether it is kept is unknown unless it was refused at once. */
+export type NotConfirmed = { refused: 'busy' | 'storeUnavailable' | 'shuttingDown' };
+
+/** What the operation needs of a store. */
+export interface PlantKeeper {
+  /** Settles once the plant is durable or was refused; never throws. */
+  keep(write: PlantWrite): Promise<WriteResult | NotConfirmed>;
+}
+
+/** What the service and the command line need to manage tokens. */
+export interface TokenStore {
+  /** @returns the token as it is stored, or undefined when its label is taken */
+  createToken(token: NewStoredToken): Promise<StoredToken | undefined>;
+  /** Every token made or revoked after this change number, in the order of the changes; 0 asks for all. */
+  tokensChangedSince(changeNumber: number): Promise<StoredToken[]>;
+  /** @returns the token as it is now, or undefined when no token has this label */
+  revokeToken(label: string, revokedAt: number): Promise<StoredToken | undefined>;
+  /** Notes the day (`YYYY-MM-DD`) on which these tokens were last accepted. */
+  recordTokenUse(tokenIds: number[], day: string): Promise<void>;
+}
+
+/**
+ * What a storage engine does. Group commit is written once, above every engine; an engine makes a batch durable.
+ */
+export interface StorageEngine extends TokenStore {
+  /** How many batches the engine works on side by side. */
+  readonly commitsInFlightMax: number;
+  /**
+   * Writes a batch in order, in one transaction, and settles once it is durable.
+   *
+   * @returns one result for each write, in the same order
+   * @throws {StoreUnavailable} when the commit is not known to be durable: all of the batch may be kept, or nothing
+   */
+  commit(writes: readonly PlantWrite[]): Promise<WriteResult[]>;
+  /** Settles when the store can be reached. @throws {StoreUnavailable} when it can't */
+  check(): Promise<void>;
+  /** Finishes what was begun and lets go of the store. */
+  close(): Promise<void>;
+}
+
+/** The store did not do what it was asked. The cause is for the log, never for a client. */
+export class StoreUnavailable extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'StoreUnavailable';
+  }
+}
+
+/** The store cannot be opened as it stands; the message says what to do about it. */
+export class StoreRefused extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'StoreRefused';
+  }
+}
+
+/** One revision of a plant, as it is stored. */
+export interface PlantRevision {
+  plant: NewPlant;
+  /** 1 for the first. */
+  revision: number;
+  /** Milliseconds since 1970 UTC. */
+  recordedAt: number;
+  /** The label of the token it came with. */
+  recordedBy: string;
+}
+
+/** Reads a store, beside a service that may be writing to it. */
+export interface PlantReader {
+  /** The revisions of one plant, oldest first; none when the id is not stored. */
+  revisionsOf(id: bigint): PlantRevision[];
+  /**
+   * Every plant in the order of ids, as the store was when the first one was asked for, in constant memory.
+   *
+   * @param which the latest revision of each, or all of them, oldest first
+   */
+  plants(which: 'latest' | 'all'): Iterable<PlantRevision>;
+  close(): void;
+}

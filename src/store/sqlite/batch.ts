@@ -1,0 +1,44 @@
+import type { Outcome, PlantWrite, WriteResult } from '../plant-store.ts';
+
+/**
+ * A batch on its way to the writer thread, by columns. Structured clone then copies four arrays instead of an
+ * object with a bigint for every plant, which costs several times the insert itself.
+ */
+export interface Batch {
+  ids: BigInt64Array;
+  names: string[];
+  tags: (string | null)[];
+  recordedBy: Float64Array;
+}
+
+/** The results of a batch on their way back: for each plant its outcome's place in {@link OUTCOMES}, and its revision. */
+export interface BatchResults {
+  outcomes: Uint8Array;
+  revisions: Uint32Array;
+}
+
+/** The last one has no revision. */
+export const OUTCOMES = ['created', 'unchanged', 'revised', 'idTaken'] as const;
+
+export function packWrites(writes: readonly PlantWrite[]): Batch {
+  const batch: Batch = {
+    ids: new BigInt64Array(writes.length),
+    names: new Array(writes.length),
+    tags: new Array(writes.length),
+    recordedBy: new Float64Array(writes.length),
+  };
+  for (const [index, { plant, recordedBy }] of writes.entries()) {
+    batch.ids[index] = plant.id;
+    batch.names[index] = plant.name;
+    batch.tags[index] = plant.tag ?? null;
+    batch.recordedBy[index] = recordedBy;
+  }
+  return batch;
+}
+
+export function unpackResults({ outcomes, revisions }: BatchResults): WriteResult[] {
+  return Array.from(outcomes, (place, index) => {
+    const outcome = OUTCOMES[place] as Outcome | 'idTaken';
+    return outcome === 'idTaken' ? { refused: outcome } : { outcome, revision: revisions[index]! };
+  });
+}

@@ -1,0 +1,152 @@
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { StoreRefused } from '../plant-store.ts';
+
+/** Marks the file as a plant store, so that no other SQLite database is taken for one. "PLNT" as four bytes. */
+const APPLICATION_ID = 0x504c4e54;
+/** How long a statement waits for another process to let go of its lock; the command line holds one for an instant. */
+const BUSY_WAIT_MS = 2_000;
+/** Pages of the database kept in memory, in KiB. Taken as pages are touched, not at once. */
+const CACHE_KIB = 64 * 1024;
+/** `PRAGMA synchronous` reads back as a number; 2 is FULL. https://sqlite.org/pragma.html#pragma_synchronous */
+const SYNCHRONOUS_FULL = 2;
+
+const SCHEMA_FOLDER = new URL('./schema/', import.meta.url);
+
+/**
+ * Opens a plant store for writing, makes it when there is none, and brings its schema up to date.
+ *
+ * Each commit is flushed before it returns: write-ahead log with `synchronous=FULL`, both read back, since SQLite
+ * answers a refused setting with the old one and not with an error (https://sqlite.org/wal.html).
+ *
+ * @param path of the database file
+ * @throws {StoreRefused} when the file is something else, or newer than this program, or cannot be opened
+ */
+export function openForWriting(path: string): DatabaseSync {
+  return explainFailure(path, () => {
+    makeFolder(dirname(resolve(path)));
+    const database = new DatabaseSync(path, { timeout: BUSY_WAIT_MS });
+    try {
+      setUp(database, path);
+      return database;
+    } catch (error) {
+      database.close();
+      throw error;
+    }
+  });
+}
+
+/**
+ * Opens an existing plant store for reading, beside a service that may be writing to it.
+ *
+ * @throws {StoreRefused} when there is no plant store at this path
+ */
+export function openForReading(path: string): DatabaseSync {
+  return explainFailure(path, () => {
+    if (!existsSync(path)) {
+      throw new StoreRefused(
+        `there is no plant store at ${path}; \`plant-store serve\` makes one, or name another with --database`,
+      );
+    }
+    const database = new DatabaseSync(path, { readOnly: true, timeout: BUSY_WAIT_MS });
+    try {
+      const version = schemaVersion(database, path);
+      if (version !== newestStep()) {
+        throw new StoreRefused(
+          `${path} has schema step ${version} and this program expects ${newestStep()}; start the service once to bring it up to date`,
+        );
+      }
+      return database;
+    } catch (error) {
+      database.close();
+      throw error;
+    }
+  });
+}
+
+function setUp(database: DatabaseSync, path: string): void {
+  // Looked at before anything is written: a file that is something else stays as it is.
+  schemaVersion(database, path);
+  const settings = database.prepare('PRAGMA journal_mode = WAL').get();
+  // fullfsync makes macOS flush the drive's own cache too; elsewhere it changes nothing.
+  database.exec(`PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA cache_size = -${CACHE_KIB}`);
+  const synchronous = database.prepare('PRAGMA synchronous').get()?.synchronous;
+  if (settings?.journal_mode !== 'wal' || synchronous !== SYNCHRONOUS_FULL) {
+    throw new StoreRefused(
+      `${path} cannot be written durably here: SQLite gave journal_mode=${settings?.journal_mode}, ` +
+        `synchronous=${synchronous} instead of wal and ${SYNCHRONOUS_FULL}; choose a local disk`,
+    );
+  }
+  applySchemaSteps(database, path);
+}
+
+/** Applies what is missing, all of it or nothing, so that two starts side by side do no harm. */
+function applySchemaSteps(database: DatabaseSync, path: string): void {
+  if (schemaVersion(database, path) === newestStep()) return;
+  database.exec('BEGIN IMMEDIATE');
+  try {
+    for (const { step, file } of schemaSteps().slice(schemaVersion(database, path))) {
+      database.exec(readFileSync(new URL(file, SCHEMA_FOLDER), 'utf8'));
+      database.exec(`PRAGMA user_version = ${step}; PRAGMA application_id = ${APPLICATION_ID}`);
+    }
+    database.exec('COMMIT');
+  } catch (error) {
+    database.exec('ROLLBACK');
+    throw error;
+  }
+}
+
+/** The number of the last schema step applied to the database; 0 for one that is new. */
+function schemaVersion(database: DatabaseSync, path: string): number {
+  const version = database.prepare('PRAGMA user_version').get()?.user_version as number;
+  const application = database.prepare('PRAGMA application_id').get()?.application_id;
+  const isEmpty = database.prepare('SELECT count(*) AS tables FROM sqlite_schema').get()?.tables === 0;
+  if (application !== APPLICATION_ID && !isEmpty) {
+    throw new StoreRefused(
+      `${path} is an SQLite database but not a plant store; name another file with --database`,
+    );
+  }
+  if (version > newestStep()) {
+    throw new StoreRefused(
+      `${path} was written by a newer plant-store (schema step ${version}, this program knows ${newestStep()}); use that one`,
+    );
+  }
+  return version;
+}
+
+function schemaSteps(): { step: number; file: string }[] {
+  return readdirSync(SCHEMA_FOLDER)
+    .sort()
+    .map((file, index) => ({ step: index + 1, file }));
+}
+
+function newestStep(): number {
+  return schemaSteps().length;
+}
+
+/** Makes the folder, and makes its name durable: a flush of the database does not reach the folder's own entry. */
+export function makeFolder(folder: string): void {
+  const firstMade = mkdirSync(folder, { recursive: true });
+  if (firstMade === undefined) return;
+  for (let made = folder; made.length >= firstMade.length; made = dirname(made)) {
+    const parent = openSync(dirname(made), 'r');
+    fsyncSync(parent);
+    closeSync(parent);
+  }
+}
+
+/** Turns what Node and SQLite say of a file that cannot be opened into what a person can do. @throws {StoreRefused} */
+export function explainFailure<T>(path: string, open: () => T): T {
+  try {
+    return open();
+  } catch (error) {
+    if (error instanceof StoreRefused) throw error;
+    throw new StoreRefused(
+      `the store at ${path} cannot be opened (${(error as Error).message}); is the folder there and writable?`,
+      {
+        cause: error,
+      },
+    );
+  }
+}

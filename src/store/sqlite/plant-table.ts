@@ -1,0 +1,83 @@
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { RepeatedIdRule } from '../plant-store.ts';
+import { type Batch, type BatchResults, OUTCOMES } from './batch.ts';
+
+const CREATED = OUTCOMES.indexOf('created');
+const UNCHANGED = OUTCOMES.indexOf('unchanged');
+const REVISED = OUTCOMES.indexOf('revised');
+const ID_TAKEN = OUTCOMES.indexOf('idTaken');
+
+/** Writes batches of plants to the table of revisions. */
+export class PlantTable {
+  readonly #database: DatabaseSync;
+  readonly #repeatedIdRule: RepeatedIdRule;
+  readonly #begin: StatementSync;
+  readonly #commit: StatementSync;
+  readonly #insertFirst: StatementSync;
+  readonly #insertNext: StatementSync;
+  readonly #selectLatest: StatementSync;
+
+  constructor(database: DatabaseSync, repeatedIdRule: RepeatedIdRule) {
+    this.#database = database;
+    this.#repeatedIdRule = repeatedIdRule;
+    this.#begin = database.prepare('BEGIN IMMEDIATE');
+    this.#commit = database.prepare('COMMIT');
+    // Most ids are new, so the first revision is tried without looking. The table has no rowid: `lastInsertRowid`,
+    // on which node:sqlite throws beyond 2^53 after the row is in, stays out of play.
+    this.#insertFirst = database.prepare(
+      'INSERT INTO plant_revision VALUES (?, 1, ?, ?, ?, ?) ON CONFLICT DO NOTHING',
+    );
+    this.#insertNext = database.prepare('INSERT INTO plant_revision VALUES (?, ?, ?, ?, ?, ?)');
+    this.#selectLatest = database.prepare(
+      'SELECT revision, name, tag FROM plant_revision WHERE id = ? ORDER BY revision DESC LIMIT 1',
+    );
+  }
+
+  /**
+   * Writes a batch in order, in one transaction; when it returns, the commit has been flushed to the disk.
+   *
+   * @throws whatever SQLite throws; nothing of the batch is visible then
+   */
+  commit(batch: Batch): BatchResults {
+    const recordedAt = Date.now();
+    const results: BatchResults = {
+      outcomes: new Uint8Array(batch.names.length),
+      revisions: new Uint32Array(batch.names.length),
+    };
+    this.#begin.run();
+    try {
+      for (let index = 0; index < batch.names.length; index++) {
+        this.#write(batch, index, recordedAt, results);
+      }
+      this.#commit.run();
+      return results;
+    } catch (error) {
+      // After some errors, a full disk among them, SQLite has rolled back by itself.
+      if (this.#database.isTransaction) this.#database.exec('ROLLBACK');
+      throw error;
+    }
+  }
+
+  #write(batch: Batch, index: number, recordedAt: number, results: BatchResults): void {
+    const id = batch.ids[index]!;
+    const name = batch.names[index]!;
+    const tag = batch.tags[index]!;
+    const recordedBy = batch.recordedBy[index]!;
+    if (this.#insertFirst.run(id, name, tag, recordedAt, recordedBy).changes === 1) {
+      results.outcomes[index] = CREATED;
+      results.revisions[index] = 1;
+      return;
+    }
+    const latest = this.#selectLatest.get(id) as { revision: number; name: string; tag: string | null };
+    if (latest.name === name && latest.tag === tag) {
+      results.outcomes[index] = UNCHANGED;
+      results.revisions[index] = latest.revision;
+    } else if (this.#repeatedIdRule === 'reject') {
+      results.outcomes[index] = ID_TAKEN;
+    } else {
+      results.outcomes[index] = REVISED;
+      results.revisions[index] = latest.revision + 1;
+      this.#insertNext.run(id, latest.revision + 1, name, tag, recordedAt, recordedBy);
+    }
+  }
+}

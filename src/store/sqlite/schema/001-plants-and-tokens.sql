@@ -1,0 +1,40 @@
+-- Never edited once released: a later change is a later file.
+
+CREATE TABLE token (
+  id INTEGER PRIMARY KEY,
+  hash TEXT NOT NULL UNIQUE,             -- SHA-256 of the token in hexadecimal; the token itself is kept nowhere
+  label TEXT NOT NULL UNIQUE,
+  created_at INTEGER NOT NULL,           -- milliseconds since 1970 UTC, like every time here
+  expires_at INTEGER,
+  revoked_at INTEGER,
+  last_used_day TEXT,                    -- YYYY-MM-DD, UTC
+  change_number INTEGER NOT NULL UNIQUE  -- grows with each token made or revoked
+) STRICT;
+
+-- WITHOUT ROWID keeps a row in the tree of its primary key: one page is written for a plant, not two.
+CREATE TABLE plant_revision (
+  id INTEGER NOT NULL,
+  revision INTEGER NOT NULL CHECK (revision >= 1),
+  name TEXT NOT NULL,
+  tag TEXT,                              -- NULL: sent without a tag; '' is a tag that was sent empty
+  recorded_at INTEGER NOT NULL,
+  recorded_by INTEGER NOT NULL,          -- token.id
+  PRIMARY KEY (id, revision)
+) STRICT, WITHOUT ROWID;
+
+-- The service never changes a revision; this keeps a slip in an SQL client from doing it.
+CREATE TRIGGER plant_revision_is_not_updated BEFORE UPDATE ON plant_revision
+BEGIN
+  SELECT RAISE(ABORT, 'plant_revision is append-only: send the plant again to correct it');
+END;
+
+CREATE TRIGGER plant_revision_is_not_deleted BEFORE DELETE ON plant_revision
+BEGIN
+  SELECT RAISE(ABORT, 'plant_revision is append-only');
+END;
+
+-- The latest revision of each plant, for people with an SQL client.
+CREATE VIEW plant AS
+SELECT id, revision, name, tag, recorded_at, recorded_by
+FROM plant_revision AS latest
+WHERE revision = (SELECT max(revision) FROM plant_revision WHERE id = latest.id);

@@ -1,0 +1,39 @@
+import { dirname, resolve } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { StoreRefused } from '../plant-store.ts';
+import { explainFailure, makeFolder } from './database.ts';
+
+/** https://sqlite.org/rescode.html#busy */
+const SQLITE_BUSY = 5;
+
+/**
+ * Makes sure that one service at a time has this store: two would each take the other's commits for its own.
+ *
+ * The lock is an exclusive transaction on a small file of its own beside the database, which leaves the database
+ * itself open to readers and to the command line. The system lets go of it however the process ends.
+ *
+ * @param path of the database file; its folder is made when there is none
+ * @returns lets go of the lock
+ * @throws {StoreRefused} when another service has it, or the folder cannot be written to
+ */
+export function takeServeLock(path: string): () => void {
+  const lock = openLockFile(path);
+  try {
+    lock.exec('BEGIN EXCLUSIVE');
+  } catch (error) {
+    lock.close();
+    if ((error as { errcode?: number }).errcode !== SQLITE_BUSY) throw error;
+    throw new StoreRefused(
+      `another plant-store service is running on ${path}; stop it first, or name another file with --database`,
+      { cause: error },
+    );
+  }
+  return () => lock.close();
+}
+
+function openLockFile(path: string): DatabaseSync {
+  return explainFailure(path, () => {
+    makeFolder(dirname(resolve(path)));
+    return new DatabaseSync(`${path}-serve-lock`, { timeout: 0 });
+  });
+}

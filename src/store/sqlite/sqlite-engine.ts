@@ -1,0 +1,115 @@
+import { Worker } from 'node:worker_threads';
+import type { NewStoredToken, StoredToken } from '../../contract/stored-token.ts';
+import {
+  type PlantWrite,
+  type StorageEngine,
+  StoreRefused,
+  StoreUnavailable,
+  type WriteResult,
+} from '../plant-store.ts';
+import { packWrites, unpackResults } from './batch.ts';
+import type { SqliteSettings, SqliteStore } from './sqlite-store.ts';
+import type { WriterAnswer, WriterCall } from './writer-thread.ts';
+
+type Operation = keyof SqliteStore;
+
+/**
+ * The SQLite engine as the service sees it: every operation runs on a writer thread, so that a flush never holds
+ * up the sockets. A writer thread that dies takes the operations it had with it; the next one starts another.
+ */
+export class SqliteEngine implements StorageEngine {
+  /** One batch is flushed while the next one already waits at the writer. */
+  readonly commitsInFlightMax = 2;
+  readonly #settings: SqliteSettings;
+  readonly #calls = new Map<number, PromiseWithResolvers<unknown>>();
+  #worker: Worker | undefined;
+  #lastCall = 0;
+
+  private constructor(settings: SqliteSettings) {
+    this.#settings = settings;
+  }
+
+  /**
+   * Opens the store, makes it when there is none, and brings its schema up to date.
+   *
+   * @throws {StoreRefused} when it cannot be opened as it stands
+   */
+  static async open(settings: SqliteSettings): Promise<SqliteEngine> {
+    const engine = new SqliteEngine(settings);
+    try {
+      await engine.check();
+      return engine;
+    } catch (error) {
+      await engine.#worker?.terminate();
+      throw error;
+    }
+  }
+
+  async commit(writes: readonly PlantWrite[]): Promise<WriteResult[]> {
+    return unpackResults(await this.#call('commit', packWrites(writes)));
+  }
+
+  check(): Promise<void> {
+    return this.#call('check');
+  }
+
+  createToken(token: NewStoredToken): Promise<StoredToken | undefined> {
+    return this.#call('createToken', token);
+  }
+
+  tokensChangedSince(changeNumber: number): Promise<StoredToken[]> {
+    return this.#call('tokensChangedSince', changeNumber);
+  }
+
+  revokeToken(label: string, revokedAt: number): Promise<StoredToken | undefined> {
+    return this.#call('revokeToken', label, revokedAt);
+  }
+
+  recordTokenUse(tokenIds: number[], day: string): Promise<void> {
+    return this.#call('recordTokenUse', tokenIds, day);
+  }
+
+  async close(): Promise<void> {
+    if (this.#worker === undefined) return;
+    await this.#call('close');
+    await this.#worker.terminate();
+  }
+
+  #call<Name extends Operation>(
+    operation: Name,
+    ...args: Parameters<SqliteStore[Name]>
+  ): Promise<ReturnType<SqliteStore[Name]>> {
+    const call = ++this.#lastCall;
+    const pending = Promise.withResolvers<unknown>();
+    this.#calls.set(call, pending);
+    this.#worker ??= this.#startWorker();
+    this.#worker.postMessage({ call, operation, args } satisfies WriterCall);
+    return pending.promise as Promise<ReturnType<SqliteStore[Name]>>;
+  }
+
+  #startWorker(): Worker {
+    const worker = new Worker(new URL('./writer-thread.ts', import.meta.url), { workerData: this.#settings });
+    worker.on('message', (answer: WriterAnswer) => this.#answered(answer));
+    worker.on('error', cause => this.#workerDied(worker, cause));
+    worker.on('exit', () => this.#workerDied(worker, undefined));
+    return worker;
+  }
+
+  #answered({ call, result, failure }: WriterAnswer): void {
+    const pending = this.#calls.get(call);
+    this.#calls.delete(call);
+    if (failure === undefined) pending?.resolve(result);
+    else if (failure.storeRefused) pending?.reject(new StoreRefused(failure.message));
+    else pending?.reject(new StoreUnavailable(failure.message));
+  }
+
+  #workerDied(worker: Worker, cause: unknown): void {
+    if (this.#worker !== worker) return;
+    this.#worker = undefined;
+    const calls = [...this.#calls.values()];
+    this.#calls.clear();
+    for (const pending of calls) {
+      pending.reject(new StoreUnavailable('the writer thread died', { cause }));
+    }
+  }
+}

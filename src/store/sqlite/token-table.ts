@@ -1,0 +1,54 @@
+import type { DatabaseSync } from 'node:sqlite';
+import type { NewStoredToken, StoredToken } from '../../contract/stored-token.ts';
+
+const COLUMNS = `id, hash, label, created_at AS createdAt, expires_at AS expiresAt, revoked_at AS revokedAt,
+  last_used_day AS lastUsedDay, change_number AS changeNumber`;
+// Writers of one SQLite file take turns, so this number is in the order of the commits.
+const NEXT_CHANGE_NUMBER = '(SELECT coalesce(max(change_number), 0) + 1 FROM token)';
+/** https://sqlite.org/rescode.html#constraint_unique */
+const SQLITE_CONSTRAINT_UNIQUE = 2067;
+
+/** @returns the token as it is stored, or undefined when its label is taken */
+export function createToken(database: DatabaseSync, token: NewStoredToken): StoredToken | undefined {
+  try {
+    return database
+      .prepare(
+        `INSERT INTO token (hash, label, created_at, expires_at, change_number)
+         VALUES (?, ?, ?, ?, ${NEXT_CHANGE_NUMBER}) RETURNING ${COLUMNS}`,
+      )
+      .get(token.hash, token.label, token.createdAt, token.expiresAt) as unknown as StoredToken;
+  } catch (error) {
+    // The hash is random, the label is chosen: only the label repeats.
+    if ((error as { errcode?: number }).errcode === SQLITE_CONSTRAINT_UNIQUE) return undefined;
+    throw error;
+  }
+}
+
+/** Every token made or revoked after this change number, in the order of the changes. */
+export function tokensChangedSince(database: DatabaseSync, changeNumber: number): StoredToken[] {
+  return database
+    .prepare(`SELECT ${COLUMNS} FROM token WHERE change_number > ? ORDER BY change_number`)
+    .all(changeNumber) as unknown as StoredToken[];
+}
+
+/** Revokes a token for good; one that is revoked already keeps its time. */
+export function revokeToken(
+  database: DatabaseSync,
+  label: string,
+  revokedAt: number,
+): StoredToken | undefined {
+  database
+    .prepare(
+      `UPDATE token SET revoked_at = ?, change_number = ${NEXT_CHANGE_NUMBER} WHERE label = ? AND revoked_at IS NULL`,
+    )
+    .run(revokedAt, label);
+  return database.prepare(`SELECT ${COLUMNS} FROM token WHERE label = ?`).get(label) as unknown as
+    | StoredToken
+    | undefined;
+}
+
+/** Notes the day on which these tokens were last accepted. */
+export function recordTokenUse(database: DatabaseSync, tokenIds: number[], day: string): void {
+  const update = database.prepare('UPDATE token SET last_used_day = ? WHERE id = ?');
+  for (const id of tokenIds) update.run(day, id);
+}

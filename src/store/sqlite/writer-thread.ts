@@ -1,0 +1,33 @@
+import { parentPort, workerData } from 'node:worker_threads';
+import { StoreRefused } from '../plant-store.ts';
+import { type SqliteSettings, SqliteStore } from './sqlite-store.ts';
+
+/** Names an operation of the store, with its arguments; `call` is repeated in the answer. */
+export interface WriterCall {
+  call: number;
+  operation: keyof SqliteStore;
+  args: unknown[];
+}
+
+/** The answer to a call: the result, or what went wrong, since an error loses its class between threads. */
+export interface WriterAnswer {
+  call: number;
+  result?: unknown;
+  failure?: { message: string; storeRefused: boolean };
+}
+
+const store = new SqliteStore(workerData as SqliteSettings);
+
+parentPort!.on('message', ({ call, operation, args }: WriterCall) => {
+  parentPort!.postMessage(answer(call, operation, args));
+});
+
+function answer(call: number, operation: keyof SqliteStore, args: unknown[]): WriterAnswer {
+  try {
+    const run = store[operation] as (...args: unknown[]) => unknown;
+    return { call, result: run.apply(store, args) };
+  } catch (error) {
+    const { message } = error as Error;
+    return { call, failure: { message, storeRefused: error instanceof StoreRefused } };
+  }
+}
