@@ -57,13 +57,13 @@ const STATUS_DESCRIPTIONS: Record<Status, StatusDescription> = {
       'WWW-Authenticate': {
         description: 'The challenge of RFC 6750 section 3.',
         required: true,
-        schema: { type: 'string', examples: ['Bearer realm="plant store"'] },
+        schema: { type: 'string', examples: ['Bearer realm="plant-store"'] },
       },
     },
   },
-  404: { description: 'The path is not /plants. Paths are case-sensitive.' },
+  404: { description: 'There is nothing at this path. Paths are case-sensitive.' },
   405: {
-    description: 'The method is not POST.',
+    description: 'The path does not take this method.',
     headers: {
       Allow: {
         description: 'The methods that this path takes, RFC 9110 section 10.2.1.',

@@ -32,7 +32,7 @@ const ORDINARY_BODY = new RegExp(
     String.raw`\{`,
     '"id"',
     ':',
-    String.raw`(-?(?:0|[1-9][0-9]{0,17}))`,
+    '(-?(?:0|[1-9][0-9]{0,17}))',
     ',',
     '"name"',
     ':',
@@ -61,7 +61,8 @@ export function readNewPlant(bytes: Uint8Array): NewPlantReading {
 /** Reads the text of a request body as {@link readNewPlant} reads its bytes. */
 export function readNewPlantText(text: string): NewPlantReading {
   const ordinary = ORDINARY_BODY.exec(text);
-  if (ordinary !== null) {
+  // Text that was decoded here is always well formed; text from elsewhere may hold half a character.
+  if (ordinary !== null && text.isWellFormed()) {
     const [, id, name, tag] = ordinary as unknown as [string, string, string, string | undefined];
     return { plant: tag === undefined ? { id: BigInt(id), name } : { id: BigInt(id), name, tag } };
   }

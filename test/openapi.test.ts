@@ -1,0 +1,276 @@
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+import { Validator } from '@seriousme/openapi-schema-validator';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { ERRORS, type ErrorName } from '../src/contract/errors.ts';
+import { openApiJson } from '../src/contract/openapi.ts';
+
+interface Response {
+  description: string;
+  headers?: Record<string, { required: boolean; schema: Record<string, unknown> }>;
+  content: Record<string, { schema: unknown; examples: Record<string, { value: unknown }> }>;
+}
+
+interface Description {
+  openapi: string;
+  info: { version: string; title: string; license: Record<string, string> };
+  servers: { url: string }[];
+  security: unknown;
+  paths: Record<string, Record<string, Operation>>;
+  components: { schemas: Record<string, Record<string, unknown>>; securitySchemes: Record<string, object> };
+}
+
+interface Operation {
+  operationId: string;
+  security?: unknown;
+  parameters?: unknown;
+  requestBody: { required: boolean; content: Response['content'] };
+  responses: Record<string, Response>;
+}
+
+const description = read();
+const operation = description.paths['/plants']!.post!;
+const { schemas } = description.components;
+
+/** A fresh copy, which a test may change. */
+function read(): Description & Record<string, unknown> {
+  return JSON.parse(openApiJson());
+}
+
+suite('the description is valid OpenAPI 3.1', () => {
+  test('by the schema of the OpenAPI Initiative', async () => {
+    assert.deepEqual(await new Validator().validate(read()), { valid: true });
+  });
+
+  const breakages: [what: string, change: (broken: Description) => void][] = [
+    ['no version in info', broken => Reflect.deleteProperty(broken.info, 'version')],
+    ['a method that HTTP does not have', broken => Object.assign(broken.paths['/plants']!, { create: {} })],
+    [
+      'a reference to nothing',
+      broken =>
+        Object.assign(broken.paths['/plants']!.post!.requestBody.content['application/json']!, {
+          schema: { $ref: '#/components/schemas/Flower' },
+        }),
+    ],
+    [
+      'a response with no description',
+      broken => Reflect.deleteProperty(broken.paths['/plants']!.post!.responses['503']!, 'description'),
+    ],
+  ];
+  for (const [what, change] of breakages) {
+    test(`and would not be with ${what}`, async () => {
+      const broken = read();
+      change(broken);
+      assert.equal((await new Validator().validate(broken)).valid, false);
+    });
+  }
+
+  test('every schema in it is strict JSON Schema 2020-12, and every example fits its schema', () => {
+    const ajv = new Ajv2020({ formats: { int32: true, int64: true } });
+    ajv.addVocabulary(['components']);
+    ajv.addSchema({ $id: 'plant-store', components: { schemas } });
+    const contents = [
+      operation.requestBody.content,
+      ...Object.values(operation.responses).map(response => response.content),
+    ];
+    for (const content of contents) {
+      const { schema, examples } = content['application/json']!;
+      const validate = ajv.compile({ $ref: `plant-store${(schema as { $ref: string }).$ref}` });
+      assert.ok(Object.keys(examples).length > 0);
+      for (const { value } of Object.values(examples)) {
+        assert.ok(validate(value), `${JSON.stringify(value)}: ${ajv.errorsText(validate.errors)}`);
+      }
+    }
+    for (const { headers = {} } of Object.values(operation.responses)) {
+      for (const { schema } of Object.values(headers)) {
+        const { examples = [], ...rules } = schema as { examples?: unknown[] };
+        for (const example of examples) assert.ok(ajv.validate(rules, example), JSON.stringify(example));
+      }
+    }
+  });
+});
+
+suite('the description says what the interface says', () => {
+  test('version 1.0.0 under the MIT license', () => {
+    assert.equal(description.openapi, '3.1.0');
+    assert.equal(description.info.version, '1.0.0');
+    assert.deepEqual(description.info.license, { name: 'MIT', identifier: 'MIT' });
+  });
+
+  test('one operation, POST {base_url}/plants, with no version segment and no parameters', () => {
+    assert.deepEqual(Object.keys(description.paths), ['/plants']);
+    assert.deepEqual(Object.keys(description.paths['/plants']!), ['post']);
+    assert.equal(operation.operationId, 'createPlant');
+    assert.equal(operation.parameters, undefined);
+    assert.deepEqual(
+      description.servers.map(server => server.url),
+      ['/'],
+    );
+  });
+
+  test('bearer authentication for the whole service, the operation not excepted', () => {
+    const [[name, scheme] = [], ...others] = Object.entries(description.components.securitySchemes);
+    assert.deepEqual(others, []);
+    assert.partialDeepStrictEqual(scheme, { type: 'http', scheme: 'bearer' });
+    assert.deepEqual(description.security, [{ [name!]: [] }]);
+    assert.equal(operation.security, undefined);
+  });
+
+  test('the body is required, application/json and a NewPlant', () => {
+    assert.equal(operation.requestBody.required, true);
+    assert.deepEqual(Object.keys(operation.requestBody.content), ['application/json']);
+    assertRefersTo(operation.requestBody.content, 'NewPlant');
+  });
+
+  test('there are three record shapes', () => {
+    assert.deepEqual(Object.keys(schemas).sort(), ['Error', 'NewPlant', 'Plant']);
+  });
+
+  test('Plant: name is a required string, tag an optional one, and there is no id', () => {
+    const { Plant } = schemas;
+    assert.equal(Plant!.type, 'object');
+    assert.deepEqual(Plant!.required, ['name']);
+    assert.deepEqual(typesAndFormats(Plant!), { name: ['string'], tag: ['string'] });
+  });
+
+  test('Plant puts no limit on its texts and forbids no further members', () => {
+    assert.deepEqual(Object.keys(schemas.Plant!).sort(), ['properties', 'required', 'type']);
+    for (const property of Object.values(schemas.Plant!.properties as object)) {
+      assert.deepEqual(Object.keys(property).sort(), ['description', 'type']);
+    }
+  });
+
+  test('NewPlant: every field of Plant, and a required id, an int64', () => {
+    const [plant, withId, ...others] = schemas.NewPlant!.allOf as Record<string, unknown>[];
+    assert.deepEqual(others, []);
+    assert.deepEqual(plant, { $ref: '#/components/schemas/Plant' });
+    assert.deepEqual(withId!.required, ['id']);
+    assert.deepEqual(typesAndFormats(withId!), { id: ['integer', 'int64'] });
+  });
+
+  test('the range of the id is written digit for digit', () => {
+    assert.match(openApiJson(), /"minimum": -9223372036854775808,\n\s*"maximum": 9223372036854775807,/);
+    assert.doesNotMatch(openApiJson(), /922337203685477[0-9]000/);
+  });
+
+  test('Error: error is a required int32, message a required string', () => {
+    assert.deepEqual(schemas.Error!.required, ['error', 'message']);
+    assert.deepEqual(typesAndFormats(schemas.Error!), { error: ['integer', 'int32'], message: ['string'] });
+  });
+
+  test('the fields mean what the interface says they mean', () => {
+    const [, withId] = schemas.NewPlant!.allOf as Record<string, unknown>[];
+    assertMeans(schemas.Plant!, 'name', 'The name of the plant');
+    assertMeans(schemas.Plant!, 'tag', 'Tag to specify the type');
+    assertMeans(withId!, 'id', 'Identification number of the plant');
+    assertMeans(schemas.Error!, 'error', 'Error number');
+    assertMeans(schemas.Error!, 'message', 'Error message text');
+  });
+
+  test('200 is a Plant as application/json', () => {
+    assert.match(operation.responses['200']!.description, /^Plant response: the plant was created/);
+    assert.deepEqual(Object.keys(operation.responses['200']!.content), ['application/json']);
+    assertRefersTo(operation.responses['200']!.content, 'Plant');
+  });
+
+  test('400 is an Error, described as an unexpected error', () => {
+    assert.match(operation.responses['400']!.description, /^Unexpected error/);
+  });
+
+  test('every status but 200 is an Error as application/json', () => {
+    for (const [status, response] of Object.entries(operation.responses)) {
+      if (status === '200') continue;
+      assert.deepEqual(Object.keys(response.content), ['application/json'], status);
+      assertRefersTo(response.content, 'Error');
+    }
+  });
+});
+
+suite('the description says what was decided where the interface is silent', () => {
+  test('which headers come with which status', () => {
+    const headers = Object.entries(operation.responses)
+      .filter(([, response]) => response.headers !== undefined)
+      .map(([status, response]) => [status, Object.keys(response.headers!)]);
+    assert.deepEqual(Object.fromEntries(headers), {
+      200: ['Plant-Id', 'Plant-Revision', 'Plant-Outcome'],
+      401: ['WWW-Authenticate'],
+      405: ['Allow'],
+      503: ['Retry-After'],
+    });
+  });
+
+  test('the headers of a 200 have types, and the id is text so that no reader rounds it', () => {
+    const headers = operation.responses['200']!.headers!;
+    assert.equal(headers['Plant-Id']!.schema.type, 'string');
+    assert.equal(headers['Plant-Revision']!.schema.type, 'integer');
+    assert.deepEqual(headers['Plant-Outcome']!.schema.enum, ['created', 'unchanged', 'revised']);
+    const idPattern = new RegExp(headers['Plant-Id']!.schema.pattern as string);
+    for (const id of ['0', '1', '-1', '-9223372036854775808', '9223372036854775807'])
+      assert.match(id, idPattern);
+    for (const other of ['', '-0', '01', '+1', '1.0', '1e3']) assert.doesNotMatch(other, idPattern);
+  });
+
+  test('the statuses are 200, 400 and those of the transport', () => {
+    const statuses = [200, 400, 401, 404, 405, 408, 413, 415, 431, 500, 503];
+    assert.deepEqual(Object.keys(operation.responses).map(Number), statuses);
+  });
+});
+
+suite('the error catalogue and the description agree', () => {
+  for (const name of Object.keys(ERRORS) as ErrorName[]) {
+    const { number, status, message, retry } = ERRORS[name];
+    test(`${number} ${name} is described and shown under ${status}`, () => {
+      const response = operation.responses[status];
+      assert.ok(response, `no response ${status}`);
+      const line = response.description.split('\n').find(each => each.startsWith(`- \`${number}\``));
+      assert.ok(line, `${number} is not in the description of ${status}`);
+      assert.ok(line.includes(message));
+      assert.equal(line.includes('may succeed later'), retry);
+      const example = response.content['application/json']!.examples[name]?.value;
+      assert.partialDeepStrictEqual(example, { error: number });
+    });
+  }
+
+  test('the description has no number, example or status that the catalogue has not', () => {
+    const known = new Map<number, number>(Object.values(ERRORS).map(entry => [entry.number, entry.status]));
+    for (const [status, response] of Object.entries(operation.responses)) {
+      if (status === '200') continue;
+      const listed = [...response.description.matchAll(/^- `([0-9]+)`/gm)].map(([, number]) =>
+        Number(number),
+      );
+      const shown = Object.values(response.content['application/json']!.examples).map(
+        ({ value }) => (value as { error: number }).error,
+      );
+      assert.deepEqual(listed, shown);
+      assert.ok(listed.length > 0, `${status} has no number`);
+      for (const number of listed) assert.equal(known.get(number), Number(status), `${number}`);
+    }
+  });
+
+  test('the example of a faulty NewPlant names several faults', () => {
+    const example = operation.responses['400']!.content['application/json']!.examples.notNewPlant;
+    assert.deepEqual(example!.value, {
+      error: 40002,
+      message:
+        'id must be an integer from -9223372036854775808 to 9223372036854775807; name is required; ' +
+        'tag must be a string',
+    });
+  });
+});
+
+function assertRefersTo(content: Response['content'], schema: string): void {
+  assert.deepEqual(content['application/json']!.schema, { $ref: `#/components/schemas/${schema}` });
+}
+
+/** The type, and the format if any, of each property. */
+function typesAndFormats(schema: Record<string, unknown>): Record<string, unknown[]> {
+  const properties = Object.entries(schema.properties as Record<string, { type: string; format?: string }>);
+  return Object.fromEntries(
+    properties.map(([name, { type, format }]) => [name, format === undefined ? [type] : [type, format]]),
+  );
+}
+
+function assertMeans(schema: Record<string, unknown>, name: string, meaning: string): void {
+  const { description: text } = (schema.properties as Record<string, { description: string }>)[name]!;
+  assert.ok(text.startsWith(meaning), `${name}: ${text}`);
+}

@@ -1,0 +1,450 @@
+/**
+ * The rules that the repository itself must keep. Each takes the files as values and returns what it found, one
+ * line each: `path:line: what is wrong; what to do instead`. repository.test.ts runs them on this repository, and
+ * each of them on a broken sample.
+ */
+
+export interface RepositoryFile {
+  /** From the root of the repository, with `/` between folders. */
+  path: string;
+  text: string;
+}
+
+export type Rule = (files: readonly RepositoryFile[]) => string[];
+
+/** Lines of the longest file in src and bin, and the most that half of them may have. */
+export const FILE_LINES_MAX = 400;
+export const FILE_LINES_MEDIAN_MAX = 200;
+
+/**
+ * Which part of src may import which, and which only as a type; imports within a part are free. `packages` says
+ * whether it may import from Node and from node_modules.
+ */
+const PARTS: Record<string, { imports: string[]; types?: string[]; packages: boolean }> = {
+  'src/contract/': { imports: [], packages: false },
+  'src/auth/': { imports: ['src/contract/'], packages: true },
+  'src/store/': { imports: ['src/contract/'], packages: true },
+  'src/client/': { imports: ['src/contract/'], packages: false },
+  'src/http/': {
+    imports: ['src/contract/', 'src/auth/'],
+    types: ['src/store/plant-store.ts'],
+    packages: true,
+  },
+  'src/ops/': {
+    imports: ['src/contract/', 'src/auth/'],
+    types: ['src/store/plant-store.ts'],
+    packages: true,
+  },
+  'src/service.ts': {
+    imports: ['src/contract/', 'src/auth/', 'src/store/', 'src/http/', 'src/ops/'],
+    packages: true,
+  },
+  'src/cli/': {
+    imports: ['src/service.ts', 'src/contract/', 'src/client/', 'src/auth/', 'src/store/'],
+    packages: true,
+  },
+  'bin/': { imports: ['src/cli/'], packages: true },
+};
+
+interface Ban {
+  /** Paths that the ban is for, and those among them that it is not for. */
+  where: RegExp;
+  except?: RegExp;
+  what: RegExp;
+  instead: string;
+  /** Whether comments count too. */
+  inComments?: boolean;
+}
+
+const CODE = /\.[cm]?[jt]s$/;
+const SOURCE = /^(?:src|bin)\/.*\.(?:[cm]?[jt]s|sql)$/;
+
+/** What is not written here, and what is written instead. */
+const BANS: Ban[] = [
+  {
+    where: SOURCE,
+    except: /^(?:src\/cli|bin)\//,
+    what: /\bprocess\.(?:argv|env|exit|exitCode|kill|on|once)\b|'(?:node:)?process'/,
+    instead: 'take a setting or a callback; src/cli alone reads the environment, signals and exit',
+  },
+  {
+    where: SOURCE,
+    except: /^(?:src\/cli|bin)\//,
+    what: /\bconsole\.\w+/,
+    instead: 'return it, throw it or log it; src/cli alone talks to the terminal',
+  },
+  {
+    where: SOURCE,
+    what: /\blastInsertRowid\b/,
+    instead: 'use the id that was written: node:sqlite throws here beyond 2^53, after the row is in',
+  },
+  {
+    // The argument may hold calls, but not calls within calls.
+    where: SOURCE,
+    what: /\bJSON\.parse\((?:[^()]|\([^()]*\))*,/,
+    instead: 'use jsonMembers of src/contract: a reviver overflows on nesting that JSON.parse takes',
+  },
+  {
+    where: SOURCE,
+    what: /\bparse(?:Int|Float)\(/,
+    instead: 'match the text first and use Number() or BigInt(): these take "12abc" for 12',
+  },
+  {
+    where: SOURCE,
+    what: /\b(?:err|error|cause|failure|reason)\.message(?:\s*[!=]==|\??\.(?:endsWith|includes|match|search|startsWith)\()/,
+    instead: 'know failures by their code; their text changes',
+  },
+  {
+    where: SOURCE,
+    what: /\b(?:UPDATE|DELETE\s+FROM|REPLACE\s+INTO|OR\s+REPLACE\s+INTO|DROP\s+TABLE|TRUNCATE)\s+plant_revision\b/i,
+    instead: 'append a revision: no plant row is ever changed or deleted',
+  },
+  {
+    where: /^src\/auth\//,
+    what: /\bMath\.random\b/,
+    instead: 'use node:crypto: a token must not be guessed',
+  },
+  {
+    where: /^test\/.*\.[cm]?[jt]s$/,
+    what: /\.(?:only|skip|todo)\(|[{,]\s*(?:only|skip|todo):/,
+    instead: 'run the test or remove it',
+  },
+  {
+    where: CODE,
+    what: /@ts-(?:ignore|nocheck)|biome-ignore/,
+    instead: 'mend what is complained of, or change the rule for all in biome.json or tsconfig.json',
+    inComments: true,
+  },
+  {
+    // A type test says with @ts-expect-error what must not compile.
+    where: CODE,
+    except: /^test\//,
+    what: /@ts-expect-error/,
+    instead: 'mend the type',
+    inComments: true,
+  },
+  {
+    where: CODE,
+    what: /\b(?:TODO|FIXME|XXX)\b/,
+    instead: 'do it, or leave it out',
+    inComments: true,
+  },
+  {
+    where: /^/,
+    what: /(?<![\w.~-])\/(?:work|root|home|Users)\/[\w.]/,
+    instead: 'name a path from the root of the repository: this one exists on one machine',
+    inComments: true,
+  },
+  {
+    where: /^/,
+    what: /\bregistry\.(?:npmjs\.org|npmmirror\.com|yarnpkg\.com)\b|\bregistry\s*=\s*['"]?https?:|\bartifactory\b/i,
+    instead: 'leave the choice of the package registry to the machine',
+    inComments: true,
+  },
+  {
+    where: /(?:^|\/)(?:package-lock|npm-shrinkwrap)\.json$/,
+    what: /"resolved":/,
+    instead: 'run: npm install --omit-lockfile-registry-resolved',
+  },
+];
+
+export function bannedText(files: readonly RepositoryFile[]): string[] {
+  return files.flatMap(({ path, text }) => {
+    const withoutComments = CODE.test(path) ? blankComments(text) : text;
+    return BANS.filter(({ where, except }) => where.test(path) && !except?.test(path)).flatMap(ban =>
+      [...(ban.inComments ? text : withoutComments).matchAll(new RegExp(ban.what, `${ban.what.flags}g`))].map(
+        match => `${path}:${lineOf(text, match.index)}: ${match[0].trim()}; ${ban.instead}`,
+      ),
+    );
+  });
+}
+
+/** Imports go down the table of parts only. */
+export function importDirections(files: readonly RepositoryFile[]): string[] {
+  return files.filter(isSource).flatMap(file => {
+    const [part, rule] = Object.entries(PARTS).find(([prefix]) => file.path.startsWith(prefix)) ?? [];
+    if (part === undefined || rule === undefined) {
+      return [
+        `${file.path}:1: in no part of src; put it in one, or add the part to the table of repository-rules.ts`,
+      ];
+    }
+    return importsOf(file).flatMap(({ line, specifier, target, typeOnly }) => {
+      const allowed =
+        target === undefined
+          ? rule.packages
+          : [part, ...rule.imports, ...(typeOnly ? (rule.types ?? []) : [])].some(prefix =>
+              target.startsWith(prefix),
+            );
+      const may =
+        [...rule.imports, ...(rule.types ?? []).map(path => `${path} as a type`)].join(', ') || 'nothing';
+      return allowed
+        ? []
+        : [
+            `${file.path}:${line}: imports ${specifier}; ${part} may import ${may}; take what is needed as an argument`,
+          ];
+    });
+  });
+}
+
+/** No file imports itself by way of others, not even for a type. */
+export function importCycles(files: readonly RepositoryFile[]): string[] {
+  const sources = files.filter(isSource);
+  const imports = new Map(sources.map(file => [file.path, importsOf(file)]));
+  const finished = new Set<string>();
+  const findings: string[] = [];
+  function visit(path: string, way: string[]): void {
+    if (finished.has(path)) return;
+    for (const { target, line } of imports.get(path) ?? []) {
+      if (target === undefined) continue;
+      const start = [...way, path].indexOf(target);
+      if (start >= 0) {
+        const circle = [...way, path].slice(start).concat(target).join(' → ');
+        findings.push(`${path}:${line}: closes the circle ${circle}; move what both need below both`);
+      } else visit(target, [...way, path]);
+    }
+    finished.add(path);
+  }
+  for (const { path } of sources) visit(path, []);
+  return findings;
+}
+
+/** Packages that src and bin import are dependencies, and every dependency is imported there. */
+export function runtimeDependencies(files: readonly RepositoryFile[]): string[] {
+  const declared = Object.keys(packageJson(files).dependencies ?? {});
+  const used = new Set<string>();
+  const findings: string[] = [];
+  for (const file of files.filter(isSource)) {
+    for (const { specifier, target, line } of importsOf(file)) {
+      if (target !== undefined || specifier.startsWith('node:')) continue;
+      const name = specifier.split('/', specifier.startsWith('@') ? 2 : 1).join('/');
+      used.add(name);
+      if (declared.includes(name)) continue;
+      findings.push(
+        `${file.path}:${line}: imports ${name}; list it in dependencies of package.json, or do without`,
+      );
+    }
+  }
+  for (const name of declared.filter(each => !used.has(each))) {
+    findings.push(`package.json:1: ${name} is imported nowhere in src and bin; npm uninstall ${name}`);
+  }
+  return findings;
+}
+
+/** Versions in package.json are exact, so that what was tested is what is installed. */
+export function exactVersions(files: readonly RepositoryFile[]): string[] {
+  return Object.entries(allDependencies(files))
+    .filter(([, version]) => !/^[0-9]+\.[0-9]+\.[0-9]+(?:-[\w.]+)?$/.test(version))
+    .map(([name, version]) => `package.json:1: ${name} ${version}; npm install --save-exact ${name}`);
+}
+
+const DEPENDENCIES_DOCUMENT = 'docs/dependencies.md';
+
+/** docs/dependencies.md has a row for every dependency, under what it is needed for, and for nothing else. */
+export function dependenciesDocument(files: readonly RepositoryFile[]): string[] {
+  const runtime = Object.keys(packageJson(files).dependencies ?? {});
+  const declared = Object.keys(allDependencies(files));
+  const rows = dependencyRows(files);
+  const missing = declared
+    .filter(name => !rows.some(row => row.name === name))
+    .map(
+      name => `${DEPENDENCIES_DOCUMENT}:1: ${name} has no row; say why it is here and what would replace it`,
+    );
+  const wrong = rows.flatMap(({ name, neededTo, line }) => {
+    const place = `${DEPENDENCIES_DOCUMENT}:${line}: ${name}`;
+    if (!declared.includes(name)) return [`${place} is not in package.json; remove the row`];
+    const expected = runtime.includes(name) ? 'run' : 'develop';
+    return neededTo === expected
+      ? []
+      : [`${place} is needed to ${expected} by package.json; mend the one or the other`];
+  });
+  return [...missing, ...wrong];
+}
+
+interface DependencyRow {
+  name: string;
+  licence: string;
+  neededTo: string;
+  line: number;
+}
+
+/** The rows of the table in docs/dependencies.md: name, why, licence, needed to, and what would replace it. */
+export function dependencyRows(files: readonly RepositoryFile[]): DependencyRow[] {
+  const text = files.find(({ path }) => path === DEPENDENCIES_DOCUMENT)?.text ?? '';
+  return [...text.matchAll(/^\| `([^`]+)` \|[^|]+\| ([^|]+) \| ([^|]+) \|[^|]+\|$/gm)].map(match => ({
+    name: match[1]!,
+    licence: match[2]!,
+    neededTo: match[3]!,
+    line: lineOf(text, match.index),
+  }));
+}
+
+/** Files are named by what they are. */
+export function fileNames(files: readonly RepositoryFile[]): string[] {
+  const bag =
+    /(?:^|\/)(?:index|utils?|helpers?|types?|common|misc|shared|interfaces?)(?:\/|\.(?:d\.)?[cm]?[jt]s$)/;
+  return files
+    .filter(({ path }) => bag.test(path) && /^(?:src|bin|test|bench)\//.test(path))
+    .map(({ path }) => `${path}:1: a bag; name it by the one thing it holds`);
+}
+
+/** Files of src and bin stay short. */
+export function fileLengths(files: readonly RepositoryFile[]): string[] {
+  const lengths = files
+    .filter(isSource)
+    .map(({ path, text }) => ({ path, lines: text.split('\n').length - 1 }));
+  const findings = lengths
+    .filter(({ lines }) => lines > FILE_LINES_MAX)
+    .map(({ path, lines }) => `${path}:${lines}: more than ${FILE_LINES_MAX} lines; split it by sense`);
+  const middle = lengths.toSorted((a, b) => a.lines - b.lines)[Math.floor(lengths.length / 2)];
+  if (middle !== undefined && middle.lines > FILE_LINES_MEDIAN_MAX) {
+    findings.push(
+      `${middle.path}:${middle.lines}: the median is over ${FILE_LINES_MEDIAN_MAX} lines; split the longest files`,
+    );
+  }
+  return findings;
+}
+
+/** Every limit has its one home, and is kept to somewhere else. */
+export function limitsInUse(files: readonly RepositoryFile[]): string[] {
+  const sources = files.filter(isSource);
+  return sources
+    .filter(({ path }) => path.endsWith('/limits.ts'))
+    .flatMap(({ path, text }) =>
+      [...text.matchAll(/^export const (\w+)/gm)]
+        .filter(
+          ([, name]) =>
+            !sources.some(file => file.path !== path && new RegExp(`\\b${name}\\b`).test(file.text)),
+        )
+        .map(match => `${path}:${lineOf(text, match.index)}: nothing keeps to ${match[1]}; remove it`),
+    );
+}
+
+/** A link in a Markdown file leads to a file or folder of the repository, and to a heading that is there. */
+export function markdownLinks(files: readonly RepositoryFile[]): string[] {
+  return files
+    .filter(({ path }) => path.endsWith('.md'))
+    .flatMap(({ path, text }) => {
+      const prose = blankCode(text);
+      const links = prose.matchAll(
+        /\]\(<?([^)>\s]+)>?(?:\s+"[^"]*")?\)|^\[[^\]]+\]:\s+(\S+)|\b(?:src|href)="([^"]+)"/gm,
+      );
+      return [...links]
+        .map(match => ({ link: match[1] ?? match[2] ?? match[3]!, line: lineOf(text, match.index) }))
+        .filter(({ link }) => !/^(?:[a-z][a-z0-9+.-]*:|\/\/)/i.test(link))
+        .flatMap(({ link, line }) => {
+          const fault = linkFault(link, path, files);
+          return fault === undefined ? [] : [`${path}:${line}: ${link} ${fault}`];
+        });
+    });
+}
+
+function linkFault(link: string, from: string, files: readonly RepositoryFile[]): string | undefined {
+  const [targetText = '', anchor] = link.split('#');
+  const target = targetText === '' ? from : resolvePath(from, decodeURI(targetText));
+  const file = files.find(({ path }) => path === target);
+  if (file === undefined) {
+    const folder =
+      target === '' || files.some(({ path }) => path.startsWith(`${target.replace(/\/$/, '')}/`));
+    return folder && anchor === undefined ? undefined : 'leads to no file; mend or remove the link';
+  }
+  if (anchor === undefined) return undefined;
+  if (!target.endsWith('.md')) return 'points into a file whose lines move; link the file alone';
+  return anchorsOf(file.text).includes(anchor) ? undefined : 'leads to no heading; mend or remove the link';
+}
+
+/** The anchors that GitHub gives the headings of a Markdown file. */
+function anchorsOf(text: string): string[] {
+  const seen = new Map<string, number>();
+  return [...blankFences(text).matchAll(/^#{1,6}\s+(.+?)\s*#*$/gm)].map(([, heading = '']) => {
+    const plain = heading.replace(/\[([^\]]*)\]\([^)]*\)/g, '$1').toLowerCase();
+    const slug = plain.replace(/[^\p{L}\p{M}\p{N}\p{Pc} -]/gu, '').replaceAll(' ', '-');
+    const count = seen.get(slug) ?? 0;
+    seen.set(slug, count + 1);
+    return count === 0 ? slug : `${slug}-${count}`;
+  });
+}
+
+/** The two commands that a newcomer needs stand in the README, and package.json has them. */
+export function readmeCommands(files: readonly RepositoryFile[]): string[] {
+  const readme = files.find(({ path }) => path === 'README.md')?.text ?? '';
+  const { scripts = {} } = packageJson(files);
+  return ['start', 'test'].flatMap(script => {
+    const command = `npm ci && npm ${script}`;
+    return [
+      ...(readme.includes(command) ? [] : [`README.md:1: does not show: ${command}; show it as one line`]),
+      ...(script in scripts ? [] : [`package.json:1: has no script ${script}; add it`]),
+    ];
+  });
+}
+
+interface Import {
+  line: number;
+  specifier: string;
+  /** The path of the file imported; undefined for a module of Node or a package. */
+  target: string | undefined;
+  /** `import type` alone: a `type` inside the braces still loads the module (TypeScript, verbatimModuleSyntax). */
+  typeOnly: boolean;
+}
+
+/** What a file loads: import and export from, import(), and new URL(…, import.meta.url), as a worker is named. */
+function importsOf({ path, text }: RepositoryFile): Import[] {
+  const code = blankComments(text);
+  const forms = [
+    /^(?:import|export)\b(?<type>\s+type\b)?[^;'"]*?\bfrom\s*['"](?<specifier>[^'"]+)['"]/gm,
+    /^import\s*['"](?<specifier>[^'"]+)['"]/gm,
+    /\bimport\(\s*['"](?<specifier>[^'"]+)['"]/g,
+    /\bnew URL\(\s*['"](?<specifier>[^'"]+\.[cm]?[jt]s)['"],\s*import\.meta\.url/g,
+  ];
+  return forms
+    .flatMap(form => [...code.matchAll(form)])
+    .map(({ index, groups }) => {
+      const specifier = groups!.specifier!;
+      return {
+        line: lineOf(text, index),
+        specifier,
+        target: specifier.startsWith('.') ? resolvePath(path, specifier) : undefined,
+        typeOnly: groups!.type !== undefined,
+      };
+    });
+}
+
+function isSource({ path }: RepositoryFile): boolean {
+  return SOURCE.test(path);
+}
+
+function packageJson(files: readonly RepositoryFile[]): Record<string, Record<string, string> | undefined> {
+  return JSON.parse(files.find(({ path }) => path === 'package.json')?.text ?? '{}');
+}
+
+function allDependencies(files: readonly RepositoryFile[]): Record<string, string> {
+  const { dependencies, devDependencies, optionalDependencies, peerDependencies } = packageJson(files);
+  return { ...dependencies, ...devDependencies, ...optionalDependencies, ...peerDependencies };
+}
+
+/** The path that a relative link or specifier in a file means; empty for the root itself. */
+function resolvePath(from: string, relative: string): string {
+  return decodeURI(new URL(relative, `file:///${encodeURI(from)}`).pathname).slice(1);
+}
+
+function lineOf(text: string, index: number): number {
+  return text.slice(0, index).split('\n').length;
+}
+
+/** Replaces all but line ends by spaces, so that positions stay. */
+function blank(text: string): string {
+  return text.replace(/[^\n]/g, ' ');
+}
+
+/** Blanks comments; what looks like one inside a string stays. A quotation mark in a regular expression can hide one. */
+function blankComments(code: string): string {
+  const token = /\/\/[^\n]*|\/\*[\s\S]*?\*\/|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\[\s\S])*`/g;
+  return code.replace(token, found => (found.startsWith('/') ? blank(found) : found));
+}
+
+function blankFences(markdown: string): string {
+  return markdown.replace(/^(```+|~~~+)[\s\S]*?^\1/gm, blank);
+}
+
+function blankCode(markdown: string): string {
+  return blankFences(markdown).replace(/`[^`\n]*`/g, blank);
+}
