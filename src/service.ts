@@ -9,6 +9,8 @@ import { GroupCommit } from './store/group-commit.ts';
 import { openServedStore } from './store/open-store.ts';
 import type { RepeatedIdRule, StorageEngine } from './store/plant-store.ts';
 
+export type { ListenAddress };
+
 /** What a service is started with. */
 export interface ServiceSettings {
   /** The store, `sqlite:PATH`. */

@@ -1,0 +1,86 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+
+const PROGRAM = fileURLToPath(new URL('../bin/plant-store.js', import.meta.url));
+
+/** What a run of the command line left behind. */
+export interface Finished {
+  exitCode: number | null;
+  stdout: string;
+  stderr: string;
+}
+
+/** Starts the command line as a process of its own, with none of this machine's settings. */
+export function startProgram(
+  args: string[],
+  options: { env?: Record<string, string>; cwd?: string } = {},
+): ChildProcess {
+  return spawn(process.execPath, [PROGRAM, ...args], {
+    ...options,
+    env: { PATH: process.env.PATH, ...options.env },
+    stdio: 'pipe',
+  });
+}
+
+/** Runs the command line to its end. */
+export async function runProgram(
+  args: string[],
+  options: { env?: Record<string, string>; cwd?: string; stdin?: string | Uint8Array } = {},
+): Promise<Finished> {
+  const { stdin, ...rest } = options;
+  const child = startProgram(args, rest);
+  const finished: Finished = { exitCode: null, stdout: '', stderr: '' };
+  child.stdout!.setEncoding('utf8').on('data', text => (finished.stdout += text));
+  child.stderr!.setEncoding('utf8').on('data', text => (finished.stderr += text));
+  child.stdin!.end(stdin);
+  [finished.exitCode] = await once(child, 'close');
+  return finished;
+}
+
+/** A `serve` process that takes plants. */
+export interface ServeProcess {
+  child: ChildProcess;
+  url: string;
+  /** The token it printed because its store was new; empty otherwise. */
+  token: string;
+  /** Sends the signal and waits for the end. */
+  stop(signal: NodeJS.Signals): Promise<Finished>;
+}
+
+/**
+ * Starts `serve` as a process of its own, on free ports, and waits until it takes plants.
+ *
+ * @param args more of its arguments
+ * @throws with what it said, when it ends instead
+ */
+export async function startServe(database: string, args: string[] = []): Promise<ServeProcess> {
+  const child = startProgram([
+    'serve',
+    '--database',
+    database,
+    ...(args.includes('--listen') ? [] : ['--listen', '127.0.0.1:0']),
+    '--ops',
+    '127.0.0.1:0',
+    ...args,
+  ]);
+  const finished: Finished = { exitCode: null, stdout: '', stderr: '' };
+  child.stdout!.setEncoding('utf8').on('data', text => (finished.stdout += text));
+  const ended = once(child, 'close').then(([exitCode]) => ({
+    ...finished,
+    exitCode: exitCode as number | null,
+  }));
+  const url = await new Promise<string>((resolve, reject) => {
+    child.stderr!.setEncoding('utf8').on('data', text => {
+      finished.stderr += text;
+      const found = /Taking plants at (\S+)\/plants/.exec(finished.stderr)?.[1];
+      if (found !== undefined) resolve(found);
+    });
+    void ended.then(({ exitCode, stderr }) => reject(new Error(`serve ended with ${exitCode}: ${stderr}`)));
+  });
+  const stop = (signal: NodeJS.Signals): Promise<Finished> => {
+    child.kill(signal);
+    return ended;
+  };
+  return { child, url, token: /^ {2}(plant_\w+)$/m.exec(finished.stderr)?.[1] ?? '', stop };
+}
