@@ -95,18 +95,21 @@ export class TokenDirectory {
 
   /** Settles after a look into the store that began after this call; a look already under way may have missed the token. */
   #lookAgain(): Promise<void> {
-    this.#nextLook ??= this.#lookNext();
+    this.#nextLook ??= this.#untilLookIsDue().then(() => {
+      // It begins now, so whoever comes from here on needs the one after it.
+      this.#nextLook = undefined;
+      return this.#refresh();
+    });
     return this.#nextLook;
   }
 
-  async #lookNext(): Promise<void> {
-    while (this.#refreshing !== undefined) await this.#refreshing;
-    const waitMs = this.#refreshedAt + TOKEN_REFRESH_INTERVAL_MIN_MS - performance.now();
-    if (waitMs > 0) await wait(waitMs);
-    while (this.#refreshing !== undefined) await this.#refreshing;
-    // From here on a newcomer needs a look of its own.
-    this.#nextLook = undefined;
-    await this.#refresh();
+  async #untilLookIsDue(): Promise<void> {
+    for (;;) {
+      await this.#refreshing;
+      const waitMs = this.#refreshedAt + TOKEN_REFRESH_INTERVAL_MIN_MS - performance.now();
+      if (waitMs <= 0) return;
+      await wait(waitMs);
+    }
   }
 
   #refresh(): Promise<void> {

@@ -1,11 +1,17 @@
 import { Command, CommanderError } from 'commander';
+import packageJson from '../../package.json' with { type: 'json' };
 import { StoreRefused } from '../store/plant-store.ts';
-import { exportCommand } from './export.ts';
 import { Failure } from './failure.ts';
-import { openApiCommand } from './openapi.ts';
-import { serveCommand } from './serve.ts';
-import { showCommand } from './show.ts';
-import { tokenCommand } from './token.ts';
+
+/** Loaded one by one: `serve` is up sooner without what only `import` needs. */
+const COMMANDS: Record<string, () => Promise<Command>> = {
+  serve: async () => (await import('./serve.ts')).serveCommand(),
+  token: async () => (await import('./token.ts')).tokenCommand(),
+  import: async () => (await import('./import.ts')).importCommand(),
+  show: async () => (await import('./show.ts')).showCommand(),
+  export: async () => (await import('./export.ts')).exportCommand(),
+  openapi: async () => (await import('./openapi.ts')).openApiCommand(),
+};
 
 /**
  * Runs the command line: results go to stdout, talk to stderr. The exit code is 0 when it was done, 1 when it
@@ -14,22 +20,30 @@ import { tokenCommand } from './token.ts';
  * @param argv as `process.argv`
  */
 export async function main(argv: string[]): Promise<void> {
+  process.stdout.on('error', endWithReader);
   try {
-    await program().parseAsync(argv);
+    await (await program(argv[2])).parseAsync(argv);
   } catch (error) {
     process.exitCode = report(error);
   }
 }
 
-function program(): Command {
+async function program(name: string | undefined): Promise<Command> {
   const program = new Command('plant-store')
     .description('Keeps every plant it says it kept, digit for digit.')
+    .version(packageJson.version)
     .showHelpAfterError('(run it with --help to see how it is used)')
     .exitOverride();
-  for (const command of [serveCommand(), tokenCommand(), exportCommand(), showCommand(), openApiCommand()]) {
-    program.addCommand(command.copyInheritedSettings(program));
-  }
+  const wanted =
+    name !== undefined && Object.hasOwn(COMMANDS, name) ? [COMMANDS[name]!] : Object.values(COMMANDS);
+  for (const load of wanted) addCommand(program, await load());
   return program;
+}
+
+/** Settings such as the exit codes reach a command only when it takes them over, and its own commands likewise. */
+function addCommand(parent: Command, command: Command): void {
+  parent.addCommand(command.copyInheritedSettings(parent));
+  for (const subcommand of command.commands) subcommand.copyInheritedSettings(parent);
 }
 
 /** Says on stderr what went wrong, and chooses the exit code. */
@@ -43,4 +57,11 @@ function report(error: unknown): number {
   console.error('plant-store failed in a way it does not know. Please report this:');
   console.error(error);
   return 1;
+}
+
+/** Whoever read stdout has seen enough, as `head` does; anything else, such as a full disk, is said. */
+function endWithReader(error: NodeJS.ErrnoException): void {
+  if (error.code === 'EPIPE') process.exit(0);
+  console.error(`plant-store: the output cannot be written (${error.code}); it is not complete`);
+  process.exit(1);
 }

@@ -1,0 +1,154 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { ERRORS } from '../src/contract/errors.ts';
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const README = readFileSync(join(ROOT, 'README.md'), 'utf8');
+/** The commands of the README in order, a block each. */
+const BLOCKS = [...README.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, block]) => block!);
+const START = 'npm ci && npm start\n';
+const CHECKS = 'npm ci && npm test\n';
+
+let checkout: string;
+let environment: Record<string, string>;
+let started: ChildProcess;
+let greeting = '';
+
+// Everything happens in a copy of the checkout, with the same packages, on ports of its own: a service of the
+// reader's may be running on the ones that the README names.
+before(async () => {
+  checkout = mkdtempSync(join(tmpdir(), 'plant-store-readme-'));
+  const list = ['ls-files', '--cached', '--others', '--exclude-standard', '-z'];
+  const files = execFileSync('git', ['-c', 'safe.directory=*', ...list], { cwd: ROOT, encoding: 'utf8' });
+  for (const file of files.split('\0').filter(file => file !== ''))
+    cpSync(join(ROOT, file), join(checkout, file));
+  symlinkSync(join(ROOT, 'node_modules'), join(checkout, 'node_modules'));
+  const listen = `127.0.0.1:${await freePort()}`;
+  environment = {
+    PATH: [standInForCurl(checkout), dirname(process.execPath), process.env['PATH']].join(delimiter),
+    HOME: checkout,
+    PLANT_STORE_LISTEN: listen,
+    PLANT_STORE_OPS: `127.0.0.1:${await freePort()}`,
+    PLANT_STORE_URL: `http://${listen}`,
+  };
+  // A process group of its own, for npm stands between us and the service.
+  started = spawn('npm', ['start'], { cwd: checkout, env: environment, detached: true, stdio: 'pipe' });
+  await new Promise<void>((resolve, reject) => {
+    started.stderr!.setEncoding('utf8').on('data', text => {
+      greeting += text;
+      if (greeting.includes('Taking plants')) resolve();
+    });
+    started.on('close', () => reject(new Error(`npm start ended: ${greeting}`)));
+  });
+});
+
+after(async () => {
+  if (started.exitCode === null && started.signalCode === null) {
+    process.kill(-started.pid!, 'SIGTERM');
+    await once(started, 'close');
+  }
+  rmSync(checkout, { recursive: true });
+});
+
+test('the README begins with the start and names the checks', () => {
+  assert.equal(BLOCKS[0], START);
+  assert.ok(BLOCKS.includes(CHECKS));
+});
+
+test('the curl line that the first start prints works when pasted', () => {
+  const line = /^ {2}(curl .*)$/m.exec(greeting)?.[1];
+  assert.ok(line !== undefined, greeting);
+  const output = paste(line);
+  assert.match(output, /^HTTP\/1\.1 200 /);
+  assert.match(output, /^Plant-Id: 9007199254740993\r?$/im);
+  assert.match(output, /\{"name":"Monstera deliciosa","tag":"houseplant"\}$/);
+});
+
+test('every command of the README works in its order, as it stands', () => {
+  const blocks = BLOCKS.filter(block => block !== START && block !== CHECKS);
+  const output = paste(blocks.join(''));
+  assert.match(output, /^Plant-Id: 9007199254740993\r?$/im);
+  // The line that the start printed has created it before.
+  assert.match(output, /^Plant-Outcome: unchanged\r?$/im);
+  assert.match(output, /2,257 created, 0 unchanged, 0 revised, 0 rejected/);
+  assert.match(output, /^plant 9007199254740993$/m);
+  assert.match(output, /^nursery-app +\S+ +\S+ +in force/m);
+
+  const trees = readFileSync(join(ROOT, 'examples/us-trees.csv'), 'utf8');
+  const exported = readFileSync(join(checkout, 'plants.csv'), 'utf8');
+  assert.equal(exported, `${trees}9007199254740993,Monstera deliciosa,houseplant\n`);
+  const history = readFileSync(join(checkout, 'history.jsonl'), 'utf8').trimEnd().split('\n');
+  assert.equal(history.length, 2_258);
+});
+
+test('the table of answers has every error of the catalogue, and no other', () => {
+  const listed = [...README.matchAll(/^\| ([0-9]{3}) \| ([0-9]{5}) \|/gm)].map(
+    ([, status, error]) => `${status} ${error}`,
+  );
+  const catalogue = Object.values(ERRORS).map(({ status, number }) => `${status} ${number}`);
+  assert.deepEqual(listed, catalogue);
+});
+
+test('the table of settings has every environment variable, and no other', () => {
+  const files = execFileSync(
+    'git',
+    ['-c', 'safe.directory=*', 'grep', '-hoE', '--untracked', 'PLANT_STORE_[A-Z_]+', '--', 'src'],
+    {
+      cwd: ROOT,
+      encoding: 'utf8',
+    },
+  );
+  const read = new Set(files.trim().split('\n'));
+  const listed = new Set(README.match(/(?<=^\|.*`)PLANT_STORE_[A-Z_]+(?=`)/gm));
+  assert.deepEqual([...listed].sort(), [...read].sort());
+});
+
+/** Runs commands as a reader would paste them, and stops at the first that fails. */
+function paste(commands: string): string {
+  const script = commands.replaceAll('127.0.0.1:8080', environment['PLANT_STORE_LISTEN']!);
+  return execFileSync('bash', ['-euo', 'pipefail', '-c', script], {
+    cwd: checkout,
+    env: environment,
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as { port: number };
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+/** A folder with a `curl` that knows what the README uses of it, for a machine that has none; otherwise an empty name. */
+function standInForCurl(folder: string): string {
+  try {
+    execFileSync('curl', ['--version'], { stdio: 'ignore' });
+    return '';
+  } catch {
+    const program = join(folder, 'curl');
+    const source = `#!/usr/bin/env node
+      const { values, positionals } = require('node:util').parseArgs({
+        allowPositionals: true,
+        options: { i: { type: 'boolean', short: 'i' }, H: { type: 'string', short: 'H', multiple: true }, d: { type: 'string', short: 'd' } },
+      });
+      fetch(positionals[0], { method: 'POST', body: values.d, headers: values.H.map(line => line.split(': ')) }).then(async answer => {
+        console.log('HTTP/1.1 ' + answer.status + ' ' + answer.statusText);
+        for (const [name, value] of answer.headers) console.log(name + ': ' + value);
+        process.stdout.write('\\n' + (await answer.text()));
+      });`;
+    writeFileSync(program, source);
+    chmodSync(program, 0o755);
+    return folder;
+  }
+}
