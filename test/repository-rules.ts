@@ -40,7 +40,7 @@ const PARTS: Record<string, { imports: string[]; types?: string[]; packages: boo
     packages: true,
   },
   'src/cli/': {
-    imports: ['src/service.ts', 'src/contract/', 'src/client/', 'src/auth/', 'src/store/'],
+    imports: ['src/service.ts', 'src/contract/', 'src/client/', 'src/auth/', 'src/store/', 'package.json'],
     packages: true,
   },
   'bin/': { imports: ['src/cli/'], packages: true },

@@ -1,0 +1,116 @@
+import { Command, InvalidArgumentError } from 'commander';
+import { Failure } from './failure.ts';
+import { type ImportResult, type ImportSettings, importFiles } from './import/import-run.ts';
+import { IN_FLIGHT_DEFAULT, IN_FLIGHT_MAX } from './import/limits.ts';
+import { STANDARD_INPUT } from './import/plant-file.ts';
+import { formatCount } from './import/tally.ts';
+import { addServiceOptions, readServiceAddress } from './service-options.ts';
+
+const HELP = `
+FILE is CSV with the columns id, name and perhaps tag, or JSON Lines, or a JSON array; any of them in UTF-8, also
+packed with gzip; - is standard input. An empty CSV field is an absent tag, "" is an empty one.
+
+What the service refuses goes to a file in the same columns with row, error and message added, so that it can be
+mended and imported again. Running an import again is harmless: what is stored already stays as it is.
+
+Example:
+  $ npx plant-store import --token-file token.txt plants.csv more-plants.jsonl.gz`;
+
+/** `import FILE...`: sends the plants of files to a running service. */
+export function importCommand(): Command {
+  const command = new Command('import')
+    .description('send the plants of CSV and JSON files to a running service')
+    .argument('<FILE...>', 'files to import, in this order; - is standard input');
+  return addServiceOptions(command)
+    .option(
+      '--rejects <FILE>',
+      'where rejected rows go (default: FILE.rejects.csv or FILE.rejects.jsonl, here)',
+    )
+    .option(
+      '--in-flight <N>',
+      `plants sent and not yet answered, 1 to ${IN_FLIGHT_MAX}`,
+      readInFlight,
+      IN_FLIGHT_DEFAULT,
+    )
+    .addHelpText('after', HELP)
+    .action(runImport);
+}
+
+interface ImportOptions {
+  rejects?: string;
+  inFlight: number;
+}
+
+async function runImport(files: string[], options: ImportOptions, command: Command): Promise<void> {
+  const settings: ImportSettings = {
+    files,
+    service: readServiceAddress(command),
+    rejects: options.rejects,
+    inFlightMax: options.inFlight,
+  };
+  checkFileNames(settings);
+  const result = await stoppable(stop => importFiles(settings, stop));
+  process.exitCode = report(result);
+}
+
+function readInFlight(text: string): number {
+  const number = /^[0-9]+$/.test(text) ? Number(text) : 0;
+  if (number >= 1 && number <= IN_FLIGHT_MAX) return number;
+  throw new InvalidArgumentError(`It must be a number from 1 to ${IN_FLIGHT_MAX}.`);
+}
+
+function checkFileNames({ files, rejects }: ImportSettings): void {
+  if (rejects !== undefined && files.length > 1) {
+    throw new Failure('--rejects names one file, so give one input FILE with it, or leave it out', 2);
+  }
+  if (files.indexOf(STANDARD_INPUT) !== files.lastIndexOf(STANDARD_INPUT)) {
+    throw new Failure('standard input can be read only once, so give - only once', 2);
+  }
+}
+
+type StopSignal = 'SIGINT' | 'SIGTERM';
+
+/** The person or the system wants the import to end. */
+class Interruption {
+  readonly signal: StopSignal;
+
+  constructor(signal: StopSignal) {
+    this.signal = signal;
+  }
+}
+
+/** Lets the first Ctrl-C or SIGTERM stop the work in good order; a second one ends the process at once. */
+async function stoppable<T>(work: (stop: AbortSignal) => Promise<T>): Promise<T> {
+  const stop = new AbortController();
+  const onSignal = (signal: StopSignal) => stop.abort(new Interruption(signal));
+  process.once('SIGINT', onSignal);
+  process.once('SIGTERM', onSignal);
+  try {
+    return await work(stop.signal);
+  } finally {
+    process.off('SIGINT', onSignal);
+    process.off('SIGTERM', onSignal);
+  }
+}
+
+/**
+ * Says what was done, and chooses the exit code.
+ *
+ * @throws the cause, if the import failed
+ */
+function report({ tally, elapsedMs, rejectsFiles, cause }: ImportResult): number {
+  if (cause === undefined || tally.rows > 0) console.log(tally.summary(elapsedMs));
+  if (rejectsFiles.length > 0) {
+    const [verb, noun] = tally.rejected === 1 ? ['is', 'row'] : ['are', 'rows'];
+    console.log(
+      `${formatCount(tally.rejected)} rejected ${noun} ${verb} in ${rejectsFiles.join(' ')}, with the reasons; ` +
+        `mend and import again: npx plant-store import ${rejectsFiles.join(' ')}`,
+    );
+  }
+  if (cause instanceof Interruption) {
+    console.error('plant-store: stopped; what was stored is kept, and running the import again is harmless');
+    return cause.signal === 'SIGINT' ? 130 : 143;
+  }
+  if (cause !== undefined) throw cause;
+  return tally.rejected === 0 ? 0 : 1;
+}

@@ -1,0 +1,179 @@
+import { type CsvError, type Parser, parse } from 'csv-parse';
+import type { ErrorBody } from '../../contract/errors.ts';
+import { checkNewPlant, type NewPlantReading } from '../../contract/plant.ts';
+import { csvLine } from '../csv-line.ts';
+import { Failure } from '../failure.ts';
+import { ROW_LENGTH_MAX } from './limits.ts';
+import { HARMLESS, type PlantRow, type PlantRows } from './plant-row.ts';
+
+/** One record: undefined is an unquoted empty field, an absent value; '' is a quoted one, an empty text. */
+type Fields = (string | undefined)[];
+
+/** The columns that a rejects file adds; those of an earlier one are replaced. */
+const REASON_COLUMNS = ['row', 'error', 'message'];
+
+/**
+ * Reads the rows of a CSV file (RFC 4180; lines end in CRLF or LF, empty lines are skipped). Text is kept exactly:
+ * nothing is trimmed. The first record names the columns: `id` and `name` are needed, `tag` may be there, others
+ * are ignored.
+ *
+ * @param name how messages call the file
+ * @param onNote is told, once, which columns are ignored
+ * @throws {Failure} when a needed column is missing or one comes twice, a quote is out of place or never closed,
+ *   or a row is too long; all rows before have been handed on then
+ */
+export async function* csvRows(
+  name: string,
+  texts: AsyncIterable<string>,
+  onNote: (line: string) => void,
+): PlantRows {
+  let columns: CsvColumns | undefined;
+  let rows: PlantRow[] = [];
+  let rowCount = 0;
+  let lastLine = 0;
+  const parser = parse({
+    record_delimiter: ['\r\n', '\n'],
+    relax_column_count: true,
+    skip_empty_lines: true,
+    max_record_size: ROW_LENGTH_MAX,
+    cast: (value, { quoting }) => (value === '' && !quoting ? undefined : value),
+    // Records are taken here and not from the stream: a stream forgets those it holds when the next one is broken.
+    on_record: (fields: Fields, { lines }) => {
+      lastLine = lines;
+      if (columns === undefined) columns = new CsvColumns(name, fields, onNote);
+      else rows.push(new CsvRow(++rowCount, columns, fields));
+      return null;
+    },
+  });
+  // Every failure is handed to the callback of the write that met it; without a listener it would end the process.
+  parser.on('error', () => {});
+
+  try {
+    for await (const text of texts) {
+      const error = await written(parser, text);
+      if (rows.length > 0) yield rows;
+      rows = [];
+      if (error !== undefined) throw named(name, error, lastLine + 1);
+    }
+    const error = await ended(parser);
+    if (rows.length > 0) yield rows;
+    if (error !== undefined) throw named(name, error, lastLine + 1);
+  } finally {
+    parser.destroy();
+  }
+}
+
+function written(parser: Parser, text: string): Promise<Error | undefined> {
+  return new Promise(resolve => {
+    parser.write(text, error => resolve(error ?? undefined));
+  });
+}
+
+function ended(parser: Parser): Promise<Error | undefined> {
+  return new Promise(resolve => {
+    parser.end((error?: Error | null) => resolve(error ?? undefined));
+  });
+}
+
+/** Says where the file is broken. */
+function named(name: string, error: Error, rowLine: number): Error {
+  switch ((error as CsvError).code) {
+    case 'CSV_QUOTE_NOT_CLOSED':
+      return new Failure(
+        `${name}: a quote in the row that begins on line ${rowLine} is never closed; ${HARMLESS}`,
+      );
+    case 'CSV_MAX_RECORD_SIZE':
+      return new Failure(
+        `${name}: the row that begins on line ${rowLine} is longer than ${ROW_LENGTH_MAX / 1024 / 1024} MiB; ` +
+          `is a quote in it never closed? ${HARMLESS}`,
+      );
+    case 'CSV_INVALID_CLOSING_QUOTE':
+    case 'INVALID_OPENING_QUOTE':
+      return new Failure(
+        `${name}: line ${(error as CsvError).lines} has a quote out of place (a field with a quote in it is written ` +
+          `"like ""this"""); ${HARMLESS}`,
+      );
+    default:
+      return error;
+  }
+}
+
+/** Where the columns of a file are. */
+class CsvColumns {
+  readonly count: number;
+  readonly id: number;
+  readonly name: number;
+  /** -1 when there is none. */
+  readonly tag: number;
+  /** The file's own columns: all but the reasons that an earlier rejects file added at the end. */
+  readonly own: Fields;
+
+  constructor(fileName: string, header: Fields, onNote: (line: string) => void) {
+    this.count = header.length;
+    this.id = header.indexOf('id');
+    this.name = header.indexOf('name');
+    this.tag = header.indexOf('tag');
+    if (this.id < 0 || this.name < 0) {
+      throw new Failure(
+        `${fileName}: the first row must name the columns id and name, and tag if there is one, separated by ` +
+          `commas; it is: ${shown(header)}`,
+      );
+    }
+    for (const column of ['id', 'name', 'tag']) {
+      if (header.indexOf(column) !== header.lastIndexOf(column)) {
+        throw new Failure(`${fileName}: the column ${column} is there more than once; keep one of them`);
+      }
+    }
+    const hasReasons = REASON_COLUMNS.every(
+      (column, index) => header.at(index - REASON_COLUMNS.length) === column,
+    );
+    this.own = hasReasons ? header.slice(0, -REASON_COLUMNS.length) : header;
+    const ignored = this.own.filter((_, index) => ![this.id, this.name, this.tag].includes(index));
+    if (ignored.length > 0) onNote(`${fileName}: only id, name and tag are read; ignored: ${shown(ignored)}`);
+  }
+}
+
+const HEADER_LENGTH_SHOWN_MAX = 200;
+
+function shown(fields: Fields): string {
+  const line = fields.map(field => JSON.stringify(field ?? '')).join(', ');
+  return line.length > HEADER_LENGTH_SHOWN_MAX ? `${line.slice(0, HEADER_LENGTH_SHOWN_MAX)}…` : line;
+}
+
+class CsvRow implements PlantRow {
+  readonly number: number;
+  readonly reading: NewPlantReading;
+  readonly #columns: CsvColumns;
+  readonly #fields: Fields;
+
+  constructor(number: number, columns: CsvColumns, fields: Fields) {
+    this.number = number;
+    this.#columns = columns;
+    this.#fields = fields;
+    this.reading =
+      fields.length === columns.count
+        ? checkNewPlant({
+            idText: fields[columns.id],
+            name: fields[columns.name],
+            tag: columns.tag < 0 ? undefined : fields[columns.tag],
+          })
+        : {
+            error: 'notNewPlant',
+            message: `the row has ${fields.length} fields, and the first row names ${columns.count} columns`,
+          };
+  }
+
+  rejectsHeader(): string {
+    return csvLine([...this.#columns.own, ...REASON_COLUMNS]);
+  }
+
+  /** A row with too few fields is filled up, so that the reason stands in its columns; one with too many is not cut. */
+  rejectsLine({ error, message }: ErrorBody): string {
+    const { count, own } = this.#columns;
+    const reasons = count - own.length;
+    const missing = Math.max(0, count - this.#fields.length);
+    const filled = [...this.#fields, ...new Array<undefined>(missing).fill(undefined)];
+    const ownFields = filled.slice(0, filled.length - reasons);
+    return csvLine([...ownFields, String(this.number), String(error), message]);
+  }
+}

@@ -1,0 +1,180 @@
+import { ERRORS, type ErrorBody } from '../../contract/errors.ts';
+import { Failure } from '../failure.ts';
+import type { ServiceAddress } from '../service-options.ts';
+import { csvRows } from './csv-rows.ts';
+import { jsonArrayRows, jsonLinesRows } from './json-rows.ts';
+import { Outage } from './outage.ts';
+import { checkPlantFile, openPlantFile, type PlantFile, plantFileName } from './plant-file.ts';
+import type { PlantRow, PlantRows } from './plant-row.ts';
+import { Progress } from './progress.ts';
+import { checkRejectsPath, defaultRejectsPath, RejectsFile } from './rejects-file.ts';
+import { Sender } from './sender.ts';
+import { Tally } from './tally.ts';
+import { NotUtf8 } from './utf8-texts.ts';
+
+/** What is to be imported, where to and how. */
+export interface ImportSettings {
+  /** Files in the order they are sent; `-` is standard input. */
+  files: string[];
+  service: ServiceAddress;
+  /** Where rejected rows go; undefined for a name made from that of each file. */
+  rejects: string | undefined;
+  /** Plants sent and not yet answered. */
+  inFlightMax: number;
+}
+
+/** How an import ended. */
+export interface ImportResult {
+  tally: Tally;
+  /** How long it took. */
+  elapsedMs: number;
+  /** The files with rejected rows. */
+  rejectsFiles: string[];
+  /** Why it ended early, if it did: a Failure, or the reason of the stop. */
+  cause: unknown;
+}
+
+/**
+ * Sends every plant of the files to the service, file by file. Whatever ends it early, what is in flight is waited
+ * for and counted, and the rejected rows are safe in their file.
+ *
+ * @param stop ends the import; its reason becomes the cause
+ * @throws {Failure} when something is wrong before the first plant is sent
+ */
+export async function importFiles(settings: ImportSettings, stop: AbortSignal): Promise<ImportResult> {
+  const bytesTotal = await checkFiles(settings);
+  const run = new ImportRun(settings, stop, bytesTotal);
+  return await run.run();
+}
+
+/** @returns the bytes of all files; undefined when one does not tell */
+async function checkFiles({ files, rejects }: ImportSettings): Promise<number | undefined> {
+  let total: number | undefined = 0;
+  for (const file of files) {
+    const size = await checkPlantFile(file);
+    total = size === undefined || total === undefined ? undefined : total + size;
+    await checkRejectsPath(rejects ?? defaultRejectsPath(file, 'CSV'), rejects !== undefined);
+  }
+  return total;
+}
+
+class ImportRun {
+  readonly #settings: ImportSettings;
+  /** Aborted from outside, or here when the import cannot go on. */
+  readonly #stop: AbortSignal;
+  readonly #ownStop = new AbortController();
+  readonly #tally = new Tally();
+  readonly #progress: Progress;
+  readonly #sender: Sender;
+  readonly #rejectsFiles: string[] = [];
+  #rejects: RejectsFile | undefined;
+  /** The last row that was read from the current file. */
+  #rowNumber = 0;
+
+  constructor(settings: ImportSettings, stop: AbortSignal, bytesTotal: number | undefined) {
+    this.#settings = settings;
+    this.#stop = AbortSignal.any([stop, this.#ownStop.signal]);
+    this.#progress = new Progress(this.#tally, bytesTotal);
+    const outage = new Outage(line => this.#progress.say(line));
+    this.#sender = new Sender(
+      settings.service,
+      settings.inFlightMax,
+      outage,
+      {
+        onStored: outcome => this.#tally.count(outcome),
+        onRejected: (row, fault) => this.#reject(row, fault),
+        onStop: failure => this.#ownStop.abort(failure),
+      },
+      this.#stop,
+    );
+  }
+
+  async run(): Promise<ImportResult> {
+    let cause: unknown;
+    try {
+      for (const file of this.#settings.files) await this.#importFile(file);
+    } catch (error) {
+      cause = this.#stop.aborted ? this.#stop.reason : error;
+    } finally {
+      await this.#sender.close();
+      this.#progress.stop();
+    }
+    return {
+      tally: this.#tally,
+      elapsedMs: this.#progress.elapsedMs,
+      rejectsFiles: this.#rejectsFiles,
+      cause,
+    };
+  }
+
+  async #importFile(path: string): Promise<void> {
+    this.#rowNumber = 0;
+    try {
+      const file = await openPlantFile(path, this.#stop, bytes => this.#progress.read(bytes));
+      const { rejects } = this.#settings;
+      this.#rejects = new RejectsFile(
+        rejects ?? defaultRejectsPath(path, file.format),
+        rejects === undefined,
+      );
+      await this.#sendRows(file);
+    } catch (error) {
+      throw error instanceof NotUtf8 ? notUtf8(plantFileName(path), this.#rowNumber) : error;
+    } finally {
+      await this.#finishRows();
+    }
+    this.#stop.throwIfAborted();
+  }
+
+  async #sendRows(file: PlantFile): Promise<void> {
+    for await (const rows of this.#rowsOf(file)) {
+      for (const row of rows) {
+        this.#rowNumber = row.number;
+        const { plant, error, message } = row.reading;
+        if (plant === undefined) this.#reject(row, { error: ERRORS[error].number, message });
+        else this.#sender.send(row, plant);
+        if (this.#sender.isFull) await this.#sender.room();
+      }
+      this.#stop.throwIfAborted();
+    }
+  }
+
+  #rowsOf({ name, format, texts }: PlantFile): PlantRows {
+    switch (format) {
+      case 'CSV':
+        return csvRows(name, texts, line => this.#progress.say(line));
+      case 'JSON Lines':
+        return jsonLinesRows(name, texts);
+      case 'JSON array':
+        return jsonArrayRows(name, texts);
+    }
+  }
+
+  /** Waits for what is in flight, all of it or after a stop what is answered soon, and closes the rejects file. */
+  async #finishRows(): Promise<void> {
+    try {
+      await this.#sender.drained();
+    } catch {
+      // The stop has a reason of its own, which run() reports.
+      await this.#sender.settle();
+    }
+    this.#rejects?.close();
+    if (this.#rejects?.path !== undefined) this.#rejectsFiles.push(this.#rejects.path);
+    this.#rejects = undefined;
+  }
+
+  #reject(row: PlantRow, fault: ErrorBody): void {
+    try {
+      this.#rejects?.write(row, fault);
+      this.#tally.count('rejected');
+    } catch (error) {
+      this.#ownStop.abort(error);
+    }
+  }
+}
+
+function notUtf8(name: string, rowNumber: number): Failure {
+  return new Failure(
+    `${name} is not UTF-8 near row ${rowNumber + 1}; the rows before it were sent. Convert it and run the import ` +
+      'again, which is harmless, for instance with: iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW_FILE',
+  );
+}

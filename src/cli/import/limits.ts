@@ -1,0 +1,33 @@
+/** Every limit of `import`: one name, one unit, one home. */
+
+/** Bytes read from a file, or unpacked from it, at a time. */
+export const CHUNK_BYTES = 64 * 1024;
+/** Longest row of a CSV file in bytes, and longest JSON value in UTF-16 code units; a longer one stops. */
+export const ROW_LENGTH_MAX = 64 * 1024 * 1024;
+
+/** Plants sent and not yet answered. */
+export const IN_FLIGHT_DEFAULT = 64;
+export const IN_FLIGHT_MAX = 1024;
+/** Text of the plants in flight, in UTF-16 code units; one plant may always go. */
+export const IN_FLIGHT_TEXT_LENGTH_MAX = 16 * 1024 * 1024;
+/** What is in flight is spread over this many connections. */
+export const CONNECTIONS_MAX = 4;
+
+/** Time for one answer to begin, and then for each next part of it. */
+export const ANSWER_WAIT_MS = 30_000;
+/** Wait before the first retry of a row; it doubles from retry to retry up to the second number. */
+export const RETRY_WAIT_MIN_MS = 100;
+export const RETRY_WAIT_MAX_MS = 2_000;
+/** The longest `Retry-After` that is obeyed in full. */
+export const RETRY_AFTER_MAX_MS = 60_000;
+/** A service that is away for less than this is not worth a line on the terminal. */
+export const OUTAGE_SAID_AFTER_MS = 1_000;
+/** The import gives up when no row was answered for good for this long. */
+export const OUTAGE_MAX_MS = 5 * 60_000;
+/** A row that the service answers with 500 this often is rejected. */
+export const INTERNAL_ERROR_TRIES_MAX = 10;
+/** After Ctrl-C, what is in flight has this long to be answered. */
+export const STOP_WAIT_MS = 5_000;
+
+/** Between two lines of progress when stderr is not a terminal. */
+export const PROGRESS_INTERVAL_MS = 10_000;

@@ -1,0 +1,108 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Dispatcher } from 'undici';
+import type { ErrorBody } from '../../contract/errors.ts';
+import { OUTCOMES, type Outcome } from './tally.ts';
+
+/** How one POST /plants ended. */
+export type Answer =
+  | { kind: 'stored'; outcome: Outcome }
+  | { kind: 'rejected'; fault: ErrorBody }
+  /** 401. */
+  | { kind: 'token refused' }
+  /** Nothing that a plant store answers to this request. */
+  | { kind: 'unexpected'; what: string }
+  /** 500: the service met something it does not know; perhaps this plant, perhaps its own trouble. */
+  | { kind: 'internal error'; fault: ErrorBody | undefined; retryAfterMs: number }
+  /** The service was reached, or something before it, and asks for a later try. */
+  | { kind: 'try again'; cause: string; retryAfterMs: number }
+  /** No whole answer came: `cause` is the code of the network's error. */
+  | { kind: 'no answer'; cause: string };
+
+/** An error's body is a number and a sentence; more of it than this is not read. */
+const BODY_LENGTH_MAX = 64 * 1024;
+
+/** Reads the answer to one POST /plants, and calls back once with what it means. */
+export class AnswerReader implements Dispatcher.DispatchHandler {
+  readonly #onAnswer: (answer: Answer) => void;
+  #status = 0;
+  #headers: IncomingHttpHeaders = {};
+  #body = '';
+
+  constructor(onAnswer: (answer: Answer) => void) {
+    this.#onAnswer = onAnswer;
+  }
+
+  onRequestStart(): void {}
+
+  onResponseStart(_: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
+    this.#status = status;
+    this.#headers = headers;
+  }
+
+  onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.#status !== 200 && this.#body.length < BODY_LENGTH_MAX) this.#body += chunk.toString('latin1');
+  }
+
+  onResponseEnd(): void {
+    this.#onAnswer(this.#read());
+  }
+
+  onResponseError(_: Dispatcher.DispatchController, error: Error): void {
+    this.#onAnswer({ kind: 'no answer', cause: (error as NodeJS.ErrnoException).code ?? error.message });
+  }
+
+  #read(): Answer {
+    switch (this.#status) {
+      case 200: {
+        const outcome = this.#headers['plant-outcome'];
+        if (isOutcome(outcome)) return { kind: 'stored', outcome };
+        return { kind: 'unexpected', what: '200 without the header Plant-Outcome' };
+      }
+      case 400:
+      case 413: {
+        const fault = readFault(this.#body);
+        return fault === undefined ? this.#unexpected() : { kind: 'rejected', fault };
+      }
+      case 401:
+        return { kind: 'token refused' };
+      case 500:
+        return { kind: 'internal error', fault: readFault(this.#body), retryAfterMs: this.#retryAfterMs() };
+      case 408:
+      case 429:
+      case 502:
+      case 503:
+      case 504:
+        return { kind: 'try again', cause: String(this.#status), retryAfterMs: this.#retryAfterMs() };
+      default:
+        return this.#unexpected();
+    }
+  }
+
+  #unexpected(): Answer {
+    const message = readFault(this.#body)?.message;
+    return { kind: 'unexpected', what: `${this.#status}${message === undefined ? '' : ` (${message})`}` };
+  }
+
+  /** RFC 9110 section 10.2.3: seconds, or a date. 0 when there is no such header. */
+  #retryAfterMs(): number {
+    const text = this.#headers['retry-after'];
+    if (text === undefined) return 0;
+    const ms = /^[0-9]+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - Date.now();
+    return Number.isFinite(ms) ? Math.max(ms, 0) : 0;
+  }
+}
+
+function isOutcome(text: unknown): text is Outcome {
+  return (OUTCOMES as readonly unknown[]).includes(text);
+}
+
+/** The Error of the interface; undefined when the text is none. */
+function readFault(body: string): ErrorBody | undefined {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(body, 'latin1').toString('utf8'));
+    const { error, message } = Object(value) as Partial<ErrorBody>;
+    return typeof error === 'number' && typeof message === 'string' ? { error, message } : undefined;
+  } catch {
+    return undefined;
+  }
+}

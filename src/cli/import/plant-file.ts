@@ -1,0 +1,158 @@
+import { createReadStream } from 'node:fs';
+import { access, constants, stat } from 'node:fs/promises';
+import { addAbortSignal, pipeline } from 'node:stream';
+import { createGunzip } from 'node:zlib';
+import { Failure } from '../failure.ts';
+import { CHUNK_BYTES, ROW_LENGTH_MAX } from './limits.ts';
+import { HARMLESS } from './plant-row.ts';
+import { utf8Texts } from './utf8-texts.ts';
+
+/** The name that stands for standard input. */
+export const STANDARD_INPUT = '-';
+
+/** How the plants are written in a file. */
+export type PlantFileFormat = 'CSV' | 'JSON Lines' | 'JSON array';
+
+/** A file that is being read. */
+export interface PlantFile {
+  /** As a message names it. */
+  name: string;
+  format: PlantFileFormat;
+  /** The unpacked text from its first character on, in pieces. */
+  texts: AsyncGenerator<string, void, undefined>;
+}
+
+/** How a file is called in a message. */
+export function plantFileName(path: string): string {
+  return path === STANDARD_INPUT ? 'standard input' : path;
+}
+
+/**
+ * Makes sure that a file can be read, before anything is sent.
+ *
+ * @returns its size in bytes; undefined when only reading it will tell (standard input, a pipe)
+ * @throws {Failure} when it is missing, unreadable, a folder or empty
+ */
+export async function checkPlantFile(path: string): Promise<number | undefined> {
+  if (path === STANDARD_INPUT) return undefined;
+  try {
+    const status = await stat(path);
+    if (status.isDirectory()) throw new Failure(`${path} is a folder; name the files in it`);
+    await access(path, constants.R_OK);
+    if (!status.isFile()) return undefined;
+    if (status.size === 0) throw empty(path);
+    return status.size;
+  } catch (error) {
+    throw unreadable(path, error);
+  }
+}
+
+/**
+ * Opens a file, unpacks it if it is gzip, and tells its format from its first characters.
+ *
+ * @param signal ends the reading at once, in an AbortError
+ * @param onBytes is told how many bytes of the file, as it is stored, were read
+ * @throws {Failure} here or from `texts`, when it is empty, not readable, damaged or UTF-16; `texts` throws
+ *   {@link NotUtf8} too
+ */
+export async function openPlantFile(
+  path: string,
+  signal: AbortSignal,
+  onBytes: (bytes: number) => void,
+): Promise<PlantFile> {
+  const name = plantFileName(path);
+  const texts = utf8Texts(plainBytes(name, storedBytes(path, signal, onBytes)));
+  let start = '';
+  while (!NOT_BLANK.test(start) && start.length < ROW_LENGTH_MAX) {
+    const next = await texts.next();
+    if (next.done) break;
+    start += next.value;
+  }
+  const first = NOT_BLANK.exec(start)?.[0];
+  if (first === undefined) throw empty(name);
+  return { name, format: FORMATS.get(first) ?? 'CSV', texts: joined(start, texts) };
+}
+
+const NOT_BLANK = /[^ \t\r\n]/;
+const FORMATS = new Map<string, PlantFileFormat>([
+  ['[', 'JSON array'],
+  ['{', 'JSON Lines'],
+]);
+
+async function* storedBytes(
+  path: string,
+  signal: AbortSignal,
+  onBytes: (bytes: number) => void,
+): AsyncGenerator<Buffer, void, undefined> {
+  const stream =
+    path === STANDARD_INPUT ? process.stdin : createReadStream(path, { highWaterMark: CHUNK_BYTES });
+  addAbortSignal(signal, stream);
+  for await (const chunk of stream) {
+    onBytes(chunk.length);
+    yield chunk;
+  }
+}
+
+/** The bytes unpacked, if they are packed, with the faults of reading and unpacking named. */
+async function* plainBytes(
+  name: string,
+  stored: AsyncGenerator<Buffer, void, undefined>,
+): AsyncGenerator<Buffer, void, undefined> {
+  try {
+    const storedStart = await startOf(stored);
+    const bytes = joined(storedStart, stored);
+    // RFC 1952 section 2.3.1: ID1 = 31, ID2 = 139.
+    const plain = storedStart[0] === 0x1f && storedStart[1] === 0x8b ? unpacked(bytes) : bytes;
+    const start = await startOf(plain);
+    if ((start[0] === 0xff && start[1] === 0xfe) || (start[0] === 0xfe && start[1] === 0xff)) {
+      throw new Failure(
+        `${name} is UTF-16; convert it first, for instance with: iconv -f UTF-16 -t UTF-8 FILE > NEW_FILE`,
+      );
+    }
+    yield start;
+    yield* plain;
+  } catch (error) {
+    throw unreadable(name, error);
+  }
+}
+
+async function* unpacked(bytes: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, undefined> {
+  // A failure of either destroys the other; it surfaces in the loop below, so the callback has nothing to add.
+  yield* pipeline(bytes, createGunzip({ chunkSize: CHUNK_BYTES }), () => {});
+}
+
+/** The first two bytes and what came with them; fewer only when there are no more. */
+async function startOf(bytes: AsyncGenerator<Buffer, void, undefined>): Promise<Buffer> {
+  let start = Buffer.alloc(0);
+  while (start.length < 2) {
+    const next = await bytes.next();
+    if (next.done) break;
+    start = Buffer.concat([start, next.value]);
+  }
+  return start;
+}
+
+async function* joined<T>(
+  first: T,
+  rest: AsyncGenerator<T, void, undefined>,
+): AsyncGenerator<T, void, undefined> {
+  yield first;
+  yield* rest;
+}
+
+function empty(name: string): Failure {
+  return new Failure(`${name} is empty: there is no plant in it`);
+}
+
+/** Turns an error of the file system or of unpacking into a Failure; anything else stays what it is. */
+function unreadable(name: string, error: unknown): unknown {
+  const code = (error as NodeJS.ErrnoException).code;
+  if (error instanceof Failure || code === undefined || code === 'ABORT_ERR') return error;
+  if (code === 'ENOENT') return new Failure(`${name} does not exist`);
+  if (code.startsWith('Z_')) {
+    return new Failure(
+      `${name} is damaged or cut short: it cannot be unpacked any further (${code}); ${HARMLESS}`,
+    );
+  }
+  return new Failure(`${name} cannot be read (${code})`);
+}

@@ -1,0 +1,96 @@
+import { readFileSync } from 'node:fs';
+import { type Command, Option } from 'commander';
+import { Failure } from './failure.ts';
+
+/** The running service that a command speaks to. */
+export interface ServiceAddress {
+  /** The base address, without the `/plants`. */
+  url: URL;
+  /** The bearer token. */
+  token: string;
+}
+
+/** Adds --url, --token and --token-file to a command that speaks to a running service. */
+export function addServiceOptions(command: Command): Command {
+  return command
+    .addOption(
+      new Option('--url <URL>', 'base address of the running service')
+        .env('PLANT_STORE_URL')
+        .default('http://127.0.0.1:8080'),
+    )
+    .addOption(
+      new Option(
+        '--token <TOKEN>',
+        'bearer token; other users of the machine may see it in the list of processes',
+      ).env('PLANT_STORE_TOKEN'),
+    )
+    .addOption(
+      new Option('--token-file <FILE>', 'file that holds the bearer token and nothing else').env(
+        'PLANT_STORE_TOKEN_FILE',
+      ),
+    );
+}
+
+/**
+ * Reads what {@link addServiceOptions} added. A flag beats the environment.
+ *
+ * @throws {Failure} with exit code 2 when the address or the token is missing, given twice or malformed
+ */
+export function readServiceAddress(command: Command): ServiceAddress {
+  return { url: readUrl(command.opts<{ url: string }>().url), token: readToken(command) };
+}
+
+function readUrl(text: string): URL {
+  const url = URL.parse(text);
+  if (url === null || !['http:', 'https:'].includes(url.protocol)) {
+    throw new Failure(
+      `--url must be an http or https address such as http://127.0.0.1:8080; it is: ${text}`,
+      2,
+    );
+  }
+  if (url.search !== '' || url.hash !== '' || url.username !== '' || url.password !== '') {
+    throw new Failure(
+      '--url must hold no user name, password, ? or #; it is the base address of the service',
+      2,
+    );
+  }
+  return url;
+}
+
+// RFC 6750 section 2.1: b64token = 1*( ALPHA / DIGIT / "-" / "." / "_" / "~" / "+" / "/" ) *"=".
+const B64_TOKEN = /^[A-Za-z0-9._~+/-]+=*$/;
+
+function readToken(command: Command): string {
+  const { token, tokenFile } = command.opts<{ token?: string; tokenFile?: string }>();
+  const tokenSource = token ? command.getOptionValueSource('token') : undefined;
+  const fileSource = tokenFile ? command.getOptionValueSource('tokenFile') : undefined;
+  if (tokenSource === undefined && fileSource === undefined) {
+    throw new Failure(
+      'a token is needed: give --token-file FILE or --token TOKEN, or set PLANT_STORE_TOKEN; ' +
+        'make one with: npx plant-store token create LABEL',
+      2,
+    );
+  }
+  if (tokenSource === fileSource) {
+    const [one, other] =
+      tokenSource === 'env' ? ['PLANT_STORE_TOKEN', 'PLANT_STORE_TOKEN_FILE'] : ['--token', '--token-file'];
+    throw new Failure(`${one} and ${other} are both given; keep one of them`, 2);
+  }
+  const fromFile = fileSource === 'cli' || tokenSource === undefined;
+  const text = fromFile ? readTokenFile(tokenFile as string) : (token as string);
+  if (!B64_TOKEN.test(text)) {
+    throw new Failure(
+      `the ${fromFile ? `text in ${tokenFile}` : 'token'} is not a token: it holds other characters`,
+      2,
+    );
+  }
+  return text;
+}
+
+function readTokenFile(file: string): string {
+  try {
+    return readFileSync(file, 'utf8').replace(/\r?\n$/, '');
+  } catch (error) {
+    throw new Failure(`the token file ${file} cannot be read (${(error as NodeJS.ErrnoException).code})`, 2);
+  }
+}

@@ -1,0 +1,349 @@
+import assert from 'node:assert/strict';
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { suite, test } from 'node:test';
+import { gzipSync } from 'node:zlib';
+import { type Finished, runProgram } from './program.ts';
+import { type RunningService, startTestService } from './running-service.ts';
+
+/** A folder of its own, in which `import` is run. */
+class Bench {
+  readonly folder: string;
+
+  constructor(folder: string) {
+    this.folder = folder;
+  }
+
+  static async make(): Promise<Bench> {
+    return new Bench(await mkdtemp(join(tmpdir(), 'plant-store-import-')));
+  }
+
+  async write(files: Record<string, string | Uint8Array>): Promise<void> {
+    for (const [name, content] of Object.entries(files)) await writeFile(join(this.folder, name), content);
+  }
+
+  read(name: string): Promise<string> {
+    return readFile(join(this.folder, name), 'utf8');
+  }
+
+  list(): Promise<string[]> {
+    return readdir(this.folder);
+  }
+
+  /** Runs `import` with this service's address and token. */
+  import(service: RunningService, args: string[], stdin: string | Uint8Array = ''): Promise<Finished> {
+    return this.run(['--url', service.url, '--token', service.token, ...args], { stdin });
+  }
+
+  run(
+    args: string[],
+    options: { stdin?: string | Uint8Array; env?: Record<string, string> } = {},
+  ): Promise<Finished> {
+    return runProgram(['import', ...args], { cwd: this.folder, ...options });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await rm(this.folder, { recursive: true });
+  }
+}
+
+async function exported(service: RunningService): Promise<string> {
+  return (await runProgram(['export', '--database', service.database])).stdout;
+}
+
+const STORED =
+  'id,name,tag\n-9223372036854775808,"a ""b"", c",\n1,"  two  lines\nhere ",""\n9007199254740993,é,x\n';
+const CSV =
+  '\ufeffid,tag,name\n9007199254740993,x,é\n1,"","  two  lines\nhere "\n-9223372036854775808,,"a ""b"", c"\n';
+const JSON_VALUES = [
+  '{"id":9007199254740993,"name":"\\u00e9","tag":"x"}',
+  '{"id":1.0,"name":"  two  lines\\nhere ","tag":""}',
+  '{"name":"a \\"b\\", c","id":-9223372036854775808}',
+];
+
+suite('import', { concurrency: 4 }, () => {
+  const formats: Record<string, string> = {
+    'plants.csv': CSV,
+    'plants.txt': CSV.replaceAll('\n', '\r\n').replace('lines\r\n', 'lines\n'),
+    'plants.jsonl': `\ufeff${JSON_VALUES.join('\n\n')}`,
+    'plants.json': ` [${JSON_VALUES.join(' ,\n')} ]\n`,
+  };
+  for (const [name, text] of Object.entries(formats)) {
+    test(`${name} arrives exactly, plain, packed and from standard input`, async () => {
+      await using bench = await Bench.make();
+      await bench.write({ [name]: text, [`${name}.gz`]: gzipSync(text) });
+      for (const [file, stdin] of [
+        [name, ''],
+        [`${name}.gz`, ''],
+        ['-', text],
+        ['-', gzipSync(text)],
+      ] as const) {
+        await using service = await startTestService();
+        const { exitCode, stdout, stderr } = await bench.import(service, [file], stdin);
+        assert.equal(stderr, '');
+        assert.match(
+          stdout,
+          /^3 rows: 3 created, 0 unchanged, 0 revised, 0 rejected in [0-9.]+ s \([0-9,]+\/s\)\n$/,
+        );
+        assert.equal(exitCode, 0);
+        assert.equal(await exported(service), STORED);
+      }
+    });
+  }
+
+  test('running it again changes nothing', async () => {
+    await using bench = await Bench.make();
+    await using service = await startTestService();
+    await bench.write({ 'a.csv': CSV, 'b.jsonl': JSON_VALUES.join('\n') });
+    assert.match((await bench.import(service, ['a.csv'])).stdout, /^3 rows: 3 created, 0 unchanged/);
+    const again = await bench.import(service, ['a.csv', 'b.jsonl']);
+    assert.match(again.stdout, /^6 rows: 0 created, 6 unchanged, 0 revised, 0 rejected/);
+    assert.equal(again.exitCode, 0);
+  });
+
+  test('rows with the same id become revisions in the order of the file, and of the files', async () => {
+    await using bench = await Bench.make();
+    await using service = await startTestService();
+    const names = Array.from({ length: 300 }, (_, index) => `name ${index}`);
+    const lines = names.map((name, index) => `7,${name}\n${1000 + index},other\n`);
+    await bench.write({ 'a.csv': `id,name\n${lines.join('')}`, 'b.csv': 'id,name\n7,the last\n' });
+    const { stdout } = await bench.import(service, ['a.csv', 'b.csv']);
+    assert.match(stdout, /^601 rows: 301 created, 0 unchanged, 300 revised, 0 rejected/);
+    const shown = await runProgram(['show', '7', '--database', service.database]);
+    assert.deepEqual(
+      [...shown.stdout.matchAll(/"name":"(.*)"/g)].map(match => match[1]),
+      [...names, 'the last'],
+    );
+  });
+
+  test('rejected rows of a CSV file can be mended and imported again', async () => {
+    await using bench = await Bench.make();
+    await using service = await startTestService();
+    const long = 'x'.repeat(1024 * 1024);
+    await bench.write({ 'trees.csv': `note,id,name,tag\n"a,b",1,,t\n,2,good,\n,3,${long},""\n4,5\n` });
+    const first = await bench.import(service, ['trees.csv']);
+    assert.match(first.stdout, /^4 rows: 1 created, 0 unchanged, 0 revised, 3 rejected/);
+    assert.match(
+      first.stdout,
+      /\n3 rejected rows are in trees\.rejects\.csv, with the reasons; mend and import again:/,
+    );
+    assert.match(first.stderr, /^trees\.csv: only id, name and tag are read; ignored: "note"\n$/);
+    assert.equal(first.exitCode, 1);
+    const rejects = (await bench.read('trees.rejects.csv')).split('\n');
+    assert.deepEqual(
+      rejects.map(line => line.replace(long, 'LONG')).sort(),
+      [
+        '',
+        '"a,b",1,,t,1,40002,name is required',
+        '4,5,,,4,40002,"the row has 2 fields, and the first row names 4 columns"',
+        ',3,LONG,"",3,41301,the body is larger than this service takes',
+        'note,id,name,tag,row,error,message',
+      ].sort(),
+    );
+
+    await bench.write({
+      'trees.rejects.csv': rejects
+        .join('\n')
+        .replace('"a,b",1,,t', '"a,b",1,mended,t')
+        .replace(long, 'short'),
+    });
+    const second = await bench.import(service, ['trees.rejects.csv']);
+    assert.match(second.stdout, /^3 rows: 2 created, 0 unchanged, 0 revised, 1 rejected/);
+    assert.match(second.stdout, /\n1 rejected row is in trees\.rejects-2\.csv,/);
+    assert.equal(await exported(service), 'id,name,tag\n1,mended,t\n2,good,\n3,short,""\n');
+    const header = 'note,id,name,tag,row,error,message\n';
+    assert.ok((await bench.read('trees.rejects-2.csv')).startsWith(`${header}4,5,,,`));
+    assert.match(await bench.read('trees.rejects.csv'), /mended/);
+  });
+
+  test('what the service answers with 400 is rejected with its number and sentence', async () => {
+    await using bench = await Bench.make();
+    await using service = await startTestService({ repeatedIdRule: 'reject' });
+    await bench.write({ 'trees.json': '[{"id":1,"name":"a"},{"id":1,"name":"b"},{"id":"2","name":"c"}]' });
+    const { stdout, exitCode } = await bench.import(service, ['--rejects', 'refused.txt', 'trees.json']);
+    assert.match(stdout, /^3 rows: 1 created, 0 unchanged, 0 revised, 2 rejected/);
+    assert.equal(exitCode, 1);
+    const lines = (await bench.read('refused.txt')).trimEnd().split('\n').sort();
+    assert.equal(lines.length, 2);
+    assert.match(lines[0]!, /^\{"id":"2","name":"c","row":3,"error":40002,"message":"id must be an integer /);
+    assert.match(lines[1]!, /^\{"id":1,"name":"b","row":2,"error":40003,"message":"a plant with this id /);
+  });
+
+  test('each input has its own rejects file, and none is overwritten', async () => {
+    await using bench = await Bench.make();
+    await using service = await startTestService();
+    await mkdir(join(bench.folder, 'sub'));
+    await bench.write({
+      'a.csv': 'id,name\nx,a\n',
+      'sub/a.csv.gz': gzipSync('id,name\ny,b\n'),
+      'b.jsonl': '{"id":1}\n',
+    });
+    const { stdout } = await bench.import(
+      service,
+      ['a.csv', 'sub/a.csv.gz', 'b.jsonl', '-'],
+      'id,name\nz,c\n',
+    );
+    assert.match(stdout, /in a\.rejects\.csv a\.rejects-2\.csv b\.rejects\.jsonl plants\.rejects\.csv, with/);
+    assert.match(await bench.read('a.rejects.csv'), /\nx,a,1,/);
+    assert.match(await bench.read('a.rejects-2.csv'), /\ny,b,1,/);
+    assert.match(await bench.read('plants.rejects.csv'), /\nz,c,1,/);
+  });
+
+  const REFUSED: [string, string[], RegExp][] = [
+    ['a file that is missing', ['good.csv', 'none.csv'], /^plant-store: none\.csv does not exist\n$/],
+    ['a folder', ['good.csv', 'folder'], /^plant-store: folder is a folder; name the files in it\n$/],
+    [
+      'an empty file',
+      ['good.csv', 'empty.csv'],
+      /^plant-store: empty\.csv is empty: there is no plant in it\n$/,
+    ],
+    [
+      'a rejects file that exists',
+      ['--rejects', 'empty.csv', 'good.csv'],
+      /^plant-store: empty\.csv exists already/,
+    ],
+    ['a folder for rejects that is missing', ['--rejects', 'no/r.csv', 'good.csv'], /no\/r\.csv \(ENOENT\)/],
+  ];
+  for (const [what, args, expected] of REFUSED) {
+    test(`${what} is refused before anything is sent`, async () => {
+      await using bench = await Bench.make();
+      await using service = await startTestService();
+      await mkdir(join(bench.folder, 'folder'));
+      await bench.write({ 'good.csv': CSV, 'empty.csv': '' });
+      const { exitCode, stdout, stderr } = await bench.import(service, args);
+      assert.match(stderr, expected);
+      assert.equal(stdout, '');
+      assert.equal(exitCode, 1);
+      assert.equal(await exported(service), 'id,name,tag\n');
+      assert.deepEqual((await bench.list()).sort(), ['empty.csv', 'folder', 'good.csv']);
+    });
+  }
+
+  const BROKEN: [string, string | Uint8Array, RegExp, string][] = [
+    ['blank text', ' \n\t\r\n', /^plant-store: x is empty: there is no plant in it\n$/, ''],
+    [
+      'a header without name',
+      'id;name\n1;a\n',
+      /must name the columns id and name.* it is: "id;name"\n$/,
+      '',
+    ],
+    ['UTF-16', Buffer.from('\ufeffid,name\n1,a\n', 'utf16le'), /x is UTF-16; .*iconv -f UTF-16 -t UTF-8/, ''],
+    ['a first byte that is not UTF-8', Buffer.from([0xff, 0x2c]), /x is not UTF-8 near row 1;/, ''],
+    [
+      'Latin-1',
+      Buffer.from('id,name\n1,a\n2,Caf\u00e9\n3,c\n', 'latin1'),
+      /x is not UTF-8 near row 2; .*harmless.*iconv -f WINDOWS-1252/,
+      '1,a,\n',
+    ],
+    [
+      'a quote that is never closed',
+      'id,name\n1,a\n2,"b\n',
+      /x: a quote in the row that begins on line 3/,
+      '1,a,\n',
+    ],
+    ['an array that never ends', '[{"id":1,"name":"a"}', /x ends before the JSON array does/, ''],
+    [
+      'packed text cut short',
+      gzipSync(CSV).subarray(0, 40),
+      /x is damaged or cut short: .*\(Z_BUF_ERROR\)/,
+      '',
+    ],
+  ];
+  for (const [what, content, expected, stored] of BROKEN) {
+    test(`${what} stops the import`, async () => {
+      await using bench = await Bench.make();
+      await using service = await startTestService();
+      await bench.write({ x: content });
+      const { exitCode, stderr } = await bench.import(service, ['x']);
+      assert.match(stderr, expected);
+      assert.doesNotMatch(stderr, /\n./);
+      assert.equal(exitCode, 1);
+      assert.equal(await exported(service), `id,name,tag\n${stored}`);
+    });
+  }
+
+  test('an array of nothing and a header alone are imported', async () => {
+    await using bench = await Bench.make();
+    await using service = await startTestService();
+    await bench.write({ 'a.json': '[]', 'b.csv': 'id,name\n' });
+    const { exitCode, stdout } = await bench.import(service, ['a.json', 'b.csv']);
+    assert.match(stdout, /^0 rows: 0 created/);
+    assert.equal(exitCode, 0);
+  });
+
+  test('the token comes from a flag, a file or the environment, flags first', async () => {
+    await using bench = await Bench.make();
+    await using service = await startTestService();
+    await bench.write({ 'a.csv': CSV, token: `${service.token}\n`, wrong: 'wrong\n' });
+    const url = ['--url', service.url, 'a.csv'];
+    for (const [args, env] of [
+      [['--token', service.token], { PLANT_STORE_TOKEN: 'wrong' }],
+      [['--token-file', 'token'], { PLANT_STORE_TOKEN: 'wrong' }],
+      [['--token', service.token], { PLANT_STORE_TOKEN_FILE: 'wrong' }],
+      [[], { PLANT_STORE_TOKEN: service.token }],
+      [[], { PLANT_STORE_TOKEN_FILE: 'token' }],
+    ] as const) {
+      const { exitCode, stderr } = await bench.run([...args, ...url], { env });
+      assert.equal(stderr, '');
+      assert.equal(exitCode, 0);
+    }
+    const fromEnvironment = await bench.run(['a.csv'], {
+      env: { PLANT_STORE_URL: service.url, PLANT_STORE_TOKEN: service.token },
+    });
+    assert.equal(fromEnvironment.exitCode, 0);
+    const refused = await bench.run(['--token-file', 'wrong', ...url]);
+    assert.match(
+      refused.stderr,
+      /^plant-store: the service refuses the token; make one with: npx plant-store token create/,
+    );
+    assert.equal(refused.exitCode, 1);
+  });
+
+  const MISUSED: [string, string[], RegExp][] = [
+    [
+      'no token',
+      ['a.csv'],
+      /a token is needed: give --token-file FILE or --token TOKEN, or set PLANT_STORE_TOKEN/,
+    ],
+    [
+      'a token given twice',
+      ['--token', 't', '--token-file', 'f', 'a.csv'],
+      /--token and --token-file are both given/,
+    ],
+    ['a token with a blank', ['--token', 'a b', 'a.csv'], /the token is not a token/],
+    [
+      'a token file that is missing',
+      ['--token-file', 'none', 'a.csv'],
+      /token file none cannot be read \(ENOENT\)/,
+    ],
+    [
+      'an address that is none',
+      ['--url', 'localhost:8080', '--token', 't', 'a.csv'],
+      /--url must be an http or https/,
+    ],
+    ['an address with a query', ['--url', 'http://a/?b', '--token', 't', 'a.csv'], /--url must hold no/],
+    ['no file', ['--token', 't'], /missing required argument 'FILE'/],
+    ['standard input twice', ['--token', 't', '-', '-'], /give - only once/],
+    ['one rejects file for two', ['--token', 't', '--rejects', 'r', 'a', 'b'], /give one input FILE with it/],
+    ['too many in flight', ['--token', 't', '--in-flight', '1025', 'a.csv'], /a number from 1 to 1024/],
+    ['none in flight', ['--token', 't', '--in-flight', '0', 'a.csv'], /a number from 1 to 1024/],
+  ];
+  for (const [what, args, expected] of MISUSED) {
+    test(`${what} is misuse`, async () => {
+      await using bench = await Bench.make();
+      await bench.write({ 'a.csv': CSV });
+      const { exitCode, stdout, stderr } = await bench.run(args);
+      assert.match(stderr, expected);
+      assert.equal(stdout, '');
+      assert.equal(exitCode, 2);
+    });
+  }
+
+  test('--help shows an example', async () => {
+    await using bench = await Bench.make();
+    const { exitCode, stdout } = await bench.run(['--help']);
+    assert.match(stdout, /Example:\n {2}\$ npx plant-store import /);
+    assert.equal(exitCode, 0);
+  });
+});
