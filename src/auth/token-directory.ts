@@ -78,6 +78,8 @@ export class TokenDirectory {
   /** Stops following changes and notes the last uses. */
   async close(): Promise<void> {
     clearInterval(this.#timer);
+    // One that is under way may have been begun before the last use.
+    await this.#refreshing;
     await this.#refresh();
   }
 

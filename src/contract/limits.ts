@@ -20,7 +20,7 @@ export const HEADERS_WAIT_MS = 10_000;
 export const REQUEST_WAIT_MS = 15_000;
 /** How often waiting requests are checked against the two limits above. */
 export const WAIT_CHECK_INTERVAL_MS = 1_000;
-/** A connection on which nothing moves, though an answer waits to be read, is cut after this. */
+/** A connection on which nothing moves, though an answer waits to be read, is cut after at most this. */
 export const STALLED_CONNECTION_MS = 15_000;
 /** An idle connection is kept open for the next request for this long. */
 export const KEEP_ALIVE_MS = 65_000;

@@ -1,5 +1,6 @@
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
+import { setImmediate } from 'node:timers/promises';
 import type { ErrorName } from '../contract/errors.ts';
 import { DISCARD_MS } from '../contract/limits.ts';
 import { type Answer, errorAnswer } from './answer.ts';
@@ -58,10 +59,13 @@ export class Connections {
    * would reset it, and the client might never see the answer.
    */
   async answer(request: IncomingMessage, response: ServerResponse, answer: Answer): Promise<void> {
-    // What came in one packet with the head is parsed before the next microtask.
-    if (!request.complete) await null;
+    // What came in one packet with the head is parsed by the end of this turn of the event loop.
+    if (!request.complete) await setImmediate();
     if (response.headersSent || response.destroyed) return;
-    const isLast = this.#draining || !request.complete || this.#of(request.socket).broken;
+    const { latest, broken, refusal } = this.#of(request.socket);
+    // Behind an earlier request there are further answers to come, and behind a held-back refusal that refusal.
+    const isLatest = latest?.response === response && refusal === undefined;
+    const isLast = isLatest && (this.#draining || broken || !request.complete);
     response.writeHead(
       answer.status,
       (isLast ? [...answer.headers, 'Connection', 'close'] : answer.headers) as string[],
@@ -101,6 +105,18 @@ export class Connections {
     } else {
       connection.refusal = refusal;
     }
+  }
+
+  /**
+   * Takes Node's `timeout` event: nothing has moved on a connection for a while. That ends one whose client reads no
+   * answers, or that was kept open for another request. A request that is still arriving has limits of its own, and
+   * one that waits for the disk may wait.
+   */
+  stalled(socket: Socket): void {
+    const { unanswered, latest } = this.#of(socket);
+    if (latest === undefined) return;
+    if (unanswered === 0 || socket.writableLength > 0) socket.destroy();
+    else socket.setTimeout(socket.timeout ?? 0);
   }
 
   #of(socket: Socket): Connection {

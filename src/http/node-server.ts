@@ -41,14 +41,16 @@ export function createNodeServer(connections: Connections, listener: RequestList
   });
   // Past a number of headers Node drops the rest unseen, a second Authorization among them; the size is the limit.
   server.maxHeadersCount = 0;
-  // Cuts a client that stops reading its answers: Node then stops reading too, and nothing moves any more.
-  server.timeout = STALLED_CONNECTION_MS;
+  // A client that stops reading its answers: Node then stops reading too, and nothing moves any more. Half the time,
+  // since Node's socket takes the first look at a write that waits for progress, and looks once more.
+  server.timeout = STALLED_CONNECTION_MS / 2;
+  server.on('timeout', socket => connections.stalled(socket));
   // A client may close its sending side behind its last request and still wants the answer.
   (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
 
   const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
     if (!connections.begin(request, response)) return;
-    if (hasOneHost(request)) {
+    if (isValidHead(request)) {
       request.url = originForm(request.url!);
       listener(request, response);
     } else {
@@ -65,10 +67,21 @@ export function createNodeServer(connections: Connections, listener: RequestList
   return server;
 }
 
-/** RFC 9112 section 3.2: one valid Host field in a request of HTTP/1.1; otherwise 400. */
-function hasOneHost(request: IncomingMessage): boolean {
-  const hosts = fieldValues(request.rawHeaders, 'host');
-  if (hosts.length === 0) return request.httpVersion === '1.0';
+/** What the parser lets through and RFC 9112 does not. */
+function isValidHead(request: IncomingMessage): boolean {
+  // Section 3.2.1: the target of a request has no fragment.
+  return hasKnownVersion(request) && hasOneHost(request) && !request.url!.includes('#');
+}
+
+/** Section 2.3; the parser also takes 0.9 and 2.0 in the form of version 1. */
+function hasKnownVersion({ httpVersion }: IncomingMessage): boolean {
+  return httpVersion === '1.1' || httpVersion === '1.0';
+}
+
+/** Section 3.2: one valid Host field in a request of HTTP/1.1; otherwise 400. */
+function hasOneHost({ rawHeaders, httpVersion }: IncomingMessage): boolean {
+  const hosts = fieldValues(rawHeaders, 'host');
+  if (hosts.length === 0) return httpVersion === '1.0';
   return hosts.length === 1 && HOST.test(hosts[0]!);
 }
 

@@ -83,7 +83,7 @@ export class PlantServer {
     this.#app.addHook('onRequest', (request, reply, done) => {
       if (!request.is404) return done();
       reply.hijack();
-      const allowed = ALLOWED_METHODS[request.raw.url!.replace(/\?.*/s, '')];
+      const allowed = ALLOWED_METHODS[pathOf(request.raw.url!)];
       const answer =
         allowed === undefined
           ? errorAnswer('noSuchPath')
@@ -125,11 +125,25 @@ export class PlantServer {
   async #plantAnswer(request: IncomingMessage, response: ServerResponse): Promise<Answer | undefined> {
     const admitted = await this.#createPlant.admit(request.rawHeaders);
     if (typeof admitted !== 'number') return admitted;
-    if (request.headers.expect?.toLowerCase() === '100-continue') response.writeContinue();
+    if (expectsContinue(request)) response.writeContinue();
     const body = await readBody(request, this.#createPlant.bodyBytesMax);
     // A body that came too slowly, or broke off, was answered meanwhile and must not be stored.
     if (body === undefined || response.headersSent) return undefined;
     if (body === 'tooLarge') return errorAnswer('bodyTooLarge');
     return this.#createPlant.create(admitted, body);
   }
+}
+
+/** The path of a target in origin form, decoded as the router does it; what it cannot decode it has no route for. */
+function pathOf(target: string): string {
+  try {
+    return decodeURIComponent(target.replace(/\?.*/s, ''));
+  } catch {
+    return target;
+  }
+}
+
+/** RFC 9110 section 10.1.1: the expectation of an HTTP/1.0 client is ignored. */
+function expectsContinue({ headers, httpVersion }: IncomingMessage): boolean {
+  return httpVersion !== '1.0' && headers.expect?.toLowerCase() === '100-continue';
 }
