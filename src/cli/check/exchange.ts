@@ -1,0 +1,130 @@
+import { request as httpRequest, type IncomingMessage, STATUS_CODES } from 'node:http';
+import { request as httpsRequest } from 'node:https';
+import { Finding } from './finding.ts';
+import type { Target } from './target.ts';
+
+/** From the first byte sent to the last byte of the answer. */
+const EXCHANGE_WAIT_MS = 10_000;
+/** A Plant or an Error as an answer to what the rules send is far smaller. */
+const ANSWER_BYTES_MAX = 1024 * 1024;
+/** A finding shows this much of a body, in UTF-16 code units. */
+const SHOWN_BODY_LENGTH_MAX = 500;
+
+/** What differs from an ordinary request; what is left out is a valid `POST /plants`. */
+export interface RequestChanges {
+  method?: string;
+  /** Behind the base address; `/plants` otherwise. */
+  path?: string;
+  /** The whole request target, where it is not the path. */
+  target?: string;
+  /** Fields by name: a list is sent as so many fields, null takes out what would be sent otherwise. */
+  headers?: Record<string, string | string[] | null>;
+  body?: string | Uint8Array;
+}
+
+/** A request and its answer. */
+export interface Exchange {
+  /** Both as text, for a {@link Finding}. */
+  sent: string;
+  received: string;
+  status: number;
+  /** Names in lower case; values of one name joined by a comma, as RFC 9110 section 5.2 reads them. */
+  headers: Map<string, string>;
+  body: Buffer;
+}
+
+/**
+ * Sends one request on a connection of its own, byte for byte as it is given, and reads the answer.
+ *
+ * @param body the NewPlant as JSON, or what stands in its place
+ * @throws {Finding} when no whole answer comes
+ */
+export async function send(
+  target: Target,
+  body: string | Uint8Array,
+  changes: RequestChanges = {},
+): Promise<Exchange> {
+  const { baseUrl, token } = target;
+  const bytes = Buffer.from(body);
+  const method = changes.method ?? 'POST';
+  const path = changes.target ?? baseUrl.pathname.replace(/\/$/, '') + (changes.path ?? '/plants');
+  const headers = fieldList({
+    Host: baseUrl.host,
+    Authorization: `Bearer ${token}`,
+    'Content-Type': 'application/json',
+    'Content-Length': String(bytes.length),
+    Connection: 'close',
+    ...changes.headers,
+  });
+  const sent = show(`${method} ${path}`, headers, bytes).replaceAll(token, '<ACCESS_TOKEN>');
+  try {
+    const answer = await answerTo(baseUrl, { method, path, headers }, bytes);
+    const answerBody = await readWhole(answer);
+    // Nothing more is wanted of this connection, though the server may still wait for a body that was announced.
+    answer.socket.destroy();
+    const status = answer.statusCode!;
+    return {
+      sent,
+      received: show(`${status} ${STATUS_CODES[status] ?? ''}`, answer.rawHeaders, answerBody),
+      status,
+      headers: fieldMap(answer.rawHeaders),
+      body: answerBody,
+    };
+  } catch (cause) {
+    const { code, message } = cause as NodeJS.ErrnoException;
+    throw new Finding(`no whole answer came (${code ?? message})`, sent, undefined, { cause });
+  }
+}
+
+function answerTo(
+  url: URL,
+  options: { method: string; path: string; headers: string[] },
+  body: Buffer,
+): Promise<IncomingMessage> {
+  const start = url.protocol === 'https:' ? httpsRequest : httpRequest;
+  return new Promise((resolve, reject) => {
+    const request = start(url, { ...options, agent: false, signal: AbortSignal.timeout(EXCHANGE_WAIT_MS) });
+    request.on('response', resolve);
+    // A server may answer and close before it has read everything; a fault behind the answer changes nothing.
+    request.on('error', reject);
+    request.end(body);
+  });
+}
+
+async function readWhole(answer: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of answer as AsyncIterable<Buffer>) {
+    length += chunk.length;
+    if (length > ANSWER_BYTES_MAX) throw new Error(`the answer is longer than ${ANSWER_BYTES_MAX} bytes`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+/** Names and values in turn: the one form in which Node repeats a field and adds none of its own. */
+function fieldList(headers: Record<string, string | string[] | null>): string[] {
+  return Object.entries(headers).flatMap(([name, value]) =>
+    (value === null ? [] : [value].flat()).flatMap(each => [name, each]),
+  );
+}
+
+function fieldMap(rawHeaders: string[]): Map<string, string> {
+  const fields = new Map<string, string>();
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index]!.toLowerCase();
+    const value = rawHeaders[index + 1]!;
+    fields.set(name, fields.has(name) ? `${fields.get(name)}, ${value}` : value);
+  }
+  return fields;
+}
+
+function show(firstLine: string, rawHeaders: string[], body: Buffer): string {
+  const lines = [firstLine];
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    lines.push(`${rawHeaders[index]}: ${rawHeaders[index + 1]}`);
+  }
+  const text = body.toString();
+  const shown = text.length > SHOWN_BODY_LENGTH_MAX ? `${text.slice(0, SHOWN_BODY_LENGTH_MAX)}…` : text;
+  return [...lines, '', shown].join('\n');
+}

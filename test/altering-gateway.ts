@@ -1,0 +1,112 @@
+import { once } from 'node:events';
+import { createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { buffer } from 'node:stream/consumers';
+
+/** A request or an answer on its way through the gateway. */
+export interface Message {
+  /** 0 in a request. */
+  status: number;
+  /** Names and values in turn. */
+  rawHeaders: string[];
+  body: Buffer;
+}
+
+/** What a gateway does to the messages it passes on. */
+export interface Alterations {
+  /** Changes the request target. */
+  target?(target: string): string;
+  request?(message: Message): Message;
+  answer?(message: Message): Message;
+}
+
+/** A server in front of a real service that breaks one thing, as gateways and frameworks in the field do. */
+export interface Gateway extends AsyncDisposable {
+  url: string;
+}
+
+/** Bodies that say they are longer are passed on as they come: the service refuses them by their head. */
+const BUFFERED_BODY_BYTES_MAX = 1024 * 1024;
+
+/** @param serviceUrl base address of the service behind the gateway */
+export async function startAlteringGateway(serviceUrl: string, alterations: Alterations): Promise<Gateway> {
+  const server = createServer({ requireHostHeader: false, maxHeaderSize: 64 * 1024 }, (request, response) => {
+    passOn(request, response, serviceUrl, alterations).catch(() => response.destroy());
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    [Symbol.asyncDispose]: async () => {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+async function passOn(
+  request: IncomingMessage,
+  response: ServerResponse,
+  serviceUrl: string,
+  { target = same, request: alterRequest = same, answer: alterAnswer = same }: Alterations,
+): Promise<void> {
+  const isLong = Number(request.headers['content-length'] ?? 0) > BUFFERED_BODY_BYTES_MAX;
+  const sent = isLong
+    ? { status: 0, rawHeaders: request.rawHeaders, body: Buffer.alloc(0) }
+    : withLength(alterRequest({ status: 0, rawHeaders: request.rawHeaders, body: await buffer(request) }));
+  const behind = httpRequest(serviceUrl, {
+    method: request.method!,
+    path: target(request.url!),
+    headers: sent.rawHeaders,
+    agent: false,
+  });
+  behind.end(sent.body);
+  const [answer] = (await once(behind, 'response')) as [IncomingMessage];
+  const received = { status: answer.statusCode!, rawHeaders: answer.rawHeaders, body: await buffer(answer) };
+  answer.socket.destroy();
+  const { status, rawHeaders, body } = withLength(alterAnswer(received));
+  response.writeHead(status, rawHeaders);
+  response.end(request.method === 'HEAD' ? undefined : body);
+}
+
+function same<Part>(part: Part): Part {
+  return part;
+}
+
+/** Content-Length as the body now is, where there was one. */
+function withLength(message: Message): Message {
+  return setField(message, 'content-length', () => String(message.body.length));
+}
+
+/** Replaces the value of every field of a name; undefined takes the field out. */
+export function setField(
+  message: Message,
+  name: string,
+  change: (value: string) => string | undefined,
+): Message {
+  const rawHeaders: string[] = [];
+  for (let index = 0; index < message.rawHeaders.length; index += 2) {
+    const [field, value] = message.rawHeaders.slice(index, index + 2) as [string, string];
+    const changed = field.toLowerCase() === name ? change(value) : value;
+    if (changed !== undefined) rawHeaders.push(field, changed);
+  }
+  return { ...message, rawHeaders };
+}
+
+// What is not UTF-8 must stay so on its way.
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/** Reads a body as a JSON object and writes what is made of it; any other body stays as it is. */
+export function mapJson(message: Message, change: (value: Record<string, unknown>) => object): Message {
+  try {
+    const value: unknown = JSON.parse(utf8.decode(message.body));
+    return isObject(value) ? { ...message, body: Buffer.from(JSON.stringify(change(value))) } : message;
+  } catch {
+    return message;
+  }
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

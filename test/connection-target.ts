@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict';
+import { openReader } from '../src/store/open-store.ts';
+import { assertErrorAnswer, assertPlantAnswer } from './answer-assertions.ts';
+import { RawConnection, type RequestParts, requestBytes } from './raw-connection.ts';
+import { type RunningService, startTestService } from './running-service.ts';
+
+/** The id of plants that must never be stored and need none of their own. */
+export const GHOST_ID = 1;
+
+/** A service for tests that hold its connections in their own hands. */
+export class ConnectionTarget {
+  readonly service: RunningService;
+  #lastId = GHOST_ID;
+
+  private constructor(service: RunningService) {
+    this.service = service;
+  }
+
+  static async start(): Promise<ConnectionTarget> {
+    return new ConnectionTarget(await startTestService());
+  }
+
+  /** Nothing that was refused is stored, nothing is in the log, and the service ends. */
+  async end(): Promise<void> {
+    try {
+      assert.ok(!this.isStored(GHOST_ID));
+      assert.deepEqual(this.service.logged, []);
+    } finally {
+      await this.service[Symbol.asyncDispose]();
+    }
+  }
+
+  /** An id of which nothing is stored. */
+  nextId(): number {
+    return ++this.#lastId;
+  }
+
+  open(): Promise<RawConnection> {
+    return RawConnection.open(this.service.address.port);
+  }
+
+  /** A valid request but for what is given; `body` stands for its own plant. */
+  request(id: number, parts: RequestParts = {}): Buffer {
+    return requestBytes(this.service.token, { body: plantJson(id), ...parts });
+  }
+
+  isStored(id: number): boolean {
+    const reader = openReader(this.service.database);
+    const revisions = reader.revisionsOf(BigInt(id));
+    reader.close();
+    assert.ok(revisions.length <= 1, 'stored once');
+    return revisions.length === 1;
+  }
+
+  /** The connection can be used further, and no answer came but those that were read. */
+  async assertOpen(connection: RawConnection): Promise<void> {
+    const id = this.nextId();
+    connection.write(this.request(id));
+    await assertCreated(connection, id);
+    connection.finish();
+    await assertClosed(connection);
+  }
+}
+
+export function plantJson(id: number): string {
+  return `{"id":${id},"name":"Plant ${id}"}`;
+}
+
+/** The next answer says that this plant was created. */
+export async function assertCreated(connection: RawConnection, id: number): Promise<void> {
+  const answer = await connection.answer();
+  assertPlantAnswer(answer, { name: `Plant ${id}` });
+  assert.equal(answer.headers.get('plant-id'), String(id));
+  assert.equal(answer.headers.get('plant-outcome'), 'created');
+}
+
+/** The next answer is the Error with this number. */
+export async function assertRefused(connection: RawConnection, number: number): Promise<void> {
+  assertErrorAnswer(await connection.answer(), number);
+}
+
+/** The server closes the connection in order, and no answer came but those that were read. */
+export async function assertClosed(connection: RawConnection): Promise<void> {
+  assert.equal(await connection.ended, 'closed');
+  assert.equal(connection.unread, '');
+}

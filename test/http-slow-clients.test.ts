@@ -1,0 +1,149 @@
+import assert from 'node:assert/strict';
+import { connect } from 'node:net';
+import { pipeline } from 'node:stream/promises';
+import { after, before, suite, test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
+import {
+  assertClosed,
+  assertCreated,
+  assertRefused,
+  ConnectionTarget,
+  GHOST_ID,
+  plantJson,
+} from './connection-target.ts';
+import { type RawConnection, requestBytes } from './raw-connection.ts';
+
+/** The service cuts a stalled reader after 15 s in which nothing moved. */
+const CUT_WITHIN_MS = 20_000;
+/** Far more than the buffers between client and server take. */
+const OFFERED_BYTES = 128 * 1024 * 1024;
+const TAKEN_BYTES_MAX = OFFERED_BYTES / 4;
+
+let target: ConnectionTarget;
+/** The slow connections that are still open. */
+const slow = new Set<RawConnection>();
+
+before(async () => {
+  target = await ConnectionTarget.start();
+});
+after(() => target.end());
+
+async function openSlow(): Promise<RawConnection> {
+  const connection = await target.open();
+  slow.add(connection);
+  void connection.ended.then(() => slow.delete(connection));
+  return connection;
+}
+
+// Real time passes here, up to 15 s, for all of these at once.
+suite('a client that is too slow', { concurrency: true }, () => {
+  const head = 'POST /plants HTTP/1.1\r\nHost: a\r\n';
+
+  test('with its first byte is answered 408', async () => {
+    using connection = await openSlow();
+    await assertRefused(connection, 40801);
+    await assertClosed(connection);
+  });
+
+  test('with its headers is answered 408, before one that is too slow with its body', async () => {
+    using withBody = await openSlow();
+    withBody.write(target.request(GHOST_ID).subarray(0, -1));
+    // A head has 10 s and a whole request 15 s, so the later one is refused first.
+    await wait(2_000);
+    using connection = await openSlow();
+    connection.write(head);
+    await assertRefused(connection, 40801);
+    assert.equal(withBody.unread, '');
+    await assertClosed(connection);
+  });
+
+  test('with its headers, though it sends one now and then, is answered 408', async () => {
+    using connection = await openSlow();
+    connection.write(head);
+    const timer = setInterval(() => connection.write('A: b\r\n'), 500);
+    void connection.ended.then(() => clearInterval(timer));
+    await assertRefused(connection, 40801);
+    await assertClosed(connection);
+  });
+
+  test('with its body is answered 408, and nothing is stored, though the rest arrives then', async () => {
+    using connection = await openSlow();
+    const id = target.nextId();
+    const request = target.request(id);
+    connection.write(request.subarray(0, -1));
+    await assertRefused(connection, 40801);
+    connection.write(request.subarray(-1));
+    await assertClosed(connection);
+    assert.ok(!target.isStored(id));
+  });
+
+  test('with its body in chunks, though a chunk comes now and then, is answered 408', async () => {
+    using connection = await openSlow();
+    const headers = { 'Content-Length': null, 'Transfer-Encoding': 'chunked' };
+    connection.write(target.request(GHOST_ID, { headers, body: '' }));
+    const timer = setInterval(() => connection.write('1\r\n \r\n'), 500);
+    void connection.ended.then(() => clearInterval(timer));
+    await assertRefused(connection, 40801);
+    await assertClosed(connection);
+  });
+
+  test('with the body it was asked for by 100 is answered 408', async () => {
+    using connection = await openSlow();
+    connection.write(
+      target.request(GHOST_ID, { headers: { Expect: '100-continue', 'Content-Length': '30' }, body: '' }),
+    );
+    assert.equal((await connection.answer()).status, 100);
+    await assertRefused(connection, 40801);
+    await assertClosed(connection);
+  });
+
+  test('with its second request gets the answer to the first at once', async () => {
+    using connection = await openSlow();
+    const [id, ghost] = [target.nextId(), target.nextId()];
+    connection.write(Buffer.concat([target.request(id), target.request(ghost).subarray(0, -1)]));
+    await assertCreated(connection, id);
+    await assertRefused(connection, 40801);
+    await assertClosed(connection);
+    assert.ok(!target.isStored(ghost));
+  });
+
+  test('with a body that was refused gets its one answer, and is cut', async () => {
+    using connection = await openSlow();
+    const [head] = String(requestBytes('a', { body: plantJson(GHOST_ID) })).split('{');
+    connection.write(head!);
+    await assertRefused(connection, 40102);
+    await assertClosed(connection);
+  });
+
+  test('does not delay others', async () => {
+    const clients = await Promise.all(Array.from({ length: 200 }, openSlow));
+    for (const client of clients) client.write(head);
+    using connection = await target.open();
+    for (let count = 0; count < 200; count++) {
+      const id = target.nextId();
+      connection.write(target.request(id));
+      await assertCreated(connection, id);
+    }
+    assert.ok(
+      clients.every(client => slow.has(client)),
+      'others were answered while the slow ones were waited for',
+    );
+    for (const client of clients) client[Symbol.dispose]();
+  });
+
+  test('to read its answers is read from no further, and cut', async () => {
+    const socket = connect({ port: target.service.address.port, host: '127.0.0.1' });
+    // Paused from the start, so nothing is ever read.
+    socket.pause();
+    const block = Buffer.concat(Array<Buffer>(1000).fill(target.request(target.nextId())));
+    let takenBytes = 0;
+    const blocks = function* (): Iterable<Buffer> {
+      for (; takenBytes < OFFERED_BYTES; takenBytes += block.length) yield block;
+    };
+    await assert.rejects(
+      pipeline(blocks, socket, { signal: AbortSignal.timeout(CUT_WITHIN_MS) }),
+      ({ code }: NodeJS.ErrnoException) => code === 'ECONNRESET' || code === 'EPIPE',
+    );
+    assert.ok(takenBytes < TAKEN_BYTES_MAX, `${takenBytes} bytes were taken`);
+  });
+});
