@@ -1,6 +1,6 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { pino } from 'pino';
-import { BODY_BYTES_MAX, BODY_BYTES_SETTING_MAX } from '../contract/limits.ts';
+import { BODY_BYTES_MAX, BODY_BYTES_SETTING_MAX, EXIT_MS } from '../contract/limits.ts';
 import { newPlantJson } from '../contract/plant.ts';
 import { type ListenAddress, ListenFailed, type Service, type ServiceLog, startService } from '../service.ts';
 import type { RepeatedIdRule } from '../store/plant-store.ts';
@@ -55,12 +55,18 @@ export function serveCommand(): Command {
 
 async function serve(options: ServeOptions): Promise<void> {
   const log = pino({ base: null, timestamp: pino.stdTimeFunctions.isoTime });
+  // Before the first word to anyone, who may answer it with a signal.
+  const signal = firstSignal();
   const service = await start(options, log);
   greet(service, options.listen.host);
   log.info({ database: options.database, address: service.address, ops: service.opsAddress }, 'serving');
-  const signal = await firstSignal();
-  log.info({ signal }, 'shutting down: answering what was taken');
+  log.info({ signal: await signal }, 'shutting down: answering what was taken');
+  const deadline = setTimeout(() => {
+    log.error('the store did not come to its end in time; what was answered 200 is on disk');
+    process.exit(1);
+  }, EXIT_MS);
   await service.close();
+  clearTimeout(deadline);
   log.info('stopped');
 }
 

@@ -1,3 +1,4 @@
+import { closeSync, openSync, realpathSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { StoreRefused } from '../plant-store.ts';
@@ -12,28 +13,26 @@ const SQLITE_BUSY = 5;
  * The lock is an exclusive transaction on a small file of its own beside the database, which leaves the database
  * itself open to readers and to the command line. The system lets go of it however the process ends.
  *
- * @param path of the database file; its folder is made when there is none
+ * @param path of the database file; it and its folder are made when they are not there
  * @returns lets go of the lock
  * @throws {StoreRefused} when another service has it, or the folder cannot be written to
  */
 export function takeServeLock(path: string): () => void {
-  const lock = openLockFile(path);
-  try {
-    lock.exec('BEGIN EXCLUSIVE');
-  } catch (error) {
-    lock.close();
-    if ((error as { errcode?: number }).errcode !== SQLITE_BUSY) throw error;
-    throw new StoreRefused(
-      `another plant-store service is running on ${path}; stop it first, or name another file with --database`,
-      { cause: error },
-    );
-  }
-  return () => lock.close();
-}
-
-function openLockFile(path: string): DatabaseSync {
   return explainFailure(path, () => {
     makeFolder(dirname(resolve(path)));
-    return new DatabaseSync(`${path}-serve-lock`, { timeout: 0 });
+    // Made first, so that it has one real name, whichever links lead to it.
+    closeSync(openSync(path, 'a'));
+    const lock = new DatabaseSync(`${realpathSync(path)}-serve-lock`, { timeout: 0 });
+    try {
+      lock.exec('BEGIN EXCLUSIVE');
+    } catch (error) {
+      lock.close();
+      if ((error as { errcode?: number }).errcode !== SQLITE_BUSY) throw error;
+      throw new StoreRefused(
+        `another plant-store service is running on ${path}; stop it first, or name another file with --database`,
+        { cause: error },
+      );
+    }
+    return () => lock.close();
   });
 }

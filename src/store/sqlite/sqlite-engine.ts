@@ -24,6 +24,7 @@ export class SqliteEngine implements StorageEngine {
   readonly #calls = new Map<number, PromiseWithResolvers<unknown>>();
   #worker: Worker | undefined;
   #lastCall = 0;
+  #closed = false;
 
   private constructor(settings: SqliteSettings) {
     this.#settings = settings;
@@ -70,15 +71,16 @@ export class SqliteEngine implements StorageEngine {
   }
 
   async close(): Promise<void> {
-    if (this.#worker === undefined) return;
-    await this.#call('close');
-    await this.#worker.terminate();
+    if (this.#worker !== undefined && !this.#closed) await this.#call('close');
+    this.#closed = true;
+    await this.#worker?.terminate();
   }
 
   #call<Name extends Operation>(
     operation: Name,
     ...args: Parameters<SqliteStore[Name]>
   ): Promise<ReturnType<SqliteStore[Name]>> {
+    if (this.#closed) return Promise.reject(new StoreUnavailable('the store is closed'));
     const call = ++this.#lastCall;
     const pending = Promise.withResolvers<unknown>();
     this.#calls.set(call, pending);
