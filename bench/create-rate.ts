@@ -1,0 +1,86 @@
+/**
+ * Measures durable creates a second against a bare `node:http` echo that stores nothing, in one run: a round drives
+ * one after the other with the same load, and the next round swaps their order.
+ *
+ *   node bench/create-rate.ts [CONNECTIONS] [ROUNDS] [SECONDS]
+ *
+ * Needs wrk (`apt-get install wrk`). Server and load share the machine.
+ */
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { cpus, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { startServe } from '../test/program.ts';
+
+const [connections = '64', rounds = '5', seconds = '4'] = process.argv.slice(2);
+const SCRIPT = fileURLToPath(new URL('./create-rate.lua', import.meta.url));
+const ECHO = fileURLToPath(new URL('./echo-server.ts', import.meta.url));
+const ECHO_PORT = 18_090;
+
+const folder = mkdtempSync(join(tmpdir(), 'plant-store-bench-'));
+const echo = spawn(process.execPath, [ECHO, String(ECHO_PORT)], { stdio: 'inherit' });
+const serve = await startServe(`sqlite:${join(folder, 'plants.db')}`);
+const subjects = [
+  {
+    name: 'echo',
+    url: `http://127.0.0.1:${ECHO_PORT}`,
+    process: echo,
+    rates: [] as number[],
+    cpuUs: [] as number[],
+  },
+  { name: 'plant store', url: serve.url, process: serve.child, rates: [] as number[], cpuUs: [] as number[] },
+];
+
+console.log(
+  `${connections} connections, ${rounds} rounds of ${seconds} s, ${cpus().length} × ${cpus()[0]?.model}`,
+);
+let firstId = 0;
+try {
+  // The first drive warms up and is not counted.
+  for (let round = 0; round <= Number(rounds); round++) {
+    for (const subject of round % 2 === 0 ? subjects : subjects.toReversed()) {
+      const { rate, cpuUs } = drive(subject.url, subject.process);
+      if (round === 0) continue;
+      subject.rates.push(rate);
+      subject.cpuUs.push(cpuUs);
+    }
+  }
+  for (const { name, rates, cpuUs } of subjects) {
+    const spread = `${Math.round(Math.min(...rates))} to ${Math.round(Math.max(...rates))}`;
+    console.log(
+      `${name}: ${Math.round(median(rates))}/s (${spread}), ${median(cpuUs).toFixed(1)} µs of CPU each`,
+    );
+  }
+  const [floor, store] = subjects.map(({ rates }) => median(rates)) as [number, number];
+  console.log(`plant store / echo: ${(store / floor).toFixed(2)}`);
+} finally {
+  echo.kill();
+  await Promise.all([once(echo, 'close'), serve.stop('SIGTERM')]);
+  rmSync(folder, { recursive: true });
+}
+
+/** @returns requests a second, and microseconds of the server's CPU, all threads, for each */
+function drive(url: string, server: ChildProcess): { rate: number; cpuUs: number } {
+  const before = cpuTicks(server);
+  const environment = { ...process.env, TOKEN: serve.token, FIRST_ID: String(firstId) };
+  const args = ['-t1', `-c${connections}`, `-d${seconds}`, '-s', SCRIPT, url];
+  const output = execFileSync('wrk', args, { env: environment, encoding: 'utf8' });
+  firstId += 10_000_000;
+  if (/Non-2xx|Socket errors/.test(output)) throw new Error(`not every request was answered 200:\n${output}`);
+  const count = Number(/([0-9]+) requests in/.exec(output)?.[1]);
+  const rate = Number(/Requests\/sec: +([0-9.]+)/.exec(output)?.[1]);
+  // A tick is 10 ms, see proc_pid_stat(5).
+  return { rate, cpuUs: ((cpuTicks(server) - before) * 10_000) / count };
+}
+
+function cpuTicks(server: ChildProcess): number {
+  const stat = execFileSync('cat', [`/proc/${server.pid}/stat`], { encoding: 'utf8' });
+  const [user, system] = stat.slice(stat.lastIndexOf(')')).split(' ').slice(12, 14);
+  return Number(user) + Number(system);
+}
+
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!;
+}

@@ -1,0 +1,101 @@
+import { type NewPlant, newPlantJson, plantJson } from '../src/contract/plant.ts';
+import type { PlantRevision } from '../src/store/plant-store.ts';
+
+/** A plant that was sent, and what became of it as far as its client was told. */
+export interface LoggedRequest {
+  /** What the store holds if this request was stored, even where it must not be. */
+  plant: NewPlant;
+  /** When the first byte was sent and when the answer was there, on the clock that is never set. */
+  sentAt: number;
+  answeredAt: number;
+  /** Undefined when the connection broke before there was one. */
+  answer: LoggedAnswer | undefined;
+}
+
+export interface LoggedAnswer {
+  status: number;
+  /** The text of the body. */
+  body: string;
+  /** The headers Plant-Id, Plant-Revision (0 when absent) and Plant-Outcome. */
+  id: string | undefined;
+  revision: number;
+  outcome: string | undefined;
+  retryAfter: string | undefined;
+}
+
+/**
+ * Compares what clients were told with what is stored, by these definitions:
+ *
+ * - *lost*: answered 200, and the revision that the answer names is missing or is something else;
+ * - *ghost*: stored, though it was answered 4xx;
+ * - *stranger*: stored, though nobody sent it;
+ * - *unknown*: answered 5xx or not at all. Either is right, so it is no fault by itself.
+ *
+ * @param log every request that was sent to the store, by all clients
+ * @param stored all revisions, as a reader of the store gives them
+ * @returns every fault, a line each; none when each promise was kept
+ */
+export function faultsOf(log: readonly LoggedRequest[], stored: Iterable<PlantRevision>): string[] {
+  const revisions = Map.groupBy(stored, ({ plant }) => plant.id);
+  /** Which revisions an answer of 200 says it has made. */
+  const claimed = new Set<string>();
+  const faults: string[] = [];
+
+  for (const { plant, answer } of log) {
+    if (answer?.status !== 200) continue;
+    const { outcome, revision } = answer;
+    const said = `${outcome} ${contentOf(plant)} as revision ${revision}`;
+    if (answer.id !== String(plant.id) || answer.body !== plantJson(plant)) {
+      faults.push(`answer of another plant: ${said}, but the answer is of ${answer.id} ${answer.body}`);
+    }
+    const found = revisions.get(plant.id)?.find(each => each.revision === revision);
+    if (found === undefined) faults.push(`lost: ${said}, which is missing`);
+    else if (contentOf(found.plant) !== contentOf(plant))
+      faults.push(`lost: ${said}, which is ${contentOf(found.plant)}`);
+
+    if (outcome === 'unchanged') continue;
+    if ((revision === 1) !== (outcome === 'created')) faults.push(`wrong outcome: ${said}`);
+    const claim = `${plant.id} ${revision}`;
+    if (claimed.has(claim)) faults.push(`made twice: ${said}`);
+    claimed.add(claim);
+  }
+
+  const unknown = countContents(log, ({ answer }) => answer === undefined || answer.status >= 500);
+  const refused = countContents(log, ({ answer }) => isRefusal(answer));
+  for (const history of revisions.values()) {
+    for (const [index, { plant, revision }] of history.entries()) {
+      if (revision !== index + 1)
+        faults.push(`gap: ${contentOf(plant)} is revision ${revision} after ${index}`);
+      const before = history[index - 1];
+      if (before !== undefined && contentOf(before.plant) === contentOf(plant)) {
+        faults.push(`stored again: revision ${revision} of ${contentOf(plant)} changes nothing`);
+      }
+      if (claimed.has(`${plant.id} ${revision}`)) continue;
+      const content = contentOf(plant);
+      const candidates = unknown.get(content) ?? 0;
+      unknown.set(content, candidates - 1);
+      if (candidates > 0) continue;
+      faults.push(`${refused.has(content) ? 'ghost' : 'stranger'}: revision ${revision} of ${content}`);
+    }
+  }
+  return faults;
+}
+
+function isRefusal(answer: LoggedAnswer | undefined): boolean {
+  return answer !== undefined && answer.status >= 400 && answer.status < 500;
+}
+
+/** How many requests there are with each content, of those that are meant. */
+function countContents(
+  log: readonly LoggedRequest[],
+  isMeant: (request: LoggedRequest) => boolean,
+): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const { plant } of log.filter(isMeant)) {
+    counts.set(contentOf(plant), (counts.get(contentOf(plant)) ?? 0) + 1);
+  }
+  return counts;
+}
+
+/** Id, name and tag, to the digit; an absent tag differs from an empty one. */
+const contentOf = newPlantJson;

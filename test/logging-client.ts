@@ -1,0 +1,66 @@
+import { Client, type Dispatcher } from 'undici';
+import { type NewPlant, newPlantJson } from '../src/contract/plant.ts';
+import type { LoggedAnswer, LoggedRequest } from './client-log.ts';
+
+/** What differs from an ordinary request. */
+interface Unusual {
+  token?: string;
+  /** Sent instead of the plant. */
+  body?: string;
+}
+
+/** A client with one connection, which sends one plant after another and writes down what it was told. */
+export class LoggingClient {
+  /** Whether the service said that it closes the connection, or the connection broke. */
+  ended = false;
+  readonly #token: string;
+  readonly #log: LoggedRequest[];
+  readonly #connection: Client;
+
+  /** @param log gets every request, also those of other clients */
+  constructor(url: string, token: string, log: LoggedRequest[]) {
+    this.#token = token;
+    this.#log = log;
+    this.#connection = new Client(url);
+  }
+
+  async send(plant: NewPlant, { token = this.#token, body }: Unusual = {}): Promise<LoggedRequest> {
+    const sentAt = performance.now();
+    const answer = await this.#answer(token, body ?? newPlantJson(plant));
+    const request = { plant, sentAt, answeredAt: performance.now(), answer };
+    this.#log.push(request);
+    return request;
+  }
+
+  async #answer(token: string, body: string): Promise<LoggedAnswer | undefined> {
+    try {
+      const response = await this.#connection.request({
+        method: 'POST',
+        path: '/plants',
+        headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+        body,
+      });
+      return await this.#read(response);
+    } catch {
+      this.ended = true;
+      return undefined;
+    }
+  }
+
+  async #read({ statusCode, headers, body }: Dispatcher.ResponseData): Promise<LoggedAnswer> {
+    const field = (name: string): string | undefined => headers[name]?.toString();
+    this.ended ||= field('connection') === 'close';
+    return {
+      status: statusCode,
+      body: await body.text(),
+      id: field('plant-id'),
+      revision: Number(field('plant-revision') ?? 0),
+      outcome: field('plant-outcome'),
+      retryAfter: field('retry-after'),
+    };
+  }
+
+  async close(): Promise<void> {
+    await this.#connection.destroy();
+  }
+}

@@ -1,0 +1,199 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
+import { type NewPlant, newPlantJson } from '../src/contract/plant.ts';
+import { openReader } from '../src/store/open-store.ts';
+import { faultsOf, type LoggedRequest } from './client-log.ts';
+import { LoggingClient } from './logging-client.ts';
+import { type Finished, runProgram, type ServeProcess, startServe } from './program.ts';
+import { RandomLoad } from './random-load.ts';
+import { SEED, seededRandom } from './seeded-random.ts';
+
+const KILLS = 5;
+/** A service that was told to end is gone by then: that is a promise. */
+const SHUTDOWN_MS_MAX = 10_000;
+
+const folder = mkdtempSync(join(tmpdir(), 'plant-store-process-'));
+const started: ServeProcess[] = [];
+after(() => {
+  // What a failed test has left behind would keep this process alive.
+  for (const { child } of started) child.kill('SIGKILL');
+  rmSync(folder, { recursive: true });
+});
+
+let stores = 0;
+
+function newDatabase(): string {
+  return `sqlite:${join(folder, `plants-${++stores}.db`)}`;
+}
+
+async function serveOn(database: string): Promise<ServeProcess> {
+  const serve = await startServe(database);
+  started.push(serve);
+  return serve;
+}
+
+/** Ends a service; one that is not gone in time is killed, and then has no exit code. */
+async function stopInTime(serve: ServeProcess, signal: NodeJS.Signals): Promise<Finished> {
+  const late = setTimeout(() => serve.child.kill('SIGKILL'), SHUTDOWN_MS_MAX);
+  const finished = await serve.stop(signal);
+  clearTimeout(late);
+  return finished;
+}
+
+function faultsIn(database: string, log: readonly LoggedRequest[]): string[] {
+  const reader = openReader(database);
+  try {
+    return faultsOf(log, reader.plants('all'));
+  } finally {
+    reader.close();
+  }
+}
+
+test('kill -9 under load, again and again: nothing answered is lost, nothing refused is stored', async () => {
+  console.log(`repeat with PLANT_STORE_TEST_SEED=${SEED}`);
+  const random = seededRandom(SEED);
+  const database = newDatabase();
+  const log: LoggedRequest[] = [];
+  let token = '';
+  for (let kill = 1; kill <= KILLS; kill++) {
+    const serve = await serveOn(database);
+    token ||= serve.token;
+    const load = new RandomLoad(serve.url, token, log, SEED + kill);
+    await load.underWay();
+    await wait(random(300));
+    const [{ exitCode }] = await Promise.all([serve.stop('SIGKILL'), load.ended()]);
+    assert.equal(exitCode, null, 'ended by the signal');
+    assert.deepEqual(faultsIn(database, log), [], `after kill ${kill}`);
+  }
+
+  // A start on what the last kill left changes nothing either, and whatever is in doubt can be sent again.
+  const serve = await serveOn(database);
+  const client = new LoggingClient(serve.url, token, log);
+  const inDoubt = log.filter(({ answer }) => answer === undefined);
+  assert.ok(inDoubt.length > 0, 'the kills hit requests under way');
+  for (const { plant } of inDoubt) assert.equal((await client.send(plant)).answer?.status, 200);
+  await client.close();
+  await stopInTime(serve, 'SIGTERM');
+  assert.deepEqual(faultsIn(database, log), []);
+});
+
+/** A connection on which something was sent that is no whole request yet, or nothing at all. */
+async function openConnection({ url }: ServeProcess, sent = ''): Promise<Socket> {
+  const { hostname, port } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  await once(socket, 'connect');
+  socket.write(sent);
+  return socket;
+}
+
+/** All that arrives until the other side ends. */
+async function textUntilEnd(socket: Socket): Promise<string> {
+  let text = '';
+  for await (const piece of socket.setEncoding('utf8')) text += piece;
+  return text;
+}
+
+for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+  test(`${signal} under load: whatever was sent is answered, and the process ends with 0`, async () => {
+    console.log(`repeat with PLANT_STORE_TEST_SEED=${SEED}`);
+    const database = newDatabase();
+    const serve = await serveOn(database);
+    const log: LoggedRequest[] = [];
+
+    const idle = Array.from({ length: 4 }, () => new LoggingClient(serve.url, serve.token, log));
+    for (const client of idle) await client.send({ id: 1n, name: 'then silent' });
+    const silent = await openConnection(serve);
+    const plant: NewPlant = { id: 2n ** 63n - 1n, name: 'half of it was sent when the signal came' };
+    const body = newPlantJson(plant);
+    const slow = await openConnection(
+      serve,
+      `POST /plants HTTP/1.1\r\nHost: plants\r\nAuthorization: Bearer ${serve.token}\r\n` +
+        `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(0, 30)}`,
+    );
+    const slowAnswer = textUntilEnd(slow);
+    const load = new RandomLoad(serve.url, serve.token, log, SEED);
+    await load.underWay();
+
+    const signalledAt = performance.now();
+    const stopped = stopInTime(serve, signal);
+    // Longer than connections without a request are kept, so that only the request under way keeps this one.
+    const restSent = wait(1_500).then(() => slow.write(body.slice(30)));
+    const { exitCode, stderr } = await stopped;
+    await Promise.all([restSent, load.ended(), ...idle.map(client => client.close())]);
+    silent.destroy();
+
+    assert.equal(exitCode, 0, stderr);
+    assert.match(await slowAnswer, /^HTTP\/1\.1 200 .*\r\nPlant-Outcome: created\r\nConnection: close\r\n/is);
+    const unanswered = log.filter(({ answer }) => answer === undefined || answer.status >= 500);
+    assert.deepEqual(unanswered, []);
+    log.push({ plant, sentAt: signalledAt, answeredAt: signalledAt, answer: undefined });
+    assert.deepEqual(faultsIn(database, log), []);
+  });
+}
+
+test('idle connections do not hold up the end', async () => {
+  const serve = await serveOn(newDatabase());
+  const log: LoggedRequest[] = [];
+  const clients = Array.from({ length: 20 }, () => new LoggingClient(serve.url, serve.token, log));
+  await Promise.all(clients.map(client => client.send({ id: 1n, name: 'then silent' })));
+  const silent = await openConnection(serve);
+  // They would be kept for 65 s otherwise.
+  assert.equal((await stopInTime(serve, 'SIGTERM')).exitCode, 0);
+  silent.destroy();
+  await Promise.all(clients.map(client => client.close()));
+});
+
+test('a second service on the same database is refused in one line, and the first goes on', async () => {
+  const database = newDatabase();
+  const serve = await serveOn(database);
+  const args = ['serve', '--database', database, '--listen', '127.0.0.1:0', '--ops', '127.0.0.1:0'];
+  const second = await runProgram(args);
+  assert.equal(second.exitCode, 1);
+  assert.match(
+    second.stderr,
+    /^plant-store: another plant-store service is running on .*; stop it first.*\n$/,
+  );
+  assert.equal(second.stdout, '');
+  const log: LoggedRequest[] = [];
+  const client = new LoggingClient(serve.url, serve.token, log);
+  assert.equal((await client.send({ id: 1n, name: 'undisturbed' })).answer?.status, 200);
+  await client.close();
+  await serve.stop('SIGKILL');
+  // However the first one ended, its lock ended with it.
+  await serveOn(database);
+});
+
+test('a signal at the moment it takes plants ends it cleanly too', async () => {
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGTERM'] as const) {
+    const serve = await serveOn(newDatabase());
+    const { exitCode, stderr } = await stopInTime(serve, signal);
+    assert.equal(exitCode, 0, `${signal}: ${stderr}`);
+  }
+});
+
+test('tokens and plants outlive a restart', async () => {
+  const database = newDatabase();
+  const first = await serveOn(database);
+  const revoked = (await runProgram(['token', 'create', 'revoked', '--database', database])).stdout.trim();
+  await runProgram(['token', 'revoke', 'revoked', '--database', database]);
+  const log: LoggedRequest[] = [];
+  const before = new LoggingClient(first.url, first.token, log);
+  await before.send({ id: 1n, name: 'kept' });
+  await before.close();
+  await stopInTime(first, 'SIGTERM');
+
+  const second = await serveOn(database);
+  assert.equal(second.token, '', 'a token is made for a new store only');
+  const afterwards = new LoggingClient(second.url, first.token, log);
+  assert.equal((await afterwards.send({ id: 1n, name: 'kept' })).answer?.outcome, 'unchanged');
+  assert.equal((await afterwards.send({ id: 2n, name: 'no' }, { token: revoked })).answer?.status, 401);
+  await afterwards.close();
+  await stopInTime(second, 'SIGTERM');
+  assert.deepEqual(faultsIn(database, log), []);
+});
