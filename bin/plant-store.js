@@ -4,7 +4,7 @@ const [major] = process.versions.node.split('.');
 if (Number(major) < 26) {
   console.error(
     `plant-store needs Node 26 or later and this is Node ${process.versions.node}. ` +
-      'In a checkout run it as: npx plant-store',
+      'In a checkout, `npm ci` brings that Node, and `npx plant-store` uses it.',
   );
   process.exit(1);
 }
