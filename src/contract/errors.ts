@@ -76,7 +76,7 @@ export const ERRORS = {
   internal: {
     number: 50001,
     status: 500,
-    retry: false,
+    retry: true,
     message: 'the service failed in a way it does not know; its operator finds the cause in the log',
   },
   busy: {

@@ -15,6 +15,9 @@ export const BODY_BYTES_SETTING_MAX = 8 * 1024 * 1024;
 /** Largest request line and header section together; more is answered 431. */
 export const HEADER_BYTES_MAX = 16 * 1024;
 
+/** Longest Content-Type that is looked into; no name of JSON is longer. */
+export const MEDIA_TYPE_LENGTH_MAX = 200;
+
 /** A client has this long to send its headers, and this long for headers and body together; then 408. */
 export const HEADERS_WAIT_MS = 10_000;
 export const REQUEST_WAIT_MS = 15_000;

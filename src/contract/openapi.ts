@@ -7,7 +7,7 @@ import {
   REQUEST_WAIT_MS,
   RETRY_AFTER_SECONDS,
 } from './limits.ts';
-import { readNewPlantText } from './plant.ts';
+import { OUTCOMES, readNewPlantText } from './plant.ts';
 
 /**
  * The OpenAPI 3.1 description of the service, as JSON text. The ends of the range of ids stand in it digit for
@@ -134,7 +134,7 @@ const PLANT_HEADERS: Record<string, Header> = {
       'created: the id was new. unchanged: the latest revision of this id says the same, and nothing was ' +
       'stored. revised: the id was known with other content, and this is stored as its next revision.',
     required: true,
-    schema: { type: 'string', enum: ['created', 'unchanged', 'revised'] },
+    schema: { type: 'string', enum: OUTCOMES },
   },
 };
 

@@ -13,6 +13,10 @@ export interface NewPlant extends Plant {
   id: bigint;
 }
 
+/** What became of a valid plant: a first revision, no change to the latest one, or a further revision. */
+export const OUTCOMES = ['created', 'unchanged', 'revised'] as const;
+export type Outcome = (typeof OUTCOMES)[number];
+
 /** A NewPlant, or the error that names every fault of what was read instead. */
 export type NewPlantReading =
   | { plant: NewPlant; error?: never; message?: never }

@@ -1,4 +1,5 @@
-import { parseDatabaseUrl } from './database-url.ts';
+import { existsSync } from 'node:fs';
+import { sqlitePathOf } from './database-url.ts';
 import type { PlantReader, RepeatedIdRule, StorageEngine } from './plant-store.ts';
 import { takeServeLock } from './sqlite/serve-lock.ts';
 import { SqliteEngine } from './sqlite/sqlite-engine.ts';
@@ -14,21 +15,24 @@ export interface ServedStore {
 /**
  * Opens a store for a service, and makes it when there is none.
  *
- * @param database as {@link parseDatabaseUrl} reads it
+ * @param database as {@link sqlitePathOf} reads it
  * @throws {StoreRefused} when it cannot be opened, or another service has it
  */
 export async function openServedStore(
   database: string,
   repeatedIdRule: RepeatedIdRule,
 ): Promise<ServedStore> {
-  const { path } = parseDatabaseUrl(database);
+  const path = sqlitePathOf(database);
   // Before the file is touched: a second service must not even bring the schema up to date under the first.
   const releaseLock = takeServeLock(path);
   try {
     const engine = await SqliteEngine.open({ path, repeatedIdRule });
     const close = async (): Promise<void> => {
-      await engine.close();
-      releaseLock();
+      try {
+        await engine.close();
+      } finally {
+        releaseLock();
+      }
     };
     return { engine, close };
   } catch (error) {
@@ -38,11 +42,14 @@ export async function openServedStore(
 }
 
 /** Opens a store to manage its tokens, beside a service that may be running on it. @throws {StoreRefused} */
-export function openTokenStore(database: string): Promise<StorageEngine> {
-  return SqliteEngine.open({ path: parseDatabaseUrl(database).path, repeatedIdRule: 'revise' });
+export async function openTokenStore(database: string): Promise<StorageEngine> {
+  const path = sqlitePathOf(database);
+  // One that is there must be up to date: its schema is the service's to change, which may be running.
+  if (existsSync(path)) openSqliteReader(path).close();
+  return SqliteEngine.open({ path, repeatedIdRule: 'revise' });
 }
 
 /** Opens an existing store for reading, beside a service that may be running on it. @throws {StoreRefused} */
 export function openReader(database: string): PlantReader {
-  return openSqliteReader(parseDatabaseUrl(database).path);
+  return openSqliteReader(sqlitePathOf(database));
 }

@@ -1,8 +1,5 @@
-import type { NewPlant } from '../contract/plant.ts';
+import type { NewPlant, Outcome } from '../contract/plant.ts';
 import type { NewStoredToken, StoredToken } from '../contract/stored-token.ts';
-
-/** What became of a valid plant: a first revision, no change to the latest one, or a further revision. */
-export type Outcome = 'created' | 'unchanged' | 'revised';
 
 /** What an id that is stored with other content gets: a further revision, or an error. A setting. */
 export type RepeatedIdRule = 'revise' | 'reject';

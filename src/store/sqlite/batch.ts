@@ -1,4 +1,5 @@
-import type { Outcome, PlantWrite, WriteResult } from '../plant-store.ts';
+import { OUTCOMES } from '../../contract/plant.ts';
+import type { PlantWrite, WriteResult } from '../plant-store.ts';
 
 /**
  * A batch on its way to the writer thread, by columns. Structured clone then copies four arrays instead of an
@@ -11,14 +12,14 @@ export interface Batch {
   recordedBy: Float64Array;
 }
 
-/** The results of a batch on their way back: for each plant its outcome's place in {@link OUTCOMES}, and its revision. */
+/** The results of a batch on their way back: for each plant the place of what became of it in {@link RESULTS}, and its revision. */
 export interface BatchResults {
   outcomes: Uint8Array;
   revisions: Uint32Array;
 }
 
 /** The last one has no revision. */
-export const OUTCOMES = ['created', 'unchanged', 'revised', 'idTaken'] as const;
+export const RESULTS = [...OUTCOMES, 'idTaken'] as const;
 
 export function packWrites(writes: readonly PlantWrite[]): Batch {
   const batch: Batch = {
@@ -38,7 +39,7 @@ export function packWrites(writes: readonly PlantWrite[]): Batch {
 
 export function unpackResults({ outcomes, revisions }: BatchResults): WriteResult[] {
   return Array.from(outcomes, (place, index) => {
-    const outcome = OUTCOMES[place] as Outcome | 'idTaken';
-    return outcome === 'idTaken' ? { refused: outcome } : { outcome, revision: revisions[index]! };
+    const result = RESULTS[place]!;
+    return result === 'idTaken' ? { refused: result } : { outcome: result, revision: revisions[index]! };
   });
 }

@@ -1,4 +1,13 @@
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readdirSync, readFileSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+} from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { StoreRefused } from '../plant-store.ts';
@@ -9,10 +18,13 @@ const APPLICATION_ID = 0x504c4e54;
 const BUSY_WAIT_MS = 2_000;
 /** Pages of the database kept in memory, in KiB. Taken as pages are touched, not at once. */
 const CACHE_KIB = 64 * 1024;
+/** https://sqlite.org/rescode.html#notadb */
+const SQLITE_NOTADB = 26;
 /** `PRAGMA synchronous` reads back as a number; 2 is FULL. https://sqlite.org/pragma.html#pragma_synchronous */
 const SYNCHRONOUS_FULL = 2;
 
 const SCHEMA_FOLDER = new URL('./schema/', import.meta.url);
+const SCHEMA_FILE = /^[0-9]{3}-.+\.sql$/;
 
 /**
  * Opens a plant store for writing, makes it when there is none, and brings its schema up to date.
@@ -26,6 +38,7 @@ const SCHEMA_FOLDER = new URL('./schema/', import.meta.url);
 export function openForWriting(path: string): DatabaseSync {
   return explainFailure(path, () => {
     makeFolder(dirname(resolve(path)));
+    refuseHardLinks(path);
     const database = new DatabaseSync(path, { timeout: BUSY_WAIT_MS });
     try {
       setUp(database, path);
@@ -95,6 +108,21 @@ function applySchemaSteps(database: DatabaseSync, path: string): void {
     database.exec('ROLLBACK');
     throw error;
   }
+  // Into the database file itself, which is worth nothing without the schema should the log ever be lost.
+  database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+}
+
+/**
+ * SQLite names the write-ahead log after the file: under two names the same file has two logs, and the one written
+ * last wins (https://sqlite.org/howtocorrupt.html, section 2.5).
+ */
+function refuseHardLinks(path: string): void {
+  const links = statSync(path, { throwIfNoEntry: false })?.nlink ?? 1;
+  if (links > 1) {
+    throw new StoreRefused(
+      `${path} is one of ${links} names (hard links) of the same file; keep one of them`,
+    );
+  }
 }
 
 /** The number of the last schema step applied to the database; 0 for one that is new. */
@@ -115,25 +143,35 @@ function schemaVersion(database: DatabaseSync, path: string): number {
   return version;
 }
 
+/** The files of the schema in their order; the number that each begins with is its step. */
 function schemaSteps(): { step: number; file: string }[] {
   return readdirSync(SCHEMA_FOLDER)
+    .filter(file => SCHEMA_FILE.test(file))
     .sort()
-    .map((file, index) => ({ step: index + 1, file }));
+    .map(file => ({ step: Number(file.slice(0, 3)), file }));
 }
 
 function newestStep(): number {
-  return schemaSteps().length;
+  return schemaSteps().at(-1)!.step;
 }
 
-/** Makes the folder, and makes its name durable: a flush of the database does not reach the folder's own entry. */
+/**
+ * Makes a folder and those above it, and makes their names durable: a flush of the database does not reach the entry
+ * of its folder. Not Node's own `recursive`, which never comes to an end where a folder cannot be made, as in /proc.
+ */
 export function makeFolder(folder: string): void {
-  const firstMade = mkdirSync(folder, { recursive: true });
-  if (firstMade === undefined) return;
-  for (let made = folder; made.length >= firstMade.length; made = dirname(made)) {
-    const parent = openSync(dirname(made), 'r');
-    fsyncSync(parent);
-    closeSync(parent);
+  if (existsSync(folder)) return;
+  const parent = dirname(folder);
+  makeFolder(parent);
+  try {
+    mkdirSync(folder);
+  } catch (error) {
+    // Another start may have made it meanwhile.
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
   }
+  const entry = openSync(parent, 'r');
+  fsyncSync(entry);
+  closeSync(entry);
 }
 
 /** Turns what Node and SQLite say of a file that cannot be opened into what a person can do. @throws {StoreRefused} */
@@ -142,11 +180,11 @@ export function explainFailure<T>(path: string, open: () => T): T {
     return open();
   } catch (error) {
     if (error instanceof StoreRefused) throw error;
-    throw new StoreRefused(
-      `the store at ${path} cannot be opened (${(error as Error).message}); is the folder there and writable?`,
-      {
-        cause: error,
-      },
-    );
+    const { message, errcode } = error as Error & { errcode?: number };
+    const advice =
+      errcode === SQLITE_NOTADB
+        ? 'it is no SQLite database; name another file with --database'
+        : 'is the folder there and writable?';
+    throw new StoreRefused(`the store at ${path} cannot be opened (${message}); ${advice}`, { cause: error });
   }
 }

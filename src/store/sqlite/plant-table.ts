@@ -1,11 +1,11 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { RepeatedIdRule } from '../plant-store.ts';
-import { type Batch, type BatchResults, OUTCOMES } from './batch.ts';
+import { type Batch, type BatchResults, RESULTS } from './batch.ts';
 
-const CREATED = OUTCOMES.indexOf('created');
-const UNCHANGED = OUTCOMES.indexOf('unchanged');
-const REVISED = OUTCOMES.indexOf('revised');
-const ID_TAKEN = OUTCOMES.indexOf('idTaken');
+const CREATED = RESULTS.indexOf('created');
+const UNCHANGED = RESULTS.indexOf('unchanged');
+const REVISED = RESULTS.indexOf('revised');
+const ID_TAKEN = RESULTS.indexOf('idTaken');
 
 /** Writes batches of plants to the table of revisions. */
 export class PlantTable {

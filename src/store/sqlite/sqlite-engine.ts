@@ -71,9 +71,15 @@ export class SqliteEngine implements StorageEngine {
   }
 
   async close(): Promise<void> {
-    if (this.#worker !== undefined && !this.#closed) await this.#call('close');
+    if (this.#closed) return;
+    const closed = this.#worker === undefined ? undefined : this.#call('close');
+    // What is called from here on must not open the file again behind its close.
     this.#closed = true;
-    await this.#worker?.terminate();
+    try {
+      await closed;
+    } finally {
+      await this.#worker?.terminate();
+    }
   }
 
   #call<Name extends Operation>(
@@ -102,7 +108,7 @@ export class SqliteEngine implements StorageEngine {
     this.#calls.delete(call);
     if (failure === undefined) pending?.resolve(result);
     else if (failure.storeRefused) pending?.reject(new StoreRefused(failure.message));
-    else pending?.reject(new StoreUnavailable(failure.message));
+    else pending?.reject(new StoreUnavailable(`${failure.message} (SQLite result code ${failure.errcode})`));
   }
 
   #workerDied(worker: Worker, cause: unknown): void {

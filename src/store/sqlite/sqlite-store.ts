@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import type { NewStoredToken, StoredToken } from '../../contract/stored-token.ts';
 import type { RepeatedIdRule } from '../plant-store.ts';
@@ -13,9 +14,28 @@ export interface SqliteSettings {
   repeatedIdRule: RepeatedIdRule;
 }
 
+/** A file, whatever its name: its place on the disk. */
+type FileIdentity = string | undefined;
+
 interface OpenDatabase {
   database: DatabaseSync;
   plants: PlantTable;
+  /** Of the write-ahead log; it is there from the first write and stays as long as the connection. */
+  log: FileIdentity;
+}
+
+/** The database, or its write-ahead log, is no longer the file that was opened. */
+class StoreGone extends Error {
+  constructor(path: string) {
+    super(
+      `${path} or its log was deleted, moved or replaced; put it back, or stop the service and start it again`,
+    );
+  }
+}
+
+function identityOf(path: string): FileIdentity {
+  const stats = statSync(path, { throwIfNoEntry: false, bigint: true });
+  return stats && `${stats.dev}:${stats.ino}`;
 }
 
 /**
@@ -28,6 +48,8 @@ interface OpenDatabase {
 export class SqliteStore {
   readonly #settings: SqliteSettings;
   #open: OpenDatabase | undefined;
+  /** Of the database file that was opened first: no other one is ever taken for it. */
+  #file: FileIdentity;
 
   constructor(settings: SqliteSettings) {
     this.#settings = settings;
@@ -38,7 +60,11 @@ export class SqliteStore {
   }
 
   commit(batch: Batch): BatchResults {
-    return this.#run(({ plants }) => plants.commit(batch));
+    return this.#run(open => {
+      const results = open.plants.commit(batch);
+      this.#checkFiles(open);
+      return results;
+    });
   }
 
   createToken(token: NewStoredToken): StoredToken | undefined {
@@ -58,8 +84,9 @@ export class SqliteStore {
   }
 
   close(): void {
-    this.#open?.database.close();
+    const open = this.#open;
     this.#open = undefined;
+    open?.database.close();
   }
 
   #run<Result>(operation: (open: OpenDatabase) => Result): Result {
@@ -73,7 +100,21 @@ export class SqliteStore {
   }
 
   #openDatabase(): OpenDatabase {
-    const database = openForWriting(this.#settings.path);
-    return { database, plants: new PlantTable(database, this.#settings.repeatedIdRule) };
+    const { path, repeatedIdRule } = this.#settings;
+    if (this.#file !== undefined && this.#file !== identityOf(path)) throw new StoreGone(path);
+    const database = openForWriting(path);
+    this.#file ??= identityOf(path);
+    return { database, plants: new PlantTable(database, repeatedIdRule), log: undefined };
+  }
+
+  /**
+   * A file that was deleted, moved or replaced can still be written to, and even flushed, by whoever has it open; what
+   * is written then is gone when the process ends. So a commit counts when its files are still where they belong.
+   */
+  #checkFiles(open: OpenDatabase): void {
+    const { path } = this.#settings;
+    const log = identityOf(`${path}-wal`);
+    open.log ??= log;
+    if (log === undefined || log !== open.log || identityOf(path) !== this.#file) throw new StoreGone(path);
   }
 }

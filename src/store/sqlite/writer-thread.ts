@@ -13,7 +13,7 @@ export interface WriterCall {
 export interface WriterAnswer {
   call: number;
   result?: unknown;
-  failure?: { message: string; storeRefused: boolean };
+  failure?: { message: string; errcode: number | undefined; storeRefused: boolean };
 }
 
 const store = new SqliteStore(workerData as SqliteSettings);
@@ -27,7 +27,7 @@ function answer(call: number, operation: keyof SqliteStore, args: unknown[]): Wr
     const run = store[operation] as (...args: unknown[]) => unknown;
     return { call, result: run.apply(store, args) };
   } catch (error) {
-    const { message } = error as Error;
-    return { call, failure: { message, storeRefused: error instanceof StoreRefused } };
+    const { message, errcode } = error as Error & { errcode?: number };
+    return { call, failure: { message, errcode, storeRefused: error instanceof StoreRefused } };
   }
 }
