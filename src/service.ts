@@ -1,4 +1,5 @@
 import type { AddressInfo } from 'node:net';
+import { setTimeout as wait } from 'node:timers/promises';
 import { hashToken, makeToken } from './auth/token.ts';
 import { TokenDirectory } from './auth/token-directory.ts';
 import { READINESS_WAIT_MS } from './contract/limits.ts';
@@ -64,51 +65,45 @@ export interface Service {
  */
 export async function startService(settings: ServiceSettings): Promise<Service> {
   const { log } = settings;
-  const opened: (() => Promise<void>)[] = [];
-  /** In the reverse order of opening: what stands on something goes before it. */
-  const closeAll = async (): Promise<void> => {
-    for (const close of opened.splice(0).reverse()) await close();
-  };
-
+  // Closed in the reverse order of opening, each whatever becomes of the others.
+  const opened = new AsyncDisposableStack();
   try {
     const store = await openServedStore(settings.database, settings.repeatedIdRule);
-    opened.push(store.close);
+    opened.defer(() => store.close());
     const tokens = await TokenDirectory.open(store.engine, cause =>
-      log.warn({ err: cause }, 'tokens cannot be read from the store; those known so far stay in force'),
+      log.warn({ err: cause }, 'the store does not answer for tokens; those known so far stay in force'),
     );
-    opened.push(() => tokens.close());
+    opened.defer(() => tokens.close());
     const keeper = new GroupCommit(store.engine, {
       storeFailed: cause =>
         log.error({ err: cause }, 'the store does not confirm plants; they are answered 503 until it does'),
       storeRecovered: () => log.info('the store confirms plants again'),
     });
-    opened.push(() => keeper.close());
+    opened.defer(() => keeper.close());
 
-    let closing = false;
+    let closing: Promise<void> | undefined;
+    const readiness = storeReadiness(store.engine, log);
     const ops = new OpsServer({
-      notReadyBecause: async () => (closing ? 'shutting down' : unreachableBecause(store.engine)),
+      notReadyBecause: async () => (closing === undefined ? readiness() : 'shutting down'),
     });
     const opsAddress = await listening(settings.ops, ops);
-    opened.push(() => ops.close());
+    opened.defer(() => ops.close());
     const server = new PlantServer(new CreatePlant(tokens, keeper, settings.bodyBytesMax), cause =>
       log.error({ err: cause }, 'a request failed in a way the service does not know'),
     );
     const address = await listening(settings.listen, server);
-    opened.push(() => {
-      closing = true;
-      return server.close();
-    });
+    opened.defer(() => server.close());
     // Last, so that a token is never made by a start that then fails and cannot show it.
     const firstToken = tokens.isEmpty ? await makeFirstToken(store.engine, settings.listen) : undefined;
-    return {
-      address,
-      opsAddress,
-      firstToken,
-      hasToken: firstToken !== undefined || !tokens.isEmpty,
-      close: closeAll,
+    const close = (): Promise<void> => {
+      closing ??= opened.disposeAsync();
+      return closing;
     };
+    return { address, opsAddress, firstToken, hasToken: firstToken !== undefined || !tokens.isEmpty, close };
   } catch (error) {
-    await closeAll();
+    await opened
+      .disposeAsync()
+      .catch(cause => log.error({ err: cause }, 'what was opened could not be closed'));
     throw error;
   }
 }
@@ -129,16 +124,24 @@ async function makeFirstToken(engine: StorageEngine, { host }: ListenAddress): P
   return stored === undefined ? undefined : token;
 }
 
-async function unreachableBecause(engine: StorageEngine): Promise<string | undefined> {
-  const late = AbortSignal.timeout(READINESS_WAIT_MS);
-  const timeout = new Promise<string>(settle => {
-    late.addEventListener('abort', () => settle('the store does not answer'));
-  });
-  const check = engine.check().then(
-    () => undefined,
-    () => 'the store cannot be reached; the log has the cause',
-  );
-  return Promise.race([check, timeout]);
+/** @returns tells why the store cannot be used now, if it can't; the cause goes to the log, once for each change */
+function storeReadiness(engine: StorageEngine, log: ServiceLog): () => Promise<string | undefined> {
+  let reachable = true;
+  return async () => {
+    const deadline = new AbortController();
+    try {
+      const late = wait(READINESS_WAIT_MS, 'late', { signal: deadline.signal });
+      if ((await Promise.race([engine.check(), late])) === 'late') throw new Error('no answer in time');
+      reachable = true;
+      return undefined;
+    } catch (cause) {
+      if (reachable) log.warn({ err: cause }, 'the store cannot be reached; /readyz says so');
+      reachable = false;
+      return 'the store cannot be reached; the log has the cause';
+    } finally {
+      deadline.abort();
+    }
+  };
 }
 
 async function listening(

@@ -1,5 +1,12 @@
-/** RFC 6750 section 2.1: credentials = "Bearer" 1*SP b64token; RFC 9110 section 11.1: the scheme in any case. */
-const BEARER = /^bearer +([0-9A-Za-z\-._~+/]+=*)$/i;
+/** RFC 6750 section 2.1: b64token = 1*( ALPHA / DIGIT / "-" / "." / "_" / "~" / "+" / "/" ) *"=". */
+const TOKEN = /^[0-9A-Za-z\-._~+/]+=*$/;
+/** The same section: credentials = "Bearer" 1*SP b64token; RFC 9110 section 11.1: the scheme in any case. */
+const SCHEME = /^bearer +/i;
+
+/** Whether a text can be sent as a bearer token, whoever made it. */
+export function isBearerToken(text: string): boolean {
+  return TOKEN.test(text);
+}
 
 /**
  * Finds the bearer token of a request.
@@ -9,5 +16,8 @@ const BEARER = /^bearer +([0-9A-Za-z\-._~+/]+=*)$/i;
  * @returns the token; undefined when there is no field, more than one, or none of the scheme Bearer
  */
 export function bearerToken(authorization: readonly string[]): string | undefined {
-  return authorization.length === 1 ? BEARER.exec(authorization[0]!)?.[1] : undefined;
+  const [credential = ''] = authorization;
+  if (authorization.length !== 1 || !SCHEME.test(credential)) return undefined;
+  const token = credential.replace(SCHEME, '');
+  return isBearerToken(token) ? token : undefined;
 }

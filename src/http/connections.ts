@@ -8,7 +8,9 @@ import { type Answer, errorAnswer } from './answer.ts';
 interface Connection {
   /** Requests whose answer is not written whole yet. */
   unanswered: number;
-  /** The last request that began to arrive. */
+  /** Whether a request has ever come. */
+  used: boolean;
+  /** The last request that began to arrive, until it has its answer: with it goes its body. */
   latest: { request: IncomingMessage; response: ServerResponse } | undefined;
   /** Something that is not a request arrived, or one came too slowly: nothing that follows is taken. */
   broken: boolean;
@@ -32,6 +34,8 @@ const PARSER_ERRORS: Record<string, ErrorName> = {
  */
 export class Connections {
   readonly #connections = new WeakMap<Socket, Connection>();
+  /** Requests whose refusal is decided, though perhaps not written yet. */
+  readonly #refused = new WeakSet<ServerResponse>();
   #draining = false;
 
   /** From now on each answer says that it is the last one on its connection. */
@@ -45,9 +49,11 @@ export class Connections {
     if (connection.broken) return false;
     const { socket } = request;
     connection.unanswered++;
+    connection.used = true;
     connection.latest = { request, response };
     response.on('close', () => {
       connection.unanswered--;
+      if (connection.latest?.response === response && request.complete) connection.latest = undefined;
       if (connection.unanswered === 0 && connection.refusal !== undefined) refuse(socket, connection.refusal);
     });
     return true;
@@ -66,6 +72,8 @@ export class Connections {
     // Behind an earlier request there are further answers to come, and behind a held-back refusal that refusal.
     const isLatest = latest?.response === response && refusal === undefined;
     const isLast = isLatest && (this.#draining || broken || !request.complete);
+    // RFC 9112 section 9.6: behind an answer that closes the connection no further request is processed.
+    if (isLast) this.#of(request.socket).broken = true;
     response.writeHead(
       answer.status,
       (isLast ? [...answer.headers, 'Connection', 'close'] : answer.headers) as string[],
@@ -80,6 +88,11 @@ export class Connections {
     discardRest(request, () => response.end());
   }
 
+  /** Whether a request must not be carried out, since it has had its answer or is about to be refused. */
+  isOver(response: ServerResponse): boolean {
+    return response.headersSent || this.#refused.has(response);
+  }
+
   /** Answers a request that the parser let through but that is not valid HTTP; nothing behind it is taken. */
   refuse(request: IncomingMessage, response: ServerResponse): void {
     this.#of(request.socket).broken = true;
@@ -88,23 +101,29 @@ export class Connections {
 
   /** Takes what Node's `clientError` event tells: the parser gave up on a connection, or a request took too long. */
   failed(error: NodeJS.ErrnoException, socket: Socket): void {
-    const connection = this.#of(socket);
     if (!socket.writable) {
       socket.destroy();
       return;
     }
+    const { broken, latest } = this.#of(socket);
+    const refusal = errorAnswer(PARSER_ERRORS[error.code ?? ''] ?? 'badHttp');
+    if (!broken && latest !== undefined && !latest.request.complete) {
+      // The fault is in the body of this request, so this is its answer.
+      this.#of(socket).broken = true;
+      this.#refused.add(latest.response);
+      void this.answer(latest.request, latest.response, refusal);
+    } else {
+      this.refuseRest(socket, refusal);
+    }
+  }
+
+  /** Answers what comes behind the last whole request, once that one has its answer, and closes the connection. */
+  refuseRest(socket: Socket, refusal: Answer): void {
+    const connection = this.#of(socket);
     if (connection.broken) return;
     connection.broken = true;
-    const refusal = errorAnswer(PARSER_ERRORS[error.code ?? ''] ?? 'badHttp');
-    const { latest } = connection;
-    if (latest !== undefined && !latest.request.complete) {
-      // The fault is in the body of this request, so this is its answer.
-      void this.answer(latest.request, latest.response, refusal);
-    } else if (connection.unanswered === 0) {
-      refuse(socket, refusal);
-    } else {
-      connection.refusal = refusal;
-    }
+    if (connection.unanswered === 0) refuse(socket, refusal);
+    else connection.refusal = refusal;
   }
 
   /**
@@ -113,8 +132,8 @@ export class Connections {
    * one that waits for the disk may wait.
    */
   stalled(socket: Socket): void {
-    const { unanswered, latest } = this.#of(socket);
-    if (latest === undefined) return;
+    const { unanswered, used } = this.#of(socket);
+    if (!used) return;
     if (unanswered === 0 || socket.writableLength > 0) socket.destroy();
     else socket.setTimeout(socket.timeout ?? 0);
   }
@@ -122,7 +141,7 @@ export class Connections {
   #of(socket: Socket): Connection {
     let connection = this.#connections.get(socket);
     if (connection === undefined) {
-      connection = { unanswered: 0, latest: undefined, broken: false, refusal: undefined };
+      connection = { unanswered: 0, used: false, latest: undefined, broken: false, refusal: undefined };
       this.#connections.set(socket, connection);
     }
     return connection;
@@ -140,7 +159,7 @@ function discardRest(request: IncomingMessage, then: () => void): void {
 }
 
 /** Writes an answer to a connection on which no request waits for one, and closes it. */
-export function refuse(socket: Socket, { status, headers, body }: Answer): void {
+function refuse(socket: Socket, { status, headers, body }: Answer): void {
   if (!socket.writable) return;
   let head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nDate: ${new Date().toUTCString()}\r\nConnection: close\r\n`;
   for (let index = 0; index < headers.length; index += 2)

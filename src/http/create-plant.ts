@@ -2,6 +2,7 @@ import { MIMEType } from 'node:util';
 import { bearerToken } from '../auth/bearer.ts';
 import type { TokenDirectory } from '../auth/token-directory.ts';
 import type { ErrorName } from '../contract/errors.ts';
+import { MEDIA_TYPE_LENGTH_MAX } from '../contract/limits.ts';
 import { plantJson, readNewPlant } from '../contract/plant.ts';
 import type { PlantKeeper } from '../store/plant-store.ts';
 import { type Answer, errorAnswer, jsonAnswer } from './answer.ts';
@@ -68,6 +69,8 @@ export class CreatePlant {
 /** application/json, its charset, if it names one, utf-8; RFC 9110 section 8.3.1 lets both be in any case. */
 function isJsonMediaType(value: string): boolean {
   if (value === 'application/json') return true;
+  // MIMEType takes quadratic time over some long values.
+  if (value.length > MEDIA_TYPE_LENGTH_MAX) return false;
   try {
     const mediaType = new MIMEType(value);
     const charset = mediaType.params.get('charset')?.toLowerCase() ?? 'utf-8';

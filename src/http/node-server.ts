@@ -15,7 +15,7 @@ import {
   WAIT_CHECK_INTERVAL_MS,
 } from '../contract/limits.ts';
 import { errorAnswer } from './answer.ts';
-import { type Connections, refuse } from './connections.ts';
+import type { Connections } from './connections.ts';
 import { fieldValues } from './header-fields.ts';
 
 /** RFC 3986 section 3.2: host and port, without user information. */
@@ -61,9 +61,12 @@ export function createNodeServer(connections: Connections, listener: RequestList
   // Without these two, Node invites a body before the credential was looked at, and answers other expectations itself.
   server.on('checkContinue', onRequest);
   server.on('checkExpectation', onRequest);
-  server.on('connect', (_request, socket) =>
-    refuse(socket as Socket, errorAnswer('methodNotAllowed', undefined, ['Allow', 'POST'])),
-  );
+  // Not a proxy: without this, Node would close the connection with no answer at all.
+  server.on('connect', (_request, socket) => {
+    // Node takes its own listener off before it hands the socket over; an error that nobody hears ends the process.
+    socket.on('error', () => socket.destroy());
+    connections.refuseRest(socket as Socket, errorAnswer('methodNotAllowed', undefined, ['Allow', 'POST']));
+  });
   return server;
 }
 

@@ -3,7 +3,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { type AddressInfo, Server as NetServer } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import fastify, { type FastifyInstance } from 'fastify';
-import { SHUTDOWN_GRACE_MS, SHUTDOWN_MS } from '../contract/limits.ts';
+import { SHUTDOWN_GRACE_MS, SHUTDOWN_MS, TOKEN_REFRESH_INTERVAL_MS } from '../contract/limits.ts';
 import { openApiJson } from '../contract/openapi.ts';
 import { type Answer, errorAnswer, jsonAnswer } from './answer.ts';
 import { Connections } from './connections.ts';
@@ -26,6 +26,7 @@ export class PlantServer {
   readonly #connections = new Connections();
   readonly #createPlant: CreatePlant;
   readonly #failed: (cause: unknown) => void;
+  #shutDown = false;
 
   /**
    * @param createPlant the operation
@@ -58,12 +59,14 @@ export class PlantServer {
    * Stops taking connections, answers what was taken, and cuts what is left when the time for it is over.
    *
    * Connections are kept for a moment, though no request is seen on them: one may be on its way, and closing would
-   * leave it unanswered. Each answer given from now on closes its connection.
+   * leave it unanswered. Each answer given from now on closes its connection; what begins after that moment is
+   * answered 503.
    */
   async close(): Promise<void> {
     this.#connections.drain();
     const allClosed = new Promise(resolve => NetServer.prototype.close.call(this.#server, resolve));
     await wait(SHUTDOWN_GRACE_MS);
+    this.#shutDown = true;
     this.#server.close();
     const deadline = new AbortController();
     await Promise.race([
@@ -123,13 +126,20 @@ export class PlantServer {
 
   /** @returns undefined when nobody waits for an answer any more, or the request has had one */
   async #plantAnswer(request: IncomingMessage, response: ServerResponse): Promise<Answer | undefined> {
+    if (this.#shutDown) return errorAnswer('shuttingDown');
+    const beganMs = performance.now();
     const admitted = await this.#createPlant.admit(request.rawHeaders);
     if (typeof admitted !== 'number') return admitted;
     if (expectsContinue(request)) response.writeContinue();
     const body = await readBody(request, this.#createPlant.bodyBytesMax);
     // A body that came too slowly, or broke off, was answered meanwhile and must not be stored.
-    if (body === undefined || response.headersSent) return undefined;
+    if (body === undefined || this.#connections.isOver(response)) return undefined;
     if (body === 'tooLarge') return errorAnswer('bodyTooLarge');
+    if (performance.now() - beganMs > TOKEN_REFRESH_INTERVAL_MS) {
+      // The token may have been revoked while the body was on its way.
+      const admittedStill = await this.#createPlant.admit(request.rawHeaders);
+      if (typeof admittedStill !== 'number') return admittedStill;
+    }
     return this.#createPlant.create(admitted, body);
   }
 }

@@ -1,5 +1,6 @@
 import type { AddressInfo } from 'node:net';
 import fastify, { type FastifyInstance } from 'fastify';
+import { errorBody } from '../contract/errors.ts';
 
 /** What the operations listener asks of the service. */
 export interface ServiceState {
@@ -19,6 +20,11 @@ export class OpsServer {
 
   constructor(state: ServiceState) {
     this.#app = fastify({ forceCloseConnections: true });
+    this.#app.setNotFoundHandler((_request, reply) =>
+      reply
+        .code(404)
+        .send(errorBody('noSuchPath', 'there is nothing at this path; try GET /livez or GET /readyz')),
+    );
     this.#app.get('/livez', () => ({ status: 'live' }));
     this.#app.get('/readyz', async (_request, reply) => {
       const reason = await state.notReadyBecause();
