@@ -100,7 +100,7 @@ async function stoppable<T>(work: (stop: AbortSignal) => Promise<T>): Promise<T>
  */
 function report({ tally, elapsedMs, rejectsFiles, cause }: ImportResult): number {
   if (cause === undefined || tally.rows > 0) console.log(tally.summary(elapsedMs));
-  if (rejectsFiles.length > 0) {
+  if (rejectsFiles.length > 0 && tally.rejected > 0) {
     const [verb, noun] = tally.rejected === 1 ? ['is', 'row'] : ['are', 'rows'];
     console.log(
       `${formatCount(tally.rejected)} rejected ${noun} ${verb} in ${rejectsFiles.join(' ')}, with the reasons; ` +

@@ -1,6 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import packageJson from '../../package.json' with { type: 'json' };
-import { StoreRefused } from '../store/plant-store.ts';
+import { StoreRefused, StoreUnavailable } from '../store/plant-store.ts';
 import { Failure } from './failure.ts';
 
 /** Loaded one by one: `serve` is up sooner without what only `import` needs. */
@@ -53,6 +53,10 @@ function report(error: unknown): number {
   if (error instanceof Failure || error instanceof StoreRefused) {
     console.error(`plant-store: ${error.message}`);
     return error instanceof Failure ? error.exitCode : 1;
+  }
+  if (error instanceof StoreUnavailable) {
+    console.error(`plant-store: the store cannot be used now: ${error.message}; try again when that is over`);
+    return 1;
   }
   console.error('plant-store failed in a way it does not know. Please report this:');
   console.error(error);

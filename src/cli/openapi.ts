@@ -4,5 +4,5 @@ import { openApiJson } from '../contract/openapi.ts';
 export function openApiCommand(): Command {
   return new Command('openapi')
     .description('print the OpenAPI 3.1 description of the service, as it is served at /openapi.json')
-    .action(() => console.log(openApiJson()));
+    .action(() => void process.stdout.write(openApiJson()));
 }

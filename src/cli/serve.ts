@@ -1,3 +1,4 @@
+import { writeSync } from 'node:fs';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { pino } from 'pino';
 import { BODY_BYTES_MAX, BODY_BYTES_SETTING_MAX, EXIT_MS } from '../contract/limits.ts';
@@ -54,7 +55,7 @@ export function serveCommand(): Command {
 }
 
 async function serve(options: ServeOptions): Promise<void> {
-  const log = pino({ base: null, timestamp: pino.stdTimeFunctions.isoTime });
+  const log = pino({ base: null, timestamp: pino.stdTimeFunctions.isoTime }, { write: writeLogLine });
   // Before the first word to anyone, who may answer it with a signal.
   const signal = firstSignal();
   const service = await start(options, log);
@@ -65,8 +66,11 @@ async function serve(options: ServeOptions): Promise<void> {
     log.error('the store did not come to its end in time; what was answered 200 is on disk');
     process.exit(1);
   }, EXIT_MS);
-  await service.close();
-  clearTimeout(deadline);
+  try {
+    await service.close();
+  } finally {
+    clearTimeout(deadline);
+  }
   log.info('stopped');
 }
 
@@ -123,9 +127,20 @@ function greet({ address, firstToken, hasToken }: Service, host: string): void {
   console.error(`Taking plants at ${base}/plants. Stop with Ctrl-C.`);
 }
 
+/** A log that cannot be written, for a full disk or a reader that went away, must not stop the service: the line is lost. */
+function writeLogLine(line: string): void {
+  try {
+    writeSync(process.stdout.fd, line);
+  } catch {
+    // There is nowhere left to say it.
+  }
+}
+
 function firstSignal(): Promise<NodeJS.Signals> {
   return new Promise(resolve => {
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, resolve);
+    // A second SIGTERM changes nothing; a second Ctrl-C ends the process at once, as a person at a keyboard expects.
+    process.on('SIGTERM', resolve);
+    process.once('SIGINT', resolve);
   });
 }
 

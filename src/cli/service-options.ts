@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { type Command, Option } from 'commander';
+import { isBearerToken } from '../auth/bearer.ts';
 import { Failure } from './failure.ts';
 
 /** The running service that a command speaks to. */
@@ -57,9 +58,6 @@ function readUrl(text: string): URL {
   return url;
 }
 
-// RFC 6750 section 2.1: b64token = 1*( ALPHA / DIGIT / "-" / "." / "_" / "~" / "+" / "/" ) *"=".
-const B64_TOKEN = /^[A-Za-z0-9._~+/-]+=*$/;
-
 function readToken(command: Command): string {
   const { token, tokenFile } = command.opts<{ token?: string; tokenFile?: string }>();
   const tokenSource = token ? command.getOptionValueSource('token') : undefined;
@@ -78,7 +76,8 @@ function readToken(command: Command): string {
   }
   const fromFile = fileSource === 'cli' || tokenSource === undefined;
   const text = fromFile ? readTokenFile(tokenFile as string) : (token as string);
-  if (!B64_TOKEN.test(text)) {
+  if (text === '') throw new Failure(`the token file ${tokenFile} is empty; put the token into it`, 2);
+  if (!isBearerToken(text)) {
     throw new Failure(
       `the ${fromFile ? `text in ${tokenFile}` : 'token'} is not a token: it holds other characters`,
       2,

@@ -5,6 +5,7 @@ import { plantJson } from '../contract/plant.ts';
 import { openReader } from '../store/open-store.ts';
 import { databaseOption } from './database-option.ts';
 import { Failure } from './failure.ts';
+import { visible } from './visible-text.ts';
 
 export function showCommand(): Command {
   return new Command('show')
@@ -27,16 +28,6 @@ function show(id: bigint, { database }: { database: string }): void {
   } finally {
     reader.close();
   }
-}
-
-/** Writes characters that a terminal obeys, or shows not at all, as JSON escapes; the text stays the same JSON. */
-function visible(json: string): string {
-  return json.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, character =>
-    Array.from(
-      { length: character.length },
-      (_, unit) => `\\u${character.charCodeAt(unit).toString(16).padStart(4, '0')}`,
-    ).join(''),
-  );
 }
 
 function parseId(text: string): bigint {

@@ -1,7 +1,9 @@
+import { existsSync } from 'node:fs';
 import { Command, InvalidArgumentError } from 'commander';
 import { hashToken, makeToken } from '../auth/token.ts';
 import { TOKEN_LABEL_LENGTH_MAX } from '../contract/limits.ts';
 import type { StoredToken } from '../contract/stored-token.ts';
+import { sqlitePathOf } from '../store/database-url.ts';
 import { openReader, openTokenStore } from '../store/open-store.ts';
 import { databaseOption } from './database-option.ts';
 import { Failure } from './failure.ts';
@@ -45,7 +47,9 @@ async function create(label: string, { database, expires }: TokenOptions): Promi
   const token = makeToken();
   const createdAt = Date.now();
   const expiresAt = expires === undefined ? null : createdAt + expires;
+  const isNew = !existsSync(sqlitePathOf(database));
   const store = await openTokenStore(database);
+  if (isNew) console.error(`there was no store at ${sqlitePathOf(database)} yet; it is made now`);
   try {
     const stored = await store.createToken({ hash: hashToken(token), label, createdAt, expiresAt });
     if (stored === undefined) {
@@ -115,8 +119,11 @@ function day(timeMs: number | null): string {
   return timeMs === null ? '-' : new Date(timeMs).toISOString().slice(0, 10);
 }
 
+/** Control characters, and those that show nothing or turn the text around. */
+const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
+
 function parseLabel(text: string): string {
-  if (text === '' || text.length > TOKEN_LABEL_LENGTH_MAX || /\p{Cc}/u.test(text) || !text.isWellFormed()) {
+  if (text === '' || text.length > TOKEN_LABEL_LENGTH_MAX || INVISIBLE.test(text) || !text.isWellFormed()) {
     throw new InvalidArgumentError(
       `Give 1 to ${TOKEN_LABEL_LENGTH_MAX} characters, none of them a control character.`,
     );

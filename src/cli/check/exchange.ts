@@ -19,7 +19,6 @@ export interface RequestChanges {
   target?: string;
   /** Fields by name: a list is sent as so many fields, null takes out what would be sent otherwise. */
   headers?: Record<string, string | string[] | null>;
-  body?: string | Uint8Array;
 }
 
 /** A request and its answer. */

@@ -1,7 +1,7 @@
 import { ID_MAX, ID_MIN } from '../../contract/limits.ts';
 
 /** A body that is no NewPlant for one reason alone. */
-export interface FaultyBody {
+interface FaultyBody {
   /** Part of the ids of the rules made from it, so it never changes. */
   fault: string;
   /** What is wrong, as the end of a sentence. */

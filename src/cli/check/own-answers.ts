@@ -1,5 +1,5 @@
 import { ERRORS, type ErrorName } from '../../contract/errors.ts';
-import type { NewPlant } from '../../contract/plant.ts';
+import type { NewPlant, Outcome } from '../../contract/plant.ts';
 import type { Exchange } from './exchange.ts';
 import { expectErrorShape, expectHeader, expectStatus, mismatch } from './expectations.ts';
 
@@ -12,12 +12,7 @@ export function expectError(exchange: Exchange, name: ErrorName): void {
 }
 
 /** @throws {Finding} when the headers do not prove that the plant was kept, under which revision, and how */
-export function expectKept(
-  exchange: Exchange,
-  id: NewPlant['id'],
-  revision: number,
-  outcome: 'created' | 'unchanged' | 'revised',
-): void {
+export function expectKept(exchange: Exchange, id: NewPlant['id'], revision: number, outcome: Outcome): void {
   expectStatus(exchange, 200);
   expectHeader(exchange, 'Plant-Id', String(id));
   expectHeader(exchange, 'Plant-Revision', String(revision));

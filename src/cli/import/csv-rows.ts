@@ -3,6 +3,7 @@ import type { ErrorBody } from '../../contract/errors.ts';
 import { checkNewPlant, type NewPlantReading } from '../../contract/plant.ts';
 import { csvLine } from '../csv-line.ts';
 import { Failure } from '../failure.ts';
+import { visible } from '../visible-text.ts';
 import { ROW_LENGTH_MAX } from './limits.ts';
 import { HARMLESS, type PlantRow, type PlantRows } from './plant-row.ts';
 
@@ -152,11 +153,11 @@ class CsvRow implements PlantRow {
     this.#fields = fields;
     this.reading =
       fields.length === columns.count
-        ? checkNewPlant({
-            idText: fields[columns.id],
-            name: fields[columns.name],
-            tag: columns.tag < 0 ? undefined : fields[columns.tag],
-          })
+        ? readFields(
+            fields[columns.id],
+            fields[columns.name],
+            columns.tag < 0 ? undefined : fields[columns.tag],
+          )
         : {
             error: 'notNewPlant',
             message: `the row has ${fields.length} fields, and the first row names ${columns.count} columns`,
@@ -176,4 +177,19 @@ class CsvRow implements PlantRow {
     const ownFields = filled.slice(0, filled.length - reasons);
     return csvLine([...ownFields, String(this.number), String(error), message]);
   }
+}
+
+/** What spreadsheets make of a long number: 9.00719925474099E+15. As JSON it would be an id, but not the one meant. */
+const EXPONENT = /[0-9][eE][+-]?[0-9]+$/;
+
+function readFields(
+  idText: string | undefined,
+  name: string | undefined,
+  tag: string | undefined,
+): NewPlantReading {
+  if (idText === undefined || !EXPONENT.test(idText)) return checkNewPlant({ idText, name, tag });
+  return {
+    error: 'notNewPlant',
+    message: `id ${visible(idText)} has an exponent, as from a spreadsheet that cuts long numbers; write all its digits`,
+  };
 }

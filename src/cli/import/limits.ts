@@ -10,8 +10,6 @@ export const IN_FLIGHT_DEFAULT = 64;
 export const IN_FLIGHT_MAX = 1024;
 /** Text of the plants in flight, in UTF-16 code units; one plant may always go. */
 export const IN_FLIGHT_TEXT_LENGTH_MAX = 16 * 1024 * 1024;
-/** What is in flight is spread over this many connections. */
-export const CONNECTIONS_MAX = 4;
 
 /** Time for one answer to begin, and then for each next part of it. */
 export const ANSWER_WAIT_MS = 30_000;

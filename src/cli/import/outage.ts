@@ -37,7 +37,9 @@ export class Outage {
     const lastsMs = performance.now() - this.#sinceMs;
     if (!this.#said && lastsMs >= OUTAGE_SAID_AFTER_MS) {
       this.#said = true;
-      this.#say(`the service ${trouble}; waiting and trying again…`);
+      this.#say(
+        `the service ${trouble}; waiting for up to ${OUTAGE_MAX_MS / 60_000} minutes and trying again…`,
+      );
     }
     return lastsMs >= OUTAGE_MAX_MS;
   }

@@ -1,11 +1,13 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
 import type { ErrorBody } from '../../contract/errors.ts';
-import { OUTCOMES, type Outcome } from './tally.ts';
+import { OUTCOMES, type Outcome } from '../../contract/plant.ts';
+import { visible } from '../visible-text.ts';
 
 /** How one POST /plants ended. */
 export type Answer =
-  | { kind: 'stored'; outcome: Outcome }
+  /** `id` is the text of the header Plant-Id. */
+  | { kind: 'stored'; outcome: Outcome; id: string | undefined }
   | { kind: 'rejected'; fault: ErrorBody }
   /** 401. */
   | { kind: 'token refused' }
@@ -55,7 +57,9 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
     switch (this.#status) {
       case 200: {
         const outcome = this.#headers['plant-outcome'];
-        if (isOutcome(outcome)) return { kind: 'stored', outcome };
+        const id = this.#headers['plant-id'];
+        if (isOutcome(outcome))
+          return { kind: 'stored', outcome, id: typeof id === 'string' ? id : undefined };
         return { kind: 'unexpected', what: '200 without the header Plant-Outcome' };
       }
       case 400:
@@ -80,7 +84,10 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
 
   #unexpected(): Answer {
     const message = readFault(this.#body)?.message;
-    return { kind: 'unexpected', what: `${this.#status}${message === undefined ? '' : ` (${message})`}` };
+    return {
+      kind: 'unexpected',
+      what: `${this.#status}${message === undefined ? '' : ` (${visible(message)})`}`,
+    };
   }
 
   /** RFC 9110 section 10.2.3: seconds, or a date. 0 when there is no such header. */

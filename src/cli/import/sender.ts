@@ -1,8 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { type ErrorBody, errorBody } from '../../contract/errors.ts';
-import { type NewPlant, newPlantJson } from '../../contract/plant.ts';
+import { type NewPlant, newPlantJson, type Outcome } from '../../contract/plant.ts';
 import { Failure } from '../failure.ts';
 import type { ServiceAddress } from '../service-options.ts';
+import { visible } from '../visible-text.ts';
 import {
   IN_FLIGHT_TEXT_LENGTH_MAX,
   INTERNAL_ERROR_TRIES_MAX,
@@ -16,7 +17,6 @@ import type { Outage } from './outage.ts';
 import type { Answer } from './plant-answer.ts';
 import { PlantRequests } from './plant-requests.ts';
 import type { PlantRow } from './plant-row.ts';
-import type { Outcome } from './tally.ts';
 
 /** Whoever is told what became of the rows. */
 export interface SenderListener {
@@ -176,6 +176,13 @@ export class Sender {
     if (answer.kind !== 'no answer') this.#everAnswered = true;
     switch (answer.kind) {
       case 'stored':
+        // An answer that was meant for another request proves nothing of this one.
+        if (answer.id !== String(delivery.id)) {
+          this.#listener.onStop(
+            this.#notAPlantStore(`Plant-Id: ${visible(answer.id ?? 'none')} to the plant ${delivery.id}`),
+          );
+          break;
+        }
         this.#settled(delivery);
         this.#listener.onStored(answer.outcome);
         break;
@@ -185,15 +192,13 @@ export class Sender {
         break;
       case 'token refused':
         this.#listener.onStop(
-          new Failure('the service refuses the token; make one with: npx plant-store token create LABEL'),
+          new Failure(
+            'the service refuses the token; make one for the store that it runs on, with: npx plant-store token create LABEL',
+          ),
         );
         break;
       case 'unexpected':
-        this.#listener.onStop(
-          new Failure(
-            `${this.#address.url} answers ${answer.what}, as no plant store does; is this the right --url?`,
-          ),
-        );
+        this.#listener.onStop(this.#notAPlantStore(answer.what));
         break;
       case 'internal error':
         delivery.internalErrors++;
@@ -218,6 +223,12 @@ export class Sender {
         } else this.#retry(delivery, `does not answer (${answer.cause})`, 0);
         break;
     }
+  }
+
+  #notAPlantStore(what: string): Failure {
+    return new Failure(
+      `${this.#address.url} answers ${what}, as no plant store does; is this the right --url?`,
+    );
   }
 
   #settled(delivery: Delivery): void {

@@ -1,6 +1,4 @@
-/** What became of a plant: the header `Plant-Outcome`. */
-export const OUTCOMES = ['created', 'unchanged', 'revised'] as const;
-export type Outcome = (typeof OUTCOMES)[number];
+import type { Outcome } from '../../contract/plant.ts';
 
 const whole = new Intl.NumberFormat('en-GB');
 
