@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { DatabaseSync } from 'node:sqlite';
 import { after, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -15,6 +14,7 @@ import { faultsOf, type LoggedRequest } from './client-log.ts';
 import { LoggingClient } from './logging-client.ts';
 import { RandomLoad } from './random-load.ts';
 import { SEED } from './seeded-random.ts';
+import { readGreeting, type ServeGreeting } from './serve-greeting.ts';
 import { until } from './until.ts';
 
 const PROGRAM = fileURLToPath(new URL('../bin/plant-store.js', import.meta.url));
@@ -38,10 +38,8 @@ interface ConfinedService extends Started {
   seenFromHere(path: string): string;
 }
 
-interface Started {
+interface Started extends ServeGreeting {
   child: ChildProcess;
-  url: string;
-  token: string;
 }
 
 /** Starts `serve` by a command that confines itself and then becomes what the rest of its arguments names. */
@@ -50,13 +48,7 @@ async function serveBy(command: string[], database: string): Promise<Started> {
   const [file = '', ...args] = [...command, ...serve, '--listen', '127.0.0.1:0', '--ops', '127.0.0.1:0'];
   const child = spawn(file, args, { stdio: ['ignore', 'ignore', 'pipe'] });
   started.push(child);
-  let said = '';
-  for await (const line of createInterface(child.stderr!)) {
-    said += `${line}\n`;
-    const url = /^Taking plants at (\S+)\/plants/.exec(line)?.[1];
-    if (url !== undefined) return { child, url, token: /^ {2}(plant_\w+)$/m.exec(said)![1]! };
-  }
-  throw new Error(`serve ended: ${said}`);
+  return { child, ...(await readGreeting(child)) };
 }
 
 /** A new user namespace lets a process mount a file system for itself alone without being root. */
@@ -77,8 +69,9 @@ async function serveOnSmallDisk(database: string): Promise<ConfinedService> {
   };
 }
 
-/** No file may grow beyond 2 MiB: `ulimit -f` counts half KiB (POSIX). */
-const LIMIT_AND_RUN = 'ulimit -S -f 4096 && exec "$0" "$@"';
+const LIMIT_BYTES = 2 * 1024 * 1024;
+/** `ulimit -f` counts half KiB (POSIX). */
+const LIMIT_AND_RUN = `ulimit -S -f ${LIMIT_BYTES / 512} && exec "$0" "$@"`;
 
 /**
  * No file of the service can grow beyond a limit, which binds every user on every POSIX system. Room is made from
@@ -179,4 +172,18 @@ test('a full disk, and room again: 503 in between, nothing lost, nothing refused
   console.error(
     'NOT TESTED HERE: ENOSPC needs user namespaces, which this system does not allow; files that cannot grow were',
   );
+});
+
+test('a log that cannot be written holds up neither plants nor the end', async () => {
+  const log = join(folder, 'full.log');
+  writeFileSync(log, Buffer.alloc(LIMIT_BYTES));
+  const command = ['sh', '-c', `${LIMIT_AND_RUN} >>'${log}'`];
+  const { child, url, token } = await serveBy(command, join(folder, 'logged.db'));
+  const client = new LoggingClient(url, token, []);
+  const { answer } = await client.send({ id: 1n, name: 'though nobody can write about it' });
+  assert.equal(answer?.status, 200, 'the service does not answer');
+  await client.close();
+  child.kill('SIGTERM');
+  const [exitCode] = await once(child, 'exit');
+  assert.equal(exitCode, 0);
 });

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
+import { BODY_BYTES_MAX } from '../src/contract/limits.ts';
 import { assertPlantAnswer } from './answer-assertions.ts';
 import {
   assertClosed,
@@ -263,4 +264,38 @@ suite('what is not HTTP is answered 400 behind the requests before it, and store
       assert.ok(!target.isStored(hidden));
     });
   }
+});
+
+test('a request behind an answer that closes the connection is not carried out', async () => {
+  using connection = await target.open();
+  const hidden = target.nextId();
+  connection.write(
+    target.request(GHOST_ID, { headers: { 'Content-Length': String(BODY_BYTES_MAX + 1) }, body: '' }),
+  );
+  await assertRefused(connection, 41301);
+  connection.write(Buffer.concat([Buffer.alloc(BODY_BYTES_MAX + 1, ' '), target.request(hidden)]));
+  await connection.ended;
+  assert.equal(connection.unread, '');
+  assert.ok(!target.isStored(hidden));
+});
+
+test('a body that comes a byte in each chunk is read whole', async () => {
+  using connection = await target.open();
+  const id = target.nextId();
+  const chunks = Array.from(plantJson(id), byte => `1\r\n${byte}\r\n`).join('');
+  connection.write(
+    target.request(id, {
+      headers: { 'Content-Length': null, 'Transfer-Encoding': 'chunked' },
+      body: `${chunks}0\r\n\r\n`,
+    }),
+  );
+  await assertCreated(connection, id);
+});
+
+test('a long Content-Type costs no more than a short one', async () => {
+  using connection = await target.open();
+  connection.write(
+    target.request(GHOST_ID, { headers: { 'Content-Type': `application/json${' '.repeat(15_000)}x` } }),
+  );
+  await assertRefused(connection, 41501);
 });

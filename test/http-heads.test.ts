@@ -89,6 +89,27 @@ suite('the request target', () => {
     await assertClosed(connection);
     assert.ok(!target.isStored(hidden));
   });
+
+  test('CONNECT behind a whole request is answered behind it', async () => {
+    using connection = await target.open();
+    const id = target.nextId();
+    connection.write(
+      Buffer.concat([target.request(id), Buffer.from('CONNECT x:1 HTTP/1.1\r\nHost: x:1\r\n\r\n')]),
+    );
+    await assertCreated(connection, id);
+    await assertRefused(connection, 40501);
+    await assertClosed(connection);
+  });
+
+  test('CONNECT on a connection that is then reset harms nobody', async () => {
+    for (let round = 0; round < 20; round++) {
+      const connection = await target.open();
+      connection.write('CONNECT x:1 HTTP/1.1\r\nHost: x:1\r\n\r\n');
+      connection.socket.resetAndDestroy();
+    }
+    using connection = await target.open();
+    await target.assertOpen(connection);
+  });
 });
 
 suite('the field Host, RFC 9112 section 3.2', () => {

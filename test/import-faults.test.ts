@@ -54,7 +54,7 @@ class FaultyServer {
       number,
       request,
       answer,
-      store: () => answer(200, { 'Plant-Outcome': 'created' }),
+      store: () => answer(200, { 'Plant-Outcome': 'created', 'Plant-Id': /"id":([0-9]+)/.exec(body)![1]! }),
       cut: () => request.socket.destroy(),
     });
   }
@@ -191,7 +191,7 @@ suite('import against a server that is told how to behave', { concurrency: 4 }, 
     const { exitCode, stdout, stderr } = await running;
     assert.match(
       stderr,
-      /^the service does not answer \(\w+\); waiting and trying again…\nthe service is back after [0-9.]+ s; going on\n$/,
+      /^the service does not answer \(\w+\); waiting for up to 5 minutes and trying again…\nthe service is back after [0-9.]+ s; going on\n$/,
     );
     assert.match(stdout, /^500 rows: 500 created/);
     assert.equal(exitCode, 0);
@@ -241,6 +241,11 @@ suite('import against a server that is told how to behave', { concurrency: 4 }, 
       '200 of another kind',
       post => post.answer(200),
       /answers 200 without the header Plant-Outcome, as no plant/,
+    ],
+    [
+      '200 for another plant',
+      post => post.answer(200, { 'Plant-Outcome': 'created', 'Plant-Id': '777' }),
+      /answers Plant-Id: 777 to the plant [0-9]+, as no plant store does; /,
     ],
     [
       '400 of another kind',

@@ -295,7 +295,7 @@ suite('import', { concurrency: 4 }, () => {
     const refused = await bench.run(['--token-file', 'wrong', ...url]);
     assert.match(
       refused.stderr,
-      /^plant-store: the service refuses the token; make one with: npx plant-store token create/,
+      /^plant-store: the service refuses the token; make one for the store that it runs on, with: npx plant-store token create/,
     );
     assert.equal(refused.exitCode, 1);
   });

@@ -9,6 +9,9 @@ interface Unusual {
   body?: string;
 }
 
+/** No answer by then counts as a broken connection. Far longer than any answer takes. */
+const ANSWER_WAIT_MS_MAX = 20_000;
+
 /** A client with one connection, which sends one plant after another and writes down what it was told. */
 export class LoggingClient {
   /** Whether the service said that it closes the connection, or the connection broke. */
@@ -21,7 +24,10 @@ export class LoggingClient {
   constructor(url: string, token: string, log: LoggedRequest[]) {
     this.#token = token;
     this.#log = log;
-    this.#connection = new Client(url);
+    this.#connection = new Client(url, {
+      headersTimeout: ANSWER_WAIT_MS_MAX,
+      bodyTimeout: ANSWER_WAIT_MS_MAX,
+    });
   }
 
   async send(plant: NewPlant, { token = this.#token, body }: Unusual = {}): Promise<LoggedRequest> {

@@ -32,7 +32,7 @@ before(async () => {
   symlinkSync(join(ROOT, 'node_modules'), join(checkout, 'node_modules'));
   const listen = `127.0.0.1:${await freePort()}`;
   environment = {
-    PATH: [standInForCurl(checkout), dirname(process.execPath), process.env['PATH']].join(delimiter),
+    PATH: [standInForCurl(checkout), dirname(process.execPath), process.env.PATH].join(delimiter),
     HOME: checkout,
     PLANT_STORE_LISTEN: listen,
     PLANT_STORE_OPS: `127.0.0.1:${await freePort()}`,
@@ -112,7 +112,7 @@ test('the table of settings has every environment variable, and no other', () =>
 
 /** Runs commands as a reader would paste them, and stops at the first that fails. */
 function paste(commands: string): string {
-  const script = commands.replaceAll('127.0.0.1:8080', environment['PLANT_STORE_LISTEN']!);
+  const script = commands.replaceAll('127.0.0.1:8080', environment.PLANT_STORE_LISTEN!);
   return execFileSync('bash', ['-euo', 'pipefail', '-c', script], {
     cwd: checkout,
     env: environment,

@@ -30,11 +30,7 @@ const PARTS: Record<string, { imports: string[]; types?: string[]; packages: boo
     types: ['src/store/plant-store.ts'],
     packages: true,
   },
-  'src/ops/': {
-    imports: ['src/contract/', 'src/auth/'],
-    types: ['src/store/plant-store.ts'],
-    packages: true,
-  },
+  'src/ops/': { imports: ['src/contract/'], packages: true },
   'src/service.ts': {
     imports: ['src/contract/', 'src/auth/', 'src/store/', 'src/http/', 'src/ops/'],
     packages: true,

@@ -406,3 +406,15 @@ function repositoryPaths(): string[] {
     .map(each => each.replaceAll(path.sep, '/'))
     .filter(each => !/(?:^|\/)(?:node_modules|\.git)\/|^data\/|\.log$/.test(each));
 }
+
+test('the lock file has every package of every platform, without which npm ci refuses it', () => {
+  const { packages } = JSON.parse(readFileSync(new URL('../package-lock.json', import.meta.url), 'utf8')) as {
+    packages: Record<string, { optionalDependencies?: Record<string, string> }>;
+  };
+  const optional = Object.values(packages).flatMap(entry => Object.keys(entry.optionalDependencies ?? {}));
+  assert.ok(optional.length > 0);
+  assert.deepEqual(
+    optional.filter(name => packages[`node_modules/${name}`] === undefined),
+    [],
+  );
+});

@@ -1,0 +1,270 @@
+import assert from 'node:assert/strict';
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { text as readText } from 'node:stream/consumers';
+import { after, test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
+import { hashToken } from '../src/auth/token.ts';
+import { openApiJson } from '../src/contract/openapi.ts';
+import { type NewPlant, newPlantJson } from '../src/contract/plant.ts';
+import { openReader, openServedStore, openTokenStore } from '../src/store/open-store.ts';
+import { LoggingClient } from './logging-client.ts';
+import { type Finished, runProgram, type ServeProcess, startProgram, startServe } from './program.ts';
+
+/** A revocation is in force by then: that is a promise. */
+const REVOCATION_MS_MAX = 5_000;
+
+const folder = mkdtempSync(join(tmpdir(), 'plant-store-results-'));
+const started: ChildProcess[] = [];
+after(() => {
+  // What a failed test has left behind would keep this process alive.
+  for (const child of started) child.kill('SIGKILL');
+  rmSync(folder, { recursive: true });
+});
+let stores = 0;
+
+function newDatabase(): string {
+  return `sqlite:${join(folder, `plants-${++stores}.db`)}`;
+}
+
+/** Makes a store with these plants in it, all from the token "nursery, east". */
+async function storeWith(plants: NewPlant[]): Promise<string> {
+  const database = newDatabase();
+  const { engine, close } = await openServedStore(database, 'revise');
+  await engine.createToken({
+    hash: '0'.repeat(64),
+    label: 'nursery, east',
+    createdAt: Date.now(),
+    expiresAt: null,
+  });
+  await engine.commit(plants.map(plant => ({ plant, recordedBy: 1 })));
+  await close();
+  return database;
+}
+
+async function serveOn(database: string): Promise<ServeProcess> {
+  const serve = await startServe(database);
+  started.push(serve.child);
+  return serve;
+}
+
+function token(command: string, database: string, ...args: string[]): Promise<Finished> {
+  return runProgram(['token', command, ...args, '--database', database]);
+}
+
+test('token create prints the token alone, and list and the store hold no token', async () => {
+  const database = newDatabase();
+  const created = await token('create', database, 'field app', '--expires', '90d');
+  assert.equal(created.exitCode, 0);
+  assert.match(created.stderr, /^there was no store at .*plants-[0-9]+\.db yet; it is made now\n$/);
+  assert.match(created.stdout, /^plant_[0-9A-Za-z]{36}\n$/);
+  await token('create', database, 'for good');
+  await token('create', database, 'lost phone');
+  const revoked = await token('revoke', database, 'lost phone');
+  assert.deepEqual([revoked.exitCode, revoked.stdout], [0, '']);
+  assert.match(revoked.stderr, /"lost phone" is revoked/);
+
+  const listed = await token('list', database);
+  assert.deepEqual([listed.exitCode, listed.stderr], [0, '']);
+  const today = new Date().toISOString().slice(0, 10);
+  const expiry = new Date(Date.parse(today) + 90 * 86_400_000).toISOString().slice(0, 10);
+  const [head, ...rows] = listed.stdout
+    .trimEnd()
+    .split('\n')
+    .map(line => line.split(/ {2,}/));
+  assert.deepEqual(head, ['LABEL', 'CREATED', 'EXPIRES', 'STATE', 'LAST USED']);
+  assert.deepEqual(rows, [
+    ['field app', today, expiry, 'in force', '-'],
+    ['for good', today, '-', 'in force', '-'],
+    ['lost phone', today, '-', `revoked ${today}`, '-'],
+  ]);
+  const secret = created.stdout.trim();
+  for (const hidden of [secret, secret.slice(6, 20), hashToken(secret)])
+    assert.ok(!listed.stdout.includes(hidden));
+  const store = await openTokenStore(database);
+  assert.ok(!JSON.stringify(await store.tokensChangedSince(0)).includes(secret.slice(6)));
+  await store.close();
+});
+
+test('tokens made and revoked while the service runs', async () => {
+  const database = newDatabase();
+  const serve = await serveOn(database);
+  const created = await token('create', database, 'second');
+  const client = new LoggingClient(serve.url, created.stdout.trim(), []);
+  const plant = { id: 1n, name: 'Monstera' };
+  assert.equal((await client.send(plant)).answer?.status, 200, 'accepted at once');
+
+  assert.equal((await token('revoke', database, 'second')).exitCode, 0);
+  const revokedAt = performance.now();
+  while ((await client.send(plant)).answer?.status !== 401) {
+    assert.ok(performance.now() - revokedAt < REVOCATION_MS_MAX, 'it is still accepted');
+    await wait(20);
+  }
+  assert.equal(
+    (await client.send(plant, { token: serve.token })).answer?.status,
+    200,
+    'the other one is not touched',
+  );
+  await client.close();
+  const again = await token('create', database, 'second');
+  assert.equal(again.exitCode, 1, 'the label of a revoked token is not given to another');
+  await serve.stop('SIGTERM');
+  const today = new Date().toISOString().slice(0, 10);
+  assert.match((await token('list', database)).stdout, new RegExp(`^first .* in force +${today}$`, 'm'));
+});
+
+const ODD_PLANTS: NewPlant[] = [
+  { id: -(2n ** 63n), name: 'smallest', tag: '' },
+  { id: -1n, name: 'comma, comma', tag: 'a,b' },
+  { id: 0n, name: 'the "quoted"', tag: '"' },
+  { id: 1n, name: 'line\nbreak', tag: 'carriage\r\nreturn' },
+  { id: 2n, name: '', tag: '' },
+  { id: 3n, name: '' },
+  { id: 4n, name: ' spaces ', tag: '\t' },
+  { id: 5n, name: '=1+1', tag: "'" },
+  { id: 2n ** 53n, name: 'ceiba 🌳', tag: 'é' },
+  { id: 2n ** 53n + 1n, name: 'its neighbour' },
+  { id: 2n ** 63n - 1n, name: 'largest' },
+];
+
+test('export prints every plant exactly, in the order of ids', async () => {
+  const database = await storeWith(ODD_PLANTS.toReversed());
+  const csv = await runProgram(['export', '--database', database]);
+  assert.equal(csv.exitCode, 0);
+  assert.equal(
+    csv.stdout,
+    [
+      'id,name,tag',
+      '-9223372036854775808,smallest,""',
+      '-1,"comma, comma","a,b"',
+      '0,"the ""quoted""",""""',
+      '1,"line\nbreak","carriage\r\nreturn"',
+      '2,"",""',
+      '3,"",',
+      '4, spaces ,\t',
+      "5,=1+1,'",
+      '9007199254740992,ceiba 🌳,é',
+      '9007199254740993,its neighbour,',
+      '9223372036854775807,largest,',
+      '',
+    ].join('\n'),
+  );
+  assert.equal(csv.stderr, '11 plants exported\n');
+  const jsonLines = await runProgram(['export', '--format', 'jsonl', '--database', database]);
+  assert.equal(jsonLines.stdout, ODD_PLANTS.map(plant => `${newPlantJson(plant)}\n`).join(''));
+});
+
+test('export --revisions prints the whole history', async () => {
+  const database = await storeWith([
+    { id: 7n, name: 'old' },
+    { id: 7n, name: 'new', tag: '' },
+    { id: -7n, name: 'other' },
+  ]);
+  const reader = openReader(database);
+  const time = new Date(reader.revisionsOf(7n)[0]!.recordedAt).toISOString();
+  reader.close();
+  const csv = await runProgram(['export', '--revisions', '--database', database]);
+  assert.equal(
+    csv.stdout,
+    [
+      'id,revision,name,tag,recorded_at,recorded_by',
+      `-7,1,other,,${time},"nursery, east"`,
+      `7,1,old,,${time},"nursery, east"`,
+      `7,2,new,"",${time},"nursery, east"`,
+      '',
+    ].join('\n'),
+  );
+  const jsonLines = await runProgram(['export', '--revisions', '--format', 'jsonl', '--database', database]);
+  const recorded = `"recorded_at":"${time}","recorded_by":"nursery, east"}`;
+  assert.equal(
+    jsonLines.stdout,
+    [
+      `{"id":-7,"name":"other","revision":1,${recorded}`,
+      `{"id":7,"name":"old","revision":1,${recorded}`,
+      `{"id":7,"name":"new","tag":"","revision":2,${recorded}`,
+      '',
+    ].join('\n'),
+  );
+  const latest = await runProgram(['export', '--database', database]);
+  assert.equal(latest.stdout, 'id,name,tag\n-7,other,\n7,new,""\n');
+});
+
+test('an empty store exports its head and nothing more', async () => {
+  const database = await storeWith([]);
+  assert.equal((await runProgram(['export', '--database', database])).stdout, 'id,name,tag\n');
+  assert.equal((await runProgram(['export', '--format', 'jsonl', '--database', database])).stdout, '');
+});
+
+test('show prints every revision of any id, and nothing that a terminal obeys', async () => {
+  const database = await storeWith([
+    { id: -(2n ** 63n), name: 'clear \u001b[2J screen', tag: '\u202e' },
+    { id: -(2n ** 63n), name: 'line\nbreak' },
+  ]);
+  const { exitCode, stdout, stderr } = await runProgram([
+    'show',
+    '-9223372036854775808',
+    '--database',
+    database,
+  ]);
+  assert.deepEqual([exitCode, stderr], [0, '']);
+  const [head, first, second, rest] = stdout.split('\n');
+  assert.equal(head, 'plant -9223372036854775808');
+  assert.match(first!, /^revision 1 .* by nursery, east .*"clear \\u001b\[2J screen","tag":"\\u202e"}$/);
+  assert.match(second!, /^revision 2 .*{"name":"line\\nbreak"}$/);
+  assert.equal(rest, '');
+});
+
+test('show and export beside a running service see what was answered', async () => {
+  const database = newDatabase();
+  const serve = await serveOn(database);
+  const client = new LoggingClient(serve.url, serve.token, []);
+  await client.send({ id: 9007199254740993n, name: 'just now' });
+  const [shown, exported] = await Promise.all([
+    runProgram(['show', '9007199254740993', '--database', database]),
+    runProgram(['export', '--database', database]),
+  ]);
+  assert.match(shown.stdout, /by first {2}{"name":"just now"}\n$/);
+  assert.equal(exported.stdout, 'id,name,tag\n9007199254740993,just now,\n');
+  assert.equal((await client.send({ id: 1n, name: 'still taken' })).answer?.status, 200);
+  await client.close();
+  await serve.stop('SIGTERM');
+});
+
+const MANY = Array.from({ length: 30_000 }, (_, id) => ({
+  id: BigInt(id),
+  name: `plant ${id} ${'x'.repeat(20)}`,
+}));
+
+test('export into a slow reader is complete, and into a closed one ends quietly', async () => {
+  const database = await storeWith(MANY);
+  const slow = startProgram(['export', '--format', 'jsonl', '--database', database]);
+  started.push(slow);
+  const summary = readText(slow.stderr!);
+  let lines = 0;
+  for await (const line of createInterface(slow.stdout!)) {
+    assert.equal(line, newPlantJson(MANY[lines]!));
+    if (++lines % 3_000 === 0) await wait(20);
+  }
+  assert.equal(lines, MANY.length);
+  assert.equal(await summary, '30,000 plants exported\n');
+
+  const closed = startProgram(['export', '--database', database]);
+  started.push(closed);
+  const said = readText(closed.stderr!);
+  const ended = once(closed, 'exit');
+  await once(closed.stdout!, 'data');
+  closed.stdout!.destroy();
+  const [exitCode, signal] = await ended;
+  assert.ok(exitCode === 0 || signal === 'SIGPIPE', `${exitCode} ${signal}`);
+  assert.equal(await said, '');
+});
+
+test('openapi prints what is served', async () => {
+  const { exitCode, stdout } = await runProgram(['openapi']);
+  assert.equal(exitCode, 0);
+  assert.equal(stdout.trimEnd(), openApiJson().trimEnd());
+});
