@@ -36,6 +36,7 @@ class Bench {
   /** Taken and in no batch yet, in order of arrival. */
   #queue: Kept[] = [];
   #queueTextLength = 0;
+  #lastBatchPlants = 0;
   readonly #batches: BatchInFlight[] = [];
   readonly #told: string[] = [];
   readonly #expectedTold: string[] = [];
@@ -121,6 +122,11 @@ class Bench {
     });
     assert.equal(stranger, undefined, 'a batch holds what waited longest, in order of arrival');
     this.#queue = this.#queue.slice(plants.length);
+    assert.ok(
+      this.#batches.length === 0 || plants.length + this.#queue.length >= this.#lastBatchPlants,
+      'a further batch is made before as many plants wait as the last one had',
+    );
+    this.#lastBatchPlants = plants.length;
 
     const batchText = plants.reduce((sum, { textLength }) => sum + textLength, 0);
     this.#queueTextLength -= batchText;
@@ -168,8 +174,15 @@ class Bench {
   async turn(): Promise<void> {
     await turnOfTheEventLoop();
     for (const fault of this.#faults) throw fault;
-    const idle = this.#batches.length < this.#commitsInFlightMax;
-    assert.ok(!idle || this.#queue.length === 0, 'plants wait though the engine has nothing to do');
+    assert.ok(
+      this.#batches.length > 0 || this.#queue.length === 0,
+      'plants wait though the engine has nothing to do',
+    );
+    const mayTakeMore = this.#batches.length < this.#commitsInFlightMax;
+    assert.ok(
+      !mayTakeMore || this.#queue.length < this.#lastBatchPlants || this.#queue.length === 0,
+      'a whole batch waits',
+    );
     const waiting = [...this.#queue, ...this.#batches.flatMap(({ plants }) => plants)];
     assertNoAnswer(waiting);
     assert.deepEqual(this.#told, this.#expectedTold);

@@ -30,9 +30,10 @@ interface Waiting extends PlantWrite {
  *
  * - `keep` queues it. When the queue is full (in plants or in text) it is settled `busy` at once and never queued;
  *   when `close` was called it is settled `shuttingDown`.
- * - `dispatch`, the only function that makes batches, runs when plants are queued and fewer batches are with the
- *   engine than it works on side by side. It runs at the end of the turn of the event loop in which a plant came
- *   in, so that all that arrived together shares a batch and a lone plant waits for nothing; and when a batch ends.
+ * - `dispatch`, the only function that makes batches, makes one when plants are queued and the engine has none. Beside
+ *   those the engine works on, up to as many as it takes, it makes a further one when as many plants wait as the last
+ *   batch had. It runs at the end of the turn of the event loop in which a plant came in, so that all that arrived
+ *   together shares a batch and a lone plant waits for nothing; and when a batch ends.
  * - The engine answers: each plant of the batch is settled with its own result.
  * - The engine fails: each plant of that batch is settled `storeUnavailable`, and of no other batch. Nothing is
  *   written again here, since the engine cannot know whether the commit became durable: the client sends again,
@@ -46,6 +47,8 @@ export class GroupCommit implements PlantKeeper {
   readonly #queue: Waiting[] = [];
   #queueTextLength = 0;
   #batchesInFlight = 0;
+  /** In the batch that was made last. */
+  #lastBatchPlants = 0;
   #dispatchIsDue = false;
   #failing = false;
   #closed: PromiseWithResolvers<void> | undefined;
@@ -81,14 +84,23 @@ export class GroupCommit implements PlantKeeper {
 
   #dispatch(): void {
     this.#dispatchIsDue = false;
-    while (this.#queue.length > 0 && this.#batchesInFlight < this.#engine.commitsInFlightMax) {
+    while (this.#batchIsDue) {
       const batch = this.#takeBatch();
+      this.#lastBatchPlants = batch.length;
       this.#batchesInFlight++;
       this.#engine.commit(batch).then(
         results => this.#batchEnded(batch, results),
         cause => this.#batchFailed(batch, cause),
       );
     }
+  }
+
+  /** Beside a batch in flight the next is as large as it, or waits for its end: small ones would share no flush. */
+  get #batchIsDue(): boolean {
+    if (this.#batchesInFlight === 0) return this.#queue.length > 0;
+    return (
+      this.#batchesInFlight < this.#engine.commitsInFlightMax && this.#queue.length >= this.#lastBatchPlants
+    );
   }
 
   #takeBatch(): Waiting[] {
