@@ -59,7 +59,7 @@ export function openForReading(path: string): DatabaseSync {
   return explainFailure(path, () => {
     if (!existsSync(path)) {
       throw new StoreRefused(
-        `there is no plant store at ${path}; \`plant-store serve\` makes one, or name another with --database`,
+        `there is no plant store at ${path}; \`npx plant-store serve\` makes one, or name another with --database`,
       );
     }
     const database = new DatabaseSync(path, { readOnly: true, timeout: BUSY_WAIT_MS });
