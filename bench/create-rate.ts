@@ -1,10 +1,10 @@
 /**
- * Measures durable creates a second against a bare `node:http` echo that stores nothing, in one run: a round drives
- * one after the other with the same load, and the next round swaps their order.
+ * Measures durable creates a second on SQLite and on PostgreSQL against a bare `node:http` echo that stores nothing, in
+ * one run: a round drives one after the other with the same load, and the next round swaps their order.
  *
  *   node bench/create-rate.ts [CONNECTIONS] [ROUNDS] [SECONDS]
  *
- * Needs wrk (`apt-get install wrk`). Server and load share the machine.
+ * Needs wrk (`apt-get install wrk`). Servers, PostgreSQL and load share the machine.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -12,6 +12,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { PostgresServer } from '../test/postgres-server.ts';
 import { startServe } from '../test/program.ts';
 
 const [connections = '64', rounds = '5', seconds = '4'] = process.argv.slice(2);
@@ -21,16 +22,13 @@ const ECHO_PORT = 18_090;
 
 const folder = mkdtempSync(join(tmpdir(), 'plant-store-bench-'));
 const echo = spawn(process.execPath, [ECHO, String(ECHO_PORT)], { stdio: 'inherit' });
-const serve = await startServe(`sqlite:${join(folder, 'plants.db')}`);
+const postgres = await PostgresServer.start();
+const onSqlite = await startServe(`sqlite:${join(folder, 'plants.db')}`);
+const onPostgres = await startServe(await postgres.createDatabase());
 const subjects = [
-  {
-    name: 'echo',
-    url: `http://127.0.0.1:${ECHO_PORT}`,
-    process: echo,
-    rates: [] as number[],
-    cpuUs: [] as number[],
-  },
-  { name: 'plant store', url: serve.url, process: serve.child, rates: [] as number[], cpuUs: [] as number[] },
+  subject('echo', echo, { url: `http://127.0.0.1:${ECHO_PORT}`, token: onSqlite.token }),
+  subject('SQLite', onSqlite.child, onSqlite),
+  subject('PostgreSQL', onPostgres.child, onPostgres),
 ];
 
 console.log(
@@ -41,7 +39,7 @@ try {
   // The first drive warms up and is not counted.
   for (let round = 0; round <= Number(rounds); round++) {
     for (const subject of round % 2 === 0 ? subjects : subjects.toReversed()) {
-      const { rate, cpuUs } = drive(subject.url, subject.process);
+      const { rate, cpuUs } = drive(subject);
       if (round === 0) continue;
       subject.rates.push(rate);
       subject.cpuUs.push(cpuUs);
@@ -53,18 +51,41 @@ try {
       `${name}: ${Math.round(median(rates))}/s (${spread}), ${median(cpuUs).toFixed(1)} µs of CPU each`,
     );
   }
-  const [floor, store] = subjects.map(({ rates }) => median(rates)) as [number, number];
-  console.log(`plant store / echo: ${(store / floor).toFixed(2)}`);
+  const [echoRate, sqliteRate, postgresRate] = subjects.map(({ rates }) => median(rates)) as [
+    number,
+    number,
+    number,
+  ];
+  console.log(`SQLite / echo: ${(sqliteRate / echoRate).toFixed(2)}`);
+  console.log(`PostgreSQL / SQLite: ${(postgresRate / sqliteRate).toFixed(2)}`);
 } finally {
   echo.kill();
-  await Promise.all([once(echo, 'close'), serve.stop('SIGTERM')]);
+  await Promise.all([once(echo, 'close'), onSqlite.stop('SIGTERM'), onPostgres.stop('SIGTERM')]);
+  await postgres[Symbol.asyncDispose]();
   rmSync(folder, { recursive: true });
 }
 
-/** @returns requests a second, and microseconds of the server's CPU, all threads, for each */
-function drive(url: string, server: ChildProcess): { rate: number; cpuUs: number } {
+interface Subject {
+  name: string;
+  url: string;
+  token: string;
+  server: ChildProcess;
+  rates: number[];
+  cpuUs: number[];
+}
+
+function subject(
+  name: string,
+  server: ChildProcess,
+  { url, token }: { url: string; token: string },
+): Subject {
+  return { name, url, token, server, rates: [], cpuUs: [] };
+}
+
+/** @returns requests a second, and microseconds of the server's CPU, all threads, for each; not that of PostgreSQL */
+function drive({ url, token, server }: Subject): { rate: number; cpuUs: number } {
   const before = cpuTicks(server);
-  const environment = { ...process.env, TOKEN: serve.token, FIRST_ID: String(firstId) };
+  const environment = { ...process.env, TOKEN: token, FIRST_ID: String(firstId) };
   const args = ['-t1', `-c${connections}`, `-d${seconds}`, '-s', SCRIPT, url];
   const output = execFileSync('wrk', args, { env: environment, encoding: 'utf8' });
   firstId += 10_000_000;

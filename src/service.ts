@@ -5,20 +5,17 @@ import { TokenDirectory } from './auth/token-directory.ts';
 import { READINESS_WAIT_MS } from './contract/limits.ts';
 import { CreatePlant } from './http/create-plant.ts';
 import { type ListenAddress, PlantServer } from './http/plant-server.ts';
-import { OpsServer } from './ops/ops-server.ts';
+import { OpsServer, type Readiness } from './ops/ops-server.ts';
 import { GroupCommit } from './store/group-commit.ts';
-import { openServedStore } from './store/open-store.ts';
-import type { RepeatedIdRule, StorageEngine } from './store/plant-store.ts';
+import { openServedStore, type StoreSettings } from './store/open-store.ts';
+import type { StorageEngine } from './store/plant-store.ts';
 
 export type { ListenAddress };
 
 /** What a service is started with. */
-export interface ServiceSettings {
-  /** The store, `sqlite:PATH`. */
-  database: string;
+export interface ServiceSettings extends StoreSettings {
   listen: ListenAddress;
   ops: ListenAddress;
-  repeatedIdRule: RepeatedIdRule;
   bodyBytesMax: number;
   /** Where the service says what an operator must know. */
   log: ServiceLog;
@@ -68,7 +65,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
   // Closed in the reverse order of opening, each whatever becomes of the others.
   const opened = new AsyncDisposableStack();
   try {
-    const store = await openServedStore(settings.database, settings.repeatedIdRule);
+    const store = await openServedStore(settings);
     opened.defer(() => store.close());
     const tokens = await TokenDirectory.open(store.engine, cause =>
       log.warn({ err: cause }, 'the store does not answer for tokens; those known so far stay in force'),
@@ -83,8 +80,11 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
 
     let closing: Promise<void> | undefined;
     const readiness = storeReadiness(store.engine, log);
+    // Once before the first plant is taken: what there is to warn of is in the log from the start.
+    await readiness();
     const ops = new OpsServer({
-      notReadyBecause: async () => (closing === undefined ? readiness() : 'shutting down'),
+      readiness: async () =>
+        closing === undefined ? readiness() : { ready: false, reason: 'shutting down' },
     });
     const opsAddress = await listening(settings.ops, ops);
     opened.defer(() => ops.close());
@@ -124,20 +124,29 @@ async function makeFirstToken(engine: StorageEngine, { host }: ListenAddress): P
   return stored === undefined ? undefined : token;
 }
 
-/** @returns tells why the store cannot be used now, if it can't; the cause goes to the log, once for each change */
-function storeReadiness(engine: StorageEngine, log: ServiceLog): () => Promise<string | undefined> {
+/** @returns tells whether the store can be used now; the cause and the warnings go to the log, once for each change */
+function storeReadiness(engine: StorageEngine, log: ServiceLog): () => Promise<Readiness> {
   let reachable = true;
+  let known: readonly string[] = [];
+  const logChange = (warnings: readonly string[]): void => {
+    if (warnings.length === known.length && warnings.every(warning => known.includes(warning))) return;
+    for (const warning of warnings) log.warn({ warnings }, `the store warns: ${warning}`);
+    if (warnings.length === 0) log.info('the store has nothing to warn of any more');
+    known = warnings;
+  };
   return async () => {
     const deadline = new AbortController();
     try {
-      const late = wait(READINESS_WAIT_MS, 'late', { signal: deadline.signal });
-      if ((await Promise.race([engine.check(), late])) === 'late') throw new Error('no answer in time');
+      const late = wait(READINESS_WAIT_MS, undefined, { signal: deadline.signal });
+      const warnings = await Promise.race([engine.check(), late]);
+      if (warnings === undefined) throw new Error('no answer in time');
       reachable = true;
-      return undefined;
+      logChange(warnings);
+      return { ready: true, warnings };
     } catch (cause) {
       if (reachable) log.warn({ err: cause }, 'the store cannot be reached; /readyz says so');
       reachable = false;
-      return 'the store cannot be reached; the log has the cause';
+      return { ready: false, reason: 'the store cannot be reached; the log has the cause' };
     } finally {
       deadline.abort();
     }

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { DatabaseSync } from 'node:sqlite';
 import { text as readText } from 'node:stream/consumers';
 import { after, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -31,17 +32,21 @@ function newDatabase(): string {
   return `sqlite:${join(folder, `plants-${++stores}.db`)}`;
 }
 
-/** Makes a store with these plants in it, all from the token "nursery, east". */
-async function storeWith(plants: NewPlant[]): Promise<string> {
+/** Makes a store with these plants in it, all from the token "nursery, east", the first that it has. */
+async function storeWith(plants: NewPlant[], recordedBy = 1): Promise<string> {
   const database = newDatabase();
-  const { engine, close } = await openServedStore(database, 'revise');
+  const { engine, close } = await openServedStore({
+    database: database,
+    repeatedIdRule: 'revise',
+    connections: 1,
+  });
   await engine.createToken({
     hash: '0'.repeat(64),
     label: 'nursery, east',
     createdAt: Date.now(),
     expiresAt: null,
   });
-  await engine.commit(plants.map(plant => ({ plant, recordedBy: 1 })));
+  await engine.commit(plants.map(plant => ({ plant, recordedBy })));
   await close();
   return database;
 }
@@ -88,6 +93,25 @@ test('token create prints the token alone, and list and the store hold no token'
   const store = await openTokenStore(database);
   assert.ok(!JSON.stringify(await store.tokensChangedSince(0)).includes(secret.slice(6)));
   await store.close();
+});
+
+test('token list only reads, and token revoke makes no store', async () => {
+  const database = newDatabase();
+  const path = database.replace('sqlite:', '');
+  for (const args of [['list'], ['revoke', 'first']] as const) {
+    const { exitCode, stdout, stderr } = await token(args[0], database, ...args.slice(1));
+    assert.deepEqual([exitCode, stdout], [1, '']);
+    assert.match(stderr, /there is no plant store at /);
+    assert.throws(() => readFileSync(path), { code: 'ENOENT' });
+  }
+  await token('create', database, 'first');
+  // Whoever opens it for writing would set the write-ahead log again, which is noted in the file.
+  const client = new DatabaseSync(path);
+  client.exec('PRAGMA journal_mode = DELETE');
+  client.close();
+  const before = readFileSync(path);
+  assert.match((await token('list', database)).stdout, /^first /m);
+  assert.deepEqual(readFileSync(path), before);
 });
 
 test('tokens made and revoked while the service runs', async () => {
@@ -164,9 +188,9 @@ test('export --revisions prints the whole history', async () => {
     { id: 7n, name: 'new', tag: '' },
     { id: -7n, name: 'other' },
   ]);
-  const reader = openReader(database);
-  const time = new Date(reader.revisionsOf(7n)[0]!.recordedAt).toISOString();
-  reader.close();
+  const reader = await openReader(database);
+  const time = new Date((await reader.revisionsOf(7n))[0]!.recordedAt).toISOString();
+  await reader.close();
   const csv = await runProgram(['export', '--revisions', '--database', database]);
   assert.equal(
     csv.stdout,
@@ -191,6 +215,15 @@ test('export --revisions prints the whole history', async () => {
   );
   const latest = await runProgram(['export', '--database', database]);
   assert.equal(latest.stdout, 'id,name,tag\n-7,other,\n7,new,""\n');
+});
+
+test('a plant from a token that is not in the store is shown with the id of the token', async () => {
+  const database = await storeWith([{ id: 7n, name: 'copied in' }], 2 ** 31);
+  const csv = await runProgram(['export', '--revisions', '--database', database]);
+  assert.match(csv.stdout, /^7,1,copied in,,[^,]+,2147483648$/m);
+  const jsonLines = await runProgram(['export', '--revisions', '--format', 'jsonl', '--database', database]);
+  assert.match(jsonLines.stdout, /,"recorded_by":"2147483648"}\n$/);
+  assert.match((await runProgram(['show', '7', '--database', database])).stdout, / by 2147483648 {2}{/);
 });
 
 test('an empty store exports its head and nothing more', async () => {

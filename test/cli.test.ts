@@ -19,7 +19,7 @@ after(() => rmSync(folder, { recursive: true }));
 
 /** A store with the plants 1 and -1 and the token "first". */
 const database = `sqlite:${join(folder, 'plants.db')}`;
-const store = await openServedStore(database, 'revise');
+const store = await openServedStore({ database: database, repeatedIdRule: 'revise', connections: 1 });
 await store.engine.createToken({
   hash: '0'.repeat(64),
   label: 'first',
@@ -35,7 +35,9 @@ const stranger = join(folder, 'stranger.db');
 const textFile = join(folder, 'text.db');
 const missing = `sqlite:${join(folder, 'missing.db')}`;
 const belowFile = `sqlite:${join(textFile, 'plants.db')}`;
-await (await openServedStore(`sqlite:${newer}`, 'revise')).close();
+await (
+  await openServedStore({ database: `sqlite:${newer}`, repeatedIdRule: 'revise', connections: 1 })
+).close();
 for (const [path, statement] of [
   [newer, 'PRAGMA user_version = 99'],
   [stranger, 'CREATE TABLE account (id)'],
@@ -51,8 +53,8 @@ await once(taken, 'listening');
 after(() => taken.close());
 const takenAddress = `127.0.0.1:${(taken.address() as { port: number }).port}`;
 
-/** A command that is stuck is killed by then, and has no exit code. */
-const RUN_MS_MAX = 10_000;
+/** A command that is stuck is killed by then, and has no exit code. Far longer than any takes on a slow machine. */
+const RUN_MS_MAX = 30_000;
 
 /** What a person reads on stderr, without the hints that commander adds in parentheses. */
 function linesOf({ stderr }: Finished): string[] {

@@ -22,7 +22,7 @@ function sent(plant: NewPlant, told: string | number | undefined): LoggedRequest
 }
 
 function stored(...contents: [NewPlant, number][]): PlantRevision[] {
-  return contents.map(([plant, revision]) => ({ plant, revision, recordedAt: 0, recordedBy: 'first' }));
+  return contents.map(([plant, revision]) => ({ plant, revision, recordedAt: 0, recordedBy: 1 }));
 }
 
 const a = { id: ID, name: 'a' };

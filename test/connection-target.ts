@@ -23,7 +23,7 @@ export class ConnectionTarget {
   /** Nothing that was refused is stored, nothing is in the log, and the service ends. */
   async end(): Promise<void> {
     try {
-      assert.ok(!this.isStored(GHOST_ID));
+      assert.ok(!(await this.isStored(GHOST_ID)));
       assert.deepEqual(this.service.logged, []);
     } finally {
       await this.service[Symbol.asyncDispose]();
@@ -44,10 +44,10 @@ export class ConnectionTarget {
     return requestBytes(this.service.token, { body: plantJson(id), ...parts });
   }
 
-  isStored(id: number): boolean {
-    const reader = openReader(this.service.database);
-    const revisions = reader.revisionsOf(BigInt(id));
-    reader.close();
+  async isStored(id: number): Promise<boolean> {
+    const reader = await openReader(this.service.database);
+    const revisions = await reader.revisionsOf(BigInt(id));
+    await reader.close();
     assert.ok(revisions.length <= 1, 'stored once');
     return revisions.length === 1;
   }

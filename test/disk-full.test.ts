@@ -117,9 +117,9 @@ async function faultsInCopy(
     if (existsSync(file)) copyFileSync(file, copy + suffix);
   }
   service.child.kill('SIGCONT');
-  const reader = openReader(`sqlite:${copy}`);
-  const faults = faultsOf(log, reader.plants('all'));
-  reader.close();
+  const reader = await openReader(`sqlite:${copy}`);
+  const faults = faultsOf(log, await Array.fromAsync(reader.revisions()));
+  await reader.close();
   return faults;
 }
 

@@ -5,6 +5,7 @@ import fc from 'fast-check';
 import {
   BATCH_PLANTS_MAX,
   BATCH_TEXT_LENGTH_MAX,
+  FAILING_QUEUE_WAIT_MS,
   QUEUE_PLANTS_MAX,
   QUEUE_TEXT_LENGTH_MAX,
 } from '../src/contract/limits.ts';
@@ -253,6 +254,7 @@ const textLengths = fc.constantFrom(
   1_000_000,
   BATCH_TEXT_LENGTH_MAX / 2,
   BATCH_TEXT_LENGTH_MAX,
+  FAILING_QUEUE_WAIT_MS,
 );
 const steps: fc.Arbitrary<Step> = fc.oneof(
   {
@@ -319,4 +321,35 @@ test('a failed batch takes no other with it, and the queue tries again by itself
   await bench.endBatch(1, 'fail');
   await bench.finish();
   assert.equal(bench.answers.storeUnavailable, BATCH_PLANTS_MAX);
+});
+
+test('when a batch fails, those that have waited long are answered with it and the others go on', async t => {
+  let now = 0;
+  t.mock.method(performance, 'now', () => now);
+  const batches: PromiseWithResolvers<WriteResult[]>[] = [];
+  const engine: Pick<StorageEngine, 'commit' | 'commitsInFlightMax'> = {
+    commitsInFlightMax: 1,
+    commit: () => {
+      batches.push(Promise.withResolvers());
+      return batches.at(-1)!.promise;
+    },
+  };
+  const watcher = { storeFailed: () => {}, storeRecovered: () => {} };
+  const groupCommit = new GroupCommit(engine as StorageEngine, watcher);
+  const keep = async (id: bigint): Promise<WriteResult | NotConfirmed> => {
+    const result = groupCommit.keep({ plant: { id, name: 'x' }, recordedBy: 1 });
+    await turnOfTheEventLoop();
+    return await result;
+  };
+  const inBatch = keep(1n);
+  await turnOfTheEventLoop();
+  const longQueued = keep(2n);
+  now = FAILING_QUEUE_WAIT_MS;
+  const justQueued = keep(3n);
+  batches[0]!.reject(FAILURE);
+  assert.deepEqual(await inBatch, { refused: 'storeUnavailable' });
+  assert.deepEqual(await longQueued, { refused: 'storeUnavailable' });
+  batches[1]!.resolve([{ outcome: 'created', revision: 1 }]);
+  assert.deepEqual(await justQueued, { outcome: 'created', revision: 1 });
+  assert.equal(batches.length, 2);
 });

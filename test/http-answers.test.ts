@@ -209,10 +209,13 @@ suite('the operations listener', () => {
   });
 });
 
-test('in the end the store holds what was answered 200 and nothing else, and the log no fault', () => {
-  const reader = openReader(service.database);
-  const stored = [...reader.plants('all')].map(({ plant, revision }) => `${plant.id}:${revision}`);
-  reader.close();
+test('in the end the store holds what was answered 200 and nothing else, and the log no fault', async () => {
+  const reader = await openReader(service.database);
+  const stored = await Array.fromAsync(
+    reader.revisions(),
+    ({ plant, revision }) => `${plant.id}:${revision}`,
+  );
+  await reader.close();
   assert.deepEqual(new Set(stored), kept);
   assert.deepEqual(service.logged, []);
 });

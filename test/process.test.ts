@@ -46,12 +46,12 @@ async function stopInTime(serve: ServeProcess, signal: NodeJS.Signals): Promise<
   return finished;
 }
 
-function faultsIn(database: string, log: readonly LoggedRequest[]): string[] {
-  const reader = openReader(database);
+async function faultsIn(database: string, log: readonly LoggedRequest[]): Promise<string[]> {
+  const reader = await openReader(database);
   try {
-    return faultsOf(log, reader.plants('all'));
+    return faultsOf(log, await Array.fromAsync(reader.revisions()));
   } finally {
-    reader.close();
+    await reader.close();
   }
 }
 
@@ -69,7 +69,7 @@ test('kill -9 under load, again and again: nothing answered is lost, nothing ref
     await wait(random(300));
     const [{ exitCode }] = await Promise.all([serve.stop('SIGKILL'), load.ended()]);
     assert.equal(exitCode, null, 'ended by the signal');
-    assert.deepEqual(faultsIn(database, log), [], `after kill ${kill}`);
+    assert.deepEqual(await faultsIn(database, log), [], `after kill ${kill}`);
   }
 
   // A start on what the last kill left changes nothing either, and whatever is in doubt can be sent again.
@@ -80,7 +80,7 @@ test('kill -9 under load, again and again: nothing answered is lost, nothing ref
   for (const { plant } of inDoubt) assert.equal((await client.send(plant)).answer?.status, 200);
   await client.close();
   await stopInTime(serve, 'SIGTERM');
-  assert.deepEqual(faultsIn(database, log), []);
+  assert.deepEqual(await faultsIn(database, log), []);
 });
 
 /** A connection on which something was sent that is no whole request yet, or nothing at all. */
@@ -133,7 +133,7 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     const unanswered = log.filter(({ answer }) => answer === undefined || answer.status >= 500);
     assert.deepEqual(unanswered, []);
     log.push({ plant, sentAt: signalledAt, answeredAt: signalledAt, answer: undefined });
-    assert.deepEqual(faultsIn(database, log), []);
+    assert.deepEqual(await faultsIn(database, log), []);
   });
 }
 
@@ -195,5 +195,5 @@ test('tokens and plants outlive a restart', async () => {
   assert.equal((await afterwards.send({ id: 2n, name: 'no' }, { token: revoked })).answer?.status, 401);
   await afterwards.close();
   await stopInTime(second, 'SIGTERM');
-  assert.deepEqual(faultsIn(database, log), []);
+  assert.deepEqual(await faultsIn(database, log), []);
 });

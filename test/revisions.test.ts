@@ -36,10 +36,10 @@ async function sendFromMany(service: RunningService): Promise<LoggedRequest[][]>
   );
 }
 
-function allStored({ database }: RunningService): PlantRevision[] {
-  const reader = openReader(database);
-  const revisions = [...reader.plants('all')];
-  reader.close();
+async function allStored({ database }: RunningService): Promise<PlantRevision[]> {
+  const reader = await openReader(database);
+  const revisions = await Array.fromAsync(reader.revisions());
+  await reader.close();
   return revisions;
 }
 
@@ -50,7 +50,7 @@ async function withManyClients(
   console.log(`repeat with PLANT_STORE_TEST_SEED=${SEED}`);
   await using service = await startTestService({ repeatedIdRule });
   const logs = await sendFromMany(service);
-  const revisions = allStored(service);
+  const revisions = await allStored(service);
   assert.deepEqual(faultsOf(logs.flat(), revisions), []);
   check(logs, revisions);
 }
@@ -160,7 +160,7 @@ test('one client is told created, unchanged and revised, and its retries change 
     assert.deepEqual([answer?.outcome, answer?.revision], [outcome, revision]);
   }
   await client.close();
-  assert.deepEqual(faultsOf(log, allStored(service)), []);
+  assert.deepEqual(faultsOf(log, await allStored(service)), []);
 });
 
 test('members that are ignored and other spellings of an id make no revision', async () => {
@@ -180,5 +180,5 @@ test('members that are ignored and other spellings of an id make no revision', a
     log.map(({ answer }) => answer?.outcome),
     ['created', 'unchanged', 'unchanged', 'unchanged'],
   );
-  assert.deepEqual(faultsOf(log, allStored(service)), []);
+  assert.deepEqual(faultsOf(log, await allStored(service)), []);
 });

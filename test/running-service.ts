@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { POSTGRES_CONNECTIONS } from '../src/contract/limits.ts';
 import { type Service, type ServiceSettings, startService } from '../src/service.ts';
 
 /** A real service on a database file of its own, on free ports of this machine. */
@@ -32,6 +33,7 @@ export async function startTestService(settings: Partial<ServiceSettings> = {}):
     listen: { host: '127.0.0.1', port: 0 },
     ops: { host: '127.0.0.1', port: 0 },
     repeatedIdRule: 'revise',
+    connections: POSTGRES_CONNECTIONS,
     bodyBytesMax: 1024 * 1024,
     log: {
       info: message => logged.push(message),

@@ -14,10 +14,10 @@ async function send(service: Service, id: number): Promise<number> {
   return (await connection.answer()).status;
 }
 
-function assertStored(service: Service, ids: bigint[]): void {
-  const reader = openReader(service.database);
-  for (const id of ids) assert.equal(reader.revisionsOf(id).length, 1, `plant ${id}`);
-  reader.close();
+async function assertStored(service: Service, ids: bigint[]): Promise<void> {
+  const reader = await openReader(service.database);
+  for (const id of ids) assert.equal((await reader.revisionsOf(id)).length, 1, `plant ${id}`);
+  await reader.close();
 }
 
 test('no plant is answered 200 once the file is moved away, and all are again once it is back', async () => {
@@ -29,7 +29,7 @@ test('no plant is answered 200 once the file is moved away, and all are again on
   assert.equal(await send(service, 3), 503);
   renameSync(`${path}.moved`, path);
   assert.equal(await send(service, 4), 200);
-  assertStored(service, [1n, 4n]);
+  await assertStored(service, [1n, 4n]);
 });
 
 test('a log that is deleted costs one 503, and what was answered 200 before and behind it is stored', async () => {
@@ -39,7 +39,7 @@ test('a log that is deleted costs one 503, and what was answered 200 before and 
   // The writer gives up its connection, and with that SQLite writes what was in the log into the database itself.
   assert.equal(await send(service, 2), 503);
   assert.equal(await send(service, 3), 200);
-  assertStored(service, [1n, 3n]);
+  await assertStored(service, [1n, 3n]);
 });
 
 test('a file that takes the place of the store is not taken for it', async () => {
@@ -65,5 +65,8 @@ test('a store with two names is refused', async () => {
   await using service = await startTestService();
   const path = service.database.replace('sqlite:', '');
   linkSync(path, `${path}.link`);
-  await assert.rejects(openServedStore(`sqlite:${path}.link`, 'revise'), StoreRefused);
+  await assert.rejects(
+    openServedStore({ database: `sqlite:${path}.link`, repeatedIdRule: 'revise', connections: 1 }),
+    StoreRefused,
+  );
 });

@@ -27,7 +27,11 @@ function newPath(): string {
 }
 
 async function makeStore(path: string): Promise<void> {
-  const store = await openServedStore(`sqlite:${path}`, 'revise');
+  const store = await openServedStore({
+    database: `sqlite:${path}`,
+    repeatedIdRule: 'revise',
+    connections: 1,
+  });
   await store.close();
 }
 
@@ -47,9 +51,12 @@ async function assertRefused(path: string, message: RegExp): Promise<void> {
     assert.ok(!error.message.includes('\n'), 'one line');
     return true;
   };
-  await assert.rejects(openServedStore(`sqlite:${path}`, 'revise'), refused);
+  await assert.rejects(
+    openServedStore({ database: `sqlite:${path}`, repeatedIdRule: 'revise', connections: 1 }),
+    refused,
+  );
   await assert.rejects(openTokenStore(`sqlite:${path}`), refused);
-  assert.throws(() => openReader(`sqlite:${path}`), StoreRefused);
+  await assert.rejects(openReader(`sqlite:${path}`), StoreRefused);
 }
 
 test('a store of a newer program is refused and left as it is', async () => {
@@ -100,32 +107,47 @@ test('a path that no folder can be made for is refused', async () => {
   await assertRefused(join(file, '..'), /cannot be opened/);
 });
 
-test('reading a store that is not there does not make one', () => {
+test('reading a store that is not there does not make one', async () => {
   const path = newPath();
-  assert.throws(
-    () => openReader(`sqlite:${path}`),
+  await assert.rejects(
+    openReader(`sqlite:${path}`),
     /there is no plant store at .*name another with --database/,
   );
   assert.ok(!existsSync(path));
 });
 
 test('an address that names no store of this program is refused', async () => {
-  for (const database of ['', 'sqlite:', 'sqlite::memory:', 'postgres://localhost/plants', 'plants.db']) {
-    await assert.rejects(openServedStore(database, 'revise'), /names no store; write sqlite:PATH/, database);
+  for (const database of ['', 'sqlite:', 'sqlite::memory:', 'mysql://localhost/plants', 'plants.db']) {
+    await assert.rejects(
+      openServedStore({ database: database, repeatedIdRule: 'revise', connections: 1 }),
+      /names no store; write sqlite:PATH/,
+      database,
+    );
   }
 });
 
 test('a second service on the same store is refused until the first lets go', async () => {
   const path = newPath();
   const write = { plant: { id: 1n, name: 'taken while the second one tries' }, recordedBy: 1 };
-  const first = await openServedStore(`sqlite:${path}`, 'revise');
-  await assert.rejects(openServedStore(`sqlite:${path}`, 'revise'), {
-    name: 'StoreRefused',
-    message: /another plant-store service is running on .*; stop it first/,
+  const first = await openServedStore({
+    database: `sqlite:${path}`,
+    repeatedIdRule: 'revise',
+    connections: 1,
   });
+  await assert.rejects(
+    openServedStore({ database: `sqlite:${path}`, repeatedIdRule: 'revise', connections: 1 }),
+    {
+      name: 'StoreRefused',
+      message: /another plant-store service is running on .*; stop it first/,
+    },
+  );
   assert.deepEqual(await first.engine.commit([write]), [{ outcome: 'created', revision: 1 }]);
   await first.close();
-  const second = await openServedStore(`sqlite:${path}`, 'revise');
+  const second = await openServedStore({
+    database: `sqlite:${path}`,
+    repeatedIdRule: 'revise',
+    connections: 1,
+  });
   assert.deepEqual(await second.engine.commit([write]), [{ outcome: 'unchanged', revision: 1 }]);
   await second.close();
 });
@@ -134,8 +156,16 @@ test('a second service is refused by another name of the same file too', async (
   const path = newPath();
   const link = join(folder, 'link.db');
   symlinkSync(path, link);
-  const first = await openServedStore(`sqlite:${path}`, 'revise');
-  const second = await openServedStore(`sqlite:${link}`, 'revise').catch((error: unknown) => error);
+  const first = await openServedStore({
+    database: `sqlite:${path}`,
+    repeatedIdRule: 'revise',
+    connections: 1,
+  });
+  const second = await openServedStore({
+    database: `sqlite:${link}`,
+    repeatedIdRule: 'revise',
+    connections: 1,
+  }).catch((error: unknown) => error);
   if (!(second instanceof Error)) await (second as typeof first).close();
   await first.close();
   assert.ok(second instanceof StoreRefused, 'two services had one store');
@@ -147,5 +177,8 @@ test('a lock file that is no lock is refused with a message', async () => {
     `${path}-serve-lock`,
     'not a database, and long enough to be read as a page of one\n'.repeat(100),
   );
-  await assert.rejects(openServedStore(`sqlite:${path}`, 'revise'), StoreRefused);
+  await assert.rejects(
+    openServedStore({ database: `sqlite:${path}`, repeatedIdRule: 'revise', connections: 1 }),
+    StoreRefused,
+  );
 });

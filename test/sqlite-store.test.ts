@@ -8,6 +8,7 @@ import { after, test } from 'node:test';
 import type { Worker } from 'node:worker_threads';
 import { ID_MAX, ID_MIN } from '../src/contract/limits.ts';
 import type { NewPlant } from '../src/contract/plant.ts';
+import { latestOf } from '../src/store/latest-revisions.ts';
 import { openReader } from '../src/store/open-store.ts';
 import {
   type PlantRevision,
@@ -47,13 +48,15 @@ function commit(engine: StorageEngine, ...plants: NewPlant[]): Promise<WriteResu
   return engine.commit(plants.map(plant => ({ plant, recordedBy: 1 })));
 }
 
-/** What a reader of its own finds; `which` as in {@link openReader}, or the revisions of one id. */
-function stored(path: string, which: 'latest' | 'all' | bigint): PlantRevision[] {
-  const reader = openReader(`sqlite:${path}`);
+/** What a reader of its own finds: the latest revision of each plant, all revisions, or those of one id. */
+async function stored(path: string, which: 'latest' | 'all' | bigint): Promise<PlantRevision[]> {
+  const reader = await openReader(`sqlite:${path}`);
   try {
-    return typeof which === 'bigint' ? reader.revisionsOf(which) : [...reader.plants(which)];
+    if (typeof which === 'bigint') return await reader.revisionsOf(which);
+    const revisions = reader.revisions();
+    return await Array.fromAsync(which === 'all' ? revisions : latestOf(revisions));
   } finally {
-    reader.close();
+    await reader.close();
   }
 }
 
@@ -96,12 +99,12 @@ test('ids are kept to the digit from end to end', async () => {
     );
   });
   assert.deepEqual(
-    stored(path, 'all').map(({ plant }) => plant),
+    (await stored(path, 'all')).map(({ plant }) => plant),
     plants,
   );
   for (const plant of plants)
     assert.deepEqual(
-      stored(path, plant.id).map(each => each.plant),
+      (await stored(path, plant.id)).map(each => each.plant),
       [plant],
     );
   // As SQLite itself prints them, with no number of JavaScript between.
@@ -157,7 +160,7 @@ test('an id that comes again is created, unchanged or revised, and every revisio
     ];
     for (const [plant, result] of steps) assert.deepEqual(await commit(engine, plant), [result]);
   });
-  const revisions = stored(path, 5n);
+  const revisions = await stored(path, 5n);
   assert.deepEqual(
     revisions.map(({ plant, revision }) => [revision, plant.name, plant.tag]),
     [
@@ -187,7 +190,7 @@ test('the same id several times in one batch is written in the order of the batc
     ]);
   });
   assert.deepEqual(
-    stored(path, 1n).map(({ plant }) => plant.name),
+    (await stored(path, 1n)).map(({ plant }) => plant.name),
     ['a', 'b', 'a'],
   );
 });
@@ -217,7 +220,7 @@ test('with the rule reject the first content stays, and its neighbours in the ba
     'reject',
   );
   assert.deepEqual(
-    stored(path, 'all').map(({ plant }) => plant.name),
+    (await stored(path, 'all')).map(({ plant }) => plant.name),
     ['first', 'neighbour'],
   );
 });
@@ -239,9 +242,65 @@ test('any text that is UTF-8 comes back as it was', async () => {
     await commit(engine, ...plants);
   });
   assert.deepEqual(
-    stored(path, 'latest').map(({ plant }) => plant),
+    (await stored(path, 'latest')).map(({ plant }) => plant),
     plants,
   );
+});
+
+test('a reader gives the store as it was when the first revision was asked for', async () => {
+  const path = newPath();
+  await withEngine(path, async engine => {
+    const plants = Array.from({ length: 5_000 }, (_, index) => ({ id: BigInt(index), name: 'before' }));
+    await commit(engine, ...plants);
+    const reader = await openReader(`sqlite:${path}`);
+    const revisions = reader.revisions();
+    // Opened is not asked.
+    await commit(engine, { id: -1n, name: 'before' });
+    let count = 0;
+    for await (const { plant } of revisions) {
+      assert.equal(plant.name, 'before');
+      if (++count > 1) continue;
+      await commit(engine, { id: 4_999n, name: 'behind' }, { id: 5_000n, name: 'behind' });
+      await engine.createToken({
+        hash: '0'.repeat(64),
+        label: 'asked for meanwhile',
+        createdAt: 0,
+        expiresAt: null,
+      });
+      await reader.tokens();
+    }
+    assert.equal(count, 5_001);
+    assert.deepEqual(
+      (await reader.tokens()).map(({ label }) => label),
+      ['asked for meanwhile'],
+    );
+    assert.equal((await Array.fromAsync(reader.revisions())).length, 5_003);
+    await reader.close();
+  });
+});
+
+test('the tokens of a store are read in the order of ids, with all that is known of them', async () => {
+  const path = newPath();
+  await withEngine(path, async engine => {
+    for (const label of ['c', 'a', 'b']) {
+      await engine.createToken({ hash: label.repeat(64), label, createdAt: 1, expiresAt: 2 ** 41 });
+    }
+    await engine.revokeToken('c', 3);
+    await engine.recordTokenUse([2], '2026-01-31');
+    const byChange = await engine.tokensChangedSince(0);
+    const reader = await openReader(`sqlite:${path}`);
+    const tokens = await reader.tokens();
+    await reader.close();
+    assert.deepEqual(
+      tokens.map(({ label }) => label),
+      ['c', 'a', 'b'],
+    );
+    // What came through the writer thread is a copy, with the prototype that rows of node:sqlite have not.
+    assert.deepEqual(
+      tokens.map(token => ({ ...token })),
+      byChange.toSorted((one, other) => one.id - other.id),
+    );
+  });
 });
 
 test('a connection writes ahead and flushes each commit', () => {
@@ -279,7 +338,7 @@ test('no SQL client changes or deletes a revision, and the view plant shows the 
     ],
   );
   assert.deepEqual(
-    stored(path, 'latest').map(({ plant }) => plant),
+    (await stored(path, 'latest')).map(({ plant }) => plant),
     [
       { id: 1n, name: 'one' },
       { id: ID_MAX, name: 'new', tag: 't' },
@@ -302,7 +361,7 @@ test('a writer thread that dies takes only its batch with it; the next one start
     ]);
   });
   // All of the batch or nothing of it.
-  assert.ok([2, 5_002].includes(stored(path, 'all').length));
+  assert.ok([2, 5_002].includes((await stored(path, 'all')).length));
 });
 
 test('a copy of the files as a crash leaves them opens with every commit in it', async () => {

@@ -5,9 +5,9 @@ import { setTimeout as wait } from 'node:timers/promises';
 const WAIT_MS_MAX = 30_000;
 
 /** Waits for what must happen, and fails when it does not, so that a test ends either way. */
-export async function until(what: string, hasHappened: () => boolean): Promise<void> {
+export async function until(what: string, hasHappened: () => boolean | Promise<boolean>): Promise<void> {
   const since = performance.now();
-  while (!hasHappened()) {
+  while (!(await hasHappened())) {
     assert.ok(performance.now() - since < WAIT_MS_MAX, `it did not happen: ${what}`);
     await wait(5);
   }

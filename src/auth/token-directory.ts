@@ -127,6 +127,8 @@ export class TokenDirectory {
     } catch (cause) {
       if (!this.#failing) this.#refreshFailed(cause);
       this.#failing = true;
+      // What answers next may be a standby that took over and lacks the last changes: its numbers would come again.
+      this.#changeNumber = 0;
     } finally {
       this.#refreshedAt = performance.now();
       this.#refreshing = undefined;

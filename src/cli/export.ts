@@ -1,24 +1,24 @@
 import { once } from 'node:events';
 import { Command, Option } from 'commander';
 import { newPlantJson } from '../contract/plant.ts';
+import { latestOf } from '../store/latest-revisions.ts';
 import { openReader } from '../store/open-store.ts';
 import type { PlantRevision } from '../store/plant-store.ts';
 import { csvLine } from './csv-line.ts';
-import { databaseOption } from './database-option.ts';
+import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './database-option.ts';
+import { tokenLabels } from './token-labels.ts';
 
 /** Lines are handed to stdout in pieces of about this many characters: one write for each line costs far more. */
 const PIECE_LENGTH = 64 * 1024;
 
-interface ExportOptions {
-  database: string;
+interface ExportOptions extends DatabaseOptions {
   format: 'csv' | 'jsonl';
   revisions?: boolean;
 }
 
 export function exportCommand(): Command {
-  return new Command('export')
+  return addDatabaseOptions(new Command('export'))
     .description('print every plant in the order of ids, as the store is at this moment')
-    .addOption(databaseOption())
     .addOption(
       new Option('--format <format>', 'CSV, or one JSON object a line')
         .choices(['csv', 'jsonl'])
@@ -29,14 +29,17 @@ export function exportCommand(): Command {
     .action(exportPlants);
 }
 
-async function exportPlants({ database, format, revisions = false }: ExportOptions): Promise<void> {
-  const reader = openReader(database);
+async function exportPlants(options: ExportOptions): Promise<void> {
+  const { format, revisions = false } = options;
+  const reader = await openReader(readDatabase(options));
   const layout = LAYOUTS[format][revisions ? 'all' : 'latest'];
   let count = 0;
   try {
     let piece = layout.head;
-    for (const revision of reader.plants(revisions ? 'all' : 'latest')) {
-      piece += layout.line(revision);
+    let labelOf: ((tokenId: number) => string) | undefined;
+    for await (const revision of revisions ? reader.revisions() : latestOf(reader.revisions())) {
+      labelOf ??= await tokenLabels(reader);
+      piece += layout.line(revision, labelOf(revision.recordedBy));
       count++;
       if (piece.length >= PIECE_LENGTH) {
         await write(piece);
@@ -45,14 +48,15 @@ async function exportPlants({ database, format, revisions = false }: ExportOptio
     }
     await write(piece);
   } finally {
-    reader.close();
+    await reader.close();
   }
   console.error(`${count.toLocaleString('en')} ${revisions ? 'revisions' : 'plants'} exported`);
 }
 
 interface Layout {
   head: string;
-  line(revision: PlantRevision): string;
+  /** @param tokenLabel of the token it came with */
+  line(revision: PlantRevision, tokenLabel: string): string;
 }
 
 const LAYOUTS: Record<ExportOptions['format'], Record<'latest' | 'all', Layout>> = {
@@ -63,16 +67,16 @@ const LAYOUTS: Record<ExportOptions['format'], Record<'latest' | 'all', Layout>>
     },
     all: {
       head: csvLine(['id', 'revision', 'name', 'tag', 'recorded_at', 'recorded_by']),
-      line: ({ plant: { id, name, tag }, revision, recordedAt, recordedBy }) =>
-        csvLine([String(id), String(revision), name, tag, new Date(recordedAt).toISOString(), recordedBy]),
+      line: ({ plant: { id, name, tag }, revision, recordedAt }, tokenLabel) =>
+        csvLine([String(id), String(revision), name, tag, new Date(recordedAt).toISOString(), tokenLabel]),
     },
   },
   jsonl: {
     latest: { head: '', line: ({ plant }) => `${newPlantJson(plant)}\n` },
     all: {
       head: '',
-      line: ({ plant, revision, recordedAt, recordedBy }) => {
-        const record = { revision, recorded_at: new Date(recordedAt).toISOString(), recorded_by: recordedBy };
+      line: ({ plant, revision, recordedAt }, tokenLabel) => {
+        const record = { revision, recorded_at: new Date(recordedAt).toISOString(), recorded_by: tokenLabel };
         return `${newPlantJson(plant).slice(0, -1)},${JSON.stringify(record).slice(1)}\n`;
       },
     },

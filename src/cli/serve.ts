@@ -1,25 +1,31 @@
 import { writeSync } from 'node:fs';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { pino } from 'pino';
-import { BODY_BYTES_MAX, BODY_BYTES_SETTING_MAX, EXIT_MS } from '../contract/limits.ts';
+import {
+  BODY_BYTES_MAX,
+  BODY_BYTES_SETTING_MAX,
+  EXIT_MS,
+  POSTGRES_CONNECTIONS,
+  POSTGRES_CONNECTIONS_MAX,
+} from '../contract/limits.ts';
 import { newPlantJson } from '../contract/plant.ts';
 import { type ListenAddress, ListenFailed, type Service, type ServiceLog, startService } from '../service.ts';
+import { shownDatabase } from '../store/database-url.ts';
 import type { RepeatedIdRule } from '../store/plant-store.ts';
-import { databaseOption } from './database-option.ts';
+import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './database-option.ts';
 import { Failure } from './failure.ts';
 
-interface ServeOptions {
-  database: string;
+interface ServeOptions extends DatabaseOptions {
   listen: ListenAddress;
   ops: ListenAddress;
   repeatedId: RepeatedIdRule;
   bodyLimit: number;
+  connections: number;
 }
 
 export function serveCommand(): Command {
-  return new Command('serve')
+  return addDatabaseOptions(new Command('serve'))
     .description('run the service until it is told to stop (SIGTERM, SIGINT)')
-    .addOption(databaseOption())
     .addOption(
       new Option('--listen <host:port>', 'where clients send plants')
         .env('PLANT_STORE_LISTEN')
@@ -47,6 +53,12 @@ export function serveCommand(): Command {
         .argParser(parseBodyLimit)
         .default(BODY_BYTES_MAX),
     )
+    .addOption(
+      new Option('--connections <count>', 'connections that carry plants into PostgreSQL; one more is opened')
+        .env('PLANT_STORE_CONNECTIONS')
+        .argParser(parseConnections)
+        .default(POSTGRES_CONNECTIONS),
+    )
     .addHelpText(
       'after',
       '\nExample:\n  $ npx plant-store serve --database sqlite:/var/lib/plants.db --listen 0.0.0.0:8080',
@@ -58,9 +70,13 @@ async function serve(options: ServeOptions): Promise<void> {
   const log = pino({ base: null, timestamp: pino.stdTimeFunctions.isoTime }, { write: writeLogLine });
   // Before the first word to anyone, who may answer it with a signal.
   const signal = firstSignal();
-  const service = await start(options, log);
+  const database = readDatabase(options);
+  const service = await start(database, options, log);
   greet(service, options.listen.host);
-  log.info({ database: options.database, address: service.address, ops: service.opsAddress }, 'serving');
+  log.info(
+    { database: shownDatabase(database), address: service.address, ops: service.opsAddress },
+    'serving',
+  );
   log.info({ signal: await signal }, 'shutting down: answering what was taken');
   const deadline = setTimeout(() => {
     log.error('the store did not come to its end in time; what was answered 200 is on disk');
@@ -74,8 +90,8 @@ async function serve(options: ServeOptions): Promise<void> {
   log.info('stopped');
 }
 
-async function start(options: ServeOptions, log: ServiceLog): Promise<Service> {
-  const { database, listen, ops, repeatedId, bodyLimit } = options;
+async function start(database: string, options: ServeOptions, log: ServiceLog): Promise<Service> {
+  const { listen, ops, repeatedId, bodyLimit, connections } = options;
   try {
     return await startService({
       database,
@@ -83,6 +99,7 @@ async function start(options: ServeOptions, log: ServiceLog): Promise<Service> {
       ops,
       repeatedIdRule: repeatedId,
       bodyBytesMax: bodyLimit,
+      connections,
       log,
     });
   } catch (error) {
@@ -159,4 +176,12 @@ function parseBodyLimit(text: string): number {
     throw new InvalidArgumentError(`Give a number of bytes from 1 to ${BODY_BYTES_SETTING_MAX}.`);
   }
   return bytes;
+}
+
+function parseConnections(text: string): number {
+  const count = /^[0-9]+$/.test(text) ? Number(text) : 0;
+  if (count < 1 || count > POSTGRES_CONNECTIONS_MAX) {
+    throw new InvalidArgumentError(`Give a number from 1 to ${POSTGRES_CONNECTIONS_MAX}.`);
+  }
+  return count;
 }

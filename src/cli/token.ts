@@ -1,15 +1,13 @@
-import { existsSync } from 'node:fs';
 import { Command, InvalidArgumentError } from 'commander';
 import { hashToken, makeToken } from '../auth/token.ts';
 import { TOKEN_LABEL_LENGTH_MAX } from '../contract/limits.ts';
 import type { StoredToken } from '../contract/stored-token.ts';
-import { sqlitePathOf } from '../store/database-url.ts';
+import { shownDatabase } from '../store/database-url.ts';
 import { openReader, openTokenStore } from '../store/open-store.ts';
-import { databaseOption } from './database-option.ts';
+import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './database-option.ts';
 import { Failure } from './failure.ts';
 
-interface TokenOptions {
-  database: string;
+interface TokenOptions extends DatabaseOptions {
   expires?: number;
 }
 
@@ -17,7 +15,7 @@ export function tokenCommand(): Command {
   return new Command('token')
     .description('make, list and revoke the tokens that plants are sent with, also while the service runs')
     .addCommand(
-      new Command('create')
+      addDatabaseOptions(new Command('create'))
         .description('make a token and print it alone on stdout; it is shown this once and not stored')
         .argument('<label>', 'who or what the token is for; no two tokens share one', parseLabel)
         .option(
@@ -25,31 +23,29 @@ export function tokenCommand(): Command {
           'how long it is good for, such as 90d, 12h or 30m (default: for good)',
           parseDurationMs,
         )
-        .addOption(databaseOption())
         .action(create),
     )
     .addCommand(
-      new Command('list')
+      addDatabaseOptions(new Command('list'))
         .description('list all tokens, without the tokens themselves')
-        .addOption(databaseOption())
         .action(list),
     )
     .addCommand(
-      new Command('revoke')
+      addDatabaseOptions(new Command('revoke'))
         .description('refuse a token for good; takes effect within 5 seconds')
         .argument('<label>', 'the label of the token')
-        .addOption(databaseOption())
         .action(revoke),
     );
 }
 
-async function create(label: string, { database, expires }: TokenOptions): Promise<void> {
+async function create(label: string, options: TokenOptions): Promise<void> {
+  const { expires } = options;
+  const database = readDatabase(options);
   const token = makeToken();
   const createdAt = Date.now();
   const expiresAt = expires === undefined ? null : createdAt + expires;
-  const isNew = !existsSync(sqlitePathOf(database));
   const store = await openTokenStore(database);
-  if (isNew) console.error(`there was no store at ${sqlitePathOf(database)} yet; it is made now`);
+  if (store.isNew) console.error(`there was no store at ${shownDatabase(database)} yet; it is made now`);
   try {
     const stored = await store.createToken({ hash: hashToken(token), label, createdAt, expiresAt });
     if (stored === undefined) {
@@ -63,17 +59,14 @@ async function create(label: string, { database, expires }: TokenOptions): Promi
   console.log(token);
 }
 
-async function list({ database }: TokenOptions): Promise<void> {
-  const tokens = await withExistingStore(database, store => store.tokensChangedSince(0));
-  const rows = tokens
-    .sort((a, b) => a.id - b.id)
-    .map(token => [
-      token.label,
-      day(token.createdAt),
-      day(token.expiresAt),
-      state(token),
-      token.lastUsedDay ?? '-',
-    ]);
+async function list(options: TokenOptions): Promise<void> {
+  const rows = (await storedTokens(readDatabase(options))).map(token => [
+    token.label,
+    day(token.createdAt),
+    day(token.expiresAt),
+    state(token),
+    token.lastUsedDay ?? '-',
+  ]);
   const table = [['LABEL', 'CREATED', 'EXPIRES', 'STATE', 'LAST USED'], ...rows];
   const widths = table[0]!.map((_, column) => Math.max(...table.map(row => row[column]!.length)));
   for (const row of table) {
@@ -86,8 +79,8 @@ async function list({ database }: TokenOptions): Promise<void> {
   }
 }
 
-async function revoke(label: string, { database }: TokenOptions): Promise<void> {
-  const token = await withExistingStore(database, store => store.revokeToken(label, Date.now()));
+async function revoke(label: string, options: TokenOptions): Promise<void> {
+  const token = await revokeStored(label, readDatabase(options));
   if (token === undefined) {
     throw new Failure(
       `there is no token with the label ${JSON.stringify(label)}; see \`npx plant-store token list\``,
@@ -96,15 +89,21 @@ async function revoke(label: string, { database }: TokenOptions): Promise<void> 
   console.error(`token ${JSON.stringify(label)} is revoked; a running service refuses it within 5 seconds`);
 }
 
-/** Does something with the tokens of a store that must be there: a slip in the path must not make a new store. */
-async function withExistingStore<T>(
-  database: string,
-  use: (store: Awaited<ReturnType<typeof openTokenStore>>) => Promise<T>,
-): Promise<T> {
-  openReader(database).close();
+async function storedTokens(database: string): Promise<StoredToken[]> {
+  const reader = await openReader(database);
+  try {
+    return await reader.tokens();
+  } finally {
+    await reader.close();
+  }
+}
+
+async function revokeStored(label: string, database: string): Promise<StoredToken | undefined> {
+  // The store must be there: a slip in the path must not make a new one.
+  await (await openReader(database)).close();
   const store = await openTokenStore(database);
   try {
-    return await use(store);
+    return await store.revokeToken(label, Date.now());
   } finally {
     await store.close();
   }

@@ -2,10 +2,12 @@ import type { AddressInfo } from 'node:net';
 import fastify, { type FastifyInstance } from 'fastify';
 import { errorBody } from '../contract/errors.ts';
 
-/** What the operations listener asks of the service. */
+/** Whether plants can be taken now: what an operator should know though they can, or why they can't; a sentence each. */
+export type Readiness = { ready: true; warnings: readonly string[] } | { ready: false; reason: string };
+
+/** What the operations listener asks of the service; never throws. */
 export interface ServiceState {
-  /** @returns why the service cannot take plants now; undefined when it can */
-  notReadyBecause(): Promise<string | undefined>;
+  readiness(): Promise<Readiness>;
 }
 
 /**
@@ -13,7 +15,7 @@ export interface ServiceState {
  * where that one is.
  *
  * - `GET /livez`: 200 as long as the process answers at all; touches nothing.
- * - `GET /readyz`: 200 when plants can be taken, else 503 with the reason.
+ * - `GET /readyz`: 200 when plants can be taken, with the warnings if there are any, else 503 with the reason.
  */
 export class OpsServer {
   readonly #app: FastifyInstance;
@@ -27,10 +29,10 @@ export class OpsServer {
     );
     this.#app.get('/livez', () => ({ status: 'live' }));
     this.#app.get('/readyz', async (_request, reply) => {
-      const reason = await state.notReadyBecause();
-      return reason === undefined
-        ? { status: 'ready' }
-        : reply.code(503).send({ status: 'not ready', reason });
+      const readiness = await state.readiness();
+      if (!readiness.ready) return reply.code(503).send({ status: 'not ready', reason: readiness.reason });
+      const { warnings } = readiness;
+      return warnings.length === 0 ? { status: 'ready' } : { status: 'ready', warnings };
     });
   }
 

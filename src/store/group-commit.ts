@@ -1,6 +1,7 @@
 import {
   BATCH_PLANTS_MAX,
   BATCH_TEXT_LENGTH_MAX,
+  FAILING_QUEUE_WAIT_MS,
   QUEUE_PLANTS_MAX,
   QUEUE_TEXT_LENGTH_MAX,
 } from '../contract/limits.ts';
@@ -13,6 +14,8 @@ export interface StoreWatcher {
 }
 
 interface Waiting extends PlantWrite {
+  /** On the clock that is never set. */
+  queuedAt: number;
   textLength: number;
   settle: (result: WriteResult | NotConfirmed) => void;
 }
@@ -35,10 +38,11 @@ interface Waiting extends PlantWrite {
  *   batch had. It runs at the end of the turn of the event loop in which a plant came in, so that all that arrived
  *   together shares a batch and a lone plant waits for nothing; and when a batch ends.
  * - The engine answers: each plant of the batch is settled with its own result.
- * - The engine fails: each plant of that batch is settled `storeUnavailable`, and of no other batch. Nothing is
- *   written again here, since the engine cannot know whether the commit became durable: the client sends again,
- *   which is harmless. The queue stays and goes into the next batch, which is how the service finds out by itself
- *   that the fault has ended.
+ * - The engine fails, after all it does by itself to find a way: each plant of that batch is settled
+ *   `storeUnavailable`, and of no other batch. Nothing is written again here, since the engine cannot know whether the
+ *   commit became durable: the client sends again, which is harmless. So are those that have waited in the queue for
+ *   some time, lest they wait for another batch to fail. The others stay and go into the next batch, which is how the
+ *   service finds out by itself that the fault has ended.
  * - `close` lets what is queued or in a batch come to its end and settles when nothing is left.
  */
 export class GroupCommit implements PlantKeeper {
@@ -72,7 +76,8 @@ export class GroupCommit implements PlantKeeper {
       this.#dispatchIsDue = true;
       setImmediate(() => this.#dispatch());
     }
-    return new Promise(settle => this.#queue.push({ plant, recordedBy, textLength, settle }));
+    const queuedAt = performance.now();
+    return new Promise(settle => this.#queue.push({ plant, recordedBy, queuedAt, textLength, settle }));
   }
 
   /** Settles when every plant taken so far is settled; further ones are refused. */
@@ -134,9 +139,19 @@ export class GroupCommit implements PlantKeeper {
       this.#failing = true;
       this.#watcher.storeFailed(cause);
     }
-    for (const waiting of batch) waiting.settle({ refused: 'storeUnavailable' });
+    for (const waiting of [...batch, ...this.#takeLongQueued()]) {
+      waiting.settle({ refused: 'storeUnavailable' });
+    }
     this.#dispatch();
     this.#settleClose();
+  }
+
+  #takeLongQueued(): Waiting[] {
+    const since = performance.now() - FAILING_QUEUE_WAIT_MS;
+    const first = this.#queue.findIndex(({ queuedAt }) => queuedAt > since);
+    const taken = this.#queue.splice(0, first === -1 ? this.#queue.length : first);
+    for (const { textLength } of taken) this.#queueTextLength -= textLength;
+    return taken;
   }
 
   #settleClose(): void {

@@ -1,11 +1,20 @@
 import { existsSync } from 'node:fs';
-import { sqlitePathOf } from './database-url.ts';
+import { databaseAddressOf } from './database-url.ts';
 import type { PlantReader, RepeatedIdRule, StorageEngine } from './plant-store.ts';
+import type { PostgresAddress } from './postgres/postgres-url.ts';
 import { takeServeLock } from './sqlite/serve-lock.ts';
-import { SqliteEngine } from './sqlite/sqlite-engine.ts';
 import { openSqliteReader } from './sqlite/sqlite-reader.ts';
 
-/** A store that a service has to itself, as far as its engine wants that. */
+/** What a service opens its store with. */
+export interface StoreSettings {
+  /** `sqlite:PATH` or `postgres://…`. */
+  database: string;
+  repeatedIdRule: RepeatedIdRule;
+  /** How many connections carry plants into PostgreSQL. */
+  connections: number;
+}
+
+/** A store that a service works on; of a SQLite store it is the only service. */
 export interface ServedStore {
   engine: StorageEngine;
   /** Closes the store and lets the next service have it. */
@@ -15,18 +24,20 @@ export interface ServedStore {
 /**
  * Opens a store for a service, and makes it when there is none.
  *
- * @param database as {@link sqlitePathOf} reads it
- * @throws {StoreRefused} when it cannot be opened, or another service has it
+ * @throws {StoreRefused} when it cannot be opened, or it is a SQLite store and another service has it
  */
-export async function openServedStore(
-  database: string,
-  repeatedIdRule: RepeatedIdRule,
-): Promise<ServedStore> {
-  const path = sqlitePathOf(database);
+export async function openServedStore(settings: StoreSettings): Promise<ServedStore> {
+  const { repeatedIdRule, connections } = settings;
+  const database = databaseAddressOf(settings.database);
+  if (database.engine === 'postgres') {
+    const engine = await openPostgres(database.address, repeatedIdRule, connections);
+    return { engine, close: () => engine.close() };
+  }
+  const { path } = database;
   // Before the file is touched: a second service must not even bring the schema up to date under the first.
   const releaseLock = takeServeLock(path);
   try {
-    const engine = await SqliteEngine.open({ path, repeatedIdRule });
+    const engine = await openSqlite(path, repeatedIdRule);
     const close = async (): Promise<void> => {
       try {
         await engine.close();
@@ -42,14 +53,35 @@ export async function openServedStore(
 }
 
 /** Opens a store to manage its tokens, beside a service that may be running on it. @throws {StoreRefused} */
-export async function openTokenStore(database: string): Promise<StorageEngine> {
-  const path = sqlitePathOf(database);
+export async function openTokenStore(text: string): Promise<StorageEngine> {
+  const database = databaseAddressOf(text);
+  if (database.engine === 'postgres') return openPostgres(database.address, 'revise', 1);
+  const { path } = database;
   // One that is there must be up to date: its schema is the service's to change, which may be running.
-  if (existsSync(path)) openSqliteReader(path).close();
-  return SqliteEngine.open({ path, repeatedIdRule: 'revise' });
+  if (existsSync(path)) await openSqliteReader(path).close();
+  return openSqlite(path, 'revise');
 }
 
 /** Opens an existing store for reading, beside a service that may be running on it. @throws {StoreRefused} */
-export function openReader(database: string): PlantReader {
-  return openSqliteReader(sqlitePathOf(database));
+export async function openReader(text: string): Promise<PlantReader> {
+  const database = databaseAddressOf(text);
+  if (database.engine === 'sqlite') return openSqliteReader(database.path);
+  const { openPostgresReader } = await import('./postgres/postgres-reader.ts');
+  return openPostgresReader(database.address);
+}
+
+// Each engine is loaded when it is wanted: a service on SQLite is up sooner without the driver of PostgreSQL.
+
+async function openPostgres(
+  address: PostgresAddress,
+  repeatedIdRule: RepeatedIdRule,
+  connections: number,
+): Promise<StorageEngine> {
+  const { PostgresEngine } = await import('./postgres/postgres-engine.ts');
+  return PostgresEngine.open({ address, repeatedIdRule, connections });
+}
+
+async function openSqlite(path: string, repeatedIdRule: RepeatedIdRule): Promise<StorageEngine> {
+  const { SqliteEngine } = await import('./sqlite/sqlite-engine.ts');
+  return SqliteEngine.open({ path, repeatedIdRule });
 }

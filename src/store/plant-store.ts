@@ -42,6 +42,8 @@ export interface TokenStore {
 export interface StorageEngine extends TokenStore {
   /** How many batches the engine works on side by side. */
   readonly commitsInFlightMax: number;
+  /** There was no store at this address before. */
+  readonly isNew: boolean;
   /**
    * Writes a batch in order, in one transaction, and settles once it is durable.
    *
@@ -49,8 +51,14 @@ export interface StorageEngine extends TokenStore {
    * @throws {StoreUnavailable} when the commit is not known to be durable: all of the batch may be kept, or nothing
    */
   commit(writes: readonly PlantWrite[]): Promise<WriteResult[]>;
-  /** Settles when the store can be reached. @throws {StoreUnavailable} when it can't */
-  check(): Promise<void>;
+  /**
+   * Settles when the store can be reached.
+   *
+   * @returns what an operator should know though the store works, such as a database that is not set up to be durable:
+   *   a sentence each, the same text as long as the matter is the same; none when all is well
+   * @throws {StoreUnavailable} when it can't be reached
+   */
+  check(): Promise<readonly string[]>;
   /** Finishes what was begun and lets go of the store. */
   close(): Promise<void>;
 }
@@ -78,19 +86,21 @@ export interface PlantRevision {
   revision: number;
   /** Milliseconds since 1970 UTC. */
   recordedAt: number;
-  /** The label of the token it came with. */
-  recordedBy: string;
+  /** The id of the token it came with; one that was copied in from elsewhere may name a token that is not here. */
+  recordedBy: number;
 }
 
 /** Reads a store, beside a service that may be writing to it. */
 export interface PlantReader {
   /** The revisions of one plant, oldest first; none when the id is not stored. */
-  revisionsOf(id: bigint): PlantRevision[];
+  revisionsOf(id: bigint): Promise<PlantRevision[]>;
   /**
-   * Every plant in the order of ids, as the store was when the first one was asked for, in constant memory.
-   *
-   * @param which the latest revision of each, or all of them, oldest first
+   * Every revision in the order of ids, then revisions, as the store was when the first one was asked for, in constant
+   * memory. Other questions may be asked meanwhile.
    */
-  plants(which: 'latest' | 'all'): Iterable<PlantRevision>;
-  close(): void;
+  revisions(): AsyncIterable<PlantRevision>;
+  /** Every token, in the order of ids. */
+  tokens(): Promise<StoredToken[]>;
+  /** Lets go of the store. */
+  close(): Promise<void>;
 }

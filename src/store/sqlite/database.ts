@@ -1,16 +1,8 @@
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  statSync,
-} from 'node:fs';
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { StoreRefused } from '../plant-store.ts';
+import { readSchemaSteps } from '../schema-steps.ts';
 
 /** Marks the file as a plant store, so that no other SQLite database is taken for one. "PLNT" as four bytes. */
 const APPLICATION_ID = 0x504c4e54;
@@ -23,8 +15,8 @@ const SQLITE_NOTADB = 26;
 /** `PRAGMA synchronous` reads back as a number; 2 is FULL. https://sqlite.org/pragma.html#pragma_synchronous */
 const SYNCHRONOUS_FULL = 2;
 
-const SCHEMA_FOLDER = new URL('./schema/', import.meta.url);
-const SCHEMA_FILE = /^[0-9]{3}-.+\.sql$/;
+const STEPS = readSchemaSteps(new URL('./schema/', import.meta.url));
+const NEWEST_STEP = STEPS.at(-1)!.step;
 
 /**
  * Opens a plant store for writing, makes it when there is none, and brings its schema up to date.
@@ -65,9 +57,9 @@ export function openForReading(path: string): DatabaseSync {
     const database = new DatabaseSync(path, { readOnly: true, timeout: BUSY_WAIT_MS });
     try {
       const version = schemaVersion(database, path);
-      if (version !== newestStep()) {
+      if (version !== NEWEST_STEP) {
         throw new StoreRefused(
-          `${path} has schema step ${version} and this program expects ${newestStep()}; start the service once to bring it up to date`,
+          `${path} has schema step ${version} and this program expects ${NEWEST_STEP}; start the service once to bring it up to date`,
         );
       }
       return database;
@@ -96,11 +88,11 @@ function setUp(database: DatabaseSync, path: string): void {
 
 /** Applies what is missing, all of it or nothing, so that two starts side by side do no harm. */
 function applySchemaSteps(database: DatabaseSync, path: string): void {
-  if (schemaVersion(database, path) === newestStep()) return;
+  if (schemaVersion(database, path) === NEWEST_STEP) return;
   database.exec('BEGIN IMMEDIATE');
   try {
-    for (const { step, file } of schemaSteps().slice(schemaVersion(database, path))) {
-      database.exec(readFileSync(new URL(file, SCHEMA_FOLDER), 'utf8'));
+    for (const { step, sql } of STEPS.slice(schemaVersion(database, path))) {
+      database.exec(sql);
       database.exec(`PRAGMA user_version = ${step}; PRAGMA application_id = ${APPLICATION_ID}`);
     }
     database.exec('COMMIT');
@@ -135,24 +127,12 @@ function schemaVersion(database: DatabaseSync, path: string): number {
       `${path} is an SQLite database but not a plant store; name another file with --database`,
     );
   }
-  if (version > newestStep()) {
+  if (version > NEWEST_STEP) {
     throw new StoreRefused(
-      `${path} was written by a newer plant-store (schema step ${version}, this program knows ${newestStep()}); use that one`,
+      `${path} was written by a newer plant-store (schema step ${version}, this program knows ${NEWEST_STEP}); use that one`,
     );
   }
   return version;
-}
-
-/** The files of the schema in their order; the number that each begins with is its step. */
-function schemaSteps(): { step: number; file: string }[] {
-  return readdirSync(SCHEMA_FOLDER)
-    .filter(file => SCHEMA_FILE.test(file))
-    .sort()
-    .map(file => ({ step: Number(file.slice(0, 3)), file }));
-}
-
-function newestStep(): number {
-  return schemaSteps().at(-1)!.step;
 }
 
 /**

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
 import type { NewStoredToken, StoredToken } from '../../contract/stored-token.ts';
 import {
@@ -20,6 +21,7 @@ type Operation = keyof SqliteStore;
 export class SqliteEngine implements StorageEngine {
   /** One batch is flushed while the next one already waits at the writer. */
   readonly commitsInFlightMax = 2;
+  readonly isNew: boolean;
   readonly #settings: SqliteSettings;
   readonly #calls = new Map<number, PromiseWithResolvers<unknown>>();
   #worker: Worker | undefined;
@@ -28,6 +30,7 @@ export class SqliteEngine implements StorageEngine {
 
   private constructor(settings: SqliteSettings) {
     this.#settings = settings;
+    this.isNew = !existsSync(settings.path);
   }
 
   /**
@@ -50,8 +53,10 @@ export class SqliteEngine implements StorageEngine {
     return unpackResults(await this.#call('commit', packWrites(writes)));
   }
 
-  check(): Promise<void> {
-    return this.#call('check');
+  /** A SQLite store that is not durable is not opened, so there is never anything to warn of. */
+  async check(): Promise<readonly string[]> {
+    await this.#call('check');
+    return [];
   }
 
   createToken(token: NewStoredToken): Promise<StoredToken | undefined> {

@@ -1,16 +1,9 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { PlantReader, PlantRevision } from '../plant-store.ts';
 import { openForReading } from './database.ts';
+import { allTokens } from './token-table.ts';
 
-// A plant that was copied in from elsewhere may come from a token that is not here.
-const REVISION = `
-  SELECT plant_revision.id, revision, name, tag, recorded_at AS recordedAt,
-    coalesce(token.label, recorded_by) AS recordedBy
-  FROM plant_revision LEFT JOIN token ON token.id = recorded_by`;
-const IN_ORDER = 'ORDER BY plant_revision.id, revision';
-// The next entry of the primary key tells whether a revision is the last of its plant, without a search for the largest.
-const IS_LATEST = `NOT EXISTS (
-  SELECT 1 FROM plant_revision AS later WHERE later.id = plant_revision.id AND later.revision > plant_revision.revision)`;
+const COLUMNS = 'id, revision, name, tag, recorded_at AS recordedAt, recorded_by AS recordedBy';
 
 interface Row {
   id: bigint;
@@ -18,7 +11,7 @@ interface Row {
   name: string;
   tag: string | null;
   recordedAt: bigint;
-  recordedBy: string;
+  recordedBy: bigint;
 }
 
 /**
@@ -29,10 +22,16 @@ interface Row {
 export function openSqliteReader(path: string): PlantReader {
   const database = openForReading(path);
   return {
-    revisionsOf: id => [...select(database, `${REVISION} WHERE plant_revision.id = ? ${IN_ORDER}`, id)],
-    plants: which =>
-      select(database, `${REVISION} ${which === 'all' ? '' : `WHERE ${IS_LATEST}`} ${IN_ORDER}`),
-    close: () => database.close(),
+    revisionsOf: async id => [
+      ...select(database, `SELECT ${COLUMNS} FROM plant_revision WHERE id = ? ORDER BY revision`, id),
+    ],
+    async *revisions() {
+      const sql = `SELECT ${COLUMNS} FROM plant_revision ORDER BY id, revision`;
+      // Not `yield*`, which waits once more for each of them.
+      for (const revision of select(database, sql)) yield revision;
+    },
+    tokens: async () => allTokens(database),
+    close: async () => database.close(),
   };
 }
 
@@ -46,7 +45,7 @@ function* select(database: DatabaseSync, sql: string, ...parameters: bigint[]): 
       plant: tag === null ? { id, name } : { id, name, tag },
       revision: Number(revision),
       recordedAt: Number(recordedAt),
-      recordedBy: String(recordedBy),
+      recordedBy: Number(recordedBy),
     };
   }
 }

@@ -24,6 +24,11 @@ export function createToken(database: DatabaseSync, token: NewStoredToken): Stor
   }
 }
 
+/** Every token, in the order of ids. */
+export function allTokens(database: DatabaseSync): StoredToken[] {
+  return database.prepare(`SELECT ${COLUMNS} FROM token ORDER BY id`).all() as unknown as StoredToken[];
+}
+
 /** Every token made or revoked after this change number, in the order of the changes. */
 export function tokensChangedSince(database: DatabaseSync, changeNumber: number): StoredToken[] {
   return database

@@ -1,0 +1,187 @@
+import type { PlantWrite, RepeatedIdRule, WriteResult } from '../plant-store.ts';
+import type { Connection, TextRow } from './connection.ts';
+import { type NewRevision, revisionInsert } from './revision-insert.ts';
+
+/** The last revision of a plant, as far as this batch knows. */
+interface Latest {
+  revision: number;
+  name: string;
+  tag: string | null;
+}
+
+/** A revision that was sent for a write, and is not known to be stored. */
+interface SentRevision extends NewRevision {
+  /** Place of the write in the batch. */
+  index: number;
+}
+
+/**
+ * A batch of plants on its way into PostgreSQL, where other instances write at the same time.
+ *
+ * It goes in rounds, and in most batches there is one: the first revision of every plant is inserted without looking,
+ * `ON CONFLICT DO NOTHING`. The primary key decides among instances: a row that comes back is ours; for one that does
+ * not, the latest revision is looked up, and the plant is unchanged, refused, or goes into the next round with the
+ * revision after it. A round holds an id once, so plants of one batch with the same id keep their order, and a
+ * revision is only written after the one before it was seen: no gaps. Each statement is a transaction of its own.
+ *
+ * When a statement fails, `run` may be called again with another connection. What was sent before is then looked for
+ * first, under the number it was sent with, since another instance may have added revisions behind it. If it is there
+ * it was stored by us; if not it is sent again, or a later number is, and should the first statement still be on its
+ * way through a server, the primary key makes one of the two wait for the other and do nothing.
+ *
+ * A row that was looked up may be newer than the standby has it, and gone after a failover. So before a result that
+ * rests on one is given, a commit of our own is waited for, which is confirmed after everything before it.
+ */
+export class BatchCommit {
+  readonly #writes: readonly PlantWrite[];
+  readonly #repeatedIdRule: RepeatedIdRule;
+  /** The same through all attempts: it tells a revision of ours from another's. */
+  readonly #recordedAt = Date.now();
+  readonly #results: WriteResult[];
+  /** The writes that have no result yet, by id, in their order. */
+  readonly #open = new Map<bigint, number[]>();
+  readonly #latest = new Map<bigint, Latest>();
+  #sent: SentRevision[] = [];
+  /** Writes whose result rests on a row that was looked up, and that no commit of ours has confirmed. */
+  #unconfirmed: number[] = [];
+
+  constructor(writes: readonly PlantWrite[], repeatedIdRule: RepeatedIdRule) {
+    this.#writes = writes;
+    this.#repeatedIdRule = repeatedIdRule;
+    this.#results = new Array(writes.length);
+    for (const [index, { plant }] of writes.entries()) {
+      const earlier = this.#open.get(plant.id);
+      if (earlier === undefined) this.#open.set(plant.id, [index]);
+      else earlier.push(index);
+    }
+  }
+
+  /** @returns one result for each write, in their order, all of them durable */
+  async run(connection: Connection): Promise<WriteResult[]> {
+    this.#reopenUnconfirmed();
+    if (this.#sent.length > 0) await this.#settleSent(connection);
+    for (;;) {
+      const rows = this.#nextRound();
+      if (rows.length === 0) break;
+      this.#sent = rows;
+      const inserted = await connection.commit(revisionInsert(rows));
+      this.#sent = [];
+      if (inserted.length > 0) this.#unconfirmed = [];
+      const taken = this.#recordInserted(rows, inserted);
+      if (taken.length > 0) await this.#look(connection, taken);
+    }
+    if (this.#unconfirmed.length > 0) await confirmEverythingBefore(connection);
+    return this.#results;
+  }
+
+  /** What an earlier attempt saw may be gone: the server it saw it on may be another one. */
+  #reopenUnconfirmed(): void {
+    for (const index of this.#unconfirmed.reverse()) {
+      const { id } = this.#writes[index]!.plant;
+      this.#latest.delete(id);
+      this.#open.set(id, [index, ...(this.#open.get(id) ?? [])]);
+    }
+    this.#unconfirmed = [];
+  }
+
+  /** Gives a result to each write that needs no revision, and a revision to the first of each id that does. */
+  #nextRound(): SentRevision[] {
+    const rows: SentRevision[] = [];
+    for (const [id, indexes] of this.#open) {
+      const row = this.#nextRevision(id, indexes);
+      if (row === undefined) this.#open.delete(id);
+      else rows.push(row);
+    }
+    // In one order everywhere: two instances that insert the same ids wait for each other, and never in a circle.
+    return rows.sort((a, b) => (a.id < b.id ? -1 : 1));
+  }
+
+  #nextRevision(id: bigint, indexes: number[]): SentRevision | undefined {
+    const latest = this.#latest.get(id);
+    for (let index = indexes[0]; index !== undefined; index = indexes[0]) {
+      const { plant, recordedBy } = this.#writes[index]!;
+      const { name, tag = null } = plant;
+      if (latest !== undefined && latest.name === name && latest.tag === tag) {
+        this.#results[index] = { outcome: 'unchanged', revision: latest.revision };
+      } else if (latest !== undefined && this.#repeatedIdRule === 'reject') {
+        this.#results[index] = { refused: 'idTaken' };
+      } else {
+        const revision = (latest?.revision ?? 0) + 1;
+        return { index, id, revision, name, tag, recordedAt: this.#recordedAt, recordedBy };
+      }
+      this.#unconfirmed.push(index);
+      indexes.shift();
+    }
+    return undefined;
+  }
+
+  /** @returns the ids of those that were not inserted */
+  #recordInserted(rows: SentRevision[], inserted: TextRow[]): bigint[] {
+    if (inserted.length === rows.length) {
+      for (const row of rows) this.#stored(row);
+      return [];
+    }
+    const insertedIds = new Set(inserted.map(([id]) => BigInt(id!)));
+    const taken: bigint[] = [];
+    for (const row of rows) {
+      if (insertedIds.has(row.id)) this.#stored(row);
+      else taken.push(row.id);
+    }
+    return taken;
+  }
+
+  #stored({ index, id, revision, name, tag }: SentRevision): void {
+    this.#results[index] = { outcome: revision === 1 ? 'created' : 'revised', revision };
+    this.#latest.set(id, { revision, name, tag });
+    this.#open.get(id)!.shift();
+  }
+
+  async #look(connection: Connection, ids: bigint[]): Promise<void> {
+    const rows = await connection.run({
+      name: 'look',
+      text: `SELECT DISTINCT ON (id) id, revision, name, tag FROM plant_revision
+        WHERE id = ANY($1::bigint[]) ORDER BY id, revision DESC`,
+      values: [ids],
+    });
+    for (const [id, revision, name, tag] of rows) {
+      this.#latest.set(BigInt(id!), { revision: Number(revision), name: name!, tag: tag! });
+    }
+  }
+
+  /** Finds out which of the revisions that were sent are stored, and what is the latest of each id now. */
+  async #settleSent(connection: Connection): Promise<void> {
+    const ids = this.#sent.map(({ id }) => id);
+    const rows = await connection.run({
+      text: `SELECT id, revision, name, tag, recorded_at, recorded_by FROM plant_revision
+        WHERE id = ANY($1::bigint[]) AND revision >= $2 ORDER BY id, revision`,
+      values: [ids, Math.min(...this.#sent.map(({ revision }) => revision))],
+    });
+    await confirmEverythingBefore(connection);
+    // Before a failover there may have been revisions that are no more.
+    for (const id of ids) this.#latest.delete(id);
+    const stored = new Set(rows.map(row => JSON.stringify(row)));
+    for (const sent of this.#sent) {
+      const { id, revision, name, tag, recordedAt, recordedBy } = sent;
+      const row = [String(id), String(revision), name, tag, String(recordedAt), String(recordedBy)];
+      if (stored.has(JSON.stringify(row))) this.#stored(sent);
+    }
+    this.#sent = [];
+    await this.#look(connection, ids);
+  }
+}
+
+/**
+ * Returns once every commit that could be seen before is as durable as this server makes commits.
+ *
+ * Only a synchronous standby makes a difference: PostgreSQL shows a commit to others after the flush to its own disk,
+ * and after the standby has it, unless the wait was cut short or the server crashed in it. A commit of our own that
+ * waits for the standby waits for all before it; a message in the log of the server is the smallest there is
+ * (https://www.postgresql.org/docs/current/functions-admin.html, `pg_logical_emit_message`).
+ */
+export async function confirmEverythingBefore(connection: Connection): Promise<void> {
+  const [row] = await connection.run({
+    text: `SELECT coalesce(current_setting('synchronous_standby_names', true), '')`,
+  });
+  if (row![0] === '') return;
+  await connection.commit({ text: `SELECT pg_logical_emit_message(true, 'plant-store', '')` });
+}

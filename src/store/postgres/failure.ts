@@ -1,0 +1,122 @@
+import { StoreRefused, StoreUnavailable } from '../plant-store.ts';
+import { type PostgresAddress, shownPostgresAddress } from './postgres-url.ts';
+
+/** The server accepted a statement, and did not say that its commit is as durable as it is set up to be. */
+export class CommitNotConfirmed extends Error {
+  constructor(notice: string) {
+    super(`the commit is not confirmed: ${notice}`);
+    this.name = 'CommitNotConfirmed';
+  }
+}
+
+/** The host answers, and takes no writes: a standby, or one that was made read-only. */
+export class HostIsReadOnly extends Error {
+  constructor(host: string) {
+    super(`${host} is read-only`);
+    this.name = 'HostIsReadOnly';
+  }
+}
+
+/** What became of a statement that failed. */
+export type FailureKind =
+  /** The connection is of no more use; what was sent on it may have been done. */
+  | 'connectionLost'
+  /** Nothing was done, and the same may be done again at once. */
+  | 'retry'
+  /** Nothing was done, and will not be before somebody changes something. */
+  | 'final';
+
+/** `SQLSTATE`, https://www.postgresql.org/docs/current/errcodes-appendix.html; undefined when no server said anything. */
+export function sqlStateOf(error: unknown): string | undefined {
+  const { code, severity } = error as { code?: unknown; severity?: unknown };
+  return typeof code === 'string' && severity !== undefined ? code : undefined;
+}
+
+const READ_ONLY = '25006';
+export const TOO_MANY_CONNECTIONS = '53300';
+export const INSUFFICIENT_PRIVILEGE = '42501';
+export const UNDEFINED_TABLE = '42P01';
+export const UNIQUE_VIOLATION = '23505';
+
+/** Shut down or restarting (57P01 to 57P05), connection exceptions (class 08), and hosts that no longer take writes. */
+const CONNECTION_LOST = /^(?:57P0[1-5]|08...|25006|53300)$/;
+/** Serialization failure, deadlock, statement timeout, lock timeout. */
+const RETRY = /^(?:40001|40P01|57014|55P03)$/;
+
+export function kindOf(error: unknown): FailureKind {
+  if (error instanceof StoreRefused) return 'final';
+  const sqlState = sqlStateOf(error);
+  // Without an answer from the server: cut, closed, or silent for too long.
+  if (sqlState === undefined || CONNECTION_LOST.test(sqlState)) return 'connectionLost';
+  return RETRY.test(sqlState) ? 'retry' : 'final';
+}
+
+/** Whether a failure to connect is for a person to mend, and not an outage that passes. */
+export function isRefusal(error: unknown): boolean {
+  return explanationOf(error) !== undefined;
+}
+
+/**
+ * Why the store cannot be opened, as one line that says what to do.
+ *
+ * @param error of the connection, or of a statement at start
+ */
+export function openFailure(error: unknown, address: PostgresAddress): StoreRefused {
+  if (error instanceof StoreRefused) return error;
+  const reason = explanationOf(error) ?? outageOf(error);
+  return new StoreRefused(`the store at ${shownPostgresAddress(address)} cannot be opened: ${reason}`, {
+    cause: error,
+  });
+}
+
+/** The store is not to be had now. The cause goes to the log; it holds no password. */
+export function unavailable(error: unknown): StoreUnavailable {
+  if (error instanceof StoreUnavailable) return error;
+  return new StoreUnavailable((error as Error).message, { cause: error });
+}
+
+function explanationOf(error: unknown): string | undefined {
+  const message = (error as Error).message;
+  switch (sqlStateOf(error)) {
+    case '28P01':
+      return 'the server refuses the password; check it, and the user';
+    case '28000':
+      return `the server does not let this user in (${message}); check the user, and pg_hba.conf on the server`;
+    case '3D000':
+      return 'there is no such database; make it with CREATE DATABASE, or name another';
+    case INSUFFICIENT_PRIVILEGE:
+      return `the user lacks a right (${message}); docs/scale.md has the statements that grant it`;
+    case '42704':
+    case '22023':
+      return `the server refuses a setting (${message}); check the parameter options`;
+  }
+  if (/client password must be a (?:non-empty )?string/.test(message)) {
+    return 'the server asks for a password; give one with PGPASSWORD, PGPASSFILE or PLANT_STORE_DATABASE_PASSWORD_FILE';
+  }
+  if (/does not support SSL/.test(message)) {
+    return 'the server does not offer TLS; set it up there, or use sslmode=prefer';
+  }
+  const code = (error as NodeJS.ErrnoException).code ?? '';
+  if (/^(?:ERR_TLS|ERR_SSL|ERR_OSSL|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO|HOSTNAME_MISMATCH)/.test(code)) {
+    return `the TLS connection is not to be trusted (${message}); check sslmode and sslrootcert`;
+  }
+  return undefined;
+}
+
+function outageOf(error: unknown): string {
+  if (error instanceof HostIsReadOnly) return `${error.message}; name the host that takes writes`;
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (sqlStateOf(error) === TOO_MANY_CONNECTIONS) {
+    return `the server has no connection left (${message}); raise max_connections there, or lower --connections`;
+  }
+  if (code === 'ECONNREFUSED' || code === 'ENOENT') {
+    return 'nothing answers there; is PostgreSQL running, and is the address right?';
+  }
+  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return 'the name of the host is not known; check it';
+  return `${message}; is PostgreSQL running, and is the address right?`;
+}
+
+/** Whether the host answered that it takes no writes. */
+export function saysReadOnly(error: unknown): boolean {
+  return error instanceof HostIsReadOnly || sqlStateOf(error) === READ_ONLY;
+}

@@ -1,0 +1,131 @@
+import type { NewStoredToken, StoredToken } from '../../contract/stored-token.ts';
+import type { PlantWrite, RepeatedIdRule, StorageEngine, WriteResult } from '../plant-store.ts';
+import { BatchCommit, confirmEverythingBefore } from './batch-commit.ts';
+import type { Connection } from './connection.ts';
+import { ConnectionPool } from './connection-pool.ts';
+import { INSUFFICIENT_PRIVILEGE, openFailure, sqlStateOf } from './failure.ts';
+import { HostSearch } from './host-search.ts';
+import type { PostgresAddress } from './postgres-url.ts';
+import { applySchemaSteps } from './schema.ts';
+import * as tokenTable from './token-table.ts';
+
+/** What a PostgreSQL store is opened with. */
+export interface PostgresSettings {
+  address: PostgresAddress;
+  repeatedIdRule: RepeatedIdRule;
+  /** How many batches are written side by side, each on a connection of its own. */
+  connections: number;
+}
+
+/** A store in PostgreSQL, or in an engine that speaks it, which any number of services may share. */
+export class PostgresEngine implements StorageEngine {
+  readonly commitsInFlightMax: number;
+  readonly isNew: boolean;
+  readonly #pool: ConnectionPool;
+  readonly #address: PostgresAddress;
+  readonly #repeatedIdRule: RepeatedIdRule;
+
+  private constructor(settings: PostgresSettings, search: HostSearch, isNew: boolean) {
+    const { address, repeatedIdRule, connections } = settings;
+    this.isNew = isNew;
+    this.commitsInFlightMax = connections;
+    this.#address = address;
+    this.#repeatedIdRule = repeatedIdRule;
+    // One more, so that tokens and readiness never wait behind plants.
+    this.#pool = new ConnectionPool(search, connections + 1);
+  }
+
+  /**
+   * Opens the store and brings its schema up to date.
+   *
+   * @throws {StoreRefused} when no host can be had now, or the database is not one that can be used
+   */
+  static async open(settings: PostgresSettings): Promise<PostgresEngine> {
+    const search = new HostSearch(settings.address);
+    let connection: Connection | undefined;
+    let isNew: boolean;
+    try {
+      connection = await search.connect();
+      isNew = await applySchemaSteps(connection);
+    } catch (error) {
+      connection?.destroy();
+      throw openFailure(error, settings.address);
+    }
+    const engine = new PostgresEngine(settings, search, isNew);
+    engine.#pool.add(connection);
+    return engine;
+  }
+
+  commit(writes: readonly PlantWrite[]): Promise<WriteResult[]> {
+    const batch = new BatchCommit(writes, this.#repeatedIdRule);
+    return this.#pool.use(connection => batch.run(connection));
+  }
+
+  check(): Promise<readonly string[]> {
+    return this.#pool.use(async connection => {
+      // A primary whose synchronous standby is away answers questions, and confirms no plant.
+      await confirmEverythingBefore(connection);
+      return await durabilityWarnings(connection);
+    });
+  }
+
+  async createToken(token: NewStoredToken): Promise<StoredToken | undefined> {
+    return await this.#explained(connection => tokenTable.createToken(connection, token));
+  }
+
+  tokensChangedSince(changeNumber: number): Promise<StoredToken[]> {
+    return this.#pool.use(connection => tokenTable.tokensChangedSince(connection, changeNumber));
+  }
+
+  async revokeToken(label: string, revokedAt: number): Promise<StoredToken | undefined> {
+    return await this.#explained(connection => tokenTable.revokeToken(connection, label, revokedAt));
+  }
+
+  recordTokenUse(tokenIds: number[], day: string): Promise<void> {
+    return this.#pool.use(connection => tokenTable.recordTokenUse(connection, tokenIds, day));
+  }
+
+  close(): Promise<void> {
+    return this.#pool.close();
+  }
+
+  /** The command line is told which right it lacks; the service keeps such things for its log. */
+  async #explained<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
+    try {
+      return await this.#pool.use(work);
+    } catch (error) {
+      const { cause } = error as Error;
+      if (sqlStateOf(cause ?? error) !== INSUFFICIENT_PRIVILEGE) throw error;
+      throw openFailure(cause, this.#address);
+    }
+  }
+}
+
+/**
+ * What is set on this server that breaks the promise of a 200.
+ * https://www.postgresql.org/docs/current/runtime-config-wal.html
+ */
+async function durabilityWarnings(connection: Connection): Promise<string[]> {
+  const [row] = await connection.run({
+    name: 'durability',
+    text: `SELECT current_setting('fsync', true), current_setting('full_page_writes', true)`,
+  });
+  const [fsync, fullPageWrites] = row!;
+  const warnings: string[] = [];
+  if (fsync === 'off') {
+    warnings.push(
+      'fsync is off on the PostgreSQL server: plants that were answered 200 are lost, and the database may be destroyed, when the machine fails; set fsync = on',
+    );
+  }
+  if (fullPageWrites === 'off') {
+    warnings.push(
+      'full_page_writes is off on the PostgreSQL server: a power failure may destroy plants that were stored long ago; set full_page_writes = on',
+    );
+  }
+  if (connection.synchronousCommitWasOff) {
+    warnings.push(
+      'synchronous_commit is off on the PostgreSQL server: this service turns it on for its own plants, what else writes there may be lost; set synchronous_commit = on',
+    );
+  }
+  return warnings;
+}

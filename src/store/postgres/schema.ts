@@ -1,0 +1,88 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { StoreRefused } from '../plant-store.ts';
+import { readSchemaSteps } from '../schema-steps.ts';
+import type { Connection } from './connection.ts';
+import { kindOf, sqlStateOf, UNDEFINED_TABLE } from './failure.ts';
+
+const STEPS = readSchemaSteps(new URL('./schema/', import.meta.url));
+const NEWEST_STEP = STEPS.at(-1)!.step;
+/** Another start that is ahead of this one is waited for so many times. */
+const ATTEMPTS_MAX = 20;
+const ATTEMPT_WAIT_MS = 100;
+/** A step may have a large table to go through. */
+const STEP_WAIT_MS = 3_600_000;
+/** What the second of two starts at the same time gets: the name is there already, in the catalogue or on its way. */
+const MADE_BY_ANOTHER = /^(?:42P07|42710|42P06|23505|XX000)$/;
+
+/**
+ * Brings the schema up to date, all of it or nothing, however many instances start together: the names of tables are
+ * unique, so one of them makes the schema and the others find it made.
+ *
+ * @returns whether there was no plant store before
+ * @throws {StoreRefused} when it is newer than this program, or something else has a name it needs
+ */
+export async function applySchemaSteps(connection: Connection): Promise<boolean> {
+  let isNew = false;
+  for (let attempt = 1; ; attempt++) {
+    const step = await schemaStep(connection);
+    if (step === NEWEST_STEP) return isNew;
+    try {
+      await connection.run({ text: 'BEGIN' });
+      await connection.run({ text: `SET LOCAL statement_timeout = ${STEP_WAIT_MS}` });
+      if (step === 0) {
+        const table = 'CREATE TABLE schema_step (step integer NOT NULL PRIMARY KEY)';
+        await connection.run({ text: table }, STEP_WAIT_MS);
+      }
+      for (const { step: number, sql } of STEPS.slice(step)) {
+        await connection.run({ text: sql }, STEP_WAIT_MS);
+        await connection.run({ text: 'INSERT INTO schema_step VALUES ($1)', values: [number] });
+      }
+      await connection.commit({ text: 'COMMIT' });
+      isNew = step === 0;
+    } catch (error) {
+      if (kindOf(error) === 'connectionLost') throw error;
+      await connection.run({ text: 'ROLLBACK' });
+      const isPassing = kindOf(error) === 'retry' || MADE_BY_ANOTHER.test(sqlStateOf(error) ?? '');
+      if (!isPassing) throw error;
+      if (attempt === ATTEMPTS_MAX) throw nameTaken(error);
+      await wait(ATTEMPT_WAIT_MS);
+    }
+  }
+}
+
+/** @throws {StoreRefused} when there is no plant store in this database, or not of this program's schema */
+export async function checkSchema(connection: Connection): Promise<void> {
+  const step = await schemaStep(connection);
+  if (step === 0) {
+    throw new StoreRefused('there is no plant store in this database; `npx plant-store serve` makes one');
+  }
+  if (step < NEWEST_STEP) {
+    throw new StoreRefused(
+      `it has schema step ${step} and this program expects ${NEWEST_STEP}; start the service once to bring it up to date`,
+    );
+  }
+}
+
+/** The number of the last step applied; 0 where there is no plant store. */
+async function schemaStep(connection: Connection): Promise<number> {
+  let step = 0;
+  try {
+    const [row] = await connection.run({ text: 'SELECT coalesce(max(step), 0) FROM schema_step' });
+    step = Number(row![0]);
+  } catch (error) {
+    if (sqlStateOf(error) !== UNDEFINED_TABLE) throw error;
+  }
+  if (step > NEWEST_STEP) {
+    throw new StoreRefused(
+      `it was written by a newer plant-store (schema step ${step}, this program knows ${NEWEST_STEP}); use that one`,
+    );
+  }
+  return step;
+}
+
+function nameTaken(cause: unknown): StoreRefused {
+  return new StoreRefused(
+    `something else in this database has a name that the plant store needs (${(cause as Error).message}); use a database, or with the parameter options a search_path, of its own`,
+    { cause },
+  );
+}

@@ -1,0 +1,102 @@
+import type { NewStoredToken, StoredToken } from '../../contract/stored-token.ts';
+import type { Connection, TextRow } from './connection.ts';
+import { sqlStateOf, UNIQUE_VIOLATION } from './failure.ts';
+
+const COLUMNS = 'id, hash, label, created_at, expires_at, revoked_at, last_used_day, change_number';
+/**
+ * The numbers are unique, so of two changes at the same time one waits for the other's commit, fails, and takes the
+ * next one: they are in the order of the commits, and whoever follows them misses none.
+ */
+const NEXT_CHANGE_NUMBER = '(SELECT coalesce(max(change_number), 0) + 1 FROM token)';
+const NEXT_ID = '(SELECT coalesce(max(id), 0) + 1 FROM token)';
+
+/** @returns the token as it is stored, or undefined when its label is taken */
+export async function createToken(
+  connection: Connection,
+  token: NewStoredToken,
+): Promise<StoredToken | undefined> {
+  for (;;) {
+    try {
+      const [row] = await connection.commit({
+        text: `INSERT INTO token (id, hash, label, created_at, expires_at, change_number)
+          VALUES (${NEXT_ID}, $1, $2, $3, $4, ${NEXT_CHANGE_NUMBER}) RETURNING ${COLUMNS}`,
+        values: [token.hash, token.label, token.createdAt, token.expiresAt],
+      });
+      return storedToken(row!);
+    } catch (error) {
+      if (sqlStateOf(error) !== UNIQUE_VIOLATION) throw error;
+      const holder = await tokenWithLabel(connection, token.label);
+      // Ours, where an earlier attempt was stored and its answer lost.
+      if (holder !== undefined) return holder.hash === token.hash ? holder : undefined;
+    }
+  }
+}
+
+/** Every token made or revoked after this change number, in the order of the changes. */
+export async function tokensChangedSince(
+  connection: Connection,
+  changeNumber: number,
+): Promise<StoredToken[]> {
+  const rows = await connection.run({
+    name: 'tokens_changed_since',
+    text: `SELECT ${COLUMNS} FROM token WHERE change_number > $1 ORDER BY change_number`,
+    values: [changeNumber],
+  });
+  return rows.map(storedToken);
+}
+
+/** Revokes a token for good; one that is revoked already keeps its time. */
+export async function revokeToken(
+  connection: Connection,
+  label: string,
+  revokedAt: number,
+): Promise<StoredToken | undefined> {
+  for (;;) {
+    try {
+      await connection.commit({
+        text: `UPDATE token SET revoked_at = $1, change_number = ${NEXT_CHANGE_NUMBER}
+          WHERE label = $2 AND revoked_at IS NULL`,
+        values: [revokedAt, label],
+      });
+      return await tokenWithLabel(connection, label);
+    } catch (error) {
+      if (sqlStateOf(error) !== UNIQUE_VIOLATION) throw error;
+    }
+  }
+}
+
+/** Notes the day on which these tokens were last accepted; every instance does, one of them is enough. */
+export async function recordTokenUse(connection: Connection, tokenIds: number[], day: string): Promise<void> {
+  await connection.run({
+    text: `UPDATE token SET last_used_day = $1
+      WHERE id = ANY($2::bigint[]) AND (last_used_day IS NULL OR last_used_day < $1)`,
+    values: [day, tokenIds],
+  });
+}
+
+/** Every token, in the order of ids. */
+export async function allTokens(connection: Connection): Promise<StoredToken[]> {
+  return (await connection.run({ text: `SELECT ${COLUMNS} FROM token ORDER BY id` })).map(storedToken);
+}
+
+async function tokenWithLabel(connection: Connection, label: string): Promise<StoredToken | undefined> {
+  const rows = await connection.run({
+    text: `SELECT ${COLUMNS} FROM token WHERE label = $1`,
+    values: [label],
+  });
+  return rows.map(storedToken)[0];
+}
+
+function storedToken(row: TextRow): StoredToken {
+  const [id, hash, label, createdAt, expiresAt, revokedAt, lastUsedDay, changeNumber] = row;
+  return {
+    id: Number(id),
+    hash: hash!,
+    label: label!,
+    createdAt: Number(createdAt),
+    expiresAt: expiresAt === null ? null : Number(expiresAt),
+    revokedAt: revokedAt === null ? null : Number(revokedAt),
+    lastUsedDay: lastUsedDay!,
+    changeNumber: Number(changeNumber),
+  };
+}

