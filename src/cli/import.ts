@@ -4,6 +4,7 @@ import { type ImportResult, type ImportSettings, importFiles } from './import/im
 import { IN_FLIGHT_DEFAULT, IN_FLIGHT_MAX } from './import/limits.ts';
 import { STANDARD_INPUT } from './import/plant-file.ts';
 import { formatCount } from './import/tally.ts';
+import { Interruption, stoppable } from './interruption.ts';
 import { addServiceOptions, readServiceAddress } from './service-options.ts';
 
 const HELP = `
@@ -68,31 +69,6 @@ function checkFileNames({ files, rejects }: ImportSettings): void {
   }
 }
 
-type StopSignal = 'SIGINT' | 'SIGTERM';
-
-/** The person or the system wants the import to end. */
-class Interruption {
-  readonly signal: StopSignal;
-
-  constructor(signal: StopSignal) {
-    this.signal = signal;
-  }
-}
-
-/** Lets the first Ctrl-C or SIGTERM stop the work in good order; a second one ends the process at once. */
-async function stoppable<T>(work: (stop: AbortSignal) => Promise<T>): Promise<T> {
-  const stop = new AbortController();
-  const onSignal = (signal: StopSignal) => stop.abort(new Interruption(signal));
-  process.once('SIGINT', onSignal);
-  process.once('SIGTERM', onSignal);
-  try {
-    return await work(stop.signal);
-  } finally {
-    process.off('SIGINT', onSignal);
-    process.off('SIGTERM', onSignal);
-  }
-}
-
 /**
  * Says what was done, and chooses the exit code.
  *
@@ -109,7 +85,7 @@ function report({ tally, elapsedMs, rejectsFiles, cause }: ImportResult): number
   }
   if (cause instanceof Interruption) {
     console.error('plant-store: stopped; what was stored is kept, and running the import again is harmless');
-    return cause.signal === 'SIGINT' ? 130 : 143;
+    return cause.exitCode;
   }
   if (cause !== undefined) throw cause;
   return tally.rejected === 0 ? 0 : 1;

@@ -10,6 +10,7 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
   import: async () => (await import('./import.ts')).importCommand(),
   show: async () => (await import('./show.ts')).showCommand(),
   export: async () => (await import('./export.ts')).exportCommand(),
+  copy: async () => (await import('./copy.ts')).copyCommand(),
   openapi: async () => (await import('./openapi.ts')).openApiCommand(),
 };
 
@@ -33,11 +34,20 @@ async function program(name: string | undefined): Promise<Command> {
     .description('Keeps every plant it says it kept, digit for digit.')
     .version(packageJson.version)
     .showHelpAfterError('(run it with --help to see how it is used)')
+    .configureOutput({ outputError: (text, write) => write(withoutAddresses(text)) })
     .exitOverride();
   const wanted =
     name !== undefined && Object.hasOwn(COMMANDS, name) ? [COMMANDS[name]!] : Object.values(COMMANDS);
   for (const load of wanted) addCommand(program, await load());
   return program;
+}
+
+/**
+ * Commander repeats what it does not understand, such as a misspelt option and the address behind it; where the
+ * password in that one ends, only the end of the line tells for sure.
+ */
+function withoutAddresses(text: string): string {
+  return text.replace(/(postgres(?:ql)?:).*/gi, '$1…');
 }
 
 /** Settings such as the exit codes reach a command only when it takes them over, and its own commands likewise. */

@@ -1,8 +1,14 @@
 import { existsSync } from 'node:fs';
 import { databaseAddressOf } from './database-url.ts';
-import type { PlantReader, RepeatedIdRule, StorageEngine } from './plant-store.ts';
+import {
+  type CopyTarget,
+  type PlantReader,
+  type RepeatedIdRule,
+  type StorageEngine,
+  StoreMissing,
+} from './plant-store.ts';
 import type { PostgresAddress } from './postgres/postgres-url.ts';
-import { takeServeLock } from './sqlite/serve-lock.ts';
+import { checkServeLock, takeServeLock } from './sqlite/serve-lock.ts';
 import { openSqliteReader } from './sqlite/sqlite-reader.ts';
 
 /** What a service opens its store with. */
@@ -62,12 +68,49 @@ export async function openTokenStore(text: string): Promise<StorageEngine> {
   return openSqlite(path, 'revise');
 }
 
-/** Opens an existing store for reading, beside a service that may be running on it. @throws {StoreRefused} */
+/**
+ * Opens an existing store for reading, beside a service that may be running on it.
+ *
+ * @throws {StoreMissing} when there is none
+ * @throws {StoreRefused}
+ */
 export async function openReader(text: string): Promise<PlantReader> {
   const database = databaseAddressOf(text);
   if (database.engine === 'sqlite') return openSqliteReader(database.path);
   const { openPostgresReader } = await import('./postgres/postgres-reader.ts');
   return openPostgresReader(database.address);
+}
+
+/** Opens a store for reading, if there is one. @throws {StoreRefused} */
+export async function openReaderIfAny(text: string): Promise<PlantReader | undefined> {
+  try {
+    return await openReader(text);
+  } catch (error) {
+    if (error instanceof StoreMissing) return undefined;
+    throw error;
+  }
+}
+
+/**
+ * Opens a store that becomes the copy of another one, and makes it when there is none. A SQLite store is kept from
+ * services meanwhile.
+ *
+ * @throws {StoreRefused}
+ */
+export async function openCopyTarget(text: string): Promise<CopyTarget> {
+  const database = databaseAddressOf(text);
+  if (database.engine === 'postgres') {
+    const { PostgresTarget } = await import('./postgres/postgres-target.ts');
+    return await PostgresTarget.open(database.address);
+  }
+  const { SqliteTarget } = await import('./sqlite/sqlite-target.ts');
+  return SqliteTarget.open(database.path);
+}
+
+/** Makes sure that {@link openCopyTarget} would not find a service on the store; makes nothing. @throws {StoreRefused} */
+export function checkNotServed(text: string): void {
+  const database = databaseAddressOf(text);
+  if (database.engine === 'sqlite') checkServeLock(database.path);
 }
 
 // Each engine is loaded when it is wanted: a service on SQLite is up sooner without the driver of PostgreSQL.

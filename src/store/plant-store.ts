@@ -79,6 +79,9 @@ export class StoreRefused extends Error {
   }
 }
 
+/** There is no plant store at this address. */
+export class StoreMissing extends StoreRefused {}
+
 /** One revision of a plant, as it is stored. */
 export interface PlantRevision {
   plant: NewPlant;
@@ -99,8 +102,43 @@ export interface PlantReader {
    * memory. Other questions may be asked meanwhile.
    */
   revisions(): AsyncIterable<PlantRevision>;
+  /** How many revisions there are; undefined when that takes too long to find out. */
+  countRevisions(): Promise<number | undefined>;
   /** Every token, in the order of ids. */
   tokens(): Promise<StoredToken[]>;
+  /** Tells this store from others, whichever address leads to it; undefined when the engine does not say. */
+  identity(): Promise<string | undefined>;
+  /** Lets go of the store. */
+  close(): Promise<void>;
+}
+
+/** A token as another store has it, and what makes the one of this store the same. */
+export interface TokenCopy {
+  token: StoredToken;
+  /**
+   * `made`: it is not here yet. `changed`: it was revoked, or expires at another time; services that run on this store
+   * must hear of it. `used`: only the day of its last use is another.
+   */
+  what: 'made' | 'changed' | 'used';
+}
+
+/** What a store does to become the copy of another one. */
+export interface CopyTarget {
+  /**
+   * Adds revisions, in the order of their keys, in one transaction, and settles once it is durable. One that is here
+   * already, the same in every column, stays.
+   *
+   * @throws {StoreRefused} when one is here with other content; nothing is ever written over
+   * @throws {StoreUnavailable} all of them may be kept, or nothing
+   */
+  insertRevisions(revisions: readonly PlantRevision[]): Promise<void>;
+  /**
+   * Brings tokens to the state they have in the other store, in one transaction; each but those that were only used gets
+   * the next change number of this store, in this order. A revocation is never undone.
+   *
+   * @throws {StoreRefused} when something else changed them meanwhile
+   */
+  putTokens(tokens: readonly TokenCopy[]): Promise<void>;
   /** Lets go of the store. */
   close(): Promise<void>;
 }

@@ -26,6 +26,3 @@ export const OUTAGE_MAX_MS = 5 * 60_000;
 export const INTERNAL_ERROR_TRIES_MAX = 10;
 /** After Ctrl-C, what is in flight has this long to be answered. */
 export const STOP_WAIT_MS = 5_000;
-
-/** Between two lines of progress when stderr is not a terminal. */
-export const PROGRESS_INTERVAL_MS = 10_000;

@@ -1,6 +1,11 @@
-import { POSTGRES_PAGE_ROWS, POSTGRES_READ_WAIT_MS } from '../../contract/limits.ts';
+import {
+  ID_MIN,
+  POSTGRES_PAGE_ROWS,
+  POSTGRES_PAGE_TEXT_BYTES,
+  POSTGRES_READ_WAIT_MS,
+} from '../../contract/limits.ts';
 import type { PlantReader, PlantRevision } from '../plant-store.ts';
-import type { Connection, TextRow } from './connection.ts';
+import type { Connection, Statement, TextRow } from './connection.ts';
 import { openFailure, unavailable } from './failure.ts';
 import { HostSearch } from './host-search.ts';
 import type { PostgresAddress } from './postgres-url.ts';
@@ -12,7 +17,8 @@ const COLUMNS = 'id, revision, name, tag, recorded_at, recorded_by';
 /**
  * Opens a PostgreSQL store for reading.
  *
- * @throws {StoreRefused} when there is no plant store at this address, or it cannot be reached
+ * @throws {StoreMissing} when there is no plant store at this address
+ * @throws {StoreRefused} when it cannot be reached, or used as it stands
  */
 export async function openPostgresReader(address: PostgresAddress): Promise<PlantReader> {
   const search = new HostSearch(address);
@@ -32,49 +38,101 @@ export async function openPostgresReader(address: PostgresAddress): Promise<Plan
   const questions = connection;
   return {
     revisionsOf: async id => {
-      const rows = await read(questions, `WHERE id = $1 ORDER BY revision`, [id]);
-      return rows.map(plantRevision);
+      const text = `SELECT ${COLUMNS} FROM plant_revision WHERE id = $1 ORDER BY revision`;
+      return (await read(questions, { text, values: [id] })).map(plantRevision);
     },
     revisions: () => allRevisions(connect),
-    tokens: async () => await allTokens(questions),
+    countRevisions: () => countRevisions(connect),
+    tokens: async () => {
+      try {
+        return await allTokens(questions);
+      } catch (error) {
+        throw unavailable(error);
+      }
+    },
+    identity: () => identity(questions),
     close: () => questions.close(),
   };
 }
 
 /**
- * Page by page in the order of the primary key, all of them from one snapshot
- * (https://www.postgresql.org/docs/current/transaction-iso.html, section 13.2.2).
+ * A page in the order of the primary key, behind the key of its parameters. It ends where its text gets too long: a
+ * name may be as large as a request, and thousands of those fit no memory.
+ */
+const PAGE = `
+  SELECT ${COLUMNS} FROM (
+    SELECT ${COLUMNS},
+      sum(octet_length(name) + coalesce(octet_length(tag), 0)) OVER (ORDER BY id, revision ROWS UNBOUNDED PRECEDING)
+        - octet_length(name) - coalesce(octet_length(tag), 0) AS bytes_before
+    FROM (
+      SELECT ${COLUMNS} FROM plant_revision WHERE (id, revision) > ($1, $2)
+      ORDER BY id, revision LIMIT ${POSTGRES_PAGE_ROWS}
+    ) AS following
+  ) AS measured
+  WHERE bytes_before < ${POSTGRES_PAGE_TEXT_BYTES}
+  ORDER BY id, revision`;
+
+/**
+ * Page by page, all of them from one snapshot (https://www.postgresql.org/docs/current/transaction-iso.html, section
+ * 13.2.2). The server is at the next page while this one is used.
  */
 async function* allRevisions(connect: () => Promise<Connection>): AsyncIterable<PlantRevision> {
   const connection = await connect().catch(error => {
     throw unavailable(error);
   });
+  const pageAfter = (id: unknown, revision: unknown): Promise<TextRow[]> => {
+    const page = read(connection, { name: 'page', text: PAGE, values: [id, revision] });
+    // It is waited for later, or never.
+    page.catch(() => {});
+    return page;
+  };
   try {
     await connection.run({ text: 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY' });
-    let where = '';
-    let after: unknown[] = [];
+    let next = pageAfter(ID_MIN, 0);
     for (;;) {
-      const page = await read(
-        connection,
-        `${where} ORDER BY id, revision LIMIT ${POSTGRES_PAGE_ROWS}`,
-        after,
-      );
+      const page = await next;
+      const last = page.at(-1);
+      if (last === undefined) return;
+      next = pageAfter(last[0], last[1]);
       for (const row of page) yield plantRevision(row);
-      if (page.length < POSTGRES_PAGE_ROWS) return;
-      const [id, revision] = page.at(-1)!;
-      where = 'WHERE (id, revision) > ($1, $2)';
-      after = [id, revision];
     }
+  } catch (error) {
+    throw unavailable(error);
   } finally {
     // Also when whoever reads has seen enough; the snapshot goes with the connection.
     await connection.close();
   }
 }
 
-async function read(connection: Connection, rest: string, values: unknown[]): Promise<TextRow[]> {
+/** On a connection of its own, which is given up with the question when there are too many. */
+async function countRevisions(connect: () => Promise<Connection>): Promise<number | undefined> {
+  let connection: Connection | undefined;
   try {
-    const text = `SELECT ${COLUMNS} FROM plant_revision ${rest}`;
-    return await connection.run({ text, values }, POSTGRES_READ_WAIT_MS);
+    connection = await connect();
+    const [row] = await read(connection, { text: 'SELECT count(*) FROM plant_revision' });
+    return Number(row![0]);
+  } catch {
+    return undefined;
+  } finally {
+    connection?.destroy();
+  }
+}
+
+/** One table of one database of one run of a server. Engines that only speak as PostgreSQL does may not know it. */
+async function identity(connection: Connection): Promise<string | undefined> {
+  try {
+    const [row] = await connection.run({
+      text: `SELECT pg_postmaster_start_time()::text, current_database()::text, 'plant_revision'::regclass::oid::text`,
+    });
+    return `table ${row!.join(' ')}`;
+  } catch {
+    return undefined;
+  }
+}
+
+async function read(connection: Connection, statement: Statement): Promise<TextRow[]> {
+  try {
+    return await connection.run(statement, POSTGRES_READ_WAIT_MS);
   } catch (error) {
     throw unavailable(error);
   }

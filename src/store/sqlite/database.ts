@@ -1,7 +1,7 @@
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { StoreRefused } from '../plant-store.ts';
+import { StoreMissing, StoreRefused, StoreUnavailable } from '../plant-store.ts';
 import { readSchemaSteps } from '../schema-steps.ts';
 
 /** Marks the file as a plant store, so that no other SQLite database is taken for one. "PLNT" as four bytes. */
@@ -45,18 +45,17 @@ export function openForWriting(path: string): DatabaseSync {
 /**
  * Opens an existing plant store for reading, beside a service that may be writing to it.
  *
- * @throws {StoreRefused} when there is no plant store at this path
+ * @throws {StoreMissing} when there is no plant store at this path
+ * @throws {StoreRefused} when it cannot be opened as it stands
  */
 export function openForReading(path: string): DatabaseSync {
   return explainFailure(path, () => {
-    if (!existsSync(path)) {
-      throw new StoreRefused(
-        `there is no plant store at ${path}; \`npx plant-store serve\` makes one, or name another with --database`,
-      );
-    }
+    if (!existsSync(path)) throw missing(path);
     const database = new DatabaseSync(path, { readOnly: true, timeout: BUSY_WAIT_MS });
     try {
       const version = schemaVersion(database, path);
+      // Whoever made the file was killed before the schema was in.
+      if (version === 0) throw missing(path);
       if (version !== NEWEST_STEP) {
         throw new StoreRefused(
           `${path} has schema step ${version} and this program expects ${NEWEST_STEP}; start the service once to bring it up to date`,
@@ -68,6 +67,12 @@ export function openForReading(path: string): DatabaseSync {
       throw error;
     }
   });
+}
+
+function missing(path: string): StoreMissing {
+  return new StoreMissing(
+    `there is no plant store at ${path}; \`npx plant-store serve\` makes one, or name another with --database`,
+  );
 }
 
 function setUp(database: DatabaseSync, path: string): void {
@@ -167,4 +172,10 @@ export function explainFailure<T>(path: string, open: () => T): T {
         : 'is the folder there and writable?';
     throw new StoreRefused(`the store at ${path} cannot be opened (${message}); ${advice}`, { cause: error });
   }
+}
+
+/** What SQLite says of an open store, such as that the disk is full. */
+export function unavailable(error: unknown): StoreUnavailable {
+  const { message, errcode } = error as Error & { errcode?: number };
+  return new StoreUnavailable(`${message} (SQLite result code ${errcode})`, { cause: error });
 }

@@ -1,4 +1,4 @@
-import { closeSync, openSync, realpathSync } from 'node:fs';
+import { closeSync, existsSync, openSync, realpathSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { StoreRefused } from '../plant-store.ts';
@@ -35,4 +35,13 @@ export function takeServeLock(path: string): () => void {
     }
     return () => lock.close();
   });
+}
+
+/**
+ * Whether a service could have this store now; makes nothing.
+ *
+ * @throws {StoreRefused} when another one has it
+ */
+export function checkServeLock(path: string): void {
+  if (existsSync(path) && existsSync(`${realpathSync(path)}-serve-lock`)) takeServeLock(path)();
 }

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
 import type { NewStoredToken, StoredToken } from '../../contract/stored-token.ts';
 import {
@@ -30,7 +30,8 @@ export class SqliteEngine implements StorageEngine {
 
   private constructor(settings: SqliteSettings) {
     this.#settings = settings;
-    this.isNew = !existsSync(settings.path);
+    // The lock of a service makes the file, and leaves it empty.
+    this.isNew = (statSync(settings.path, { throwIfNoEntry: false })?.size ?? 0) === 0;
   }
 
   /**

@@ -1,23 +1,26 @@
+import { statSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import type { PlantReader, PlantRevision } from '../plant-store.ts';
-import { openForReading } from './database.ts';
+import { openForReading, unavailable } from './database.ts';
 import { allTokens } from './token-table.ts';
 
-const COLUMNS = 'id, revision, name, tag, recorded_at AS recordedAt, recorded_by AS recordedBy';
+const COLUMNS = 'id, revision, name, tag, recorded_at, recorded_by';
 
-interface Row {
-  id: bigint;
-  revision: bigint;
-  name: string;
-  tag: string | null;
-  recordedAt: bigint;
-  recordedBy: bigint;
-}
+/** As the columns are above. */
+type Row = [
+  id: bigint,
+  revision: bigint,
+  name: string,
+  tag: string | null,
+  recordedAt: bigint,
+  recordedBy: bigint,
+];
 
 /**
  * Opens a SQLite store for reading.
  *
- * @throws {StoreRefused} when there is no plant store at this path
+ * @throws {StoreMissing} when there is no plant store at this path
+ * @throws {StoreRefused} when it cannot be opened as it stands
  */
 export function openSqliteReader(path: string): PlantReader {
   const database = openForReading(path);
@@ -30,22 +33,44 @@ export function openSqliteReader(path: string): PlantReader {
       // Not `yield*`, which waits once more for each of them.
       for (const revision of select(database, sql)) yield revision;
     },
-    tokens: async () => allTokens(database),
+    countRevisions: async () =>
+      read(
+        () => database.prepare('SELECT count(*) AS revisions FROM plant_revision').get()!.revisions as number,
+      ),
+    tokens: async () => read(() => allTokens(database)),
+    identity: async () => {
+      const { dev, ino } = statSync(path, { bigint: true });
+      return `file ${dev}:${ino}`;
+    },
     close: async () => database.close(),
   };
 }
 
 function* select(database: DatabaseSync, sql: string, ...parameters: bigint[]): Iterable<PlantRevision> {
-  const statement = database.prepare(sql);
-  // Without this an id beyond 2^53 throws.
-  statement.setReadBigInts(true);
-  for (const row of statement.iterate(...parameters) as Iterable<unknown>) {
-    const { id, revision, name, tag, recordedAt, recordedBy } = row as Row;
-    yield {
-      plant: tag === null ? { id, name } : { id, name, tag },
-      revision: Number(revision),
-      recordedAt: Number(recordedAt),
-      recordedBy: Number(recordedBy),
-    };
+  try {
+    const statement = database.prepare(sql);
+    // Without this an id beyond 2^53 throws.
+    statement.setReadBigInts(true);
+    // Twice as fast as objects.
+    statement.setReturnArrays(true);
+    for (const row of statement.iterate(...parameters) as Iterable<unknown>) {
+      const [id, revision, name, tag, recordedAt, recordedBy] = row as Row;
+      yield {
+        plant: tag === null ? { id, name } : { id, name, tag },
+        revision: Number(revision),
+        recordedAt: Number(recordedAt),
+        recordedBy: Number(recordedBy),
+      };
+    }
+  } catch (error) {
+    throw unavailable(error);
+  }
+}
+
+function read<T>(question: () => T): T {
+  try {
+    return question();
+  } catch (error) {
+    throw unavailable(error);
   }
 }

@@ -1,5 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { NewStoredToken, StoredToken } from '../../contract/stored-token.ts';
+import type { TokenCopy } from '../plant-store.ts';
 
 const COLUMNS = `id, hash, label, created_at AS createdAt, expires_at AS expiresAt, revoked_at AS revokedAt,
   last_used_day AS lastUsedDay, change_number AS changeNumber`;
@@ -58,4 +59,23 @@ export function recordTokenUse(database: DatabaseSync, tokenIds: number[], day: 
   database
     .prepare('UPDATE token SET last_used_day = ? WHERE id IN (SELECT value FROM json_each(?))')
     .run(day, JSON.stringify(tokenIds));
+}
+
+/**
+ * Brings a token to the state it has in another store.
+ *
+ * @returns false when it is not as the copy found it: another one, or revoked meanwhile
+ */
+export function putToken(database: DatabaseSync, { token, what }: TokenCopy): boolean {
+  const { id, hash, label, createdAt, expiresAt, revokedAt, lastUsedDay } = token;
+  if (what === 'made') {
+    const sql = `INSERT INTO token (id, hash, label, created_at, expires_at, revoked_at, last_used_day, change_number)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ${NEXT_CHANGE_NUMBER}) ON CONFLICT DO NOTHING`;
+    const insert = database.prepare(sql);
+    return insert.run(id, hash, label, createdAt, expiresAt, revokedAt, lastUsedDay).changes === 1;
+  }
+  const changeNumber = what === 'changed' ? NEXT_CHANGE_NUMBER : 'change_number';
+  const sql = `UPDATE token SET expires_at = ?1, revoked_at = ?2, last_used_day = ?3, change_number = ${changeNumber}
+    WHERE id = ?4 AND hash = ?5 AND (revoked_at IS NULL OR ?2 IS NOT NULL)`;
+  return database.prepare(sql).run(expiresAt, revokedAt, lastUsedDay, id, hash).changes === 1;
 }

@@ -1,0 +1,73 @@
+import { SingleBar } from 'cli-progress';
+
+/** Between two lines of progress when stderr is not a terminal. */
+const LINE_INTERVAL_MS = 10_000;
+const BAR_INTERVAL_MS = 100;
+
+/** How far a command is. */
+export interface ProgressState {
+  /** Of the total. */
+  done: number;
+  /** A few words with numbers. */
+  text: string;
+}
+
+/**
+ * Shows on stderr how far a command is: a bar on a terminal, else a plain line every ten seconds. It says everything
+ * else that goes to stderr meanwhile, so that the bar and the lines keep apart.
+ */
+export class ProgressDisplay {
+  readonly #bar: SingleBar | undefined;
+  readonly #timer: NodeJS.Timeout;
+
+  /** @param total undefined when nobody knows: then there is no bar, only the words */
+  constructor(total: number | undefined, state: () => ProgressState) {
+    if (process.stderr.isTTY) {
+      this.#bar = new SingleBar({
+        stream: process.stderr,
+        format: total === undefined ? '{state}' : '[{bar}] {state}',
+        barCompleteChar: '#',
+        barIncompleteChar: '.',
+        barsize: 24,
+        clearOnComplete: true,
+        hideCursor: true,
+        // Ctrl-C is the command's own to handle.
+        gracefulExit: false,
+      });
+      this.#bar.start(total ?? 0, 0, { state: state().text });
+      this.#timer = setInterval(() => {
+        const { done, text } = state();
+        this.#bar?.update(done, { state: text });
+      }, BAR_INTERVAL_MS);
+    } else {
+      this.#timer = setInterval(() => console.error(state().text), LINE_INTERVAL_MS);
+    }
+    this.#timer.unref();
+  }
+
+  /** Says a line between two states of the bar. */
+  say(line: string): void {
+    if (this.#bar !== undefined) {
+      process.stderr.cursorTo(0);
+      process.stderr.clearLine(0);
+    }
+    console.error(line);
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+    this.#bar?.stop();
+  }
+}
+
+/** How long the rest takes at the pace so far, such as `8 s left`, `3 min left` or `2 h 5 min left`. */
+export function timeLeft(elapsedMs: number, share: number): string {
+  return `${duration((elapsedMs / share) * (1 - share))} left`;
+}
+
+function duration(ms: number): string {
+  const seconds = Math.ceil(ms / 1000);
+  if (seconds < 60) return `${seconds} s`;
+  const minutes = Math.ceil(seconds / 60);
+  return minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
