@@ -8,7 +8,7 @@ import { type ListenAddress, PlantServer } from './http/plant-server.ts';
 import { OpsServer, type Readiness } from './ops/ops-server.ts';
 import { GroupCommit } from './store/group-commit.ts';
 import { openServedStore, type StoreSettings } from './store/open-store.ts';
-import type { StorageEngine } from './store/plant-store.ts';
+import { type StorageEngine, StoreRefused } from './store/plant-store.ts';
 
 export type { ListenAddress };
 
@@ -50,6 +50,8 @@ export interface Service {
   firstToken: string | undefined;
   /** Whether the store has any token; without one nobody can send a plant. */
   hasToken: boolean;
+  /** What an operator should know of the store, as {@link StorageEngine.check} says it, when the service started. */
+  warnings: readonly string[];
   /** Answers what was taken, makes it durable, and lets go of everything. */
   close(): Promise<void>;
 }
@@ -81,7 +83,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     let closing: Promise<void> | undefined;
     const readiness = storeReadiness(store.engine, log);
     // Once before the first plant is taken: what there is to warn of is in the log from the start.
-    await readiness();
+    const state = await readiness();
     const ops = new OpsServer({
       readiness: async () =>
         closing === undefined ? readiness() : { ready: false, reason: 'shutting down' },
@@ -94,12 +96,14 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     const address = await listening(settings.listen, server);
     opened.defer(() => server.close());
     // Last, so that a token is never made by a start that then fails and cannot show it.
-    const firstToken = tokens.isEmpty ? await makeFirstToken(store.engine, settings.listen) : undefined;
+    const first = tokens.isEmpty ? await makeFirstToken(store.engine, settings) : undefined;
     const close = (): Promise<void> => {
       closing ??= opened.disposeAsync();
       return closing;
     };
-    return { address, opsAddress, firstToken, hasToken: firstToken !== undefined || !tokens.isEmpty, close };
+    const hasToken = first !== undefined || !tokens.isEmpty;
+    const warnings = state.ready ? state.warnings : [];
+    return { address, opsAddress, firstToken: first?.token, hasToken, warnings, close };
   } catch (error) {
     await opened
       .disposeAsync()
@@ -110,18 +114,34 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
 
 const LOOPBACK = /^(?:localhost|127\.[0-9.]+|::1)$/;
 
-/** Only where nobody but this machine can use it. */
-async function makeFirstToken(engine: StorageEngine, { host }: ListenAddress): Promise<string | undefined> {
-  if (!LOOPBACK.test(host)) return undefined;
+/**
+ * Only where nobody but this machine can use it, and where this user of a database may make tokens.
+ *
+ * @returns the token, or nothing of it when another instance made it at the same time; undefined when there is none
+ */
+async function makeFirstToken(
+  engine: StorageEngine,
+  { listen, log }: ServiceSettings,
+): Promise<{ token?: string } | undefined> {
+  if (!LOOPBACK.test(listen.host)) return undefined;
   const token = makeToken();
   const label = 'first';
-  const stored = await engine.createToken({
-    hash: hashToken(token),
-    label,
-    createdAt: Date.now(),
-    expiresAt: null,
-  });
-  return stored === undefined ? undefined : token;
+  try {
+    const stored = await engine.createToken({
+      hash: hashToken(token),
+      label,
+      createdAt: Date.now(),
+      expiresAt: null,
+    });
+    return stored === undefined ? {} : { token };
+  } catch (cause) {
+    if (!(cause instanceof StoreRefused)) throw cause;
+    log.warn(
+      { err: cause },
+      'no first token is made: this service may not; make one as the owner of the store',
+    );
+    return undefined;
+  }
 }
 
 /** @returns tells whether the store can be used now; the cause and the warnings go to the log, once for each change */

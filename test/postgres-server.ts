@@ -124,6 +124,11 @@ export class PostgresServer implements AsyncDisposable {
     await exit;
   }
 
+  /** Its main process first. */
+  async processIds(): Promise<number[]> {
+    return await processesOf(this.#process!.pid!);
+  }
+
   /** Holds every process of it (SIGSTOP), so that it accepts connections and never answers, or lets them go on. */
   async hold(signal: 'SIGSTOP' | 'SIGCONT'): Promise<void> {
     for (const pid of await processesOf(this.#process!.pid!)) kill(pid, signal);

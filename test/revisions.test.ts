@@ -3,15 +3,21 @@ import { test } from 'node:test';
 import { type NewPlant, newPlantJson } from '../src/contract/plant.ts';
 import { openReader } from '../src/store/open-store.ts';
 import type { PlantRevision, RepeatedIdRule } from '../src/store/plant-store.ts';
+import { Connection } from '../src/store/postgres/connection.ts';
+import { postgresAddressOf } from '../src/store/postgres/postgres-url.ts';
 import { faultsOf, type LoggedRequest } from './client-log.ts';
 import { LoggingClient } from './logging-client.ts';
 import { type RunningService, startTestService } from './running-service.ts';
 import { SEED, seededRandom } from './seeded-random.ts';
+import { databaseName, enginesUnderTest } from './store-under-test.ts';
 
-const CLIENTS = 16;
-const REQUESTS_OF_A_CLIENT = 150;
-/** Neighbours that a double cannot tell apart, and both ends. */
-const IDS = [9007199254740992n, 9007199254740993n, -(2n ** 63n), 2n ** 63n - 1n];
+const CLIENTS = 24;
+const REQUESTS_OF_A_CLIENT = 60;
+/** Neighbours that a double cannot tell apart, and both ends; and some more, since instances wait for each other. */
+const IDS = [
+  ...[9007199254740992n, 9007199254740993n, -(2n ** 63n), 2n ** 63n - 1n],
+  ...Array.from({ length: 16 }, (_, index) => BigInt(index)),
+];
 const CONTENTS = [
   { name: 'Ficus lyrata' },
   { name: 'Ficus lyrata', tag: '' },
@@ -20,13 +26,40 @@ const CONTENTS = [
   { name: 'Flor-de-maio', tag: 'cactus' },
 ];
 
+const [sqlite, postgres] = await enginesUnderTest();
+
+interface Deployment {
+  name: string;
+  /** How many services there are over the one database. */
+  instances: number;
+  newDatabase(): Promise<string>;
+}
+
+const DEPLOYMENTS: Deployment[] = [
+  { name: 'SQLite', instances: 1, newDatabase: sqlite.newDatabase },
+  { name: 'PostgreSQL', instances: 1, newDatabase: postgres.newDatabase },
+  { name: 'three instances over PostgreSQL', instances: 3, newDatabase: postgres.newDatabase },
+  {
+    name: 'three instances over PostgreSQL, every transaction serializable',
+    instances: 3,
+    newDatabase: async () => {
+      const database = await postgres.newDatabase();
+      await postgres.sql(
+        database,
+        `ALTER DATABASE ${databaseName(database)} SET default_transaction_isolation = 'serializable'`,
+      );
+      return database;
+    },
+  },
+];
+
 /** Sends what each client picks at random, all at once, and each waits for its answer before it sends again. */
-async function sendFromMany(service: RunningService): Promise<LoggedRequest[][]> {
+async function sendFromMany(services: RunningService[], token: string): Promise<LoggedRequest[][]> {
   return Promise.all(
     Array.from({ length: CLIENTS }, async (_, client) => {
       const random = seededRandom(SEED * CLIENTS + client);
       const log: LoggedRequest[] = [];
-      const sender = new LoggingClient(service.url, service.token, log);
+      const sender = new LoggingClient(services[client % services.length]!.url, token, log);
       for (let sent = 0; sent < REQUESTS_OF_A_CLIENT; sent++) {
         await sender.send({ id: IDS[random(IDS.length)]!, ...CONTENTS[random(CONTENTS.length)]! });
       }
@@ -36,7 +69,7 @@ async function sendFromMany(service: RunningService): Promise<LoggedRequest[][]>
   );
 }
 
-async function allStored({ database }: RunningService): Promise<PlantRevision[]> {
+async function allStored({ database }: { database: string }): Promise<PlantRevision[]> {
   const reader = await openReader(database);
   const revisions = await Array.fromAsync(reader.revisions());
   await reader.close();
@@ -44,14 +77,24 @@ async function allStored({ database }: RunningService): Promise<PlantRevision[]>
 }
 
 async function withManyClients(
+  { instances, newDatabase }: Deployment,
   repeatedIdRule: RepeatedIdRule,
   check: (logs: LoggedRequest[][], revisions: PlantRevision[]) => void,
 ): Promise<void> {
   console.log(`repeat with PLANT_STORE_TEST_SEED=${SEED}`);
-  await using service = await startTestService({ repeatedIdRule });
-  const logs = await sendFromMany(service);
-  const revisions = await allStored(service);
+  const database = await newDatabase();
+  const services: RunningService[] = [];
+  await using opened = new AsyncDisposableStack();
+  opened.defer(async () => {
+    await Promise.all(services.map(service => service[Symbol.asyncDispose]()));
+  });
+  while (services.length < instances) {
+    services.push(await startTestService({ database, repeatedIdRule }));
+  }
+  const logs = await sendFromMany(services, services[0]!.token);
+  const revisions = await allStored({ database });
   assert.deepEqual(faultsOf(logs.flat(), revisions), []);
+  for (const { logged } of services) assert.deepEqual(logged, []);
   check(logs, revisions);
 }
 
@@ -78,18 +121,45 @@ function outOfOrder(log: readonly LoggedRequest[]): string[] {
   return faults;
 }
 
-test('many clients on the same ids: every answer is a revision, in one order, without gaps', async () => {
-  await withManyClients('revise', (logs, revisions) => {
-    const log = logs.flat();
-    assert.ok(log.every(({ answer }) => answer?.status === 200));
-    assert.deepEqual(outOfOrder(log), []);
+for (const deployment of DEPLOYMENTS) {
+  test(`many clients on the same ids: every answer is a revision, in one order, without gaps: ${deployment.name}`, async () => {
+    await withManyClients(deployment, 'revise', (logs, revisions) => {
+      const log = logs.flat();
+      assert.ok(log.every(({ answer }) => answer?.status === 200));
+      assert.deepEqual(outOfOrder(log), []);
 
-    const outcomes = Map.groupBy(log, ({ answer }) => answer!.outcome);
-    assert.equal(outcomes.get('created')!.length, IDS.length);
-    assert.equal(outcomes.get('created')!.length + outcomes.get('revised')!.length, revisions.length);
-    assert.ok(outcomes.get('unchanged')!.length > 0, 'some sent what was stored already');
-    for (const own of logs) assertAscending(own);
+      const outcomes = Map.groupBy(log, ({ answer }) => answer!.outcome);
+      assert.equal(outcomes.get('created')!.length, IDS.length);
+      assert.equal(outcomes.get('created')!.length + outcomes.get('revised')!.length, revisions.length);
+      assert.ok(outcomes.get('unchanged')!.length > 0, 'some sent what was stored already');
+      for (const own of logs) assertAscending(own);
+    });
   });
+
+  test(`many clients with the rule reject: the first content of an id stays, and every other is refused: ${deployment.name}`, async () => {
+    await withManyClients(deployment, 'reject', (logs, revisions) => {
+      const kept = new Map(revisions.map(({ plant }) => [plant.id, newPlantJson(plant)]));
+      assert.equal(revisions.length, IDS.length);
+      for (const { plant, answer } of logs.flat()) {
+        if (newPlantJson(plant) === kept.get(plant.id)) {
+          assert.equal(answer!.status, 200);
+          assert.equal(answer!.revision, 1);
+        } else {
+          assert.equal(answer!.status, 400);
+          assert.equal(JSON.parse(answer!.body).error, 40003);
+          assert.equal(answer!.outcome, undefined);
+        }
+      }
+    });
+  });
+}
+
+test('the connections of a service are serializable where the database says so', async () => {
+  const database = await DEPLOYMENTS.at(-1)!.newDatabase();
+  const address = postgresAddressOf(database);
+  const connection = await Connection.open(address, address.hosts[0]!);
+  assert.deepEqual(await connection.run({ text: 'SHOW transaction_isolation' }), [['serializable']]);
+  await connection.close();
 });
 
 /** A client that waits for its answers never sees an id go back. */
@@ -125,23 +195,6 @@ test('the check of the order finds an answer that goes back', () => {
     outOfOrder([first, { plant, sentAt: 2, answeredAt: 3, answer: answer('revised', 2) }]).length,
     1,
   );
-});
-
-test('many clients with the rule reject: the first content of an id stays, and every other is refused', async () => {
-  await withManyClients('reject', (logs, revisions) => {
-    const kept = new Map(revisions.map(({ plant }) => [plant.id, newPlantJson(plant)]));
-    assert.equal(revisions.length, IDS.length);
-    for (const { plant, answer } of logs.flat()) {
-      if (newPlantJson(plant) === kept.get(plant.id)) {
-        assert.equal(answer!.status, 200);
-        assert.equal(answer!.revision, 1);
-      } else {
-        assert.equal(answer!.status, 400);
-        assert.equal(JSON.parse(answer!.body).error, 40003);
-        assert.equal(answer!.outcome, undefined);
-      }
-    }
-  });
 });
 
 test('one client is told created, unchanged and revised, and its retries change nothing', async () => {

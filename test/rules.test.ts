@@ -16,8 +16,11 @@ import {
   startAlteringGateway,
 } from './altering-gateway.ts';
 import { startTestService } from './running-service.ts';
+import { enginesUnderTest } from './store-under-test.ts';
 
 const RULES = [...RULES_FOR_EVERY_STORE, ...OWN_RULES];
+
+const ENGINES = await enginesUnderTest();
 
 /** Settles with the last turn that was taken. */
 let turns: Promise<unknown> = Promise.resolve();
@@ -71,14 +74,16 @@ suite('the list of rules', () => {
   });
 });
 
-suite('the service keeps the rule', async () => {
-  const service = await startTestService();
-  after(() => service[Symbol.asyncDispose]());
-  const target = makeTarget(new URL(service.url), service.token);
-  for (const rule of RULES) {
-    test(`${rule.level} ${rule.id}: ${rule.title}`, () => rule.check(target));
-  }
-});
+for (const under of ENGINES) {
+  suite(`the service on ${under.name} keeps the rule`, async () => {
+    const service = await startTestService({ database: await under.newDatabase() });
+    after(() => service[Symbol.asyncDispose]());
+    const target = makeTarget(new URL(service.url), service.token);
+    for (const rule of RULES) {
+      test(`${rule.level} ${rule.id}: ${rule.title}`, () => rule.check(target));
+    }
+  });
+}
 
 /** What is broken, and exactly the rules that must say so; a star at the end stands for the rest of an id. */
 const BROKEN: { what: string; alterations: Alterations; rules: string[] }[] = [

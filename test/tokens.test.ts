@@ -14,9 +14,12 @@ import { openTokenStore } from '../src/store/open-store.ts';
 import type { StorageEngine } from '../src/store/plant-store.ts';
 import { startServe } from './program.ts';
 import { startTestService } from './running-service.ts';
+import { type EngineUnderTest, enginesUnderTest } from './store-under-test.ts';
 
 /** A change of a token takes effect within this, on every instance. */
 const EFFECT_WITHIN_MS = 5_000;
+
+const ENGINES = await enginesUnderTest();
 
 suite('the form of a token', () => {
   const tokens = fc.constant(null).map(() => makeToken());
@@ -124,20 +127,24 @@ class CountingSource implements TokenSource {
 }
 
 suite('the directory of tokens, beside a command line that changes them', { concurrency: true }, () => {
-  let folder: string;
+  for (const engine of ENGINES) {
+    suite(`in ${engine.name}`, { concurrency: true }, () => testDirectory(engine));
+  }
+});
+
+function testDirectory(under: EngineUnderTest): void {
   /** As the service has it, and as the command line has it. */
   let served: StorageEngine;
   let managed: StorageEngine;
 
   before(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'plant-store-tokens-'));
-    served = await openTokenStore(`sqlite:${join(folder, 'plants.db')}`);
-    managed = await openTokenStore(`sqlite:${join(folder, 'plants.db')}`);
+    const database = await under.newDatabase();
+    served = await openTokenStore(database);
+    managed = await openTokenStore(database);
   });
   after(async () => {
     await served.close();
     await managed.close();
-    await rm(folder, { recursive: true });
   });
 
   let lastLabel = 0;
@@ -270,7 +277,7 @@ suite('the directory of tokens, beside a command line that changes them', { conc
     await directory.close();
     assert.equal(causes.length, 1);
   });
-});
+}
 
 suite('a token of a service', { concurrency: true }, () => {
   async function post(url: string, token: string): Promise<number> {
@@ -282,30 +289,28 @@ suite('a token of a service', { concurrency: true }, () => {
     return response.status;
   }
 
-  test('that was revoked is refused within 5 s, and after a restart', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'plant-store-tokens-'));
-    const database = `sqlite:${join(folder, 'plants.db')}`;
-    let token: string;
-    {
-      await using service = await startTestService({ database });
-      token = service.token;
-      assert.equal(await post(service.url, token), 200);
-      const store = await openTokenStore(database);
-      await store.revokeToken('first', Date.now());
-      await store.close();
-      const deadline = Date.now() + EFFECT_WITHIN_MS;
-      while ((await post(service.url, token)) === 200) {
-        assert.ok(Date.now() < deadline, `still accepted after ${EFFECT_WITHIN_MS} ms`);
-        await wait(50);
+  for (const under of ENGINES) {
+    test(`that was revoked is refused within 5 s, and after a restart, in ${under.name}`, async () => {
+      const database = await under.newDatabase();
+      let token: string;
+      {
+        await using service = await startTestService({ database });
+        token = service.token;
+        assert.equal(await post(service.url, token), 200);
+        const store = await openTokenStore(database);
+        await store.revokeToken('first', Date.now());
+        await store.close();
+        const deadline = Date.now() + EFFECT_WITHIN_MS;
+        while ((await post(service.url, token)) === 200) {
+          assert.ok(Date.now() < deadline, `still accepted after ${EFFECT_WITHIN_MS} ms`);
+          await wait(50);
+        }
       }
-    }
-    {
       await using service = await startTestService({ database });
       assert.equal(service.firstToken, undefined);
       assert.equal(await post(service.url, token), 401);
-    }
-    await rm(folder, { recursive: true });
-  });
+    });
+  }
 
   test('is nowhere in the files of the store and nowhere in the log', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'plant-store-tokens-'));

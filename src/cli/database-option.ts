@@ -10,6 +10,8 @@ export interface DatabaseOptions {
   databasePasswordFile?: string;
 }
 
+const PASSWORD_FILE = 'the file that --database-password-file or PLANT_STORE_DATABASE_PASSWORD_FILE names';
+
 /** Adds --database and --database-password-file: which store a command works on, the same for every command. */
 export function addDatabaseOptions(command: Command): Command {
   return command
@@ -37,8 +39,7 @@ export function passwordFileOption(): Option {
 export function readDatabase({ database, databasePasswordFile }: DatabaseOptions): string {
   const address = parseDatabase(database);
   if (address.engine === 'sqlite' || address.address.password !== undefined) return database;
-  const password =
-    databasePasswordFile === undefined ? process.env.PGPASSWORD : readPasswordFile(databasePasswordFile);
+  const password = databasePasswordFile ? readPasswordFile(databasePasswordFile) : process.env.PGPASSWORD;
   if (!password) return database;
   return `${database}${database.includes('?') ? '&' : '?'}password=${encodeURIComponent(password)}`;
 }
@@ -53,11 +54,15 @@ function parseDatabase(text: string): ReturnType<typeof databaseAddressOf> {
   }
 }
 
+/** Never with the name of the file in a message: it may be the password, put where the name belongs. */
 function readPasswordFile(file: string): string {
+  let password: string;
   try {
-    return readFileSync(file, 'utf8').replace(/\r?\n$/, '');
+    password = readFileSync(file, 'utf8').replace(/\r?\n$/, '');
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    throw new Failure(`the password file ${file} cannot be read (${code})`, 2);
+    throw new Failure(`${PASSWORD_FILE} cannot be read (${code}); give the path of a file`, 2);
   }
+  if (password === '') throw new Failure(`${PASSWORD_FILE} is empty; put the password into it`, 2);
+  return password;
 }

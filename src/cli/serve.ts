@@ -123,7 +123,7 @@ function listenAdvice({ address: { host, port }, code, message }: ListenFailed, 
 }
 
 /** Says on stderr how to send the first plant. A token is shown here once and goes to no log. */
-function greet({ address, firstToken, hasToken }: Service, host: string): void {
+function greet({ address, firstToken, hasToken, warnings }: Service, host: string): void {
   const shownHost =
     host === '0.0.0.0' || host === '::'
       ? 'localhost'
@@ -141,6 +141,7 @@ function greet({ address, firstToken, hasToken }: Service, host: string): void {
   } else if (!hasToken) {
     console.error('The store has no token yet; make one with: npx plant-store token create LABEL\n');
   }
+  for (const warning of warnings) console.error(`WARNING: ${warning}`);
   console.error(`Taking plants at ${base}/plants. Stop with Ctrl-C.`);
 }
 

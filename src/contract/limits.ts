@@ -74,8 +74,11 @@ export const POSTGRES_SEARCH_INTERVAL_MS = 100;
 export const POSTGRES_KEEP_ALIVE_AFTER_MS = 5_000;
 /** A statement of the command line that reads has this long. */
 export const POSTGRES_READ_WAIT_MS = 60_000;
-/** Revisions that are read with one statement. */
+/** Revisions that are read with one statement, and the bytes of their text, which only one revision alone may exceed. */
 export const POSTGRES_PAGE_ROWS = 2_000;
+export const POSTGRES_PAGE_TEXT_BYTES = 8 * 1024 * 1024;
+/** A statement of `copy` that writes a batch has this long. */
+export const POSTGRES_COPY_WAIT_MS = 60_000;
 
 function relation(holds: boolean, rule: string): void {
   if (!holds) throw new Error(`limits contradict each other: ${rule}`);

@@ -1,5 +1,6 @@
 import type { PlantWrite, RepeatedIdRule, WriteResult } from '../plant-store.ts';
 import type { Connection, TextRow } from './connection.ts';
+import { kindOf } from './failure.ts';
 import { type NewRevision, revisionInsert } from './revision-insert.ts';
 
 /** The last revision of a plant, as far as this batch knows. */
@@ -26,8 +27,9 @@ interface SentRevision extends NewRevision {
  *
  * When a statement fails, `run` may be called again with another connection. What was sent before is then looked for
  * first, under the number it was sent with, since another instance may have added revisions behind it. If it is there
- * it was stored by us; if not it is sent again, or a later number is, and should the first statement still be on its
- * way through a server, the primary key makes one of the two wait for the other and do nothing.
+ * it was stored by us. If another's is there, ours never will be, and the next number is tried. If none is there the
+ * statement may still be on its way through a server, so the same number is sent again: the primary key makes one of
+ * the two do nothing, and where it is the second, what took its place is looked at in the same way.
  *
  * A row that was looked up may be newer than the standby has it, and gone after a failover. So before a result that
  * rests on one is given, a commit of our own is waited for, which is confirmed after everything before it.
@@ -42,6 +44,8 @@ export class BatchCommit {
   readonly #open = new Map<bigint, number[]>();
   readonly #latest = new Map<bigint, Latest>();
   #sent: SentRevision[] = [];
+  /** A statement that was given up may still come to its end, at any moment. */
+  #mayBeStoredLate = false;
   /** Writes whose result rests on a row that was looked up, and that no commit of ours has confirmed. */
   #unconfirmed: number[] = [];
 
@@ -58,27 +62,36 @@ export class BatchCommit {
 
   /** @returns one result for each write, in their order, all of them durable */
   async run(connection: Connection): Promise<WriteResult[]> {
-    this.#reopenUnconfirmed();
-    if (this.#sent.length > 0) await this.#settleSent(connection);
+    const settled = new Set(this.#sent.map(({ id }) => id));
+    if (this.#sent.length > 0) {
+      this.#mayBeStoredLate = true;
+      await this.#settleSent(connection);
+    }
+    this.#reopenUnconfirmed(settled);
     for (;;) {
       const rows = this.#nextRound();
       if (rows.length === 0) break;
-      this.#sent = rows;
-      const inserted = await connection.commit(revisionInsert(rows));
+      const inserted = await this.#insert(connection, rows);
       this.#sent = [];
       if (inserted.length > 0) this.#unconfirmed = [];
       const taken = this.#recordInserted(rows, inserted);
-      if (taken.length > 0) await this.#look(connection, taken);
+      if (taken.length === 0) continue;
+      if (this.#mayBeStoredLate) {
+        this.#sent = taken;
+        await this.#settleSent(connection);
+      } else {
+        await this.#look(connection, taken);
+      }
     }
     if (this.#unconfirmed.length > 0) await confirmEverythingBefore(connection);
     return this.#results;
   }
 
-  /** What an earlier attempt saw may be gone: the server it saw it on may be another one. */
-  #reopenUnconfirmed(): void {
+  /** What an earlier attempt saw may be gone, but for what was looked at again: the server may be another one. */
+  #reopenUnconfirmed(settled: ReadonlySet<bigint>): void {
     for (const index of this.#unconfirmed.reverse()) {
       const { id } = this.#writes[index]!.plant;
-      this.#latest.delete(id);
+      if (!settled.has(id)) this.#latest.delete(id);
       this.#open.set(id, [index, ...(this.#open.get(id) ?? [])]);
     }
     this.#unconfirmed = [];
@@ -115,17 +128,28 @@ export class BatchCommit {
     return undefined;
   }
 
-  /** @returns the ids of those that were not inserted */
-  #recordInserted(rows: SentRevision[], inserted: TextRow[]): bigint[] {
+  async #insert(connection: Connection, rows: SentRevision[]): Promise<TextRow[]> {
+    this.#sent = rows;
+    try {
+      return await connection.commit(revisionInsert(rows));
+    } catch (error) {
+      // Nothing was done, says the server: what stands under these numbers is another's, however alike it is.
+      if (kindOf(error) !== 'connectionLost' && !this.#mayBeStoredLate) this.#sent = [];
+      throw error;
+    }
+  }
+
+  /** @returns those that were not inserted */
+  #recordInserted(rows: SentRevision[], inserted: TextRow[]): SentRevision[] {
     if (inserted.length === rows.length) {
       for (const row of rows) this.#stored(row);
       return [];
     }
     const insertedIds = new Set(inserted.map(([id]) => BigInt(id!)));
-    const taken: bigint[] = [];
+    const taken: SentRevision[] = [];
     for (const row of rows) {
       if (insertedIds.has(row.id)) this.#stored(row);
-      else taken.push(row.id);
+      else taken.push(row);
     }
     return taken;
   }
@@ -136,37 +160,47 @@ export class BatchCommit {
     this.#open.get(id)!.shift();
   }
 
-  async #look(connection: Connection, ids: bigint[]): Promise<void> {
+  async #look(connection: Connection, taken: SentRevision[]): Promise<void> {
     const rows = await connection.run({
       name: 'look',
       text: `SELECT DISTINCT ON (id) id, revision, name, tag FROM plant_revision
         WHERE id = ANY($1::bigint[]) ORDER BY id, revision DESC`,
-      values: [ids],
+      values: [taken.map(({ id }) => id)],
     });
-    for (const [id, revision, name, tag] of rows) {
-      this.#latest.set(BigInt(id!), { revision: Number(revision), name: name!, tag: tag! });
-    }
+    for (const row of rows) this.#setLatest(row);
   }
 
-  /** Finds out which of the revisions that were sent are stored, and what is the latest of each id now. */
+  #setLatest([id, revision, name, tag]: TextRow): void {
+    this.#latest.set(BigInt(id!), { revision: Number(revision), name: name!, tag: tag! });
+  }
+
+  /**
+   * Finds out which of the revisions that were sent are stored, and what is the latest of each id now. All of it from
+   * one look: between two, one that is late could be stored and be taken for another's.
+   */
   async #settleSent(connection: Connection): Promise<void> {
-    const ids = this.#sent.map(({ id }) => id);
+    // From the one before on: should that have been lost in a failover, the number would leave a gap.
+    const first = Math.min(...this.#sent.map(({ revision }) => revision)) - 1;
     const rows = await connection.run({
       text: `SELECT id, revision, name, tag, recorded_at, recorded_by FROM plant_revision
         WHERE id = ANY($1::bigint[]) AND revision >= $2 ORDER BY id, revision`,
-      values: [ids, Math.min(...this.#sent.map(({ revision }) => revision))],
+      values: [this.#sent.map(({ id }) => id), first],
     });
     await confirmEverythingBefore(connection);
-    // Before a failover there may have been revisions that are no more.
-    for (const id of ids) this.#latest.delete(id);
     const stored = new Set(rows.map(row => JSON.stringify(row)));
+    const storedIds = new Set<bigint>();
     for (const sent of this.#sent) {
       const { id, revision, name, tag, recordedAt, recordedBy } = sent;
+      this.#latest.delete(id);
       const row = [String(id), String(revision), name, tag, String(recordedAt), String(recordedBy)];
-      if (stored.has(JSON.stringify(row))) this.#stored(sent);
+      if (!stored.has(JSON.stringify(row))) continue;
+      this.#stored(sent);
+      storedIds.add(id);
     }
+    for (const row of rows) this.#setLatest(row);
     this.#sent = [];
-    await this.#look(connection, ids);
+    // What rests on the revision before one that is stored, is stored.
+    this.#unconfirmed = this.#unconfirmed.filter(index => !storedIds.has(this.#writes[index]!.plant.id));
   }
 }
 

@@ -1,16 +1,15 @@
-import { readFileSync } from 'node:fs';
-import { Socket } from 'node:net';
-import type { ConnectionOptions } from 'node:tls';
+import { connect, Socket } from 'node:net';
 import pg from 'pg';
-import pgpass from 'pgpass';
 import {
   POSTGRES_CONNECT_WAIT_MS,
   POSTGRES_KEEP_ALIVE_AFTER_MS,
   POSTGRES_STATEMENT_WAIT_MS,
 } from '../../contract/limits.ts';
 import { StoreRefused } from '../plant-store.ts';
-import { CommitNotConfirmed, HostIsReadOnly, sqlStateOf } from './failure.ts';
+import { CommitNotConfirmed, HostIsReadOnly, sqlStateOf, TlsFailed } from './failure.ts';
+import { passwordFromFile } from './password-file.ts';
 import type { HostAddress, PostgresAddress } from './postgres-url.ts';
+import { isAboutTls, type TlsAttempt, tlsAttempts, tlsFailure } from './tls-attempts.ts';
 
 /** A statement, its parameters, and how it is run. */
 export interface Statement {
@@ -30,18 +29,20 @@ const SUCCESSFUL_COMPLETION = '00000';
 /** The server cancels a statement a little before the client gives it up, so that none is left running unseen. */
 const CANCEL_EARLIER_MS = 250;
 const LEAVE_WAIT_MS = 1_000;
+/** https://www.postgresql.org/docs/current/protocol-message-formats.html, CancelRequest */
+const CANCEL_REQUEST = 80_877_102;
 
 /** A connection to a host that takes writes. One statement at a time. */
 export class Connection {
   readonly host: HostAddress;
   /** Nothing on it takes longer than this, on the clock that is never set. */
   deadline = Number.POSITIVE_INFINITY;
-  /** synchronous_commit was off for this user, database or server; it is on here. */
-  synchronousCommitWasOff = false;
   readonly #client: pg.Client;
   readonly #socket: Socket;
   #broken: Error | undefined;
   #warning: string | undefined;
+  /** A statement was sent, and the server has not said what became of it. */
+  #isUnderWay = false;
 
   private constructor(host: HostAddress, client: pg.Client, socket: Socket) {
     this.host = host;
@@ -64,10 +65,13 @@ export class Connection {
   static async open(address: PostgresAddress, host: HostAddress): Promise<Connection> {
     const [first, second] = tlsAttempts(address, host);
     try {
-      return await Connection.#openWith(address, host, first!);
+      return await Connection.#openWith(address, host, first);
     } catch (error) {
       if (second === undefined || !isAboutTls(error)) throw error;
-      return await Connection.#openWith(address, host, second);
+      return await Connection.#openWith(address, host, second).catch(secondError => {
+        // That there is no TLS to fall back to explains less than why it was needed.
+        throw secondError instanceof TlsFailed ? error : secondError;
+      });
     }
   }
 
@@ -90,7 +94,15 @@ export class Connection {
       types: AS_TEXT,
       query_timeout: Math.ceil(Math.max(1, Math.min(waitMs, this.deadline - performance.now()))),
     };
-    return (await this.#client.query<TextRow>(query)).rows;
+    this.#isUnderWay = true;
+    try {
+      const { rows } = await this.#client.query<TextRow>(query);
+      this.#isUnderWay = false;
+      return rows;
+    } catch (error) {
+      this.#isUnderWay = sqlStateOf(error) === undefined;
+      throw error;
+    }
   }
 
   /**
@@ -112,6 +124,8 @@ export class Connection {
   destroy(): void {
     this.#broken ??= new Error('the connection was given up');
     this.#socket.destroy();
+    if (this.#isUnderWay) this.#cancel();
+    this.#isUnderWay = false;
   }
 
   /** Takes leave of the server, and goes without an answer when there is none. */
@@ -122,11 +136,28 @@ export class Connection {
     this.destroy();
   }
 
-  static async #openWith(
-    address: PostgresAddress,
-    host: HostAddress,
-    ssl: ConnectionOptions | false,
-  ): Promise<Connection> {
+  /**
+   * Asks the server to leave off, on a connection of its own as the protocol has it. A commit that waits for a standby
+   * heeds neither `statement_timeout` nor the end of its connection, and each would keep one of `max_connections`.
+   */
+  #cancel(): void {
+    // Null where the server, or what stands before it, gave no key to cancel with.
+    const { processID, secretKey } = this.#client as unknown as Record<
+      'processID' | 'secretKey',
+      number | null
+    >;
+    if (processID === null || secretKey === null) return;
+    const { host, port } = this.host;
+    const socket = host.startsWith('/') ? connect(`${host}/.s.PGSQL.${port}`) : connect(port, host);
+    socket.on('error', () => {}).setTimeout(POSTGRES_CONNECT_WAIT_MS, () => socket.destroy());
+    const request = Buffer.alloc(16);
+    for (const [index, word] of [request.length, CANCEL_REQUEST, processID, secretKey].entries()) {
+      request.writeInt32BE(word, index * 4);
+    }
+    socket.unref().end(request);
+  }
+
+  static async #openWith(address: PostgresAddress, host: HostAddress, ssl: TlsAttempt): Promise<Connection> {
     const socket = new Socket();
     const client = new pg.Client({
       ...host,
@@ -134,7 +165,7 @@ export class Connection {
       ssl,
       database: address.database,
       user: address.user,
-      password: address.password ?? (() => passwordFromFile(address, host) as Promise<string>),
+      password: address.password ?? (() => passwordFromFile(address, host)),
       application_name: address.applicationName,
       options: address.options,
       connectionTimeoutMillis: address.connectWaitMs ?? POSTGRES_CONNECT_WAIT_MS,
@@ -143,13 +174,17 @@ export class Connection {
       keepAliveInitialDelayMillis: POSTGRES_KEEP_ALIVE_AFTER_MS,
     });
     const connection = new Connection(host, client, socket);
+    let firstByte = '';
+    socket.once('data', (answer: Buffer) => {
+      firstByte = answer.toString('latin1', 0, 1);
+    });
     try {
       await client.connect();
       await connection.#setUp();
       return connection;
     } catch (error) {
       connection.destroy();
-      throw error;
+      throw ssl === false ? error : tlsFailure(error, firstByte);
     }
   }
 
@@ -169,51 +204,9 @@ export class Connection {
       );
     }
     await this.run({ text: `SET statement_timeout = ${POSTGRES_STATEMENT_WAIT_MS - CANCEL_EARLIER_MS}` });
-    if (synchronousCommit === 'off') {
-      // A 200 must not rest on memory, whatever the default of the server is.
+    if (synchronousCommit === 'off' || synchronousCommit === 'on') {
+      // A 200 must not rest on memory, whatever the default of the server is, or becomes while this connection lasts.
       await this.run({ text: 'SET synchronous_commit = on' });
-      this.synchronousCommitWasOff = true;
     }
   }
-}
-
-/** What is tried in turn: libpq's modes `allow` and `prefer` have a second choice. */
-function tlsAttempts(address: PostgresAddress, { host }: HostAddress): (ConnectionOptions | false)[] {
-  const { tlsMode, rootCertificateFile, certificateFile, keyFile } = address;
-  // libpq never uses TLS over a Unix socket.
-  if (tlsMode === 'disable' || host.startsWith('/')) return [false];
-  const root = rootCertificateFile === 'system' ? undefined : rootCertificateFile;
-  const options: ConnectionOptions = {
-    ca: root && pem(root, 'sslrootcert'),
-    cert: certificateFile && pem(certificateFile, 'sslcert'),
-    key: keyFile && pem(keyFile, 'sslkey'),
-    // With a root certificate `require` verifies as `verify-ca` does, as in libpq.
-    rejectUnauthorized: tlsMode.startsWith('verify-') || rootCertificateFile !== undefined,
-  };
-  if (tlsMode !== 'verify-full') options.checkServerIdentity = () => undefined;
-  if (tlsMode === 'allow') return [false, options];
-  return tlsMode === 'prefer' ? [options, false] : [options];
-}
-
-function isAboutTls(error: unknown): boolean {
-  // 28000: pg_hba.conf has no entry for a connection with, or without, TLS.
-  return sqlStateOf(error) === '28000' || /SSL/.test((error as Error).message);
-}
-
-function pem(file: string, parameter: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch (error) {
-    throw new StoreRefused(
-      `the file that ${parameter} names cannot be read (${(error as Error).message}); check the address of the store`,
-      { cause: error },
-    );
-  }
-}
-
-function passwordFromFile(
-  { database, user }: PostgresAddress,
-  { host, port }: HostAddress,
-): Promise<string | undefined> {
-  return new Promise(found => pgpass({ host, port, database, user }, found));
 }

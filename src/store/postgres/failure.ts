@@ -1,4 +1,4 @@
-import { StoreRefused, StoreUnavailable } from '../plant-store.ts';
+import { StoreMissing, StoreRefused, StoreUnavailable } from '../plant-store.ts';
 import { type PostgresAddress, shownPostgresAddress } from './postgres-url.ts';
 
 /** The server accepted a statement, and did not say that its commit is as durable as it is set up to be. */
@@ -14,6 +14,23 @@ export class HostIsReadOnly extends Error {
   constructor(host: string) {
     super(`${host} is read-only`);
     this.name = 'HostIsReadOnly';
+  }
+}
+
+/** The connection cannot be protected as it was asked for; the message says why. */
+export class TlsFailed extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'TlsFailed';
+  }
+}
+
+/** The server asks for a password, and there is none. */
+export class PasswordWanted extends Error {
+  /** @param passedOver why a password file was not used, if there is one */
+  constructor(passedOver: string) {
+    super(`the server asks for a password${passedOver && ` (${passedOver})`}`);
+    this.name = 'PasswordWanted';
   }
 }
 
@@ -37,6 +54,9 @@ export const TOO_MANY_CONNECTIONS = '53300';
 export const INSUFFICIENT_PRIVILEGE = '42501';
 export const UNDEFINED_TABLE = '42P01';
 export const UNIQUE_VIOLATION = '23505';
+
+/** What a person does about a right that is missing. */
+export const GRANTS = 'docs/postgresql-roles.sql has the statements that grant it';
 
 /** Shut down or restarting (57P01 to 57P05), connection exceptions (class 08), and hosts that no longer take writes. */
 const CONNECTION_LOST = /^(?:57P0[1-5]|08...|25006|53300)$/;
@@ -62,9 +82,9 @@ export function isRefusal(error: unknown): boolean {
  * @param error of the connection, or of a statement at start
  */
 export function openFailure(error: unknown, address: PostgresAddress): StoreRefused {
-  if (error instanceof StoreRefused) return error;
-  const reason = explanationOf(error) ?? outageOf(error);
-  return new StoreRefused(`the store at ${shownPostgresAddress(address)} cannot be opened: ${reason}`, {
+  const reason = error instanceof StoreRefused ? error.message : (explanationOf(error) ?? outageOf(error));
+  const Refusal = error instanceof StoreMissing ? StoreMissing : StoreRefused;
+  return new Refusal(`the store at ${shownPostgresAddress(address)} cannot be opened: ${reason}`, {
     cause: error,
   });
 }
@@ -72,48 +92,51 @@ export function openFailure(error: unknown, address: PostgresAddress): StoreRefu
 /** The store is not to be had now. The cause goes to the log; it holds no password. */
 export function unavailable(error: unknown): StoreUnavailable {
   if (error instanceof StoreUnavailable) return error;
-  return new StoreUnavailable((error as Error).message, { cause: error });
+  return new StoreUnavailable(messageOf(error), { cause: error });
 }
 
 function explanationOf(error: unknown): string | undefined {
-  const message = (error as Error).message;
+  const message = messageOf(error);
   switch (sqlStateOf(error)) {
     case '28P01':
       return 'the server refuses the password; check it, and the user';
     case '28000':
-      return `the server does not let this user in (${message}); check the user, and pg_hba.conf on the server`;
+      return `the server does not let this user in (${message}); check the user and sslmode, and pg_hba.conf on the server`;
     case '3D000':
       return 'there is no such database; make it with CREATE DATABASE, or name another';
     case INSUFFICIENT_PRIVILEGE:
-      return `the user lacks a right (${message}); docs/scale.md has the statements that grant it`;
+      return `the user lacks a right (${message}); ${GRANTS}`;
     case '42704':
     case '22023':
       return `the server refuses a setting (${message}); check the parameter options`;
   }
-  if (/client password must be a (?:non-empty )?string/.test(message)) {
-    return 'the server asks for a password; give one with PGPASSWORD, PGPASSFILE or PLANT_STORE_DATABASE_PASSWORD_FILE';
+  if (error instanceof PasswordWanted) {
+    return `${message}; give one with PGPASSWORD, PGPASSFILE or PLANT_STORE_DATABASE_PASSWORD_FILE`;
   }
-  if (/does not support SSL/.test(message)) {
-    return 'the server does not offer TLS; set it up there, or use sslmode=prefer';
-  }
-  const code = (error as NodeJS.ErrnoException).code ?? '';
-  if (/^(?:ERR_TLS|ERR_SSL|ERR_OSSL|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO|HOSTNAME_MISMATCH)/.test(code)) {
-    return `the TLS connection is not to be trusted (${message}); check sslmode and sslrootcert`;
-  }
+  if (error instanceof TlsFailed) return `${message}; check sslmode, sslrootcert, sslcert and sslkey`;
   return undefined;
 }
 
 function outageOf(error: unknown): string {
   if (error instanceof HostIsReadOnly) return `${error.message}; name the host that takes writes`;
-  const { code, message } = error as NodeJS.ErrnoException;
-  if (sqlStateOf(error) === TOO_MANY_CONNECTIONS) {
+  const message = messageOf(error);
+  const sqlState = sqlStateOf(error);
+  if (sqlState === TOO_MANY_CONNECTIONS) {
     return `the server has no connection left (${message}); raise max_connections there, or lower --connections`;
   }
+  if (sqlState !== undefined) return `the server says: ${message} (SQLSTATE ${sqlState})`;
+  const { code } = error as NodeJS.ErrnoException;
   if (code === 'ECONNREFUSED' || code === 'ENOENT') {
     return 'nothing answers there; is PostgreSQL running, and is the address right?';
   }
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return 'the name of the host is not known; check it';
   return `${message}; is PostgreSQL running, and is the address right?`;
+}
+
+/** Of several addresses of one host that all failed, Node has a code and no message. */
+function messageOf(error: unknown): string {
+  const { message, code } = error as NodeJS.ErrnoException;
+  return message || code || 'it failed without a word';
 }
 
 /** Whether the host answered that it takes no writes. */

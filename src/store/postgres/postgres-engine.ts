@@ -3,10 +3,11 @@ import type { PlantWrite, RepeatedIdRule, StorageEngine, WriteResult } from '../
 import { BatchCommit, confirmEverythingBefore } from './batch-commit.ts';
 import type { Connection } from './connection.ts';
 import { ConnectionPool } from './connection-pool.ts';
+import { durabilityWarnings } from './durability-warnings.ts';
 import { INSUFFICIENT_PRIVILEGE, openFailure, sqlStateOf } from './failure.ts';
 import { HostSearch } from './host-search.ts';
 import type { PostgresAddress } from './postgres-url.ts';
-import { applySchemaSteps } from './schema.ts';
+import { applySchemaSteps, checkServiceRights } from './schema.ts';
 import * as tokenTable from './token-table.ts';
 
 /** What a PostgreSQL store is opened with. */
@@ -21,6 +22,7 @@ export interface PostgresSettings {
 export class PostgresEngine implements StorageEngine {
   readonly commitsInFlightMax: number;
   readonly isNew: boolean;
+  readonly #search: HostSearch;
   readonly #pool: ConnectionPool;
   readonly #address: PostgresAddress;
   readonly #repeatedIdRule: RepeatedIdRule;
@@ -31,6 +33,7 @@ export class PostgresEngine implements StorageEngine {
     this.commitsInFlightMax = connections;
     this.#address = address;
     this.#repeatedIdRule = repeatedIdRule;
+    this.#search = search;
     // One more, so that tokens and readiness never wait behind plants.
     this.#pool = new ConnectionPool(search, connections + 1);
   }
@@ -47,6 +50,7 @@ export class PostgresEngine implements StorageEngine {
     try {
       connection = await search.connect();
       isNew = await applySchemaSteps(connection);
+      await checkServiceRights(connection);
     } catch (error) {
       connection?.destroy();
       throw openFailure(error, settings.address);
@@ -65,7 +69,7 @@ export class PostgresEngine implements StorageEngine {
     return this.#pool.use(async connection => {
       // A primary whose synchronous standby is away answers questions, and confirms no plant.
       await confirmEverythingBefore(connection);
-      return await durabilityWarnings(connection);
+      return await durabilityWarnings(connection, () => this.#search.connect());
     });
   }
 
@@ -99,33 +103,4 @@ export class PostgresEngine implements StorageEngine {
       throw openFailure(cause, this.#address);
     }
   }
-}
-
-/**
- * What is set on this server that breaks the promise of a 200.
- * https://www.postgresql.org/docs/current/runtime-config-wal.html
- */
-async function durabilityWarnings(connection: Connection): Promise<string[]> {
-  const [row] = await connection.run({
-    name: 'durability',
-    text: `SELECT current_setting('fsync', true), current_setting('full_page_writes', true)`,
-  });
-  const [fsync, fullPageWrites] = row!;
-  const warnings: string[] = [];
-  if (fsync === 'off') {
-    warnings.push(
-      'fsync is off on the PostgreSQL server: plants that were answered 200 are lost, and the database may be destroyed, when the machine fails; set fsync = on',
-    );
-  }
-  if (fullPageWrites === 'off') {
-    warnings.push(
-      'full_page_writes is off on the PostgreSQL server: a power failure may destroy plants that were stored long ago; set full_page_writes = on',
-    );
-  }
-  if (connection.synchronousCommitWasOff) {
-    warnings.push(
-      'synchronous_commit is off on the PostgreSQL server: this service turns it on for its own plants, what else writes there may be lost; set synchronous_commit = on',
-    );
-  }
-  return warnings;
 }

@@ -4,6 +4,9 @@ import { StoreRefused } from '../plant-store.ts';
 export const TLS_MODES = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full'] as const;
 export type TlsMode = (typeof TLS_MODES)[number];
 
+/** In place of the file of root certificates: those that this machine trusts. */
+export const SYSTEM_ROOTS = 'system';
+
 export interface HostAddress {
   /** A name, an IP address, or the folder of a Unix socket, which begins with a slash. */
   host: string;
@@ -19,7 +22,7 @@ export interface PostgresAddress {
   /** Undefined: from PGPASSFILE or ~/.pgpass, if the server asks for one. */
   password: string | undefined;
   tlsMode: TlsMode;
-  /** Paths of PEM files. */
+  /** Paths of PEM files; the first may be {@link SYSTEM_ROOTS}. */
   rootCertificateFile: string | undefined;
   certificateFile: string | undefined;
   keyFile: string | undefined;
@@ -32,8 +35,11 @@ export interface PostgresAddress {
 const SCHEME = /^postgres(?:ql)?:\/\//;
 const FORM = 'postgres://USER@HOST:PORT/DATABASE';
 const PORT_DEFAULT = 5432;
-/** What stands before the last `@`, hosts, database, parameters. */
-const PARTS = /^(?:([^/?]*)@)?([^@/?]*)(?:\/([^/?]*))?(?:\?(.*))?$/s;
+/**
+ * What stands before the last `@`, hosts, database, parameters. Nowhere behind the hosts is there an `@`: with a `/` or
+ * `?` in it that is not encoded, the rest of a password would stand there, and be taken for something that is shown.
+ */
+const PARTS = /^(?:([^/?]*)@)?([^@/?]*)(?:\/([^@/?]*))?(?:\?([^@]*))?$/s;
 const HOST = /^(?:\[([0-9A-Fa-f:.]+)\]|([^:[\]]*))(?::([0-9]{1,5}))?$/;
 
 export function isPostgresUrl(text: string): boolean {
@@ -50,18 +56,21 @@ export function isPostgresUrl(text: string): boolean {
 export function postgresAddressOf(text: string): PostgresAddress {
   const parts = PARTS.exec(text.replace(SCHEME, ''));
   if (parts === null) {
-    throw refused(`is not ${FORM}; write @, /, ? and # within the user or password as %40, %2F, %3F and %23`);
+    throw refused(
+      `is not ${FORM}; write @, /, ? and % within the user, the password or a parameter as %40, %2F, %3F and %25`,
+    );
   }
   const [, credentials = '', hosts = '', database = '', query = ''] = parts;
-  const [, user = '', password] = /^([^:]*)(?::(.*))?$/s.exec(credentials)!;
+  const [, user = '', password = ''] = /^([^:]*)(?::(.*))?$/s.exec(credentials)!;
+  if (user.includes('@')) throw refused('has an @ in the user; write it as %40');
   const parameters = parametersOf(query);
   const take = (name: ParameterName): string | undefined => parameters.get(name);
   const address: PostgresAddress = {
     hosts: hostsOf(hosts === '' ? (take('host') ?? 'localhost') : decoded(hosts, 'the host')),
     database: decoded(database, 'the database') || (take('dbname') ?? ''),
     user: decoded(user, 'the user') || (take('user') ?? ''),
-    password: (password === undefined ? take('password') : decoded(password, 'the password')) || undefined,
-    tlsMode: tlsModeOf(take('sslmode') ?? 'prefer'),
+    password: decoded(password, 'the password') || take('password') || undefined,
+    tlsMode: tlsModeOf(take('sslmode') ?? (take('sslrootcert') === SYSTEM_ROOTS ? 'verify-full' : 'prefer')),
     rootCertificateFile: take('sslrootcert'),
     certificateFile: take('sslcert'),
     keyFile: take('sslkey'),
@@ -97,15 +106,15 @@ type ParameterName = (typeof PARAMETERS)[number];
 
 function parametersOf(query: string): Map<string, string> {
   const parameters = new Map<string, string>();
-  for (const pair of query.split('&').filter(Boolean)) {
+  for (const [index, pair] of query.split('&').filter(Boolean).entries()) {
     const [, name = '', value = ''] = /^([^=]*)=?(.*)$/s.exec(pair)!;
     const key = decoded(name, 'the name of a parameter');
     if (!PARAMETERS.includes(key as ParameterName)) {
-      // Behind a password it may be the rest of one, after an & that was not written as %26.
-      const shownKey = parameters.has('password') ? '' : ` ${JSON.stringify(key)}`;
-      throw refused(`has an unknown parameter${shownKey}; known are ${PARAMETERS.join(', ')}`);
+      // Not repeated: with a ? or & in it that was not encoded, it may be the rest of a password.
+      throw refused(`has an unknown parameter, number ${index + 1}; known are ${PARAMETERS.join(', ')}`);
     }
-    if (parameters.has(key)) throw refused(`has the parameter ${key} twice`);
+    // An empty one, as a password that was left out, may be given further on.
+    if (parameters.get(key)) throw refused(`has the parameter ${key} twice`);
     parameters.set(key, decoded(value, `the parameter ${key}`));
   }
   return parameters;
@@ -150,6 +159,10 @@ function checkAddress(address: PostgresAddress, sessionAttributes: string | unde
     );
   }
   const verifies = address.tlsMode.startsWith('verify-');
+  if (address.rootCertificateFile === SYSTEM_ROOTS && address.tlsMode !== 'verify-full') {
+    // Anyone can have a certificate that is trusted here; only the host name tells them apart. libpq does the same.
+    throw refused('has sslrootcert=system with a weaker sslmode than verify-full; use that');
+  }
   if (verifies && address.rootCertificateFile === undefined) {
     throw refused(`has sslmode=${address.tlsMode} without sslrootcert; name a file with it, or \`system\``);
   }

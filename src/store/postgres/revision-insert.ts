@@ -19,13 +19,15 @@ const COLUMNS = 6;
  * arrays is pulled to the coordinator first (measured on Citus: 8 ms against 119 ms for 100 rows).
  *
  * The statement is prepared for a few numbers of rows only, since parsing it costs as much as carrying it out; the
- * rows that are missing to the next one repeat the first, which conflicts with itself and so changes nothing.
+ * rows that are missing to the next one repeat the one with the least text, which conflicts with itself and so changes
+ * nothing.
  */
 export function revisionInsert(rows: readonly NewRevision[]): Statement {
   const count = preparedCount(rows.length);
   const values = new Array<unknown>(count * COLUMNS);
+  const filler = count === rows.length ? undefined : shortest(rows);
   for (let row = 0; row < count; row++) {
-    const { id, revision, name, tag, recordedAt, recordedBy } = rows[row] ?? rows[0]!;
+    const { id, revision, name, tag, recordedAt, recordedBy } = rows[row] ?? filler!;
     const offset = row * COLUMNS;
     values[offset] = id;
     values[offset + 1] = revision;
@@ -35,6 +37,11 @@ export function revisionInsert(rows: readonly NewRevision[]): Statement {
     values[offset + 5] = recordedBy;
   }
   return { name: `insert_${count}`, text: insertText(count), values };
+}
+
+function shortest(rows: readonly NewRevision[]): NewRevision {
+  const length = ({ name, tag }: NewRevision): number => name.length + (tag?.length ?? 0);
+  return rows.reduce((least, row) => (length(row) < length(least) ? row : least));
 }
 
 /** 1, 2, 3, 4, 6, 8, 12, 16, 24, …: at most half as many again as there are. */

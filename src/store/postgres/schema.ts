@@ -1,8 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { StoreRefused } from '../plant-store.ts';
+import { StoreMissing, StoreRefused } from '../plant-store.ts';
 import { readSchemaSteps } from '../schema-steps.ts';
 import type { Connection } from './connection.ts';
-import { kindOf, sqlStateOf, UNDEFINED_TABLE } from './failure.ts';
+import { GRANTS, INSUFFICIENT_PRIVILEGE, kindOf, sqlStateOf, UNDEFINED_TABLE } from './failure.ts';
 
 const STEPS = readSchemaSteps(new URL('./schema/', import.meta.url));
 const NEWEST_STEP = STEPS.at(-1)!.step;
@@ -11,8 +11,13 @@ const ATTEMPTS_MAX = 20;
 const ATTEMPT_WAIT_MS = 100;
 /** A step may have a large table to go through. */
 const STEP_WAIT_MS = 3_600_000;
+/** A table of the same name that is not ours: the column is missing, or of another type. */
+const OTHER_COLUMNS = /^(?:42703|42804|42883)$/;
 /** What the second of two starts at the same time gets: the name is there already, in the catalogue or on its way. */
 const MADE_BY_ANOTHER = /^(?:42P07|42710|42P06|23505|XX000)$/;
+
+/** No right to, or no schema of the search path that this user may look into. */
+const MAY_NOT_CREATE = [INSUFFICIENT_PRIVILEGE, '3F000'];
 
 /**
  * Brings the schema up to date, all of it or nothing, however many instances start together: the names of tables are
@@ -42,6 +47,7 @@ export async function applySchemaSteps(connection: Connection): Promise<boolean>
     } catch (error) {
       if (kindOf(error) === 'connectionLost') throw error;
       await connection.run({ text: 'ROLLBACK' });
+      if (MAY_NOT_CREATE.includes(sqlStateOf(error) ?? '')) throw mayNotCreate(step, error);
       const isPassing = kindOf(error) === 'retry' || MADE_BY_ANOTHER.test(sqlStateOf(error) ?? '');
       if (!isPassing) throw error;
       if (attempt === ATTEMPTS_MAX) throw nameTaken(error);
@@ -50,16 +56,63 @@ export async function applySchemaSteps(connection: Connection): Promise<boolean>
   }
 }
 
-/** @throws {StoreRefused} when there is no plant store in this database, or not of this program's schema */
+/**
+ * Checks a store that is only read.
+ *
+ * @throws {StoreRefused} when there is no plant store in this database, or not of this program's schema, or it may not
+ *   be read
+ */
 export async function checkSchema(connection: Connection): Promise<void> {
   const step = await schemaStep(connection);
   if (step === 0) {
-    throw new StoreRefused('there is no plant store in this database; `npx plant-store serve` makes one');
+    throw new StoreMissing('there is no plant store in this database; `npx plant-store serve` makes one');
   }
   if (step < NEWEST_STEP) {
     throw new StoreRefused(
       `it has schema step ${step} and this program expects ${NEWEST_STEP}; start the service once to bring it up to date`,
     );
+  }
+  await checkRights(connection, READING);
+}
+
+/**
+ * Checks that plants can be taken; found out with the first plant, a missing right would look like an outage.
+ *
+ * @throws {StoreRefused}
+ */
+export async function checkServiceRights(connection: Connection): Promise<void> {
+  await checkRights(connection, [
+    ...READING,
+    [`has_table_privilege('plant_revision', 'INSERT')`, 'INSERT on plant_revision'],
+    [`has_column_privilege('token', 'last_used_day', 'UPDATE')`, 'UPDATE (last_used_day) on token'],
+  ]);
+}
+
+/** Checks that all of another store can be taken. @throws {StoreRefused} */
+export async function checkCopyRights(connection: Connection): Promise<void> {
+  await checkRights(connection, [
+    ...READING,
+    [`has_table_privilege('plant_revision', 'INSERT')`, 'INSERT on plant_revision'],
+    [`has_table_privilege('token', 'INSERT')`, 'INSERT on token'],
+    [`has_table_privilege('token', 'UPDATE')`, 'UPDATE on token'],
+  ]);
+}
+
+/** A question for the server, and the right that is missing when it says no. */
+type Right = [question: string, name: string];
+
+const READING: Right[] = [
+  [`has_table_privilege('plant_revision', 'SELECT')`, 'SELECT on plant_revision'],
+  [`has_table_privilege('token', 'SELECT')`, 'SELECT on token'],
+];
+
+async function checkRights(connection: Connection, rights: Right[]): Promise<void> {
+  const [answers] = await connection.run({
+    text: `SELECT ${rights.map(([question]) => question).join(', ')}`,
+  });
+  const missing = rights.filter((_, index) => answers![index] !== 't').map(([, name]) => name);
+  if (missing.length > 0) {
+    throw new StoreRefused(`the user lacks a right (${missing.join(', ')}); ${GRANTS}`);
   }
 }
 
@@ -70,7 +123,9 @@ async function schemaStep(connection: Connection): Promise<number> {
     const [row] = await connection.run({ text: 'SELECT coalesce(max(step), 0) FROM schema_step' });
     step = Number(row![0]);
   } catch (error) {
-    if (sqlStateOf(error) !== UNDEFINED_TABLE) throw error;
+    const sqlState = sqlStateOf(error) ?? '';
+    if (OTHER_COLUMNS.test(sqlState)) throw nameTaken(error);
+    if (sqlState !== UNDEFINED_TABLE) throw error;
   }
   if (step > NEWEST_STEP) {
     throw new StoreRefused(
@@ -78,6 +133,17 @@ async function schemaStep(connection: Connection): Promise<number> {
     );
   }
   return step;
+}
+
+function mayNotCreate(step: number, cause: unknown): StoreRefused {
+  const state =
+    step === 0
+      ? 'there is no plant store yet, and this user may not make one'
+      : `it has schema step ${step}, and this user may not bring it to ${NEWEST_STEP}`;
+  return new StoreRefused(
+    `${state} (${(cause as Error).message}); run \`npx plant-store token create LABEL\` once as the role that owns the database, see docs/postgresql-roles.sql`,
+    { cause },
+  );
 }
 
 function nameTaken(cause: unknown): StoreRefused {

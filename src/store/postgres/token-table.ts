@@ -1,4 +1,5 @@
 import type { NewStoredToken, StoredToken } from '../../contract/stored-token.ts';
+import type { TokenCopy } from '../plant-store.ts';
 import type { Connection, TextRow } from './connection.ts';
 import { sqlStateOf, UNIQUE_VIOLATION } from './failure.ts';
 
@@ -28,6 +29,7 @@ export async function createToken(
       const holder = await tokenWithLabel(connection, token.label);
       // Ours, where an earlier attempt was stored and its answer lost.
       if (holder !== undefined) return holder.hash === token.hash ? holder : undefined;
+      if ((error as { constraint?: string }).constraint === 'token_hash_key') return undefined;
     }
   }
 }
@@ -77,6 +79,30 @@ export async function recordTokenUse(connection: Connection, tokenIds: number[],
 /** Every token, in the order of ids. */
 export async function allTokens(connection: Connection): Promise<StoredToken[]> {
   return (await connection.run({ text: `SELECT ${COLUMNS} FROM token ORDER BY id` })).map(storedToken);
+}
+
+/**
+ * Brings a token to the state it has in another store.
+ *
+ * @returns false when it is not as the copy found it: another one, or revoked meanwhile
+ */
+export async function putToken(connection: Connection, { token, what }: TokenCopy): Promise<boolean> {
+  const { id, hash, label, createdAt, expiresAt, revokedAt, lastUsedDay } = token;
+  if (what === 'made') {
+    const inserted = await connection.run({
+      text: `INSERT INTO token (id, hash, label, created_at, expires_at, revoked_at, last_used_day, change_number)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, ${NEXT_CHANGE_NUMBER}) ON CONFLICT DO NOTHING RETURNING id`,
+      values: [id, hash, label, createdAt, expiresAt, revokedAt, lastUsedDay],
+    });
+    return inserted.length === 1;
+  }
+  const changeNumber = what === 'changed' ? NEXT_CHANGE_NUMBER : 'change_number';
+  const updated = await connection.run({
+    text: `UPDATE token SET expires_at = $1, revoked_at = $2, last_used_day = $3, change_number = ${changeNumber}
+      WHERE id = $4 AND hash = $5 AND (revoked_at IS NULL OR $2::bigint IS NOT NULL) RETURNING id`,
+    values: [expiresAt, revokedAt, lastUsedDay, id, hash],
+  });
+  return updated.length === 1;
 }
 
 async function tokenWithLabel(connection: Connection, label: string): Promise<StoredToken | undefined> {

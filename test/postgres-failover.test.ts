@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { LoggedRequest } from './client-log.ts';
+import { failOverUnderLoad, SynchronousPair } from './postgres-failover.ts';
+import { runProgram } from './program.ts';
+import { startTestService } from './running-service.ts';
+import { SEED } from './seeded-random.ts';
+import { assertBack, assertKept, assertUnavailable, isReady, newPlant, send } from './store-outage.ts';
+import { until } from './until.ts';
+
+// bench/postgres-failover.ts measures how soon plants are taken again.
+for (const [how, firstHost] of [
+  ['kill', 'primary'],
+  ['hold', 'standby'],
+] as const) {
+  test(`${how} of the primary under load, ${firstHost} named first: nothing is lost when the standby takes over`, async () => {
+    console.log(`repeat with PLANT_STORE_TEST_SEED=${SEED}`);
+    const { faults, underWay } = await failOverUnderLoad(how, firstHost, SEED);
+    assert.deepEqual(faults, []);
+    assert.ok(underWay > 0, 'it hit requests under way');
+  });
+}
+
+test('a standby that is gone makes plants wait, and nobody is told of one that it lacks', async () => {
+  await using pair = await SynchronousPair.start();
+  const settings = { database: pair.url('standby') };
+  await using service = await startTestService(settings);
+  await using other = await startTestService(settings);
+  await using rejecting = await startTestService({ ...settings, repeatedIdRule: 'reject' });
+  other.token = service.token;
+  rejecting.token = service.token;
+  const log: LoggedRequest[] = [];
+  await send(service, newPlant(), log);
+  const idle = await pair.standby.query(
+    `SELECT count(*) AS count FROM pg_stat_activity WHERE application_name = 'plant-store'`,
+  );
+  assert.equal(idle[0]!.count, '0', 'a host that is read-only is asked and left');
+
+  await pair.standby.stop();
+  const plant = newPlant();
+  const sent = send(service, plant, log);
+  // As its administrator may: PostgreSQL then answers with success, and a warning.
+  const cancelWaits = async (): Promise<boolean> => {
+    const cancelled = await pair.primary.query(
+      `SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`,
+    );
+    return cancelled.length > 0;
+  };
+  await until('the commit waits for the standby', cancelWaits);
+  assert.equal((await sent).status, 503);
+  const rows = await pair.primary.query(
+    `SELECT name FROM plant_revision WHERE id = ${plant.id}`,
+    new URL(pair.database).pathname.slice(1),
+  );
+  assert.equal(rows.length, 1, 'the primary has it, and shows it to everyone');
+  // A retry, another instance, and one that would refuse the id: what they see may yet be lost.
+  let answered = false;
+  const answering = Promise.all([
+    send(service, plant, log),
+    send(other, plant, log),
+    send(rejecting, { ...plant, name: 'elm' }, log),
+  ]).finally(() => {
+    answered = true;
+  });
+  while (!answered) await cancelWaits();
+  const answers = await answering;
+  assert.deepEqual(
+    answers.map(({ status }) => status),
+    [503, 503, 503],
+  );
+  await assertUnavailable(service, log);
+  // Each would keep a connection of the server from everyone until the standby is back.
+  await until('what was given up does not wait on', async () => {
+    const waiting = await pair.primary.query(`SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'`);
+    return waiting.length === 0;
+  });
+
+  await pair.standby.startAgain();
+  await pair.isSynchronous();
+  await assertBack(service, log);
+  await until('a retry finds it', async () => (await send(service, plant, log)).outcome === 'unchanged');
+  assert.equal((await send(other, plant, log)).outcome, 'unchanged');
+  assert.equal((await send(rejecting, { ...plant, name: 'elm' }, log)).status, 400);
+  await assertKept(pair.database, log);
+
+  await pair.primary.kill();
+  await until('nothing takes writes', async () => !(await isReady(service)));
+  assert.equal((await send(service, newPlant(), log)).status, 503);
+  const { exitCode, stderr } = await runProgram(['serve', '--database', pair.url('primary')]);
+  assert.equal(exitCode, 1);
+  assert.match(stderr, /^plant-store: the store at .* is read-only; name the host that takes writes\n$/);
+  await pair.promote();
+  await assertBack(service, log);
+  await assertKept(pair.standbyDatabase, log);
+});

@@ -1,0 +1,232 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+
+/** SSLRequest, https://www.postgresql.org/docs/current/protocol-message-formats.html */
+const SSL_REQUEST = 80_877_103;
+
+export const PLANT_INSERT = /^INSERT INTO plant_revision\b/;
+
+/** Far beyond what anything tested here takes: only what would never come fails by it. */
+const STATEMENT_WAIT_MS_MAX = 30_000;
+
+/** A statement that has arrived and that the server has not seen. Until it is answered or cut, its client waits. */
+export interface HeldStatement {
+  /** Passes it to the server, and settles when that has answered; the answer stays here. */
+  deliver(): Promise<void>;
+  /** Passes the answer on; the connection goes on as if nothing had been. */
+  answer(): void;
+  /** Cuts the client off; the connection to the server stays, so that the statement can still be delivered. */
+  cut(): void;
+}
+
+interface Expected {
+  pattern: RegExp;
+  arrived: (statement: HeldStatement) => void;
+}
+
+/** A network between a service and PostgreSQL that can be cut, go silent, and hold a statement or its answer. */
+export class PostgresProxy implements AsyncDisposable {
+  readonly #server: Server;
+  readonly #targetPort: number;
+  readonly #passages = new Set<Passage>();
+  readonly #expected: Expected[] = [];
+  #stalled = false;
+
+  private constructor(server: Server, targetPort: number) {
+    this.#server = server;
+    this.#targetPort = targetPort;
+    server.on('connection', client => this.#open(client));
+  }
+
+  static async start(targetPort: number): Promise<PostgresProxy> {
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    return new PostgresProxy(server, targetPort);
+  }
+
+  /** The same database, by way of this proxy. */
+  url(database: string): string {
+    const url = new URL(database);
+    url.port = String((this.#server.address() as AddressInfo).port);
+    return url.href;
+  }
+
+  /** Cuts every connection that is open; new ones pass. */
+  cutAll(): void {
+    for (const passage of this.#passages) passage.close();
+  }
+
+  /** From here on nothing moves: connections are accepted and stay open, and nothing on any of them is answered. */
+  stall(): void {
+    this.#stalled = true;
+    for (const passage of this.#passages) passage.pause();
+  }
+
+  /** What was sent meanwhile arrives now, also of clients that have gone. */
+  passAgain(): void {
+    this.#stalled = false;
+    for (const passage of this.#passages) passage.resume();
+  }
+
+  /** Holds the next statement of any client whose text matches; of several that wait, the first gets it. */
+  async holdNext(pattern: RegExp): Promise<HeldStatement> {
+    const { promise, resolve, reject } = Promise.withResolvers<HeldStatement>();
+    this.#expected.push({ pattern, arrived: resolve });
+    const late = setTimeout(() => reject(new Error(`no statement came: ${pattern}`)), STATEMENT_WAIT_MS_MAX);
+    try {
+      return await promise;
+    } finally {
+      clearTimeout(late);
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#server.close();
+    this.cutAll();
+    await once(this.#server, 'close');
+  }
+
+  #open(client: Socket): void {
+    const server = connect(this.#targetPort, '127.0.0.1');
+    const passage = new Passage(client, server, text => {
+      const index = this.#expected.findIndex(({ pattern }) => pattern.test(text));
+      return this.#expected.splice(index, index < 0 ? 0 : 1)[0]?.arrived;
+    });
+    this.#passages.add(passage);
+    server.on('close', () => this.#passages.delete(passage));
+    if (this.#stalled) passage.pause();
+  }
+}
+
+/** One connection of a client, and the one to the server that belongs to it. */
+class Passage {
+  readonly #client: Socket;
+  readonly #server: Socket;
+  /** The texts of prepared statements, by name. */
+  readonly #texts = new Map<string, string>();
+  #fromClient = Buffer.alloc(0);
+  #fromServer = Buffer.alloc(0);
+  #isStarted = false;
+  /** Of the statement that is arriving, up to its Sync. */
+  #arriving: Buffer[] = [];
+  #text = '';
+  /** While a statement is held: what comes back for it. */
+  #withheld: Buffer[] | undefined;
+  #answered: (() => void) | undefined;
+
+  constructor(
+    client: Socket,
+    server: Socket,
+    expectedBy: (text: string) => ((statement: HeldStatement) => void) | undefined,
+  ) {
+    this.#client = client;
+    this.#server = server;
+    client.on('data', (data: Buffer) => {
+      this.#fromClient = Buffer.concat([this.#fromClient, data]);
+      this.#readClient(expectedBy);
+    });
+    server.on('data', (data: Buffer) => this.#readServer(data));
+    // A client that has gone takes its connection to the server along, unless a statement of it is held.
+    client.on('close', () => this.#withheld ?? server.end());
+    server.on('close', () => client.destroy());
+    for (const socket of [client, server]) socket.setNoDelay().on('error', () => {});
+  }
+
+  pause(): void {
+    this.#client.pause();
+    this.#server.pause();
+  }
+
+  resume(): void {
+    this.#client.resume();
+    this.#server.resume();
+  }
+
+  close(): void {
+    this.#client.destroy();
+    this.#server.destroy();
+  }
+
+  #readClient(expectedBy: (text: string) => ((statement: HeldStatement) => void) | undefined): void {
+    for (;;) {
+      const typeLength = this.#isStarted ? 1 : 0;
+      if (this.#fromClient.length < typeLength + 4) return;
+      const length = typeLength + this.#fromClient.readUInt32BE(typeLength);
+      if (this.#fromClient.length < length) return;
+      const message = this.#fromClient.subarray(0, length);
+      this.#fromClient = this.#fromClient.subarray(length);
+      if (!this.#isStarted) {
+        // The servers of the tests have no TLS, and say so; the client goes on in plain text.
+        this.#isStarted = message.readUInt32BE(4) !== SSL_REQUEST;
+        this.#server.write(message);
+        continue;
+      }
+      this.#noteText(message);
+      this.#arriving.push(message);
+      // Everything that pg sends ends with one of these: Sync, a simple Query, a password, or Terminate.
+      if (!'SQpX'.includes(String.fromCharCode(message[0]!))) continue;
+      this.#statementArrived(Buffer.concat(this.#arriving.splice(0)), expectedBy);
+    }
+  }
+
+  /**
+   * Parse has a name and the text that it stands for, Bind has the name of a portal and of what was parsed, and Query
+   * has the text alone.
+   */
+  #noteText(message: Buffer): void {
+    const type = String.fromCharCode(message[0]!);
+    const [first = '', second = ''] = message.toString('latin1', 5).split('\0', 2);
+    if (type === 'P') this.#texts.set(first, second);
+    else if (type === 'B') this.#text = this.#texts.get(second) ?? '';
+    else if (type === 'Q') this.#text = first;
+  }
+
+  #statementArrived(
+    bytes: Buffer,
+    expectedBy: (text: string) => ((statement: HeldStatement) => void) | undefined,
+  ): void {
+    const arrived = expectedBy(this.#text);
+    this.#text = '';
+    if (arrived === undefined) {
+      this.#server.write(bytes);
+      return;
+    }
+    this.#withheld = [];
+    arrived({
+      deliver: async () => {
+        const { promise, resolve } = Promise.withResolvers<void>();
+        this.#answered = resolve;
+        this.#server.write(bytes);
+        await promise;
+        if (this.#client.destroyed) this.#server.end();
+      },
+      answer: () => {
+        for (const data of this.#withheld ?? []) this.#client.write(data);
+        this.#withheld = undefined;
+      },
+      cut: () => this.#client.destroy(),
+    });
+  }
+
+  #readServer(data: Buffer): void {
+    if (this.#withheld !== undefined) {
+      this.#withheld.push(data);
+      this.#fromServer = Buffer.concat([this.#fromServer, data]);
+      if (this.#isReadyForQuery()) this.#answered?.();
+    } else {
+      this.#client.write(data);
+    }
+  }
+
+  /** Between two statements nothing is under way, so what comes back for one begins with a whole message. */
+  #isReadyForQuery(): boolean {
+    while (this.#fromServer.length >= 5) {
+      const type = this.#fromServer[0];
+      const length = 1 + this.#fromServer.readUInt32BE(1);
+      if (this.#fromServer.length < length) return false;
+      this.#fromServer = this.#fromServer.subarray(length);
+      if (type === 0x5a) return true;
+    }
+    return false;
+  }
+}

@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict';
+import { setTimeout as wait } from 'node:timers/promises';
+import type { NewPlant } from '../src/contract/plant.ts';
+import { openReader } from '../src/store/open-store.ts';
+import { faultsOf, type LoggedAnswer, type LoggedRequest } from './client-log.ts';
+import { LoggingClient } from './logging-client.ts';
+import type { RunningService } from './running-service.ts';
+import { until } from './until.ts';
+
+/** Every request is answered by then, whatever the store does: that is a promise. */
+const ANSWER_MS_MAX = 5_000;
+/** While the store is away a request is sent this often, so that some come at every moment of its way. */
+const PROBE_INTERVAL_MS = 100;
+/** As long as an operation of the store may take, and longer, so that some come when all patience is over. */
+const AWAY_MS = 3_500;
+
+let lastId = 0n;
+
+/** Of an id that was not used before in this process. */
+export function newPlant(): NewPlant {
+  return { id: ++lastId, name: 'oak' };
+}
+
+/** Each on a connection of its own. */
+export async function send(
+  service: RunningService,
+  plant: NewPlant,
+  log: LoggedRequest[],
+): Promise<LoggedAnswer> {
+  const client = new LoggingClient(service.url, service.token, log);
+  const { answer } = await client.send(plant);
+  await client.close();
+  assert.ok(answer !== undefined, 'a request was not answered at all');
+  return answer;
+}
+
+export async function isReady({ opsUrl }: RunningService): Promise<boolean> {
+  const response = await fetch(`${opsUrl}/readyz`);
+  await response.body?.cancel();
+  return response.status === 200;
+}
+
+export async function assertKept(database: string, log: readonly LoggedRequest[]): Promise<void> {
+  const reader = await openReader(database);
+  try {
+    assert.deepEqual(faultsOf(log, await Array.fromAsync(reader.revisions())), []);
+  } finally {
+    await reader.close();
+  }
+}
+
+/** Sends plants while the store is away, for a while; each is answered 503 in time. */
+export async function assertUnavailable(service: RunningService, log: LoggedRequest[]): Promise<void> {
+  const begin = log.length;
+  const since = performance.now();
+  const answers: Promise<LoggedAnswer>[] = [];
+  while (performance.now() - since < AWAY_MS) {
+    answers.push(send(service, newPlant(), log));
+    await wait(PROBE_INTERVAL_MS);
+  }
+  for (const { status, retryAfter } of await Promise.all(answers)) {
+    assert.deepEqual([status, retryAfter], [503, '1']);
+  }
+  const late = log.slice(begin).filter(({ sentAt, answeredAt }) => answeredAt - sentAt > ANSWER_MS_MAX);
+  assert.deepEqual(
+    late.map(({ sentAt, answeredAt }) => `sent after ${sentAt - since} ms, took ${answeredAt - sentAt} ms`),
+    [],
+  );
+}
+
+/** How soon is measured by bench/postgres-kills.ts; here it only has to happen by itself. */
+export async function assertBack(service: RunningService, log: LoggedRequest[]): Promise<void> {
+  await until('a plant is kept again', async () => (await send(service, newPlant(), log)).status === 200);
+  await until('/readyz says yes again', () => isReady(service));
+  assert.ok(service.logged.some(line => line.includes('does not confirm plants')));
+  assert.ok(service.logged.some(line => line.includes('confirms plants again')));
+}

@@ -1,0 +1,181 @@
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+import { hashToken, makeToken } from '../src/auth/token.ts';
+import { TokenDirectory } from '../src/auth/token-directory.ts';
+import type { NewStoredToken, StoredToken } from '../src/contract/stored-token.ts';
+import { StoreUnavailable } from '../src/store/plant-store.ts';
+import {
+  type EngineUnderTest,
+  enginesUnderTest,
+  openForReading,
+  openStore,
+  openTokens,
+} from './store-under-test.ts';
+
+function newToken(label: string, rest: Partial<NewStoredToken> = {}): NewStoredToken {
+  return { hash: hashToken(label), label, createdAt: 1, expiresAt: null, ...rest };
+}
+
+/** What came through a writer thread is a copy, with the prototype that rows of node:sqlite have not. */
+function plain(tokens: (StoredToken | undefined)[]): unknown[] {
+  return tokens.map(token => token && { ...token });
+}
+
+for (const engine of await enginesUnderTest()) {
+  suite(`the tokens of a store in ${engine.name}`, { concurrency: true }, () => {
+    testTokens(engine);
+    testSideBySide(engine);
+  });
+}
+
+function testTokens(under: EngineUnderTest): void {
+  test('say whether there was a store before', async () => {
+    const database = await under.newDatabase();
+    for (const isNew of [true, false]) {
+      await using engine = await openTokens(database);
+      assert.equal(engine.isNew, isNew);
+    }
+  });
+
+  test('are stored and revoked with all that is known of them, and each change has a number', async () => {
+    await using engine = await openStore(await under.newDatabase());
+    assert.deepEqual(await engine.tokensChangedSince(0), []);
+    const first = {
+      ...newToken('first', { createdAt: 2 ** 41, expiresAt: 2 ** 53 - 1 }),
+      ...{ id: 1, revokedAt: null, lastUsedDay: null, changeNumber: 1 },
+    };
+    const { id, revokedAt, lastUsedDay, changeNumber, ...asked } = first;
+    assert.deepEqual(plain([await engine.createToken(asked)]), [first]);
+    const second = (await engine.createToken(newToken('second, "quoted" \'ä\' \u{1f335}')))!;
+    assert.deepEqual([second.id, second.expiresAt, second.changeNumber], [2, null, 2]);
+    assert.deepEqual(plain(await engine.tokensChangedSince(0)), plain([first, second]));
+    assert.deepEqual(plain(await engine.tokensChangedSince(1)), plain([second]));
+
+    const revoked = await engine.revokeToken('first', 2 ** 41 + 1);
+    assert.deepEqual(plain([revoked]), [{ ...first, revokedAt: 2 ** 41 + 1, changeNumber: 3 }]);
+    assert.deepEqual(plain(await engine.tokensChangedSince(2)), plain([revoked]));
+    assert.deepEqual(plain(await engine.tokensChangedSince(0)), plain([second, revoked]));
+    assert.deepEqual(await engine.tokensChangedSince(3), []);
+    // For good, and as it was: that is no change.
+    assert.deepEqual(plain([await engine.revokeToken('first', 2 ** 42)]), plain([revoked]));
+    assert.deepEqual(await engine.tokensChangedSince(3), []);
+  });
+
+  test('have a label that no other has, of a revoked one neither', async () => {
+    await using engine = await openStore(await under.newDatabase());
+    const first = await engine.createToken(newToken('taken'));
+    const other = newToken('taken', { hash: '1'.repeat(64) });
+    assert.equal(await engine.createToken(other), undefined);
+    await engine.revokeToken('taken', 2);
+    assert.equal(await engine.createToken(other), undefined);
+    assert.equal((await engine.createToken({ ...other, label: 'Taken' }))?.label, 'Taken');
+    assert.equal(await engine.revokeToken('none', 2), undefined);
+    assert.deepEqual(
+      (await engine.tokensChangedSince(0)).map(({ hash, label }) => [hash, label]),
+      [
+        [first!.hash, 'taken'],
+        [other.hash, 'Taken'],
+      ],
+    );
+  });
+
+  test('note the day of their last use, which is no change and is of no other token', async () => {
+    await using engine = await openStore(await under.newDatabase());
+    for (const label of ['a', 'b', 'c']) await engine.createToken(newToken(label));
+    await engine.recordTokenUse([1, 3], '2026-01-30');
+    await engine.recordTokenUse([3], '2026-01-31');
+    await engine.recordTokenUse([], '2026-02-01');
+    await engine.recordTokenUse([99], '2026-02-01');
+    assert.deepEqual(await engine.tokensChangedSince(3), []);
+    assert.deepEqual(
+      (await engine.tokensChangedSince(0)).map(({ lastUsedDay }) => lastUsedDay),
+      ['2026-01-30', null, '2026-01-31'],
+    );
+  });
+
+  test('are read in the order of ids, with all that is known of them', async () => {
+    const database = await under.newDatabase();
+    await using engine = await openStore(database);
+    for (const label of ['c', 'a', 'b']) await engine.createToken(newToken(label, { expiresAt: 2 ** 41 }));
+    await engine.revokeToken('c', 3);
+    await engine.recordTokenUse([2], '2026-01-31');
+    const byChange = await engine.tokensChangedSince(0);
+    await using reader = await openForReading(database);
+    const tokens = await reader.tokens();
+    assert.deepEqual(
+      tokens.map(({ label }) => label),
+      ['c', 'a', 'b'],
+    );
+    assert.deepEqual(plain(tokens), plain(byChange.toSorted((one, other) => one.id - other.id)));
+  });
+
+  test('are not looked for in a store that was closed', async () => {
+    const engine = await openTokens(await under.newDatabase());
+    const directory = await TokenDirectory.open(engine, () => {});
+    await directory.close();
+    await engine.close();
+    await assert.rejects(engine.tokensChangedSince(0), StoreUnavailable);
+    assert.equal(await directory.holderOf(makeToken()), undefined);
+    // Where the look had opened it again, the process would never end.
+    await engine.close();
+  });
+}
+
+function testSideBySide(under: EngineUnderTest): void {
+  test('that are made and revoked side by side have ids and numbers of their own, in the order of the commits', async () => {
+    const database = await under.newDatabase();
+    await using one = await openStore(database);
+    await using other = await openTokens(database);
+    // Whoever follows the changes by their numbers misses none, however he comes between the commits.
+    const seen = new Map<string, StoredToken>();
+    let changeNumber = 0;
+    const follow = async (): Promise<void> => {
+      for (const token of await one.tokensChangedSince(changeNumber)) {
+        assert.ok(token.changeNumber > changeNumber);
+        changeNumber = token.changeNumber;
+        seen.set(token.label, { ...token });
+      }
+    };
+    const changes = Promise.all(
+      Array.from({ length: 20 }, async (_, index) => {
+        const engine = index % 2 === 0 ? one : other;
+        const label = String(index);
+        const token = await engine.createToken(newToken(label));
+        assert.equal(token?.label, label);
+        if (index % 4 === 0) assert.equal((await other.revokeToken(label, 9))?.revokedAt, 9);
+      }),
+    );
+    let done = false;
+    const finished = changes.finally(() => {
+      done = true;
+    });
+    while (!done) await follow();
+    await finished;
+    await follow();
+
+    const all = await one.tokensChangedSince(0);
+    assert.equal(new Set(all.map(({ id }) => id)).size, 20);
+    assert.equal(new Set(all.map(({ changeNumber }) => changeNumber)).size, 20);
+    assert.deepEqual(
+      [...seen.values()].sort((a, b) => a.changeNumber - b.changeNumber),
+      plain(all),
+    );
+    assert.equal(all.filter(({ revokedAt }) => revokedAt !== null).length, 5);
+    // 20 made and 5 revoked, and no number without a change.
+    assert.equal(all.at(-1)!.changeNumber, 25);
+  });
+
+  test('that ask for the same label at the same time are told of one that has it', async () => {
+    const database = await under.newDatabase();
+    await using one = await openStore(database);
+    await using other = await openTokens(database);
+    const made = await Promise.all(
+      Array.from({ length: 10 }, (_, index) =>
+        (index % 2 === 0 ? one : other).createToken(newToken('the same', { hash: String(index).repeat(64) })),
+      ),
+    );
+    const holders = made.filter(token => token !== undefined);
+    assert.deepEqual(plain(await other.tokensChangedSince(0)), plain(holders));
+    assert.equal(holders.length, 1);
+  });
+}

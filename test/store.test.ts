@@ -1,0 +1,454 @@
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+import fc from 'fast-check';
+import { BATCH_PLANTS_MAX, ID_MAX, ID_MIN } from '../src/contract/limits.ts';
+import type { NewPlant } from '../src/contract/plant.ts';
+import { latestOf } from '../src/store/latest-revisions.ts';
+import type { PlantRevision, StorageEngine, WriteResult } from '../src/store/plant-store.ts';
+import { type EngineUnderTest, enginesUnderTest, openForReading, openStore } from './store-under-test.ts';
+
+const CREATED = { outcome: 'created', revision: 1 };
+const UNCHANGED = { outcome: 'unchanged', revision: 1 };
+/** Neighbours that a double cannot tell apart, the ends of 32 bits, and both ends. */
+const IDS = [
+  ID_MIN,
+  -(2n ** 53n) - 1n,
+  -(2n ** 53n),
+  -(2n ** 31n) - 1n,
+  -1n,
+  0n,
+  2n ** 31n,
+  2n ** 53n - 1n,
+  2n ** 53n,
+  2n ** 53n + 1n,
+  ID_MAX,
+];
+
+function commit(engine: StorageEngine, ...plants: NewPlant[]): Promise<WriteResult[]> {
+  return engine.commit(plants.map(plant => ({ plant, recordedBy: 1 })));
+}
+
+/** What a reader of its own finds: the latest revision of each plant, all revisions, or those of one id. */
+async function stored(database: string, which: 'latest' | 'all' | bigint): Promise<PlantRevision[]> {
+  await using reader = await openForReading(database);
+  if (typeof which === 'bigint') return await reader.revisionsOf(which);
+  const revisions = reader.revisions();
+  return await Array.fromAsync(which === 'all' ? revisions : latestOf(revisions));
+}
+
+async function storedPlants(database: string, which: 'latest' | 'all' | bigint): Promise<NewPlant[]> {
+  return (await stored(database, which)).map(({ plant }) => plant);
+}
+
+function numbered(count: number, name: string): NewPlant[] {
+  return Array.from({ length: count }, (_, index) => ({ id: BigInt(index), name }));
+}
+
+for (const engine of await enginesUnderTest()) {
+  suite(`a store in ${engine.name}`, { concurrency: true }, () => {
+    testIds(engine);
+    testOutcomes(engine);
+    testTexts(engine);
+    testReaders(engine);
+  });
+}
+
+function testIds(under: EngineUnderTest): void {
+  test('keeps ids to the digit from end to end', async () => {
+    const database = await under.newDatabase();
+    await using engine = await openStore(database);
+    const plants = IDS.map(id => ({ id, name: `plant ${id}` }));
+    assert.deepEqual(
+      await commit(engine, ...plants),
+      IDS.map(() => CREATED),
+    );
+    assert.deepEqual(
+      await commit(engine, ...plants.toReversed()),
+      IDS.map(() => UNCHANGED),
+    );
+    assert.deepEqual(await storedPlants(database, 'all'), plants);
+    for (const plant of plants) assert.deepEqual(await storedPlants(database, plant.id), [plant]);
+    // As the database itself prints them, with no number of JavaScript between.
+    const rows = await under.sql(
+      database,
+      'SELECT CAST(id AS TEXT) AS digits FROM plant_revision ORDER BY plant_revision.id',
+    );
+    assert.deepEqual(
+      rows.map(({ digits }) => digits),
+      IDS.map(String),
+    );
+  });
+
+  test('takes a whole batch, answers each write in its place, and reads it in the order of ids', async () => {
+    const database = await under.newDatabase();
+    await using engine = await openStore(database);
+    // 7 has no factor of 2,048: every id comes, in no order.
+    const ids = Array.from({ length: BATCH_PLANTS_MAX }, (_, index) =>
+      BigInt((index * 7) % BATCH_PLANTS_MAX),
+    );
+    const known = ids.filter((_, index) => index % 3 === 0);
+    await commit(engine, ...known.map(id => ({ id, name: 'known' })));
+    const results = await commit(
+      engine,
+      ...ids.map((id, index) => ({ id, name: index % 2 === 0 ? 'known' : 'new' })),
+    );
+    assert.deepEqual(
+      results,
+      ids.map((_, index) => {
+        if (index % 3 > 0) return CREATED;
+        return index % 2 === 0 ? UNCHANGED : { outcome: 'revised', revision: 2 };
+      }),
+    );
+    const latest = new Map(ids.map((id, index) => [id, index % 2 === 0 ? 'known' : 'new']));
+    assert.deepEqual(
+      await storedPlants(database, 'latest'),
+      ids.toSorted((a, b) => (a < b ? -1 : 1)).map(id => ({ id, name: latest.get(id)! })),
+    );
+  });
+
+  test('answers a batch of nothing with nothing', async () => {
+    const database = await under.newDatabase();
+    await using engine = await openStore(database);
+    assert.deepEqual(await commit(engine), []);
+    assert.deepEqual(await stored(database, 'all'), []);
+    assert.deepEqual(await stored(database, 1n), []);
+  });
+}
+
+function testOutcomes(under: EngineUnderTest): void {
+  test('says created, unchanged or revised of an id that comes again, and every revision stays', async () => {
+    const database = await under.newDatabase();
+    const before = Date.now();
+    {
+      await using engine = await openStore(database);
+      const name = 'Ficus lyrata';
+      const steps: [Omit<NewPlant, 'id'>, string, number][] = [
+        [{ name }, 'created', 1],
+        [{ name }, 'unchanged', 1],
+        [{ name, tag: '' }, 'revised', 2],
+        [{ name, tag: '' }, 'unchanged', 2],
+        [{ name, tag: 'tree' }, 'revised', 3],
+        [{ name: '', tag: 'tree' }, 'revised', 4],
+        // Back to what it was first: that is not the latest revision, so it is a new one.
+        [{ name }, 'revised', 5],
+      ];
+      for (const [content, outcome, revision] of steps) {
+        assert.deepEqual(await commit(engine, { id: 5n, ...content }), [{ outcome, revision }]);
+      }
+      assert.deepEqual(await commit(engine, { id: 6n, name }), [CREATED]);
+    }
+    const revisions = await stored(database, 5n);
+    assert.deepEqual(
+      revisions.map(({ plant, revision }) => [revision, plant]),
+      [
+        [1, { id: 5n, name: 'Ficus lyrata' }],
+        [2, { id: 5n, name: 'Ficus lyrata', tag: '' }],
+        [3, { id: 5n, name: 'Ficus lyrata', tag: 'tree' }],
+        [4, { id: 5n, name: '', tag: 'tree' }],
+        [5, { id: 5n, name: 'Ficus lyrata' }],
+      ],
+    );
+    for (const { recordedAt } of revisions) assert.ok(recordedAt >= before && recordedAt <= Date.now());
+  });
+
+  test('says the same of a store that was closed and opened again', async () => {
+    const database = await under.newDatabase();
+    for (const result of [CREATED, UNCHANGED]) {
+      await using engine = await openStore(database);
+      assert.deepEqual(await commit(engine, { id: 1n, name: 'a' }), [result]);
+    }
+    await using engine = await openStore(database);
+    assert.deepEqual(await commit(engine, { id: 1n, name: 'b' }), [{ outcome: 'revised', revision: 2 }]);
+  });
+
+  test('writes the same id several times in one batch in the order of the batch', async () => {
+    const database = await under.newDatabase();
+    await using engine = await openStore(database);
+    const batch = ['a', 'a', 'b', 'a', 'a'].map(name => ({ id: 1n, name }));
+    const other = { id: 2n, name: 'other' };
+    assert.deepEqual(await commit(engine, other, ...batch, other), [
+      CREATED,
+      CREATED,
+      UNCHANGED,
+      { outcome: 'revised', revision: 2 },
+      { outcome: 'revised', revision: 3 },
+      { outcome: 'unchanged', revision: 3 },
+      UNCHANGED,
+    ]);
+    assert.deepEqual(
+      await commit(engine, ...batch),
+      [3, 3, 4, 5, 5].map((revision, index) => ({
+        outcome: [2, 3].includes(index) ? 'revised' : 'unchanged',
+        revision,
+      })),
+    );
+    assert.deepEqual(
+      (await storedPlants(database, 1n)).map(({ name }) => name),
+      ['a', 'b', 'a', 'b', 'a'],
+    );
+  });
+
+  test('with the rule reject keeps the first content, and the neighbours in the batch', async () => {
+    const database = await under.newDatabase();
+    await using engine = await openStore(database, 'reject');
+    const results = await commit(
+      engine,
+      { id: 1n, name: 'first' },
+      { id: 1n, name: 'second' },
+      { id: 1n, name: 'first', tag: '' },
+      { id: 2n, name: 'neighbour' },
+      { id: 1n, name: 'first' },
+    );
+    const refused = { refused: 'idTaken' };
+    assert.deepEqual(results, [CREATED, refused, refused, CREATED, UNCHANGED]);
+    assert.deepEqual(
+      await commit(engine, { id: 1n, name: 'later' }, { id: 3n, name: 'new' }, { id: 2n, name: 'neighbour' }),
+      [refused, CREATED, UNCHANGED],
+    );
+    assert.deepEqual(
+      (await storedPlants(database, 'all')).map(({ name }) => name),
+      ['first', 'neighbour', 'new'],
+    );
+  });
+
+  test('with the rule reject takes the last revision for the content, where there are several', async () => {
+    const database = await under.newDatabase();
+    {
+      await using engine = await openStore(database);
+      await commit(engine, { id: 1n, name: 'old' }, { id: 1n, name: 'new' });
+    }
+    await using engine = await openStore(database, 'reject');
+    assert.deepEqual(await commit(engine, { id: 1n, name: 'old' }, { id: 1n, name: 'new' }), [
+      { refused: 'idTaken' },
+      { outcome: 'unchanged', revision: 2 },
+    ]);
+  });
+
+  test('notes with which token each revision came, and not who sent it again', async () => {
+    const database = await under.newDatabase();
+    await using engine = await openStore(database);
+    const write = (name: string, recordedBy: number): { plant: NewPlant; recordedBy: number } => {
+      return { plant: { id: 1n, name }, recordedBy };
+    };
+    await engine.commit([write('a', 3), write('a', 4), write('b', 2 ** 40), write('c', 3)]);
+    await engine.commit([write('c', 7), { plant: { id: 2n, name: 'c' }, recordedBy: 7 }]);
+    assert.deepEqual(
+      (await stored(database, 'all')).map(({ recordedBy }) => recordedBy),
+      [3, 2 ** 40, 3, 7],
+    );
+  });
+
+  test('answers batches that are written side by side as if one came after the other', async () => {
+    const database = await under.newDatabase();
+    await using engine = await openStore(database);
+    const results = await Promise.all(
+      Array.from({ length: 40 }, (_, batch) =>
+        commit(engine, ...numbered(5, `content ${batch % 4}`), { id: 100n + BigInt(batch), name: 'own' }),
+      ),
+    );
+    assert.deepEqual(
+      results.map(batch => batch[5]),
+      results.map(() => CREATED),
+    );
+    for (let id = 0; id < 5; id++) {
+      const history = await stored(database, BigInt(id));
+      assert.deepEqual(
+        history.map(({ revision }) => revision),
+        history.map((_, index) => index + 1),
+      );
+      const written = results.map(batch => batch[id]!).filter(({ outcome }) => outcome !== 'unchanged');
+      assert.deepEqual(
+        written.map(({ revision }) => revision!).sort((a, b) => a - b),
+        history.map(({ revision }) => revision),
+      );
+      for (const [batch, { [id]: result }] of results.entries()) {
+        assert.equal(history[result!.revision! - 1]!.plant.name, `content ${batch % 4}`);
+      }
+    }
+  });
+}
+
+function testTexts(under: EngineUnderTest): void {
+  test('gives back any text that is UTF-8 as it was', async () => {
+    const database = await under.newDatabase();
+    await using engine = await openStore(database);
+    const texts = [
+      '',
+      ' ',
+      "'; DROP TABLE plant_revision; --",
+      '$1 $$ \\ \\\\ \\x00 \\u0000 "quoted" \'quoted\' {NULL,"NULL"} NULL',
+      Array.from({ length: 0x1f }, (_, code) => String.fromCharCode(code + 1)).join(''),
+      '\u007f\u0080\u009f\u2028\u2029',
+      'a\r\nb\tc',
+      '\u{1f335}\u200d\ufeff\u{10ffff}\uffff',
+      // The same to the eye, and two texts.
+      'é',
+      'e\u0301',
+    ];
+    const plants = texts.map((text, index) => ({ id: BigInt(index), name: text, tag: text }));
+    await commit(engine, ...plants);
+    assert.deepEqual(await storedPlants(database, 'latest'), plants);
+    assert.deepEqual(
+      await commit(engine, ...plants),
+      plants.map(() => UNCHANGED),
+    );
+    assert.deepEqual(await commit(engine, { id: 8n, name: 'e\u0301', tag: 'é' }), [
+      { outcome: 'revised', revision: 2 },
+    ]);
+  });
+
+  test('gives back any text at all', async () => {
+    const database = await under.newDatabase();
+    await using engine = await openStore(database);
+    await using reader = await openForReading(database);
+    // U+0000 is refused before it comes here.
+    const text = fc.string({ unit: 'binary', maxLength: 40 }).map(each => each.replaceAll('\0', ''));
+    const contents = fc.array(
+      fc.record({ name: text, tag: fc.option(text) }).map(({ name, tag }) => {
+        return tag === null ? { name } : { name, tag };
+      }),
+      { minLength: 1, maxLength: 40 },
+    );
+    let id = 0n;
+    await fc.assert(
+      fc.asyncProperty(contents, async each => {
+        const plants = each.map(content => ({ id: ++id, ...content }));
+        assert.deepEqual(
+          await commit(engine, ...plants),
+          plants.map(() => CREATED),
+        );
+        for (const plant of plants) {
+          const revisions = await reader.revisionsOf(plant.id);
+          assert.deepEqual(
+            revisions.map(found => found.plant),
+            [plant],
+          );
+        }
+      }),
+      { numRuns: 25 },
+    );
+  });
+
+  test('takes a text of 1 MiB, and tells it from one that ends otherwise', async () => {
+    const database = await under.newDatabase();
+    await using engine = await openStore(database);
+    // Not of one letter, which a database might make small.
+    const long = Array.from({ length: 2 ** 17 }, (_, index) => (index * 2_654_435_761).toString(36).slice(-4))
+      .join('é ')
+      .slice(0, 2 ** 19)
+      .padEnd(2 ** 20, 'ü');
+    assert.ok(Buffer.byteLength(long) >= 2 ** 20);
+    const plants = [
+      { id: 1n, name: long, tag: long },
+      { id: 2n, name: 'short' },
+    ];
+    assert.deepEqual(await commit(engine, ...plants), [CREATED, CREATED]);
+    assert.deepEqual(await commit(engine, ...plants), [UNCHANGED, UNCHANGED]);
+    const other = { id: 1n, name: long, tag: `${long.slice(0, -1)}u` };
+    assert.deepEqual(await commit(engine, other), [{ outcome: 'revised', revision: 2 }]);
+    const found = await storedPlants(database, 1n);
+    assert.ok(found[0]!.name === long && found[0]!.tag === long && found[1]!.tag === other.tag);
+  });
+}
+
+function testReaders(under: EngineUnderTest): void {
+  test('is read as it was when the first revision was asked for', async () => {
+    const database = await under.newDatabase();
+    await using engine = await openStore(database);
+    await commit(engine, ...numbered(5_000, 'before'));
+    await using reader = await openForReading(database);
+    const revisions = reader.revisions();
+    // Opened is not asked.
+    await commit(engine, { id: -1n, name: 'before' });
+    let count = 0;
+    for await (const { plant } of revisions) {
+      assert.equal(plant.name, 'before');
+      if (++count > 1) continue;
+      await commit(engine, { id: 4_999n, name: 'behind' }, { id: 5_000n, name: 'behind' });
+      await engine.createToken({
+        hash: '0'.repeat(64),
+        label: 'asked for meanwhile',
+        createdAt: 0,
+        expiresAt: null,
+      });
+      await reader.tokens();
+      assert.equal((await reader.revisionsOf(-1n)).length, 1);
+    }
+    assert.equal(count, 5_001);
+    assert.deepEqual(
+      (await reader.tokens()).map(({ label }) => label),
+      ['asked for meanwhile'],
+    );
+    assert.equal((await reader.revisionsOf(4_999n)).length, 2);
+    assert.equal((await Array.fromAsync(reader.revisions())).length, 5_003);
+  });
+
+  test('is read in the order of ids, then revisions, also where one id has many', async () => {
+    const database = await under.newDatabase();
+    await using engine = await openStore(database);
+    const history = Array.from({ length: 12 }, (_, index) => String(index));
+    // More than a page of any reader, and pages that end within a history.
+    for (const name of history) await commit(engine, ...numbered(500, name));
+    const revisions = await stored(database, 'all');
+    assert.deepEqual(
+      revisions.map(({ plant, revision }) => `${plant.id} ${revision} ${plant.name}`),
+      numbered(500, '').flatMap(({ id }) => history.map((name, index) => `${id} ${index + 1} ${name}`)),
+    );
+    assert.deepEqual(
+      (await stored(database, 'latest')).map(({ plant, revision }) => [plant.id, revision, plant.name]),
+      numbered(500, '').map(({ id }) => [id, 12, '11']),
+    );
+  });
+
+  test('is read whole where a few texts are more than a reader takes at once', async () => {
+    const database = await under.newDatabase();
+    await using engine = await openStore(database);
+    const long = 'é'.repeat(300_000);
+    const plants = numbered(30, '').map(({ id }) => {
+      return id % 3n === 0n ? { id, name: `short ${id}` } : { id, name: `${long}${id}`, tag: long };
+    });
+    for (let from = 0; from < plants.length; from += 10)
+      await commit(engine, ...plants.slice(from, from + 10));
+    const found = await storedPlants(database, 'all');
+    assert.deepEqual(
+      found.map(({ id, name, tag }) => [id, name.length, name.slice(-8), tag?.length]),
+      plants.map(({ id, name, tag }) => [id, name.length, name.slice(-8), tag?.length]),
+    );
+  });
+
+  test('is let go of by a reader that has seen enough', async () => {
+    const database = await under.newDatabase();
+    await using engine = await openStore(database);
+    await commit(engine, ...numbered(3_000, 'a'));
+    await using reader = await openForReading(database);
+    for (let count = 0; count < 5; count++) {
+      for await (const { plant } of reader.revisions()) {
+        assert.equal(plant.id, 0n);
+        break;
+      }
+    }
+    assert.equal((await reader.revisionsOf(2_999n)).length, 1);
+    assert.deepEqual(await commit(engine, { id: 0n, name: 'b' }), [{ outcome: 'revised', revision: 2 }]);
+  });
+
+  test('shows an SQL client the latest revision of each plant in the view plant', async () => {
+    const database = await under.newDatabase();
+    await using engine = await openStore(database);
+    await commit(
+      engine,
+      { id: ID_MAX, name: 'old' },
+      { id: ID_MAX, name: 'new', tag: 't' },
+      { id: 1n, name: 'one' },
+    );
+    assert.deepEqual(
+      await under.sql(
+        database,
+        'SELECT CAST(id AS TEXT) AS id, revision, name, tag FROM plant ORDER BY plant.id',
+      ),
+      [
+        { id: '1', revision: 1, name: 'one', tag: null },
+        { id: String(ID_MAX), revision: 2, name: 'new', tag: 't' },
+      ],
+    );
+  });
+}
