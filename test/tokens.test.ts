@@ -15,6 +15,7 @@ import type { StorageEngine } from '../src/store/plant-store.ts';
 import { startServe } from './program.ts';
 import { startTestService } from './running-service.ts';
 import { type EngineUnderTest, enginesUnderTest } from './store-under-test.ts';
+import { until } from './until.ts';
 
 /** A change of a token takes effect within this, on every instance. */
 const EFFECT_WITHIN_MS = 5_000;
@@ -268,14 +269,55 @@ function testDirectory(under: EngineUnderTest): void {
     const causes: unknown[] = [];
     const directory = await TokenDirectory.open(faulty, cause => causes.push(cause));
     isDown = true;
-    for (let count = 0; count < 3; count++) assert.equal(await directory.holderOf(makeToken()), undefined);
+    for (let count = 0; count < 3; count++) {
+      assert.equal(await directory.holderOf(makeToken()), 'storeUnavailable');
+    }
     assert.equal(directory.holderOf(token), id);
     assert.equal(causes.length, 1);
     await managed.revokeToken(label, Date.now());
     isDown = false;
     await assertRefusedSoon(directory, token);
+    assert.equal(await directory.holderOf(makeToken()), undefined);
     await directory.close();
     assert.equal(causes.length, 1);
+  });
+
+  test('lets nobody wait for two looks into a store that does not answer', async () => {
+    const looks: PromiseWithResolvers<never>[] = [];
+    let isDown = false;
+    const silent: TokenSource = {
+      tokensChangedSince: changeNumber => {
+        if (!isDown) return served.tokensChangedSince(changeNumber);
+        looks.push(Promise.withResolvers<never>());
+        return looks.at(-1)!.promise;
+      },
+      recordTokenUse: (ids, day) => served.recordTokenUse(ids, day),
+    };
+    const directory = await TokenDirectory.open(silent, () => {});
+    isDown = true;
+    const first = directory.holderOf(makeToken());
+    await until('a look is under way', () => looks.length === 1);
+    const duringLook = directory.holderOf(makeToken());
+    looks[0]!.reject(new Error('no answer'));
+    assert.equal(await duringLook, 'storeUnavailable');
+    assert.equal(await first, 'storeUnavailable');
+    assert.equal(looks.length, 1);
+    isDown = false;
+    await directory.close();
+  });
+
+  test('finds a new token while the store can be read and not written', async () => {
+    const readOnly: TokenSource = {
+      tokensChangedSince: changeNumber => served.tokensChangedSince(changeNumber),
+      recordTokenUse: () => new Promise(() => {}),
+    };
+    const known = await create();
+    const directory = await TokenDirectory.open(readOnly, () => {});
+    assert.equal(directory.holderOf(known.token), known.id);
+    const late = await create();
+    assert.equal(await directory.holderOf(late.token), late.id);
+    // Not closed in good order: the last use is written for ever.
+    void directory.close();
   });
 }
 

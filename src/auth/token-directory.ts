@@ -11,6 +11,9 @@ export interface TokenSource {
   recordTokenUse(tokenIds: number[], day: string): Promise<void>;
 }
 
+/** Whose token it is, as its id. */
+export type Holder = number | undefined | 'storeUnavailable';
+
 interface KnownToken {
   id: number;
   /** Milliseconds since 1970 UTC; Infinity for a token that does not expire. */
@@ -37,6 +40,8 @@ export class TokenDirectory {
   #refreshing: Promise<void> | undefined;
   #nextLook: Promise<void> | undefined;
   #failing = false;
+  #isWriting = false;
+  #writingFailed = false;
   #timer: NodeJS.Timeout | undefined;
 
   private constructor(source: TokenSource, refreshFailed: (cause: unknown) => void) {
@@ -53,7 +58,7 @@ export class TokenDirectory {
   static async open(source: TokenSource, refreshFailed: (cause: unknown) => void): Promise<TokenDirectory> {
     const directory = new TokenDirectory(source, refreshFailed);
     await directory.#readChanges();
-    directory.#timer = setInterval(() => void directory.#refresh(), TOKEN_REFRESH_INTERVAL_MS);
+    directory.#timer = setInterval(() => void directory.#followChanges(), TOKEN_REFRESH_INTERVAL_MS);
     return directory;
   }
 
@@ -65,14 +70,18 @@ export class TokenDirectory {
   /**
    * Finds out whose token this is.
    *
-   * @returns the token's id; undefined when it is unknown, mistyped, expired or revoked. At once for a known token;
-   *   an unknown one that is well formed waits for the next look into the store
+   * @returns the token's id; undefined when it is unknown, mistyped, expired or revoked; `storeUnavailable` when it is
+   *   not known and the store cannot be asked. At once for a known token; an unknown one that is well formed waits for
+   *   the next look into the store
    */
-  holderOf(token: string): number | undefined | Promise<number | undefined> {
+  holderOf(token: string): Holder | Promise<Holder> {
     if (!isWellFormed(token)) return undefined;
     const hash = hashToken(token);
     if (this.#tokens.has(hash)) return this.#accept(hash);
-    return this.#lookAgain().then(() => this.#accept(hash));
+    return this.#lookAgain().then(() => {
+      if (this.#tokens.has(hash)) return this.#accept(hash);
+      return this.#failing ? 'storeUnavailable' : undefined;
+    });
   }
 
   /** Stops following changes and notes the last uses. */
@@ -80,7 +89,7 @@ export class TokenDirectory {
     clearInterval(this.#timer);
     // One that is under way may have been begun before the last use.
     await this.#refreshing;
-    await this.#refresh();
+    await this.#followChanges();
   }
 
   #accept(hash: string): number | undefined {
@@ -95,12 +104,15 @@ export class TokenDirectory {
     return token.id;
   }
 
-  /** Settles after a look into the store that began after this call; a look already under way may have missed the token. */
+  /**
+   * Settles after a look into the store that began after this call, since one already under way may have missed the
+   * token; or with the first one that fails, so that nobody waits for two.
+   */
   #lookAgain(): Promise<void> {
     this.#nextLook ??= this.#untilLookIsDue().then(() => {
       // It begins now, so whoever comes from here on needs the one after it.
       this.#nextLook = undefined;
-      return this.#refresh();
+      return this.#failing ? undefined : this.#refresh();
     });
     return this.#nextLook;
   }
@@ -108,10 +120,17 @@ export class TokenDirectory {
   async #untilLookIsDue(): Promise<void> {
     for (;;) {
       await this.#refreshing;
+      if (this.#failing) return;
       const waitMs = this.#refreshedAt + TOKEN_REFRESH_INTERVAL_MIN_MS - performance.now();
       if (waitMs <= 0) return;
       await wait(waitMs);
     }
+  }
+
+  async #followChanges(): Promise<void> {
+    await this.#refresh();
+    // Apart, since a store that cannot write may still be read, and a request waits for no more than that.
+    await this.#writeUses();
   }
 
   #refresh(): Promise<void> {
@@ -122,7 +141,6 @@ export class TokenDirectory {
   async #refreshNow(): Promise<void> {
     try {
       await this.#readChanges();
-      await this.#writeUses();
       this.#failing = false;
     } catch (cause) {
       if (!this.#failing) this.#refreshFailed(cause);
@@ -150,11 +168,20 @@ export class TokenDirectory {
   async #writeUses(): Promise<void> {
     const used = [...this.#used];
     const day = used[0]?.lastUsedDay;
-    if (day === undefined) return;
+    if (day === undefined || this.#failing || this.#isWriting) return;
     // Around midnight some wait for the next look, with the other day.
     const usedThatDay = used.filter(token => token.lastUsedDay === day);
     const ids = usedThatDay.map(token => token.id);
-    await this.#source.recordTokenUse(ids, new Date(day * DAY_MS).toISOString().slice(0, 10));
-    for (const token of usedThatDay) if (token.lastUsedDay === day) this.#used.delete(token);
+    this.#isWriting = true;
+    try {
+      await this.#source.recordTokenUse(ids, new Date(day * DAY_MS).toISOString().slice(0, 10));
+      for (const token of usedThatDay) if (token.lastUsedDay === day) this.#used.delete(token);
+      this.#writingFailed = false;
+    } catch (cause) {
+      if (!this.#writingFailed) this.#refreshFailed(cause);
+      this.#writingFailed = true;
+    } finally {
+      this.#isWriting = false;
+    }
   }
 }

@@ -36,6 +36,9 @@ export class CreatePlant {
     if (token === undefined) return errorAnswer('noCredential');
     const holder = await this.#tokens.holderOf(token);
     if (holder === undefined) return errorAnswer('credentialRefused');
+    if (holder === 'storeUnavailable') {
+      return errorAnswer(holder, 'the store does not answer, so the token cannot be checked; send it again');
+    }
     const fault = this.#headFault(rawHeaders);
     return fault === undefined ? holder : errorAnswer(fault);
   }

@@ -27,7 +27,8 @@ interface SentRevision extends NewRevision {
  *
  * When a statement fails, `run` may be called again with another connection. What was sent before is then looked for
  * first, under the number it was sent with, since another instance may have added revisions behind it. If it is there
- * it was stored by us. If another's is there, ours never will be, and the next number is tried. If none is there the
+ * it was stored by us (or by one who sent the same content with the same token in the same millisecond: then both say
+ * that they made it, which harms no plant). If another's is there, ours never will be, and the next number is tried. If none is there the
  * statement may still be on its way through a server, so the same number is sent again: the primary key makes one of
  * the two do nothing, and where it is the second, what took its place is looked at in the same way.
  *
