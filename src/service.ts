@@ -8,7 +8,7 @@ import { type ListenAddress, PlantServer } from './http/plant-server.ts';
 import { OpsServer, type Readiness } from './ops/ops-server.ts';
 import { GroupCommit } from './store/group-commit.ts';
 import { openServedStore, type StoreSettings } from './store/open-store.ts';
-import { type StorageEngine, StoreRefused } from './store/plant-store.ts';
+import { type StorageEngine, StoreRefused, StoreUnavailable } from './store/plant-store.ts';
 
 export type { ListenAddress };
 
@@ -70,12 +70,18 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     const store = await openServedStore(settings);
     opened.defer(() => store.close());
     const tokens = await TokenDirectory.open(store.engine, cause =>
-      log.warn({ err: cause }, 'the store does not answer for tokens; those known so far stay in force'),
+      log.warn(
+        { err: rawCause(cause) },
+        'the store does not answer for tokens; those known so far stay in force',
+      ),
     );
     opened.defer(() => tokens.close());
     const keeper = new GroupCommit(store.engine, {
       storeFailed: cause =>
-        log.error({ err: cause }, 'the store does not confirm plants; they are answered 503 until it does'),
+        log.error(
+          { err: rawCause(cause) },
+          'the store does not confirm plants; they are answered 503 until it does',
+        ),
       storeRecovered: () => log.info('the store confirms plants again'),
     });
     opened.defer(() => keeper.close());
@@ -123,7 +129,7 @@ async function makeFirstToken(
   engine: StorageEngine,
   { listen, log }: ServiceSettings,
 ): Promise<{ token?: string } | undefined> {
-  if (!LOOPBACK.test(listen.host)) return undefined;
+  if (!LOOPBACK.test(listen.host) || (await engine.hasPlants())) return undefined;
   const token = makeToken();
   const label = 'first';
   try {
@@ -136,10 +142,7 @@ async function makeFirstToken(
     return stored === undefined ? {} : { token };
   } catch (cause) {
     if (!(cause instanceof StoreRefused)) throw cause;
-    log.warn(
-      { err: cause },
-      'no first token is made: this service may not; make one as the owner of the store',
-    );
+    log.info('no first token is made: this service may make none; make one as the owner of the store');
     return undefined;
   }
 }
@@ -164,13 +167,18 @@ function storeReadiness(engine: StorageEngine, log: ServiceLog): () => Promise<R
       logChange(warnings);
       return { ready: true, warnings };
     } catch (cause) {
-      if (reachable) log.warn({ err: cause }, 'the store cannot be reached; /readyz says so');
+      if (reachable) log.warn({ err: rawCause(cause) }, 'the store cannot be used; /readyz says so');
       reachable = false;
-      return { ready: false, reason: 'the store cannot be reached; the log has the cause' };
+      return { ready: false, reason: 'the store cannot be used now; the log has the cause' };
     } finally {
       deadline.abort();
     }
   };
+}
+
+/** The log says what went wrong, and not a second time what was made of it for a person. */
+function rawCause(error: unknown): unknown {
+  return error instanceof StoreUnavailable ? (error.cause ?? error) : error;
 }
 
 async function listening(

@@ -180,7 +180,7 @@ const MISUSES: Misuse[] = [
   ),
   misused(/missing required argument 'label'/, 'token', 'revoke'),
   failed(
-    /there is no token with the label "nobody"; see `npx plant-store token list`$/,
+    /there is no token with the label "nobody" in sqlite:[^ ]+; see `npx plant-store token list`$/,
     'token',
     'revoke',
     'nobody',

@@ -9,6 +9,7 @@ import {
   StoreRefused,
 } from '../src/store/plant-store.ts';
 import { rowsOf } from './copied-stores.ts';
+import { startTestService } from './running-service.ts';
 import { enginesUnderTest, openForReading } from './store-under-test.ts';
 
 function revision(id: bigint, number = 1, name = `plant ${id}`): PlantRevision {
@@ -54,6 +55,15 @@ for (const engine of [sqlite, postgres]) {
         await assert.rejects(target.insertRevisions([revision(3n, 2), other]), StoreRefused);
       }
       assert.deepEqual((await rowsOf(database)).revisions.slice(0, 3), first);
+    });
+
+    test('gets no first token from a service while the copy is not finished', async () => {
+      const database = await engine.newDatabase();
+      const target = await openTarget(database);
+      await target.insertRevisions([revision(1n)]);
+      await target.close();
+      await using service = await startTestService({ database });
+      assert.deepEqual([service.firstToken, service.hasToken], [undefined, false]);
     });
 
     test('brings a token up to the state it has elsewhere, and tells services of it', async () => {

@@ -80,9 +80,9 @@ test('/readyz says 503 while the store does not answer, and 200 when it does aga
   assert.equal(status, 503);
   assert.deepEqual(body, {
     status: 'not ready',
-    reason: 'the store cannot be reached; the log has the cause',
+    reason: 'the store cannot be used now; the log has the cause',
   });
-  assert.ok(service.logged.some(line => line.includes('cannot be reached')));
+  assert.ok(service.logged.some(line => line.includes('cannot be used')));
   held[Symbol.dispose]();
   for (let id = 1; id <= sent; id++) await connection.answer();
   assert.equal((await ready()).status, 200);

@@ -88,7 +88,10 @@ test('a standby that is gone makes plants wait, and nobody is told of one that i
   assert.equal((await send(service, newPlant(), log)).status, 503);
   const { exitCode, stderr } = await runProgram(['serve', '--database', pair.url('primary')]);
   assert.equal(exitCode, 1);
-  assert.match(stderr, /^plant-store: the store at .* is read-only; name the host that takes writes\n$/);
+  assert.match(
+    stderr,
+    /^plant-store: the store at .* is read-only \(a standby, or default_transaction_read_only is on\); name the host that takes writes\n$/,
+  );
   await pair.promote();
   await assertBack(service, log);
   await assertKept(pair.standbyDatabase, log);

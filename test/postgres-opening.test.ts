@@ -99,7 +99,7 @@ function opening(reason: RegExp): RegExp {
 const NO_RIGHT_TO_MAKE =
   /there is no plant store yet, and this user may not make one \(permission denied for schema public\); run `npx plant-store token create LABEL` once as the role that owns the database, see docs\/postgresql-roles\.sql$/;
 const SERVICE_RIGHTS =
-  /the user lacks a right \(SELECT on plant_revision, INSERT on plant_revision, UPDATE \(last_used_day\) on token\); docs\/postgresql-roles\.sql has the statements that grant it$/;
+  /the user lacks a right \(SELECT on plant_revision, INSERT on plant_revision, UPDATE \(last_used_day\) on token\); docs\/postgresql-grants\.sql has the statements that grant it$/;
 const NO_PASSWORD =
   /the server asks for a password; give one with PGPASSWORD, PGPASSFILE or PLANT_STORE_DATABASE_PASSWORD_FILE$/;
 const UNREADABLE =
@@ -181,13 +181,13 @@ const FAULTS: Fault[] = [
     says: {
       serve: SERVICE_RIGHTS,
       'token create': SERVICE_RIGHTS,
-      export: /the user lacks a right \(SELECT on plant_revision\); docs\/postgresql-roles\.sql has /,
+      export: /the user lacks a right \(SELECT on plant_revision\); docs\/postgresql-grants\.sql has /,
     },
   },
   {
     name: 'no right to anything',
     database: url('plants', 'stranger'),
-    says: /the user lacks a right \(permission denied for table schema_step\); docs\/postgresql-roles\.sql has /,
+    says: /the user lacks a right \(permission denied for table schema_step\); docs\/postgresql-grants\.sql has /,
   },
   {
     name: 'no right to connect',
@@ -220,7 +220,7 @@ const FAULTS: Fault[] = [
     name: 'hosts that are only read from',
     database: url('frozen').replace('@', `@${REFUSING},`),
     says: new RegExp(
-      `cannot be opened: 127\\.0\\.0\\.1:${server.port} is read-only; name the host that takes writes$`,
+      `cannot be opened: 127\\.0\\.0\\.1:${server.port} is read-only \\(a standby, or default_transaction_read_only is on\\); name the host that takes writes$`,
     ),
   },
   {

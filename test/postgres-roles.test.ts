@@ -10,7 +10,7 @@ import { until } from './until.ts';
 const OWNER = 'owner of plants';
 const SERVICE = 'service of plants';
 
-suite('the two roles of docs/postgresql-roles.sql', () => {
+suite('the two roles of docs/postgresql-roles.sql and docs/postgresql-grants.sql', () => {
   let server: PostgresServer;
   let ownerUrl: string;
   let serviceUrl: string;
@@ -26,7 +26,7 @@ suite('the two roles of docs/postgresql-roles.sql', () => {
     server = await PostgresServer.start();
     ownerUrl = server.url('plants', '', 'plant_owner', OWNER);
     serviceUrl = server.url('plants', '', 'plant_service', SERVICE);
-    const [first] = await partsOfFile();
+    const first = await statementsOf('postgresql-roles.sql');
     await runEach(first, server.url('postgres'));
     await server.query(
       `ALTER ROLE plant_owner PASSWORD '${OWNER}'; ALTER ROLE plant_service PASSWORD '${SERVICE}'`,
@@ -46,7 +46,7 @@ suite('the two roles of docs/postgresql-roles.sql', () => {
     );
 
     assert.equal((await token('create', 'made and revoked')).exitCode, 0);
-    const [, second] = await partsOfFile();
+    const second = await statementsOf('postgresql-grants.sql');
     await runEach(second, ownerUrl);
     await runEach(second, ownerUrl, 'may be run again');
   });
@@ -112,7 +112,7 @@ suite('the two roles of docs/postgresql-roles.sql', () => {
       assert.deepEqual([exitCode, stdout], [1, '']);
       assert.match(
         stderr,
-        /^plant-store: the store at [^\n]* the user lacks a right \(permission denied for table token\); docs\/postgresql-roles\.sql has the statements that grant it\n$/,
+        /^plant-store: the store at [^\n]* only the owner of the store may make and revoke tokens; name its role in --database\n$/,
       );
     }
   });
@@ -129,11 +129,11 @@ suite('the two roles of docs/postgresql-roles.sql', () => {
     assert.equal(finished.exitCode, 0);
     assert.match(
       finished.stderr,
-      /^The store has no token yet; make one with: npx plant-store token create LABEL$/m,
+      /^The store has no token; make one with: npx plant-store token create LABEL --database postgres:\/\/plant_service@[^ ]+$/m,
     );
     assert.match(
       finished.stdout,
-      /"no first token is made: this service may not; make one as the owner of the store"/,
+      /"no first token is made: this service may make none; make one as the owner of the store"/,
     );
   });
 
@@ -148,14 +148,12 @@ suite('the two roles of docs/postgresql-roles.sql', () => {
   });
 });
 
-/** The statements of the two parts of the file, as they are. */
-async function partsOfFile(): Promise<[string[], string[]]> {
-  const file = await readFile(new URL('../docs/postgresql-roles.sql', import.meta.url), 'utf8');
-  const parts = file.split(/^-- Part [12],/m).slice(1);
-  assert.equal(parts.length, 2);
-  const [first, second] = parts.map(part => `--${part}`.split(/(?<=;)$/m).filter(text => text.includes(';')));
-  assert.ok(first!.length >= 3 && second!.length >= 5);
-  return [first!, second!];
+/** The statements of one of the files in docs, as they are. */
+async function statementsOf(name: string): Promise<string[]> {
+  const file = await readFile(new URL(`../docs/${name}`, import.meta.url), 'utf8');
+  const statements = file.split(/(?<=;)$/m).filter(text => /;$/.test(text));
+  assert.ok(statements.length >= 4);
+  return statements;
 }
 
 async function runEach(statements: string[], connectionString: string, what?: string): Promise<void> {

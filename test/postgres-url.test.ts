@@ -67,6 +67,16 @@ suite('the address of a PostgreSQL store', () => {
     ['postgres://u:first@h/d?password=second', { password: 'first' }],
     ['postgres://u:@h/d?password=only', { password: 'only' }],
     ['postgres://u@h/d?', {}],
+    ['postgres://u@/d?host=/run/postgresql&port=5433', { hosts: [{ host: '/run/postgresql', port: 5433 }] }],
+    [
+      'postgres://u@h1,h2:1/d?port=5433',
+      {
+        hosts: [
+          { host: 'h1', port: 5433 },
+          { host: 'h2', port: 1 },
+        ],
+      },
+    ],
     ['postgres://u@h/d?connect_timeout=3', { connectWaitMs: 3_000 }],
     ['postgres://u@h/d?application_name=my%20plants', { applicationName: 'my plants' }],
     ['postgres://u@h/d?options=-c%20search_path%3Dplants', { options: '-c search_path=plants' }],
@@ -117,7 +127,7 @@ suite('the address of a PostgreSQL store', () => {
     ['postgres://u@h/%zz', /has a % in the database/],
     [
       'postgres://u@h/d?sslmod=require&user=u',
-      /has an unknown parameter, number 1; known are host, user, password, /,
+      /has an unknown parameter, number 1; known are host, port, user, password, /,
     ],
     [
       'postgres://u@h/d?sslmode=require&&ssl=true',

@@ -32,7 +32,7 @@ test('what a store warns of is in the log from the start, again when it changes,
   assert.equal(status, 503);
   assert.deepEqual(body, {
     status: 'not ready',
-    reason: 'the store cannot be reached; the log has the cause',
+    reason: 'the store cannot be used now; the log has the cause',
   });
   check = async () => ['fsync is off', 'full_page_writes is off'];
   assert.deepEqual((await look())[2], [], 'nor is a store that is back with the same');

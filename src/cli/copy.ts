@@ -26,7 +26,7 @@ To move with little time away: copy while the service runs, stop it, copy again,
 At the end every row of both stores is read again and compared. Exit code 0 means that they are equal.
 
 Example:
-  $ npx plant-store copy --from sqlite:./data/plant-store.db --to postgres://plants@db.example.org/plants`;
+  $ npx plant-store copy --from sqlite:./data/plant-store.db --to postgres://plant_owner@db.example/plants`;
 
 /** `copy --from URL --to URL`: makes one store hold what another one does. */
 export function copyCommand(): Command {

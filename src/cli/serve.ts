@@ -61,7 +61,10 @@ export function serveCommand(): Command {
     )
     .addHelpText(
       'after',
-      '\nExample:\n  $ npx plant-store serve --database sqlite:/var/lib/plants.db --listen 0.0.0.0:8080',
+      `
+Examples:
+  $ npx plant-store serve --database sqlite:/var/lib/plants.db --listen 0.0.0.0:8080
+  $ npx plant-store serve --database postgres://plant_service@db1.example,db2.example/plants`,
     )
     .action(serve);
 }
@@ -72,7 +75,7 @@ async function serve(options: ServeOptions): Promise<void> {
   const signal = firstSignal();
   const database = readDatabase(options);
   const service = await start(database, options, log);
-  greet(service, options.listen.host);
+  greet(service, options.listen.host, shownDatabase(database));
   log.info(
     { database: shownDatabase(database), address: service.address, ops: service.opsAddress },
     'serving',
@@ -123,7 +126,8 @@ function listenAdvice({ address: { host, port }, code, message }: ListenFailed, 
 }
 
 /** Says on stderr how to send the first plant. A token is shown here once and goes to no log. */
-function greet({ address, firstToken, hasToken, warnings }: Service, host: string): void {
+function greet(service: Service, host: string, database: string): void {
+  const { address, firstToken, hasToken, warnings } = service;
   const shownHost =
     host === '0.0.0.0' || host === '::'
       ? 'localhost'
@@ -139,7 +143,10 @@ function greet({ address, firstToken, hasToken, warnings }: Service, host: strin
         `  curl -i ${base}/plants -H 'Authorization: Bearer ${firstToken}' -H 'Content-Type: application/json' -d '${plant}'\n`,
     );
   } else if (!hasToken) {
-    console.error('The store has no token yet; make one with: npx plant-store token create LABEL\n');
+    console.error(
+      `The store has no token; make one with: npx plant-store token create LABEL --database ${database}\n` +
+        'Where it is the target of a copy that was not finished, run the copy again instead.\n',
+    );
   }
   for (const warning of warnings) console.error(`WARNING: ${warning}`);
   console.error(`Taking plants at ${base}/plants. Stop with Ctrl-C.`);

@@ -56,6 +56,7 @@ async function create(label: string, options: TokenOptions): Promise<void> {
   } finally {
     await store.close();
   }
+  console.error(`token ${JSON.stringify(label)} is in force in ${shownDatabase(database)}`);
   console.log(token);
 }
 
@@ -80,13 +81,16 @@ async function list(options: TokenOptions): Promise<void> {
 }
 
 async function revoke(label: string, options: TokenOptions): Promise<void> {
-  const token = await revokeStored(label, readDatabase(options));
+  const database = readDatabase(options);
+  const token = await revokeStored(label, database);
   if (token === undefined) {
     throw new Failure(
-      `there is no token with the label ${JSON.stringify(label)}; see \`npx plant-store token list\``,
+      `there is no token with the label ${JSON.stringify(label)} in ${shownDatabase(database)}; see \`npx plant-store token list\``,
     );
   }
-  console.error(`token ${JSON.stringify(label)} is revoked; a running service refuses it within 5 seconds`);
+  console.error(
+    `token ${JSON.stringify(label)} is revoked in ${shownDatabase(database)}; a running service refuses it within 5 seconds`,
+  );
 }
 
 async function storedTokens(database: string): Promise<StoredToken[]> {

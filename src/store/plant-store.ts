@@ -59,6 +59,8 @@ export interface StorageEngine extends TokenStore {
    * @throws {StoreUnavailable} when it can't be reached
    */
   check(): Promise<readonly string[]>;
+  /** Whether the store holds any plant. */
+  hasPlants(): Promise<boolean>;
   /** Finishes what was begun and lets go of the store. */
   close(): Promise<void>;
 }

@@ -53,7 +53,7 @@ export function otherContent({ plant, revision }: PlantRevision): StoreRefused {
 
 /** Said of every target that cannot be the copy of the source. */
 export const ADVICE =
-  'only a store that is empty, or holds a part of the source and nothing else, can become its copy';
+  'only a store that is empty, or holds a part of the source and nothing else, can become its copy; name a new one with --to';
 
 function foreign({ plant, revision }: PlantRevision): StoreRefused {
   return new StoreRefused(

@@ -6,7 +6,7 @@ import {
   POSTGRES_STATEMENT_WAIT_MS,
 } from '../../contract/limits.ts';
 import { StoreRefused } from '../plant-store.ts';
-import { CommitNotConfirmed, HostIsReadOnly, sqlStateOf, TlsFailed } from './failure.ts';
+import { CommitNotConfirmed, HostIsReadOnly, NoAnswer, sqlStateOf, TlsFailed } from './failure.ts';
 import { passwordFromFile } from './password-file.ts';
 import type { HostAddress, PostgresAddress } from './postgres-url.ts';
 import { isAboutTls, type TlsAttempt, tlsAttempts, tlsFailure } from './tls-attempts.ts';
@@ -29,6 +29,8 @@ const SUCCESSFUL_COMPLETION = '00000';
 /** The server cancels a statement a little before the client gives it up, so that none is left running unseen. */
 const CANCEL_EARLIER_MS = 250;
 const LEAVE_WAIT_MS = 1_000;
+/** What pg says when the time limit of a query is over; it has no other mark. */
+const READ_TIMEOUT = 'Query read timeout';
 /** https://www.postgresql.org/docs/current/protocol-message-formats.html, CancelRequest */
 const CANCEL_REQUEST = 80_877_102;
 
@@ -87,12 +89,13 @@ export class Connection {
    */
   async run(statement: Statement, waitMs = POSTGRES_STATEMENT_WAIT_MS): Promise<TextRow[]> {
     if (this.#broken !== undefined) throw this.#broken;
+    const limitMs = Math.ceil(Math.max(1, Math.min(waitMs, this.deadline - performance.now())));
     // pg takes a time limit for one query, which its types do not have.
     const query: pg.QueryArrayConfig & { query_timeout: number } = {
       ...statement,
       rowMode: 'array',
       types: AS_TEXT,
-      query_timeout: Math.ceil(Math.max(1, Math.min(waitMs, this.deadline - performance.now()))),
+      query_timeout: limitMs,
     };
     this.#isUnderWay = true;
     try {
@@ -101,7 +104,7 @@ export class Connection {
       return rows;
     } catch (error) {
       this.#isUnderWay = sqlStateOf(error) === undefined;
-      throw error;
+      throw (error as Error).message === READ_TIMEOUT ? new NoAnswer(limitMs, { cause: error }) : error;
     }
   }
 

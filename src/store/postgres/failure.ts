@@ -9,10 +9,21 @@ export class CommitNotConfirmed extends Error {
   }
 }
 
+/** A statement was given up; what became of it is unknown. */
+export class NoAnswer extends Error {
+  constructor(waitMs: number, options: ErrorOptions) {
+    super(
+      `PostgreSQL did not answer within ${(waitMs / 1000).toFixed(1)} s; is a table locked, or a synchronous standby away?`,
+      options,
+    );
+    this.name = 'NoAnswer';
+  }
+}
+
 /** The host answers, and takes no writes: a standby, or one that was made read-only. */
 export class HostIsReadOnly extends Error {
   constructor(host: string) {
-    super(`${host} is read-only`);
+    super(`${host} is read-only (a standby, or default_transaction_read_only is on)`);
     this.name = 'HostIsReadOnly';
   }
 }
@@ -56,7 +67,7 @@ export const UNDEFINED_TABLE = '42P01';
 export const UNIQUE_VIOLATION = '23505';
 
 /** What a person does about a right that is missing. */
-export const GRANTS = 'docs/postgresql-roles.sql has the statements that grant it';
+export const GRANTS = 'docs/postgresql-grants.sql has the statements that grant it';
 
 /** Shut down or restarting (57P01 to 57P05), connection exceptions (class 08), and hosts that no longer take writes. */
 const CONNECTION_LOST = /^(?:57P0[1-5]|08...|25006|53300)$/;

@@ -1,12 +1,18 @@
 import type { NewStoredToken, StoredToken } from '../../contract/stored-token.ts';
-import type { PlantWrite, RepeatedIdRule, StorageEngine, WriteResult } from '../plant-store.ts';
+import {
+  type PlantWrite,
+  type RepeatedIdRule,
+  type StorageEngine,
+  StoreRefused,
+  type WriteResult,
+} from '../plant-store.ts';
 import { BatchCommit, confirmEverythingBefore } from './batch-commit.ts';
 import type { Connection } from './connection.ts';
 import { ConnectionPool } from './connection-pool.ts';
 import { durabilityWarnings } from './durability-warnings.ts';
 import { INSUFFICIENT_PRIVILEGE, openFailure, sqlStateOf } from './failure.ts';
 import { HostSearch } from './host-search.ts';
-import type { PostgresAddress } from './postgres-url.ts';
+import { type PostgresAddress, shownPostgresAddress } from './postgres-url.ts';
 import { applySchemaSteps, checkServiceRights } from './schema.ts';
 import * as tokenTable from './token-table.ts';
 
@@ -73,6 +79,13 @@ export class PostgresEngine implements StorageEngine {
     });
   }
 
+  hasPlants(): Promise<boolean> {
+    return this.#pool.use(async connection => {
+      const rows = await connection.run({ text: 'SELECT 1 FROM plant_revision LIMIT 1' });
+      return rows.length > 0;
+    });
+  }
+
   async createToken(token: NewStoredToken): Promise<StoredToken | undefined> {
     return await this.#explained(connection => tokenTable.createToken(connection, token));
   }
@@ -93,14 +106,17 @@ export class PostgresEngine implements StorageEngine {
     return this.#pool.close();
   }
 
-  /** The command line is told which right it lacks; the service keeps such things for its log. */
+  /** The command line is told that it lacks a right; the service keeps such things for its log. */
   async #explained<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
     try {
       return await this.#pool.use(work);
     } catch (error) {
       const { cause } = error as Error;
       if (sqlStateOf(cause ?? error) !== INSUFFICIENT_PRIVILEGE) throw error;
-      throw openFailure(cause, this.#address);
+      throw new StoreRefused(
+        `the store at ${shownPostgresAddress(this.#address)}: only the owner of the store may make and revoke tokens; name its role in --database`,
+        { cause },
+      );
     }
   }
 }

@@ -34,7 +34,8 @@ export interface PostgresAddress {
 
 const SCHEME = /^postgres(?:ql)?:\/\//;
 const FORM = 'postgres://USER@HOST:PORT/DATABASE';
-const PORT_DEFAULT = 5432;
+const PORT_DEFAULT = '5432';
+const PORT = /^[1-9][0-9]{0,4}$/;
 /**
  * What stands before the last `@`, hosts, database, parameters. Nowhere behind the hosts is there an `@`: with a `/` or
  * `?` in it that is not encoded, the rest of a password would stand there, and be taken for something that is shown.
@@ -66,7 +67,10 @@ export function postgresAddressOf(text: string): PostgresAddress {
   const parameters = parametersOf(query);
   const take = (name: ParameterName): string | undefined => parameters.get(name);
   const address: PostgresAddress = {
-    hosts: hostsOf(hosts === '' ? (take('host') ?? 'localhost') : decoded(hosts, 'the host')),
+    hosts: hostsOf(
+      hosts === '' ? (take('host') ?? 'localhost') : decoded(hosts, 'the host'),
+      take('port') ?? PORT_DEFAULT,
+    ),
     database: decoded(database, 'the database') || (take('dbname') ?? ''),
     user: decoded(user, 'the user') || (take('user') ?? ''),
     password: decoded(password, 'the password') || take('password') || undefined,
@@ -90,6 +94,7 @@ export function shownPostgresAddress({ user, hosts, database }: PostgresAddress)
 
 const PARAMETERS = [
   'host',
+  'port',
   'user',
   'password',
   'dbname',
@@ -120,12 +125,12 @@ function parametersOf(query: string): Map<string, string> {
   return parameters;
 }
 
-function hostsOf(text: string): HostAddress[] {
+/** @param portDefault for those that name none; a folder of sockets cannot name one */
+function hostsOf(text: string, portDefault: string): HostAddress[] {
   return text.split(',').map(each => {
-    if (each.startsWith('/')) return { host: each, port: PORT_DEFAULT };
-    const [, literal, name, port = String(PORT_DEFAULT)] = HOST.exec(each) ?? [];
-    const host = literal ?? name ?? '';
-    if (host === '' || Number(port) < 1 || Number(port) > 65_535) {
+    const [, literal, name, port = portDefault] = each.startsWith('/') ? [] : (HOST.exec(each) ?? []);
+    const host = each.startsWith('/') ? each : (literal ?? name ?? '');
+    if (host === '' || !PORT.test(port) || Number(port) > 65_535) {
       // Not repeated: with a slash in it that was not written as %2F, a password ends up here.
       throw refused(
         'names a host that is none; write HOST:PORT,HOST:PORT, and a / in user or password as %2F',

@@ -60,6 +60,10 @@ export class SqliteEngine implements StorageEngine {
     return [];
   }
 
+  hasPlants(): Promise<boolean> {
+    return this.#call('hasPlants');
+  }
+
   createToken(token: NewStoredToken): Promise<StoredToken | undefined> {
     return this.#call('createToken', token);
   }

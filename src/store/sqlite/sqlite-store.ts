@@ -67,6 +67,12 @@ export class SqliteStore {
     });
   }
 
+  hasPlants(): boolean {
+    return this.#run(
+      ({ database }) => database.prepare('SELECT 1 FROM plant_revision LIMIT 1').get() !== undefined,
+    );
+  }
+
   createToken(token: NewStoredToken): StoredToken | undefined {
     return this.#run(({ database }) => tokenTable.createToken(database, token));
   }

@@ -1,0 +1,14 @@
+-- What the service may do. To be run as plant_owner, once the tables stand, and again after an upgrade that adds one;
+-- nothing happens to rights that are there already.
+--   psql -f docs/postgresql-grants.sql -h HOST -U plant_owner plants
+-- The tables are made by the owner's first command:
+--   npx plant-store copy --from sqlite:./data/plant-store.db --to postgres://plant_owner@HOST/plants
+-- where plants are moved; where a store begins empty, and never before a copy:
+--   npx plant-store token create LABEL --database postgres://plant_owner@HOST/plants
+
+REVOKE CREATE ON SCHEMA public FROM PUBLIC;
+GRANT USAGE ON SCHEMA public TO plant_service;
+GRANT SELECT ON schema_step TO plant_service;
+GRANT SELECT, INSERT ON plant_revision TO plant_service;
+GRANT SELECT ON plant TO plant_service;
+GRANT SELECT, UPDATE (last_used_day) ON token TO plant_service;
