@@ -97,7 +97,7 @@ suite('a batch on its way into PostgreSQL', { concurrency: true }, () => {
       assert.deepEqual(further, []);
       assert.match(
         statement!.text,
-        /^INSERT INTO plant_revision \([a-z_, ]+\)\s+VALUES \(\$1, .*\) ON CONFLICT DO NOTHING/,
+        /^INSERT INTO plant_revision \([a-z_, ]+\)\s+VALUES \(\$1, .*\) ON CONFLICT \(id, revision\) DO NOTHING/,
       );
       assert.doesNotMatch(statement!.text, /unnest|select/i);
     }

@@ -65,7 +65,10 @@ test('token create prints the token alone, and list and the store hold no token'
   const database = newDatabase();
   const created = await token('create', database, 'field app', '--expires', '90d');
   assert.equal(created.exitCode, 0);
-  assert.match(created.stderr, /^there was no store at .*plants-[0-9]+\.db yet; it is made now\n$/);
+  assert.match(
+    created.stderr,
+    /^there was no store at .*plants-[0-9]+\.db yet; it is made now\ntoken "field app" is in force in sqlite:\S+\n$/,
+  );
   assert.match(created.stdout, /^plant_[0-9A-Za-z]{36}\n$/);
   await token('create', database, 'for good');
   await token('create', database, 'lost phone');

@@ -54,7 +54,7 @@ for (const engine of [sqlite, postgres]) {
       ]) {
         await assert.rejects(target.insertRevisions([revision(3n, 2), other]), StoreRefused);
       }
-      assert.deepEqual((await rowsOf(database)).revisions.slice(0, 3), first);
+      assert.deepEqual((await rowsOf(database)).revisions, first);
     });
 
     test('gets no first token from a service while the copy is not finished', async () => {

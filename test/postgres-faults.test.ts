@@ -123,16 +123,15 @@ test('others take the connections of the server: a service goes on with fewer, o
     assert.equal(exitCode, 1);
     assert.match(stderr, /^plant-store: the store at .* has no connection left .*--connections\n$/);
 
-    // Its own are cut, and others are quicker.
+    // Its own are cut, until others are quicker.
     service.logged.length = 0;
-    await server.query(
-      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'plant-store'`,
-    );
-    await takeAll();
-    await until(
-      'it has no connection left',
-      async () => (await send(service, newPlant(), log)).status === 503,
-    );
+    await until('it has no connection left', async () => {
+      await server.query(
+        `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'plant-store'`,
+      );
+      await takeAll();
+      return (await send(service, newPlant(), log)).status === 503;
+    });
     await assertUnavailable(service, log);
     assert.equal(await isReady(service), false);
   } finally {

@@ -119,7 +119,7 @@ suite('the two roles of docs/postgresql-roles.sql and docs/postgresql-grants.sql
 
   test('a store without a token is served, and says that one has to be made', async () => {
     // As it stands when an owner made the tables and nothing else.
-    await server.query('DELETE FROM token', 'plants');
+    await server.query('DELETE FROM token; DELETE FROM plant_revision', 'plants');
     const service = await serve(serviceUrl);
     const { stdout } = await token('create', 'late');
     const client = new LoggingClient(service.url, stdout.trim(), []);

@@ -9,8 +9,8 @@ import { PLANT_INSERT, PostgresProxy } from './postgres-proxy.ts';
 import { PostgresServer } from './postgres-server.ts';
 import { startTestService } from './running-service.ts';
 
-const SETTLING_LOOK = /^SELECT id, revision, name, tag, recorded_at\b/;
-const LOOK = /^SELECT DISTINCT ON\b/;
+const SETTLING_LOOK = /^SELECT near\./;
+const LOOK = /^SELECT latest\./;
 
 const opened = new AsyncDisposableStack();
 let server: PostgresServer;

@@ -217,8 +217,8 @@ test(`any user and password survive the way through an encoded address, seed ${S
 });
 
 /**
- * What the address of a store is written as by hand, the password as it is and not encoded. The words of the messages
- * themselves, such as `host`, are no passwords here: none of these has four of their letters in a row.
+ * What the address of a store is written as by hand, the password as it is and not encoded. What the messages
+ * and addresses have of themselves, such as `host` or 5432, is no password here: none has four of its letters in a row.
  */
 const writtenByHand: ((password: string) => string)[] = [
   password => `postgres://keeper:${password}@db.example:5432/plants`,
@@ -238,18 +238,20 @@ const writtenByHand: ((password: string) => string)[] = [
   password => `postgres://keeper@x:${password}@db.example/plants`,
 ];
 
-/** Four letters of the password in a row, or the whole of it, are told by nothing that is shown. */
+/** Four characters of the password in a row, a letter or digit among them, are told by nothing that is shown. */
 function assertHidden(password: string, shown: string, text: string): void {
   for (const form of [password, encodeURIComponent(password)]) {
     for (let start = 0; start + 4 <= form.length; start++) {
       const piece = form.slice(start, start + 4);
+      // Four of the signs that any address has, such as `@[::`, tell nothing.
+      if (!/[QWXZqwxzЖ79]/.test(piece)) continue;
       assert.ok(!shown.includes(piece), `${JSON.stringify(piece)} of ${text} is told by: ${shown}`);
     }
   }
 }
 
 test(`nothing that is said of an address written wrong tells the password, seed ${SEED}`, () => {
-  const letters = fc.constantFrom(...'QWXZqwxzЖ0123456789');
+  const letters = fc.constantFrom(...'QWXZqwxzЖ79');
   const traps = fc.constantFrom(...'@/?#%:&=+,[]');
   const typed = fc.string({
     unit: fc.oneof({ weight: 4, arbitrary: letters }, { weight: 1, arbitrary: traps }),

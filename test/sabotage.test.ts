@@ -69,4 +69,6 @@ test('a store with two names is refused', async () => {
     openServedStore({ database: `sqlite:${path}.link`, repeatedIdRule: 'revise', connections: 1 }),
     StoreRefused,
   );
+  // Under the other name there is another log, without the plants that were stored last.
+  await assert.rejects(openReader(`sqlite:${path}.link`), StoreRefused);
 });

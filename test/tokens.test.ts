@@ -306,6 +306,30 @@ function testDirectory(under: EngineUnderTest): void {
     await directory.close();
   });
 
+  test('follows a standby that took over unnoticed, without the last changes', async () => {
+    const made = (
+      id: number,
+      token: string,
+      changeNumber: number,
+      revokedAt: number | null,
+    ): StoredToken => ({
+      ...{ id, hash: hashToken(token), label: `token ${id}`, createdAt: 1, expiresAt: null },
+      ...{ revokedAt, lastUsedDay: null, changeNumber },
+    });
+    const [old, lost] = [makeToken(), makeToken()];
+    let tokens = [made(1, old, 1, null), made(2, lost, 2, null)];
+    const source: TokenSource = {
+      tokensChangedSince: async changeNumber => tokens.filter(each => each.changeNumber > changeNumber),
+      recordTokenUse: async () => {},
+    };
+    const directory = await TokenDirectory.open(source, () => {});
+    assert.deepEqual([directory.holderOf(old), directory.holderOf(lost)], [1, 2]);
+    // The standby does not have the second token, and gives its number to a revocation.
+    tokens = [made(1, old, 2, 5)];
+    await Promise.all([assertRefusedSoon(directory, old), assertRefusedSoon(directory, lost)]);
+    await directory.close();
+  });
+
   test('finds a new token while the store can be read and not written', async () => {
     const readOnly: TokenSource = {
       tokensChangedSince: changeNumber => served.tokensChangedSince(changeNumber),

@@ -1,5 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { TOKEN_REFRESH_INTERVAL_MIN_MS, TOKEN_REFRESH_INTERVAL_MS } from '../contract/limits.ts';
+import {
+  TOKEN_READ_ALL_INTERVAL_MS,
+  TOKEN_REFRESH_INTERVAL_MIN_MS,
+  TOKEN_REFRESH_INTERVAL_MS,
+} from '../contract/limits.ts';
 import type { StoredToken } from '../contract/stored-token.ts';
 import { hashToken, isWellFormed } from './token.ts';
 
@@ -25,17 +29,20 @@ interface KnownToken {
 
 /**
  * Every token of the store, in memory, so that a request costs the store nothing. Changes made elsewhere (the
- * command line, another instance) are read once a second. A well-formed token that is not known, as one made an
- * instant ago, makes the directory look at once, but never more often than five times a second, whoever guesses.
+ * command line, another instance) are read once a second, by their numbers. Every few seconds all tokens are read anew:
+ * a standby that takes over may lack the last changes, and give their numbers to others. A well-formed token that is not
+ * known, as one made an instant ago, makes the directory look at once, but never more often than five times a second,
+ * whoever guesses.
  */
 export class TokenDirectory {
   readonly #source: TokenSource;
   readonly #refreshFailed: (cause: unknown) => void;
-  readonly #tokens = new Map<string, KnownToken>();
+  #tokens = new Map<string, KnownToken>();
   /** Tokens whose last use is not in the store yet. */
   readonly #used = new Set<KnownToken>();
   #changeNumber = 0;
-  /** On the clock that is never set. */
+  /** On the clock that is never set, like the next. */
+  #allReadAt = 0;
   #refreshedAt = 0;
   #refreshing: Promise<void> | undefined;
   #nextLook: Promise<void> | undefined;
@@ -145,8 +152,6 @@ export class TokenDirectory {
     } catch (cause) {
       if (!this.#failing) this.#refreshFailed(cause);
       this.#failing = true;
-      // What answers next may be a standby that took over and lacks the last changes: its numbers would come again.
-      this.#changeNumber = 0;
     } finally {
       this.#refreshedAt = performance.now();
       this.#refreshing = undefined;
@@ -154,7 +159,15 @@ export class TokenDirectory {
   }
 
   async #readChanges(): Promise<void> {
-    for (const token of await this.#source.tokensChangedSince(this.#changeNumber)) {
+    const now = performance.now();
+    const readsAll = this.#changeNumber === 0 || now - this.#allReadAt >= TOKEN_READ_ALL_INTERVAL_MS;
+    const changed = await this.#source.tokensChangedSince(readsAll ? 0 : this.#changeNumber);
+    if (readsAll) {
+      this.#tokens = new Map();
+      this.#changeNumber = 0;
+      this.#allReadAt = now;
+    }
+    for (const token of changed) {
       this.#changeNumber = token.changeNumber;
       this.#tokens.set(token.hash, {
         id: token.id,

@@ -51,6 +51,8 @@ export const RETRY_AFTER_SECONDS = 1;
 
 /** Changes to tokens made elsewhere are read this often; a revocation must take effect within 5 s. */
 export const TOKEN_REFRESH_INTERVAL_MS = 1_000;
+/** All tokens are read anew this often. */
+export const TOKEN_READ_ALL_INTERVAL_MS = 3_000;
 /** A well-formed token that is not known makes the service look again, at most this often. */
 export const TOKEN_REFRESH_INTERVAL_MIN_MS = 200;
 /** The store has this long to answer before `/readyz` calls the service not ready. */
@@ -91,6 +93,10 @@ relation(BODY_BYTES_SETTING_MAX <= BATCH_TEXT_LENGTH_MAX, 'the largest plant mus
 relation(
   TOKEN_REFRESH_INTERVAL_MS * 2 < 5_000,
   'a revocation takes effect within 5 s even if one look fails',
+);
+relation(
+  TOKEN_READ_ALL_INTERVAL_MS + TOKEN_REFRESH_INTERVAL_MS < 5_000,
+  'a revocation takes effect within 5 s also where its number was given before',
 );
 relation(SHUTDOWN_GRACE_MS < SHUTDOWN_MS, 'connections close within the time to shut down');
 relation(SHUTDOWN_MS < EXIT_MS, 'the store is closed after the last answer');

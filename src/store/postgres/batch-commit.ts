@@ -1,7 +1,8 @@
 import type { PlantWrite, RepeatedIdRule, WriteResult } from '../plant-store.ts';
 import type { Connection, TextRow } from './connection.ts';
-import { kindOf } from './failure.ts';
+import { InsertDoesNothing, kindOf } from './failure.ts';
 import { type NewRevision, revisionInsert } from './revision-insert.ts';
+import { latestRevisions, neighbourhoods } from './revision-looks.ts';
 
 /** The last revision of a plant, as far as this batch knows. */
 interface Latest {
@@ -63,12 +64,13 @@ export class BatchCommit {
 
   /** @returns one result for each write, in their order, all of them durable */
   async run(connection: Connection): Promise<WriteResult[]> {
-    const settled = new Set(this.#sent.map(({ id }) => id));
+    // The server may be another one than at the last attempt, and lack what was seen there.
+    this.#latest.clear();
     if (this.#sent.length > 0) {
       this.#mayBeStoredLate = true;
       await this.#settleSent(connection);
     }
-    this.#reopenUnconfirmed(settled);
+    this.#reopenUnconfirmed();
     for (;;) {
       const rows = this.#nextRound();
       if (rows.length === 0) break;
@@ -88,11 +90,10 @@ export class BatchCommit {
     return this.#results;
   }
 
-  /** What an earlier attempt saw may be gone, but for what was looked at again: the server may be another one. */
-  #reopenUnconfirmed(settled: ReadonlySet<bigint>): void {
+  /** What an earlier attempt saw may be gone. */
+  #reopenUnconfirmed(): void {
     for (const index of this.#unconfirmed.reverse()) {
       const { id } = this.#writes[index]!.plant;
-      if (!settled.has(id)) this.#latest.delete(id);
       this.#open.set(id, [index, ...(this.#open.get(id) ?? [])]);
     }
     this.#unconfirmed = [];
@@ -162,12 +163,11 @@ export class BatchCommit {
   }
 
   async #look(connection: Connection, taken: SentRevision[]): Promise<void> {
-    const rows = await connection.run({
-      name: 'look',
-      text: `SELECT DISTINCT ON (id) id, revision, name, tag FROM plant_revision
-        WHERE id = ANY($1::bigint[]) ORDER BY id, revision DESC`,
-      values: [taken.map(({ id }) => id)],
-    });
+    const rows = await latestRevisions(
+      connection,
+      taken.map(({ id }) => id),
+    );
+    if (rows.length < taken.length) throw new InsertDoesNothing();
     for (const row of rows) this.#setLatest(row);
   }
 
@@ -180,13 +180,8 @@ export class BatchCommit {
    * one look: between two, one that is late could be stored and be taken for another's.
    */
   async #settleSent(connection: Connection): Promise<void> {
-    // From the one before on: should that have been lost in a failover, the number would leave a gap.
-    const first = Math.min(...this.#sent.map(({ revision }) => revision)) - 1;
-    const rows = await connection.run({
-      text: `SELECT id, revision, name, tag, recorded_at, recorded_by FROM plant_revision
-        WHERE id = ANY($1::bigint[]) AND revision >= $2 ORDER BY id, revision`,
-      values: [this.#sent.map(({ id }) => id), first],
-    });
+    // With the one before each: should that have been lost in a failover, the number would leave a gap.
+    const rows = await neighbourhoods(connection, this.#sent);
     await confirmEverythingBefore(connection);
     const stored = new Set(rows.map(row => JSON.stringify(row)));
     const storedIds = new Set<bigint>();

@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { POSTGRES_OPERATION_WAIT_MS, POSTGRES_SEARCH_INTERVAL_MS } from '../../contract/limits.ts';
 import { StoreUnavailable } from '../plant-store.ts';
 import type { Connection } from './connection.ts';
-import { kindOf, sqlStateOf, TOO_MANY_CONNECTIONS, unavailable } from './failure.ts';
+import { kindOf, NoAnswer, sqlStateOf, TOO_MANY_CONNECTIONS, unavailable } from './failure.ts';
 import type { HostSearch } from './host-search.ts';
 
 /** Before a serialization failure or deadlock is tried again, at most so long for each attempt so far. */
@@ -63,7 +63,9 @@ export class ConnectionPool {
         return result;
       } catch (error) {
         const kind = kindOf(error);
-        if (kind === 'connectionLost') this.#lost(connection, startedAt, error);
+        // Out of time by what it did before, it says nothing of the server.
+        if (error instanceof NoAnswer && error.cutShort) this.#drop(connection);
+        else if (kind === 'connectionLost') this.#lost(connection, startedAt, error);
         else this.#release(connection);
         if (kind === 'final' || deadline - performance.now() < STATEMENT_NEEDS_MS) throw unavailable(error);
         if (kind === 'retry') await wait(Math.random() * RETRY_WAIT_MS * attempt);
@@ -135,6 +137,12 @@ export class ConnectionPool {
     } else {
       this.#idle.push(connection);
     }
+    this.#announceChange();
+  }
+
+  #drop(connection: Connection): void {
+    connection.destroy();
+    this.#count--;
     this.#announceChange();
   }
 

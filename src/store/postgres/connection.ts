@@ -37,6 +37,8 @@ const CANCEL_REQUEST = 80_877_102;
 /** A connection to a host that takes writes. One statement at a time. */
 export class Connection {
   readonly host: HostAddress;
+  /** Citus spreads the tables of this server over others. */
+  isCitus = false;
   /** Nothing on it takes longer than this, on the clock that is never set. */
   deadline = Number.POSITIVE_INFINITY;
   readonly #client: pg.Client;
@@ -104,7 +106,9 @@ export class Connection {
       return rows;
     } catch (error) {
       this.#isUnderWay = sqlStateOf(error) === undefined;
-      throw (error as Error).message === READ_TIMEOUT ? new NoAnswer(limitMs, { cause: error }) : error;
+      throw (error as Error).message === READ_TIMEOUT
+        ? new NoAnswer(limitMs, limitMs < waitMs, { cause: error })
+        : error;
     }
   }
 
@@ -121,6 +125,16 @@ export class Connection {
     const rows = await this.run(statement, waitMs);
     if (this.#warning !== undefined) throw new CommitNotConfirmed(this.#warning);
     return rows;
+  }
+
+  /** Lets statements take so long, and the connection rest as long as it likes: for the command line. */
+  async allow(statementWaitMs: number): Promise<void> {
+    await this.run({ text: `SET statement_timeout = ${statementWaitMs}` });
+    // By what the server knows: one is new in version 14, another in 17.
+    await this.run({
+      text: `SELECT set_config(name, '0', false) FROM pg_settings
+        WHERE name IN ('idle_session_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')`,
+    });
   }
 
   /** Ends it at once, whatever is under way on it. */
@@ -151,7 +165,10 @@ export class Connection {
     >;
     if (processID === null || secretKey === null) return;
     const { host, port } = this.host;
-    const socket = host.startsWith('/') ? connect(`${host}/.s.PGSQL.${port}`) : connect(port, host);
+    // To the very address of this connection: a name may lead to another machine by now.
+    const socket = host.startsWith('/')
+      ? connect(`${host}/.s.PGSQL.${port}`)
+      : connect(port, this.#socket.remoteAddress ?? host);
     socket.on('error', () => {}).setTimeout(POSTGRES_CONNECT_WAIT_MS, () => socket.destroy());
     const request = Buffer.alloc(16);
     for (const [index, word] of [request.length, CANCEL_REQUEST, processID, secretKey].entries()) {
@@ -194,12 +211,12 @@ export class Connection {
   async #setUp(): Promise<void> {
     const { rows } = await this.#client.query<TextRow>({
       text: `SELECT current_setting('transaction_read_only'), current_setting('server_encoding'),
-        current_setting('synchronous_commit', true)`,
+        current_setting('synchronous_commit', true), EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'citus')`,
       rowMode: 'array',
       types: AS_TEXT,
       query_timeout: POSTGRES_STATEMENT_WAIT_MS,
     } as pg.QueryArrayConfig);
-    const [readOnly, encoding, synchronousCommit] = rows[0]!;
+    const [readOnly, encoding, synchronousCommit, isCitus] = rows[0]!;
     if (readOnly === 'on') throw new HostIsReadOnly(`${this.host.host}:${this.host.port}`);
     if (encoding !== 'UTF8') {
       throw new StoreRefused(
@@ -207,9 +224,13 @@ export class Connection {
       );
     }
     await this.run({ text: `SET statement_timeout = ${POSTGRES_STATEMENT_WAIT_MS - CANCEL_EARLIER_MS}` });
-    if (synchronousCommit === 'off' || synchronousCommit === 'on') {
+    // One that is cut short in its wait for a standby is told by a warning and by nothing else.
+    await this.run({ text: 'SET client_min_messages = warning' });
+    if (synchronousCommit !== null) {
       // A 200 must not rest on memory, whatever the default of the server is, or becomes while this connection lasts.
-      await this.run({ text: 'SET synchronous_commit = on' });
+      const kept = synchronousCommit === 'off' ? 'on' : synchronousCommit;
+      await this.run({ text: `SET synchronous_commit = ${kept}` });
     }
+    this.isCitus = isCitus === 't';
   }
 }

@@ -9,14 +9,27 @@ export class CommitNotConfirmed extends Error {
   }
 }
 
+/** A row is neither inserted nor there: it would be tried for ever. */
+export class InsertDoesNothing extends StoreRefused {
+  constructor() {
+    super(
+      'PostgreSQL takes a plant and does not keep it; look for a trigger, a rule or row-level security on plant_revision',
+    );
+  }
+}
+
 /** A statement was given up; what became of it is unknown. */
 export class NoAnswer extends Error {
-  constructor(waitMs: number, options: ErrorOptions) {
+  /** It had less time than a statement has, since its operation was at an end. */
+  readonly cutShort: boolean;
+
+  constructor(waitMs: number, cutShort: boolean, options: ErrorOptions) {
     super(
       `PostgreSQL did not answer within ${(waitMs / 1000).toFixed(1)} s; is a table locked, or a synchronous standby away?`,
       options,
     );
     this.name = 'NoAnswer';
+    this.cutShort = cutShort;
   }
 }
 
@@ -69,8 +82,11 @@ export const UNIQUE_VIOLATION = '23505';
 /** What a person does about a right that is missing. */
 export const GRANTS = 'docs/postgresql-grants.sql has the statements that grant it';
 
-/** Shut down or restarting (57P01 to 57P05), connection exceptions (class 08), and hosts that no longer take writes. */
-const CONNECTION_LOST = /^(?:57P0[1-5]|08...|25006|53300)$/;
+/**
+ * Shut down or restarting (57P01 to 57P05), connection exceptions (class 08), and hosts that no longer take writes; and
+ * statements that this connection has prepared and the server no longer knows, or for columns that have changed since.
+ */
+const CONNECTION_LOST = /^(?:57P0[1-5]|08...|25006|53300|0A000|26000|42P05)$/;
 /** Serialization failure, deadlock, statement timeout, lock timeout. */
 const RETRY = /^(?:40001|40P01|57014|55P03)$/;
 

@@ -24,7 +24,7 @@ export async function openPostgresReader(address: PostgresAddress): Promise<Plan
   const search = new HostSearch(address);
   const connect = async (): Promise<Connection> => {
     const connection = await search.connect();
-    await connection.run({ text: `SET statement_timeout = ${POSTGRES_READ_WAIT_MS}` });
+    await connection.allow(POSTGRES_READ_WAIT_MS);
     return connection;
   };
   let connection: Connection | undefined;

@@ -31,7 +31,7 @@ export class PostgresTarget implements CopyTarget {
       connection = await new HostSearch(address).connect();
       await applySchemaSteps(connection);
       await checkCopyRights(connection);
-      await connection.run({ text: `SET statement_timeout = ${POSTGRES_COPY_WAIT_MS}` });
+      await connection.allow(POSTGRES_COPY_WAIT_MS);
       return new PostgresTarget(connection);
     } catch (error) {
       connection?.destroy();
@@ -41,27 +41,18 @@ export class PostgresTarget implements CopyTarget {
 
   async insertRevisions(revisions: readonly PlantRevision[]): Promise<void> {
     const statement = revisionInsert(revisions.map(newRevision));
-    await this.#attempt(async () => {
-      const inserted = await this.#connection.commit(statement, POSTGRES_COPY_WAIT_MS);
+    await this.#inTransaction(async () => {
+      const inserted = await this.#connection.run(statement, POSTGRES_COPY_WAIT_MS);
       if (inserted.length < revisions.length) await this.#checkStored(revisions);
     });
   }
 
   async putTokens(tokens: readonly TokenCopy[]): Promise<void> {
-    await this.#attempt(async () => {
-      await this.#connection.run({ text: 'BEGIN' });
-      try {
-        for (const copy of tokens) {
-          if (!(await putToken(this.#connection, copy))) {
-            throw changedMeanwhile(`token ${JSON.stringify(copy.token.label)}`);
-          }
+    await this.#inTransaction(async () => {
+      for (const copy of tokens) {
+        if (!(await putToken(this.#connection, copy))) {
+          throw changedMeanwhile(`token ${JSON.stringify(copy.token.label)}`);
         }
-        await this.#connection.commit({ text: 'COMMIT' }, POSTGRES_COPY_WAIT_MS);
-      } catch (error) {
-        if (error instanceof StoreRefused || kindOf(error) !== 'connectionLost') {
-          await this.#connection.run({ text: 'ROLLBACK' });
-        }
-        throw error;
       }
     });
   }
@@ -90,12 +81,15 @@ export class PostgresTarget implements CopyTarget {
     }
   }
 
-  async #attempt(work: () => Promise<void>): Promise<void> {
+  async #inTransaction(work: () => Promise<void>): Promise<void> {
     for (let attempt = 1; ; attempt++) {
       try {
+        await this.#connection.run({ text: 'BEGIN' });
         await work();
+        await this.#connection.commit({ text: 'COMMIT' }, POSTGRES_COPY_WAIT_MS);
         return;
       } catch (error) {
+        if (kindOf(error) !== 'connectionLost') await this.#connection.run({ text: 'ROLLBACK' });
         if (error instanceof StoreRefused) throw error;
         if (kindOf(error) !== 'retry' || attempt === ATTEMPTS_MAX) throw unavailable(error);
       }

@@ -62,7 +62,7 @@ function insertText(rowCount: number): string {
       return `(${Array.from({ length: COLUMNS }, (_, column) => `$${first + column}`).join(', ')})`;
     });
     text = `INSERT INTO plant_revision (id, revision, name, tag, recorded_at, recorded_by)
-      VALUES ${rows.join(', ')} ON CONFLICT DO NOTHING RETURNING id`;
+      VALUES ${rows.join(', ')} ON CONFLICT (id, revision) DO NOTHING RETURNING id`;
     texts.set(rowCount, text);
   }
   return text;

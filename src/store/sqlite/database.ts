@@ -51,6 +51,7 @@ export function openForWriting(path: string): DatabaseSync {
 export function openForReading(path: string): DatabaseSync {
   return explainFailure(path, () => {
     if (!existsSync(path)) throw missing(path);
+    refuseHardLinks(path);
     const database = new DatabaseSync(path, { readOnly: true, timeout: BUSY_WAIT_MS });
     try {
       const version = schemaVersion(database, path);
@@ -114,7 +115,9 @@ function applySchemaSteps(database: DatabaseSync, path: string): void {
  * last wins (https://sqlite.org/howtocorrupt.html, section 2.5).
  */
 function refuseHardLinks(path: string): void {
-  const links = statSync(path, { throwIfNoEntry: false })?.nlink ?? 1;
+  const stats = statSync(path, { throwIfNoEntry: false });
+  // A folder has several by nature, and is refused for what it is.
+  const links = stats?.isFile() ? stats.nlink : 1;
   if (links > 1) {
     throw new StoreRefused(
       `${path} is one of ${links} names (hard links) of the same file; keep one of them`,
