@@ -94,7 +94,7 @@ function subject(
   return { name, url, token, server, rates: [], cpuUs: [] };
 }
 
-/** @returns requests a second, and microseconds of the server's CPU, all threads, for each; not that of PostgreSQL */
+/** @returns requests, requests a second, and µs of the server's CPU for each, all threads; not that of PostgreSQL */
 function drive({ url, token, server }: Subject): { count: number; rate: number; cpuUs: number } {
   const before = cpuTicks(server.pid!);
   const environment = { ...process.env, TOKEN: token, FIRST_ID: String(firstId) };

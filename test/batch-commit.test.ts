@@ -78,6 +78,10 @@ async function cut(): Promise<never> {
   throw new Error('the connection is cut');
 }
 
+async function failSerialization(): Promise<never> {
+  throw Object.assign(new Error('serialization failure'), { code: '40001', severity: 'ERROR' });
+}
+
 suite('a batch on its way into PostgreSQL', { concurrency: true }, () => {
   test('is one statement of many rows where every plant is new, and no select from arrays', async () => {
     const database = await under.newDatabase();
@@ -188,6 +192,44 @@ suite('a batch on its way into PostgreSQL', { concurrency: true }, () => {
     await assert.rejects(batch.run(watched.connection), /is cut/);
     assert.deepEqual(await batch.run(watched.connection), [UNCHANGED, { outcome: 'revised', revision: 2 }]);
     assert.deepEqual(await storedNames(database), ['1 1 a', '1 2 b', '1 3 of another']);
+  });
+
+  test('leaves no gap where what it saw is gone when it is tried again, as after a failover', async () => {
+    const database = await under.newDatabase();
+    await using engine = await openStore(database);
+    await using watched = await WatchedConnection.open(database);
+    await commit(engine, { id: 1n, name: 'a' });
+    const batch = batchOf([{ id: 1n, name: 'b' }]);
+    // The first statement finds out that the id is taken; the second one is not carried out.
+    watched.after = async () => {
+      watched.before = failSerialization;
+    };
+    await assert.rejects(batch.run(watched.connection), { code: '40001' });
+    await under.sql(database, 'DELETE FROM plant_revision');
+    assert.deepEqual(await batch.run(watched.connection), [CREATED]);
+    assert.deepEqual(await storedNames(database), ['1 1 b']);
+  });
+
+  test('does not take a plant for an earlier one of the same batch with the same content', async () => {
+    const database = await under.newDatabase();
+    await using _engine = await openStore(database);
+    await using watched = await WatchedConnection.open(database);
+    const batch = batchOf(['a', 'b', 'a'].map(name => ({ id: 1n, name })));
+    // The third revision is not carried out, and sent again; then its connection is cut.
+    watched.after = async () => {
+      watched.after = async () => {
+        watched.before = failSerialization;
+      };
+    };
+    await assert.rejects(batch.run(watched.connection), { code: '40001' });
+    watched.before = cut;
+    await assert.rejects(batch.run(watched.connection), /is cut/);
+    assert.deepEqual(await batch.run(watched.connection), [
+      CREATED,
+      { outcome: 'revised', revision: 2 },
+      { outcome: 'revised', revision: 3 },
+    ]);
+    assert.deepEqual(await storedNames(database), ['1 1 a', '1 2 b', '1 3 a']);
   });
 
   test('with the rule reject tells its own plant from that of another', async () => {

@@ -15,9 +15,10 @@ for (const [how, firstHost] of [
 ] as const) {
   test(`${how} of the primary under load, ${firstHost} named first: nothing is lost when the standby takes over`, async () => {
     console.log(`repeat with PLANT_STORE_TEST_SEED=${SEED}`);
-    const { faults, underWay } = await failOverUnderLoad(how, firstHost, SEED);
+    const { faults, underWay, unknown } = await failOverUnderLoad(how, firstHost, SEED);
     assert.deepEqual(faults, []);
-    assert.ok(underWay > 0, 'it hit requests under way');
+    // Those under way wait for the standby, or are out of time before it takes over.
+    assert.ok(underWay + unknown > 0, 'it hit requests under way');
   });
 }
 

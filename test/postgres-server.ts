@@ -5,7 +5,6 @@ import { appendFile, cp, mkdtemp, readdir, readFile, rm, writeFile } from 'node:
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as wait } from 'node:timers/promises';
 import pg from 'pg';
 import { until } from './until.ts';
 
@@ -139,11 +138,10 @@ export class PostgresServer implements AsyncDisposable {
     await this.query('SELECT pg_promote()');
   }
 
-  /** Changes settings of a running server; those that need a restart take effect with the next one. */
+  /** Changes settings of a running server, soon after; those that need a restart take effect with the next one. */
   async set(settings: Record<string, string>): Promise<void> {
     await this.#configure(settings);
     await this.query('SELECT pg_reload_conf()');
-    await wait(100);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -5,7 +5,7 @@ import { openReader, openServedStore } from '../src/store/open-store.ts';
 import type { PlantWrite, RepeatedIdRule, WriteResult } from '../src/store/plant-store.ts';
 import { faultsOf, type LoggedRequest } from './client-log.ts';
 import { LoggingClient } from './logging-client.ts';
-import { PLANT_INSERT, PostgresProxy } from './postgres-proxy.ts';
+import { type HeldStatement, PLANT_INSERT, PostgresProxy } from './postgres-proxy.ts';
 import { PostgresServer } from './postgres-server.ts';
 import { startTestService } from './running-service.ts';
 
@@ -75,6 +75,16 @@ class Pair implements AsyncDisposable {
     return shown(await this.#send(plant));
   }
 
+  /** The same, and its statement is held on the way to PostgreSQL. */
+  async sendHeld(
+    plant: NewPlant,
+    pattern = PLANT_INSERT,
+  ): Promise<{ sent: Promise<string>; held: HeldStatement }> {
+    const holding = this.proxy.holdNext(pattern);
+    const sent = this.send(plant);
+    return { sent, held: await holding };
+  }
+
   async sendToOther(plant: NewPlant): Promise<string> {
     return shown(await this.#sendToOther(plant));
   }
@@ -102,9 +112,7 @@ for (const rule of ['revise', 'reject'] as const) {
   test(`${rule}: a commit whose answer is cut off is found, and answered as what it was`, async () => {
     const pair = pairs[rule];
     const { oak } = pair.newPlants();
-    const holding = pair.proxy.holdNext(PLANT_INSERT);
-    const sent = pair.send(oak);
-    const held = await holding;
+    const { sent, held } = await pair.sendHeld(oak);
     await held.deliver();
     held.cut();
     assert.equal(await sent, '200 created 1');
@@ -114,9 +122,8 @@ for (const rule of ['revise', 'reject'] as const) {
   test(`${rule}: the same when its answer never comes`, async () => {
     const pair = pairs[rule];
     const { oak } = pair.newPlants();
-    const holding = pair.proxy.holdNext(PLANT_INSERT);
-    const sent = pair.send(oak);
-    await (await holding).deliver();
+    const { sent, held } = await pair.sendHeld(oak);
+    await held.deliver();
     assert.equal(await sent, '200 created 1');
     assert.deepEqual(await pair.stored(oak.id), ['oak']);
   });
@@ -124,9 +131,7 @@ for (const rule of ['revise', 'reject'] as const) {
   test(`${rule}: a statement that never arrived is sent again, and does nothing when it arrives late`, async () => {
     const pair = pairs[rule];
     const { oak } = pair.newPlants();
-    const holding = pair.proxy.holdNext(PLANT_INSERT);
-    const sent = pair.send(oak);
-    const held = await holding;
+    const { sent, held } = await pair.sendHeld(oak);
     held.cut();
     assert.equal(await sent, '200 created 1');
     await held.deliver();
@@ -136,9 +141,7 @@ for (const rule of ['revise', 'reject'] as const) {
   test(`${rule}: one that arrives after the look for it is known again`, async () => {
     const pair = pairs[rule];
     const { oak } = pair.newPlants();
-    const holding = pair.proxy.holdNext(PLANT_INSERT);
-    const sent = pair.send(oak);
-    const held = await holding;
+    const { sent, held } = await pair.sendHeld(oak);
     const holdingAgain = pair.proxy.holdNext(PLANT_INSERT);
     held.cut();
     const again = await holdingAgain;
@@ -152,9 +155,7 @@ for (const rule of ['revise', 'reject'] as const) {
   test(`${rule}: one that arrives amid the look for it is known again`, async () => {
     const pair = pairs[rule];
     const { oak } = pair.newPlants();
-    const holding = pair.proxy.holdNext(PLANT_INSERT);
-    const sent = pair.send(oak);
-    const held = await holding;
+    const { sent, held } = await pair.sendHeld(oak);
     const holdingLook = pair.proxy.holdNext(SETTLING_LOOK);
     held.cut();
     const look = await holdingLook;
@@ -170,10 +171,8 @@ test('a revision whose answer is cut off is found', async () => {
   const pair = pairs.revise;
   const { oak, elm } = pair.newPlants();
   await pair.send(elm);
-  const holding = pair.proxy.holdNext(/^INSERT INTO plant_revision\b/);
-  const sent = pair.send(oak);
   // The first revision is tried first, and is taken.
-  const first = await holding;
+  const { sent, held: first } = await pair.sendHeld(oak);
   const holdingSecond = pair.proxy.holdNext(PLANT_INSERT);
   await first.deliver();
   first.answer();
@@ -187,9 +186,7 @@ test('a revision whose answer is cut off is found', async () => {
 test('a later revision of another instance does not hide a commit whose answer was cut off', async () => {
   const pair = pairs.revise;
   const { oak, elm, ash } = pair.newPlants();
-  const holding = pair.proxy.holdNext(PLANT_INSERT);
-  const sent = pair.send(oak);
-  const held = await holding;
+  const { sent, held } = await pair.sendHeld(oak);
   await held.deliver();
   assert.equal(await pair.sendToOther(elm), '200 revised 2');
   assert.equal(await pair.sendToOther(ash), '200 revised 3');
@@ -201,9 +198,7 @@ test('a later revision of another instance does not hide a commit whose answer w
 test('nor does it hide one that arrived amid the look for it', async () => {
   const pair = pairs.revise;
   const { oak, elm } = pair.newPlants();
-  const holding = pair.proxy.holdNext(PLANT_INSERT);
-  const sent = pair.send(oak);
-  const held = await holding;
+  const { sent, held } = await pair.sendHeld(oak);
   const holdingLook = pair.proxy.holdNext(SETTLING_LOOK);
   held.cut();
   const look = await holdingLook;
@@ -218,9 +213,7 @@ test('nor does it hide one that arrived amid the look for it', async () => {
 test('where another instance took the number meanwhile, the next one is used', async () => {
   const pair = pairs.revise;
   const { oak, elm } = pair.newPlants();
-  const holding = pair.proxy.holdNext(PLANT_INSERT);
-  const sent = pair.send(oak);
-  const held = await holding;
+  const { sent, held } = await pair.sendHeld(oak);
   assert.equal(await pair.sendToOther(elm), '200 created 1');
   held.cut();
   assert.equal(await sent, '200 revised 2');
@@ -231,9 +224,7 @@ test('where another instance took the number meanwhile, the next one is used', a
 test('reject: with a later plant of another instance refused, the one whose answer was cut off is created', async () => {
   const pair = pairs.reject;
   const { oak, elm } = pair.newPlants();
-  const holding = pair.proxy.holdNext(PLANT_INSERT);
-  const sent = pair.send(oak);
-  const held = await holding;
+  const { sent, held } = await pair.sendHeld(oak);
   await held.deliver();
   assert.equal(await pair.sendToOther(elm), '400');
   held.cut();
@@ -244,9 +235,7 @@ test('reject: with a later plant of another instance refused, the one whose answ
 test('reject: where another instance took the id meanwhile, the plant is refused and never stored', async () => {
   const pair = pairs.reject;
   const { oak, elm } = pair.newPlants();
-  const holding = pair.proxy.holdNext(PLANT_INSERT);
-  const sent = pair.send(oak);
-  const held = await holding;
+  const { sent, held } = await pair.sendHeld(oak);
   assert.equal(await pair.sendToOther(elm), '200 created 1');
   held.cut();
   assert.equal(await sent, '400');
@@ -326,9 +315,7 @@ test('a commit that is cut off amid the look of another round is settled too', a
   const pair = pairs.revise;
   const { oak, elm, ash } = pair.newPlants();
   await pair.send(elm);
-  const holdingLook = pair.proxy.holdNext(LOOK);
-  const sent = pair.send(oak);
-  const look = await holdingLook;
+  const { sent, held: look } = await pair.sendHeld(oak, LOOK);
   assert.equal(await pair.sendToOther(ash), '200 revised 2');
   look.cut();
   assert.equal(await sent, '200 revised 3');
@@ -338,9 +325,7 @@ test('a commit that is cut off amid the look of another round is settled too', a
 test('one that cannot be looked for in time is answered 503, and a retry finds it', async () => {
   const pair = pairs.revise;
   const { oak } = pair.newPlants();
-  const holding = pair.proxy.holdNext(PLANT_INSERT);
-  const sent = pair.send(oak);
-  const held = await holding;
+  const { sent, held } = await pair.sendHeld(oak);
   await held.deliver();
   pair.proxy.stall();
   held.cut();

@@ -2,6 +2,7 @@ import { Command } from 'commander';
 import {
   type Comparison,
   type CopyCount,
+  type CopyWatcher,
   checkTarget,
   compareStores,
   copyMissing,
@@ -80,7 +81,7 @@ async function pass<T>(
   title: string,
   total: number | undefined,
   stop: AbortSignal,
-  work: (watcher: { stop: AbortSignal; onRead: (revisions: number) => void }) => Promise<T>,
+  work: (watcher: CopyWatcher) => Promise<T>,
 ): Promise<T> {
   const progress = new CopyProgress(title, total);
   try {

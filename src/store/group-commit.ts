@@ -40,9 +40,9 @@ interface Waiting extends PlantWrite {
  * - The engine answers: each plant of the batch is settled with its own result.
  * - The engine fails, after all it does by itself to find a way: each plant of that batch is settled
  *   `storeUnavailable`, and of no other batch. Nothing is written again here, since the engine cannot know whether the
- *   commit became durable: the client sends again, which is harmless. So are those that have waited in the queue for
- *   some time, lest they wait for another batch to fail. The others stay and go into the next batch, which is how the
- *   service finds out by itself that the fault has ended.
+ *   commit became durable: the client sends again, which is harmless. Those that have waited in the queue for some time
+ *   are settled with them, lest they wait for another batch to fail. The others stay and go into the next batch, which
+ *   is how the service finds out by itself that the fault has ended.
  * - `close` lets what is queued or in a batch come to its end and settles when nothing is left.
  */
 export class GroupCommit implements PlantKeeper {

@@ -45,10 +45,10 @@ export interface StorageEngine extends TokenStore {
   /** There was no store at this address before. */
   readonly isNew: boolean;
   /**
-   * Writes a batch in order, in one transaction, and settles once it is durable.
+   * Writes a batch, the plants of one id in order, and settles once all of it is durable.
    *
    * @returns one result for each write, in the same order
-   * @throws {StoreUnavailable} when the commit is not known to be durable: all of the batch may be kept, or nothing
+   * @throws {StoreUnavailable} when not all is known to be durable: any of the batch may be kept, or nothing
    */
   commit(writes: readonly PlantWrite[]): Promise<WriteResult[]>;
   /**
@@ -127,10 +127,11 @@ export interface TokenCopy {
 /** What a store does to become the copy of another one. */
 export interface CopyTarget {
   /**
-   * Adds revisions, in the order of their keys, in one transaction, and settles once it is durable. One that is here
-   * already, the same in every column, stays.
+   * Adds revisions, in the order of their keys, in one transaction, and settles once it is durable. Nothing is ever
+   * written over. One that is here already, the same in every column, is taken for done where a statement of a copy that
+   * was killed can still arrive.
    *
-   * @throws {StoreRefused} when one is here with other content; nothing is ever written over
+   * @throws {StoreRefused} when one is here with other content, or something else wrote it meanwhile
    * @throws {StoreUnavailable} all of them may be kept, or nothing
    */
   insertRevisions(revisions: readonly PlantRevision[]): Promise<void>;

@@ -45,16 +45,17 @@ export async function openStores(options: CopyOptions, opened: AsyncDisposableSt
   } finally {
     await existing?.close();
   }
-  const stores = { targetIsNew: existing === undefined, total: await source.countRevisions() };
+  const total = await source.countRevisions();
   let writer: CopyTarget | undefined;
   if (dryRun) await at(TARGET, async () => checkNotServed(targetUrl));
   else writer = await openWriter(targetUrl, opened);
   const target = dryRun && existing === undefined ? EMPTY_READER : await openTarget(targetUrl, opened);
   return {
-    ...stores,
     source: { name: SOURCE, reader: source },
     target: { name: TARGET, reader: target },
     writer,
+    targetIsNew: existing === undefined,
+    total,
   };
 }
 

@@ -33,7 +33,7 @@ export async function* missingRevisions(
 }
 
 /** Whether two revisions are the same in every column. */
-export function isSameRevision(one: PlantRevision, two: PlantRevision): boolean {
+function isSameRevision(one: PlantRevision, two: PlantRevision): boolean {
   return (
     one.plant.id === two.plant.id &&
     one.revision === two.revision &&
@@ -45,7 +45,7 @@ export function isSameRevision(one: PlantRevision, two: PlantRevision): boolean 
 }
 
 /** The target holds this revision with other content. */
-export function otherContent({ plant, revision }: PlantRevision): StoreRefused {
+function otherContent({ plant, revision }: PlantRevision): StoreRefused {
   return new StoreRefused(
     `the target holds revision ${revision} of plant ${plant.id} otherwise than the source does; ${ADVICE}`,
   );

@@ -51,9 +51,10 @@ const TURN_ROWS = 512;
  */
 export async function checkTarget(source: CopySide, target: CopySide, watcher: CopyWatcher): Promise<void> {
   missingTokens(await tokensOf(source), await tokensOf(target));
-  let ended = false;
-  const kept = read(target, watcher.stop, { onEnd: () => (ended = true) });
-  for await (const _ of missingRevisions(readSource(source, watcher), kept)) if (ended) break;
+  let isRead = false;
+  const kept = read(target, watcher.stop, { onEnd: () => (isRead = true) });
+  // Behind the end of the target the source needs no reading: all that comes there is only missing.
+  for await (const _ of missingRevisions(readSource(source, watcher), kept)) if (isRead) break;
 }
 
 /** What {@link copyMissing} would copy. @throws {StoreRefused} as {@link checkTarget} does */

@@ -1,7 +1,7 @@
 import type { PlantWrite, RepeatedIdRule, WriteResult } from '../plant-store.ts';
 import type { Connection, TextRow } from './connection.ts';
 import { InsertDoesNothing, kindOf } from './failure.ts';
-import { type NewRevision, revisionInsert } from './revision-insert.ts';
+import { type NewRevision, revisionInsert, rowOf } from './revision-insert.ts';
 import { latestRevisions, neighbourhoods } from './revision-looks.ts';
 
 /** The last revision of a plant, as far as this batch knows. */
@@ -9,6 +9,8 @@ interface Latest {
   revision: number;
   name: string;
   tag: string | null;
+  /** Inserted by this batch, so confirmed; what was looked up may be gone after a failover. */
+  isOurs: boolean;
 }
 
 /** A revision that was sent for a write, and is not known to be stored. */
@@ -29,12 +31,14 @@ interface SentRevision extends NewRevision {
  * When a statement fails, `run` may be called again with another connection. What was sent before is then looked for
  * first, under the number it was sent with, since another instance may have added revisions behind it. If it is there
  * it was stored by us (or by one who sent the same content with the same token in the same millisecond: then both say
- * that they made it, which harms no plant). If another's is there, ours never will be, and the next number is tried. If none is there the
- * statement may still be on its way through a server, so the same number is sent again: the primary key makes one of
- * the two do nothing, and where it is the second, what took its place is looked at in the same way.
+ * that they made it, which harms no plant). If another's is there, ours never will be, and the next number is tried. If
+ * none is there the statement may still be on its way through a server, so the same number is sent again: the primary
+ * key makes one of the two do nothing, and where it is the second, what took its place is looked at in the same way.
  *
  * A row that was looked up may be newer than the standby has it, and gone after a failover. So before a result that
- * rests on one is given, a commit of our own is waited for, which is confirmed after everything before it.
+ * rests on one is given, a commit of our own is waited for, which is confirmed after everything before it; and a
+ * further call of `run` knows nothing of what an earlier one looked up. What the batch itself inserted it remembers: a
+ * plant that came earlier in it with the same content would be taken for a later one that is looked for.
  */
 export class BatchCommit {
   readonly #writes: readonly PlantWrite[];
@@ -65,7 +69,7 @@ export class BatchCommit {
   /** @returns one result for each write, in their order, all of them durable */
   async run(connection: Connection): Promise<WriteResult[]> {
     // The server may be another one than at the last attempt, and lack what was seen there.
-    this.#latest.clear();
+    for (const [id, { isOurs }] of this.#latest) if (!isOurs) this.#latest.delete(id);
     if (this.#sent.length > 0) {
       this.#mayBeStoredLate = true;
       await this.#settleSent(connection);
@@ -90,7 +94,7 @@ export class BatchCommit {
     return this.#results;
   }
 
-  /** What an earlier attempt saw may be gone. */
+  /** Takes back the results that an earlier attempt could not give. */
   #reopenUnconfirmed(): void {
     for (const index of this.#unconfirmed.reverse()) {
       const { id } = this.#writes[index]!.plant;
@@ -158,7 +162,7 @@ export class BatchCommit {
 
   #stored({ index, id, revision, name, tag }: SentRevision): void {
     this.#results[index] = { outcome: revision === 1 ? 'created' : 'revised', revision };
-    this.#latest.set(id, { revision, name, tag });
+    this.#latest.set(id, { revision, name, tag, isOurs: true });
     this.#open.get(id)!.shift();
   }
 
@@ -172,7 +176,7 @@ export class BatchCommit {
   }
 
   #setLatest([id, revision, name, tag]: TextRow): void {
-    this.#latest.set(BigInt(id!), { revision: Number(revision), name: name!, tag: tag! });
+    this.#latest.set(BigInt(id!), { revision: Number(revision), name: name!, tag: tag!, isOurs: false });
   }
 
   /**
@@ -186,12 +190,10 @@ export class BatchCommit {
     const stored = new Set(rows.map(row => JSON.stringify(row)));
     const storedIds = new Set<bigint>();
     for (const sent of this.#sent) {
-      const { id, revision, name, tag, recordedAt, recordedBy } = sent;
-      this.#latest.delete(id);
-      const row = [String(id), String(revision), name, tag, String(recordedAt), String(recordedBy)];
-      if (!stored.has(JSON.stringify(row))) continue;
+      this.#latest.delete(sent.id);
+      if (!stored.has(JSON.stringify(rowOf(sent)))) continue;
       this.#stored(sent);
-      storedIds.add(id);
+      storedIds.add(sent.id);
     }
     for (const row of rows) this.#setLatest(row);
     this.#sent = [];

@@ -9,11 +9,11 @@ import type { HostSearch } from './host-search.ts';
 const RETRY_WAIT_MS = 5;
 /** After the server had no connection left for us, those that are open are made do with for this long. */
 const FULL_WAIT_MS = 1_000;
-/** With less than this left, a statement is not begun. */
+/** With less than this left no statement is begun: one that is given up takes every idle connection with it. */
 const STATEMENT_NEEDS_MS = 20;
 
 interface Outage {
-  /** When the first operation that failed was begun, on the clock that is never set. */
+  /** When the attempt that failed first was begun, on the clock that is never set. */
   since: number;
   cause: unknown;
 }
@@ -23,10 +23,12 @@ interface Outage {
  *
  * It is in one of two states:
  *
- * - *up*: a connection is opened when one is needed and none is idle.
+ * - *up*: a connection is opened when one is needed and none is idle. For a while after the server had none left, an
+ *   operation waits for one that is open instead, if there is any.
  * - *away*, from the first connection that failed or could not be opened: all hosts are asked over and over until one
  *   takes writes. An operation waits for that until it is out of time, and once the outage has lasted as long as an
- *   operation may take, further ones fail at once; so nobody waits longer than two operations.
+ *   operation may take, further ones fail at once: a plant that has waited for another batch to fail is not kept
+ *   waiting as long again.
  */
 export class ConnectionPool {
   readonly #search: HostSearch;
@@ -54,7 +56,7 @@ export class ConnectionPool {
   async use<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
     const deadline = performance.now() + POSTGRES_OPERATION_WAIT_MS;
     for (let attempt = 1; ; attempt++) {
-      const connection = await this.#acquire(deadline);
+      const connection = await this.#acquire(deadline - STATEMENT_NEEDS_MS);
       connection.deadline = deadline;
       const startedAt = performance.now();
       try {
@@ -89,35 +91,38 @@ export class ConnectionPool {
   async #acquire(deadline: number): Promise<Connection> {
     for (;;) {
       if (this.#closed) throw new StoreUnavailable('the store is closed');
-      const idle = this.#takeIdle();
-      if (idle !== undefined) return idle;
       const now = performance.now();
-      if (this.#outage !== undefined) {
-        const giveUpAt = Math.min(deadline, this.#outage.since + POSTGRES_OPERATION_WAIT_MS);
-        if (now >= giveUpAt) throw unavailable(this.#outage.cause);
-        await this.#nextChange(giveUpAt - now);
-      } else if (this.#count < this.#connectionsMax && (now >= this.#fullUntil || this.#count === 0)) {
-        const connection = await this.#open(now);
-        if (connection !== undefined) return connection;
-      } else {
-        if (now >= deadline) throw new StoreUnavailable('every connection to the store is in use');
-        await this.#nextChange(deadline - now);
+      const idle = now < deadline ? this.#takeIdle() : undefined;
+      if (idle !== undefined) return idle;
+      const outage = this.#outage;
+      const giveUpAt = Math.min(deadline, (outage?.since ?? now) + POSTGRES_OPERATION_WAIT_MS);
+      if (now >= giveUpAt) {
+        throw unavailable(
+          outage?.cause ?? new StoreUnavailable('no connection to the store was free in time'),
+        );
       }
+      // Not waited for: it may take longer than this operation has, and serves the next one then.
+      if (outage === undefined && this.#mayOpen(now)) void this.#open(now);
+      await this.#nextChange(giveUpAt - now);
     }
   }
 
-  async #open(startedAt: number): Promise<Connection | undefined> {
+  #mayOpen(now: number): boolean {
+    return this.#count < this.#connectionsMax && (now >= this.#fullUntil || this.#count === 0);
+  }
+
+  async #open(startedAt: number): Promise<void> {
     this.#count++;
     try {
-      return await this.#search.connect();
+      this.#release(await this.#search.connect());
     } catch (error) {
       this.#count--;
       if (sqlStateOf(error) === TOO_MANY_CONNECTIONS && this.#count > 0) {
         this.#fullUntil = performance.now() + FULL_WAIT_MS;
+        this.#announceChange();
       } else {
         this.#beginOutage(startedAt, error);
       }
-      return undefined;
     }
   }
 

@@ -209,14 +209,11 @@ export class Connection {
   }
 
   async #setUp(): Promise<void> {
-    const { rows } = await this.#client.query<TextRow>({
+    const [row] = await this.run({
       text: `SELECT current_setting('transaction_read_only'), current_setting('server_encoding'),
         current_setting('synchronous_commit', true), EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'citus')`,
-      rowMode: 'array',
-      types: AS_TEXT,
-      query_timeout: POSTGRES_STATEMENT_WAIT_MS,
-    } as pg.QueryArrayConfig);
-    const [readOnly, encoding, synchronousCommit, isCitus] = rows[0]!;
+    });
+    const [readOnly, encoding, synchronousCommit, isCitus] = row!;
     if (readOnly === 'on') throw new HostIsReadOnly(`${this.host.host}:${this.host.port}`);
     if (encoding !== 'UTF8') {
       throw new StoreRefused(

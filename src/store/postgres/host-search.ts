@@ -18,8 +18,8 @@ export class HostSearch {
   }
 
   /**
-   * Connects: to the host that took writes last, else to the first that answers of the others, and only then to one
-   * under suspicion, which may answer and not be what it was.
+   * Connects to the host that took writes last, else to the first of the others that answers. When it is not known which
+   * one that was, because it failed, it comes after the others: it may answer and not be what it was.
    *
    * @throws what the host said from whose answer a person learns most
    */

@@ -9,10 +9,9 @@ import type { Connection, Statement, TextRow } from './connection.ts';
 import { openFailure, unavailable } from './failure.ts';
 import { HostSearch } from './host-search.ts';
 import type { PostgresAddress } from './postgres-url.ts';
+import { REVISION_COLUMNS } from './revision-insert.ts';
 import { checkSchema } from './schema.ts';
 import { allTokens } from './token-table.ts';
-
-const COLUMNS = 'id, revision, name, tag, recorded_at, recorded_by';
 
 /**
  * Opens a PostgreSQL store for reading.
@@ -38,7 +37,7 @@ export async function openPostgresReader(address: PostgresAddress): Promise<Plan
   const questions = connection;
   return {
     revisionsOf: async id => {
-      const text = `SELECT ${COLUMNS} FROM plant_revision WHERE id = $1 ORDER BY revision`;
+      const text = `SELECT ${REVISION_COLUMNS} FROM plant_revision WHERE id = $1 ORDER BY revision`;
       return (await read(questions, { text, values: [id] })).map(plantRevision);
     },
     revisions: () => allRevisions(connect),
@@ -60,12 +59,12 @@ export async function openPostgresReader(address: PostgresAddress): Promise<Plan
  * name may be as large as a request, and thousands of those fit no memory.
  */
 const PAGE = `
-  SELECT ${COLUMNS} FROM (
-    SELECT ${COLUMNS},
+  SELECT ${REVISION_COLUMNS} FROM (
+    SELECT ${REVISION_COLUMNS},
       sum(octet_length(name) + coalesce(octet_length(tag), 0)) OVER (ORDER BY id, revision ROWS UNBOUNDED PRECEDING)
         - octet_length(name) - coalesce(octet_length(tag), 0) AS bytes_before
     FROM (
-      SELECT ${COLUMNS} FROM plant_revision WHERE (id, revision) > ($1, $2)
+      SELECT ${REVISION_COLUMNS} FROM plant_revision WHERE (id, revision) > ($1, $2)
       ORDER BY id, revision LIMIT ${POSTGRES_PAGE_ROWS}
     ) AS following
   ) AS measured

@@ -4,11 +4,10 @@ import type { Connection } from './connection.ts';
 import { kindOf, openFailure, unavailable } from './failure.ts';
 import { HostSearch } from './host-search.ts';
 import type { PostgresAddress } from './postgres-url.ts';
-import { type NewRevision, revisionInsert } from './revision-insert.ts';
+import { type NewRevision, REVISION_COLUMNS, revisionInsert, rowOf } from './revision-insert.ts';
 import { applySchemaSteps, checkCopyRights } from './schema.ts';
 import { putToken } from './token-table.ts';
 
-const COLUMNS = 'id, revision, name, tag, recorded_at, recorded_by';
 /** What fails for a while, as a serialization failure does, is tried so many times. */
 const ATTEMPTS_MAX = 5;
 
@@ -68,16 +67,15 @@ export class PostgresTarget implements CopyTarget {
   async #checkStored(revisions: readonly PlantRevision[]): Promise<void> {
     const rows = await this.#connection.run(
       {
-        text: `SELECT ${COLUMNS} FROM plant_revision WHERE id = ANY($1::bigint[])`,
+        text: `SELECT ${REVISION_COLUMNS} FROM plant_revision WHERE id = ANY($1::bigint[])`,
         values: [[...new Set(revisions.map(({ plant }) => plant.id))]],
       },
       POSTGRES_COPY_WAIT_MS,
     );
     const stored = new Set(rows.map(row => JSON.stringify(row)));
-    for (const each of revisions) {
-      const { id, revision, name, tag, recordedAt, recordedBy } = newRevision(each);
-      const row = [String(id), String(revision), name, tag, String(recordedAt), String(recordedBy)];
-      if (!stored.has(JSON.stringify(row))) throw changedMeanwhile(`revision ${revision} of plant ${id}`);
+    for (const each of revisions.map(newRevision)) {
+      if (stored.has(JSON.stringify(rowOf(each)))) continue;
+      throw changedMeanwhile(`revision ${each.revision} of plant ${each.id}`);
     }
   }
 

@@ -1,4 +1,4 @@
-import type { Statement } from './connection.ts';
+import type { Statement, TextRow } from './connection.ts';
 
 /** A revision as it is written. */
 export interface NewRevision {
@@ -10,7 +10,14 @@ export interface NewRevision {
   recordedBy: number;
 }
 
-const COLUMNS = 6;
+/** The columns of `plant_revision`, in the order in which they are written and read. */
+export const REVISION_COLUMNS = 'id, revision, name, tag, recorded_at, recorded_by';
+const COLUMN_COUNT = 6;
+
+/** A revision as the server sends it when asked for {@link REVISION_COLUMNS}. */
+export function rowOf({ id, revision, name, tag, recordedAt, recordedBy }: NewRevision): TextRow {
+  return [String(id), String(revision), name, tag, String(recordedAt), String(recordedBy)];
+}
 
 /**
  * Inserts revisions, none of them twice and none over another; answers with the ids of those that were inserted.
@@ -24,11 +31,11 @@ const COLUMNS = 6;
  */
 export function revisionInsert(rows: readonly NewRevision[]): Statement {
   const count = preparedCount(rows.length);
-  const values = new Array<unknown>(count * COLUMNS);
+  const values = new Array<unknown>(count * COLUMN_COUNT);
   const filler = count === rows.length ? undefined : shortest(rows);
   for (let row = 0; row < count; row++) {
     const { id, revision, name, tag, recordedAt, recordedBy } = rows[row] ?? filler!;
-    const offset = row * COLUMNS;
+    const offset = row * COLUMN_COUNT;
     values[offset] = id;
     values[offset + 1] = revision;
     values[offset + 2] = name;
@@ -58,10 +65,10 @@ function insertText(rowCount: number): string {
   let text = texts.get(rowCount);
   if (text === undefined) {
     const rows = Array.from({ length: rowCount }, (_, row) => {
-      const first = row * COLUMNS + 1;
-      return `(${Array.from({ length: COLUMNS }, (_, column) => `$${first + column}`).join(', ')})`;
+      const first = row * COLUMN_COUNT + 1;
+      return `(${Array.from({ length: COLUMN_COUNT }, (_, column) => `$${first + column}`).join(', ')})`;
     });
-    text = `INSERT INTO plant_revision (id, revision, name, tag, recorded_at, recorded_by)
+    text = `INSERT INTO plant_revision (${REVISION_COLUMNS})
       VALUES ${rows.join(', ')} ON CONFLICT (id, revision) DO NOTHING RETURNING id`;
     texts.set(rowCount, text);
   }

@@ -1,5 +1,5 @@
 import type { Connection, TextRow } from './connection.ts';
-import type { NewRevision } from './revision-insert.ts';
+import { type NewRevision, REVISION_COLUMNS } from './revision-insert.ts';
 
 /**
  * The latest revision of each of these ids.
@@ -26,28 +26,27 @@ export function latestRevisions(connection: Connection, ids: readonly bigint[]):
  * What stands under the numbers of these revisions and under the ones before them, and the latest revision of each id:
  * from one look, since between two of them a statement that is late could be carried out.
  *
- * @returns rows of id, revision, name, tag, recorded_at, recorded_by, in the order of ids, then revisions
+ * @returns rows of {@link REVISION_COLUMNS}, in the order of ids, then revisions
  */
 export function neighbourhoods(
   connection: Connection,
   revisions: readonly NewRevision[],
 ): Promise<TextRow[]> {
-  const columns = 'id, revision, name, tag, recorded_at, recorded_by';
   const ids = revisions.map(({ id }) => id);
   const numbers = revisions.map(({ revision }) => revision);
   if (connection.isCitus) {
     return connection.run({
-      text: `SELECT ${columns} FROM plant_revision
+      text: `SELECT ${REVISION_COLUMNS} FROM plant_revision
         WHERE id = ANY($1::bigint[]) AND revision >= $2 ORDER BY id, revision`,
       values: [ids, Math.min(...numbers) - 1],
     });
   }
   return connection.run({
     text: `SELECT near.* FROM unnest($1::bigint[], $2::integer[]) AS sent(id, revision) CROSS JOIN LATERAL (
-          (SELECT ${columns} FROM plant_revision
+          (SELECT ${REVISION_COLUMNS} FROM plant_revision
             WHERE id = sent.id AND revision IN (sent.revision - 1, sent.revision))
           UNION
-          (SELECT ${columns} FROM plant_revision WHERE id = sent.id ORDER BY revision DESC LIMIT 1)
+          (SELECT ${REVISION_COLUMNS} FROM plant_revision WHERE id = sent.id ORDER BY revision DESC LIMIT 1)
         ) AS near ORDER BY id, revision`,
     values: [ids, numbers],
   });

@@ -1,5 +1,5 @@
 -- Never edited once released: a later change is a later file.
--- Only what PostgreSQL and the distributed engines that speak it share; every key begins with the id of the plant.
+-- Only what PostgreSQL and the distributed engines that speak it share; the key of a plant begins with its id.
 
 CREATE TABLE token (
   id bigint NOT NULL,
@@ -16,7 +16,7 @@ CREATE TABLE token (
   CONSTRAINT token_change_number_key UNIQUE (change_number)
 );
 
--- The service never changes a revision, and needs no right to: docs/scale.md has the roles.
+-- The service never changes a revision, and needs no right to: docs/postgresql-grants.sql.
 CREATE TABLE plant_revision (
   id bigint NOT NULL,
   revision integer NOT NULL CHECK (revision >= 1),
