@@ -163,6 +163,7 @@ function storeReadiness(engine: StorageEngine, log: ServiceLog): () => Promise<R
       const late = wait(READINESS_WAIT_MS, undefined, { signal: deadline.signal });
       const warnings = await Promise.race([engine.check(), late]);
       if (warnings === undefined) throw new Error('no answer in time');
+      if (!reachable) log.info('the store can be used again');
       reachable = true;
       logChange(warnings);
       return { ready: true, warnings };

@@ -70,7 +70,7 @@ for (const [from, to, signal, exitCode] of PAIRS) {
         assert.ok(kept >= before);
         if (kept > 0 && kept < PLANTS) partly++;
       }
-      assert.ok(partly >= 2, `${partly} kills met it in the middle`);
+      assert.ok(partly >= 1, `${partly} kills met it in the middle`);
       const before = await count(target);
       const last = await copy(source, target);
       assert.equal(copiedRevisions(last), PLANTS - before);

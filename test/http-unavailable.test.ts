@@ -86,6 +86,7 @@ test('/readyz says 503 while the store does not answer, and 200 when it does aga
   held[Symbol.dispose]();
   for (let id = 1; id <= sent; id++) await connection.answer();
   assert.equal((await ready()).status, 200);
+  assert.ok(service.logged.includes('the store can be used again'));
 });
 
 test('while it shuts down, /readyz says 503, what was begun is kept, and what begins late is answered 503', async () => {

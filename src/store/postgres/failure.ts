@@ -25,7 +25,9 @@ export class NoAnswer extends Error {
 
   constructor(waitMs: number, cutShort: boolean, options: ErrorOptions) {
     super(
-      `PostgreSQL did not answer within ${(waitMs / 1000).toFixed(1)} s; is a table locked, or a synchronous standby away?`,
+      cutShort
+        ? 'PostgreSQL did not answer in the time that was left'
+        : `PostgreSQL did not answer within ${(waitMs / 1000).toFixed(1)} s; is a table locked, or a synchronous standby away?`,
       options,
     );
     this.name = 'NoAnswer';
