@@ -35,7 +35,7 @@ test('what a store warns of is in the log from the start, again when it changes,
     reason: 'the store cannot be used now; the log has the cause',
   });
   check = async () => ['fsync is off', 'full_page_writes is off'];
-  assert.deepEqual((await look())[2], [], 'nor is a store that is back with the same');
+  assert.deepEqual((await look())[2], ['the store can be used again'], 'its warnings are no change');
 
   check = async () => [];
   assert.deepEqual(await look(), [200, { status: 'ready' }, ['the store has nothing to warn of any more']]);
