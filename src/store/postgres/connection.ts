@@ -140,9 +140,10 @@ export class Connection {
   /** Ends it at once, whatever is under way on it. */
   destroy(): void {
     this.#broken ??= new Error('the connection was given up');
-    this.#socket.destroy();
+    // Before the socket goes, which forgets its address then.
     if (this.#isUnderWay) this.#cancel();
     this.#isUnderWay = false;
+    this.#socket.destroy();
   }
 
   /** Takes leave of the server, and goes without an answer when there is none. */

@@ -127,9 +127,10 @@ function refuseHardLinks(path: string): void {
 
 /** The number of the last schema step applied to the database; 0 for one that is new. */
 function schemaVersion(database: DatabaseSync, path: string): number {
-  const version = database.prepare('PRAGMA user_version').get()?.user_version as number;
-  const application = database.prepare('PRAGMA application_id').get()?.application_id;
+  // In this order: another process may be making the store, and all three change in one commit.
   const isEmpty = database.prepare('SELECT count(*) AS tables FROM sqlite_schema').get()?.tables === 0;
+  const application = database.prepare('PRAGMA application_id').get()?.application_id;
+  const version = database.prepare('PRAGMA user_version').get()?.user_version as number;
   if (application !== APPLICATION_ID && !isEmpty) {
     throw new StoreRefused(
       `${path} is an SQLite database but not a plant store; name another file with --database`,
