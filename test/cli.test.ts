@@ -11,7 +11,7 @@ import { after, suite, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { openServedStore } from '../src/store/open-store.ts';
 import { LoggingClient } from './logging-client.ts';
-import { type Finished, runProgram, startProgram } from './program.ts';
+import { type Finished, runInTime, runProgram, startProgram } from './program.ts';
 import { readGreeting } from './serve-greeting.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'plant-store-cli-'));
@@ -52,9 +52,6 @@ const taken = createServer().listen(0, '127.0.0.1');
 await once(taken, 'listening');
 after(() => taken.close());
 const takenAddress = `127.0.0.1:${(taken.address() as { port: number }).port}`;
-
-/** A command that is stuck is killed by then, and has no exit code. Far longer than any takes on a slow machine. */
-const RUN_MS_MAX = 30_000;
 
 /** What a person reads on stderr, without the hints that commander adds in parentheses. */
 function linesOf({ stderr }: Finished): string[] {
@@ -242,18 +239,6 @@ const MISUSES: Misuse[] = [
   failed(FOLDER_ADVICE, 'token', 'create', 'label', '--database', 'sqlite:/proc/plant-store/plants.db'),
 ];
 
-async function runInTime(args: string[], env: Record<string, string> = {}): Promise<Finished> {
-  const child = startProgram(args, { env, cwd: folder });
-  const late = setTimeout(() => child.kill('SIGKILL'), RUN_MS_MAX);
-  const [stdout, stderr, [exitCode]] = await Promise.all([
-    readText(child.stdout!),
-    readText(child.stderr!),
-    once(child, 'close'),
-  ]);
-  clearTimeout(late);
-  return { stdout, stderr, exitCode };
-}
-
 suite('what cannot be done is said in one line', { concurrency: 3 }, () => {
   for (const { args, exitCode, says, env } of MISUSES) {
     const shown = [
@@ -261,7 +246,7 @@ suite('what cannot be done is said in one line', { concurrency: 3 }, () => {
       ...args.map(arg => JSON.stringify(arg)),
     ];
     test(`${exitCode}: ${shown.join(' ').replaceAll(folder, '…')}`, async () => {
-      const finished = await runInTime(args, env);
+      const finished = await runInTime(args, { env: env ?? {}, cwd: folder });
       assert.deepEqual(linesOf(finished).length, 1, finished.stderr);
       assert.match(linesOf(finished)[0]!, says);
       assert.equal(finished.exitCode, exitCode);
@@ -271,7 +256,7 @@ suite('what cannot be done is said in one line', { concurrency: 3 }, () => {
 
   for (const args of [[], ['token']]) {
     test(`2: nothing to do is answered with the usage: ${args.join('')}`, async () => {
-      const { exitCode, stdout, stderr } = await runInTime(args);
+      const { exitCode, stdout, stderr } = await runInTime(args, { cwd: folder });
       assert.match(stderr, /^Usage: plant-store .*\nCommands:\n/s);
       assert.deepEqual([exitCode, stdout], [2, '']);
     });
@@ -280,7 +265,9 @@ suite('what cannot be done is said in one line', { concurrency: 3 }, () => {
   test('1: a store that another program is writing to', async () => {
     const writer = new DatabaseSync(join(folder, 'plants.db'));
     writer.exec('BEGIN IMMEDIATE');
-    const finished = await runInTime(['token', 'create', 'in the way', '--database', database]);
+    const finished = await runInTime(['token', 'create', 'in the way', '--database', database], {
+      cwd: folder,
+    });
     writer.close();
     assert.equal(finished.exitCode, 1);
     assert.equal(finished.stdout, '', 'no token is shown that is not stored');
@@ -335,7 +322,7 @@ suite('--help', { concurrency: 3 }, () => {
   ];
   for (const [command, mentioned] of OPTIONS) {
     test(`of ${command.join(' ') || 'the program'}`, async () => {
-      const { exitCode, stdout, stderr } = await runInTime([...command, '--help']);
+      const { exitCode, stdout, stderr } = await runInTime([...command, '--help'], { cwd: folder });
       assert.deepEqual([exitCode, stderr], [0, '']);
       for (const each of mentioned) assert.ok(stdout.includes(each), `${each} is not in:\n${stdout}`);
     });

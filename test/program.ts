@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { text as readText } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 
 const PROGRAM = fileURLToPath(new URL('../bin/plant-store.js', import.meta.url));
@@ -36,6 +37,25 @@ export async function runProgram(
   child.stdin!.end(stdin);
   [finished.exitCode] = await once(child, 'close');
   return finished;
+}
+
+/** Far longer than any command that ends by itself takes on a slow machine. */
+const RUN_MS_MAX = 30_000;
+
+/** Runs the command line, and kills one that is stuck, or a `serve` that starts where it must not: it has no exit code. */
+export async function runInTime(
+  args: string[],
+  options: { env?: Record<string, string>; cwd?: string } = {},
+): Promise<Finished> {
+  const child = startProgram(args, options);
+  const late = setTimeout(() => child.kill('SIGKILL'), RUN_MS_MAX);
+  const [stdout, stderr, [exitCode]] = await Promise.all([
+    readText(child.stdout!),
+    readText(child.stderr!),
+    once(child, 'close'),
+  ]);
+  clearTimeout(late);
+  return { stdout, stderr, exitCode };
 }
 
 /** A `serve` process that takes plants. */
