@@ -1,0 +1,30 @@
+import { closeSync, fdatasyncSync, openSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
+import { median } from '../statistics.ts';
+
+/**
+ * The floor under every durable answer: appends a page to a file and flushes it, one after the other.
+ *
+ *   node bench/floors/fsync-loop.ts FOLDER SECONDS
+ *
+ * Prints flushes a second and the median time of one as JSON.
+ */
+const [folder, seconds] = process.argv.slice(2);
+const PAGE = Buffer.alloc(4096, 'x');
+
+const file = openSync(join(folder!, 'fsync-loop'), 'a');
+const timesUs: number[] = [];
+const startMs = performance.now();
+const endMs = startMs + Number(seconds) * 1000;
+let nowMs = startMs;
+while (nowMs < endMs) {
+  writeSync(file, PAGE);
+  fdatasyncSync(file);
+  const sinceMs = nowMs;
+  nowMs = performance.now();
+  timesUs.push((nowMs - sinceMs) * 1000);
+}
+closeSync(file);
+console.log(
+  JSON.stringify({ perSecond: (timesUs.length * 1000) / (nowMs - startMs), medianUs: median(timesUs) }),
+);

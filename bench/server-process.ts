@@ -1,0 +1,110 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
+import { text as readText } from 'node:stream/consumers';
+import { setTimeout as wait } from 'node:timers/promises';
+import { Client } from 'undici';
+
+/** A tick of the kernel is 10 ms, see proc_pid_stat(5). */
+const TICK_US = 10_000;
+const POLL_INTERVAL_MS = 3;
+const START_MS_MAX = 30_000;
+const STOP_MS_MAX = 15_000;
+
+/** A server that answers, in a process of its own. */
+export interface ServerProcess {
+  url: string;
+  /** From its start to its first answer 200. */
+  startMs: number;
+  pid: number;
+  /** Asks it to end, and ends it where it does not. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Starts a server and waits until it answers a plant with success.
+ *
+ * @param command gives the program and its arguments for a port
+ * @throws with what it said, when it ends or does not answer
+ */
+export async function startServer(
+  command: (port: number) => [program: string, ...args: string[]],
+  token: string,
+): Promise<ServerProcess> {
+  const port = await freePort();
+  const [program, ...args] = command(port);
+  const sinceMs = performance.now();
+  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], env: { PATH: process.env.PATH } });
+  const ended = once(child, 'exit').catch(() => {});
+  const talk = Promise.all([readText(child.stdout), readText(child.stderr)]);
+  const stop = () => end(child, ended);
+  const url = `http://127.0.0.1:${port}`;
+  try {
+    await firstAnswer(url, token, child);
+  } catch (error) {
+    await stop();
+    throw new Error(
+      `${program} ${args[0]}: ${(error as Error).message}: ${(await talk).join('').slice(-2000)}`,
+    );
+  }
+  return { url, startMs: performance.now() - sinceMs, pid: child.pid!, stop };
+}
+
+/** In µs: of a process, all its threads, and of its children that have ended and were waited for; 0 for one that is gone. */
+export function cpuUsOf(pid: number): number {
+  const file = `/proc/${pid}/stat`;
+  if (!existsSync(file)) return 0;
+  const stat = readFileSync(file, 'utf8');
+  // The name of the program, which may hold anything, ends with the last parenthesis.
+  const ticks = stat.slice(stat.lastIndexOf(')')).split(' ').slice(12, 16);
+  return ticks.reduce((sum, each) => sum + Number(each), 0) * TICK_US;
+}
+
+/** In bytes: what a process holds in memory now, or the most it held. proc_pid_status(5) */
+export function residentBytesOf(pid: number, field: 'VmRSS' | 'VmHWM'): number {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+  return Number(new RegExp(`${field}:\\s+([0-9]+) kB`).exec(status)?.[1]) * 1024;
+}
+
+async function firstAnswer(url: string, token: string, child: ChildProcess): Promise<void> {
+  const untilMs = performance.now() + START_MS_MAX;
+  let failure: unknown;
+  child.on('error', error => {
+    failure = error;
+  });
+  const client = new Client(url);
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+  try {
+    for (let id = 1; performance.now() < untilMs; id++) {
+      const body = `{"id":${id},"name":"Monstera deliciosa","tag":"first"}`;
+      const answer = await client.request({ path: '/plants', method: 'POST', headers, body }).catch(() => {});
+      const text = await answer?.body.text();
+      if (answer !== undefined && answer.statusCode < 300) return;
+      if (answer !== undefined) throw new Error(`it answered ${answer.statusCode} ${text}`);
+      if (failure !== undefined) throw failure;
+      if (child.exitCode !== null) throw new Error(`it ended with ${child.exitCode}`);
+      await wait(POLL_INTERVAL_MS);
+    }
+    throw new Error(`it did not answer within ${START_MS_MAX} ms`);
+  } finally {
+    await client.destroy();
+  }
+}
+
+async function end(child: ChildProcess, ended: Promise<unknown>): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return;
+  child.kill('SIGTERM');
+  const late = setTimeout(() => child.kill('SIGKILL'), STOP_MS_MAX);
+  await ended;
+  clearTimeout(late);
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
