@@ -84,22 +84,15 @@ export class TokenDirectory {
   holderOf(token: string): Holder | Promise<Holder> {
     if (!isWellFormed(token)) return undefined;
     const hash = hashToken(token);
-    if (this.#tokens.has(hash)) return this.#accept(hash);
+    if (this.#tokens.has(hash)) return this.knownHolderOf(hash);
     return this.#lookAgain().then(() => {
-      if (this.#tokens.has(hash)) return this.#accept(hash);
+      if (this.#tokens.has(hash)) return this.knownHolderOf(hash);
       return this.#failing ? 'storeUnavailable' : undefined;
     });
   }
 
-  /** Stops following changes and notes the last uses. */
-  async close(): Promise<void> {
-    clearInterval(this.#timer);
-    // One that is under way may have been begun before the last use.
-    await this.#refreshing;
-    await this.#followChanges();
-  }
-
-  #accept(hash: string): number | undefined {
+  /** @returns the id of the token with this hash, if it is known and in force now */
+  knownHolderOf(hash: string): number | undefined {
     const token = this.#tokens.get(hash);
     const now = Date.now();
     if (token === undefined || token.revoked || token.expiresAt <= now) return undefined;
@@ -109,6 +102,14 @@ export class TokenDirectory {
       this.#used.add(token);
     }
     return token.id;
+  }
+
+  /** Stops following changes and notes the last uses. */
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    // One that is under way may have been begun before the last use.
+    await this.#refreshing;
+    await this.#followChanges();
   }
 
   /**

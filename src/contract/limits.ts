@@ -15,6 +15,16 @@ export const BODY_BYTES_SETTING_MAX = 8 * 1024 * 1024;
 /** Largest request line and header section together; more is answered 431. */
 export const HEADER_BYTES_MAX = 16 * 1024;
 
+/** Longest head of a request that may be ordinary (see http/ordinary-connection.ts). */
+export const ORDINARY_HEAD_BYTES_MAX = 2 * 1024;
+/** Heads that are remembered, and how long one is at most while requests come. */
+export const ORDINARY_HEADS_MAX = 1_000;
+export const ORDINARY_HEADS_MS = 1_000;
+/** Requests of one connection that are taken before the first of them is answered. */
+export const ORDINARY_PIPELINE_MAX = 1_024;
+/** The second piece of an ordinary request has this long to come, before the limits below begin to run. */
+export const ORDINARY_REST_WAIT_MS = 1_000;
+
 /** Longest Content-Type that is looked into; no name of JSON is longer. */
 export const MEDIA_TYPE_LENGTH_MAX = 200;
 

@@ -1,5 +1,6 @@
+import { STATUS_CODES } from 'node:http';
 import { ERRORS, type ErrorName, errorBody } from '../contract/errors.ts';
-import { RETRY_AFTER_SECONDS } from '../contract/limits.ts';
+import { KEEP_ALIVE_MS, RETRY_AFTER_SECONDS } from '../contract/limits.ts';
 
 /** An HTTP answer as a value. Names and values of the headers follow each other in turn. */
 export interface Answer {
@@ -43,4 +44,32 @@ export function errorAnswer(name: ErrorName, message?: string, headers: readonly
   const own = challenge === undefined ? [] : ['WWW-Authenticate', challenge];
   if (status === 503) own.push('Retry-After', String(RETRY_AFTER_SECONDS));
   return jsonAnswer(status, JSON.stringify(errorBody(name, message)), [...own, ...headers]);
+}
+
+const CLOSING = 'Connection: close';
+const KEEPING = `Connection: keep-alive\r\nKeep-Alive: timeout=${KEEP_ALIVE_MS / 1000}`;
+
+/**
+ * Writes an answer as it goes over the wire where no Node response writes it.
+ *
+ * @param isLast whether the connection is closed behind it
+ */
+export function answerText({ status, headers, body }: Answer, isLast: boolean): string {
+  let text = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n`;
+  for (let index = 0; index < headers.length; index += 2)
+    text += `${headers[index]}: ${headers[index + 1]}\r\n`;
+  return `${text}Date: ${dateNow()}\r\n${isLast ? CLOSING : KEEPING}\r\n\r\n${body}`;
+}
+
+let dateSecond = 0;
+let date = '';
+
+/** As RFC 9110 section 5.6.7 writes it; made once a second, since it costs more than all the rest of an answer. */
+function dateNow(): string {
+  const second = Math.floor(Date.now() / 1000);
+  if (second !== dateSecond) {
+    dateSecond = second;
+    date = new Date(second * 1000).toUTCString();
+  }
+  return date;
 }

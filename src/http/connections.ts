@@ -1,9 +1,9 @@
-import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import type { ErrorName } from '../contract/errors.ts';
 import { DISCARD_MS } from '../contract/limits.ts';
-import { type Answer, errorAnswer } from './answer.ts';
+import { type Answer, answerText, errorAnswer } from './answer.ts';
 
 interface Connection {
   /** Requests whose answer is not written whole yet. */
@@ -159,12 +159,9 @@ function discardRest(request: IncomingMessage, then: () => void): void {
 }
 
 /** Writes an answer to a connection on which no request waits for one, and closes it. */
-function refuse(socket: Socket, { status, headers, body }: Answer): void {
+function refuse(socket: Socket, answer: Answer): void {
   if (!socket.writable) return;
-  let head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nDate: ${new Date().toUTCString()}\r\nConnection: close\r\n`;
-  for (let index = 0; index < headers.length; index += 2)
-    head += `${headers[index]}: ${headers[index + 1]}\r\n`;
-  socket.end(`${head}\r\n${body}`);
+  socket.end(answerText(answer, true));
   const timer = setTimeout(() => socket.destroy(), DISCARD_MS);
   socket.on('close', () => clearTimeout(timer));
 }

@@ -1,24 +1,27 @@
-import { MIMEType } from 'node:util';
 import { bearerToken } from '../auth/bearer.ts';
 import type { TokenDirectory } from '../auth/token-directory.ts';
 import type { ErrorName } from '../contract/errors.ts';
-import { MEDIA_TYPE_LENGTH_MAX } from '../contract/limits.ts';
 import { plantJson, readNewPlant } from '../contract/plant.ts';
 import type { PlantKeeper } from '../store/plant-store.ts';
 import { type Answer, errorAnswer, jsonAnswer } from './answer.ts';
 import { fieldValues } from './header-fields.ts';
+import { isJsonMediaType } from './media-type.ts';
 
 /**
  * The operation `POST /plants`, in two steps, so that nothing of a body is read before the credential is accepted.
  * It knows no server: heads and bytes come in, answers go out.
  */
 export class CreatePlant {
-  readonly #tokens: Pick<TokenDirectory, 'holderOf'>;
+  readonly #tokens: Pick<TokenDirectory, 'holderOf' | 'knownHolderOf'>;
   readonly #keeper: PlantKeeper;
   /** A body that is longer is refused, by its head where it says so. */
   readonly bodyBytesMax: number;
 
-  constructor(tokens: Pick<TokenDirectory, 'holderOf'>, keeper: PlantKeeper, bodyBytesMax: number) {
+  constructor(
+    tokens: Pick<TokenDirectory, 'holderOf' | 'knownHolderOf'>,
+    keeper: PlantKeeper,
+    bodyBytesMax: number,
+  ) {
     this.#tokens = tokens;
     this.#keeper = keeper;
     this.bodyBytesMax = bodyBytesMax;
@@ -41,6 +44,11 @@ export class CreatePlant {
     }
     const fault = this.#headFault(rawHeaders);
     return fault === undefined ? holder : errorAnswer(fault);
+  }
+
+  /** @returns the id of a token that is known to be in force; undefined for any other, which {@link admit} judges */
+  knownHolder(tokenHash: string): number | undefined {
+    return this.#tokens.knownHolderOf(tokenHash);
   }
 
   /** Reads the body, keeps the plant, and answers once it is durable. */
@@ -66,19 +74,5 @@ export class CreatePlant {
     if (mediaTypes.length !== 1 || !isJsonMediaType(mediaTypes[0]!)) return 'notJsonMediaType';
     const [contentLength] = fieldValues(rawHeaders, 'content-length');
     return Number(contentLength ?? 0) > this.bodyBytesMax ? 'bodyTooLarge' : undefined;
-  }
-}
-
-/** application/json, its charset, if it names one, utf-8; RFC 9110 section 8.3.1 lets both be in any case. */
-function isJsonMediaType(value: string): boolean {
-  if (value === 'application/json') return true;
-  // MIMEType takes quadratic time over some long values.
-  if (value.length > MEDIA_TYPE_LENGTH_MAX) return false;
-  try {
-    const mediaType = new MIMEType(value);
-    const charset = mediaType.params.get('charset')?.toLowerCase() ?? 'utf-8';
-    return mediaType.essence === 'application/json' && charset === 'utf-8';
-  } catch {
-    return false;
   }
 }

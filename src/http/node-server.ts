@@ -70,6 +70,26 @@ export function createNodeServer(connections: Connections, listener: RequestList
   return server;
 }
 
+/**
+ * Gives new connections to a taker of our own instead of Node's HTTP server.
+ *
+ * @returns has that server serve a connection after all, beginning with what has arrived on it
+ */
+export function interceptConnections(
+  server: Server,
+  take: (socket: Socket) => void,
+): (socket: Socket, arrived: Buffer, hasEnded: boolean) => void {
+  const listeners = server.listeners('connection') as ((this: Server, socket: Socket) => void)[];
+  server.removeAllListeners('connection');
+  server.on('connection', take);
+  return (socket, arrived, hasEnded) => {
+    for (const listener of listeners) listener.call(server, socket);
+    socket.emit('data', arrived);
+    // Said once on each connection, and the server was not there to hear it.
+    if (hasEnded) socket.emit('end');
+  };
+}
+
 /** What the parser lets through and RFC 9112 does not. */
 function isValidHead(request: IncomingMessage): boolean {
   // Section 3.2.1: the target of a request has no fragment.

@@ -8,7 +8,8 @@ import { openApiJson } from '../contract/openapi.ts';
 import { type Answer, errorAnswer, jsonAnswer } from './answer.ts';
 import { Connections } from './connections.ts';
 import type { CreatePlant } from './create-plant.ts';
-import { createNodeServer } from './node-server.ts';
+import { createNodeServer, interceptConnections } from './node-server.ts';
+import { OrdinaryConnections } from './ordinary-connections.ts';
 import { readBody } from './request-body.ts';
 
 /** The paths there are, and what each takes, as the Allow header says it. */
@@ -24,6 +25,7 @@ export interface ListenAddress {
 export class PlantServer {
   readonly #app: FastifyInstance;
   readonly #connections = new Connections();
+  readonly #ordinary: OrdinaryConnections;
   readonly #createPlant: CreatePlant;
   readonly #failed: (cause: unknown) => void;
   #shutDown = false;
@@ -38,8 +40,7 @@ export class PlantServer {
     this.#app = fastify({
       serverFactory: route =>
         createNodeServer(this.#connections, (request, response) => {
-          // The one target that nearly every request has goes straight to the operation: the way through Fastify takes
-          // its part of each create (bench/create-rate.ts), and gives nothing to a request that is taken over.
+          // A target that is taken over below goes straight to the operation, past a router that gives it nothing.
           if (request.method === 'POST' && request.url === '/plants')
             void this.#handlePlant(request, response);
           else route(request, response);
@@ -51,6 +52,11 @@ export class PlantServer {
       },
     });
     this.#addRoutes();
+    this.#ordinary = new OrdinaryConnections(createPlant, {
+      serveHttp: interceptConnections(this.#server, socket => this.#ordinary.take(socket)),
+      refuseSlow: socket => this.#connections.refuseRest(socket, errorAnswer('tooSlow')),
+      failed,
+    });
   }
 
   /** @throws when the address cannot be had, with the code of the system (`EADDRINUSE`, `EACCES`, …) */
@@ -71,10 +77,12 @@ export class PlantServer {
    */
   async close(): Promise<void> {
     this.#connections.drain();
+    this.#ordinary.drain();
     const allClosed = new Promise(resolve => NetServer.prototype.close.call(this.#server, resolve));
     await wait(SHUTDOWN_GRACE_MS);
     this.#shutDown = true;
     this.#server.close();
+    this.#ordinary.closeIdle();
     const deadline = new AbortController();
     await Promise.race([
       allClosed,
@@ -82,6 +90,7 @@ export class PlantServer {
     ]);
     deadline.abort();
     this.#server.closeAllConnections();
+    this.#ordinary.closeAll();
     await this.#app.close();
   }
 

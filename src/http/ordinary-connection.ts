@@ -1,0 +1,252 @@
+import type { Socket } from 'node:net';
+import {
+  HEADERS_WAIT_MS,
+  KEEP_ALIVE_MS,
+  ORDINARY_HEAD_BYTES_MAX,
+  ORDINARY_PIPELINE_MAX,
+  ORDINARY_REST_WAIT_MS,
+  STALLED_CONNECTION_MS,
+} from '../contract/limits.ts';
+import { type Answer, answerText, errorAnswer } from './answer.ts';
+import type { CreatePlant } from './create-plant.ts';
+import { type OrdinaryHeads, REQUEST_LINE } from './ordinary-head.ts';
+
+const BEGINNING = Buffer.from(`${REQUEST_LINE}\r\n`);
+const HEAD_END = '\r\n\r\n';
+
+/** What a connection is served with, and where it goes when its requests are not ordinary. */
+export interface OrdinaryService {
+  readonly createPlant: CreatePlant;
+  readonly heads: OrdinaryHeads;
+  /** Whether the service shuts down: an answer then closes its connection, and no further request is ordinary. */
+  readonly draining: boolean;
+  /** Has Node's HTTP server serve a connection from here on, beginning with what has arrived and was not taken. */
+  serveHttp(socket: Socket, arrived: Buffer, hasEnded: boolean): void;
+  /** Answers a connection on which nothing ever came, and closes it. */
+  refuseSlow(socket: Socket): void;
+  /** Told when a connection ended, or is served by Node's HTTP server. */
+  left(connection: OrdinaryConnection): void;
+  /** Told of what should not happen. */
+  failed(cause: unknown): void;
+}
+
+/** A request that was taken. */
+interface Pending {
+  answer: Answer | undefined;
+}
+
+/**
+ * Serves a connection as long as its requests are ordinary; past Node's HTTP server, which costs more than all the rest
+ * of a create (docs/performance.md).
+ *
+ * A request is ordinary when {@link OrdinaryHeads} takes its head, its token is known, and it arrives in at most two
+ * pieces. Several may arrive in one piece. At the first that is not ordinary, reading stops until those before it have
+ * their answers; then the connection goes to Node's HTTP server for good, with all that has arrived from there on. So
+ * nothing is refused here for its form: what is hard in HTTP is left to Node's parser.
+ */
+export class OrdinaryConnection {
+  readonly #socket: Socket;
+  readonly #service: OrdinaryService;
+  /** In the order in which their answers are due. */
+  readonly #pending: Pending[] = [];
+  /** Arrived and not taken: the first piece of a request, or, while reading is stopped, what must wait. */
+  #held: Buffer | undefined;
+  #isStopped = false;
+  /** Whether the connection goes to the HTTP server when nothing is pending any more. */
+  #isLeaving = false;
+  #flushIsDue = false;
+  /** Whether anything has ever come. */
+  #isUsed = false;
+  /** Whether the client has closed its side; it may still want its answers. */
+  #hasEnded = false;
+
+  constructor(socket: Socket, service: OrdinaryService) {
+    this.#socket = socket;
+    this.#service = service;
+    socket.setTimeout(HEADERS_WAIT_MS);
+    socket.on('data', this.#onData).on('end', this.#onEnd).on('drain', this.#onDrain);
+    socket.on('timeout', this.#onTimeout).on('error', this.#onError).on('close', this.#onClose);
+  }
+
+  /** Told when the service begins to shut down: a request that has begun to arrive is the HTTP server's to wait for. */
+  drain(): void {
+    if (this.#pending.length === 0 && this.#held !== undefined) this.#leave(this.#held);
+  }
+
+  /** Cuts the connection if it awaits no answer. */
+  closeIfIdle(): void {
+    if (this.#pending.length === 0) this.close();
+  }
+
+  /** Cuts the connection. */
+  close(): void {
+    this.#socket.destroy();
+  }
+
+  readonly #onData = (piece: Buffer): void => {
+    const held = this.#held;
+    if (held !== undefined || !this.#isUsed) this.#socket.setTimeout(KEEP_ALIVE_MS);
+    this.#isUsed = true;
+    this.#held = undefined;
+    if (held === undefined) this.#takeAll(piece, false);
+    else this.#takeAll(Buffer.concat([held, piece]), true);
+  };
+
+  /** @param isContinued whether this begins with a request whose first piece came before */
+  #takeAll(arrived: Buffer, isContinued: boolean): void {
+    let start = 0;
+    while (start < arrived.length) {
+      const end = this.#isFull ? 'wait' : this.#take(arrived, start);
+      if (typeof end !== 'number') {
+        this.#keep(arrived.subarray(start), end, isContinued && start === 0);
+        return;
+      }
+      start = end;
+    }
+  }
+
+  /** Whether further requests wait until those before them are answered, and the answers taken. */
+  get #isFull(): boolean {
+    return this.#pending.length >= ORDINARY_PIPELINE_MAX || this.#socket.writableNeedDrain;
+  }
+
+  /** @returns where the request that begins at `start` ends, if it was taken */
+  #take(arrived: Buffer, start: number): number | 'incomplete' | 'other' {
+    const { createPlant, heads, draining } = this.#service;
+    const headEnd = arrived.indexOf(HEAD_END, start, 'latin1');
+    if (headEnd === -1) return mayBeOrdinary(arrived.subarray(start)) ? 'incomplete' : 'other';
+    const head = heads.read(arrived.toString('latin1', start, headEnd));
+    if (head === undefined || draining || head.bodyBytes > createPlant.bodyBytesMax) return 'other';
+    const holder = createPlant.knownHolder(head.tokenHash);
+    if (holder === undefined) return 'other';
+    const bodyStart = headEnd + HEAD_END.length;
+    const end = bodyStart + head.bodyBytes;
+    if (end > arrived.length) return 'incomplete';
+    const pending: Pending = { answer: undefined };
+    this.#pending.push(pending);
+    createPlant.create(holder, arrived.subarray(bodyStart, end)).then(
+      answer => this.#answered(pending, answer),
+      cause => {
+        this.#service.failed(cause);
+        this.#answered(pending, errorAnswer('internal'));
+      },
+    );
+    return end;
+  }
+
+  #keep(rest: Buffer, why: 'wait' | 'incomplete' | 'other', isContinued: boolean): void {
+    this.#held = rest;
+    if (why === 'incomplete' && !isContinued) {
+      if (this.#pending.length === 0) this.#socket.setTimeout(ORDINARY_REST_WAIT_MS);
+      return;
+    }
+    this.#isLeaving = why !== 'wait';
+    this.#isStopped = true;
+    this.#socket.pause();
+    if (this.#pending.length === 0) this.#goOn();
+  }
+
+  #answered(pending: Pending, answer: Answer): void {
+    pending.answer = answer;
+    if (this.#pending.length === 1) this.#flush();
+    else if (!this.#flushIsDue) {
+      // Those of the same commit are all settled by then, and go in one write.
+      this.#flushIsDue = true;
+      process.nextTick(() => this.#flush());
+    }
+  }
+
+  /** Writes the answers that are due, each in its turn. */
+  #flush(): void {
+    this.#flushIsDue = false;
+    const socket = this.#socket;
+    if (socket.destroyed) return;
+    let text = '';
+    let isLast = false;
+    for (let next = this.#pending[0]; next?.answer !== undefined; next = this.#pending[0]) {
+      this.#pending.shift();
+      isLast = this.#isOver;
+      text += answerText(next.answer, isLast);
+    }
+    if (text !== '') socket.write(text);
+    if (socket.writableLength > 0) socket.setTimeout(STALLED_CONNECTION_MS / 2);
+    if (isLast) socket.end();
+    else if (this.#pending.length === 0) this.#goOn();
+  }
+
+  /** Whether nothing comes behind the answer that is written now. */
+  get #isOver(): boolean {
+    const mayCome = this.#pending.length > 0 || this.#held !== undefined;
+    return !mayCome && (this.#hasEnded || this.#service.draining);
+  }
+
+  /** Turns to what is held, now that nothing is pending. */
+  #goOn(): void {
+    const held = this.#held;
+    if (held === undefined || this.#socket.writableNeedDrain) return;
+    if (this.#isLeaving || this.#hasEnded || this.#service.draining) this.#leave(held);
+    else if (!this.#isStopped) this.#socket.setTimeout(ORDINARY_REST_WAIT_MS);
+    else {
+      this.#held = undefined;
+      this.#isStopped = false;
+      this.#socket.resume();
+      this.#takeAll(held, false);
+    }
+  }
+
+  readonly #onEnd = (): void => {
+    this.#hasEnded = true;
+    if (this.#pending.length > 0) return;
+    if (this.#held === undefined) this.#socket.end();
+    else this.#leave(this.#held);
+  };
+
+  readonly #onDrain = (): void => {
+    if (this.#pending.length === 0) this.#goOn();
+  };
+
+  /** Nothing has moved on the connection for a while. */
+  readonly #onTimeout = (): void => {
+    const socket = this.#socket;
+    if (!this.#isUsed) {
+      this.#detach();
+      this.#service.refuseSlow(socket);
+    } else if (socket.writableLength > 0) {
+      // The client reads no answers.
+      socket.destroy();
+    } else if (this.#pending.length > 0 || socket.timeout === STALLED_CONNECTION_MS / 2) {
+      socket.setTimeout(KEEP_ALIVE_MS);
+    } else if (this.#held !== undefined) {
+      this.#leave(this.#held);
+    } else {
+      socket.destroy();
+    }
+  };
+
+  readonly #onError = (): void => {
+    this.#socket.destroy();
+  };
+
+  readonly #onClose = (): void => {
+    this.#service.left(this);
+  };
+
+  #leave(rest: Buffer): void {
+    this.#detach();
+    this.#socket.resume();
+    this.#service.serveHttp(this.#socket, rest, this.#hasEnded);
+  }
+
+  #detach(): void {
+    const socket = this.#socket;
+    socket.off('data', this.#onData).off('end', this.#onEnd).off('drain', this.#onDrain);
+    socket.off('timeout', this.#onTimeout).off('error', this.#onError).off('close', this.#onClose);
+    this.#service.left(this);
+  }
+}
+
+/** Whether a head that has not arrived whole begins as an ordinary one; any other is judged at once. */
+function mayBeOrdinary(arrived: Buffer): boolean {
+  const length = Math.min(arrived.length, BEGINNING.length);
+  return arrived.length <= ORDINARY_HEAD_BYTES_MAX && arrived.compare(BEGINNING, 0, length, 0, length) === 0;
+}

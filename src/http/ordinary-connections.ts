@@ -1,0 +1,54 @@
+import type { Socket } from 'node:net';
+import type { CreatePlant } from './create-plant.ts';
+import { OrdinaryConnection, type OrdinaryService } from './ordinary-connection.ts';
+import { OrdinaryHeads } from './ordinary-head.ts';
+
+/** What a connection needs of the server around it. */
+type Surroundings = Pick<OrdinaryService, 'serveHttp' | 'refuseSlow' | 'failed'>;
+
+/** All connections that are served as {@link OrdinaryConnection}s. */
+export class OrdinaryConnections implements OrdinaryService {
+  readonly createPlant: CreatePlant;
+  readonly heads = new OrdinaryHeads();
+  readonly serveHttp: OrdinaryService['serveHttp'];
+  readonly refuseSlow: OrdinaryService['refuseSlow'];
+  readonly failed: OrdinaryService['failed'];
+  readonly #open = new Set<OrdinaryConnection>();
+  #draining = false;
+
+  constructor(createPlant: CreatePlant, { serveHttp, refuseSlow, failed }: Surroundings) {
+    this.createPlant = createPlant;
+    this.serveHttp = serveHttp;
+    this.refuseSlow = refuseSlow;
+    this.failed = failed;
+  }
+
+  /** Takes a new connection. */
+  take(socket: Socket): void {
+    this.#open.add(new OrdinaryConnection(socket, this));
+  }
+
+  left(connection: OrdinaryConnection): void {
+    this.#open.delete(connection);
+  }
+
+  get draining(): boolean {
+    return this.#draining;
+  }
+
+  /** From now on each answer is the last one on its connection, and requests that come are the HTTP server's. */
+  drain(): void {
+    this.#draining = true;
+    for (const connection of this.#open) connection.drain();
+  }
+
+  /** Cuts the connections that await no answer. */
+  closeIdle(): void {
+    for (const connection of this.#open) connection.closeIfIdle();
+  }
+
+  /** Cuts all connections. */
+  closeAll(): void {
+    for (const connection of this.#open) connection.close();
+  }
+}
