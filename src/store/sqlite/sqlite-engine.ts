@@ -9,6 +9,7 @@ import {
   type WriteResult,
 } from '../plant-store.ts';
 import { packWrites, unpackResults } from './batch.ts';
+import { Checkpoints } from './checkpoints.ts';
 import type { SqliteSettings, SqliteStore } from './sqlite-store.ts';
 import type { WriterAnswer, WriterCall } from './writer-thread.ts';
 
@@ -23,13 +24,16 @@ export class SqliteEngine implements StorageEngine {
   readonly commitsInFlightMax = 2;
   readonly isNew: boolean;
   readonly #settings: SqliteSettings;
+  readonly #checkpoints: Checkpoints;
   readonly #calls = new Map<number, PromiseWithResolvers<unknown>>();
   #worker: Worker | undefined;
   #lastCall = 0;
-  #closed = false;
+  #closing: Promise<void> | undefined;
+  #isClosed = false;
 
   private constructor(settings: SqliteSettings) {
     this.#settings = settings;
+    this.#checkpoints = new Checkpoints(settings.path, () => this.#call('finishCheckpoint'));
     // The lock of a service makes the file, and leaves it empty.
     this.isNew = (statSync(settings.path, { throwIfNoEntry: false })?.size ?? 0) === 0;
   }
@@ -51,13 +55,15 @@ export class SqliteEngine implements StorageEngine {
   }
 
   async commit(writes: readonly PlantWrite[]): Promise<WriteResult[]> {
-    return unpackResults(await this.#call('commit', packWrites(writes)));
+    const results = await this.#call('commit', packWrites(writes));
+    this.#checkpoints.committed();
+    return unpackResults(results);
   }
 
-  /** A SQLite store that is not durable is not opened, so there is never anything to warn of. */
   async check(): Promise<readonly string[]> {
     await this.#call('check');
-    return [];
+    const { failure } = this.#checkpoints;
+    return failure === undefined ? [] : [checkpointWarning(failure)];
   }
 
   hasPlants(): Promise<boolean> {
@@ -72,6 +78,10 @@ export class SqliteEngine implements StorageEngine {
     return this.#call('tokensChangedSince', changeNumber);
   }
 
+  tokensFingerprint(): Promise<string> {
+    return this.#call('tokensFingerprint');
+  }
+
   revokeToken(label: string, revokedAt: number): Promise<StoredToken | undefined> {
     return this.#call('revokeToken', label, revokedAt);
   }
@@ -80,11 +90,17 @@ export class SqliteEngine implements StorageEngine {
     return this.#call('recordTokenUse', tokenIds, day);
   }
 
-  async close(): Promise<void> {
-    if (this.#closed) return;
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    // First, so that the writer's is the last connection, which leaves no log behind.
+    await this.#checkpoints.close();
     const closed = this.#worker === undefined ? undefined : this.#call('close');
     // What is called from here on must not open the file again behind its close.
-    this.#closed = true;
+    this.#isClosed = true;
     try {
       await closed;
     } finally {
@@ -96,7 +112,7 @@ export class SqliteEngine implements StorageEngine {
     operation: Name,
     ...args: Parameters<SqliteStore[Name]>
   ): Promise<ReturnType<SqliteStore[Name]>> {
-    if (this.#closed) return Promise.reject(new StoreUnavailable('the store is closed'));
+    if (this.#isClosed) return Promise.reject(new StoreUnavailable('the store is closed'));
     const call = ++this.#lastCall;
     const pending = Promise.withResolvers<unknown>();
     this.#calls.set(call, pending);
@@ -130,4 +146,8 @@ export class SqliteEngine implements StorageEngine {
       pending.reject(new StoreUnavailable('the writer thread died', { cause }));
     }
   }
+}
+
+function checkpointWarning(failure: string): string {
+  return `the write-ahead log cannot be copied into the database file, so it grows: ${failure}`;
 }

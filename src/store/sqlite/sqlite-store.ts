@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { statSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import type { NewStoredToken, StoredToken } from '../../contract/stored-token.ts';
@@ -14,10 +15,15 @@ export interface SqliteSettings {
   repeatedIdRule: RepeatedIdRule;
 }
 
+/** A write-ahead log of this length, 200 MiB, is copied into the database file whatever that holds up. */
+const LOG_PAGES_MAX = 50_000;
+
 /** A file, whatever its name: its place on the disk. */
 type FileIdentity = string | undefined;
 
 interface OpenDatabase {
+  /** Tells this connection from every other. */
+  opening: string;
   database: DatabaseSync;
   plants: PlantTable;
   /** Of the write-ahead log; it is there from the first write and stays as long as the connection. */
@@ -67,6 +73,11 @@ export class SqliteStore {
     });
   }
 
+  /** Copies what is left of the write-ahead log into the database file, so that the next commit begins it anew. */
+  finishCheckpoint(): void {
+    this.#run(({ database }) => database.prepare('PRAGMA wal_checkpoint(PASSIVE)').get());
+  }
+
   hasPlants(): boolean {
     return this.#run(
       ({ database }) => database.prepare('SELECT 1 FROM plant_revision LIMIT 1').get() !== undefined,
@@ -79,6 +90,15 @@ export class SqliteStore {
 
   tokensChangedSince(changeNumber: number): StoredToken[] {
     return this.#run(({ database }) => tokenTable.tokensChangedSince(database, changeNumber));
+  }
+
+  /** Another one after each commit of another connection: nothing else undoes what this one has read. */
+  tokensFingerprint(): string {
+    return this.#run(({ database, opening }) => {
+      // https://sqlite.org/pragma.html#pragma_data_version: to be compared on one connection only.
+      const { data_version: version } = database.prepare('PRAGMA data_version').get()!;
+      return `${opening} ${version}`;
+    });
   }
 
   revokeToken(label: string, revokedAt: number): StoredToken | undefined {
@@ -109,8 +129,10 @@ export class SqliteStore {
     const { path, repeatedIdRule } = this.#settings;
     if (this.#file !== undefined && this.#file !== identityOf(path)) throw new StoreGone(path);
     const database = openForWriting(path);
+    // Not in the middle of a commit, see checkpoints.ts; only a log that nothing else keeps short.
+    database.exec(`PRAGMA wal_autocheckpoint = ${LOG_PAGES_MAX}`);
     this.#file ??= identityOf(path);
-    return { database, plants: new PlantTable(database, repeatedIdRule), log: undefined };
+    return { opening: randomUUID(), database, plants: new PlantTable(database, repeatedIdRule), log: undefined };
   }
 
   /**

@@ -1,4 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite';
+import { TOKENS_AT_A_TIME_MAX } from '../../contract/limits.ts';
 import type { NewStoredToken, StoredToken } from '../../contract/stored-token.ts';
 import type { TokenCopy } from '../plant-store.ts';
 
@@ -30,11 +31,11 @@ export function allTokens(database: DatabaseSync): StoredToken[] {
   return database.prepare(`SELECT ${COLUMNS} FROM token ORDER BY id`).all() as unknown as StoredToken[];
 }
 
-/** Every token made or revoked after this change number, in the order of the changes. */
+/** The next tokens made or revoked after this change number, in the order of the changes. */
 export function tokensChangedSince(database: DatabaseSync, changeNumber: number): StoredToken[] {
   return database
-    .prepare(`SELECT ${COLUMNS} FROM token WHERE change_number > ? ORDER BY change_number`)
-    .all(changeNumber) as unknown as StoredToken[];
+    .prepare(`SELECT ${COLUMNS} FROM token WHERE change_number > ? ORDER BY change_number LIMIT ?`)
+    .all(changeNumber, TOKENS_AT_A_TIME_MAX) as unknown as StoredToken[];
 }
 
 /** Revokes a token for good; one that is revoked already keeps its time. */

@@ -1,0 +1,61 @@
+import { DatabaseSync } from 'node:sqlite';
+import { pathToFileURL } from 'node:url';
+import { parentPort, workerData } from 'node:worker_threads';
+
+export type CheckpointRequest = 'checkpoint' | 'close';
+
+/** How far a checkpoint came, in pages of the write-ahead log. */
+export interface CheckpointAnswer {
+  logPages: number;
+  /** Of these, those that are in the database file as well. */
+  copiedPages: number;
+  /** What went wrong instead. */
+  failure?: string;
+}
+
+/** While more than this is left, another pass is worth its flush: it finds less, since copying is faster than writing. */
+const LEFT_PAGES_MAX = 300;
+const PASSES_MAX = 5;
+
+const path = workerData as string;
+let database: DatabaseSync | undefined;
+
+parentPort!.on('message', (request: CheckpointRequest) => {
+  if (request === 'checkpoint') parentPort!.postMessage(answer());
+  else {
+    database?.close();
+    parentPort!.close();
+  }
+});
+
+function answer(): CheckpointAnswer {
+  try {
+    database ??= open();
+    return checkpoint(database);
+  } catch (error) {
+    // What it holds in memory after a failure is not to be trusted.
+    database?.close();
+    database = undefined;
+    return { logPages: 0, copiedPages: 0, failure: (error as Error).message };
+  }
+}
+
+function open(): DatabaseSync {
+  const url = pathToFileURL(path);
+  // A store that was taken away must not be made anew, https://sqlite.org/uri.html
+  url.searchParams.set('mode', 'rw');
+  const opened = new DatabaseSync(url);
+  opened.exec('PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA wal_autocheckpoint = 0');
+  return opened;
+}
+
+/** PASSIVE waits for nobody and lets nobody wait: https://sqlite.org/pragma.html#pragma_wal_checkpoint */
+function checkpoint(open: DatabaseSync): CheckpointAnswer {
+  let reached: CheckpointAnswer = { logPages: 0, copiedPages: 0 };
+  for (let pass = 0; pass < PASSES_MAX; pass++) {
+    const row = open.prepare('PRAGMA wal_checkpoint(PASSIVE)').get() as { log: number; checkpointed: number };
+    reached = { logPages: row.log, copiedPages: row.checkpointed };
+    if (row.log - row.checkpointed <= LEFT_PAGES_MAX) break;
+  }
+  return reached;
+}

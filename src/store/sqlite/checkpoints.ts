@@ -1,0 +1,88 @@
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
+import type { CheckpointAnswer, CheckpointRequest } from './checkpoint-thread.ts';
+
+/** From the first commit behind a checkpoint to the next checkpoint. */
+const INTERVAL_MS = 100;
+/** From this length the write-ahead log is begun anew: 16 MiB. */
+const RESTART_PAGES = 4_096;
+/** The writer stops for at most so many pages, which takes it about as long as a few commits. */
+const LEFT_PAGES_MAX = 1_000;
+
+/**
+ * Keeps the write-ahead log short without stopping the writer: a thread of its own copies the log into the database
+ * file while commits go on.
+ *
+ * SQLite begins its log anew only when a write finds all of it copied, which never happens while commits keep coming. So
+ * when the log is long and the thread has copied it but for the last commits, the writer copies these itself, between
+ * two commits (https://sqlite.org/wal.html#avoiding_excessively_large_wal_files).
+ */
+export class Checkpoints {
+  readonly #path: string;
+  readonly #finish: () => Promise<void>;
+  #worker: Worker | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #isClosed = false;
+  #failure: string | undefined;
+
+  /**
+   * @param path of the database file
+   * @param finish has the writer copy what is left of the log
+   */
+  constructor(path: string, finish: () => Promise<void>) {
+    this.#path = path;
+    this.#finish = finish;
+  }
+
+  /** What kept the last checkpoint from its end; undefined when nothing did. */
+  get failure(): string | undefined {
+    return this.#failure;
+  }
+
+  /** Told of each commit. */
+  committed(): void {
+    if (this.#isClosed) return;
+    this.#timer ??= setTimeout(() => this.#begin(), INTERVAL_MS).unref();
+  }
+
+  /** Ends when no checkpoint is under way any more; none is begun from now on. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    if (this.#worker === undefined) return;
+    const exit = once(this.#worker, 'exit');
+    this.#post('close');
+    await exit;
+  }
+
+  #begin(): void {
+    this.#worker ??= this.#startWorker();
+    this.#post('checkpoint');
+  }
+
+  #post(request: CheckpointRequest): void {
+    this.#worker?.postMessage(request);
+  }
+
+  #startWorker(): Worker {
+    const worker = new Worker(new URL('./checkpoint-thread.ts', import.meta.url), { workerData: this.#path });
+    worker.on('message', (answer: CheckpointAnswer) => void this.#ended(answer));
+    worker.on('error', cause => {
+      this.#failure = cause instanceof Error ? cause.message : String(cause);
+    });
+    worker.on('exit', () => {
+      this.#worker = undefined;
+      this.#timer = undefined;
+    });
+    worker.unref();
+    return worker;
+  }
+
+  async #ended({ logPages, copiedPages, failure }: CheckpointAnswer): Promise<void> {
+    this.#failure = failure;
+    const isShort = logPages - copiedPages <= LEFT_PAGES_MAX;
+    // A failure is the writer's too, which tells whoever sends it plants.
+    if (logPages >= RESTART_PAGES && isShort) await this.#finish().catch(() => undefined);
+    this.#timer = undefined;
+  }
+}

@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict';
+import { copyFileSync, existsSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { after, test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
+import type { PlantWrite } from '../src/store/plant-store.ts';
+import { Checkpoints } from '../src/store/sqlite/checkpoints.ts';
+import { openForWriting } from '../src/store/sqlite/database.ts';
+import { SqliteEngine } from '../src/store/sqlite/sqlite-engine.ts';
+import { until } from './until.ts';
+
+/** Each plant of a batch dirties a page of its own, since its id is far from the others. */
+const BATCH_PLANTS = 256;
+/** Beyond what checkpoints beside the commits let the log become, and below what SQLite itself would cut it at. */
+const LOG_BYTES_MAX = 150 * 1024 * 1024;
+
+const folder = mkdtempSync(join(tmpdir(), 'plant-store-checkpoints-'));
+after(() => rmSync(folder, { recursive: true }));
+
+/** Opens a new store, and closes it when the test is over. */
+async function openNew(name: string): Promise<{ engine: SqliteEngine; path: string } & AsyncDisposable> {
+  const path = join(folder, name);
+  const engine = await SqliteEngine.open({ path, repeatedIdRule: 'revise' });
+  return { engine, path, [Symbol.asyncDispose]: () => engine.close() };
+}
+
+/** Plants whose ids are all over the range, in no order. */
+function scatteredPlants(count: number, first: number): PlantWrite[] {
+  return Array.from({ length: count }, (_, index) => ({
+    plant: { id: BigInt.asIntN(64, BigInt(first + index) * 0x9e3779b97f4a7c15n), name: 'Ficus lyrata' },
+    recordedBy: 1,
+  }));
+}
+
+/** Which round the log is in: SQLite draws this anew each time it begins the log anew, https://sqlite.org/walformat.html */
+function logSalt(path: string): string {
+  return readFileSync(`${path}-wal`).subarray(16, 24).toString('hex');
+}
+
+test('the writer is to copy the rest of a log that is long, and of no other', async () => {
+  const path = join(folder, 'long.db');
+  using database = openForWriting(path);
+  database.exec('PRAGMA wal_autocheckpoint = 0');
+  const insert = database.prepare(`INSERT INTO plant_revision VALUES (?, 1, ?, NULL, 0, 1)`);
+  /** With the text that a page holds, so that each plant is a page of the log. */
+  const write = (plants: number, first: number): void => {
+    database.exec('BEGIN');
+    for (let id = first; id < first + plants; id++) insert.run(id, 'x'.repeat(4_000));
+    database.exec('COMMIT');
+  };
+  let finished = 0;
+  const checkpoints = new Checkpoints(path, async () => {
+    finished++;
+  });
+  try {
+    write(100, 0);
+    checkpoints.committed();
+    await until('the short log is in the file', () => statSync(path).size > 400_000);
+    await wait(300);
+    assert.equal(finished, 0);
+    write(5_000, 100);
+    checkpoints.committed();
+    await until('the writer is asked', () => finished === 1);
+  } finally {
+    await checkpoints.close();
+  }
+});
+
+test('the log is begun anew while commits go on without a pause', async () => {
+  await using store = await openNew('busy.db');
+  const { engine, path } = store;
+  let sent = 0;
+  const commit = async (): Promise<void> => {
+    await engine.commit(scatteredPlants(BATCH_PLANTS, sent));
+    sent += BATCH_PLANTS;
+  };
+  await commit();
+  const first = logSalt(path);
+  // The next commit waits at the writer when one ends, so that it is never idle.
+  let [under, next] = [commit(), commit()];
+  await until('the log is begun anew', async () => {
+    await under;
+    [under, next] = [next, commit()];
+    assert.ok(statSync(`${path}-wal`).size < LOG_BYTES_MAX, 'the log grows on');
+    return logSalt(path) !== first;
+  });
+  await Promise.all([under, next]);
+});
+
+test('what was committed is soon in the database file itself', async () => {
+  await using store = await openNew('soon.db');
+  await store.engine.commit(scatteredPlants(BATCH_PLANTS, 0));
+  const alone = join(folder, 'alone.db');
+  await until('the file holds all of it without its log', () => {
+    copyFileSync(store.path, alone);
+    using database = new DatabaseSync(alone);
+    return database.prepare('SELECT count(*) AS plants FROM plant_revision').get()!.plants === BATCH_PLANTS;
+  });
+});
+
+test('a store that was taken away is not made anew, and the operator hears of it until it is back', async () => {
+  await using store = await openNew('away.db');
+  const { engine, path } = store;
+  await engine.commit(scatteredPlants(1, 0));
+  const files = ['', '-wal', '-shm'].map(suffix => `${path}${suffix}`);
+  // Before the first checkpoint, which is on its way.
+  for (const file of files) renameSync(file, `${file}.away`);
+  await until('it is warned of', async () => (await engine.check()).length > 0);
+  assert.match((await engine.check())[0]!, /write-ahead log cannot be copied/);
+  assert.ok(!existsSync(path));
+
+  for (const file of files) renameSync(`${file}.away`, file);
+  await engine.commit(scatteredPlants(1, 1));
+  await until('nothing is left to warn of', async () => (await engine.check()).length === 0);
+});
+
+test('a store that was closed in the middle of a checkpoint leaves no log behind', async () => {
+  const { engine, path } = await openNew('closed.db');
+  const commits = Array.from({ length: 40 }, (_, batch) =>
+    engine.commit(scatteredPlants(BATCH_PLANTS, batch * BATCH_PLANTS)),
+  );
+  await Promise.all(commits);
+  await engine.close();
+  assert.ok(!existsSync(`${path}-wal`));
+});
