@@ -11,6 +11,11 @@ export const IN_FLIGHT_MAX = 1024;
 /** Text of the plants in flight, in UTF-16 code units; one plant may always go. */
 export const IN_FLIGHT_TEXT_LENGTH_MAX = 16 * 1024 * 1024;
 
+/** Connections that the plants in flight are spread over once they are known to last. */
+export const PIPELINES = 2;
+/** Longest answer in bytes, with its head; a plant store's are far shorter. */
+export const ANSWER_BYTES_MAX = 256 * 1024;
+
 /** Time for one answer to begin, and then for each next part of it. */
 export const ANSWER_WAIT_MS = 30_000;
 /** Wait before the first retry of a row; it doubles from retry to retry up to the second number. */

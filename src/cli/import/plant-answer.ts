@@ -1,8 +1,10 @@
-import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
 import type { ErrorBody } from '../../contract/errors.ts';
 import { OUTCOMES, type Outcome } from '../../contract/plant.ts';
 import { visible } from '../visible-text.ts';
+
+/** The headers of an answer, by their names in lower case. */
+export type AnswerHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
 /** How one POST /plants ended. */
 export type Answer =
@@ -23,11 +25,11 @@ export type Answer =
 /** An error's body is a number and a sentence; more of it than this is not read. */
 const BODY_LENGTH_MAX = 64 * 1024;
 
-/** Reads the answer to one POST /plants, and calls back once with what it means. */
+/** Takes the answer to one POST /plants from undici, and calls back once with what it means. */
 export class AnswerReader implements Dispatcher.DispatchHandler {
   readonly #onAnswer: (answer: Answer) => void;
   #status = 0;
-  #headers: IncomingHttpHeaders = {};
+  #headers: AnswerHeaders = {};
   #body = '';
 
   constructor(onAnswer: (answer: Answer) => void) {
@@ -36,7 +38,7 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
 
   onRequestStart(): void {}
 
-  onResponseStart(_: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
+  onResponseStart(_: Dispatcher.DispatchController, status: number, headers: AnswerHeaders): void {
     this.#status = status;
     this.#headers = headers;
   }
@@ -46,57 +48,59 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(): void {
-    this.#onAnswer(this.#read());
+    this.#onAnswer(readAnswer(this.#status, this.#headers, this.#body));
   }
 
   onResponseError(_: Dispatcher.DispatchController, error: Error): void {
     this.#onAnswer({ kind: 'no answer', cause: (error as NodeJS.ErrnoException).code ?? error.message });
   }
+}
 
-  #read(): Answer {
-    switch (this.#status) {
-      case 200: {
-        const outcome = this.#headers['plant-outcome'];
-        const id = this.#headers['plant-id'];
-        if (isOutcome(outcome))
-          return { kind: 'stored', outcome, id: typeof id === 'string' ? id : undefined };
-        return { kind: 'unexpected', what: '200 without the header Plant-Outcome' };
-      }
-      case 400:
-      case 413: {
-        const fault = readFault(this.#body);
-        return fault === undefined ? this.#unexpected() : { kind: 'rejected', fault };
-      }
-      case 401:
-        return { kind: 'token refused' };
-      case 500:
-        return { kind: 'internal error', fault: readFault(this.#body), retryAfterMs: this.#retryAfterMs() };
-      case 408:
-      case 429:
-      case 502:
-      case 503:
-      case 504:
-        return { kind: 'try again', cause: String(this.#status), retryAfterMs: this.#retryAfterMs() };
-      default:
-        return this.#unexpected();
+/**
+ * Says what an answer means.
+ *
+ * @param headers by their names in lower case
+ * @param body a character for each byte; not needed for a 200
+ */
+export function readAnswer(status: number, headers: AnswerHeaders, body: string): Answer {
+  switch (status) {
+    case 200: {
+      const outcome = headers['plant-outcome'];
+      const id = headers['plant-id'];
+      if (isOutcome(outcome)) return { kind: 'stored', outcome, id: typeof id === 'string' ? id : undefined };
+      return { kind: 'unexpected', what: '200 without the header Plant-Outcome' };
     }
+    case 400:
+    case 413: {
+      const fault = readFault(body);
+      return fault === undefined ? unexpected(status, body) : { kind: 'rejected', fault };
+    }
+    case 401:
+      return { kind: 'token refused' };
+    case 500:
+      return { kind: 'internal error', fault: readFault(body), retryAfterMs: readRetryAfterMs(headers) };
+    case 408:
+    case 429:
+    case 502:
+    case 503:
+    case 504:
+      return { kind: 'try again', cause: String(status), retryAfterMs: readRetryAfterMs(headers) };
+    default:
+      return unexpected(status, body);
   }
+}
 
-  #unexpected(): Answer {
-    const message = readFault(this.#body)?.message;
-    return {
-      kind: 'unexpected',
-      what: `${this.#status}${message === undefined ? '' : ` (${visible(message)})`}`,
-    };
-  }
+function unexpected(status: number, body: string): Answer {
+  const message = readFault(body)?.message;
+  return { kind: 'unexpected', what: `${status}${message === undefined ? '' : ` (${visible(message)})`}` };
+}
 
-  /** RFC 9110 section 10.2.3: seconds, or a date. 0 when there is no such header. */
-  #retryAfterMs(): number {
-    const text = this.#headers['retry-after'];
-    if (text === undefined) return 0;
-    const ms = /^[0-9]+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - Date.now();
-    return Number.isFinite(ms) ? Math.max(ms, 0) : 0;
-  }
+/** RFC 9110 section 10.2.3: seconds, or a date. 0 when there is no such header. */
+function readRetryAfterMs(headers: AnswerHeaders): number {
+  const text = headers['retry-after'];
+  if (typeof text !== 'string') return 0;
+  const ms = /^[0-9]+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - Date.now();
+  return Number.isFinite(ms) ? Math.max(ms, 0) : 0;
 }
 
 function isOutcome(text: unknown): text is Outcome {

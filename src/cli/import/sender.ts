@@ -13,9 +13,10 @@ import {
   RETRY_WAIT_MIN_MS,
   STOP_WAIT_MS,
 } from './limits.ts';
+import { openPlantRequests } from './open-requests.ts';
 import type { Outage } from './outage.ts';
 import type { Answer } from './plant-answer.ts';
-import { PlantRequests } from './plant-requests.ts';
+import type { PlantRequests } from './plant-requests.ts';
 import type { PlantRow } from './plant-row.ts';
 
 /** Whoever is told what became of the rows. */
@@ -77,7 +78,7 @@ export class Sender {
     this.#outage = outage;
     this.#listener = listener;
     this.#stop = stop;
-    this.#requests = new PlantRequests(address, inFlightMax);
+    this.#requests = openPlantRequests(address, inFlightMax);
     stop.addEventListener('abort', () => {
       for (const timer of this.#retryTimers) clearTimeout(timer);
       this.#wake();
