@@ -12,11 +12,15 @@ import {
   plantJson,
 } from './connection-target.ts';
 import { type RawConnection, requestBytes } from './raw-connection.ts';
+import { serverSideOf } from './server-side.ts';
+import { until } from './until.ts';
 
 /** The service cuts a stalled reader after 15 s in which nothing moved; with one look more than that it takes 22.5 s. */
 const CUT_WITHIN_MS = 20_000;
 /** Longer than a slow machine takes until nothing moves, and the time above: only what is never cut fails by it. */
 const WAIT_MS_MAX = 60_000;
+/** Longer than the service waits for the second piece of a request, with one look more; far shorter than it may cut. */
+const PAUSE_MS = 3_500;
 /** Far more than the buffers between client and server take. */
 const OFFERED_BYTES = 128 * 1024 * 1024;
 const TAKEN_BYTES_MAX = OFFERED_BYTES / 4;
@@ -117,6 +121,65 @@ suite('a client that is too slow', { concurrency: true }, () => {
     await assertClosed(connection);
   });
 
+  test('at all, and then resets its connection, harms nobody', async () => {
+    using connection = await openSlow();
+    await assertRefused(connection, 40801);
+    // An error event that nobody hears ends a service, and is only noted by the runner of these tests.
+    const unheard: Error[] = [];
+    process.on('uncaughtExceptionMonitor', error => unheard.push(error));
+    const closed = new Promise(resolve => serverSideOf(connection)?.on('close', resolve));
+    connection.socket.resetAndDestroy();
+    await closed;
+    assert.deepEqual(unheard, []);
+    using next = await target.open();
+    await target.assertOpen(next);
+  });
+
+  for (const [what, part] of [
+    ['head', 0.2],
+    ['body', 0.99],
+  ] as const) {
+    test(`within the ${what} of a request behind others is answered 408, and nothing is stored`, async () => {
+      using connection = await openSlow();
+      const ghost = target.nextId();
+      // The first of a token may be left to Node's HTTP server.
+      for (let count = 0; count < 3; count++) {
+        const id = target.nextId();
+        connection.write(target.request(id));
+        await assertCreated(connection, id);
+      }
+      const request = target.request(ghost);
+      connection.write(request.subarray(0, Math.floor(part * request.length)));
+      await assertRefused(connection, 40801);
+      connection.write(request.subarray(Math.floor(part * request.length)));
+      await assertClosed(connection);
+      assert.ok(!(await target.isStored(ghost)));
+    });
+  }
+
+  test('to read an answer, for less than it may, can go on with a request that it began meanwhile', async () => {
+    using first = await target.open();
+    await target.assertOpen(first);
+    using connection = await openSlow();
+    connection.socket.pause();
+    const id = target.nextId();
+    const request = target.request(id, { body: `{"id":${id},"name":"${'x'.repeat(20_000)}"}` });
+    const isUnread = (): boolean => (serverSideOf(connection)?.writableLength ?? 0) > 0;
+    let sent = 0;
+    await until('an answer does not fit the buffers between client and service', async () => {
+      for (let count = 0; count < 10 && !isUnread(); count++, sent++) {
+        connection.write(request);
+        await wait(1);
+      }
+      return isUnread();
+    });
+    connection.write(request.subarray(0, 100));
+    await wait(PAUSE_MS);
+    connection.write(request.subarray(100));
+    connection.socket.resume();
+    for (let count = 0; count <= sent; count++) assert.equal((await connection.answer()).status, 200);
+  });
+
   test('does not delay others', async () => {
     const clients = await Promise.all(Array.from({ length: 200 }, openSlow));
     for (const client of clients) client.write(head);
@@ -134,27 +197,30 @@ suite('a client that is too slow', { concurrency: true }, () => {
     for (const client of clients) client[Symbol.dispose]();
   });
 
-  test('to read its answers is read from no further, and cut', async () => {
-    const socket = connect({ port: target.service.address.port, host: '127.0.0.1' });
-    // Paused from the start, so nothing is ever read.
-    socket.pause();
-    // Long answers, for a few of them fill the buffers; with thousands of short ones all others here would have to wait.
-    const id = target.nextId();
-    const block = target.request(id, { body: `{"id":${id},"name":"${'x'.repeat(100_000)}"}` });
-    let takenBytes = 0;
-    let stalledSince = performance.now();
-    const blocks = function* (): Iterable<Buffer> {
-      for (; takenBytes < OFFERED_BYTES; takenBytes += block.length) {
-        stalledSince = performance.now();
-        yield block;
-      }
-    };
-    await assert.rejects(
-      pipeline(blocks, socket, { signal: AbortSignal.timeout(WAIT_MS_MAX) }),
-      ({ code }: NodeJS.ErrnoException) => code === 'ECONNRESET' || code === 'EPIPE',
-    );
-    const stalledMs = performance.now() - stalledSince;
-    assert.ok(stalledMs < CUT_WITHIN_MS, `it was cut ${stalledMs} ms after the last block was taken`);
-    assert.ok(takenBytes < TAKEN_BYTES_MAX, `${takenBytes} bytes were taken`);
-  });
+  // The shorter ones arrive in two pieces at most, which is another way through the service.
+  for (const nameLength of [100_000, 10_000]) {
+    test(`to read its answers of ${nameLength} bytes is read from no further, and cut`, async () => {
+      const socket = connect({ port: target.service.address.port, host: '127.0.0.1' });
+      // Paused from the start, so nothing is ever read.
+      socket.pause();
+      // Long answers, for a few of them fill the buffers; with thousands of short ones all others here would have to wait.
+      const id = target.nextId();
+      const block = target.request(id, { body: `{"id":${id},"name":"${'x'.repeat(nameLength)}"}` });
+      let takenBytes = 0;
+      let stalledSince = performance.now();
+      const blocks = function* (): Iterable<Buffer> {
+        for (; takenBytes < OFFERED_BYTES; takenBytes += block.length) {
+          stalledSince = performance.now();
+          yield block;
+        }
+      };
+      await assert.rejects(
+        pipeline(blocks, socket, { signal: AbortSignal.timeout(WAIT_MS_MAX) }),
+        ({ code }: NodeJS.ErrnoException) => code === 'ECONNRESET' || code === 'EPIPE',
+      );
+      const stalledMs = performance.now() - stalledSince;
+      assert.ok(stalledMs < CUT_WITHIN_MS, `it was cut ${stalledMs} ms after the last block was taken`);
+      assert.ok(takenBytes < TAKEN_BYTES_MAX, `${takenBytes} bytes were taken`);
+    });
+  }
 });

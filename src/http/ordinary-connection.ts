@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import {
+  DISCARD_MS,
   HEADERS_WAIT_MS,
   KEEP_ALIVE_MS,
   ORDINARY_HEAD_BYTES_MAX,
@@ -73,9 +74,9 @@ export class OrdinaryConnection {
     if (this.#pending.length === 0 && this.#held !== undefined) this.#leave(this.#held);
   }
 
-  /** Cuts the connection if it awaits no answer. */
+  /** Closes the connection if it awaits no answer, behind those that the client has yet to read. */
   closeIfIdle(): void {
-    if (this.#pending.length === 0) this.close();
+    if (this.#pending.length === 0) this.#socket.destroySoon();
   }
 
   /** Cuts the connection. */
@@ -84,13 +85,20 @@ export class OrdinaryConnection {
   }
 
   readonly #onData = (piece: Buffer): void => {
+    // RFC 9112 section 9.6: behind an answer that closes the connection no further request is processed.
+    if (this.#socket.writableEnded) return;
     const held = this.#held;
-    if (held !== undefined || !this.#isUsed) this.#socket.setTimeout(KEEP_ALIVE_MS);
+    if (!this.#isUsed || this.#socket.timeout === ORDINARY_REST_WAIT_MS) this.#waitLonger();
     this.#isUsed = true;
     this.#held = undefined;
     if (held === undefined) this.#takeAll(piece, false);
     else this.#takeAll(Buffer.concat([held, piece]), true);
   };
+
+  /** From here on the time counts in which answers are not read, or nothing comes. */
+  #waitLonger(): void {
+    this.#socket.setTimeout(this.#socket.writableLength > 0 ? STALLED_CONNECTION_MS / 2 : KEEP_ALIVE_MS);
+  }
 
   /** @param isContinued whether this begins with a request whose first piece came before */
   #takeAll(arrived: Buffer, isContinued: boolean): void {
@@ -113,10 +121,11 @@ export class OrdinaryConnection {
   /** @returns where the request that begins at `start` ends, if it was taken */
   #take(arrived: Buffer, start: number): number | 'incomplete' | 'other' {
     const { createPlant, heads, draining } = this.#service;
+    if (draining) return 'other';
     const headEnd = arrived.indexOf(HEAD_END, start, 'latin1');
     if (headEnd === -1) return mayBeOrdinary(arrived.subarray(start)) ? 'incomplete' : 'other';
     const head = heads.read(arrived.toString('latin1', start, headEnd));
-    if (head === undefined || draining || head.bodyBytes > createPlant.bodyBytesMax) return 'other';
+    if (head === undefined || head.bodyBytes > createPlant.bodyBytesMax) return 'other';
     const holder = createPlant.knownHolder(head.tokenHash);
     if (holder === undefined) return 'other';
     const bodyStart = headEnd + HEAD_END.length;
@@ -170,20 +179,24 @@ export class OrdinaryConnection {
     }
     if (text !== '') socket.write(text);
     if (socket.writableLength > 0) socket.setTimeout(STALLED_CONNECTION_MS / 2);
-    if (isLast) socket.end();
+    // What still comes is dropped for a while; closing at once would reset the connection, and the answer be lost.
+    if (isLast) socket.end(() => socket.setTimeout(DISCARD_MS));
     else if (this.#pending.length === 0) this.#goOn();
   }
 
-  /** Whether nothing comes behind the answer that is written now. */
+  /** Whether the answer that is written now closes the connection. */
   get #isOver(): boolean {
-    const mayCome = this.#pending.length > 0 || this.#held !== undefined;
-    return !mayCome && (this.#hasEnded || this.#service.draining);
+    return this.#service.draining && this.#pending.length === 0 && this.#held === undefined;
   }
 
   /** Turns to what is held, now that nothing is pending. */
   #goOn(): void {
     const held = this.#held;
-    if (held === undefined || this.#socket.writableNeedDrain) return;
+    if (held === undefined) {
+      if (this.#hasEnded) this.#socket.end();
+      return;
+    }
+    if (this.#socket.writableNeedDrain) return;
     if (this.#isLeaving || this.#hasEnded || this.#service.draining) this.#leave(held);
     else if (!this.#isStopped) this.#socket.setTimeout(ORDINARY_REST_WAIT_MS);
     else {
@@ -210,14 +223,16 @@ export class OrdinaryConnection {
     const socket = this.#socket;
     if (!this.#isUsed) {
       this.#detach();
+      // A client may reset the connection meanwhile, and an error that nobody hears ends the process.
+      socket.on('error', this.#onError);
       this.#service.refuseSlow(socket);
+    } else if (socket.timeout === ORDINARY_REST_WAIT_MS) {
+      this.#leave(this.#held!);
     } else if (socket.writableLength > 0) {
       // The client reads no answers.
       socket.destroy();
     } else if (this.#pending.length > 0 || socket.timeout === STALLED_CONNECTION_MS / 2) {
       socket.setTimeout(KEEP_ALIVE_MS);
-    } else if (this.#held !== undefined) {
-      this.#leave(this.#held);
     } else {
       socket.destroy();
     }

@@ -1,0 +1,212 @@
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
+import { SHUTDOWN_GRACE_MS, SHUTDOWN_MS } from '../src/contract/limits.ts';
+import { openReader } from '../src/store/open-store.ts';
+import { assertErrorAnswer, assertPlantAnswer } from './answer-assertions.ts';
+import { assertClosed, plantJson } from './connection-target.ts';
+import { RawConnection, requestBytes } from './raw-connection.ts';
+import { type RunningService, startTestService } from './running-service.ts';
+import { isLeftToNode, serverSideOf } from './server-side.ts';
+import { holdStore } from './store-hold.ts';
+import { until } from './until.ts';
+
+/** When everybody has their answers, the service waits for nobody. */
+const END_WITHIN_MS = SHUTDOWN_MS / 2;
+/** Well behind the moment in which idle connections are closed, and well before the end. */
+const AFTER_GRACE_MS = SHUTDOWN_GRACE_MS + 300;
+
+/** A service that knows its token, so that requests with it are ordinary. */
+async function startKnowing(): Promise<RunningService> {
+  const service = await startTestService();
+  using connection = await RawConnection.open(service.address.port);
+  connection.write(requestBytes(service.token, { body: '{' }));
+  assert.equal((await connection.answer()).status, 400);
+  return service;
+}
+
+function request({ token }: RunningService, id: number): Buffer {
+  return requestBytes(token, { body: plantJson(id) });
+}
+
+/** A connection on which the plant 1 was stored in the ordinary way. */
+async function openOrdinary(service: RunningService): Promise<RawConnection> {
+  const connection = await RawConnection.open(service.address.port);
+  connection.socket.setNoDelay(true);
+  connection.write(request(service, 1));
+  await assertKept(connection, 1, 'keep-alive');
+  assert.ok(!isLeftToNode(connection));
+  return connection;
+}
+
+async function writeApart(connection: RawConnection, bytes: Uint8Array): Promise<void> {
+  connection.write(bytes);
+  await until(
+    'the service reads what was written',
+    () => serverSideOf(connection)?.bytesRead === connection.socket.bytesWritten,
+  );
+}
+
+async function assertKept(
+  connection: RawConnection,
+  id: number,
+  then: 'close' | 'keep-alive',
+): Promise<void> {
+  const answer = await connection.answer();
+  assertPlantAnswer(answer, { name: `Plant ${id}` });
+  assert.equal(answer.headers.get('plant-id'), String(id));
+  assert.equal(answer.headers.get('connection'), then);
+}
+
+async function storedIds({ database }: RunningService): Promise<number[]> {
+  const reader = await openReader(database);
+  const ids = await Array.fromAsync(reader.revisions(), ({ plant }) => Number(plant.id));
+  await reader.close();
+  return ids.sort((one, other) => one - other);
+}
+
+/** Begins to shut down. @returns settles when the service has ended, and fails if it took too long */
+async function close(service: RunningService): Promise<void> {
+  const since = performance.now();
+  await service.close();
+  const tookMs = performance.now() - since;
+  assert.ok(tookMs < END_WITHIN_MS, `it ended after ${tookMs} ms`);
+}
+
+// Side by side, since real time passes in each.
+suite('while the service shuts down, an ordinary connection', { concurrency: true }, () => {
+  test('that is idle is closed in order', async () => {
+    await using service = await startKnowing();
+    using connection = await openOrdinary(service);
+    await close(service);
+    await assertClosed(connection);
+  });
+
+  test('that awaits answers gets them all, and the last one closes it', async () => {
+    await using service = await startKnowing();
+    using connection = await openOrdinary(service);
+    using lone = await openOrdinary(service);
+    const held = holdStore(service.database);
+    await writeApart(connection, Buffer.concat([2, 3, 4].map(id => request(service, id))));
+    await writeApart(lone, request(service, 5));
+    const closed = close(service);
+    await wait(AFTER_GRACE_MS);
+    held[Symbol.dispose]();
+    await assertKept(connection, 2, 'keep-alive');
+    await assertKept(connection, 3, 'keep-alive');
+    await assertKept(connection, 4, 'close');
+    await assertKept(lone, 5, 'close');
+    // The client leaves its side open, and is not waited for to the end.
+    await assertClosed(connection);
+    await assertClosed(lone);
+    await closed;
+    assert.deepEqual(await storedIds(service), [1, 2, 3, 4, 5]);
+  });
+
+  test('on which a request comes in time is answered', async () => {
+    await using service = await startKnowing();
+    using connection = await openOrdinary(service);
+    const closed = close(service);
+    await wait(SHUTDOWN_GRACE_MS / 4);
+    connection.write(request(service, 2));
+    await assertKept(connection, 2, 'close');
+    await assertClosed(connection);
+    await closed;
+    assert.deepEqual(await storedIds(service), [1, 2]);
+  });
+
+  for (const when of ['before', 'in time'] as const) {
+    /** Sends a part of the plant 2 at that moment, and the rest when the service closes what is idle. */
+    const sendApart = async (
+      service: RunningService,
+      connection: RawConnection,
+      end: number,
+    ): Promise<{ closed: Promise<void> }> => {
+      const begun = request(service, 2);
+      if (when === 'before') await writeApart(connection, begun.subarray(0, end));
+      const closed = close(service);
+      await wait(SHUTDOWN_GRACE_MS / 4);
+      if (when === 'in time') await writeApart(connection, begun.subarray(0, end));
+      await wait(AFTER_GRACE_MS);
+      connection.write(begun.subarray(end));
+      return { closed };
+    };
+
+    test(`whose request has its head ${when} gets its answer when the body comes later`, async () => {
+      await using service = await startKnowing();
+      using connection = await openOrdinary(service);
+      const { closed } = await sendApart(service, connection, -1);
+      await assertKept(connection, 2, 'close');
+      await assertClosed(connection);
+      await closed;
+      assert.deepEqual(await storedIds(service), [1, 2]);
+    });
+
+    test(`whose request began ${when} is answered 503 when its head comes later`, async () => {
+      await using service = await startKnowing();
+      using connection = await openOrdinary(service);
+      const { closed } = await sendApart(service, connection, 60);
+      const answer = await connection.answer();
+      assertErrorAnswer(answer, 50303);
+      assert.equal(answer.headers.get('connection'), 'close');
+      await assertClosed(connection);
+      await closed;
+      assert.deepEqual(await storedIds(service), [1]);
+    });
+  }
+
+  test('that awaits an answer and holds a part of the next request gets both answers', async () => {
+    await using service = await startKnowing();
+    using connection = await openOrdinary(service);
+    const held = holdStore(service.database);
+    const [second, third] = [request(service, 2), request(service, 3)];
+    await writeApart(connection, Buffer.concat([second, third.subarray(0, -1)]));
+    const closed = close(service);
+    await wait(SHUTDOWN_GRACE_MS / 4);
+    held[Symbol.dispose]();
+    await assertKept(connection, 2, 'keep-alive');
+    connection.write(third.subarray(-1));
+    await assertKept(connection, 3, 'close');
+    await closed;
+    assert.deepEqual(await storedIds(service), [1, 2, 3]);
+  });
+
+  // RFC 9112 section 9.6.
+  test('takes nothing behind the answer that closes it', async () => {
+    await using service = await startKnowing();
+    using connection = await openOrdinary(service);
+    const held = holdStore(service.database);
+    await writeApart(connection, request(service, 2));
+    const closed = close(service);
+    held[Symbol.dispose]();
+    await assertKept(connection, 2, 'close');
+    connection.write(request(service, 3));
+    await assertClosed(connection);
+    await closed;
+    assert.deepEqual(await storedIds(service), [1, 2]);
+    assert.deepEqual(service.logged, []);
+  });
+
+  test('gets every answer that its client has yet to read', async () => {
+    await using service = await startKnowing();
+    // Paused from the start; together the answers are more than the buffers between client and service take.
+    using connection = await RawConnection.open(service.address.port);
+    connection.socket.pause();
+    const count = 900;
+    const body = `{"id":2,"name":"${'x'.repeat(20_000)}"}`;
+    const held = holdStore(service.database);
+    await writeApart(connection, Buffer.concat(Array(count).fill(requestBytes(service.token, { body }))));
+    held[Symbol.dispose]();
+    await until(
+      'the answers are more than the buffers take',
+      () => serverSideOf(connection)!.writableNeedDrain,
+    );
+    const closed = service.close();
+    await wait(AFTER_GRACE_MS);
+    connection.socket.resume();
+    await connection.ended;
+    // A store that was held for longer than its patience answers 503, which is an answer too.
+    assert.equal(connection.unread.split('HTTP/1.1 ').length - 1, count);
+    await closed;
+  });
+});
