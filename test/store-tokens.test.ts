@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { hashToken, makeToken } from '../src/auth/token.ts';
 import { TokenDirectory } from '../src/auth/token-directory.ts';
+import { TOKENS_AT_A_TIME_MAX } from '../src/contract/limits.ts';
 import type { NewStoredToken, StoredToken } from '../src/contract/stored-token.ts';
 import { StoreUnavailable } from '../src/store/plant-store.ts';
 import {
@@ -107,6 +108,54 @@ function testTokens(under: EngineUnderTest): void {
       ['c', 'a', 'b'],
     );
     assert.deepEqual(plain(tokens), plain(byChange.toSorted((one, other) => one.id - other.id)));
+  });
+
+  test('are read in pieces where they are many, and none is left out', async () => {
+    const database = await under.newDatabase();
+    await using engine = await openStore(database);
+    const count = 2 * TOKENS_AT_A_TIME_MAX + 1;
+    const rows = Array.from({ length: count }, (_, index) => {
+      const id = index + 1;
+      return `(${id}, '${hashToken(String(id))}', 'token ${id}', 1, ${id})`;
+    });
+    const insert = 'INSERT INTO token (id, hash, label, created_at, change_number) VALUES';
+    await under.sql(database, `${insert} ${rows.join(', ')}`);
+    const pieces = [];
+    for (let last = 0; last < count; last = pieces.at(-1)!.at(-1)!.changeNumber) {
+      pieces.push(await engine.tokensChangedSince(last));
+    }
+    assert.deepEqual(
+      pieces.map(({ length }) => length),
+      [TOKENS_AT_A_TIME_MAX, TOKENS_AT_A_TIME_MAX, 1],
+    );
+    assert.deepEqual(
+      pieces.flat().map(({ id }) => id),
+      rows.map((_, index) => index + 1),
+    );
+  });
+
+  test('have a fingerprint that is another one where a number was given a second time', async () => {
+    const database = await under.newDatabase();
+    await using engine = await openStore(database);
+    await using other = await openTokens(database);
+    const seen = new Set<string>();
+    const assertIsAnother = async (): Promise<void> => {
+      const fingerprint = await engine.tokensFingerprint();
+      assert.ok(!seen.has(fingerprint));
+      seen.add(fingerprint);
+      // Nothing happens to the tokens, so it stays.
+      await engine.commit([{ plant: { id: BigInt(seen.size), name: 'A' }, recordedBy: 1 }]);
+      assert.equal(await engine.tokensFingerprint(), fingerprint);
+    };
+    await assertIsAnother();
+    for (const label of ['kept', 'lost']) await other.createToken(newToken(label));
+    await assertIsAnother();
+    await under.sql(database, `DELETE FROM token WHERE label = 'lost'`);
+    assert.equal((await other.createToken(newToken('in its place')))?.changeNumber, 2);
+    await assertIsAnother();
+    await under.sql(database, `DELETE FROM token WHERE label = 'in its place'`);
+    assert.equal((await other.revokeToken('kept', 2))?.changeNumber, 2);
+    await assertIsAnother();
   });
 
   test('are not looked for in a store that was closed', async () => {

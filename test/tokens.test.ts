@@ -8,7 +8,11 @@ import fc from 'fast-check';
 import { bearerToken } from '../src/auth/bearer.ts';
 import { hashToken, isWellFormed, makeToken } from '../src/auth/token.ts';
 import { TokenDirectory, type TokenSource } from '../src/auth/token-directory.ts';
-import { TOKEN_REFRESH_INTERVAL_MIN_MS, TOKEN_REFRESH_INTERVAL_MS } from '../src/contract/limits.ts';
+import {
+  TOKEN_REFRESH_INTERVAL_MIN_MS,
+  TOKEN_REFRESH_INTERVAL_MS,
+  TOKENS_AT_A_TIME_MAX,
+} from '../src/contract/limits.ts';
 import type { StoredToken } from '../src/contract/stored-token.ts';
 import { openTokenStore } from '../src/store/open-store.ts';
 import type { StorageEngine } from '../src/store/plant-store.ts';
@@ -327,6 +331,57 @@ function testDirectory(under: EngineUnderTest): void {
     // The standby does not have the second token, and gives its number to a revocation.
     tokens = [made(1, old, 2, 5)];
     await Promise.all([assertRefusedSoon(directory, old), assertRefusedSoon(directory, lost)]);
+    await directory.close();
+  });
+
+  test('refuses a token within 5 s whose revocation was given a number that was read before', async () => {
+    const database = await under.newDatabase();
+    const store = await openTokenStore(database);
+    const [old, lost] = [makeToken(), makeToken()];
+    for (const token of [old, lost]) {
+      await store.createToken({ hash: hashToken(token), label: token, createdAt: 1, expiresAt: null });
+    }
+    const directory = await open(store);
+    assert.deepEqual([directory.holderOf(old), directory.holderOf(lost)], [1, 2]);
+    // As when a backup is put back, which lacks the second token.
+    await under.sql(database, `DELETE FROM token WHERE id = 2`);
+    const owner = await openTokenStore(database);
+    assert.equal((await owner.revokeToken(old, 2))?.changeNumber, 2);
+    await Promise.all([assertRefusedSoon(directory, old), assertRefusedSoon(directory, lost)]);
+    await directory.close();
+    for (const each of [owner, store]) await each.close();
+  });
+
+  test('reads many tokens in pieces, and all of them anew only where the fingerprint is another one', async () => {
+    const tokens = Array.from({ length: TOKENS_AT_A_TIME_MAX + 2 }, makeToken);
+    const stored = tokens.map((token, index) => ({
+      ...{ id: index + 1, hash: hashToken(token), label: token, createdAt: 1, expiresAt: null },
+      ...{ revokedAt: null, lastUsedDay: null, changeNumber: index + 1 },
+    }));
+    const looks: number[] = [];
+    let fingerprint = 'one';
+    let fingerprints = 0;
+    const source: TokenSource = {
+      tokensChangedSince: async changeNumber => {
+        looks.push(changeNumber);
+        return stored.slice(changeNumber, changeNumber + TOKENS_AT_A_TIME_MAX);
+      },
+      tokensFingerprint: async () => {
+        fingerprints++;
+        return fingerprint;
+      },
+      recordTokenUse: async ids => assert.ok(ids.length <= TOKENS_AT_A_TIME_MAX),
+    };
+    const directory = await open(source);
+    assert.deepEqual(
+      tokens.map(token => directory.holderOf(token)),
+      stored.map(({ id }) => id),
+    );
+    await until('the fingerprint was asked for again', () => fingerprints === 2);
+    assert.deepEqual(new Set(looks), new Set([0, TOKENS_AT_A_TIME_MAX, stored.length]));
+    assert.equal(looks.filter(changeNumber => changeNumber === 0).length, 1);
+    fingerprint = 'another';
+    await until('all were read anew', () => looks.filter(changeNumber => changeNumber === 0).length === 2);
     await directory.close();
   });
 

@@ -1,8 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import {
-  TOKEN_READ_ALL_INTERVAL_MS,
+  TOKEN_FINGERPRINT_INTERVAL_MS,
   TOKEN_REFRESH_INTERVAL_MIN_MS,
   TOKEN_REFRESH_INTERVAL_MS,
+  TOKENS_AT_A_TIME_MAX,
 } from '../contract/limits.ts';
 import type { StoredToken } from '../contract/stored-token.ts';
 import { hashToken, isWellFormed } from './token.ts';
@@ -12,6 +13,8 @@ const DAY_MS = 86_400_000;
 /** Where tokens are kept; a store has these. */
 export interface TokenSource {
   tokensChangedSince(changeNumber: number): Promise<StoredToken[]>;
+  /** Where a source has none, changes that were read may be gone at any time. */
+  tokensFingerprint?(): Promise<string>;
   recordTokenUse(tokenIds: number[], day: string): Promise<void>;
 }
 
@@ -29,8 +32,9 @@ interface KnownToken {
 
 /**
  * Every token of the store, in memory, so that a request costs the store nothing. Changes made elsewhere (the
- * command line, another instance) are read once a second, by their numbers. Every few seconds all tokens are read anew:
- * a standby that takes over may lack the last changes, and give their numbers to others. A well-formed token that is not
+ * command line, another instance) are read once a second, by their numbers. Every few seconds the store is asked whether
+ * changes may be gone that were read; then all tokens are read anew: a standby that takes over may lack the last changes,
+ * and give their numbers to others. A well-formed token that is not
  * known, as one made an instant ago, makes the directory look at once, but never more often than five times a second,
  * whoever guesses.
  */
@@ -41,8 +45,10 @@ export class TokenDirectory {
   /** Tokens whose last use is not in the store yet. */
   readonly #used = new Set<KnownToken>();
   #changeNumber = 0;
+  /** Of the store just before all was read; undefined when a change was read since, which it may not cover. */
+  #fingerprint: string | undefined;
   /** On the clock that is never set, like the next. */
-  #allReadAt = 0;
+  #fingerprintAt = Number.NEGATIVE_INFINITY;
   #refreshedAt = 0;
   #refreshing: Promise<void> | undefined;
   #nextLook: Promise<void> | undefined;
@@ -161,21 +167,43 @@ export class TokenDirectory {
 
   async #readChanges(): Promise<void> {
     const now = performance.now();
-    const readsAll = this.#changeNumber === 0 || now - this.#allReadAt >= TOKEN_READ_ALL_INTERVAL_MS;
-    const changed = await this.#source.tokensChangedSince(readsAll ? 0 : this.#changeNumber);
-    if (readsAll) {
-      this.#tokens = new Map();
-      this.#changeNumber = 0;
-      this.#allReadAt = now;
+    if (now - this.#fingerprintAt >= TOKEN_FINGERPRINT_INTERVAL_MS) {
+      // Before the tokens: where one changes meanwhile, the next fingerprint is another one.
+      const fingerprint = await this.#source.tokensFingerprint?.();
+      if (fingerprint === undefined || fingerprint !== this.#fingerprint) {
+        const tokens = new Map<string, KnownToken>();
+        this.#changeNumber = await this.#readInto(tokens, 0);
+        this.#tokens = tokens;
+        this.#fingerprint = fingerprint;
+        this.#fingerprintAt = now;
+        return;
+      }
+      this.#fingerprintAt = now;
     }
-    for (const token of changed) {
-      this.#changeNumber = token.changeNumber;
-      this.#tokens.set(token.hash, {
-        id: token.id,
-        expiresAt: token.expiresAt ?? Number.POSITIVE_INFINITY,
-        revoked: token.revokedAt !== null,
-        lastUsedDay: token.lastUsedDay === null ? -1 : Date.parse(token.lastUsedDay) / DAY_MS,
-      });
+    const changeNumber = await this.#readInto(this.#tokens, this.#changeNumber);
+    if (changeNumber !== this.#changeNumber) this.#fingerprint = undefined;
+    this.#changeNumber = changeNumber;
+  }
+
+  /**
+   * Reads the tokens that changed after a number, piece by piece, so that many of them hold nobody up.
+   *
+   * @returns the number of the last change
+   */
+  async #readInto(tokens: Map<string, KnownToken>, changeNumber: number): Promise<number> {
+    let last = changeNumber;
+    for (;;) {
+      const changed = await this.#source.tokensChangedSince(last);
+      for (const token of changed) {
+        last = token.changeNumber;
+        tokens.set(token.hash, {
+          id: token.id,
+          expiresAt: token.expiresAt ?? Number.POSITIVE_INFINITY,
+          revoked: token.revokedAt !== null,
+          lastUsedDay: token.lastUsedDay === null ? -1 : Date.parse(token.lastUsedDay) / DAY_MS,
+        });
+      }
+      if (changed.length < TOKENS_AT_A_TIME_MAX) return last;
     }
   }
 
@@ -185,11 +213,15 @@ export class TokenDirectory {
     if (day === undefined || this.#failing || this.#isWriting) return;
     // Around midnight some wait for the next look, with the other day.
     const usedThatDay = used.filter(token => token.lastUsedDay === day);
-    const ids = usedThatDay.map(token => token.id);
+    const dayText = new Date(day * DAY_MS).toISOString().slice(0, 10);
     this.#isWriting = true;
     try {
-      await this.#source.recordTokenUse(ids, new Date(day * DAY_MS).toISOString().slice(0, 10));
-      for (const token of usedThatDay) if (token.lastUsedDay === day) this.#used.delete(token);
+      for (let start = 0; start < usedThatDay.length; start += TOKENS_AT_A_TIME_MAX) {
+        const written = usedThatDay.slice(start, start + TOKENS_AT_A_TIME_MAX);
+        const ids = written.map(token => token.id);
+        await this.#source.recordTokenUse(ids, dayText);
+        for (const token of written) if (token.lastUsedDay === day) this.#used.delete(token);
+      }
       this.#writingFailed = false;
     } catch (cause) {
       if (!this.#writingFailed) this.#refreshFailed(cause);

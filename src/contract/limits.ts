@@ -61,8 +61,10 @@ export const RETRY_AFTER_SECONDS = 1;
 
 /** Changes to tokens made elsewhere are read this often; a revocation must take effect within 5 s. */
 export const TOKEN_REFRESH_INTERVAL_MS = 1_000;
-/** All tokens are read anew this often. */
-export const TOKEN_READ_ALL_INTERVAL_MS = 3_000;
+/** It is looked this often whether changes that were read are still there; all tokens are read anew where not. */
+export const TOKEN_FINGERPRINT_INTERVAL_MS = 3_000;
+/** Tokens that are read, or noted as used, at a time: plants and requests wait no longer than for these. */
+export const TOKENS_AT_A_TIME_MAX = 1_000;
 /** A well-formed token that is not known makes the service look again, at most this often. */
 export const TOKEN_REFRESH_INTERVAL_MIN_MS = 200;
 /** The store has this long to answer before `/readyz` calls the service not ready. */
@@ -105,7 +107,7 @@ relation(
   'a revocation takes effect within 5 s even if one look fails',
 );
 relation(
-  TOKEN_READ_ALL_INTERVAL_MS + TOKEN_REFRESH_INTERVAL_MS < 5_000,
+  TOKEN_FINGERPRINT_INTERVAL_MS + TOKEN_REFRESH_INTERVAL_MS < 5_000,
   'a revocation takes effect within 5 s also where its number was given before',
 );
 relation(SHUTDOWN_GRACE_MS < SHUTDOWN_MS, 'connections close within the time to shut down');

@@ -28,8 +28,19 @@ export interface PlantKeeper {
 export interface TokenStore {
   /** @returns the token as it is stored, or undefined when its label is taken */
   createToken(token: NewStoredToken): Promise<StoredToken | undefined>;
-  /** Every token made or revoked after this change number, in the order of the changes; 0 asks for all. */
+  /**
+   * The tokens made or revoked after this change number, in the order of the changes; 0 asks for all.
+   *
+   * @returns at most `TOKENS_AT_A_TIME_MAX` of them; where there are fewer, these are the last
+   */
   tokensChangedSince(changeNumber: number): Promise<StoredToken[]>;
+  /**
+   * Tells at little cost whether a change that was read may be gone, its number given to another: a standby took over
+   * that lacks it, or a backup was put back.
+   *
+   * @returns a text, which is another one after that; it may be another one after any other change too
+   */
+  tokensFingerprint(): Promise<string>;
   /** @returns the token as it is now, or undefined when no token has this label */
   revokeToken(label: string, revokedAt: number): Promise<StoredToken | undefined>;
   /** Notes the day (`YYYY-MM-DD`) on which these tokens were last accepted. */

@@ -94,6 +94,10 @@ export class PostgresEngine implements StorageEngine {
     return this.#pool.use(connection => tokenTable.tokensChangedSince(connection, changeNumber));
   }
 
+  tokensFingerprint(): Promise<string> {
+    return this.#pool.use(tokenTable.tokensFingerprint);
+  }
+
   async revokeToken(label: string, revokedAt: number): Promise<StoredToken | undefined> {
     return await this.#explained(connection => tokenTable.revokeToken(connection, label, revokedAt));
   }

@@ -1,3 +1,4 @@
+import { TOKENS_AT_A_TIME_MAX } from '../../contract/limits.ts';
 import type { NewStoredToken, StoredToken } from '../../contract/stored-token.ts';
 import type { TokenCopy } from '../plant-store.ts';
 import type { Connection, TextRow } from './connection.ts';
@@ -34,17 +35,29 @@ export async function createToken(
   }
 }
 
-/** Every token made or revoked after this change number, in the order of the changes. */
+/** The next tokens made or revoked after this change number, in the order of the changes. */
 export async function tokensChangedSince(
   connection: Connection,
   changeNumber: number,
 ): Promise<StoredToken[]> {
   const rows = await connection.run({
     name: 'tokens_changed_since',
-    text: `SELECT ${COLUMNS} FROM token WHERE change_number > $1 ORDER BY change_number`,
-    values: [changeNumber],
+    text: `SELECT ${COLUMNS} FROM token WHERE change_number > $1 ORDER BY change_number LIMIT $2`,
+    values: [changeNumber, TOKENS_AT_A_TIME_MAX],
   });
   return rows.map(storedToken);
+}
+
+/** @returns a digest of all that decides whose token is accepted */
+export async function tokensFingerprint(connection: Connection): Promise<string> {
+  const [row] = await connection.run({
+    name: 'tokens_fingerprint',
+    text: `SELECT md5(string_agg(
+        hash || ' ' || change_number::text || ' ' || coalesce(expires_at::text, '') || ' ' || coalesce(revoked_at::text, ''),
+        ' ' ORDER BY change_number
+      )) FROM token`,
+  });
+  return row?.[0] ?? 'no token';
 }
 
 /** Revokes a token for good; one that is revoked already keeps its time. */

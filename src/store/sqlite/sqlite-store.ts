@@ -132,7 +132,8 @@ export class SqliteStore {
     // Not in the middle of a commit, see checkpoints.ts; only a log that nothing else keeps short.
     database.exec(`PRAGMA wal_autocheckpoint = ${LOG_PAGES_MAX}`);
     this.#file ??= identityOf(path);
-    return { opening: randomUUID(), database, plants: new PlantTable(database, repeatedIdRule), log: undefined };
+    const plants = new PlantTable(database, repeatedIdRule);
+    return { opening: randomUUID(), database, plants, log: undefined };
   }
 
   /**
