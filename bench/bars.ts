@@ -1,6 +1,6 @@
 import { driveAt, figuresByRound, type Results, ratesByRound, type Trial } from './results.ts';
 import { median, quantile } from './statistics.ts';
-import { NAMES } from './subjects.ts';
+import { NAMES, PEERS } from './subjects.ts';
 
 /** What a figure must be against another of the same run. */
 export interface Bar {
@@ -115,12 +115,10 @@ function longestWait(trials: readonly Trial[]): Bar {
   };
 }
 
-/** Of the fastest subject of a kind in each round. */
+/** Of the fastest peer of a kind, in each round in which all of them ran: without the fastest a bar is no bar. */
 function bestRates(trials: readonly Trial[], kind: Trial['kind'], connections: number): ByRound {
-  const rates = new Map<number, number>();
-  for (const trial of trials.filter(each => each.kind === kind)) {
-    const rate = driveAt(trial, connections)?.ratePerSecond ?? 0;
-    rates.set(trial.round, Math.max(rate, rates.get(trial.round) ?? 0));
-  }
-  return rates;
+  const peers = PEERS.filter(peer => peer.kind === kind);
+  const rates = peers.map(({ name }) => ratesByRound(trials, name, connections));
+  const rounds = [...(rates[0]?.keys() ?? [])].filter(round => rates.every(each => each.has(round)));
+  return new Map(rounds.map(round => [round, Math.max(...rates.map(each => each.get(round)!))]));
 }

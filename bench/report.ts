@@ -50,7 +50,7 @@ function machineTable({ date, machine, settings, stolenShare, fsyncs }: Results)
       ['memory', `${(machine.memoryBytes / 2 ** 30).toFixed(1)} GiB`],
       ['kernel', machine.kernel],
       ['file system of the stores', machine.fileSystem],
-      ['one flush of it (4 KiB appended, fdatasync)', `${shown(flush, us => (us / 1000).toFixed(2))} ms`],
+      ['one flush of it (4 KiB of a file, fsync)', `${shown(flush, us => (us / 1000).toFixed(2))} ms`],
       [
         'rounds',
         `${settings.rounds}, ${settings.seconds} s for each load, ${settings.warmUpSeconds} s of load before the first`,

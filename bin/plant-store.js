@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Whole, since an older Node may lack the function, and would fail on its name.
+// The module itself and not a named import: an older Node lacks the function, and would fail before the message below.
 import module from 'node:module';
 import { fileURLToPath } from 'node:url';
 

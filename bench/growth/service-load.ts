@@ -3,7 +3,8 @@ import { type LoadResult, type LoadSettings, runLoad } from '../load.ts';
 import { plantStoreOnSqlite, type RunningSubject } from '../subjects.ts';
 import { inNewFolder } from '../trial.ts';
 
-const WARM_UP_SECONDS = 1;
+/** A runtime compiles only what has run for some seconds. */
+const WARM_UP_SECONDS = 3;
 const WARM_UP_CONNECTIONS = 64;
 
 /**

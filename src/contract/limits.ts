@@ -17,9 +17,8 @@ export const HEADER_BYTES_MAX = 16 * 1024;
 
 /** Longest head of a request that may be ordinary (see http/ordinary-connection.ts). */
 export const ORDINARY_HEAD_BYTES_MAX = 2 * 1024;
-/** Heads that are remembered, and how long one is at most while requests come. */
+/** Heads that are remembered. */
 export const ORDINARY_HEADS_MAX = 1_000;
-export const ORDINARY_HEADS_MS = 1_000;
 /** Requests of one connection that are taken before the first of them is answered. */
 export const ORDINARY_PIPELINE_MAX = 1_024;
 /** The second piece of an ordinary request has this long to come, before the limits below begin to run. */
@@ -37,6 +36,8 @@ export const WAIT_CHECK_INTERVAL_MS = 1_000;
 export const STALLED_CONNECTION_MS = 15_000;
 /** An idle connection is kept open for the next request for this long. */
 export const KEEP_ALIVE_MS = 65_000;
+/** It is closed so much later than it was told, for a request that is on its way at that moment; as Node has it. */
+export const KEEP_ALIVE_MARGIN_MS = 1_000;
 /** After refusing a request whose body is still arriving, the rest is read and dropped for at most this long. */
 export const DISCARD_MS = 2_000;
 /** While the service shuts down, a connection on which no request is seen is kept for this long. */

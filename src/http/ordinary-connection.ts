@@ -2,6 +2,7 @@ import type { Socket } from 'node:net';
 import {
   DISCARD_MS,
   HEADERS_WAIT_MS,
+  KEEP_ALIVE_MARGIN_MS,
   KEEP_ALIVE_MS,
   ORDINARY_HEAD_BYTES_MAX,
   ORDINARY_PIPELINE_MAX,
@@ -31,6 +32,16 @@ export interface OrdinaryService {
   failed(cause: unknown): void;
 }
 
+/** What a connection waits for while nothing moves on it, and for how long. */
+const WAIT_MS = {
+  first: HEADERS_WAIT_MS,
+  rest: ORDINARY_REST_WAIT_MS,
+  // Half the time, since Node's socket takes the first look at a write that waits for progress, and looks once more.
+  reader: STALLED_CONNECTION_MS / 2,
+  next: KEEP_ALIVE_MS + KEEP_ALIVE_MARGIN_MS,
+  close: DISCARD_MS,
+};
+
 /** A request that was taken. */
 interface Pending {
   answer: Answer | undefined;
@@ -40,8 +51,8 @@ interface Pending {
  * Serves a connection as long as its requests are ordinary; past Node's HTTP server, which costs more than all the rest
  * of a create (docs/performance.md).
  *
- * A request is ordinary when {@link OrdinaryHeads} takes its head, its token is known, and it arrives in at most two
- * pieces. Several may arrive in one piece. At the first that is not ordinary, reading stops until those before it have
+ * A request is ordinary when {@link OrdinaryHeads} takes its head, its token is known, and it arrives whole, or its rest
+ * with the next piece. Several may arrive in one piece. At the first that is not ordinary, reading stops until those before it have
  * their answers; then the connection goes to Node's HTTP server for good, with all that has arrived from there on. So
  * nothing is refused here for its form: what is hard in HTTP is left to Node's parser.
  */
@@ -52,31 +63,29 @@ export class OrdinaryConnection {
   readonly #pending: Pending[] = [];
   /** Arrived and not taken: the first piece of a request, or, while reading is stopped, what must wait. */
   #held: Buffer | undefined;
-  #isStopped = false;
-  /** Whether the connection goes to the HTTP server when nothing is pending any more. */
-  #isLeaving = false;
+  /** Why nothing is read: until there is room for further answers, or for a request that is the HTTP server's. */
+  #stoppedFor: 'room' | 'other' | undefined;
+  #awaits: keyof typeof WAIT_MS = 'first';
   #flushIsDue = false;
-  /** Whether anything has ever come. */
-  #isUsed = false;
   /** Whether the client has closed its side; it may still want its answers. */
   #hasEnded = false;
 
   constructor(socket: Socket, service: OrdinaryService) {
     this.#socket = socket;
     this.#service = service;
-    socket.setTimeout(HEADERS_WAIT_MS);
+    this.#await('first');
     socket.on('data', this.#onData).on('end', this.#onEnd).on('drain', this.#onDrain);
     socket.on('timeout', this.#onTimeout).on('error', this.#onError).on('close', this.#onClose);
   }
 
   /** Told when the service begins to shut down: a request that has begun to arrive is the HTTP server's to wait for. */
   drain(): void {
-    if (this.#pending.length === 0 && this.#held !== undefined) this.#leave(this.#held);
+    if (this.#pending.length === 0) this.#goOn();
   }
 
   /** Closes the connection if it awaits no answer, behind those that the client has yet to read. */
   closeIfIdle(): void {
-    if (this.#pending.length === 0) this.#socket.destroySoon();
+    if (this.#pending.length === 0 && this.#held === undefined) this.#socket.destroySoon();
   }
 
   /** Cuts the connection. */
@@ -88,16 +97,17 @@ export class OrdinaryConnection {
     // RFC 9112 section 9.6: behind an answer that closes the connection no further request is processed.
     if (this.#socket.writableEnded) return;
     const held = this.#held;
-    if (!this.#isUsed || this.#socket.timeout === ORDINARY_REST_WAIT_MS) this.#waitLonger();
-    this.#isUsed = true;
+    if (this.#awaits === 'first' || this.#awaits === 'rest') {
+      this.#await(this.#socket.writableLength > 0 ? 'reader' : 'next');
+    }
     this.#held = undefined;
     if (held === undefined) this.#takeAll(piece, false);
     else this.#takeAll(Buffer.concat([held, piece]), true);
   };
 
-  /** From here on the time counts in which answers are not read, or nothing comes. */
-  #waitLonger(): void {
-    this.#socket.setTimeout(this.#socket.writableLength > 0 ? STALLED_CONNECTION_MS / 2 : KEEP_ALIVE_MS);
+  #await(what: keyof typeof WAIT_MS): void {
+    this.#awaits = what;
+    this.#socket.setTimeout(WAIT_MS[what]);
   }
 
   /** @param isContinued whether this begins with a request whose first piece came before */
@@ -146,11 +156,10 @@ export class OrdinaryConnection {
   #keep(rest: Buffer, why: 'wait' | 'incomplete' | 'other', isContinued: boolean): void {
     this.#held = rest;
     if (why === 'incomplete' && !isContinued) {
-      if (this.#pending.length === 0) this.#socket.setTimeout(ORDINARY_REST_WAIT_MS);
+      if (this.#pending.length === 0) this.#await('rest');
       return;
     }
-    this.#isLeaving = why !== 'wait';
-    this.#isStopped = true;
+    this.#stoppedFor = why === 'wait' ? 'room' : 'other';
     this.#socket.pause();
     if (this.#pending.length === 0) this.#goOn();
   }
@@ -178,9 +187,9 @@ export class OrdinaryConnection {
       text += answerText(next.answer, isLast);
     }
     if (text !== '') socket.write(text);
-    if (socket.writableLength > 0) socket.setTimeout(STALLED_CONNECTION_MS / 2);
+    if (socket.writableLength > 0) this.#await('reader');
     // What still comes is dropped for a while; closing at once would reset the connection, and the answer be lost.
-    if (isLast) socket.end(() => socket.setTimeout(DISCARD_MS));
+    if (isLast) socket.end(() => this.#await('close'));
     else if (this.#pending.length === 0) this.#goOn();
   }
 
@@ -197,11 +206,11 @@ export class OrdinaryConnection {
       return;
     }
     if (this.#socket.writableNeedDrain) return;
-    if (this.#isLeaving || this.#hasEnded || this.#service.draining) this.#leave(held);
-    else if (!this.#isStopped) this.#socket.setTimeout(ORDINARY_REST_WAIT_MS);
+    if (this.#stoppedFor === 'other' || this.#hasEnded || this.#service.draining) this.#leave(held);
+    else if (this.#stoppedFor === undefined) this.#await('rest');
     else {
       this.#held = undefined;
-      this.#isStopped = false;
+      this.#stoppedFor = undefined;
       this.#socket.resume();
       this.#takeAll(held, false);
     }
@@ -209,9 +218,7 @@ export class OrdinaryConnection {
 
   readonly #onEnd = (): void => {
     this.#hasEnded = true;
-    if (this.#pending.length > 0) return;
-    if (this.#held === undefined) this.#socket.end();
-    else this.#leave(this.#held);
+    if (this.#pending.length === 0) this.#goOn();
   };
 
   readonly #onDrain = (): void => {
@@ -221,18 +228,18 @@ export class OrdinaryConnection {
   /** Nothing has moved on the connection for a while. */
   readonly #onTimeout = (): void => {
     const socket = this.#socket;
-    if (!this.#isUsed) {
+    if (this.#awaits === 'first') {
       this.#detach();
       // A client may reset the connection meanwhile, and an error that nobody hears ends the process.
       socket.on('error', this.#onError);
       this.#service.refuseSlow(socket);
-    } else if (socket.timeout === ORDINARY_REST_WAIT_MS) {
-      this.#leave(this.#held!);
+    } else if (this.#awaits === 'rest' && this.#held !== undefined) {
+      this.#leave(this.#held);
     } else if (socket.writableLength > 0) {
       // The client reads no answers.
       socket.destroy();
-    } else if (this.#pending.length > 0 || socket.timeout === STALLED_CONNECTION_MS / 2) {
-      socket.setTimeout(KEEP_ALIVE_MS);
+    } else if (this.#pending.length > 0 || this.#awaits === 'reader') {
+      this.#await('next');
     } else {
       socket.destroy();
     }
@@ -247,6 +254,7 @@ export class OrdinaryConnection {
   };
 
   #leave(rest: Buffer): void {
+    this.#held = undefined;
     this.#detach();
     this.#socket.resume();
     this.#service.serveHttp(this.#socket, rest, this.#hasEnded);

@@ -1,5 +1,5 @@
 import { hashToken, isWellFormed } from '../auth/token.ts';
-import { ORDINARY_HEAD_BYTES_MAX, ORDINARY_HEADS_MAX, ORDINARY_HEADS_MS } from '../contract/limits.ts';
+import { ORDINARY_HEAD_BYTES_MAX, ORDINARY_HEADS_MAX } from '../contract/limits.ts';
 import { isJsonMediaType } from './media-type.ts';
 
 /** What the head of an ordinary request says. */
@@ -25,12 +25,11 @@ const FRAMING =
  * each in its plainest form, and nothing that changes how the request is read. This is a small part of what RFC 9112
  * allows, and means the same there.
  *
- * Clients send the same head again and again. Those seen last are remembered for an instant: what a head says never
- * changes, and whether its token is in force is asked for each request.
+ * Clients send the same head again and again, so some are remembered: what a head says never changes, and whether its
+ * token is in force is asked for each request.
  */
 export class OrdinaryHeads {
   readonly #seen = new Map<string, OrdinaryHead>();
-  #forgottenAt = 0;
 
   /**
    * @param text without the empty line at its end, a character for each byte
@@ -41,11 +40,7 @@ export class OrdinaryHeads {
     if (seen !== undefined) return seen;
     const head = readOrdinaryHead(text);
     if (head === undefined) return undefined;
-    const now = performance.now();
-    if (this.#seen.size >= ORDINARY_HEADS_MAX || now - this.#forgottenAt > ORDINARY_HEADS_MS) {
-      this.#seen.clear();
-      this.#forgottenAt = now;
-    }
+    if (this.#seen.size >= ORDINARY_HEADS_MAX) this.#seen.clear();
     this.#seen.set(text, head);
     return head;
   }

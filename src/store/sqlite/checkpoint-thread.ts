@@ -54,8 +54,10 @@ function checkpoint(open: DatabaseSync): CheckpointAnswer {
   let reached: CheckpointAnswer = { logPages: 0, copiedPages: 0 };
   for (let pass = 0; pass < PASSES_MAX; pass++) {
     const row = open.prepare('PRAGMA wal_checkpoint(PASSIVE)').get() as { log: number; checkpointed: number };
+    // A reader of an older state, such as an export, is in the way of what came after it.
+    const isHeldUp = pass > 0 && row.checkpointed === reached.copiedPages;
     reached = { logPages: row.log, copiedPages: row.checkpointed };
-    if (row.log - row.checkpointed <= LEFT_PAGES_MAX) break;
+    if (isHeldUp || row.log - row.checkpointed <= LEFT_PAGES_MAX) break;
   }
   return reached;
 }

@@ -6,8 +6,8 @@ import type { CheckpointAnswer, CheckpointRequest } from './checkpoint-thread.ts
 const INTERVAL_MS = 100;
 /** From this length the write-ahead log is begun anew: 16 MiB. */
 const RESTART_PAGES = 4_096;
-/** The writer stops for at most so many pages, which takes it about as long as a few commits. */
-const LEFT_PAGES_MAX = 1_000;
+/** The writer stops for about so many pages, and those of the commits before it, as long as a few commits take. */
+const WRITER_PAGES_MAX = 1_000;
 
 /**
  * Keeps the write-ahead log short without stopping the writer: a thread of its own copies the log into the database
@@ -80,7 +80,7 @@ export class Checkpoints {
 
   async #ended({ logPages, copiedPages, failure }: CheckpointAnswer): Promise<void> {
     this.#failure = failure;
-    const isShort = logPages - copiedPages <= LEFT_PAGES_MAX;
+    const isShort = logPages - copiedPages <= WRITER_PAGES_MAX;
     // A failure is the writer's too, which tells whoever sends it plants.
     if (logPages >= RESTART_PAGES && isShort) await this.#finish().catch(() => undefined);
     this.#timer = undefined;
