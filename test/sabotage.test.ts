@@ -1,10 +1,20 @@
 import assert from 'node:assert/strict';
-import { copyFileSync, linkSync, renameSync, rmSync } from 'node:fs';
+import { copyFileSync, linkSync, mkdtempSync, renameSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { openReader, openServedStore } from '../src/store/open-store.ts';
 import { StoreRefused } from '../src/store/plant-store.ts';
+import { faultsOf, type LoggedRequest } from './client-log.ts';
+import { LoggingClient } from './logging-client.ts';
+import { startServe } from './program.ts';
 import { RawConnection, requestBytes } from './raw-connection.ts';
 import { startTestService } from './running-service.ts';
+import { until } from './until.ts';
+
+/** A store that is larger than this has had its log copied into it. */
+const COPIED_BYTES = 200_000;
 
 type Service = Awaited<ReturnType<typeof startTestService>>;
 
@@ -40,6 +50,54 @@ test('a log that is deleted costs one 503, and what was answered 200 before and 
   assert.equal(await send(service, 2), 503);
   assert.equal(await send(service, 3), 200);
   await assertStored(service, [1n, 3n]);
+});
+
+test('a log that is deleted after it was copied costs hardly more', async () => {
+  await using service = await startTestService();
+  const path = service.database.replace('sqlite:', '');
+  const { mtimeMs } = statSync(path);
+  for (let id = 1; id <= 200; id++) assert.equal(await send(service, id), 200);
+  // The thread that copies the log has it open by then.
+  await until('the log is in the file', () => statSync(path).mtimeMs > mtimeMs);
+  rmSync(`${path}-wal`);
+  assert.equal(await send(service, 201), 503);
+  await until('plants are stored again', async () => (await send(service, 202)) === 200);
+  await assertStored(service, [1n, 200n, 202n]);
+});
+
+test('a log that is deleted under load loses nothing, also when the service is killed behind it', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'plant-store-sabotage-'));
+  const path = join(folder, 'plants.db');
+  const log: LoggedRequest[] = [];
+  const serve = await startServe(`sqlite:${path}`);
+  const clients = Array.from({ length: 16 }, () => new LoggingClient(serve.url, serve.token, log));
+  let sent = 0n;
+  // Far from each other and large, so that there are many pages that may be taken for others.
+  const sendAll = async (client: LoggingClient, until: bigint): Promise<void> => {
+    while (sent < until) {
+      const number = ++sent;
+      await client.send({
+        id: BigInt.asIntN(64, number * 0x9e3779b97f4a7c15n),
+        name: `${number}`.padEnd(1500, 'x'),
+      });
+    }
+  };
+  const load = Promise.all(clients.map(client => sendAll(client, 4_000n)));
+  await until('much is stored', () => sent > 1_500n && statSync(path).size > COPIED_BYTES);
+  rmSync(`${path}-wal`);
+  await load;
+  await serve.stop('SIGKILL');
+  await Promise.all(clients.map(client => client.close()));
+
+  using database = new DatabaseSync(path);
+  assert.deepEqual(database.prepare('PRAGMA integrity_check').all(), [
+    { __proto__: null, integrity_check: 'ok' },
+  ]);
+  const reader = await openReader(`sqlite:${path}`);
+  assert.deepEqual(faultsOf(log, await Array.fromAsync(reader.revisions())), []);
+  await reader.close();
+  assert.ok(log.filter(({ answer }) => answer?.status === 200).length > 2_000, 'it goes on behind it');
+  rmSync(folder, { recursive: true });
 });
 
 test('a file that takes the place of the store is not taken for it', async () => {

@@ -21,7 +21,11 @@ export class Checkpoints {
   readonly #path: string;
   readonly #finish: () => Promise<void>;
   #worker: Worker | undefined;
+  /** Until the next checkpoint begins. */
   #timer: NodeJS.Timeout | undefined;
+  #isRunning = false;
+  /** Whether a commit ended while a checkpoint was running, which may have missed it. */
+  #isDueAgain = false;
   #isClosed = false;
   #failure: string | undefined;
 
@@ -42,22 +46,36 @@ export class Checkpoints {
   /** Told of each commit. */
   committed(): void {
     if (this.#isClosed) return;
-    this.#timer ??= setTimeout(() => this.#begin(), INTERVAL_MS).unref();
+    if (this.#isRunning) this.#isDueAgain = true;
+    else this.#timer ??= setTimeout(() => this.#begin(), INTERVAL_MS).unref();
   }
 
-  /** Ends when no checkpoint is under way any more; none is begun from now on. */
-  async close(): Promise<void> {
-    this.#isClosed = true;
+  /** Closes the connection of the thread, once what it does is done; the next checkpoint opens another one. */
+  async release(): Promise<void> {
     clearTimeout(this.#timer);
+    this.#timer = undefined;
     if (this.#worker === undefined) return;
     const exit = once(this.#worker, 'exit');
     this.#post('close');
     await exit;
   }
 
+  /** Ends when no checkpoint is under way any more; none is begun from now on. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.release();
+  }
+
   #begin(): void {
-    this.#worker ??= this.#startWorker();
-    this.#post('checkpoint');
+    this.#timer = undefined;
+    try {
+      this.#worker ??= this.#startWorker();
+      this.#isRunning = true;
+      this.#post('checkpoint');
+    } catch (cause) {
+      // A machine that gives no further thread; the next commit tries again.
+      this.#failure = (cause as Error).message;
+    }
   }
 
   #post(request: CheckpointRequest): void {
@@ -72,7 +90,7 @@ export class Checkpoints {
     });
     worker.on('exit', () => {
       this.#worker = undefined;
-      this.#timer = undefined;
+      this.#isRunning = false;
     });
     worker.unref();
     return worker;
@@ -83,6 +101,9 @@ export class Checkpoints {
     const isShort = logPages - copiedPages <= WRITER_PAGES_MAX;
     // A failure is the writer's too, which tells whoever sends it plants.
     if (logPages >= RESTART_PAGES && isShort) await this.#finish().catch(() => undefined);
-    this.#timer = undefined;
+    this.#isRunning = false;
+    if (!this.#isDueAgain) return;
+    this.#isDueAgain = false;
+    this.committed();
   }
 }

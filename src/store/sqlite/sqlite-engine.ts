@@ -28,6 +28,7 @@ export class SqliteEngine implements StorageEngine {
   readonly #calls = new Map<number, PromiseWithResolvers<unknown>>();
   #worker: Worker | undefined;
   #lastCall = 0;
+  #lettingGo: Promise<void> | undefined;
   #closing: Promise<void> | undefined;
   #isClosed = false;
 
@@ -132,9 +133,22 @@ export class SqliteEngine implements StorageEngine {
   #answered({ call, result, failure }: WriterAnswer): void {
     const pending = this.#calls.get(call);
     this.#calls.delete(call);
+    if (failure?.storeGone) this.#lettingGo ??= this.#letGo();
     if (failure === undefined) pending?.resolve(result);
     else if (failure.storeRefused) pending?.reject(new StoreRefused(failure.message));
     else pending?.reject(new StoreUnavailable(`${failure.message} (SQLite result code ${failure.errcode})`));
+  }
+
+  /** The checkpoint thread closes its connection to what is gone, and then the writer may open what is there now. */
+  async #letGo(): Promise<void> {
+    try {
+      await this.#checkpoints.release();
+      await this.#call('reopen');
+    } catch {
+      // A writer that died is followed by one that knows nothing of what is gone.
+    } finally {
+      this.#lettingGo = undefined;
+    }
   }
 
   #workerDied(worker: Worker, cause: unknown): void {

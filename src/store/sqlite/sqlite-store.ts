@@ -31,7 +31,7 @@ interface OpenDatabase {
 }
 
 /** The database, or its write-ahead log, is no longer the file that was opened. */
-class StoreGone extends Error {
+export class StoreGone extends Error {
   constructor(path: string) {
     super(
       `${path} or its log was deleted, moved or replaced; put it back, or stop the service and start it again`,
@@ -56,6 +56,7 @@ export class SqliteStore {
   #open: OpenDatabase | undefined;
   /** Of the database file that was opened first: no other one is ever taken for it. */
   #file: FileIdentity;
+  #isGone = false;
 
   constructor(settings: SqliteSettings) {
     this.#settings = settings;
@@ -109,6 +110,14 @@ export class SqliteStore {
     this.#run(({ database }) => tokenTable.recordTokenUse(database, tokenIds, day));
   }
 
+  /**
+   * Lets the next operation open the store again, after it threw {@link StoreGone}; until then every one throws it.
+   * Connections of one process share what they know of the log: none of another log may be left.
+   */
+  reopen(): void {
+    this.#isGone = false;
+  }
+
   close(): void {
     const open = this.#open;
     this.#open = undefined;
@@ -117,9 +126,11 @@ export class SqliteStore {
 
   #run<Result>(operation: (open: OpenDatabase) => Result): Result {
     try {
+      if (this.#isGone) throw new StoreGone(this.#settings.path);
       this.#open ??= this.#openDatabase();
       return operation(this.#open);
     } catch (error) {
+      if (error instanceof StoreGone) this.#isGone = true;
       this.close();
       throw error;
     }

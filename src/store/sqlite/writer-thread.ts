@@ -1,6 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { StoreRefused } from '../plant-store.ts';
-import { type SqliteSettings, SqliteStore } from './sqlite-store.ts';
+import { type SqliteSettings, SqliteStore, StoreGone } from './sqlite-store.ts';
 
 /** Names an operation of the store, with its arguments; `call` is repeated in the answer. */
 export interface WriterCall {
@@ -13,7 +13,7 @@ export interface WriterCall {
 export interface WriterAnswer {
   call: number;
   result?: unknown;
-  failure?: { message: string; errcode: number | undefined; storeRefused: boolean };
+  failure?: { message: string; errcode: number | undefined; storeRefused: boolean; storeGone: boolean };
 }
 
 const store = new SqliteStore(workerData as SqliteSettings);
@@ -28,6 +28,7 @@ function answer(call: number, operation: keyof SqliteStore, args: unknown[]): Wr
     return { call, result: run.apply(store, args) };
   } catch (error) {
     const { message, errcode } = error as Error & { errcode?: number };
-    return { call, failure: { message, errcode, storeRefused: error instanceof StoreRefused } };
+    const storeRefused = error instanceof StoreRefused;
+    return { call, failure: { message, errcode, storeRefused, storeGone: error instanceof StoreGone } };
   }
 }
