@@ -5,9 +5,10 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { suite, test } from 'node:test';
-import { NotHttp, readHttpAnswer } from '../src/cli/import/http-answer.ts';
-import { ANSWER_BYTES_MAX } from '../src/cli/import/limits.ts';
+import { INTERIM_ANSWERS_MAX, NotHttp, readHttpAnswer } from '../src/cli/import/http-answer.ts';
+import { ANSWER_BYTES_MAX, ANSWER_WAIT_MS } from '../src/cli/import/limits.ts';
 import { PipelinedRequests } from '../src/cli/import/pipelined-requests.ts';
+import type { Answer } from '../src/cli/import/plant-answer.ts';
 import { type Finished, runProgram } from './program.ts';
 
 const STORED = 'HTTP/1.1 200 OK\r\nPlant-Outcome: created\r\nContent-Length: 2\r\n';
@@ -79,9 +80,22 @@ async function importRows(
   }
 }
 
+function openRequests(url: string): PipelinedRequests {
+  return new PipelinedRequests({ url: new URL(url), token: 'plant_test' }, 64);
+}
+
+function answerTo(requests: PipelinedRequests, body: string): Promise<Answer> {
+  return new Promise(resolve => requests.post(body, resolve));
+}
+
+/** Lets what was written on loopback arrive, without a timer. */
+async function turns(): Promise<void> {
+  for (let turn = 0; turn < 20; turn++) await new Promise(resolve => setImmediate(resolve));
+}
+
 /** Posts plants whose ids count from 1, 64 at a time. @returns how many of each kind of answer came */
 async function postPlants(url: string, count: number): Promise<Record<string, number>> {
-  const requests = new PipelinedRequests({ url: new URL(url), token: 'plant_test' }, 64);
+  const requests = openRequests(url);
   const { promise, resolve } = Promise.withResolvers<void>();
   const kinds: Record<string, number> = {};
   let sent = 0;
@@ -179,6 +193,90 @@ suite('import over connections that carry many plants', { concurrency: 4 }, () =
   });
 });
 
+suite('a server that answers as no plant store does', () => {
+  const SURPLUS: [string, string][] = [
+    ['a second answer', `${STORED}\r\n{}`],
+    ['a second answer that closes the connection', `${STORED}Connection: close\r\n\r\n{}`],
+    ['a refusal', 'HTTP/1.1 400 Bad Request\r\nContent-Length: 29\r\n\r\n{"error":40002,"message":"no"}'],
+  ];
+  for (const [what, surplus] of SURPLUS) {
+    test(`${what} is not taken for that to a request that was not written yet`, {
+      timeout: 10_000,
+    }, async () => {
+      let received = 0;
+      const script = ({ requests, socket }: Arrived): void => {
+        received += requests.length;
+        socket.end(`${STORED}\r\n{}${surplus}`);
+      };
+      const { answers } = await withServer(script, async url => {
+        const requests = openRequests(url);
+        const first = await new Promise<[Answer, Promise<Answer>]>(resolve => {
+          // The second is posted before the first's answer is dealt with, as with two rows of the same id.
+          requests.post('{"id":1}', answer => resolve([answer, answerTo(requests, '{"id":1}')]));
+        });
+        const second = await first[1];
+        await requests.close();
+        return { answers: [first[0].kind, second] };
+      });
+      assert.deepEqual(answers, ['stored', { kind: 'no answer', cause: 'EPROTO' }]);
+      assert.equal(received, 1);
+    });
+  }
+
+  const DRIPS: [string, string, string][] = [
+    ['a body', `HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n`, 'x'],
+    ['a run of interim answers', '', 'HTTP/1.1 102 Processing\r\n\r\n'],
+  ];
+  for (const [what, start, drop] of DRIPS) {
+    test(`${what} in drips holds a plant no longer than one answer may take`, {
+      timeout: 10_000,
+    }, async context => {
+      context.mock.timers.enable({ apis: ['setTimeout'] });
+      const { promise: arrived, resolve: arrive } = Promise.withResolvers<Socket>();
+      const script = ({ socket }: Arrived): void => arrive(socket);
+      const { answer } = await withServer(script, async url => {
+        const requests = openRequests(url);
+        const answering = answerTo(requests, '{"id":1}');
+        const socket = await arrived;
+        socket.write(start);
+        for (let step = 0; step < 4; step++) {
+          socket.write(drop);
+          await turns();
+          context.mock.timers.tick(ANSWER_WAIT_MS / 4);
+        }
+        const answer = await answering;
+        await requests.close();
+        return { answer };
+      });
+      assert.deepEqual(answer, { kind: 'no answer', cause: 'ETIMEDOUT' });
+    });
+  }
+
+  test('each plant has the whole time for its answer, also behind others', {
+    timeout: 10_000,
+  }, async context => {
+    context.mock.timers.enable({ apis: ['setTimeout'] });
+    const arrivals: Arrived[] = [];
+    const { kinds } = await withServer(
+      arrived => void arrivals.push(arrived),
+      async url => {
+        const requests = openRequests(url);
+        const kinds: string[] = [];
+        for (let id = 1; id <= 4; id++) {
+          const answering = answerTo(requests, `{"id":${id}}`);
+          while (arrivals.length < id) await turns();
+          context.mock.timers.tick(ANSWER_WAIT_MS - 1);
+          store(arrivals.at(-1)!, 1);
+          kinds.push((await answering).kind);
+        }
+        await requests.close();
+        return { kinds };
+      },
+    );
+    assert.deepEqual(kinds, ['stored', 'stored', 'stored', 'stored']);
+  });
+});
+
 suite('reading an HTTP answer', () => {
   const WHOLE: [string, string, Partial<ReturnType<typeof readHttpAnswer>>][] = [
     ['a length', 'HTTP/1.1 200 OK\r\nA: b\r\nContent-Length: 3\r\n\r\nabc', { status: 200, body: 'abc' }],
@@ -230,6 +328,29 @@ suite('reading an HTTP answer', () => {
   });
 
   const head = (fields: string): string => `HTTP/1.1 200 OK\r\n${fields}\r\n\r\n`;
+  test('the blanks around a value are not part of it, those within are', () => {
+    const { headers } = readHttpAnswer(head('A: \t b \t c\t \r\nB: \t \r\nContent-Length: 0'), 0, false)!;
+    assert.deepEqual({ ...headers }, { a: 'b \t c', b: '', 'content-length': '0' });
+  });
+
+  test('a value with many blanks is read, or refused, in a moment', { timeout: 10_000 }, () => {
+    const blanks = ' '.repeat(200_000);
+    const startMs = performance.now();
+    const { headers } = readHttpAnswer(head(`X: a${blanks}b\r\nContent-Length: 0`), 0, false)!;
+    assert.throws(() => readHttpAnswer(head(`X:${' '.repeat(3000)}\n`), 0, false), NotHttp);
+    // Where each blank leads to another look at all others, minutes.
+    assert.ok(performance.now() - startMs < 1000, `${performance.now() - startMs} ms`);
+    assert.equal(headers.x, `a${blanks}b`);
+  });
+
+  const INTERIM = 'HTTP/1.1 100\r\n\r\n';
+
+  test('a few interim answers are read past, and more are no answer', () => {
+    const text = `${INTERIM.repeat(INTERIM_ANSWERS_MAX)}${head('Content-Length: 0')}`;
+    assert.equal(readHttpAnswer(text, 0, false)!.status, 200);
+    assert.throws(() => readHttpAnswer(INTERIM + text, 0, false), NotHttp);
+  });
+
   const MALFORMED: [string, string][] = [
     ['another protocol', 'SSH-2.0\r\n\r\n'],
     ['HTTP/2', 'HTTP/2 200\r\n\r\n'],
@@ -240,9 +361,14 @@ suite('reading an HTTP answer', () => {
     ['an unknown coding', head('Transfer-Encoding: gzip, chunked')],
     ['a folded line', head('A: b\r\n c: d')],
     ['a line without a colon', head('A b')],
+    ['a bare line feed', head('A: b\nC: d')],
+    ['a bare carriage return', head('A: b\rC: d')],
+    ['a NUL in a value', head('A: b\0')],
     ['a size of a chunk that is none', `${head('Transfer-Encoding: chunked')}x\r\n`],
     ['a chunk that is longer than it says', `${head('Transfer-Encoding: chunked')}1\r\nabcd\r\n`],
     ['an endless head', `HTTP/1.1 200 OK\r\n${'A: b\r\n'.repeat(ANSWER_BYTES_MAX / 6)}`],
+    ['a flood of interim answers', INTERIM.repeat(20_000)],
+    ['interim answers without end', `HTTP/1.1 102 ${'x'.repeat(ANSWER_BYTES_MAX / 4)}\r\n\r\n`.repeat(4)],
     ['an endless body', `${head('Content-Length: 999999999')}${'x'.repeat(ANSWER_BYTES_MAX)}`],
   ];
   for (const [what, text] of MALFORMED) {

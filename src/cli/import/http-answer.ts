@@ -13,17 +13,32 @@ export interface HttpAnswer {
   end: number;
 }
 
+/** Interim answers before one answer; a gateway sends one or two, and each is read again until the answer is whole. */
+export const INTERIM_ANSWERS_MAX = 16;
+
 /** Bytes that are no answer of HTTP/1. */
 export class NotHttp extends Error {}
 
 /** RFC 9112 section 4. Codes of interim answers are read past, but none switches to another protocol here. */
 const STATUS_LINE = /^HTTP\/1\.([01]) ((?!101)[1-5][0-9]{2})(?: .*)?$/;
-/** RFC 9112 section 5, without the folded lines that it forbids. */
-const FIELD = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*?)[ \t]*$/;
+/**
+ * RFC 9112 section 5, without the folded lines that it forbids; control characters other than the tab are refused. The
+ * blanks around the value are matched with it, for to part them here would take a time that grows with their square.
+ */
+const FIELD = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):([\t -~\x80-\xff]*)$/;
 const LENGTH = /^[0-9]{1,9}$/;
 const CHUNK_SIZE = /^([0-9A-Fa-f]{1,7})[ \t]*(?:;.*)?$/;
 const LINE_END = '\r\n';
 const HEAD_END = '\r\n\r\n';
+
+/** The status line and header fields of a final or an interim answer. */
+interface Head {
+  status: number;
+  minorVersion: string;
+  fields: string[];
+  /** Where it ends in the text. */
+  end: number;
+}
 
 /** A body, and where it ends. */
 type Body = Pick<HttpAnswer, 'body' | 'end'>;
@@ -32,27 +47,41 @@ type Body = Pick<HttpAnswer, 'body' | 'end'>;
  * Reads the answer to a POST (RFC 9112).
  *
  * @param text what has arrived, a character for each byte
- * @param start where the answer begins
+ * @param start where the answer begins, with the interim answers before it
  * @param hasEnded whether nothing more will arrive
  * @returns undefined when it has not arrived whole
  * @throws {NotHttp} when it is malformed, or longer than any answer of a plant store
  */
 export function readHttpAnswer(text: string, start: number, hasEnded: boolean): HttpAnswer | undefined {
-  const headEnd = text.indexOf(HEAD_END, start);
-  if (headEnd < 0) return incomplete(text, start);
-  const [statusLine, ...fields] = text.slice(start, headEnd).split(LINE_END) as [string, ...string[]];
-  const [, minorVersion, statusText] = STATUS_LINE.exec(statusLine) ?? [];
-  if (statusText === undefined) throw new NotHttp();
-  const status = Number(statusText);
-  const bodyStart = headEnd + HEAD_END.length;
-  if (status < 200) return readHttpAnswer(text, bodyStart, hasEnded);
-
-  const headers = readHeaders(fields);
-  const body = readBody(text, bodyStart, status, headers, hasEnded);
+  const head = readFinalHead(text, start);
+  if (head === undefined) return incomplete(text, start);
+  const { status, minorVersion } = head;
+  const headers = readHeaders(head.fields);
+  const body = readBody(text, head.end, status, headers, hasEnded);
   if (body === undefined) return incomplete(text, start);
   const endsWithConnection = !hasLength(status, headers);
   const saysClose = /(?:^|,)[ \t]*close[ \t]*(?:,|$)/i.test(headers.connection ?? '');
   return { status, headers, ...body, isLast: endsWithConnection || saysClose || minorVersion === '0' };
+}
+
+/** Reads past the interim answers. @returns undefined when it has not arrived whole */
+function readFinalHead(text: string, start: number): Head | undefined {
+  let head = readHead(text, start);
+  for (let interim = 0; head !== undefined && head.status < 200; interim++) {
+    if (interim === INTERIM_ANSWERS_MAX) throw new NotHttp();
+    head = readHead(text, head.end);
+  }
+  return head;
+}
+
+/** @returns undefined when it has not arrived whole */
+function readHead(text: string, start: number): Head | undefined {
+  const headEnd = text.indexOf(HEAD_END, start);
+  if (headEnd < 0) return undefined;
+  const [statusLine, ...fields] = text.slice(start, headEnd).split(LINE_END) as [string, ...string[]];
+  const [, minorVersion, status] = STATUS_LINE.exec(statusLine) ?? [];
+  if (minorVersion === undefined || status === undefined) throw new NotHttp();
+  return { status: Number(status), minorVersion, fields, end: headEnd + HEAD_END.length };
 }
 
 function incomplete(text: string, start: number): undefined {
@@ -62,12 +91,26 @@ function incomplete(text: string, start: number): undefined {
 function readHeaders(fields: string[]): Record<string, string> {
   const headers: Record<string, string> = Object.create(null);
   for (const line of fields) {
-    const [, field, value] = FIELD.exec(line) ?? [];
-    if (field === undefined || value === undefined) throw new NotHttp();
+    const [, field, spacedValue] = FIELD.exec(line) ?? [];
+    if (field === undefined || spacedValue === undefined) throw new NotHttp();
     const name = field.toLowerCase();
+    const value = trimBlanks(spacedValue);
     headers[name] = headers[name] === undefined ? value : `${headers[name]}, ${value}`;
   }
   return headers;
+}
+
+/** Without the blanks around it, which are spaces and tabs only (RFC 9110 section 5.6.3). */
+function trimBlanks(text: string): string {
+  let start = 0;
+  let end = text.length;
+  while (start < end && isBlank(text[start])) start++;
+  while (end > start && isBlank(text[end - 1])) end--;
+  return text.slice(start, end);
+}
+
+function isBlank(character: string | undefined): boolean {
+  return character === ' ' || character === '\t';
 }
 
 /** Whether the end of the body can be told without that of the connection. */

@@ -19,6 +19,8 @@ export interface Peer {
  * One connection that sends requests without waiting for the answers to those before (pipelining); requests that come
  * together go in one write. It carries a single request until an answer has shown that it lasts: what is behind an
  * answer that closes the connection would be lost (RFC 9112 section 9.3.2).
+ *
+ * An answer has ANSWER_WAIT_MS to arrive whole from when it is the next one to come, however many pieces it comes in.
  */
 export class PipelinedConnection {
   readonly #socket: Socket;
@@ -26,6 +28,8 @@ export class PipelinedConnection {
   readonly #onClose: (unsent: PlantRequest[]) => void;
   /** In the order in which their answers come. */
   #unanswered: PlantRequest[] = [];
+  /** How many of the unanswered, from the first on, are written; only these can have been answered. */
+  #writtenCount = 0;
   /** Requests that the next write takes. */
   #unwritten = '';
   /** What has arrived of an answer that is not whole. */
@@ -34,6 +38,8 @@ export class PipelinedConnection {
   /** Whether the service said that it takes nothing more on this connection. */
   #saidLast = false;
   #cause = 'ECONNRESET';
+  /** Runs from when a request becomes the first of the unanswered. */
+  #answerTimer: NodeJS.Timeout | undefined;
 
   /**
    * @param requestsMax how many may await their answers at the same time
@@ -44,14 +50,11 @@ export class PipelinedConnection {
     this.#requestsMax = requestsMax;
     this.#onClose = onClose;
     this.#socket = connect({ host, port, noDelay: true });
-    this.#socket.setEncoding('latin1').setTimeout(ANSWER_WAIT_MS);
+    this.#socket.setEncoding('latin1');
     this.#socket.on('data', (piece: unknown) => this.#take(piece as string, false));
     this.#socket.on('end', () => {
       this.#take('', true);
       this.#socket.destroy();
-    });
-    this.#socket.on('timeout', () => {
-      if (this.#unanswered.length > 0) this.#fail('ETIMEDOUT');
     });
     this.#socket.on('error', error => {
       this.#cause = (error as NodeJS.ErrnoException).code ?? error.message;
@@ -66,6 +69,7 @@ export class PipelinedConnection {
 
   send(request: PlantRequest): void {
     this.#unanswered.push(request);
+    if (this.#unanswered.length === 1) this.#startAnswerTimer();
     // The answers that have arrived make room for more, so what they let through is waited for.
     if (this.#unwritten === '') setImmediate(() => this.#write());
     this.#unwritten += request.text;
@@ -79,18 +83,20 @@ export class PipelinedConnection {
   #write(): void {
     if (!this.#socket.destroyed) this.#socket.write(this.#unwritten);
     this.#unwritten = '';
+    this.#writtenCount = this.#unanswered.length;
   }
 
   #take(piece: string, hasEnded: boolean): void {
     const text = this.#arrived + piece;
     let start = 0;
     try {
-      while (!this.#saidLast && this.#unanswered.length > 0) {
+      while (!this.#saidLast && this.#writtenCount > 0) {
         const answer = readHttpAnswer(text, start, hasEnded);
         if (answer === undefined) break;
         start = answer.end;
         this.#saidLast = answer.isLast;
         this.#lasts = true;
+        this.#writtenCount--;
         this.#unanswered.shift()!.onAnswer(readAnswer(answer.status, answer.headers, answer.body));
       }
     } catch (error) {
@@ -99,9 +105,16 @@ export class PipelinedConnection {
       return;
     }
     this.#arrived = text.slice(start);
-    // An answer that nobody asked for is that to a connection on which nothing came, and closes it.
-    const isUnasked = this.#unanswered.length === 0 && this.#arrived !== '';
-    if (this.#saidLast || isUnasked) this.#socket.destroy();
+    if (start > 0) this.#startAnswerTimer();
+    if (this.#saidLast) this.#socket.destroy();
+    // Such as the answer to a connection on which nothing came; it belongs to no request that has yet to be written.
+    else if (this.#writtenCount === 0 && this.#arrived !== '') this.#fail('EPROTO');
+  }
+
+  #startAnswerTimer(): void {
+    clearTimeout(this.#answerTimer);
+    if (this.#unanswered.length === 0) return;
+    this.#answerTimer = setTimeout(() => this.#fail('ETIMEDOUT'), ANSWER_WAIT_MS);
   }
 
   #fail(cause: string): void {
@@ -110,6 +123,7 @@ export class PipelinedConnection {
   }
 
   #closed(): void {
+    clearTimeout(this.#answerTimer);
     const left = this.#unanswered;
     this.#unanswered = [];
     this.#onClose(this.#saidLast ? left : []);
