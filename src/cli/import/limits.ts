@@ -16,7 +16,7 @@ export const PIPELINES = 2;
 /** Longest answer in bytes, with its head; a plant store's are far shorter. */
 export const ANSWER_BYTES_MAX = 256 * 1024;
 
-/** Time for one answer to begin, and then for each next part of it. */
+/** Time for one answer, from the moment it is the next that is due; over https for each part of it. */
 export const ANSWER_WAIT_MS = 30_000;
 /** Wait before the first retry of a row; it doubles from retry to retry up to the second number. */
 export const RETRY_WAIT_MIN_MS = 100;
