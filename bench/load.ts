@@ -76,11 +76,15 @@ export function loadTool(): string {
  * wrk adds to the latencies those that a request would have met which should have been sent while a slow one held its
  * connection up, going by the mean pace of the connection (stats_correct in its source).
  *
- * @throws when the load tool fails; a request that fails is counted
+ * @returns with the requests that were answered 200 and their rate; the latencies are those of all
+ * @throws when the load tool fails
  */
 export async function runLoad(settings: LoadSettings): Promise<LoadResult> {
   const order = orderOf(settings);
-  return hasWrk() ? await runWrk(order) : await runScript(AUTOCANNON_SCRIPT, order);
+  const result = hasWrk() ? await runWrk(order) : await runScript<LoadResult>(AUTOCANNON_SCRIPT, order);
+  // What failed is no create, however quickly it was answered.
+  const kept = Math.max(result.requests - result.failures, 0);
+  return { ...result, requests: kept, ratePerSecond: (result.ratePerSecond * kept) / result.requests };
 }
 
 /**
