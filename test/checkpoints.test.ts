@@ -96,7 +96,13 @@ test('what was committed is soon in the database file itself', async () => {
   await until('the file holds all of it without its log', () => {
     copyFileSync(store.path, alone);
     using database = new DatabaseSync(alone);
-    return database.prepare('SELECT count(*) AS plants FROM plant_revision').get()!.plants === BATCH_PLANTS;
+    try {
+      const { plants } = database.prepare('SELECT count(*) AS plants FROM plant_revision').get()!;
+      return plants === BATCH_PLANTS;
+    } catch {
+      // Copied in the middle of a checkpoint.
+      return false;
+    }
   });
 });
 

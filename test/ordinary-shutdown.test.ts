@@ -199,7 +199,8 @@ suite('while the service shuts down, an ordinary connection', { concurrency: tru
     held[Symbol.dispose]();
     await until(
       'the answers are more than the buffers take',
-      () => serverSideOf(connection)!.writableNeedDrain,
+      // Answers of 503, where the machine was slow and the store was held for too long, are few bytes.
+      () => service.logged.length > 0 || serverSideOf(connection)!.writableNeedDrain,
     );
     const closed = service.close();
     await wait(AFTER_GRACE_MS);
