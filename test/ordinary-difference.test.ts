@@ -202,14 +202,18 @@ const QUIET_MS = 50;
 /** Of the plant that both services have from the start. */
 const KNOWN_BODY = '{"id":1,"name":"A"}';
 
-/**
- * What a client sees of one case from here on: all answers but their dates. Whether a connection on which it still sends
- * is closed or reset behind a refusal depends on how slow the machine is.
- */
-async function seenOn(connection: RawConnection, service: RunningService): Promise<string> {
+/** What a client sees: all answers but their dates, and how the connection ended. */
+interface Seen {
+  text: string;
+  /** Whether one on which the client still sends is closed or reset behind a refusal depends on the machine's speed. */
+  ending: 'closed' | 'reset';
+}
+
+/** What a client sees of one case from here on. */
+async function seenOn(connection: RawConnection, service: RunningService): Promise<Seen> {
   connection.socket.setTimeout(QUIET_MS, () => void finishBehindAnswers(connection, service));
-  await connection.ended;
-  return connection.unread.replace(/^Date: .*\r\n/gm, '');
+  const ending = await connection.ended;
+  return { text: connection.unread.replace(/^Date: .*\r\n/gm, ''), ending };
 }
 
 /** Closes the client's side when all that it sent was read, and a plant that came later is answered: so are all before. */
@@ -225,7 +229,7 @@ async function finishBehindAnswers(connection: RawConnection, { address }: Runni
 }
 
 /** Sends a case as it is: in one write, or in pieces that arrive apart. */
-async function sendAsItIs(service: RunningService, { bytes, cuts }: Case): Promise<string> {
+async function sendAsItIs(service: RunningService, { bytes, cuts }: Case): Promise<Seen> {
   using connection = await RawConnection.open(service.address.port);
   let sent = 0;
   for (const cut of cuts.map(at => Math.floor(at * bytes.length)).sort((one, other) => one - other)) {
@@ -238,7 +242,7 @@ async function sendAsItIs(service: RunningService, { bytes, cuts }: Case): Promi
 }
 
 /** Sends a case in one write, to Node's HTTP server: the request before it is not ordinary. */
-async function sendToNode(service: RunningService, { bytes }: Case): Promise<string> {
+async function sendToNode(service: RunningService, { bytes }: Case): Promise<Seen> {
   using connection = await RawConnection.open(service.address.port);
   connection.write('GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n');
   assert.equal((await connection.answer()).status, 404);
@@ -283,15 +287,18 @@ test(`the same bytes are answered and stored alike whichever way they go, seed $
   const confirmed = ['1:1'];
   const statuses = new Map<string, number>();
   let ordinary = 0;
+  let resets = 0;
   const left = cases.values();
   const lane = async (): Promise<void> => {
     for (const each of left) {
       const [one, other] = await Promise.all([sendAsItIs(asTheyAre, each), sendToNode(throughNode, each)]);
       const bytes = each.bytes.toString('latin1');
-      assert.equal(one, other, `seed ${SEED}, cut at ${each.cuts}: ${JSON.stringify(bytes)}`);
-      confirmed.push(...confirmedBy(one));
+      // A reset takes answers with it that the client has not read yet.
+      if (one.ending === 'reset' || other.ending === 'reset') resets++;
+      else assert.equal(one.text, other.text, `seed ${SEED}, cut at ${each.cuts}: ${JSON.stringify(bytes)}`);
+      confirmed.push(...confirmedBy(one.text));
       if (heads.read(bytes.split('\r\n\r\n', 1)[0]!) !== undefined) ordinary++;
-      for (const [, status] of one.matchAll(/HTTP\/1\.1 (\d{3}) /g))
+      for (const [, status] of one.text.matchAll(/HTTP\/1\.1 (\d{3}) /g))
         statuses.set(status!, (statuses.get(status!) ?? 0) + 1);
     }
   };
@@ -299,7 +306,14 @@ test(`the same bytes are answered and stored alike whichever way they go, seed $
 
   const stored = await storedIn(asTheyAre);
   assert.deepEqual(stored, await storedIn(throughNode));
-  assert.deepEqual(stored.map(row => row.split(' ', 1)[0]).sort(), confirmed.sort());
+  const storedRows = stored.map(row => row.split(' ', 1)[0]!).sort();
+  if (resets === 0) assert.deepEqual(storedRows, confirmed.sort());
+  else
+    assert.deepEqual(
+      confirmed.filter(row => !storedRows.includes(row)),
+      [],
+    );
+  assert.ok(resets < CASES / 20, `${resets} connections were reset`);
   assert.deepEqual([asTheyAre.logged, throughNode.logged], [[], []]);
   // Otherwise all that was said above would be of other requests than it should.
   assert.ok(ordinary > CASES / 2, `${ordinary} of ${CASES} cases begin with an ordinary head`);
