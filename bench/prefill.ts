@@ -11,9 +11,8 @@ const ID_MAX = 922n * 10n ** 16n;
  * touches every page of the table, so the pages are as full as those of a table that grew at random.
  *
  * @param path of the database file; made when there is none
- * @param settings.seed gives the same ids again
  */
-export function prefillStore(path: string, rows: number, settings: { seed?: number } = {}): void {
+export function prefillStore(path: string, rows: number): void {
   const database = openForWriting(path);
   // Nothing here was promised to anyone; the last checkpoint flushes it all.
   database.exec('PRAGMA synchronous = OFF; PRAGMA cache_size = -2000000; PRAGMA wal_autocheckpoint = 100000');
@@ -26,7 +25,7 @@ export function prefillStore(path: string, rows: number, settings: { seed?: numb
      VALUES (?, 1, ?, 'houseplant', ?, ?)`,
   );
   const { id: token } = database.prepare(`SELECT id FROM token WHERE hash = 'prefill'`).get()!;
-  const nextId = randomIds(settings.seed ?? 1);
+  const nextId = randomIds();
   for (let filled = 0; filled < rows; filled += PASS_ROWS) {
     const ids = BigInt64Array.from({ length: Math.min(PASS_ROWS, rows - filled) }, nextId).sort();
     database.exec('BEGIN');
@@ -37,9 +36,9 @@ export function prefillStore(path: string, rows: number, settings: { seed?: numb
   database.close();
 }
 
-/** SplitMix64 (Steele, Lea, Flood 2014): quick, and no id comes twice within what a store holds. */
-function randomIds(seed: number): () => bigint {
-  let state = BigInt(seed);
+/** SplitMix64 (Steele, Lea, Flood 2014): quick, the same ids each time, and none twice within what a store holds. */
+function randomIds(): () => bigint {
+  let state = 1n;
   return () => {
     state = BigInt.asUintN(64, state + 0x9e3779b97f4a7c15n);
     let mixed = state;

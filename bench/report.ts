@@ -69,30 +69,16 @@ function driveTable(trials: readonly Trial[]): string {
   const rows = bySubject(trials).flatMap(([subject, ofSubject]) =>
     connectionsOf(ofSubject).map(connections => {
       const drives = ofSubject.map(trial => driveAt(trial, connections)).filter(each => each !== undefined);
-      const figure = (of: (drive: Drive) => number) => spread(drives.map(of));
+      const figure = (of: (drive: Drive) => number, write: (value: number) => string) =>
+        shown(spread(drives.map(of)), write);
       return [
         subject,
         String(connections),
-        shown(
-          figure(drive => drive.ratePerSecond),
-          whole,
-        ),
-        shown(
-          figure(drive => drive.p50Us),
-          milliseconds,
-        ),
-        shown(
-          figure(drive => drive.p99Us),
-          milliseconds,
-        ),
-        shown(
-          figure(drive => drive.p999Us),
-          milliseconds,
-        ),
-        shown(
-          figure(drive => drive.cpuUs),
-          tenths,
-        ),
+        figure(drive => drive.ratePerSecond, whole),
+        figure(drive => drive.p50Us, milliseconds),
+        figure(drive => drive.p99Us, milliseconds),
+        figure(drive => drive.p999Us, milliseconds),
+        figure(drive => drive.cpuUs, tenths),
         String(drives.reduce((sum, drive) => sum + drive.failures, 0)),
       ];
     }),

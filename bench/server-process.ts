@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
-import { type AddressInfo, createServer } from 'node:net';
 import { text as readText } from 'node:stream/consumers';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Client } from 'undici';
+import { freePort } from '../test/free-port.ts';
 
 /** A tick of the kernel is 10 ms, see proc_pid_stat(5). */
 const TICK_US = 10_000;
@@ -98,13 +98,4 @@ async function end(child: ChildProcess, ended: Promise<unknown>): Promise<void> 
   const late = setTimeout(() => child.kill('SIGKILL'), STOP_MS_MAX);
   await ended;
   clearTimeout(late);
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }

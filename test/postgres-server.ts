@@ -2,10 +2,10 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { chownSync, existsSync } from 'node:fs';
 import { appendFile, cp, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
+import { freePort } from './free-port.ts';
 import { until } from './until.ts';
 
 /** PostgreSQL refuses to run as root; where the tests do, it runs as the user that owns nothing. */
@@ -229,13 +229,4 @@ async function giveAway(folder: string): Promise<void> {
   chownSync(folder, OWNER.uid, OWNER.gid);
   for (const name of await readdir(folder, { recursive: true }))
     chownSync(join(folder, name), OWNER.uid, OWNER.gid);
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }

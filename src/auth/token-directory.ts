@@ -33,10 +33,10 @@ interface KnownToken {
 /**
  * Every token of the store, in memory, so that a request costs the store nothing. Changes made elsewhere (the
  * command line, another instance) are read once a second, by their numbers. Every few seconds the store is asked whether
- * changes may be gone that were read; then all tokens are read anew: a standby that takes over may lack the last changes,
- * and give their numbers to others. A well-formed token that is not
- * known, as one made an instant ago, makes the directory look at once, but never more often than five times a second,
- * whoever guesses.
+ * changes may be gone that were read, as where a standby took over that lacks the last ones and gives their numbers to
+ * others; then, and after each change that was read, all tokens are read anew. A well-formed token that is not known, as
+ * one made an instant ago, makes the directory look at once, but never more often than five times a second, whoever
+ * guesses.
  */
 export class TokenDirectory {
   readonly #source: TokenSource;
