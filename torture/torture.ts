@@ -1,0 +1,115 @@
+/**
+ * Puts the service through what it must survive, for as long as it is told; `--help` says how.
+ *
+ *   npm run torture -- --minutes 30
+ */
+import { parseArgs } from 'node:util';
+import { type Ordeal, type OrdealResult, WEAKNESSES, type Weakness } from './ordeal.ts';
+
+const ORDEALS: readonly Ordeal[] = [];
+
+const HELP = `Usage: npm run torture -- [options]
+
+Puts the service through what it must survive, and compares what clients were
+told with what is stored. Ends with 1 when a promise was broken.
+
+  --minutes N      how long, shared by the ordeals alike (default: 10)
+  --seed N         gives the ordeals of an earlier run again (default: the time)
+  --only NAME      only this one; may be given several times
+  --weakened NAME  breaks a promise on purpose: ${WEAKNESSES.join(' or ')}.
+                   Each ordeal that must notice it has to find faults then
+  --list           prints the ordeals, and what keeps one from running here
+`;
+
+interface Finished {
+  ordeal: Ordeal;
+  result: OrdealResult;
+  seconds: number;
+}
+
+const { values } = parseArgs({
+  options: {
+    minutes: { type: 'string', default: '10' },
+    seed: { type: 'string', default: String(Math.floor(Date.now() / 1000) % 1_000_000) },
+    only: { type: 'string', multiple: true },
+    weakened: { type: 'string' },
+    list: { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false },
+  },
+});
+
+if (values.help) process.stdout.write(HELP);
+else if (values.list) list();
+else await main();
+
+function list(): void {
+  for (const { name, summary, obstacle } of ORDEALS) {
+    const reason = obstacle?.();
+    console.log(`${name}: ${summary}${reason === undefined ? '' : `\n  CANNOT RUN HERE: ${reason}`}`);
+  }
+}
+
+async function main(): Promise<void> {
+  const minutes = positive('--minutes', values.minutes);
+  const seed = positive('--seed', values.seed);
+  const weakness = chosenWeakness();
+  const chosen = chosenOrdeals(weakness);
+  const interruption = new AbortController();
+  // The second one ends it at once, and leaves servers and folders behind.
+  process.once('SIGINT', () => interruption.abort());
+  console.error(`seed ${seed}; give it again with --seed ${seed}`);
+  const finished: Finished[] = [];
+  for (const ordeal of chosen) {
+    const reason = ordeal.obstacle?.();
+    if (reason !== undefined) {
+      console.error(`\nSKIPPED ${ordeal.name}: ${reason}`);
+      continue;
+    }
+    if (interruption.signal.aborted) break;
+    console.error(`\n${ordeal.name}: ${ordeal.summary}`);
+    const sinceMs = performance.now();
+    const result = await ordeal.run({
+      ...{ seed, weakness, budgetMs: (minutes * 60_000) / chosen.length, signal: interruption.signal },
+      tell: line => console.error(`  ${line}`),
+    });
+    finished.push({ ordeal, result, seconds: (performance.now() - sinceMs) / 1000 });
+    print(finished.at(-1)!);
+  }
+  const isBroken = ({ result }: Finished): boolean => result.faults.length > 0;
+  const failed = finished.filter(each => isBroken(each) === (weakness === undefined));
+  const skipped = chosen.length - finished.length;
+  console.log(
+    `\n${finished.length} ran, ${failed.length} failed, ${skipped} did not run; seed ${seed}` +
+      (weakness === undefined ? '' : `; weakened: ${weakness}, so finding faults is what is asked for`),
+  );
+  if (failed.length > 0 || finished.length === 0) process.exitCode = 1;
+}
+
+function print({ ordeal, result, seconds }: Finished): void {
+  console.log(`${ordeal.name}: ${result.faults.length} faults in ${seconds.toFixed(0)} s`);
+  for (const [name, value] of Object.entries(result.figures)) console.log(`  ${name}: ${value}`);
+  for (const fault of result.faults.slice(0, 20)) console.log(`  FAULT ${fault}`);
+}
+
+function chosenWeakness(): Weakness | undefined {
+  const { weakened } = values;
+  const weakness = WEAKNESSES.find(name => name === weakened);
+  if (weakened !== undefined && weakness === undefined)
+    throw new Error(`there is no weakness ${weakened}; --help names them`);
+  return weakness;
+}
+
+function chosenOrdeals(weakness: Weakness | undefined): readonly Ordeal[] {
+  const unknown = values.only?.find(name => !ORDEALS.some(ordeal => ordeal.name === name));
+  if (unknown !== undefined) throw new Error(`there is no ordeal ${unknown}; --list names them`);
+  return ORDEALS.filter(
+    ({ name, finds }) =>
+      (values.only?.includes(name) ?? true) && (weakness === undefined || finds.includes(weakness)),
+  );
+}
+
+function positive(option: string, text: string): number {
+  const value = Number(text);
+  if (value > 0) return value;
+  throw new Error(`${option} must be a number above 0, not ${text}`);
+}
