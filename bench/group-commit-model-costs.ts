@@ -1,8 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
-import { openForWriting } from '../src/store/sqlite/database.ts';
+import type { PlantWrite } from '../src/store/plant-store.ts';
+import { SqliteEngine } from '../src/store/sqlite/sqlite-engine.ts';
 import { type ServeProcess, startServe } from '../test/program.ts';
 import type { Costs } from './group-commit-model.ts';
 import { runLoad } from './load.ts';
@@ -10,7 +12,7 @@ import { cpuUsOf } from './server-process.ts';
 
 /** In a batch of one the commit counts, in a large one each plant. */
 const LARGE_BATCH_PLANTS = 256;
-const INSERT_SECONDS = 1;
+const BATCHES_SECONDS = 1;
 /** Long enough for the writer to fall asleep, as it does where few plants come. */
 const PAUSE_MS = 1;
 /** Among many nobody sleeps. */
@@ -24,18 +26,22 @@ const WAKE_ROUND_TRIPS = 5_000;
  * @param folder an empty one, on the disk that is asked about
  */
 export async function measureCosts(folder: string, loadSeconds: number): Promise<Costs> {
-  const writer = measureWriter(folder);
+  const { mainUs: mainAloneUs, ...writer } = await measureBatches(folder);
   const wakeDelayUs = await measureWakeDelay();
   const service = await startServe(`sqlite:${join(folder, 'plants.db')}`);
   try {
     await runLoad({ ...service, connections: MANY_CONNECTIONS, seconds: 1 });
     const alone = await measureCpu(service, 1, loadSeconds);
     const many = await measureCpu(service, MANY_CONNECTIONS, loadSeconds);
+    // A lone request wakes the main thread twice, for itself and for the end of its batch; a lone batch once.
+    const mainWakeUs = Math.min(Math.max(0, alone.mainUs - many.mainUs - mainAloneUs), mainAloneUs);
     return {
       ...writer,
+      // Waking is not part of the time that the writer sleeps for the disk.
+      flushUs: Math.max(0, writer.flushUs - 2 * wakeDelayUs),
       mainRequestUs: many.mainUs,
-      // For the request, and for the end of its batch.
-      mainWakeUs: Math.max(0, alone.mainUs - many.mainUs) / 2,
+      mainBatchUs: mainAloneUs - mainWakeUs,
+      mainWakeUs,
       clientRequestUs: many.clientUs,
       clientWakeUs: Math.max(0, alone.clientUs - many.clientUs),
       wakeDelayUs,
@@ -46,50 +52,71 @@ export async function measureCosts(folder: string, loadSeconds: number): Promise
   }
 }
 
-function measureWriter(
-  folder: string,
-): Pick<Costs, 'flushUs' | 'flushRowUs' | 'writerBatchUs' | 'writerRowUs' | 'writerWakeUs'> {
-  const one = insertBatches(join(folder, 'one.db'), 1);
-  const paused = insertBatches(join(folder, 'paused.db'), 1, PAUSE_MS);
-  const large = insertBatches(join(folder, 'large.db'), LARGE_BATCH_PLANTS);
-  const writerRowUs = (large.cpuUs - one.cpuUs) / (LARGE_BATCH_PLANTS - 1);
-  const flushRowUs = Math.max(0, large.sleepUs - one.sleepUs) / (LARGE_BATCH_PLANTS - 1);
+/** Of a batch, on the average, checkpoints included: CPU of the main thread and of the writer, and time without either. */
+interface BatchCosts {
+  mainUs: number;
+  writerUs: number;
+  sleepUs: number;
+}
+
+/** Batches through the engine itself, one after the other, with nothing else for the main thread to do. */
+async function measureBatches(folder: string): Promise<
+  Pick<Costs, 'flushUs' | 'flushRowUs' | 'writerBatchUs' | 'writerRowUs' | 'writerWakeUs'> & {
+    mainUs: number;
+  }
+> {
+  const engine = await SqliteEngine.open({ path: join(folder, 'batches.db'), repeatedIdRule: 'revise' });
+  try {
+    await commitBatches(engine, 1);
+    const one = await commitBatches(engine, 1);
+    const paused = await commitBatches(engine, 1, PAUSE_MS);
+    const large = await commitBatches(engine, LARGE_BATCH_PLANTS);
+    const writerRowUs = (large.writerUs - one.writerUs) / (LARGE_BATCH_PLANTS - 1);
+    const flushRowUs = Math.max(0, large.sleepUs - one.sleepUs) / (LARGE_BATCH_PLANTS - 1);
+    return {
+      flushUs: one.sleepUs - flushRowUs,
+      flushRowUs,
+      writerBatchUs: one.writerUs - writerRowUs,
+      writerRowUs,
+      writerWakeUs: Math.max(0, paused.writerUs - one.writerUs),
+      mainUs: one.mainUs,
+    };
+  } finally {
+    await engine.close();
+  }
+}
+
+async function commitBatches(engine: SqliteEngine, batchPlants: number, pauseMs = 0): Promise<BatchCosts> {
+  const untilMs = performance.now() + BATCHES_SECONDS * 1000;
+  let batches = 0;
+  let tookUs = 0;
+  let mainUs = 0;
+  let allUs = 0;
+  for (; performance.now() < untilMs; batches++) {
+    if (pauseMs > 0) await wait(pauseMs);
+    const writes = Array.from({ length: batchPlants }, () => nextWrite());
+    const since = { ms: performance.now(), main: process.threadCpuUsage(), all: process.cpuUsage() };
+    await engine.commit(writes);
+    tookUs += (performance.now() - since.ms) * 1000;
+    mainUs += sumOf(process.threadCpuUsage(since.main));
+    allUs += sumOf(process.cpuUsage(since.all));
+  }
   return {
-    flushUs: one.sleepUs - flushRowUs,
-    flushRowUs,
-    writerBatchUs: one.cpuUs - writerRowUs,
-    writerRowUs,
-    writerWakeUs: Math.max(0, paused.cpuUs - one.cpuUs),
+    mainUs: mainUs / batches,
+    writerUs: (allUs - mainUs) / batches,
+    sleepUs: Math.max(0, tookUs - allUs) / batches,
   };
 }
 
-/** @returns what a batch takes on the average, checkpoints included */
-function insertBatches(path: string, batchPlants: number, pauseMs = 0): { cpuUs: number; sleepUs: number } {
-  const database = openForWriting(path);
-  // As in the service, whose commits copy no log.
-  database.exec('PRAGMA wal_autocheckpoint = 50000');
-  const insert = database.prepare(
-    `INSERT INTO plant_revision (id, revision, name, tag, recorded_at, recorded_by)
-     VALUES (?, 1, ?, 'houseplant', ?, 1) ON CONFLICT DO NOTHING`,
-  );
-  const nothing = new Int32Array(new SharedArrayBuffer(4));
-  const untilMs = performance.now() + INSERT_SECONDS * 1000;
-  let id = 1_000_000_000_000_000n;
-  let batches = 0;
-  let tookUs = 0;
-  let cpuUs = 0;
-  for (; performance.now() < untilMs; batches++) {
-    if (pauseMs > 0) Atomics.wait(nothing, 0, 0, pauseMs);
-    const since = { ms: performance.now(), cpu: process.threadCpuUsage() };
-    database.exec('BEGIN IMMEDIATE');
-    for (let row = 0; row < batchPlants; row++) insert.run(++id, `Monstera deliciosa ${id}`, Date.now());
-    database.exec('COMMIT');
-    const { user, system } = process.threadCpuUsage(since.cpu);
-    cpuUs += user + system;
-    tookUs += (performance.now() - since.ms) * 1000;
-  }
-  database.close();
-  return { cpuUs: cpuUs / batches, sleepUs: Math.max(0, tookUs - cpuUs) / batches };
+let lastId = 1_000_000_000_000_000n;
+
+function nextWrite(): PlantWrite {
+  const id = ++lastId;
+  return { plant: { id, name: `Monstera deliciosa ${id}`, tag: 'houseplant' }, recordedBy: 1 };
+}
+
+function sumOf({ user, system }: NodeJS.CpuUsage): number {
+  return user + system;
 }
 
 /** Two threads wake each other in turn. */

@@ -13,8 +13,9 @@ export interface Costs {
   writerBatchUs: number;
   writerRowUs: number;
   writerWakeUs: number;
-  /** Of the main thread for a request, and for being woken. */
+  /** Of the main thread for a request, for a batch, and for being woken. */
   mainRequestUs: number;
+  mainBatchUs: number;
   mainWakeUs: number;
   /** Of the load for a request, and for being woken. */
   clientRequestUs: number;
@@ -167,12 +168,13 @@ class Simulation {
   }
 
   #commit(batch: (() => void)[]): void {
-    const { writerBatchUs, writerRowUs, flushUs, flushRowUs } = this.#costs;
+    const { writerBatchUs, writerRowUs, flushUs, flushRowUs, mainBatchUs } = this.#costs;
     this.#writer.work(writerBatchUs + writerRowUs * batch.length);
     this.#writer.sleep(flushUs + flushRowUs * batch.length, () => {
       this.#arrive(() => {
         this.#batchesInFlight--;
         this.#dispatch();
+        this.#main.work(mainBatchUs);
         for (const durable of batch) durable();
       });
     });

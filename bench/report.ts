@@ -101,17 +101,17 @@ function notesOf(trials: readonly Trial[]): string[] {
   const notes = bySubject(trials).flatMap(([subject, [first]]) =>
     first?.note === undefined ? [] : [`- ${subject}: ${first.note}`],
   );
-  const drives = trials.flatMap(trial => trial.drives);
-  for (const connections of [64, 256]) {
-    const ofDatabase = drives.filter(
-      each => each.connections === connections && each.databaseCpuUs !== undefined,
-    );
-    if (ofDatabase.length === 0) continue;
-    const cpu = shown(spread(ofDatabase.map(each => each.databaseCpuUs!)), tenths);
-    const log = shown(spread(ofDatabase.map(each => each.databaseLogBytes!)), whole);
-    notes.push(
-      `- PostgreSQL itself, ${connections} connections: ${cpu} µs of CPU and ${log} bytes of write-ahead log for each plant`,
-    );
+  for (const [subject, ofSubject] of bySubject(trials)) {
+    for (const connections of [64, 256]) {
+      const drives = ofSubject.map(trial => driveAt(trial, connections)).filter(each => each !== undefined);
+      const ofDatabase = drives.filter(each => each.databaseCpuUs !== undefined);
+      if (ofDatabase.length === 0) continue;
+      const cpu = shown(spread(ofDatabase.map(each => each.databaseCpuUs!)), tenths);
+      const log = shown(spread(ofDatabase.map(each => each.databaseLogBytes!)), whole);
+      notes.push(
+        `- ${subject}, ${connections} connections: ${cpu} µs of CPU of the database server and ${log} bytes of its write-ahead log for each plant`,
+      );
+    }
   }
   return notes.length === 0 ? [] : [notes.join('\n')];
 }

@@ -5,6 +5,7 @@ import { basename, join } from 'node:path';
 import { text as readText } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { gunzipSync } from 'node:zlib';
+import { FilledPostgres } from './filled-postgres.ts';
 import { hasWrk } from './load.ts';
 import { describeMachine, processorTicks } from './machine.ts';
 import { installPeers } from './peer-packages.ts';
@@ -13,10 +14,12 @@ import { prefillStore } from './prefill.ts';
 import { type Durations, type Results, ratesByRound } from './results.ts';
 import { median } from './statistics.ts';
 import {
+  createToken,
   FLOORS,
   NAMES,
   PEERS,
   plantStoreOnCopy,
+  plantStoreOnFilledPostgres,
   plantStoreOnPostgres,
   plantStoreOnSqlite,
   type Subject,
@@ -55,8 +58,9 @@ interface Step {
  */
 export async function runBenchmark(settings: BenchmarkSettings): Promise<Results> {
   return await inNewFolder(async folder => {
+    await using filledPostgres = new FilledPostgres(STORED_ROWS, createToken);
     const failures: Results['failures'] = [];
-    const plans = plansOf(settings, folder);
+    const plans = plansOf(settings, folder, filledPostgres);
     if (!hasWrk() || plans.some(({ subject }) => PEERS.includes(subject))) {
       await installPeers().catch(error =>
         failures.push({ name: 'peers', reason: withoutPaths((error as Error).message) }),
@@ -87,7 +91,11 @@ export async function runBenchmark(settings: BenchmarkSettings): Promise<Results
   });
 }
 
-function plansOf({ only, withManyStored }: BenchmarkSettings, folder: string): Plan[] {
+function plansOf(
+  { only, withManyStored }: BenchmarkSettings,
+  folder: string,
+  filledPostgres: FilledPostgres,
+): Plan[] {
   const original = join(folder, 'stored.db');
   let isFilled = false;
   const filled = () => {
@@ -103,9 +111,12 @@ function plansOf({ only, withManyStored }: BenchmarkSettings, folder: string): P
   const plans = subjects.map(subject => plan(subject, 'ascending', 0));
   plans.push(plan({ ...plantStoreOnSqlite(), name: NAMES.sqliteRandom }, 'random', 0));
   if (withManyStored) {
-    const { storedAscending, storedRandom } = NAMES;
+    const { storedAscending, storedRandom, postgresStoredAscending, postgresStoredRandom } = NAMES;
+    const onFilled = (name: string) => plantStoreOnFilledPostgres(name, filledPostgres);
     plans.push(plan(plantStoreOnCopy(storedAscending, filled), 'ascending', STORED_ROWS));
     plans.push(plan(plantStoreOnCopy(storedRandom, filled), 'random', STORED_ROWS));
+    plans.push(plan(onFilled(postgresStoredAscending), 'ascending', STORED_ROWS));
+    plans.push(plan(onFilled(postgresStoredRandom), 'random', STORED_ROWS));
   }
   return plans.filter(({ subject }) => isChosen(subject.name, only));
 }

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { PostgresServer } from '../test/postgres-server.ts';
 import { runProgram } from '../test/program.ts';
+import type { FilledPostgres } from './filled-postgres.ts';
 import { cpuUsOf, residentBytesOf, type ServerProcess, startServer } from './server-process.ts';
 
 const PLANT_STORE = fileURLToPath(new URL('../bin/plant-store.js', import.meta.url));
@@ -21,6 +22,8 @@ export const NAMES = {
   storedAscending: 'plant store, SQLite, 10 million stored',
   storedRandom: 'plant store, SQLite, 10 million stored, random ids',
   postgres: 'plant store, PostgreSQL',
+  postgresStoredAscending: 'plant store, PostgreSQL, 10 million stored',
+  postgresStoredRandom: 'plant store, PostgreSQL, 10 million stored, random ids',
 } as const;
 
 /** A server that takes `POST /plants`. Times in µs or ms and sizes in bytes, as the names say. */
@@ -141,27 +144,57 @@ export function plantStoreOnPostgres(): Subject {
     note: 'memory and CPU are those of the service; what PostgreSQL itself takes stands below the table',
     start: async () => {
       const postgres = await PostgresServer.start();
+      const end = () => endPostgres(postgres);
       try {
-        const url = await postgres.createDatabase();
-        const token = await createToken(url);
-        const server = await startPlantStore(url, token);
-        let tableBytes: number | undefined;
-        return {
-          ...running(server, token),
-          storeBytes: () => tableBytes,
-          databaseUse: () => databaseUse(postgres),
-          stop: async () => {
-            await server.stop();
-            try {
-              tableBytes = await plantTableBytes(postgres, url);
-            } finally {
-              await endPostgres(postgres);
-            }
-          },
-        };
+        return await startOnPostgres(postgres, await postgres.createDatabase(), end);
       } catch (error) {
-        await endPostgres(postgres);
+        await end();
         throw error;
+      }
+    },
+  };
+}
+
+/**
+ * The plant store on a PostgreSQL server that holds plants already; each start takes a fresh copy of its database.
+ *
+ * @param filled the server, which is started for each trial and stopped behind it, and its database
+ */
+export function plantStoreOnFilledPostgres(name: string, filled: FilledPostgres): Subject {
+  return {
+    name,
+    kind: 'plant store',
+    start: async () => {
+      const { server, url } = await filled.startWithCopy();
+      try {
+        return await startOnPostgres(server, url, () => filled.dropCopyAndStop(url));
+      } catch (error) {
+        await filled.dropCopyAndStop(url);
+        throw error;
+      }
+    },
+  };
+}
+
+/** @param end called once the service has stopped */
+async function startOnPostgres(
+  postgres: PostgresServer,
+  url: string,
+  end: () => Promise<void>,
+): Promise<RunningSubject> {
+  const token = await createToken(url);
+  const server = await startPlantStore(url, token);
+  let tableBytes: number | undefined;
+  return {
+    ...running(server, token),
+    storeBytes: () => tableBytes,
+    databaseUse: () => databaseUse(postgres),
+    stop: async () => {
+      await server.stop();
+      try {
+        tableBytes = await plantTableBytes(postgres, url);
+      } finally {
+        await end();
       }
     },
   };
@@ -220,7 +253,7 @@ function running(server: ServerProcess, token: string): RunningSubject {
 }
 
 /** Labels of a store are never used twice. */
-async function createToken(database: string): Promise<string> {
+export async function createToken(database: string): Promise<string> {
   const args = ['token', 'create', `bench ${Date.now()}`, '--database', database];
   const { exitCode, stdout, stderr } = await runProgram(args);
   if (exitCode !== 0) throw new Error(`no token could be made: ${stderr}`);
@@ -252,7 +285,7 @@ async function plantTableBytes(postgres: PostgresServer, url: string): Promise<n
   return Number(row!.bytes);
 }
 
-async function endPostgres(postgres: PostgresServer): Promise<void> {
+export async function endPostgres(postgres: PostgresServer): Promise<void> {
   const isAlive = await postgres.query('SELECT 1').then(
     () => true,
     () => false,

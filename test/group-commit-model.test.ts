@@ -10,6 +10,7 @@ const NOTHING: Costs = {
   writerRowUs: 0,
   writerWakeUs: 0,
   mainRequestUs: 0,
+  mainBatchUs: 0,
   mainWakeUs: 0,
   clientRequestUs: 0,
   clientWakeUs: 0,
@@ -23,6 +24,7 @@ const ORDINARY: Costs = {
   writerRowUs: 2,
   writerWakeUs: 30,
   mainRequestUs: 17,
+  mainBatchUs: 20,
   mainWakeUs: 15,
   clientRequestUs: 5,
   clientWakeUs: 10,
@@ -34,13 +36,21 @@ suite('the model of group commit', () => {
   test('makes a lone plant wait for each part in turn', () => {
     const costs = {
       ...{ flushUs: 100, flushRowUs: 1, writerBatchUs: 10, writerRowUs: 2, writerWakeUs: 7 },
-      ...{ mainRequestUs: 30, mainWakeUs: 11, clientRequestUs: 4, clientWakeUs: 9, wakeDelayUs: 5, cores: 3 },
+      ...{
+        mainRequestUs: 30,
+        mainBatchUs: 3,
+        mainWakeUs: 11,
+        clientRequestUs: 4,
+        clientWakeUs: 9,
+        wakeDelayUs: 5,
+        cores: 3,
+      },
     };
     const { p50Us, batchPlants, ratePerSecond } = predict(costs, { connections: 1 });
     // Woken are the main thread, the writer, the main thread again, and the load. The load takes half of its time
     // before the request is sent, which is no part of the latency.
     const wakingUs = 11 + 7 + 11 + 9 + 4 * 5;
-    const expectedUs = 100 + 1 + 10 + 2 + 30 + 2 + wakingUs;
+    const expectedUs = 100 + 1 + 10 + 2 + 30 + 3 + 2 + wakingUs;
     assert.ok(Math.abs(p50Us - expectedUs) < 0.01, `${p50Us} µs`);
     assert.equal(batchPlants, 1);
     assert.ok(Math.abs(ratePerSecond - 1e6 / (expectedUs + 2)) < 0.1, `${ratePerSecond} requests a second`);
