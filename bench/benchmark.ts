@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { interruption } from './interruption.ts';
 import { reportOf } from './report.ts';
 import { type BenchmarkSettings, runBenchmark } from './rounds.ts';
 
@@ -55,14 +56,7 @@ async function main(): Promise<void> {
   const isPart = quick || only.length > 0;
   // All temporary folders follow, those of PostgreSQL too.
   process.env.TMPDIR = resolve(values.folder);
-  const interruption = new AbortController();
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    // The second one ends it at once, and leaves servers and folders behind.
-    process.once(signal, () => {
-      console.error(`\n${signal}: stopping the servers`);
-      interruption.abort();
-    });
-  }
+  const signal = interruption('stopping the servers');
   const settings: BenchmarkSettings = {
     rounds: count('rounds', values.rounds ?? (quick ? '2' : '5')),
     warmUpSeconds: quick ? 3 : 5,
@@ -70,7 +64,7 @@ async function main(): Promise<void> {
     only,
     withManyStored: !quick,
     importFile: importFile === undefined ? undefined : resolve(importFile),
-    signal: interruption.signal,
+    signal,
   };
   try {
     const results = await runBenchmark(settings);
@@ -82,7 +76,7 @@ async function main(): Promise<void> {
     process.stdout.write(report);
     console.error(`written to ${out}`);
   } catch (error) {
-    if (!interruption.signal.aborted) throw error;
+    if (!signal.aborted) throw error;
     process.exitCode = 130;
   }
 }

@@ -5,7 +5,6 @@ local NAME_START = "Monstera deliciosa "
 local TAIL = '","tag":"houseplant"}'
 
 local random_ids = os.getenv("IDS") == "random"
-local same_id = os.getenv("SAME_ID") ~= nil
 -- 16 digits, which a double holds exactly.
 local counter = tonumber(os.getenv("FIRST_ID"))
 local name_bytes = tonumber(os.getenv("NAME_BYTES"))
@@ -18,7 +17,7 @@ function init()
   math.randomseed(counter)
   local filler = math.max(name_bytes - 16, 0)
   middle = ',"name":"' .. string.sub(NAME_START .. string.rep("x", filler), 1, filler)
-  local id_digits = (random_ids and not same_id) and 19 or 16
+  local id_digits = random_ids and 19 or 16
   local length = #'{"id":' + id_digits + #middle + own_bytes + #TAIL
   for token in io.lines(os.getenv("TOKENS_FILE")) do
     heads[#heads + 1] = "POST /plants HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer " .. token ..
@@ -31,9 +30,7 @@ function request()
   turn = turn % #heads + 1
   local digits = string.format("%d", counter)
   local id = digits
-  if same_id then
-    id = "1000000000000001"
-  elseif random_ids then
+  if random_ids then
     -- From 10^18 to below 922 * 10^16, in two halves: no double holds 19 digits.
     id = string.format("%d%010d", math.random(100000000, 921999999), math.floor(math.random() * 1e10))
   end

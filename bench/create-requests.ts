@@ -10,13 +10,13 @@ const DIGITS = 16;
  *
  * @returns gives the body of the next request
  */
-export function plantMaker({ firstId, ids, nameBytes, sameId }: LoadOrder): () => string {
+export function plantMaker({ firstId, ids, nameBytes }: LoadOrder): () => string {
   const fillerBytes = Math.max(nameBytes - DIGITS, 0);
   const filler = NAME_START.padEnd(fillerBytes, 'x').slice(0, fillerBytes);
   let counter = firstId;
   return () => {
     const digits = String(++counter);
-    const id = sameId ? '1000000000000001' : ids === 'random' ? randomId() : digits;
+    const id = ids === 'random' ? randomId() : digits;
     return `{"id":${id},"name":"${filler}${digits.slice(-Math.min(nameBytes, DIGITS))}","tag":"houseplant"}`;
   };
 }

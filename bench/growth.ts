@@ -15,6 +15,7 @@ import { checkTable, disksTable } from './growth/model-tables.ts';
 import { PrefilledStores } from './growth/prefilled-stores.ts';
 import { revisions } from './growth/revisions.ts';
 import { exportCurve, start } from './growth/whole-store.ts';
+import { interruption } from './interruption.ts';
 import { describeMachine, type Machine } from './machine.ts';
 import { plotSvg } from './plot.ts';
 import { inNewFolder } from './trial.ts';
@@ -96,18 +97,11 @@ function chosenCurves(): readonly Curve[] {
 }
 
 async function measure(curves: readonly Curve[], resultsFile: string, settings: typeof FULL): Promise<void> {
-  const interruption = new AbortController();
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    // The second one ends it at once, and leaves servers and folders behind.
-    process.once(signal, () => {
-      console.error(`\n${signal}: stopping; the curves measured so far are kept`);
-      interruption.abort();
-    });
-  }
+  const signal = interruption('stopping; the curves measured so far are kept');
   try {
-    await inNewFolder(folder => measureEach(curves, resultsFile, settings, folder, interruption.signal));
+    await inNewFolder(folder => measureEach(curves, resultsFile, settings, folder, signal));
   } catch (error) {
-    if (!interruption.signal.aborted) throw error;
+    if (!signal.aborted) throw error;
     process.exitCode = 130;
   }
 }

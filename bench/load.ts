@@ -23,12 +23,8 @@ export interface LoadSettings {
   ids?: 'ascending' | 'random';
   /** Length of the name that is sent, at least 1. */
   nameBytes?: number;
-  /** The plants that ascend begin after this one, of 16 digits; otherwise after the time in µs, so that no run repeats an id. */
-  firstId?: bigint;
   /** These are sent in turn instead of `token`. */
   tokens?: string[];
-  /** Every request sends another name under one id. */
-  sameId?: boolean;
 }
 
 /** What a load saw. Latencies are in µs. */
@@ -45,8 +41,12 @@ export interface LoadResult {
 
 /** How load settings reach a process that makes the load. */
 export type LoadOrder = Required<
-  Pick<LoadSettings, 'url' | 'connections' | 'seconds' | 'ids' | 'nameBytes' | 'sameId'>
-> & { firstId: number; tokens: string[] };
+  Pick<LoadSettings, 'url' | 'connections' | 'seconds' | 'ids' | 'nameBytes'>
+> & {
+  /** The plants that ascend begin after this one, of 16 digits. */
+  firstId: number;
+  tokens: string[];
+};
 
 /** Whether loads are driven by wrk, and not by autocannon, which comes with the packages of the peers. */
 export function hasWrk(): boolean {
@@ -100,19 +100,18 @@ export async function runOpenLoop(
   return await runScript(OPEN_LOOP_SCRIPT, { ...orderOf(settings), ratePerSecond: settings.ratePerSecond });
 }
 
-function orderOf(settings: LoadSettings): LoadOrder {
-  const {
-    url,
-    token,
-    connections,
-    seconds,
-    ids = 'ascending',
-    nameBytes = NAME_BYTES,
-    sameId = false,
-  } = settings;
-  const firstId = settings.firstId === undefined ? Date.now() * 1000 : Number(settings.firstId);
-  if (String(firstId).length !== 16) throw new Error(`firstId must have 16 digits, not be ${firstId}`);
-  return { url, connections, seconds, ids, nameBytes, sameId, firstId, tokens: settings.tokens ?? [token] };
+function orderOf({
+  url,
+  token,
+  connections,
+  seconds,
+  ids = 'ascending',
+  nameBytes = NAME_BYTES,
+  tokens = [token],
+}: LoadSettings): LoadOrder {
+  // The time in µs, so that no run repeats an id.
+  const firstId = Date.now() * 1000;
+  return { url, connections, seconds, ids, nameBytes, firstId, tokens };
 }
 
 async function runWrk(order: LoadOrder): Promise<LoadResult> {
@@ -126,7 +125,6 @@ async function runWrk(order: LoadOrder): Promise<LoadResult> {
       FIRST_ID: String(order.firstId),
       IDS: order.ids,
       NAME_BYTES: String(order.nameBytes),
-      ...(order.sameId && { SAME_ID: '1' }),
     };
     const args = ['-t1', `-c${order.connections}`, `-d${order.seconds}s`, '-s', REQUESTS_SCRIPT, order.url];
     const { stdout } = await promisify(execFile)('wrk', args, { env });

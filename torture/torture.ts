@@ -4,6 +4,7 @@
  *   npm run torture -- --minutes 30
  */
 import { parseArgs } from 'node:util';
+import { interruption } from '../bench/interruption.ts';
 import { type Ordeal, type OrdealResult, WEAKNESSES, type Weakness } from './ordeal.ts';
 
 const ORDEALS: readonly Ordeal[] = [];
@@ -54,9 +55,7 @@ async function main(): Promise<void> {
   const seed = positive('--seed', values.seed);
   const weakness = chosenWeakness();
   const chosen = chosenOrdeals(weakness);
-  const interruption = new AbortController();
-  // The second one ends it at once, and leaves servers and folders behind.
-  process.once('SIGINT', () => interruption.abort());
+  const signal = interruption('ending the ordeal that is under way');
   console.error(`seed ${seed}; give it again with --seed ${seed}`);
   const finished: Finished[] = [];
   for (const ordeal of chosen) {
@@ -65,11 +64,11 @@ async function main(): Promise<void> {
       console.error(`\nSKIPPED ${ordeal.name}: ${reason}`);
       continue;
     }
-    if (interruption.signal.aborted) break;
+    if (signal.aborted) break;
     console.error(`\n${ordeal.name}: ${ordeal.summary}`);
     const sinceMs = performance.now();
     const result = await ordeal.run({
-      ...{ seed, weakness, budgetMs: (minutes * 60_000) / chosen.length, signal: interruption.signal },
+      ...{ seed, weakness, budgetMs: (minutes * 60_000) / chosen.length, signal },
       tell: line => console.error(`  ${line}`),
     });
     finished.push({ ordeal, result, seconds: (performance.now() - sinceMs) / 1000 });
