@@ -1,12 +1,19 @@
 import type { AddressInfo } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
+import packageJson from '../package.json' with { type: 'json' };
 import { hashToken, makeToken } from './auth/token.ts';
 import { TokenDirectory } from './auth/token-directory.ts';
-import { READINESS_WAIT_MS } from './contract/limits.ts';
+import { READINESS_WAIT_MS, STORE_WATCH_INTERVAL_MS } from './contract/limits.ts';
+import type { AnswerWatcher } from './http/answer.ts';
 import { CreatePlant } from './http/create-plant.ts';
+import { type LoggedRequest, loggedRequest } from './http/logged-request.ts';
 import { type ListenAddress, PlantServer } from './http/plant-server.ts';
-import { OpsServer, type Readiness } from './ops/ops-server.ts';
-import { GroupCommit } from './store/group-commit.ts';
+import { Metrics } from './ops/metrics.ts';
+import type { StoreState } from './ops/observed-service.ts';
+import { OpsServer } from './ops/ops-server.ts';
+import { ChangeLog, pacedLog } from './ops/paced-log.ts';
+import { databaseAddressOf } from './store/database-url.ts';
+import { type CommittingEngine, GroupCommit, type StoreWatcher } from './store/group-commit.ts';
 import { openServedStore, type StoreSettings } from './store/open-store.ts';
 import { type StorageEngine, StoreRefused, StoreUnavailable } from './store/plant-store.ts';
 
@@ -19,6 +26,8 @@ export interface ServiceSettings extends StoreSettings {
   bodyBytesMax: number;
   /** Where the service says what an operator must know. */
   log: ServiceLog;
+  /** Is told of each request when it is answered. */
+  logRequest?: (request: LoggedRequest) => void;
 }
 
 /** A log of one line for each message; a pino logger is one. */
@@ -67,48 +76,50 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
   // Closed in the reverse order of opening, each whatever becomes of the others.
   const opened = new AsyncDisposableStack();
   try {
+    const { engine: engineName } = databaseAddressOf(settings.database);
+    const metrics = new Metrics({ version: packageJson.version, engine: engineName });
     const store = await openServedStore(settings);
     opened.defer(() => store.close());
-    const tokens = await TokenDirectory.open(store.engine, cause =>
-      log.warn(
-        { err: rawCause(cause) },
-        'the store does not answer for tokens; those known so far stay in force',
-      ),
-    );
+    const { engine } = store;
+    const tokens = await TokenDirectory.open(engine, tokensFailed(log));
     opened.defer(() => tokens.close());
-    const keeper = new GroupCommit(store.engine, {
-      storeFailed: cause =>
-        log.error(
-          { err: rawCause(cause) },
-          'the store does not confirm plants; they are answered 503 until it does',
-        ),
-      storeRecovered: () => log.info('the store confirms plants again'),
-    });
+    const keeper = new GroupCommit(measured(engine, metrics), confirmationLog(log));
     opened.defer(() => keeper.close());
 
     let closing: Promise<void> | undefined;
-    const readiness = storeReadiness(store.engine, log);
+    const storeState = storeStateOf(engine, log);
     // Once before the first plant is taken: what there is to warn of is in the log from the start.
-    const state = await readiness();
-    const ops = new OpsServer({
-      readiness: async () =>
-        closing === undefined ? readiness() : { ready: false, reason: 'shutting down' },
-    });
+    const state = await storeState();
+    const watch = setInterval(() => void storeState(), STORE_WATCH_INTERVAL_MS);
+    opened.defer(() => clearInterval(watch));
+    const server = new PlantServer(
+      new CreatePlant(tokens, keeper, settings.bodyBytesMax),
+      requestFailed(log),
+      answerWatcher(metrics, settings.logRequest),
+    );
+    const ops = new OpsServer(
+      {
+        storeState,
+        engineFigures: () => engine.figures(),
+        openConnections: () => server.openConnections(),
+        isShuttingDown: () => closing !== undefined,
+        load: () => ({ queuedPlants: keeper.queuedPlants, batchesInFlight: keeper.batchesInFlight }),
+        tokens: () => ({ known: tokens.size, areCurrent: tokens.isCurrent }),
+      },
+      metrics,
+    );
     const opsAddress = await listening(settings.ops, ops);
     opened.defer(() => ops.close());
-    const server = new PlantServer(new CreatePlant(tokens, keeper, settings.bodyBytesMax), cause =>
-      log.error({ err: cause }, 'a request failed in a way the service does not know'),
-    );
     const address = await listening(settings.listen, server);
     opened.defer(() => server.close());
     // Last, so that a token is never made by a start that then fails and cannot show it.
-    const first = tokens.isEmpty ? await makeFirstToken(store.engine, settings) : undefined;
+    const first = tokens.isEmpty ? await makeFirstToken(engine, settings) : undefined;
     const close = (): Promise<void> => {
       closing ??= opened.disposeAsync();
       return closing;
     };
     const hasToken = first !== undefined || !tokens.isEmpty;
-    const warnings = state.ready ? state.warnings : [];
+    const warnings = state.reachable ? state.warnings : [];
     return { address, opsAddress, firstToken: first?.token, hasToken, warnings, close };
   } catch (error) {
     await opened
@@ -147,9 +158,16 @@ async function makeFirstToken(
   }
 }
 
-/** @returns tells whether the store can be used now; the cause and the warnings go to the log, once for each change */
-function storeReadiness(engine: StorageEngine, log: ServiceLog): () => Promise<Readiness> {
-  let reachable = true;
+/**
+ * Asks the store whether it can be used; the cause and the warnings go to the log, once for each change.
+ *
+ * @returns never throws
+ */
+function storeStateOf(engine: StorageEngine, log: ServiceLog): () => Promise<StoreState> {
+  const reach = new ChangeLog(
+    cause => log.warn({ err: rawCause(cause) }, 'the store cannot be used; /readyz says so'),
+    () => log.info('the store can be used again'),
+  );
   let known: readonly string[] = [];
   const logChange = (warnings: readonly string[]): void => {
     if (warnings.length === known.length && warnings.every(warning => known.includes(warning))) return;
@@ -163,17 +181,71 @@ function storeReadiness(engine: StorageEngine, log: ServiceLog): () => Promise<R
       const late = wait(READINESS_WAIT_MS, undefined, { signal: deadline.signal });
       const warnings = await Promise.race([engine.check(), late]);
       if (warnings === undefined) throw new Error('no answer in time');
-      if (!reachable) log.info('the store can be used again');
-      reachable = true;
+      reach.recovered();
       logChange(warnings);
-      return { ready: true, warnings };
+      return { reachable: true, warnings };
     } catch (cause) {
-      if (reachable) log.warn({ err: rawCause(cause) }, 'the store cannot be used; /readyz says so');
-      reachable = false;
-      return { ready: false, reason: 'the store cannot be used now; the log has the cause' };
+      reach.failed(cause);
+      return { reachable: false };
     } finally {
       deadline.abort();
     }
+  };
+}
+
+/** The engine, with the size and the time of each commit told to the metrics. */
+function measured(engine: StorageEngine, metrics: Metrics): CommittingEngine {
+  return {
+    commitsInFlightMax: engine.commitsInFlightMax,
+    commit: async writes => {
+      const beganAt = performance.now();
+      try {
+        const results = await engine.commit(writes);
+        metrics.committed(writes.length, performance.now() - beganAt);
+        return results;
+      } catch (cause) {
+        metrics.commitFailed();
+        throw cause;
+      }
+    },
+  };
+}
+
+/** Counts every answer, and has it logged where that was asked for. */
+function answerWatcher(metrics: Metrics, logRequest: ServiceSettings['logRequest']): AnswerWatcher {
+  return (answer, request, socket) => {
+    metrics.answered(answer.result, request && performance.now() - request.arrivedAt);
+    logRequest?.(loggedRequest(answer, request, socket));
+  };
+}
+
+function tokensFailed(log: ServiceLog): (cause: unknown) => void {
+  return pacedLog((cause, unsaid) =>
+    log.warn(
+      { err: rawCause(cause), unsaid },
+      'the store does not answer for tokens; those known so far stay in force',
+    ),
+  );
+}
+
+function requestFailed(log: ServiceLog): (cause: unknown) => void {
+  return pacedLog((cause, unsaid) =>
+    log.error({ err: cause, unsaid }, 'a request failed in a way the service does not know'),
+  );
+}
+
+function confirmationLog(log: ServiceLog): StoreWatcher {
+  const confirmation = new ChangeLog(
+    cause =>
+      log.error(
+        { err: rawCause(cause) },
+        'the store does not confirm plants; they are answered 503 until it does',
+      ),
+    () => log.info('the store confirms plants again'),
+  );
+  return {
+    storeFailed: cause => confirmation.failed(cause),
+    storeRecovered: () => confirmation.recovered(),
   };
 }
 

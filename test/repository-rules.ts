@@ -30,9 +30,9 @@ const PARTS: Record<string, { imports: string[]; types?: string[]; packages: boo
     types: ['src/store/plant-store.ts'],
     packages: true,
   },
-  'src/ops/': { imports: ['src/contract/'], packages: true },
+  'src/ops/': { imports: ['src/contract/'], types: ['src/store/plant-store.ts'], packages: true },
   'src/service.ts': {
-    imports: ['src/contract/', 'src/auth/', 'src/store/', 'src/http/', 'src/ops/'],
+    imports: ['src/contract/', 'src/auth/', 'src/store/', 'src/http/', 'src/ops/', 'package.json'],
     packages: true,
   },
   'src/cli/': {

@@ -80,6 +80,16 @@ export class TokenDirectory {
     return this.#tokens.size === 0;
   }
 
+  /** How many tokens the store holds, those included that are not in force any more. */
+  get size(): number {
+    return this.#tokens.size;
+  }
+
+  /** Whether the last look into the store succeeded; until one does, a revocation made elsewhere is not seen. */
+  get isCurrent(): boolean {
+    return !this.#failing;
+  }
+
   /**
    * Finds out whose token this is.
    *

@@ -1,6 +1,6 @@
 import { writeSync } from 'node:fs';
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { pino } from 'pino';
+import { type Logger, pino } from 'pino';
 import {
   BODY_BYTES_MAX,
   BODY_BYTES_SETTING_MAX,
@@ -9,7 +9,7 @@ import {
   POSTGRES_CONNECTIONS_MAX,
 } from '../contract/limits.ts';
 import { newPlantJson } from '../contract/plant.ts';
-import { type ListenAddress, ListenFailed, type Service, type ServiceLog, startService } from '../service.ts';
+import { type ListenAddress, ListenFailed, type Service, startService } from '../service.ts';
 import { shownDatabase } from '../store/database-url.ts';
 import type { RepeatedIdRule } from '../store/plant-store.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './database-option.ts';
@@ -21,6 +21,7 @@ interface ServeOptions extends DatabaseOptions {
   repeatedId: RepeatedIdRule;
   bodyLimit: number;
   connections: number;
+  logRequests: 'yes' | 'no';
 }
 
 export function serveCommand(): Command {
@@ -33,7 +34,7 @@ export function serveCommand(): Command {
         .default(parseListenAddress('127.0.0.1:8080'), '127.0.0.1:8080'),
     )
     .addOption(
-      new Option('--ops <host:port>', 'where /livez and /readyz answer')
+      new Option('--ops <host:port>', 'where /livez, /readyz and /metrics answer')
         .env('PLANT_STORE_OPS')
         .argParser(parseListenAddress)
         .default(parseListenAddress('127.0.0.1:8081'), '127.0.0.1:8081'),
@@ -58,6 +59,13 @@ export function serveCommand(): Command {
         .env('PLANT_STORE_CONNECTIONS')
         .argParser(parseConnections)
         .default(POSTGRES_CONNECTIONS),
+    )
+    .addOption(
+      new Option('--log-requests [yes|no]', 'a line in the log for each request')
+        .env('PLANT_STORE_LOG_REQUESTS')
+        .choices(['yes', 'no'])
+        .preset('yes')
+        .default('no'),
     )
     .addHelpText(
       'after',
@@ -93,8 +101,8 @@ async function serve(options: ServeOptions): Promise<void> {
   log.info('stopped');
 }
 
-async function start(database: string, options: ServeOptions, log: ServiceLog): Promise<Service> {
-  const { listen, ops, repeatedId, bodyLimit, connections } = options;
+async function start(database: string, options: ServeOptions, log: Logger): Promise<Service> {
+  const { listen, ops, repeatedId, bodyLimit, connections, logRequests } = options;
   try {
     return await startService({
       database,
@@ -104,6 +112,7 @@ async function start(database: string, options: ServeOptions, log: ServiceLog): 
       bodyBytesMax: bodyLimit,
       connections,
       log,
+      ...(logRequests === 'yes' && { logRequest: request => log.info(request, 'answered') }),
     });
   } catch (error) {
     if (error instanceof ListenFailed)

@@ -70,6 +70,10 @@ export const TOKENS_AT_A_TIME_MAX = 1_000;
 export const TOKEN_REFRESH_INTERVAL_MIN_MS = 200;
 /** The store has this long to answer before `/readyz` calls the service not ready. */
 export const READINESS_WAIT_MS = 2_000;
+/** The service asks its store this often what it warns of, so that the log has it though nobody asks `/readyz`. */
+export const STORE_WATCH_INTERVAL_MS = 10_000;
+/** What happens over and over gets a line in the log at most this often. */
+export const LOG_REPEAT_INTERVAL_MS = 10_000;
 /** Longest label of a token, in UTF-16 code units. */
 export const TOKEN_LABEL_LENGTH_MAX = 100;
 

@@ -1,14 +1,35 @@
 import { STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
 import { ERRORS, type ErrorName, errorBody } from '../contract/errors.ts';
 import { KEEP_ALIVE_MS, RETRY_AFTER_SECONDS } from '../contract/limits.ts';
+import type { Outcome } from '../contract/plant.ts';
+
+/** What an answer says of its request: the outcome of a plant, an entry of the error catalogue, or neither. */
+export type Result = Outcome | ErrorName | 'other';
 
 /** An HTTP answer as a value. Names and values of the headers follow each other in turn. */
 export interface Answer {
+  result: Result;
   status: number;
   headers: readonly string[];
   /** Text in UTF-8. */
   body: string;
 }
+
+/** What is known of a request when its answer is written. */
+export interface AnsweredRequest {
+  /** When it had arrived whole, or its head where no body was read; ms, on the clock that is never set. */
+  arrivedAt: number;
+  /** Of the body that was read. */
+  bodyBytes: number;
+}
+
+/**
+ * Told of each answer as it is written, on whichever way its request went.
+ *
+ * @param request undefined where what arrived could not be read as one
+ */
+export type AnswerWatcher = (answer: Answer, request: AnsweredRequest | undefined, socket: Socket) => void;
 
 /** On every answer: it is JSON and nothing else, and no cache keeps it. */
 const COMMON_HEADERS = [
@@ -27,9 +48,14 @@ const CHALLENGES: Partial<Record<ErrorName, string>> = {
   credentialRefused: `${CHALLENGE}, error="invalid_token", error_description="${ERRORS.credentialRefused.message}"`,
 };
 
-export function jsonAnswer(status: number, body: string, headers: readonly string[] = []): Answer {
+export function jsonAnswer(
+  status: number,
+  body: string,
+  headers: readonly string[] = [],
+  result: Result = 'other',
+): Answer {
   const length = ['Content-Length', String(Buffer.byteLength(body))];
-  return { status, headers: [...COMMON_HEADERS, ...length, ...headers], body };
+  return { result, status, headers: [...COMMON_HEADERS, ...length, ...headers], body };
 }
 
 /**
@@ -43,7 +69,7 @@ export function errorAnswer(name: ErrorName, message?: string, headers: readonly
   const challenge = CHALLENGES[name];
   const own = challenge === undefined ? [] : ['WWW-Authenticate', challenge];
   if (status === 503) own.push('Retry-After', String(RETRY_AFTER_SECONDS));
-  return jsonAnswer(status, JSON.stringify(errorBody(name, message)), [...own, ...headers]);
+  return jsonAnswer(status, JSON.stringify(errorBody(name, message)), [...own, ...headers], name);
 }
 
 const CLOSING = 'Connection: close';

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import type { ErrorName } from '../contract/errors.ts';
 import { DISCARD_MS } from '../contract/limits.ts';
-import { type Answer, answerText, errorAnswer } from './answer.ts';
+import { type Answer, type AnsweredRequest, type AnswerWatcher, answerText, errorAnswer } from './answer.ts';
 
 interface Connection {
   /** Requests whose answer is not written whole yet. */
@@ -33,10 +33,17 @@ const PARSER_ERRORS: Record<string, ErrorName> = {
  * junk waits until every whole request before it has its answer.
  */
 export class Connections {
+  readonly #answered: AnswerWatcher;
   readonly #connections = new WeakMap<Socket, Connection>();
+  readonly #requests = new WeakMap<ServerResponse, AnsweredRequest>();
   /** Requests whose refusal is decided, though perhaps not written yet. */
   readonly #refused = new WeakSet<ServerResponse>();
   #draining = false;
+
+  /** @param answered is told of each answer as it is written */
+  constructor(answered: AnswerWatcher) {
+    this.#answered = answered;
+  }
 
   /** From now on each answer says that it is the last one on its connection. */
   drain(): void {
@@ -51,12 +58,19 @@ export class Connections {
     connection.unanswered++;
     connection.used = true;
     connection.latest = { request, response };
+    this.#requests.set(response, { arrivedAt: performance.now(), bodyBytes: 0 });
     response.on('close', () => {
       connection.unanswered--;
       if (connection.latest?.response === response && request.complete) connection.latest = undefined;
-      if (connection.unanswered === 0 && connection.refusal !== undefined) refuse(socket, connection.refusal);
+      if (connection.unanswered === 0 && connection.refusal !== undefined)
+        this.#refuseNow(socket, connection.refusal);
     });
     return true;
+  }
+
+  /** Takes note that the body of a request has been read to its end. */
+  bodyArrived(response: ServerResponse, bodyBytes: number): void {
+    this.#requests.set(response, { arrivedAt: performance.now(), bodyBytes });
   }
 
   /**
@@ -68,6 +82,7 @@ export class Connections {
     // What came in one packet with the head is parsed by the end of this turn of the event loop.
     if (!request.complete) await setImmediate();
     if (response.headersSent || response.destroyed) return;
+    this.#answered(answer, this.#requests.get(response), request.socket);
     const { latest, broken, refusal } = this.#of(request.socket);
     // Behind an earlier request there are further answers to come, and behind a held-back refusal that refusal.
     const isLatest = latest?.response === response && refusal === undefined;
@@ -122,7 +137,7 @@ export class Connections {
     const connection = this.#of(socket);
     if (connection.broken) return;
     connection.broken = true;
-    if (connection.unanswered === 0) refuse(socket, refusal);
+    if (connection.unanswered === 0) this.#refuseNow(socket, refusal);
     else connection.refusal = refusal;
   }
 
@@ -136,6 +151,15 @@ export class Connections {
     if (!used) return;
     if (unanswered === 0 || socket.writableLength > 0) socket.destroy();
     else socket.setTimeout(socket.timeout ?? 0);
+  }
+
+  /** Writes an answer to a connection on which no request waits for one, and closes it. */
+  #refuseNow(socket: Socket, answer: Answer): void {
+    if (!socket.writable) return;
+    this.#answered(answer, undefined, socket);
+    socket.end(answerText(answer, true));
+    const timer = setTimeout(() => socket.destroy(), DISCARD_MS);
+    socket.on('close', () => clearTimeout(timer));
   }
 
   #of(socket: Socket): Connection {
@@ -156,12 +180,4 @@ function discardRest(request: IncomingMessage, then: () => void): void {
     then();
   });
   request.resume();
-}
-
-/** Writes an answer to a connection on which no request waits for one, and closes it. */
-function refuse(socket: Socket, answer: Answer): void {
-  if (!socket.writable) return;
-  socket.end(answerText(answer, true));
-  const timer = setTimeout(() => socket.destroy(), DISCARD_MS);
-  socket.on('close', () => clearTimeout(timer));
 }

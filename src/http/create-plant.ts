@@ -58,14 +58,16 @@ export class CreatePlant {
     const { plant } = reading;
     const result = await this.#keeper.keep({ plant, recordedBy: holder });
     if (result.refused !== undefined) return errorAnswer(result.refused);
-    return jsonAnswer(200, plantJson(plant), [
+    const { outcome, revision } = result;
+    const proof = [
       'Plant-Id',
       String(plant.id),
       'Plant-Revision',
-      String(result.revision),
+      String(revision),
       'Plant-Outcome',
-      result.outcome,
-    ]);
+      outcome,
+    ];
+    return jsonAnswer(200, plantJson(plant), proof, outcome);
   }
 
   #headFault(rawHeaders: readonly string[]): ErrorName | undefined {

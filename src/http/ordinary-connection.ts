@@ -9,7 +9,7 @@ import {
   ORDINARY_REST_WAIT_MS,
   STALLED_CONNECTION_MS,
 } from '../contract/limits.ts';
-import { type Answer, answerText, errorAnswer } from './answer.ts';
+import { type Answer, type AnsweredRequest, type AnswerWatcher, answerText, errorAnswer } from './answer.ts';
 import type { CreatePlant } from './create-plant.ts';
 import { type OrdinaryHeads, REQUEST_LINE } from './ordinary-head.ts';
 
@@ -30,6 +30,8 @@ export interface OrdinaryService {
   left(connection: OrdinaryConnection): void;
   /** Told of what should not happen. */
   failed(cause: unknown): void;
+  /** Told of each answer as it is written. */
+  readonly answered: AnswerWatcher;
 }
 
 /** What a connection waits for while nothing moves on it, and for how long. */
@@ -43,7 +45,7 @@ const WAIT_MS = {
 };
 
 /** A request that was taken. */
-interface Pending {
+interface Pending extends AnsweredRequest {
   answer: Answer | undefined;
 }
 
@@ -63,6 +65,8 @@ export class OrdinaryConnection {
   readonly #pending: Pending[] = [];
   /** Arrived and not taken: the first piece of a request, or, while reading is stopped, what must wait. */
   #held: Buffer | undefined;
+  /** When the last piece came. */
+  #arrivedAt = 0;
   /** Why nothing is read: until there is room for further answers, or for a request that is the HTTP server's. */
   #stoppedFor: 'room' | 'other' | undefined;
   #awaits: keyof typeof WAIT_MS = 'first';
@@ -101,6 +105,7 @@ export class OrdinaryConnection {
       this.#await(this.#socket.writableLength > 0 ? 'reader' : 'next');
     }
     this.#held = undefined;
+    this.#arrivedAt = performance.now();
     if (held === undefined) this.#takeAll(piece, false);
     else this.#takeAll(Buffer.concat([held, piece]), true);
   };
@@ -141,7 +146,11 @@ export class OrdinaryConnection {
     const bodyStart = headEnd + HEAD_END.length;
     const end = bodyStart + head.bodyBytes;
     if (end > arrived.length) return 'incomplete';
-    const pending: Pending = { answer: undefined };
+    const pending: Pending = {
+      answer: undefined,
+      arrivedAt: this.#arrivedAt,
+      bodyBytes: head.bodyBytes,
+    };
     this.#pending.push(pending);
     createPlant.create(holder, arrived.subarray(bodyStart, end)).then(
       answer => this.#answered(pending, answer),
@@ -184,6 +193,7 @@ export class OrdinaryConnection {
     for (let next = this.#pending[0]; next?.answer !== undefined; next = this.#pending[0]) {
       this.#pending.shift();
       isLast = this.#isOver;
+      this.#service.answered(next.answer, next, socket);
       text += answerText(next.answer, isLast);
     }
     if (text !== '') socket.write(text);

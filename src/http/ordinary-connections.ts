@@ -4,7 +4,7 @@ import { OrdinaryConnection, type OrdinaryService } from './ordinary-connection.
 import { OrdinaryHeads } from './ordinary-head.ts';
 
 /** What a connection needs of the server around it. */
-type Surroundings = Pick<OrdinaryService, 'serveHttp' | 'refuseSlow' | 'failed'>;
+type Surroundings = Pick<OrdinaryService, 'serveHttp' | 'refuseSlow' | 'failed' | 'answered'>;
 
 /** All connections that are served as {@link OrdinaryConnection}s. */
 export class OrdinaryConnections implements OrdinaryService {
@@ -13,14 +13,16 @@ export class OrdinaryConnections implements OrdinaryService {
   readonly serveHttp: OrdinaryService['serveHttp'];
   readonly refuseSlow: OrdinaryService['refuseSlow'];
   readonly failed: OrdinaryService['failed'];
+  readonly answered: OrdinaryService['answered'];
   readonly #open = new Set<OrdinaryConnection>();
   #draining = false;
 
-  constructor(createPlant: CreatePlant, { serveHttp, refuseSlow, failed }: Surroundings) {
+  constructor(createPlant: CreatePlant, { serveHttp, refuseSlow, failed, answered }: Surroundings) {
     this.createPlant = createPlant;
     this.serveHttp = serveHttp;
     this.refuseSlow = refuseSlow;
     this.failed = failed;
+    this.answered = answered;
   }
 
   /** Takes a new connection. */

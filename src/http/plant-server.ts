@@ -5,7 +5,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import fastify, { type FastifyInstance } from 'fastify';
 import { SHUTDOWN_GRACE_MS, SHUTDOWN_MS, TOKEN_REFRESH_INTERVAL_MS } from '../contract/limits.ts';
 import { openApiJson } from '../contract/openapi.ts';
-import { type Answer, errorAnswer, jsonAnswer } from './answer.ts';
+import { type Answer, type AnswerWatcher, errorAnswer, jsonAnswer } from './answer.ts';
 import { Connections } from './connections.ts';
 import type { CreatePlant } from './create-plant.ts';
 import { createNodeServer, interceptConnections } from './node-server.ts';
@@ -24,7 +24,7 @@ export interface ListenAddress {
 /** The HTTP listener of the service. */
 export class PlantServer {
   readonly #app: FastifyInstance;
-  readonly #connections = new Connections();
+  readonly #connections: Connections;
   readonly #ordinary: OrdinaryConnections;
   readonly #createPlant: CreatePlant;
   readonly #failed: (cause: unknown) => void;
@@ -33,10 +33,12 @@ export class PlantServer {
   /**
    * @param createPlant the operation
    * @param failed is told of what should not happen; the client is answered 500
+   * @param answered is told of each answer as it is written
    */
-  constructor(createPlant: CreatePlant, failed: (cause: unknown) => void) {
+  constructor(createPlant: CreatePlant, failed: (cause: unknown) => void, answered: AnswerWatcher) {
     this.#createPlant = createPlant;
     this.#failed = failed;
+    this.#connections = new Connections(answered);
     this.#app = fastify({
       serverFactory: route =>
         createNodeServer(this.#connections, (request, response) => {
@@ -56,7 +58,13 @@ export class PlantServer {
       serveHttp: interceptConnections(this.#server, socket => this.#ordinary.take(socket)),
       refuseSlow: socket => this.#connections.refuseRest(socket, errorAnswer('tooSlow')),
       failed,
+      answered,
     });
+  }
+
+  /** How many connections are open. */
+  openConnections(): Promise<number> {
+    return new Promise(resolve => this.#server.getConnections((_error, count) => resolve(count)));
   }
 
   /** @throws when the address cannot be had, with the code of the system (`EADDRINUSE`, `EACCES`, …) */
@@ -151,6 +159,7 @@ export class PlantServer {
     // A body that came too slowly, or broke off, was answered meanwhile and must not be stored.
     if (body === undefined || this.#connections.isOver(response)) return undefined;
     if (body === 'tooLarge') return errorAnswer('bodyTooLarge');
+    this.#connections.bodyArrived(response, body.length);
     if (performance.now() - beganMs > TOKEN_REFRESH_INTERVAL_MS) {
       // The token may have been revoked while the body was on its way.
       const admittedStill = await this.#createPlant.admit(request.rawHeaders);

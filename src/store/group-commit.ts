@@ -13,6 +13,9 @@ export interface StoreWatcher {
   storeRecovered(): void;
 }
 
+/** What group commit needs of an engine. */
+export type CommittingEngine = Pick<StorageEngine, 'commit' | 'commitsInFlightMax'>;
+
 interface Waiting extends PlantWrite {
   /** On the clock that is never set. */
   queuedAt: number;
@@ -46,7 +49,7 @@ interface Waiting extends PlantWrite {
  * - `close` lets what is queued or in a batch come to its end and settles when nothing is left.
  */
 export class GroupCommit implements PlantKeeper {
-  readonly #engine: StorageEngine;
+  readonly #engine: CommittingEngine;
   readonly #watcher: StoreWatcher;
   readonly #queue: Waiting[] = [];
   #queueTextLength = 0;
@@ -57,9 +60,18 @@ export class GroupCommit implements PlantKeeper {
   #failing = false;
   #closed: PromiseWithResolvers<void> | undefined;
 
-  constructor(engine: StorageEngine, watcher: StoreWatcher) {
+  constructor(engine: CommittingEngine, watcher: StoreWatcher) {
     this.#engine = engine;
     this.#watcher = watcher;
+  }
+
+  /** Plants that wait and are in no batch yet. */
+  get queuedPlants(): number {
+    return this.#queue.length;
+  }
+
+  get batchesInFlight(): number {
+    return this.#batchesInFlight;
   }
 
   keep({ plant, recordedBy }: PlantWrite): Promise<WriteResult | NotConfirmed> {

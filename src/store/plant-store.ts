@@ -47,6 +47,20 @@ export interface TokenStore {
   recordTokenUse(tokenIds: number[], day: string): Promise<void>;
 }
 
+/** What an engine can tell of itself; what it does not have is left out, always or never. */
+export interface EngineFigures {
+  /** How often a commit was flushed to the disk, and how long that took in all, in ms. */
+  flushes?: { count: number; totalMs: number };
+  /** Length of the write-ahead log's file. */
+  logBytes?: number;
+  /** Whether the write-ahead log could not be copied into the database file when that was tried last. */
+  isCheckpointFailing?: boolean;
+  /** What the file system of the store has left for this user. */
+  diskFreeBytes?: number;
+  /** Connections to the server that are open or being opened. */
+  connections?: number;
+}
+
 /**
  * What a storage engine does. Group commit is written once, above every engine; an engine makes a batch durable.
  */
@@ -70,6 +84,8 @@ export interface StorageEngine extends TokenStore {
    * @throws {StoreUnavailable} when it can't be reached
    */
   check(): Promise<readonly string[]>;
+  /** What the engine can tell of itself without asking the store; never throws. */
+  figures(): Promise<EngineFigures>;
   /** Whether the store holds any plant. */
   hasPlants(): Promise<boolean>;
   /** Finishes what was begun and lets go of the store. */

@@ -46,6 +46,11 @@ export class ConnectionPool {
     this.#connectionsMax = connectionsMax;
   }
 
+  /** Open, or being opened. */
+  get connections(): number {
+    return this.#count;
+  }
+
   /**
    * Does something with a connection, and again with the same or another one for as long as it fails in a way that
    * passes and there is time.

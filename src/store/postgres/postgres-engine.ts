@@ -1,5 +1,6 @@
 import type { NewStoredToken, StoredToken } from '../../contract/stored-token.ts';
 import {
+  type EngineFigures,
   type PlantWrite,
   type RepeatedIdRule,
   type StorageEngine,
@@ -77,6 +78,10 @@ export class PostgresEngine implements StorageEngine {
       await confirmEverythingBefore(connection);
       return await durabilityWarnings(connection, () => this.#search.connect());
     });
+  }
+
+  async figures(): Promise<EngineFigures> {
+    return { connections: this.#pool.connections };
   }
 
   hasPlants(): Promise<boolean> {

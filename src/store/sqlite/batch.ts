@@ -16,6 +16,8 @@ export interface Batch {
 export interface BatchResults {
   outcomes: Uint8Array;
   revisions: Uint32Array;
+  /** How long the COMMIT took, which flushes, in ms. */
+  flushMs: number;
 }
 
 /** The last one has no revision. */

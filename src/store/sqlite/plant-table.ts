@@ -43,13 +43,16 @@ export class PlantTable {
     const results: BatchResults = {
       outcomes: new Uint8Array(batch.names.length),
       revisions: new Uint32Array(batch.names.length),
+      flushMs: 0,
     };
     this.#begin.run();
     try {
       for (let index = 0; index < batch.names.length; index++) {
         this.#write(batch, index, recordedAt, results);
       }
+      const writtenAt = performance.now();
       this.#commit.run();
+      results.flushMs = performance.now() - writtenAt;
       return results;
     } catch (error) {
       // After some errors, a full disk among them, SQLite has rolled back by itself.

@@ -1,7 +1,10 @@
 import { statSync } from 'node:fs';
+import { stat, statfs } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import type { NewStoredToken, StoredToken } from '../../contract/stored-token.ts';
 import {
+  type EngineFigures,
   type PlantWrite,
   type StorageEngine,
   StoreRefused,
@@ -27,6 +30,7 @@ export class SqliteEngine implements StorageEngine {
   readonly #checkpoints: Checkpoints;
   readonly #calls = new Map<number, PromiseWithResolvers<unknown>>();
   #worker: Worker | undefined;
+  readonly #flushes = { count: 0, totalMs: 0 };
   #lastCall = 0;
   #lettingGo: Promise<void> | undefined;
   #closing: Promise<void> | undefined;
@@ -58,7 +62,26 @@ export class SqliteEngine implements StorageEngine {
   async commit(writes: readonly PlantWrite[]): Promise<WriteResult[]> {
     const results = await this.#call('commit', packWrites(writes));
     this.#checkpoints.committed();
+    this.#flushes.count++;
+    this.#flushes.totalMs += results.flushMs;
     return unpackResults(results);
+  }
+
+  async figures(): Promise<EngineFigures> {
+    const { path } = this.#settings;
+    // What cannot be read is 0: a store that is new or closed has no log, and a folder that is gone takes nothing.
+    const [logBytes, diskFreeBytes] = await Promise.all([
+      stat(`${path}-wal`).then(
+        ({ size }) => size,
+        () => 0,
+      ),
+      statfs(dirname(path)).then(
+        ({ bavail, bsize }) => bavail * bsize,
+        () => 0,
+      ),
+    ]);
+    const isCheckpointFailing = this.#checkpoints.failure !== undefined;
+    return { flushes: this.#flushes, logBytes, isCheckpointFailing, diskFreeBytes };
   }
 
   async check(): Promise<readonly string[]> {

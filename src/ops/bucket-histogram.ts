@@ -1,0 +1,39 @@
+/**
+ * A histogram for what happens with every request. It counts in a plain array: that takes 10 to 20 ns, where `observe`
+ * of prom-client takes 250 ns, of the 15 to 20 µs that a request costs in all.
+ */
+export class BucketHistogram {
+  readonly #name: string;
+  readonly #help: string;
+  readonly #upperBounds: readonly number[];
+  /** Of each bucket alone; the last is for what is beyond every bound. */
+  readonly #counts: Float64Array;
+  #sum = 0;
+
+  /** @param upperBounds of the buckets, in rising order and in the unit that the name ends with */
+  constructor(name: string, help: string, upperBounds: readonly number[]) {
+    this.#name = name;
+    this.#help = help;
+    this.#upperBounds = upperBounds;
+    this.#counts = new Float64Array(upperBounds.length + 1);
+  }
+
+  observe(value: number): void {
+    let bucket = 0;
+    while (bucket < this.#upperBounds.length && value > this.#upperBounds[bucket]!) bucket++;
+    this.#counts[bucket]!++;
+    this.#sum += value;
+  }
+
+  /** As Prometheus reads it: https://prometheus.io/docs/instrumenting/exposition_formats/#histograms-and-summaries */
+  text(): string {
+    const name = this.#name;
+    const lines = [`# HELP ${name} ${this.#help}`, `# TYPE ${name} histogram`];
+    let count = 0;
+    for (const [bucket, ownCount] of this.#counts.entries()) {
+      count += ownCount;
+      lines.push(`${name}_bucket{le="${this.#upperBounds[bucket] ?? '+Inf'}"} ${count}`);
+    }
+    return `${lines.join('\n')}\n${name}_sum ${this.#sum}\n${name}_count ${count}\n`;
+  }
+}

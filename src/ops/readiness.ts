@@ -1,0 +1,62 @@
+import { QUEUE_PLANTS_MAX } from '../contract/limits.ts';
+import type { ObservedService } from './observed-service.ts';
+
+/** One thing that a look at the service finds well or not. */
+export interface Check {
+  name: string;
+  ok: boolean;
+  /** A sentence for an operator. */
+  detail: string;
+}
+
+/**
+ * Whether plants can be taken now: what an operator should know though they can, or why they can't; a sentence each.
+ * The first two of the checks decide it, and the others are what will need somebody's hand.
+ */
+export type Readiness = { checks: readonly Check[] } & (
+  | { ready: true; warnings: readonly string[] }
+  | { ready: false; reason: string }
+);
+
+/** Looks at everything that keeps the service from taking plants, or soon may. */
+export async function readinessOf(service: ObservedService): Promise<Readiness> {
+  const [store, { isCheckpointFailing }] = await Promise.all([service.storeState(), service.engineFigures()]);
+  const { queuedPlants } = service.load();
+  const { known, areCurrent } = service.tokens();
+  const isShuttingDown = service.isShuttingDown();
+  const warnings = store.reachable ? store.warnings : [];
+  const unreachable = 'the store cannot be used now; the log has the cause';
+  const checks: Check[] = [
+    check('shutdown', !isShuttingDown, 'the service takes requests', 'shutting down'),
+    check('store', store.reachable, 'the store answers', unreachable),
+    check('warnings', warnings.length === 0, 'the store warns of nothing', warnings.join('; ')),
+    check(
+      'queue',
+      queuedPlants < QUEUE_PLANTS_MAX,
+      `${queuedPlants} of at most ${QUEUE_PLANTS_MAX} plants wait for a commit`,
+      'as many plants wait for a commit as may; further ones are answered 503',
+    ),
+    check(
+      'tokens',
+      areCurrent,
+      `${known} tokens are known, with all changes`,
+      'the store does not answer for tokens; those known stay in force, revoked ones among them',
+    ),
+  ];
+  if (isCheckpointFailing !== undefined) {
+    checks.push(
+      check(
+        'checkpoint',
+        !isCheckpointFailing,
+        'the write-ahead log is copied into the database file',
+        'the write-ahead log cannot be copied into the database file, so it grows; the warnings have the cause',
+      ),
+    );
+  }
+  if (isShuttingDown) return { ready: false, reason: 'shutting down', checks };
+  return store.reachable ? { ready: true, warnings, checks } : { ready: false, reason: unreachable, checks };
+}
+
+function check(name: string, ok: boolean, detail: string, fault: string): Check {
+  return { name, ok, detail: ok ? detail : fault };
+}
