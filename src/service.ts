@@ -3,7 +3,12 @@ import { setTimeout as wait } from 'node:timers/promises';
 import packageJson from '../package.json' with { type: 'json' };
 import { hashToken, makeToken } from './auth/token.ts';
 import { TokenDirectory } from './auth/token-directory.ts';
-import { READINESS_WAIT_MS, STORE_WATCH_INTERVAL_MS } from './contract/limits.ts';
+import {
+  LOG_REPEAT_INTERVAL_MS,
+  LOG_REPEATS_AT_ONCE,
+  READINESS_WAIT_MS,
+  STORE_WATCH_INTERVAL_MS,
+} from './contract/limits.ts';
 import type { AnswerWatcher } from './http/answer.ts';
 import { CreatePlant } from './http/create-plant.ts';
 import { type LoggedRequest, loggedRequest } from './http/logged-request.ts';
@@ -11,7 +16,7 @@ import { type ListenAddress, PlantServer } from './http/plant-server.ts';
 import { Metrics } from './ops/metrics.ts';
 import type { StoreState } from './ops/observed-service.ts';
 import { OpsServer } from './ops/ops-server.ts';
-import { ChangeLog, pacedLog } from './ops/paced-log.ts';
+import { ChangeLog, type LogPace, pacedLog } from './ops/paced-log.ts';
 import { databaseAddressOf } from './store/database-url.ts';
 import { type CommittingEngine, GroupCommit, type StoreWatcher } from './store/group-commit.ts';
 import { openServedStore, type StoreSettings } from './store/open-store.ts';
@@ -129,6 +134,8 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
   }
 }
 
+const LOG_PACE: LogPace = { linesAtOnce: LOG_REPEATS_AT_ONCE, intervalMs: LOG_REPEAT_INTERVAL_MS };
+
 const LOOPBACK = /^(?:localhost|127\.[0-9.]+|::1)$/;
 
 /**
@@ -167,6 +174,7 @@ function storeStateOf(engine: StorageEngine, log: ServiceLog): () => Promise<Sto
   const reach = new ChangeLog(
     cause => log.warn({ err: rawCause(cause) }, 'the store cannot be used; /readyz says so'),
     () => log.info('the store can be used again'),
+    LOG_PACE,
   );
   let known: readonly string[] = [];
   const logChange = (warnings: readonly string[]): void => {
@@ -220,18 +228,13 @@ function answerWatcher(metrics: Metrics, logRequest: ServiceSettings['logRequest
 }
 
 function tokensFailed(log: ServiceLog): (cause: unknown) => void {
-  return pacedLog((cause, unsaid) =>
-    log.warn(
-      { err: rawCause(cause), unsaid },
-      'the store does not answer for tokens; those known so far stay in force',
-    ),
-  );
+  const message = 'the store does not answer for tokens; those known so far stay in force';
+  return pacedLog((cause, unsaid) => log.warn({ err: rawCause(cause), unsaid }, message), LOG_PACE);
 }
 
 function requestFailed(log: ServiceLog): (cause: unknown) => void {
-  return pacedLog((cause, unsaid) =>
-    log.error({ err: cause, unsaid }, 'a request failed in a way the service does not know'),
-  );
+  const message = 'a request failed in a way the service does not know';
+  return pacedLog((cause, unsaid) => log.error({ err: cause, unsaid }, message), LOG_PACE);
 }
 
 function confirmationLog(log: ServiceLog): StoreWatcher {
@@ -242,6 +245,7 @@ function confirmationLog(log: ServiceLog): StoreWatcher {
         'the store does not confirm plants; they are answered 503 until it does',
       ),
     () => log.info('the store confirms plants again'),
+    LOG_PACE,
   );
   return {
     storeFailed: cause => confirmation.failed(cause),

@@ -107,6 +107,11 @@ const MISUSES: Misuse[] = [
   ),
   misused(/'--ops <host:port>' argument 'here' is invalid.*HOST:PORT/, 'serve', '--ops', 'here'),
   misused(/Allowed choices are revise, reject/, 'serve', '--repeated-id', 'keep'),
+  misused(/Allowed choices are yes, no/, 'serve', '--log-requests', 'often'),
+  {
+    ...misused(/value 'true' from env 'PLANT_STORE_LOG_REQUESTS' is invalid.*yes, no/, 'serve'),
+    env: { PLANT_STORE_LOG_REQUESTS: 'true' },
+  },
   ...['0', '-1', '1e6', '8388609', ''].map(limit =>
     misused(
       /'--body-limit <bytes>' argument .* is invalid.*from 1 to 8388608/,
@@ -298,6 +303,7 @@ suite('--help', { concurrency: 3 }, () => {
         '--listen',
         '--ops',
         '--repeated-id',
+        '--log-requests',
         '--body-limit',
         'PLANT_STORE_DATABASE',
         'PLANT_STORE_LISTEN',
@@ -355,10 +361,11 @@ test('every setting of serve can come from the environment, and a flag beats it'
     PLANT_STORE_OPS: takenAddress,
     PLANT_STORE_REPEATED_ID: 'reject',
     PLANT_STORE_BODY_LIMIT: '10',
+    PLANT_STORE_LOG_REQUESTS: 'yes',
   };
   const child = startProgram(['serve', '--ops', '127.0.0.1:0', '--body-limit', '40'], { env });
   after(() => child.kill('SIGKILL'));
-  child.stdout!.resume();
+  const log = readText(child.stdout!);
   const { url, token } = await readGreeting(child);
   const client = new LoggingClient(url, token, []);
   assert.equal((await client.send({ id: 1n, name: 'fits the flag' })).answer?.status, 200);
@@ -367,4 +374,5 @@ test('every setting of serve can come from the environment, and a flag beats it'
   await client.close();
   child.kill('SIGTERM');
   await once(child, 'close');
+  assert.equal((await log).match(/"msg":"answered"/g)?.length, 3);
 });

@@ -7,6 +7,7 @@ import { openReader } from '../src/store/open-store.ts';
 import { assertErrorAnswer, assertPlantAnswer } from './answer-assertions.ts';
 import { type RawAnswer, RawConnection, requestBytes } from './raw-connection.ts';
 import { startTestService } from './running-service.ts';
+import { answersIn, scrape } from './scrape.ts';
 import { until } from './until.ts';
 
 /** Keeps every commit of the service waiting, as another program with an open transaction would. */
@@ -14,6 +15,25 @@ function holdStore(database: string): Disposable {
   const other = new DatabaseSync(database.replace('sqlite:', ''));
   other.exec('BEGIN IMMEDIATE');
   return { [Symbol.dispose]: () => other.isOpen && other.close() };
+}
+
+/** What `/readyz?verbose` answers: what is there without `verbose` too, and what it lists, by name. */
+interface Look {
+  status: number;
+  body: object;
+  checks: Map<string, { ok: boolean; detail: string }>;
+}
+
+async function lookVerbosely(opsUrl: string): Promise<Look> {
+  const response = await fetch(`${opsUrl}/readyz?verbose`);
+  const { checks, ...body } = (await response.json()) as {
+    checks: { name: string; ok: boolean; detail: string }[];
+  };
+  return {
+    status: response.status,
+    body,
+    checks: new Map(checks.map(({ name, ...check }) => [name, check])),
+  };
 }
 
 /** A hundred of these fill the queue, sooner than held batches lose their patience and make room in it. */
@@ -45,6 +65,9 @@ test('a full queue answers 503 with Retry-After at once, and keeps every plant t
   const stored = new Set(await Array.fromAsync(reader.revisions(), ({ plant }) => Number(plant.id)));
   await reader.close();
   assert.ok(answers.some(({ status }) => status === 200));
+  const counted = answersIn(await scrape(service.opsUrl));
+  assert.equal(counted.busy, answers.filter(({ body }) => body.includes('"error":50301')).length);
+  assert.equal(counted.created, answers.filter(({ status }) => status === 200).length);
   for (const [id, answer] of answers.entries()) {
     if (answer.status === 200) assert.ok(stored.has(id), `plant ${id} is lost`);
     if (answer.body.includes('"error":50301')) {
@@ -57,10 +80,7 @@ test('a full queue answers 503 with Retry-After at once, and keeps every plant t
 
 test('/readyz says 503 while the store does not answer, and 200 when it does again', async () => {
   await using service = await startTestService();
-  const ready = async (): Promise<{ status: number; body: unknown }> => {
-    const response = await fetch(`${service.opsUrl}/readyz`);
-    return { status: response.status, body: await response.json() };
-  };
+  const ready = (): Promise<Look> => lookVerbosely(service.opsUrl);
   assert.equal((await ready()).status, 200);
   using connection = await RawConnection.open(service.address.port);
   const held = holdStore(service.database);
@@ -76,16 +96,17 @@ test('/readyz says 503 while the store does not answer, and 200 when it does aga
     }
     looked = await ready();
   }
-  const { status, body } = looked;
-  assert.equal(status, 503);
-  assert.deepEqual(body, {
-    status: 'not ready',
-    reason: 'the store cannot be used now; the log has the cause',
-  });
+  assert.equal(looked.status, 503);
+  const reason = 'the store cannot be used now; the log has the cause';
+  assert.deepEqual(looked.body, { status: 'not ready', reason });
+  assert.deepEqual(looked.checks.get('store'), { ok: false, detail: reason });
+  assert.equal(looked.checks.get('shutdown')?.ok, true);
   assert.ok(service.logged.some(line => line.includes('cannot be used')));
   held[Symbol.dispose]();
   for (let id = 1; id <= sent; id++) await connection.answer();
-  assert.equal((await ready()).status, 200);
+  const back = await ready();
+  assert.equal(back.status, 200);
+  assert.equal(back.checks.get('store')?.ok, true);
   assert.ok(service.logged.includes('the store can be used again'));
 });
 
@@ -99,6 +120,9 @@ test('while it shuts down, /readyz says 503, what was begun is kept, and what be
   const response = await fetch(`${service.opsUrl}/readyz`);
   assert.equal(response.status, 503);
   assert.deepEqual(await response.json(), { status: 'not ready', reason: 'shutting down' });
+  const { checks } = await lookVerbosely(service.opsUrl);
+  assert.deepEqual(checks.get('shutdown'), { ok: false, detail: 'shutting down' });
+  assert.equal((await scrape(service.opsUrl)).values.get('plant_store_shutting_down'), 1);
 
   await wait(SHUTDOWN_GRACE_MS + 100);
   connection.write(

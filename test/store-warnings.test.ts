@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { StoreUnavailable } from '../src/store/plant-store.ts';
 import { SqliteEngine } from '../src/store/sqlite/sqlite-engine.ts';
 import { startTestService } from './running-service.ts';
+import { scrape } from './scrape.ts';
 
 test('what a store warns of is in the log from the start, again when it changes, and in /readyz', async context => {
   // A SQLite store has nothing to warn of, so this one is told to.
@@ -19,6 +20,14 @@ test('what a store warns of is in the log from the start, again when it changes,
   assert.deepEqual(await look(), [200, { status: 'ready', warnings: ['fsync is off'] }, []]);
 
   check = async () => ['fsync is off', 'full_page_writes is off'];
+  const verbose = await fetch(`${service.opsUrl}/readyz?verbose`);
+  assert.equal(verbose.status, 200, 'a warning does not make it unready');
+  const { checks } = (await verbose.json()) as { checks: { name: string; ok: boolean; detail: string }[] };
+  assert.deepEqual(
+    checks.filter(({ ok }) => !ok),
+    [{ name: 'warnings', ok: false, detail: 'fsync is off; full_page_writes is off' }],
+  );
+  assert.equal((await scrape(service.opsUrl)).values.get('plant_store_store_warnings'), 2);
   assert.deepEqual(await look(), [
     200,
     { status: 'ready', warnings: ['fsync is off', 'full_page_writes is off'] },

@@ -72,7 +72,8 @@ export const TOKEN_REFRESH_INTERVAL_MIN_MS = 200;
 export const READINESS_WAIT_MS = 2_000;
 /** The service asks its store this often what it warns of, so that the log has it though nobody asks `/readyz`. */
 export const STORE_WATCH_INTERVAL_MS = 10_000;
-/** What happens over and over gets a line in the log at most this often. */
+/** What happens over and over gets so many lines in the log, and then one in each interval. */
+export const LOG_REPEATS_AT_ONCE = 20;
 export const LOG_REPEAT_INTERVAL_MS = 10_000;
 /** Longest label of a token, in UTF-16 code units. */
 export const TOKEN_LABEL_LENGTH_MAX = 100;

@@ -1,6 +1,7 @@
 /**
- * A histogram for what happens with every request. It counts in a plain array: that takes 10 to 20 ns, where `observe`
- * of prom-client takes 250 ns, of the 15 to 20 µs that a request costs in all.
+ * A histogram for what happens with every request. It counts in a plain array: of the 20 µs that a request costs, all that
+ * is counted of it took 0.05 µs, and 0.15 with the clock read for it, where one `observe` of prom-client took 0.25 and
+ * one `inc` with labels 0.1.
  */
 export class BucketHistogram {
   readonly #name: string;

@@ -94,7 +94,7 @@ export class Metrics {
 
   /** Everything, in the text format of Prometheus. */
   async text(service: ObservedService): Promise<string> {
-    // First, since it waits for the store: what is counted is then as of now.
+    // First, since it waits for the store: what is counted is then no older than the answer.
     const read = await readNow(service);
     const [counted, requests] = await Promise.all([this.#registry.metrics(), this.#requestsText()]);
     return [requests, this.#createDuration.text(), read, counted].join('\n');
@@ -113,12 +113,13 @@ function labelsOf(result: string): Record<string, string | number> {
 
 /** What is not counted but read when it is asked for. */
 async function readNow(service: ObservedService): Promise<string> {
+  // Before the store is waited for: as things are now.
+  const { queuedPlants, batchesInFlight } = service.load();
   const [store, engine, connections] = await Promise.all([
     service.storeState(),
     service.engineFigures(),
     service.openConnections(),
   ]);
-  const { queuedPlants, batchesInFlight } = service.load();
   const tokens = service.tokens();
   const { flushes } = engine;
   const rows: [name: string, help: string, value: number | boolean | undefined][] = [

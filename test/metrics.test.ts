@@ -1,0 +1,178 @@
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+import packageJson from '../package.json' with { type: 'json' };
+import { makeToken } from '../src/auth/token.ts';
+import { ERRORS } from '../src/contract/errors.ts';
+import { QUEUE_PLANTS_MAX } from '../src/contract/limits.ts';
+import { chunked, RawConnection, type RequestParts, requestBytes } from './raw-connection.ts';
+import { type RunningService, startTestService } from './running-service.ts';
+import { answersIn, scrape } from './scrape.ts';
+import { holdStore } from './store-hold.ts';
+import { send } from './store-outage.ts';
+import { postgresUnderTest, sqliteUnderTest } from './store-under-test.ts';
+import { until } from './until.ts';
+
+const NAME = 'Quercus-of-the-operator';
+const UNKNOWN_TOKEN = makeToken();
+const sqlite = sqliteUnderTest();
+const postgres = await postgresUnderTest();
+
+/** Requests, and the answer that each must be counted as. */
+const REQUESTS: [expected: string, parts: RequestParts][] = [
+  ['created', { body: `{"id":1,"name":"${NAME}"}` }],
+  ['created', chunked(`{"id":2,"name":"${NAME}"}`)],
+  ['unchanged', { body: `{"id":1,"name":"${NAME}"}` }],
+  ['unchanged', chunked(`{"id":2,"name":"${NAME}"}`)],
+  ['revised', { body: `{"id":1,"name":"${NAME}","tag":"other"}` }],
+  ['notJson', { body: `{"id":1,"name":"${NAME}"` }],
+  ['notNewPlant', { body: `{"id":1.5,"name":"${NAME}"}` }],
+  ['notNewPlant', chunked(`{"name":"${NAME}"}`)],
+  ['noCredential', { headers: { Authorization: null } }],
+  ['credentialRefused', { headers: { Authorization: `Bearer ${UNKNOWN_TOKEN}` } }],
+  ['noSuchPath', { target: `/${NAME}` }],
+  ['methodNotAllowed', { method: 'PUT' }],
+  ['bodyTooLarge', { headers: { 'Content-Length': '9999999' } }],
+  ['notJsonMediaType', { headers: { 'Content-Type': 'text/plain' } }],
+  ['contentEncoding', { headers: { 'Content-Encoding': 'gzip' } }],
+  ['headersTooLarge', { headers: { 'X-Long': 'x'.repeat(20_000) } }],
+  ['badHttp', { headers: { Host: null } }],
+  ['badHttp', { version: '1.1\r\nno field' }],
+  ['other', { method: 'GET', target: '/openapi.json', headers: { 'Content-Length': null }, body: '' }],
+];
+
+function tally(results: readonly string[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const result of results) counts[result] = (counts[result] ?? 0) + 1;
+  return counts;
+}
+
+/** Several ordinary requests in one piece, then each of the table on a connection of its own. */
+async function sendAll({ address, token }: RunningService): Promise<string[]> {
+  using pipelined = await RawConnection.open(address.port);
+  const bodies = [11, 12, 13].map(id => requestBytes(token, { body: `{"id":${id},"name":"${NAME}"}` }));
+  pipelined.write(Buffer.concat(bodies));
+  for (const _ of bodies) assert.equal((await pipelined.answer()).status, 200);
+  for (const [expected, parts] of REQUESTS) {
+    using connection = await RawConnection.open(address.port);
+    connection.write(requestBytes(token, parts));
+    const { status } = await connection.answer();
+    assert.equal(status, expected in ERRORS ? ERRORS[expected as keyof typeof ERRORS].status : 200, expected);
+  }
+  return [...bodies.map(() => 'created'), ...REQUESTS.map(([expected]) => expected)];
+}
+
+for (const engine of [sqlite, postgres]) {
+  suite(`/metrics of a service on ${engine.name}`, () => {
+    test('counts every request as it was answered, on both ways', async () => {
+      await using service = await startTestService({ database: await engine.newDatabase() });
+      const sent = await sendAll(service);
+      const read = await scrape(service.opsUrl);
+      assert.deepEqual(answersIn(read), tally(sent));
+      const kept = sent.filter(result => ['created', 'unchanged', 'revised'].includes(result)).length;
+      assert.equal(read.values.get('plant_store_create_duration_seconds_count'), kept);
+      assert.equal(read.values.get('plant_store_create_duration_seconds_bucket{le="+Inf"}'), kept);
+      assert.ok(read.values.get('plant_store_create_duration_seconds_sum')! > 0);
+      assert.equal(read.values.get('plant_store_batch_plants_sum'), kept);
+      const batches = read.values.get('plant_store_batch_plants_count')!;
+      assert.ok(batches < kept, 'those that came in one piece shared a batch');
+      assert.equal(read.values.get('plant_store_commit_duration_seconds_count'), batches);
+      assert.equal(read.values.get('plant_store_commits_failed_total'), 0);
+    });
+
+    test('says what the service is and how it fares', async () => {
+      await using service = await startTestService({ database: await engine.newDatabase() });
+      using connection = await RawConnection.open(service.address.port);
+      connection.write(requestBytes(service.token));
+      assert.equal((await connection.answer()).status, 200);
+      const { values } = await scrape(service.opsUrl);
+      const isSqlite = engine === sqlite;
+      const expected: Record<string, number> = {
+        plant_store_queue_plants: 0,
+        plant_store_queue_limit_plants: QUEUE_PLANTS_MAX,
+        plant_store_batches_in_flight: 0,
+        plant_store_connections: 1,
+        plant_store_store_up: 1,
+        plant_store_store_warnings: 0,
+        plant_store_shutting_down: 0,
+        plant_store_tokens: 1,
+        plant_store_tokens_current: 1,
+      };
+      const build = `version="${packageJson.version}",node_version="${process.versions.node}"`;
+      expected[`plant_store_build_info{${build},engine="${isSqlite ? 'sqlite' : 'postgres'}"}`] = 1;
+      if (isSqlite) {
+        expected.plant_store_flushes_total = 1;
+        expected.plant_store_checkpoint_failing = 0;
+      }
+      for (const [series, value] of Object.entries(expected)) assert.equal(values.get(series), value, series);
+      for (const own of ['flush_seconds_total', 'wal_bytes', 'disk_free_bytes']) {
+        assert.equal((values.get(`plant_store_${own}`) ?? 0) > 0, isSqlite, own);
+      }
+      assert.equal((values.get('plant_store_store_connections') ?? 0) > 0, !isSqlite);
+      for (const ofNode of ['nodejs_eventloop_lag_p99_seconds', 'process_resident_memory_bytes']) {
+        assert.ok(values.get(ofNode)! > 0, ofNode);
+      }
+    });
+
+    test('tells nothing of what clients send', async () => {
+      await using service = await startTestService({ database: await engine.newDatabase() });
+      await sendAll(service);
+      const { text } = await scrape(service.opsUrl);
+      for (const secret of [NAME, service.token, UNKNOWN_TOKEN, /plant_[0-9A-Za-z]{36}/]) {
+        assert.ok(!(secret instanceof RegExp ? secret.test(text) : text.includes(secret)), String(secret));
+      }
+    });
+  });
+}
+
+test('/metrics says that PostgreSQL is away, while it is and no longer', async () => {
+  await using service = await startTestService({ database: await postgres.newDatabase() });
+  // The service knows the token from then on, and asks the store for the plant alone.
+  assert.equal((await send(service, { id: 1n, name: 'oak' }, [])).status, 200);
+  await postgres.server.kill();
+  assert.equal((await send(service, { id: 1n, name: 'oak' }, [])).status, 503);
+  const away = await scrape(service.opsUrl);
+  assert.equal(away.values.get('plant_store_store_up'), 0);
+  assert.ok(!away.values.has('plant_store_store_warnings'), 'nobody knows what it would warn of');
+  assert.equal(away.values.get('plant_store_commits_failed_total'), 1);
+  assert.deepEqual(answersIn(away), { created: 1, storeUnavailable: 1 });
+  await until('it is seen that tokens are not current', async () => {
+    return (await scrape(service.opsUrl)).values.get('plant_store_tokens_current') === 0;
+  });
+  await postgres.server.startAgain();
+  await until('it is seen that the store is back', async () => {
+    const { values } = await scrape(service.opsUrl);
+    return values.get('plant_store_store_up') === 1 && values.get('plant_store_tokens_current') === 1;
+  });
+});
+
+test('plants that wait are seen in /metrics, in a batch or before', async () => {
+  await using service = await startTestService();
+  using connection = await RawConnection.open(service.address.port);
+  const request = (id: number): Buffer => requestBytes(service.token, { body: `{"id":${id},"name":"oak"}` });
+  connection.write(request(0));
+  assert.equal((await connection.answer()).status, 200);
+  using held = holdStore(service.database);
+  connection.write(Buffer.concat(Array.from({ length: 50 }, (_, index) => request(index + 1))));
+  await until('a batch is under way', async () => {
+    return (await scrape(service.opsUrl)).values.get('plant_store_batches_in_flight')! > 0;
+  });
+  // Beside a larger batch it waits.
+  connection.write(request(51));
+  await until('a plant waits', async () => {
+    return (await scrape(service.opsUrl)).values.get('plant_store_queue_plants')! > 0;
+  });
+  held[Symbol.dispose]();
+  for (let id = 1; id <= 51; id++) await connection.answer();
+  const { values } = await scrape(service.opsUrl);
+  assert.equal(values.get('plant_store_batches_in_flight'), 0);
+  assert.equal(values.get('plant_store_queue_plants'), 0);
+});
+
+test('a request that comes too slowly is counted, with its first byte or with the rest', async () => {
+  await using service = await startTestService();
+  using silent = await RawConnection.open(service.address.port);
+  using half = await RawConnection.open(service.address.port);
+  half.write('POST /plants HTTP/1.1\r\nHost: a\r\n');
+  for (const { status } of await Promise.all([silent.answer(), half.answer()])) assert.equal(status, 408);
+  assert.deepEqual(answersIn(await scrape(service.opsUrl)), { tooSlow: 2 });
+});

@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { suite, test } from 'node:test';
+import { RawConnection, requestBytes } from './raw-connection.ts';
+import { startTestService } from './running-service.ts';
+import { type Scrape, scrape } from './scrape.ts';
+import { postgresUnderTest } from './store-under-test.ts';
+
+const README = read('README.md');
+const ALERTS = read('alerts.yaml');
+const BOARD = read('board.json');
+/** What there is on the other engine alone; a service on SQLite has all the rest. */
+const POSTGRES_ALONE = ['plant_store_store_connections'];
+/** Words of a query that look like metrics of ours: the name of a rule's group and of its job. */
+const METRIC = /\b(?:plant_store|nodejs|process)_[a-z0-9_]*[a-z0-9]\b/g;
+
+const postgres = await postgresUnderTest();
+const [onSqlite, onPostgres] = await Promise.all([
+  scrapeAfterRequests(),
+  scrapeAfterRequests(await postgres.newDatabase()),
+]);
+
+function read(name: string): string {
+  return readFileSync(new URL(`../docs/operate/${name}`, import.meta.url), 'utf8');
+}
+
+async function scrapeAfterRequests(database?: string): Promise<Scrape> {
+  await using service = await startTestService(database === undefined ? {} : { database });
+  using connection = await RawConnection.open(service.address.port);
+  connection.write(requestBytes(service.token));
+  assert.equal((await connection.answer()).status, 200);
+  return await scrape(service.opsUrl);
+}
+
+/** The names that a query may use: a histogram has none of its own, but those of its series. */
+function namesIn({ values }: Scrape): Set<string> {
+  return new Set([...values.keys()].map(series => series.replace(/\{.*/s, '')));
+}
+
+function assertExported(names: Iterable<string>, exported: ReadonlySet<string>): void {
+  const all = [...new Set(names)];
+  assert.ok(all.length > 0);
+  assert.deepEqual(
+    all.filter(name => !exported.has(name)),
+    [],
+    'what nobody exports',
+  );
+}
+
+interface Panel {
+  id: number;
+  title: string;
+  gridPos: { x: number; y: number; w: number; h: number };
+  targets: { refId: string; expr: string }[];
+}
+
+suite('docs/operate', () => {
+  const exported = new Set([...namesIn(onSqlite), ...POSTGRES_ALONE]);
+
+  test('what only PostgreSQL has is there on PostgreSQL, and is not on SQLite', () => {
+    for (const name of POSTGRES_ALONE) {
+      assert.ok(namesIn(onPostgres).has(name), name);
+      assert.ok(!namesIn(onSqlite).has(name), name);
+    }
+  });
+
+  test('the alerts use what is exported', () => {
+    assertExported(ALERTS.match(METRIC) ?? [], exported);
+  });
+
+  test('the alerts and the board name results that there are', () => {
+    const results = [...`${ALERTS}${BOARD}`.matchAll(/result!?=\\?"(\w+)\\?"/g)].map(([, result]) => result!);
+    assert.ok(results.length > 0);
+    for (const result of results) {
+      const series = [...onSqlite.values.keys()].filter(key => key.includes(`result="${result}"`));
+      assert.equal(series.length, 1, result);
+    }
+  });
+
+  test('each alert has its section, and no section is of another', () => {
+    const alerts = [...ALERTS.matchAll(/^ +- alert: (\w+)$/gm)].map(([, alert]) => alert!);
+    const sections = [...README.matchAll(/^### (\w+)\n\n\*\*Means\*\*: .+?\n\n\*\*Do\*\*: /gms)];
+    assert.ok(alerts.length > 0);
+    assert.equal(new Set(alerts).size, alerts.length);
+    assert.deepEqual(
+      sections.map(([, section]) => section),
+      alerts,
+      'in the same order',
+    );
+  });
+
+  test('every query of the board uses what is exported', () => {
+    const { panels } = JSON.parse(BOARD) as { panels: Panel[] };
+    assert.ok(panels.length > 0);
+    for (const { title, targets } of panels) {
+      assert.ok(targets.length > 0, title);
+      for (const { expr } of targets) assertExported(expr.match(METRIC) ?? [], exported);
+    }
+    assertExported(BOARD.match(METRIC) ?? [], exported);
+  });
+
+  test('the panels of the board are told apart and do not overlap', () => {
+    const { panels } = JSON.parse(BOARD) as { panels: Panel[] };
+    assert.equal(new Set(panels.map(({ id }) => id)).size, panels.length);
+    const cells = panels.flatMap(({ gridPos: { x, y, w, h } }) => {
+      // A board of Grafana is 24 columns wide.
+      assert.ok(x + w <= 24);
+      return Array.from({ length: w * h }, (_, cell) => `${x + (cell % w)} ${y + Math.floor(cell / w)}`);
+    });
+    assert.equal(new Set(cells).size, cells.length);
+  });
+
+  test('the table of metrics has every metric of ours that is exported, and no other', () => {
+    const table = README.slice(README.indexOf('## Metrics'), README.indexOf('## Alerts'));
+    const ours = [...onSqlite.types.keys(), ...POSTGRES_ALONE].filter(name =>
+      name.startsWith('plant_store_'),
+    );
+    const listed = table.match(/(?<=`)plant_store_\w+(?=`)/g) ?? [];
+    assert.deepEqual(listed.toSorted(), ours.toSorted());
+  });
+
+  test('the text uses what is exported', () => {
+    const declared = new Set([...exported, ...onSqlite.types.keys()]);
+    assertExported(README.match(/(?<=`)(?:plant_store|nodejs|process)_\w+(?=`)/g) ?? [], declared);
+  });
+});
