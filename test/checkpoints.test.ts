@@ -15,6 +15,8 @@ import { until } from './until.ts';
 const BATCH_PLANTS = 256;
 /** Beyond what checkpoints beside the commits let the log become, and below what SQLite itself would cut it at. */
 const LOG_BYTES_MAX = 150 * 1024 * 1024;
+/** What the log is cut to when it was longer. */
+const LOG_BYTES_KEPT_MAX = 64 * 1024 * 1024;
 
 const folder = mkdtempSync(join(tmpdir(), 'plant-store-checkpoints-'));
 after(() => rmSync(folder, { recursive: true }));
@@ -87,6 +89,33 @@ test('the log is begun anew while commits go on without a pause', async () => {
     return logSalt(path) !== first;
   });
   await Promise.all([under, next]);
+});
+
+test('a log that a reader let grow is begun anew behind it, and cut', async () => {
+  await using store = await openNew('read.db');
+  const { engine, path } = store;
+  let last = 0n;
+  /** About 4 MiB of the log. */
+  const commitMuch = (): Promise<unknown> =>
+    engine.commit(
+      Array.from({ length: 16 }, () => ({ plant: { id: ++last, name: 'x'.repeat(250_000) }, recordedBy: 1 })),
+    );
+  await commitMuch();
+  using reader = new DatabaseSync(path, { readOnly: true });
+  reader.exec('BEGIN');
+  reader.prepare('SELECT count(*) FROM plant_revision').get();
+  const first = logSalt(path);
+  while (statSync(`${path}-wal`).size <= 2 * LOG_BYTES_KEPT_MAX) await commitMuch();
+  assert.equal(logSalt(path), first);
+  const { plants } = reader.prepare('SELECT count(*) AS plants FROM plant_revision').get()!;
+  assert.equal(plants, 16, 'the reader sees what it saw');
+
+  reader.exec('COMMIT');
+  await until('the log is cut', async () => {
+    await engine.commit([{ plant: { id: ++last, name: 'oak' }, recordedBy: 1 }]);
+    return statSync(`${path}-wal`).size <= LOG_BYTES_KEPT_MAX;
+  });
+  assert.notEqual(logSalt(path), first);
 });
 
 test('what was committed is soon in the database file itself', async () => {

@@ -17,6 +17,8 @@ export interface SqliteSettings {
 
 /** A write-ahead log of this length, 200 MiB, is copied into the database file whatever that holds up. */
 const LOG_PAGES_MAX = 50_000;
+/** A log that grew beyond this, because a reader was in the way, is cut to it when it is begun anew: 64 MiB. */
+const LOG_BYTES_KEPT_MAX = 64 * 1024 * 1024;
 
 /** A file, whatever its name: its place on the disk. */
 type FileIdentity = string | undefined;
@@ -142,6 +144,8 @@ export class SqliteStore {
     const database = openForWriting(path);
     // Not in the middle of a commit, see checkpoints.ts; only a log that nothing else keeps short.
     database.exec(`PRAGMA wal_autocheckpoint = ${LOG_PAGES_MAX}`);
+    // https://sqlite.org/pragma.html#pragma_journal_size_limit
+    database.exec(`PRAGMA journal_size_limit = ${LOG_BYTES_KEPT_MAX}`);
     this.#file ??= identityOf(path);
     const plants = new PlantTable(database, repeatedIdRule);
     return { opening: randomUUID(), database, plants, log: undefined };
