@@ -14,13 +14,13 @@ const PASSWORD_FILE = 'the file that --database-password-file or PLANT_STORE_DAT
 
 /** Adds --database and --database-password-file: which store a command works on, the same for every command. */
 export function addDatabaseOptions(command: Command): Command {
-  return command
-    .addOption(
-      new Option('--database <url>', 'the store: sqlite:PATH, or postgres://USER@HOST:PORT/DATABASE')
-        .env('PLANT_STORE_DATABASE')
-        .default('sqlite:./data/plant-store.db'),
-    )
-    .addOption(passwordFileOption());
+  return command.addOption(databaseOption()).addOption(passwordFileOption());
+}
+
+export function databaseOption(): Option {
+  return new Option('--database <url>', 'the store: sqlite:PATH, or postgres://USER@HOST:PORT/DATABASE')
+    .env('PLANT_STORE_DATABASE')
+    .default('sqlite:./data/plant-store.db');
 }
 
 export function passwordFileOption(): Option {

@@ -11,6 +11,7 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
   show: async () => (await import('./show.ts')).showCommand(),
   export: async () => (await import('./export.ts')).exportCommand(),
   copy: async () => (await import('./copy.ts')).copyCommand(),
+  backup: async () => (await import('./backup.ts')).backupCommand(),
   openapi: async () => (await import('./openapi.ts')).openApiCommand(),
 };
 

@@ -1,6 +1,7 @@
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { pathToFileURL } from 'node:url';
 import { StoreMissing, StoreRefused, StoreUnavailable } from '../plant-store.ts';
 import { readSchemaSteps } from '../schema-steps.ts';
 
@@ -49,10 +50,27 @@ export function openForWriting(path: string): DatabaseSync {
  * @throws {StoreRefused} when it cannot be opened as it stands
  */
 export function openForReading(path: string): DatabaseSync {
+  return openReadOnly(path, path);
+}
+
+/**
+ * Opens a plant store that nothing writes to, for reading: without a lock, and without the files that SQLite puts beside
+ * a database with a write-ahead log and that a reader leaves there.
+ *
+ * @throws as {@link openForReading} does
+ */
+export function openLeftAlone(path: string): DatabaseSync {
+  const url = pathToFileURL(path);
+  // https://sqlite.org/c3ref/open.html, "immutable"
+  url.searchParams.set('immutable', '1');
+  return openReadOnly(path, url);
+}
+
+function openReadOnly(path: string, location: string | URL): DatabaseSync {
   return explainFailure(path, () => {
     if (!existsSync(path)) throw missing(path);
     refuseHardLinks(path);
-    const database = new DatabaseSync(path, { readOnly: true, timeout: BUSY_WAIT_MS });
+    const database = new DatabaseSync(location, { readOnly: true, timeout: BUSY_WAIT_MS });
     try {
       const version = schemaVersion(database, path);
       // Whoever made the file was killed before the schema was in.

@@ -1,0 +1,121 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { Command } from 'commander';
+import { databaseAddressOf } from '../store/database-url.ts';
+import type { StoreCounts } from '../store/sqlite/sqlite-backup.ts';
+import { BackupFile } from './backup/backup-file.ts';
+import type { BackupNews } from './backup/backup-process.ts';
+import { BackupProgress } from './backup/backup-progress.ts';
+import { type DatabaseOptions, databaseOption, readDatabase } from './database-option.ts';
+import { Failure } from './failure.ts';
+import { formatCount } from './import/tally.ts';
+import { Interruption, stoppable } from './interruption.ts';
+
+const HELP = `
+A service may be running on the store. The backup holds every plant that was answered 200 before the command began; it
+is read whole, checked and counted, and flushed to the disk, before the command says that it is done. A file that is
+there already is never written over.
+
+It is a store itself: to restore it, stop the service and put it in the place of the store.
+
+Example:
+  $ npx plant-store backup "backups/plants-$(date +%F).db"`;
+
+const PROGRAM = fileURLToPath(new URL('./backup/backup-process.ts', import.meta.url));
+/** https://sqlite.org/rescode.html#full */
+const SQLITE_FULL = 13;
+
+/** `backup FILE`: a copy of a SQLite store, made beside a running service, and proved. */
+export function backupCommand(): Command {
+  return new Command('backup')
+    .description('copy a SQLite store to a file while a service runs on it, and check the copy')
+    .argument('<file>', 'the file to make')
+    .addOption(databaseOption())
+    .addHelpText('after', HELP)
+    .action(backUp);
+}
+
+async function backUp(file: string, options: DatabaseOptions): Promise<void> {
+  const database = databaseAddressOf(readDatabase(options));
+  if (database.engine === 'postgres') {
+    throw new Failure(
+      '`backup` copies a SQLite store; back PostgreSQL up by its own means, such as pg_dump',
+      2,
+    );
+  }
+  const sinceMs = performance.now();
+  try {
+    const { counts, bytes } = await stoppable(stop => makeBackup(database.path, file, stop));
+    const seconds = ((performance.now() - sinceMs) / 1000).toFixed(1);
+    console.log(`${file}: ${shown(counts)}, ${formatCount(bytes)} bytes, in ${seconds} s`);
+  } catch (error) {
+    if (!(error instanceof Interruption)) throw error;
+    console.error('plant-store: stopped; no backup was made');
+    process.exitCode = error.exitCode;
+  }
+}
+
+async function makeBackup(
+  path: string,
+  file: string,
+  stop: AbortSignal,
+): Promise<{ counts: StoreCounts; bytes: number }> {
+  const backup = BackupFile.create(file);
+  try {
+    const counts = await copyAndCheck(path, backup.partial, stop);
+    return { counts, bytes: backup.publish() };
+  } finally {
+    backup.discard();
+  }
+}
+
+/** @throws {Failure} when the copy is not what the store was */
+async function copyAndCheck(path: string, to: string, stop: AbortSignal): Promise<StoreCounts> {
+  // A process group of its own: Ctrl-C is for this process to handle.
+  const child = fork(PROGRAM, [path, to], { detached: true });
+  // When its last message is here too.
+  const ended = once(child, 'close');
+  const end = (): boolean => child.kill('SIGKILL');
+  stop.addEventListener('abort', end);
+  const progress = new BackupProgress();
+  let last: BackupNews = {};
+  child.on('message', (news: BackupNews) => {
+    last = news;
+    progress.hear(news);
+  });
+  try {
+    const [exitCode, signal] = await ended;
+    stop.throwIfAborted();
+    const { made, failure } = last;
+    if (failure !== undefined) throw new Failure(failedBecause(failure));
+    if (made === undefined) {
+      throw new Failure(`the process that copied ended early (${signal ?? exitCode}); run the command again`);
+    }
+    if (shown(made.source) !== shown(made.copy)) {
+      throw new Failure(
+        `the store holds ${shown(made.source)} and the copy ${shown(made.copy)}, which must not happen; keep an older backup, and report this`,
+      );
+    }
+    return made.copy;
+  } finally {
+    progress.stop();
+    stop.removeEventListener('abort', end);
+  }
+}
+
+function failedBecause({ message, errcode }: { message: string; errcode: number | undefined }): string {
+  // What the store refuses says what to do by itself.
+  if (errcode === undefined) return message;
+  // The low byte is the kind of failure, https://sqlite.org/rescode.html
+  if ((errcode & 0xff) === SQLITE_FULL) return 'the disk is full; make room, or name a file on another disk';
+  return `the copy could not be written (${message}, SQLite result code ${errcode}); look for faults of both disks, and run the command again`;
+}
+
+function shown({ plants, revisions, tokens }: StoreCounts): string {
+  return `${amount(plants, 'plant')}, ${amount(revisions, 'revision')} and ${amount(tokens, 'token')}`;
+}
+
+function amount(count: number, noun: string): string {
+  return `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`;
+}

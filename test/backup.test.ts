@@ -1,0 +1,197 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { StoreRefused } from '../src/store/plant-store.ts';
+import { openForWriting } from '../src/store/sqlite/database.ts';
+import { checkCopy, copySnapshot } from '../src/store/sqlite/sqlite-backup.ts';
+import { contentOf, fillStore, manyPlants } from './copied-stores.ts';
+import { type Finished, runProgram, startProgram } from './program.ts';
+import { until } from './until.ts';
+
+const PROGRAM = fileURLToPath(new URL('../bin/plant-store.js', import.meta.url));
+const PLANTS = 50_000;
+/** Of 4 KiB, that are copied at a time. */
+const STEP_PAGES = 1_000;
+
+const root = mkdtempSync(join(tmpdir(), 'plant-store-backup-'));
+after(() => rmSync(root, { recursive: true }));
+
+/** A folder of a test's own. */
+function newFolder(): string {
+  return mkdtempSync(join(root, 'test-'));
+}
+
+async function newStore(plants = manyPlants(3)): Promise<{ path: string; database: string }> {
+  const path = join(newFolder(), 'plants.db');
+  const database = `sqlite:${path}`;
+  await fillStore(database, plants);
+  return { path, database };
+}
+
+function backUp(file: string, database: string): Promise<Finished> {
+  return runProgram(['backup', file, '--database', database]);
+}
+
+test('a backup holds everything, to the digit, in one file for its owner alone', async () => {
+  const database = `sqlite:${join(newFolder(), 'plants.db')}`;
+  await fillStore(database);
+  const folder = newFolder();
+  const file = join(folder, 'backup.db');
+  const { exitCode, stdout, stderr } = await backUp(file, database);
+  assert.deepEqual([exitCode, stderr], [0, '']);
+  const { size, mode } = statSync(file);
+  const bytes = new Intl.NumberFormat('en-GB').format(size);
+  assert.match(stdout, /: 19 plants, 33 revisions and 3 tokens, /);
+  assert.match(stdout, new RegExp(`^${file}: .*, ${bytes} bytes, in [0-9.]+ s\n$`));
+  assert.equal(mode & 0o777, 0o600);
+  assert.deepEqual(readdirSync(folder), ['backup.db']);
+  assert.equal(await contentOf(`sqlite:${file}`), await contentOf(database));
+});
+
+test('what is committed while it copies is not in it, and does not make it begin again', async () => {
+  const { path } = await newStore(manyPlants(PLANTS).map(plant => ({ ...plant, tag: 'x'.repeat(200) })));
+  const copy = join(newFolder(), 'copy.db');
+  closeSync(openSync(copy, 'wx'));
+  using writer = openForWriting(path);
+  const insert = writer.prepare(`INSERT INTO plant_revision VALUES (?, 1, 'came later', NULL, 0, 1)`);
+  let steps = 0;
+  let pages = 0;
+  const counts = await copySnapshot(path, copy, ({ totalPages }) => {
+    pages = totalPages;
+    assert.ok(++steps < 100, 'it begins again and again');
+    insert.run(-steps);
+  });
+  assert.ok(steps > 1, 'there is something between two steps');
+  assert.equal(steps, Math.ceil(pages / STEP_PAGES) - 1);
+  assert.deepEqual(counts, { plants: PLANTS, revisions: PLANTS, tokens: 3 });
+  assert.deepEqual(checkCopy(copy), counts);
+});
+
+test('a copy that is damaged is found out, and so is one that is no store', async () => {
+  const { path } = await newStore(manyPlants(20_000));
+  const copy = join(newFolder(), 'copy.db');
+  closeSync(openSync(copy, 'wx'));
+  await copySnapshot(path, copy, () => {});
+  const damaged = openSync(copy, 'r+');
+  // A page in the middle, whose head says how many cells it has.
+  writeSync(damaged, Buffer.alloc(64, 0xff), 0, 64, 100 * 4096);
+  closeSync(damaged);
+  assert.throws(() => checkCopy(copy), { name: 'StoreRefused', message: /^the copy is damaged \(/ });
+  writeFileSync(copy, '');
+  assert.throws(() => checkCopy(copy), StoreRefused);
+});
+
+test('a file that is there stays as it is', async () => {
+  const { path, database } = await newStore();
+  const folder = newFolder();
+  const file = join(folder, 'backup.db');
+  writeFileSync(file, 'of yesterday');
+  symlinkSync('nowhere', join(folder, 'link.db'));
+  mkdirSync(join(folder, 'folder.db'));
+  for (const taken of [file, join(folder, 'link.db'), join(folder, 'folder.db'), path]) {
+    const { exitCode, stdout, stderr } = await backUp(taken, database);
+    assert.deepEqual([exitCode, stdout], [1, '']);
+    assert.equal(stderr, `plant-store: ${taken} is there already and stays as it is; name another file\n`);
+  }
+  assert.equal(readFileSync(file, 'utf8'), 'of yesterday');
+  assert.deepEqual(readdirSync(folder).sort(), ['backup.db', 'folder.db', 'link.db']);
+});
+
+test('what is left of a backup that was killed is named, and not touched', async () => {
+  const { database } = await newStore();
+  const file = join(newFolder(), 'backup.db');
+  writeFileSync(`${file}.partial`, 'half of it');
+  const { exitCode, stderr } = await backUp(file, database);
+  assert.equal(exitCode, 1);
+  assert.match(
+    stderr,
+    /backup\.db\.partial is there: another backup is writing it, or one was killed; delete it /,
+  );
+  assert.equal(readFileSync(`${file}.partial`, 'utf8'), 'half of it');
+  assert.ok(!existsSync(file));
+});
+
+test('what cannot be backed up, or not there, is said in a line, and leaves nothing', async () => {
+  const { database } = await newStore();
+  const folder = newFolder();
+  const noStore = join(folder, 'no.db');
+  const cases: [file: string, database: string, exitCode: number, message: RegExp][] = [
+    [join(folder, 'a.db'), `sqlite:${noStore}`, 1, /there is no plant store at .*no\.db; /],
+    [join(folder, 'no', 'a.db'), database, 1, /a\.db cannot be made \(ENOENT\); make the folder first/],
+    [join(noStore, 'a.db'), database, 1, /a\.db cannot be made \(ENO(?:ENT|TDIR)\); /],
+    ['/proc/a.db', database, 1, /\/proc\/a\.db cannot be made \(\w+\); /],
+    [join(folder, 'a.db'), 'postgres://u:secret@db.example/plants', 2, /pg_dump/],
+    [join(folder, 'a.db'), 'plants.db', 2, /the address names no store/],
+  ];
+  for (const [file, from, code, message] of cases) {
+    const { exitCode, stdout, stderr } = await backUp(file, from);
+    assert.deepEqual([exitCode, stdout], [code, ''], stderr);
+    assert.match(stderr, /^plant-store: [^\n]+\n$/);
+    assert.match(stderr, message);
+    assert.ok(!stderr.includes('secret'));
+  }
+  assert.deepEqual(readdirSync(folder), []);
+});
+
+for (const [signal, exitCode] of [
+  ['SIGINT', 130],
+  ['SIGTERM', 143],
+] as const) {
+  test(`${signal} ends it at once, and leaves nothing`, async () => {
+    const { database } = await newStore(manyPlants(PLANTS));
+    const folder = newFolder();
+    const child = startProgram(['backup', join(folder, 'backup.db'), '--database', database]);
+    let stderr = '';
+    child.stderr!.setEncoding('utf8').on('data', text => (stderr += text));
+    const ended = once(child, 'close');
+    // Before the process that copies has even started.
+    await until('it has begun', () => readdirSync(folder).length > 0);
+    child.kill(signal);
+    assert.deepEqual(await ended, [exitCode, null]);
+    assert.equal(stderr, 'plant-store: stopped; no backup was made\n');
+    assert.deepEqual(readdirSync(folder), []);
+  });
+}
+
+test('a disk without room for it is said, and leaves nothing', async () => {
+  const { database } = await newStore(manyPlants(PLANTS));
+  const folder = newFolder();
+  const disk = join(folder, 'disk');
+  mkdirSync(disk);
+  const command = [process.execPath, PROGRAM, 'backup', join(disk, 'backup.db'), '--database', database];
+  // No file can grow beyond 1 MiB, on any POSIX system; `ulimit -f` counts half KiB.
+  const small = spawnSync('sh', ['-c', 'ulimit -f 2048; exec "$0" "$@"', ...command], { encoding: 'utf8' });
+  assert.deepEqual([small.status, small.stdout], [1, '']);
+  assert.match(small.stderr, /^plant-store: the (?:copy could not be written|disk is full)[^\n]+\n$/);
+  assert.deepEqual(readdirSync(disk), []);
+
+  const namespace = ['unshare', '--user', '--map-root-user', '--mount'];
+  if (spawnSync(namespace[0]!, [...namespace.slice(1), 'true']).status !== 0) {
+    console.error('NOT TESTED HERE: ENOSPC needs user namespaces, which this system does not allow');
+    return;
+  }
+  const onSmallDisk = 'mount -t tmpfs -o size=1m tmpfs "$0" && "$@"; code=$?; ls "$0"; exit $code';
+  const full = spawnSync(namespace[0]!, [...namespace.slice(1), 'sh', '-c', onSmallDisk, disk, ...command], {
+    encoding: 'utf8',
+  });
+  assert.deepEqual([full.status, full.stdout], [1, '']);
+  assert.equal(full.stderr, 'plant-store: the disk is full; make room, or name a file on another disk\n');
+});
