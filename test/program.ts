@@ -12,14 +12,22 @@ export interface Finished {
   stderr: string;
 }
 
+/** How a process is started. */
+export interface StartOptions {
+  env?: Record<string, string>;
+  cwd?: string;
+  /** Arguments of Node itself. */
+  nodeArgs?: string[];
+}
+
 /** Starts the command line as a process of its own, with none of this machine's settings. */
 export function startProgram(
   args: string[],
-  options: { env?: Record<string, string>; cwd?: string } = {},
+  { env, nodeArgs = [], ...options }: StartOptions = {},
 ): ChildProcess {
-  return spawn(process.execPath, [PROGRAM, ...args], {
+  return spawn(process.execPath, [...nodeArgs, PROGRAM, ...args], {
     ...options,
-    env: { PATH: process.env.PATH, ...options.env },
+    env: { PATH: process.env.PATH, ...env },
     stdio: 'pipe',
   });
 }
@@ -27,7 +35,7 @@ export function startProgram(
 /** Runs the command line to its end. */
 export async function runProgram(
   args: string[],
-  options: { env?: Record<string, string>; cwd?: string; stdin?: string | Uint8Array } = {},
+  options: StartOptions & { stdin?: string | Uint8Array } = {},
 ): Promise<Finished> {
   const { stdin, ...rest } = options;
   const child = startProgram(args, rest);
@@ -43,10 +51,7 @@ export async function runProgram(
 const RUN_MS_MAX = 30_000;
 
 /** Runs the command line, and kills one that is stuck, or a `serve` that starts where it must not: it has no exit code. */
-export async function runInTime(
-  args: string[],
-  options: { env?: Record<string, string>; cwd?: string } = {},
-): Promise<Finished> {
+export async function runInTime(args: string[], options: StartOptions = {}): Promise<Finished> {
   const child = startProgram(args, options);
   const late = setTimeout(() => child.kill('SIGKILL'), RUN_MS_MAX);
   const [stdout, stderr, [exitCode]] = await Promise.all([
@@ -64,6 +69,8 @@ export interface ServeProcess {
   url: string;
   /** The token it printed because its store was new; empty otherwise. */
   token: string;
+  /** What it has logged so far, a line each. */
+  logged(): string[];
   /** Sends the signal and waits for the end. */
   stop(signal: NodeJS.Signals): Promise<Finished>;
 }
@@ -74,16 +81,16 @@ export interface ServeProcess {
  * @param args more of its arguments
  * @throws with what it said, when it ends instead
  */
-export async function startServe(database: string, args: string[] = []): Promise<ServeProcess> {
-  const child = startProgram([
-    'serve',
-    '--database',
-    database,
-    ...(args.includes('--listen') ? [] : ['--listen', '127.0.0.1:0']),
-    '--ops',
-    '127.0.0.1:0',
-    ...args,
-  ]);
+export async function startServe(
+  database: string,
+  args: string[] = [],
+  options: StartOptions = {},
+): Promise<ServeProcess> {
+  const listen = args.includes('--listen') ? [] : ['--listen', '127.0.0.1:0'];
+  const child = startProgram(
+    ['serve', '--database', database, ...listen, '--ops', '127.0.0.1:0', ...args],
+    options,
+  );
   const finished: Finished = { exitCode: null, stdout: '', stderr: '' };
   child.stdout!.setEncoding('utf8').on('data', text => (finished.stdout += text));
   const ended = once(child, 'close').then(([exitCode]) => ({
@@ -102,5 +109,9 @@ export async function startServe(database: string, args: string[] = []): Promise
     child.kill(signal);
     return ended;
   };
-  return { child, url, token: /^ {2}(plant_\w+)$/m.exec(finished.stderr)?.[1] ?? '', stop };
+  return {
+    ...{ child, url, stop },
+    token: /^ {2}(plant_\w+)$/m.exec(finished.stderr)?.[1] ?? '',
+    logged: () => finished.stdout.split('\n').filter(line => line !== ''),
+  };
 }
