@@ -1,14 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { failOverUnderLoad } from '../torture/postgres-failover.ts';
 import type { LoggedRequest } from './client-log.ts';
-import { failOverUnderLoad, SynchronousPair } from './postgres-failover.ts';
 import { runProgram } from './program.ts';
 import { startTestService } from './running-service.ts';
 import { SEED } from './seeded-random.ts';
 import { assertBack, assertKept, assertUnavailable, isReady, newPlant, send } from './store-outage.ts';
+import { SynchronousPair } from './synchronous-pair.ts';
 import { until } from './until.ts';
 
-// bench/postgres-failover.ts measures how soon plants are taken again.
+// `npm run torture -- --only postgres-failover` measures how soon plants are taken again.
 for (const [how, firstHost] of [
   ['kill', 'primary'],
   ['hold', 'standby'],

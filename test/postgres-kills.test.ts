@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Kill, killUnderLoad } from './postgres-kills.ts';
+import { type Kill, killUnderLoad } from '../torture/postgres-kills.ts';
 import { SEED } from './seeded-random.ts';
 
-/** bench/postgres-kills.ts has the long version, and measures how soon plants are taken again. */
+/** `npm run torture -- --only postgres-kills` is the long version, and measures how soon plants are taken again. */
 const KILLS: Kill[] = [
   'kill PostgreSQL',
   'kill an instance',

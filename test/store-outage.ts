@@ -68,7 +68,7 @@ export async function assertUnavailable(service: RunningService, log: LoggedRequ
   );
 }
 
-/** How soon is measured by bench/postgres-kills.ts; here it only has to happen by itself. */
+/** How soon is measured by torture/postgres-kills.ts; here it only has to happen by itself. */
 export async function assertBack(service: RunningService, log: LoggedRequest[]): Promise<void> {
   await until('a plant is kept again', async () => (await send(service, newPlant(), log)).status === 200);
   await until('/readyz says yes again', () => isReady(service));

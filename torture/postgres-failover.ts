@@ -1,14 +1,19 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import pg from 'pg';
-import { openReader } from '../src/store/open-store.ts';
-import { faultsOf, type LoggedRequest } from './client-log.ts';
-import { PostgresServer } from './postgres-server.ts';
-import { type ServeProcess, startServe } from './program.ts';
-import { seededRandom } from './seeded-random.ts';
-import { SharedLoad } from './shared-load.ts';
-import { until } from './until.ts';
+import type { LoggedRequest } from '../test/client-log.ts';
+import { type ServeProcess, startServe } from '../test/program.ts';
+import { seededRandom } from '../test/seeded-random.ts';
+import { SharedLoad } from '../test/shared-load.ts';
+import { SynchronousPair } from '../test/synchronous-pair.ts';
+import type { Ordeal, OrdealOrder, OrdealResult, Weakness } from './ordeal.ts';
+import {
+  figuresOf,
+  INSTANCES,
+  type InstancesFigures,
+  RoundsTally,
+  shownTimes,
+  weakeningArgs,
+} from './postgres-instances.ts';
 
-const INSTANCES = 3;
 /** Plants that are kept before the primary goes, and after the standby took over. */
 const KEPT_BEFORE_AND_AFTER = 200;
 /**
@@ -17,87 +22,47 @@ const KEPT_BEFORE_AND_AFTER = 200;
  */
 const PROMOTED_AFTER_MS = { kill: 0, hold: 2_500 };
 const PROMOTED_LATER_MS_MAX = 2_500;
-/** How often the standby is asked whether it takes writes. */
-const ASK_INTERVAL_MS = 2;
 
-/** A primary, and a standby that has every commit before it is confirmed. */
-export class SynchronousPair implements AsyncDisposable {
-  readonly primary: PostgresServer;
-  readonly standby: PostgresServer;
-  /** Of the address of the database on the primary. */
-  readonly database: string;
-
-  private constructor(primary: PostgresServer, standby: PostgresServer, database: string) {
-    this.primary = primary;
-    this.standby = standby;
-    this.database = database;
-  }
-
-  static async start(): Promise<SynchronousPair> {
-    const primary = await PostgresServer.start();
-    const database = await primary.createDatabase();
-    // Copied before the primary waits for a standby: the copy waits for none once it is promoted.
-    const standby = await primary.standby();
-    await primary.set({ synchronous_standby_names: 'standby' });
-    const pair = new SynchronousPair(primary, standby, database);
-    await pair.isSynchronous();
-    return pair;
-  }
-
-  /** Settles when commits on the primary wait for the standby, and do not wait in vain. */
-  async isSynchronous(): Promise<void> {
-    await until('the standby follows', async () => {
-      const rows = await this.primary.query('SELECT sync_state FROM pg_stat_replication');
-      return rows[0]?.sync_state === 'sync';
-    });
-  }
-
-  /** Of both hosts, in this order. */
-  url(first: 'primary' | 'standby'): string {
-    const ports = [this.primary.port, this.standby.port];
-    const [one, two] = first === 'primary' ? ports : ports.toReversed();
-    return this.database.replace(`127.0.0.1:${this.primary.port}`, `127.0.0.1:${one},127.0.0.1:${two}`);
-  }
-
-  /** The database on the standby alone. */
-  get standbyDatabase(): string {
-    return this.database.replace(`:${this.primary.port}/`, `:${this.standby.port}/`);
-  }
-
-  /** @returns when the standby took writes, on the clock that is never set */
-  async promote(): Promise<number> {
-    const client = new pg.Client({ connectionString: this.standby.url('postgres') });
-    await client.connect();
-    const promoted = this.standby.promote();
-    for (;;) {
-      const { rows } = await client.query('SELECT pg_is_in_recovery() AS follows');
-      if (rows[0].follows === false) break;
-      await wait(ASK_INTERVAL_MS);
-    }
-    const takesWritesAt = performance.now();
-    await promoted;
-    await client.end();
-    return takesWritesAt;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.standby[Symbol.asyncDispose]();
-    await this.primary[Symbol.asyncDispose]();
-  }
-}
-
-export interface FailoverFigures {
-  kept: number;
-  /** Answered 5xx, or not at all. */
-  unknown: number;
-  /** As client-log.ts names them; none when each promise was kept. */
-  faults: string[];
+export interface FailoverFigures extends InstancesFigures {
   /** Sent before the standby took writes, and answered after. */
   underWay: number;
-  longestAnswerMs: number;
   /** From the moment the standby took writes until the first 200 of any instance, and of the last one. */
   firstBackAfterMs: number;
   allBackAfterMs: number;
+}
+
+/** The primary killed or held in turn, and named first or second in turn. */
+export const postgresFailover: Ordeal = {
+  name: 'postgres-failover',
+  summary:
+    'the primary of PostgreSQL goes under the load of three instances, and its synchronous standby takes over',
+  finds: ['synchronous-off', 'answer-before-commit'],
+  run,
+};
+
+async function run({ seed, budgetMs, weakness, signal, tell }: OrdealOrder): Promise<OrdealResult> {
+  const untilMs = performance.now() + budgetMs;
+  const tally = new RoundsTally();
+  const firstBackAfterMs: number[] = [];
+  const allBackAfterMs: number[] = [];
+  for (let round = 1; !signal.aborted && performance.now() < untilMs; round++) {
+    const how = round % 2 === 1 ? 'kill' : 'hold';
+    const firstHost = round % 4 < 2 ? 'primary' : 'standby';
+    const figures = await failOverUnderLoad(how, firstHost, seed + round, weakness);
+    tally.add(`round ${round}`, figures);
+    firstBackAfterMs.push(figures.firstBackAfterMs);
+    allBackAfterMs.push(figures.allBackAfterMs);
+    tell(`${round} failovers, ${tally.faults.length} faults`);
+  }
+  return {
+    faults: tally.faults,
+    figures: {
+      failovers: firstBackAfterMs.length,
+      ...tally.figures,
+      'first 200 after the standby took writes': shownTimes(firstBackAfterMs),
+      'first 200 of the last instance': shownTimes(allBackAfterMs),
+    },
+  };
 }
 
 /**
@@ -109,13 +74,17 @@ export async function failOverUnderLoad(
   how: 'kill' | 'hold',
   firstHost: 'primary' | 'standby',
   seed: number,
+  weakness?: Weakness,
 ): Promise<FailoverFigures> {
   const random = seededRandom(seed);
   const log: LoggedRequest[] = [];
   await using pair = await SynchronousPair.start();
   const instances: ServeProcess[] = [];
   try {
-    while (instances.length < INSTANCES) instances.push(await startServe(pair.url(firstHost)));
+    while (instances.length < INSTANCES) {
+      const nodeArgs = weakeningArgs(weakness);
+      instances.push(await startServe(pair.url(firstHost), [], { nodeArgs }));
+    }
     const urls = instances.map(
       ({ url }) =>
         () =>
@@ -129,15 +98,9 @@ export async function failOverUnderLoad(
     const backAt = await load.keptByEachAfter(takesWritesAt);
     await load.keeps(KEPT_BEFORE_AND_AFTER);
     await load.stop();
-    const reader = await openReader(pair.standbyDatabase);
-    const stored = await Array.fromAsync(reader.revisions());
-    await reader.close();
     return {
-      kept: log.filter(({ answer }) => answer?.status === 200).length,
-      unknown: log.filter(({ answer }) => answer === undefined || answer.status >= 500).length,
-      faults: faultsOf(log, stored),
+      ...(await figuresOf(pair.standbyDatabase, log)),
       underWay: log.filter(each => each.sentAt < takesWritesAt && each.answeredAt > takesWritesAt).length,
-      longestAnswerMs: log.reduce((most, { sentAt, answeredAt }) => Math.max(most, answeredAt - sentAt), 0),
       firstBackAfterMs: Math.min(...backAt) - takesWritesAt,
       allBackAfterMs: Math.max(...backAt) - takesWritesAt,
     };

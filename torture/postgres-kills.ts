@@ -1,12 +1,19 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { openReader } from '../src/store/open-store.ts';
-import { faultsOf, type LoggedRequest } from './client-log.ts';
-import { PostgresServer } from './postgres-server.ts';
-import { type ServeProcess, startServe } from './program.ts';
-import { seededRandom } from './seeded-random.ts';
-import { SharedLoad } from './shared-load.ts';
+import type { LoggedRequest } from '../test/client-log.ts';
+import { PostgresServer } from '../test/postgres-server.ts';
+import { type ServeProcess, startServe } from '../test/program.ts';
+import { seededRandom } from '../test/seeded-random.ts';
+import { SharedLoad } from '../test/shared-load.ts';
+import type { Ordeal, OrdealOrder, OrdealResult, Weakness } from './ordeal.ts';
+import {
+  figuresOf,
+  INSTANCES,
+  type InstancesFigures,
+  RoundsTally,
+  shownTimes,
+  weakeningArgs,
+} from './postgres-instances.ts';
 
-const INSTANCES = 3;
 /** The load goes on for this long at most before the next kill. */
 const BETWEEN_KILLS_MS_MAX = 300;
 /** Plants that are kept after each kill before the next. */
@@ -15,28 +22,64 @@ const KEPT_BETWEEN_KILLS = 100;
 /** How PostgreSQL or an instance is ended, and then started again. What is frozen first has much in flight. */
 export type Kill = 'stop PostgreSQL' | 'kill PostgreSQL' | 'freeze and kill PostgreSQL' | 'kill an instance';
 
-export interface KillFigures {
-  requests: number;
-  /** Answered 200, by outcome. */
-  created: number;
-  revised: number;
-  unchanged: number;
-  /** Answered 5xx, or not at all. */
-  unknown: number;
-  /** As client-log.ts names them; none when each promise was kept. */
-  faults: string[];
-  storedRevisions: number;
-  /** From the first byte of a request to its answer. */
-  longestAnswerMs: number;
+/** One after the other, on one store. */
+const ROUND: readonly Kill[] = [
+  'kill PostgreSQL',
+  'kill an instance',
+  'freeze and kill PostgreSQL',
+  'kill an instance',
+  'kill PostgreSQL',
+  'kill an instance',
+  'freeze and kill PostgreSQL',
+  'kill an instance',
+  'stop PostgreSQL',
+  'kill an instance',
+];
+
+export interface KillFigures extends InstancesFigures {
+  kills: number;
   /** For each kill of PostgreSQL: from its first answer after it until the first 200 of any instance. */
   backAfterMs: number[];
+}
+
+/** `kill -9` of PostgreSQL and of instances, and every fifth end of PostgreSQL in good order. */
+export const postgresKills: Ordeal = {
+  name: 'postgres-kills',
+  summary: 'kill -9 of PostgreSQL and of three instances on it, in turn, under load',
+  finds: ['synchronous-off', 'answer-before-commit'],
+  run,
+};
+
+async function run({ seed, budgetMs, weakness, signal, tell }: OrdealOrder): Promise<OrdealResult> {
+  const untilMs = performance.now() + budgetMs;
+  const isOver = (): boolean => signal.aborted || performance.now() > untilMs;
+  const tally = new RoundsTally();
+  const backAfterMs: number[] = [];
+  let kills = 0;
+  for (let round = 1; !isOver(); round++) {
+    const figures = await killUnderLoad(ROUND, seed + round, { weakness, isOver });
+    tally.add(`round ${round}`, figures);
+    kills += figures.kills;
+    backAfterMs.push(...figures.backAfterMs);
+    tell(`${kills} kills, ${tally.faults.length} faults`);
+  }
+  return {
+    faults: tally.faults,
+    figures: { kills, ...tally.figures, 'first 200 after PostgreSQL was back': shownTimes(backAfterMs) },
+  };
+}
+
+interface KillOptions {
+  weakness?: Weakness | undefined;
+  /** Leaves off before the next kill. */
+  isOver?: () => boolean;
 }
 
 /** Ends PostgreSQL and `serve` processes on it, one thing after the other, under the load of clients of all instances. */
 export async function killUnderLoad(
   kills: readonly Kill[],
   seed: number,
-  progress: (line: string) => void = () => {},
+  { weakness, isOver = () => false }: KillOptions = {},
 ): Promise<KillFigures> {
   const random = seededRandom(seed);
   const log: LoggedRequest[] = [];
@@ -44,17 +87,21 @@ export async function killUnderLoad(
   await using server = await PostgresServer.start();
   const database = await server.createDatabase();
   const instances: ServeProcess[] = [];
+  const startInstance = (): Promise<ServeProcess> =>
+    startServe(database, [], { nodeArgs: weakeningArgs(weakness) });
+  let killed = 0;
   try {
-    while (instances.length < INSTANCES) instances.push(await startServe(database));
+    while (instances.length < INSTANCES) instances.push(await startInstance());
     const urls = instances.map((_, index) => () => instances[index]!.url);
     await using load = await SharedLoad.start(urls, database, log, seed);
-    for (const [index, kill] of kills.entries()) {
+    for (const kill of kills) {
+      if (isOver()) break;
       await load.keeps(KEPT_BETWEEN_KILLS);
       await wait(random(BETWEEN_KILLS_MS_MAX));
       if (kill === 'kill an instance') {
         const victim = random(INSTANCES);
         await instances[victim]!.stop('SIGKILL');
-        instances[victim] = await startServe(database);
+        instances[victim] = await startInstance();
       } else {
         if (kill === 'freeze and kill PostgreSQL') {
           await server.hold('SIGSTOP');
@@ -67,35 +114,12 @@ export async function killUnderLoad(
         await load.keeps(1);
         backAfterMs.push(performance.now() - backAt);
       }
-      progress(`${index + 1} of ${kills.length}: ${kill}; ${log.length} requests so far`);
+      killed++;
     }
     await load.keeps(KEPT_BETWEEN_KILLS);
     await load.stop();
-    return await figuresOf(database, log, backAfterMs);
+    return { ...(await figuresOf(database, log)), kills: killed, backAfterMs };
   } finally {
     await Promise.all(instances.map(each => each.stop('SIGKILL')));
   }
-}
-
-async function figuresOf(
-  database: string,
-  log: readonly LoggedRequest[],
-  backAfterMs: number[],
-): Promise<KillFigures> {
-  const reader = await openReader(database);
-  const stored = await Array.fromAsync(reader.revisions());
-  await reader.close();
-  const answered = (outcome: string): number =>
-    log.filter(({ answer }) => answer?.outcome === outcome).length;
-  return {
-    requests: log.length,
-    created: answered('created'),
-    revised: answered('revised'),
-    unchanged: answered('unchanged'),
-    unknown: log.filter(({ answer }) => answer === undefined || answer.status >= 500).length,
-    faults: faultsOf(log, stored),
-    storedRevisions: stored.length,
-    longestAnswerMs: log.reduce((most, { sentAt, answeredAt }) => Math.max(most, answeredAt - sentAt), 0),
-    backAfterMs,
-  };
 }

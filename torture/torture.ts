@@ -6,8 +6,12 @@
 import { parseArgs } from 'node:util';
 import { interruption } from '../bench/interruption.ts';
 import { type Ordeal, type OrdealResult, WEAKNESSES, type Weakness } from './ordeal.ts';
+import { postgresCuts } from './postgres-cuts.ts';
+import { postgresFailover } from './postgres-failover.ts';
+import { postgresKills } from './postgres-kills.ts';
+import { postgresPartition } from './postgres-partition.ts';
 
-const ORDEALS: readonly Ordeal[] = [];
+const ORDEALS: readonly Ordeal[] = [postgresKills, postgresFailover, postgresCuts, postgresPartition];
 
 const HELP = `Usage: npm run torture -- [options]
 

@@ -1,0 +1,86 @@
+import { fileURLToPath } from 'node:url';
+import { openReader } from '../src/store/open-store.ts';
+import { faultsOf, type LoggedRequest } from '../test/client-log.ts';
+import type { Weakness } from './ordeal.ts';
+
+/** On one store, unless something else is said. */
+export const INSTANCES = 3;
+/** Every request is answered by then, whatever PostgreSQL does: that is a promise. */
+const ANSWER_MS_MAX = 5_000;
+
+/** What the clients of some instances were told, and what became of it. */
+export interface InstancesFigures {
+  requests: number;
+  /** Answered 200, by outcome. */
+  created: number;
+  revised: number;
+  unchanged: number;
+  /** Answered 5xx, or not at all. */
+  unknown: number;
+  storedRevisions: number;
+  /** As client-log.ts names them; none when each promise was kept. */
+  faults: string[];
+  /** From the first byte of a request to its answer. */
+  longestAnswerMs: number;
+}
+
+/** Compares what is stored with what clients were told. */
+export async function figuresOf(database: string, log: readonly LoggedRequest[]): Promise<InstancesFigures> {
+  const reader = await openReader(database);
+  const stored = await Array.fromAsync(reader.revisions());
+  await reader.close();
+  const answered = (outcome: string): number =>
+    log.filter(({ answer }) => answer?.outcome === outcome).length;
+  return {
+    requests: log.length,
+    created: answered('created'),
+    revised: answered('revised'),
+    unchanged: answered('unchanged'),
+    unknown: log.filter(({ answer }) => answer === undefined || answer.status >= 500).length,
+    storedRevisions: stored.length,
+    faults: faultsOf(log, stored),
+    longestAnswerMs: log.reduce((most, { sentAt, answeredAt }) => Math.max(most, answeredAt - sentAt), 0),
+  };
+}
+
+const COUNTS = ['requests', 'created', 'revised', 'unchanged', 'unknown', 'storedRevisions'] as const;
+
+/** Several rounds of an ordeal as one. */
+export class RoundsTally {
+  readonly faults: string[] = [];
+  readonly #counts: Record<(typeof COUNTS)[number], number> = {
+    ...{ requests: 0, created: 0, revised: 0, unchanged: 0, unknown: 0, storedRevisions: 0 },
+  };
+  #longestAnswerMs = 0;
+
+  /** @param round is named in front of each fault */
+  add(round: string, figures: InstancesFigures): void {
+    for (const name of COUNTS) this.#counts[name] += figures[name];
+    this.#longestAnswerMs = Math.max(this.#longestAnswerMs, figures.longestAnswerMs);
+    this.faults.push(...figures.faults.map(fault => `${round}: ${fault}`));
+    if (figures.longestAnswerMs > ANSWER_MS_MAX)
+      this.faults.push(`${round}: late: an answer took ${Math.round(figures.longestAnswerMs)} ms`);
+  }
+
+  get figures(): Record<string, string | number> {
+    const { storedRevisions, ...counts } = this.#counts;
+    return {
+      ...counts,
+      'stored revisions': storedRevisions,
+      'longest answer': `${Math.round(this.#longestAnswerMs)} ms`,
+    };
+  }
+}
+
+/** The middle one and the longest of some times, for a person to read. */
+export function shownTimes(timesMs: readonly number[]): string {
+  if (timesMs.length === 0) return 'none';
+  const sorted = timesMs.toSorted((a, b) => a - b);
+  return `median ${Math.round(sorted[sorted.length >> 1]!)} ms, longest ${Math.round(sorted.at(-1)!)} ms`;
+}
+
+/** Arguments of Node that weaken a service on PostgreSQL. */
+export function weakeningArgs(weakness: Weakness | undefined): string[] {
+  if (weakness === undefined) return [];
+  return ['--import', fileURLToPath(new URL(`./weakness/postgres-${weakness}.ts`, import.meta.url))];
+}

@@ -1,0 +1,115 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { appendFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import type { LoggedRequest } from '../test/client-log.ts';
+import { PostgresServer } from '../test/postgres-server.ts';
+import { startServe } from '../test/program.ts';
+import { seededRandom } from '../test/seeded-random.ts';
+import { readGreeting } from '../test/serve-greeting.ts';
+import { SharedLoad } from '../test/shared-load.ts';
+import type { Ordeal, OrdealOrder, OrdealResult } from './ordeal.ts';
+import { PARTITIONS, PartitionedNetwork } from './partitioned-network.ts';
+import { figuresOf, RoundsTally, shownTimes, weakeningArgs } from './postgres-instances.ts';
+
+const PROGRAM = fileURLToPath(new URL('../bin/plant-store.js', import.meta.url));
+/** One more has the store on its own side. */
+const CUT_OFF_INSTANCES = 2;
+/** On one store; beyond that, most of the time would go into comparing what is stored. */
+const PARTITIONS_OF_A_ROUND = 12;
+const KEPT_BETWEEN = 100;
+/** Shorter and longer than an operation of the store may take. */
+const PARTED_MS_MAX = 6_000;
+
+/** Two instances lose their way to PostgreSQL, in four manners, and a third one does not. */
+export const postgresPartition: Ordeal = {
+  name: 'postgres-partition',
+  summary: 'a partition between two instances and PostgreSQL, while a third one goes on, under load',
+  finds: ['answer-before-commit'],
+  obstacle: PartitionedNetwork.obstacle,
+  run,
+};
+
+async function run({ seed, budgetMs, weakness, signal, tell }: OrdealOrder): Promise<OrdealResult> {
+  const untilMs = performance.now() + budgetMs;
+  const isOver = (): boolean => signal.aborted || performance.now() > untilMs;
+  const nodeArgs = weakeningArgs(weakness);
+  const tally = new RoundsTally();
+  const backAfterMs: number[] = [];
+  using network = new PartitionedNetwork();
+  for (let round = 1; !isOver(); round++) {
+    const random = seededRandom(seed + round);
+    const log: LoggedRequest[] = [];
+    await using server = await PostgresServer.start({
+      listen_addresses: `'127.0.0.1,${network.storeAddress}'`,
+    });
+    await appendFile(join(server.folder, 'data', 'pg_hba.conf'), 'host all all samenet scram-sha-256\n');
+    await server.query('SELECT pg_reload_conf()');
+    const database = await server.createDatabase();
+    const started: ChildProcess[] = [];
+    try {
+      const near = await startServe(database, [], { nodeArgs });
+      started.push(near.child);
+      const farDatabase = database.replace('127.0.0.1', network.storeAddress);
+      const urls = [near.url];
+      while (urls.length <= CUT_OFF_INSTANCES) {
+        const child = serveIn(network, farDatabase, nodeArgs);
+        started.push(child);
+        urls.push((await readGreeting(child)).url);
+      }
+      await using load = await SharedLoad.start(
+        urls.map(url => () => url),
+        database,
+        log,
+        seed + round,
+      );
+      for (let count = 0; count < PARTITIONS_OF_A_ROUND && !isOver(); count++) {
+        await load.keeps(KEPT_BETWEEN);
+        const partition = PARTITIONS[count % PARTITIONS.length]!;
+        network.begin(partition);
+        try {
+          await wait(random(PARTED_MS_MAX));
+          // The others go on.
+          await load.keeps(1);
+        } finally {
+          network.end(partition);
+        }
+        const overAt = performance.now();
+        const keptAt = await load.keptByEachAfter(overAt);
+        backAfterMs.push(Math.max(...keptAt) - overAt);
+      }
+      await load.stop();
+      tally.add(`round ${round}`, await figuresOf(database, log));
+    } finally {
+      await Promise.all(started.map(end));
+    }
+    tell(`${backAfterMs.length} partitions, ${tally.faults.length} faults`);
+  }
+  return {
+    faults: tally.faults,
+    figures: {
+      partitions: backAfterMs.length,
+      ...tally.figures,
+      'first 200 of the last instance after the partition': shownTimes(backAfterMs),
+    },
+  };
+}
+
+function serveIn(network: PartitionedNetwork, database: string, nodeArgs: string[]): ChildProcess {
+  const [program, ...args] = network.prefix;
+  const serve = [process.execPath, ...nodeArgs, PROGRAM, 'serve', '--database', database];
+  const listen = ['--listen', `${network.instanceAddress}:0`, '--ops', '127.0.0.1:0'];
+  return spawn(program, [...args, ...serve, ...listen], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+    env: { PATH: process.env.PATH },
+  });
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = once(child, 'exit');
+  child.kill('SIGKILL');
+  await ended;
+}
