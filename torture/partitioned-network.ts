@@ -1,8 +1,11 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 
-/** Addresses for trials, which no network has: https://www.rfc-editor.org/rfc/rfc2544#appendix-C */
-const STORE_LINK = { here: '198.18.0.1', there: '198.18.0.2' };
-const CLIENT_LINK = { here: '198.18.1.1', there: '198.18.1.2' };
+/**
+ * Between the instances (`there`) and the store, and between them and their clients. Addresses for trials, which no network
+ * has: https://www.rfc-editor.org/rfc/rfc2544#appendix-C
+ */
+export const STORE_LINK = { here: '198.18.0.1', there: '198.18.0.2' };
+export const CLIENT_LINK = { here: '198.18.1.1', there: '198.18.1.2' };
 
 /** How the way to the store fails. */
 export const PARTITIONS = ['silence', 'unreachable', 'requests lost', 'answers lost'] as const;
@@ -13,10 +16,6 @@ export type Partition = (typeof PARTITIONS)[number];
  * clients, so that the way to the store can be cut and nothing else.
  */
 export class PartitionedNetwork implements Disposable {
-  /** The store's address, as the instances see it. */
-  readonly storeAddress = STORE_LINK.here;
-  /** The instances' address, as clients see it. */
-  readonly instanceAddress = CLIENT_LINK.there;
   readonly #name = `plants-${process.pid}`;
   /** Ends of the links: a name of an interface has 15 characters at most. */
   readonly #store = `ps${process.pid}`;

@@ -11,7 +11,7 @@ import { seededRandom } from '../test/seeded-random.ts';
 import { readGreeting } from '../test/serve-greeting.ts';
 import { SharedLoad } from '../test/shared-load.ts';
 import type { Ordeal, OrdealOrder, OrdealResult } from './ordeal.ts';
-import { PARTITIONS, PartitionedNetwork } from './partitioned-network.ts';
+import { CLIENT_LINK, PARTITIONS, PartitionedNetwork, STORE_LINK } from './partitioned-network.ts';
 import { figuresOf, RoundsTally, shownTimes, weakeningArgs } from './postgres-instances.ts';
 
 const PROGRAM = fileURLToPath(new URL('../bin/plant-store.js', import.meta.url));
@@ -22,6 +22,8 @@ const PARTITIONS_OF_A_ROUND = 12;
 const KEPT_BETWEEN = 100;
 /** Shorter and longer than an operation of the store may take. */
 const PARTED_MS_MAX = 6_000;
+/** What a server does itself, sooner or later, with clients that do not answer (`tcp_user_timeout`). */
+const GIVE_UP_CONNECTIONS = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE client_addr = '${STORE_LINK.there}'`;
 
 /** Two instances lose their way to PostgreSQL, in four manners, and a third one does not. */
 export const postgresPartition: Ordeal = {
@@ -43,7 +45,7 @@ async function run({ seed, budgetMs, weakness, signal, tell }: OrdealOrder): Pro
     const random = seededRandom(seed + round);
     const log: LoggedRequest[] = [];
     await using server = await PostgresServer.start({
-      listen_addresses: `'127.0.0.1,${network.storeAddress}'`,
+      listen_addresses: `'127.0.0.1,${STORE_LINK.here}'`,
     });
     await appendFile(join(server.folder, 'data', 'pg_hba.conf'), 'host all all samenet scram-sha-256\n');
     await server.query('SELECT pg_reload_conf()');
@@ -52,7 +54,7 @@ async function run({ seed, budgetMs, weakness, signal, tell }: OrdealOrder): Pro
     try {
       const near = await startServe(database, [], { nodeArgs });
       started.push(near.child);
-      const farDatabase = database.replace('127.0.0.1', network.storeAddress);
+      const farDatabase = database.replace('127.0.0.1', STORE_LINK.here);
       const urls = [near.url];
       while (urls.length <= CUT_OFF_INSTANCES) {
         const child = serveIn(network, farDatabase, nodeArgs);
@@ -70,8 +72,10 @@ async function run({ seed, budgetMs, weakness, signal, tell }: OrdealOrder): Pro
         const partition = PARTITIONS[count % PARTITIONS.length]!;
         network.begin(partition);
         try {
-          await wait(random(PARTED_MS_MAX));
-          // The others go on.
+          await wait(random(PARTED_MS_MAX / 2));
+          if (random(2) === 0) await server.query(GIVE_UP_CONNECTIONS);
+          await wait(random(PARTED_MS_MAX / 2));
+          // The third instance goes on.
           await load.keeps(1);
         } finally {
           network.end(partition);
@@ -100,7 +104,7 @@ async function run({ seed, budgetMs, weakness, signal, tell }: OrdealOrder): Pro
 function serveIn(network: PartitionedNetwork, database: string, nodeArgs: string[]): ChildProcess {
   const [program, ...args] = network.prefix;
   const serve = [process.execPath, ...nodeArgs, PROGRAM, 'serve', '--database', database];
-  const listen = ['--listen', `${network.instanceAddress}:0`, '--ops', '127.0.0.1:0'];
+  const listen = ['--listen', `${CLIENT_LINK.there}:0`, '--ops', '127.0.0.1:0'];
   return spawn(program, [...args, ...serve, ...listen], {
     stdio: ['ignore', 'ignore', 'pipe'],
     env: { PATH: process.env.PATH },

@@ -4,8 +4,8 @@
  */
 import { Connection } from '../../src/store/postgres/connection.ts';
 
-/** Long enough for the answers to be sent. */
-const COMMIT_AFTER_MS = 5;
+/** Long enough for the answers to be sent, and for something to come in between. */
+const COMMIT_AFTER_MS = 50;
 
 const { run } = Connection.prototype;
 const uncommitted = new WeakSet<Connection>();

@@ -20,8 +20,13 @@ setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
 
 const [path = '', to = ''] = process.argv.slice(2);
 
+// Nobody is left to give the copy its name.
+process.on('disconnect', () => process.exit());
+
 function tell(news: BackupNews): void {
-  process.send?.(news);
+  process.send?.(news, undefined, undefined, () => {
+    // It cannot be told any more: the end of the connection comes next.
+  });
 }
 
 try {
@@ -34,4 +39,4 @@ try {
   const { message, errcode } = error as Error & { errcode?: number };
   tell({ failure: { message, errcode } });
 }
-process.disconnect?.();
+if (process.connected) process.disconnect?.();
