@@ -133,8 +133,11 @@ test('what cannot be backed up, or not there, is said in a line, and leaves noth
   const { database } = await newStore();
   const folder = newFolder();
   const noStore = join(folder, 'no.db');
+  const other = join(newFolder(), 'other.db');
+  writeFileSync(other, 'no database, whatever its name'.repeat(100));
   const cases: [file: string, database: string, exitCode: number, message: RegExp][] = [
     [join(folder, 'a.db'), `sqlite:${noStore}`, 1, /there is no plant store at .*no\.db; /],
+    [join(folder, 'a.db'), `sqlite:${other}`, 1, /other\.db cannot be opened .* no SQLite database; /],
     [join(folder, 'no', 'a.db'), database, 1, /a\.db cannot be made \(ENOENT\); make the folder first/],
     [join(noStore, 'a.db'), database, 1, /a\.db cannot be made \(ENO(?:ENT|TDIR)\); /],
     ['/proc/a.db', database, 1, /\/proc\/a\.db cannot be made \(\w+\); /],
@@ -180,7 +183,7 @@ test('a disk without room for it is said, and leaves nothing', async () => {
   // No file can grow beyond 1 MiB, on any POSIX system; `ulimit -f` counts half KiB.
   const small = spawnSync('sh', ['-c', 'ulimit -f 2048; exec "$0" "$@"', ...command], { encoding: 'utf8' });
   assert.deepEqual([small.status, small.stdout], [1, '']);
-  assert.match(small.stderr, /^plant-store: the (?:copy could not be written|disk is full)[^\n]+\n$/);
+  assert.match(small.stderr, /^plant-store: (?:copying failed|the disk is full)[^\n]+\n$/);
   assert.deepEqual(readdirSync(disk), []);
 
   const namespace = ['unshare', '--user', '--map-root-user', '--mount'];

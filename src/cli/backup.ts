@@ -109,7 +109,7 @@ function failedBecause({ message, errcode }: { message: string; errcode: number 
   if (errcode === undefined) return message;
   // The low byte is the kind of failure, https://sqlite.org/rescode.html
   if ((errcode & 0xff) === SQLITE_FULL) return 'the disk is full; make room, or name a file on another disk';
-  return `the copy could not be written (${message}, SQLite result code ${errcode}); look for faults of both disks, and run the command again`;
+  return `copying failed (${message}, SQLite result code ${errcode}); look for faults of both disks, and run the command again`;
 }
 
 function shown({ plants, revisions, tokens }: StoreCounts): string {

@@ -37,15 +37,23 @@ export class BackupFile {
    * Flushes it to the disk and gives it its name.
    *
    * @returns its length in bytes
-   * @throws {Failure} when another file has that name by now
+   * @throws {Failure} when another file has that name by now, or the disk fails
    */
   publish(): number {
-    flush(this.partial);
-    // Whoever else makes a backup of this name has no file of the other name before this one is gone.
-    this.#refuseExisting();
-    renameSync(this.partial, this.#file);
-    flush(dirname(resolve(this.#file)));
-    return statSync(this.#file).size;
+    try {
+      flush(this.partial);
+      // Whoever else makes a backup of this name has no file of the other name before this one is gone.
+      this.#refuseExisting();
+      renameSync(this.partial, this.#file);
+      flush(dirname(resolve(this.#file)));
+      return statSync(this.#file).size;
+    } catch (error) {
+      if (error instanceof Failure) throw error;
+      const { code } = error as NodeJS.ErrnoException;
+      throw new Failure(
+        `${this.#file} could not be flushed to the disk (${code}); do not rely on it, and make another one on another disk`,
+      );
+    }
   }
 
   /** Leaves nothing behind; after {@link publish} there is nothing to do. */
