@@ -17,8 +17,8 @@ import { SEED } from './seeded-random.ts';
 import { until } from './until.ts';
 
 const PROGRAM = fileURLToPath(new URL('./log-replicator.ts', import.meta.url));
-/** From this length of the log on it makes a checkpoint: 2 MiB. */
-const CHECKPOINT_PAGES = 500;
+/** From this length of the log on it makes a checkpoint: 400 KiB. */
+const CHECKPOINT_PAGES = 100;
 /** Far more than what is written between two of its looks. */
 const LOG_BYTES_MAX = 64 * 1024 * 1024;
 
