@@ -11,8 +11,10 @@ import {
 } from './contract/limits.ts';
 import type { AnswerWatcher } from './http/answer.ts';
 import { CreatePlant } from './http/create-plant.ts';
+import { type AllowedOrigins, CrossOrigin } from './http/cross-origin.ts';
 import { type LoggedRequest, loggedRequest } from './http/logged-request.ts';
 import { type ListenAddress, PlantServer } from './http/plant-server.ts';
+import { RateLimit, type RateLimitPolicy } from './http/rate-limit.ts';
 import { Metrics } from './ops/metrics.ts';
 import type { StoreState } from './ops/observed-service.ts';
 import { OpsServer } from './ops/ops-server.ts';
@@ -22,13 +24,17 @@ import { type CommittingEngine, GroupCommit, type StoreWatcher } from './store/g
 import { openServedStore, type StoreSettings } from './store/open-store.ts';
 import { type StorageEngine, StoreRefused, StoreUnavailable } from './store/plant-store.ts';
 
-export type { ListenAddress };
+export type { AllowedOrigins, ListenAddress, RateLimitPolicy };
 
 /** What a service is started with. */
 export interface ServiceSettings extends StoreSettings {
   listen: ListenAddress;
   ops: ListenAddress;
   bodyBytesMax: number;
+  /** The pages that may use the service from a browser; undefined for those of its own origin alone. */
+  corsOrigins?: AllowedOrigins | undefined;
+  /** What each token is granted; undefined for no limit. */
+  rateLimit?: RateLimitPolicy | undefined;
   /** Where the service says what an operator must know. */
   log: ServiceLog;
   /** Is told of each request when it is answered. */
@@ -97,11 +103,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     const state = await storeState();
     const watch = setInterval(() => void storeState(), STORE_WATCH_INTERVAL_MS);
     opened.defer(() => clearInterval(watch));
-    const server = new PlantServer(
-      new CreatePlant(tokens, keeper, settings.bodyBytesMax),
-      requestFailed(log),
-      answerWatcher(metrics, settings.logRequest),
-    );
+    const server = plantServer(settings, tokens, keeper, metrics);
     const ops = new OpsServer(
       {
         storeState,
@@ -135,6 +137,22 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
 }
 
 const LOG_PACE: LogPace = { linesAtOnce: LOG_REPEATS_AT_ONCE, intervalMs: LOG_REPEAT_INTERVAL_MS };
+
+function plantServer(
+  settings: ServiceSettings,
+  tokens: TokenDirectory,
+  keeper: GroupCommit,
+  metrics: Metrics,
+): PlantServer {
+  const { bodyBytesMax, corsOrigins, rateLimit, log, logRequest } = settings;
+  const limit = rateLimit && new RateLimit(rateLimit);
+  return new PlantServer(
+    new CreatePlant(tokens, keeper, bodyBytesMax, limit),
+    requestFailed(log),
+    answerWatcher(metrics, logRequest),
+    corsOrigins && new CrossOrigin(corsOrigins),
+  );
+}
 
 const LOOPBACK = /^(?:localhost|127\.[0-9.]+|::1)$/;
 

@@ -192,9 +192,10 @@ suite('the description says what was decided where the interface is silent', () 
       .filter(([, response]) => response.headers !== undefined)
       .map(([status, response]) => [status, Object.keys(response.headers!)]);
     assert.deepEqual(Object.fromEntries(headers), {
-      200: ['Plant-Id', 'Plant-Revision', 'Plant-Outcome'],
+      200: ['Plant-Id', 'Plant-Revision', 'Plant-Outcome', 'RateLimit-Policy', 'RateLimit'],
       401: ['WWW-Authenticate'],
       405: ['Allow'],
+      429: ['Retry-After', 'RateLimit-Policy', 'RateLimit'],
       503: ['Retry-After'],
     });
   });
@@ -211,7 +212,7 @@ suite('the description says what was decided where the interface is silent', () 
   });
 
   test('the statuses are 200, 400 and those of the transport', () => {
-    const statuses = [200, 400, 401, 404, 405, 408, 413, 415, 431, 500, 503];
+    const statuses = [200, 400, 401, 404, 405, 408, 413, 415, 429, 431, 500, 503];
     assert.deepEqual(Object.keys(operation.responses).map(Number), statuses);
   });
 });

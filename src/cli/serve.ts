@@ -14,8 +14,9 @@ import { shownDatabase } from '../store/database-url.ts';
 import type { RepeatedIdRule } from '../store/plant-store.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './database-option.ts';
 import { Failure } from './failure.ts';
+import { corsOriginOption, type HttpOptions, rateLimitOption } from './http-options.ts';
 
-interface ServeOptions extends DatabaseOptions {
+interface ServeOptions extends DatabaseOptions, HttpOptions {
   listen: ListenAddress;
   ops: ListenAddress;
   repeatedId: RepeatedIdRule;
@@ -67,6 +68,8 @@ export function serveCommand(): Command {
         .preset('yes')
         .default('no'),
     )
+    .addOption(rateLimitOption())
+    .addOption(corsOriginOption())
     .addHelpText(
       'after',
       `
@@ -102,7 +105,7 @@ async function serve(options: ServeOptions): Promise<void> {
 }
 
 async function start(database: string, options: ServeOptions, log: Logger): Promise<Service> {
-  const { listen, ops, repeatedId, bodyLimit, connections, logRequests } = options;
+  const { listen, ops, repeatedId, bodyLimit, connections, corsOrigin, rateLimit, logRequests } = options;
   try {
     return await startService({
       database,
@@ -111,6 +114,8 @@ async function start(database: string, options: ServeOptions, log: Logger): Prom
       repeatedIdRule: repeatedId,
       bodyBytesMax: bodyLimit,
       connections,
+      corsOrigins: corsOrigin,
+      rateLimit,
       log,
       ...(logRequests === 'yes' && { logRequest: request => log.info(request, 'answered') }),
     });

@@ -67,6 +67,13 @@ export const ERRORS = {
     retry: false,
     message: 'send the body as it is, without Content-Encoding',
   },
+  tooManyRequests: {
+    number: 42901,
+    status: 429,
+    retry: true,
+    message:
+      'this token has sent more requests than the service grants it; send again after Retry-After seconds',
+  },
   headersTooLarge: {
     number: 43101,
     status: 431,
@@ -112,6 +119,18 @@ interface CatalogueEntry {
 
 /** The name of an entry of the catalogue. */
 export type ErrorName = keyof typeof ERRORS;
+
+/** What the HTTP parser found, by the codes of llhttp and Node. */
+const PARSER_ERRORS: Record<string, ErrorName> = {
+  HPE_HEADER_OVERFLOW: 'headersTooLarge',
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: 'headersTooLarge',
+  ERR_HTTP_REQUEST_TIMEOUT: 'tooSlow',
+};
+
+/** @param code of the error that Node's `clientError` event tells; any other one is a request that is not HTTP */
+export function parserErrorName(code: string | undefined): ErrorName {
+  return PARSER_ERRORS[code ?? ''] ?? 'badHttp';
+}
 
 /** The Error of the interface: what the body of every answer but 200 holds. */
 export interface ErrorBody {

@@ -24,6 +24,11 @@ export const ORDINARY_PIPELINE_MAX = 1_024;
 /** The second piece of an ordinary request has this long to come, before the limits below begin to run. */
 export const ORDINARY_REST_WAIT_MS = 1_000;
 
+/** Most requests in a window that the setting of the rate limit may grant. */
+export const RATE_LIMIT_REQUESTS_MAX = 1_000_000;
+/** A browser may keep the answer to a preflight for this long; Chromium keeps none longer. */
+export const PREFLIGHT_MAX_AGE_SECONDS = 7_200;
+
 /** Longest Content-Type that is looked into; no name of JSON is longer. */
 export const MEDIA_TYPE_LENGTH_MAX = 200;
 

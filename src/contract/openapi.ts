@@ -30,6 +30,22 @@ function exactIntegers(_key: string, value: unknown): unknown {
 
 type Status = (typeof ERRORS)[ErrorName]['status'];
 
+/** Those of draft-ietf-httpapi-ratelimit-headers-10; on a 200 they stand only where the service has such a limit. */
+function rateLimitHeaders(required: boolean): Record<string, Header> {
+  return {
+    'RateLimit-Policy': {
+      description: 'What the token is granted: q requests in each window of w seconds.',
+      required,
+      schema: { type: 'string', examples: ['"default";q=100;w=1'] },
+    },
+    RateLimit: {
+      description: 'What is left of that: r requests now, more in t seconds.',
+      required,
+      schema: { type: 'string', examples: ['"default";r=99;t=1'] },
+    },
+  };
+}
+
 interface Header {
   description: string;
   required?: boolean;
@@ -77,6 +93,17 @@ const STATUS_DESCRIPTIONS: Record<Status, StatusDescription> = {
   },
   413: { description: `The body is too large, by default larger than ${BODY_BYTES_MAX} bytes.` },
   415: { description: 'The body is not application/json in UTF-8, or it is compressed.' },
+  429: {
+    description: 'The service limits how many requests a token may send, which it does not by default.',
+    headers: {
+      'Retry-After': {
+        description: 'Seconds to wait before sending the plant again, RFC 9110 section 10.2.3.',
+        required: true,
+        schema: { type: 'integer', minimum: 1, examples: [1] },
+      },
+      ...rateLimitHeaders(true),
+    },
+  },
   431: { description: `The request line and the headers are larger than ${HEADER_BYTES_MAX} bytes.` },
   500: { description: 'The service failed. The plant may or may not be stored; sending it again is safe.' },
   503: {
@@ -136,6 +163,7 @@ const PLANT_HEADERS: Record<string, Header> = {
     required: true,
     schema: { type: 'string', enum: OUTCOMES },
   },
+  ...rateLimitHeaders(false),
 };
 
 const PLANT_RESPONSE = {

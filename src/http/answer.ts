@@ -1,5 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
+import { COMMON_HEADERS } from '../contract/answer-headers.ts';
 import { ERRORS, type ErrorName, errorBody } from '../contract/errors.ts';
 import { KEEP_ALIVE_MS, RETRY_AFTER_SECONDS } from '../contract/limits.ts';
 import type { Outcome } from '../contract/plant.ts';
@@ -31,15 +32,8 @@ export interface AnsweredRequest {
  */
 export type AnswerWatcher = (answer: Answer, request: AnsweredRequest | undefined, socket: Socket) => void;
 
-/** On every answer: it is JSON and nothing else, and no cache keeps it. */
-const COMMON_HEADERS = [
-  'Content-Type',
-  'application/json',
-  'X-Content-Type-Options',
-  'nosniff',
-  'Cache-Control',
-  'no-store',
-];
+const COMMON_FIELDS = Object.entries(COMMON_HEADERS).flat();
+const JSON_FIELDS = ['Content-Type', 'application/json', ...COMMON_FIELDS];
 
 /** RFC 6750 section 3: without a credential the challenge names no error. */
 const CHALLENGE = 'Bearer realm="plant-store"';
@@ -55,7 +49,12 @@ export function jsonAnswer(
   result: Result = 'other',
 ): Answer {
   const length = ['Content-Length', String(Buffer.byteLength(body))];
-  return { result, status, headers: [...COMMON_HEADERS, ...length, ...headers], body };
+  return { result, status, headers: [...JSON_FIELDS, ...length, ...headers], body };
+}
+
+/** RFC 9110 section 8.6: an answer with the status 204 has no Content-Length. */
+export function noContentAnswer(headers: readonly string[]): Answer {
+  return { result: 'other', status: 204, headers: [...COMMON_FIELDS, ...headers], body: '' };
 }
 
 /**

@@ -1,9 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
-import type { ErrorName } from '../contract/errors.ts';
+import { parserErrorName } from '../contract/errors.ts';
 import { DISCARD_MS } from '../contract/limits.ts';
 import { type Answer, type AnsweredRequest, type AnswerWatcher, answerText, errorAnswer } from './answer.ts';
+import type { CrossOrigin } from './cross-origin.ts';
 
 interface Connection {
   /** Requests whose answer is not written whole yet. */
@@ -18,13 +19,6 @@ interface Connection {
   refusal: Answer | undefined;
 }
 
-/** What the HTTP parser found, by the codes of llhttp and Node; anything else is a request that is not HTTP. */
-const PARSER_ERRORS: Record<string, ErrorName> = {
-  HPE_HEADER_OVERFLOW: 'headersTooLarge',
-  HPE_CHUNK_EXTENSIONS_OVERFLOW: 'headersTooLarge',
-  ERR_HTTP_REQUEST_TIMEOUT: 'tooSlow',
-};
-
 /**
  * Writes answers to connections so that none gets lost, crosses another, or is answered twice.
  *
@@ -38,11 +32,16 @@ export class Connections {
   readonly #requests = new WeakMap<ServerResponse, AnsweredRequest>();
   /** Requests whose refusal is decided, though perhaps not written yet. */
   readonly #refused = new WeakSet<ServerResponse>();
+  readonly #crossOrigin: CrossOrigin | undefined;
   #draining = false;
 
-  /** @param answered is told of each answer as it is written */
-  constructor(answered: AnswerWatcher) {
+  /**
+   * @param answered is told of each answer as it is written
+   * @param crossOrigin which pages of other origins may read the answers; undefined for none
+   */
+  constructor(answered: AnswerWatcher, crossOrigin: CrossOrigin | undefined) {
     this.#answered = answered;
+    this.#crossOrigin = crossOrigin;
   }
 
   /** From now on each answer says that it is the last one on its connection. */
@@ -89,10 +88,10 @@ export class Connections {
     const isLast = isLatest && (this.#draining || broken || !request.complete);
     // RFC 9112 section 9.6: behind an answer that closes the connection no further request is processed.
     if (isLast) this.#of(request.socket).broken = true;
-    response.writeHead(
-      answer.status,
-      (isLast ? [...answer.headers, 'Connection', 'close'] : answer.headers) as string[],
-    );
+    const headers = [...answer.headers];
+    if (this.#crossOrigin !== undefined) headers.push(...this.#crossOrigin.fieldsFor(request.rawHeaders));
+    if (isLast) headers.push('Connection', 'close');
+    response.writeHead(answer.status, headers);
     const body = request.method === 'HEAD' ? '' : answer.body;
     if (request.complete) {
       response.end(body);
@@ -121,7 +120,7 @@ export class Connections {
       return;
     }
     const { broken, latest } = this.#of(socket);
-    const refusal = errorAnswer(PARSER_ERRORS[error.code ?? ''] ?? 'badHttp');
+    const refusal = errorAnswer(parserErrorName(error.code));
     if (!broken && latest !== undefined && !latest.request.complete) {
       // The fault is in the body of this request, so this is its answer.
       this.#of(socket).broken = true;

@@ -6,6 +6,17 @@ import type { PlantKeeper } from '../store/plant-store.ts';
 import { type Answer, errorAnswer, jsonAnswer } from './answer.ts';
 import { fieldValues } from './header-fields.ts';
 import { isJsonMediaType } from './media-type.ts';
+import type { RateLimit } from './rate-limit.ts';
+
+/** A request that may send its body. */
+export interface Admission {
+  /** The id of the caller's token. */
+  holder: number;
+  /** Header fields for the answer, whatever it is; names and values in turn. */
+  fields: readonly string[];
+}
+
+const NO_FIELDS: readonly string[] = [];
 
 /**
  * The operation `POST /plants`, in two steps, so that nothing of a body is read before the credential is accepted.
@@ -16,25 +27,39 @@ export class CreatePlant {
   readonly #keeper: PlantKeeper;
   /** A body that is longer is refused, by its head where it says so. */
   readonly bodyBytesMax: number;
+  readonly #rateLimit: RateLimit | undefined;
 
+  /** @param rateLimit of each token; undefined for none */
   constructor(
     tokens: Pick<TokenDirectory, 'holderOf' | 'knownHolderOf'>,
     keeper: PlantKeeper,
     bodyBytesMax: number,
+    rateLimit?: RateLimit,
   ) {
     this.#tokens = tokens;
     this.#keeper = keeper;
     this.bodyBytesMax = bodyBytesMax;
+    this.#rateLimit = rateLimit;
   }
 
   /**
-   * Decides by its head whether a request may send its body. When several faults apply, the first of credential,
-   * media type and size is the one that is answered.
+   * Decides by its head whether a request may send its body. When several faults apply, the first of credential, rate,
+   * media type and size is the one that is answered. Once for each request, since it counts it.
    *
    * @param rawHeaders names and values in turn, repeated fields included
-   * @returns the id of the caller's token, or the answer that refuses
+   * @returns what goes on with the body, or the answer that refuses
    */
-  async admit(rawHeaders: readonly string[]): Promise<number | Answer> {
+  async admit(rawHeaders: readonly string[]): Promise<Admission | Answer> {
+    const holder = await this.authenticate(rawHeaders);
+    if (typeof holder !== 'number') return holder;
+    const admission = this.#count(holder);
+    if ('status' in admission) return admission;
+    const fault = this.#headFault(rawHeaders);
+    return fault === undefined ? admission : errorAnswer(fault, undefined, admission.fields);
+  }
+
+  /** @returns the id of the caller's token, or the answer that refuses */
+  async authenticate(rawHeaders: readonly string[]): Promise<number | Answer> {
     const token = bearerToken(fieldValues(rawHeaders, 'authorization'));
     if (token === undefined) return errorAnswer('noCredential');
     const holder = await this.#tokens.holderOf(token);
@@ -42,8 +67,7 @@ export class CreatePlant {
     if (holder === 'storeUnavailable') {
       return errorAnswer(holder, 'the store does not answer, so the token cannot be checked; send it again');
     }
-    const fault = this.#headFault(rawHeaders);
-    return fault === undefined ? holder : errorAnswer(fault);
+    return holder;
   }
 
   /** @returns the id of a token that is known to be in force; undefined for any other, which {@link admit} judges */
@@ -51,13 +75,19 @@ export class CreatePlant {
     return this.#tokens.knownHolderOf(tokenHash);
   }
 
+  /** As {@link create}, for a whole request whose head is known to be without fault. */
+  createOrdinary(holder: number, body: Uint8Array): Promise<Answer> {
+    const admission = this.#count(holder);
+    return 'status' in admission ? Promise.resolve(admission) : this.create(admission, body);
+  }
+
   /** Reads the body, keeps the plant, and answers once it is durable. */
-  async create(holder: number, body: Uint8Array): Promise<Answer> {
+  async create({ holder, fields }: Admission, body: Uint8Array): Promise<Answer> {
     const reading = readNewPlant(body);
-    if (reading.plant === undefined) return errorAnswer(reading.error, reading.message);
+    if (reading.plant === undefined) return errorAnswer(reading.error, reading.message, fields);
     const { plant } = reading;
     const result = await this.#keeper.keep({ plant, recordedBy: holder });
-    if (result.refused !== undefined) return errorAnswer(result.refused);
+    if (result.refused !== undefined) return errorAnswer(result.refused, undefined, fields);
     const { outcome, revision } = result;
     const proof = [
       'Plant-Id',
@@ -66,8 +96,18 @@ export class CreatePlant {
       String(revision),
       'Plant-Outcome',
       outcome,
+      ...fields,
     ];
     return jsonAnswer(200, plantJson(plant), proof, outcome);
+  }
+
+  /** Counts a request against what its token is granted. */
+  #count(holder: number): Admission | Answer {
+    if (this.#rateLimit === undefined) return { holder, fields: NO_FIELDS };
+    const { isGranted, retryAfterSeconds, fields } = this.#rateLimit.take(holder, performance.now());
+    if (isGranted) return { holder, fields };
+    const retryAfter = ['Retry-After', String(retryAfterSeconds)];
+    return errorAnswer('tooManyRequests', undefined, [...retryAfter, ...fields]);
   }
 
   #headFault(rawHeaders: readonly string[]): ErrorName | undefined {

@@ -152,7 +152,7 @@ export class OrdinaryConnection {
       bodyBytes: head.bodyBytes,
     };
     this.#pending.push(pending);
-    createPlant.create(holder, arrived.subarray(bodyStart, end)).then(
+    createPlant.createOrdinary(holder, arrived.subarray(bodyStart, end)).then(
       answer => this.#answered(pending, answer),
       cause => {
         this.#service.failed(cause);

@@ -1,15 +1,15 @@
 import type { Socket } from 'node:net';
 import type { CreatePlant } from './create-plant.ts';
 import { OrdinaryConnection, type OrdinaryService } from './ordinary-connection.ts';
-import { OrdinaryHeads } from './ordinary-head.ts';
+import type { OrdinaryHeads } from './ordinary-head.ts';
 
 /** What a connection needs of the server around it. */
-type Surroundings = Pick<OrdinaryService, 'serveHttp' | 'refuseSlow' | 'failed' | 'answered'>;
+type Surroundings = Pick<OrdinaryService, 'heads' | 'serveHttp' | 'refuseSlow' | 'failed' | 'answered'>;
 
 /** All connections that are served as {@link OrdinaryConnection}s. */
 export class OrdinaryConnections implements OrdinaryService {
   readonly createPlant: CreatePlant;
-  readonly heads = new OrdinaryHeads();
+  readonly heads: OrdinaryHeads;
   readonly serveHttp: OrdinaryService['serveHttp'];
   readonly refuseSlow: OrdinaryService['refuseSlow'];
   readonly failed: OrdinaryService['failed'];
@@ -17,8 +17,9 @@ export class OrdinaryConnections implements OrdinaryService {
   readonly #open = new Set<OrdinaryConnection>();
   #draining = false;
 
-  constructor(createPlant: CreatePlant, { serveHttp, refuseSlow, failed, answered }: Surroundings) {
+  constructor(createPlant: CreatePlant, { heads, serveHttp, refuseSlow, failed, answered }: Surroundings) {
     this.createPlant = createPlant;
+    this.heads = heads;
     this.serveHttp = serveHttp;
     this.refuseSlow = refuseSlow;
     this.failed = failed;

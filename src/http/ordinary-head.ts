@@ -30,6 +30,12 @@ const FRAMING =
  */
 export class OrdinaryHeads {
   readonly #seen = new Map<string, OrdinaryHead>();
+  readonly #leavesOrigin: boolean;
+
+  /** @param leavesOrigin whether a head with the field Origin is not ordinary, since its answer needs fields of its own */
+  constructor(leavesOrigin = false) {
+    this.#leavesOrigin = leavesOrigin;
+  }
 
   /**
    * @param text without the empty line at its end, a character for each byte
@@ -38,7 +44,7 @@ export class OrdinaryHeads {
   read(text: string): OrdinaryHead | undefined {
     const seen = this.#seen.get(text);
     if (seen !== undefined) return seen;
-    const head = readOrdinaryHead(text);
+    const head = readOrdinaryHead(text, this.#leavesOrigin);
     if (head === undefined) return undefined;
     if (this.#seen.size >= ORDINARY_HEADS_MAX) this.#seen.clear();
     this.#seen.set(text, head);
@@ -46,7 +52,7 @@ export class OrdinaryHeads {
   }
 }
 
-function readOrdinaryHead(text: string): OrdinaryHead | undefined {
+function readOrdinaryHead(text: string, leavesOrigin: boolean): OrdinaryHead | undefined {
   if (text.length > ORDINARY_HEAD_BYTES_MAX) return undefined;
   const [requestLine, ...lines] = text.split('\r\n');
   if (requestLine !== REQUEST_LINE) return undefined;
@@ -56,6 +62,7 @@ function readOrdinaryHead(text: string): OrdinaryHead | undefined {
     if (field === undefined || value === undefined) return undefined;
     const name = field.toLowerCase();
     const keepsConnection = name === 'connection' && value.toLowerCase() === 'keep-alive';
+    if (leavesOrigin && name === 'origin') return undefined;
     if ((FRAMING.test(name) && !keepsConnection) || values.has(name)) return undefined;
     values.set(name, value);
   }

@@ -8,8 +8,10 @@ import { openApiJson } from '../contract/openapi.ts';
 import { type Answer, type AnswerWatcher, errorAnswer, jsonAnswer } from './answer.ts';
 import { Connections } from './connections.ts';
 import type { CreatePlant } from './create-plant.ts';
+import type { CrossOrigin } from './cross-origin.ts';
 import { createNodeServer, interceptConnections } from './node-server.ts';
 import { OrdinaryConnections } from './ordinary-connections.ts';
+import { OrdinaryHeads } from './ordinary-head.ts';
 import { readBody } from './request-body.ts';
 
 /** The paths there are, and what each takes, as the Allow header says it. */
@@ -27,6 +29,7 @@ export class PlantServer {
   readonly #connections: Connections;
   readonly #ordinary: OrdinaryConnections;
   readonly #createPlant: CreatePlant;
+  readonly #crossOrigin: CrossOrigin | undefined;
   readonly #failed: (cause: unknown) => void;
   #shutDown = false;
 
@@ -34,11 +37,18 @@ export class PlantServer {
    * @param createPlant the operation
    * @param failed is told of what should not happen; the client is answered 500
    * @param answered is told of each answer as it is written
+   * @param crossOrigin which pages of other origins may use the service from a browser; undefined for none
    */
-  constructor(createPlant: CreatePlant, failed: (cause: unknown) => void, answered: AnswerWatcher) {
+  constructor(
+    createPlant: CreatePlant,
+    failed: (cause: unknown) => void,
+    answered: AnswerWatcher,
+    crossOrigin?: CrossOrigin,
+  ) {
     this.#createPlant = createPlant;
+    this.#crossOrigin = crossOrigin;
     this.#failed = failed;
-    this.#connections = new Connections(answered);
+    this.#connections = new Connections(answered, crossOrigin);
     this.#app = fastify({
       serverFactory: route =>
         createNodeServer(this.#connections, (request, response) => {
@@ -55,6 +65,7 @@ export class PlantServer {
     });
     this.#addRoutes();
     this.#ordinary = new OrdinaryConnections(createPlant, {
+      heads: new OrdinaryHeads(crossOrigin !== undefined),
       serveHttp: interceptConnections(this.#server, socket => this.#ordinary.take(socket)),
       refuseSlow: socket => this.#connections.refuseRest(socket, errorAnswer('tooSlow')),
       failed,
@@ -110,12 +121,7 @@ export class PlantServer {
     this.#app.addHook('onRequest', (request, reply, done) => {
       if (!request.is404) return done();
       reply.hijack();
-      const allowed = ALLOWED_METHODS[pathOf(request.raw.url!)];
-      const answer =
-        allowed === undefined
-          ? errorAnswer('noSuchPath')
-          : errorAnswer('methodNotAllowed', undefined, ['Allow', allowed]);
-      void this.#connections.answer(request.raw, reply.raw, answer);
+      void this.#connections.answer(request.raw, reply.raw, this.#answerWithoutRoute(request.raw));
     });
 
     // Taken over before Fastify parses a body: ours must not be read before the credential, nor parsed inexactly.
@@ -138,6 +144,14 @@ export class PlantServer {
     });
   }
 
+  #answerWithoutRoute({ method, url, rawHeaders }: IncomingMessage): Answer {
+    const path = pathOf(url!);
+    const allowed = ALLOWED_METHODS[path];
+    if (allowed === undefined) return errorAnswer('noSuchPath');
+    const preflight = path === '/plants' ? this.#crossOrigin?.preflightAnswer(method, rawHeaders) : undefined;
+    return preflight ?? errorAnswer('methodNotAllowed', undefined, ['Allow', allowed]);
+  }
+
   async #handlePlant(request: IncomingMessage, response: ServerResponse): Promise<void> {
     try {
       const answer = await this.#plantAnswer(request, response);
@@ -153,7 +167,7 @@ export class PlantServer {
     if (this.#shutDown) return errorAnswer('shuttingDown');
     const beganMs = performance.now();
     const admitted = await this.#createPlant.admit(request.rawHeaders);
-    if (typeof admitted !== 'number') return admitted;
+    if ('status' in admitted) return admitted;
     if (expectsContinue(request)) response.writeContinue();
     const body = await readBody(request, this.#createPlant.bodyBytesMax);
     // A body that came too slowly, or broke off, was answered meanwhile and must not be stored.
@@ -162,8 +176,8 @@ export class PlantServer {
     this.#connections.bodyArrived(response, body.length);
     if (performance.now() - beganMs > TOKEN_REFRESH_INTERVAL_MS) {
       // The token may have been revoked while the body was on its way.
-      const admittedStill = await this.#createPlant.admit(request.rawHeaders);
-      if (typeof admittedStill !== 'number') return admittedStill;
+      const holder = await this.#createPlant.authenticate(request.rawHeaders);
+      if (typeof holder !== 'number') return holder;
     }
     return this.#createPlant.create(admitted, body);
   }

@@ -9,6 +9,7 @@ export class Outage {
   readonly #say: (line: string) => void;
   #sinceMs: number | undefined;
   #said = false;
+  #limitSaid = false;
 
   constructor(say: (line: string) => void) {
     this.#say = say;
@@ -42,5 +43,19 @@ export class Outage {
       );
     }
     return lastsMs >= OUTAGE_MAX_MS;
+  }
+
+  /**
+   * A request was refused since the service limits this token, which is no outage and is said once. It will be repeated.
+   *
+   * @returns as {@link failed}
+   */
+  limited(sentMs: number): boolean {
+    if (!this.#limitSaid) {
+      this.#limitSaid = true;
+      this.#say('the service limits how many plants this token may send; going on at that rate');
+    }
+    this.#sinceMs ??= sentMs;
+    return performance.now() - this.#sinceMs >= OUTAGE_MAX_MS;
   }
 }

@@ -17,6 +17,8 @@ export type Answer =
   | { kind: 'unexpected'; what: string }
   /** 500: the service met something it does not know; perhaps this plant, perhaps its own trouble. */
   | { kind: 'internal error'; fault: ErrorBody | undefined; retryAfterMs: number }
+  /** 429: the service limits how many plants come with this token. */
+  | { kind: 'limited'; retryAfterMs: number }
   /** The service was reached, or something before it, and asks for a later try. */
   | { kind: 'try again'; cause: string; retryAfterMs: number }
   /** No whole answer came: `cause` is the code of the network's error. */
@@ -79,8 +81,9 @@ export function readAnswer(status: number, headers: AnswerHeaders, body: string)
       return { kind: 'token refused' };
     case 500:
       return { kind: 'internal error', fault: readFault(body), retryAfterMs: readRetryAfterMs(headers) };
-    case 408:
     case 429:
+      return { kind: 'limited', retryAfterMs: readRetryAfterMs(headers) };
+    case 408:
     case 502:
     case 503:
     case 504:

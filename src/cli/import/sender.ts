@@ -210,6 +210,9 @@ export class Sender {
           this.#listener.onRejected(delivery.row, answer.fault ?? errorBody('internal'));
         }
         break;
+      case 'limited':
+        this.#retry(delivery, 'answers 429', answer.retryAfterMs, true);
+        break;
       case 'try again':
         this.#retry(delivery, `answers ${answer.cause}`, answer.retryAfterMs);
         break;
@@ -240,10 +243,14 @@ export class Sender {
     else this.#post(delivery.next);
   }
 
-  /** @param trouble what the service does, as the end of a sentence about it */
-  #retry(delivery: Delivery, trouble: string, retryAfterMs: number): void {
+  /**
+   * @param trouble what the service does, as the end of a sentence about it
+   * @param isLimited whether it is there and only asks for fewer requests
+   */
+  #retry(delivery: Delivery, trouble: string, retryAfterMs: number, isLimited = false): void {
     if (this.#stop.aborted) return;
-    if (this.#outage.failed(trouble, delivery.sentMs)) {
+    const { sentMs } = delivery;
+    if (isLimited ? this.#outage.limited(sentMs) : this.#outage.failed(trouble, sentMs)) {
       this.#listener.onStop(
         new Failure(
           `giving up: no plant could be stored for ${OUTAGE_MAX_MS / 60_000} minutes, for the service ${trouble}; ` +

@@ -1,0 +1,74 @@
+/** What each token is granted: so many requests at once, and as many again in each window. */
+export interface RateLimitPolicy {
+  requests: number;
+  windowSeconds: number;
+}
+
+/** What is left to a token. */
+interface Bucket {
+  /** Requests that it may send now; with the part of the next one that has come back. */
+  left: number;
+  /** When that was so, in milliseconds on a clock that is never set. */
+  atMs: number;
+}
+
+/** Whether a request is granted, and what its answer says of that. */
+export interface Grant {
+  isGranted: boolean;
+  /** The token may send another request after so many seconds, if not sooner; 1 or more. */
+  retryAfterSeconds: number;
+  /** RateLimit-Policy and RateLimit, names and values in turn. */
+  fields: readonly string[];
+}
+
+/**
+ * Limits how many requests each token may send: a token bucket for each, which is full at first and fills up evenly. What
+ * one token sends takes nothing from another. A request that is refused takes nothing either.
+ *
+ * The fields are those of draft-ietf-httpapi-ratelimit-headers-10, sections 3 and 4.
+ */
+export class RateLimit {
+  readonly #policy: RateLimitPolicy;
+  readonly #perMs: number;
+  readonly #policyField: string;
+  /** By the ids of tokens that the store has, so that there are no more of them than tokens. */
+  readonly #buckets = new Map<number, Bucket>();
+
+  constructor(policy: RateLimitPolicy) {
+    this.#policy = policy;
+    this.#perMs = policy.requests / (policy.windowSeconds * 1000);
+    this.#policyField = `"default";q=${policy.requests};w=${policy.windowSeconds}`;
+  }
+
+  /**
+   * Takes one request of a token.
+   *
+   * @param holder the id of a token that is in force
+   * @param nowMs on a clock that is never set
+   */
+  take(holder: number, nowMs: number): Grant {
+    const bucket = this.#bucketOf(holder, nowMs);
+    bucket.left = Math.min(this.#policy.requests, bucket.left + (nowMs - bucket.atMs) * this.#perMs);
+    bucket.atMs = nowMs;
+    const isGranted = bucket.left >= 1;
+    if (isGranted) bucket.left--;
+    const left = Math.floor(bucket.left);
+    const nextMs = (left + 1 - bucket.left) / this.#perMs;
+    const retryAfterSeconds = Math.ceil(nextMs / 1000);
+    const rateLimitField = `"default";r=${left};t=${retryAfterSeconds}`;
+    return {
+      isGranted,
+      retryAfterSeconds,
+      fields: ['RateLimit-Policy', this.#policyField, 'RateLimit', rateLimitField],
+    };
+  }
+
+  #bucketOf(holder: number, nowMs: number): Bucket {
+    let bucket = this.#buckets.get(holder);
+    if (bucket === undefined) {
+      bucket = { left: this.#policy.requests, atMs: nowMs };
+      this.#buckets.set(holder, bucket);
+    }
+    return bucket;
+  }
+}

@@ -1,0 +1,160 @@
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+import { runInTime } from './program.ts';
+import { type RawAnswer, RawConnection, type RequestParts, requestBytes } from './raw-connection.ts';
+import { authorization, contentType } from './refused-requests.ts';
+import { type RunningService, startTestService } from './running-service.ts';
+import { isLeftToNode } from './server-side.ts';
+
+const PAGE = 'https://pages.example';
+const OTHER_PAGE = 'http://localhost:5173';
+const STRANGER = 'https://strangers.example';
+const EXPOSED =
+  'Plant-Id, Plant-Revision, Plant-Outcome, Retry-After, RateLimit, RateLimit-Policy, WWW-Authenticate';
+
+async function ask({ address, token }: RunningService, parts: RequestParts): Promise<RawAnswer> {
+  using connection = await RawConnection.open(address.port);
+  connection.write(requestBytes(token, parts));
+  return await connection.answer(parts.method !== 'OPTIONS');
+}
+
+/** What a browser sends before a page may POST with a token. */
+function preflight(origin: string, parts: RequestParts = {}): RequestParts {
+  return {
+    method: 'OPTIONS',
+    body: '',
+    ...parts,
+    headers: {
+      Authorization: null,
+      'Content-Type': null,
+      'Content-Length': null,
+      Origin: origin,
+      'Access-Control-Request-Method': 'POST',
+      'Access-Control-Request-Headers': 'authorization,content-type',
+      ...parts.headers,
+    },
+  };
+}
+
+/** The fields of an answer that are for browsers. */
+function browserFields({ headers }: RawAnswer): Record<string, string> {
+  return Object.fromEntries([...headers].filter(([name]) => /^(?:access-control-|vary)/.test(name)));
+}
+
+function readableFor(origin: string): Record<string, string> {
+  return {
+    'access-control-allow-origin': origin,
+    'access-control-expose-headers': EXPOSED,
+    ...(origin !== '*' && { vary: 'Origin' }),
+  };
+}
+
+suite('with --cors-origin', () => {
+  for (const corsOrigins of [[PAGE, OTHER_PAGE], '*'] as const) {
+    const shown = (origin: string): string => (corsOrigins === '*' ? '*' : origin);
+
+    test(`${corsOrigins}: a preflight is answered 204 and says what a page may send`, async () => {
+      await using service = await startTestService({ corsOrigins });
+      for (const origin of [PAGE, OTHER_PAGE]) {
+        const answer = await ask(service, preflight(origin));
+        assert.equal(answer.status, 204);
+        assert.deepEqual(browserFields(answer), {
+          ...readableFor(shown(origin)),
+          'access-control-allow-methods': 'POST',
+          'access-control-allow-headers': 'authorization, content-type',
+          'access-control-max-age': '7200',
+        });
+        assert.equal(answer.headers.get('content-length'), undefined, 'RFC 9110 section 8.6');
+        assert.equal(answer.headers.get('cache-control'), 'no-store');
+        assert.equal(answer.headers.get('x-content-type-options'), 'nosniff');
+      }
+    });
+
+    test(`${corsOrigins}: a page may read every answer to it`, async () => {
+      await using service = await startTestService({ corsOrigins });
+      const requests: [status: number, parts: RequestParts][] = [
+        [200, {}],
+        [200, { method: 'GET', target: '/openapi.json', body: '' }],
+        [400, { body: '{}' }],
+        [400, { body: 'no JSON', headers: { 'Transfer-Encoding': 'chunked', 'Content-Length': null } }],
+        [401, authorization(null)],
+        [401, authorization('Bearer a')],
+        [404, { target: '/nowhere' }],
+        [405, { method: 'PUT' }],
+        [415, contentType('text/plain')],
+      ];
+      for (const [status, parts] of requests) {
+        const answer = await ask(service, { ...parts, headers: { ...parts.headers, Origin: PAGE } });
+        assert.equal(answer.status, status, answer.body);
+        assert.deepEqual(browserFields(answer), readableFor(shown(PAGE)), answer.body);
+      }
+    });
+
+    test(`${corsOrigins}: what is no page gets nothing of it, and is served as ever`, async () => {
+      await using service = await startTestService({ corsOrigins });
+      // The first use of a token that was just made is a matter of Node's HTTP server.
+      assert.equal((await ask(service, {})).status, 200);
+      using connection = await RawConnection.open(service.address.port);
+      connection.write(requestBytes(service.token));
+      const answer = await connection.answer();
+      assert.equal(answer.status, 200);
+      assert.deepEqual(browserFields(answer), {});
+      assert.ok(!isLeftToNode(connection));
+      // Without an origin or a method to ask for, it is no preflight.
+      for (const missing of ['Origin', 'Access-Control-Request-Method']) {
+        const { status, headers } = await ask(service, preflight(PAGE, { headers: { [missing]: null } }));
+        assert.deepEqual([status, headers.get('allow')], [405, 'POST']);
+      }
+    });
+
+    test(`${corsOrigins}: only POST /plants is asked for`, async () => {
+      await using service = await startTestService({ corsOrigins });
+      assert.equal((await ask(service, preflight(PAGE, { target: '/openapi.json' }))).status, 405);
+      assert.equal((await ask(service, preflight(PAGE, { target: '/nowhere' }))).status, 404);
+    });
+  }
+
+  test('of a list, no other origin is allowed, however like it is', async () => {
+    await using service = await startTestService({ corsOrigins: [PAGE] });
+    const others = [
+      STRANGER,
+      'null',
+      '*',
+      `${PAGE}:443`,
+      `${PAGE}.strangers.example`,
+      'http://pages.example',
+    ];
+    for (const origin of [...others, PAGE.toUpperCase(), `${PAGE}/`, `${PAGE}, ${STRANGER}`]) {
+      const preflightAnswer = await ask(service, preflight(origin));
+      assert.equal(preflightAnswer.status, 405, origin);
+      assert.deepEqual(browserFields(preflightAnswer), { vary: 'Origin' }, origin);
+      const answer = await ask(service, { headers: { Origin: origin } });
+      assert.equal(answer.status, 200, 'the credential decides, not the origin');
+      assert.deepEqual(browserFields(answer), { vary: 'Origin' }, origin);
+    }
+    const twice = await ask(service, { headers: { Origin: [PAGE, STRANGER] } });
+    assert.deepEqual(browserFields(twice), { vary: 'Origin' });
+  });
+});
+
+suite('an origin that no browser would send is refused at the start', () => {
+  const values: [value: string, advice: RegExp][] = [
+    ['pages.example', /Write each as SCHEME:\/\/HOST/],
+    ['', /Write each as SCHEME:\/\/HOST/],
+    ['null', /Write each as SCHEME:\/\/HOST/],
+    ['file:///index.html', /Write each as SCHEME:\/\/HOST/],
+    [`${PAGE},*`, /Write each as SCHEME:\/\/HOST/],
+    [`${PAGE},`, /Write each as SCHEME:\/\/HOST/],
+    [`${PAGE}/`, /Write https:\/\/pages\.example, as a browser does/],
+    [`${PAGE}/app`, /Write https:\/\/pages\.example, as a browser does/],
+    ['https://pages.example:443', /Write https:\/\/pages\.example, as a browser does/],
+    ['HTTPS://Pages.Example', /Write https:\/\/pages\.example, as a browser does/],
+  ];
+  for (const [value, advice] of values) {
+    test(JSON.stringify(value), async () => {
+      const { exitCode, stderr } = await runInTime(['serve', '--cors-origin', value]);
+      assert.match(stderr, advice);
+      assert.equal(exitCode, 2);
+    });
+  }
+});

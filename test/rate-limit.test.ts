@@ -1,0 +1,230 @@
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
+import { hashToken, makeToken } from '../src/auth/token.ts';
+import { RateLimit } from '../src/http/rate-limit.ts';
+import { openTokenStore } from '../src/store/open-store.ts';
+import { assertErrorAnswer } from './answer-assertions.ts';
+import { runInTime, runProgram, startServe } from './program.ts';
+import { type RawAnswer, RawConnection, type RequestParts, requestBytes } from './raw-connection.ts';
+import { contentType } from './refused-requests.ts';
+import { type RunningService, startTestService } from './running-service.ts';
+import { SEED, seededRandom } from './seeded-random.ts';
+import { isLeftToNode } from './server-side.ts';
+
+const HOUR_SECONDS = 3_600;
+
+suite('what a token is granted', () => {
+  test('is all of it at once, then as much again in each window, evenly', () => {
+    const limit = new RateLimit({ requests: 10, windowSeconds: 1 });
+    const granted = (nowMs: number): boolean => limit.take(1, nowMs).isGranted;
+    for (let count = 0; count < 10; count++) assert.ok(granted(0));
+    assert.ok(!granted(0));
+    assert.ok(!granted(99));
+    assert.ok(granted(101), 'a tenth of a second brings one back');
+    assert.ok(!granted(101));
+    for (let count = 0; count < 10; count++) assert.ok(granted(60_000));
+    assert.ok(!granted(60_000), 'a long rest brings no more than all of it');
+  });
+
+  test('is told in the fields, and Retry-After is when there is more', () => {
+    const limit = new RateLimit({ requests: 2, windowSeconds: 60 });
+    const told = Array.from({ length: 3 }, () => limit.take(1, 1_000));
+    assert.deepEqual(
+      told.map(({ fields }) => fields.at(-1)),
+      ['"default";r=1;t=30', '"default";r=0;t=30', '"default";r=0;t=30'],
+    );
+    assert.deepEqual(told[2]!.fields.slice(0, 3), ['RateLimit-Policy', '"default";q=2;w=60', 'RateLimit']);
+    assert.deepEqual([told[2]!.isGranted, told[2]!.retryAfterSeconds], [false, 30]);
+    assert.equal(limit.take(1, 11_000).retryAfterSeconds, 20);
+    assert.ok(limit.take(1, 31_000).isGranted);
+  });
+
+  test(`is never more than the bucket and what has come back, whoever asks when, seed ${SEED}`, () => {
+    const random = seededRandom(SEED);
+    for (let round = 0; round < 50; round++) {
+      const policy = { requests: 1 + random(20), windowSeconds: random(2) === 0 ? 1 : 60 };
+      const limit = new RateLimit(policy);
+      const granted = new Map<number, number>();
+      let nowMs = 0;
+      for (let request = 0; request < 500; request++) {
+        nowMs += random(400);
+        const holder = random(3);
+        const { isGranted, retryAfterSeconds } = limit.take(holder, nowMs);
+        if (isGranted) granted.set(holder, (granted.get(holder) ?? 0) + 1);
+        assert.ok(Number.isInteger(retryAfterSeconds) && retryAfterSeconds >= 1, `${retryAfterSeconds}`);
+      }
+      const most = policy.requests + (nowMs / 1000 / policy.windowSeconds) * policy.requests;
+      for (const count of granted.values()) assert.ok(count <= most + 1e-6, `${count} of ${most}`);
+    }
+  });
+});
+
+const REQUESTS = 5;
+/** So slow that nothing comes back within a test. */
+const POLICY = { requests: REQUESTS, windowSeconds: HOUR_SECONDS };
+
+async function ask(service: RunningService, parts: RequestParts, token = service.token): Promise<RawAnswer> {
+  using connection = await RawConnection.open(service.address.port);
+  connection.write(requestBytes(token, parts));
+  return await connection.answer();
+}
+
+async function addToken({ database }: RunningService, label: string): Promise<string> {
+  const token = makeToken();
+  const store = await openTokenStore(database);
+  await store.createToken({ hash: hashToken(token), label, createdAt: 1, expiresAt: null });
+  await store.close();
+  return token;
+}
+
+function assertLimited(answer: RawAnswer): void {
+  assertErrorAnswer(answer, 42901);
+  const retryAfter = answer.headers.get('retry-after');
+  assert.match(retryAfter ?? '', /^[1-9][0-9]*$/);
+  assert.equal(answer.headers.get('ratelimit'), `"default";r=0;t=${retryAfter}`);
+  assert.equal(answer.headers.get('ratelimit-policy'), `"default";q=${REQUESTS};w=${HOUR_SECONDS}`);
+}
+
+suite('over --rate-limit', () => {
+  const ways: [way: string, parts: RequestParts, isLeft: boolean][] = [
+    ['an ordinary request', {}, false],
+    ['a request that is Node’s HTTP server’s', { target: '/plants?' }, true],
+  ];
+  for (const [way, parts, isLeft] of ways) {
+    test(`${way} is answered 429, and says what is left before`, async () => {
+      await using service = await startTestService({ rateLimit: POLICY });
+      // The first use of a token that was just made is a matter of Node's HTTP server.
+      assert.equal((await ask(service, {})).status, 200);
+      using connection = await RawConnection.open(service.address.port);
+      for (let left = REQUESTS - 2; left >= 0; left--) {
+        connection.write(requestBytes(service.token, parts));
+        const answer = await connection.answer();
+        assert.equal(answer.status, 200, answer.body);
+        assert.equal(answer.headers.get('ratelimit-policy'), `"default";q=${REQUESTS};w=${HOUR_SECONDS}`);
+        assert.match(answer.headers.get('ratelimit') ?? '', new RegExp(`^"default";r=${left};t=[0-9]+$`));
+      }
+      for (let count = 0; count < 3; count++) {
+        connection.write(requestBytes(service.token, { ...parts, body: '{"id":2,"name":"B"}' }));
+        assertLimited(await connection.answer());
+      }
+      assert.equal(isLeftToNode(connection), isLeft);
+      const shown = await runProgram(['show', '2', '--database', service.database]);
+      assert.equal(shown.exitCode, 1, 'nothing of it was stored');
+    });
+  }
+
+  test('both ways count together, and each request once, in however many pieces it comes', async () => {
+    await using service = await startTestService({ rateLimit: POLICY });
+    using connection = await RawConnection.open(service.address.port);
+    const bytes = requestBytes(service.token);
+    for (let sent = 0; sent < bytes.length; sent += 50) {
+      connection.write(bytes.subarray(sent, sent + 50));
+      await wait(5);
+    }
+    assert.match((await connection.answer()).headers.get('ratelimit')!, /r=4;/);
+    using halves = await RawConnection.open(service.address.port);
+    halves.write(bytes.subarray(0, -5));
+    await wait(50);
+    halves.write(bytes.subarray(-5));
+    assert.match((await halves.answer()).headers.get('ratelimit')!, /r=3;/);
+    // The token is looked at again behind a slow body, and the request is not counted again.
+    using slow = await RawConnection.open(service.address.port);
+    slow.write(requestBytes(service.token, { target: '/plants?' }).subarray(0, -5));
+    await wait(1_500);
+    slow.write(bytes.subarray(-5));
+    assert.match((await slow.answer()).headers.get('ratelimit')!, /r=2;/);
+    assert.match((await ask(service, {})).headers.get('ratelimit')!, /r=1;/);
+  });
+
+  test('it is judged behind the credential and before all else, and a fault is counted too', async () => {
+    await using service = await startTestService({ rateLimit: POLICY });
+    for (let count = 0; count < REQUESTS * 2; count++) {
+      const stranger = await ask(service, {}, makeToken());
+      assert.deepEqual([stranger.status, stranger.headers.get('ratelimit')], [401, undefined]);
+    }
+    const faulty: [status: number, parts: RequestParts][] = [
+      [400, { body: '{}' }],
+      [400, { body: '{' }],
+      [400, { target: '/plants?', body: '{}' }],
+      [415, contentType('text/plain')],
+      [415, { headers: { 'Content-Encoding': 'gzip' } }],
+    ];
+    for (const [index, [status, parts]] of faulty.entries()) {
+      const answer = await ask(service, parts);
+      assert.equal(answer.status, status);
+      assert.match(answer.headers.get('ratelimit') ?? '', new RegExp(`r=${REQUESTS - 1 - index};`));
+    }
+    for (const [, parts] of faulty) assertLimited(await ask(service, parts));
+    const unread = { headers: { Expect: '100-continue' }, body: '' };
+    assertLimited(await ask(service, unread));
+  });
+
+  test('what one token sends takes nothing from another', async () => {
+    await using service = await startTestService({ rateLimit: POLICY });
+    const other = await addToken(service, 'other');
+    using flood = await RawConnection.open(service.address.port);
+    const floodBytes = requestBytes(service.token);
+    const flooding = async (): Promise<Map<number, number>> => {
+      const answers = new Map<number, number>();
+      for (let round = 0; round < 20; round++) {
+        flood.write(Buffer.concat(Array.from({ length: 50 }, () => floodBytes)));
+        for (let count = 0; count < 50; count++) {
+          const { status } = await flood.answer();
+          answers.set(status, (answers.get(status) ?? 0) + 1);
+        }
+      }
+      return answers;
+    };
+    const flooded = flooding();
+    for (let left = REQUESTS - 1; left >= 0; left--) {
+      const answer = await ask(service, {}, other);
+      assert.equal(answer.status, 200);
+      assert.match(answer.headers.get('ratelimit')!, new RegExp(`r=${left};`));
+    }
+    assertLimited(await ask(service, {}, other));
+    assert.deepEqual(Object.fromEntries(await flooded), { 200: REQUESTS, 429: 1_000 - REQUESTS });
+  });
+});
+
+test('without --rate-limit no answer speaks of one, and none is refused for it', async () => {
+  await using service = await startTestService();
+  using connection = await RawConnection.open(service.address.port);
+  connection.write(Buffer.concat(Array.from({ length: 2_000 }, () => requestBytes(service.token))));
+  for (let count = 0; count < 2_000; count++) {
+    const { status, headers } = await connection.answer();
+    assert.equal(status, 200);
+    assert.ok(!headers.has('ratelimit') && !headers.has('ratelimit-policy'));
+  }
+});
+
+test('import goes on at the rate that the service grants, says so once, and loses nothing', async () => {
+  const rows = 60;
+  await using service = await startTestService();
+  const limited = await startServe(`sqlite:${service.folder}/limited.db`, ['--rate-limit', '20/s']);
+  try {
+    const csv = Array.from({ length: rows }, (_, row) => `${row},name ${row}\n`).join('');
+    const { exitCode, stdout, stderr } = await runProgram(
+      ['import', '--url', limited.url, '--token', limited.token, '-'],
+      { stdin: `id,name\n${csv}`, cwd: service.folder },
+    );
+    assert.match(stdout, /^60 rows: 60 created, 0 unchanged, 0 revised, 0 rejected/);
+    assert.equal(exitCode, 0);
+    assert.equal(stderr, 'the service limits how many plants this token may send; going on at that rate\n');
+  } finally {
+    await limited.stop('SIGTERM');
+  }
+});
+
+suite('a rate that is none is refused at the start', () => {
+  for (const value of ['', '100', '0/s', '100/h', '1.5/s', '-1/s', '100 /s', '1000001/s', '99999999999/s']) {
+    test(JSON.stringify(value), async () => {
+      const { exitCode, stderr } = await runInTime(['serve', '--rate-limit', value]);
+      assert.match(
+        stderr,
+        /Write it as COUNT\/s or COUNT\/min with a count from 1 to 1000000, for example 100\/s\./,
+      );
+      assert.equal(exitCode, 2);
+    });
+  }
+});
