@@ -79,6 +79,7 @@ export interface ServeProcess {
  * Starts `serve` as a process of its own, on free ports, and waits until it takes plants.
  *
  * @param args more of its arguments
+ * @param options more of its environment, and the folder to start it in
  * @throws with what it said, when it ends instead
  */
 export async function startServe(

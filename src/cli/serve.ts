@@ -15,6 +15,7 @@ import type { RepeatedIdRule } from '../store/plant-store.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './database-option.ts';
 import { Failure } from './failure.ts';
 import { corsOriginOption, type HttpOptions, rateLimitOption } from './http-options.ts';
+import { leastPrivilegeOption, restrictProcess } from './least-privilege.ts';
 
 interface ServeOptions extends DatabaseOptions, HttpOptions {
   listen: ListenAddress;
@@ -23,6 +24,7 @@ interface ServeOptions extends DatabaseOptions, HttpOptions {
   bodyLimit: number;
   connections: number;
   logRequests: 'yes' | 'no';
+  leastPrivilege?: boolean;
 }
 
 export function serveCommand(): Command {
@@ -70,6 +72,7 @@ export function serveCommand(): Command {
     )
     .addOption(rateLimitOption())
     .addOption(corsOriginOption())
+    .addOption(leastPrivilegeOption())
     .addHelpText(
       'after',
       `
@@ -81,10 +84,11 @@ Examples:
 }
 
 async function serve(options: ServeOptions): Promise<void> {
+  const database = readDatabase(options);
+  if (options.leastPrivilege) restrictProcess(database, options.databasePasswordFile);
   const log = pino({ base: null, timestamp: pino.stdTimeFunctions.isoTime }, { write: writeLogLine });
   // Before the first word to anyone, who may answer it with a signal.
   const signal = firstSignal();
-  const database = readDatabase(options);
   const service = await start(database, options, log);
   greet(service, options.listen.host, shownDatabase(database));
   log.info(
