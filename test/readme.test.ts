@@ -83,9 +83,10 @@ test('every command of the README works in its order, as it stands', () => {
 
   const trees = readFileSync(join(ROOT, 'examples/us-trees.csv'), 'utf8');
   const exported = readFileSync(join(checkout, 'plants.csv'), 'utf8');
-  assert.equal(exported, `${trees}9007199254740993,Monstera deliciosa,houseplant\n`);
+  const sent = '9007199254740993,Monstera deliciosa,houseplant\n9223372036854775807,Ficus lyrata,houseplant\n';
+  assert.equal(exported, `${trees}${sent}`);
   const history = readFileSync(join(checkout, 'history.jsonl'), 'utf8').trimEnd().split('\n');
-  assert.equal(history.length, 2_258);
+  assert.equal(history.length, 2_259);
 });
 
 test('the table of answers has every error of the catalogue, and no other', () => {

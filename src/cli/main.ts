@@ -7,6 +7,7 @@ import { Failure } from './failure.ts';
 const COMMANDS: Record<string, () => Promise<Command>> = {
   serve: async () => (await import('./serve.ts')).serveCommand(),
   token: async () => (await import('./token.ts')).tokenCommand(),
+  add: async () => (await import('./add.ts')).addCommand(),
   import: async () => (await import('./import.ts')).importCommand(),
   show: async () => (await import('./show.ts')).showCommand(),
   export: async () => (await import('./export.ts')).exportCommand(),

@@ -1,0 +1,42 @@
+import { ID_RULE } from '../contract/errors.ts';
+import { isInt64 } from '../contract/int64.ts';
+import { checkNewPlant, type NewPlant } from '../contract/plant.ts';
+import { PlantStoreError } from './plant-store-error.ts';
+
+/** A plant as a program has it. */
+export interface PlantInput {
+  /** A bigint, an integer that a number holds exactly (up to 2^53 - 1), or decimal digits; from -2^63 to 2^63 - 1. */
+  id: bigint | number | string;
+  name: string;
+  tag?: string | undefined;
+}
+
+/**
+ * Makes the NewPlant that is sent.
+ *
+ * @throws {PlantStoreError} that names every fault, of what the service would have to refuse
+ */
+export function newPlantOf({ id, name, tag }: PlantInput): NewPlant {
+  const faults: string[] = [];
+  const exactId = exactIdOf(id);
+  if (typeof exactId === 'string') faults.push(exactId);
+  const idText = typeof exactId === 'bigint' ? String(exactId) : '0';
+  const { plant, message } = checkNewPlant({ idText, name, tag }, faults);
+  if (plant !== undefined) return plant;
+  throw new PlantStoreError(message, { error: 40002, canRetry: false });
+}
+
+/** @returns the id, or what is wrong with it */
+function exactIdOf(id: unknown): bigint | string {
+  if (id === undefined) return 'id is required';
+  if (typeof id === 'number') {
+    if (Number.isSafeInteger(id)) return BigInt(id);
+    return Number.isInteger(id)
+      ? 'id is a number that may have lost digits already (beyond 2^53 - 1); give it as a bigint or as text'
+      : `id must be ${ID_RULE}`;
+  }
+  if (typeof id === 'string' && !/^-?[0-9]{1,19}$/.test(id)) return `id must be ${ID_RULE}`;
+  if (typeof id !== 'bigint' && typeof id !== 'string') return `id must be ${ID_RULE}`;
+  const exactId = BigInt(id);
+  return isInt64(exactId) ? exactId : `id must be ${ID_RULE}`;
+}

@@ -1,0 +1,78 @@
+import { ERRORS } from '../contract/errors.ts';
+
+/** The numbers of the error catalogue, as `error` of an answer has them. */
+export type ErrorNumber = (typeof ERRORS)[keyof typeof ERRORS]['number'];
+
+/** Why a plant is not known to be stored. */
+export class PlantStoreError extends Error {
+  override readonly name = 'PlantStoreError';
+  /** Number of the catalogue; undefined when no plant store answered. Of a plant that was never sent it is 40002. */
+  readonly error: ErrorNumber | undefined;
+  /** HTTP status of the answer; undefined when there was none. */
+  readonly status: number | undefined;
+  /** Whether the same plant may be taken later as it stands. Sending a plant again is always harmless. */
+  readonly canRetry: boolean;
+  /** What the answer asked to be waited for before the next try, in ms; 0 when it asked for nothing. */
+  readonly retryAfterMs: number;
+
+  constructor(
+    message: string,
+    about: {
+      error?: ErrorNumber;
+      status?: number;
+      canRetry: boolean;
+      retryAfterMs?: number;
+      cause?: unknown;
+    },
+  ) {
+    super(message, { cause: about.cause });
+    this.error = about.error;
+    this.status = about.status;
+    this.canRetry = about.canRetry;
+    this.retryAfterMs = about.retryAfterMs ?? 0;
+  }
+}
+
+const ENTRIES = new Map<number, (typeof ERRORS)[keyof typeof ERRORS]>(
+  Object.values(ERRORS).map(entry => [entry.number, entry]),
+);
+/** What a gateway before the service answers while the service is away (RFC 9110 section 15), and what asks for time. */
+const STATUSES_THAT_PASS = [408, 429, 502, 503, 504];
+
+/**
+ * Reads an answer that is not 200.
+ *
+ * @param body its text, which a gateway may have written
+ */
+export function errorOfAnswer(status: number, retryAfter: string | null, body: string): PlantStoreError {
+  const retryAfterMs = readRetryAfterMs(retryAfter);
+  const said = readErrorBody(body);
+  const entry = ENTRIES.get(said?.error ?? 0);
+  if (said === undefined || entry === undefined) {
+    const what = said === undefined ? '' : `: ${said.message}`;
+    return new PlantStoreError(
+      `the answer is ${status}${what}, which no plant store gives here; check the address`,
+      { status, canRetry: STATUSES_THAT_PASS.includes(status), retryAfterMs },
+    );
+  }
+  return new PlantStoreError(said.message, {
+    ...{ error: entry.number, status, canRetry: entry.retry, retryAfterMs },
+  });
+}
+
+/** The Error of the interface; undefined when the text is none. */
+function readErrorBody(text: string): { error: number; message: string } | undefined {
+  try {
+    const { error, message } = Object(JSON.parse(text));
+    return Number.isInteger(error) && typeof message === 'string' ? { error, message } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** RFC 9110 section 10.2.3: seconds, or a date. */
+function readRetryAfterMs(text: string | null): number {
+  if (text === null) return 0;
+  const ms = /^[0-9]+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - Date.now();
+  return Number.isFinite(ms) ? Math.max(ms, 0) : 0;
+}
