@@ -83,7 +83,8 @@ test('every command of the README works in its order, as it stands', () => {
 
   const trees = readFileSync(join(ROOT, 'examples/us-trees.csv'), 'utf8');
   const exported = readFileSync(join(checkout, 'plants.csv'), 'utf8');
-  const sent = '9007199254740993,Monstera deliciosa,houseplant\n9223372036854775807,Ficus lyrata,houseplant\n';
+  const sent =
+    '9007199254740993,Monstera deliciosa,houseplant\n9223372036854775807,Ficus lyrata,houseplant\n';
   assert.equal(exported, `${trees}${sent}`);
   const history = readFileSync(join(checkout, 'history.jsonl'), 'utf8').trimEnd().split('\n');
   assert.equal(history.length, 2_259);
