@@ -182,3 +182,21 @@ test('a lock file that is no lock is refused with a message', async () => {
     StoreRefused,
   );
 });
+
+test('a store behind a link takes plants', async () => {
+  const path = newPath();
+  await makeStore(path);
+  const link = join(folder, 'plants-link.db');
+  symlinkSync(path, link);
+  const store = await openServedStore({
+    database: `sqlite:${link}`,
+    repeatedIdRule: 'revise',
+    connections: 1,
+  });
+  try {
+    const results = await store.engine.commit([{ plant: { id: 1n, name: 'Fern' }, recordedBy: 1 }]);
+    assert.deepEqual(results, [{ outcome: 'created', revision: 1 }]);
+  } finally {
+    await store.close();
+  }
+});

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, realpathSync } from 'node:fs';
 import { databaseAddressOf } from './database-url.ts';
 import {
   type CopyTarget,
@@ -43,7 +43,8 @@ export async function openServedStore(settings: StoreSettings): Promise<ServedSt
   // Before the file is touched: a second service must not even bring the schema up to date under the first.
   const releaseLock = takeServeLock(path);
   try {
-    const engine = await openSqlite(path, repeatedIdRule);
+    // The log lies beside the file itself, not beside a link to it.
+    const engine = await openSqlite(realpathSync(path), repeatedIdRule);
     const close = async (): Promise<void> => {
       try {
         await engine.close();
