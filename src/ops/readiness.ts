@@ -24,12 +24,10 @@ export async function readinessOf(service: ObservedService): Promise<Readiness> 
   const { queuedPlants } = service.load();
   const { known, areCurrent } = service.tokens();
   const isShuttingDown = service.isShuttingDown();
-  const warnings = store.reachable ? store.warnings : [];
   const unreachable = 'the store cannot be used now; the log has the cause';
   const checks: Check[] = [
     check('shutdown', !isShuttingDown, 'the service takes requests', 'shutting down'),
     check('store', store.reachable, 'the store answers', unreachable),
-    check('warnings', warnings.length === 0, 'the store warns of nothing', warnings.join('; ')),
     check(
       'queue',
       queuedPlants < QUEUE_PLANTS_MAX,
@@ -53,8 +51,13 @@ export async function readinessOf(service: ObservedService): Promise<Readiness> 
       ),
     );
   }
+  if (store.reachable) {
+    const { warnings } = store;
+    checks.push(check('warnings', warnings.length === 0, 'the store warns of nothing', warnings.join('; ')));
+  }
   if (isShuttingDown) return { ready: false, reason: 'shutting down', checks };
-  return store.reachable ? { ready: true, warnings, checks } : { ready: false, reason: unreachable, checks };
+  if (!store.reachable) return { ready: false, reason: unreachable, checks };
+  return { ready: true, warnings: store.warnings, checks };
 }
 
 function check(name: string, ok: boolean, detail: string, fault: string): Check {
