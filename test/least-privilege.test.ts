@@ -128,6 +128,16 @@ suite('serve --least-privilege', () => {
     assert.equal((await again.stop('SIGTERM')).exitCode, 0);
   });
 
+  test('takes plants by a link to a file in another folder', async () => {
+    const elsewhere = join(folder, 'elsewhere');
+    const first = await serve(`sqlite:${join(elsewhere, 'plants.db')}`);
+    await first.stop('SIGTERM');
+    symlinkSync(join(elsewhere, 'plants.db'), join(folder, 'link.db'));
+    const linked = await serve(`sqlite:${join(folder, 'link.db')}`);
+    assert.equal(await send({ ...linked, token: first.token }, 1n), 200);
+    assert.equal((await linked.stop('SIGTERM')).exitCode, 0);
+  });
+
   test('refuses a store that cannot be made, in a line', async () => {
     writeFileSync(join(folder, 'file'), '');
     const database = `sqlite:${join(folder, 'file', 'plants.db')}`;

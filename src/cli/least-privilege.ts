@@ -1,3 +1,4 @@
+import { existsSync, realpathSync } from 'node:fs';
 import { homedir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -48,7 +49,7 @@ export function restrictProcess(database: string, passwordFile: string | undefin
     // SQLite works on threads of its own; plants and PostgreSQL come over the network.
     '--allow-worker',
     '--allow-net',
-    ...[...programFiles(), ...read].map(each => `--allow-fs-read=${each}`),
+    ...[...programFiles(), ...OWN_FIGURES, ...read].map(each => `--allow-fs-read=${each}`),
     ...write.map(each => `--allow-fs-write=${each}`),
     // Node warns of the two flags above, at every start and on every thread.
     '--disable-warning=PERM0006',
@@ -60,6 +61,9 @@ export function restrictProcess(database: string, passwordFile: string | undefin
     process.env,
   );
 }
+
+/** What the kernel tells of the process itself, for /metrics; where there is no such file nothing is allowed. */
+const OWN_FIGURES = ['fd', 'limits', 'stat', 'status'].map(name => `/proc/self/${name}`);
 
 /** The program itself, without what else is in its folder, and the packages that it imports, which may lie beside it. */
 function programFiles(): string[] {
@@ -76,7 +80,9 @@ function storeAccess(database: string): FileAccess {
   const folder = path.dirname(path.resolve(address.path));
   // Now, since Node gives no flush of a folder away under the permission model.
   explainFailure(address.path, () => makeFolder(folder));
-  return { read: [folder], write: [folder] };
+  // A link may lead to a file in another folder, and the log and the lock lie beside that file.
+  const folders = existsSync(address.path) ? [folder, path.dirname(realpathSync(address.path))] : [folder];
+  return { read: folders, write: folders };
 }
 
 /** What the connection to PostgreSQL reads: the file of passwords as libpq finds it, and those of TLS. */
