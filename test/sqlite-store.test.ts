@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, utimesSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -110,6 +110,24 @@ test('a writer thread that dies takes only its batch with it; the next one start
   });
   // All of the batch or nothing of it.
   assert.ok([2, 5_002].includes((await stored(path)).length));
+});
+
+test('a log that was found is written again before a plant that is in it is answered as unchanged', async () => {
+  const path = newPath();
+  const copy = newPath();
+  const plant = { id: 1n, name: 'perhaps never flushed' };
+  await withEngine(path, async engine => {
+    await commit(engine, plant);
+    for (const suffix of ['', '-wal']) copyFileSync(path + suffix, copy + suffix);
+  });
+  const log = readFileSync(`${copy}-wal`);
+  utimesSync(`${copy}-wal`, 1, 1);
+  await withEngine(copy, async engine => {
+    assert.equal(statSync(`${copy}-wal`).mtimeMs, 1_000, 'opening it writes nothing');
+    assert.deepEqual(await commit(engine, plant), [{ outcome: 'unchanged', revision: 1 }]);
+    assert.ok(statSync(`${copy}-wal`).mtimeMs > 1_000);
+    assert.deepEqual(readFileSync(`${copy}-wal`), log);
+  });
 });
 
 test('a copy of the files as a crash leaves them opens with every commit in it', async () => {

@@ -5,6 +5,7 @@ import type { NewStoredToken, StoredToken } from '../../contract/stored-token.ts
 import type { RepeatedIdRule } from '../plant-store.ts';
 import type { Batch, BatchResults } from './batch.ts';
 import { openForWriting } from './database.ts';
+import { flushLogAnew } from './log-flush.ts';
 import { PlantTable } from './plant-table.ts';
 import * as tokenTable from './token-table.ts';
 
@@ -28,7 +29,7 @@ interface OpenDatabase {
   opening: string;
   database: DatabaseSync;
   plants: PlantTable;
-  /** Of the write-ahead log; it is there from the first write and stays as long as the connection. */
+  /** Of the write-ahead log, known from the first commit; it stays as long as the connection. */
   log: FileIdentity;
 }
 
@@ -50,8 +51,10 @@ function identityOf(path: string): FileIdentity {
  * A SQLite store as the writer thread holds it: one connection, one operation at a time.
  *
  * After any failure the connection is given up, and the next operation opens the file anew. What SQLite or the
- * kernel still has in memory after a failed write or flush is not to be trusted; the file is, because a commit
- * that failed was never published in the write-ahead log and its place there is written again by the next one.
+ * kernel still has in memory after a failed write or flush is not to be trusted. A commit that failed was not published
+ * in the index of the write-ahead log, so its place in the log is written again by the next one; and where that index was
+ * lost too, and the commit is found in the log, all of the log is written again before anything rests on it
+ * (log-flush.ts).
  */
 export class SqliteStore {
   readonly #settings: SqliteSettings;
@@ -70,6 +73,7 @@ export class SqliteStore {
 
   commit(batch: Batch): BatchResults {
     return this.#run(open => {
+      if (open.log === undefined) flushLogAnew(open.database, this.#settings.path);
       const results = open.plants.commit(batch);
       this.#checkFiles(open);
       return results;
