@@ -5,13 +5,22 @@
  */
 import { parseArgs } from 'node:util';
 import { interruption } from '../bench/interruption.ts';
+import { kills } from './kills.ts';
 import { type Ordeal, type OrdealResult, WEAKNESSES, type Weakness } from './ordeal.ts';
 import { postgresCuts } from './postgres-cuts.ts';
 import { postgresFailover } from './postgres-failover.ts';
 import { postgresKills } from './postgres-kills.ts';
 import { postgresPartition } from './postgres-partition.ts';
+import { powerCut } from './power-cut.ts';
 
-const ORDEALS: readonly Ordeal[] = [postgresKills, postgresFailover, postgresCuts, postgresPartition];
+const ORDEALS: readonly Ordeal[] = [
+  postgresKills,
+  postgresFailover,
+  postgresCuts,
+  postgresPartition,
+  kills,
+  powerCut,
+];
 
 const HELP = `Usage: npm run torture -- [options]
 

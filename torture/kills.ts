@@ -1,0 +1,67 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { seededRandom } from '../test/seeded-random.ts';
+import type { Ordeal, OrdealOrder, OrdealResult } from './ordeal.ts';
+import { ServedStore, spread } from './served-store.ts';
+
+/** Beyond these rounds on one store, most of the time would go into comparing what is stored. */
+const ROUNDS_PER_STORE = 10;
+const LOAD_MS_MAX = 300;
+/** A service that was started again keeps its first plant by then. */
+const RESTART_MS_MAX = 2_000;
+/** Threads that died are followed by others, and plants are kept again, by then. */
+const RECOVERY_MS_MAX = 1_000;
+
+/** `kill -9` again and again, and before it now and then the death of the threads that write. */
+export const kills: Ordeal = {
+  name: 'kills',
+  summary: 'kill -9 of the service and the death of its threads, under load, on SQLite',
+  finds: ['answer-before-commit'],
+  run,
+};
+
+async function run(order: OrdealOrder): Promise<OrdealResult> {
+  const { seed, signal, tell } = order;
+  const untilMs = performance.now() + order.budgetMs;
+  const random = seededRandom(seed);
+  const faults: string[] = [];
+  const restartMs: number[] = [];
+  const recoveryMs: number[] = [];
+  const counts = { kills: 0, requests: 0, created: 0, unknown: 0 };
+  while (performance.now() < untilMs && !signal.aborted) {
+    await using store = await ServedStore.make({
+      weakness: order.weakness,
+      modules: ['./dying-threads.ts'],
+    });
+    for (let round = 0; round < ROUNDS_PER_STORE && performance.now() < untilMs; round++) {
+      await store.startUnderLoad(seed + counts.kills);
+      for (let deaths = random(3); deaths > 0; deaths--) {
+        store.serve.child.kill('SIGUSR2');
+        recoveryMs.push(await store.keeps(1));
+        await wait(random(50));
+      }
+      await wait(random(LOAD_MS_MAX));
+      await store.kill();
+      counts.kills++;
+      faults.push(...(await store.faults(`kill ${counts.kills}`)));
+      if (signal.aborted) break;
+    }
+    counts.requests += store.log.length;
+    counts.created += store.kept.filter(({ answer }) => answer?.outcome === 'created').length;
+    counts.unknown += store.unknown.length;
+    restartMs.push(...store.firstKeptAfterMs);
+    tell(`${counts.kills} kills, ${counts.requests} requests, ${faults.length} faults`);
+  }
+  for (const ms of restartMs.filter(each => each > RESTART_MS_MAX))
+    faults.push(`the first plant was kept ${ms.toFixed(0)} ms after a restart`);
+  for (const ms of recoveryMs.filter(each => each > RECOVERY_MS_MAX))
+    faults.push(`the next plant was kept ${ms.toFixed(0)} ms after its threads died`);
+  return {
+    faults,
+    figures: {
+      ...counts,
+      'deaths of threads': recoveryMs.length,
+      'start to first 200': spread(restartMs, 'ms'),
+      'death of threads to next 200': spread(recoveryMs, 'ms'),
+    },
+  };
+}

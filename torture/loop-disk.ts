@@ -1,0 +1,72 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+export type FileSystem = 'ext4' | 'xfs';
+
+/** The least that mkfs.xfs takes, and some more. */
+const SIZE_BYTES = 320 * 1024 * 1024;
+const TOOLS = { mount: 'mount', 'mkfs.ext4': 'e2fsprogs', 'mkfs.xfs': 'xfsprogs', xfs_io: 'xfsprogs' };
+
+/** A disk of its own: a file system in a file, mounted through a loop device, that can lose its power. */
+export class LoopDisk implements Disposable {
+  /** Where its files are found. */
+  readonly folder: string;
+  readonly #home = mkdtempSync(join(tmpdir(), 'plant-store-disk-'));
+  readonly #image = join(this.#home, 'disk.img');
+  readonly #fileSystem: FileSystem;
+
+  constructor(fileSystem: FileSystem) {
+    this.#fileSystem = fileSystem;
+    this.folder = join(this.#home, 'mounted');
+    mkdirSync(this.folder);
+    writeFileSync(this.#image, '');
+    truncateSync(this.#image, SIZE_BYTES);
+    // On an ext4 disk whose inodes are not all made yet, the kernel makes them meanwhile.
+    const options = fileSystem === 'ext4' ? ['-E', 'lazy_itable_init=0,lazy_journal_init=0'] : [];
+    execFileSync(`mkfs.${fileSystem}`, ['-q', ...options, this.#image], { stdio: 'pipe' });
+    this.#mount();
+  }
+
+  /** @returns why this machine cannot have one, and what to do about that */
+  static obstacle(): string | undefined {
+    if (process.platform !== 'linux') return 'it takes Linux; run it there';
+    if (process.getuid?.() !== 0) return 'it mounts file systems, which only root may; run it as root';
+    if (!existsSync('/dev/loop-control')) return 'there are no loop devices; load the kernel module loop';
+    for (const [tool, debianPackage] of Object.entries(TOOLS)) {
+      if (spawnSync(tool, ['-V']).error !== undefined)
+        return `${tool} is missing; install it (Debian: apt-get install ${debianPackage})`;
+    }
+    return undefined;
+  }
+
+  /**
+   * From now on nothing reaches the disk, what was written and not flushed is gone, and every call on a file fails: the
+   * file system's own shutdown, which both know as the ioctl GOINGDOWN, here without a last flush of the journal.
+   */
+  cutPower(): void {
+    execFileSync('xfs_io', ['-x', '-c', 'shutdown', this.folder]);
+  }
+
+  /** Mounts it anew, which replays its journal. No process may have a file open on it. */
+  powerOn(): void {
+    execFileSync('umount', [this.folder]);
+    this.#mount();
+  }
+
+  /** @throws when the kernel does not let it, as with files that are open for writing */
+  setReadOnly(readOnly: boolean): void {
+    execFileSync('mount', ['-o', `remount,${readOnly ? 'ro' : 'rw'}`, this.folder], { stdio: 'pipe' });
+  }
+
+  #mount(): void {
+    execFileSync('mount', ['-t', this.#fileSystem, '-o', 'loop', this.#image, this.folder]);
+  }
+
+  [Symbol.dispose](): void {
+    // It takes some time until the kernel has let go of the files of a process that was killed.
+    execFileSync('umount', ['--lazy', this.folder]);
+    rmSync(this.#home, { recursive: true });
+  }
+}

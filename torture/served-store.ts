@@ -1,0 +1,185 @@
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { fileURLToPath } from 'node:url';
+import { openReader } from '../src/store/open-store.ts';
+import { faultsOf, type LoggedRequest } from '../test/client-log.ts';
+import { freePort } from '../test/free-port.ts';
+import { type ServeProcess, startServe } from '../test/program.ts';
+import { RandomLoad } from '../test/random-load.ts';
+import { until } from '../test/until.ts';
+import type { Weakness } from './ordeal.ts';
+
+/** What the service says when it stops confirming plants, and when it confirms them again. */
+const FAILED = /"level":50,.*does not confirm plants/;
+const RECOVERED = /confirms plants again/;
+
+/** The service as an ordeal starts it. */
+export interface ServedStoreSettings {
+  /** The folder of the store; it is made. One of its own, which goes with the ordeal, when it is not given. */
+  folder?: string;
+  weakness: Weakness | undefined;
+  /** Modules of this folder that are loaded before the service. */
+  modules?: string[];
+  env?: Record<string, string>;
+}
+
+/**
+ * A service on a SQLite store, with all that its clients were told. It can be killed and started again at the same
+ * address.
+ */
+export class ServedStore implements AsyncDisposable {
+  readonly path: string;
+  /** Every request that was sent to this store. */
+  readonly log: LoggedRequest[] = [];
+  token = '';
+  /** From the start of its process to the first plant it kept, for each start with a load. */
+  readonly firstKeptAfterMs: number[] = [];
+  readonly #found = new Set<string>();
+  readonly #settings: ServedStoreSettings;
+  readonly #folder: string;
+  readonly #port: number;
+  #serve: ServeProcess | undefined;
+  #load: RandomLoad | undefined;
+
+  private constructor(settings: ServedStoreSettings, folder: string, port: number) {
+    this.#settings = settings;
+    this.#folder = folder;
+    this.#port = port;
+    this.path = join(folder, 'plants.db');
+  }
+
+  /** Starts no service yet. */
+  static async make(settings: ServedStoreSettings): Promise<ServedStore> {
+    const folder = settings.folder ?? mkdtempSync(join(tmpdir(), 'plant-store-torture-'));
+    mkdirSync(folder, { recursive: true });
+    return new ServedStore(settings, folder, await freePort());
+  }
+
+  get serve(): ServeProcess {
+    if (this.#serve === undefined) throw new Error('no service is running');
+    return this.#serve;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.#port}`;
+  }
+
+  /** @throws with what it said, when it ends instead of taking plants */
+  async start(): Promise<void> {
+    const { weakness, modules = [], env = {} } = this.#settings;
+    const weakened = weakness === undefined ? [] : [`./weakness/${weakness}.ts`];
+    const nodeArgs = [...modules, ...weakened].flatMap(module => [
+      '--import',
+      fileURLToPath(new URL(module, import.meta.url)),
+    ]);
+    const args = ['--listen', `127.0.0.1:${this.#port}`];
+    this.#serve = await startServe(`sqlite:${this.path}`, args, { env, nodeArgs });
+    this.token ||= this.#serve.token;
+  }
+
+  /** Starts the service, and a load as {@link RandomLoad} has it; settles when it is under way. */
+  async startUnderLoad(seed: number): Promise<void> {
+    const startedAt = performance.now();
+    const logged = this.log.length;
+    await this.start();
+    this.#load = new RandomLoad(this.url, this.token, this.log, seed);
+    await this.#load.underWay();
+    const first = this.log.find(({ answer }, index) => index >= logged && answer?.status === 200);
+    this.firstKeptAfterMs.push(first!.answeredAt - startedAt);
+  }
+
+  /** Ends it as a power cut or an administrator in a hurry does, and settles when all its clients have noticed. */
+  async kill(): Promise<void> {
+    await Promise.all([this.serve.stop('SIGKILL'), this.#load?.ended()]);
+    this.#serve = undefined;
+    this.#load = undefined;
+  }
+
+  /** Lets every client have its last answer. */
+  async stopLoad(): Promise<void> {
+    await this.#load?.stop();
+    this.#load = undefined;
+  }
+
+  /** Requests whose outcome is not known: answered 5xx, or not at all. */
+  get unknown(): LoggedRequest[] {
+    return this.log.filter(({ answer }) => answer === undefined || answer.status >= 500);
+  }
+
+  get kept(): LoggedRequest[] {
+    return this.log.filter(({ answer }) => answer?.status === 200);
+  }
+
+  /**
+   * Takes back every 200 that came after this moment, at which the power was cut: a machine without power answers nothing.
+   * A kernel that goes on after the shutdown of its file system tells some flush of the last moment that it was done,
+   * though its blocks were never made part of the file.
+   */
+  forgetAnswersAfter(moment: number): void {
+    for (const request of this.log.filter(({ answeredAt }) => answeredAt > moment)) {
+      if (request.answer?.status === 200) request.answer = undefined;
+    }
+  }
+
+  /** Whether the last answer was a 503. */
+  get isRefusing(): boolean {
+    return this.log.findLast(({ answer }) => answer !== undefined)?.answer?.status === 503;
+  }
+
+  /** Settles when so many plants were kept of those sent from now on. @returns the ms until the first of them was */
+  async keeps(count: number): Promise<number> {
+    const since = performance.now();
+    const begin = this.log.length;
+    const kept = (): LoggedRequest[] =>
+      this.log.slice(begin).filter(({ sentAt, answer }) => sentAt > since && answer?.status === 200);
+    await until(`${count} plants are kept again`, () => kept().length >= count);
+    return kept().reduce((first, { answeredAt }) => Math.min(first, answeredAt), Infinity) - since;
+  }
+
+  /** Lines of its log in which the service says that it stopped confirming plants, and that it confirms them again. */
+  get saidOfStore(): { failed: number; recovered: number } {
+    const lines = this.serve.logged();
+    return {
+      failed: lines.filter(line => FAILED.test(line)).length,
+      recovered: lines.filter(line => RECOVERED.test(line)).length,
+    };
+  }
+
+  /**
+   * What is stored against what clients were told, and the soundness of the file. No load may be going on.
+   *
+   * @returns what was not found before
+   */
+  async faults(when: string): Promise<string[]> {
+    const faults = await this.#read().catch(error => [`it cannot be read: ${error.message}`]);
+    const newFaults = faults.filter(fault => !this.#found.has(fault));
+    for (const fault of newFaults) this.#found.add(fault);
+    return newFaults.map(fault => `${when}: ${fault}`);
+  }
+
+  async #read(): Promise<string[]> {
+    const reader = await openReader(`sqlite:${this.path}`);
+    try {
+      const faults = faultsOf(this.log, await Array.fromAsync(reader.revisions()));
+      using database = new DatabaseSync(this.path, { readOnly: true });
+      const { integrity_check: check } = database.prepare('PRAGMA integrity_check').get() ?? {};
+      return check === 'ok' ? faults : [...faults, `integrity_check: ${check}`];
+    } finally {
+      await reader.close();
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#serve !== undefined) await this.kill();
+    if (this.#settings.folder === undefined) rmSync(this.#folder, { recursive: true, force: true });
+  }
+}
+
+/** The largest and the middle one of some figures, for a person to read. */
+export function spread(figures: readonly number[], unit: string): string {
+  if (figures.length === 0) return 'none';
+  const sorted = figures.toSorted((a, b) => a - b);
+  return `median ${sorted[sorted.length >> 1]!.toFixed(0)} ${unit}, most ${sorted.at(-1)!.toFixed(0)} ${unit}`;
+}

@@ -1,0 +1,50 @@
+/**
+ * Breaks the store on purpose: a batch is answered first and committed a while later, and nobody is told when that fails.
+ * Loaded before the service, on each of its threads: `node --import`.
+ */
+import { DatabaseSync, StatementSync } from 'node:sqlite';
+
+/** Long enough for the answers to be sent. */
+const COMMIT_AFTER_MS = 5;
+
+let commit: (() => void) | undefined;
+
+/** What comes next on this thread finds the transaction committed, as it must be for it to work at all. */
+function commitNow(): void {
+  const due = commit;
+  commit = undefined;
+  try {
+    due?.();
+  } catch {
+    // The weakness: those it was for have their 200.
+  }
+}
+
+const { run, get, all } = StatementSync.prototype;
+const { exec, close } = DatabaseSync.prototype;
+
+StatementSync.prototype.run = function (...parameters) {
+  if (this.sourceSQL !== 'COMMIT') {
+    commitNow();
+    return Reflect.apply(run, this, parameters);
+  }
+  commit = () => void Reflect.apply(run, this, []);
+  setTimeout(commitNow, COMMIT_AFTER_MS);
+  return { changes: 0, lastInsertRowid: 0 };
+};
+StatementSync.prototype.get = function (...parameters) {
+  commitNow();
+  return Reflect.apply(get, this, parameters);
+};
+StatementSync.prototype.all = function (...parameters) {
+  commitNow();
+  return Reflect.apply(all, this, parameters);
+};
+DatabaseSync.prototype.exec = function (sql) {
+  commitNow();
+  exec.call(this, sql);
+};
+DatabaseSync.prototype.close = function () {
+  commitNow();
+  close.call(this);
+};
