@@ -52,6 +52,15 @@ test('a log that is deleted costs one 503, and what was answered 200 before and 
   await assertStored(service, [1n, 3n]);
 });
 
+test('a log that is deleted before the first plant costs one 503', async () => {
+  await using service = await startTestService();
+  rmSync(`${service.database.replace('sqlite:', '')}-wal`);
+  assert.equal(await send(service, 1), 503);
+  assert.equal(await send(service, 2), 200);
+  await assertStored(service, [2n]);
+  assert.ok(service.logged.some(line => line.includes('does not confirm plants')));
+});
+
 test('a log that is deleted after it was copied costs hardly more', async () => {
   await using service = await startTestService();
   const path = service.database.replace('sqlite:', '');

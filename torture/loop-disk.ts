@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, statfsSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -7,7 +7,14 @@ export type FileSystem = 'ext4' | 'xfs';
 
 /** The least that mkfs.xfs takes, and some more. */
 const SIZE_BYTES = 320 * 1024 * 1024;
-const TOOLS = { mount: 'mount', 'mkfs.ext4': 'e2fsprogs', 'mkfs.xfs': 'xfsprogs', xfs_io: 'xfsprogs' };
+const TOOLS = {
+  mount: 'mount',
+  fsfreeze: 'util-linux',
+  fallocate: 'util-linux',
+  'mkfs.ext4': 'e2fsprogs',
+  'mkfs.xfs': 'xfsprogs',
+  xfs_io: 'xfsprogs',
+};
 
 /** A disk of its own: a file system in a file, mounted through a loop device, that can lose its power. */
 export class LoopDisk implements Disposable {
@@ -16,15 +23,17 @@ export class LoopDisk implements Disposable {
   readonly #home = mkdtempSync(join(tmpdir(), 'plant-store-disk-'));
   readonly #image = join(this.#home, 'disk.img');
   readonly #fileSystem: FileSystem;
+  readonly #ballast: string;
 
   constructor(fileSystem: FileSystem) {
     this.#fileSystem = fileSystem;
     this.folder = join(this.#home, 'mounted');
+    this.#ballast = join(this.folder, 'ballast');
     mkdirSync(this.folder);
     writeFileSync(this.#image, '');
     truncateSync(this.#image, SIZE_BYTES);
-    // On an ext4 disk whose inodes are not all made yet, the kernel makes them meanwhile.
-    const options = fileSystem === 'ext4' ? ['-E', 'lazy_itable_init=0,lazy_journal_init=0'] : [];
+    // All of it for everyone, root or not; and no inodes left that the kernel would make meanwhile.
+    const options = fileSystem === 'ext4' ? ['-m', '0', '-E', 'lazy_itable_init=0,lazy_journal_init=0'] : [];
     execFileSync(`mkfs.${fileSystem}`, ['-q', ...options, this.#image], { stdio: 'pipe' });
     this.#mount();
   }
@@ -55,9 +64,30 @@ export class LoopDisk implements Disposable {
     this.#mount();
   }
 
-  /** @throws when the kernel does not let it, as with files that are open for writing */
-  setReadOnly(readOnly: boolean): void {
-    execFileSync('mount', ['-o', `remount,${readOnly ? 'ro' : 'rw'}`, this.folder], { stdio: 'pipe' });
+  /** From now on it can only be read, as an ext4 disk that has found itself broken; until it is mounted anew. */
+  makeReadOnly(): void {
+    execFileSync('mount', ['-o', 'remount,abort', this.folder]);
+  }
+
+  /** Every call that writes waits from now on, or goes on again. */
+  setFrozen(frozen: boolean): void {
+    execFileSync('fsfreeze', [frozen ? '--freeze' : '--unfreeze', this.folder]);
+  }
+
+  /** Takes all the room there is, to the last block. */
+  fill(): void {
+    const { bavail, bsize } = statfsSync(this.folder);
+    execFileSync('fallocate', ['--length', String(Math.floor(bavail * bsize * 0.98)), this.#ballast]);
+    try {
+      for (;;) writeFileSync(this.#ballast, Buffer.alloc(bsize), { flag: 'a' });
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error;
+    }
+  }
+
+  /** Gives the room back. */
+  makeRoom(): void {
+    rmSync(this.#ballast);
   }
 
   #mount(): void {

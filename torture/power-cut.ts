@@ -45,7 +45,7 @@ async function run(order: OrdealOrder): Promise<OrdealResult> {
     using disk = new LoopDisk(fileSystem);
     const folder = join(disk.folder, 'store');
     const { weakness } = order;
-    await using store = await ServedStore.make({ folder, weakness, env: calls.environment(folder) });
+    await using store = await ServedStore.make({ folder, weakness, calls });
     for (let round = 0; round < CUTS_PER_DISK && !isOver(); round++) {
       const when = `cut ${++cuts[fileSystem]} of ${fileSystem}`;
       await store.startUnderLoad(seed + cuts.ext4 + cuts.xfs);

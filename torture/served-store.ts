@@ -9,6 +9,7 @@ import { freePort } from '../test/free-port.ts';
 import { type ServeProcess, startServe } from '../test/program.ts';
 import { RandomLoad } from '../test/random-load.ts';
 import { until } from '../test/until.ts';
+import type { FailingCalls } from './failing-calls-library.ts';
 import type { Weakness } from './ordeal.ts';
 
 /** What the service says when it stops confirming plants, and when it confirms them again. */
@@ -22,7 +23,8 @@ export interface ServedStoreSettings {
   weakness: Weakness | undefined;
   /** Modules of this folder that are loaded before the service. */
   modules?: string[];
-  env?: Record<string, string>;
+  /** Lets calls of the service on the files of its store fail. */
+  calls?: FailingCalls;
 }
 
 /**
@@ -30,6 +32,8 @@ export interface ServedStoreSettings {
  * address.
  */
 export class ServedStore implements AsyncDisposable {
+  readonly folder: string;
+  /** Of the database. */
   readonly path: string;
   /** Every request that was sent to this store. */
   readonly log: LoggedRequest[] = [];
@@ -38,14 +42,13 @@ export class ServedStore implements AsyncDisposable {
   readonly firstKeptAfterMs: number[] = [];
   readonly #found = new Set<string>();
   readonly #settings: ServedStoreSettings;
-  readonly #folder: string;
   readonly #port: number;
   #serve: ServeProcess | undefined;
   #load: RandomLoad | undefined;
 
   private constructor(settings: ServedStoreSettings, folder: string, port: number) {
     this.#settings = settings;
-    this.#folder = folder;
+    this.folder = folder;
     this.#port = port;
     this.path = join(folder, 'plants.db');
   }
@@ -68,13 +71,14 @@ export class ServedStore implements AsyncDisposable {
 
   /** @throws with what it said, when it ends instead of taking plants */
   async start(): Promise<void> {
-    const { weakness, modules = [], env = {} } = this.#settings;
+    const { weakness, modules = [], calls } = this.#settings;
     const weakened = weakness === undefined ? [] : [`./weakness/${weakness}.ts`];
     const nodeArgs = [...modules, ...weakened].flatMap(module => [
       '--import',
       fileURLToPath(new URL(module, import.meta.url)),
     ]);
     const args = ['--listen', `127.0.0.1:${this.#port}`];
+    const env = calls?.environment(this.folder) ?? {};
     this.#serve = await startServe(`sqlite:${this.path}`, args, { env, nodeArgs });
     this.token ||= this.#serve.token;
   }
@@ -173,7 +177,7 @@ export class ServedStore implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#serve !== undefined) await this.kill();
-    if (this.#settings.folder === undefined) rmSync(this.#folder, { recursive: true, force: true });
+    if (this.#settings.folder === undefined) rmSync(this.folder, { recursive: true, force: true });
   }
 }
 

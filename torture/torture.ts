@@ -5,6 +5,8 @@
  */
 import { parseArgs } from 'node:util';
 import { interruption } from '../bench/interruption.ts';
+import { diskLimits } from './disk-limits.ts';
+import { failingCalls } from './failing-calls.ts';
 import { kills } from './kills.ts';
 import { type Ordeal, type OrdealResult, WEAKNESSES, type Weakness } from './ordeal.ts';
 import { postgresCuts } from './postgres-cuts.ts';
@@ -14,12 +16,14 @@ import { postgresPartition } from './postgres-partition.ts';
 import { powerCut } from './power-cut.ts';
 
 const ORDEALS: readonly Ordeal[] = [
+  kills,
+  powerCut,
+  failingCalls,
+  diskLimits,
   postgresKills,
   postgresFailover,
   postgresCuts,
   postgresPartition,
-  kills,
-  powerCut,
 ];
 
 const HELP = `Usage: npm run torture -- [options]

@@ -73,7 +73,10 @@ export class SqliteStore {
 
   commit(batch: Batch): BatchResults {
     return this.#run(open => {
-      if (open.log === undefined) flushLogAnew(open.database, this.#settings.path);
+      if (open.log === undefined) {
+        this.#checkFiles(open);
+        flushLogAnew(open.database, this.#settings.path);
+      }
       const results = open.plants.commit(batch);
       this.#checkFiles(open);
       return results;
