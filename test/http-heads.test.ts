@@ -225,6 +225,22 @@ suite('Expect: 100-continue, RFC 9110 section 10.1.1', { concurrency: true }, ()
     });
   }
 
+  for (const expectation of ['100-continue', '100-continue, flowers']) {
+    test(`behind a refusal of a whole request with ${expectation} the next one is answered`, async () => {
+      using connection = await target.open();
+      const id = target.nextId();
+      connection.write(
+        Buffer.concat([
+          target.request(GHOST_ID, { target: '/nowhere', headers: { Expect: expectation } }),
+          target.request(id),
+        ]),
+      );
+      await assertRefused(connection, 40401);
+      await assertCreated(connection, id);
+      await target.assertOpen(connection);
+    });
+  }
+
   test('a client of HTTP/1.0 is sent no 100', async () => {
     using connection = await target.open();
     const id = target.nextId();

@@ -71,8 +71,15 @@ export function errorAnswer(name: ErrorName, message?: string, headers: readonly
   return jsonAnswer(status, JSON.stringify(errorBody(name, message)), [...own, ...headers], name);
 }
 
-const CLOSING = 'Connection: close';
-const KEEPING = `Connection: keep-alive\r\nKeep-Alive: timeout=${KEEP_ALIVE_MS / 1000}`;
+/** Names and values: says that the connection is closed behind an answer. */
+export const CLOSING: readonly string[] = ['Connection', 'close'];
+/** Names and values: says that it is kept open, and how long when nothing comes. */
+export const KEEPING: readonly string[] = [
+  ...['Connection', 'keep-alive'],
+  ...['Keep-Alive', `timeout=${KEEP_ALIVE_MS / 1000}`],
+];
+const CLOSING_TEXT = fieldsText(CLOSING);
+const KEEPING_TEXT = fieldsText(KEEPING);
 
 /**
  * Writes an answer as it goes over the wire where no Node response writes it.
@@ -80,10 +87,15 @@ const KEEPING = `Connection: keep-alive\r\nKeep-Alive: timeout=${KEEP_ALIVE_MS /
  * @param isLast whether the connection is closed behind it
  */
 export function answerText({ status, headers, body }: Answer, isLast: boolean): string {
-  let text = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n`;
+  const connection = isLast ? CLOSING_TEXT : KEEPING_TEXT;
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${fieldsText(headers)}Date: ${dateNow()}\r\n${connection}\r\n${body}`;
+}
+
+function fieldsText(headers: readonly string[]): string {
+  let text = '';
   for (let index = 0; index < headers.length; index += 2)
     text += `${headers[index]}: ${headers[index + 1]}\r\n`;
-  return `${text}Date: ${dateNow()}\r\n${isLast ? CLOSING : KEEPING}\r\n\r\n${body}`;
+  return text;
 }
 
 let dateSecond = 0;

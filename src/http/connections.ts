@@ -3,7 +3,15 @@ import type { Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import { parserErrorName } from '../contract/errors.ts';
 import { DISCARD_MS } from '../contract/limits.ts';
-import { type Answer, type AnsweredRequest, type AnswerWatcher, answerText, errorAnswer } from './answer.ts';
+import {
+  type Answer,
+  type AnsweredRequest,
+  type AnswerWatcher,
+  answerText,
+  CLOSING,
+  errorAnswer,
+  KEEPING,
+} from './answer.ts';
 import type { CrossOrigin } from './cross-origin.ts';
 
 interface Connection {
@@ -90,7 +98,9 @@ export class Connections {
     if (isLast) this.#of(request.socket).broken = true;
     const headers = [...answer.headers];
     if (this.#crossOrigin !== undefined) headers.push(...this.#crossOrigin.fieldsFor(request.rawHeaders));
-    if (isLast) headers.push('Connection', 'close');
+    // Said outright: Node would close behind a refusal that comes without the 100 that its request expects, though all
+    // of the request is there and further ones may have been taken.
+    headers.push(...(isLast || !response.shouldKeepAlive ? CLOSING : KEEPING));
     response.writeHead(answer.status, headers);
     const body = request.method === 'HEAD' ? '' : answer.body;
     if (request.complete) {
