@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { after, before, suite, test } from 'node:test';
 import { BODY_BYTES_MAX } from '../src/contract/limits.ts';
 import { assertPlantAnswer } from './answer-assertions.ts';
@@ -12,6 +13,8 @@ import {
 } from './connection-target.ts';
 import { NOT_HTTP } from './malformed-requests.ts';
 import { chunked, type RequestParts } from './raw-connection.ts';
+import { serverSideOf } from './server-side.ts';
+import { holdStore } from './store-hold.ts';
 
 let target: ConnectionTarget;
 
@@ -30,6 +33,20 @@ suite('junk behind a whole request', () => {
     await assertRefused(connection, 40000);
     await assertClosed(connection);
     assert.ok(await target.isStored(id));
+  });
+
+  test('is answered after the request also when the client has closed its side meanwhile', async () => {
+    using connection = await target.open();
+    const id = target.nextId();
+    const held = holdStore(target.service.database);
+    connection.write(Buffer.concat([target.request(id), Buffer.from('junk\r\n\r\n')]));
+    const closed = once(serverSideOf(connection)!, 'end');
+    connection.finish();
+    await closed;
+    held[Symbol.dispose]();
+    await assertCreated(connection, id);
+    await assertRefused(connection, 40000);
+    await assertClosed(connection);
   });
 
   test('is answered after two pipelined requests', async () => {
@@ -66,6 +83,20 @@ suite('junk behind a whole request', () => {
 });
 
 suite('requests on one connection', () => {
+  for (const version of ['1.0', '1.1'])
+    test(`that follow the last one of HTTP/${version} are dropped, and its answer is not lost`, async () => {
+      using connection = await target.open();
+      const id = target.nextId();
+      connection.write(target.request(id, { version, headers: { Connection: 'close' } }));
+      await assertCreated(connection, id);
+      // On its way for longer than a service would see that closes at once.
+      connection.write(Buffer.concat([Buffer.from('junk'), Buffer.alloc(1024 * 1024)]));
+      connection.finish();
+      await assertClosed(connection);
+      await once(connection.socket, 'close');
+      assert.equal(connection.socket.errored, null, 'the connection was not reset');
+    });
+
   test('are answered in the order in which they came, good and bad', async () => {
     using connection = await target.open();
     const ids = [target.nextId(), target.nextId(), target.nextId()];
@@ -247,22 +278,25 @@ suite('what is not HTTP is answered 400 behind the requests before it, and store
   concurrency: true,
 }, () => {
   for (const { what, bytes, status = 400 } of NOT_HTTP) {
-    test(what, async () => {
-      using connection = await target.open();
-      const [id, ghost, hidden] = [target.nextId(), target.nextId(), target.nextId()];
-      connection.write(
-        Buffer.concat([
-          target.request(id),
-          bytes(target.service.token, plantJson(ghost)),
-          target.request(hidden),
-        ]),
-      );
-      await assertCreated(connection, id);
-      await assertRefused(connection, status * 100 + (status === 431 ? 1 : 0));
-      await assertClosed(connection);
-      assert.ok(!(await target.isStored(ghost)));
-      assert.ok(!(await target.isStored(hidden)));
-    });
+    for (const thenCloses of [false, true]) {
+      test(`${what}${thenCloses ? ', by a client that then closes its side' : ''}`, async () => {
+        using connection = await target.open();
+        const [id, ghost, hidden] = [target.nextId(), target.nextId(), target.nextId()];
+        connection.write(
+          Buffer.concat([
+            target.request(id),
+            bytes(target.service.token, plantJson(ghost)),
+            target.request(hidden),
+          ]),
+        );
+        if (thenCloses) connection.finish();
+        await assertCreated(connection, id);
+        await assertRefused(connection, status * 100 + (status === 431 ? 1 : 0));
+        await assertClosed(connection);
+        assert.ok(!(await target.isStored(ghost)));
+        assert.ok(!(await target.isStored(hidden)));
+      });
+    }
   }
 });
 

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
+import { Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import { parserErrorName } from '../contract/errors.ts';
 import { DISCARD_MS } from '../contract/limits.ts';
@@ -25,7 +25,12 @@ interface Connection {
   broken: boolean;
   /** The answer to that, held back until every request before it has its own. */
   refusal: Answer | undefined;
+  /** Whether our side is closed, or about to be when all is written. */
+  closing: boolean;
 }
+
+/** llhttp's code for what comes behind a request that said it was the last one. RFC 9112 section 9.6: not processed. */
+const BEHIND_LAST_REQUEST = 'HPE_CLOSED_CONNECTION';
 
 /**
  * Writes answers to connections so that none gets lost, crosses another, or is answered twice.
@@ -57,6 +62,11 @@ export class Connections {
     this.#draining = true;
   }
 
+  /** Takes a new connection of Node's HTTP server, which closes it in our way and not at once. */
+  take(socket: Socket): void {
+    socket.destroySoon = () => this.#close(socket);
+  }
+
   /** @returns whether the request is to be answered; false behind one that broke its connection */
   begin(request: IncomingMessage, response: ServerResponse): boolean {
     const connection = this.#of(request.socket);
@@ -70,7 +80,7 @@ export class Connections {
       connection.unanswered--;
       if (connection.latest?.response === response && request.complete) connection.latest = undefined;
       if (connection.unanswered === 0 && connection.refusal !== undefined)
-        this.#refuseNow(socket, connection.refusal);
+        this.#closeInStages(socket, connection.refusal);
     });
     return true;
   }
@@ -125,11 +135,17 @@ export class Connections {
 
   /** Takes what Node's `clientError` event tells: the parser gave up on a connection, or a request took too long. */
   failed(error: NodeJS.ErrnoException, socket: Socket): void {
+    const { broken, latest, closing } = this.#of(socket);
+    // What still comes is dropped.
+    if (closing) return;
     if (!socket.writable) {
       socket.destroy();
       return;
     }
-    const { broken, latest } = this.#of(socket);
+    if (error.code === BEHIND_LAST_REQUEST) {
+      this.#of(socket).broken = true;
+      return;
+    }
     const refusal = errorAnswer(parserErrorName(error.code));
     if (!broken && latest !== undefined && !latest.request.complete) {
       // The fault is in the body of this request, so this is its answer.
@@ -146,7 +162,7 @@ export class Connections {
     const connection = this.#of(socket);
     if (connection.broken) return;
     connection.broken = true;
-    if (connection.unanswered === 0) this.#refuseNow(socket, refusal);
+    if (connection.unanswered === 0) this.#closeInStages(socket, refusal);
     else connection.refusal = refusal;
   }
 
@@ -162,11 +178,28 @@ export class Connections {
     else socket.setTimeout(socket.timeout ?? 0);
   }
 
-  /** Writes an answer to a connection on which no request waits for one, and closes it. */
-  #refuseNow(socket: Socket, answer: Answer): void {
-    if (!socket.writable) return;
-    this.#answered(answer, undefined, socket);
-    socket.end(answerText(answer, true));
+  /** Closes a connection where Node would, behind the answer that is its last as far as Node knows. */
+  #close(socket: Socket): void {
+    const { refusal, latest } = this.#of(socket);
+    // A refusal that is held back comes behind it, and closes the connection.
+    if (refusal !== undefined) return;
+    // What came of a request that was not whole has been read and dropped for a while already.
+    if (latest !== undefined && !latest.request.complete) Socket.prototype.destroySoon.call(socket);
+    else this.#closeInStages(socket);
+  }
+
+  /**
+   * Closes our side, behind an answer if there is one, and drops what still comes until the client has closed its own,
+   * or for a while. RFC 9112 section 9.6: closing at once would reset a connection on which the client still sends, and
+   * it might never see its last answers.
+   */
+  #closeInStages(socket: Socket, answer?: Answer): void {
+    const connection = this.#of(socket);
+    if (connection.closing || !socket.writable) return;
+    connection.closing = true;
+    connection.broken = true;
+    if (answer !== undefined) this.#answered(answer, undefined, socket);
+    socket.end(answer === undefined ? '' : answerText(answer, true));
     const timer = setTimeout(() => socket.destroy(), DISCARD_MS);
     socket.on('close', () => clearTimeout(timer));
   }
@@ -174,7 +207,14 @@ export class Connections {
   #of(socket: Socket): Connection {
     let connection = this.#connections.get(socket);
     if (connection === undefined) {
-      connection = { unanswered: 0, used: false, latest: undefined, broken: false, refusal: undefined };
+      connection = {
+        unanswered: 0,
+        used: false,
+        latest: undefined,
+        broken: false,
+        refusal: undefined,
+        closing: false,
+      };
       this.#connections.set(socket, connection);
     }
     return connection;

@@ -44,6 +44,7 @@ export function createNodeServer(connections: Connections, listener: RequestList
   // A client that stops reading its answers: Node then stops reading too, and nothing moves any more. Half the time,
   // since Node's socket takes the first look at a write that waits for progress, and looks once more.
   server.timeout = STALLED_CONNECTION_MS / 2;
+  server.on('connection', socket => connections.take(socket));
   server.on('timeout', socket => connections.stalled(socket));
   // A client may close its sending side behind its last request and still wants the answer.
   (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;

@@ -1,0 +1,147 @@
+import fc from 'fast-check';
+
+const digits = (maxLength: number) =>
+  fc.string({ unit: fc.constantFrom(...'0123456789'), minLength: 1, maxLength });
+
+/** Texts of JSON numbers around the ends of 64 bits, around 2^53, and of every form. */
+export const numberText = fc.oneof(
+  { weight: 4, arbitrary: fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }).map(String) },
+  fc
+    .tuple(fc.constantFrom(0n, 2n ** 31n, 2n ** 53n, 2n ** 63n, 2n ** 64n), fc.bigInt({ min: -3n, max: 3n }))
+    .chain(([centre, offset]) => fc.constantFrom(String(centre + offset), String(-centre + offset))),
+  fc
+    .record({
+      sign: fc.constantFrom('', '-'),
+      whole: fc.oneof(fc.constant('0'), fc.bigInt({ min: 1n, max: 10n ** 20n }).map(String)),
+      zeros: fc.nat(24),
+      fraction: fc.option(fc.oneof(digits(22), fc.constantFrom('0', '5', '00000000000000000000'))),
+      exponent: fc.option(
+        fc.tuple(
+          fc.constantFrom('e', 'E'),
+          fc.constantFrom('', '+', '-'),
+          fc.oneof(fc.nat(25).map(String), fc.constantFrom('00', '007', '308', '400', '999', '999999999')),
+        ),
+      ),
+    })
+    .map(({ sign, whole, zeros, fraction, exponent }) => {
+      const integer = whole === '0' ? '0' : whole + '0'.repeat(zeros);
+      return sign + integer + (fraction === null ? '' : `.${fraction}`) + (exponent ?? []).join('');
+    }),
+  // The exponent takes back what the zeros give, so that an integer hides behind a fraction and the reverse.
+  fc
+    .tuple(fc.bigInt({ min: -(10n ** 19n), max: 10n ** 19n }), fc.nat(30), fc.integer({ min: -2, max: 2 }))
+    .map(([value, zeros, off]) => `${value}${value === 0n ? '' : '0'.repeat(zeros)}e${off - zeros}`),
+);
+
+/** Texts with what makes trouble: quotes, escapes, U+0000, the signs of JSON, surrogates alone and in pairs. */
+export const text = fc.oneof(
+  { weight: 4, arbitrary: fc.string({ unit: 'grapheme', maxLength: 8 }) },
+  { weight: 2, arbitrary: fc.string({ unit: 'binary', maxLength: 6 }) },
+  {
+    weight: 1,
+    arbitrary: fc.string({
+      unit: fc.constantFrom('\u0000', '\ud83c', '\udf31', '"', '\\', '}', 'a'),
+      maxLength: 4,
+    }),
+  },
+);
+
+/** One text, written as JSON with some of its UTF-16 code units in escapes; an unpaired surrogate always is. */
+const stringText = (value: string) =>
+  fc.infiniteStream(fc.constantFrom('plain', 'plain', 'plain', 'lower', 'UPPER')).map(forms => {
+    const units = [...value].flatMap(character => {
+      const form = forms.next().value;
+      if (form === 'plain') return [JSON.stringify(character).slice(1, -1)];
+      const escapes = Array.from({ length: character.length }, (_, index) =>
+        character.charCodeAt(index).toString(16).padStart(4, '0'),
+      );
+      return escapes.map(hex => `\\u${form === 'UPPER' ? hex.toUpperCase() : hex}`);
+    });
+    return `"${units.join('')}"`;
+  });
+
+const otherValueText = fc.oneof(
+  fc.jsonValue({ maxDepth: 2 }).map(value => JSON.stringify(value)),
+  fc.constantFrom('null', 'true', '[]', '{}', '1e999', '{"id":1,"id":2}', '[{"name":"}"},","]'),
+);
+
+/** A member as name and text of the value; the usual one nine times of ten. */
+function memberArbitrary(name: string, usual: fc.Arbitrary<string>): fc.Arbitrary<[string, string]> {
+  const value = fc.oneof({ weight: 9, arbitrary: usual }, { weight: 1, arbitrary: otherValueText });
+  return fc.tuple(fc.constant(name), value);
+}
+
+const idMember = memberArbitrary('id', numberText);
+const nameMember = memberArbitrary('name', text.chain(stringText));
+const tagMember = memberArbitrary('tag', text.chain(stringText));
+const extraMember = fc.tuple(
+  fc.oneof(
+    text,
+    fc.constantFrom('__proto__', 'constructor', 'toString', 'Id', 'NAME', 'id', 'name', 'tag', ''),
+  ),
+  otherValueText,
+);
+const space = fc.string({ unit: fc.constantFrom(' ', '\t', '\n', '\r'), maxLength: 2 });
+
+/** Bodies that are JSON, most of them a NewPlant, in every order, spacing and way of writing. */
+export const jsonBody = fc
+  .tuple(
+    fc.option(idMember, { freq: 20 }),
+    fc.option(nameMember, { freq: 20 }),
+    fc.option(tagMember, { freq: 2 }),
+    fc.array(extraMember, { maxLength: 2 }),
+    fc.boolean(),
+  )
+  .chain(([id, name, tag, extras, inOrder]) => {
+    const members = [id, name, tag, ...extras].filter(member => member !== null);
+    return inOrder ? fc.constant(members) : fc.shuffledSubarray(members, { minLength: members.length });
+  })
+  .chain(members =>
+    fc.tuple(
+      fc.tuple(
+        ...members.map(([name, value]) => stringText(name).map(nameText => [nameText, value] as const)),
+      ),
+      fc.infiniteStream(fc.oneof({ weight: 2, arbitrary: fc.constant('') }, { weight: 1, arbitrary: space })),
+    ),
+  )
+  .map(([members, spaces]) => {
+    const spaced = (token: string) => spaces.next().value + token + spaces.next().value;
+    return spaced(`{${members.map(([name, value]) => `${spaced(name)}:${spaced(value)}`).join()}}`);
+  });
+
+/** One change to some bytes; positions are fractions of the length. */
+interface Mutation {
+  kind: 'delete' | 'insert' | 'repeat' | 'swap';
+  at: number;
+  to: number;
+  byte: number;
+}
+
+const fractionOfLength = fc.double({ min: 0, max: 1, noNaN: true, maxExcluded: true });
+const mutation: fc.Arbitrary<Mutation> = fc.record({
+  kind: fc.constantFrom('delete', 'insert', 'repeat', 'swap'),
+  at: fractionOfLength,
+  to: fractionOfLength,
+  byte: fc.oneof(
+    fc.nat(255),
+    fc.constantFrom(...Buffer.from('{}[]",:\\-+.eE0159 \n\0'), 0xef, 0xbb, 0xbf, 0xed, 0xa0),
+  ),
+});
+
+function mutate(bytes: Buffer, { kind, at, to, byte }: Mutation): Buffer {
+  if (bytes.length === 0) return bytes;
+  const [first, second] = [Math.floor(at * bytes.length), Math.floor(to * bytes.length)];
+  const [start, end] = [Math.min(first, second), Math.max(first, second) + 1];
+  if (kind === 'delete') return Buffer.concat([bytes.subarray(0, first), bytes.subarray(first + 1)]);
+  if (kind === 'insert')
+    return Buffer.concat([bytes.subarray(0, first), Buffer.of(byte), bytes.subarray(first)]);
+  if (kind === 'repeat') return Buffer.concat([bytes.subarray(0, end), bytes.subarray(start)]);
+  const swapped = Buffer.from(bytes);
+  swapped[first] = bytes[second]!;
+  swapped[second] = bytes[first]!;
+  return swapped;
+}
+
+export const mutatedBody = fc
+  .tuple(jsonBody, fc.array(mutation, { minLength: 1, maxLength: 3 }))
+  .map(([body, mutations]) => mutations.reduce(mutate, Buffer.from(body)));

@@ -1,0 +1,214 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import fc from 'fast-check';
+import { type RawConnection, requestBytes } from './raw-connection.ts';
+
+/** What a client sends on one connection, and where it pauses; positions are fractions of the length. */
+export interface Sending {
+  bytes: Buffer;
+  cuts: number[];
+}
+
+/** Stands in a head for the token until all changes are made. */
+const TOKEN_PLACE = 'TOKEN';
+
+const fraction = fc.double({ min: 0, max: 1, noNaN: true, maxExcluded: true });
+
+// Of so many digits that one less or one other is the id of no other case; small ones would be drawn again and again.
+const id = fc.noBias(fc.bigInt({ min: 10n ** 17n, max: 10n ** 18n - 1n })).map(String);
+const name = fc.oneof(
+  { weight: 20, arbitrary: fc.string({ unit: 'grapheme', maxLength: 12 }) },
+  { weight: 1, arbitrary: fc.nat(70_000).map(length => 'x'.repeat(length)) },
+);
+const plantBody = fc
+  .tuple(id, name, fc.option(name, { freq: 2 }))
+  .map(([digits, value, tag]) =>
+    JSON.stringify({ name: value, tag: tag ?? undefined }).replace('{', `{"id":${digits},`),
+  );
+const oddBody = fc.constantFrom(
+  '',
+  '{}',
+  '[]',
+  '{"id":1',
+  '{"id":9223372036854775808,"name":"A"}',
+  '{"id":1.5,"name":"A"}',
+  '{"id":null,"name":7,"tag":null}',
+  '\ufeff{"id":1,"name":"A"}',
+  String.raw`{"id":1,"name":"\ud800"}`,
+);
+
+const oddLine = fc.constantFrom(
+  'Transfer-Encoding: chunked',
+  'Connection: close',
+  'Connection: keep-alive',
+  'Connection: upgrade',
+  'Upgrade: h2c',
+  'Expect: 100-continue',
+  'Expect: flowers',
+  'Content-Encoding: gzip',
+  'Content-Type: text/plain',
+  'Content-Type: application/json; charset=utf-16',
+  'Content-Length: 5',
+  'Authorization: Bearer a',
+  'Host: b',
+  'Host: a b',
+  'User-Agent: a',
+  'X-Note:  a\t',
+  'X-Note:',
+  'X-Note: a\r\n b',
+  'X-Note : a',
+  'X-Note: \xf6',
+  `X-Padding: ${'a'.repeat(2_500)}`,
+  '',
+);
+const oddLength = fc.constantFrom(
+  (length: number) => `+${length}`,
+  (length: number) => `0${length}`,
+  (length: number) => `${length}, ${length}`,
+  (length: number) => `${length} `,
+  (length: number) => String(length + 1),
+  (length: number) => String(Math.max(length - 1, 0)),
+  () => '',
+  () => '1048577',
+  () => '99999999999999999999',
+);
+const oddField = fc.constantFrom(
+  'Authorization: Bearer a',
+  'Authorization: Basic YTpi',
+  'Authorization:',
+  `Authorization: bearer ${TOKEN_PLACE}`,
+  'Content-Type: text/plain',
+  'Content-Type: Application/JSON;charset="utf-8"',
+  'Host: a:80',
+  'Host:',
+);
+const oddRequestLine = fc.constantFrom(
+  'POST /plants?a=b HTTP/1.1',
+  'POST http://a/plants HTTP/1.1',
+  'POST /plants HTTP/1.0',
+  'POST /plants HTTP/2.0',
+  'post /plants HTTP/1.1',
+  'GET /plants HTTP/1.1',
+  'GET /openapi.json HTTP/1.1',
+  'POST /plant HTTP/1.1',
+  'POST  /plants HTTP/1.1',
+  '\r\nPOST /plants HTTP/1.1',
+);
+
+/** One change to the lines of a head. */
+const headChange: fc.Arbitrary<(lines: string[], bodyBytes: number) => string[]> = fc.oneof(
+  fc.tuple(fraction, oddLine).map(([at, line]) => (lines: string[]) => {
+    const position = 1 + Math.floor(at * lines.length);
+    return [...lines.slice(0, position), line, ...lines.slice(position)];
+  }),
+  fraction.map(
+    at => (lines: string[]) => lines.filter((_, index) => index !== Math.floor(at * lines.length)),
+  ),
+  fraction.map(at => (lines: string[]) => [...lines, lines[Math.floor(at * lines.length)]!]),
+  fc.tuple(fraction, fraction).map(([one, other]) => (lines: string[]) => {
+    const swapped = [...lines];
+    const [first, second] = [Math.floor(one * lines.length), Math.floor(other * lines.length)];
+    [swapped[first], swapped[second]] = [lines[second]!, lines[first]!];
+    return swapped;
+  }),
+  fraction.map(
+    at => (lines: string[]) =>
+      lines.map((line, index) => (index === 1 + Math.floor(at * 4) ? line.toLowerCase() : line)),
+  ),
+  oddField.map(line => (lines: string[]) => {
+    const [name] = line.split(':', 1);
+    return lines.map(each => (each.split(':', 1)[0] === name ? line : each));
+  }),
+  oddRequestLine.map(line => (lines: string[]) => [line, ...lines.slice(1)]),
+  oddLength.map(
+    length => (lines: string[], bodyBytes: number) =>
+      lines.map(line => (line.startsWith('Content-Length') ? `Content-Length: ${length(bodyBytes)}` : line)),
+  ),
+);
+
+/** A request, in one of three cases with changes to its head. */
+const request = (token: string) =>
+  fc
+    .tuple(
+      fc.oneof({ weight: 9, arbitrary: plantBody }, { weight: 1, arbitrary: oddBody }),
+      onceInThree(fc.array(headChange, { minLength: 1, maxLength: 2 })),
+    )
+    .map(([body, changes]) => {
+      const bytes = requestBytes(TOKEN_PLACE, { body });
+      const headBytes = bytes.indexOf('\r\n\r\n');
+      const lines = changes.reduce(
+        (changed, change) => change(changed, Buffer.byteLength(body)),
+        bytes.toString('latin1', 0, headBytes).split('\r\n'),
+      );
+      const head = lines.join('\r\n').replaceAll(TOKEN_PLACE, token);
+      return Buffer.concat([Buffer.from(head, 'latin1'), bytes.subarray(headBytes)]);
+    });
+
+/** One change to the bytes of all requests of a connection. */
+const byteChange = fc
+  .record({
+    kind: fc.constantFrom('delete', 'insert', 'repeat', 'swap', 'cut'),
+    at: fraction,
+    length: fc.nat(40),
+    byte: fc.oneof(fc.nat(255), fc.constantFrom(...Buffer.from('\r\n \t:,0{}"'))),
+  })
+  .map(({ kind, at, length, byte }) => (bytes: Buffer) => {
+    const first = Math.floor(at * bytes.length);
+    const end = Math.min(first + length, bytes.length);
+    const [before, part, behind] = [
+      bytes.subarray(0, first),
+      bytes.subarray(first, end),
+      bytes.subarray(end),
+    ];
+    if (kind === 'delete') return Buffer.concat([before, bytes.subarray(first + 1)]);
+    if (kind === 'insert') return Buffer.concat([before, Buffer.of(byte), bytes.subarray(first)]);
+    if (kind === 'repeat') return Buffer.concat([before, part, part, behind]);
+    if (kind === 'swap') return Buffer.concat([before, Buffer.from(part).reverse(), behind]);
+    return before;
+  });
+
+/** No elements in two of three cases. */
+function onceInThree<T>(elements: fc.Arbitrary<T[]>): fc.Arbitrary<T[]> {
+  return fc.oneof({ weight: 2, arbitrary: fc.constant<T[]>([]) }, { weight: 1, arbitrary: elements });
+}
+
+/** Where to pause. */
+export const arbitraryCuts = onceInThree(fc.array(fraction, { minLength: 1, maxLength: 3 }));
+
+/**
+ * Up to five requests on one connection: POSTs of new plants, some of them with changes to their bodies, their heads
+ * or to any of their bytes, and sent in pieces or in one.
+ *
+ * @param token is accepted by the service
+ */
+export function arbitrarySending(token: string): fc.Arbitrary<Sending> {
+  return fc
+    .tuple(
+      fc.array(request(token), { minLength: 1, maxLength: 5 }),
+      onceInThree(fc.array(byteChange, { minLength: 1, maxLength: 2 })),
+      arbitraryCuts,
+    )
+    .map(([requests, changes, cuts]) => ({
+      bytes: changes.reduce<Buffer>((bytes, change) => change(bytes), Buffer.concat(requests)),
+      cuts,
+    }));
+}
+
+/**
+ * Writes on a connection what is to be sent, in pieces that arrive apart.
+ *
+ * @param last written behind it
+ */
+export async function send(
+  connection: RawConnection,
+  { bytes, cuts }: Sending,
+  last = Buffer.alloc(0),
+): Promise<void> {
+  connection.socket.setNoDelay(true);
+  let sent = 0;
+  for (const cut of cuts.map(at => Math.floor(at * bytes.length)).sort((one, other) => one - other)) {
+    connection.write(bytes.subarray(sent, cut));
+    sent = cut;
+    await wait(2);
+  }
+  connection.write(Buffer.concat([bytes.subarray(sent), last]));
+}
