@@ -9,13 +9,19 @@ import { diskLimits } from './disk-limits.ts';
 import { failingCalls } from './failing-calls.ts';
 import { kills } from './kills.ts';
 import { type Ordeal, type OrdealResult, WEAKNESSES, type Weakness } from './ordeal.ts';
+import { overload } from './overload.ts';
 import { postgresCuts } from './postgres-cuts.ts';
 import { postgresFailover } from './postgres-failover.ts';
 import { postgresKills } from './postgres-kills.ts';
 import { postgresPartition } from './postgres-partition.ts';
 import { powerCut } from './power-cut.ts';
+import { simulation } from './simulation.ts';
+import { soak } from './soak.ts';
 
 const ORDEALS: readonly Ordeal[] = [
+  simulation,
+  overload,
+  soak,
   kills,
   powerCut,
   failingCalls,

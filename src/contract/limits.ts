@@ -21,6 +21,8 @@ export const ORDINARY_HEAD_BYTES_MAX = 2 * 1024;
 export const ORDINARY_HEADS_MAX = 1_000;
 /** Requests of one connection that are taken before the first of them is answered. */
 export const ORDINARY_PIPELINE_MAX = 1_024;
+/** Ordinary requests that are taken in one turn of the event loop: a few ms, after which commits are heard of. */
+export const TURN_REQUESTS_MAX = 512;
 /** The second piece of an ordinary request has this long to come, before the limits below begin to run. */
 export const ORDINARY_REST_WAIT_MS = 1_000;
 
@@ -56,6 +58,10 @@ export const EXIT_MS = 9_500;
 export const QUEUE_PLANTS_MAX = 16_384;
 /** Text of plants that may wait for a commit, in UTF-16 code units of names and tags. */
 export const QUEUE_TEXT_LENGTH_MAX = 64 * 1024 * 1024;
+/** A plant that would wait longer than this by the pace of those before it is answered 503 at once. */
+export const OVERLOAD_WAIT_MS = 500;
+/** So many plants may always wait or be in a commit: fewer say little of the pace, which grows with the batches. */
+export const UNDER_WAY_PLANTS_MIN = 1_024;
 /** When a commit fails, plants that have waited longer than this for the next one are answered 503 with it. */
 export const FAILING_QUEUE_WAIT_MS = 1_500;
 /** Plants in one commit. */
@@ -110,6 +116,7 @@ function relation(holds: boolean, rule: string): void {
 }
 relation(HEADERS_WAIT_MS < REQUEST_WAIT_MS, 'headers are part of the request');
 relation(BATCH_PLANTS_MAX <= QUEUE_PLANTS_MAX, 'a full batch must fit the queue');
+relation(UNDER_WAY_PLANTS_MIN <= QUEUE_PLANTS_MAX, 'the least that may wait fits the queue');
 relation(BATCH_TEXT_LENGTH_MAX <= QUEUE_TEXT_LENGTH_MAX, 'a full batch must fit the queue');
 relation(BODY_BYTES_MAX <= BODY_BYTES_SETTING_MAX, 'the default is a value of the setting');
 relation(BODY_BYTES_SETTING_MAX <= BATCH_TEXT_LENGTH_MAX, 'the largest plant must fit a batch');

@@ -64,6 +64,17 @@ export function noContentAnswer(headers: readonly string[]): Answer {
  * @param message said instead of the catalogue's own
  */
 export function errorAnswer(name: ErrorName, message?: string, headers: readonly string[] = []): Answer {
+  if (message === undefined && headers.length === 0) {
+    // The same each time; under overload most answers are.
+    PLAIN_ERRORS[name] ??= makeErrorAnswer(name);
+    return PLAIN_ERRORS[name];
+  }
+  return makeErrorAnswer(name, message, headers);
+}
+
+const PLAIN_ERRORS: Partial<Record<ErrorName, Answer>> = {};
+
+function makeErrorAnswer(name: ErrorName, message?: string, headers: readonly string[] = []): Answer {
   const { status } = ERRORS[name];
   const challenge = CHALLENGES[name];
   const own = challenge === undefined ? [] : ['WWW-Authenticate', challenge];

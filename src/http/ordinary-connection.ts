@@ -12,6 +12,7 @@ import {
 import { type Answer, type AnsweredRequest, type AnswerWatcher, answerText, errorAnswer } from './answer.ts';
 import type { CreatePlant } from './create-plant.ts';
 import { type OrdinaryHeads, REQUEST_LINE } from './ordinary-head.ts';
+import type { RequestTurns } from './request-turns.ts';
 
 const BEGINNING = Buffer.from(`${REQUEST_LINE}\r\n`);
 const HEAD_END = '\r\n\r\n';
@@ -20,6 +21,7 @@ const HEAD_END = '\r\n\r\n';
 export interface OrdinaryService {
   readonly createPlant: CreatePlant;
   readonly heads: OrdinaryHeads;
+  readonly turns: RequestTurns;
   /** Whether the service shuts down: an answer then closes its connection, and no further request is ordinary. */
   readonly draining: boolean;
   /** Has Node's HTTP server serve a connection from here on, beginning with what has arrived and was not taken. */
@@ -67,8 +69,11 @@ export class OrdinaryConnection {
   #held: Buffer | undefined;
   /** When the last piece came. */
   #arrivedAt = 0;
-  /** Why nothing is read: until there is room for further answers, or for a request that is the HTTP server's. */
-  #stoppedFor: 'room' | 'other' | undefined;
+  /**
+   * Why nothing is read: until there is room for further answers, for the requests of other connections to have their
+   * turn, or for a request that is the HTTP server's.
+   */
+  #stoppedFor: 'room' | 'turn' | 'other' | undefined;
   #awaits: keyof typeof WAIT_MS = 'first';
   #flushIsDue = false;
   /** Whether the client has closed its side; it may still want its answers. */
@@ -119,7 +124,7 @@ export class OrdinaryConnection {
   #takeAll(arrived: Buffer, isContinued: boolean): void {
     let start = 0;
     while (start < arrived.length) {
-      const end = this.#isFull ? 'wait' : this.#take(arrived, start);
+      const end = this.#isFull ? 'room' : this.#take(arrived, start);
       if (typeof end !== 'number') {
         this.#keep(arrived.subarray(start), end, isContinued && start === 0);
         return;
@@ -134,8 +139,8 @@ export class OrdinaryConnection {
   }
 
   /** @returns where the request that begins at `start` ends, if it was taken */
-  #take(arrived: Buffer, start: number): number | 'incomplete' | 'other' {
-    const { createPlant, heads, draining } = this.#service;
+  #take(arrived: Buffer, start: number): number | 'incomplete' | 'turn' | 'other' {
+    const { createPlant, heads, turns, draining } = this.#service;
     if (draining) return 'other';
     const headEnd = arrived.indexOf(HEAD_END, start, 'latin1');
     if (headEnd === -1) return mayBeOrdinary(arrived.subarray(start)) ? 'incomplete' : 'other';
@@ -146,6 +151,7 @@ export class OrdinaryConnection {
     const bodyStart = headEnd + HEAD_END.length;
     const end = bodyStart + head.bodyBytes;
     if (end > arrived.length) return 'incomplete';
+    if (!turns.take()) return 'turn';
     const pending: Pending = {
       answer: undefined,
       arrivedAt: this.#arrivedAt,
@@ -162,15 +168,16 @@ export class OrdinaryConnection {
     return end;
   }
 
-  #keep(rest: Buffer, why: 'wait' | 'incomplete' | 'other', isContinued: boolean): void {
+  #keep(rest: Buffer, why: 'room' | 'turn' | 'incomplete' | 'other', isContinued: boolean): void {
     this.#held = rest;
     if (why === 'incomplete' && !isContinued) {
       if (this.#pending.length === 0) this.#await('rest');
       return;
     }
-    this.#stoppedFor = why === 'wait' ? 'room' : 'other';
+    this.#stoppedFor = why === 'incomplete' ? 'other' : why;
     this.#socket.pause();
-    if (this.#pending.length === 0) this.#goOn();
+    if (why === 'turn') this.#service.turns.wait(() => this.#takeTurn());
+    else if (this.#pending.length === 0) this.#goOn();
   }
 
   #answered(pending: Pending, answer: Answer): void {
@@ -218,12 +225,21 @@ export class OrdinaryConnection {
     if (this.#socket.writableNeedDrain) return;
     if (this.#stoppedFor === 'other' || this.#hasEnded || this.#service.draining) this.#leave(held);
     else if (this.#stoppedFor === undefined) this.#await('rest');
-    else {
-      this.#held = undefined;
-      this.#stoppedFor = undefined;
-      this.#socket.resume();
-      this.#takeAll(held, false);
-    }
+    else if (this.#stoppedFor === 'room') this.#takeHeld();
+  }
+
+  /** Goes on with what is held, now that others had their turn. */
+  #takeTurn(): void {
+    // It may have been closed or left to the HTTP server meanwhile.
+    if (this.#held !== undefined && !this.#socket.destroyed) this.#takeHeld();
+  }
+
+  #takeHeld(): void {
+    const held = this.#held!;
+    this.#held = undefined;
+    this.#stoppedFor = undefined;
+    this.#socket.resume();
+    this.#takeAll(held, false);
   }
 
   readonly #onEnd = (): void => {

@@ -2,6 +2,7 @@ import type { Socket } from 'node:net';
 import type { CreatePlant } from './create-plant.ts';
 import { OrdinaryConnection, type OrdinaryService } from './ordinary-connection.ts';
 import type { OrdinaryHeads } from './ordinary-head.ts';
+import { RequestTurns } from './request-turns.ts';
 
 /** What a connection needs of the server around it. */
 type Surroundings = Pick<OrdinaryService, 'heads' | 'serveHttp' | 'refuseSlow' | 'failed' | 'answered'>;
@@ -10,6 +11,7 @@ type Surroundings = Pick<OrdinaryService, 'heads' | 'serveHttp' | 'refuseSlow' |
 export class OrdinaryConnections implements OrdinaryService {
   readonly createPlant: CreatePlant;
   readonly heads: OrdinaryHeads;
+  readonly turns = new RequestTurns();
   readonly serveHttp: OrdinaryService['serveHttp'];
   readonly refuseSlow: OrdinaryService['refuseSlow'];
   readonly failed: OrdinaryService['failed'];

@@ -2,10 +2,15 @@ import {
   BATCH_PLANTS_MAX,
   BATCH_TEXT_LENGTH_MAX,
   FAILING_QUEUE_WAIT_MS,
+  OVERLOAD_WAIT_MS,
   QUEUE_PLANTS_MAX,
   QUEUE_TEXT_LENGTH_MAX,
+  UNDER_WAY_PLANTS_MIN,
 } from '../contract/limits.ts';
 import type { NotConfirmed, PlantKeeper, PlantWrite, StorageEngine, WriteResult } from './plant-store.ts';
+
+/** What group commit needs of an engine. */
+export type CommittingEngine = Pick<StorageEngine, 'commit' | 'commitsInFlightMax'>;
 
 /** Told when the store stops or starts confirming, once for each change. */
 export interface StoreWatcher {
@@ -13,12 +18,20 @@ export interface StoreWatcher {
   storeRecovered(): void;
 }
 
-/** What group commit needs of an engine. */
-export type CommittingEngine = Pick<StorageEngine, 'commit' | 'commitsInFlightMax'>;
+/** Time as group commit sees it; a simulation has its own. */
+export interface Clock {
+  /** Milliseconds on a clock that is never set. */
+  now(): number;
+  /** Runs it at the end of this turn of the event loop. */
+  atEndOfTurn(run: () => void): void;
+}
+
+const REAL_CLOCK: Clock = { now: () => performance.now(), atEndOfTurn: run => void setImmediate(run) };
 
 interface Waiting extends PlantWrite {
-  /** On the clock that is never set. */
   queuedAt: number;
+  /** Plants that were queued or in a batch at that moment. */
+  ahead: number;
   textLength: number;
   settle: (result: WriteResult | NotConfirmed) => void;
 }
@@ -34,8 +47,9 @@ interface Waiting extends PlantWrite {
  *
  * What moves a plant, and who is told what:
  *
- * - `keep` queues it. When the queue is full (in plants or in text) it is settled `busy` at once and never queued;
- *   when `close` was called it is settled `shuttingDown`.
+ * - `keep` queues it. When the queue is full (in plants or in text), or when by the pace of the last batches the plant
+ *   would wait too long, it is settled `busy` at once and never queued; when `close` was called it is settled
+ *   `shuttingDown`.
  * - `dispatch`, the only function that makes batches, makes one when plants are queued and the engine has none. Beside
  *   those the engine works on, up to as many as it takes, it makes a further one when as many plants wait as the last
  *   batch had. It runs at the end of the turn of the event loop in which a plant came in, so that all that arrived
@@ -52,7 +66,11 @@ export class GroupCommit implements PlantKeeper {
   readonly #engine: CommittingEngine;
   readonly #watcher: StoreWatcher;
   readonly #queue: Waiting[] = [];
+  readonly #clock: Clock;
   #queueTextLength = 0;
+  /** Plants that are queued or in a batch, and how many of them are not too many: see {@link #learnPace}. */
+  #underWay = 0;
+  #underWayMax = Number.POSITIVE_INFINITY;
   #batchesInFlight = 0;
   /** In the batch that was made last. */
   #lastBatchPlants = 0;
@@ -60,9 +78,10 @@ export class GroupCommit implements PlantKeeper {
   #failing = false;
   #closed: PromiseWithResolvers<void> | undefined;
 
-  constructor(engine: CommittingEngine, watcher: StoreWatcher) {
+  constructor(engine: CommittingEngine, watcher: StoreWatcher, clock = REAL_CLOCK) {
     this.#engine = engine;
     this.#watcher = watcher;
+    this.#clock = clock;
   }
 
   /** Plants that wait and are in no batch yet. */
@@ -78,6 +97,7 @@ export class GroupCommit implements PlantKeeper {
     const textLength = plant.name.length + (plant.tag?.length ?? 0);
     if (this.#closed !== undefined) return Promise.resolve({ refused: 'shuttingDown' });
     if (
+      this.#underWay >= this.#underWayMax ||
       this.#queue.length >= QUEUE_PLANTS_MAX ||
       this.#queueTextLength + textLength > QUEUE_TEXT_LENGTH_MAX
     ) {
@@ -86,10 +106,13 @@ export class GroupCommit implements PlantKeeper {
     this.#queueTextLength += textLength;
     if (!this.#dispatchIsDue) {
       this.#dispatchIsDue = true;
-      setImmediate(() => this.#dispatch());
+      this.#clock.atEndOfTurn(() => this.#dispatch());
     }
-    const queuedAt = performance.now();
-    return new Promise(settle => this.#queue.push({ plant, recordedBy, queuedAt, textLength, settle }));
+    const queuedAt = this.#clock.now();
+    const ahead = this.#underWay++;
+    return new Promise(settle =>
+      this.#queue.push({ plant, recordedBy, queuedAt, ahead, textLength, settle }),
+    );
   }
 
   /** Settles when every plant taken so far is settled; further ones are refused. */
@@ -135,6 +158,8 @@ export class GroupCommit implements PlantKeeper {
 
   #batchEnded(batch: Waiting[], results: WriteResult[]): void {
     this.#batchesInFlight--;
+    this.#underWay -= batch.length;
+    this.#learnPace(batch.at(-1)!);
     if (this.#failing) {
       this.#failing = false;
       this.#watcher.storeRecovered();
@@ -145,8 +170,19 @@ export class GroupCommit implements PlantKeeper {
     this.#settleClose();
   }
 
+  /**
+   * A plant that had so many ahead of it has waited for so long; so it is known how many may be under way for the next
+   * one to wait no longer than it should (Little's law). That takes a queue long enough to show what the engine can do.
+   */
+  #learnPace({ ahead, queuedAt }: Waiting): void {
+    if (ahead < UNDER_WAY_PLANTS_MIN / 2) return;
+    const waitedMs = this.#clock.now() - queuedAt;
+    this.#underWayMax = Math.max((ahead * OVERLOAD_WAIT_MS) / waitedMs, UNDER_WAY_PLANTS_MIN);
+  }
+
   #batchFailed(batch: Waiting[], cause: unknown): void {
     this.#batchesInFlight--;
+    this.#underWay -= batch.length;
     if (!this.#failing) {
       this.#failing = true;
       this.#watcher.storeFailed(cause);
@@ -159,9 +195,10 @@ export class GroupCommit implements PlantKeeper {
   }
 
   #takeLongQueued(): Waiting[] {
-    const since = performance.now() - FAILING_QUEUE_WAIT_MS;
+    const since = this.#clock.now() - FAILING_QUEUE_WAIT_MS;
     const first = this.#queue.findIndex(({ queuedAt }) => queuedAt > since);
     const taken = this.#queue.splice(0, first === -1 ? this.#queue.length : first);
+    this.#underWay -= taken.length;
     for (const { textLength } of taken) this.#queueTextLength -= textLength;
     return taken;
   }
