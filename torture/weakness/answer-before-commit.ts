@@ -5,7 +5,7 @@
 import { DatabaseSync, StatementSync } from 'node:sqlite';
 
 /** Long enough for the answers to be sent. */
-const COMMIT_AFTER_MS = 5;
+const COMMIT_AFTER_MS = 20;
 
 let commit: (() => void) | undefined;
 
