@@ -54,8 +54,8 @@ suite('a client that is too slow', { concurrency: true }, () => {
   test('with its headers is answered 408, before one that is too slow with its body', async () => {
     using withBody = await openSlow();
     withBody.write(target.request(GHOST_ID).subarray(0, -1));
-    // A head has 10 s and a whole request 15 s, so the later one is refused first.
-    await wait(2_000);
+    // A head has 10 s and a whole request 13 s, so the later one is refused first.
+    await wait(500);
     using connection = await openSlow();
     connection.write(head);
     await assertRefused(connection, 40801);

@@ -15,13 +15,17 @@ import { postgresFailover } from './postgres-failover.ts';
 import { postgresKills } from './postgres-kills.ts';
 import { postgresPartition } from './postgres-partition.ts';
 import { powerCut } from './power-cut.ts';
+import { rollingRestart } from './rolling-restart.ts';
 import { simulation } from './simulation.ts';
+import { slowClients } from './slow-clients.ts';
 import { soak } from './soak.ts';
 
 const ORDEALS: readonly Ordeal[] = [
   simulation,
   overload,
+  slowClients,
   soak,
+  rollingRestart,
   kills,
   powerCut,
   failingCalls,

@@ -36,7 +36,7 @@ export const MEDIA_TYPE_LENGTH_MAX = 200;
 
 /** A client has this long to send its headers, and this long for headers and body together; then 408. */
 export const HEADERS_WAIT_MS = 10_000;
-export const REQUEST_WAIT_MS = 15_000;
+export const REQUEST_WAIT_MS = 13_000;
 /** How often waiting requests are checked against the two limits above. */
 export const WAIT_CHECK_INTERVAL_MS = 1_000;
 /** A connection on which nothing moves, though an answer waits to be read, is cut after at most this. */
@@ -115,6 +115,10 @@ function relation(holds: boolean, rule: string): void {
   if (!holds) throw new Error(`limits contradict each other: ${rule}`);
 }
 relation(HEADERS_WAIT_MS < REQUEST_WAIT_MS, 'headers are part of the request');
+relation(
+  ORDINARY_REST_WAIT_MS + REQUEST_WAIT_MS + WAIT_CHECK_INTERVAL_MS <= 15_000,
+  'a request that comes too slowly is refused within 15 s',
+);
 relation(BATCH_PLANTS_MAX <= QUEUE_PLANTS_MAX, 'a full batch must fit the queue');
 relation(UNDER_WAY_PLANTS_MIN <= QUEUE_PLANTS_MAX, 'the least that may wait fits the queue');
 relation(BATCH_TEXT_LENGTH_MAX <= QUEUE_TEXT_LENGTH_MAX, 'a full batch must fit the queue');

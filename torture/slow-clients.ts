@@ -1,0 +1,169 @@
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { connect, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { runOpenLoop } from '../bench/load.ts';
+import { startServe } from '../test/program.ts';
+import { requestBytes } from '../test/raw-connection.ts';
+import type { Ordeal, OrdealResult } from './ordeal.ts';
+import { tokenIsKnown } from './token-known.ts';
+
+const IDLE = 10_000;
+const SLOW_OF_EACH_KIND = 1_000;
+/** Connected at a time: the system refuses what does not fit the queue of connections that were not accepted yet. */
+const OPENED_AT_A_TIME = 200;
+const DRIP_INTERVAL_MS = 2_000;
+const ORDINARY_CLIENTS = 16;
+const ORDINARY_P99_MS_MAX = 50;
+const CUT_MS_MAX = 15_000;
+/** The service looks once a second, and a reader twice in the time it has. */
+const CUT_MARGIN_MS = 1_500;
+/** Long answers, so that a few of them fill the buffers between the service and a client that reads nothing. */
+const READER_NAME_LENGTH = 100_000;
+/** Longer than it takes until the last of the slow ones is cut. */
+const WATCHED_SECONDS = 18;
+const ORDINARY_PER_SECOND = 500;
+
+type OrdinaryResult = Awaited<ReturnType<typeof runOpenLoop>>;
+type Kind = 'slow headers' | 'slow bodies' | 'slow readers';
+
+/** A connection that was opened to be slow, and when it was cut. */
+interface SlowConnection {
+  kind: Kind;
+  sinceMs: number;
+  cutMs: number | undefined;
+}
+
+export const slowClients: Ordeal = {
+  name: 'slow-clients',
+  summary: `${IDLE} idle connections and ${3 * SLOW_OF_EACH_KIND} slow ones, beside ordinary requests`,
+  finds: [],
+  async run({ budgetMs, signal, tell }) {
+    const folder = await mkdtemp(join(tmpdir(), 'plant-store-slow-'));
+    const service = await startServe(`sqlite:${join(folder, 'plants.db')}`);
+    const sockets: Socket[] = [];
+    try {
+      await tokenIsKnown();
+      const port = Number(new URL(service.url).port);
+      // Idle behind an answer: a connection on which nothing ever came is one of the slow ones.
+      await openAll(
+        port,
+        IDLE,
+        sockets,
+        socket => socket.write(requestBytes(service.token)) && socket.resume(),
+      );
+      const idle = sockets.slice();
+      tell(`${IDLE} idle connections are open`);
+      const slow: SlowConnection[] = [];
+      const ordinary: OrdinaryResult[] = [];
+      let idleLeft: number | undefined;
+      const untilMs = performance.now() + Math.max(0, budgetMs - 60_000);
+      do {
+        for (const kind of ['slow headers', 'slow bodies', 'slow readers'] as const) {
+          await openAll(port, SLOW_OF_EACH_KIND, sockets, socket =>
+            slow.push(makeSlow(socket, kind, service.token)),
+          );
+        }
+        tell(`${slow.length} slow connections so far`);
+        ordinary.push(
+          await runOpenLoop({
+            ...{ url: service.url, token: service.token, connections: ORDINARY_CLIENTS },
+            ...{ ratePerSecond: ORDINARY_PER_SECOND, seconds: WATCHED_SECONDS },
+          }),
+        );
+        idleLeft ??= idle.filter(({ readyState }) => readyState === 'open').length;
+        await stillOpen(slow);
+      } while (performance.now() < untilMs && !signal.aborted);
+      return judge(slow, ordinary, idleLeft ?? 0);
+    } finally {
+      for (const socket of sockets) socket.destroy();
+      await service.stop('SIGTERM');
+      await rm(folder, { recursive: true });
+    }
+  },
+};
+
+async function openAll(
+  port: number,
+  count: number,
+  sockets: Socket[],
+  opened: (socket: Socket) => void,
+): Promise<void> {
+  for (let open = 0; open < count; open += OPENED_AT_A_TIME) {
+    await Promise.all(
+      Array.from({ length: Math.min(OPENED_AT_A_TIME, count - open) }, async () => {
+        const socket = connect(port, '127.0.0.1').on('error', () => {});
+        sockets.push(socket);
+        await once(socket, 'connect');
+        opened(socket);
+      }),
+    );
+  }
+}
+
+function makeSlow(socket: Socket, kind: Kind, token: string): SlowConnection {
+  const connection: SlowConnection = { kind, sinceMs: performance.now(), cutMs: undefined };
+  const isCut = (): void => {
+    connection.cutMs ??= performance.now() - connection.sinceMs;
+  };
+  // An answer is the refusal: nothing further is taken behind it.
+  if (kind !== 'slow readers') socket.once('data', isCut);
+  socket.on('end', isCut).on('close', isCut);
+  const drip = (text: string): void => {
+    const timer = setInterval(() => socket.writable && socket.write(text), DRIP_INTERVAL_MS);
+    socket.on('close', () => clearInterval(timer)).on('end', () => clearInterval(timer));
+  };
+  if (kind === 'slow readers') readNothing(socket, token, connection);
+  else {
+    if (kind === 'slow headers') socket.write('POST /plants HTTP/1.1\r\nHost: a\r\n');
+    else socket.write(requestBytes(token, { headers: { 'Content-Length': '1000' }, body: '{' }));
+    drip(kind === 'slow headers' ? 'A: b\r\n' : ' ');
+  }
+  return connection;
+}
+
+/** Asks for more than the buffers hold, and never reads; the time counts from when nothing moved any more. */
+function readNothing(socket: Socket, token: string, connection: SlowConnection): void {
+  socket.pause();
+  const request = requestBytes(token, { body: `{"id":1,"name":"${'x'.repeat(READER_NAME_LENGTH)}"}` });
+  const ask = (): void => {
+    connection.sinceMs = performance.now();
+    socket.write(request, error => error ?? ask());
+  };
+  ask();
+}
+
+/** Waits until all are cut, or for so long that those that are left never will be. */
+async function stillOpen(slow: readonly SlowConnection[]): Promise<void> {
+  const untilMs = performance.now() + 2 * CUT_MS_MAX;
+  while (performance.now() < untilMs && slow.some(({ cutMs }) => cutMs === undefined)) await wait(100);
+}
+
+function judge(
+  slow: readonly SlowConnection[],
+  ordinary: readonly OrdinaryResult[],
+  idleLeft: number,
+): OrdealResult {
+  const faults: string[] = [];
+  const figures: OrdealResult['figures'] = { 'idle connections, open all through the first round': idleLeft };
+  if (idleLeft < IDLE) faults.push(`${IDLE - idleLeft} idle connections were cut`);
+  for (const [round, { requests, failures, unanswered, p50Us, p99Us, maxUs }] of ordinary.entries()) {
+    const shown = [p50Us, p99Us, maxUs].map(us => (us / 1000).toFixed(1)).join(', ');
+    figures[`round ${round + 1}, ordinary p50, p99, max in ms of ${requests}`] = shown;
+    if (p99Us >= ORDINARY_P99_MS_MAX * 1000) faults.push(`p50, p99, max of ordinary requests: ${shown} ms`);
+    if (failures + unanswered > 0) faults.push(`${failures + unanswered} ordinary requests failed`);
+  }
+  for (const [kind, connections] of Map.groupBy(slow, each => each.kind)) {
+    const cut = connections.flatMap(({ cutMs }) => cutMs ?? []);
+    const lastMs = Math.max(0, ...cut);
+    figures[kind] =
+      `${connections.length}, of which ${cut.length} were cut, the last after ${(lastMs / 1000).toFixed(1)} s`;
+    if (cut.length < connections.length)
+      faults.push(`${connections.length - cut.length} ${kind} were never cut`);
+    if (lastMs > CUT_MS_MAX + CUT_MARGIN_MS)
+      faults.push(`one of the ${kind} was cut after ${(lastMs / 1000).toFixed(1)} s`);
+  }
+  return { faults, figures };
+}
