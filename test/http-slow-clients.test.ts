@@ -15,7 +15,7 @@ import { type RawConnection, requestBytes } from './raw-connection.ts';
 import { serverSideOf } from './server-side.ts';
 import { until } from './until.ts';
 
-/** The service cuts a stalled reader after 15 s in which nothing moved; with one look more than that it takes 22.5 s. */
+/** The service cuts a stalled reader within 15 s in which nothing moved; a slow machine is given some more. */
 const CUT_WITHIN_MS = 20_000;
 /** Longer than a slow machine takes until nothing moves, and the time above: only what is never cut fails by it. */
 const WAIT_MS_MAX = 60_000;

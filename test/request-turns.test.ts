@@ -11,7 +11,7 @@ test('a turn takes so many requests, and those who wait go on in order, each beh
   /** Takes what it can, and waits for its turn to take the rest. */
   const takeAll = (who: string, count: number): void => {
     for (let left = count; left > 0; left--) {
-      if (!turns.take()) {
+      if (!turns.take(0)) {
         turns.wait(() => takeAll(who, left));
         return;
       }

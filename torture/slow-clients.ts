@@ -21,7 +21,9 @@ const CUT_MS_MAX = 15_000;
 /** The service looks once a second, and a reader twice in the time it has. */
 const CUT_MARGIN_MS = 1_500;
 /** Long answers, so that a few of them fill the buffers between the service and a client that reads nothing. */
-const READER_NAME_LENGTH = 100_000;
+const READER_NAME_LENGTH = 20_000;
+/** A reader on which nothing moved for this long has filled them. */
+const STALLED_MS = 1_000;
 /** Longer than it takes until the last of the slow ones is cut. */
 const WATCHED_SECONDS = 18;
 const ORDINARY_PER_SECOND = 500;
@@ -61,10 +63,11 @@ export const slowClients: Ordeal = {
       let idleLeft: number | undefined;
       const untilMs = performance.now() + Math.max(0, budgetMs - 60_000);
       do {
-        for (const kind of ['slow headers', 'slow bodies', 'slow readers'] as const) {
+        for (const kind of ['slow readers', 'slow headers', 'slow bodies'] as const) {
           await openAll(port, SLOW_OF_EACH_KIND, sockets, socket =>
             slow.push(makeSlow(socket, kind, service.token)),
           );
+          if (kind === 'slow readers') await readersStalled(slow);
         }
         tell(`${slow.length} slow connections so far`);
         ordinary.push(
@@ -133,6 +136,14 @@ function readNothing(socket: Socket, token: string, connection: SlowConnection):
     socket.write(request, error => error ?? ask());
   };
   ask();
+}
+
+/** Until then they are a load of their own, of hundreds of megabytes. */
+async function readersStalled(readers: readonly SlowConnection[]): Promise<void> {
+  const moves = ({ sinceMs, cutMs }: SlowConnection): boolean =>
+    cutMs === undefined && performance.now() - sinceMs < STALLED_MS;
+  const untilMs = performance.now() + 2 * CUT_MS_MAX;
+  while (performance.now() < untilMs && readers.some(moves)) await wait(100);
 }
 
 /** Waits until all are cut, or for so long that those that are left never will be. */

@@ -41,9 +41,9 @@ export function createNodeServer(connections: Connections, listener: RequestList
   });
   // Past a number of headers Node drops the rest unseen, a second Authorization among them; the size is the limit.
   server.maxHeadersCount = 0;
-  // A client that stops reading its answers: Node then stops reading too, and nothing moves any more. Half the time,
+  // A client that stops reading its answers: Node then stops reading too, and nothing moves any more. A third of the time,
   // since Node's socket takes the first look at a write that waits for progress, and looks once more.
-  server.timeout = STALLED_CONNECTION_MS / 2;
+  server.timeout = STALLED_CONNECTION_MS / 3;
   server.on('connection', socket => connections.take(socket));
   server.on('timeout', socket => connections.stalled(socket));
   // A client may close its sending side behind its last request and still wants the answer.

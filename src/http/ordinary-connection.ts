@@ -40,8 +40,8 @@ export interface OrdinaryService {
 const WAIT_MS = {
   first: HEADERS_WAIT_MS,
   rest: ORDINARY_REST_WAIT_MS,
-  // Half the time, since Node's socket takes the first look at a write that waits for progress, and looks once more.
-  reader: STALLED_CONNECTION_MS / 2,
+  // A third of the time, since Node's socket takes the first look at a write that waits for progress, and looks once more.
+  reader: STALLED_CONNECTION_MS / 3,
   next: KEEP_ALIVE_MS + KEEP_ALIVE_MARGIN_MS,
   close: DISCARD_MS,
 };
@@ -151,7 +151,7 @@ export class OrdinaryConnection {
     const bodyStart = headEnd + HEAD_END.length;
     const end = bodyStart + head.bodyBytes;
     if (end > arrived.length) return 'incomplete';
-    if (!turns.take()) return 'turn';
+    if (!turns.take(head.bodyBytes)) return 'turn';
     const pending: Pending = {
       answer: undefined,
       arrivedAt: this.#arrivedAt,

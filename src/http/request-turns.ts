@@ -1,5 +1,8 @@
 import { TURN_REQUESTS_MAX } from '../contract/limits.ts';
 
+/** A body takes about as long to read for each of these as a request takes without one. */
+const LONG_BODY_BYTES = 4_096;
+
 /**
  * Shares the turns of the event loop among connections.
  *
@@ -13,10 +16,14 @@ export class RequestTurns {
   #isNextDue = false;
   #waiting: (() => void)[] = [];
 
-  /** Counts a request that is to be taken in this turn. @returns false when the turn has taken all it may */
-  take(): boolean {
+  /**
+   * Counts a request that is to be taken in this turn, a long one as several.
+   *
+   * @returns false when the turn has taken all it may
+   */
+  take(bodyBytes: number): boolean {
     if (this.#taken >= TURN_REQUESTS_MAX) return false;
-    this.#taken++;
+    this.#taken += 1 + bodyBytes / LONG_BODY_BYTES;
     this.#expectNext();
     return true;
   }
