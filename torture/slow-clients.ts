@@ -23,7 +23,7 @@ const CUT_MARGIN_MS = 1_500;
 /** Long answers, so that a few of them fill the buffers between the service and a client that reads nothing. */
 const READER_NAME_LENGTH = 20_000;
 /** A reader on which nothing moved for this long has filled them. */
-const STALLED_MS = 1_000;
+const STALLED_MS = 2_500;
 /** Longer than it takes until the last of the slow ones is cut. */
 const WATCHED_SECONDS = 18;
 const ORDINARY_PER_SECOND = 500;
