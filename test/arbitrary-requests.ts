@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import fc from 'fast-check';
+import { fraction } from './arbitrary-bodies.ts';
 import { type RawConnection, requestBytes } from './raw-connection.ts';
 
 /** What a client sends on one connection, and where it pauses; positions are fractions of the length. */
@@ -10,8 +11,6 @@ export interface Sending {
 
 /** Stands in a head for the token until all changes are made. */
 const TOKEN_PLACE = 'TOKEN';
-
-const fraction = fc.double({ min: 0, max: 1, noNaN: true, maxExcluded: true });
 
 // Of so many digits that one less or one other is the id of no other case; small ones would be drawn again and again.
 const id = fc.noBias(fc.bigInt({ min: 10n ** 17n, max: 10n ** 18n - 1n })).map(String);

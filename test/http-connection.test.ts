@@ -182,8 +182,7 @@ suite('requests on one connection', () => {
   });
 });
 
-// Side by side, since a body that broke off is waited for during two seconds.
-suite('a client that closes its side', { concurrency: true }, () => {
+suite('a client that closes its side', () => {
   test('behind its request gets the answer', async () => {
     using connection = await target.open();
     const id = target.nextId();

@@ -138,11 +138,14 @@ export function requestBytes(token: string, parts: RequestParts = {}): Buffer {
 }
 
 /** A body in two chunks, RFC 9112 section 7.1, instead of one of a known length. */
-export function chunked(body: string): RequestParts {
-  const half = body.length >> 1;
-  const chunks = [body.slice(0, half), body.slice(half), ''];
+export function chunked(body: string | Uint8Array): RequestParts {
+  const bytes = Buffer.from(body);
+  const half = bytes.length >> 1;
+  const chunks = [bytes.subarray(0, half), bytes.subarray(half), Buffer.alloc(0)];
   return {
     headers: { 'Content-Length': null, 'Transfer-Encoding': 'chunked' },
-    body: chunks.map(chunk => `${Buffer.byteLength(chunk).toString(16)}\r\n${chunk}\r\n`).join(''),
+    body: Buffer.concat(
+      chunks.flatMap(chunk => [Buffer.from(`${chunk.length.toString(16)}\r\n`), chunk, Buffer.from('\r\n')]),
+    ),
   };
 }

@@ -7,6 +7,7 @@ import { parseArgs } from 'node:util';
 import { interruption } from '../bench/interruption.ts';
 import { diskLimits } from './disk-limits.ts';
 import { failingCalls } from './failing-calls.ts';
+import { fuzzOrdeal } from './fuzz.ts';
 import { kills } from './kills.ts';
 import { type Ordeal, type OrdealResult, WEAKNESSES, type Weakness } from './ordeal.ts';
 import { overload } from './overload.ts';
@@ -26,6 +27,7 @@ const ORDEALS: readonly Ordeal[] = [
   slowClients,
   soak,
   rollingRestart,
+  fuzzOrdeal,
   kills,
   powerCut,
   failingCalls,

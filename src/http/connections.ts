@@ -221,12 +221,21 @@ export class Connections {
   }
 }
 
-/** Reads on and forgets, to the end of the request or for at most a while. */
+/** Reads on and forgets, to the end of the request or of the client's side, or for at most a while. */
 function discardRest(request: IncomingMessage, then: () => void): void {
-  const timer = setTimeout(then, DISCARD_MS);
-  request.on('close', () => {
-    clearTimeout(timer);
+  const { socket } = request;
+  if (socket.readableEnded) {
     then();
-  });
+    return;
+  }
+  const finish = (): void => {
+    clearTimeout(timer);
+    socket.off('end', finish);
+    request.off('close', finish);
+    then();
+  };
+  const timer = setTimeout(finish, DISCARD_MS);
+  socket.on('end', finish);
+  request.on('close', finish);
   request.resume();
 }

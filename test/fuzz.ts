@@ -1,0 +1,244 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import fc from 'fast-check';
+import { ERRORS } from '../src/contract/errors.ts';
+import { type NewPlant, plantJson } from '../src/contract/plant.ts';
+import { openReader } from '../src/store/open-store.ts';
+import { assertCommonHeaders, assertErrorAnswer } from './answer-assertions.ts';
+import { jsonBody, mutatedBody } from './arbitrary-bodies.ts';
+import { arbitraryCuts, arbitrarySending, type Sending, send } from './arbitrary-requests.ts';
+import { faultsOf, type LoggedRequest } from './client-log.ts';
+import { startServe } from './program.ts';
+import { chunked, type RawAnswer, RawConnection, requestBytes } from './raw-connection.ts';
+import { secondOpinion } from './second-opinion.ts';
+
+/** What is sent on one connection, and the bodies of its requests where only they were changed. */
+interface FuzzCase extends Sending {
+  bodies: Buffer[] | undefined;
+}
+
+export interface FuzzOrder {
+  seed: number;
+  /** At least so many requests are sent. */
+  requests: number;
+  /** A connection on which all was sent, and that is still open after this, hangs. */
+  waitMsMax: number;
+}
+
+export interface FuzzResult {
+  /** Each promise that was broken, a line each. */
+  faults: string[];
+  requests: number;
+  connections: number;
+  stored: number;
+  /** From the last byte that was sent on a connection to its end. */
+  slowestMs: number;
+  /** By status. */
+  answers: Record<string, number>;
+}
+
+const LANES = 16;
+const BODIES_MAX = 20;
+/** Drawn at a time, so that memory does not grow with their number. */
+const CASES_AT_A_TIME = 200;
+/** Faults behind these say nothing new. */
+const FAULTS_MAX = 20;
+const SHOWN_BYTES_MAX = 4_000;
+const END_MS_MAX = 15_000;
+
+/**
+ * Sends mutated requests to a `serve` process on a new SQLite store, and compares what came back with what was sent and
+ * what is stored. A client closes its side behind what it sends, so a service that waits for more is one that hangs.
+ *
+ * @returns with the faults found: a 5xx, a connection that hangs or is reset, an answer that is none of the interface,
+ *   more answers than whole requests, an answer other than {@link secondOpinion} has it, a row that was not answered 200,
+ *   a service that crashed or logged something
+ */
+export async function fuzz({ seed, requests, waitMsMax }: FuzzOrder): Promise<FuzzResult> {
+  const folder = await mkdtemp(join(tmpdir(), 'plant-store-fuzz-'));
+  const database = `sqlite:${join(folder, 'plants.db')}`;
+  const serve = await startServe(database);
+  const run = new FuzzRun(Number(new URL(serve.url).port), serve.token, waitMsMax);
+  const { result } = run;
+  try {
+    for (let draw = 0; result.requests < requests && result.faults.length < FAULTS_MAX; draw++) {
+      const left = fc
+        .sample(arbitraryCase(serve.token), { seed: seed * DRAWS + draw, numRuns: CASES_AT_A_TIME })
+        .values();
+      const lane = async (): Promise<void> => {
+        for (const each of left) await run.send(each);
+      };
+      await Promise.all(Array.from({ length: LANES }, lane));
+    }
+  } finally {
+    const late = setTimeout(() => serve.child.kill('SIGKILL'), END_MS_MAX);
+    const { exitCode, stdout } = await serve.stop('SIGTERM');
+    clearTimeout(late);
+    if (exitCode !== 0) result.faults.push(`the service ended with ${exitCode}`);
+    for (const line of stdout.split('\n')) {
+      const level = line === '' ? 0 : Number(JSON.parse(line).level);
+      if (level >= PINO_WARN) result.faults.push(`the service logged: ${line}`);
+    }
+  }
+  const reader = await openReader(database);
+  const stored = await Array.fromAsync(reader.revisions());
+  await reader.close();
+  await rm(folder, { recursive: true });
+  result.stored = stored.length;
+  result.faults.push(...faultsOf(run.log, stored));
+  return result;
+}
+
+const PINO_WARN = 40;
+/** More than one run makes; fast-check takes seeds of 32 bits. */
+const DRAWS = 1_000;
+
+/** Bodies that were changed under heads that are right, or requests of which anything was changed. */
+function arbitraryCase(token: string): fc.Arbitrary<FuzzCase> {
+  const bodies = fc
+    .tuple(
+      fc.array(fc.tuple(fc.oneof(jsonBody.map(Buffer.from), mutatedBody), fc.boolean()), {
+        minLength: 1,
+        maxLength: BODIES_MAX,
+      }),
+      arbitraryCuts,
+    )
+    .map(([each, cuts]) => ({
+      bytes: Buffer.concat(
+        each.map(([body, inChunks]) => requestBytes(token, inChunks ? chunked(body) : { body })),
+      ),
+      cuts,
+      bodies: each.map(([body]) => body),
+    }));
+  const anything = arbitrarySending(token).map(sending => ({ ...sending, bodies: undefined }));
+  return fc.oneof({ weight: 1, arbitrary: bodies }, { weight: 3, arbitrary: anything });
+}
+
+class FuzzRun {
+  /** Every request that was answered 200, with the plant that the answer names. */
+  readonly log: LoggedRequest[] = [];
+  readonly result: FuzzResult = {
+    ...{ faults: [], requests: 0, connections: 0, stored: 0, slowestMs: 0, answers: {} },
+  };
+  readonly #port: number;
+  readonly #token: string;
+  readonly #waitMsMax: number;
+
+  constructor(port: number, token: string, waitMsMax: number) {
+    this.#port = port;
+    this.#token = token;
+    this.#waitMsMax = waitMsMax;
+  }
+
+  /** Sends one case and judges what came back. */
+  async send(each: FuzzCase): Promise<void> {
+    try {
+      using connection = await RawConnection.open(this.#port);
+      await send(connection, each);
+      connection.finish();
+      const sentAt = performance.now();
+      const late = wait(this.#waitMsMax, 'late' as const, { ref: false });
+      const ending = await Promise.race([connection.ended, late]);
+      if (ending === 'late') connection.socket.destroy();
+      const answers = await answersOn(connection);
+      this.#count(each, answers, performance.now() - sentAt);
+      assert.equal(ending, 'closed', ending === 'late' ? 'the connection hangs' : 'the connection was reset');
+      if (each.bodies === undefined) judgeNumber(each.bytes, answers);
+      else judgeBodies(each.bodies, answers);
+      for (const answer of answers) this.#judge(answer, sentAt);
+    } catch (error) {
+      const shown = JSON.stringify(each.bytes.toString('latin1').replaceAll(this.#token, 'TOKEN'));
+      const what = (error as Error).message.split('\n', 1)[0];
+      this.result.faults.push(`${what}: cut at [${each.cuts}] ${shown.slice(0, SHOWN_BYTES_MAX)}`);
+    }
+  }
+
+  #count({ bytes, bodies }: FuzzCase, answers: RawAnswer[], tookMs: number): void {
+    const { result } = this;
+    result.connections++;
+    result.requests += bodies?.length ?? Math.max(1, requestLinesIn(bytes));
+    result.slowestMs = Math.max(result.slowestMs, tookMs);
+    for (const { status } of answers) result.answers[status] = (result.answers[status] ?? 0) + 1;
+  }
+
+  #judge(answer: RawAnswer, sentAt: number): void {
+    const { status, headers, body } = answer;
+    assert.ok(status < 500, `answered ${status} ${body}`);
+    if (status !== 200) {
+      const { error } = JSON.parse(body) as { error: number };
+      assert.ok(ERROR_NUMBERS.has(error), `no number of the catalogue: ${body}`);
+      assertErrorAnswer(answer, error);
+      return;
+    }
+    assertCommonHeaders(answer);
+    const id = headers.get('plant-id');
+    if (id === undefined) {
+      assert.ok('openapi' in JSON.parse(body), `neither a plant nor the description: ${body}`);
+      return;
+    }
+    this.log.push({
+      plant: { ...JSON.parse(body), id: BigInt(id) } as NewPlant,
+      ...{ sentAt, answeredAt: performance.now() },
+      answer: {
+        ...{ status, body, id, revision: Number(headers.get('plant-revision')) },
+        ...{ outcome: headers.get('plant-outcome'), retryAfter: undefined },
+      },
+    });
+  }
+}
+
+const ERROR_NUMBERS = new Set<number>(Object.values(ERRORS).map(({ number }) => number));
+
+/** All answers but a 100 (Continue), which is none. */
+async function answersOn(connection: RawConnection): Promise<RawAnswer[]> {
+  const answers: RawAnswer[] = [];
+  while (connection.unread !== '') {
+    const answer = await connection.answer();
+    if (answer.status !== 100) answers.push(answer);
+  }
+  return answers;
+}
+
+/** Each body under a right head has one answer, and the right one. */
+function judgeBodies(bodies: Buffer[], answers: RawAnswer[]): void {
+  assert.equal(answers.length, bodies.length, `${answers.length} answers to ${bodies.length} requests`);
+  for (const [index, body] of bodies.entries()) {
+    const opinion = secondOpinion(body);
+    const { status, headers, body: text } = answers[index]!;
+    const context = `${status} ${text} to ${JSON.stringify(body.toString('latin1'))}`;
+    if ('plant' in opinion) {
+      assert.equal(status, 200, context);
+      assert.equal(headers.get('plant-id'), String(opinion.plant.id), context);
+      assert.equal(text, plantJson(opinion.plant), context);
+    } else {
+      assert.equal(JSON.parse(text).error, ERRORS[opinion.error].number, context);
+    }
+  }
+}
+
+/** Never more answers than whole requests, but for one refusal of what is none, which closes the connection. */
+function judgeNumber(bytes: Buffer, answers: RawAnswer[]): void {
+  const closing = answers.findIndex(({ headers }) => headers.get('connection') === 'close');
+  assert.ok(
+    closing === -1 || closing === answers.length - 1,
+    'an answer behind one that closes the connection',
+  );
+  const last = answers.at(-1);
+  const refusals = closing !== -1 && last!.status >= 400 ? 1 : 0;
+  const wholeMax = Math.min(requestLinesIn(bytes), emptyLinesIn(bytes));
+  assert.ok(
+    answers.length - refusals <= wholeMax,
+    `${answers.length} answers to ${wholeMax} requests at most`,
+  );
+}
+
+function requestLinesIn(bytes: Buffer): number {
+  return bytes.toString('latin1').match(/HTTP\/[0-9]/g)?.length ?? 0;
+}
+
+function emptyLinesIn(bytes: Buffer): number {
+  return bytes.toString('latin1').match(/\r\n(?=\r\n)/g)?.length ?? 0;
+}
