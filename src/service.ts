@@ -110,7 +110,10 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
         engineFigures: () => engine.figures(),
         openConnections: () => server.openConnections(),
         isShuttingDown: () => closing !== undefined,
-        load: () => ({ queuedPlants: keeper.queuedPlants, batchesInFlight: keeper.batchesInFlight }),
+        load: () => {
+          const { plantsUnderWay, plantsUnderWayMax, batchesInFlight } = keeper;
+          return { plantsUnderWay, plantsUnderWayMax, batchesInFlight };
+        },
         tokens: () => ({ known: tokens.size, areCurrent: tokens.isCurrent }),
       },
       metrics,

@@ -88,8 +88,8 @@ for (const engine of [sqlite, postgres]) {
       const { values } = await scrape(service.opsUrl);
       const isSqlite = engine === sqlite;
       const expected: Record<string, number> = {
-        plant_store_queue_plants: 0,
-        plant_store_queue_limit_plants: QUEUE_PLANTS_MAX,
+        plant_store_under_way_plants: 0,
+        plant_store_under_way_limit_plants: QUEUE_PLANTS_MAX,
         plant_store_batches_in_flight: 0,
         plant_store_connections: 1,
         plant_store_store_up: 1,
@@ -162,13 +162,15 @@ test('plants that wait are seen in /metrics, in a batch or before', async () => 
     connection.write(request(++sent));
     await wait(50);
     const { values } = await scrape(service.opsUrl);
-    return values.get('plant_store_batches_in_flight')! > 0 && values.get('plant_store_queue_plants')! > 0;
+    return (
+      values.get('plant_store_batches_in_flight')! > 0 && values.get('plant_store_under_way_plants')! > 0
+    );
   });
   held[Symbol.dispose]();
   for (let answers = 0; answers < sent; answers++) await connection.answer();
   const { values } = await scrape(service.opsUrl);
   assert.equal(values.get('plant_store_batches_in_flight'), 0);
-  assert.equal(values.get('plant_store_queue_plants'), 0);
+  assert.equal(values.get('plant_store_under_way_plants'), 0);
 });
 
 test('a request that comes too slowly is counted, with its first byte or with the rest', async () => {

@@ -1,6 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { ERRORS, type ErrorName } from '../contract/errors.ts';
-import { QUEUE_PLANTS_MAX } from '../contract/limits.ts';
 import { OUTCOMES } from '../contract/plant.ts';
 import { BucketHistogram } from './bucket-histogram.ts';
 import type { ObservedService } from './observed-service.ts';
@@ -114,7 +113,7 @@ function labelsOf(result: string): Record<string, string | number> {
 /** What is not counted but read when it is asked for. */
 async function readNow(service: ObservedService): Promise<string> {
   // Before the store is waited for: as things are now.
-  const { queuedPlants, batchesInFlight } = service.load();
+  const { plantsUnderWay, plantsUnderWayMax, batchesInFlight } = service.load();
   const [store, engine, connections] = await Promise.all([
     service.storeState(),
     service.engineFigures(),
@@ -123,8 +122,12 @@ async function readNow(service: ObservedService): Promise<string> {
   const tokens = service.tokens();
   const { flushes } = engine;
   const rows: [name: string, help: string, value: number | boolean | undefined][] = [
-    ['plant_store_queue_plants', 'Plants that wait for a commit.', queuedPlants],
-    ['plant_store_queue_limit_plants', 'How many may wait; the next one is answered 503.', QUEUE_PLANTS_MAX],
+    ['plant_store_under_way_plants', 'Plants that wait for a commit or are in one.', plantsUnderWay],
+    [
+      'plant_store_under_way_limit_plants',
+      'How many may be under way, by the pace of the last commits; the next one is answered 503.',
+      plantsUnderWayMax,
+    ],
     ['plant_store_batches_in_flight', 'Batches that the engine works on.', batchesInFlight],
     ['plant_store_connections', 'Open connections of clients.', connections],
     ['plant_store_store_up', 'Whether the store answers: 1 or 0.', store.reachable],

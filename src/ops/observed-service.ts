@@ -11,7 +11,7 @@ export interface ObservedService {
   openConnections(): Promise<number>;
   isShuttingDown(): boolean;
   /** Plants that wait for a commit, and batches that the engine works on. */
-  load(): { queuedPlants: number; batchesInFlight: number };
+  load(): { plantsUnderWay: number; plantsUnderWayMax: number; batchesInFlight: number };
   /** Tokens the service knows, and whether the last look for changes to them succeeded. */
   tokens(): { known: number; areCurrent: boolean };
 }

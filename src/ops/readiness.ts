@@ -1,4 +1,3 @@
-import { QUEUE_PLANTS_MAX } from '../contract/limits.ts';
 import type { ObservedService } from './observed-service.ts';
 
 /** One thing that a look at the service finds well or not. */
@@ -11,7 +10,7 @@ export interface Check {
 
 /**
  * Whether plants can be taken now: what an operator should know though they can, or why they can't; a sentence each.
- * The first two of the checks decide it, and the others are what will need somebody's hand.
+ * The checks of the shutdown and of the store decide it, and the others are what will need somebody's hand.
  */
 export type Readiness = { checks: readonly Check[] } & (
   | { ready: true; warnings: readonly string[] }
@@ -21,7 +20,7 @@ export type Readiness = { checks: readonly Check[] } & (
 /** Looks at everything that keeps the service from taking plants, or soon may. */
 export async function readinessOf(service: ObservedService): Promise<Readiness> {
   const [store, { isCheckpointFailing }] = await Promise.all([service.storeState(), service.engineFigures()]);
-  const { queuedPlants } = service.load();
+  const { plantsUnderWay, plantsUnderWayMax } = service.load();
   const { known, areCurrent } = service.tokens();
   const isShuttingDown = service.isShuttingDown();
   const unreachable = 'the store cannot be used now; the log has the cause';
@@ -30,9 +29,9 @@ export async function readinessOf(service: ObservedService): Promise<Readiness> 
     check('store', store.reachable, 'the store answers', unreachable),
     check(
       'queue',
-      queuedPlants < QUEUE_PLANTS_MAX,
-      `${queuedPlants} of at most ${QUEUE_PLANTS_MAX} plants wait for a commit`,
-      'as many plants wait for a commit as may; further ones are answered 503',
+      plantsUnderWay < plantsUnderWayMax,
+      `${plantsUnderWay} of at most ${plantsUnderWayMax} plants wait for a commit or are in one`,
+      'as many plants are under way as can be committed in good time; further ones are answered 503',
     ),
     check(
       'tokens',

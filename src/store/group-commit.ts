@@ -84,9 +84,14 @@ export class GroupCommit implements PlantKeeper {
     this.#clock = clock;
   }
 
-  /** Plants that wait and are in no batch yet. */
-  get queuedPlants(): number {
-    return this.#queue.length;
+  /** Plants that are queued or in a batch. */
+  get plantsUnderWay(): number {
+    return this.#underWay;
+  }
+
+  /** How many may be, as far as the pace is known; the next one is settled `busy`. */
+  get plantsUnderWayMax(): number {
+    return Math.min(Math.floor(this.#underWayMax), QUEUE_PLANTS_MAX);
   }
 
   get batchesInFlight(): number {
