@@ -124,6 +124,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     opened.defer(() => server.close());
     // Last, so that a token is never made by a start that then fails and cannot show it.
     const first = tokens.isEmpty ? await makeFirstToken(engine, settings) : undefined;
+    if (first !== undefined) await tokens.look();
     const close = (): Promise<void> => {
       closing ??= opened.disposeAsync();
       return closing;

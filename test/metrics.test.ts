@@ -80,6 +80,11 @@ for (const engine of [sqlite, postgres]) {
       assert.equal(read.values.get('plant_store_commits_failed_total'), 0);
     });
 
+    test('knows the first token as soon as it is shown', async () => {
+      await using service = await startTestService({ database: await engine.newDatabase() });
+      assert.equal((await scrape(service.opsUrl)).values.get('plant_store_tokens'), 1);
+    });
+
     test('says what the service is and how it fares', async () => {
       await using service = await startTestService({ database: await engine.newDatabase() });
       using connection = await RawConnection.open(service.address.port);

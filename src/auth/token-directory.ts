@@ -120,6 +120,13 @@ export class TokenDirectory {
     return token.id;
   }
 
+  /** Reads what was changed before this call; settles also when the store does not answer. */
+  async look(): Promise<void> {
+    // One that is under way may have missed it.
+    await this.#refreshing;
+    await this.#refresh();
+  }
+
   /** Stops following changes and notes the last uses. */
   async close(): Promise<void> {
     clearInterval(this.#timer);
