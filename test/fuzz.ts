@@ -93,7 +93,7 @@ export async function fuzz({ seed, requests, waitMsMax }: FuzzOrder): Promise<Fu
 }
 
 const PINO_WARN = 40;
-/** More than one run makes; fast-check takes seeds of 32 bits. */
+/** More than a run makes, so that the next seed has draws of its own. */
 const DRAWS = 1_000;
 
 /** Bodies that were changed under heads that are right, or requests of which anything was changed. */

@@ -312,6 +312,43 @@ test('a request behind an answer that closes the connection is not carried out',
   assert.ok(!(await target.isStored(hidden)));
 });
 
+suite('what RFC 9112 allows in chunked bodies is taken, section 7.1', () => {
+  const size = (body: string): string => body.length.toString(16);
+  const forms: Record<string, (body: string) => RequestParts> = {
+    'Chunked in another case': body => ({
+      headers: { 'Transfer-Encoding': 'Chunked' },
+      body: oneChunk(body),
+    }),
+    'spaces around chunked': body => ({
+      headers: { 'Transfer-Encoding': '  chunked ' },
+      body: oneChunk(body),
+    }),
+    'a size in capitals with zeros before it': body => ({
+      body: `000${size(body).toUpperCase()}\r\n${body}\r\n000\r\n\r\n`,
+    }),
+    'a chunk extension': body => ({ body: `${size(body)};a=b;c="d;e"\r\n${body}\r\n0;f\r\n\r\n` }),
+    'a trailer, which says nothing': body => ({
+      body: `${size(body)}\r\n${body}\r\n0\r\nHost: b\r\nAuthorization: Bearer a\r\n\r\n`,
+    }),
+  };
+  const oneChunk = (body: string): string => `${size(body)}\r\n${body}\r\n0\r\n\r\n`;
+  for (const [what, parts] of Object.entries(forms)) {
+    test(what, async () => {
+      using connection = await target.open();
+      const id = target.nextId();
+      const { headers, body } = parts(plantJson(id));
+      connection.write(
+        target.request(id, {
+          headers: { 'Content-Length': null, 'Transfer-Encoding': 'chunked', ...headers },
+          body: body!,
+        }),
+      );
+      await assertCreated(connection, id);
+      await target.assertOpen(connection);
+    });
+  }
+});
+
 test('a body that comes a byte in each chunk is read whole', async () => {
   using connection = await target.open();
   const id = target.nextId();

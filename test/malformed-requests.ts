@@ -38,6 +38,12 @@ export const NOT_HTTP: MalformedRequest[] = [
   request('Content-Length twice in one field', body => ({
     headers: { 'Content-Length': `${body.length}, 5` },
   })),
+  request('Content-Length twice with the same value', body => ({
+    headers: { 'Content-Length': [String(body.length), String(body.length)] },
+  })),
+  request('a Content-Length with a space in it', body => ({
+    headers: { 'Content-Length': `${String(body.length).slice(0, 1)} ${String(body.length).slice(1)}` },
+  })),
   request('a negative Content-Length', () => ({ headers: { 'Content-Length': '-1' } })),
   request('a Content-Length with a sign', body => ({ headers: { 'Content-Length': `+${body.length}` } })),
   request('a Content-Length in hexadecimal', body => ({
@@ -60,6 +66,68 @@ export const NOT_HTTP: MalformedRequest[] = [
     body: chunks(body),
   })),
 
+  request('chunked in one list with identity', body => ({
+    headers: { 'Content-Length': null, 'Transfer-Encoding': 'chunked, identity' },
+    body: chunks(body),
+  })),
+  request('identity in front of chunked, with a Content-Length', body => ({
+    headers: { 'Transfer-Encoding': 'identity, chunked' },
+    body: chunks(body),
+  })),
+  request('a Transfer-Encoding that ends like chunked', body => ({
+    headers: { 'Content-Length': null, 'Transfer-Encoding': 'xchunked' },
+    body: chunks(body),
+  })),
+  request('chunked in quotes', body => ({
+    headers: { 'Content-Length': null, 'Transfer-Encoding': '"chunked"' },
+    body: chunks(body),
+  })),
+  request('a vertical tab before chunked', body => ({
+    headers: { 'Content-Length': null, 'Transfer-Encoding': '\vchunked' },
+    body: chunks(body),
+  })),
+  request('chunked on the next line', body => ({
+    headers: { 'Content-Length': null, 'Transfer-Encoding': '\r\n chunked' },
+    body: chunks(body),
+  })),
+  request('a Transfer-Encoding in HTTP/1.0, which has none', body => ({
+    version: '1.0',
+    headers: { ...CHUNKED, Connection: 'keep-alive' },
+    body: chunks(body),
+  })),
+  request('an empty Transfer-Encoding', () => ({
+    headers: { 'Content-Length': null, 'Transfer-Encoding': '' },
+  })),
+
+  request('a chunk size with 0x', body => ({
+    headers: CHUNKED,
+    body: chunks(body, `0x${body.length.toString(16)}`),
+  })),
+  request('a chunk size with a plus', body => ({
+    headers: CHUNKED,
+    body: chunks(body, `+${body.length.toString(16)}`),
+  })),
+  request('a chunk size with a space before it', body => ({
+    headers: CHUNKED,
+    body: chunks(body, ` ${body.length.toString(16)}`),
+  })),
+  request('a chunk size with a space behind it', body => ({
+    headers: CHUNKED,
+    body: chunks(body, `${body.length.toString(16)} `),
+  })),
+  request('no chunk size', body => ({ headers: CHUNKED, body: chunks(body, '') })),
+  request('a chunk extension that ends with a line feed alone', body => ({
+    headers: CHUNKED,
+    body: `${body.length.toString(16)};a\n${body}\r\n0\r\n\r\n`,
+  })),
+  request('a chunk extension with a carriage return in it', body => ({
+    headers: CHUNKED,
+    body: chunks(body, `${body.length.toString(16)};a=\rb`),
+  })),
+  request('a trailer that ends with a line feed alone', body => ({
+    headers: CHUNKED,
+    body: `${body.length.toString(16)}\r\n${body}\r\n0\r\nA: b\n\r\n`,
+  })),
   request('a chunk size that is no number', body => ({ headers: CHUNKED, body: chunks(body, 'size') })),
   request('a chunk size with a sign', body => ({
     headers: CHUNKED,
@@ -99,6 +167,12 @@ export const NOT_HTTP: MalformedRequest[] = [
 
   changed('a field on two lines', text => text.replace('Bearer ', 'Bearer\r\n ')),
   changed('a space before the colon', text => text.replace('Content-Length:', 'Content-Length :')),
+  changed('a tab before the colon', text => text.replace('Content-Length:', 'Content-Length\t:')),
+  changed('lines that end with a carriage return alone', text => text.replaceAll('\r\n', '\r')),
+  changed('one line that ends with a line feed alone', text => text.replace('example\r\n', 'example\n')),
+  changed('U+0000 in the name of a field', text => text.replace('Content-Length', 'Content\0Length')),
+  changed('a tab between method and target', text => text.replace('POST ', 'POST\t')),
+  changed('a carriage return before the version', text => text.replace(' HTTP', '\r HTTP')),
   changed('a space before the first field', text => text.replace('\r\nHost', '\r\n Host')),
   changed('a field without a colon', text => text.replace('\r\nHost:', '\r\nflowers\r\nHost:')),
   changed('a field without a name', text => text.replace('\r\nHost:', '\r\n: flowers\r\nHost:')),

@@ -94,7 +94,17 @@ export function interceptConnections(
 /** What the parser lets through and RFC 9112 does not. */
 function isValidHead(request: IncomingMessage): boolean {
   // Section 3.2.1: the target of a request has no fragment.
-  return hasKnownVersion(request) && hasOneHost(request) && !request.url!.includes('#');
+  return (
+    hasKnownVersion(request) &&
+    hasOneHost(request) &&
+    !hasForeignFraming(request) &&
+    !request.url!.includes('#')
+  );
+}
+
+/** Section 6.1: HTTP/1.0 has no Transfer-Encoding, so what stands in front of us may see another end of the request. */
+function hasForeignFraming({ headers, httpVersion }: IncomingMessage): boolean {
+  return httpVersion === '1.0' && headers['transfer-encoding'] !== undefined;
 }
 
 /** Section 2.3; the parser also takes 0.9 and 2.0 in the form of version 1. */
