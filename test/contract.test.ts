@@ -541,18 +541,18 @@ suite('the message of a refusal', () => {
     });
   }
 
-  test('shows five repeated names, each of at most 40 characters', () => {
+  test('shows five repeated names, each of at most 20 characters', () => {
     const long = 'n'.repeat(100_000);
     const names = [long, ...'abcdefghij'];
     const members = names.map(name => `"${name}":0,"${name}":0`).join();
-    const message = [`"${'n'.repeat(40)}…"`, '"a"', '"b"', '"c"', '"d"']
+    const message = [`"${'n'.repeat(20)}…"`, '"a"', '"b"', '"c"', '"d"']
       .map(name => `${name} is given more than once`)
       .join('; ');
     assertRefused(`{"id":1,"name":"x",${members}}`, 'notNewPlant', message);
   });
 
   test('is well-formed text when a long repeated name is cut inside a pair of surrogates', () => {
-    const name = `${'n'.repeat(39)}🌱`;
+    const name = `${'n'.repeat(19)}🌱`;
     const { message } = read(`{"id":1,"name":"x","${name}":0,"${name}":0}`);
     assert.equal(message?.isWellFormed(), true);
   });

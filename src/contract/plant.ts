@@ -137,9 +137,10 @@ function textFaults(member: string, value: unknown): string[] {
   return faults;
 }
 
-// A body can repeat a hundred thousand names, each as long as it likes; the message is for a person.
+// A body can repeat a hundred thousand names, each as long as it likes; the message is for a person. Of a token that was
+// sent in the wrong place it shows less than half.
 const REPEATED_NAMES_SHOWN_MAX = 5;
-const REPEATED_NAME_LENGTH_SHOWN_MAX = 40;
+const REPEATED_NAME_LENGTH_SHOWN_MAX = 20;
 
 function repeatedFault(name: string): string {
   const long = name.length > REPEATED_NAME_LENGTH_SHOWN_MAX;
