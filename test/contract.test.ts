@@ -614,6 +614,7 @@ suite('the error catalogue', () => {
       bodyTooLarge: 41301,
       notJsonMediaType: 41501,
       contentEncoding: 41502,
+      tooManyRequests: 42901,
       headersTooLarge: 43101,
       internal: 50001,
       busy: 50301,
@@ -640,9 +641,9 @@ suite('the error catalogue', () => {
     }
   });
 
-  test('what may succeed later is what was too slow, a fault of the service, and every 503', () => {
+  test('what may succeed later is what was too slow or too much, a fault of the service, and every 503', () => {
     const retried = entries.filter(([, { retry }]) => retry).map(([name]) => name);
-    assert.deepEqual(retried, ['tooSlow', 'internal', 'busy', 'storeUnavailable', 'shuttingDown']);
+    assert.deepEqual(retried, ['tooSlow', 'tooManyRequests', 'internal', 'busy', 'storeUnavailable', 'shuttingDown']);
   });
 
   test('messages are one line, begin small, end without a full stop, and none is said twice', () => {
