@@ -5,16 +5,20 @@ import { SHUTDOWN_GRACE_MS, SHUTDOWN_MS } from '../src/contract/limits.ts';
 import { openReader } from '../src/store/open-store.ts';
 import { assertErrorAnswer, assertPlantAnswer } from './answer-assertions.ts';
 import { assertClosed, plantJson } from './connection-target.ts';
-import { RawConnection, requestBytes } from './raw-connection.ts';
+import { type RawAnswer, RawConnection, requestBytes } from './raw-connection.ts';
 import { type RunningService, startTestService } from './running-service.ts';
 import { isLeftToNode, serverSideOf } from './server-side.ts';
 import { holdStore } from './store-hold.ts';
 import { until } from './until.ts';
 
 /** When everybody has their answers, the service waits for nobody. */
-const END_WITHIN_MS = SHUTDOWN_MS / 2;
+const END_WITHIN_MS = SHUTDOWN_MS * 0.75;
 /** Well behind the moment in which idle connections are closed, and well before the end. */
 const AFTER_GRACE_MS = SHUTDOWN_GRACE_MS + 300;
+
+/** Far more than the buffers of both ends of a connection take. */
+const PADDED_REQUESTS = 400;
+const PADDING_BYTES = 100_000;
 
 /** A service that knows its token, so that requests with it are ordinary. */
 async function startKnowing(): Promise<RunningService> {
@@ -186,4 +190,30 @@ suite('while the service shuts down, an ordinary connection', { concurrency: tru
     assert.deepEqual(await storedIds(service), [1, 2]);
     assert.deepEqual(service.logged, []);
   });
+
+  for (const startsToRead of ['in time', 'later'] as const)
+    test(`whose client reads its answers ${startsToRead} gets all that were taken, and the last one closes it`, async () => {
+      await using service = await startKnowing();
+      using connection = await openOrdinary(service);
+      connection.socket.pause();
+      const tag = 'x'.repeat(PADDING_BYTES);
+      for (let id = 2; id < 2 + PADDED_REQUESTS; id++)
+        connection.write(requestBytes(service.token, { body: `{"id":${id},"name":"A","tag":"${tag}"}` }));
+      await until('answers wait to be read', () => serverSideOf(connection)!.writableLength > PADDING_BYTES);
+      const read = serverSideOf(connection)!.bytesRead;
+      assert.ok(read < PADDED_REQUESTS * PADDING_BYTES, 'some requests are not read yet');
+
+      const closed = close(service);
+      await wait(startsToRead === 'in time' ? SHUTDOWN_GRACE_MS / 4 : AFTER_GRACE_MS);
+      connection.socket.resume();
+      assert.equal(await connection.ended, 'closed');
+      const answers: RawAnswer[] = [];
+      while (connection.unread !== '') answers.push(await connection.answer());
+      connection.finish();
+      await closed;
+      const closing = answers.map(({ headers }) => headers.get('connection') === 'close');
+      assert.equal(closing.indexOf(true), answers.length - 1, `of ${answers.length} answers`);
+      const kept = answers.flatMap(({ headers }) => headers.get('plant-id') ?? []).map(Number);
+      assert.deepEqual(await storedIds(service), [1, ...kept]);
+    });
 });
