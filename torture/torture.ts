@@ -8,6 +8,7 @@ import { interruption } from '../bench/interruption.ts';
 import { diskLimits } from './disk-limits.ts';
 import { failingCalls } from './failing-calls.ts';
 import { fuzzOrdeal } from './fuzz.ts';
+import { guessesOrdeal } from './guesses.ts';
 import { kills } from './kills.ts';
 import { type Ordeal, type OrdealResult, WEAKNESSES, type Weakness } from './ordeal.ts';
 import { overload } from './overload.ts';
@@ -28,6 +29,7 @@ const ORDEALS: readonly Ordeal[] = [
   soak,
   rollingRestart,
   fuzzOrdeal,
+  guessesOrdeal,
   kills,
   powerCut,
   failingCalls,

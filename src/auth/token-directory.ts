@@ -1,4 +1,4 @@
-import { setTimeout as wait } from 'node:timers/promises';
+import { setImmediate, setTimeout as wait } from 'node:timers/promises';
 import {
   TOKEN_FINGERPRINT_INTERVAL_MS,
   TOKEN_REFRESH_INTERVAL_MIN_MS,
@@ -9,6 +9,8 @@ import type { StoredToken } from '../contract/stored-token.ts';
 import { hashToken, isWellFormed } from './token.ts';
 
 const DAY_MS = 86_400_000;
+/** What they cause takes about a millisecond. */
+const LOOKS_SETTLED_AT_A_TIME = 16;
 
 /** Where tokens are kept; a store has these. */
 export interface TokenSource {
@@ -52,6 +54,9 @@ export class TokenDirectory {
   #refreshedAt = 0;
   #refreshing: Promise<void> | undefined;
   #nextLook: Promise<void> | undefined;
+  /** How many have waited for a look, and when the last of them goes on. */
+  #turns = 0;
+  #lastTurn: Promise<void> = Promise.resolve();
   #failing = false;
   #isWriting = false;
   #writingFailed = false;
@@ -101,7 +106,8 @@ export class TokenDirectory {
     if (!isWellFormed(token)) return undefined;
     const hash = hashToken(token);
     if (this.#tokens.has(hash)) return this.knownHolderOf(hash);
-    return this.#lookAgain().then(() => {
+    return this.#lookAgain().then(async () => {
+      await this.#turn();
       if (this.#tokens.has(hash)) return this.knownHolderOf(hash);
       return this.#failing ? 'storeUnavailable' : undefined;
     });
@@ -146,6 +152,13 @@ export class TokenDirectory {
       return this.#failing ? undefined : this.#refresh();
     });
     return this.#nextLook;
+  }
+
+  /** Settles a few at a time, so that the holders of known tokens do not wait behind thousands of guesses. */
+  #turn(): Promise<void> {
+    if (this.#turns++ % LOOKS_SETTLED_AT_A_TIME === 0)
+      this.#lastTurn = this.#lastTurn.then(() => setImmediate());
+    return this.#lastTurn;
   }
 
   async #untilLookIsDue(): Promise<void> {
