@@ -10,7 +10,7 @@ import { failingCalls } from './failing-calls.ts';
 import { fuzzOrdeal } from './fuzz.ts';
 import { guessesOrdeal } from './guesses.ts';
 import { kills } from './kills.ts';
-import { type Ordeal, type OrdealResult, WEAKNESSES, type Weakness } from './ordeal.ts';
+import { type Ordeal, type OrdealOrder, type OrdealResult, WEAKNESSES, type Weakness } from './ordeal.ts';
 import { overload } from './overload.ts';
 import { postgresCuts } from './postgres-cuts.ts';
 import { postgresFailover } from './postgres-failover.ts';
@@ -53,11 +53,8 @@ told with what is stored. Ends with 1 when a promise was broken.
   --list           prints the ordeals, and what keeps one from running here
 `;
 
-interface Finished {
-  ordeal: Ordeal;
-  result: OrdealResult;
-  seconds: number;
-}
+/** What came of an ordeal; `broke` where it failed itself, which says nothing of the service and counts as a failure. */
+type Outcome = 'kept' | 'faults' | 'broke';
 
 const { values } = parseArgs({
   options: {
@@ -88,37 +85,50 @@ async function main(): Promise<void> {
   const chosen = chosenOrdeals(weakness);
   const signal = interruption('ending the ordeal that is under way');
   console.error(`seed ${seed}; give it again with --seed ${seed}`);
-  const finished: Finished[] = [];
+  const outcomes: Outcome[] = [];
   for (const ordeal of chosen) {
+    if (signal.aborted) break;
     const reason = ordeal.obstacle?.();
     if (reason !== undefined) {
       console.error(`\nSKIPPED ${ordeal.name}: ${reason}`);
       continue;
     }
-    if (signal.aborted) break;
     console.error(`\n${ordeal.name}: ${ordeal.summary}`);
-    const sinceMs = performance.now();
-    const result = await ordeal.run({
+    const outcome = await outcomeOf(ordeal, {
       ...{ seed, weakness, budgetMs: (minutes * 60_000) / chosen.length, signal },
       tell: line => console.error(`  ${line}`),
     });
-    finished.push({ ordeal, result, seconds: (performance.now() - sinceMs) / 1000 });
-    print(finished.at(-1)!);
+    outcomes.push(outcome);
   }
-  const isBroken = ({ result }: Finished): boolean => result.faults.length > 0;
-  const failed = finished.filter(each => isBroken(each) === (weakness === undefined));
-  const skipped = chosen.length - finished.length;
+  const asked: Outcome = weakness === undefined ? 'kept' : 'faults';
+  const failed = outcomes.filter(outcome => outcome !== asked);
+  const skipped = chosen.length - outcomes.length;
   console.log(
-    `\n${finished.length} ran, ${failed.length} failed, ${skipped} did not run; seed ${seed}` +
+    `\n${outcomes.length} ran, ${failed.length} failed, ${skipped} did not run; seed ${seed}` +
       (weakness === undefined ? '' : `; weakened: ${weakness}, so finding faults is what is asked for`),
   );
-  if (failed.length > 0 || finished.length === 0) process.exitCode = 1;
+  if (failed.length > 0 || outcomes.length === 0) process.exitCode = 1;
 }
 
-function print({ ordeal, result, seconds }: Finished): void {
-  console.log(`${ordeal.name}: ${result.faults.length} faults in ${seconds.toFixed(0)} s`);
-  for (const [name, value] of Object.entries(result.figures)) console.log(`  ${name}: ${value}`);
-  for (const fault of result.faults.slice(0, 20)) console.log(`  FAULT ${fault}`);
+/** Runs an ordeal and prints what came of it; one that throws does not keep the others from running. */
+async function outcomeOf(ordeal: Ordeal, order: OrdealOrder): Promise<Outcome> {
+  const sinceMs = performance.now();
+  try {
+    const result = await ordeal.run(order);
+    const seconds = (performance.now() - sinceMs) / 1000;
+    print(ordeal, result, seconds);
+    return result.faults.length > 0 ? 'faults' : 'kept';
+  } catch (error) {
+    console.log(`BROKE ${ordeal.name}: ${error instanceof Error ? error.message : error}`);
+    console.error(error);
+    return 'broke';
+  }
+}
+
+function print({ name }: Ordeal, { faults, figures }: OrdealResult, seconds: number): void {
+  console.log(`${name}: ${faults.length} faults in ${seconds.toFixed(0)} s`);
+  for (const [figure, value] of Object.entries(figures)) console.log(`  ${figure}: ${value}`);
+  for (const fault of faults.slice(0, 20)) console.log(`  FAULT ${fault}`);
 }
 
 function chosenWeakness(): Weakness | undefined {
