@@ -1,4 +1,5 @@
 import { execFile, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -25,6 +26,8 @@ export interface LoadSettings {
   nameBytes?: number;
   /** These are sent in turn instead of `token`. */
   tokens?: string[];
+  /** Ends the load: it then fails with an `AbortError`. */
+  signal?: AbortSignal;
 }
 
 /** What a load saw. Latencies are in µs. */
@@ -77,11 +80,14 @@ export function loadTool(): string {
  * connection up, going by the mean pace of the connection (stats_correct in its source).
  *
  * @returns with the requests that were answered 200 and their rate; the latencies are those of all
- * @throws when the load tool fails
+ * @throws when the load tool fails, or is ended by the signal
  */
 export async function runLoad(settings: LoadSettings): Promise<LoadResult> {
   const order = orderOf(settings);
-  const result = hasWrk() ? await runWrk(order) : await runScript<LoadResult>(AUTOCANNON_SCRIPT, order);
+  const { signal } = settings;
+  const result = hasWrk()
+    ? await runWrk(order, signal)
+    : await runScript<LoadResult>(AUTOCANNON_SCRIPT, order, signal);
   // What failed is no create, however quickly it was answered.
   const kept = Math.max(result.requests - result.failures, 0);
   return { ...result, requests: kept, ratePerSecond: (result.ratePerSecond * kept) / result.requests };
@@ -97,7 +103,8 @@ export async function runLoad(settings: LoadSettings): Promise<LoadResult> {
 export async function runOpenLoop(
   settings: LoadSettings & { ratePerSecond: number },
 ): Promise<LoadResult & { unanswered: number }> {
-  return await runScript(OPEN_LOOP_SCRIPT, { ...orderOf(settings), ratePerSecond: settings.ratePerSecond });
+  const { ratePerSecond, signal } = settings;
+  return await runScript(OPEN_LOOP_SCRIPT, { ...orderOf(settings), ratePerSecond }, signal);
 }
 
 function orderOf({
@@ -114,7 +121,7 @@ function orderOf({
   return { url, connections, seconds, ids, nameBytes, firstId, tokens };
 }
 
-async function runWrk(order: LoadOrder): Promise<LoadResult> {
+async function runWrk(order: LoadOrder, signal: AbortSignal | undefined): Promise<LoadResult> {
   const folder = mkdtempSync(join(tmpdir(), 'plant-store-load-'));
   const tokensFile = join(folder, 'tokens');
   try {
@@ -127,7 +134,7 @@ async function runWrk(order: LoadOrder): Promise<LoadResult> {
       NAME_BYTES: String(order.nameBytes),
     };
     const args = ['-t1', `-c${order.connections}`, `-d${order.seconds}s`, '-s', REQUESTS_SCRIPT, order.url];
-    const { stdout } = await promisify(execFile)('wrk', args, { env });
+    const { stdout } = await promisify(execFile)('wrk', args, { env, signal });
     const line = /^result (.*)$/m.exec(stdout)?.[1];
     if (line === undefined) throw new Error(`wrk printed no result:\n${stdout}`);
     const { durationUs, ...result } = JSON.parse(line);
@@ -137,14 +144,21 @@ async function runWrk(order: LoadOrder): Promise<LoadResult> {
   }
 }
 
-/** Runs a program that takes an order as JSON on stdin and prints a result as JSON. */
-async function runScript<Result>(
+/**
+ * Runs a program that takes an order as JSON on stdin and prints a result as JSON.
+ *
+ * @param signal ends the program
+ * @throws when it ends without a result, or by the signal
+ */
+export async function runScript<Result>(
   script: string,
-  order: LoadOrder & { ratePerSecond?: number },
+  order: object,
+  signal: AbortSignal | undefined,
 ): Promise<Result> {
-  const child = spawn(process.execPath, [script], { stdio: ['pipe', 'pipe', 'inherit'] });
-  child.stdin.end(JSON.stringify(order));
-  const output = await readText(child.stdout);
+  const child = spawn(process.execPath, [script], { stdio: ['pipe', 'pipe', 'inherit'], signal });
+  // One that ends before it has read its order ends without a result.
+  child.stdin.on('error', () => {}).end(JSON.stringify(order));
+  const [output] = await Promise.all([readText(child.stdout), once(child, 'close')]);
   if (output === '') throw new Error(`${script} ended without a result`);
   return JSON.parse(output);
 }

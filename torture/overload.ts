@@ -1,9 +1,8 @@
-import { spawn } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { text as readText } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
+import { runScript } from '../bench/load.ts';
 import { residentBytesOf } from '../bench/server-process.ts';
 import { QUEUE_PLANTS_MAX } from '../src/contract/limits.ts';
 import { PostgresServer } from '../test/postgres-server.ts';
@@ -68,17 +67,12 @@ async function drive(
   overloadSeconds: number,
   { seed, signal }: OrdealOrder,
 ): Promise<OverloadResult> {
-  const client = spawn(process.execPath, [CLIENT], { stdio: ['pipe', 'pipe', 'inherit'], signal });
-  client.on('error', () => {});
-  const clientOrder: OverloadOrder = {
+  const order: OverloadOrder = {
     ...{ port: Number(new URL(url).port), token, firstId: 1e15 + seed * 1e9, connections: CONNECTIONS },
     ...{ windowRequests: WINDOW_REQUESTS, underWayMax: 2 * QUEUE_PLANTS_MAX, times: TIMES },
     ...{ warmUpSeconds: WARM_UP_SECONDS, heldSeconds: HELD_SECONDS, overloadSeconds },
   };
-  client.stdin.end(JSON.stringify(clientOrder));
-  const output = await readText(client.stdout);
-  if (output === '') throw new Error('the client of the overload ended without a result');
-  return JSON.parse(output);
+  return await runScript(CLIENT, order, signal);
 }
 
 function judge(engine: string, result: OverloadResult, residentBytes: number): OrdealResult {

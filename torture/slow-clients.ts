@@ -73,7 +73,7 @@ export const slowClients: Ordeal = {
         ordinary.push(
           await runOpenLoop({
             ...{ url: service.url, token: service.token, connections: ORDINARY_CLIENTS },
-            ...{ ratePerSecond: ORDINARY_PER_SECOND, seconds: WATCHED_SECONDS },
+            ...{ ratePerSecond: ORDINARY_PER_SECOND, seconds: WATCHED_SECONDS, signal },
           }),
         );
         idleLeft ??= idle.filter(({ readyState }) => readyState === 'open').length;

@@ -38,25 +38,17 @@ export const soak: Ordeal = {
     try {
       await tokenIsKnown();
       const load = { url, token, connections: CONNECTIONS };
-      const { ratePerSecond } = await runLoad({ ...load, seconds: MEASURE_SECONDS });
+      const { ratePerSecond } = await runLoad({ ...load, seconds: MEASURE_SECONDS, signal });
       const seconds = Math.max(10, Math.floor(budgetMs / 1000) - MEASURE_SECONDS - 5);
       tell(`${Math.round(ratePerSecond / 2)} plants/s for ${seconds} s`);
-      const samples: Sample[] = [];
+      // What fails of the two ends the other.
       const over = new AbortController();
-      const sampling = (async () => {
-        while (!over.signal.aborted) {
-          samples.push(sample(child.pid!, path));
-          await wait(SAMPLE_INTERVAL_MS);
-        }
-      })();
-      const loaded = runOpenLoop({ ...load, seconds, ratePerSecond: ratePerSecond / 2 });
-      const interrupted = new Promise<undefined>(resolve =>
-        signal.addEventListener('abort', () => resolve(undefined)),
-      );
-      const result = await Promise.race([loaded, interrupted]);
-      over.abort();
-      await sampling;
-      if (result === undefined) return { faults: [], figures: { interrupted: 'yes' } };
+      const end = (): void => over.abort();
+      const loadSignal = AbortSignal.any([signal, over.signal]);
+      const [samples, result] = await Promise.all([
+        samplesOf(child.pid!, path, over.signal).finally(end),
+        runOpenLoop({ ...load, seconds, ratePerSecond: ratePerSecond / 2, signal: loadSignal }).finally(end),
+      ]);
       const judged = judge(samples, seconds * 1000);
       const { requests, failures, unanswered, p50Us, p99Us, maxUs } = result;
       if (failures + unanswered > 0)
@@ -104,6 +96,16 @@ function judge(samples: Sample[], loadMs: number): OrdealResult {
     if (least !== most) faults.push(`${what} went from ${least} to ${most}`);
   }
   return { faults, figures };
+}
+
+/** One each second, until the signal. */
+async function samplesOf(pid: number, path: string, signal: AbortSignal): Promise<Sample[]> {
+  const samples: Sample[] = [];
+  while (!signal.aborted) {
+    samples.push(sample(pid, path));
+    await wait(SAMPLE_INTERVAL_MS);
+  }
+  return samples;
 }
 
 function sample(pid: number, path: string): Sample {

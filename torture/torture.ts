@@ -43,7 +43,8 @@ const ORDEALS: readonly Ordeal[] = [
 const HELP = `Usage: npm run torture -- [options]
 
 Puts the service through what it must survive, and compares what clients were
-told with what is stored. Ends with 1 when a promise was broken.
+told with what is stored. Ends with 1 when a promise was broken, and with 130
+when it was interrupted.
 
   --minutes N      how long, shared by the ordeals alike (default: 10)
   --seed N         gives the ordeals of an earlier run again (default: the time)
@@ -54,7 +55,10 @@ told with what is stored. Ends with 1 when a promise was broken.
 `;
 
 /** What came of an ordeal; `broke` where it failed itself, which says nothing of the service and counts as a failure. */
-type Outcome = 'kept' | 'faults' | 'broke';
+type Outcome = 'kept' | 'faults' | 'broke' | 'interrupted';
+
+/** As a shell has it for a program that was ended by SIGINT. */
+const INTERRUPTED_EXIT_CODE = 130;
 
 const { values } = parseArgs({
   options: {
@@ -98,16 +102,17 @@ async function main(): Promise<void> {
       ...{ seed, weakness, budgetMs: (minutes * 60_000) / chosen.length, signal },
       tell: line => console.error(`  ${line}`),
     });
-    outcomes.push(outcome);
+    if (outcome !== 'interrupted') outcomes.push(outcome);
   }
   const asked: Outcome = weakness === undefined ? 'kept' : 'faults';
   const failed = outcomes.filter(outcome => outcome !== asked);
   const skipped = chosen.length - outcomes.length;
   console.log(
-    `\n${outcomes.length} ran, ${failed.length} failed, ${skipped} did not run; seed ${seed}` +
+    `\n${outcomes.length} ran, ${failed.length} failed, ${skipped} did not run to the end; seed ${seed}` +
       (weakness === undefined ? '' : `; weakened: ${weakness}, so finding faults is what is asked for`),
   );
-  if (failed.length > 0 || outcomes.length === 0) process.exitCode = 1;
+  if (signal.aborted) process.exitCode = INTERRUPTED_EXIT_CODE;
+  else if (failed.length > 0 || outcomes.length === 0) process.exitCode = 1;
 }
 
 /** Runs an ordeal and prints what came of it; one that throws does not keep the others from running. */
@@ -116,17 +121,31 @@ async function outcomeOf(ordeal: Ordeal, order: OrdealOrder): Promise<Outcome> {
   try {
     const result = await ordeal.run(order);
     const seconds = (performance.now() - sinceMs) / 1000;
-    print(ordeal, result, seconds);
+    const isInterrupted = order.signal.aborted;
+    print(ordeal, result, seconds, isInterrupted);
+    if (isInterrupted) return 'interrupted';
     return result.faults.length > 0 ? 'faults' : 'kept';
   } catch (error) {
+    // Some end by it with an error of their own.
+    if (order.signal.aborted) {
+      console.log(`${ordeal.name}: interrupted`);
+      return 'interrupted';
+    }
     console.log(`BROKE ${ordeal.name}: ${error instanceof Error ? error.message : error}`);
     console.error(error);
     return 'broke';
   }
 }
 
-function print({ name }: Ordeal, { faults, figures }: OrdealResult, seconds: number): void {
-  console.log(`${name}: ${faults.length} faults in ${seconds.toFixed(0)} s`);
+function print(
+  { name }: Ordeal,
+  { faults, figures }: OrdealResult,
+  seconds: number,
+  isInterrupted: boolean,
+): void {
+  console.log(
+    `${name}: ${isInterrupted ? 'interrupted, ' : ''}${faults.length} faults in ${seconds.toFixed(0)} s`,
+  );
   for (const [figure, value] of Object.entries(figures)) console.log(`  ${figure}: ${value}`);
   for (const fault of faults.slice(0, 20)) console.log(`  FAULT ${fault}`);
 }
