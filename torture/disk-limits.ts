@@ -72,7 +72,8 @@ export const diskLimits: Ordeal = {
   name: 'disk-limits',
   summary: 'a disk that is full, hangs, can only be read or is not there, and a clock that steps, on SQLite',
   finds: ['answer-before-commit'],
-  obstacle: () => LoopDisk.obstacle() ?? FailingCalls.obstacle(),
+  obstacle: () =>
+    LoopDisk.obstacle(['mount', 'mkfs.ext4', 'fsfreeze', 'fallocate', 'prlimit']) ?? FailingCalls.obstacle(),
   run,
 };
 

@@ -7,10 +7,12 @@ export type FileSystem = 'ext4' | 'xfs';
 
 /** The least that mkfs.xfs takes, and some more. */
 const SIZE_BYTES = 320 * 1024 * 1024;
-const TOOLS = {
+/** Programs, and the Debian package that each is in. */
+const PACKAGES = {
   mount: 'mount',
   fsfreeze: 'util-linux',
   fallocate: 'util-linux',
+  prlimit: 'util-linux',
   'mkfs.ext4': 'e2fsprogs',
   'mkfs.xfs': 'xfsprogs',
   xfs_io: 'xfsprogs',
@@ -38,14 +40,17 @@ export class LoopDisk implements Disposable {
     this.#mount();
   }
 
-  /** @returns why this machine cannot have one, and what to do about that */
-  static obstacle(): string | undefined {
+  /**
+   * @param tools that an ordeal needs of this machine
+   * @returns why this machine cannot have one, and what to do about that
+   */
+  static obstacle(tools: readonly (keyof typeof PACKAGES)[]): string | undefined {
     if (process.platform !== 'linux') return 'it takes Linux; run it there';
     if (process.getuid?.() !== 0) return 'it mounts file systems, which only root may; run it as root';
     if (!existsSync('/dev/loop-control')) return 'there are no loop devices; load the kernel module loop';
-    for (const [tool, debianPackage] of Object.entries(TOOLS)) {
+    for (const tool of tools) {
       if (spawnSync(tool, ['-V']).error !== undefined)
-        return `${tool} is missing; install it (Debian: apt-get install ${debianPackage})`;
+        return `${tool} is missing; install it (Debian: apt-get install ${PACKAGES[tool]})`;
     }
     return undefined;
   }

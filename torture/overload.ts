@@ -30,6 +30,7 @@ export const overload: Ordeal = {
   name: 'overload',
   summary: `${TIMES} times the rate that the service holds, from clients that wait for no answer`,
   finds: [],
+  obstacle: () => (process.platform === 'linux' ? undefined : 'it reads /proc; run it on Linux'),
   async run(order) {
     await using postgres = await PostgresServer.start();
     const folder = await mkdtemp(join(tmpdir(), 'plant-store-overload-'));

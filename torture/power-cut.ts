@@ -26,7 +26,7 @@ export const powerCut: Ordeal = {
   name: 'power-cut',
   summary: 'the disk (ext4 and xfs) loses its power under load, on SQLite',
   finds: ['synchronous-off', 'answer-before-commit'],
-  obstacle: () => LoopDisk.obstacle() ?? FailingCalls.obstacle(),
+  obstacle: () => LoopDisk.obstacle(['mount', 'mkfs.ext4', 'mkfs.xfs', 'xfs_io']) ?? FailingCalls.obstacle(),
   run,
 };
 
