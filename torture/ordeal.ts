@@ -31,6 +31,6 @@ export interface Ordeal {
   run(order: OrdealOrder): Promise<OrdealResult>;
 }
 
-/** Each is a module of `torture/weakness` that is loaded before the service; for PostgreSQL, the one named `postgres-…`. */
+/** Each is two modules of `torture/weakness`, one for each engine, of which the right one is loaded before the service. */
 export const WEAKNESSES = ['synchronous-off', 'answer-before-commit'] as const;
 export type Weakness = (typeof WEAKNESSES)[number];

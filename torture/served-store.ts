@@ -72,7 +72,7 @@ export class ServedStore implements AsyncDisposable {
   /** @throws with what it said, when it ends instead of taking plants */
   async start(): Promise<void> {
     const { weakness, modules = [], calls } = this.#settings;
-    const weakened = weakness === undefined ? [] : [`./weakness/${weakness}.ts`];
+    const weakened = weakness === undefined ? [] : [`./weakness/sqlite-${weakness}.ts`];
     const nodeArgs = [...modules, ...weakened].flatMap(module => [
       '--import',
       fileURLToPath(new URL(module, import.meta.url)),
