@@ -643,7 +643,14 @@ suite('the error catalogue', () => {
 
   test('what may succeed later is what was too slow or too much, a fault of the service, and every 503', () => {
     const retried = entries.filter(([, { retry }]) => retry).map(([name]) => name);
-    assert.deepEqual(retried, ['tooSlow', 'tooManyRequests', 'internal', 'busy', 'storeUnavailable', 'shuttingDown']);
+    assert.deepEqual(retried, [
+      'tooSlow',
+      'tooManyRequests',
+      'internal',
+      'busy',
+      'storeUnavailable',
+      'shuttingDown',
+    ]);
   });
 
   test('messages are one line, begin small, end without a full stop, and none is said twice', () => {
