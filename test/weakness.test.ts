@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { openForWriting } from '../src/store/sqlite/database.ts';
 import { WEAKNESSES } from '../torture/ordeal.ts';
-import { killUnderLoad } from '../torture/postgres-kills.ts';
+import { type Kill, killUnderLoad } from '../torture/postgres-kills.ts';
 import { ServedStore } from '../torture/served-store.ts';
 import { LoggingClient } from './logging-client.ts';
 import { SEED } from './seeded-random.ts';
@@ -15,16 +15,18 @@ import { SEED } from './seeded-random.ts';
  * each weakness changes statements of the store, and would change nothing once those read otherwise.
  */
 const ROUNDS_MAX = 10;
+/** In a round: to start PostgreSQL and its instances takes longer than to kill it. */
+const KILLS = new Array<Kill>(4).fill('kill PostgreSQL');
 
 /** A kill may come when what was answered is committed already, above all on a slow machine. */
 async function assertFound(round: (seed: number) => Promise<string[]>): Promise<void> {
   console.log(`repeat with PLANT_STORE_TEST_SEED=${SEED}`);
   for (let count = 0; count < ROUNDS_MAX; count++) {
     const faults = await round(SEED + count);
-    if (faults.some(fault => fault.includes('lost: '))) return;
+    if (faults.length > 0) return;
   }
   assert.fail(
-    `the weakness lost no plant in ${ROUNDS_MAX} rounds; does it still meet the statement it is about?`,
+    `nothing was found in ${ROUNDS_MAX} rounds; does the weakness still meet the statement it breaks?`,
   );
 }
 
@@ -55,9 +57,7 @@ test('synchronous-off on SQLite flushes nothing, and says that it does', async (
 });
 
 for (const weakness of WEAKNESSES) {
-  test(`${weakness} on PostgreSQL loses plants when it is killed`, async () => {
-    await assertFound(
-      async seed => (await killUnderLoad(['kill PostgreSQL', 'kill PostgreSQL'], seed, { weakness })).faults,
-    );
+  test(`${weakness} on PostgreSQL shows when it is killed`, async () => {
+    await assertFound(async seed => (await killUnderLoad(KILLS, seed, { weakness })).faults);
   });
 }
