@@ -110,6 +110,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
         engineFigures: () => engine.figures(),
         openConnections: () => server.openConnections(),
         isShuttingDown: () => closing !== undefined,
+        isCommitFailing: () => keeper.isFailing,
         load: () => {
           const { plantsUnderWay, plantsUnderWayMax, batchesInFlight } = keeper;
           return { plantsUnderWay, plantsUnderWayMax, batchesInFlight };

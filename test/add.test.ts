@@ -53,10 +53,10 @@ suite('add', () => {
     const refused = await send('Fern', { PLANT_STORE_TOKEN: 'plant_unknown' });
     assert.match(refused.stderr, /refused|unknown.* make one with: npx plant-store token create LABEL/);
     const away = await send('Fern', { PLANT_STORE_URL: `http://127.0.0.1:${await freePort()}` });
-    assert.match(
-      away.stderr,
-      /no answer from .* is the service running there\?; the plant may be stored or not/,
-    );
-    for (const { exitCode, stdout } of [taken, refused, away]) assert.deepEqual([exitCode, stdout], [1, '']);
+    assert.match(away.stderr, /no answer from .* is the service running there\?$/m);
+    const lost = await send('Fern', { PLANT_STORE_URL: `${url}/plants` });
+    assert.match(lost.stderr, /plants are created with POST \/plants; give --url without it/);
+    for (const { exitCode, stdout } of [taken, refused, away, lost])
+      assert.deepEqual([exitCode, stdout], [1, '']);
   });
 });

@@ -99,6 +99,22 @@ test('a copy that is damaged is found out, and so is one that is no store', asyn
   assert.throws(() => checkCopy(copy), StoreRefused);
 });
 
+test('a log that an earlier backup has left under its name is not taken for its own', async () => {
+  const { database } = await newStore();
+  const folder = newFolder();
+  for (const suffix of ['-wal', '-journal', '-shm']) {
+    const file = join(folder, `backup${suffix}.db`);
+    writeFileSync(`${file}${suffix}`, 'of yesterday');
+    const { exitCode, stderr } = await backUp(file, database);
+    assert.equal(exitCode, 1);
+    assert.match(
+      stderr,
+      /-(?:wal|journal|shm) is there already and stays as it is; name another file, or move this one/,
+    );
+  }
+  assert.equal(readdirSync(folder).length, 3);
+});
+
 test('a file that is there stays as it is', async () => {
   const { path, database } = await newStore();
   const folder = newFolder();

@@ -10,6 +10,7 @@ import { openReader } from '../src/store/open-store.ts';
 import { startTestService } from './running-service.ts';
 
 const MONSTERA = { id: 9007199254740993n, name: 'Monstera deliciosa', tag: 'houseplant' };
+const MONSTERA_JSON = '{"name":"Monstera deliciosa","tag":"houseplant"}';
 const STORED_HEADERS = { 'Plant-Id': '9007199254740993', 'Plant-Revision': '1', 'Plant-Outcome': 'created' };
 
 /** A server that answers as a test wants; a plant store does not answer 500 or badly when asked to. */
@@ -147,7 +148,7 @@ suite('the client tries again', () => {
         response.writeHead(503, { 'Retry-After': '1' }).end('{"error":50301,"message":"busy"}');
       else if (count === 2) request.socket.destroy();
       else if (count === 3) response.writeHead(502).end('<html>');
-      else response.writeHead(200, STORED_HEADERS).end('{"name":"Monstera deliciosa","tag":"houseplant"}');
+      else response.writeHead(200, STORED_HEADERS).end(MONSTERA_JSON);
     });
     const stored = await new PlantStore({ url: server.url, token: 'token' }).createPlant(MONSTERA);
     assert.deepEqual(stored, { ...MONSTERA, revision: 1, outcome: 'created' });
@@ -171,7 +172,7 @@ suite('the client tries again', () => {
 
   test('when no answer comes in time', async () => {
     await using server = await startServer((_request, response, count) => {
-      if (count === 2) response.writeHead(200, STORED_HEADERS).end('{"name":"Monstera deliciosa"}');
+      if (count === 2) response.writeHead(200, STORED_HEADERS).end(MONSTERA_JSON);
     });
     const store = new PlantStore({ url: server.url, token: 'token', answerWaitMs: 200 });
     assert.equal((await store.createPlant(MONSTERA)).outcome, 'created');
@@ -183,9 +184,11 @@ suite('the client tries again', () => {
 
   test('but not what no plant store answers', async () => {
     const answers: [number, Record<string, string>, string][] = [
-      [200, {}, '{"name":"Monstera deliciosa"}'],
-      [200, { ...STORED_HEADERS, 'Plant-Id': '9007199254740992' }, '{"name":"Monstera deliciosa"}'],
+      [200, {}, MONSTERA_JSON],
+      [200, { ...STORED_HEADERS, 'Plant-Id': '9007199254740992' }, MONSTERA_JSON],
       [200, STORED_HEADERS, '<html>'],
+      [200, STORED_HEADERS, '{"name":"Monstera"}'],
+      [200, { ...STORED_HEADERS, 'Plant-Revision': '1e400' }, MONSTERA_JSON],
       [404, {}, '<html>'],
       [302, { Location: '/elsewhere' }, ''],
     ];
@@ -199,6 +202,23 @@ suite('the client tries again', () => {
       assert.deepEqual([error.error, error.status, error.canRetry], [undefined, status, false]);
     }
     assert.equal(server.count(), answers.length);
+  });
+
+  test('and reads no more of an answer that goes on and on', async () => {
+    let sent = 0;
+    await using server = await startServer((_request, response) => {
+      response.writeHead(400, { 'Content-Type': 'application/json' });
+      const write = (): void => {
+        if (response.destroyed) return;
+        sent += 65_536;
+        response.write('x'.repeat(65_536), () => setImmediate(write));
+      };
+      write();
+    });
+    const store = new PlantStore({ url: server.url, token: 'token' });
+    const error = await thrownBy(() => store.createPlant(MONSTERA));
+    assert.deepEqual([error.error, error.status], [undefined, 400]);
+    assert.ok(sent < 64 * 1024 * 1024, `${sent} bytes`);
   });
 
   test('until its signal is aborted, while it waits for an answer or for the next try', async () => {
@@ -240,13 +260,26 @@ suite('the client sends many plants', () => {
   test('with the contents of one id in their order', async () => {
     await using service = await startTestService();
     const inputs = Array.from({ length: 100 }, (_, index) => ({
-      id: index % 2 ? 7 : '7',
+      id: index % 2 ? 7 : '07',
       name: `name ${index}`,
     }));
     const results = await Array.fromAsync(new PlantStore(service).createPlants(inputs, { concurrency: 32 }));
     assert.deepEqual(
       results.map(({ plant }) => [plant?.name, plant?.revision]),
       inputs.map(({ name }, index) => [name, index + 1]),
+    );
+  });
+
+  test('as they were when they were given', async () => {
+    await using service = await startTestService();
+    function* reused(): Generator<PlantInput> {
+      const plant = { id: 7, name: '' };
+      for (const name of ['first', 'second']) yield Object.assign(plant, { name });
+    }
+    const results = await Array.fromAsync(new PlantStore(service).createPlants(reused()));
+    assert.deepEqual(
+      results.map(({ plant }) => plant?.name),
+      ['first', 'second'],
     );
   });
 

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import {
+  chmodSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
   rmSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
@@ -199,4 +201,13 @@ test('a store behind a link takes plants', async () => {
   } finally {
     await store.close();
   }
+});
+
+test('a new store is for its owner alone, and one that is there keeps its rights', async () => {
+  const path = newPath();
+  await makeStore(path);
+  assert.equal(statSync(path).mode & 0o777, 0o600);
+  chmodSync(path, 0o640);
+  await makeStore(path);
+  assert.equal(statSync(path).mode & 0o777, 0o640);
 });

@@ -16,7 +16,7 @@ interface AddOptions {
 export function addCommand(): Command {
   return addServiceOptions(new Command('add'))
     .description('send one plant to a running service and print what was stored')
-    .argument('<id>', 'the id of the plant; write -- before a negative one')
+    .argument('<id>', 'the id of the plant')
     .argument('<name>', 'its name')
     .option('--tag <tag>', 'its tag')
     .option('--json', 'print what was stored as JSON')
@@ -58,8 +58,16 @@ function failureOf(error: PlantStoreError): Failure {
   if (error.status === 401) {
     return new Failure(`${error.message}; make one with: npx plant-store token create LABEL`);
   }
-  if (!error.canRetry) return new Failure(error.message);
+  if (error.status === 404) return new Failure(`${error.message}; give --url without it`);
+  // An answer says by itself what it leaves open, and a connection that was refused carried nothing.
+  if (error.status !== undefined || isRefused(error)) return new Failure(error.message);
   return new Failure(
     `${error.message}; the plant may be stored or not, and sending it again settles that without harm`,
   );
+}
+
+/** `fetch` throws a TypeError of its own, whose cause is the error of the network. */
+function isRefused({ cause }: PlantStoreError): boolean {
+  const { code } = Object((cause as Error | undefined)?.cause) as { code?: unknown };
+  return code === 'ECONNREFUSED';
 }

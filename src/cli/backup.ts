@@ -17,7 +17,8 @@ A service may be running on the store. The backup holds every plant that was ans
 is read whole, checked and counted, and flushed to the disk, before the command says that it is done. A file that is
 there already is never written over.
 
-It is a store itself: to restore it, stop the service and put it in the place of the store.
+It is a store itself: to restore it, stop the service, move the store away with all files beside it (-wal, -shm), and
+put it in its place.
 
 Example:
   $ npx plant-store backup "backups/plants-$(date +%F).db"`;

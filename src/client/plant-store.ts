@@ -36,6 +36,8 @@ const RETRY_FOR_MS = 30_000;
 const RETRY_WAIT_MIN_MS = 100;
 const RETRY_WAIT_MAX_MS = 5_000;
 const CONCURRENCY = 64;
+/** Of an answer, beside the plant that it repeats. */
+const ANSWER_BYTES_MAX = 64 * 1024;
 /** RFC 6750 section 2.1: b64token. */
 const TOKEN = /^[0-9A-Za-z\-._~+/]+=*$/;
 /** Each says that further plants would fare no better: credential, path, method. */
@@ -73,7 +75,10 @@ export class PlantStore {
    * @throws the reason of the signal when it is aborted
    */
   async createPlant(input: PlantInput, { signal }: { signal?: AbortSignal } = {}): Promise<StoredPlant> {
-    const plant = newPlantOf(input);
+    return await this.#create(newPlantOf(input), signal);
+  }
+
+  async #create(plant: NewPlant, signal: AbortSignal | undefined): Promise<StoredPlant> {
     const untilMs = performance.now() + this.#retryForMs;
     for (let tries = 1; ; tries++) {
       try {
@@ -102,11 +107,18 @@ export class PlantStore {
     const ending = new AbortController();
     const ended = signal === undefined ? ending.signal : AbortSignal.any([signal, ending.signal]);
     const results: Promise<PlantResult>[] = [];
-    const lastOfId = new Map<string, Promise<unknown>>();
+    const lastOfId = new Map<bigint, Promise<unknown>>();
     const send = (input: PlantInput): Promise<PlantResult> => {
-      const id = String(input.id);
+      let plant: NewPlant;
+      try {
+        // Now: the caller may use the object again for the next plant.
+        plant = newPlantOf(input);
+      } catch (error) {
+        return Promise.resolve({ error: error as PlantStoreError, input });
+      }
+      const { id } = plant;
       const before = lastOfId.get(id);
-      const result = (before ?? Promise.resolve()).then(() => this.#result(input, ended));
+      const result = (before ?? Promise.resolve()).then(() => this.#result(plant, input, ended));
       const settled = result.then(noop, noop).then(() => {
         if (lastOfId.get(id) === settled) lastOfId.delete(id);
       });
@@ -126,9 +138,9 @@ export class PlantStore {
     }
   }
 
-  async #result(input: PlantInput, signal: AbortSignal): Promise<PlantResult> {
+  async #result(plant: NewPlant, input: PlantInput, signal: AbortSignal): Promise<PlantResult> {
     try {
-      return { plant: await this.createPlant(input, { signal }), input };
+      return { plant: await this.#create(plant, signal), input };
     } catch (error) {
       if (!(error instanceof PlantStoreError)) throw error;
       if (error.canRetry || ERRORS_OF_ALL_PLANTS.includes(error.error)) throw error;
@@ -142,12 +154,13 @@ export class PlantStore {
     const late = setTimeout(() => attempt.abort(), this.#answerWaitMs);
     const onAbort = (): void => attempt.abort();
     signal?.addEventListener('abort', onAbort);
+    const body = newPlantJson(plant);
     try {
       const response = await fetch(this.#url, {
-        ...{ method: 'POST', headers: this.#headers, body: newPlantJson(plant), signal: attempt.signal },
+        ...{ method: 'POST', headers: this.#headers, body, signal: attempt.signal },
         ...{ redirect: 'manual', credentials: 'omit', cache: 'no-store' },
       } as RequestInit);
-      return storedPlant(plant, response, await response.text());
+      return storedPlant(plant, response, await textOf(response, body.length));
     } catch (cause) {
       if (cause instanceof PlantStoreError) throw cause;
       signal?.throwIfAborted();
@@ -168,15 +181,42 @@ export class PlantStore {
 function storedPlant(sent: NewPlant, { status, headers }: Response, body: string): StoredPlant {
   if (status !== 200) throw errorOfAnswer(status, headers.get('Retry-After'), body);
   const outcome = OUTCOMES.find(each => each === headers.get('Plant-Outcome'));
-  const revision = Number(headers.get('Plant-Revision'));
-  if (outcome === undefined || !(revision >= 1) || headers.get('Plant-Id') !== String(sent.id)) {
+  const revision = Number(/^[1-9][0-9]{0,15}$/.exec(headers.get('Plant-Revision') ?? '')?.[0]);
+  if (outcome === undefined || Number.isNaN(revision) || headers.get('Plant-Id') !== String(sent.id)) {
     throw new PlantStoreError(
       'the answer is 200 without the headers that prove what was stored (Plant-Id, Plant-Revision, Plant-Outcome); ' +
         'is it a plant store, and does a gateway before it leave them out?',
       { status, canRetry: false },
     );
   }
-  return { ...readPlant(body), id: sent.id, revision, outcome };
+  const { name, tag } = readPlant(body);
+  if (name !== sent.name || tag !== sent.tag) {
+    throw new PlantStoreError(
+      'the answer is 200 with another name or tag than was sent; is it a plant store, and does a gateway before it change them?',
+      { status, canRetry: false },
+    );
+  }
+  return { ...sent, revision, outcome };
+}
+
+/** The text of an answer, which repeats the plant or says what is wrong with it; of one that goes on and on, the beginning. */
+async function textOf(response: Response, sentLength: number): Promise<string> {
+  const reader = response.body?.getReader();
+  const decoder = new TextDecoder();
+  // A character of JSON takes up to six bytes.
+  const lengthMax = 6 * sentLength + ANSWER_BYTES_MAX;
+  let text = '';
+  for (let bytes = 0; reader !== undefined; ) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    bytes += value.length;
+    text += decoder.decode(value, { stream: true });
+    if (bytes > lengthMax) {
+      await reader.cancel();
+      break;
+    }
+  }
+  return text;
 }
 
 function readPlant(body: string): Plant {

@@ -10,7 +10,9 @@ export interface ObservedService {
   engineFigures(): Promise<EngineFigures>;
   openConnections(): Promise<number>;
   isShuttingDown(): boolean;
-  /** Plants that wait for a commit, and batches that the engine works on. */
+  /** Whether the last commit failed; the next plant that is sent finds out whether that is over. */
+  isCommitFailing(): boolean;
+  /** Plants that wait for a commit or are in one, how many may, and batches that the engine works on. */
   load(): { plantsUnderWay: number; plantsUnderWayMax: number; batchesInFlight: number };
   /** Tokens the service knows, and whether the last look for changes to them succeeded. */
   tokens(): { known: number; areCurrent: boolean };

@@ -27,6 +27,13 @@ export async function readinessOf(service: ObservedService): Promise<Readiness> 
   const checks: Check[] = [
     check('shutdown', !isShuttingDown, 'the service takes requests', 'shutting down'),
     check('store', store.reachable, 'the store answers', unreachable),
+    // It does not decide: where nothing is sent to a service that is not ready, nothing would find out that it is over.
+    check(
+      'commits',
+      !service.isCommitFailing(),
+      'the last commit was confirmed',
+      'the last commit was not confirmed; its plants were answered 503, and the next one tries again',
+    ),
     check(
       'queue',
       plantsUnderWay < plantsUnderWayMax,

@@ -94,6 +94,11 @@ export class GroupCommit implements PlantKeeper {
     return Math.min(Math.floor(this.#underWayMax), QUEUE_PLANTS_MAX);
   }
 
+  /** Whether the last batch that ended failed. */
+  get isFailing(): boolean {
+    return this.#failing;
+  }
+
   get batchesInFlight(): number {
     return this.#batchesInFlight;
   }

@@ -62,9 +62,14 @@ export class BackupFile {
     rmSync(`${this.partial}-journal`, { force: true });
   }
 
+  /** Also a log that an earlier file of that name has left: SQLite would take it for the log of this one. */
   #refuseExisting(): void {
-    if (lstatSync(this.#file, { throwIfNoEntry: false }) === undefined) return;
-    throw new Failure(`${this.#file} is there already and stays as it is; name another file`);
+    for (const suffix of ['', '-wal', '-journal', '-shm']) {
+      const taken = `${this.#file}${suffix}`;
+      if (lstatSync(taken, { throwIfNoEntry: false }) === undefined) continue;
+      const advice = suffix === '' ? '' : ', or move this one away, which may hold plants';
+      throw new Failure(`${taken} is there already and stays as it is; name another file${advice}`);
+    }
   }
 }
 

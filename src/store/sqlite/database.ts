@@ -32,6 +32,7 @@ export function openForWriting(path: string): DatabaseSync {
   return explainFailure(path, () => {
     makeFolder(dirname(resolve(path)));
     refuseHardLinks(path);
+    makeFile(path);
     const database = new DatabaseSync(path, { timeout: BUSY_WAIT_MS });
     try {
       setUp(database, path);
@@ -179,6 +180,14 @@ export function makeFolder(folder: string): void {
   const entry = openSync(parent, 'r');
   fsyncSync(entry);
   closeSync(entry);
+}
+
+/**
+ * Makes the file of a store, for its owner alone, since plants and the hashes of tokens are in it; one that is there keeps
+ * its rights. SQLite gives the log the rights of the file.
+ */
+export function makeFile(path: string): void {
+  closeSync(openSync(path, 'a', 0o600));
 }
 
 /** Turns what Node and SQLite say of a file that cannot be opened into what a person can do. @throws {StoreRefused} */

@@ -1,8 +1,8 @@
-import { closeSync, existsSync, openSync, realpathSync } from 'node:fs';
+import { existsSync, realpathSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { StoreRefused } from '../plant-store.ts';
-import { explainFailure, makeFolder } from './database.ts';
+import { explainFailure, makeFile, makeFolder } from './database.ts';
 
 /** https://sqlite.org/rescode.html#busy */
 const SQLITE_BUSY = 5;
@@ -21,7 +21,7 @@ export function takeServeLock(path: string): () => void {
   return explainFailure(path, () => {
     makeFolder(dirname(resolve(path)));
     // Made first, so that it has one real name, whichever links lead to it.
-    closeSync(openSync(path, 'a'));
+    makeFile(path);
     const lock = new DatabaseSync(`${realpathSync(path)}-serve-lock`, { timeout: 0 });
     try {
       lock.exec('BEGIN EXCLUSIVE');

@@ -159,7 +159,7 @@ export class SqliteEngine implements StorageEngine {
     if (failure?.storeGone) this.#lettingGo ??= this.#letGo();
     if (failure === undefined) pending?.resolve(result);
     else if (failure.storeRefused) pending?.reject(new StoreRefused(failure.message));
-    else pending?.reject(new StoreUnavailable(`${failure.message} (SQLite result code ${failure.errcode})`));
+    else pending?.reject(new StoreUnavailable(saidOf(failure)));
   }
 
   /** The checkpoint thread closes its connection to what is gone, and then the writer may open what is there now. */
@@ -183,6 +183,10 @@ export class SqliteEngine implements StorageEngine {
       pending.reject(new StoreUnavailable('the writer thread died', { cause }));
     }
   }
+}
+
+function saidOf({ message, errcode }: NonNullable<WriterAnswer['failure']>): string {
+  return errcode === undefined ? message : `${message} (SQLite result code ${errcode})`;
 }
 
 function checkpointWarning(failure: string): string {
