@@ -137,11 +137,13 @@ export function requestBytes(token: string, parts: RequestParts = {}): Buffer {
   return Buffer.concat([Buffer.from(`${method} ${target} HTTP/${version}\r\n${lines.join('')}\r\n`), body]);
 }
 
-/** A body in two chunks, RFC 9112 section 7.1, instead of one of a known length. */
+/** A body in two chunks, or fewer where it is that short, RFC 9112 section 7.1, instead of one of a known length. */
 export function chunked(body: string | Uint8Array): RequestParts {
   const bytes = Buffer.from(body);
   const half = bytes.length >> 1;
-  const chunks = [bytes.subarray(0, half), bytes.subarray(half), Buffer.alloc(0)];
+  // An empty chunk is the last one.
+  const parts = [bytes.subarray(0, half), bytes.subarray(half)].filter(part => part.length > 0);
+  const chunks = [...parts, Buffer.alloc(0)];
   return {
     headers: { 'Content-Length': null, 'Transfer-Encoding': 'chunked' },
     body: Buffer.concat(
