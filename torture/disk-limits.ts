@@ -5,9 +5,10 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { TOKEN_REFRESH_INTERVAL_MS } from '../src/contract/limits.ts';
 import { seededRandom } from '../test/seeded-random.ts';
 import { FailingCalls } from './failing-calls-library.ts';
+import { spread } from './figures.ts';
 import { LoopDisk } from './loop-disk.ts';
 import type { Ordeal, OrdealOrder, OrdealResult } from './ordeal.ts';
-import { ServedStore, spread } from './served-store.ts';
+import { ServedStore } from './served-store.ts';
 
 /** On one disk; then what is stored is compared with what clients were told. */
 const ROUNDS_PER_DISK = 14;
@@ -123,7 +124,7 @@ async function suffer(
 ): Promise<{ found: string[]; backMs: number }> {
   const { store } = place;
   const begin = store.log.length;
-  const before = store.saidOfStore;
+  const saidBefore = store.timesSaidFailed;
   const met = (status: number): boolean =>
     store.log.slice(begin).some(({ answer }) => answer?.status === status);
   trouble.begin(place, random);
@@ -138,7 +139,7 @@ async function suffer(
   if (!trouble.refuses && met(503)) found.push('plants were answered 503');
   if (store.log.slice(begin).some(({ answer }) => answer === undefined))
     found.push('requests were not answered');
-  if (met(503) && store.saidOfStore.failed === before.failed)
+  if (met(503) && store.timesSaidFailed === saidBefore)
     found.push('plants were answered 503, and the log does not say so');
   return { found, backMs };
 }
@@ -146,13 +147,13 @@ async function suffer(
 /** The disk can only be read, until it is mounted anew and the service is started again. */
 async function readOnlyEnd(disk: LoopDisk, store: ServedStore): Promise<string[]> {
   const begin = store.log.length;
-  const { failed } = store.saidOfStore;
+  const failed = store.timesSaidFailed;
   const cutAt = performance.now();
   disk.makeReadOnly();
   const found: string[] = [];
   if (!(await isSoon(() => store.isRefusing)))
     found.push('no plant was refused on a disk that can only be read');
-  else if (store.saidOfStore.failed === failed)
+  else if (store.timesSaidFailed === failed)
     found.push('plants were answered 503 on a disk that can only be read, and the log does not say so');
   await store.stopLoad();
   await store.kill();

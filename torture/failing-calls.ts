@@ -2,8 +2,9 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { seededRandom } from '../test/seeded-random.ts';
 import { until } from '../test/until.ts';
 import { type FailingCall, FailingCalls } from './failing-calls-library.ts';
+import { spread } from './figures.ts';
 import type { Ordeal, OrdealOrder, OrdealResult } from './ordeal.ts';
-import { ServedStore, spread } from './served-store.ts';
+import { ServedStore } from './served-store.ts';
 
 const NTH_MAX = 200;
 /** On one store; then it is compared with what clients were told. */
@@ -42,10 +43,10 @@ async function run({ seed, weakness, signal, tell, budgetMs }: OrdealOrder): Pro
     let saidBefore = 0;
     while (counts.cases < firstCase + CASES_PER_STORE && !isOver()) {
       const failing = cases[counts.cases]!;
-      const saidAtBegin = store.saidOfStore.failed;
+      const saidAtBegin = store.timesSaidFailed;
       const found = await fail(store, calls, failing, recoveryMs);
       // Of this case or the last: a token that is not known is answered 503 for a second behind the fault.
-      if (found.isRefused && store.saidOfStore.failed === saidBefore)
+      if (found.isRefused && store.timesSaidFailed === saidBefore)
         found.faults.push('plants were answered 503, and the log does not say so');
       saidBefore = saidAtBegin;
       faults.push(...found.faults.map(fault => `${shown(failing)}: ${fault}`));

@@ -1,7 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { seededRandom } from '../test/seeded-random.ts';
+import { spread } from './figures.ts';
 import type { Ordeal, OrdealOrder, OrdealResult } from './ordeal.ts';
-import { ServedStore, spread } from './served-store.ts';
+import { ServedStore } from './served-store.ts';
 
 /** Beyond these rounds on one store, most of the time would go into comparing what is stored. */
 const ROUNDS_PER_STORE = 10;

@@ -7,9 +7,9 @@ import { residentBytesOf } from '../bench/server-process.ts';
 import { QUEUE_PLANTS_MAX } from '../src/contract/limits.ts';
 import { PostgresServer } from '../test/postgres-server.ts';
 import { type ServeProcess, startServe } from '../test/program.ts';
+import { mebibytes } from './figures.ts';
 import type { Ordeal, OrdealOrder, OrdealResult } from './ordeal.ts';
 import type { OverloadOrder, OverloadResult } from './overload-client.ts';
-import { tokenIsKnown } from './token-known.ts';
 
 const CLIENT = fileURLToPath(new URL('./overload-client.ts', import.meta.url));
 const TIMES = 4;
@@ -50,7 +50,6 @@ export const overload: Ordeal = {
 async function overloaded(engine: string, database: string, order: OrdealOrder): Promise<OrdealResult> {
   const service = await startServe(database);
   try {
-    await tokenIsKnown();
     const overloadSeconds = Math.max(
       OVERLOAD_SECONDS_MIN,
       Math.round(order.budgetMs / 2000 - 2 * HELD_SECONDS - WARM_UP_SECONDS),
@@ -123,8 +122,4 @@ function judge(engine: string, result: OverloadResult, residentBytes: number): O
 /** @param keptEachSecond null for a second in which nothing was kept, as JSON has it */
 function rateOf(keptEachSecond: readonly (number | null)[], seconds: number): number {
   return keptEachSecond.reduce<number>((sum, each) => sum + (each ?? 0), 0) / seconds;
-}
-
-function mebibytes(bytes: number): number {
-  return Math.round(bytes / 1024 / 1024);
 }

@@ -5,8 +5,9 @@ import { PostgresServer } from '../test/postgres-server.ts';
 import { type ServeProcess, startServe } from '../test/program.ts';
 import { seededRandom } from '../test/seeded-random.ts';
 import { SharedLoad } from '../test/shared-load.ts';
+import { spread } from './figures.ts';
 import type { Ordeal, OrdealOrder, OrdealResult } from './ordeal.ts';
-import { figuresOf, INSTANCES, RoundsTally, shownTimes, weakeningArgs } from './postgres-instances.ts';
+import { figuresOf, INSTANCES, RoundsTally, weakeningArgs } from './postgres-instances.ts';
 
 /** On one store; beyond that, most of the time would go into comparing what is stored. */
 const CUTS_OF_A_ROUND = 40;
@@ -107,6 +108,6 @@ async function run({ seed, budgetMs, weakness, signal, tell }: OrdealOrder): Pro
   }
   return {
     faults: tally.faults,
-    figures: { ...counts, ...tally.figures, 'first 200 after it was over': shownTimes(backAfterMs) },
+    figures: { ...counts, ...tally.figures, 'first 200 after it was over': spread(backAfterMs, 'ms') },
   };
 }

@@ -4,13 +4,13 @@ import { type ServeProcess, startServe } from '../test/program.ts';
 import { seededRandom } from '../test/seeded-random.ts';
 import { SharedLoad } from '../test/shared-load.ts';
 import { SynchronousPair } from '../test/synchronous-pair.ts';
+import { spread } from './figures.ts';
 import type { Ordeal, OrdealOrder, OrdealResult, Weakness } from './ordeal.ts';
 import {
   figuresOf,
   INSTANCES,
   type InstancesFigures,
   RoundsTally,
-  shownTimes,
   weakeningArgs,
 } from './postgres-instances.ts';
 
@@ -59,8 +59,8 @@ async function run({ seed, budgetMs, weakness, signal, tell }: OrdealOrder): Pro
     figures: {
       failovers: firstBackAfterMs.length,
       ...tally.figures,
-      'first 200 after the standby took writes': shownTimes(firstBackAfterMs),
-      'first 200 of the last instance': shownTimes(allBackAfterMs),
+      'first 200 after the standby took writes': spread(firstBackAfterMs, 'ms'),
+      'first 200 of the last instance': spread(allBackAfterMs, 'ms'),
     },
   };
 }

@@ -72,13 +72,6 @@ export class RoundsTally {
   }
 }
 
-/** The middle one and the longest of some times, for a person to read. */
-export function shownTimes(timesMs: readonly number[]): string {
-  if (timesMs.length === 0) return 'none';
-  const sorted = timesMs.toSorted((a, b) => a - b);
-  return `median ${Math.round(sorted[sorted.length >> 1]!)} ms, longest ${Math.round(sorted.at(-1)!)} ms`;
-}
-
 /** Arguments of Node that weaken a service on PostgreSQL. */
 export function weakeningArgs(weakness: Weakness | undefined): string[] {
   if (weakness === undefined) return [];

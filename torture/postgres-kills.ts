@@ -4,13 +4,13 @@ import { PostgresServer } from '../test/postgres-server.ts';
 import { type ServeProcess, startServe } from '../test/program.ts';
 import { seededRandom } from '../test/seeded-random.ts';
 import { SharedLoad } from '../test/shared-load.ts';
+import { spread } from './figures.ts';
 import type { Ordeal, OrdealOrder, OrdealResult, Weakness } from './ordeal.ts';
 import {
   figuresOf,
   INSTANCES,
   type InstancesFigures,
   RoundsTally,
-  shownTimes,
   weakeningArgs,
 } from './postgres-instances.ts';
 
@@ -65,7 +65,7 @@ async function run({ seed, budgetMs, weakness, signal, tell }: OrdealOrder): Pro
   }
   return {
     faults: tally.faults,
-    figures: { kills, ...tally.figures, 'first 200 after PostgreSQL was back': shownTimes(backAfterMs) },
+    figures: { kills, ...tally.figures, 'first 200 after PostgreSQL was back': spread(backAfterMs, 'ms') },
   };
 }
 

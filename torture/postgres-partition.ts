@@ -10,9 +10,10 @@ import { startServe } from '../test/program.ts';
 import { seededRandom } from '../test/seeded-random.ts';
 import { readGreeting } from '../test/serve-greeting.ts';
 import { SharedLoad } from '../test/shared-load.ts';
+import { spread } from './figures.ts';
 import type { Ordeal, OrdealOrder, OrdealResult } from './ordeal.ts';
 import { CLIENT_LINK, PARTITIONS, PartitionedNetwork, STORE_LINK } from './partitioned-network.ts';
-import { figuresOf, RoundsTally, shownTimes, weakeningArgs } from './postgres-instances.ts';
+import { figuresOf, RoundsTally, weakeningArgs } from './postgres-instances.ts';
 
 const PROGRAM = fileURLToPath(new URL('../bin/plant-store.js', import.meta.url));
 /** One more has the store on its own side. */
@@ -96,7 +97,7 @@ async function run({ seed, budgetMs, weakness, signal, tell }: OrdealOrder): Pro
     figures: {
       partitions: backAfterMs.length,
       ...tally.figures,
-      'first 200 of the last instance after the partition': shownTimes(backAfterMs),
+      'first 200 of the last instance after the partition': spread(backAfterMs, 'ms'),
     },
   };
 }

@@ -4,9 +4,10 @@ import { LoggingClient } from '../test/logging-client.ts';
 import { seededRandom } from '../test/seeded-random.ts';
 import { until } from '../test/until.ts';
 import { FailingCalls } from './failing-calls-library.ts';
+import { spread } from './figures.ts';
 import { type FileSystem, LoopDisk } from './loop-disk.ts';
 import type { Ordeal, OrdealOrder, OrdealResult } from './ordeal.ts';
-import { ServedStore, spread } from './served-store.ts';
+import { ServedStore } from './served-store.ts';
 
 /** Of one disk, before a new one of the other kind follows. */
 const CUTS_PER_DISK = 8;
@@ -96,10 +97,10 @@ async function cutPower(store: ServedStore, disk: LoopDisk, goesOnMs?: number): 
   disk.cutPower();
   const found: string[] = [];
   if (goesOnMs !== undefined) {
-    const { failed } = store.saidOfStore;
+    const failed = store.timesSaidFailed;
     child.kill('SIGCONT');
     await wait(goesOnMs);
-    if (store.isRefusing && store.saidOfStore.failed === failed)
+    if (store.isRefusing && store.timesSaidFailed === failed)
       found.push('plants were answered 503, and the log does not say so');
   }
   await store.kill();

@@ -14,7 +14,6 @@ import type { Weakness } from './ordeal.ts';
 
 /** What the service says when it stops confirming plants, and when it confirms them again. */
 const FAILED = /"level":50,.*does not confirm plants/;
-const RECOVERED = /confirms plants again/;
 
 /** The service as an ordeal starts it. */
 export interface ServedStoreSettings {
@@ -142,13 +141,9 @@ export class ServedStore implements AsyncDisposable {
     return kept().reduce((first, { answeredAt }) => Math.min(first, answeredAt), Infinity) - since;
   }
 
-  /** Lines of its log in which the service says that it stopped confirming plants, and that it confirms them again. */
-  get saidOfStore(): { failed: number; recovered: number } {
-    const lines = this.serve.logged();
-    return {
-      failed: lines.filter(line => FAILED.test(line)).length,
-      recovered: lines.filter(line => RECOVERED.test(line)).length,
-    };
+  /** How often its log says that it stopped confirming plants. */
+  get timesSaidFailed(): number {
+    return this.serve.logged().filter(line => FAILED.test(line)).length;
   }
 
   /**
@@ -179,11 +174,4 @@ export class ServedStore implements AsyncDisposable {
     if (this.#serve !== undefined) await this.kill();
     if (this.#settings.folder === undefined) rmSync(this.folder, { recursive: true, force: true });
   }
-}
-
-/** The largest and the middle one of some figures, for a person to read. */
-export function spread(figures: readonly number[], unit: string): string {
-  if (figures.length === 0) return 'none';
-  const sorted = figures.toSorted((a, b) => a - b);
-  return `median ${sorted[sorted.length >> 1]!.toFixed(0)} ${unit}, most ${sorted.at(-1)!.toFixed(0)} ${unit}`;
 }

@@ -8,7 +8,6 @@ import { runOpenLoop } from '../bench/load.ts';
 import { startServe } from '../test/program.ts';
 import { requestBytes } from '../test/raw-connection.ts';
 import type { Ordeal, OrdealResult } from './ordeal.ts';
-import { tokenIsKnown } from './token-known.ts';
 
 const IDLE = 10_000;
 const SLOW_OF_EACH_KIND = 1_000;
@@ -50,7 +49,6 @@ export const slowClients: Ordeal = {
     const service = await startServe(`sqlite:${join(folder, 'plants.db')}`);
     const sockets: Socket[] = [];
     try {
-      await tokenIsKnown();
       const port = Number(new URL(service.url).port);
       // Idle behind an answer: a connection on which nothing ever came is one of the slow ones.
       await openAll(

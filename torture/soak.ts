@@ -7,8 +7,8 @@ import { runLoad, runOpenLoop } from '../bench/load.ts';
 import { residentBytesOf } from '../bench/server-process.ts';
 import { median } from '../bench/statistics.ts';
 import { startServe } from '../test/program.ts';
+import { mebibytes } from './figures.ts';
 import type { Ordeal, OrdealResult } from './ordeal.ts';
-import { tokenIsKnown } from './token-known.ts';
 
 const CONNECTIONS = 64;
 const MEASURE_SECONDS = 5;
@@ -36,7 +36,6 @@ export const soak: Ordeal = {
     const path = join(folder, 'plants.db');
     const { child, url, token, stop } = await startServe(`sqlite:${path}`);
     try {
-      await tokenIsKnown();
       const load = { url, token, connections: CONNECTIONS };
       const { ratePerSecond } = await runLoad({ ...load, seconds: MEASURE_SECONDS, signal });
       const seconds = Math.max(10, Math.floor(budgetMs / 1000) - MEASURE_SECONDS - 5);
@@ -115,8 +114,4 @@ function sample(pid: number, path: string): Sample {
     descriptors: readdirSync(`/proc/${pid}/fd`).length,
     threads: Number(/^Threads:\s+([0-9]+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]),
   };
-}
-
-function mebibytes(bytes: number): number {
-  return Math.round(bytes / 1024 / 1024);
 }

@@ -1,4 +1,5 @@
 import { ERRORS } from '../contract/errors.ts';
+import { readRetryAfterMs } from './retry-after.ts';
 
 /** The numbers of the error catalogue, as `error` of an answer has them. */
 export type ErrorNumber = (typeof ERRORS)[keyof typeof ERRORS]['number'];
@@ -68,11 +69,4 @@ function readErrorBody(text: string): { error: number; message: string } | undef
   } catch {
     return undefined;
   }
-}
-
-/** RFC 9110 section 10.2.3: seconds, or a date. */
-function readRetryAfterMs(text: string | null): number {
-  if (text === null) return 0;
-  const ms = /^[0-9]+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - Date.now();
-  return Number.isFinite(ms) ? Math.max(ms, 0) : 0;
 }

@@ -1,5 +1,6 @@
-import { closeSync, fsyncSync, lstatSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
+import { closeSync, lstatSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
+import { flush } from '../../store/sqlite/database.ts';
 import { Failure } from '../failure.ts';
 
 /** The hashes of tokens are inside. */
@@ -84,14 +85,4 @@ function whyNotMade(file: string, partial: string, { code }: NodeJS.ErrnoExcepti
   };
   const whatToDo = advice[code as keyof typeof advice] ?? 'name a file in a folder that you may write to';
   return `${file} cannot be made (${code}); ${whatToDo}`;
-}
-
-/** A file or a folder. */
-function flush(path: string): void {
-  const descriptor = openSync(path, 'r');
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
 }

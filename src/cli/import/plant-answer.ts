@@ -1,4 +1,5 @@
 import type { Dispatcher } from 'undici';
+import { readRetryAfterMs } from '../../client/retry-after.ts';
 import type { ErrorBody } from '../../contract/errors.ts';
 import { OUTCOMES, type Outcome } from '../../contract/plant.ts';
 import { visible } from '../visible-text.ts';
@@ -80,14 +81,14 @@ export function readAnswer(status: number, headers: AnswerHeaders, body: string)
     case 401:
       return { kind: 'token refused' };
     case 500:
-      return { kind: 'internal error', fault: readFault(body), retryAfterMs: readRetryAfterMs(headers) };
+      return { kind: 'internal error', fault: readFault(body), retryAfterMs: retryAfterMsOf(headers) };
     case 429:
-      return { kind: 'limited', retryAfterMs: readRetryAfterMs(headers) };
+      return { kind: 'limited', retryAfterMs: retryAfterMsOf(headers) };
     case 408:
     case 502:
     case 503:
     case 504:
-      return { kind: 'try again', cause: String(status), retryAfterMs: readRetryAfterMs(headers) };
+      return { kind: 'try again', cause: String(status), retryAfterMs: retryAfterMsOf(headers) };
     default:
       return unexpected(status, body);
   }
@@ -98,12 +99,9 @@ function unexpected(status: number, body: string): Answer {
   return { kind: 'unexpected', what: `${status}${message === undefined ? '' : ` (${visible(message)})`}` };
 }
 
-/** RFC 9110 section 10.2.3: seconds, or a date. 0 when there is no such header. */
-function readRetryAfterMs(headers: AnswerHeaders): number {
+function retryAfterMsOf(headers: AnswerHeaders): number {
   const text = headers['retry-after'];
-  if (typeof text !== 'string') return 0;
-  const ms = /^[0-9]+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - Date.now();
-  return Number.isFinite(ms) ? Math.max(ms, 0) : 0;
+  return readRetryAfterMs(typeof text === 'string' ? text : null);
 }
 
 function isOutcome(text: unknown): text is Outcome {

@@ -177,9 +177,17 @@ export function makeFolder(folder: string): void {
     // Another start may have made it meanwhile.
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
   }
-  const entry = openSync(parent, 'r');
-  fsyncSync(entry);
-  closeSync(entry);
+  flush(parent);
+}
+
+/** Brings a file, or the names in a folder, to the disk. */
+export function flush(path: string): void {
+  const descriptor = openSync(path, 'r');
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
 }
 
 /**

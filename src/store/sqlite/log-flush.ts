@@ -1,6 +1,7 @@
 import { closeSync, constants, fsyncSync, openSync, readSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
+import { flush } from './database.ts';
 
 const PIECE_BYTES = 1024 * 1024;
 /** Node gives no flush away under its permission model, while a write that is flushed with it is allowed. */
@@ -24,7 +25,7 @@ export function flushLogAnew(database: DatabaseSync, path: string): void {
   database.exec('BEGIN IMMEDIATE');
   try {
     rewrite(`${path}-wal`);
-    flush(dirname(path));
+    flushName(path);
   } finally {
     database.exec('ROLLBACK');
   }
@@ -51,12 +52,6 @@ function rewrite(path: string): void {
  * The log may be new, and its name in the folder no more durable than what is in it. Where a folder must not be flushed,
  * the file systems in use (ext4, xfs, btrfs) bring the name of a new file to the disk with the file.
  */
-function flush(folder: string): void {
-  if (!MAY_FLUSH) return;
-  const entry = openSync(folder, 'r');
-  try {
-    fsyncSync(entry);
-  } finally {
-    closeSync(entry);
-  }
+function flushName(path: string): void {
+  if (MAY_FLUSH) flush(dirname(path));
 }
