@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -31,7 +32,7 @@ export async function runTrial(
   signal: AbortSignal,
 ): Promise<Trial> {
   return await inNewFolder(async folder => {
-    const running = await subject.start(folder);
+    const running = await startSettled(subject, folder);
     const drives: Drive[] = [];
     // One more found out that it takes plants.
     let plants = storedPlants + 1;
@@ -65,7 +66,7 @@ export async function runOpenLoopTrial(
   settings: Durations & { connections: number; ratePerSecond: number },
 ): Promise<OpenLoop> {
   return await inNewFolder(async folder => {
-    const running = await subject.start(folder);
+    const running = await startSettled(subject, folder);
     const { url, token } = running;
     try {
       await warmUp(running, ids, settings.warmUpSeconds);
@@ -90,7 +91,7 @@ export async function runImport(
   warmUpSeconds: number,
 ): Promise<Results['imports'][number]> {
   return await inNewFolder(async folder => {
-    const running = await plantStoreOnSqlite().start(folder);
+    const running = await startSettled(plantStoreOnSqlite(), folder);
     try {
       await warmUp(running, 'ascending', warmUpSeconds);
       const sinceMs = performance.now();
@@ -107,6 +108,17 @@ export async function runImport(
       await running.stop();
     }
   });
+}
+
+/**
+ * Starts a subject on a disk that has nothing else to do: what the last trial deleted, or the copying of a store left in
+ * memory, would otherwise be written while this one waits for its flushes.
+ */
+async function startSettled(subject: Subject, folder: string): Promise<RunningSubject> {
+  spawnSync('sync');
+  const running = await subject.start(folder);
+  spawnSync('sync');
+  return running;
 }
 
 /** Gives a new folder to what is run, and removes it. */

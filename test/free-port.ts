@@ -1,12 +1,24 @@
+import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
+import { createServer } from 'node:net';
+
+/** Below those that systems give to outgoing connections, one of which could take the port before its server does. */
+const PORT_MIN = 20_000;
+const PORT_MAX = 32_767;
 
 /** A port of this machine that nobody listened at a moment ago. */
 export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
+  for (;;) {
+    const port = randomInt(PORT_MIN, PORT_MAX + 1);
+    const server = createServer().listen(port, '127.0.0.1');
+    try {
+      await once(server, 'listening');
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'EADDRINUSE') continue;
+      throw error;
+    }
+    server.close();
+    await once(server, 'close');
+    return port;
+  }
 }
