@@ -1,14 +1,8 @@
 import type { AddressInfo } from 'node:net';
-import { setTimeout as wait } from 'node:timers/promises';
 import packageJson from '../package.json' with { type: 'json' };
 import { hashToken, makeToken } from './auth/token.ts';
 import { TokenDirectory } from './auth/token-directory.ts';
-import {
-  LOG_REPEAT_INTERVAL_MS,
-  LOG_REPEATS_AT_ONCE,
-  READINESS_WAIT_MS,
-  STORE_WATCH_INTERVAL_MS,
-} from './contract/limits.ts';
+import { LOG_REPEAT_INTERVAL_MS, LOG_REPEATS_AT_ONCE, STORE_WATCH_INTERVAL_MS } from './contract/limits.ts';
 import type { AnswerWatcher } from './http/answer.ts';
 import { CreatePlant } from './http/create-plant.ts';
 import { type AllowedOrigins, CrossOrigin } from './http/cross-origin.ts';
@@ -16,9 +10,9 @@ import { type LoggedRequest, loggedRequest } from './http/logged-request.ts';
 import { type ListenAddress, PlantServer } from './http/plant-server.ts';
 import { RateLimit, type RateLimitPolicy } from './http/rate-limit.ts';
 import { Metrics } from './ops/metrics.ts';
-import type { StoreState } from './ops/observed-service.ts';
 import { OpsServer } from './ops/ops-server.ts';
 import { ChangeLog, type LogPace, pacedLog } from './ops/paced-log.ts';
+import { storeStateOf } from './ops/store-state.ts';
 import { databaseAddressOf } from './store/database-url.ts';
 import { type CommittingEngine, GroupCommit, type StoreWatcher } from './store/group-commit.ts';
 import { openServedStore, type StoreSettings } from './store/open-store.ts';
@@ -98,7 +92,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     opened.defer(() => keeper.close());
 
     let closing: Promise<void> | undefined;
-    const storeState = storeStateOf(engine, log);
+    const storeState = storeStateOf(() => engine.check().catch(throwRawCause), log, LOG_PACE);
     // Once before the first plant is taken: what there is to warn of is in the log from the start.
     const state = await storeState();
     const watch = setInterval(() => void storeState(), STORE_WATCH_INTERVAL_MS);
@@ -188,42 +182,6 @@ async function makeFirstToken(
   }
 }
 
-/**
- * Asks the store whether it can be used; the cause and the warnings go to the log, once for each change.
- *
- * @returns never throws
- */
-function storeStateOf(engine: StorageEngine, log: ServiceLog): () => Promise<StoreState> {
-  const reach = new ChangeLog(
-    cause => log.warn({ err: rawCause(cause) }, 'the store cannot be used; /readyz says so'),
-    () => log.info('the store can be used again'),
-    LOG_PACE,
-  );
-  let known: readonly string[] = [];
-  const logChange = (warnings: readonly string[]): void => {
-    if (warnings.length === known.length && warnings.every(warning => known.includes(warning))) return;
-    for (const warning of warnings) log.warn({ warnings }, `the store warns: ${warning}`);
-    if (warnings.length === 0) log.info('the store has nothing to warn of any more');
-    known = warnings;
-  };
-  return async () => {
-    const deadline = new AbortController();
-    try {
-      const late = wait(READINESS_WAIT_MS, undefined, { signal: deadline.signal });
-      const warnings = await Promise.race([engine.check(), late]);
-      if (warnings === undefined) throw new Error('no answer in time');
-      reach.recovered();
-      logChange(warnings);
-      return { reachable: true, warnings };
-    } catch (cause) {
-      reach.failed(cause);
-      return { reachable: false };
-    } finally {
-      deadline.abort();
-    }
-  };
-}
-
 /** The engine, with the size and the time of each commit told to the metrics. */
 function measured(engine: StorageEngine, metrics: Metrics): CommittingEngine {
   return {
@@ -279,6 +237,10 @@ function confirmationLog(log: ServiceLog): StoreWatcher {
 /** The log says what went wrong, and not a second time what was made of it for a person. */
 function rawCause(error: unknown): unknown {
   return error instanceof StoreUnavailable ? (error.cause ?? error) : error;
+}
+
+function throwRawCause(error: unknown): never {
+  throw rawCause(error);
 }
 
 async function listening(

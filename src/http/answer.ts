@@ -3,10 +3,7 @@ import type { Socket } from 'node:net';
 import { COMMON_HEADERS } from '../contract/answer-headers.ts';
 import { ERRORS, type ErrorName, errorBody } from '../contract/errors.ts';
 import { KEEP_ALIVE_MS, RETRY_AFTER_SECONDS } from '../contract/limits.ts';
-import type { Outcome } from '../contract/plant.ts';
-
-/** What an answer says of its request: the outcome of a plant, an entry of the error catalogue, or neither. */
-export type Result = Outcome | ErrorName | 'other';
+import type { Result } from '../contract/result.ts';
 
 /** An HTTP answer as a value. Names and values of the headers follow each other in turn. */
 export interface Answer {

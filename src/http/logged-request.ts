@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import { ERRORS, type ErrorName } from '../contract/errors.ts';
-import type { Answer, AnsweredRequest, Result } from './answer.ts';
+import type { Result } from '../contract/result.ts';
+import type { Answer, AnsweredRequest } from './answer.ts';
 
 /** A request and its answer as the log has them: nothing of a token, and of a plant the id alone. */
 export interface LoggedRequest {

@@ -1,6 +1,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { ERRORS, type ErrorName } from '../contract/errors.ts';
 import { OUTCOMES } from '../contract/plant.ts';
+import { isErrorName, isOutcome, type Result } from '../contract/result.ts';
 import { BucketHistogram } from './bucket-histogram.ts';
 import type { ObservedService } from './observed-service.ts';
 
@@ -23,7 +24,7 @@ const BATCH_BOUNDS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048];
  */
 export class Metrics {
   readonly #registry = new Registry();
-  readonly #answers: Record<string, number> = { other: 0 };
+  readonly #answers: Record<Result, number>;
   readonly #createDuration = new BucketHistogram(
     'plant_store_create_duration_seconds',
     'From the arrival of a whole request to its answer 200.',
@@ -35,7 +36,8 @@ export class Metrics {
 
   constructor({ version, engine }: Build) {
     const registers = [this.#registry];
-    for (const result of [...OUTCOMES, ...Object.keys(ERRORS)]) this.#answers[result] = 0;
+    const results: Result[] = ['other', ...OUTCOMES, ...(Object.keys(ERRORS) as ErrorName[])];
+    this.#answers = Object.fromEntries(results.map(result => [result, 0])) as Record<Result, number>;
     this.#batchPlants = new Histogram({
       name: 'plant_store_batch_plants',
       help: 'Plants that shared a commit.',
@@ -62,12 +64,9 @@ export class Metrics {
     collectDefaultMetrics({ register: this.#registry });
   }
 
-  /** @param result an outcome, an entry of the error catalogue, or `other` */
-  answered(result: string, durationMs = 0): void {
-    this.#answers[result]!++;
-    if (result === 'created' || result === 'unchanged' || result === 'revised') {
-      this.#createDuration.observe(durationMs / 1000);
-    }
+  answered(result: Result, durationMs = 0): void {
+    this.#answers[result]++;
+    if (isOutcome(result)) this.#createDuration.observe(durationMs / 1000);
   }
 
   committed(plants: number, durationMs: number): void {
@@ -87,7 +86,8 @@ export class Metrics {
       labelNames: ['status', 'error', 'result'],
       registers: [registry],
     });
-    for (const [result, count] of Object.entries(this.#answers)) requests.inc(labelsOf(result), count);
+    for (const [result, count] of Object.entries(this.#answers))
+      requests.inc(labelsOf(result as Result), count);
     return registry.metrics();
   }
 
@@ -104,10 +104,11 @@ export class Metrics {
   }
 }
 
-function labelsOf(result: string): Record<string, string | number> {
-  const error = Object.hasOwn(ERRORS, result) ? ERRORS[result as ErrorName] : undefined;
-  if (error !== undefined) return { status: error.status, error: error.number, result };
-  return result === 'other' ? { result } : { status: 200, result };
+function labelsOf(result: Result): Record<string, string | number> {
+  if (isOutcome(result)) return { status: 200, result };
+  if (!isErrorName(result)) return { result };
+  const { status, number } = ERRORS[result];
+  return { status, error: number, result };
 }
 
 /** What is not counted but read when it is asked for. */

@@ -1,0 +1,51 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { READINESS_WAIT_MS } from '../contract/limits.ts';
+import type { StoreState } from './observed-service.ts';
+import { ChangeLog, type LogPace } from './paced-log.ts';
+
+/** Where changes of the store's state are said: a line for each. */
+export interface StoreStateLog {
+  info(message: string): void;
+  warn(details: object, message: string): void;
+}
+
+/**
+ * Asks the store whether it can be used; the cause and the warnings go to the log, once for each change.
+ *
+ * @param check settles with what the store warns of, a sentence each, and rejects when it cannot be used
+ * @returns asks once and waits a bounded time for the answer; never throws
+ */
+export function storeStateOf(
+  check: () => Promise<readonly string[]>,
+  log: StoreStateLog,
+  pace: LogPace,
+): () => Promise<StoreState> {
+  const reach = new ChangeLog(
+    cause => log.warn({ err: cause }, 'the store cannot be used; /readyz says so'),
+    () => log.info('the store can be used again'),
+    pace,
+  );
+  let known: readonly string[] = [];
+  const logChange = (warnings: readonly string[]): void => {
+    if (warnings.length === known.length && warnings.every(warning => known.includes(warning))) return;
+    for (const warning of warnings) log.warn({ warnings }, `the store warns: ${warning}`);
+    if (warnings.length === 0) log.info('the store has nothing to warn of any more');
+    known = warnings;
+  };
+  return async () => {
+    const deadline = new AbortController();
+    try {
+      const late = wait(READINESS_WAIT_MS, undefined, { signal: deadline.signal });
+      const warnings = await Promise.race([check(), late]);
+      if (warnings === undefined) throw new Error('no answer in time');
+      reach.recovered();
+      logChange(warnings);
+      return { reachable: true, warnings };
+    } catch (cause) {
+      reach.failed(cause);
+      return { reachable: false };
+    } finally {
+      deadline.abort();
+    }
+  };
+}
