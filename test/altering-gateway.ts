@@ -97,6 +97,14 @@ export function setField(
 // What is not UTF-8 must stay so on its way.
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
+/** Changes the answers of one status alone. */
+export function onStatus(
+  status: number,
+  alter: (message: Message) => Message,
+): (message: Message) => Message {
+  return message => (message.status === status ? alter(message) : message);
+}
+
 /** Reads a body as a JSON object and writes what is made of it; any other body stays as it is. */
 export function mapJson(message: Message, change: (value: Record<string, unknown>) => object): Message {
   try {

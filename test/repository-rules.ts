@@ -120,8 +120,9 @@ const BANS: Ban[] = [
     inComments: true,
   },
   {
+    // Behind a # it is a word of TAP, which `check` writes.
     where: CODE,
-    what: /\b(?:TODO|FIXME|XXX)\b/,
+    what: /\b(?:(?<!# )TODO|FIXME|XXX)\b/,
     instead: 'do it, or leave it out',
     inComments: true,
   },

@@ -150,7 +150,7 @@ const SAMPLES: {
       ),
       file('src/store/b.ts', 'JSON.parse(text.slice(a, b));\n/* parseInt(x) */\n'),
       file('src/store/c.ts', "const sql = 'INSERT INTO plant_revision'; // UPDATE plant_revision\n"),
-      file('src/cli/a.ts', 'console.log(process.env.HOME);\n'),
+      file('src/cli/a.ts', "console.log(process.env.HOME, 'not ok 1 # TODO');\n"),
       file('test/a.test.ts', '// @ts-expect-error\nskipSpace(); parseInt(x); JSON.parse(x, y);\n'),
       file(
         'README.md',
@@ -190,6 +190,7 @@ const SAMPLES: {
       [[file('test/a.test.ts', '// biome-ignore lint: no\n')], /mend what/],
       [[file('src/cli/a.ts', '// @ts-expect-error\n')], /mend the type/],
       [[file('bench/a.ts', '/* FIXME */\n')], /do it/],
+      [[file('src/cli/a.ts', '// TODO\n')], /do it/],
       [
         [file('README.md', `Run it in ${['', 'work', 'main'].join('/')}.\n`)],
         /^README\.md:1: .* one machine/,

@@ -4,23 +4,22 @@ import { createServer } from 'node:http';
 import { type AddressInfo, createServer as createNetServer } from 'node:net';
 import { after, suite, test } from 'node:test';
 import { Finding } from '../src/cli/check/finding.ts';
+import { drawIds } from '../src/cli/check/ids.ts';
 import { INTERFACE_RULES } from '../src/cli/check/interface-rules.ts';
 import type { Rule } from '../src/cli/check/rule.ts';
 import { OWN_RULES, RULES_FOR_EVERY_STORE } from '../src/cli/check/rules.ts';
-import { makeTarget } from '../src/cli/check/target.ts';
-import {
-  type Alterations,
-  type Message,
-  mapJson,
-  setField,
-  startAlteringGateway,
-} from './altering-gateway.ts';
+import { makeTarget, type Target } from '../src/cli/check/target.ts';
+import { type Alterations, mapJson, onStatus, setField, startAlteringGateway } from './altering-gateway.ts';
 import { startTestService } from './running-service.ts';
 import { enginesUnderTest } from './store-under-test.ts';
 
 const RULES = [...RULES_FOR_EVERY_STORE, ...OWN_RULES];
 
 const ENGINES = await enginesUnderTest();
+
+function newTarget(url: string, token: string): Target {
+  return makeTarget(new URL(url), token, drawIds(RULES, undefined), new AbortController().signal);
+}
 
 /** Settles with the last turn that was taken. */
 let turns: Promise<unknown> = Promise.resolve();
@@ -42,7 +41,7 @@ async function findingsNow(
   token: string,
   rules: readonly Rule[] = RULES,
 ): Promise<Map<string, Finding>> {
-  const target = makeTarget(new URL(url), token);
+  const target = newTarget(url, token);
   const found = new Map<string, Finding>();
   await Promise.all(
     rules.map(rule =>
@@ -78,7 +77,7 @@ for (const under of ENGINES) {
   suite(`the service on ${under.name} keeps the rule`, async () => {
     const service = await startTestService({ database: await under.newDatabase() });
     after(() => service[Symbol.asyncDispose]());
-    const target = makeTarget(new URL(service.url), service.token);
+    const target = newTarget(service.url, service.token);
     for (const rule of RULES) {
       test(`${rule.level} ${rule.id}: ${rule.title}`, () => rule.check(target));
     }
@@ -256,10 +255,6 @@ const BROKEN: { what: string; alterations: Alterations; rules: string[] }[] = [
     rules: ['ours.fields.*'],
   },
 ];
-
-function onStatus(status: number, alter: (message: Message) => Message): (message: Message) => Message {
-  return message => (message.status === status ? alter(message) : message);
-}
 
 function firstOfEach(rawHeaders: string[]): string[] {
   const first = new Map<string, string[]>();

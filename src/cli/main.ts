@@ -13,6 +13,7 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
   export: async () => (await import('./export.ts')).exportCommand(),
   copy: async () => (await import('./copy.ts')).copyCommand(),
   backup: async () => (await import('./backup.ts')).backupCommand(),
+  check: async () => (await import('./check.ts')).checkCommand(),
   openapi: async () => (await import('./openapi.ts')).openApiCommand(),
 };
 

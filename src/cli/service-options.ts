@@ -13,12 +13,18 @@ export interface ServiceAddress {
 
 /** Adds --url, --token and --token-file to a command that speaks to a running service. */
 export function addServiceOptions(command: Command): Command {
-  return command
-    .addOption(
+  return addTokenOptions(
+    command.addOption(
       new Option('--url <URL>', 'base address of the running service')
         .env('PLANT_STORE_URL')
         .default('http://127.0.0.1:8080'),
-    )
+    ),
+  );
+}
+
+/** Adds --token and --token-file to a command that is told the address in another way. */
+export function addTokenOptions(command: Command): Command {
+  return command
     .addOption(
       new Option(
         '--token <TOKEN>',
@@ -38,27 +44,38 @@ export function addServiceOptions(command: Command): Command {
  * @throws {Failure} with exit code 2 when the address or the token is missing, given twice or malformed
  */
 export function readServiceAddress(command: Command): ServiceAddress {
-  return { url: readUrl(command.opts<{ url: string }>().url), token: readToken(command) };
+  return { url: readBaseUrl(command.opts<{ url: string }>().url, '--url'), token: readToken(command) };
 }
 
-function readUrl(text: string): URL {
+/**
+ * Reads the base address of a service.
+ *
+ * @param name what the address was given as
+ * @throws {Failure} with exit code 2 when it is none
+ */
+export function readBaseUrl(text: string, name: string): URL {
   const url = URL.parse(text);
   if (url === null || !['http:', 'https:'].includes(url.protocol)) {
     throw new Failure(
-      `--url must be an http or https address such as http://127.0.0.1:8080; it is: ${text}`,
+      `${name} must be an http or https address such as http://127.0.0.1:8080; it is: ${text}`,
       2,
     );
   }
   if (url.search !== '' || url.hash !== '' || url.username !== '' || url.password !== '') {
     throw new Failure(
-      '--url must hold no user name, password, ? or #; it is the base address of the service',
+      `${name} must hold no user name, password, ? or #; it is the base address of the service`,
       2,
     );
   }
   return url;
 }
 
-function readToken(command: Command): string {
+/**
+ * Reads what {@link addTokenOptions} added. A flag beats the environment.
+ *
+ * @throws {Failure} with exit code 2 when the token is missing, given twice or malformed
+ */
+export function readToken(command: Command): string {
   const { token, tokenFile } = command.opts<{ token?: string; tokenFile?: string }>();
   const tokenSource = token ? command.getOptionValueSource('token') : undefined;
   const fileSource = tokenFile ? command.getOptionValueSource('tokenFile') : undefined;

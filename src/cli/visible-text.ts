@@ -1,6 +1,9 @@
-/** Writes characters that a terminal obeys, or shows not at all, as JSON escapes: JSON stays the same JSON. */
+/**
+ * Writes characters that a terminal obeys, or shows not at all, and those that no text may hold, as JSON escapes: JSON stays
+ * the same JSON.
+ */
 export function visible(text: string): string {
-  return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, character =>
+  return text.replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Noncharacter_Code_Point}]/gu, character =>
     Array.from(
       { length: character.length },
       (_, unit) => `\\u${character.charCodeAt(unit).toString(16).padStart(4, '0')}`,

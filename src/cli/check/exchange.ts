@@ -1,5 +1,7 @@
-import { request as httpRequest, type IncomingMessage, STATUS_CODES } from 'node:http';
+import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
+import { setTimeout as wait } from 'node:timers/promises';
+import { readRetryAfterMs } from '../../client/retry-after.ts';
 import { Finding } from './finding.ts';
 import type { Target } from './target.ts';
 
@@ -9,6 +11,10 @@ const EXCHANGE_WAIT_MS = 10_000;
 const ANSWER_BYTES_MAX = 1024 * 1024;
 /** A finding shows this much of a body, in UTF-16 code units. */
 const SHOWN_BODY_LENGTH_MAX = 500;
+/** An answer of 429 says nothing of a rule, so the request is sent again, so often and after so long at most. */
+const RATE_LIMIT_TRIES_MAX = 5;
+const RATE_LIMIT_WAIT_MS_MAX = 10_000;
+const RATE_LIMIT_WAIT_MS_DEFAULT = 1_000;
 
 /** What differs from an ordinary request; what is left out is a valid `POST /plants`. */
 export interface RequestChanges {
@@ -23,7 +29,7 @@ export interface RequestChanges {
 
 /** A request and its answer. */
 export interface Exchange {
-  /** Both as text, for a {@link Finding}. */
+  /** Both as text, for a {@link Finding}; the token in them reads `<ACCESS_TOKEN>`. */
   sent: string;
   received: string;
   status: number;
@@ -33,7 +39,8 @@ export interface Exchange {
 }
 
 /**
- * Sends one request on a connection of its own, byte for byte as it is given, and reads the answer.
+ * Sends one request on a connection of its own, byte for byte as it is given, and reads the answer. One that the server
+ * puts off with 429 (RFC 6585 section 4) is sent again.
  *
  * @param body the NewPlant as JSON, or what stands in its place
  * @throws {Finding} when no whole answer comes
@@ -43,46 +50,59 @@ export async function send(
   body: string | Uint8Array,
   changes: RequestChanges = {},
 ): Promise<Exchange> {
+  for (let tries = 1; ; tries++) {
+    const exchange = await sendOnce(target, Buffer.from(body), changes);
+    if (exchange.status !== 429 || tries === RATE_LIMIT_TRIES_MAX) return exchange;
+    const askedMs = readRetryAfterMs(exchange.headers.get('retry-after') ?? null);
+    await wait(Math.min(askedMs || RATE_LIMIT_WAIT_MS_DEFAULT, RATE_LIMIT_WAIT_MS_MAX), undefined, {
+      signal: target.stop,
+    });
+  }
+}
+
+async function sendOnce(target: Target, body: Buffer, changes: RequestChanges): Promise<Exchange> {
   const { baseUrl, token } = target;
-  const bytes = Buffer.from(body);
   const method = changes.method ?? 'POST';
   const path = changes.target ?? baseUrl.pathname.replace(/\/$/, '') + (changes.path ?? '/plants');
   const headers = fieldList({
     Host: baseUrl.host,
     Authorization: `Bearer ${token}`,
     'Content-Type': 'application/json',
-    'Content-Length': String(bytes.length),
+    'Content-Length': String(body.length),
     Connection: 'close',
     ...changes.headers,
   });
-  const sent = show(`${method} ${path}`, headers, bytes).replaceAll(token, '<ACCESS_TOKEN>');
+  const sent = show(`${method} ${path}`, headers, body, token);
+  const deadline = AbortSignal.timeout(EXCHANGE_WAIT_MS);
+  const signal = AbortSignal.any([deadline, target.stop]);
   try {
-    const answer = await answerTo(baseUrl, { method, path, headers }, bytes);
+    const answer = await answerTo(baseUrl, { method, path, headers, signal }, body);
     const answerBody = await readWhole(answer);
     // Nothing more is wanted of this connection, though the server may still wait for a body that was announced.
     answer.socket.destroy();
     const status = answer.statusCode!;
     return {
       sent,
-      received: show(`${status} ${STATUS_CODES[status] ?? ''}`, answer.rawHeaders, answerBody),
+      received: show(`${status} ${answer.statusMessage}`.trimEnd(), answer.rawHeaders, answerBody, token),
       status,
       headers: fieldMap(answer.rawHeaders),
       body: answerBody,
     };
   } catch (cause) {
     const { code, message } = cause as NodeJS.ErrnoException;
-    throw new Finding(`no whole answer came (${code ?? message})`, sent, undefined, { cause });
+    const why = deadline.aborted ? `within ${EXCHANGE_WAIT_MS / 1000} s` : `(${code ?? message})`;
+    throw new Finding(`no whole answer came ${why}`, sent, undefined, { cause });
   }
 }
 
 function answerTo(
   url: URL,
-  options: { method: string; path: string; headers: string[] },
+  options: { method: string; path: string; headers: string[]; signal: AbortSignal },
   body: Buffer,
 ): Promise<IncomingMessage> {
   const start = url.protocol === 'https:' ? httpsRequest : httpRequest;
   return new Promise((resolve, reject) => {
-    const request = start(url, { ...options, agent: false, signal: AbortSignal.timeout(EXCHANGE_WAIT_MS) });
+    const request = start(url, { ...options, agent: false });
     request.on('response', resolve);
     // A server may answer and close before it has read everything; a fault behind the answer changes nothing.
     request.on('error', reject);
@@ -118,12 +138,20 @@ function fieldMap(rawHeaders: string[]): Map<string, string> {
   return fields;
 }
 
-function show(firstLine: string, rawHeaders: string[], body: Buffer): string {
+function show(firstLine: string, rawHeaders: string[], body: Buffer, token: string): string {
   const lines = [firstLine];
   for (let index = 0; index < rawHeaders.length; index += 2) {
     lines.push(`${rawHeaders[index]}: ${rawHeaders[index + 1]}`);
   }
-  const text = body.toString();
-  const shown = text.length > SHOWN_BODY_LENGTH_MAX ? `${text.slice(0, SHOWN_BODY_LENGTH_MAX)}…` : text;
-  return [...lines, '', shown].join('\n');
+  // Before the body is cut, which could leave half a token.
+  const [head, text] = [lines.join('\n'), body.toString()].map(each => withoutToken(each, token)) as [
+    string,
+    string,
+  ];
+  return `${head}\n\n${text.length > SHOWN_BODY_LENGTH_MAX ? `${text.slice(0, SHOWN_BODY_LENGTH_MAX)}…` : text}`;
+}
+
+/** A server may repeat what it was sent, and a report is read by others than the holder of the token. */
+export function withoutToken(text: string, token: string): string {
+  return text.replaceAll(token, '<ACCESS_TOKEN>');
 }

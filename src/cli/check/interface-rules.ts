@@ -1,9 +1,11 @@
 import { ID_MAX, ID_MIN } from '../../contract/limits.ts';
 import { newPlantJson } from '../../contract/plant.ts';
-import { send } from './exchange.ts';
+import { type Exchange, send } from './exchange.ts';
 import { expectErrorShape, expectJsonMediaType, expectMember, expectStatus } from './expectations.ts';
 import { FAULTY_BODIES } from './faulty-bodies.ts';
+import { NotChecked } from './not-checked.ts';
 import type { Rule } from './rule.ts';
+import type { Target } from './target.ts';
 
 const RULE_1 = 'interface, POST /plants, rule 1';
 const RULE_2 = 'interface, POST /plants, rule 2';
@@ -13,25 +15,52 @@ const NEW_PLANT_SHAPE = 'interface, NewPlant';
 
 /**
  * Ids that programs tend to lose. They are the same in every run, and so is the rest of the plant: a server that keeps
- * them takes the second for a repeat of the first, which rule 1 gives 200 like any valid NewPlant.
+ * them takes the second for a repeat of the first, which most give 200 like any valid NewPlant.
  */
-const IDS: { name: string; what: string; id: bigint }[] = [
-  { name: 'zero', what: '0', id: 0n },
-  { name: 'negative', what: '-1', id: -1n },
-  { name: 'above-int32', what: '2^31, beyond 32 bits', id: 2n ** 31n },
-  { name: 'below-int32', what: '-2^31 - 1, beyond 32 bits', id: -(2n ** 31n) - 1n },
-  { name: 'above-double', what: '2^53 + 1, which no double holds', id: 2n ** 53n + 1n },
-  { name: 'int64-max', what: 'the largest int64', id: ID_MAX },
-  { name: 'int64-min', what: 'the smallest int64', id: ID_MIN },
+const IDS: { name: string; title: string; id: bigint }[] = [
+  { name: 'zero', title: 'a plant with the id 0 is created', id: 0n },
+  { name: 'negative', title: 'a plant with the id -1 is created', id: -1n },
+  { name: 'above-int32', title: 'a plant with the id 2^31, beyond 32 bits, is created', id: 2n ** 31n },
+  {
+    name: 'below-int32',
+    title: 'a plant with the id -2^31 - 1, beyond 32 bits, is created',
+    id: -(2n ** 31n) - 1n,
+  },
+  {
+    name: 'above-double',
+    title: 'a plant with the id 2^53 + 1, which no double holds, is created',
+    id: 2n ** 53n + 1n,
+  },
+  { name: 'int64-max', title: 'a plant with the largest int64 as its id is created', id: ID_MAX },
+  { name: 'int64-min', title: 'a plant with the smallest int64 as its id is created', id: ID_MIN },
 ];
 
-const ID_RULES: Rule[] = IDS.map(({ name, what, id }) => ({
+const ID_RULES: Rule[] = IDS.map(({ name, title, id }) => ({
   id: `create.id.${name}`,
   level: 'MUST',
-  title: `a plant with the id ${what}, is created`,
+  title,
   source: NEW_PLANT_SHAPE,
-  check: async target => expectStatus(await send(target, newPlantJson({ id, name: 'A' })), 200),
+  fixedIds: [id],
+  check: async target => {
+    const exchange = await send(target, newPlantJson({ id, name: 'A' }));
+    if (exchange.status === 400 && (await isTakenId(exchange, target))) {
+      throw new NotChecked(`the id ${id} seems to be stored already, and the server takes no id twice`);
+    }
+    expectStatus(exchange, 200);
+  },
 }));
+
+/** Whether the server refuses an id that is there already with the error of this answer. */
+async function isTakenId({ body }: Exchange, target: Target): Promise<boolean> {
+  const id = target.nextId();
+  const first = await send(target, newPlantJson({ id, name: 'A' }));
+  const second = await send(target, newPlantJson({ id, name: 'B' }));
+  return first.status === 200 && second.status === 400 && errorOf(second.body) === errorOf(body);
+}
+
+function errorOf(body: Buffer): unknown {
+  return /"error"\s*:\s*(-?[0-9]+)/.exec(body.toString())?.[1];
+}
 
 /** Names that are the same string however they are written or stored. */
 const NAMES: { rule: string; what: string; nameJson: string }[] = [
@@ -115,10 +144,9 @@ const CREATE_RULES: Rule[] = [
     title: 'two plants whose ids are one double are both created',
     source: NEW_PLANT_SHAPE,
     check: async target => {
-      // From 2^53 to 2^54 a double holds even integers only, and the first after a multiple of 4 is rounded to that.
-      const id = 2n ** 53n + 4n * target.nextId();
-      expectStatus(await send(target, newPlantJson({ id, name: 'A' })), 200);
-      expectStatus(await send(target, newPlantJson({ id: id + 1n, name: 'B' })), 200);
+      const [first, second] = target.neighbours();
+      expectStatus(await send(target, newPlantJson({ id: first, name: 'A' })), 200);
+      expectStatus(await send(target, newPlantJson({ id: second, name: 'B' })), 200);
     },
   },
   {

@@ -1,4 +1,4 @@
-import type { ErrorName } from '../../contract/errors.ts';
+import { ERRORS, type ErrorName } from '../../contract/errors.ts';
 import { ID_MAX, ID_MIN } from '../../contract/limits.ts';
 import { newPlantJson, type Plant } from '../../contract/plant.ts';
 import { send } from './exchange.ts';
@@ -11,21 +11,42 @@ const SOURCE = 'this plant store, what is answered where the interface is silent
 
 /** Ids as they are written, and the digits that Plant-Id must give. */
 const IDS: { name: string; title: string; text: string; digits: bigint }[] = [
-  { name: 'above-double', title: '2^53 + 1 is kept', text: '9007199254740993', digits: 2n ** 53n + 1n },
-  { name: 'below-double', title: '-2^53 - 1 is kept', text: '-9007199254740993', digits: -(2n ** 53n) - 1n },
-  { name: 'int64-max', title: 'the largest int64 is kept', text: '9223372036854775807', digits: ID_MAX },
-  { name: 'int64-min', title: 'the smallest int64 is kept', text: '-9223372036854775808', digits: ID_MIN },
-  { name: 'zero-fraction', title: '7.0 is the integer 7', text: '7.0', digits: 7n },
-  { name: 'exponent', title: '7e3 is the integer 7000', text: '7e3', digits: 7000n },
-  { name: 'negative-exponent', title: '7000e-3 is the integer 7', text: '7000e-3', digits: 7n },
-  { name: 'negative-zero', title: '-0 is the integer 0', text: '-0', digits: 0n },
+  {
+    name: 'above-double',
+    title: 'the id 2^53 + 1 is kept',
+    text: '9007199254740993',
+    digits: 2n ** 53n + 1n,
+  },
+  {
+    name: 'below-double',
+    title: 'the id -2^53 - 1 is kept',
+    text: '-9007199254740993',
+    digits: -(2n ** 53n) - 1n,
+  },
+  {
+    name: 'int64-max',
+    title: 'the largest int64 is kept as an id',
+    text: '9223372036854775807',
+    digits: ID_MAX,
+  },
+  {
+    name: 'int64-min',
+    title: 'the smallest int64 is kept as an id',
+    text: '-9223372036854775808',
+    digits: ID_MIN,
+  },
+  { name: 'zero-fraction', title: 'the id 7.0 is the integer 7', text: '7.0', digits: 7n },
+  { name: 'exponent', title: 'the id 7e3 is the integer 7000', text: '7e3', digits: 7000n },
+  { name: 'negative-exponent', title: 'the id 7000e-3 is the integer 7', text: '7000e-3', digits: 7n },
+  { name: 'negative-zero', title: 'the id -0 is the integer 0', text: '-0', digits: 0n },
 ];
 
 const ID_RULES: Rule[] = IDS.map(({ name, title, text, digits }) => ({
   id: `ours.id.${name}`,
   level: 'MUST',
-  title: `the id ${title}, digit for digit in Plant-Id`,
+  title: `${title}, digit for digit in Plant-Id`,
   source: SOURCE,
+  fixedIds: [digits],
   check: async target => {
     const exchange = await send(target, `{"id":${text},"name":"A"}`);
     expectStatus(exchange, 200);
@@ -33,13 +54,18 @@ const ID_RULES: Rule[] = IDS.map(({ name, title, text, digits }) => ({
   },
 }));
 
-/** Faults that the interface leaves open, or that its shapes do not name. */
-const OWN_FAULTS: {
+/** A body that is refused with an error of the catalogue. */
+interface OwnFault {
   fault: string;
   what: string;
   error: ErrorName;
+  /** What a server that takes the body might make of an id that is written in it. */
+  fixedIds?: readonly bigint[];
   body(id: bigint): string | Uint8Array;
-}[] = [
+}
+
+/** Faults that the interface leaves open, or that its shapes do not name. */
+const OWN_FAULTS: OwnFault[] = [
   {
     fault: 'byte-order-mark',
     what: 'that begins with a byte order mark',
@@ -54,20 +80,22 @@ const OWN_FAULTS: {
   },
   {
     fault: 'id-tiny-fraction',
-    what: 'with 1.0000000000000000000001 as id',
+    what: 'with an id that is 10^-22 above an integer, for which a double takes it,',
     error: 'notNewPlant',
-    body: () => '{"id":1.0000000000000000000001,"name":"A"}',
+    body: id => `{"id":${id}.0000000000000000000001,"name":"A"}`,
   },
   {
     fault: 'id-underflow',
-    what: 'with 1e-400 as id, which a double takes for 0',
+    what: 'with 1e-400 as id, which a double takes for 0,',
     error: 'notNewPlant',
+    fixedIds: [0n],
     body: () => '{"id":1e-400,"name":"A"}',
   },
   {
     fault: 'id-fraction-above-double',
-    what: 'with 9007199254740993.5 as id, which a double takes for an integer',
+    what: 'with 9007199254740993.5 as id, which a double takes for an integer,',
     error: 'notNewPlant',
+    fixedIds: [2n ** 53n + 1n, 2n ** 53n + 2n],
     body: () => '{"id":9007199254740993.5,"name":"A"}',
   },
   {
@@ -96,17 +124,19 @@ const OWN_FAULTS: {
   },
 ];
 
-const FAULT_RULES: Rule[] = [
-  ...FAULTY_BODIES.map(({ notJson, ...rest }) => ({
-    ...rest,
-    error: notJson ? ('notJson' as const) : ('notNewPlant' as const),
-  })),
+const FAULTS: OwnFault[] = [
+  ...FAULTY_BODIES.map(
+    ({ notJson, ...rest }): OwnFault => ({ ...rest, error: notJson ? 'notJson' : 'notNewPlant' }),
+  ),
   ...OWN_FAULTS,
-].map(({ fault, what, error, body }) => ({
+];
+
+const FAULT_RULES: Rule[] = FAULTS.map(({ fault, what, error, fixedIds = [], body }) => ({
   id: `ours.refuse.${fault}`,
   level: 'MUST',
-  title: `a body ${what} is answered with the error ${error}`,
+  title: `a body ${what} is answered with the error ${ERRORS[error].number}`,
   source: SOURCE,
+  fixedIds,
   check: async target => expectError(await send(target, body(target.nextId())), error),
 }));
 

@@ -15,10 +15,13 @@ export interface Rule {
   title: string;
   /** Where the rule is written. */
   source: string;
+  /** Ids that the check sends whatever ids it is given: the ends of int64 and the like. */
+  fixedIds?: readonly bigint[];
   /**
    * Settles when the rule holds.
    *
    * @throws {Finding} when it does not
+   * @throws {NotChecked} when it cannot be told
    */
   check(target: Target): Promise<void>;
 }

@@ -1,0 +1,159 @@
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { checkRules, leaveUnchecked, type RuleResult } from './check/check-run.ts';
+import { makeContact } from './check/first-contact.ts';
+import { drawIds, fixedIdsOf, type IdRange, idsNeeded, readIdRange } from './check/ids.ts';
+import { jsonReport } from './check/json-report.ts';
+import { junitReport } from './check/junit-report.ts';
+import { isBroken, type Report } from './check/report.ts';
+import type { Rule } from './check/rule.ts';
+import { OWN_RULES, RULES_FOR_EVERY_STORE } from './check/rules.ts';
+import { tapReport } from './check/tap-report.ts';
+import { makeTarget, type RunIds } from './check/target.ts';
+import { textReport } from './check/text-report.ts';
+import { Failure } from './failure.ts';
+import { Interruption, stoppable } from './interruption.ts';
+import { ProgressDisplay } from './progress-display.ts';
+import { addTokenOptions, readBaseUrl, readToken } from './service-options.ts';
+
+const FORMATS = { text: textReport, tap: tapReport, json: jsonReport, junit: junitReport };
+
+const HELP = `
+A rule is MUST when the interface itself says it, SHOULD when HTTP or JSON says it where the interface is silent, and
+MAY when it is a free choice. The exit code is 1 when a MUST does not hold. docs/check.md has all rules.
+
+The check stores plants, and no plant store has a way to delete one. Choose the ids with --ids where that matters, and
+see with --dry-run what would be checked.
+
+Examples:
+  $ npx plant-store check https://plants.example/v1 --token-file token.txt
+  $ npx plant-store check http://127.0.0.1:8080 --ids 9000000000000000000..9000000000000999999
+  $ npx plant-store check https://plants.example --format junit > check.xml`;
+
+interface CheckOptions {
+  format: keyof typeof FORMATS;
+  ids?: IdRange;
+  ours?: true;
+  dryRun?: true;
+}
+
+/** `check BASE_URL`: finds out which rules a server keeps that claims to be a plant store. */
+export function checkCommand(): Command {
+  const command = new Command('check')
+    .description('check whether a server keeps the rules of a plant store')
+    .argument('<BASE_URL>', 'base address of the server, to which /plants is added');
+  return addTokenOptions(command)
+    .addOption(
+      new Option('--format <format>', 'how the results are written')
+        .choices(Object.keys(FORMATS))
+        .default('text'),
+    )
+    .option('--ids <FROM..TO>', 'store plants under these ids only, both ends included', parseIds)
+    .option('--ours', 'check what this plant store promises beyond the interface too')
+    .option('--dry-run', 'list the rules, and send nothing')
+    .addHelpText('after', HELP)
+    .action(check);
+}
+
+async function check(baseUrlText: string, options: CheckOptions, command: Command): Promise<void> {
+  const baseUrl = readBaseUrl(baseUrlText, 'BASE_URL');
+  const rules = options.ours ? [...RULES_FOR_EVERY_STORE, ...OWN_RULES] : RULES_FOR_EVERY_STORE;
+  requireIds(options.ids, rules);
+  const run = { baseUrl, rules, range: options.ids };
+  const write = FORMATS[options.format];
+  if (options.dryRun) {
+    const results = leaveUnchecked(rules, 'dry run');
+    process.stdout.write(write({ baseUrl, startedAt: new Date(), elapsedMs: 0, results }));
+    return;
+  }
+  const token = readToken(command);
+  const { interruption, ...report } = await stoppable(stop => checkServer({ ...run, token, stop }));
+  process.stdout.write(write(report));
+  if (report.failure !== undefined) throw new Failure(report.failure);
+  const broken = report.results.filter(isBroken).length;
+  if (broken > 0) {
+    console.error(`plant-store: ${broken} of the rules that must hold ${broken === 1 ? 'does' : 'do'} not`);
+  }
+  process.exitCode = interruption?.exitCode ?? (broken > 0 ? 1 : 0);
+}
+
+interface CheckRun {
+  baseUrl: URL;
+  token: string;
+  rules: readonly Rule[];
+  range: IdRange | undefined;
+  stop: AbortSignal;
+}
+
+async function checkServer(run: CheckRun): Promise<Report & { interruption?: Interruption }> {
+  const { baseUrl, token, rules, range, stop } = run;
+  const ids = drawIds(rules, range);
+  console.error(warning(ids, rules, range));
+  const startedAt = new Date();
+  const startMs = performance.now();
+  const target = makeTarget(baseUrl, token, ids, stop);
+  let results: RuleResult[] = [];
+  let failure: string | undefined;
+  try {
+    await makeContact(target);
+    results = await checkWithProgress(run, target);
+  } catch (error) {
+    if (stop.aborted) results = leaveUnchecked(rules, 'the check was stopped before');
+    else if (error instanceof Failure) failure = error.message;
+    else throw error;
+  }
+  return {
+    ...{ baseUrl, startedAt, results },
+    elapsedMs: performance.now() - startMs,
+    ...(failure !== undefined && { failure }),
+    ...(stop.reason instanceof Interruption && { interruption: stop.reason }),
+  };
+}
+
+async function checkWithProgress(
+  { rules, range }: CheckRun,
+  target: ReturnType<typeof makeTarget>,
+): Promise<RuleResult[]> {
+  let done = 0;
+  const progress = new ProgressDisplay(rules.length, () => ({
+    done,
+    text: `${done} of ${rules.length} rules checked`,
+  }));
+  try {
+    return await checkRules(rules, target, range, () => done++);
+  } finally {
+    progress.stop();
+  }
+}
+
+function parseIds(text: string): IdRange {
+  const range = readIdRange(text);
+  if (range !== undefined) return range;
+  throw new InvalidArgumentError(
+    'Write it as FROM..TO with two integers of 64 bits, the smaller first, for example 1000000..1999999.',
+  );
+}
+
+function requireIds(range: IdRange | undefined, rules: readonly Rule[]): void {
+  if (range === undefined) return;
+  const count = range.to - range.from + 1n;
+  const needed = idsNeeded(rules);
+  if (count >= needed) return;
+  throw new Failure(
+    `--ids ${range.from}..${range.to} holds ${count} ids, and the rules need ${needed}; give a wider range`,
+    2,
+  );
+}
+
+/** Says under which ids plants will be stored. */
+function warning({ fresh, neighbours }: RunIds, rules: readonly Rule[], range: IdRange | undefined): string {
+  const fixed = [...fixedIdsOf(rules)].filter(
+    id => range === undefined || (id >= range.from && id <= range.to),
+  );
+  const single = [...(neighbours ?? []), ...fixed].sort((a, b) => Number(a - b));
+  const count = fresh.length + single.length;
+  const others = single.length > 0 ? `, and ${single.join(', ')}` : '';
+  return (
+    `Storing up to ${count} plants that nobody can delete: ids ${fresh[0]} to ${fresh.at(-1)}${others}. ` +
+    'A plant that has one of them already gets a further revision.'
+  );
+}

@@ -1,0 +1,69 @@
+import { newPlantJson } from '../../contract/plant.ts';
+import { Failure } from '../failure.ts';
+import { visible } from '../visible-text.ts';
+import { type Exchange, send, withoutToken } from './exchange.ts';
+import { Finding } from './finding.ts';
+import type { Target } from './target.ts';
+
+/** A message shows this much of what the server says, in UTF-16 code units. */
+const SHOWN_LENGTH_MAX = 200;
+
+/**
+ * Sends one valid plant, to find out whether there is anything to check: without a server behind the address or a token
+ * that it takes, every rule would fail for the same reason.
+ *
+ * @throws {Failure} which says that reason
+ */
+export async function makeContact(target: Target): Promise<void> {
+  const plant = newPlantJson({ id: target.nextId(), name: 'A' });
+  let exchange: Exchange;
+  try {
+    exchange = await send(target, plant);
+  } catch (error) {
+    if (!(error instanceof Finding)) throw error;
+    throw new Failure(`${addressOf(target)}: ${error.message}; is the service running there?`);
+  }
+  const reason = await reasonToStop(exchange, plant, target);
+  if (reason === undefined) return;
+  throw new Failure(`${addressOf(target)} answers ${exchange.status} to a valid plant: ${reason}`);
+}
+
+/** @returns what to do before anything can be checked; undefined: nothing */
+async function reasonToStop(exchange: Exchange, plant: string, target: Target): Promise<string | undefined> {
+  const { status, headers } = exchange;
+  if (status === 401) return refusedToken(exchange, plant, target);
+  if (status === 403) return 'the token may not create plants there; give another one with --token-file';
+  if (status === 404 || status === 405) return 'give the base address of the service, without /plants';
+  if (status >= 300 && status <= 399) {
+    return `it leads elsewhere (${shown(headers.get('location') ?? 'it does not say where', target)}); give that base address`;
+  }
+  if (status === 429) return 'it takes no more requests now; try again later';
+  if (status >= 502 && status <= 504)
+    return 'the service behind it cannot be reached now; try again when it can';
+  return undefined;
+}
+
+/**
+ * A server that is sent no credential should name no error in its challenge (RFC 6750 section 3.1), so that it may answer
+ * in two ways. Where it does not, a token that was refused looks like one that never arrived.
+ */
+async function refusedToken(refused: Exchange, plant: string, target: Target): Promise<string> {
+  const without = await send(target, plant, { headers: { Authorization: null } }).catch(() => undefined);
+  const same =
+    without?.status === refused.status &&
+    without.body.equals(refused.body) &&
+    without.headers.get('www-authenticate') === refused.headers.get('www-authenticate');
+  return same
+    ? 'it answers the same without any credential, so something before the service takes the Authorization header ' +
+        'off, or the token is unknown there'
+    : `the token is refused (${shown(refused.body.toString(), target)}); give one that is in force with --token-file`;
+}
+
+function addressOf({ baseUrl }: Target): string {
+  return `${baseUrl.href.replace(/\/$/, '')}/plants`;
+}
+
+/** On one line, and without what a terminal obeys. */
+function shown(text: string, { token }: Target): string {
+  return visible(withoutToken(text, token).trim()).slice(0, SHOWN_LENGTH_MAX);
+}

@@ -1,0 +1,560 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { writeFile } from 'node:fs/promises';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { suite, test } from 'node:test';
+import { OWN_RULES, RULES_FOR_EVERY_STORE } from '../src/cli/check/rules.ts';
+import { type Alterations, mapJson, onStatus, setField, startAlteringGateway } from './altering-gateway.ts';
+import { ForeignPlantStore } from './foreign-plant-store.ts';
+import { freePort } from './free-port.ts';
+import { type Finished, runInTime, startProgram } from './program.ts';
+import { startTestService } from './running-service.ts';
+import { enginesUnderTest } from './store-under-test.ts';
+import { readXml } from './xml-document.ts';
+
+const ENGINES = await enginesUnderTest();
+const TOKEN = 'plant_token-of-the-tests';
+
+/** A result as `--format json` writes it. */
+interface JsonResult {
+  id: string;
+  level: string;
+  verdict: string;
+  message?: string;
+  sent?: string;
+  received?: string;
+}
+
+function check(url: string, args: string[] = [], token = TOKEN): Promise<Finished> {
+  return runInTime(['check', url, ...args], { env: { PLANT_STORE_TOKEN: token } });
+}
+
+/** Runs `check --format json`. @returns the exit code and the ids of the rules of a verdict */
+async function checkJson(
+  url: string,
+  args: string[] = [],
+  token = TOKEN,
+): Promise<{ exitCode: number | null; results: JsonResult[]; idsOf(verdict: string): string[] }> {
+  const { exitCode, stdout, stderr } = await check(url, ['--format', 'json', ...args], token);
+  assert.notEqual(stdout, '', stderr);
+  const { rules: results } = JSON.parse(stdout) as { rules: JsonResult[] };
+  const idsOf = (verdict: string) => results.filter(each => each.verdict === verdict).map(({ id }) => id);
+  return { exitCode, results, idsOf };
+}
+
+for (const engine of ENGINES) {
+  test(`every rule holds of the service on ${engine.name}, our own included, as often as it is checked`, async () => {
+    await using service = await startTestService({ database: await engine.newDatabase() });
+    const tokenFile = join(service.folder, 'token');
+    await writeFile(tokenFile, `${service.token}\n`);
+    for (let round = 1; round <= 2; round++) {
+      const { exitCode, stdout, stderr } = await runInTime([
+        ...['check', service.url, '--ours', '--token-file', tokenFile],
+      ]);
+      assert.deepEqual([exitCode, /\n\n/.exec(stderr)], [0, null], stdout);
+      const lines = stdout.split('\n').filter(line => line.startsWith('holds '));
+      assert.equal(lines.length, RULES_FOR_EVERY_STORE.length + OWN_RULES.length);
+      assert.match(
+        stdout,
+        /\n\nMUST: +37 hold, 0 do not\nSHOULD: +32 hold, 0 do not\nMAY: +2 hold, 0 do not\n/,
+      );
+    }
+  });
+}
+
+/** What a gateway breaks, and exactly the rules for every store that say so; `*` stands for the rest of an id. */
+const BROKEN: { what: string; alterations: Alterations; exitCode: 0 | 1; rules: string[]; ours: string[] }[] =
+  [
+    {
+      what: 'rounds ids to doubles, as JSON.parse does',
+      alterations: { request: message => mapJson(message, value => value) },
+      exitCode: 1,
+      // The service keeps another content under an id that it has as the next revision: neighbours collide unseen.
+      rules: ['create.id.int64-max', 'create.id.int64-min'],
+      ours: [
+        'ours.id.above-double',
+        'ours.id.below-double',
+        'ours.id.int64-*',
+        'ours.refuse.further-member-repeated',
+        'ours.refuse.id-fraction-above-double',
+        'ours.refuse.id-repeated',
+        'ours.refuse.id-tiny-fraction',
+        'ours.refuse.id-underflow',
+      ],
+    },
+    {
+      what: 'puts a page of its own in place of errors',
+      alterations: {
+        answer: onStatus(400, message => ({
+          ...setField(message, 'content-type', () => 'text/html'),
+          body: Buffer.from('<h1>400 Bad Request</h1>'),
+        })),
+      },
+      exitCode: 1,
+      rules: ['error.media-type', 'error.shape.*'],
+      ours: ['ours.every-fault-named', 'ours.fields.refused', 'ours.refuse.*'],
+    },
+    {
+      what: 'drops an empty tag',
+      alterations: {
+        answer: onStatus(200, message =>
+          mapJson(message, ({ tag, ...rest }) => (tag ? { ...rest, tag } : rest)),
+        ),
+      },
+      exitCode: 1,
+      rules: ['create.tag.empty'],
+      ours: [],
+    },
+    {
+      what: 'answers 401 without a challenge, which only HTTP wants',
+      alterations: { answer: message => setField(message, 'www-authenticate', () => undefined) },
+      exitCode: 0,
+      rules: ['credential.challenge'],
+      ours: ['ours.credential.*.challenge'],
+    },
+  ];
+
+suite('on a gateway that breaks a rule, exactly that rule does not hold, when it', { concurrency: 2 }, () => {
+  for (const { what, alterations, exitCode, rules, ours } of BROKEN) {
+    test(what, async () => {
+      await using service = await startTestService();
+      await using gateway = await startAlteringGateway(service.url, alterations);
+      const found = await checkJson(gateway.url, [], service.token);
+      assert.deepEqual(found.idsOf('does not hold'), rules.flatMap(idsLike));
+      assert.equal(found.exitCode, exitCode);
+      const own = await checkJson(gateway.url, ['--ours'], service.token);
+      assert.deepEqual(own.idsOf('does not hold').sort(), [...rules, ...ours].flatMap(idsLike).sort());
+      assert.equal(own.exitCode, 1 - Number(exitCode === 0 && ours.length === 0));
+      assert.deepEqual(own.idsOf('not checked'), []);
+    });
+  }
+
+  test('puts its own credential in place of any', async () => {
+    await using service = await startTestService();
+    await using gateway = await startAlteringGateway(service.url, {
+      request: message => {
+        const bare = setField(message, 'authorization', () => undefined);
+        return { ...bare, rawHeaders: [...bare.rawHeaders, 'Authorization', `Bearer ${service.token}`] };
+      },
+    });
+    const { exitCode, idsOf } = await checkJson(gateway.url);
+    const credential = ['missing', 'unknown', 'empty', 'other-scheme'].map(each => `credential.${each}`);
+    assert.deepEqual([exitCode, idsOf('does not hold')], [0, credential]);
+  });
+});
+
+/** The ids of rules that a text means, which may have a star for any part of an id. */
+function idsLike(text: string): string[] {
+  const pattern = new RegExp(`^${text.replaceAll('.', String.raw`\.`).replaceAll('*', '.*')}$`);
+  return [...RULES_FOR_EVERY_STORE, ...OWN_RULES].map(({ id }) => id).filter(id => pattern.test(id));
+}
+
+suite('a server that keeps the interface word for word and no more', { concurrency: 2 }, () => {
+  test('passes, with findings that need not be mended', async () => {
+    await using store = await ForeignPlantStore.listen(TOKEN);
+    const { exitCode, results, idsOf } = await checkJson(store.url);
+    assert.deepEqual(idsOf('not checked'), []);
+    const levels = results.filter(({ verdict }) => verdict === 'does not hold').map(({ level }) => level);
+    assert.deepEqual([exitCode, [...new Set(levels)]], [0, ['SHOULD']]);
+    assert.ok(idsOf('does not hold').includes('path.unknown'));
+  });
+
+  test('passes again and again, also when it takes no id twice', async () => {
+    await using store = await ForeignPlantStore.listen(TOKEN, { writeOnce: true });
+    const first = await checkJson(store.url);
+    assert.deepEqual([first.exitCode, first.idsOf('not checked')], [0, []]);
+    const second = await checkJson(store.url);
+    const fixed = RULES_FOR_EVERY_STORE.filter(({ fixedIds }) => fixedIds !== undefined).map(({ id }) => id);
+    assert.deepEqual([second.exitCode, second.idsOf('not checked')], [0, fixed]);
+    for (const name of ['repeat.same', 'repeat.other'])
+      assert.ok(second.idsOf('does not hold').includes(name));
+  });
+});
+
+suite('--ids', { concurrency: 2 }, () => {
+  test('holds every id that is sent, and leaves out the rules that need others', async () => {
+    await using store = await ForeignPlantStore.listen(TOKEN);
+    const [from, to] = [9_007_199_254_741_000n, 9_007_199_254_742_000n];
+    const { exitCode, idsOf } = await checkJson(store.url, ['--ids', `${from}..${to}`]);
+    const fixed = RULES_FOR_EVERY_STORE.filter(({ fixedIds }) => fixedIds !== undefined).map(({ id }) => id);
+    assert.deepEqual([exitCode, idsOf('not checked')], [0, fixed]);
+    const beyondInt64 = ['9223372036854775808', '-9223372036854775809'];
+    const integers = store.ids
+      .filter(id => !beyondInt64.includes(id))
+      .map(id => BigInt(id.replace('.5', '')));
+    assert.ok(integers.length > RULES_FOR_EVERY_STORE.length / 2);
+    assert.deepEqual(
+      integers.filter(id => id < from || id > to),
+      [],
+    );
+  });
+
+  test('takes the rules whose ids are among them, and no neighbours where all ids are exact doubles', async () => {
+    await using store = await ForeignPlantStore.listen(TOKEN);
+    const { idsOf } = await checkJson(store.url, ['--ids', '-1..200']);
+    assert.deepEqual(
+      idsOf('not checked').filter(id => /zero|negative/.test(id)),
+      [],
+    );
+    assert.ok(idsOf('not checked').includes('create.id.neighbours-above-double'));
+    assert.equal(new Set(store.ids.filter(id => id === '0')).size, 1);
+  });
+
+  test('are refused when they are no range or too few, with the number that is needed', async () => {
+    for (const ids of ['5', '5..1', '1..9223372036854775808', '1..1e3', 'a..b', '']) {
+      const { exitCode, stdout, stderr } = await check('http://127.0.0.1:1', ['--ids', ids]);
+      assert.deepEqual([exitCode, stdout], [2, '']);
+      assert.match(stderr, /Write it as FROM\.\.TO with two integers of 64 bits/);
+    }
+    const few = await check('http://127.0.0.1:1', ['--ids', '-5..4']);
+    assert.deepEqual([few.exitCode, few.stdout], [2, '']);
+    const needed = /--ids -5\.\.4 holds 10 ids, and the rules need ([0-9]+);/.exec(few.stderr)?.[1];
+    await using store = await ForeignPlantStore.listen(TOKEN);
+    const enough = await check(store.url, ['--ids', `1..${needed}`]);
+    assert.equal(enough.exitCode, 0, enough.stderr);
+    assert.equal((await check(store.url, ['--ids', `2..${needed}`])).exitCode, 2);
+  });
+});
+
+test('--dry-run lists the rules, needs no token, and sends nothing', async () => {
+  await using store = await ForeignPlantStore.listen(TOKEN);
+  const { exitCode, stdout, stderr } = await runInTime(['check', store.url, '--dry-run']);
+  assert.deepEqual([exitCode, stderr, store.requests], [0, '', 0]);
+  for (const { id, title } of RULES_FOR_EVERY_STORE)
+    assert.ok(stdout.includes(` ${id} `) && stdout.includes(title));
+});
+
+test('says before the first request under which ids plants will be stored', async () => {
+  await using store = await ForeignPlantStore.listen(TOKEN);
+  const { stderr } = await check(store.url, ['--ids', '-1..200']);
+  const match =
+    /^Storing up to ([0-9]+) plants that nobody can delete: ids ([0-9]+) to ([0-9]+), and -1, 0\./.exec(
+      stderr,
+    );
+  assert.ok(match !== null, stderr);
+  const [count, first, last] = match.slice(1).map(Number) as [number, number, number];
+  assert.equal(count, last - first + 3);
+  const stored = store.ids.filter(id => /^[0-9]+$/.test(id) && id.length < 10 && id !== '0').map(Number);
+  assert.ok(stored.every(id => id >= first && id <= last));
+});
+
+/** Serves one answer to everything; `await using` closes it. */
+async function serve(
+  listener: RequestListener,
+): Promise<AsyncDisposable & { url: string; requests: () => number }> {
+  let requests = 0;
+  const server = createServer({ requireHostHeader: false }, (request, response) => {
+    requests++;
+    listener(request, response);
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    requests: () => requests,
+    [Symbol.asyncDispose]: async () => {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+suite('one message, and nothing else, says why nothing can be checked:', { concurrency: 2 }, () => {
+  async function says(url: string, message: RegExp, token?: string): Promise<void> {
+    const { exitCode, stdout, stderr } = await check(url, [], token);
+    assert.deepEqual([exitCode, stdout], [1, '']);
+    const [, last, ...more] = stderr.trimEnd().split('\n');
+    assert.match(last!, message);
+    assert.deepEqual(more, []);
+  }
+
+  test('nobody answers', async () => {
+    const url = `http://127.0.0.1:${await freePort()}`;
+    await says(
+      url,
+      /^plant-store: http:\S+\/plants: no whole answer came \(ECONNREFUSED\); is the service running there\?$/,
+    );
+    await says('http://nobody.invalid', /\(E[A-Z_]+\); is the service running there\?$/);
+  });
+
+  test('no answer comes in time', async () => {
+    await using server = await serve(() => {});
+    await says(server.url, /: no whole answer came within 10 s; is the service running there\?$/);
+  });
+
+  test('the token is refused', async () => {
+    await using service = await startTestService();
+    await says(
+      service.url,
+      /answers 401 to a valid plant: the token is refused \(.*40102.*\); give one that is in force/,
+    );
+  });
+
+  test('a gateway strips the Authorization header', async () => {
+    await using service = await startTestService();
+    await using gateway = await startAlteringGateway(service.url, {
+      request: message => setField(message, 'authorization', () => undefined),
+    });
+    await says(
+      gateway.url,
+      /answers 401 .*: it answers the same without any credential, so something before the service takes the Authorization header off/,
+      service.token,
+    );
+  });
+
+  for (const { status, headers, message } of [
+    {
+      status: 308,
+      headers: { Location: 'https://plants.example/plants' },
+      message: /elsewhere \(https:\/\/plants\.example\/plants\); give that base address$/,
+    },
+    { status: 404, headers: {}, message: /give the base address of the service, without \/plants$/ },
+    { status: 403, headers: {}, message: /the token may not create plants there/ },
+    { status: 502, headers: {}, message: /cannot be reached now; try again when it can$/ },
+  ]) {
+    test(`status ${status}`, async () => {
+      await using server = await serve((_request, response) => response.writeHead(status, headers).end());
+      await says(server.url, message);
+      assert.equal(server.requests(), 1);
+    });
+  }
+
+  test('in the formats for programs too, which stay whole', async () => {
+    const url = `http://127.0.0.1:${await freePort()}`;
+    const message = `${url}/plants: no whole answer came (ECONNREFUSED); is the service running there?`;
+    const written = async (format: string): Promise<string> => {
+      const { exitCode, stdout, stderr } = await check(url, ['--format', format]);
+      assert.equal(exitCode, 1);
+      assert.ok(stderr.includes(message));
+      return stdout;
+    };
+    assert.equal(await written('tap'), `TAP version 13\nBail out! ${message}\n`);
+    const { failure, rules, summary } = JSON.parse(await written('json'));
+    assert.deepEqual([failure, rules, summary], [message, [], {}]);
+    const [testsuite] = readXml(await written('junit')).children;
+    assert.deepEqual([testsuite?.attributes.tests, testsuite?.attributes.errors], ['1', '1']);
+    assert.deepEqual(testsuite?.children[0]?.children[0]?.attributes, { message });
+  });
+});
+
+test('an answer of 429 is waited for, and says nothing of a rule', async () => {
+  await using service = await startTestService({ rateLimit: { requests: 40, windowSeconds: 1 } });
+  const { exitCode, idsOf } = await checkJson(service.url, [], service.token);
+  assert.deepEqual([exitCode, idsOf('does not hold')], [0, []]);
+});
+
+/** What no format, no terminal and no reader of XML takes as it is; the token among it. */
+const NASTY = `\u0000\u0007\u001b[2J\u009b]]><!-- &amp; "' # \\ \ufffe\uffff\ufeff\u2028\u202e \u{1f335} ${TOKEN}`;
+
+suite('whatever a server answers', { concurrency: 2 }, () => {
+  async function nastyServer(): Promise<Awaited<ReturnType<typeof serve>>> {
+    let first = true;
+    return serve((request, response) => {
+      response.setHeader('X-Authorization', request.headers.authorization ?? 'none');
+      const name = first ? 'A' : NASTY;
+      first = false;
+      // The first is a Plant; behind it come names with all of that, in UTF-8, and bytes that are none.
+      response.writeHead(200, `O\u0080K`, { 'Content-Type': 'application/json' });
+      response.end(
+        Buffer.concat([Buffer.from(JSON.stringify({ name, tag: `\ud83c${NASTY}` })), Buffer.from(name)]),
+      );
+    });
+  }
+
+  test('the formats hold it, and none shows the token', async () => {
+    for (const [format, read] of Object.entries(READERS)) {
+      await using server = await nastyServer();
+      const { exitCode, stdout, stderr } = await check(server.url, ['--format', format]);
+      assert.equal(exitCode, 1);
+      assert.ok(!`${stdout}${stderr}`.includes(TOKEN), format);
+      assert.ok(stdout.includes('ACCESS_TOKEN'), format);
+      assert.doesNotMatch(stdout, /[^\P{C}\n]/u, format);
+      read(stdout);
+    }
+  });
+});
+
+const READERS: Record<string, (text: string) => void> = {
+  text: () => {},
+  tap: text => assert.ok(readTap(text).some(({ ok }) => !ok)),
+  json: text => JSON.parse(text),
+  junit: text => readXml(text),
+};
+
+interface TapPoint {
+  ok: boolean;
+  number: number;
+  description: string;
+  directive: string | undefined;
+  diagnostics: Record<string, unknown>;
+}
+
+/** Reads what `check` writes as TAP version 13. @throws when it is none */
+function readTap(text: string): TapPoint[] {
+  const [version, plan, ...lines] = text.trimEnd().split('\n');
+  assert.equal(version, 'TAP version 13');
+  const points: TapPoint[] = [];
+  let inYaml = false;
+  for (const line of lines) {
+    const point = /^(not )?ok ([0-9]+) - ((?:[^#\\]|\\[#\\])*?)(?: (# [A-Z]+ .*))?$/.exec(line);
+    const scalar = /^ {2}(\w+): (.*)$/.exec(line);
+    if (line === '  ---' || line === '  ...') {
+      assert.equal(inYaml, line === '  ...');
+      inYaml = !inYaml;
+    } else if (inYaml && scalar !== null) points.at(-1)!.diagnostics[scalar[1]!] = JSON.parse(scalar[2]!);
+    else if (point !== null && !inYaml) {
+      const [, not, number, description, directive] = point;
+      points.push({
+        ok: not === undefined,
+        number: Number(number),
+        description: description!.replace(/\\(.)/g, '$1'),
+        directive,
+        diagnostics: {},
+      });
+    } else assert.match(line, /^# /);
+  }
+  assert.equal(plan, `1..${points.length}`);
+  assert.deepEqual(
+    points.map(({ number }) => number),
+    points.map((_, index) => index + 1),
+  );
+  return points;
+}
+
+suite('a format', { concurrency: 2 }, () => {
+  /** The service behind a gateway that breaks a MUST and a SHOULD, and ids that leave rules out. */
+  async function written(format: string): Promise<string> {
+    await using service = await startTestService();
+    await using gateway = await startAlteringGateway(service.url, {
+      answer: message =>
+        setField(
+          onStatus(200, each => mapJson(each, plant => ({ id: 1, ...plant })))(message),
+          'www-authenticate',
+          () => undefined,
+        ),
+    });
+    const { stdout, exitCode } = await check(
+      gateway.url,
+      ['--format', format, '--ids', '1000..2000'],
+      service.token,
+    );
+    assert.equal(exitCode, 1);
+    return stdout;
+  }
+  const message = 'expected id absent; found id 1';
+
+  test('tap marks as failed what must hold alone', async () => {
+    const points = readTap(await written('tap'));
+    assert.equal(points.length, RULES_FOR_EVERY_STORE.length);
+    const failed = points.filter(({ ok }) => !ok);
+    assert.deepEqual(
+      failed.map(({ description, directive }) => [description.split(':')[0], directive]),
+      [
+        ['MUST create.no-id', undefined],
+        ['SHOULD credential.challenge', '# TODO SHOULD, so it need not hold'],
+      ],
+    );
+    assert.deepEqual(Object.keys(failed[0]!.diagnostics), [
+      'message',
+      'source',
+      'sent',
+      'received',
+      'duration_ms',
+    ]);
+    assert.equal(failed[0]!.diagnostics.message, message);
+    assert.match(
+      String(failed[0]!.diagnostics.sent),
+      /^POST \/plants\nHost: .*\nAuthorization: Bearer <ACCESS_TOKEN>\n/,
+    );
+    const skipped = points.filter(({ directive }) => directive?.startsWith('# SKIP'));
+    assert.match(skipped[0]!.directive!, /^# SKIP the ids that may be used hold no two that are one double/);
+    assert.equal(skipped.length, 8);
+  });
+
+  test('json has the members that are documented', async () => {
+    const { rules, ...rest } = JSON.parse(await written('json'));
+    assert.deepEqual(Object.keys(rest), ['baseUrl', 'startedAt', 'elapsedMs', 'summary']);
+    assert.deepEqual(rest.summary, {
+      MUST: { holds: 28, doesNotHold: 1, notChecked: 8 },
+      SHOULD: { holds: 31, doesNotHold: 1, notChecked: 0 },
+      MAY: { holds: 2, doesNotHold: 0, notChecked: 0 },
+    });
+    const { sent, received, elapsedMs, ...finding } = rules.find(
+      ({ id }: JsonResult) => id === 'create.no-id',
+    );
+    assert.deepEqual(finding, {
+      ...{ id: 'create.no-id', level: 'MUST', title: 'the Plant that answers has no id' },
+      ...{ source: 'interface, Plant', verdict: 'does not hold', message },
+    });
+    assert.match(received, /^200 OK\n(?:.*\n)+\n\{"id":1,"name":"A"\}$/);
+    assert.equal(typeof elapsedMs, 'number');
+    assert.ok(sent.endsWith('"name":"A"}'));
+  });
+
+  test('junit fails what must hold alone, and shows the rest as skipped', async () => {
+    const root = readXml(await written('junit'));
+    const [testsuite, ...others] = root.children;
+    assert.deepEqual([root.name, testsuite!.name, others], ['testsuites', 'testsuite', []]);
+    const { tests, failures, errors, skipped } = testsuite!.attributes;
+    assert.deepEqual([tests, failures, errors, skipped], ['71', '1', '0', '9']);
+    const cases = testsuite!.children;
+    assert.equal(cases.length, 71);
+    const failed = cases.filter(({ children }) => children.some(({ name }) => name === 'failure'));
+    assert.deepEqual(
+      failed.map(({ attributes }) => attributes.name),
+      ['create.no-id: the Plant that answers has no id'],
+    );
+    const [failure] = failed[0]!.children;
+    assert.equal(failure!.attributes.message, message);
+    assert.match(
+      failure!.text,
+      /\nsent:\nPOST \/plants\n[\s\S]*\nreceived:\n200 OK\n[\s\S]*\{"id":1,"name":"A"\}$/m,
+    );
+    const challenge = cases.find(({ attributes }) => attributes.name!.startsWith('credential.challenge: '))!;
+    assert.deepEqual(
+      challenge.children.map(({ name }) => name),
+      ['skipped', 'system-out'],
+    );
+    assert.match(challenge.children[0]!.attributes.message!, /^SHOULD: expected WWW-Authenticate: /);
+  });
+});
+
+test('Ctrl-C ends a check that waits, with what it has found so far', async () => {
+  let answered = 0;
+  const waiting = Promise.withResolvers<void>();
+  await using server = await serve((_request, response) => {
+    if (++answered > 4) waiting.resolve();
+    else response.writeHead(200, { 'Content-Type': 'application/json' }).end('{"name":"A","tag":"B"}');
+  });
+  const child = startProgram(['check', server.url, '--format', 'json'], {
+    env: { PLANT_STORE_TOKEN: TOKEN },
+  });
+  let stdout = '';
+  child.stdout!.setEncoding('utf8').on('data', text => (stdout += text));
+  await waiting.promise;
+  child.kill('SIGINT');
+  const [exitCode] = await once(child, 'close');
+  assert.equal(exitCode, 130);
+  const { rules } = JSON.parse(stdout) as { rules: JsonResult[] };
+  assert.equal(rules.length, RULES_FOR_EVERY_STORE.length);
+  const stopped = rules.filter(({ message }) => message === 'the check was stopped before');
+  assert.ok(stopped.length >= rules.length - 3 && stopped.every(({ verdict }) => verdict === 'not checked'));
+});
+
+test('what is asked for wrongly is said, and nothing is sent', async () => {
+  await using store = await ForeignPlantStore.listen(TOKEN);
+  for (const { args, env, message } of [
+    { args: [], env: {}, message: /missing required argument 'BASE_URL'/ },
+    { args: ['plants.example'], env: {}, message: /BASE_URL must be an http or https address/ },
+    { args: [store.url], env: {}, message: /a token is needed: give --token-file/ },
+    { args: [store.url, '--format', 'xml'], env: {}, message: /Allowed choices are text, tap, json, junit/ },
+    { args: [store.url, '--token', 'a b'], env: {}, message: /is not a token/ },
+  ]) {
+    const { exitCode, stdout, stderr } = await runInTime(['check', ...args], { env });
+    assert.deepEqual([exitCode, stdout], [2, '']);
+    assert.match(stderr, message);
+  }
+  assert.equal(store.requests, 0);
+});
