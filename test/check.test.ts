@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -541,6 +541,18 @@ test('Ctrl-C ends a check that waits, with what it has found so far', async () =
   assert.equal(rules.length, RULES_FOR_EVERY_STORE.length);
   const stopped = rules.filter(({ message }) => message === 'the check was stopped before');
   assert.ok(stopped.length >= rules.length - 3 && stopped.every(({ verdict }) => verdict === 'not checked'));
+});
+
+test('docs/check.md has every rule, in the order in which they are checked, and no other', async () => {
+  const document = await readFile(new URL('../docs/check.md', import.meta.url), 'utf8');
+  const rows = [...document.matchAll(/^\| `([^`]+)` \| (MUST|SHOULD|MAY) \| (.*) \| ([^|]+) \|$/gm)].map(
+    ([, id, level, title, source]) => ({ id, level, title, source }),
+  );
+  const rules = [...RULES_FOR_EVERY_STORE, ...OWN_RULES].map(rule => {
+    const { id, level, title, source } = rule;
+    return { id, level, title, source };
+  });
+  assert.deepEqual(rows, rules);
 });
 
 test('what is asked for wrongly is said, and nothing is sent', async () => {

@@ -295,7 +295,7 @@ suite('what cannot be done is said in one line', { concurrency: 3 }, () => {
 
 suite('--help', { concurrency: 3 }, () => {
   const OPTIONS: [string[], string[]][] = [
-    [[], ['serve', 'token', 'export', 'show', 'openapi', 'import']],
+    [[], ['serve', 'token', 'export', 'show', 'openapi', 'import', 'check']],
     [
       ['serve'],
       [
@@ -324,6 +324,18 @@ suite('--help', { concurrency: 3 }, () => {
     ],
     [['export'], ['--database', '--format', '"csv", "jsonl"', '--revisions']],
     [['show'], ['<id>', '--database']],
+    [
+      ['check'],
+      [
+        '<BASE_URL>',
+        '--token-file',
+        '--format',
+        '"text", "tap", "json", "junit"',
+        '--ids',
+        '--ours',
+        '--dry-run',
+      ],
+    ],
     [['openapi'], ['OpenAPI']],
   ];
   for (const [command, mentioned] of OPTIONS) {
