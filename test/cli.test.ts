@@ -108,6 +108,7 @@ const MISUSES: Misuse[] = [
   misused(/'--ops <host:port>' argument 'here' is invalid.*HOST:PORT/, 'serve', '--ops', 'here'),
   misused(/Allowed choices are revise, reject/, 'serve', '--repeated-id', 'keep'),
   misused(/Allowed choices are yes, no/, 'serve', '--log-requests', 'often'),
+  misused(/'--log-requests <yes\|no>' argument missing/, 'serve', '--log-requests'),
   {
     ...misused(/value 'true' from env 'PLANT_STORE_LOG_REQUESTS' is invalid.*yes, no/, 'serve'),
     env: { PLANT_STORE_LOG_REQUESTS: 'true' },

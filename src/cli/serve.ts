@@ -64,10 +64,9 @@ export function serveCommand(): Command {
         .default(POSTGRES_CONNECTIONS),
     )
     .addOption(
-      new Option('--log-requests [yes|no]', 'a line in the log for each request')
+      new Option('--log-requests <yes|no>', 'a line in the log for each request')
         .env('PLANT_STORE_LOG_REQUESTS')
         .choices(['yes', 'no'])
-        .preset('yes')
         .default('no'),
     )
     .addOption(rateLimitOption())
