@@ -1,10 +1,16 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, connect } from 'node:net';
 import { join } from 'node:path';
+import { text as readText } from 'node:stream/consumers';
+import { pipeline } from 'node:stream/promises';
 import { suite, test } from 'node:test';
+import { createServer as createTlsServer } from 'node:tls';
+import { fileURLToPath } from 'node:url';
+import { idsNeeded } from '../src/cli/check/ids.ts';
 import { OWN_RULES, RULES_FOR_EVERY_STORE } from '../src/cli/check/rules.ts';
 import { type Alterations, mapJson, onStatus, setField, startAlteringGateway } from './altering-gateway.ts';
 import { ForeignPlantStore } from './foreign-plant-store.ts';
@@ -131,6 +137,14 @@ suite('on a gateway that breaks a rule, exactly that rule does not hold, when it
     });
   }
 
+  test('rounds ids, and the service takes no id twice: then neighbours collide in sight', async () => {
+    await using service = await startTestService({ repeatedIdRule: 'reject' });
+    await using gateway = await startAlteringGateway(service.url, BROKEN[0]!.alterations);
+    const { exitCode, idsOf } = await checkJson(gateway.url, [], service.token);
+    const rules = ['create.id.neighbours-above-double', ...BROKEN[0]!.rules, 'repeat.other'];
+    assert.deepEqual([exitCode, idsOf('does not hold')], [1, rules]);
+  });
+
   test('puts its own credential in place of any', async () => {
     await using service = await startTestService();
     await using gateway = await startAlteringGateway(service.url, {
@@ -173,6 +187,17 @@ suite('a server that keeps the interface word for word and no more', { concurren
   });
 });
 
+test('a server that rounds every id and refuses none passes, since no answer holds an id', async () => {
+  await using server = await serve((request, response) => {
+    void readText(request).then(text => {
+      const { name, tag } = /^\s*\{.*\}\s*$/s.test(text) ? JSON.parse(text) : {};
+      response.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify({ name, tag }));
+    });
+  });
+  const { exitCode, idsOf } = await checkJson(server.url);
+  assert.deepEqual([exitCode, idsOf('not checked')], [0, []]);
+});
+
 suite('--ids', { concurrency: 2 }, () => {
   test('holds every id that is sent, and leaves out the rules that need others', async () => {
     await using store = await ForeignPlantStore.listen(TOKEN);
@@ -185,21 +210,23 @@ suite('--ids', { concurrency: 2 }, () => {
       .filter(id => !beyondInt64.includes(id))
       .map(id => BigInt(id.replace('.5', '')));
     assert.ok(integers.length > RULES_FOR_EVERY_STORE.length / 2);
+    assert.ok(integers.some(id => Number(id) === Number(id + 1n) && integers.includes(id + 1n)));
     assert.deepEqual(
       integers.filter(id => id < from || id > to),
       [],
     );
   });
 
-  test('takes the rules whose ids are among them, and no neighbours where all ids are exact doubles', async () => {
-    await using store = await ForeignPlantStore.listen(TOKEN);
-    const { idsOf } = await checkJson(store.url, ['--ids', '-1..200']);
-    assert.deepEqual(
-      idsOf('not checked').filter(id => /zero|negative/.test(id)),
-      [],
-    );
-    assert.ok(idsOf('not checked').includes('create.id.neighbours-above-double'));
-    assert.equal(new Set(store.ids.filter(id => id === '0')).size, 1);
+  test('takes the rules whose ids are among them, and no neighbours where every id is a double', async () => {
+    await using store = await ForeignPlantStore.listen(TOKEN, { writeOnce: true });
+    // So narrow that the fresh ids begin at -1, and pass over those that rules name.
+    const to = idsNeeded(RULES_FOR_EVERY_STORE) - 2n;
+    const { exitCode, idsOf } = await checkJson(store.url, ['--ids', `-1..${to}`]);
+    const fixed = RULES_FOR_EVERY_STORE.filter(({ fixedIds }) => fixedIds !== undefined).map(({ id }) => id);
+    const outside = fixed.filter(id => !['create.id.zero', 'create.id.negative'].includes(id));
+    assert.deepEqual(idsOf('not checked'), ['create.id.neighbours-above-double', ...outside]);
+    assert.equal(exitCode, 0);
+    for (const id of ['0', '-1']) assert.equal(store.ids.filter(each => each === id).length, 1);
   });
 
   test('are refused when they are no range or too few, with the number that is needed', async () => {
@@ -276,12 +303,16 @@ suite('one message, and nothing else, says why nothing can be checked:', { concu
       url,
       /^plant-store: http:\S+\/plants: no whole answer came \(ECONNREFUSED\); is the service running there\?$/,
     );
-    await says('http://nobody.invalid', /\(E[A-Z_]+\); is the service running there\?$/);
   });
 
   test('no answer comes in time', async () => {
     await using server = await serve(() => {});
     await says(server.url, /: no whole answer came within 10 s; is the service running there\?$/);
+  });
+
+  test('the answer is far too long', async () => {
+    await using server = await serve((_request, response) => response.end(Buffer.alloc(2 * 1024 * 1024)));
+    await says(server.url, /no whole answer came \(the answer is longer than 1048576 bytes\)/);
   });
 
   test('the token is refused', async () => {
@@ -302,6 +333,27 @@ suite('one message, and nothing else, says why nothing can be checked:', { concu
       /answers 401 .*: it answers the same without any credential, so something before the service takes the Authorization header off/,
       service.token,
     );
+  });
+
+  test('Node does not trust the certificate, until it is told to', async () => {
+    await using store = await ForeignPlantStore.listen(TOKEN);
+    const pem = (name: string): string => fileURLToPath(new URL(`postgres-tls/${name}`, import.meta.url));
+    const identity = { key: readFileSync(pem('server-key.pem')), cert: readFileSync(pem('server.pem')) };
+    const server = createTlsServer(identity, socket => {
+      const behind = connect(Number(new URL(store.url).port), '127.0.0.1');
+      // Either side may go before the other.
+      pipeline(socket, behind, socket).catch(() => {});
+    });
+    await once(server.listen(0), 'listening');
+    using _closing = { [Symbol.dispose]: () => server.close() };
+    const url = `https://localhost:${(server.address() as AddressInfo).port}`;
+    await says(
+      url,
+      /\([A-Z_]+\); name the file with the certificate of its authority in NODE_EXTRA_CA_CERTS$/,
+    );
+    const env = { PLANT_STORE_TOKEN: TOKEN, NODE_EXTRA_CA_CERTS: pem('ca.pem') };
+    const { exitCode, stderr } = await runInTime(['check', url], { env });
+    assert.equal(exitCode, 0, stderr);
   });
 
   for (const { status, headers, message } of [
@@ -346,20 +398,18 @@ test('an answer of 429 is waited for, and says nothing of a rule', async () => {
 });
 
 /** What no format, no terminal and no reader of XML takes as it is; the token among it. */
-const NASTY = `\u0000\u0007\u001b[2J\u009b]]><!-- &amp; "' # \\ \ufffe\uffff\ufeff\u2028\u202e \u{1f335} ${TOKEN}`;
+const NASTY = `\u0000\u0007\u001b[2J\u009b]]><!-- & &amp; "' # \\ \ufffe\uffff\ufeff\u2028\u202e \u{1f335} ${TOKEN}`;
 
 suite('whatever a server answers', { concurrency: 2 }, () => {
   async function nastyServer(): Promise<Awaited<ReturnType<typeof serve>>> {
-    let first = true;
+    let count = 0;
     return serve((request, response) => {
+      const name = count++ === 0 ? 'A' : NASTY;
+      // Every second body is no JSON for the bytes behind it, which are no UTF-8 either.
+      const end = count % 2 === 0 ? Buffer.from('\u00ff\ud83c', 'latin1') : Buffer.alloc(0);
       response.setHeader('X-Authorization', request.headers.authorization ?? 'none');
-      const name = first ? 'A' : NASTY;
-      first = false;
-      // The first is a Plant; behind it come names with all of that, in UTF-8, and bytes that are none.
       response.writeHead(200, `O\u0080K`, { 'Content-Type': 'application/json' });
-      response.end(
-        Buffer.concat([Buffer.from(JSON.stringify({ name, tag: `\ud83c${NASTY}` })), Buffer.from(name)]),
-      );
+      response.end(Buffer.concat([Buffer.from(JSON.stringify({ name, tag: `\ud83c${NASTY}` })), end]));
     });
   }
 
@@ -372,6 +422,23 @@ suite('whatever a server answers', { concurrency: 2 }, () => {
       assert.ok(stdout.includes('ACCESS_TOKEN'), format);
       assert.doesNotMatch(stdout, /[^\P{C}\n]/u, format);
       read(stdout);
+    }
+  });
+
+  test('nesting, numbers and names without end are findings too', async () => {
+    const nested = '['.repeat(400_000) + ']'.repeat(400_000);
+    for (const body of [
+      nested,
+      `{"name":${nested}}`,
+      `{"name":${'9'.repeat(1_000_000)}}`,
+      `{"name":"${'A'.repeat(1_000_000)}"}`,
+    ]) {
+      await using server = await serve((_request, response) =>
+        response.writeHead(200, { 'Content-Type': 'application/json' }).end(body),
+      );
+      const { exitCode, results } = await checkJson(server.url);
+      assert.equal(exitCode, 1);
+      assert.match(results.find(({ id }) => id === 'create.name.as-sent')!.message!, /^expected .{1,491}$/);
     }
   });
 });
@@ -537,7 +604,8 @@ test('Ctrl-C ends a check that waits, with what it has found so far', async () =
   child.kill('SIGINT');
   const [exitCode] = await once(child, 'close');
   assert.equal(exitCode, 130);
-  const { rules } = JSON.parse(stdout) as { rules: JsonResult[] };
+  const { rules, elapsedMs } = JSON.parse(stdout) as { rules: JsonResult[]; elapsedMs: number };
+  assert.ok(elapsedMs < 10_000, 'it has waited for answers');
   assert.equal(rules.length, RULES_FOR_EVERY_STORE.length);
   const stopped = rules.filter(({ message }) => message === 'the check was stopped before');
   assert.ok(stopped.length >= rules.length - 3 && stopped.every(({ verdict }) => verdict === 'not checked'));

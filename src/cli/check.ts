@@ -8,7 +8,7 @@ import { isBroken, type Report } from './check/report.ts';
 import type { Rule } from './check/rule.ts';
 import { OWN_RULES, RULES_FOR_EVERY_STORE } from './check/rules.ts';
 import { tapReport } from './check/tap-report.ts';
-import { makeTarget, type RunIds } from './check/target.ts';
+import { makeTarget, type RunIds, type Target } from './check/target.ts';
 import { textReport } from './check/text-report.ts';
 import { Failure } from './failure.ts';
 import { Interruption, stoppable } from './interruption.ts';
@@ -109,10 +109,7 @@ async function checkServer(run: CheckRun): Promise<Report & { interruption?: Int
   };
 }
 
-async function checkWithProgress(
-  { rules, range }: CheckRun,
-  target: ReturnType<typeof makeTarget>,
-): Promise<RuleResult[]> {
+async function checkWithProgress({ rules, range }: CheckRun, target: Target): Promise<RuleResult[]> {
   let done = 0;
   const progress = new ProgressDisplay(rules.length, () => ({
     done,
@@ -154,6 +151,6 @@ function warning({ fresh, neighbours }: RunIds, rules: readonly Rule[], range: I
   const others = single.length > 0 ? `, and ${single.join(', ')}` : '';
   return (
     `Storing up to ${count} plants that nobody can delete: ids ${fresh[0]} to ${fresh.at(-1)}${others}. ` +
-    'A plant that has one of them already gets a further revision.'
+    'What the server has under these ids already may be revised or replaced.'
   );
 }

@@ -8,6 +8,9 @@ import type { Target } from './target.ts';
 /** Rules under way at the same time: enough for a server far away, and little load for any. */
 const RULES_AT_ONCE = 8;
 
+/** A message shows this much of what a server answers, in UTF-16 code units. */
+const MESSAGE_LENGTH_MAX = 500;
+
 /** What came of one rule. No text in it holds the token. */
 export interface RuleResult {
   rule: Rule;
@@ -73,6 +76,6 @@ function outcomeOf(error: unknown, { stop, token }: Target): Omit<RuleResult, 'r
   if (error instanceof NotChecked) return { verdict: 'not checked', message: error.message };
   if (!(error instanceof Finding)) throw error;
   const { sent, received } = error;
-  const message = withoutToken(error.message, token);
+  const message = withoutToken(error.message, token).slice(0, MESSAGE_LENGTH_MAX);
   return { verdict: 'does not hold', message, sent, ...(received !== undefined && { received }) };
 }

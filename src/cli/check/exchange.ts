@@ -144,11 +144,9 @@ function show(firstLine: string, rawHeaders: string[], body: Buffer, token: stri
     lines.push(`${rawHeaders[index]}: ${rawHeaders[index + 1]}`);
   }
   // Before the body is cut, which could leave half a token.
-  const [head, text] = [lines.join('\n'), body.toString()].map(each => withoutToken(each, token)) as [
-    string,
-    string,
-  ];
-  return `${head}\n\n${text.length > SHOWN_BODY_LENGTH_MAX ? `${text.slice(0, SHOWN_BODY_LENGTH_MAX)}…` : text}`;
+  const text = withoutToken(body.toString(), token);
+  const shown = text.length > SHOWN_BODY_LENGTH_MAX ? `${text.slice(0, SHOWN_BODY_LENGTH_MAX)}…` : text;
+  return `${withoutToken(lines.join('\n'), token)}\n\n${shown}`;
 }
 
 /** A server may repeat what it was sent, and a report is read by others than the holder of the token. */

@@ -15,11 +15,19 @@ export function expectClientError(exchange: Exchange): void {
     throw mismatch(exchange, 'a status from 400 to 499', String(exchange.status));
 }
 
-/** @throws {Finding} when the field is missing or another value was expected of it */
-export function expectHeader(exchange: Exchange, name: string, expected: string | RegExp): void {
+/**
+ * @param what the pattern in words, for the finding
+ * @throws {Finding} when the field is missing or another value was expected of it
+ */
+export function expectHeader(
+  exchange: Exchange,
+  name: string,
+  expected: string | RegExp,
+  what = String(expected),
+): void {
   const value = exchange.headers.get(name.toLowerCase());
   const holds = typeof expected === 'string' ? value === expected : expected.test(value ?? '');
-  if (!holds) throw mismatch(exchange, `${name}: ${expected}`, value ?? 'no such field');
+  if (!holds) throw mismatch(exchange, `${name}: ${what}`, value ?? 'no such field');
 }
 
 /** @throws {Finding} when the answer has the field */
@@ -30,7 +38,7 @@ export function expectNoHeader(exchange: Exchange, name: string): void {
 
 /** RFC 9110 section 8.3.1: case does not matter, and parameters may follow. @throws {Finding} */
 export function expectJsonMediaType(exchange: Exchange): void {
-  expectHeader(exchange, 'Content-Type', /^application\/json[ \t]*(?:;|$)/i);
+  expectHeader(exchange, 'Content-Type', /^application\/json[ \t]*(?:;|$)/i, 'application/json');
 }
 
 /** @returns the body as a JSON object @throws {Finding} when it is none, or not UTF-8 (RFC 8259 section 8.1) */

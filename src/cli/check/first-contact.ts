@@ -21,11 +21,25 @@ export async function makeContact(target: Target): Promise<void> {
     exchange = await send(target, plant);
   } catch (error) {
     if (!(error instanceof Finding)) throw error;
-    throw new Failure(`${addressOf(target)}: ${error.message}; is the service running there?`);
+    throw new Failure(`${addressOf(target)}: ${error.message}; ${adviceOn(error)}`);
   }
   const reason = await reasonToStop(exchange, plant, target);
   if (reason === undefined) return;
   throw new Failure(`${addressOf(target)} answers ${exchange.status} to a valid plant: ${reason}`);
+}
+
+/** As OpenSSL calls a certificate that no authority has signed which Node knows. */
+const UNTRUSTED = [
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+];
+
+function adviceOn({ cause }: Finding): string {
+  return UNTRUSTED.includes((cause as NodeJS.ErrnoException).code ?? '')
+    ? 'name the file with the certificate of its authority in NODE_EXTRA_CA_CERTS'
+    : 'is the service running there?';
 }
 
 /** @returns what to do before anything can be checked; undefined: nothing */

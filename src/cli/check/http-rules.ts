@@ -150,7 +150,13 @@ const HEAD_RULES: Rule[] = [
     source: 'RFC 9110 section 15.5.2; RFC 6750 section 3',
     check: async target => {
       const exchange = await sendPlant(target, { headers: { Authorization: null } });
-      if (exchange.status === 401) expectHeader(exchange, 'WWW-Authenticate', /(?:^|,)[ \t]*Bearer\b/i);
+      if (exchange.status === 401)
+        expectHeader(
+          exchange,
+          'WWW-Authenticate',
+          /(?:^|,)[ \t]*Bearer\b/i,
+          'a challenge with the scheme Bearer',
+        );
     },
   },
   {
@@ -166,7 +172,7 @@ const HEAD_RULES: Rule[] = [
       // The interface shows no reading of plants and forbids none.
       if (exchange.status >= 200 && exchange.status <= 299) return;
       expectStatus(exchange, 405);
-      expectHeader(exchange, 'Allow', /(?:^|,)[ \t]*POST[ \t]*(?:,|$)/);
+      expectHeader(exchange, 'Allow', /(?:^|,)[ \t]*POST[ \t]*(?:,|$)/, 'POST, perhaps among others');
     },
   },
 ];
