@@ -3,9 +3,11 @@ import packageJson from '../package.json' with { type: 'json' };
 import { hashToken, makeToken } from './auth/token.ts';
 import { TokenDirectory } from './auth/token-directory.ts';
 import { LOG_REPEAT_INTERVAL_MS, LOG_REPEATS_AT_ONCE, STORE_WATCH_INTERVAL_MS } from './contract/limits.ts';
+import { docsPage } from './docs-page/docs-page.ts';
 import type { AnswerWatcher } from './http/answer.ts';
 import { CreatePlant } from './http/create-plant.ts';
 import { type AllowedOrigins, CrossOrigin } from './http/cross-origin.ts';
+import { Documentation } from './http/documentation.ts';
 import { type LoggedRequest, loggedRequest } from './http/logged-request.ts';
 import { type ListenAddress, PlantServer } from './http/plant-server.ts';
 import { RateLimit, type RateLimitPolicy } from './http/rate-limit.ts';
@@ -25,6 +27,8 @@ export interface ServiceSettings extends StoreSettings {
   listen: ListenAddress;
   ops: ListenAddress;
   bodyBytesMax: number;
+  /** Whether `/docs` and `/openapi.json` are served. */
+  docs: boolean;
   /** The pages that may use the service from a browser; undefined for those of its own origin alone. */
   corsOrigins?: AllowedOrigins | undefined;
   /** What each token is granted; undefined for no limit. */
@@ -143,13 +147,16 @@ function plantServer(
   keeper: GroupCommit,
   metrics: Metrics,
 ): PlantServer {
-  const { bodyBytesMax, corsOrigins, rateLimit, log, logRequest } = settings;
+  const { bodyBytesMax, docs, corsOrigins, rateLimit, log, logRequest } = settings;
   const limit = rateLimit && new RateLimit(rateLimit);
   return new PlantServer(
     new CreatePlant(tokens, keeper, bodyBytesMax, limit),
     requestFailed(log),
     answerWatcher(metrics, logRequest),
-    corsOrigins && new CrossOrigin(corsOrigins),
+    {
+      crossOrigin: corsOrigins && new CrossOrigin(corsOrigins),
+      documentation: docs ? new Documentation(docsPage()) : undefined,
+    },
   );
 }
 

@@ -27,7 +27,8 @@ export function assertCommonHeaders({ headers }: RawAnswer): void {
 }
 
 /**
- * Asserts that an answer is the Error of the interface with this number, and tells no more than it should.
+ * Asserts that an answer is the Error of the interface with this number, points to where the documentation page says
+ * more of it, and tells no more than it should.
  *
  * @param number status times 100 plus a counter
  */
@@ -35,6 +36,8 @@ export function assertErrorAnswer(answer: RawAnswer, number: number): void {
   const context = `${answer.status} ${answer.body}`;
   assert.equal(answer.status, Math.floor(number / 100), context);
   assertCommonHeaders(answer);
+  const page = number === 40401 ? '/docs' : 'docs';
+  assert.equal(answer.headers.get('link'), `<${page}#error-${number}>; rel="help"`);
   const body = JSON.parse(answer.body) as { error: number; message: string };
   assert.deepEqual(Object.keys(body), ['error', 'message']);
   assert.equal(body.error, number, context);

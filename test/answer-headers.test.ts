@@ -17,6 +17,7 @@ const LEAVES_TO_NODE = requestBytes('', { ...GET, target: '/nowhere' });
 const REQUESTS: [what: string, bytes: (token: string) => Uint8Array][] = [
   ['a plant', token => requestBytes(token, { body: BODY })],
   ['a plant from a page', token => requestBytes(token, { body: BODY, headers: ORIGIN })],
+  ['the page', token => requestBytes(token, { ...GET, target: '/docs' })],
   ['the description', token => requestBytes(token, { ...GET, target: '/openapi.json' })],
   [
     'HEAD of the description',

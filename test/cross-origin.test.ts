@@ -10,7 +10,7 @@ const PAGE = 'https://pages.example';
 const OTHER_PAGE = 'http://localhost:5173';
 const STRANGER = 'https://strangers.example';
 const EXPOSED =
-  'Plant-Id, Plant-Revision, Plant-Outcome, Retry-After, RateLimit, RateLimit-Policy, WWW-Authenticate';
+  'Plant-Id, Plant-Revision, Plant-Outcome, Retry-After, RateLimit, RateLimit-Policy, WWW-Authenticate, Link';
 
 async function ask({ address, token }: RunningService, parts: RequestParts): Promise<RawAnswer> {
   using connection = await RawConnection.open(address.port);

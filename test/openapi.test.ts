@@ -193,10 +193,17 @@ suite('the description says what was decided where the interface is silent', () 
       .map(([status, response]) => [status, Object.keys(response.headers!)]);
     assert.deepEqual(Object.fromEntries(headers), {
       200: ['Plant-Id', 'Plant-Revision', 'Plant-Outcome', 'RateLimit-Policy', 'RateLimit'],
-      401: ['WWW-Authenticate'],
-      405: ['Allow'],
-      429: ['Retry-After', 'RateLimit-Policy', 'RateLimit'],
-      503: ['Retry-After'],
+      400: ['Link'],
+      401: ['WWW-Authenticate', 'Link'],
+      404: ['Link'],
+      405: ['Allow', 'Link'],
+      408: ['Link'],
+      413: ['Link'],
+      415: ['Link'],
+      429: ['Retry-After', 'RateLimit-Policy', 'RateLimit', 'Link'],
+      431: ['Link'],
+      500: ['Link'],
+      503: ['Retry-After', 'Link'],
     });
   });
 

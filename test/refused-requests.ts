@@ -45,6 +45,7 @@ export const REFUSED_REQUESTS: Record<string, RefusedRequest[]> = {
     { what: '/livez of the other listener', parts: { target: '/livez', method: 'GET' }, error: 40401 },
     { what: 'OPTIONS *', parts: { target: '*', method: 'OPTIONS' }, error: 40401 },
     { what: 'a path of 8,000 characters', parts: { target: `/${'a'.repeat(8000)}` }, error: 40401 },
+    { what: '/docs/', parts: { target: '/docs/', method: 'GET' }, error: 40401 },
     { what: '/openapi.json/', parts: { target: '/openapi.json/', method: 'GET' }, error: 40401 },
   ],
 
@@ -61,12 +62,14 @@ export const REFUSED_REQUESTS: Record<string, RefusedRequest[]> = {
       error: 40501,
       headers: PLANTS_ALLOW,
     },
-    ...['POST', 'PUT', 'DELETE', 'OPTIONS'].map(method => ({
-      what: `${method} /openapi.json`,
-      parts: { method, target: '/openapi.json' },
-      error: 40501,
-      headers: { allow: 'GET, HEAD' },
-    })),
+    ...['POST', 'PUT', 'DELETE', 'OPTIONS'].flatMap(method =>
+      ['/openapi.json', '/docs'].map(target => ({
+        what: `${method} ${target}`,
+        parts: { method, target },
+        error: 40501,
+        headers: { allow: 'GET, HEAD' },
+      })),
+    ),
   ],
 
   // RFC 6750 section 3.1: no error code where the request lacks any authentication information.

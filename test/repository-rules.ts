@@ -30,9 +30,18 @@ const PARTS: Record<string, { imports: string[]; types?: string[]; packages: boo
     types: ['src/store/plant-store.ts'],
     packages: true,
   },
+  'src/docs-page/': { imports: ['src/contract/'], packages: true },
   'src/ops/': { imports: ['src/contract/'], types: ['src/store/plant-store.ts'], packages: true },
   'src/service.ts': {
-    imports: ['src/contract/', 'src/auth/', 'src/store/', 'src/http/', 'src/ops/', 'package.json'],
+    imports: [
+      'src/contract/',
+      'src/auth/',
+      'src/store/',
+      'src/http/',
+      'src/docs-page/',
+      'src/ops/',
+      'package.json',
+    ],
     packages: true,
   },
   'src/cli/': {

@@ -35,6 +35,7 @@ export async function startTestService(settings: Partial<ServiceSettings> = {}):
     repeatedIdRule: 'revise',
     connections: POSTGRES_CONNECTIONS,
     bodyBytesMax: 1024 * 1024,
+    docs: true,
     log: {
       info: message => logged.push(message),
       warn: (_details, message) => logged.push(message),

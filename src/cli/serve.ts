@@ -24,6 +24,7 @@ interface ServeOptions extends DatabaseOptions, HttpOptions {
   bodyLimit: number;
   connections: number;
   logRequests: 'yes' | 'no';
+  docs: 'on' | 'off';
   leastPrivilege?: boolean;
 }
 
@@ -69,6 +70,12 @@ export function serveCommand(): Command {
         .choices(['yes', 'no'])
         .default('no'),
     )
+    .addOption(
+      new Option('--docs <on|off>', 'whether /docs and /openapi.json are served')
+        .env('PLANT_STORE_DOCS')
+        .choices(['on', 'off'])
+        .default('on'),
+    )
     .addOption(rateLimitOption())
     .addOption(corsOriginOption())
     .addOption(leastPrivilegeOption())
@@ -89,7 +96,7 @@ async function serve(options: ServeOptions): Promise<void> {
   // Before the first word to anyone, who may answer it with a signal.
   const signal = firstSignal();
   const service = await start(database, options, log);
-  greet(service, options.listen.host, shownDatabase(database));
+  greet(service, options, shownDatabase(database));
   log.info(
     { database: shownDatabase(database), address: service.address, ops: service.opsAddress },
     'serving',
@@ -108,7 +115,8 @@ async function serve(options: ServeOptions): Promise<void> {
 }
 
 async function start(database: string, options: ServeOptions, log: Logger): Promise<Service> {
-  const { listen, ops, repeatedId, bodyLimit, connections, corsOrigin, rateLimit, logRequests } = options;
+  const { listen, ops, repeatedId, bodyLimit, connections, docs, corsOrigin, rateLimit, logRequests } =
+    options;
   try {
     return await startService({
       database,
@@ -117,6 +125,7 @@ async function start(database: string, options: ServeOptions, log: Logger): Prom
       repeatedIdRule: repeatedId,
       bodyBytesMax: bodyLimit,
       connections,
+      docs: docs === 'on',
       corsOrigins: corsOrigin,
       rateLimit,
       log,
@@ -143,7 +152,7 @@ function listenAdvice({ address: { host, port }, code, message }: ListenFailed, 
 }
 
 /** Says on stderr how to send the first plant. A token is shown here once and goes to no log. */
-function greet(service: Service, host: string, database: string): void {
+function greet(service: Service, { listen: { host }, docs }: ServeOptions, database: string): void {
   const { address, firstToken, hasToken, warnings } = service;
   const shownHost =
     host === '0.0.0.0' || host === '::'
@@ -165,6 +174,7 @@ function greet(service: Service, host: string, database: string): void {
         'Where it is the target of a copy that was not finished, run the copy again instead.\n',
     );
   }
+  if (docs === 'on') console.error(`A page to read and to try it out: ${base}/docs`);
   for (const warning of warnings) console.error(`WARNING: ${warning}`);
   console.error(`Taking plants at ${base}/plants. Stop with Ctrl-C.`);
 }

@@ -1,4 +1,5 @@
 import { ERRORS, type ErrorBody, type ErrorName, errorBody, ID_RULE } from './errors.ts';
+import { helpLink } from './help-link.ts';
 import {
   BODY_BYTES_MAX,
   HEADER_BYTES_MAX,
@@ -28,7 +29,8 @@ function exactIntegers(_key: string, value: unknown): unknown {
   return typeof value === 'bigint' ? rawJSON(String(value)) : value;
 }
 
-type Status = (typeof ERRORS)[ErrorName]['status'];
+/** A status of the catalogue. */
+export type Status = (typeof ERRORS)[ErrorName]['status'];
 
 /** Those of draft-ietf-httpapi-ratelimit-headers-10; on a 200 they stand only where the service has such a limit. */
 function rateLimitHeaders(required: boolean): Record<string, Header> {
@@ -46,20 +48,21 @@ function rateLimitHeaders(required: boolean): Record<string, Header> {
   };
 }
 
-interface Header {
+/** A header field of an answer. */
+export interface Header {
   description: string;
   required?: boolean;
   schema: Record<string, unknown>;
 }
 
 /** What an error status means, apart from the entries of the catalogue under it. */
-interface StatusDescription {
+export interface StatusDescription {
   description: string;
   headers?: Record<string, Header>;
 }
 
 /** Every status of the catalogue; the compiler refuses a catalogue with a status that is not described here. */
-const STATUS_DESCRIPTIONS: Record<Status, StatusDescription> = {
+export const STATUS_DESCRIPTIONS: Record<Status, StatusDescription> = {
   400: {
     description:
       'Unexpected error. The message names every fault of the body at once. Besides what NewPlant asks for, a ' +
@@ -124,13 +127,22 @@ function errorResponse(status: Status): object {
   const { description, headers } = STATUS_DESCRIPTIONS[status];
   return {
     description: `${description}\n\n${names.map(catalogueLine).join('\n')}`,
-    ...(headers && { headers }),
+    headers: { ...headers, Link: helpHeader(names) },
     content: {
       'application/json': {
         schema: { $ref: '#/components/schemas/Error' },
         examples: Object.fromEntries(names.map(name => [name, { value: exampleError(name) }])),
       },
     },
+  };
+}
+
+/** For every error, unless the service runs without its documentation page. */
+function helpHeader(names: ErrorName[]): Header {
+  return {
+    description: 'Where the documentation page of the service says more of this error, RFC 8288.',
+    required: false,
+    schema: { type: 'string', examples: names.map(helpLink) },
   };
 }
 
@@ -145,7 +157,8 @@ function exampleError(name: ErrorName): ErrorBody {
   return errorBody(name, readNewPlantText('{"id": 1.5, "tag": null}').message);
 }
 
-const PLANT_HEADERS: Record<string, Header> = {
+/** Of a 200. */
+export const PLANT_HEADERS: Record<string, Header> = {
   'Plant-Id': {
     description: 'The id of the plant, every digit of it; the Plant itself has none.',
     required: true,
@@ -166,7 +179,8 @@ const PLANT_HEADERS: Record<string, Header> = {
   ...rateLimitHeaders(false),
 };
 
-const PLANT_RESPONSE = {
+/** The answer 200. */
+export const PLANT_RESPONSE = {
   description: 'Plant response: the plant was created. It is on disk before this answer is sent.',
   headers: PLANT_HEADERS,
   content: {
@@ -180,7 +194,8 @@ const PLANT_RESPONSE = {
   },
 };
 
-const CREATE_PLANT = {
+/** The one operation. */
+export const CREATE_PLANT = {
   operationId: 'createPlant',
   summary: 'Creates a new plant in the store',
   description:
@@ -212,9 +227,22 @@ const CREATE_PLANT = {
   },
 };
 
-// Members beyond those listed are allowed in each, as JSON Schema has it when nothing else is said. Forbidding
-// them in Plant would forbid NewPlant its id.
-const SCHEMAS = {
+/** The id of a NewPlant. */
+export const ID_SCHEMA = {
+  type: 'integer',
+  format: 'int64',
+  minimum: ID_MIN,
+  maximum: ID_MAX,
+  description:
+    `Identification number of the plant: ${ID_RULE}. It is judged on its digits: 1.0 and 1e3 are ` +
+    'integers, 9007199254740993.5 is none.',
+};
+
+/**
+ * The record shapes of the interface. Members beyond those listed are allowed in each, as JSON Schema has it when nothing
+ * else is said. Forbidding them in Plant would forbid NewPlant its id.
+ */
+export const SCHEMAS = {
   Plant: {
     type: 'object',
     required: ['name'],
@@ -230,15 +258,7 @@ const SCHEMAS = {
         type: 'object',
         required: ['id'],
         properties: {
-          id: {
-            type: 'integer',
-            format: 'int64',
-            minimum: ID_MIN,
-            maximum: ID_MAX,
-            description:
-              `Identification number of the plant: ${ID_RULE}. It is judged on its digits: 1.0 and 1e3 are ` +
-              'integers, 9007199254740993.5 is none.',
-          },
+          id: ID_SCHEMA,
         },
       },
     ],

@@ -2,16 +2,17 @@ import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { COMMON_HEADERS } from '../contract/answer-headers.ts';
 import { ERRORS, type ErrorName, errorBody } from '../contract/errors.ts';
+import { helpLink } from '../contract/help-link.ts';
 import { KEEP_ALIVE_MS, RETRY_AFTER_SECONDS } from '../contract/limits.ts';
 import type { Result } from '../contract/result.ts';
 
 /** An HTTP answer as a value. Names and values of the headers follow each other in turn. */
-export interface Answer {
+export interface Answer<Body extends string | Uint8Array = string> {
   result: Result;
   status: number;
   headers: readonly string[];
-  /** Text in UTF-8. */
-  body: string;
+  /** Text goes out in UTF-8. */
+  body: Body;
 }
 
 /** What is known of a request when its answer is written. */
@@ -27,9 +28,14 @@ export interface AnsweredRequest {
  *
  * @param request undefined where what arrived could not be read as one
  */
-export type AnswerWatcher = (answer: Answer, request: AnsweredRequest | undefined, socket: Socket) => void;
+export type AnswerWatcher = (
+  answer: Omit<Answer, 'body'>,
+  request: AnsweredRequest | undefined,
+  socket: Socket,
+) => void;
 
-const COMMON_FIELDS = Object.entries(COMMON_HEADERS).flat();
+/** Names and values that every answer begins with. */
+export const COMMON_FIELDS = Object.entries(COMMON_HEADERS).flat();
 const JSON_FIELDS = ['Content-Type', 'application/json', ...COMMON_FIELDS];
 
 /** RFC 6750 section 3: without a credential the challenge names no error. */
@@ -79,6 +85,18 @@ function makeErrorAnswer(name: ErrorName, message?: string, headers: readonly st
   return jsonAnswer(status, JSON.stringify(errorBody(name, message)), [...own, ...headers], name);
 }
 
+/** Names and values: where the documentation page says more of an error; nothing for another answer. */
+export function helpFields(result: Result): readonly string[] {
+  return HELP_FIELDS[result] ?? [];
+}
+
+const HELP_FIELDS: Partial<Record<Result, readonly string[]>> = Object.fromEntries(
+  (Object.keys(ERRORS) as ErrorName[]).map(name => [name, ['Link', helpLink(name)]]),
+);
+const HELP_TEXTS: Partial<Record<Result, string>> = Object.fromEntries(
+  Object.entries(HELP_FIELDS).map(([result, fields]) => [result, fieldsText(fields)]),
+);
+
 /** Names and values: says that the connection is closed behind an answer. */
 export const CLOSING: readonly string[] = ['Connection', 'close'];
 /** Names and values: says that it is kept open, and how long when nothing comes. */
@@ -93,10 +111,16 @@ const KEEPING_TEXT = fieldsText(KEEPING);
  * Writes an answer as it goes over the wire where no Node response writes it.
  *
  * @param isLast whether the connection is closed behind it
+ * @param hasDocs whether there is a documentation page, to which an error points
  */
-export function answerText({ status, headers, body }: Answer, isLast: boolean): string {
+export function answerText(
+  { result, status, headers, body }: Answer,
+  isLast: boolean,
+  hasDocs: boolean,
+): string {
   const connection = isLast ? CLOSING_TEXT : KEEPING_TEXT;
-  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${fieldsText(headers)}Date: ${dateNow()}\r\n${connection}\r\n${body}`;
+  const help = hasDocs ? (HELP_TEXTS[result] ?? '') : '';
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${fieldsText(headers)}${help}Date: ${dateNow()}\r\n${connection}\r\n${body}`;
 }
 
 function fieldsText(headers: readonly string[]): string {

@@ -10,6 +10,7 @@ import {
   answerText,
   CLOSING,
   errorAnswer,
+  helpFields,
   KEEPING,
 } from './answer.ts';
 import type { CrossOrigin } from './cross-origin.ts';
@@ -46,15 +47,21 @@ export class Connections {
   /** Requests whose refusal is decided, though perhaps not written yet. */
   readonly #refused = new WeakSet<ServerResponse>();
   readonly #crossOrigin: CrossOrigin | undefined;
+  readonly #hasDocs: boolean;
   #draining = false;
 
   /**
    * @param answered is told of each answer as it is written
    * @param crossOrigin which pages of other origins may read the answers; undefined for none
+   * @param hasDocs whether there is a documentation page, to which errors point
    */
-  constructor(answered: AnswerWatcher, crossOrigin: CrossOrigin | undefined) {
+  constructor(
+    answered: AnswerWatcher,
+    { crossOrigin, hasDocs }: { crossOrigin: CrossOrigin | undefined; hasDocs: boolean },
+  ) {
     this.#answered = answered;
     this.#crossOrigin = crossOrigin;
+    this.#hasDocs = hasDocs;
   }
 
   /** From now on each answer says that it is the last one on its connection. */
@@ -95,7 +102,11 @@ export class Connections {
    * cannot be used further: what still arrives is dropped for a while before it is closed, since closing at once
    * would reset it, and the client might never see the answer.
    */
-  async answer(request: IncomingMessage, response: ServerResponse, answer: Answer): Promise<void> {
+  async answer(
+    request: IncomingMessage,
+    response: ServerResponse,
+    answer: Answer<string | Uint8Array>,
+  ): Promise<void> {
     // What came in one packet with the head is parsed by the end of this turn of the event loop.
     if (!request.complete) await setImmediate();
     if (response.headersSent || response.destroyed) return;
@@ -107,6 +118,7 @@ export class Connections {
     // RFC 9112 section 9.6: behind an answer that closes the connection no further request is processed.
     if (isLast) this.#of(request.socket).broken = true;
     const headers = [...answer.headers];
+    if (this.#hasDocs) headers.push(...helpFields(answer.result));
     if (this.#crossOrigin !== undefined) headers.push(...this.#crossOrigin.fieldsFor(request.rawHeaders));
     // Said outright: Node would close behind a refusal that comes without the 100 that its request expects, though all
     // of the request is there and further ones may have been taken.
@@ -117,7 +129,7 @@ export class Connections {
       response.end(body);
       return;
     }
-    if (body === '') response.flushHeaders();
+    if (body.length === 0) response.flushHeaders();
     else response.write(body);
     discardRest(request, () => response.end());
   }
@@ -199,7 +211,7 @@ export class Connections {
     connection.closing = true;
     connection.broken = true;
     if (answer !== undefined) this.#answered(answer, undefined, socket);
-    socket.end(answer === undefined ? '' : answerText(answer, true));
+    socket.end(answer === undefined ? '' : answerText(answer, true, this.#hasDocs));
     const timer = setTimeout(() => socket.destroy(), DISCARD_MS);
     socket.on('close', () => clearTimeout(timer));
   }

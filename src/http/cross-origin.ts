@@ -7,7 +7,7 @@ export type AllowedOrigins = readonly string[] | '*';
 
 /** What a script may read besides the few fields that it always may. */
 const EXPOSED =
-  'Plant-Id, Plant-Revision, Plant-Outcome, Retry-After, RateLimit, RateLimit-Policy, WWW-Authenticate';
+  'Plant-Id, Plant-Revision, Plant-Outcome, Retry-After, RateLimit, RateLimit-Policy, WWW-Authenticate, Link';
 
 /** What the answer to a preflight adds. A `*` for the headers would not stand for Authorization. */
 const PREFLIGHT = noContentAnswer([

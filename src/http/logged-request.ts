@@ -20,7 +20,7 @@ export interface LoggedRequest {
 }
 
 export function loggedRequest(
-  { status, result, headers }: Answer,
+  { status, result, headers }: Omit<Answer, 'body'>,
   request: AnsweredRequest | undefined,
   { remoteAddress }: Socket,
 ): LoggedRequest {

@@ -24,6 +24,8 @@ export interface OrdinaryService {
   readonly turns: RequestTurns;
   /** Whether the service shuts down: an answer then closes its connection, and no further request is ordinary. */
   readonly draining: boolean;
+  /** Whether there is a documentation page, to which errors point. */
+  readonly hasDocs: boolean;
   /** Has Node's HTTP server serve a connection from here on, beginning with what has arrived and was not taken. */
   serveHttp(socket: Socket, arrived: Buffer, hasEnded: boolean): void;
   /** Answers a connection on which nothing ever came, and closes it. */
@@ -201,7 +203,7 @@ export class OrdinaryConnection {
       this.#pending.shift();
       isLast = this.#isOver;
       this.#service.answered(next.answer, next, socket);
-      text += answerText(next.answer, isLast);
+      text += answerText(next.answer, isLast, this.#service.hasDocs);
     }
     if (text !== '') socket.write(text);
     if (socket.writableLength > 0) this.#await('reader');

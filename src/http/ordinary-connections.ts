@@ -5,12 +5,16 @@ import type { OrdinaryHeads } from './ordinary-head.ts';
 import { RequestTurns } from './request-turns.ts';
 
 /** What a connection needs of the server around it. */
-type Surroundings = Pick<OrdinaryService, 'heads' | 'serveHttp' | 'refuseSlow' | 'failed' | 'answered'>;
+type Surroundings = Pick<
+  OrdinaryService,
+  'heads' | 'hasDocs' | 'serveHttp' | 'refuseSlow' | 'failed' | 'answered'
+>;
 
 /** All connections that are served as {@link OrdinaryConnection}s. */
 export class OrdinaryConnections implements OrdinaryService {
   readonly createPlant: CreatePlant;
   readonly heads: OrdinaryHeads;
+  readonly hasDocs: boolean;
   readonly turns = new RequestTurns();
   readonly serveHttp: OrdinaryService['serveHttp'];
   readonly refuseSlow: OrdinaryService['refuseSlow'];
@@ -19,9 +23,13 @@ export class OrdinaryConnections implements OrdinaryService {
   readonly #open = new Set<OrdinaryConnection>();
   #draining = false;
 
-  constructor(createPlant: CreatePlant, { heads, serveHttp, refuseSlow, failed, answered }: Surroundings) {
+  constructor(
+    createPlant: CreatePlant,
+    { heads, hasDocs, serveHttp, refuseSlow, failed, answered }: Surroundings,
+  ) {
     this.createPlant = createPlant;
     this.heads = heads;
+    this.hasDocs = hasDocs;
     this.serveHttp = serveHttp;
     this.refuseSlow = refuseSlow;
     this.failed = failed;

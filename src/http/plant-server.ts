@@ -4,23 +4,28 @@ import { type AddressInfo, Server as NetServer } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import fastify, { type FastifyInstance } from 'fastify';
 import { SHUTDOWN_GRACE_MS, SHUTDOWN_MS, TOKEN_REFRESH_INTERVAL_MS } from '../contract/limits.ts';
-import { openApiJson } from '../contract/openapi.ts';
-import { type Answer, type AnswerWatcher, errorAnswer, jsonAnswer } from './answer.ts';
+import { type Answer, type AnswerWatcher, errorAnswer } from './answer.ts';
 import { Connections } from './connections.ts';
 import type { CreatePlant } from './create-plant.ts';
 import type { CrossOrigin } from './cross-origin.ts';
+import type { Documentation } from './documentation.ts';
 import { createNodeServer, interceptConnections } from './node-server.ts';
 import { OrdinaryConnections } from './ordinary-connections.ts';
 import { OrdinaryHeads } from './ordinary-head.ts';
 import { readBody } from './request-body.ts';
 
-/** The paths there are, and what each takes, as the Allow header says it. */
-const ALLOWED_METHODS: Record<string, string> = { '/plants': 'POST', '/openapi.json': 'GET, HEAD' };
-
 /** The address to listen at; port 0 takes any free one. */
 export interface ListenAddress {
   host: string;
   port: number;
+}
+
+/** What the listener serves besides the operation, and to whom. */
+export interface Surroundings {
+  /** Which pages of other origins may use the service from a browser; undefined for none. */
+  crossOrigin: CrossOrigin | undefined;
+  /** The page and the description; undefined where there are none. */
+  documentation: Documentation | undefined;
 }
 
 /** The HTTP listener of the service. */
@@ -30,6 +35,7 @@ export class PlantServer {
   readonly #ordinary: OrdinaryConnections;
   readonly #createPlant: CreatePlant;
   readonly #crossOrigin: CrossOrigin | undefined;
+  readonly #documentation: Documentation | undefined;
   readonly #failed: (cause: unknown) => void;
   #shutDown = false;
 
@@ -37,18 +43,19 @@ export class PlantServer {
    * @param createPlant the operation
    * @param failed is told of what should not happen; the client is answered 500
    * @param answered is told of each answer as it is written
-   * @param crossOrigin which pages of other origins may use the service from a browser; undefined for none
    */
   constructor(
     createPlant: CreatePlant,
     failed: (cause: unknown) => void,
     answered: AnswerWatcher,
-    crossOrigin?: CrossOrigin,
+    { crossOrigin, documentation }: Surroundings,
   ) {
     this.#createPlant = createPlant;
     this.#crossOrigin = crossOrigin;
+    this.#documentation = documentation;
     this.#failed = failed;
-    this.#connections = new Connections(answered, crossOrigin);
+    const hasDocs = documentation !== undefined;
+    this.#connections = new Connections(answered, { crossOrigin, hasDocs });
     this.#app = fastify({
       serverFactory: route =>
         createNodeServer(this.#connections, (request, response) => {
@@ -66,6 +73,7 @@ export class PlantServer {
     this.#addRoutes();
     this.#ordinary = new OrdinaryConnections(createPlant, {
       heads: new OrdinaryHeads(crossOrigin !== undefined),
+      hasDocs,
       serveHttp: interceptConnections(this.#server, socket => this.#ordinary.take(socket)),
       refuseSlow: socket => this.#connections.refuseRest(socket, errorAnswer('tooSlow')),
       failed,
@@ -137,19 +145,21 @@ export class PlantServer {
       },
     });
 
-    const openApi = jsonAnswer(200, openApiJson());
-    this.#app.get('/openapi.json', (request, reply) => {
-      reply.hijack();
-      void this.#connections.answer(request.raw, reply.raw, openApi);
-    });
+    for (const [path, answerTo] of this.#documentation?.answers ?? []) {
+      this.#app.get(path, (request, reply) => {
+        reply.hijack();
+        void this.#connections.answer(request.raw, reply.raw, answerTo(request.raw.rawHeaders));
+      });
+    }
   }
 
   #answerWithoutRoute({ method, url, rawHeaders }: IncomingMessage): Answer {
     const path = pathOf(url!);
-    const allowed = ALLOWED_METHODS[path];
-    if (allowed === undefined) return errorAnswer('noSuchPath');
-    const preflight = path === '/plants' ? this.#crossOrigin?.preflightAnswer(method, rawHeaders) : undefined;
-    return preflight ?? errorAnswer('methodNotAllowed', undefined, ['Allow', allowed]);
+    if (this.#documentation?.answers.has(path))
+      return errorAnswer('methodNotAllowed', undefined, ['Allow', 'GET, HEAD']);
+    if (path !== '/plants') return errorAnswer('noSuchPath');
+    const preflight = this.#crossOrigin?.preflightAnswer(method, rawHeaders);
+    return preflight ?? errorAnswer('methodNotAllowed', undefined, ['Allow', 'POST']);
   }
 
   async #handlePlant(request: IncomingMessage, response: ServerResponse): Promise<void> {

@@ -1,0 +1,27 @@
+/** Text that is HTML already. */
+export class Html {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+/** What may stand in {@link html}: anything but Html is escaped. */
+type Insertion = Html | string | number | readonly (Html | string)[];
+
+/**
+ * Writes HTML; what is put in is escaped.
+ *
+ * @example
+ * html`<p title="${title}">${paragraph}</p>`
+ */
+export function html(literals: TemplateStringsArray, ...insertions: Insertion[]): Html {
+  return new Html(String.raw({ raw: literals }, ...insertions.map(textOf)));
+}
+
+function textOf(insertion: Insertion): string {
+  if (insertion instanceof Html) return insertion.text;
+  if (typeof insertion === 'object') return insertion.map(textOf).join('');
+  return String(insertion).replace(/[&<>"]/g, character => `&#${character.charCodeAt(0)};`);
+}
