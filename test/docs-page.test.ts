@@ -125,7 +125,8 @@ suite('what the page says', () => {
 
   test('every link within it leads to something', () => {
     const ids = new Set([...PAGE.html.matchAll(/\bid="([^"]+)"/g)].map(([, id]) => id));
-    for (const [, target = ''] of PAGE.html.matchAll(/\bhref="#([^"]+)"/g)) assert.ok(ids.has(target), target);
+    for (const [, target = ''] of PAGE.html.matchAll(/\bhref="#([^"]+)"/g))
+      assert.ok(ids.has(target), target);
   });
 
   test('each sample names the address where the page puts its own, and the largest id in all its digits', () => {

@@ -18,16 +18,13 @@ curl -i ${SAMPLE_ADDRESS}/plants \\
 
 const TYPESCRIPT = `import { PlantStore } from 'plant-store/client';
 
-const store = new PlantStore({
-  url: '${SAMPLE_ADDRESS}',
-  token: process.env.PLANT_STORE_TOKEN,
-});
-const plant = await store.createPlant({
+const store = new PlantStore({ url: '${SAMPLE_ADDRESS}' });
+const { revision, outcome } = await store.createPlant({
   id: 9223372036854775807n,
   name: 'Ficus lyrata',
   tag: 'houseplant',
 });
-console.log(plant.id, plant.revision, plant.outcome);
+// outcome is 'created', 'unchanged' or 'revised'
 `;
 
 const PYTHON = `import json

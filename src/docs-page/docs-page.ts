@@ -110,7 +110,7 @@ function requestSection(): Html {
 <h2>Request</h2>
 <p>A bearer token in <code>Authorization</code>, and a NewPlant as JSON in UTF-8. The operator of the service makes the
 token, with <code>plant-store token create LABEL</code>.</p>
-<pre tabindex="0" aria-label="An example of a request">POST /plants HTTP/1.1
+<pre tabindex="0" role="group" aria-label="An example of a request">POST /plants HTTP/1.1
 Authorization: Bearer &lt;ACCESS_TOKEN&gt;
 Content-Type: application/json
 
@@ -133,7 +133,7 @@ function answerSection(): Html {
 <h2>Answer</h2>
 <p><strong>200.</strong> ${PLANT_RESPONSE.description} The body is the Plant as it was kept, without its id; the headers
 have the id and say what was done.</p>
-<pre tabindex="0" aria-label="An example of an answer">HTTP/1.1 200 OK
+<pre tabindex="0" role="group" aria-label="An example of an answer">HTTP/1.1 200 OK
 Content-Type: application/json
 Plant-Id: ${ID_MAX.toString()}
 Plant-Revision: 1
@@ -161,7 +161,7 @@ function errorsSection(): Html {
 <h2>Errors</h2>
 <p>Every answer but 200 has the body below. Go by the number, which never changes its meaning; the message is for a
 person. The header <code>Link</code> of each leads to its place here.</p>
-<pre tabindex="0" aria-label="An example of an error">${JSON.stringify(errorBody('notNewPlant', `id must be ${ID_RULE}`))}</pre>
+<pre tabindex="0" role="group" aria-label="An example of an error">${JSON.stringify(errorBody('notNewPlant', `id must be ${ID_RULE}`))}</pre>
 <p>After 400 to 499 nothing is stored. After 500 or 503, or no answer at all, send the same plant again: that settles
 whether it is stored, and harms nothing.</p>
 ${statuses.map(statusErrors)}
@@ -183,7 +183,7 @@ function errorEntry(name: ErrorName): Html {
   const { number, message, retry } = ERRORS[name];
   const { meaning, advice } = ERROR_ADVICE[name];
   const anchor = errorAnchor(name);
-  return html`<article class="error" id="${anchor}" aria-labelledby="${anchor}-number" tabindex="-1">
+  return html`<article class="error" id="${anchor}" aria-labelledby="${anchor}-number">
 <h4 id="${anchor}-number"><a href="#${anchor}">${number}</a></h4>
 <div>
 <p class="message">${message}</p>
@@ -217,7 +217,7 @@ function codeSample({ language, note, code }: CodeSample): Html {
   const filled = rest.map(part => html`<span data-address>${SAMPLE_ADDRESS}</span>${part}`);
   return html`<div class="sample" data-language="${language}">
 <p>${note}</p>
-<div class="copied"><pre tabindex="0" aria-label="${language}">${first}${filled}</pre>
+<div class="copied"><pre tabindex="0" role="group" aria-label="${language}">${first}${filled}</pre>
 <button type="button" class="copy" hidden>Copy</button></div>
 </div>`;
 }

@@ -54,9 +54,9 @@ export function plantForm(): Html {
 <p id="verdict" role="status">Nothing sent yet. What goes over the wire will stand here, digit for digit.</p>
 <div id="wire" hidden>
 <h3 id="sent-title">Request</h3>
-<pre id="sent" tabindex="0" aria-labelledby="sent-title"></pre>
+<pre id="sent" tabindex="0" role="group" aria-labelledby="sent-title"></pre>
 <h3 id="received-title">Answer</h3>
-<pre id="received" tabindex="0" aria-labelledby="received-title"></pre>
+<pre id="received" tabindex="0" role="group" aria-labelledby="received-title"></pre>
 <p class="hint">As far as a page can know: the browser adds header fields of its own to a request, and tells the names
 of those of an answer in lower case and in the order of the alphabet. The token is not shown.</p>
 </div>

@@ -100,11 +100,33 @@ function bodyOfFields() {
   return `{"id":${id.value},"name":${JSON.stringify(name.value)}${tagMember}}`;
 }
 
+let isSending = false;
+
 async function send() {
-  const body = bodyOfFields();
-  sendButton.disabled = true;
-  verdict.textContent = 'Sending …';
+  if (isSending) return;
+  isSending = true;
   delete verdict.dataset.result;
+  verdict.textContent = 'Sending …';
+  const body = bodyOfFields();
+  const exchange = await post(body);
+  const version = httpVersion();
+  sent.textContent = requestText(body, version);
+  received.textContent = exchange === undefined ? 'none' : answerText(exchange, version);
+  wire.hidden = false;
+  verdict.replaceChildren(...(exchange === undefined ? [NO_ANSWER] : verdictOf(exchange)));
+  verdict.dataset.result = exchange?.answer.status === 200 ? 'kept' : 'refused';
+  isSending = false;
+}
+
+const NO_ANSWER =
+  'No answer came. Is the service running? The plant may be stored or not; sending it again settles that.';
+
+/**
+ * @typedef {{ answer: Response, text: string }} Exchange
+ * @param {string} body
+ * @returns {Promise<Exchange | undefined>} undefined when no whole answer came
+ */
+async function post(body) {
   try {
     const answer = await fetch(plantsUrl, {
       method: 'POST',
@@ -115,20 +137,9 @@ async function send() {
       redirect: 'error',
       signal: AbortSignal.timeout(ANSWER_WAIT_MS),
     });
-    const text = await answer.text();
-    const version = httpVersion();
-    sent.textContent = requestText(body, version);
-    received.textContent = answerText(answer, text, version);
-    showVerdict(answer, text);
+    return { answer, text: await answer.text() };
   } catch {
-    sent.textContent = requestText(body, 'HTTP');
-    received.textContent = '';
-    verdict.dataset.result = 'refused';
-    verdict.textContent =
-      'No answer came. Is the service running? The plant may be stored or not; sending it again settles that.';
-  } finally {
-    wire.hidden = false;
-    sendButton.disabled = false;
+    return undefined;
   }
 }
 
@@ -158,36 +169,25 @@ function requestText(body, version) {
 }
 
 /**
- * @param {Response} answer
- * @param {string} body
+ * @param {Exchange} exchange
  * @param {string} version
  */
-function answerText({ status, statusText, headers }, body, version) {
+function answerText({ answer: { status, statusText, headers }, text }, version) {
   const fields = [...headers].map(([field, value]) => `${field}: ${value}`);
-  return [`${version} ${status} ${statusText}`.trimEnd(), ...fields, '', body].join('\n');
+  return [`${version} ${status} ${statusText}`.trimEnd(), ...fields, '', text].join('\n');
 }
 
-/**
- * @param {Response} answer
- * @param {string} body
- */
-function showVerdict({ status, headers }, body) {
-  if (status === 200) {
-    verdict.dataset.result = 'kept';
-    verdict.textContent = keptText(headers);
-    return;
-  }
-  verdict.dataset.result = 'refused';
-  const number = errorNumber(body);
+/** @param {Exchange} exchange */
+function verdictOf({ answer: { status, headers }, text }) {
+  if (status === 200) return [keptText(headers)];
+  const number = errorNumber(text);
   const anchor = `error-${number}`;
-  if (document.getElementById(anchor) === null) {
-    verdict.textContent = `Refused with ${status}, and not in the words of a plant store. Is there a gateway in between?`;
-    return;
-  }
+  if (document.getElementById(anchor) === null)
+    return [`Refused with ${status}, and not in the words of a plant store. Is there a gateway in between?`];
   const link = document.createElement('a');
   link.href = `#${anchor}`;
   link.textContent = `what error ${number} means`;
-  verdict.replaceChildren(`Refused with ${status}: `, link, '.');
+  return [`Refused with ${status}: `, link, '.'];
 }
 
 /** @param {Headers} headers */
