@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { gunzipSync } from 'node:zlib';
 import { ERRORS, type ErrorName } from '../src/contract/errors.ts';
 import { errorAnchor, helpLink } from '../src/contract/help-link.ts';
 import { CODE_SAMPLES, SAMPLE_ADDRESS } from '../src/docs-page/code-samples.ts';
 import { docsPage } from '../src/docs-page/docs-page.ts';
-import { runInTime } from './program.ts';
+import { runInTime, startServe } from './program.ts';
 import { type RawAnswer, RawConnection, type RequestParts, requestBytes } from './raw-connection.ts';
 import { authorization } from './refused-requests.ts';
 import { type RunningService, startTestService } from './running-service.ts';
@@ -174,6 +177,22 @@ suite('without documentation', () => {
       assert.equal(JSON.parse(answer.body).error, error);
       assert.equal(answer.headers.get('link'), undefined);
     });
+  }
+});
+
+test('serve says where the page is, and nothing of it where the environment takes it off', async () => {
+  for (const [docs, status] of [
+    ['on', 200],
+    ['off', 404],
+  ] as const) {
+    const folder = await mkdtemp(join(tmpdir(), 'plant-store-docs-'));
+    const serve = await startServe(`sqlite:${join(folder, 'plants.db')}`, [], {
+      env: { PLANT_STORE_DOCS: docs },
+    });
+    assert.equal((await fetch(`${serve.url}/docs`)).status, status);
+    const { stderr } = await serve.stop('SIGTERM');
+    assert.equal(stderr.includes(`${serve.url}/docs`), docs === 'on');
+    await rm(folder, { recursive: true });
   }
 });
 

@@ -15,7 +15,7 @@ import {
 } from '../contract/openapi.ts';
 import { CODE_SAMPLES, type CodeSample, SAMPLE_ADDRESS } from './code-samples.ts';
 import { ERROR_ADVICE } from './error-advice.ts';
-import { Html, html } from './html.ts';
+import { Html, html, sentence } from './html.ts';
 import { PAGE_SCRIPT, PAGE_STYLE } from './page-files.ts';
 import { plantForm } from './plant-form.ts';
 
@@ -70,8 +70,8 @@ function page(): Html {
 <li><a href="#send">Send a plant</a></li>
 <li><a href="#request">Request</a></li>
 <li><a href="#answer">Answer</a></li>
-<li><a href="#errors">Errors</a></li>
 <li><a href="#code">Code</a></li>
+<li><a href="#errors">Errors</a></li>
 </ul></nav>
 </header>
 <main id="content">
@@ -83,8 +83,8 @@ function page(): Html {
 ${plantForm()}
 ${requestSection()}
 ${answerSection()}
-${errorsSection()}
 ${codeSection()}
+${errorsSection()}
 </main>
 <footer><p>Made from the contract that the service itself keeps to. For programs:
 <a href="openapi.json">openapi.json</a>, OpenAPI 3.1.</p></footer>
@@ -184,12 +184,14 @@ function errorEntry(name: ErrorName): Html {
   const { meaning, advice } = ERROR_ADVICE[name];
   const anchor = errorAnchor(name);
   return html`<article class="error" id="${anchor}" aria-labelledby="${anchor}-number">
+<div>
 <h4 id="${anchor}-number"><a href="#${anchor}">${number}</a></h4>
+<p class="retry">${retry ? 'The same request may succeed later' : 'The same request fails again'}</p>
+</div>
 <div>
 <p class="message">${message}</p>
-<p>${meaning}</p>
-<p><strong>What to do.</strong> ${advice}</p>
-<p class="retry">${retry ? 'The same request may succeed later.' : 'The same request fails again.'}</p>
+<p>${sentence(meaning)}</p>
+<p><strong>What to do.</strong> ${sentence(advice)}</p>
 </div>
 </article>`;
 }
@@ -216,8 +218,7 @@ function codeSample({ language, note, code }: CodeSample): Html {
   const [first = '', ...rest] = code.split(SAMPLE_ADDRESS);
   const filled = rest.map(part => html`<span data-address>${SAMPLE_ADDRESS}</span>${part}`);
   return html`<div class="sample" data-language="${language}">
-<p>${note}</p>
-<div class="copied"><pre tabindex="0" role="group" aria-label="${language}">${first}${filled}</pre>
-<button type="button" class="copy" hidden>Copy</button></div>
+<div class="note"><p>${note}</p><button type="button" class="copy" hidden>Copy</button></div>
+<pre tabindex="0" role="group" aria-label="${language}">${first}${filled}</pre>
 </div>`;
 }

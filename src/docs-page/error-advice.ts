@@ -8,7 +8,7 @@ export interface ErrorAdvice {
   advice: string;
 }
 
-/** Of every error of the catalogue. */
+/** Of every error of the catalogue; what stands between backticks is code. */
 export const ERROR_ADVICE: Record<ErrorName, ErrorAdvice> = {
   badHttp: {
     meaning:
@@ -31,31 +31,31 @@ export const ERROR_ADVICE: Record<ErrorName, ErrorAdvice> = {
   },
   idTaken: {
     meaning:
-      'This service runs with --repeated-id reject, and has a plant with this id and another name or tag. That one is ' +
+      'This service runs with `--repeated-id reject`, and has a plant with this id and another name or tag. That one is ' +
       'unchanged.',
     advice:
       'Choose another id. If the new content is right, its operator has to let the service keep revisions.',
   },
   noCredential: {
     meaning:
-      'The request has no Authorization header with the scheme Bearer, or more than one Authorization header.',
+      'The request has no `Authorization` header with the scheme Bearer, or more than one `Authorization` header.',
     advice:
-      'Send the header Authorization: Bearer and the token behind it, once. Where you do, a gateway in between takes ' +
+      'Send the header `Authorization: Bearer` and the token behind it, once. Where you do, a gateway in between takes ' +
       'it away or adds its own.',
   },
   credentialRefused: {
     meaning: 'The token is none of this store, or is in force no longer.',
     advice:
       'Copy the token again, whole and without quotes. If it expired or was revoked, the operator makes another with: ' +
-      'plant-store token create LABEL.',
+      '`plant-store token create LABEL`.',
   },
   noSuchPath: {
-    meaning: 'Paths are exact: /Plants and /plants/ are not /plants.',
-    advice: 'Look at the base address. Behind a gateway it may need a path of its own in front of /plants.',
+    meaning: 'Paths are exact: `/Plants` and `/plants/` are not `/plants`.',
+    advice: 'Look at the base address. Behind a gateway it may need a path of its own in front of `/plants`.',
   },
   methodNotAllowed: {
     meaning: 'The path is right, the method is not. Plants cannot be read, changed or deleted over HTTP.',
-    advice: 'Use a method that the Allow header of the answer names: POST for plants.',
+    advice: 'Use a method that the `Allow` header of the answer names: POST for plants.',
   },
   tooSlow: {
     meaning: 'Headers and body have to arrive within a few seconds. Nothing of the plant is stored.',
@@ -64,24 +64,24 @@ export const ERROR_ADVICE: Record<ErrorName, ErrorAdvice> = {
   },
   bodyTooLarge: {
     meaning: 'The body is larger than this service takes: 1 MiB, unless its operator chose another limit.',
-    advice: 'Shorten name or tag, or ask the operator for a larger --body-limit.',
+    advice: 'Shorten name or tag, or ask the operator for a larger `--body-limit`.',
   },
   notJsonMediaType: {
-    meaning: 'The Content-Type is missing, given twice, another type, or names another charset than utf-8.',
+    meaning: 'The `Content-Type` is missing, given twice, another type, or names another charset than utf-8.',
     advice:
-      'Send the header Content-Type: application/json. Many tools send a form type unless told otherwise.',
+      'Send the header `Content-Type: application/json`. Many tools send a form type unless told otherwise.',
   },
   contentEncoding: {
     meaning:
-      'The body has a Content-Encoding, such as gzip. Bodies are small, and are taken only as they are.',
+      'The body has a `Content-Encoding`, such as gzip. Bodies are small, and are taken only as they are.',
     advice: 'Switch the compression of request bodies off in your client or in the gateway.',
   },
   tooManyRequests: {
     meaning:
-      'The operator limits how many requests each token may send. Nothing of this request is stored. The RateLimit ' +
-      'headers say what is left.',
+      'The operator limits how many requests each token may send. Nothing of this request is stored. The ' +
+      '`RateLimit` headers say what is left.',
     advice:
-      'Wait for as many seconds as Retry-After says, and send it again. Spread your requests over time.',
+      'Wait for as many seconds as `Retry-After` says, and send it again. Spread your requests over time.',
   },
   headersTooLarge: {
     meaning: 'Request line and headers are larger than 16 KiB together.',
@@ -93,7 +93,8 @@ export const ERROR_ADVICE: Record<ErrorName, ErrorAdvice> = {
   },
   busy: {
     meaning: 'More plants arrive than the disk takes. This one was not stored.',
-    advice: 'Wait for as many seconds as Retry-After says, and send it again, with a longer wait each time.',
+    advice:
+      'Wait for as many seconds as `Retry-After` says, and send it again, with a longer wait each time.',
   },
   storeUnavailable: {
     meaning:
@@ -103,6 +104,6 @@ export const ERROR_ADVICE: Record<ErrorName, ErrorAdvice> = {
   },
   shuttingDown: {
     meaning: 'The service is being stopped or restarted. This plant was not stored.',
-    advice: 'Open a new connection and send it again; Retry-After says when.',
+    advice: 'Open a new connection and send it again; `Retry-After` says when.',
   },
 };

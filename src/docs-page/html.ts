@@ -25,3 +25,11 @@ function textOf(insertion: Insertion): string {
   if (typeof insertion === 'object') return insertion.map(textOf).join('');
   return String(insertion).replace(/[&<>"]/g, character => `&#${character.charCodeAt(0)};`);
 }
+
+/** Writes a sentence; what stands between backticks is code. */
+export function sentence(text: string): Html {
+  const parts = text
+    .split('`')
+    .map((part, index) => (index % 2 === 0 ? html`${part}` : html`<code>${part}</code>`));
+  return html`${parts}`;
+}

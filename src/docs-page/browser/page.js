@@ -74,14 +74,14 @@ function judge(field) {
   return fault === '';
 }
 
+// A fault is first said when the form is to be sent: said when a field is left, it would move the button away from under
+// the pointer that is about to press it. From then on it is said as long as it is there.
 for (const field of faults.keys()) {
-  field.addEventListener('change', () => judge(field));
-  // What was found wrong is taken back as soon as it is right.
   field.addEventListener('input', () => field.hasAttribute('aria-invalid') && judge(field));
 }
 hasTag.addEventListener('change', () => {
   tag.disabled = !hasTag.checked;
-  judge(tag);
+  if (tag.disabled) judge(tag);
 });
 // A browser that comes back to the page may have ticked it otherwise.
 tag.disabled = !hasTag.checked;
@@ -233,7 +233,7 @@ if (navigator.clipboard !== undefined) {
     if (!(button instanceof HTMLButtonElement)) continue;
     button.hidden = false;
     button.addEventListener('click', () => {
-      const code = button.parentElement?.querySelector('pre')?.textContent ?? '';
+      const code = button.closest('.sample')?.querySelector('pre')?.textContent ?? '';
       void navigator.clipboard.writeText(code).then(
         () => (button.textContent = 'Copied'),
         () => (button.textContent = 'Not allowed'),
