@@ -136,7 +136,7 @@ suite('the form', () => {
     assert.match(await submit(page), /^No answer came\./);
   });
 
-  test('works behind a proxy that puts a path in front', async () => {
+  test('works behind a proxy that puts a path in front', async t => {
     const proxy = createServer((request, response) => {
       const path = request.url!.replace(/^\/garden\//, '/');
       const { method, headers } = request;
@@ -147,14 +147,16 @@ suite('the form', () => {
       request.pipe(onward);
     });
     await new Promise<void>(resolve => proxy.listen(0, '127.0.0.1', resolve));
+    t.after(() => {
+      proxy.close();
+      proxy.closeAllConnections();
+    });
     const url = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}/garden`;
     const watched = await openDocs(WIDE, url);
     assert.equal(await shown(watched.page.locator('.address')), `POST ${url}/plants`);
     await fill(watched.page, { id: '78' });
     assert.match(await submit(watched.page), /^Created: plant 78 /);
     assertQuiet(watched, url);
-    await watched.page.context().close();
-    proxy.close();
   });
 });
 
@@ -262,14 +264,18 @@ test('the keyboard alone is enough', async () => {
   assert.ok(!(await page.getByLabel('curl', { exact: true }).and(page.locator('pre')).isVisible()));
 });
 
-test('the samples have the reader’s own address', async () => {
-  const { page } = await openDocs();
+test('the samples have the reader’s own address, also when they are copied', async () => {
+  const { page } = await openDocs({ ...WIDE, permissions: ['clipboard-read', 'clipboard-write'] });
   const samples = await page.locator('.sample pre').allTextContents();
   assert.equal(samples.length, 5);
   for (const sample of samples) {
     assert.ok(sample.includes(service.url), sample);
     assert.ok(!sample.includes('plants.example'), sample);
   }
+  await page.getByRole('radio', { name: 'Python' }).check();
+  await page.getByRole('button', { name: 'Copy' }).click();
+  await page.getByRole('button', { name: 'Copied' }).waitFor();
+  assert.equal(await page.evaluate('navigator.clipboard.readText()'), samples[2]);
 });
 
 test('without JavaScript all of it can be read, and the form cannot be sent', async () => {
