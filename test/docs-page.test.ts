@@ -1,14 +1,16 @@
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
+import { promisify } from 'node:util';
 import { gunzipSync } from 'node:zlib';
 import { ERRORS, type ErrorName } from '../src/contract/errors.ts';
 import { errorAnchor, helpLink } from '../src/contract/help-link.ts';
 import { CODE_SAMPLES, SAMPLE_ADDRESS } from '../src/docs-page/code-samples.ts';
 import { docsPage } from '../src/docs-page/docs-page.ts';
-import { runInTime, startServe } from './program.ts';
+import { runInTime, runProgram, startServe } from './program.ts';
 import { type RawAnswer, RawConnection, type RequestParts, requestBytes } from './raw-connection.ts';
 import { authorization } from './refused-requests.ts';
 import { type RunningService, startTestService } from './running-service.ts';
@@ -138,6 +140,17 @@ suite('what the page says', () => {
       assert.match(code, /\b9223372036854775807[nL]?\b/, language);
     }
   });
+});
+
+test('the TypeScript sample sends its plant', async () => {
+  const { code } = CODE_SAMPLES.find(({ language }) => language === 'TypeScript')!;
+  const client = new URL('../src/client/plant-store.ts', import.meta.url).href;
+  const program = code.replace('plant-store/client', client).replace(SAMPLE_ADDRESS, service.url);
+  const env = { PLANT_STORE_TOKEN: service.token };
+  const args = ['--input-type=module-typescript', '--eval', program];
+  await promisify(execFile)(process.execPath, args, { env });
+  const { stdout } = await runProgram(['show', '9223372036854775807', '--database', service.database]);
+  assert.match(stdout, /Ficus lyrata/);
 });
 
 suite('an error answer', () => {
