@@ -1,6 +1,5 @@
-import assert from 'node:assert/strict';
-import chromiumFiles from '@sparticuz/chromium';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { bundledChromium, type ChromiumFiles } from './bundled-chromium.ts';
 
 /** A real Chromium, with nothing in it that an earlier test left. */
 export interface TestBrowser {
@@ -25,25 +24,21 @@ export interface WatchedPage {
  * @throws where there is none: a test that needs a browser fails rather than being passed over
  */
 export async function startBrowser(): Promise<TestBrowser> {
-  const browser = await launch(process.env.PLANT_STORE_TEST_CHROMIUM ?? (await bundledChromium()));
+  const named = process.env.PLANT_STORE_TEST_CHROMIUM;
+  const browser = await launch(
+    named === undefined ? await bundledChromium() : { executablePath: named, env: {} },
+  );
   return {
     openPage: options => openPage(browser, options),
     [Symbol.asyncDispose]: () => browser.close(),
   };
 }
 
-async function bundledChromium(): Promise<string> {
-  assert.ok(
-    process.platform === 'linux' && process.arch === 'x64',
-    `npm brings no Chromium for ${process.platform} on ${process.arch}; set PLANT_STORE_TEST_CHROMIUM to the path of one`,
-  );
-  return await chromiumFiles.executablePath();
-}
-
-function launch(executablePath: string): Promise<Browser> {
+function launch({ executablePath, env }: ChromiumFiles): Promise<Browser> {
   // The flags that the package names turn the same-origin policy off, which is among what is tested. The sandbox does not
   // work for root, as which tests often run.
-  return chromium.launch({ executablePath, args: ['--no-sandbox', '--no-zygote', '--disable-gpu'] });
+  const args = ['--no-sandbox', '--no-zygote', '--disable-gpu'];
+  return chromium.launch({ executablePath, args, env: { ...process.env, ...env } });
 }
 
 async function openPage(browser: Browser, options?: BrowserContextOptions): Promise<WatchedPage> {
