@@ -230,6 +230,14 @@ test('the token is afterwards in its field and nowhere else', async () => {
   assert.ok(!places.includes(service.token.slice(6, 20)));
   const { cookies, origins } = await page.context().storageState({ indexedDB: true });
   assert.deepEqual([cookies, origins], [[], []]);
+});
+
+test('the token does not wait on a page that was left', async () => {
+  const { page } = await openDocs();
+  await fill(page, {});
+  await page.evaluate("dispatchEvent(new PageTransitionEvent('pagehide', { persisted: true }))");
+  assert.equal(await page.getByLabel('Token').inputValue(), '');
+  await fill(page, {});
   await page.reload();
   assert.equal(await page.getByLabel('Token').inputValue(), '');
 });

@@ -42,7 +42,7 @@ export function docsPage(): { html: string; contentSecurityPolicy: string } {
   return { html: page().text, contentSecurityPolicy };
 }
 
-/** Content Security Policy Level 3, section 6.7.2.3: of what stands between the tags. */
+/** A hash-source of Content Security Policy Level 3: of what stands between the tags, to the last line end. */
 function hashSource(text: string): string {
   return `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 }

@@ -86,6 +86,11 @@ hasTag.addEventListener('change', () => {
 // A browser that comes back to the page may have ticked it otherwise.
 tag.disabled = !hasTag.checked;
 
+// A browser may keep the page as it is to come back to it, and the token is not to wait there.
+addEventListener('pagehide', () => {
+  token.value = '';
+});
+
 form.addEventListener('submit', event => {
   event.preventDefault();
   const faulty = [...faults.keys()].filter(field => !judge(field));
