@@ -1,5 +1,4 @@
 import type { AddressInfo } from 'node:net';
-import packageJson from '../package.json' with { type: 'json' };
 import { hashToken, makeToken } from './auth/token.ts';
 import { TokenDirectory } from './auth/token-directory.ts';
 import { LOG_REPEAT_INTERVAL_MS, LOG_REPEATS_AT_ONCE, STORE_WATCH_INTERVAL_MS } from './contract/limits.ts';
@@ -19,6 +18,7 @@ import { databaseAddressOf } from './store/database-url.ts';
 import { type CommittingEngine, GroupCommit, type StoreWatcher } from './store/group-commit.ts';
 import { openServedStore, type StoreSettings } from './store/open-store.ts';
 import { type StorageEngine, StoreRefused, StoreUnavailable } from './store/plant-store.ts';
+import { VERSION } from './version.ts';
 
 export type { AllowedOrigins, ListenAddress, RateLimitPolicy };
 
@@ -86,7 +86,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
   const opened = new AsyncDisposableStack();
   try {
     const { engine: engineName } = databaseAddressOf(settings.database);
-    const metrics = new Metrics({ version: packageJson.version, engine: engineName });
+    const metrics = new Metrics({ version: VERSION, engine: engineName });
     const store = await openServedStore(settings);
     opened.defer(() => store.close());
     const { engine } = store;

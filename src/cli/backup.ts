@@ -1,6 +1,5 @@
-import { fork } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
 import { Command } from 'commander';
 import { databaseAddressOf } from '../store/database-url.ts';
 import type { StoreCounts } from '../store/sqlite/sqlite-backup.ts';
@@ -11,6 +10,7 @@ import { type DatabaseOptions, databaseOption, readDatabase } from './database-o
 import { Failure } from './failure.ts';
 import { formatCount } from './import/tally.ts';
 import { Interruption, stoppable } from './interruption.ts';
+import { BACKUP_PROCESS, ownProgram } from './own-program.ts';
 
 const HELP = `
 A service may be running on the store. The backup holds every plant that was answered 200 before the command began; it
@@ -23,7 +23,6 @@ put it in its place.
 Example:
   $ npx plant-store backup "backups/plants-$(date +%F).db"`;
 
-const PROGRAM = fileURLToPath(new URL('./backup/backup-process.ts', import.meta.url));
 /** https://sqlite.org/rescode.html#full */
 const SQLITE_FULL = 13;
 
@@ -73,8 +72,12 @@ async function makeBackup(
 
 /** @throws {Failure} when the copy is not what the store was */
 async function copyAndCheck(path: string, to: string, stop: AbortSignal): Promise<StoreCounts> {
-  // A process group of its own: Ctrl-C is for this process to handle.
-  const child = fork(PROGRAM, [path, to], { detached: true });
+  const { file, args } = ownProgram();
+  const child = spawn(file, [...args, BACKUP_PROCESS, path, to], {
+    // A process group of its own: Ctrl-C is for this process to handle.
+    detached: true,
+    stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
+  });
   // When its last message is here too.
   const ended = once(child, 'close');
   const end = (): boolean => child.kill('SIGKILL');

@@ -1,12 +1,14 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { homedir } from 'node:os';
 import path from 'node:path';
+import { isSea } from 'node:sea';
 import { fileURLToPath } from 'node:url';
 import { Option } from 'commander';
 import { databaseAddressOf } from '../store/database-url.ts';
 import { type PostgresAddress, SYSTEM_ROOTS } from '../store/postgres/postgres-url.ts';
 import { explainFailure, makeFolder } from '../store/sqlite/database.ts';
 import { Failure } from './failure.ts';
+import { ownProgram, ownScript } from './own-program.ts';
 
 /** Whether `serve` gives up what it does not need. */
 export function leastPrivilegeOption(): Option {
@@ -55,11 +57,15 @@ export function restrictProcess(database: string, passwordFile: string | undefin
     '--disable-warning=PERM0006',
     '--disable-warning=ExperimentalWarning',
   ];
-  process.execve(
-    process.execPath,
-    [process.execPath, ...process.execArgv, ...flags, ...process.argv.slice(1)],
-    process.env,
-  );
+  const { file, args } = ownProgram();
+  // In the environment, for an executable takes no flags of Node among its arguments.
+  const options = [process.env.NODE_OPTIONS ?? '', ...flags.map(quoted)].join(' ');
+  process.execve(file, [file, ...args, ...process.argv.slice(2)], { ...process.env, NODE_OPTIONS: options });
+}
+
+/** One flag in NODE_OPTIONS, https://nodejs.org/api/cli.html#node_optionsoptions */
+function quoted(flag: string): string {
+  return `"${flag.replace(/[\\"]/g, '\\$&')}"`;
 }
 
 /** What the kernel tells of the process itself, for /metrics; where there is no such file nothing is allowed. */
@@ -67,8 +73,10 @@ const OWN_FIGURES = ['fd', 'limits', 'stat', 'status'].map(name => `/proc/self/$
 
 /** The program itself, without what else is in its folder, and the packages that it imports, which may lie beside it. */
 function programFiles(): string[] {
-  const root = new URL('../../', import.meta.url);
-  const own = ['bin', 'src', 'package.json', 'node_modules'].map(each => fileURLToPath(new URL(each, root)));
+  // An executable has them in its memory.
+  if (isSea()) return [];
+  const root = path.dirname(path.dirname(ownScript()));
+  const own = ['bin', 'src', 'dist', 'package.json', 'node_modules'].map(each => path.join(root, each));
   const aPackage = fileURLToPath(import.meta.resolve('commander'));
   const marker = `${path.sep}node_modules${path.sep}`;
   return [...own, aPackage.slice(0, aPackage.lastIndexOf(marker) + marker.length)];

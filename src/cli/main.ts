@@ -1,7 +1,8 @@
 import { Command, CommanderError } from 'commander';
-import packageJson from '../../package.json' with { type: 'json' };
 import { StoreRefused, StoreUnavailable } from '../store/plant-store.ts';
+import { VERSION } from '../version.ts';
 import { Failure } from './failure.ts';
+import { BACKUP_PROCESS } from './own-program.ts';
 
 /** Loaded one by one: `serve` is up sooner without what only `import` needs. */
 const COMMANDS: Record<string, () => Promise<Command>> = {
@@ -24,6 +25,10 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
  * @param argv as `process.argv`
  */
 export async function main(argv: string[]): Promise<void> {
+  if (argv[2] === BACKUP_PROCESS) {
+    const { runBackupProcess } = await import('./backup/backup-process.ts');
+    return await runBackupProcess(argv[3]!, argv[4]!);
+  }
   process.stdout.on('error', endWithReader);
   try {
     await (await program(argv[2])).parseAsync(argv);
@@ -35,7 +40,7 @@ export async function main(argv: string[]): Promise<void> {
 async function program(name: string | undefined): Promise<Command> {
   const program = new Command('plant-store')
     .description('Keeps every plant it says it kept, digit for digit.')
-    .version(packageJson.version)
+    .version(VERSION)
     .showHelpAfterError('(run it with --help to see how it is used)')
     .configureOutput({ outputError: (text, write) => write(withoutAddresses(text)) })
     .exitOverride();

@@ -1,9 +1,5 @@
 import { readFileSync } from 'node:fs';
 
 /** What the page brings along: its style, and the script of its form. Read once, when the service is loaded. */
-export const PAGE_STYLE = readPageFile('page.css');
-export const PAGE_SCRIPT = readPageFile('page.js');
-
-function readPageFile(name: string): string {
-  return readFileSync(new URL(`browser/${name}`, import.meta.url), 'utf8');
-}
+export const PAGE_STYLE = readFileSync(new URL('./browser/page.css', import.meta.url), 'utf8');
+export const PAGE_SCRIPT = readFileSync(new URL('./browser/page.js', import.meta.url), 'utf8');

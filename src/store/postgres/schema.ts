@@ -1,11 +1,12 @@
+import { readFileSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
 import { StoreMissing, StoreRefused } from '../plant-store.ts';
-import { readSchemaSteps } from '../schema-steps.ts';
 import type { Connection } from './connection.ts';
 import { GRANTS, INSUFFICIENT_PRIVILEGE, kindOf, sqlStateOf, UNDEFINED_TABLE } from './failure.ts';
 
-const STEPS = readSchemaSteps(new URL('./schema/', import.meta.url));
-const NEWEST_STEP = STEPS.at(-1)!.step;
+/** The changes of the schema from step 1 on, each made once in every store and never edited after its release. */
+const STEPS = [readFileSync(new URL('./schema/001-plants-and-tokens.sql', import.meta.url), 'utf8')];
+const NEWEST_STEP = STEPS.length;
 /** Another start that is ahead of this one is waited for so many times. */
 const ATTEMPTS_MAX = 20;
 const ATTEMPT_WAIT_MS = 100;
@@ -38,9 +39,10 @@ export async function applySchemaSteps(connection: Connection): Promise<boolean>
         const table = 'CREATE TABLE schema_step (step integer NOT NULL PRIMARY KEY)';
         await connection.run({ text: table }, STEP_WAIT_MS);
       }
-      for (const { step: number, sql } of STEPS.slice(step)) {
+      for (const [index, sql] of STEPS.entries()) {
+        if (index < step) continue;
         await connection.run({ text: sql }, STEP_WAIT_MS);
-        await connection.run({ text: 'INSERT INTO schema_step VALUES ($1)', values: [number] });
+        await connection.run({ text: 'INSERT INTO schema_step VALUES ($1)', values: [index + 1] });
       }
       await connection.commit({ text: 'COMMIT' });
       isNew = step === 0;

@@ -1,9 +1,8 @@
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, statSync } from 'node:fs';
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readFileSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { StoreMissing, StoreRefused, StoreUnavailable } from '../plant-store.ts';
-import { readSchemaSteps } from '../schema-steps.ts';
 
 /** Marks the file as a plant store, so that no other SQLite database is taken for one. "PLNT" as four bytes. */
 const APPLICATION_ID = 0x504c4e54;
@@ -16,8 +15,9 @@ const SQLITE_NOTADB = 26;
 /** `PRAGMA synchronous` reads back as a number; 2 is FULL. https://sqlite.org/pragma.html#pragma_synchronous */
 const SYNCHRONOUS_FULL = 2;
 
-const STEPS = readSchemaSteps(new URL('./schema/', import.meta.url));
-const NEWEST_STEP = STEPS.at(-1)!.step;
+/** The changes of the schema from step 1 on, each made once in every store and never edited after its release. */
+const STEPS = [readFileSync(new URL('./schema/001-plants-and-tokens.sql', import.meta.url), 'utf8')];
+const NEWEST_STEP = STEPS.length;
 
 /**
  * Opens a plant store for writing, makes it when there is none, and brings its schema up to date.
@@ -116,10 +116,8 @@ function applySchemaSteps(database: DatabaseSync, path: string): void {
   if (schemaVersion(database, path) === NEWEST_STEP) return;
   database.exec('BEGIN IMMEDIATE');
   try {
-    for (const { step, sql } of STEPS.slice(schemaVersion(database, path))) {
-      database.exec(sql);
-      database.exec(`PRAGMA user_version = ${step}; PRAGMA application_id = ${APPLICATION_ID}`);
-    }
+    for (const sql of STEPS.slice(schemaVersion(database, path))) database.exec(sql);
+    database.exec(`PRAGMA user_version = ${NEWEST_STEP}; PRAGMA application_id = ${APPLICATION_ID}`);
     database.exec('COMMIT');
   } catch (error) {
     database.exec('ROLLBACK');

@@ -1,0 +1,6 @@
+import { readFileSync } from 'node:fs';
+
+const manifest = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
+
+/** The version of this program, as its package.json has it. */
+export const VERSION: string = manifest.version;
