@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 // The module itself and not a named import: an older Node lacks the function, and would fail before the message below.
+import { existsSync } from 'node:fs';
 import module from 'node:module';
 import { fileURLToPath } from 'node:url';
 
@@ -19,5 +20,8 @@ process.env.NODE_COMPILE_CACHE ??= fileURLToPath(
   new URL('../node_modules/.cache/plant-store', import.meta.url),
 );
 module.enableCompileCache(process.env.NODE_COMPILE_CACHE);
-const { main } = await import('../src/cli/main.ts');
+// A checkout runs its sources as they are; the package has in dist what was built from them.
+const sources = new URL('../src/cli/main.ts', import.meta.url);
+const built = new URL('../dist/cli/main.js', import.meta.url);
+const { main } = await import((existsSync(sources) ? sources : built).href);
 await main(process.argv);

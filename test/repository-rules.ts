@@ -49,7 +49,7 @@ const PARTS: Record<string, { imports: string[]; types?: string[]; packages: boo
     imports: ['src/service.ts', 'src/version.ts', 'src/contract/', 'src/client/', 'src/auth/', 'src/store/'],
     packages: true,
   },
-  'bin/': { imports: ['src/cli/'], packages: true },
+  'bin/': { imports: ['src/cli/', 'dist/cli/'], packages: true },
 };
 
 interface Ban {

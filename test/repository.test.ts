@@ -411,7 +411,7 @@ function repositoryPaths(): string[] {
   }
   return readdirSync(ROOT, { recursive: true, encoding: 'utf8' })
     .map(each => each.replaceAll(path.sep, '/'))
-    .filter(each => !/(?:^|\/)(?:node_modules|\.git)\/|^data\/|\.log$/.test(each));
+    .filter(each => !/(?:^|\/)(?:node_modules|\.git)\/|^(?:data|dist|executable)\/|\.log$/.test(each));
 }
 
 test('the lock file has every package of every platform, without which npm ci refuses it', () => {

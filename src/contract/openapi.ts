@@ -18,15 +18,29 @@ import { OUTCOMES, readNewPlantText } from './plant.ts';
  * reply.type('application/json').send(openApiJson());
  */
 export function openApiJson(): string {
-  return `${JSON.stringify(DESCRIPTION, exactIntegers, 2)}\n`;
+  return exactJson(DESCRIPTION);
 }
 
-// ECMA-262, JSON.rawJSON; TypeScript 7 has no type for it yet.
-const { rawJSON } = JSON as JSON & { rawJSON(text: string): unknown };
+/** A record shape of the interface. */
+export type SchemaName = keyof typeof SCHEMAS;
 
-/** A replacer for JSON.stringify that writes a bigint as a JSON number. */
-function exactIntegers(_key: string, value: unknown): unknown {
-  return typeof value === 'bigint' ? rawJSON(String(value)) : value;
+/**
+ * One record shape as a JSON Schema 2020-12 that stands alone, as JSON text. The ends of the range of ids stand in it as in
+ * {@link openApiJson}.
+ */
+export function schemaJson(name: SchemaName): string {
+  const schema = {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    $ref: `#/components/schemas/${name}`,
+    $defs: SCHEMAS,
+  };
+  return exactJson(schema).replaceAll('#/components/schemas/', '#/$defs/');
+}
+
+/** Writes a value as JSON, a bigint as a number. By way of a text, since not every runtime of clients has JSON.rawJSON. */
+function exactJson(value: unknown): string {
+  const text = JSON.stringify(value, (_key, each) => (typeof each === 'bigint' ? `bigint ${each}` : each), 2);
+  return `${text.replace(/"bigint (-?[0-9]+)"/g, '$1')}\n`;
 }
 
 /** A status of the catalogue. */

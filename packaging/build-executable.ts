@@ -1,0 +1,39 @@
+/**
+ * Builds one file that runs without Node and npm: this Node with the whole program in it, for the system that it is built on
+ * (https://nodejs.org/api/single-executable-applications.html). The licences of what is in it come beside it.
+ *
+ *   npm run build:executable [-- FOLDER]
+ */
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { bundleProgram } from './program-bundle.ts';
+import { thirdPartyLicenses } from './third-party-licenses.ts';
+
+const [folder = fileURLToPath(new URL('../executable', import.meta.url))] = process.argv.slice(2);
+const executable = resolve(folder, process.platform === 'win32' ? 'plant-store.exe' : 'plant-store');
+
+const { code, packages } = await bundleProgram();
+mkdirSync(folder, { recursive: true });
+writeFileSync(join(folder, 'THIRD-PARTY-LICENSES.txt'), thirdPartyLicenses(packages));
+
+const workshop = mkdtempSync(join(tmpdir(), 'plant-store-executable-'));
+try {
+  // Named from here: the executable keeps the name, and is to be the same wherever it is built. V8's code cache would make
+  // it another each time.
+  const configuration = {
+    main: 'plant-store.js',
+    mainFormat: 'module',
+    output: executable,
+    disableExperimentalSEAWarning: true,
+  };
+  writeFileSync(join(workshop, configuration.main), code);
+  writeFileSync(join(workshop, 'configuration.json'), JSON.stringify(configuration));
+  execFileSync(process.execPath, ['--build-sea', 'configuration.json'], { cwd: workshop, stdio: 'pipe' });
+} finally {
+  rmSync(workshop, { recursive: true });
+}
+const megabytes = Math.round(statSync(executable).size / 1_000_000);
+console.error(`${executable}: ${megabytes} MB, with ${packages.length} packages`);

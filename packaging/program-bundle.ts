@@ -1,0 +1,86 @@
+import { readFileSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type BuildOptions, build, type Loader, type Plugin } from 'esbuild';
+import { programsNamed, replacePrograms, replaceReads } from './named-files.ts';
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const SOURCES = join(ROOT, 'src');
+
+/** The whole program in one piece of code. */
+export interface ProgramBundle {
+  /** An ES module that imports modules of Node alone. */
+  code: string;
+  /** The folders of the packages that are in it, from the root of the repository, in the order of names. */
+  packages: string[];
+}
+
+/** Puts the command line, the packages that it imports, its threads and the files that it reads into one module. */
+export async function bundleProgram(): Promise<ProgramBundle> {
+  const program = `import { main } from './cli/main.ts';\nawait main(process.argv);\n`;
+  return await bundle({
+    stdin: { contents: program, loader: 'ts', resolveDir: SOURCES, sourcefile: 'program.ts' },
+    // An executable takes part in no node_modules: it loads nothing from the place where it lies.
+    banner: { js: 'const require = process.getBuiltinModule;' },
+  });
+}
+
+async function bundle(options: BuildOptions): Promise<ProgramBundle> {
+  const { outputFiles, metafile } = await build({
+    ...options,
+    absWorkingDir: ROOT,
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    target: `node${process.versions.node}`,
+    charset: 'utf8',
+    // The names of files stand in the code: as the repository has them, wherever its packages lie.
+    preserveSymlinks: true,
+    // Their licences go beside the executable, in full.
+    legalComments: 'none',
+    // What `pg` takes instead of itself where a program asks for it, which this one does not.
+    external: ['pg-native'],
+    plugins: [NAMED_FILES],
+    metafile: true,
+    write: false,
+    logLevel: 'warning',
+  });
+  const ofPackages = Object.keys(metafile.inputs).map(
+    input => /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+/.exec(input)?.[0],
+  );
+  const packages = [...new Set(ofPackages.filter(each => each !== undefined))].sort();
+  return { code: outputFiles[0]!.text, packages };
+}
+
+/** Takes along what the sources name as `new URL('./file', import.meta.url)`. */
+const NAMED_FILES: Plugin = {
+  name: 'named files',
+  setup({ onLoad }) {
+    onLoad({ filter: /\.ts$/ }, async ({ path }) => {
+      if (!path.startsWith(SOURCES)) return undefined;
+      const source = readFileSync(path, 'utf8');
+      const programs = new Map<string, string>();
+      for (const named of programsNamed(source))
+        programs.set(named, await threadUrl(resolve(dirname(path), `${named}.ts`)));
+      const withPrograms = replacePrograms(source, named => `new URL('${programs.get(named)}')`);
+      const whole = replaceReads(withPrograms, (named, asText) => {
+        const bytes = readFileSync(resolve(dirname(path), named));
+        return asText
+          ? JSON.stringify(bytes.toString())
+          : `Buffer.from('${bytes.toString('base64')}', 'base64')`;
+      });
+      if (whole.includes('import.meta.url'))
+        return { errors: [{ text: "read files as readFileSync(new URL('./file', import.meta.url))" }] };
+      // Where there is no Node there is no npx.
+      return { contents: whole.replaceAll('npx plant-store', 'plant-store'), loader: 'ts' satisfies Loader };
+    });
+  },
+};
+
+/** The program of a thread as an address that holds it, https://nodejs.org/api/worker_threads.html#new-workerfilename-options */
+async function threadUrl(file: string): Promise<string> {
+  const name = basename(file, '.ts');
+  // Stack traces would show the address.
+  const { code } = await bundle({ entryPoints: [file], footer: { js: `//# sourceURL=${name}.js` } });
+  return `data:text/javascript;base64,${Buffer.from(code).toString('base64')}`;
+}

@@ -1,0 +1,18 @@
+/**
+ * The contract of the service for programs of others, as `plant-store/contract`: what a plant is, the description, the
+ * error catalogue and the limits. It runs wherever JavaScript does.
+ */
+export { ERRORS, type ErrorBody, type ErrorName } from './errors.ts';
+export { BODY_BYTES_MAX, HEADER_BYTES_MAX, ID_MAX, ID_MIN } from './limits.ts';
+export { openApiJson, type SchemaName, schemaJson } from './openapi.ts';
+export {
+  type NewPlant,
+  type NewPlantReading,
+  newPlantJson,
+  OUTCOMES,
+  type Outcome,
+  type Plant,
+  plantJson,
+  readNewPlant,
+  readNewPlantText,
+} from './plant.ts';
