@@ -18,14 +18,18 @@ export interface StartOptions {
   cwd?: string;
   /** Arguments of Node itself. */
   nodeArgs?: string[];
+  /** A file to run instead of the program of this checkout. */
+  executable?: string;
 }
 
 /** Starts the command line as a process of its own, with none of this machine's settings. */
 export function startProgram(
   args: string[],
-  { env, nodeArgs = [], ...options }: StartOptions = {},
+  { env, nodeArgs = [], executable, ...options }: StartOptions = {},
 ): ChildProcess {
-  return spawn(process.execPath, [...nodeArgs, PROGRAM, ...args], {
+  const [file, before] =
+    executable === undefined ? [process.execPath, [...nodeArgs, PROGRAM]] : [executable, []];
+  return spawn(file, [...before, ...args], {
     ...options,
     env: { PATH: process.env.PATH, ...env },
     stdio: 'pipe',

@@ -1,0 +1,183 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, suite, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { gzipSync } from 'node:zlib';
+import packageJson from '../package.json' with { type: 'json' };
+import { bundleProgram } from '../packaging/program-bundle.ts';
+import { newPlantJson } from '../src/contract/plant.ts';
+import { PostgresServer } from './postgres-server.ts';
+import { type Finished, runProgram, type ServeProcess, startServe } from './program.ts';
+import { bannedText } from './repository-rules.ts';
+
+const BUILD = fileURLToPath(new URL('../packaging/build-executable.ts', import.meta.url));
+/** As on a machine that has nothing: no Node to be found, and no setting. */
+const NOTHING = { PATH: '' };
+
+const folder = mkdtempSync(join(tmpdir(), 'plant-store-executable-test-'));
+const executable = join(folder, 'built', 'plant-store');
+const licences = join(folder, 'built', 'THIRD-PARTY-LICENSES.txt');
+const started: ServeProcess[] = [];
+
+before(() => build('built'));
+after(() => {
+  // What a failed test has left behind would keep this process alive.
+  for (const { child } of started) child.kill('SIGKILL');
+  rmSync(folder, { recursive: true });
+});
+
+function build(name: string): void {
+  execFileSync(process.execPath, [BUILD, join(folder, name)], { stdio: 'pipe' });
+}
+
+function emptyFolder(name: string): string {
+  const made = join(folder, name);
+  mkdirSync(made);
+  return made;
+}
+
+async function serve(
+  cwd: string,
+  database: string,
+  args: string[] = [],
+  env: Record<string, string> = {},
+): Promise<ServeProcess> {
+  const each = await startServe(database, args, { executable, cwd, env: { ...NOTHING, ...env } });
+  started.push(each);
+  return each;
+}
+
+async function run(cwd: string, args: string[], env: Record<string, string> = {}): Promise<string> {
+  const finished: Finished = await runProgram(args, { executable, cwd, env: { ...NOTHING, ...env } });
+  assert.equal(finished.exitCode, 0, `${args.join(' ')}: ${finished.stderr}`);
+  return finished.stdout;
+}
+
+async function send({ url }: ServeProcess, token: string, id: bigint): Promise<void> {
+  const response = await fetch(`${url}/plants`, {
+    method: 'POST',
+    headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
+    body: newPlantJson({ id, name: 'Monstera' }),
+  });
+  assert.equal(response.status, 200);
+}
+
+suite('the executable', () => {
+  test('is one file, with the licences of all that is in it beside it', async () => {
+    assert.deepEqual(readdirSync(join(folder, 'built')), ['THIRD-PARTY-LICENSES.txt', 'plant-store']);
+    const text = readFileSync(licences, 'utf8');
+    for (const part of [process.versions.node, 'OpenSSL', 'V8', 'libuv'])
+      assert.ok(text.includes(part), part);
+    const { packages } = await bundleProgram();
+    for (const dependency of Object.keys(packageJson.dependencies))
+      assert.ok(packages.includes(`node_modules/${dependency}`), dependency);
+    for (const each of packages) {
+      const name = each.slice(each.lastIndexOf('node_modules/') + 'node_modules/'.length);
+      assert.match(text, new RegExp(`^${name} [0-9]+\\.[0-9.]+ \\(`, 'm'));
+    }
+  });
+
+  test('names no path of the machine that built it, and no registry', async () => {
+    const { code } = await bundleProgram();
+    const threads = [...code.matchAll(/data:text\/javascript;base64,([\w+/=]+)/g)].map(([, text]) =>
+      Buffer.from(text!, 'base64').toString(),
+    );
+    assert.equal(threads.length, 2);
+    for (const text of [code, ...threads]) {
+      assert.deepEqual(bannedText([{ path: 'program', text }]), []);
+      assert.ok(!text.includes(fileURLToPath(new URL('..', import.meta.url))));
+      assert.ok(!text.includes(tmpdir()));
+    }
+  });
+
+  test('is the same, byte for byte, when it is built again', () => {
+    build('again');
+    const [first, again] = [executable, join(folder, 'again', 'plant-store')].map(file =>
+      createHash('sha256').update(readFileSync(file)).digest('hex'),
+    );
+    assert.equal(again, first);
+  });
+
+  test('says what it is and how it is used', async () => {
+    const cwd = emptyFolder('told');
+    assert.equal(await run(cwd, ['--version']), `${packageJson.version}\n`);
+    const help = await run(cwd, ['--help']);
+    for (const command of ['serve', 'token', 'import', 'export', 'backup'])
+      assert.match(help, new RegExp(`^ +${command}\\b`, 'm'));
+    assert.doesNotMatch(await run(cwd, ['serve', '--help']), /npx/);
+    assert.deepEqual(readdirSync(cwd), []);
+  });
+
+  test('keeps plants of every command in an empty folder', async () => {
+    const cwd = emptyFolder('kept');
+    const database = 'sqlite:plants.db';
+    const service = await serve(cwd, database);
+    await send(service, service.token, 9007199254740993n);
+
+    const token = (await run(cwd, ['token', 'create', 'nursery', '--database', database])).trim();
+    const environment = { PLANT_STORE_URL: service.url, PLANT_STORE_TOKEN: token };
+    await run(cwd, ['add', '--tag', 'tree', '--', '-9223372036854775808', 'Ficus'], environment);
+    writeFileSync(join(cwd, 'plants.csv'), 'id,name,tag\n1,"a, b",c\n');
+    writeFileSync(join(cwd, 'plants.jsonl.gz'), gzipSync('{"id":9223372036854775807,"name":"d","tag":""}\n'));
+    await run(cwd, ['import', 'plants.csv', 'plants.jsonl.gz'], environment);
+
+    const expected =
+      'id,name,tag\n-9223372036854775808,Ficus,tree\n1,"a, b",c\n9007199254740993,Monstera,\n9223372036854775807,d,""\n';
+    assert.equal(await run(cwd, ['export', '--database', database]), expected);
+    assert.match(
+      await run(cwd, ['show', '1', '--database', database]),
+      /^plant 1\nrevision 1 .* by nursery /,
+    );
+    assert.match(await run(cwd, ['token', 'list', '--database', database]), /^nursery .* in force/m);
+    await run(cwd, ['backup', 'backup.db', '--database', database]);
+    assert.equal((await service.stop('SIGTERM')).exitCode, 0);
+    assert.equal(await run(cwd, ['export', '--database', 'sqlite:backup.db']), expected);
+  });
+
+  test('serves with the least privilege, also in a folder whose name has spaces and quotation marks', async () => {
+    const cwd = emptyFolder('my "plants" here');
+    // Runs in each thread, before the program: tries to read a file elsewhere.
+    const intruder = join(cwd, 'intruder.cjs');
+    writeFileSync(
+      intruder,
+      `const { readFileSync, writeFileSync } = require('node:fs');
+       const { threadId } = require('node:worker_threads');
+       const kind = process.permission === undefined ? 'free' : 'restricted';
+       let outcome = 'read';
+       try { readFileSync(${JSON.stringify(licences)}); } catch ({ code }) { outcome = code; }
+       writeFileSync(${JSON.stringify(cwd)} + '/' + kind + '-' + threadId, outcome);`,
+    );
+    const service = await serve(cwd, 'sqlite:plants.db', ['--least-privilege'], {
+      NODE_OPTIONS: `--require=${JSON.stringify(intruder)}`,
+    });
+    await send(service, service.token, 1n);
+    const outcomes = readdirSync(cwd)
+      .filter(each => /^(?:free|restricted)-/.test(each))
+      .map(each => [each, readFileSync(join(cwd, each), 'utf8')]);
+    // The process before it is replaced, the one that it becomes, and the thread that writes.
+    assert.deepEqual(outcomes, [
+      ['free-0', 'read'],
+      ['restricted-0', 'ERR_ACCESS_DENIED'],
+      ['restricted-1', 'ERR_ACCESS_DENIED'],
+    ]);
+    const { exitCode, stderr } = await service.stop('SIGTERM');
+    assert.equal(exitCode, 0);
+    assert.doesNotMatch(stderr, /warning/i);
+  });
+
+  test('keeps plants on PostgreSQL', async () => {
+    await using server = await PostgresServer.start();
+    const database = await server.createDatabase();
+    const cwd = emptyFolder('postgres');
+    const service = await serve(cwd, database);
+    await send(service, service.token, 9223372036854775807n);
+    assert.equal((await service.stop('SIGTERM')).exitCode, 0);
+    await run(cwd, ['copy', '--from', database, '--to', 'sqlite:copied.db']);
+    const exported = await run(cwd, ['export', '--database', 'sqlite:copied.db']);
+    assert.equal(exported, 'id,name,tag\n9223372036854775807,Monstera,\n');
+  });
+});
