@@ -1,0 +1,222 @@
+import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
+import {
+  cpSync,
+  existsSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
+import { after, before, suite, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { build } from 'esbuild';
+import packageJson from '../package.json' with { type: 'json' };
+import { newPlantJson } from '../src/contract/plant.ts';
+import { runProgram, type ServeProcess, type StartOptions, startServe } from './program.ts';
+import { bannedText } from './repository-rules.ts';
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const COMPILER = fileURLToPath(new URL('bin/tsc', import.meta.resolve('typescript/package.json')));
+/** With the Node of these tests before any other. */
+const ENVIRONMENT = { ...process.env, PATH: [dirname(process.execPath), process.env.PATH].join(delimiter) };
+
+const folder = mkdtempSync(join(tmpdir(), 'plant-store-package-'));
+/** Where somebody installs the package. */
+const home = join(folder, 'home');
+const installed = join(home, 'node_modules', 'plant-store');
+const started: ServeProcess[] = [];
+
+// npm packs it and installs it. What it depends on lies there before, as the lock file has it, so that no registry is asked.
+before(() => {
+  execFileSync('npm', ['pack', '--pack-destination', folder], { cwd: ROOT, env: ENVIRONMENT, stdio: 'pipe' });
+  mkdirSync(home);
+  for (const path of dependencyPaths()) cpSync(join(ROOT, path), join(home, path), { recursive: true });
+  const archive = join(folder, `plant-store-${packageJson.version}.tgz`);
+  const install = ['install', '--offline', '--no-audit', '--no-fund', archive];
+  execFileSync('npm', install, { cwd: home, env: ENVIRONMENT, stdio: 'pipe' });
+});
+after(() => {
+  // What a failed test has left behind would keep this process alive.
+  for (const { child } of started) child.kill('SIGKILL');
+  rmSync(folder, { recursive: true });
+});
+
+/** The packages that are installed to run, by their folders from the root. */
+function dependencyPaths(): string[] {
+  const { packages } = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')) as {
+    packages: Record<string, { dev?: boolean }>;
+  };
+  return Object.keys(packages).filter(
+    path => path !== '' && !packages[path]!.dev && existsSync(join(ROOT, path)),
+  );
+}
+
+function inHome(name: string): StartOptions {
+  const cwd = join(home, name);
+  mkdirSync(cwd);
+  const executable = join(home, 'node_modules', '.bin', 'plant-store');
+  return { executable, cwd, env: { PATH: dirname(process.execPath) } };
+}
+
+async function serve(database: string, args: string[], options: StartOptions): Promise<ServeProcess> {
+  const each = await startServe(database, args, options);
+  started.push(each);
+  return each;
+}
+
+/** Runs an ES module in the folder where the package is installed. */
+function runModule(name: string, code: string, args: string[] = []): string {
+  writeFileSync(join(home, name), code);
+  return execFileSync(process.execPath, [name, ...args], { cwd: home, encoding: 'utf8' });
+}
+
+suite('the package', () => {
+  test('holds the program, its types and its documents, and nothing of its making', () => {
+    assert.deepEqual(readdirSync(installed).sort(), [
+      'CHANGELOG.md',
+      'LICENSE',
+      'README.md',
+      'bin',
+      'dist',
+      'package.json',
+    ]);
+    const files = globSync('dist/**/*', { cwd: installed }).filter(each =>
+      statSync(join(installed, each)).isFile(),
+    );
+    const sources = globSync('src/**/*', { cwd: ROOT }).filter(each => statSync(join(ROOT, each)).isFile());
+    // All of the sources is there, compiled or as it was, but for declarations, which are of packages without types.
+    const expected = sources
+      .filter(each => !each.endsWith('.d.ts'))
+      .map(each => each.replace(/^src/, 'dist').replace(/\.ts$/, '.js'));
+    const declarations = files.filter(each => each.endsWith('.d.ts'));
+    assert.deepEqual(files.filter(each => !declarations.includes(each)).sort(), expected.sort());
+    for (const each of declarations) assert.match(each, /^dist\/(?:client|contract)\//);
+    const texts = files.map(path => ({
+      path: `${path}.txt`,
+      text: readFileSync(join(installed, path), 'utf8'),
+    }));
+    assert.deepEqual(bannedText(texts), []);
+    assert.ok(texts.every(({ text }) => !text.includes(ROOT)));
+  });
+
+  test('runs by npx in a folder that has nothing else', () => {
+    const version = execFileSync('npx', ['--offline', 'plant-store', '--version'], {
+      cwd: home,
+      env: ENVIRONMENT,
+      encoding: 'utf8',
+    });
+    assert.equal(version, `${packageJson.version}\n`);
+  });
+
+  test('keeps plants, shows them and backs them up', async () => {
+    const options = inHome('kept');
+    const { url, token, stop } = await serve('sqlite:plants.db', [], options);
+    const response = await fetch(`${url}/plants`, {
+      method: 'POST',
+      headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
+      body: newPlantJson({ id: 9007199254740993n, name: 'Monstera' }),
+    });
+    assert.equal(response.status, 200);
+    const backup = await runProgram(['backup', 'backup.db', '--database', 'sqlite:plants.db'], options);
+    assert.equal(backup.exitCode, 0, backup.stderr);
+    assert.equal((await stop('SIGTERM')).exitCode, 0);
+    const exported = await runProgram(['export', '--database', 'sqlite:backup.db'], options);
+    assert.equal(exported.stdout, 'id,name,tag\n9007199254740993,Monstera,\n');
+  });
+
+  test('serves with the least privilege', async () => {
+    const { stop } = await serve('sqlite:plants.db', ['--least-privilege'], inHome('least'));
+    assert.equal((await stop('SIGTERM')).exitCode, 0);
+  });
+
+  test('has a client that a program imports', async () => {
+    const { url, token, stop } = await serve('sqlite:plants.db', [], inHome('client'));
+    const output = runModule(
+      'send.mjs',
+      `import { PlantStore } from 'plant-store/client';
+       const [url, token] = process.argv.slice(2);
+       const { id, outcome } = await new PlantStore({ url, token }).createPlant({ id: -1n, name: 'Ficus' });
+       console.log(String(id), outcome);`,
+      [url, token],
+    );
+    assert.equal(output, '-1 created\n');
+    await stop('SIGTERM');
+  });
+
+  test('has the contract, with each record shape as a JSON Schema that stands alone', () => {
+    const output = runModule(
+      'contract.mjs',
+      `import { ERRORS, ID_MAX, openApiJson, readNewPlantText, schemaJson } from 'plant-store/contract';
+       console.log(JSON.stringify({
+         idTaken: ERRORS.idTaken.number,
+         idMax: String(ID_MAX),
+         openapi: JSON.parse(openApiJson()).openapi,
+         message: readNewPlantText('{}').message,
+         schema: schemaJson('NewPlant'),
+       }));`,
+    );
+    const { schema, ...others } = JSON.parse(output);
+    assert.deepEqual(others, {
+      idTaken: 40003,
+      idMax: '9223372036854775807',
+      openapi: '3.1.0',
+      message: 'id is required; name is required',
+    });
+    assert.match(schema, /"maximum": 9223372036854775807,\n/);
+    const isNewPlant = new Ajv2020({ formats: { int64: true } }).compile(JSON.parse(schema));
+    assert.ok(isNewPlant({ id: 1, name: '', tag: '' }));
+    for (const faulty of [{ name: 'a' }, { id: 1 }, { id: 1.5, name: 'a' }, { id: 1, name: 'a', tag: null }])
+      assert.ok(!isNewPlant(faulty));
+  });
+
+  test('has types that hold without those of Node', () => {
+    writeFileSync(
+      join(home, 'typed.ts'),
+      `import { PlantStore, type StoredPlant } from 'plant-store/client';
+       import { ERRORS, type ErrorName, type NewPlant } from 'plant-store/contract';
+       const store = new PlantStore({ url: 'http://127.0.0.1:1', token: 'a' });
+       export const stored: Promise<StoredPlant> = store.createPlant({ id: 1n, name: 'a' });
+       export const plant: NewPlant = { id: 1n, name: 'a', tag: 'b' };
+       export const taken: 40003 = ERRORS.idTaken.number;
+       // @ts-expect-error
+       store.createPlant({ id: 1n });
+       // @ts-expect-error
+       export const unknown: ErrorName = 'unknown';`,
+    );
+    const compilerOptions = {
+      ...{ module: 'nodenext', target: 'es2024', lib: ['es2024', 'dom'], types: [] },
+      ...{ strict: true, exactOptionalPropertyTypes: true, noEmit: true },
+    };
+    writeFileSync(join(home, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['typed.ts'] }));
+    const { stdout } = spawnSync(process.execPath, [COMPILER, '-p', home], { encoding: 'utf8' });
+    assert.equal(stdout, '');
+  });
+
+  test('lets a browser have client and contract: they import nothing of Node', async () => {
+    const { warnings, metafile } = await build({
+      stdin: {
+        contents: "export * from 'plant-store/client';\nexport * from 'plant-store/contract';\n",
+        resolveDir: home,
+      },
+      ...{
+        bundle: true,
+        platform: 'browser',
+        format: 'esm',
+        write: false,
+        metafile: true,
+        logLevel: 'silent',
+      },
+    });
+    assert.deepEqual(warnings, []);
+    for (const input of Object.keys(metafile.inputs))
+      assert.match(input, /<stdin>|node_modules\/plant-store\/dist\/(?:client|contract)\//);
+  });
+});
