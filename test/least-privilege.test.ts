@@ -118,7 +118,7 @@ suite('serve --least-privilege', () => {
   });
 
   test('makes the folder, and starts again on what is there, also by a link to the folder', async () => {
-    const store = join(folder, 'new', 'store');
+    const store = join(folder, 'new', 'the "store" \\ of plants');
     const first = await serve(`sqlite:${join(store, 'plants.db')}`);
     assert.equal(await send(first, 1n), 200);
     await first.stop('SIGKILL');
