@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { basename, dirname, join, resolve } from 'node:path';
+import { basename, dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type BuildOptions, build, type Loader, type Plugin } from 'esbuild';
 import { programsNamed, replacePrograms, replaceReads } from './named-files.ts';
@@ -70,7 +70,14 @@ const NAMED_FILES: Plugin = {
           : `Buffer.from('${bytes.toString('base64')}', 'base64')`;
       });
       if (whole.includes('import.meta.url'))
-        return { errors: [{ text: "read files as readFileSync(new URL('./file', import.meta.url))" }] };
+        return {
+          errors: [
+            {
+              text: "name a file as new URL('./file', import.meta.url), within readFileSync or new Worker",
+              location: { file: relative(ROOT, path) },
+            },
+          ],
+        };
       // Where there is no Node there is no npx.
       return { contents: whole.replaceAll('npx plant-store', 'plant-store'), loader: 'ts' satisfies Loader };
     });
