@@ -4,10 +4,10 @@
  */
 
 /** The program of a thread. */
-const PROGRAM = /new URL\('(?<file>\.[^']*)\.ts', import\.meta\.url\)/g;
+const PROGRAM = /new URL\(\s*'(?<file>\.[^']*)\.ts',\s*import\.meta\.url,?\s*\)/g;
 /** A file that is read, as text or as bytes. */
 const READ =
-  /\breadFileSync\(\s*new URL\('(?<file>\.[^']+)', import\.meta\.url\)(?<asText>,\s*'utf8')?,?\s*\)/g;
+  /\breadFileSync\(\s*new URL\(\s*'(?<file>\.[^']+)',\s*import\.meta\.url,?\s*\)(?<asText>,\s*'utf8')?,?\s*\)/g;
 
 /** @returns the files that a source reads, as it names them */
 export function filesRead(source: string): string[] {

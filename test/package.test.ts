@@ -25,10 +25,13 @@ import { bannedText } from './repository-rules.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const COMPILER = fileURLToPath(new URL('bin/tsc', import.meta.resolve('typescript/package.json')));
-/** With the Node of these tests before any other. */
-const ENVIRONMENT = { ...process.env, PATH: [dirname(process.execPath), process.env.PATH].join(delimiter) };
-
 const folder = mkdtempSync(join(tmpdir(), 'plant-store-package-'));
+/** With the Node of these tests before any other, and nothing that npm has fetched before. */
+const ENVIRONMENT = {
+  ...process.env,
+  PATH: [dirname(process.execPath), process.env.PATH].join(delimiter),
+  npm_config_cache: join(folder, 'cache'),
+};
 /** Where somebody installs the package. */
 const home = join(folder, 'home');
 const installed = join(home, 'node_modules', 'plant-store');
@@ -36,18 +39,22 @@ const started: ServeProcess[] = [];
 
 // npm packs it and installs it. What it depends on lies there before, as the lock file has it, so that no registry is asked.
 before(() => {
-  execFileSync('npm', ['pack', '--pack-destination', folder], { cwd: ROOT, env: ENVIRONMENT, stdio: 'pipe' });
+  npm(ROOT, ['pack', '--pack-destination', folder]);
   mkdirSync(home);
   for (const path of dependencyPaths()) cpSync(join(ROOT, path), join(home, path), { recursive: true });
-  const archive = join(folder, `plant-store-${packageJson.version}.tgz`);
-  const install = ['install', '--offline', '--no-audit', '--no-fund', archive];
-  execFileSync('npm', install, { cwd: home, env: ENVIRONMENT, stdio: 'pipe' });
+  // The links to their commands, without which npm takes them for broken.
+  npm(home, ['rebuild', '--ignore-scripts']);
+  npm(home, ['install', '--offline', join(folder, `plant-store-${packageJson.version}.tgz`)]);
 });
 after(() => {
   // What a failed test has left behind would keep this process alive.
   for (const { child } of started) child.kill('SIGKILL');
   rmSync(folder, { recursive: true });
 });
+
+function npm(cwd: string, args: string[]): void {
+  execFileSync('npm', [...args, '--no-audit', '--no-fund'], { cwd, env: ENVIRONMENT, stdio: 'pipe' });
+}
 
 /** The packages that are installed to run, by their folders from the root. */
 function dependencyPaths(): string[] {

@@ -25,7 +25,7 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
  * @param argv as `process.argv`
  */
 export async function main(argv: string[]): Promise<void> {
-  if (argv[2] === BACKUP_PROCESS) {
+  if (argv[2] === BACKUP_PROCESS && process.send !== undefined) {
     const { runBackupProcess } = await import('./backup/backup-process.ts');
     return await runBackupProcess(argv[3]!, argv[4]!);
   }
