@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// The module itself and not a named import: an older Node lacks the function, and would fail before the message below.
 import { existsSync } from 'node:fs';
+// The module itself and not a named import: an older Node lacks the function, and would fail before the message below.
 import module from 'node:module';
 import { fileURLToPath } from 'node:url';
 
