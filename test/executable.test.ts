@@ -10,6 +10,7 @@ import { gzipSync } from 'node:zlib';
 import packageJson from '../package.json' with { type: 'json' };
 import { bundleProgram, type ProgramBundle } from '../packaging/program-bundle.ts';
 import { newPlantJson } from '../src/contract/plant.ts';
+import { PAGE_SCRIPT, PAGE_STYLE } from '../src/docs-page/page-files.ts';
 import { PostgresServer } from './postgres-server.ts';
 import { type Finished, runProgram, type ServeProcess, startServe } from './program.ts';
 import { bannedText } from './repository-rules.ts';
@@ -141,6 +142,12 @@ suite('the executable', () => {
     await run(cwd, ['backup', 'backup.db', '--database', database]);
     assert.equal((await service.stop('SIGTERM')).exitCode, 0);
     assert.equal(await run(cwd, ['export', '--database', 'sqlite:backup.db']), expected);
+  });
+
+  test('has the documentation page, with its style and its script', async () => {
+    const { url } = await serve(emptyFolder('read'), 'sqlite:plants.db');
+    const page = await (await fetch(`${url}/docs`)).text();
+    for (const part of [PAGE_STYLE, PAGE_SCRIPT]) assert.ok(page.includes(part));
   });
 
   test('serves with the least privilege, also in a folder whose name has spaces and quotation marks', async () => {
