@@ -60,14 +60,8 @@ function failureOf(error: PlantStoreError): Failure {
   }
   if (error.status === 404) return new Failure(`${error.message}; give --url without it`);
   // An answer says by itself what it leaves open, and a connection that was refused carried nothing.
-  if (error.status !== undefined || isRefused(error)) return new Failure(error.message);
+  if (error.status !== undefined || error.code === 'ECONNREFUSED') return new Failure(error.message);
   return new Failure(
     `${error.message}; the plant may be stored or not, and sending it again settles that without harm`,
   );
-}
-
-/** `fetch` throws a TypeError of its own, whose cause is the error of the network. */
-function isRefused({ cause }: PlantStoreError): boolean {
-  const { code } = Object((cause as Error | undefined)?.cause) as { code?: unknown };
-  return code === 'ECONNREFUSED';
 }

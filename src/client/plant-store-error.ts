@@ -11,6 +11,11 @@ export class PlantStoreError extends Error {
   readonly error: ErrorNumber | undefined;
   /** HTTP status of the answer; undefined when there was none. */
   readonly status: number | undefined;
+  /**
+   * What the network's error is called where no answer came and the runtime tells, such as `ECONNREFUSED`; `ETIMEDOUT`
+   * when it took too long.
+   */
+  readonly code: string | undefined;
   /** Whether the same plant may be taken later as it stands. Sending a plant again is always harmless. */
   readonly canRetry: boolean;
   /** What the answer asked to be waited for before the next try, in ms; 0 when it asked for nothing. */
@@ -21,6 +26,7 @@ export class PlantStoreError extends Error {
     about: {
       error?: ErrorNumber;
       status?: number;
+      code?: string | undefined;
       canRetry: boolean;
       retryAfterMs?: number;
       cause?: unknown;
@@ -29,6 +35,7 @@ export class PlantStoreError extends Error {
     super(message, { cause: about.cause });
     this.error = about.error;
     this.status = about.status;
+    this.code = about.code;
     this.canRetry = about.canRetry;
     this.retryAfterMs = about.retryAfterMs ?? 0;
   }
@@ -43,9 +50,10 @@ const STATUSES_THAT_PASS = [408, 429, 502, 503, 504];
 /**
  * Reads an answer that is not 200.
  *
+ * @param retryAfter the value of that header
  * @param body its text, which a gateway may have written
  */
-export function errorOfAnswer(status: number, retryAfter: string | null, body: string): PlantStoreError {
+export function errorOfAnswer(status: number, retryAfter: string | undefined, body: string): PlantStoreError {
   const retryAfterMs = readRetryAfterMs(retryAfter);
   const said = readErrorBody(body);
   const entry = ENTRIES.get(said?.error ?? 0);

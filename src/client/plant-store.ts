@@ -1,9 +1,13 @@
-import { type NewPlant, newPlantJson, OUTCOMES, type Outcome, type Plant } from '../contract/plant.ts';
+import { type NewPlant, newPlantJson, type Outcome, type Plant } from '../contract/plant.ts';
+import { ANSWER_WAIT_MS, CONCURRENCY, RETRY_FOR_MS, RETRY_WAIT_MAX_MS, RETRY_WAIT_MIN_MS } from './limits.ts';
+import { openTransport } from './open-transport.ts';
 import { newPlantOf, type PlantInput } from './plant-input.ts';
-import { errorOfAnswer, PlantStoreError } from './plant-store-error.ts';
+import { PlantStoreError } from './plant-store-error.ts';
+import { readStoredPlant, type StoredPlant } from './stored-plant.ts';
+import { NoAnswer, type Transport } from './transport.ts';
 
 export { type ErrorNumber, PlantStoreError } from './plant-store-error.ts';
-export type { Outcome, Plant, PlantInput };
+export type { Outcome, Plant, PlantInput, StoredPlant };
 
 /** Where plants go, and how long to try. */
 export interface PlantStoreOptions {
@@ -11,18 +15,15 @@ export interface PlantStoreOptions {
   url?: string | URL | undefined;
   /** Bearer token. Without it: `PLANT_STORE_TOKEN` of the environment. */
   token?: string | undefined;
-  /** How long to wait for one answer, in ms; 10,000 unless given. */
+  /**
+   * How long to wait for one answer, in ms; 10,000 unless given. In Node, where plants that are sent together share
+   * connections, it counts from the answer before on the same connection.
+   */
   answerWaitMs?: number | undefined;
   /** For how long a plant is sent again, in ms from the call; 30,000 unless given, and 0 sends it once. */
   retryForMs?: number | undefined;
-}
-
-/** A plant that is on the disk of the service. */
-export interface StoredPlant extends Plant {
-  id: bigint;
-  /** Of the plant with this id: 1 for the first content, one more for each other one. */
-  revision: number;
-  outcome: Outcome;
+  /** Sends with this instead, for a proxy or certificates of one's own; else Node is sent over connections of our own. */
+  fetch?: typeof fetch | undefined;
 }
 
 /** What became of one plant of {@link PlantStore.createPlants}. */
@@ -30,14 +31,6 @@ export type PlantResult =
   | { plant: StoredPlant; error?: never; input: PlantInput }
   | { plant?: never; error: PlantStoreError; input: PlantInput };
 
-const ANSWER_WAIT_MS = 10_000;
-const RETRY_FOR_MS = 30_000;
-/** Before the first further try; it doubles from try to try up to the second number. */
-const RETRY_WAIT_MIN_MS = 100;
-const RETRY_WAIT_MAX_MS = 5_000;
-const CONCURRENCY = 64;
-/** Of an answer, beside the plant that it repeats. */
-const ANSWER_BYTES_MAX = 64 * 1024;
 /** RFC 6750 section 2.1: b64token. */
 const TOKEN = /^[0-9A-Za-z\-._~+/]+=*$/;
 /** Each says that further plants would fare no better: credential, path, method. */
@@ -52,19 +45,24 @@ const ERRORS_OF_ALL_PLANTS: readonly (number | undefined)[] = [40101, 40102, 404
  */
 export class PlantStore {
   readonly #url: string;
-  readonly #headers: Record<string, string>;
   readonly #answerWaitMs: number;
   readonly #retryForMs: number;
+  readonly #transport: Transport;
 
   /** @throws {TypeError} when address or token is missing or malformed */
-  constructor({ url, token, answerWaitMs, retryForMs }: PlantStoreOptions = {}) {
-    this.#url = plantsUrl(url ?? environment('PLANT_STORE_URL'));
-    this.#headers = {
-      Authorization: `Bearer ${checkToken(token ?? environment('PLANT_STORE_TOKEN'))}`,
-      'Content-Type': 'application/json',
-    };
+  constructor({ url, token, answerWaitMs, retryForMs, fetch: fetchWith }: PlantStoreOptions = {}) {
+    const plantsAddress = plantsUrl(url ?? environment('PLANT_STORE_URL'));
+    this.#url = plantsAddress.href;
     this.#answerWaitMs = answerWaitMs ?? ANSWER_WAIT_MS;
     this.#retryForMs = retryForMs ?? RETRY_FOR_MS;
+    this.#transport = openTransport(
+      {
+        url: plantsAddress,
+        token: checkToken(token ?? environment('PLANT_STORE_TOKEN')),
+        answerWaitMs: this.#answerWaitMs,
+      },
+      fetchWith,
+    );
   }
 
   /**
@@ -105,7 +103,9 @@ export class PlantStore {
     { concurrency = CONCURRENCY, signal }: { concurrency?: number; signal?: AbortSignal } = {},
   ): AsyncGenerator<PlantResult, void, undefined> {
     const ending = new AbortController();
-    const ended = signal === undefined ? ending.signal : AbortSignal.any([signal, ending.signal]);
+    const onAbort = (): void => ending.abort(signal!.reason);
+    if (signal?.aborted) onAbort();
+    signal?.addEventListener('abort', onAbort);
     const results: Promise<PlantResult>[] = [];
     const lastOfId = new Map<bigint, Promise<unknown>>();
     const send = (input: PlantInput): Promise<PlantResult> => {
@@ -118,22 +118,24 @@ export class PlantStore {
       }
       const { id } = plant;
       const before = lastOfId.get(id);
-      const result = (before ?? Promise.resolve()).then(() => this.#result(plant, input, ended));
-      const settled = result.then(noop, noop).then(() => {
+      const sent = (): Promise<PlantResult> => this.#result(plant, input, ending.signal);
+      const result = before === undefined ? sent() : before.then(sent);
+      const onSettled = (): void => {
         if (lastOfId.get(id) === settled) lastOfId.delete(id);
-      });
+      };
+      // A failure is heard of in its turn, below.
+      const settled = result.then(onSettled, onSettled);
       lastOfId.set(id, settled);
       return result;
     };
     try {
       for await (const input of inputs) {
         results.push(send(input));
-        // One that fails for all of them is heard of in its turn.
-        results.at(-1)!.catch(noop);
         if (results.length >= concurrency) yield await results.shift()!;
       }
       while (results.length > 0) yield await results.shift()!;
     } finally {
+      signal?.removeEventListener('abort', onAbort);
       ending.abort();
     }
   }
@@ -149,91 +151,17 @@ export class PlantStore {
   }
 
   async #post(plant: NewPlant, signal: AbortSignal | undefined): Promise<StoredPlant> {
-    signal?.throwIfAborted();
-    const attempt = new AbortController();
-    const late = setTimeout(() => attempt.abort(), this.#answerWaitMs);
-    const onAbort = (): void => attempt.abort();
-    signal?.addEventListener('abort', onAbort);
-    const body = newPlantJson(plant);
     try {
-      const response = await fetch(this.#url, {
-        ...{ method: 'POST', headers: this.#headers, body, signal: attempt.signal },
-        ...{ redirect: 'manual', credentials: 'omit', cache: 'no-store' },
-      } as RequestInit);
-      return storedPlant(plant, response, await textOf(response, body.length));
-    } catch (cause) {
-      if (cause instanceof PlantStoreError) throw cause;
-      signal?.throwIfAborted();
+      return readStoredPlant(plant, await this.#transport.post(newPlantJson(plant), signal));
+    } catch (error) {
+      if (!(error instanceof NoAnswer)) throw error;
+      const { code, cause } = error;
+      const isLate = code === 'ETIMEDOUT';
       throw new PlantStoreError(
-        attempt.signal.aborted
-          ? `no answer from ${this.#url} within ${this.#answerWaitMs} ms`
-          : `no answer from ${this.#url}; is the service running there?`,
-        { canRetry: true, cause },
+        `no answer from ${this.#url}${isLate ? ` within ${this.#answerWaitMs} ms` : '; is the service running there?'}`,
+        { code, canRetry: true, cause },
       );
-    } finally {
-      clearTimeout(late);
-      signal?.removeEventListener('abort', onAbort);
     }
-  }
-}
-
-/** @throws {PlantStoreError} when the answer does not say that this plant is stored */
-function storedPlant(sent: NewPlant, { status, headers }: Response, body: string): StoredPlant {
-  if (status !== 200) throw errorOfAnswer(status, headers.get('Retry-After'), body);
-  const outcome = OUTCOMES.find(each => each === headers.get('Plant-Outcome'));
-  const revision = Number(/^[1-9][0-9]{0,15}$/.exec(headers.get('Plant-Revision') ?? '')?.[0]);
-  if (outcome === undefined || Number.isNaN(revision) || headers.get('Plant-Id') !== String(sent.id)) {
-    throw new PlantStoreError(
-      'the answer is 200 without the headers that prove what was stored (Plant-Id, Plant-Revision, Plant-Outcome); ' +
-        'is it a plant store, and does a gateway before it leave them out?',
-      { status, canRetry: false },
-    );
-  }
-  const { name, tag } = readPlant(body);
-  if (name !== sent.name || tag !== sent.tag) {
-    throw new PlantStoreError(
-      'the answer is 200 with another name or tag than was sent; is it a plant store, and does a gateway before it change them?',
-      { status, canRetry: false },
-    );
-  }
-  return { ...sent, revision, outcome };
-}
-
-/** The text of an answer, which repeats the plant or says what is wrong with it; of one that goes on and on, the beginning. */
-async function textOf(response: Response, sentLength: number): Promise<string> {
-  const reader = response.body?.getReader();
-  const decoder = new TextDecoder();
-  // A character of JSON takes up to six bytes.
-  const lengthMax = 6 * sentLength + ANSWER_BYTES_MAX;
-  let text = '';
-  for (let bytes = 0; reader !== undefined; ) {
-    const { done, value } = await reader.read();
-    if (done) break;
-    bytes += value.length;
-    text += decoder.decode(value, { stream: true });
-    if (bytes > lengthMax) {
-      await reader.cancel();
-      break;
-    }
-  }
-  return text;
-}
-
-function readPlant(body: string): Plant {
-  const { name, tag } = Object(parsed(body));
-  if (typeof name !== 'string' || (tag !== undefined && typeof tag !== 'string')) {
-    throw new PlantStoreError('the answer is 200, and its body is no Plant; is it a plant store?', {
-      ...{ status: 200, canRetry: false },
-    });
-  }
-  return tag === undefined ? { name } : { name, tag };
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
   }
 }
 
@@ -258,7 +186,7 @@ async function sleep(waitMs: number, signal: AbortSignal | undefined): Promise<v
   });
 }
 
-function plantsUrl(base: string | URL | undefined): string {
+function plantsUrl(base: string | URL | undefined): URL {
   if (base === undefined)
     throw new TypeError('give the address of the service as url, or set PLANT_STORE_URL');
   const url = new URL(base);
@@ -268,7 +196,11 @@ function plantsUrl(base: string | URL | undefined): string {
   ) {
     throw new TypeError(`url must be an http or https address without user name, password, ? and #`);
   }
-  return `${url.href.replace(/\/$/, '')}/plants`;
+  url.pathname = `${url.pathname.replace(/\/$/, '')}/plants`;
+  // A bare ? or # is not part of either, and would stay.
+  url.search = '';
+  url.hash = '';
+  return url;
 }
 
 function checkToken(token: string | undefined): string {
@@ -286,5 +218,3 @@ function environment(name: string): string | undefined {
     return undefined;
   }
 }
-
-function noop(): void {}

@@ -53,7 +53,7 @@ export async function send(
   for (let tries = 1; ; tries++) {
     const exchange = await sendOnce(target, Buffer.from(body), changes);
     if (exchange.status !== 429 || tries === RATE_LIMIT_TRIES_MAX) return exchange;
-    const askedMs = readRetryAfterMs(exchange.headers.get('retry-after') ?? null);
+    const askedMs = readRetryAfterMs(exchange.headers.get('retry-after'));
     await wait(Math.min(askedMs || RATE_LIMIT_WAIT_MS_DEFAULT, RATE_LIMIT_WAIT_MS_MAX), undefined, {
       signal: target.stop,
     });

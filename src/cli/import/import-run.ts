@@ -96,7 +96,7 @@ class ImportRun {
     } catch (error) {
       cause = this.#stop.aborted ? this.#stop.reason : error;
     } finally {
-      await this.#sender.close();
+      this.#sender.close();
       this.#progress.stop();
     }
     return {

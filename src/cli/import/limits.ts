@@ -11,12 +11,7 @@ export const IN_FLIGHT_MAX = 1024;
 /** Text of the plants in flight, in UTF-16 code units; one plant may always go. */
 export const IN_FLIGHT_TEXT_LENGTH_MAX = 16 * 1024 * 1024;
 
-/** Connections that the plants in flight are spread over once they are known to last. */
-export const PIPELINES = 2;
-/** Longest answer in bytes, with its head; a plant store's are far shorter. */
-export const ANSWER_BYTES_MAX = 256 * 1024;
-
-/** Time for one answer, from the moment it is the next that is due; over https for each part of it. */
+/** Time for one answer; see the option of the client. */
 export const ANSWER_WAIT_MS = 30_000;
 /** Wait before the first retry of a row; it doubles from retry to retry up to the second number. */
 export const RETRY_WAIT_MIN_MS = 100;

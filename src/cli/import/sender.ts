@@ -1,10 +1,12 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import { PlantStore, PlantStoreError, type StoredPlant } from '../../client/plant-store.ts';
 import { type ErrorBody, errorBody } from '../../contract/errors.ts';
-import { type NewPlant, newPlantJson, type Outcome } from '../../contract/plant.ts';
+import type { NewPlant, Outcome } from '../../contract/plant.ts';
 import { Failure } from '../failure.ts';
 import type { ServiceAddress } from '../service-options.ts';
 import { visible } from '../visible-text.ts';
 import {
+  ANSWER_WAIT_MS,
   IN_FLIGHT_TEXT_LENGTH_MAX,
   INTERNAL_ERROR_TRIES_MAX,
   OUTAGE_MAX_MS,
@@ -13,10 +15,7 @@ import {
   RETRY_WAIT_MIN_MS,
   STOP_WAIT_MS,
 } from './limits.ts';
-import { openPlantRequests } from './open-requests.ts';
 import type { Outage } from './outage.ts';
-import type { Answer } from './plant-answer.ts';
-import type { PlantRequests } from './plant-requests.ts';
 import type { PlantRow } from './plant-row.ts';
 
 /** Whoever is told what became of the rows. */
@@ -24,14 +23,13 @@ export interface SenderListener {
   onStored(outcome: Outcome): void;
   onRejected(row: PlantRow, fault: ErrorBody): void;
   /** The import cannot go on. */
-  onStop(failure: Failure): void;
+  onStop(failure: unknown): void;
 }
 
 /** A row on its way, from {@link Sender.send} until it is stored or rejected. */
 interface Delivery {
   row: PlantRow;
-  id: bigint;
-  body: string;
+  plant: NewPlant;
   /** When its last request was sent, by `performance.now()`. */
   sentMs: number;
   tries: number;
@@ -55,7 +53,9 @@ export class Sender {
   readonly #outage: Outage;
   readonly #listener: SenderListener;
   readonly #stop: AbortSignal;
-  readonly #requests: PlantRequests;
+  readonly #store: PlantStore;
+  /** Aborted when nobody waits for answers any more. */
+  readonly #closing = new AbortController();
   /** The last delivery in flight of each id; those before it lead to it by `next`. */
   readonly #lastOfId = new Map<bigint, Delivery>();
   readonly #retryTimers = new Set<NodeJS.Timeout>();
@@ -78,7 +78,8 @@ export class Sender {
     this.#outage = outage;
     this.#listener = listener;
     this.#stop = stop;
-    this.#requests = openPlantRequests(address, inFlightMax);
+    // What may be tried again is tried here, where it is known how the other rows fare.
+    this.#store = new PlantStore({ ...address, answerWaitMs: ANSWER_WAIT_MS, retryForMs: 0 });
     stop.addEventListener('abort', () => {
       for (const timer of this.#retryTimers) clearTimeout(timer);
       this.#wake();
@@ -92,18 +93,9 @@ export class Sender {
 
   /** Takes a row; what becomes of it is told to the listener. */
   send(row: PlantRow, plant: NewPlant): void {
-    const body = newPlantJson(plant);
-    const delivery: Delivery = {
-      row,
-      id: plant.id,
-      body,
-      sentMs: 0,
-      tries: 0,
-      internalErrors: 0,
-      next: undefined,
-    };
+    const delivery: Delivery = { row, plant, sentMs: 0, tries: 0, internalErrors: 0, next: undefined };
     this.#inFlight++;
-    this.#inFlightTextLength += body.length;
+    this.#inFlightTextLength += textLength(plant);
     const before = this.#lastOfId.get(plant.id);
     this.#lastOfId.set(plant.id, delivery);
     if (before === undefined) this.#post(delivery);
@@ -138,8 +130,8 @@ export class Sender {
   }
 
   /** Cuts the connections. */
-  async close(): Promise<void> {
-    await this.#requests.close();
+  close(): void {
+    this.#closing.abort();
   }
 
   async #until(isOver: () => boolean): Promise<void> {
@@ -165,81 +157,98 @@ export class Sender {
     delivery.tries++;
     delivery.sentMs = performance.now();
     this.#onWire++;
-    this.#requests.post(delivery.body, answer => {
-      this.#onWire--;
-      this.#take(delivery, answer);
-      this.#wake();
-    });
+    this.#store.createPlant(delivery.plant, { signal: this.#closing.signal }).then(
+      stored => this.#took(delivery, stored),
+      error => this.#failed(delivery, error),
+    );
   }
 
-  #take(delivery: Delivery, answer: Answer): void {
-    const first = !this.#everAnswered;
-    if (answer.kind !== 'no answer') this.#everAnswered = true;
-    switch (answer.kind) {
-      case 'stored':
-        // An answer that was meant for another request proves nothing of this one.
-        if (answer.id !== String(delivery.id)) {
-          this.#listener.onStop(
-            this.#notAPlantStore(`Plant-Id: ${visible(answer.id ?? 'none')} to the plant ${delivery.id}`),
-          );
-          break;
-        }
-        this.#settled(delivery);
-        this.#listener.onStored(answer.outcome);
+  #took(delivery: Delivery, { outcome }: StoredPlant): void {
+    this.#onWire--;
+    this.#everAnswered = true;
+    this.#settled(delivery);
+    this.#listener.onStored(outcome);
+    this.#wake();
+  }
+
+  #failed(delivery: Delivery, error: unknown): void {
+    if (this.#closing.signal.aborted) return;
+    this.#onWire--;
+    if (error instanceof PlantStoreError) this.#judge(delivery, error);
+    else this.#listener.onStop(error);
+    this.#wake();
+  }
+
+  #judge(delivery: Delivery, error: PlantStoreError): void {
+    const { status, retryAfterMs } = error;
+    const isFirst = !this.#everAnswered;
+    if (status !== undefined) this.#everAnswered = true;
+    const fault = error.error === undefined ? undefined : { error: error.error, message: error.message };
+    switch (status) {
+      case undefined:
+        this.#unanswered(delivery, error.code ?? 'no code', isFirst);
         break;
-      case 'rejected':
-        this.#settled(delivery);
-        this.#listener.onRejected(delivery.row, answer.fault);
+      case 400:
+      case 413:
+        if (fault === undefined) this.#listener.onStop(this.#notAPlantStore(error));
+        else this.#reject(delivery, fault);
         break;
-      case 'token refused':
+      case 401:
         this.#listener.onStop(
           new Failure(
             'the service refuses the token; make one for the store that it runs on, with: npx plant-store token create LABEL',
           ),
         );
         break;
-      case 'unexpected':
-        this.#listener.onStop(this.#notAPlantStore(answer.what));
-        break;
-      case 'internal error':
+      case 500:
         delivery.internalErrors++;
         if (delivery.internalErrors < INTERNAL_ERROR_TRIES_MAX) {
-          this.#retry(delivery, 'answers 500', answer.retryAfterMs);
-        } else {
-          this.#settled(delivery);
-          this.#listener.onRejected(delivery.row, answer.fault ?? errorBody('internal'));
-        }
+          this.#retry(delivery, 'answers 500', retryAfterMs);
+        } else this.#reject(delivery, fault ?? errorBody('internal'));
         break;
-      case 'limited':
-        this.#retry(delivery, 'answers 429', answer.retryAfterMs, true);
+      case 429:
+        this.#retry(delivery, 'answers 429', retryAfterMs, true);
         break;
-      case 'try again':
-        this.#retry(delivery, `answers ${answer.cause}`, answer.retryAfterMs);
+      case 408:
+      case 502:
+      case 503:
+      case 504:
+        this.#retry(delivery, `answers ${status}`, retryAfterMs);
         break;
-      case 'no answer':
-        if (first && !MAY_PASS.has(answer.cause)) {
-          this.#listener.onStop(
-            new Failure(
-              `no service answers at ${this.#address.url} (${answer.cause}); start one with: npx plant-store serve, ` +
-                'or give its address with --url',
-            ),
-          );
-        } else this.#retry(delivery, `does not answer (${answer.cause})`, 0);
-        break;
+      default:
+        this.#listener.onStop(this.#notAPlantStore(error));
     }
   }
 
-  #notAPlantStore(what: string): Failure {
-    return new Failure(
-      `${this.#address.url} answers ${what}, as no plant store does; is this the right --url?`,
-    );
+  #unanswered(delivery: Delivery, code: string, isFirst: boolean): void {
+    if (!isFirst || MAY_PASS.has(code)) this.#retry(delivery, `does not answer (${code})`, 0);
+    else {
+      this.#listener.onStop(
+        new Failure(
+          `no service answers at ${this.#address.url} (${code}); start one with: npx plant-store serve, ` +
+            'or give its address with --url',
+        ),
+      );
+    }
+  }
+
+  #notAPlantStore({ status, error, message }: PlantStoreError): Failure {
+    const { url } = this.#address;
+    if (status === 200) return new Failure(`${url}: ${message}`);
+    const said = error === undefined ? '' : ` (${visible(message)})`;
+    return new Failure(`${url} answers ${status}${said}, as no plant store does; is this the right --url?`);
+  }
+
+  #reject(delivery: Delivery, fault: ErrorBody): void {
+    this.#settled(delivery);
+    this.#listener.onRejected(delivery.row, fault);
   }
 
   #settled(delivery: Delivery): void {
     this.#outage.answered();
     this.#inFlight--;
-    this.#inFlightTextLength -= delivery.body.length;
-    if (delivery.next === undefined) this.#lastOfId.delete(delivery.id);
+    this.#inFlightTextLength -= textLength(delivery.plant);
+    if (delivery.next === undefined) this.#lastOfId.delete(delivery.plant.id);
     else this.#post(delivery.next);
   }
 
@@ -272,12 +281,8 @@ export class Sender {
 }
 
 /** Errors of a service that is there but was interrupted; any other one on first contact is a wrong address. */
-const MAY_PASS = new Set([
-  'ECONNRESET',
-  'EPIPE',
-  'ETIMEDOUT',
-  'UND_ERR_SOCKET',
-  'UND_ERR_CONNECT_TIMEOUT',
-  'UND_ERR_HEADERS_TIMEOUT',
-  'UND_ERR_BODY_TIMEOUT',
-]);
+const MAY_PASS = new Set(['ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'UND_ERR_SOCKET', 'UND_ERR_CONNECT_TIMEOUT']);
+
+function textLength({ name, tag = '' }: NewPlant): number {
+  return name.length + tag.length;
+}

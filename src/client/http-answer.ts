@@ -1,12 +1,8 @@
-import { ANSWER_BYTES_MAX } from './limits.ts';
+import { ANSWER_BYTES_MAX, ANSWER_BYTES_PER_CHARACTER } from './limits.ts';
+import type { HttpAnswer } from './transport.ts';
 
-/** An HTTP answer as a value. */
-export interface HttpAnswer {
-  status: number;
-  /** By their names in lower case; the values of a repeated one are joined by commas. */
-  headers: Record<string, string>;
-  /** A character for each byte. */
-  body: string;
+/** An answer, and where it stands among those of its connection. */
+export interface ReceivedAnswer extends HttpAnswer {
   /** Whether no other answer follows on this connection. */
   isLast: boolean;
   /** Where it ends in the text that was read. */
@@ -40,8 +36,19 @@ interface Head {
   end: number;
 }
 
-/** A body, and where it ends. */
-type Body = Pick<HttpAnswer, 'body' | 'end'>;
+/** A body, a character for each byte, and where it ends. */
+interface Body {
+  bytes: string;
+  end: number;
+}
+
+/**
+ * The most that is read of the answer to a request, in bytes: a plant store repeats the plant, or says what is wrong
+ * with it.
+ */
+export function answerBytesMax(request: string): number {
+  return ANSWER_BYTES_MAX + ANSWER_BYTES_PER_CHARACTER * request.length;
+}
 
 /**
  * Reads the answer to a POST (RFC 9112).
@@ -49,19 +56,41 @@ type Body = Pick<HttpAnswer, 'body' | 'end'>;
  * @param text what has arrived, a character for each byte
  * @param start where the answer begins, with the interim answers before it
  * @param hasEnded whether nothing more will arrive
+ * @param bytesMax of a body that goes on beyond this, the beginning is taken, and the connection is at its end
  * @returns undefined when it has not arrived whole
- * @throws {NotHttp} when it is malformed, or longer than any answer of a plant store
+ * @throws {NotHttp} when it is malformed, or its head is longer than that
  */
-export function readHttpAnswer(text: string, start: number, hasEnded: boolean): HttpAnswer | undefined {
+export function readHttpAnswer(
+  text: string,
+  start: number,
+  hasEnded: boolean,
+  bytesMax: number,
+): ReceivedAnswer | undefined {
+  const isTooLong = text.length - start > bytesMax;
   const head = readFinalHead(text, start);
-  if (head === undefined) return incomplete(text, start);
+  if (head === undefined) {
+    if (isTooLong) throw new NotHttp();
+    return undefined;
+  }
   const { status, minorVersion } = head;
   const headers = readHeaders(head.fields);
   const body = readBody(text, head.end, status, headers, hasEnded);
-  if (body === undefined) return incomplete(text, start);
+  if (body === undefined) {
+    if (!isTooLong) return undefined;
+    return { status, headers, body: utf8Text(text.slice(head.end)), isLast: true, end: text.length };
+  }
   const endsWithConnection = !hasLength(status, headers);
   const saysClose = /(?:^|,)[ \t]*close[ \t]*(?:,|$)/i.test(headers.connection ?? '');
-  return { status, headers, ...body, isLast: endsWithConnection || saysClose || minorVersion === '0' };
+  const isLast = endsWithConnection || saysClose || minorVersion === '0';
+  return { status, headers, body: utf8Text(body.bytes), isLast, end: body.end };
+}
+
+const utf8 = new TextDecoder();
+
+/** Decodes bytes that are given as characters. */
+function utf8Text(bytes: string): string {
+  if (!/[\x80-\xff]/.test(bytes)) return bytes;
+  return utf8.decode(Uint8Array.from(bytes, byte => byte.charCodeAt(0)));
 }
 
 /** Reads past the interim answers. @returns undefined when it has not arrived whole */
@@ -82,10 +111,6 @@ function readHead(text: string, start: number): Head | undefined {
   const [, minorVersion, status] = STATUS_LINE.exec(statusLine) ?? [];
   if (minorVersion === undefined || status === undefined) throw new NotHttp();
   return { status: Number(status), minorVersion, fields, end: headEnd + HEAD_END.length };
-}
-
-function incomplete(text: string, start: number): undefined {
-  if (text.length - start > ANSWER_BYTES_MAX) throw new NotHttp();
 }
 
 function readHeaders(fields: string[]): Record<string, string> {
@@ -136,21 +161,21 @@ function readBody(
   hasEnded: boolean,
 ): Body | undefined {
   const { 'content-length': length, 'transfer-encoding': coding } = headers;
-  if (isBodiless(status)) return { body: '', end: start };
+  if (isBodiless(status)) return { bytes: '', end: start };
   if (coding !== undefined) {
     // Both together is how answers are smuggled past a gateway.
     if (length !== undefined || coding.toLowerCase() !== 'chunked') throw new NotHttp();
     return readChunks(text, start);
   }
-  if (length === undefined) return hasEnded ? { body: text.slice(start), end: text.length } : undefined;
+  if (length === undefined) return hasEnded ? { bytes: text.slice(start), end: text.length } : undefined;
   if (!LENGTH.test(length)) throw new NotHttp();
   const end = start + Number(length);
-  return end > text.length ? undefined : { body: text.slice(start, end), end };
+  return end > text.length ? undefined : { bytes: text.slice(start, end), end };
 }
 
 /** RFC 9112 section 7.1; the trailer is skipped. @returns undefined when they have not arrived whole */
 function readChunks(text: string, start: number): Body | undefined {
-  let body = '';
+  let bytes = '';
   for (let position = start; ; ) {
     const lineEnd = text.indexOf(LINE_END, position);
     if (lineEnd < 0) return undefined;
@@ -162,11 +187,11 @@ function readChunks(text: string, start: number): Body | undefined {
     if (size === 0) {
       // The trailer ends in an empty line, as a head does; without one that line follows at once.
       const end = text.indexOf(HEAD_END, lineEnd);
-      return end < 0 ? undefined : { body, end: end + HEAD_END.length };
+      return end < 0 ? undefined : { bytes, end: end + HEAD_END.length };
     }
     if (chunkEnd + LINE_END.length > text.length) return undefined;
     if (!text.startsWith(LINE_END, chunkEnd)) throw new NotHttp();
-    body += text.slice(chunkStart, chunkEnd);
+    bytes += text.slice(chunkStart, chunkEnd);
     position = chunkEnd + LINE_END.length;
   }
 }

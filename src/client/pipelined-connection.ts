@@ -1,0 +1,181 @@
+import { answerBytesMax, NotHttp, readHttpAnswer } from './http-answer.ts';
+import { IDLE_CONNECTION_MS, PIPELINE_MAX } from './limits.ts';
+import type { Connect, Socket } from './node-sockets.ts';
+import { type HttpAnswer, NoAnswer, type TransportSettings } from './transport.ts';
+
+/** A request with its head, and its answer. */
+export class PipelinedRequest {
+  readonly text: string;
+  readonly answer: Promise<HttpAnswer>;
+  /** Whether nobody waits for the answer any more. */
+  isAbandoned = false;
+  /** The connection that carries it. */
+  onAbandon: (() => void) | undefined;
+  resolve!: (answer: HttpAnswer) => void;
+  reject!: (error: unknown) => void;
+
+  constructor(text: string) {
+    this.text = text;
+    this.answer = new Promise((resolve, reject) => {
+      this.resolve = resolve;
+      this.reject = reject;
+    });
+  }
+
+  abandon(reason: unknown): void {
+    this.isAbandoned = true;
+    this.reject(reason);
+    this.onAbandon?.();
+  }
+}
+
+/** Whoever is told what becomes of a connection. */
+export interface PipelinedConnectionListener {
+  /** Answers have come, so that more may be sent. */
+  onRoom(): void;
+  /**
+   * It is closed.
+   *
+   * @param unsent the requests that are to be sent elsewhere: those behind an answer with which the service closes the
+   *   connection (RFC 9112 section 9.6)
+   */
+  onClose(unsent: PipelinedRequest[]): void;
+}
+
+/**
+ * One connection that sends requests without waiting for the answers to those before (pipelining); requests that come
+ * together go in one write. It carries a single request until an answer has shown that it lasts: what is behind an
+ * answer that closes the connection would be lost (RFC 9112 section 9.3.2).
+ *
+ * An answer has its time to arrive whole from when it is the next one to come, however many pieces it comes in. While no
+ * request is on it, the connection does not keep the process from ending, and is closed after a while.
+ */
+export class PipelinedConnection {
+  readonly #socket: Socket;
+  readonly #answerWaitMs: number;
+  readonly #listener: PipelinedConnectionListener;
+  /** In the order in which their answers come. */
+  #unanswered: PipelinedRequest[] = [];
+  /** How many of the unanswered, from the first on, are written; only these can have been answered. */
+  #writtenCount = 0;
+  /** Requests that the next write takes. */
+  #unwritten = '';
+  /** What has arrived of an answer that is not whole. */
+  #arrived = '';
+  #lasts = false;
+  /** Whether the service said that it takes nothing more on this connection. */
+  #saidLast = false;
+  #code = 'ECONNRESET';
+  #cause: unknown;
+  /** Runs from when a request becomes the first of the unanswered, or from when there is none. */
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(
+    connect: Connect,
+    { url: { hostname, port }, answerWaitMs }: TransportSettings,
+    listener: PipelinedConnectionListener,
+  ) {
+    this.#answerWaitMs = answerWaitMs;
+    this.#listener = listener;
+    const host = hostname.replace(/^\[|\]$/g, '');
+    this.#socket = connect({ host, port: port === '' ? 80 : Number(port), noDelay: true });
+    this.#socket.setEncoding('latin1');
+    this.#socket.on('data', piece => this.#take(piece, false));
+    this.#socket.on('end', () => {
+      this.#take('', true);
+      this.#cut();
+    });
+    this.#socket.on('error', error => {
+      this.#code = error.code ?? this.#code;
+      this.#cause = error;
+    });
+    this.#socket.on('close', () => this.#closed());
+  }
+
+  get hasRoom(): boolean {
+    const { length } = this.#unanswered;
+    return !this.#socket.destroyed && !this.#saidLast && length < (this.#lasts ? PIPELINE_MAX : 1);
+  }
+
+  send(request: PipelinedRequest): void {
+    this.#unanswered.push(request);
+    request.onAbandon = () => this.#abandoned();
+    if (this.#unanswered.length === 1) {
+      this.#socket.ref();
+      this.#startTimer();
+    }
+    // The answers that have arrived make room for more, so what they let through is waited for.
+    if (this.#unwritten === '') setImmediate(() => this.#write());
+    this.#unwritten += request.text;
+  }
+
+  #write(): void {
+    if (!this.#socket.destroyed) this.#socket.write(this.#unwritten);
+    this.#unwritten = '';
+    this.#writtenCount = this.#unanswered.length;
+  }
+
+  #take(piece: string, hasEnded: boolean): void {
+    const text = this.#arrived + piece;
+    let start = 0;
+    try {
+      while (!this.#saidLast && this.#writtenCount > 0) {
+        const request = this.#unanswered[0]!;
+        const answer = readHttpAnswer(text, start, hasEnded, answerBytesMax(request.text));
+        if (answer === undefined) break;
+        start = answer.end;
+        this.#saidLast = answer.isLast;
+        this.#lasts = true;
+        this.#writtenCount--;
+        this.#unanswered.shift();
+        request.resolve(answer);
+      }
+    } catch (error) {
+      if (!(error instanceof NotHttp)) throw error;
+      this.#fail('EPROTO');
+      return;
+    }
+    this.#arrived = text.slice(start);
+    if (this.#saidLast) this.#cut();
+    // Such as the answer to a connection on which nothing came; it belongs to no request that has yet to be written.
+    else if (this.#writtenCount === 0 && this.#arrived !== '') this.#fail('EPROTO');
+    else if (start > 0) {
+      this.#startTimer();
+      this.#listener.onRoom();
+    }
+  }
+
+  #startTimer(): void {
+    clearTimeout(this.#timer);
+    if (this.#unanswered.length > 0) {
+      this.#timer = setTimeout(() => this.#fail('ETIMEDOUT'), this.#answerWaitMs);
+    } else {
+      this.#socket.unref();
+      this.#timer = setTimeout(() => this.#cut(), IDLE_CONNECTION_MS);
+      this.#timer.unref();
+    }
+  }
+
+  /** A request cannot be taken back; so where nobody waits for any answer, the connection is given up. */
+  #abandoned(): void {
+    if (this.#unanswered.length > 0 && this.#unanswered.every(({ isAbandoned }) => isAbandoned)) this.#cut();
+  }
+
+  #fail(code: string): void {
+    this.#code = code;
+    this.#cut();
+  }
+
+  #cut(): void {
+    clearTimeout(this.#timer);
+    this.#socket.destroy();
+  }
+
+  #closed(): void {
+    clearTimeout(this.#timer);
+    const left = this.#unanswered.filter(({ isAbandoned }) => !isAbandoned);
+    this.#unanswered = [];
+    if (!this.#saidLast) for (const request of left) request.reject(new NoAnswer(this.#code, this.#cause));
+    this.#listener.onClose(this.#saidLast ? left : []);
+  }
+}

@@ -1,0 +1,61 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
+
+/** The beginning of an answer to a stored plant. */
+export const STORED = 'HTTP/1.1 200 OK\r\nPlant-Outcome: created\r\nPlant-Revision: 1\r\n';
+
+/** What has arrived on one connection and is not answered. */
+export interface Arrived {
+  /** Of the connections, counted from 1. */
+  connection: number;
+  socket: Socket;
+  /** Requests with their bodies; the script takes out those that it answers. */
+  requests: string[];
+}
+
+/** Answers `count` requests as a plant store does, in one write. */
+export function store({ socket, requests }: Arrived, count: number, field = ''): void {
+  const answers = requests.splice(0, count).map(request => `${STORED}${field}${storedRest(request)}`);
+  socket.write(answers.join(''));
+}
+
+/** The rest of that answer. */
+export function storedRest(request: string): string {
+  const plant = request.slice(request.indexOf('{')).replace(/"id":[0-9]+,/, '');
+  return `Plant-Id: ${idOf(request)}\r\nContent-Length: ${Buffer.byteLength(plant)}\r\n\r\n${plant}`;
+}
+
+export function idOf(request: string): string {
+  return /"id":([0-9]+)/.exec(request)![1]!;
+}
+
+/** Runs a server that does with the bytes of a connection what the script says, for as long as it is used. */
+export async function withServer<Result>(
+  script: (arrived: Arrived) => void,
+  use: (url: string) => Promise<Result>,
+): Promise<Result & { connections: number }> {
+  let connections = 0;
+  const sockets = new Set<Socket>();
+  const server = createServer(socket => {
+    sockets.add(socket);
+    const arrived: Arrived = { connection: ++connections, socket, requests: [] };
+    let rest = '';
+    socket.on('error', () => {});
+    socket.setEncoding('utf8').on('data', (piece: unknown) => {
+      const parts = (rest + piece).split(/(?=POST \/plants HTTP\/1\.1\r\n)/);
+      rest = parts.at(-1)!.endsWith('}') ? '' : parts.pop()!;
+      arrived.requests.push(...parts);
+      if (parts.length > 0) script(arrived);
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  try {
+    const result = await use(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    return { ...result, connections };
+  } finally {
+    server.close();
+    for (const socket of sockets) socket.destroy();
+    await once(server, 'close');
+  }
+}
