@@ -1,0 +1,41 @@
+import { once } from 'node:events';
+import { createServer, request as httpRequest } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** A server in front of a real service that answers 503 first, cuts the second connection, and then lets requests pass. */
+export interface FlakyGateway extends AsyncDisposable {
+  /** Below its path `/cut` every connection is cut. */
+  url: string;
+}
+
+/** @param serviceUrl base address of the service behind the gateway */
+export async function startFlakyGateway(serviceUrl: string): Promise<FlakyGateway> {
+  let count = 0;
+  const server = createServer((request, response) => {
+    const { url = '', method = '', headers } = request;
+    const isPreflight = method === 'OPTIONS';
+    if (!isPreflight) count++;
+    if (!isPreflight && (url.startsWith('/cut') || count === 2)) request.socket.destroy();
+    else if (count === 1 && !isPreflight) {
+      // A page may read only what the answer lets it read; where it may not, no answer came for it.
+      response.writeHead(503, { 'Access-Control-Allow-Origin': '*' }).end('{"error":50301,"message":"busy"}');
+    } else {
+      const path = url.replace('/cut', '');
+      const behind = httpRequest(serviceUrl, { method, path, headers }, answer => {
+        response.writeHead(answer.statusCode!, answer.headers);
+        answer.pipe(response);
+      });
+      request.pipe(behind);
+    }
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    [Symbol.asyncDispose]: async () => {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}

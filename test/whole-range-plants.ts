@@ -1,0 +1,41 @@
+import { createInterface } from 'node:readline';
+import { ID_MAX, ID_MIN } from '../src/contract/limits.ts';
+import { type NewPlant, newPlantJson } from '../src/contract/plant.ts';
+import { startProgram } from './program.ts';
+
+const EDGES = [
+  ID_MIN,
+  ID_MIN + 1n,
+  -1n,
+  0n,
+  2n ** 31n,
+  2n ** 53n + 1n,
+  -(2n ** 53n) - 1n,
+  ID_MAX - 1n,
+  ID_MAX,
+];
+/** Odd, so that no two of its first 2^64 multiples are the same in 64 bits: the golden ratio times 2^64. */
+const STRIDE = 0x9e3779b97f4a7c15n;
+
+/** Plants whose ids, all different, lie over the whole range of int64, both ends among them. */
+export function wholeRangePlants(count: number): NewPlant[] {
+  const ids = new Set(EDGES);
+  for (let step = 1n; ids.size < count; step++) ids.add(BigInt.asIntN(64, step * STRIDE));
+  return [...ids].slice(0, count).map((id, index) => {
+    const name = `Árbol ${index} 🌳 "${index % 97}"`;
+    return index % 3 === 0 ? { id, name } : { id, name, tag: index % 3 === 1 ? '' : `tag ${index % 50}` };
+  });
+}
+
+/**
+ * Compares plants with what `export` prints of a store, digit for digit.
+ *
+ * @returns how many are missing there or different
+ */
+export async function differencesInExport(plants: readonly NewPlant[], database: string): Promise<number> {
+  const expected = new Set(plants.map(newPlantJson));
+  const child = startProgram(['export', '--database', database, '--format', 'jsonl']);
+  child.stderr!.pipe(process.stderr);
+  for await (const line of createInterface({ input: child.stdout! })) expected.delete(line);
+  return expected.size;
+}
