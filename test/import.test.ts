@@ -157,6 +157,15 @@ suite('import', { concurrency: 4 }, () => {
     assert.match(await bench.read('trees.rejects.csv'), /mended/);
   });
 
+  test('a name as long as the service takes is stored', async () => {
+    await using bench = await Bench.make();
+    await using service = await startTestService();
+    const text = `id,name,tag\n1,${'é'.repeat(500_000)},\n`;
+    await bench.write({ 'long.csv': text });
+    assert.match((await bench.import(service, ['long.csv'])).stdout, /^1 row: 1 created/);
+    assert.equal(await exported(service), text);
+  });
+
   test('what the service answers with 400 is rejected with its number and sentence', async () => {
     await using bench = await Bench.make();
     await using service = await startTestService({ repeatedIdRule: 'reject' });
