@@ -1,31 +1,57 @@
 import { answerBytesMax } from './http-answer.ts';
-import { type HttpAnswer, NoAnswer, type Transport, type TransportSettings } from './transport.ts';
+import { type HttpAnswer, NoAnswer, type Post, type Transport, type TransportSettings } from './transport.ts';
 
 /** Sends with the `fetch` of the runtime, which every runtime has, and a browser nothing else. */
 export class FetchTransport implements Transport {
   readonly #fetch: typeof fetch;
-  readonly #url: string;
-  readonly #headers: Record<string, string>;
-  readonly #answerWaitMs: number;
+  readonly #settings: TransportSettings;
+  readonly #posts = new Set<FetchPost>();
+  #isClosed = false;
 
-  constructor({ url, token, answerWaitMs }: TransportSettings, fetchWith: typeof fetch) {
+  constructor(settings: TransportSettings, fetchWith: typeof fetch) {
     this.#fetch = fetchWith;
-    this.#url = url.href;
-    this.#headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
-    this.#answerWaitMs = answerWaitMs;
+    this.#settings = settings;
   }
 
-  async post(body: string, signal: AbortSignal | undefined): Promise<HttpAnswer> {
-    signal?.throwIfAborted();
-    const attempt = new AbortController();
-    const late = setTimeout(() => attempt.abort(), this.#answerWaitMs);
-    const onAbort = (): void => attempt.abort();
-    signal?.addEventListener('abort', onAbort);
-    // A browser's fetch must not be called as a method of something else.
-    const send = this.#fetch;
+  post(body: string): Post {
+    const post = new FetchPost(this.#fetch, this.#settings, body, () => this.#posts.delete(post));
+    this.#posts.add(post);
+    if (this.#isClosed) post.abandon(new NoAnswer('ECONNABORTED'));
+    return post;
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    for (const post of this.#posts) post.abandon(new NoAnswer('ECONNABORTED'));
+  }
+}
+
+class FetchPost implements Post {
+  readonly answer: Promise<HttpAnswer>;
+  readonly #attempt = new AbortController();
+  #abandoned: { reason: unknown } | undefined;
+
+  constructor(send: typeof fetch, settings: TransportSettings, body: string, onSettled: () => void) {
+    this.answer = this.#answer(send, settings, body).finally(onSettled);
+  }
+
+  abandon(reason: unknown): void {
+    this.#abandoned ??= { reason };
+    this.#attempt.abort();
+  }
+
+  /** `send` is no member: a browser's fetch must not be called as a method of something else. */
+  async #answer(
+    send: typeof fetch,
+    { url, token, answerWaitMs }: TransportSettings,
+    body: string,
+  ): Promise<HttpAnswer> {
+    const late = setTimeout(() => this.abandon(new NoAnswer('ETIMEDOUT')), answerWaitMs);
     try {
-      const response = await send(this.#url, {
-        ...{ method: 'POST', headers: this.#headers, body, signal: attempt.signal },
+      const response = await send(url.href, {
+        method: 'POST',
+        headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
+        ...{ body, signal: this.#attempt.signal },
         ...{ redirect: 'manual', credentials: 'omit', cache: 'no-store' },
       } as RequestInit);
       const { status, headers } = response;
@@ -35,11 +61,9 @@ export class FetchTransport implements Transport {
         body: await textOf(response, answerBytesMax(body)),
       };
     } catch (cause) {
-      signal?.throwIfAborted();
-      throw new NoAnswer(attempt.signal.aborted ? 'ETIMEDOUT' : codeOf(cause), cause);
+      throw this.#abandoned === undefined ? new NoAnswer(codeOf(cause), cause) : this.#abandoned.reason;
     } finally {
       clearTimeout(late);
-      signal?.removeEventListener('abort', onAbort);
     }
   }
 }

@@ -17,7 +17,7 @@ export const ANSWER_BYTES_PER_CHARACTER = 6;
 
 /** Connections of our own at a time; further requests wait for room on one of them. */
 export const CONNECTIONS_MAX = 64;
-/** Requests on one connection that are sent and not yet answered. */
+/** Requests on one connection that are sent and not yet answered. With fewer the service takes longer for each. */
 export const PIPELINE_MAX = 32;
 /** An idle connection is closed before a gateway or a service does so, which is when a request on it would be lost. */
 export const IDLE_CONNECTION_MS = 4_000;

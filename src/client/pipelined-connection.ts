@@ -1,10 +1,10 @@
 import { answerBytesMax, NotHttp, readHttpAnswer } from './http-answer.ts';
 import { IDLE_CONNECTION_MS, PIPELINE_MAX } from './limits.ts';
 import type { Connect, Socket } from './node-sockets.ts';
-import { type HttpAnswer, NoAnswer, type TransportSettings } from './transport.ts';
+import { type HttpAnswer, NoAnswer, type Post, type TransportSettings } from './transport.ts';
 
 /** A request with its head, and its answer. */
-export class PipelinedRequest {
+export class PipelinedRequest implements Post {
   readonly text: string;
   readonly answer: Promise<HttpAnswer>;
   /** Whether nobody waits for the answer any more. */
@@ -107,6 +107,12 @@ export class PipelinedConnection {
     // The answers that have arrived make room for more, so what they let through is waited for.
     if (this.#unwritten === '') setImmediate(() => this.#write());
     this.#unwritten += request.text;
+  }
+
+  /** Cuts the connection. What was not answered fails. */
+  close(): void {
+    this.#saidLast = false;
+    this.#fail('ECONNABORTED');
   }
 
   #write(): void {

@@ -1,7 +1,7 @@
 import { CONNECTIONS_MAX } from './limits.ts';
 import type { Connect } from './node-sockets.ts';
 import { PipelinedConnection, PipelinedRequest } from './pipelined-connection.ts';
-import type { HttpAnswer, Transport, TransportSettings } from './transport.ts';
+import { NoAnswer, type Post, type Transport, type TransportSettings } from './transport.ts';
 
 /**
  * Sends without TLS, many requests on the way on each of a few connections. Node's fetch takes many times as long for a
@@ -16,6 +16,7 @@ export class PipelinedTransport implements Transport {
   readonly #connections = new Set<PipelinedConnection>();
   /** Requests for which no connection has room, in the order in which they are sent. */
   readonly #waiting: PipelinedRequest[] = [];
+  #isClosed = false;
 
   constructor(settings: TransportSettings, connect: Connect) {
     this.#connect = connect;
@@ -26,21 +27,17 @@ export class PipelinedTransport implements Transport {
       'Content-Type: application/json\r\nContent-Length: ';
   }
 
-  async post(body: string, signal: AbortSignal | undefined): Promise<HttpAnswer> {
-    signal?.throwIfAborted();
+  post(body: string): Post {
     const request = new PipelinedRequest(`${this.#head}${utf8Length(body)}\r\n\r\n${body}`);
-    if (signal === undefined) {
-      this.#send(request);
-      return await request.answer;
-    }
-    const onAbort = (): void => request.abandon(signal.reason);
-    signal.addEventListener('abort', onAbort);
-    try {
-      this.#send(request);
-      return await request.answer;
-    } finally {
-      signal.removeEventListener('abort', onAbort);
-    }
+    if (this.#isClosed) request.abandon(new NoAnswer('ECONNABORTED'));
+    else this.#send(request);
+    return request;
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    for (const request of this.#waiting.splice(0)) request.abandon(new NoAnswer('ECONNABORTED'));
+    for (const connection of this.#connections) connection.close();
   }
 
   #send(request: PipelinedRequest): void {

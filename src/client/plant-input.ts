@@ -1,6 +1,6 @@
 import { ID_RULE } from '../contract/errors.ts';
 import { isInt64 } from '../contract/int64.ts';
-import { checkNewPlant, type NewPlant } from '../contract/plant.ts';
+import { checkNamedPlant, type NewPlant } from '../contract/plant.ts';
 import { PlantStoreError } from './plant-store-error.ts';
 
 /** A plant as a program has it. */
@@ -17,11 +17,11 @@ export interface PlantInput {
  * @throws {PlantStoreError} that names every fault, of what the service would have to refuse
  */
 export function newPlantOf({ id, name, tag }: PlantInput): NewPlant {
-  const faults: string[] = [];
   const exactId = exactIdOf(id);
-  if (typeof exactId === 'string') faults.push(exactId);
-  const idText = typeof exactId === 'bigint' ? String(exactId) : '0';
-  const { plant, message } = checkNewPlant({ idText, name, tag }, faults);
+  const { plant, message } =
+    typeof exactId === 'bigint'
+      ? checkNamedPlant(exactId, name, tag, [])
+      : checkNamedPlant(undefined, name, tag, [exactId]);
   if (plant !== undefined) return plant;
   throw new PlantStoreError(message, { error: 40002, canRetry: false });
 }

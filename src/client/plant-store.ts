@@ -1,4 +1,5 @@
 import { type NewPlant, newPlantJson, type Outcome, type Plant } from '../contract/plant.ts';
+import { Cancellation } from './cancellation.ts';
 import { ANSWER_WAIT_MS, CONCURRENCY, RETRY_FOR_MS, RETRY_WAIT_MAX_MS, RETRY_WAIT_MIN_MS } from './limits.ts';
 import { openTransport } from './open-transport.ts';
 import { newPlantOf, type PlantInput } from './plant-input.ts';
@@ -73,19 +74,27 @@ export class PlantStore {
    * @throws the reason of the signal when it is aborted
    */
   async createPlant(input: PlantInput, { signal }: { signal?: AbortSignal } = {}): Promise<StoredPlant> {
-    return await this.#create(newPlantOf(input), signal);
+    const plant = newPlantOf(input);
+    if (signal === undefined) return await this.#create(plant, undefined);
+    const cancellation = new Cancellation();
+    const unfollow = cancellation.follow(signal);
+    try {
+      return await this.#create(plant, cancellation);
+    } finally {
+      unfollow();
+    }
   }
 
-  async #create(plant: NewPlant, signal: AbortSignal | undefined): Promise<StoredPlant> {
+  async #create(plant: NewPlant, cancellation: Cancellation | undefined): Promise<StoredPlant> {
     const untilMs = performance.now() + this.#retryForMs;
     for (let tries = 1; ; tries++) {
       try {
-        return await this.#post(plant, signal);
+        return await this.#post(plant, cancellation);
       } catch (error) {
         if (!(error instanceof PlantStoreError && error.canRetry)) throw error;
         const waitMs = retryWaitMs(tries, error.retryAfterMs);
         if (performance.now() + waitMs > untilMs) throw error;
-        await sleep(waitMs, signal);
+        await sleep(waitMs, cancellation);
       }
     }
   }
@@ -102,10 +111,8 @@ export class PlantStore {
     inputs: Iterable<PlantInput> | AsyncIterable<PlantInput>,
     { concurrency = CONCURRENCY, signal }: { concurrency?: number; signal?: AbortSignal } = {},
   ): AsyncGenerator<PlantResult, void, undefined> {
-    const ending = new AbortController();
-    const onAbort = (): void => ending.abort(signal!.reason);
-    if (signal?.aborted) onAbort();
-    signal?.addEventListener('abort', onAbort);
+    const cancellation = new Cancellation();
+    const unfollow = signal === undefined ? undefined : cancellation.follow(signal);
     const results: Promise<PlantResult>[] = [];
     const lastOfId = new Map<bigint, Promise<unknown>>();
     const send = (input: PlantInput): Promise<PlantResult> => {
@@ -118,7 +125,7 @@ export class PlantStore {
       }
       const { id } = plant;
       const before = lastOfId.get(id);
-      const sent = (): Promise<PlantResult> => this.#result(plant, input, ending.signal);
+      const sent = (): Promise<PlantResult> => this.#result(plant, input, cancellation);
       const result = before === undefined ? sent() : before.then(sent);
       const onSettled = (): void => {
         if (lastOfId.get(id) === settled) lastOfId.delete(id);
@@ -135,14 +142,14 @@ export class PlantStore {
       }
       while (results.length > 0) yield await results.shift()!;
     } finally {
-      signal?.removeEventListener('abort', onAbort);
-      ending.abort();
+      unfollow?.();
+      cancellation.abort(undefined);
     }
   }
 
-  async #result(plant: NewPlant, input: PlantInput, signal: AbortSignal): Promise<PlantResult> {
+  async #result(plant: NewPlant, input: PlantInput, cancellation: Cancellation): Promise<PlantResult> {
     try {
-      return { plant: await this.#create(plant, signal), input };
+      return { plant: await this.#create(plant, cancellation), input };
     } catch (error) {
       if (!(error instanceof PlantStoreError)) throw error;
       if (error.canRetry || ERRORS_OF_ALL_PLANTS.includes(error.error)) throw error;
@@ -150,18 +157,29 @@ export class PlantStore {
     }
   }
 
-  async #post(plant: NewPlant, signal: AbortSignal | undefined): Promise<StoredPlant> {
+  /** Cuts the connections, which else close by themselves. Plants that are on their way fail, and so do all others. */
+  close(): void {
+    this.#transport.close();
+  }
+
+  async #post(plant: NewPlant, cancellation: Cancellation | undefined): Promise<StoredPlant> {
+    cancellation?.throwIfAborted();
+    const post = this.#transport.post(newPlantJson(plant));
+    cancellation?.add(post);
     try {
-      return readStoredPlant(plant, await this.#transport.post(newPlantJson(plant), signal));
+      return readStoredPlant(plant, await post.answer);
     } catch (error) {
-      if (!(error instanceof NoAnswer)) throw error;
-      const { code, cause } = error;
-      const isLate = code === 'ETIMEDOUT';
-      throw new PlantStoreError(
-        `no answer from ${this.#url}${isLate ? ` within ${this.#answerWaitMs} ms` : '; is the service running there?'}`,
-        { code, canRetry: true, cause },
-      );
+      throw error instanceof NoAnswer ? this.#unanswered(error) : error;
+    } finally {
+      cancellation?.delete(post);
     }
+  }
+
+  #unanswered({ code, cause }: NoAnswer): PlantStoreError {
+    if (code === 'ECONNABORTED')
+      return new PlantStoreError('the client was closed', { code, canRetry: false });
+    const why = code === 'ETIMEDOUT' ? ` within ${this.#answerWaitMs} ms` : '; is the service running there?';
+    return new PlantStoreError(`no answer from ${this.#url}${why}`, { code, canRetry: true, cause });
   }
 }
 
@@ -171,18 +189,20 @@ function retryWaitMs(tries: number, retryAfterMs: number): number {
   return Math.max(doubledMs, retryAfterMs) * (1 + Math.random() / 4);
 }
 
-async function sleep(waitMs: number, signal: AbortSignal | undefined): Promise<void> {
-  signal?.throwIfAborted();
+async function sleep(waitMs: number, cancellation: Cancellation | undefined): Promise<void> {
+  cancellation?.throwIfAborted();
   await new Promise<void>((resolve, reject) => {
-    const onAbort = (): void => {
-      clearTimeout(timer);
-      reject(signal!.reason);
+    const sleeping = {
+      abandon: (reason: unknown) => {
+        clearTimeout(timer);
+        reject(reason);
+      },
     };
     const timer = setTimeout(() => {
-      signal?.removeEventListener('abort', onAbort);
+      cancellation?.delete(sleeping);
       resolve();
     }, waitMs);
-    signal?.addEventListener('abort', onAbort, { once: true });
+    cancellation?.add(sleeping);
   });
 }
 

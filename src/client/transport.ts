@@ -1,3 +1,5 @@
+import type { Cancellable } from './cancellation.ts';
+
 /** An HTTP answer that has arrived whole. */
 export interface HttpAnswer {
   status: number;
@@ -6,15 +8,23 @@ export interface HttpAnswer {
   body: string;
 }
 
+/** A request that was sent once. */
+export interface Post extends Cancellable {
+  /**
+   * Redirects are not followed.
+   *
+   * @throws {NoAnswer} when it does not arrive whole
+   * @throws the reason for which it was abandoned
+   */
+  readonly answer: Promise<HttpAnswer>;
+}
+
 /** Carries requests of one client to one service. */
 export interface Transport {
-  /**
-   * Sends one POST of JSON, once, and waits for its answer. Redirects are not followed.
-   *
-   * @throws {NoAnswer} when none arrives whole
-   * @throws the reason of the signal when it is aborted
-   */
-  post(body: string, signal: AbortSignal | undefined): Promise<HttpAnswer>;
+  /** Sends one POST of JSON. */
+  post(body: string): Post;
+  /** Cuts the connections. What was not answered fails, and so does all that is sent from then on. */
+  close(): void;
 }
 
 /** What a transport needs to know. */
@@ -29,8 +39,8 @@ export interface TransportSettings {
 /** No whole answer came; whether the request was taken is not known. */
 export class NoAnswer extends Error {
   /**
-   * Of the network's error, such as `ECONNREFUSED`; `ETIMEDOUT` when it took too long, `EPROTO` for what is no HTTP;
-   * undefined where the runtime tells none, as a browser.
+   * Of the network's error, such as `ECONNREFUSED`; `ETIMEDOUT` when it took too long, `EPROTO` for what is no HTTP,
+   * `ECONNABORTED` when the client was closed; undefined where the runtime tells none, as a browser.
    */
   readonly code: string | undefined;
 

@@ -118,6 +118,22 @@ export function checkNewPlant(candidate: NewPlantCandidate, faults: string[] = [
   const id = idText === undefined ? undefined : int64FromNumberText(idText);
   if (idText === undefined) faults.push('id is required');
   else if (id === undefined) faults.push(`id must be ${ID_RULE}`);
+  return checkNamedPlant(id, name, tag, faults);
+}
+
+/**
+ * Checks name and tag against the rules of a NewPlant.
+ *
+ * @param id undefined when a fault of it is among the faults
+ * @param faults what was found wrong before; named first
+ * @returns the plant; or `notNewPlant` with every fault
+ */
+export function checkNamedPlant(
+  id: bigint | undefined,
+  name: unknown,
+  tag: unknown,
+  faults: string[],
+): NewPlantReading {
   if (name === undefined) faults.push('name is required');
   else faults.push(...textFaults('name', name));
   if (tag !== undefined) faults.push(...textFaults('tag', tag));

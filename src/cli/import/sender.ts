@@ -54,8 +54,6 @@ export class Sender {
   readonly #listener: SenderListener;
   readonly #stop: AbortSignal;
   readonly #store: PlantStore;
-  /** Aborted when nobody waits for answers any more. */
-  readonly #closing = new AbortController();
   /** The last delivery in flight of each id; those before it lead to it by `next`. */
   readonly #lastOfId = new Map<bigint, Delivery>();
   readonly #retryTimers = new Set<NodeJS.Timeout>();
@@ -63,6 +61,7 @@ export class Sender {
   #inFlightTextLength = 0;
   #onWire = 0;
   #everAnswered = false;
+  #isClosed = false;
   #waiter: { isOver: () => boolean; resolve: () => void } | undefined;
 
   /** @param stop when it is aborted, nothing more is sent, and whoever waits here gets its reason as an error */
@@ -131,7 +130,8 @@ export class Sender {
 
   /** Cuts the connections. */
   close(): void {
-    this.#closing.abort();
+    this.#isClosed = true;
+    this.#store.close();
   }
 
   async #until(isOver: () => boolean): Promise<void> {
@@ -157,7 +157,7 @@ export class Sender {
     delivery.tries++;
     delivery.sentMs = performance.now();
     this.#onWire++;
-    this.#store.createPlant(delivery.plant, { signal: this.#closing.signal }).then(
+    this.#store.createPlant(delivery.plant).then(
       stored => this.#took(delivery, stored),
       error => this.#failed(delivery, error),
     );
@@ -172,7 +172,7 @@ export class Sender {
   }
 
   #failed(delivery: Delivery, error: unknown): void {
-    if (this.#closing.signal.aborted) return;
+    if (this.#isClosed) return;
     this.#onWire--;
     if (error instanceof PlantStoreError) this.#judge(delivery, error);
     else this.#listener.onStop(error);
