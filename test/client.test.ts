@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { suite, test } from 'node:test';
+import { promisify } from 'node:util';
 import fc from 'fast-check';
 import { type PlantInput, PlantStore, PlantStoreError } from '../src/client/plant-store.ts';
 import type { NewPlant } from '../src/contract/plant.ts';
@@ -122,6 +124,35 @@ suite('the client sends a plant', () => {
     assert.equal((await thrownBy(() => lost.createPlant(MONSTERA))).error, 40401);
   });
 
+  test('and nothing that is left of it keeps the process from ending', async () => {
+    await using service = await startTestService();
+    const client = new URL('../src/client/plant-store.ts', import.meta.url).href;
+    const program = `
+      import { PlantStore } from '${client}';
+      const store = new PlantStore();
+      await Promise.all([1, 2, 3].map(id => store.createPlant({ id, name: 'a' })));
+      await new Promise(setImmediate);
+      process.stdout.write(process.getActiveResourcesInfo().join());`;
+    const { stdout } = await promisify(execFile)(
+      process.execPath,
+      ['--input-type=module-typescript', '--eval', program],
+      { env: { PLANT_STORE_URL: service.url, PLANT_STORE_TOKEN: service.token } },
+    );
+    // A pipe to this process, and no socket or timer.
+    assert.doesNotMatch(stdout, /TCP|Timeout/);
+  });
+
+  test('until it is closed', async () => {
+    await using silent = await startServer(() => {});
+    for (const sending of [{}, { fetch }]) {
+      const store = new PlantStore({ ...sending, url: silent.url, token: 'token' });
+      const sent = thrownBy(() => store.createPlant(MONSTERA));
+      store.close();
+      for (const error of [await sent, await thrownBy(() => store.createPlant(MONSTERA))])
+        assert.deepEqual([error.code, error.status, error.canRetry], ['ECONNABORTED', undefined, false]);
+    }
+  });
+
   test('from where the environment says', async t => {
     await using service = await startTestService();
     assert.throws(() => new PlantStore({ token: 'a' }), /PLANT_STORE_URL/);
@@ -139,105 +170,120 @@ suite('the client sends a plant', () => {
   });
 });
 
-suite('the client tries again', () => {
-  test('what may pass, and not before the answer asks for it', async () => {
-    const at: number[] = [];
-    await using server = await startServer((request, response, count) => {
-      at.push(performance.now());
-      if (count === 1)
-        response.writeHead(503, { 'Retry-After': '1' }).end('{"error":50301,"message":"busy"}');
-      else if (count === 2) request.socket.destroy();
-      else if (count === 3) response.writeHead(502).end('<html>');
-      else response.writeHead(200, STORED_HEADERS).end(MONSTERA_JSON);
+for (const [way, sending] of [
+  ['over connections of its own', {}],
+  ['with fetch', { fetch }],
+] as const) {
+  suite(`the client tries again ${way}`, () => {
+    test('what may pass, and not before the answer asks for it', async () => {
+      const at: number[] = [];
+      await using server = await startServer((request, response, count) => {
+        at.push(performance.now());
+        if (count === 1)
+          response.writeHead(503, { 'Retry-After': '1' }).end('{"error":50301,"message":"busy"}');
+        else if (count === 2) request.socket.destroy();
+        else if (count === 3) response.writeHead(502).end('<html>');
+        else response.writeHead(200, STORED_HEADERS).end(MONSTERA_JSON);
+      });
+      const stored = await new PlantStore({ ...sending, url: server.url, token: 'token' }).createPlant(
+        MONSTERA,
+      );
+      assert.deepEqual(stored, { ...MONSTERA, revision: 1, outcome: 'created' });
+      assert.equal(server.count(), 4);
+      assert.ok(at[1]! - at[0]! >= 999, `${at[1]! - at[0]!} ms`);
     });
-    const stored = await new PlantStore({ url: server.url, token: 'token' }).createPlant(MONSTERA);
-    assert.deepEqual(stored, { ...MONSTERA, revision: 1, outcome: 'created' });
-    assert.equal(server.count(), 4);
-    assert.ok(at[1]! - at[0]! >= 999, `${at[1]! - at[0]!} ms`);
-  });
 
-  test('no longer than it was told, and then says why', async () => {
-    await using server = await startServer((_request, response) =>
-      response.writeHead(503).end('{"error":50302,"message":"the store did not confirm this plant"}'),
-    );
-    const store = new PlantStore({ url: server.url, token: 'token', retryForMs: 500 });
-    const error = await thrownBy(() => store.createPlant(MONSTERA));
-    assert.deepEqual([error.error, error.status, error.canRetry], [50302, 503, true]);
-    assert.ok(server.count() >= 2, `${server.count()} tries`);
-    const once = new PlantStore({ url: server.url, token: 'token', retryForMs: 0 });
-    const before = server.count();
-    await thrownBy(() => once.createPlant(MONSTERA));
-    assert.equal(server.count(), before + 1);
-  });
-
-  test('when no answer comes in time', async () => {
-    await using server = await startServer((_request, response, count) => {
-      if (count === 2) response.writeHead(200, STORED_HEADERS).end(MONSTERA_JSON);
-    });
-    const store = new PlantStore({ url: server.url, token: 'token', answerWaitMs: 200 });
-    assert.equal((await store.createPlant(MONSTERA)).outcome, 'created');
-    const once = new PlantStore({ url: server.url, token: 'token', answerWaitMs: 50, retryForMs: 0 });
-    const error = await thrownBy(() => once.createPlant(MONSTERA));
-    assert.match(error.message, /no answer from .* within 50 ms/);
-    assert.deepEqual([error.error, error.status, error.canRetry], [undefined, undefined, true]);
-  });
-
-  test('but not what no plant store answers', async () => {
-    const answers: [number, Record<string, string>, string][] = [
-      [200, {}, MONSTERA_JSON],
-      [200, { ...STORED_HEADERS, 'Plant-Id': '9007199254740992' }, MONSTERA_JSON],
-      [200, STORED_HEADERS, '<html>'],
-      [200, STORED_HEADERS, '{"name":"Monstera"}'],
-      [200, { ...STORED_HEADERS, 'Plant-Revision': '1e400' }, MONSTERA_JSON],
-      [404, {}, '<html>'],
-      [302, { Location: '/elsewhere' }, ''],
-    ];
-    await using server = await startServer((_request, response, count) => {
-      const [status, headers, body] = answers[count - 1]!;
-      response.writeHead(status, headers).end(body);
-    });
-    const store = new PlantStore({ url: server.url, token: 'token' });
-    for (const [status] of answers) {
+    test('no longer than it was told, and then says why', async () => {
+      await using server = await startServer((_request, response) =>
+        response.writeHead(503).end('{"error":50302,"message":"the store did not confirm this plant"}'),
+      );
+      const store = new PlantStore({ ...sending, url: server.url, token: 'token', retryForMs: 500 });
       const error = await thrownBy(() => store.createPlant(MONSTERA));
-      assert.deepEqual([error.error, error.status, error.canRetry], [undefined, status, false]);
-    }
-    assert.equal(server.count(), answers.length);
-  });
-
-  test('and reads no more of an answer that goes on and on', async () => {
-    let sent = 0;
-    await using server = await startServer((_request, response) => {
-      response.writeHead(400, { 'Content-Type': 'application/json' });
-      const write = (): void => {
-        if (response.destroyed) return;
-        sent += 65_536;
-        response.write('x'.repeat(65_536), () => setImmediate(write));
-      };
-      write();
+      assert.deepEqual([error.error, error.status, error.canRetry], [50302, 503, true]);
+      assert.ok(server.count() >= 2, `${server.count()} tries`);
+      const once = new PlantStore({ ...sending, url: server.url, token: 'token', retryForMs: 0 });
+      const before = server.count();
+      await thrownBy(() => once.createPlant(MONSTERA));
+      assert.equal(server.count(), before + 1);
     });
-    const store = new PlantStore({ url: server.url, token: 'token' });
-    const error = await thrownBy(() => store.createPlant(MONSTERA));
-    assert.deepEqual([error.error, error.status], [undefined, 400]);
-    assert.ok(sent < 64 * 1024 * 1024, `${sent} bytes`);
-  });
 
-  test('until its signal is aborted, while it waits for an answer or for the next try', async () => {
-    await using silent = await startServer(() => {});
-    await using busy = await startServer((_request, response) => response.writeHead(503).end());
-    for (const { url } of [silent, busy]) {
-      const reason = new Error('enough');
-      const ending = new AbortController();
-      const sent = new PlantStore({ url, token: 'token' }).createPlant(MONSTERA, { signal: ending.signal });
-      setTimeout(() => ending.abort(reason), 50);
-      await assert.rejects(sent, error => error === reason);
-    }
-    const aborted = AbortSignal.abort(new Error('before'));
-    const before = silent.count();
-    const store = new PlantStore({ url: silent.url, token: 'token' });
-    await assert.rejects(store.createPlant(MONSTERA, { signal: aborted }), /before/);
-    assert.equal(silent.count(), before);
+    test('when no answer comes in time', async () => {
+      await using server = await startServer((_request, response, count) => {
+        if (count === 2) response.writeHead(200, STORED_HEADERS).end(MONSTERA_JSON);
+      });
+      const store = new PlantStore({ ...sending, url: server.url, token: 'token', answerWaitMs: 200 });
+      assert.equal((await store.createPlant(MONSTERA)).outcome, 'created');
+      const once = new PlantStore({
+        ...sending,
+        url: server.url,
+        token: 'token',
+        answerWaitMs: 50,
+        retryForMs: 0,
+      });
+      const error = await thrownBy(() => once.createPlant(MONSTERA));
+      assert.match(error.message, /no answer from .* within 50 ms/);
+      assert.deepEqual([error.error, error.status, error.canRetry], [undefined, undefined, true]);
+    });
+
+    test('but not what no plant store answers', async () => {
+      const answers: [number, Record<string, string>, string][] = [
+        [200, {}, MONSTERA_JSON],
+        [200, { ...STORED_HEADERS, 'Plant-Id': '9007199254740992' }, MONSTERA_JSON],
+        [200, STORED_HEADERS, '<html>'],
+        [200, STORED_HEADERS, '{"name":"Monstera"}'],
+        [200, { ...STORED_HEADERS, 'Plant-Revision': '1e400' }, MONSTERA_JSON],
+        [404, {}, '<html>'],
+        [302, { Location: '/elsewhere' }, ''],
+      ];
+      await using server = await startServer((_request, response, count) => {
+        const [status, headers, body] = answers[count - 1]!;
+        response.writeHead(status, headers).end(body);
+      });
+      const store = new PlantStore({ ...sending, url: server.url, token: 'token' });
+      for (const [status] of answers) {
+        const error = await thrownBy(() => store.createPlant(MONSTERA));
+        assert.deepEqual([error.error, error.status, error.canRetry], [undefined, status, false]);
+      }
+      assert.equal(server.count(), answers.length);
+    });
+
+    test('and reads no more of an answer that goes on and on', async () => {
+      let sent = 0;
+      await using server = await startServer((_request, response) => {
+        response.writeHead(400, { 'Content-Type': 'application/json' });
+        const write = (): void => {
+          if (response.destroyed) return;
+          sent += 65_536;
+          response.write('x'.repeat(65_536), () => setImmediate(write));
+        };
+        write();
+      });
+      const store = new PlantStore({ ...sending, url: server.url, token: 'token' });
+      const error = await thrownBy(() => store.createPlant(MONSTERA));
+      assert.deepEqual([error.error, error.status], [undefined, 400]);
+      assert.ok(sent < 64 * 1024 * 1024, `${sent} bytes`);
+    });
+
+    test('until its signal is aborted, while it waits for an answer or for the next try', async () => {
+      await using silent = await startServer(() => {});
+      await using busy = await startServer((_request, response) => response.writeHead(503).end());
+      for (const { url } of [silent, busy]) {
+        const reason = new Error('enough');
+        const ending = new AbortController();
+        const sent = new PlantStore({ ...sending, url, token: 'token' }).createPlant(MONSTERA, {
+          signal: ending.signal,
+        });
+        setTimeout(() => ending.abort(reason), 50);
+        await assert.rejects(sent, error => error === reason);
+      }
+      const aborted = AbortSignal.abort(new Error('before'));
+      const before = silent.count();
+      const store = new PlantStore({ ...sending, url: silent.url, token: 'token' });
+      await assert.rejects(store.createPlant(MONSTERA, { signal: aborted }), /before/);
+      assert.equal(silent.count(), before);
+    });
   });
-});
+}
 
 suite('the client sends many plants', () => {
   test('in order, with what became of each', async () => {

@@ -59,8 +59,9 @@ function failureOf(error: PlantStoreError): Failure {
     return new Failure(`${error.message}; make one with: npx plant-store token create LABEL`);
   }
   if (error.status === 404) return new Failure(`${error.message}; give --url without it`);
-  // An answer says by itself what it leaves open, and a connection that was refused carried nothing.
-  if (error.status !== undefined || error.code === 'ECONNREFUSED') return new Failure(error.message);
+  // An answer says by itself what it leaves open, and a connection that was refused, by either side, carried nothing.
+  if (error.status !== undefined || error.code === 'ECONNREFUSED' || !error.canRetry)
+    return new Failure(error.message);
   return new Failure(
     `${error.message}; the plant may be stored or not, and sending it again settles that without harm`,
   );

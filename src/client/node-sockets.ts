@@ -1,7 +1,8 @@
-/** What is used of the sockets of `node:net`. */
+/** What is used of the sockets of `node:net` and `node:tls`. */
 export interface Socket {
   readonly destroyed: boolean;
   setEncoding(encoding: 'latin1'): void;
+  setNoDelay(noDelay: boolean): void;
   on(event: 'data', listener: (piece: string) => void): void;
   on(event: 'end' | 'close', listener: () => void): void;
   on(event: 'error', listener: (error: { code?: string }) => void): void;
@@ -12,8 +13,13 @@ export interface Socket {
   unref(): void;
 }
 
-/** Connects over TCP. */
-export type Connect = (options: { host: string; port: number; noDelay: true }) => Socket;
+/** Opens a connection to the service. */
+export type Connect = () => Socket;
+
+/** Both modules connect alike. */
+interface SocketModule {
+  connect(options: { host: string; port: number; ALPNProtocols?: string[] }): Socket;
+}
 
 /**
  * Finds the sockets of Node without importing them, which would keep this file out of browsers.
@@ -21,13 +27,25 @@ export type Connect = (options: { host: string; port: number; noDelay: true }) =
  * Other runtimes that have `node:net` too are left to their `fetch`: some forbid a connection that outlives the request
  * in which it was opened. Each names itself in `navigator.userAgent`; Node does since 21.
  *
- * @returns undefined elsewhere, and in a Node before 20.16, which does not hand out its modules
+ * @returns what connects to the host of a `http:` or `https:` address; undefined elsewhere, and in a Node before 20.16,
+ *   which does not hand out its modules
  */
-export function nodeConnect(): Connect | undefined {
+export function nodeConnect({ protocol, hostname, port }: URL): Connect | undefined {
   const { navigator, process } = globalThis as {
     navigator?: { userAgent?: string };
-    process?: { getBuiltinModule?: (name: 'node:net') => { connect: Connect } | undefined };
+    process?: { getBuiltinModule?: (name: string) => SocketModule | undefined };
   };
   if (navigator !== undefined && navigator.userAgent?.startsWith('Node.js/') !== true) return undefined;
-  return process?.getBuiltinModule?.('node:net')?.connect;
+  const hasTls = protocol === 'https:';
+  const sockets = process?.getBuiltinModule?.(hasTls ? 'node:tls' : 'node:net');
+  if (sockets === undefined) return undefined;
+  const host = hostname.replace(/^\[|\]$/g, '');
+  const target = { host, port: port === '' ? (hasTls ? 443 : 80) : Number(port) };
+  // RFC 7301: what is spoken over TLS is said at its start, or a server may choose HTTP/2.
+  const options = hasTls ? { ...target, ALPNProtocols: ['http/1.1'] } : target;
+  return () => {
+    const socket = sockets.connect(options);
+    socket.setNoDelay(true);
+    return socket;
+  };
 }

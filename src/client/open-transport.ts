@@ -4,12 +4,12 @@ import { PipelinedTransport } from './pipelined-transport.ts';
 import type { Transport, TransportSettings } from './transport.ts';
 
 /**
- * Chooses how requests are sent: in Node over connections of our own, with TLS and elsewhere by `fetch`.
+ * Chooses how requests are sent: in Node over connections of our own, elsewhere by `fetch`.
  *
  * @param fetchWith is used wherever it is given
  */
 export function openTransport(settings: TransportSettings, fetchWith: typeof fetch | undefined): Transport {
-  const connect = fetchWith === undefined && settings.url.protocol === 'http:' ? nodeConnect() : undefined;
+  const connect = fetchWith === undefined ? nodeConnect(settings.url) : undefined;
   if (connect !== undefined) return new PipelinedTransport(settings, connect);
   return new FetchTransport(settings, fetchWith ?? fetch);
 }

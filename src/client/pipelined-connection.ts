@@ -70,15 +70,10 @@ export class PipelinedConnection {
   /** Runs from when a request becomes the first of the unanswered, or from when there is none. */
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(
-    connect: Connect,
-    { url: { hostname, port }, answerWaitMs }: TransportSettings,
-    listener: PipelinedConnectionListener,
-  ) {
+  constructor(connect: Connect, { answerWaitMs }: TransportSettings, listener: PipelinedConnectionListener) {
     this.#answerWaitMs = answerWaitMs;
     this.#listener = listener;
-    const host = hostname.replace(/^\[|\]$/g, '');
-    this.#socket = connect({ host, port: port === '' ? 80 : Number(port), noDelay: true });
+    this.#socket = connect();
     this.#socket.setEncoding('latin1');
     this.#socket.on('data', piece => this.#take(piece, false));
     this.#socket.on('end', () => {

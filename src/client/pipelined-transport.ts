@@ -4,8 +4,8 @@ import { PipelinedConnection, PipelinedRequest } from './pipelined-connection.ts
 import { NoAnswer, type Post, type Transport, type TransportSettings } from './transport.ts';
 
 /**
- * Sends without TLS, many requests on the way on each of a few connections. Node's fetch takes many times as long for a
- * plant as this does and makes the service take twice as long, for each of its requests is a write and a read of its own.
+ * Sends many requests on the way on each of a few connections. Node's fetch takes many times as long for a plant as this
+ * does and makes the service take twice as long, for each of its requests is a write and a read of its own.
  *
  * Where connections do not last, as behind some gateways, each plant gets one of its own.
  */

@@ -32,6 +32,8 @@ export type PlantResult =
   | { plant: StoredPlant; error?: never; input: PlantInput }
   | { plant?: never; error: PlantStoreError; input: PlantInput };
 
+/** Of Node's errors: OpenSSL's names for what is wrong with a certificate, and ERR_TLS_CERT_ALTNAME_INVALID. */
+const CERTIFICATE_CODE = /CERT|SIGNATURE/;
 /** RFC 6750 section 2.1: b64token. */
 const TOKEN = /^[0-9A-Za-z\-._~+/]+=*$/;
 /** Each says that further plants would fare no better: credential, path, method. */
@@ -178,6 +180,12 @@ export class PlantStore {
   #unanswered({ code, cause }: NoAnswer): PlantStoreError {
     if (code === 'ECONNABORTED')
       return new PlantStoreError('the client was closed', { code, canRetry: false });
+    if (code !== undefined && CERTIFICATE_CODE.test(code)) {
+      return new PlantStoreError(
+        `the certificate of ${this.#url} is not trusted (${code}); Node takes further authorities from NODE_EXTRA_CA_CERTS`,
+        { code, canRetry: false, cause },
+      );
+    }
     const why = code === 'ETIMEDOUT' ? ` within ${this.#answerWaitMs} ms` : '; is the service running there?';
     return new PlantStoreError(`no answer from ${this.#url}${why}`, { code, canRetry: true, cause });
   }
