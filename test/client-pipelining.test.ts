@@ -52,6 +52,54 @@ suite('connections that carry many plants', () => {
     assert.equal(new Set(stored).size, 2000);
   });
 
+  test('of the plants with one id one is on the way, while others overtake it', async () => {
+    const sent: string[] = [];
+    let most = 0;
+    const arrivals = new Set<Arrived>();
+    const script = (arrived: Arrived): void => {
+      arrivals.add(arrived);
+      // Later, so that whatever is sent with it has arrived, and the last that came is answered first.
+      setTimeout(() => {
+        const waiting = [...arrivals].flatMap(({ requests }) => requests).map(idOf);
+        assert.ok(waiting.filter(id => id === '7').length <= 1, waiting.join());
+        most = Math.max(most, waiting.length);
+        for (const each of [...arrivals].reverse()) {
+          sent.push(...each.requests.filter(request => idOf(request) === '7'));
+          store(each, each.requests.length);
+        }
+      }, 5);
+    };
+    await withServer(script, async url => {
+      const inputs = Array.from({ length: 300 }, (_, row) => ({
+        id: row % 3 ? row + 10 : 7,
+        name: `name ${row}`,
+      }));
+      const results = await Array.fromAsync(clientOf(url).createPlants(inputs));
+      assert.ok(results.every(({ error }) => error === undefined));
+      return {};
+    });
+    assert.deepEqual(
+      sent.map(request => /name ([0-9]+)/.exec(request)![1]),
+      Array.from({ length: 100 }, (_, index) => String(index * 3)),
+    );
+    assert.ok(most > 8, `${most} at the same time`);
+  });
+
+  test('a connection on which nobody waits for an answer any more is cut', { timeout: 10_000 }, async () => {
+    const { promise: cut, resolve: onCut } = Promise.withResolvers<void>();
+    const waiting = new AbortController();
+    const script = ({ socket }: Arrived): void => {
+      socket.on('close', () => onCut());
+      waiting.abort(new Error('enough'));
+    };
+    await withServer(script, async url => {
+      const sent = clientOf(url).createPlant({ id: 1, name: 'a' }, { signal: waiting.signal });
+      await assert.rejects(sent, /enough/);
+      await cut;
+      return {};
+    });
+  });
+
   test('more plants than connections may carry wait for room, and are sent in their order', async () => {
     const sent: number[] = [];
     const script = (arrived: Arrived): void => {
