@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { before, suite, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { gzipSync } from 'node:zlib';
+import { build } from 'esbuild';
+import type { PlantStoreOptions } from '../src/client/plant-store.ts';
+import { startBrowser } from './browser.ts';
+import { startFlakyGateway } from './flaky-gateway.ts';
+import { runProgram } from './program.ts';
+import { startTestService } from './running-service.ts';
+
+/** What the client may take of a page, in bytes, as docs/client.md says. */
+const PACKED_BYTES_MAX = 8 * 1024;
+
+/** Puts a file and what it imports into one script, as a page takes it. */
+async function bundle(file: string): Promise<string> {
+  const { outputFiles, warnings } = await build({
+    entryPoints: [fileURLToPath(new URL(file, import.meta.url))],
+    ...{ bundle: true, minify: true, write: false },
+    ...{ platform: 'browser', format: 'iife', globalName: 'client', target: 'es2022' },
+    logLevel: 'silent',
+  });
+  assert.deepEqual(warnings, []);
+  return outputFiles[0]!.text;
+}
+
+/** A page of another origin than the service. */
+async function startPage(script: string): Promise<{ url: string } & AsyncDisposable> {
+  const server = createServer((request, response) => {
+    if (request.url === '/client.js') response.setHeader('Content-Type', 'text/javascript').end(script);
+    else {
+      response.setHeader('Content-Type', 'text/html');
+      response.end(
+        '<!doctype html><title>plants</title><link rel="icon" href="data:,"><script src="client.js"></script>',
+      );
+    }
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    [Symbol.asyncDispose]: async () => {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+suite('the client in a browser', () => {
+  let script: string;
+  before(async () => {
+    script = await bundle('./client-in-runtime.ts');
+  });
+
+  test('sends plants from a page of another origin, digit for digit', { timeout: 120_000 }, async () => {
+    await using page = await startPage(script);
+    await using service = await startTestService({ corsOrigins: [page.url] });
+    await using gateway = await startFlakyGateway(service.url);
+    await using browser = await startBrowser();
+    const { page: tab } = await browser.openPage();
+    await tab.goto(page.url);
+    const result = await tab.evaluate(
+      ([url, token, flakyUrl]) => {
+        const { client } = globalThis as unknown as {
+          client: {
+            useClient(service: PlantStoreOptions, flakyUrl: string): Promise<Record<string, string>>;
+          };
+        };
+        return client.useClient({ url: url!, token: token! }, flakyUrl!);
+      },
+      [service.url, service.token, gateway.url],
+    );
+    assert.deepEqual(result, {
+      exact:
+        '9007199254740993 exact 🌱 1 created, 9223372036854775807 exact 🌱 1 created, -9223372036854775808 exact 🌱 1 created',
+      sentAgain: 'created',
+      inOrder: '550 of 550',
+      refused: '40102 401 is for good',
+      cut: 'undefined undefined may be sent again',
+    });
+    const { stdout } = await runProgram(['export', '--database', service.database, '--format', 'jsonl']);
+    assert.match(stdout, /^\{"id":-9223372036854775808,"name":"exact 🌱","tag":""\}$/m);
+    assert.match(stdout, /^\{"id":9007199254740993,"name":"exact 🌱","tag":""\}$/m);
+  });
+
+  test('is small, and asks for no module of Node', async () => {
+    const client = await bundle('../src/client/plant-store.ts');
+    const packedBytes = gzipSync(client).length;
+    assert.ok(packedBytes <= PACKED_BYTES_MAX, `${packedBytes} bytes`);
+    assert.doesNotMatch(client, /\brequire\(|\bimport\b/);
+  });
+});
