@@ -1,7 +1,7 @@
 /**
  * The client against the load tool (wrk where it is installed, else autocannon), on a new store in each round, every
- * other round in the opposite order: plants a second with 64 in flight. The client's ids lie over the whole range of
- * int64, and the export is compared with what was sent.
+ * other round in the opposite order: plants a second with 64 in flight. Both send ids without order; the client's lie over
+ * the whole range of int64, and the export is compared with what was sent.
  *
  *   node bench/client-rate.ts [ROUNDS] [PLANTS]
  */
@@ -15,6 +15,7 @@ import { plantStoreOnSqlite } from './subjects.ts';
 import { inNewFolder } from './trial.ts';
 
 const IN_FLIGHT = 64;
+const LOAD = { connections: IN_FLIGHT, ids: 'random' } as const;
 const SECONDS = 4;
 const BAR = 0.5;
 const CLIENT_LOAD = fileURLToPath(new URL('./client-load.ts', import.meta.url));
@@ -45,9 +46,7 @@ async function runRound(folder: string, round: number): Promise<void> {
   const half = Math.floor(count / 2);
   const steps = [
     async () => {
-      rates.load!.push(
-        (await runLoad({ url, token, connections: IN_FLIGHT, seconds: SECONDS })).ratePerSecond,
-      );
+      rates.load!.push((await runLoad({ url, token, ...LOAD, seconds: SECONDS })).ratePerSecond);
     },
     ...METHODS.map((method, index) => async () => {
       const order: ClientOrder = {
@@ -60,7 +59,7 @@ async function runRound(folder: string, round: number): Promise<void> {
     }),
   ];
   try {
-    await runLoad({ url, token, connections: IN_FLIGHT, seconds: SECONDS });
+    await runLoad({ url, token, ...LOAD, seconds: SECONDS });
     for (const step of round % 2 === 1 ? steps : steps.toReversed()) await step();
   } finally {
     await running.stop();
