@@ -7,6 +7,8 @@ import { csvRows } from '../src/cli/import/csv-rows.ts';
 import { jsonArrayRows, jsonLinesRows } from '../src/cli/import/json-rows.ts';
 import { JsonArraySplitter, JsonLinesSplitter, type JsonSplitter } from '../src/cli/import/json-values.ts';
 import type { PlantRow, PlantRows } from '../src/cli/import/plant-row.ts';
+import { Progress } from '../src/cli/import/progress.ts';
+import { Tally } from '../src/cli/import/tally.ts';
 import { NotUtf8, utf8Texts } from '../src/cli/import/utf8-texts.ts';
 import { ERRORS } from '../src/contract/errors.ts';
 import { type NewPlant, newPlantJson } from '../src/contract/plant.ts';
@@ -76,6 +78,25 @@ function rejectsText(rows: PlantRow[], message = 'bad, "very" bad'): string {
     (rows[0]?.rejectsHeader() ?? '') + rows.map(row => row.rejectsLine({ error: 40002, message })).join('')
   );
 }
+
+test('the time left is that of the rows that are still to be sent, also where all is read', () => {
+  const progress = new Progress(new Tally(), 1000);
+  try {
+    progress.read(500);
+    assert.doesNotMatch(progress.state(), /sent|left/);
+    progress.sent(100, 200);
+    assert.match(progress.state(), /^25% sent, .* left, /);
+    progress.sent(200, 200);
+    progress.read(500);
+    assert.match(progress.state(), /^50% sent, /);
+    progress.sent(1, 10);
+    assert.match(progress.state(), /^55% sent, /);
+    progress.sent(10, 10);
+    assert.match(progress.state(), /^100% sent, .* 0 s left, /);
+  } finally {
+    progress.stop();
+  }
+});
 
 suite('UTF-8', () => {
   test('text is the same wherever its bytes are cut', async () => {

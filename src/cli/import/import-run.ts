@@ -127,11 +127,12 @@ class ImportRun {
 
   async #sendRows(file: PlantFile): Promise<void> {
     for await (const rows of this.#rowsOf(file)) {
-      for (const row of rows) {
+      for (const [index, row] of rows.entries()) {
         this.#rowNumber = row.number;
         const { plant, error, message } = row.reading;
         if (plant === undefined) this.#reject(row, { error: ERRORS[error].number, message });
         else this.#sender.send(row, plant);
+        this.#progress.sent(index + 1, rows.length);
         if (this.#sender.isFull) await this.#sender.room();
       }
       this.#stop.throwIfAborted();

@@ -8,17 +8,29 @@ export class Progress {
   readonly #startMs = performance.now();
   readonly #display: ProgressDisplay;
   #bytesRead = 0;
+  /** Of these, the ones whose rows are on their way; and so many were before the rows that are being sent. */
+  #bytesSent = 0;
+  #bytesSentBefore = 0;
 
   /** @param bytesTotal of all files as they are stored; undefined when nobody knows */
   constructor(tally: Tally, bytesTotal: number | undefined) {
     this.#tally = tally;
     this.#bytesTotal = bytesTotal;
-    this.#display = new ProgressDisplay(bytesTotal, () => ({ done: this.#bytesRead, text: this.#state() }));
+    this.#display = new ProgressDisplay(bytesTotal, () => ({ done: this.#bytesSent, text: this.state() }));
   }
 
   /** More bytes of the files, as they are stored, were read. */
   read(bytes: number): void {
     this.#bytesRead += bytes;
+  }
+
+  /**
+   * Of the rows that the bytes read last brought, so many are on their way. A file may be read in one piece and its rows
+   * take minutes, where the service limits the rate.
+   */
+  sent(rows: number, rowsRead: number): void {
+    this.#bytesSent = this.#bytesSentBefore + ((this.#bytesRead - this.#bytesSentBefore) * rows) / rowsRead;
+    if (rows === rowsRead) this.#bytesSentBefore = this.#bytesRead;
   }
 
   get elapsedMs(): number {
@@ -34,8 +46,8 @@ export class Progress {
     this.#display.stop();
   }
 
-  /** Such as `34% read, 51,717 plants, 24,630/s, 4 s left, 0 rejected`. */
-  #state(): string {
+  /** Such as `34% sent, 51,717 plants, 24,630/s, 4 s left, 0 rejected`. */
+  state(): string {
     const elapsedMs = this.elapsedMs;
     const rows = this.#tally.rows;
     const parts = [
@@ -43,9 +55,9 @@ export class Progress {
       `${formatCount(perSecond(rows, elapsedMs))}/s`,
       `${formatCount(this.#tally.rejected)} rejected`,
     ];
-    if (this.#bytesTotal !== undefined && this.#bytesRead > 0) {
-      const share = Math.min(1, this.#bytesRead / this.#bytesTotal);
-      parts.unshift(`${Math.floor(share * 100)}% read`);
+    if (this.#bytesTotal !== undefined && this.#bytesSent > 0) {
+      const share = Math.min(1, this.#bytesSent / this.#bytesTotal);
+      parts.unshift(`${Math.floor(share * 100)}% sent`);
       parts.splice(3, 0, timeLeft(elapsedMs, share));
     }
     return parts.join(', ');
