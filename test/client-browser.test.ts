@@ -80,6 +80,7 @@ suite('the client in a browser', () => {
       sentAgain: 'created',
       inOrder: '550 of 550',
       refused: '40102 401 is for good',
+      moved: 'undefined undefined is for good',
       cut: 'undefined undefined may be sent again',
     });
     const { stdout } = await runProgram(['export', '--database', service.database, '--format', 'jsonl']);

@@ -43,6 +43,7 @@ export async function useClient(
     sentAgain: outcome,
     inOrder: `${inOrder} of ${REVISIONS + MANY}`,
     refused: await errorOf(new PlantStore({ ...service, token: 'plant_stranger' })),
+    moved: await errorOf(new PlantStore({ ...service, url: `${flakyUrl}/moved` })),
     cut: await errorOf(new PlantStore({ ...service, url: `${flakyUrl}/cut`, retryForMs: 0 })),
   };
 }

@@ -32,6 +32,7 @@ suite('the client in every runtime', () => {
         sentAgain: 'created',
         inOrder: '550 of 550',
         refused: '40102 401 is for good',
+        moved: 'undefined 307 is for good',
         cut: 'undefined undefined may be sent again',
       });
       const exported = await runProgram(['export', '--database', service.database, '--format', 'jsonl']);

@@ -165,6 +165,13 @@ suite('the client sends a plant', () => {
     process.env.PLANT_STORE_TOKEN = service.token;
     assert.equal((await new PlantStore().createPlant(MONSTERA)).outcome, 'created');
     assert.throws(() => new PlantStore({ url: 'ftp://host' }), /http or https/);
+    assert.throws(() => new PlantStore({ answerWaitMs: 0 }), /answerWaitMs must be a whole number from 1 to/);
+    assert.throws(
+      () => new PlantStore({ retryForMs: Infinity }),
+      /retryForMs must be a whole number from 0 to/,
+    );
+    const none = new PlantStore().createPlants([MONSTERA], { concurrency: 0 });
+    await assert.rejects(none.next(), /concurrency must be a whole number from 1 to/);
     assert.throws(() => new PlantStore({ url: `${service.url}?a=b` }), /without user name/);
     assert.throws(() => new PlantStore({ token: 'a b' }), /no.* bearer token|not a bearer token/);
   });

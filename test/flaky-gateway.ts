@@ -4,9 +4,12 @@ import type { AddressInfo } from 'node:net';
 
 /** A server in front of a real service that answers 503 first, cuts the second connection, and then lets requests pass. */
 export interface FlakyGateway extends AsyncDisposable {
-  /** Below its path `/cut` every connection is cut. */
+  /** Below its path `/cut` every connection is cut, and `/moved` is somewhere else. */
   url: string;
 }
+
+/** A page may read only what the answer lets it read; where it may not, no answer came for it. */
+const READABLE = { 'Access-Control-Allow-Origin': '*' };
 
 /** @param serviceUrl base address of the service behind the gateway */
 export async function startFlakyGateway(serviceUrl: string): Promise<FlakyGateway> {
@@ -15,12 +18,13 @@ export async function startFlakyGateway(serviceUrl: string): Promise<FlakyGatewa
     const { url = '', method = '', headers } = request;
     const isPreflight = method === 'OPTIONS';
     if (!isPreflight) count++;
-    if (!isPreflight && (url.startsWith('/cut') || count === 2)) request.socket.destroy();
+    if (url.startsWith('/moved') && !isPreflight)
+      response.writeHead(307, { ...READABLE, Location: '/plants' }).end();
+    else if (!isPreflight && (url.startsWith('/cut') || count === 2)) request.socket.destroy();
     else if (count === 1 && !isPreflight) {
-      // A page may read only what the answer lets it read; where it may not, no answer came for it.
-      response.writeHead(503, { 'Access-Control-Allow-Origin': '*' }).end('{"error":50301,"message":"busy"}');
+      response.writeHead(503, READABLE).end('{"error":50301,"message":"busy"}');
     } else {
-      const path = url.replace('/cut', '');
+      const path = url.replace(/^\/(?:cut|moved)/, '');
       const behind = httpRequest(serviceUrl, { method, path, headers }, answer => {
         response.writeHead(answer.statusCode!, answer.headers);
         answer.pipe(response);

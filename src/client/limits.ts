@@ -9,6 +9,9 @@ export const RETRY_WAIT_MIN_MS = 100;
 export const RETRY_WAIT_MAX_MS = 5_000;
 /** Plants of `createPlants` that are sent and not yet answered. An option. */
 export const CONCURRENCY = 64;
+export const CONCURRENCY_MAX = 10_000;
+/** The longest that a timer waits: 2^31 - 1 ms, nearly 25 days. */
+export const WAIT_MS_MAX = 2_147_483_647;
 
 /** Bytes of an answer with its head, beside the plant that it repeats. A plant store's are far shorter. */
 export const ANSWER_BYTES_MAX = 64 * 1024;

@@ -58,10 +58,16 @@ export function errorOfAnswer(status: number, retryAfter: string | undefined, bo
   const said = readErrorBody(body);
   const entry = ENTRIES.get(said?.error ?? 0);
   if (said === undefined || entry === undefined) {
+    // What a browser shows of a redirect that it was told not to follow.
+    const isHiddenRedirect = status === 0;
+    const answer = isHiddenRedirect ? 'a redirect' : String(status);
     const what = said === undefined ? '' : `: ${said.message}`;
     return new PlantStoreError(
-      `the answer is ${status}${what}, which no plant store gives here; check the address`,
-      { status, canRetry: STATUSES_THAT_PASS.includes(status), retryAfterMs },
+      `the answer is ${answer}${what}, which no plant store gives here; check the address`,
+      {
+        ...(isHiddenRedirect ? {} : { status }),
+        ...{ canRetry: STATUSES_THAT_PASS.includes(status), retryAfterMs },
+      },
     );
   }
   return new PlantStoreError(said.message, {

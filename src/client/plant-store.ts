@@ -1,6 +1,14 @@
 import { type NewPlant, newPlantJson, type Outcome, type Plant } from '../contract/plant.ts';
 import { Cancellation } from './cancellation.ts';
-import { ANSWER_WAIT_MS, CONCURRENCY, RETRY_FOR_MS, RETRY_WAIT_MAX_MS, RETRY_WAIT_MIN_MS } from './limits.ts';
+import {
+  ANSWER_WAIT_MS,
+  CONCURRENCY,
+  CONCURRENCY_MAX,
+  RETRY_FOR_MS,
+  RETRY_WAIT_MAX_MS,
+  RETRY_WAIT_MIN_MS,
+  WAIT_MS_MAX,
+} from './limits.ts';
 import { openTransport } from './open-transport.ts';
 import { newPlantOf, type PlantInput } from './plant-input.ts';
 import { PlantStoreError } from './plant-store-error.ts';
@@ -52,12 +60,12 @@ export class PlantStore {
   readonly #retryForMs: number;
   readonly #transport: Transport;
 
-  /** @throws {TypeError} when address or token is missing or malformed */
+  /** @throws {TypeError} when address or token is missing, or an option is malformed */
   constructor({ url, token, answerWaitMs, retryForMs, fetch: fetchWith }: PlantStoreOptions = {}) {
     const plantsAddress = plantsUrl(url ?? environment('PLANT_STORE_URL'));
     this.#url = plantsAddress.href;
-    this.#answerWaitMs = answerWaitMs ?? ANSWER_WAIT_MS;
-    this.#retryForMs = retryForMs ?? RETRY_FOR_MS;
+    this.#answerWaitMs = checkNumber('answerWaitMs', answerWaitMs ?? ANSWER_WAIT_MS, 1, WAIT_MS_MAX);
+    this.#retryForMs = checkNumber('retryForMs', retryForMs ?? RETRY_FOR_MS, 0, WAIT_MS_MAX);
     this.#transport = openTransport(
       {
         url: plantsAddress,
@@ -106,6 +114,7 @@ export class PlantStore {
    * takes no further one while that many are sent or wait to be asked for. Plants with the same id are sent one
    * after the other, since their order is that of the revisions.
    *
+   * @throws {TypeError} when concurrency is no whole number from 1 on
    * @throws {PlantStoreError} when no further plant would fare better: the token is refused, or the service stays away
    * @throws the reason of the signal when it is aborted
    */
@@ -113,6 +122,7 @@ export class PlantStore {
     inputs: Iterable<PlantInput> | AsyncIterable<PlantInput>,
     { concurrency = CONCURRENCY, signal }: { concurrency?: number; signal?: AbortSignal } = {},
   ): AsyncGenerator<PlantResult, void, undefined> {
+    checkNumber('concurrency', concurrency, 1, CONCURRENCY_MAX);
     const cancellation = new Cancellation();
     const unfollow = signal === undefined ? undefined : cancellation.follow(signal);
     const results: Promise<PlantResult>[] = [];
@@ -229,6 +239,11 @@ function plantsUrl(base: string | URL | undefined): URL {
   url.search = '';
   url.hash = '';
   return url;
+}
+
+function checkNumber(name: string, value: number, min: number, max: number): number {
+  if (Number.isInteger(value) && value >= min && value <= max) return value;
+  throw new TypeError(`${name} must be a whole number from ${min} to ${max}; it is ${value}`);
 }
 
 function checkToken(token: string | undefined): string {
