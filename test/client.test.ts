@@ -10,6 +10,7 @@ import { type PlantInput, PlantStore, PlantStoreError } from '../src/client/plan
 import type { NewPlant } from '../src/contract/plant.ts';
 import { openReader } from '../src/store/open-store.ts';
 import { startTestService } from './running-service.ts';
+import { differencesInExport, wholeRangePlants } from './whole-range-plants.ts';
 
 const MONSTERA = { id: 9007199254740993n, name: 'Monstera deliciosa', tag: 'houseplant' };
 const MONSTERA_JSON = '{"name":"Monstera deliciosa","tag":"houseplant"}';
@@ -361,6 +362,16 @@ suite('the client sends many plants', () => {
     const error = await thrownBy(() => Array.fromAsync(stranger.createPlants(endless())));
     assert.equal(error.error, 40102);
     assert.ok(taken <= 64, `${taken} taken`);
+  });
+
+  test('over the whole range of ids, and export has every digit', async () => {
+    await using service = await startTestService();
+    const plants = wholeRangePlants(20_000);
+    for await (const { plant, error, input } of new PlantStore(service).createPlants(plants)) {
+      assert.equal(error, undefined);
+      assert.equal(plant?.id, input.id);
+    }
+    assert.equal(await differencesInExport(plants, service.database), 0);
   });
 
   test('whatever they are, and export shows each as it was given', async () => {
