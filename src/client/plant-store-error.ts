@@ -13,7 +13,7 @@ export class PlantStoreError extends Error {
   readonly status: number | undefined;
   /**
    * What the network's error is called where no answer came and the runtime tells, such as `ECONNREFUSED`; `ETIMEDOUT`
-   * when it took too long.
+   * when it took too long, `ECONNABORTED` when the client was closed.
    */
   readonly code: string | undefined;
   /** Whether the same plant may be taken later as it stands. Sending a plant again is always harmless. */

@@ -31,7 +31,7 @@ export interface PlantStoreOptions {
   answerWaitMs?: number | undefined;
   /** For how long a plant is sent again, in ms from the call; 30,000 unless given, and 0 sends it once. */
   retryForMs?: number | undefined;
-  /** Sends with this instead, for a proxy or certificates of one's own; else Node is sent over connections of our own. */
+  /** Sends with this, for a proxy or certificates of your own. Without it Node sends over connections of its own. */
   fetch?: typeof fetch | undefined;
 }
 
