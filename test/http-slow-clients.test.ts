@@ -142,7 +142,6 @@ suite('a client that is too slow', { concurrency: true }, () => {
     test(`within the ${what} of a request behind others is answered 408, and nothing is stored`, async () => {
       using connection = await openSlow();
       const ghost = target.nextId();
-      // The first of a token may be left to Node's HTTP server.
       for (let count = 0; count < 3; count++) {
         const id = target.nextId();
         connection.write(target.request(id));

@@ -114,7 +114,10 @@ test('while it shuts down, /readyz says 503, what was begun is kept, and what be
   await using service = await startTestService();
   using connection = await RawConnection.open(service.address.port);
   const begun = requestBytes(service.token, { body: '{"id":1,"name":"Plant 1"}' });
+  using lateConnection = await RawConnection.open(service.address.port);
+  const late = requestBytes(service.token, { body: '{"id":2,"name":"Plant 2"}' });
   connection.write(begun.subarray(0, -1));
+  lateConnection.write(late.subarray(0, 20));
   await wait(50);
   const closed = service.close();
   const response = await fetch(`${service.opsUrl}/readyz`);
@@ -125,13 +128,16 @@ test('while it shuts down, /readyz says 503, what was begun is kept, and what be
   assert.equal((await scrape(service.opsUrl)).values.get('plant_store_shutting_down'), 1);
 
   await wait(SHUTDOWN_GRACE_MS + 100);
-  connection.write(
-    Buffer.concat([begun.subarray(-1), requestBytes(service.token, { body: '{"id":2,"name":"Plant 2"}' })]),
-  );
-  assertPlantAnswer(await connection.answer(), { name: 'Plant 1' });
-  const late = await connection.answer();
-  assertErrorAnswer(late, 50303);
-  assert.equal(late.headers.get('retry-after'), '1');
-  assert.equal(late.headers.get('connection'), 'close');
+  connection.write(Buffer.concat([begun.subarray(-1), late]));
+  const kept = await connection.answer();
+  assertPlantAnswer(kept, { name: 'Plant 1' });
+  assert.equal(kept.headers.get('connection'), 'close');
+  assert.equal(await connection.ended, 'closed');
+  assert.equal(connection.unread, '', 'nothing is taken behind the last answer');
+  lateConnection.write(late.subarray(20));
+  const refused = await lateConnection.answer();
+  assertErrorAnswer(refused, 50303);
+  assert.equal(refused.headers.get('retry-after'), '1');
+  assert.equal(refused.headers.get('connection'), 'close');
   await closed;
 });

@@ -25,7 +25,7 @@ let target: ConnectionTarget;
 
 before(async () => {
   target = await ConnectionTarget.start();
-  // The first request with a token is not ordinary, since the service does not know the token yet.
+  // The first request with a token waits until the service has looked for it.
   using connection = await target.open();
   await target.assertOpen(connection);
 });
@@ -302,6 +302,38 @@ suite('a client that closes its side', () => {
     using next = await target.open();
     await target.assertOpen(next);
   });
+});
+
+suite('a token that the service does not know', () => {
+  test('is looked for, and taken if it was just made', async () => {
+    const token = makeToken();
+    const store = await openTokenStore(target.service.database);
+    await store.createToken({ hash: hashToken(token), label: 'just made', createdAt: 1, expiresAt: null });
+    await store.close();
+    using connection = await target.open();
+    const ids = nextIds(3);
+    connection.write(
+      Buffer.concat(ids.map(id => requestBytes(token, { body: `{"id":${id},"name":"Plant ${id}"}` }))),
+    );
+    for (const id of ids) await assertCreated(connection, id);
+    assert.ok(!isLeftToNode(connection), 'they are ordinary');
+    await assertStoredOnce(ids);
+  });
+
+  for (const thenCloses of [false, true])
+    test(`is refused in its turn if nobody made it${thenCloses ? ', by a client that then closes its side' : ''}`, async () => {
+      using connection = await target.open();
+      const [before, behind] = nextIds(2);
+      const guess = requestBytes(makeToken(), { body: `{"id":${GHOST_ID},"name":"A"}` });
+      connection.write(Buffer.concat([requests([before!]), guess, guess, requests([behind!])]));
+      if (thenCloses) connection.finish();
+      await assertCreated(connection, before!);
+      await assertRefused(connection, 40102);
+      await assertRefused(connection, 40102);
+      await assertCreated(connection, behind!);
+      if (thenCloses) await assertClosed(connection);
+      else assert.ok(!isLeftToNode(connection), 'they are ordinary');
+    });
 });
 
 suite('on a connection that was ordinary before', () => {

@@ -94,7 +94,7 @@ suite('over --rate-limit', () => {
   for (const [way, parts, isLeft] of ways) {
     test(`${way} is answered 429, and says what is left before`, async () => {
       await using service = await startTestService({ rateLimit: POLICY });
-      // The first use of a token that was just made is a matter of Node's HTTP server.
+      // The first use of a token that was just made waits for a look into the store.
       assert.equal((await ask(service, {})).status, 200);
       using connection = await RawConnection.open(service.address.port);
       for (let left = REQUESTS - 2; left >= 0; left--) {

@@ -1,5 +1,8 @@
 import { subscribe } from 'node:diagnostics_channel';
+import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { PacedConnection } from '../src/http/paced-connection.ts';
 import type { RawConnection } from './raw-connection.ts';
 
 /** By both ports, since a client may have the same one towards two services; a service of the same process took them. */
@@ -17,8 +20,16 @@ export function serverSideOf({ socket }: RawConnection): Socket | undefined {
   return sockets.get(`${socket.remotePort} ${socket.localPort}`);
 }
 
-/** Whether Node's HTTP server has a connection; it hangs its parser on each. */
+/** Those on which Node's HTTP server has seen a request. */
+const leftToNode = new WeakSet<Socket>();
+
+subscribe('http.server.request.start', message => {
+  const connection: Duplex = (message as { request: IncomingMessage }).request.socket;
+  if (connection instanceof PacedConnection) leftToNode.add(connection.socket);
+});
+
+/** Whether Node's HTTP server has a connection, and a request on it. */
 export function isLeftToNode(connection: RawConnection): boolean {
-  const serverSide = serverSideOf(connection) as { parser?: object | null } | undefined;
-  return serverSide?.parser != null;
+  const serverSide = serverSideOf(connection);
+  return serverSide !== undefined && leftToNode.has(serverSide);
 }

@@ -103,8 +103,11 @@ export class TokenDirectory {
    *   the next look into the store
    */
   holderOf(token: string): Holder | Promise<Holder> {
-    if (!isWellFormed(token)) return undefined;
-    const hash = hashToken(token);
+    return isWellFormed(token) ? this.holderOfHash(hashToken(token)) : undefined;
+  }
+
+  /** As {@link holderOf}, for a token that is well formed, by its hash. */
+  holderOfHash(hash: string): Holder | Promise<Holder> {
     if (this.#tokens.has(hash)) return this.knownHolderOf(hash);
     return this.#lookAgain().then(async () => {
       await this.#turn();

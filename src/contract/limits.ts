@@ -12,6 +12,10 @@ export const ID_MAX = 2n ** 63n - 1n;
 export const BODY_BYTES_MAX = 1024 * 1024;
 /** Most that the setting may be. */
 export const BODY_BYTES_SETTING_MAX = 8 * 1024 * 1024;
+/** Bodies that are arriving have so much memory together; one that finds no room is answered 503. */
+export const ARRIVING_BODIES_BYTES_MAX = 64 * 1024 * 1024;
+/** A body up to this always has room. */
+export const SHORT_BODY_BYTES_MAX = 16 * 1024;
 /** Largest request line and header section together; more is answered 431. */
 export const HEADER_BYTES_MAX = 16 * 1024;
 
@@ -23,8 +27,14 @@ export const ORDINARY_HEADS_MAX = 1_000;
 export const ORDINARY_PIPELINE_MAX = 1_024;
 /** Ordinary requests that are taken in one turn of the event loop: a few ms, after which commits are heard of. */
 export const TURN_REQUESTS_MAX = 512;
+/** The rest of a longer body is not waited for there: a socket is read by so much at a time. */
+export const ORDINARY_REST_BYTES_MAX = 64 * 1024;
 /** The second piece of an ordinary request has this long to come, before the limits below begin to run. */
 export const ORDINARY_REST_WAIT_MS = 1_000;
+/** Node's HTTP server is given what arrives in pieces of this at most (see http/paced-connection.ts). */
+export const SERVER_PIECE_BYTES_MAX = 16 * 1024;
+/** In one turn of the event loop it is given pieces for this long; answering them takes about as long again. */
+export const SERVER_TURN_MS = 1;
 
 /** Most requests in a window that the setting of the rate limit may grant. */
 export const RATE_LIMIT_REQUESTS_MAX = 1_000_000;
@@ -45,6 +55,8 @@ export const STALLED_CONNECTION_MS = 15_000;
 export const KEEP_ALIVE_MS = 65_000;
 /** It is closed so much later than it was told, for a request that is on its way at that moment; as Node has it. */
 export const KEEP_ALIVE_MARGIN_MS = 1_000;
+/** Of a request that is refused so much is read before the answer, if it is there: what is then whole can be followed by others. */
+export const REFUSED_REST_BYTES_MAX = 128 * 1024;
 /** After refusing a request whose body is still arriving, the rest is read and dropped for at most this long. */
 export const DISCARD_MS = 2_000;
 /** While the service shuts down, a connection on which no request is seen is kept for this long. */
@@ -123,6 +135,11 @@ relation(BATCH_PLANTS_MAX <= QUEUE_PLANTS_MAX, 'a full batch must fit the queue'
 relation(UNDER_WAY_PLANTS_MIN <= QUEUE_PLANTS_MAX, 'the least that may wait fits the queue');
 relation(BATCH_TEXT_LENGTH_MAX <= QUEUE_TEXT_LENGTH_MAX, 'a full batch must fit the queue');
 relation(BODY_BYTES_MAX <= BODY_BYTES_SETTING_MAX, 'the default is a value of the setting');
+relation(SHORT_BODY_BYTES_MAX < ARRIVING_BODIES_BYTES_MAX, 'short bodies are the small part');
+relation(
+  BODY_BYTES_SETTING_MAX * 2 <= ARRIVING_BODIES_BYTES_MAX,
+  'the longest body has room beside another one',
+);
 relation(BODY_BYTES_SETTING_MAX <= BATCH_TEXT_LENGTH_MAX, 'the largest plant must fit a batch');
 relation(
   TOKEN_REFRESH_INTERVAL_MS * 2 < 5_000,

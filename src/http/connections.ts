@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
-import { setImmediate } from 'node:timers/promises';
 import { parserErrorName } from '../contract/errors.ts';
 import { DISCARD_MS } from '../contract/limits.ts';
 import {
@@ -14,6 +13,7 @@ import {
   KEEPING,
 } from './answer.ts';
 import type { CrossOrigin } from './cross-origin.ts';
+import { PacedConnection } from './paced-connection.ts';
 
 interface Connection {
   /** Requests whose answer is not written whole yet. */
@@ -89,6 +89,7 @@ export class Connections {
       if (connection.unanswered === 0 && connection.refusal !== undefined)
         this.#closeInStages(socket, connection.refusal);
     });
+    PacedConnection.of(request).began(request, response);
     return true;
   }
 
@@ -107,8 +108,11 @@ export class Connections {
     response: ServerResponse,
     answer: Answer<string | Uint8Array>,
   ): Promise<void> {
-    // What came in one packet with the head is parsed by the end of this turn of the event loop.
-    if (!request.complete) await setImmediate();
+    if (!request.complete) {
+      // Nobody else reads it any more. What is there of it comes first: a whole request leaves its connection open.
+      request.resume();
+      await PacedConnection.of(request).hasGiven(request);
+    }
     if (response.headersSent || response.destroyed) return;
     this.#answered(answer, this.#requests.get(response), request.socket);
     const { latest, broken, refusal } = this.#of(request.socket);

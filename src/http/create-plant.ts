@@ -1,5 +1,5 @@
 import { bearerToken } from '../auth/bearer.ts';
-import type { TokenDirectory } from '../auth/token-directory.ts';
+import type { Holder, TokenDirectory } from '../auth/token-directory.ts';
 import type { ErrorName } from '../contract/errors.ts';
 import { plantJson, readNewPlant } from '../contract/plant.ts';
 import type { PlantKeeper } from '../store/plant-store.ts';
@@ -16,6 +16,9 @@ export interface Admission {
   fields: readonly string[];
 }
 
+/** What the operation asks of all tokens. */
+type Tokens = Pick<TokenDirectory, 'holderOf' | 'holderOfHash' | 'knownHolderOf'>;
+
 const NO_FIELDS: readonly string[] = [];
 
 /**
@@ -23,19 +26,14 @@ const NO_FIELDS: readonly string[] = [];
  * It knows no server: heads and bytes come in, answers go out.
  */
 export class CreatePlant {
-  readonly #tokens: Pick<TokenDirectory, 'holderOf' | 'knownHolderOf'>;
+  readonly #tokens: Tokens;
   readonly #keeper: PlantKeeper;
   /** A body that is longer is refused, by its head where it says so. */
   readonly bodyBytesMax: number;
   readonly #rateLimit: RateLimit | undefined;
 
   /** @param rateLimit of each token; undefined for none */
-  constructor(
-    tokens: Pick<TokenDirectory, 'holderOf' | 'knownHolderOf'>,
-    keeper: PlantKeeper,
-    bodyBytesMax: number,
-    rateLimit?: RateLimit,
-  ) {
+  constructor(tokens: Tokens, keeper: PlantKeeper, bodyBytesMax: number, rateLimit?: RateLimit) {
     this.#tokens = tokens;
     this.#keeper = keeper;
     this.bodyBytesMax = bodyBytesMax;
@@ -62,17 +60,17 @@ export class CreatePlant {
   async authenticate(rawHeaders: readonly string[]): Promise<number | Answer> {
     const token = bearerToken(fieldValues(rawHeaders, 'authorization'));
     if (token === undefined) return errorAnswer('noCredential');
-    const holder = await this.#tokens.holderOf(token);
-    if (holder === undefined) return errorAnswer('credentialRefused');
-    if (holder === 'storeUnavailable') {
-      return errorAnswer(holder, 'the store does not answer, so the token cannot be checked; send it again');
-    }
-    return holder;
+    return accepted(await this.#tokens.holderOf(token));
   }
 
-  /** @returns the id of a token that is known to be in force; undefined for any other, which {@link admit} judges */
+  /** @returns the id of a token that is known to be in force; undefined for any other */
   knownHolder(tokenHash: string): number | undefined {
     return this.#tokens.knownHolderOf(tokenHash);
+  }
+
+  /** Finds out whose a well-formed token is that is not known. @returns its id, or the answer that refuses it */
+  async lookForHolder(tokenHash: string): Promise<number | Answer> {
+    return accepted(await this.#tokens.holderOfHash(tokenHash));
   }
 
   /** As {@link create}, for a whole request whose head is known to be without fault. */
@@ -117,4 +115,12 @@ export class CreatePlant {
     const [contentLength] = fieldValues(rawHeaders, 'content-length');
     return Number(contentLength ?? 0) > this.bodyBytesMax ? 'bodyTooLarge' : undefined;
   }
+}
+
+/** @returns the id of the token, or the answer that refuses it */
+function accepted(holder: Holder): number | Answer {
+  if (holder === undefined) return errorAnswer('credentialRefused');
+  if (holder === 'storeUnavailable')
+    return errorAnswer(holder, 'the store does not answer, so the token cannot be checked; send it again');
+  return holder;
 }

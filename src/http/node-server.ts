@@ -6,6 +6,7 @@ import {
   type ServerResponse,
 } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import {
   HEADER_BYTES_MAX,
   HEADERS_WAIT_MS,
@@ -17,6 +18,8 @@ import {
 import { errorAnswer } from './answer.ts';
 import type { Connections } from './connections.ts';
 import { fieldValues } from './header-fields.ts';
+import { PacedConnection } from './paced-connection.ts';
+import { ServerTurns } from './server-turns.ts';
 
 /** RFC 3986 section 3.2: host and port, without user information. */
 const HOST = /^(?:\[[0-9A-Za-z:.%_~-]+\]|[0-9A-Za-z\-._~%!$&'()*+,;=]*)(?::[0-9]*)?$/;
@@ -74,7 +77,7 @@ export function createNodeServer(connections: Connections, listener: RequestList
 /**
  * Gives new connections to a taker of our own instead of Node's HTTP server.
  *
- * @returns has that server serve a connection after all, beginning with what has arrived on it
+ * @returns has that server serve a connection after all, beginning with what has arrived on it, at the pace of its answers
  */
 export function interceptConnections(
   server: Server,
@@ -83,11 +86,17 @@ export function interceptConnections(
   const listeners = server.listeners('connection') as ((this: Server, socket: Socket) => void)[];
   server.removeAllListeners('connection');
   server.on('connection', take);
+  const turns = new ServerTurns();
+  const open = new Set<PacedConnection>();
+  // Node takes a connection for idle whose request waits for its turn, or whose client has not taken its answer.
+  server.closeIdleConnections = () => {
+    for (const connection of open) connection.closeIfIdle();
+  };
   return (socket, arrived, hasEnded) => {
-    for (const listener of listeners) listener.call(server, socket);
-    socket.emit('data', arrived);
-    // Said once on each connection, and the server was not there to hear it.
-    if (hasEnded) socket.emit('end');
+    const connection = new PacedConnection(socket, arrived, hasEnded, turns);
+    open.add(connection);
+    connection.on('close', () => open.delete(connection));
+    for (const listener of listeners) listener.call(server, connection as Duplex as Socket);
   };
 }
 

@@ -6,6 +6,7 @@ import {
   KEEP_ALIVE_MS,
   ORDINARY_HEAD_BYTES_MAX,
   ORDINARY_PIPELINE_MAX,
+  ORDINARY_REST_BYTES_MAX,
   ORDINARY_REST_WAIT_MS,
   STALLED_CONNECTION_MS,
 } from '../contract/limits.ts';
@@ -57,7 +58,7 @@ interface Pending extends AnsweredRequest {
  * Serves a connection as long as its requests are ordinary; past Node's HTTP server, which costs more than all the rest
  * of a create (docs/performance.md).
  *
- * A request is ordinary when {@link OrdinaryHeads} takes its head, its token is known, and it arrives whole, or its rest
+ * A request is ordinary when {@link OrdinaryHeads} takes its head, and it arrives whole, or, if its token is known, its rest
  * with the next piece. Several may arrive in one piece. At the first that is not ordinary, reading stops until those before it have
  * their answers; then the connection goes to Node's HTTP server for good, with all that has arrived from there on. So
  * nothing is refused here for its form: what is hard in HTTP is left to Node's parser.
@@ -78,6 +79,8 @@ export class OrdinaryConnection {
   #stoppedFor: 'room' | 'turn' | 'other' | undefined;
   #awaits: keyof typeof WAIT_MS = 'first';
   #flushIsDue = false;
+  /** Whether the token of the last request that was taken is looked for. */
+  #isLooking = false;
   /** Whether the client has closed its side; it may still want its answers. */
   #hasEnded = false;
 
@@ -137,7 +140,7 @@ export class OrdinaryConnection {
 
   /** Whether further requests wait until those before them are answered, and the answers taken. */
   get #isFull(): boolean {
-    return this.#pending.length >= ORDINARY_PIPELINE_MAX || this.#socket.writableNeedDrain;
+    return this.#isLooking || this.#pending.length >= ORDINARY_PIPELINE_MAX || this.#socket.writableNeedDrain;
   }
 
   /** @returns where the request that begins at `start` ends, if it was taken */
@@ -149,18 +152,25 @@ export class OrdinaryConnection {
     const head = heads.read(arrived.toString('latin1', start, headEnd));
     if (head === undefined || head.bodyBytes > createPlant.bodyBytesMax) return 'other';
     const holder = createPlant.knownHolder(head.tokenHash);
-    if (holder === undefined) return 'other';
     const bodyStart = headEnd + HEAD_END.length;
     const end = bodyStart + head.bodyBytes;
-    if (end > arrived.length) return 'incomplete';
+    if (end > arrived.length) {
+      const mayComeWhole = holder !== undefined && head.bodyBytes <= ORDINARY_REST_BYTES_MAX;
+      return mayComeWhole ? 'incomplete' : 'other';
+    }
     if (!turns.take(head.bodyBytes)) return 'turn';
     const pending: Pending = {
       answer: undefined,
       arrivedAt: this.#arrivedAt,
-      bodyBytes: head.bodyBytes,
+      bodyBytes: holder === undefined ? 0 : head.bodyBytes,
     };
     this.#pending.push(pending);
-    createPlant.createOrdinary(holder, arrived.subarray(bodyStart, end)).then(
+    const body = arrived.subarray(bodyStart, end);
+    const answering =
+      holder === undefined
+        ? this.#createLooking(pending, head.tokenHash, body)
+        : createPlant.createOrdinary(holder, body);
+    answering.then(
       answer => this.#answered(pending, answer),
       cause => {
         this.#service.failed(cause);
@@ -168,6 +178,16 @@ export class OrdinaryConnection {
       },
     );
     return end;
+  }
+
+  /** As of a known token; nothing behind it is taken meanwhile, so a client that guesses waits for each look. */
+  async #createLooking(pending: Pending, tokenHash: string, body: Buffer): Promise<Answer> {
+    this.#isLooking = true;
+    const holder = await this.#service.createPlant.lookForHolder(tokenHash);
+    this.#isLooking = false;
+    if (typeof holder !== 'number') return holder;
+    pending.bodyBytes = body.length;
+    return this.#service.createPlant.createOrdinary(holder, body);
   }
 
   #keep(rest: Buffer, why: 'room' | 'turn' | 'incomplete' | 'other', isContinued: boolean): void {
@@ -284,7 +304,6 @@ export class OrdinaryConnection {
   #leave(rest: Buffer): void {
     this.#held = undefined;
     this.#detach();
-    this.#socket.resume();
     this.#service.serveHttp(this.#socket, rest, this.#hasEnded);
   }
 

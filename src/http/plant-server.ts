@@ -6,13 +6,13 @@ import fastify, { type FastifyInstance } from 'fastify';
 import { SHUTDOWN_GRACE_MS, SHUTDOWN_MS, TOKEN_REFRESH_INTERVAL_MS } from '../contract/limits.ts';
 import { type Answer, type AnswerWatcher, errorAnswer } from './answer.ts';
 import { Connections } from './connections.ts';
-import type { CreatePlant } from './create-plant.ts';
+import type { Admission, CreatePlant } from './create-plant.ts';
 import type { CrossOrigin } from './cross-origin.ts';
 import type { Documentation } from './documentation.ts';
 import { createNodeServer, interceptConnections } from './node-server.ts';
 import { OrdinaryConnections } from './ordinary-connections.ts';
 import { OrdinaryHeads } from './ordinary-head.ts';
-import { readBody } from './request-body.ts';
+import { BodyMemory, BodyRoom, bodyBytesOf, readBody } from './request-body.ts';
 
 /** The address to listen at; port 0 takes any free one. */
 export interface ListenAddress {
@@ -37,6 +37,7 @@ export class PlantServer {
   readonly #crossOrigin: CrossOrigin | undefined;
   readonly #documentation: Documentation | undefined;
   readonly #failed: (cause: unknown) => void;
+  readonly #bodyMemory = new BodyMemory();
   #shutDown = false;
 
   /**
@@ -178,11 +179,14 @@ export class PlantServer {
     const beganMs = performance.now();
     const admitted = await this.#createPlant.admit(request.rawHeaders);
     if ('status' in admitted) return admitted;
+    using room = new BodyRoom(this.#bodyMemory);
+    if (!room.reserve(bodyBytesOf(request) ?? 0)) return noRoomAnswer(admitted);
     if (expectsContinue(request)) response.writeContinue();
-    const body = await readBody(request, this.#createPlant.bodyBytesMax);
+    const body = await readBody(request, this.#createPlant.bodyBytesMax, room);
     // A body that came too slowly, or broke off, was answered meanwhile and must not be stored.
     if (body === undefined || this.#connections.isOver(response)) return undefined;
     if (body === 'tooLarge') return errorAnswer('bodyTooLarge');
+    if (body === 'noRoom') return noRoomAnswer(admitted);
     this.#connections.bodyArrived(response, body.length);
     if (performance.now() - beganMs > TOKEN_REFRESH_INTERVAL_MS) {
       // The token may have been revoked while the body was on its way.
@@ -191,6 +195,11 @@ export class PlantServer {
     }
     return this.#createPlant.create(admitted, body);
   }
+}
+
+function noRoomAnswer({ fields }: Admission): Answer {
+  const message = 'more long bodies are arriving than the service can take; send this plant again shortly';
+  return errorAnswer('busy', message, fields);
 }
 
 /** The path of a target in origin form, decoded as the router does it; what it cannot decode it has no route for. */

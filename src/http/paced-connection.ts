@@ -1,0 +1,202 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { Duplex } from 'node:stream';
+import { REFUSED_REST_BYTES_MAX, SERVER_PIECE_BYTES_MAX } from '../contract/limits.ts';
+import { bodyBytesOf } from './request-body.ts';
+import type { ServerTurns } from './server-turns.ts';
+
+/** Ends every head, and every body in chunks. */
+const SECTION_END = '\r\n\r\n';
+const NOTHING = Buffer.alloc(0);
+
+/**
+ * A connection as Node's HTTP server has it. Given the socket itself, that server parses all that has arrived before it
+ * answers any of it, which may be thousands of requests. So it gets this in its place: what has arrived comes in pieces,
+ * each in its turn, and what follows a whole request comes when the client has taken its answer.
+ *
+ * A piece ends where a request may end, as far as that can be told without parsing. Where it is cut changes nothing of what
+ * it means, for that is up to the parser alone; cut wrongly, it holds the end of one request and the head of the next.
+ */
+export class PacedConnection extends Duplex {
+  readonly socket: Socket;
+  readonly #turns: ServerTurns;
+  /** Arrived and not given to the server; nothing more is read meanwhile. */
+  #held: Buffer;
+  /** Whether the client has closed its side. */
+  #hasEnded: boolean;
+  /** In order; one, or two where a piece was cut wrongly. */
+  readonly #unanswered: IncomingMessage[] = [];
+  /** Whether the server has the beginning of a head. */
+  #isWithinHead = false;
+  /** What is to come of a body whose length is known. */
+  #bodyLeftBytes = 0;
+  #isTurnDue = false;
+  /** Those whose refusal waits to see whether they are whole. */
+  #judged: { request: IncomingMessage; resolve: () => void }[] = [];
+  #judgedBytes = 0;
+
+  /**
+   * @param arrived on the socket and not read
+   * @param hasEnded whether the client has closed its side behind it
+   */
+  constructor(socket: Socket, arrived: Buffer, hasEnded: boolean, turns: ServerTurns) {
+    super({ decodeStrings: false });
+    this.socket = socket;
+    this.#held = arrived;
+    this.#hasEnded = hasEnded;
+    this.#turns = turns;
+    this.on('resume', () => this.#goOn());
+    socket.on('data', this.#onData);
+    socket.on('end', () => {
+      this.#hasEnded = true;
+      this.#goOn();
+    });
+    socket.on('timeout', () => this.emit('timeout'));
+    socket.on('error', () => this.destroy());
+    socket.on('close', () => this.destroy());
+  }
+
+  /** The connection of a request; Node's types say that it is a socket. */
+  static of(request: IncomingMessage): PacedConnection {
+    return request.socket as Duplex as PacedConnection;
+  }
+
+  get remoteAddress(): string | undefined {
+    return this.socket.remoteAddress;
+  }
+
+  /** As of a socket. */
+  get timeout(): number | undefined {
+    return this.socket.timeout;
+  }
+
+  /** As of a socket, whose `timeout` event comes here as well. */
+  setTimeout(ms: number): this {
+    this.socket.setTimeout(ms);
+    return this;
+  }
+
+  /** Told of each request whose head has been parsed and that will be answered. */
+  began(request: IncomingMessage, response: ServerResponse): void {
+    this.#unanswered.push(request);
+    this.#isWithinHead = false;
+    this.#bodyLeftBytes = bodyBytesOf(request) ?? 0;
+    response.on('close', () => {
+      this.#unanswered.shift();
+      this.#goOn();
+    });
+  }
+
+  /** Closes it if no request has begun to arrive, and the client has every answer. */
+  closeIfIdle(): void {
+    if (this.#held.length === 0 && this.#unanswered.length === 0 && !this.#isWithinHead) this.destroy();
+  }
+
+  /** Settles when the server has all of a request, or as much of it as is there without waiting for its client. */
+  hasGiven(request: IncomingMessage): Promise<void> {
+    return new Promise(resolve => {
+      this.#judged.push({ request, resolve });
+      this.#goOn();
+    });
+  }
+
+  /** Whether a request that is whole waits for its answer, or for its client to take it. */
+  get #awaitsAnswer(): boolean {
+    return this.#unanswered.length > 1 || this.#unanswered[0]?.complete === true;
+  }
+
+  readonly #onData = (piece: Buffer): void => {
+    // RFC 9112 section 9.6: behind an answer that closes the connection no further request is processed.
+    if (this.writableEnded) return;
+    this.socket.pause();
+    this.#held = this.#held.length === 0 ? piece : Buffer.concat([this.#held, piece]);
+    this.#goOn();
+  };
+
+  #goOn(): void {
+    if (this.#isTurnDue) return;
+    this.#isTurnDue = true;
+    this.#turns.wait(() => this.#takeTurn());
+  }
+
+  #takeTurn(): void {
+    this.#isTurnDue = false;
+    // A socket is read by a part at a time, so more may be there where some was.
+    const isMoreThere = this.#held.length > 0 && this.#judgedBytes < REFUSED_REST_BYTES_MAX;
+    let givenBytes = 0;
+    // A body goes with its head as far as it is there: a request that is refused leaves the connection open if it is whole.
+    while (this.#held.length > 0 && this.readableFlowing && !this.#awaitsAnswer) {
+      if (givenBytes >= SERVER_PIECE_BYTES_MAX) {
+        this.#goOn();
+        return;
+      }
+      givenBytes += this.#givePiece();
+    }
+    this.#tellJudged(isMoreThere && !this.#hasEnded);
+    if (this.#held.length > 0 || this.destroyed) return;
+    if (this.#hasEnded) this.push(null);
+    else this.socket.resume();
+  }
+
+  /** @returns how many bytes it has */
+  #givePiece(): number {
+    const piece = this.#nextPiece();
+    this.#held = this.#held.subarray(piece.length);
+    if (this.#judged.length > 0) this.#judgedBytes += piece.length;
+    this.push(piece);
+    return piece.length;
+  }
+
+  #nextPiece(): Buffer {
+    const most = this.#held.subarray(0, SERVER_PIECE_BYTES_MAX);
+    if (this.#bodyLeftBytes > 0) {
+      const piece = most.subarray(0, this.#bodyLeftBytes);
+      this.#bodyLeftBytes -= piece.length;
+      return piece;
+    }
+    // A head that began in an earlier piece may have ended with the first bytes of this one: that cut is a wrong one.
+    const sectionEnd = most.indexOf(SECTION_END, 0, 'latin1');
+    this.#isWithinHead = sectionEnd === -1;
+    return sectionEnd === -1 ? most : most.subarray(0, sectionEnd + SECTION_END.length);
+  }
+
+  #tellJudged(isMoreThere: boolean): void {
+    const judged = this.#judged;
+    this.#judged = [];
+    for (const each of judged) {
+      if (each.request.complete || (this.#held.length === 0 && !isMoreThere)) each.resolve();
+      else this.#judged.push(each);
+    }
+    if (this.#judged.length === 0) this.#judgedBytes = 0;
+    else if (this.#held.length === 0) this.#goOn();
+  }
+
+  #dropHeld(): void {
+    this.#held = NOTHING;
+    this.#tellJudged(false);
+  }
+
+  override _read(): void {
+    // What is there is given when it comes, when an answer was taken, and when the server goes on reading.
+  }
+
+  override _write(
+    chunk: string | Uint8Array,
+    encoding: BufferEncoding,
+    done: (error?: Error | null) => void,
+  ): void {
+    this.socket.write(chunk, encoding, done);
+  }
+
+  override _final(done: (error?: Error | null) => void): void {
+    this.#dropHeld();
+    this.socket.resume();
+    this.socket.end(done);
+  }
+
+  override _destroy(error: Error | null, done: (error: Error | null) => void): void {
+    this.#dropHeld();
+    this.socket.destroy();
+    done(error);
+  }
+}

@@ -1,0 +1,185 @@
+import assert from 'node:assert/strict';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, suite, test } from 'node:test';
+import { setImmediate as turnOfTheEventLoop } from 'node:timers/promises';
+import { ARRIVING_BODIES_BYTES_MAX, BODY_BYTES_MAX, SERVER_TURN_MS } from '../src/contract/limits.ts';
+import { ServerTurns } from '../src/http/server-turns.ts';
+import { assertCreated, assertRefused, ConnectionTarget, GHOST_ID, plantJson } from './connection-target.ts';
+import { startServe } from './program.ts';
+import { chunked, type RawConnection, type RequestParts, requestBytes } from './raw-connection.ts';
+import { isLeftToNode } from './server-side.ts';
+import { until } from './until.ts';
+
+let target: ConnectionTarget;
+
+before(async () => {
+  target = await ConnectionTarget.start();
+});
+after(() => target.end());
+
+/** The most requests of one connection that Node's HTTP server has parsed and not answered, while something is done. */
+async function parsedAhead(during: () => Promise<void>): Promise<number> {
+  const open = new Map<Socket, number>();
+  let most = 0;
+  const count = (message: unknown, change: number): void => {
+    const { socket } = message as { socket: Socket };
+    const now = (open.get(socket) ?? 0) + change;
+    open.set(socket, now);
+    most = Math.max(most, now);
+  };
+  const started = (message: unknown): void => count(message, 1);
+  const finished = (message: unknown): void => count(message, -1);
+  subscribe('http.server.request.start', started);
+  subscribe('http.server.response.finish', finished);
+  await during();
+  unsubscribe('http.server.request.start', started);
+  unsubscribe('http.server.response.finish', finished);
+  return most;
+}
+
+suite('thousands of requests that are not ordinary, on one connection', () => {
+  /** How often, what, and what it is refused with. */
+  const kinds: [count: number, what: string, request: (id: number) => Buffer, number?: number][] = [
+    [
+      3_000,
+      'with a malformed token',
+      id => target.request(id, { headers: { Authorization: 'Bearer a' } }),
+      40102,
+    ],
+    [3_000, 'for another path', () => Buffer.from('GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n'), 40401],
+    [300, 'with their bodies in chunks', id => target.request(id, chunked(plantJson(id)))],
+    [300, 'with a field of an odd form', id => target.request(id, { headers: { 'X-Odd': '\tform' } })],
+  ];
+  for (const [count, what, request, number] of kinds) {
+    test(`${what}, are answered in order, and none is parsed before the one before it is answered`, async () => {
+      using connection = await target.open();
+      const ids = Array.from({ length: count }, () => (number === undefined ? target.nextId() : GHOST_ID));
+      const ahead = await parsedAhead(async () => {
+        connection.write(Buffer.concat(ids.map(request)));
+        for (const id of ids) {
+          if (number === undefined) await assertCreated(connection, id);
+          else await assertRefused(connection, number);
+        }
+      });
+      assert.ok(isLeftToNode(connection));
+      assert.equal(ahead, 1);
+      await target.assertOpen(connection);
+    });
+  }
+});
+
+test('a turn gives its time in order, and what goes on then waits behind the others', async () => {
+  const turns = new ServerTurns();
+  let turn = 0;
+  const taken: { who: string; turn: number }[] = [];
+  /** Takes all the time of a turn, and more of it later. */
+  const take = (who: string, more: number): void => {
+    taken.push({ who, turn });
+    const untilMs = performance.now() + SERVER_TURN_MS;
+    while (performance.now() < untilMs);
+    if (more > 0) turns.wait(() => take(who, more - 1));
+  };
+  for (const who of ['a', 'b', 'c']) turns.wait(() => take(who, who === 'a' ? 2 : 0));
+  for (; taken.length < 5; turn++) await turnOfTheEventLoop();
+  assert.equal(taken.map(({ who }) => who).join(''), 'abcaa');
+  assert.equal(new Set(taken.map(each => each.turn)).size, taken.length, 'others are heard of in between');
+});
+
+suite('long bodies that are begun and not ended', () => {
+  const MOST = ARRIVING_BODIES_BYTES_MAX / BODY_BYTES_MAX;
+  const head = (): Buffer =>
+    target.request(GHOST_ID, {
+      headers: { Expect: '100-continue', 'Content-Length': String(BODY_BYTES_MAX) },
+      body: '',
+    });
+
+  /** Begins a long body. @returns whether the service asked for it; otherwise it said that there is no room */
+  async function begin(): Promise<RawConnection | undefined> {
+    const connection = await target.open();
+    connection.write(head());
+    const answer = await connection.answer();
+    if (answer.status === 100) return connection;
+    assert.equal(answer.headers.get('retry-after'), '1');
+    assert.equal(JSON.parse(answer.body).error, 50301);
+    assert.equal(answer.headers.get('connection'), 'close');
+    connection[Symbol.dispose]();
+    return undefined;
+  }
+
+  /** Begins long bodies as long as the service asks for them. */
+  async function beginAll(): Promise<RawConnection[]> {
+    const begun: RawConnection[] = [];
+    for (let next = await begin(); next !== undefined; next = await begin()) {
+      begun.push(next);
+      assert.ok(begun.length <= MOST, 'there is an end to it');
+    }
+    return begun;
+  }
+
+  test('are so many as there is memory for; short ones have theirs, and one that ends makes room', async () => {
+    const begun = await beginAll();
+    assert.equal(begun.length, MOST);
+
+    using short = await target.open();
+    for (const parts of [{}, { body: '' }]) {
+      const id = target.nextId();
+      const body = plantJson(id);
+      short.write(target.request(id, 'body' in parts ? chunked(body) : { body }));
+      await assertCreated(short, id);
+    }
+    using long = await target.open();
+    long.write(target.request(GHOST_ID, chunked(`{"id":1,"name":"${'x'.repeat(50_000)}"}`)));
+    await assertRefused(long, 50301);
+
+    const last = begun.pop()!;
+    last[Symbol.dispose]();
+    const next: RawConnection[] = [];
+    await until('there is room again', async () => {
+      next.push(...[await begin()].filter(connection => connection !== undefined));
+      return next.length > 0;
+    });
+    const id = target.nextId();
+    next[0]!.write(plantJson(id).padEnd(BODY_BYTES_MAX));
+    await assertCreated(next[0]!, id);
+    next[0]!.write(head());
+    assert.equal((await next[0]!.answer()).status, 100, 'the memory of a body that was read is free');
+    for (const connection of [...begun, ...next]) connection[Symbol.dispose]();
+    await until('there is room for all of them again', async () => {
+      const again = await beginAll();
+      for (const each of again) each[Symbol.dispose]();
+      return again.length === MOST;
+    });
+  });
+});
+
+test('a service that is told to stop does so in time while floods go on', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'plant-store-floods-'));
+  const serve = await startServe(`sqlite:${join(folder, 'plants.db')}`);
+  const kinds: RequestParts[] = [
+    { headers: { Authorization: 'Bearer a' } },
+    { headers: { 'X-Unusual': '\tflood' } },
+    {},
+  ];
+  const clients = Array.from({ length: 30 }, async (_, index) => {
+    const socket = connect(Number(new URL(serve.url).port), '127.0.0.1').on('error', () => {});
+    await once(socket, 'connect');
+    const block = Buffer.concat(Array(200).fill(requestBytes(serve.token, kinds[index % kinds.length])));
+    const more = (): void => {
+      while (socket.writable && socket.write(block));
+    };
+    socket.on('drain', more).on('data', () => {});
+    more();
+    return socket;
+  });
+  const sockets = await Promise.all(clients);
+  await Promise.all(sockets.map(socket => once(socket, 'data')));
+  const { exitCode, stdout } = await serve.stop('SIGTERM');
+  rmSync(folder, { recursive: true });
+  // Where it does not come to its end, it is ended with 1.
+  assert.equal(exitCode, 0, stdout);
+});

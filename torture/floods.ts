@@ -1,0 +1,110 @@
+import { spawn } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text as readText } from 'node:stream/consumers';
+import { setTimeout as wait } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { residentBytesOf } from '../bench/server-process.ts';
+import { median, quantile } from '../bench/statistics.ts';
+import type { LoggedRequest } from '../test/client-log.ts';
+import { LoggingClient } from '../test/logging-client.ts';
+import { startServe } from '../test/program.ts';
+import type { Ordeal, OrdealOrder, OrdealResult } from './ordeal.ts';
+
+const FLOODER = fileURLToPath(new URL('./flooder.ts', import.meta.url));
+const KINDS = [
+  'malformed tokens',
+  'unknown tokens',
+  'unusual heads',
+  'other paths',
+  'bytes as chunks',
+  'long bodies',
+] as const;
+/** Of the time for one kind, before the flood begins. */
+const ALONE_SHARE = 0.2;
+const SEND_INTERVAL_MS = 5;
+/** The flood and the service share two cores. */
+const P99_MS_MAX = 250;
+const SHUTDOWN_MS_MAX = 10_000;
+const MEBIBYTE = 1024 * 1024;
+const RESIDENT_BYTES_MAX = 512 * MEBIBYTE;
+/** A service that has not ended by then never does. */
+const END_MS_MAX = 60_000;
+
+export const floodsOrdeal: Ordeal = {
+  name: 'floods',
+  summary:
+    'requests of the costliest kinds come as fast as they are taken: others go on, memory is bounded, it shuts down',
+  finds: [],
+  async run(order) {
+    const result: OrdealResult = { faults: [], figures: {} };
+    for (const kind of KINDS) {
+      if (order.signal.aborted) break;
+      await flood(kind, order, result);
+    }
+    return result;
+  },
+};
+
+async function flood(
+  kind: (typeof KINDS)[number],
+  { budgetMs, signal, tell }: OrdealOrder,
+  { faults, figures }: OrdealResult,
+): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), 'plant-store-floods-'));
+  const serve = await startServe(`sqlite:${join(folder, 'plants.db')}`);
+  const log: LoggedRequest[] = [];
+  const holder = new LoggingClient(serve.url, serve.token, log);
+  let lastId = 1n;
+  /** @returns how long each answer took, in ms */
+  const send = async (forMs: number): Promise<number[]> => {
+    const untilMs = performance.now() + forMs;
+    const tookMs: number[] = [];
+    while (performance.now() < untilMs && !signal.aborted) {
+      const { sentAt, answeredAt } = await holder.send({ id: ++lastId, name: 'held' });
+      tookMs.push(answeredAt - sentAt);
+      await wait(SEND_INTERVAL_MS);
+    }
+    return tookMs;
+  };
+  const flooder = [FLOODER, kind, new URL(serve.url).port, serve.token];
+  try {
+    const kindMs = budgetMs / KINDS.length;
+    const alone = await send(kindMs * ALONE_SHARE);
+    const child = spawn(process.execPath, flooder, { stdio: 'pipe' });
+    child.stderr.pipe(process.stderr);
+    const output = readText(child.stdout);
+    const beside = await send(kindMs * (1 - ALONE_SHARE));
+    const residentBytes = residentBytesOf(serve.child.pid!, 'VmHWM');
+    const late = setTimeout(() => serve.child.kill('SIGKILL'), END_MS_MAX);
+    const beganMs = performance.now();
+    const { exitCode } = await serve.stop('SIGTERM');
+    const shutdownMs = performance.now() - beganMs;
+    clearTimeout(late);
+    child.stdin.end();
+    const answers = await output;
+
+    const p99Ms = quantile(beside, 0.99);
+    const residentMebibytes = Math.round(residentBytes / MEBIBYTE);
+    figures[kind] =
+      `others alone ${times(alone)}, beside ${times(beside)}; ${residentMebibytes} MiB; ` +
+      `shut down in ${Math.round(shutdownMs)} ms; answered ${answers.trim()}`;
+    tell(`${kind}: ${figures[kind]}`);
+    const unkept = log.filter(({ answer }) => answer?.status !== 200).length;
+    if (unkept > 0) faults.push(`${kind}: ${unkept} of ${log.length} plants of others were not answered 200`);
+    if (p99Ms > P99_MS_MAX) faults.push(`${kind}: others wait: p99 ${Math.round(p99Ms)} ms`);
+    if (residentBytes > RESIDENT_BYTES_MAX) faults.push(`${kind}: ${residentMebibytes} MiB of memory`);
+    if (exitCode !== 0 || shutdownMs > SHUTDOWN_MS_MAX)
+      faults.push(`${kind}: it ended with ${exitCode} after ${Math.round(shutdownMs)} ms`);
+  } finally {
+    await holder.close();
+    serve.child.kill('SIGKILL');
+    await rm(folder, { recursive: true });
+  }
+}
+
+function times(tookMs: number[]): string {
+  const shown = [median(tookMs), quantile(tookMs, 0.99), Math.max(...tookMs)].map(ms => ms.toFixed(1));
+  return `${shown.join(', ')} ms of ${tookMs.length}`;
+}
