@@ -7,6 +7,7 @@ import { parseArgs } from 'node:util';
 import { interruption } from '../bench/interruption.ts';
 import { diskLimits } from './disk-limits.ts';
 import { failingCalls } from './failing-calls.ts';
+import { floodsOrdeal } from './floods.ts';
 import { fuzzOrdeal } from './fuzz.ts';
 import { guessesOrdeal } from './guesses.ts';
 import { kills } from './kills.ts';
@@ -30,6 +31,7 @@ const ORDEALS: readonly Ordeal[] = [
   rollingRestart,
   fuzzOrdeal,
   guessesOrdeal,
+  floodsOrdeal,
   kills,
   powerCut,
   failingCalls,
