@@ -403,17 +403,20 @@ suite('on a connection that was ordinary before', () => {
 
   test('a token that expires is refused', async () => {
     const token = makeToken();
-    using connection = await openWith(token, Date.now() + 1_000);
+    using connection = await openWith(token, Date.now() + 2_000);
     await assertRefusedSoon(connection, token);
   });
 
   test('a token that expires between two pieces is refused', async () => {
     const token = makeToken();
-    using connection = await openWith(token, Date.now() + 500);
+    const expiresAt = Date.now() + 2_000;
+    using connection = await openWith(token, expiresAt);
     const id = target.nextId();
     const request = requestBytes(token, { body: `{"id":${id},"name":"A"}` });
+    // Not longer apart than a request stays ordinary (ORDINARY_REST_WAIT_MS).
+    await wait(expiresAt - 200 - Date.now());
     await writeApart(connection, request.subarray(0, -1));
-    await wait(600);
+    await wait(expiresAt + 100 - Date.now());
     connection.write(request.subarray(-1));
     await assertRefused(connection, 40102);
     assert.ok(!(await target.isStored(id)));

@@ -17,7 +17,8 @@ const END_WITHIN_MS = SHUTDOWN_MS * 0.75;
 const AFTER_GRACE_MS = SHUTDOWN_GRACE_MS + 300;
 
 /** Far more than the buffers of both ends of a connection take. */
-const PADDED_REQUESTS = 200;
+/** 50 MB: more than the kernel may hold for both ends, which is 36 MiB where nobody has changed it. */
+const PADDED_REQUESTS = 500;
 const PADDING_BYTES = 100_000;
 
 /** A service that knows its token, so that requests with it are ordinary. */
