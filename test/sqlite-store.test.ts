@@ -130,6 +130,31 @@ test('a log that was found is written again before a plant that is in it is answ
   });
 });
 
+test('of a batch larger than the page cache nothing is seen when it fails, and all of it when it does not', async () => {
+  const path = newPath();
+  await withEngine(path, async engine => {
+    await commit(engine, { id: 0n, name: 'oak' });
+    // With a connection of its own open, the log stays when the writer gives up its own.
+    using reader = new DatabaseSync(path, { readOnly: true });
+    const seen = () => reader.prepare('SELECT count(*) AS revisions FROM plant_revision').get()!.revisions;
+    assert.equal(seen(), 1);
+
+    const name = 'x'.repeat(1024 * 1024);
+    const batch = Array.from({ length: 20 }, (_, index) => ({
+      plant: { id: BigInt(index + 1), name },
+      recordedBy: 1,
+    }));
+    const refusedBySqlite = { plant: { id: 100n, name }, recordedBy: 0.5 };
+    await assert.rejects(engine.commit([...batch, refusedBySqlite]), StoreUnavailable);
+    const logBytes = statSync(`${path}-wal`).size;
+    assert.ok(logBytes > 8 * 1024 * 1024, `it was in the log before its commit: ${logBytes} bytes`);
+    assert.equal(seen(), 1);
+
+    await engine.commit(batch);
+    assert.equal(seen(), 21);
+  });
+});
+
 test('a copy of the files as a crash leaves them opens with every commit in it', async () => {
   const path = newPath();
   const copy = newPath();

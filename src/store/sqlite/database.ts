@@ -8,8 +8,15 @@ import { StoreMissing, StoreRefused, StoreUnavailable } from '../plant-store.ts'
 const APPLICATION_ID = 0x504c4e54;
 /** How long a statement waits for another process to let go of its lock; the command line holds one for an instant. */
 const BUSY_WAIT_MS = 2_000;
-/** Pages of the database kept in memory, in KiB. Taken as pages are touched, not at once. */
-const CACHE_KIB = 64 * 1024;
+/**
+ * Pages of the database kept in memory, in KiB. Taken as pages are touched, not at once; those of a batch that is larger go
+ * into the log before its commit.
+ *
+ * More would cost more than it saves where ids are random: nearly every batch splits a page then, SQLite gives one of the
+ * halves a page number beyond the end for a moment (balance_nonroot in its btree.c), and the commit looks through the whole
+ * cache for pages beyond the end (pcache1Truncate in its pcache1.c). What is not kept here the kernel still has.
+ */
+const CACHE_KIB = 8 * 1024;
 /** https://sqlite.org/rescode.html#notadb */
 const SQLITE_NOTADB = 26;
 /** `PRAGMA synchronous` reads back as a number; 2 is FULL. https://sqlite.org/pragma.html#pragma_synchronous */
