@@ -1,4 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import { LOG_REPEATS_AT_ONCE } from '../src/contract/limits.ts';
 import { seededRandom } from '../test/seeded-random.ts';
 import { until } from '../test/until.ts';
 import { type FailingCall, FailingCalls } from './failing-calls-library.ts';
@@ -7,8 +8,11 @@ import type { Ordeal, OrdealOrder, OrdealResult } from './ordeal.ts';
 import { ServedStore } from './served-store.ts';
 
 const NTH_MAX = 200;
-/** On one store; then it is compared with what clients were told. */
-const CASES_PER_STORE = 40;
+/**
+ * On one store; then it is compared with what clients were told. Each case must be in the log, which gives so many failures
+ * a line at once, and a case may be two.
+ */
+const CASES_PER_STORE = LOG_REPEATS_AT_ONCE / 2;
 /** How long calls that fail for good go on to fail. */
 const FAILING_MS = 60;
 /** Plants are kept again by then, once calls no longer fail. */
