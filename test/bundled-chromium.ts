@@ -47,9 +47,10 @@ async function unpackInto(folder: string): Promise<void> {
     unpack('chromium.br', join(unfinished, 'chromium')),
     unpackArchive('al2023.tar.br', unfinished),
     unpackArchive('fonts.tar.br', unfinished),
+    // Relative to itself, so that the checkout may be moved: without a font Chromium ends.
     writeFile(
       join(unfinished, 'fontconfig.xml'),
-      `<fontconfig><dir>${join(folder, 'fonts')}</dir><cachedir>${join(folder, 'font-cache')}</cachedir></fontconfig>`,
+      '<fontconfig><dir prefix="relative">fonts</dir></fontconfig>',
     ),
   ]);
   try {

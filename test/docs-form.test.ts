@@ -8,6 +8,7 @@ import { checkNewPlant, type NewPlant } from '../src/contract/plant.ts';
 import { startBrowser, type TestBrowser, type WatchedPage } from './browser.ts';
 import { runProgram } from './program.ts';
 import { type RunningService, startTestService } from './running-service.ts';
+import { holdStore } from './store-hold.ts';
 
 const WIDE = { viewport: { width: 1440, height: 900 } };
 /** WCAG 2.2, 1.4.10: nothing is wider than this. */
@@ -137,6 +138,24 @@ suite('the form', () => {
     assert.match(await submit(page), /^No answer came\./);
   });
 
+  test('shows nothing of the plant before while the next one is sent, and brings its answer into sight', async () => {
+    await using slow = await startTestService();
+    const { page } = await openDocs(PHONE, slow.url);
+    const [send, answer] = [page.getByRole('button', { name: 'Send' }), page.locator('#verdict')];
+    await fill(page, { token: slow.token });
+    await submit(page);
+    const held = holdStore(slow.database);
+    await send.evaluate(button => button.scrollIntoView({ block: 'end' }));
+    await send.click();
+    await page.getByText('Sending …').waitFor();
+    assert.ok(!(await page.locator('#wire').isVisible()));
+    held[Symbol.dispose]();
+    await page.locator('#verdict[data-result]').waitFor();
+    assert.ok(await page.locator('#wire').isVisible());
+    const { y, height } = (await answer.boundingBox())!;
+    assert.ok(y >= 0 && y + height <= PHONE.viewport.height, `it is at ${y}, ${height} high`);
+  });
+
   test('works behind a proxy that puts a path in front', async t => {
     const proxy = createServer((request, response) => {
       const path = request.url!.replace(/^\/garden\//, '/');
@@ -162,7 +181,17 @@ suite('the form', () => {
 });
 
 suite('what is wrong with a field is said before anything is sent', () => {
-  const ids = ['', ' 1', '1.5', '1e3', '0x10', '007', '+1', '--1', '१', 'one', '9'.repeat(30)];
+  for (const id of [' 1', '1e3', '1.0', '0x10', '007', '+1']) {
+    test(`an integer that is written ${JSON.stringify(id)}`, async () => {
+      const { page, requests } = await openDocs();
+      await fill(page, { id });
+      await page.getByRole('button', { name: 'Send' }).click();
+      assert.match(await shown(page.locator('#plant-id-fault')), /^write the id in decimal digits alone/);
+      assert.ok(!requests.some(request => request.startsWith('POST')));
+    });
+  }
+
+  const ids = ['', '1.5', '--1', '१', 'one', ' ', '9'.repeat(30)];
   const beyond = ['9223372036854775808', '-9223372036854775809'];
   for (const id of [...ids, ...beyond]) {
     test(`an id of ${JSON.stringify(id)}, in the contract’s words`, async () => {

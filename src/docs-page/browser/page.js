@@ -53,7 +53,10 @@ function idFault() {
   const { min = '', max = '', missing = '', wrong = '' } = id.dataset;
   if (id.value === '') return missing;
   // The digits are what is sent, so they must be those of a JSON number, which has no zeros in front.
-  if (!/^-?(?:0|[1-9][0-9]*)$/.test(id.value)) return wrong;
+  if (!/^-?(?:0|[1-9][0-9]*)$/.test(id.value)) {
+    const isInteger = id.value.trim() !== '' && Number.isInteger(Number(id.value));
+    return isInteger ? 'write the id in decimal digits alone, without spaces or zeros in front' : wrong;
+  }
   const value = BigInt(id.value);
   return value < BigInt(min) || value > BigInt(max) ? wrong : '';
 }
@@ -112,6 +115,8 @@ async function send() {
   isSending = true;
   delete verdict.dataset.result;
   verdict.textContent = 'Sending …';
+  // What is there is of the plant before.
+  wire.hidden = true;
   const body = bodyOfFields();
   const exchange = await post(body);
   const version = httpVersion();
@@ -120,6 +125,8 @@ async function send() {
   wire.hidden = false;
   verdict.replaceChildren(...(exchange === undefined ? [NO_ANSWER] : verdictOf(exchange)));
   verdict.dataset.result = exchange?.answer.status === 200 ? 'kept' : 'refused';
+  // On a small screen it is out of sight.
+  verdict.scrollIntoView({ block: 'nearest', behavior: 'instant' });
   isSending = false;
 }
 
