@@ -9,7 +9,8 @@ const [major] = process.versions.node.split('.');
 if (Number(major) < 26) {
   console.error(
     `plant-store needs Node 26 or later and this is Node ${process.versions.node}. ` +
-      'In a checkout, `npm ci` brings that Node, and `npx plant-store` uses it.',
+      'Install that, or use the executable, which holds its own. In a checkout, `npm ci` brings it, and ' +
+      '`npx plant-store` uses it.',
   );
   process.exit(1);
 }
