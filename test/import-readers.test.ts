@@ -80,11 +80,14 @@ function rejectsText(rows: PlantRow[], message = 'bad, "very" bad'): string {
 }
 
 test('the time left is that of the rows that are still to be sent, also where all is read', () => {
-  const progress = new Progress(new Tally(), 1000);
+  const tally = new Tally();
+  const progress = new Progress(tally, 1000);
   try {
     progress.read(500);
     assert.doesNotMatch(progress.state(), /sent|left/);
     progress.sent(100, 200);
+    assert.match(progress.state(), /^25% sent, 0 plants, .* no answer yet, /);
+    tally.count('created');
     assert.match(progress.state(), /^25% sent, .* left, /);
     progress.sent(200, 200);
     progress.read(500);

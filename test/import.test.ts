@@ -251,6 +251,12 @@ suite('import', { concurrency: 4 }, () => {
       /x: a quote in the row that begins on line 3/,
       '1,a,\n',
     ],
+    [
+      'a plant over several lines',
+      '{\n "id": 1,\n "name": "a"\n}\n',
+      /x is neither JSON Lines nor a JSON array: a plant goes over several lines/,
+      '',
+    ],
     ['an array that never ends', '[{"id":1,"name":"a"}', /x ends before the JSON array does/, ''],
     [
       'packed text cut short',

@@ -1,6 +1,7 @@
 import type { ErrorBody } from '../../contract/errors.ts';
 import { jsonMembers } from '../../contract/json-members.ts';
 import { type NewPlantReading, readNewPlantText } from '../../contract/plant.ts';
+import { Failure } from '../failure.ts';
 import {
   JsonArraySplitter,
   JsonLinesSplitter,
@@ -16,10 +17,19 @@ const REASON_MEMBERS = ['row', 'error', 'message'];
  * Reads the plants of a JSON Lines file, a value on every line.
  *
  * @param name how messages call the file
- * @throws {Failure} when a line is too long; all rows before have been handed on then
+ * @throws {Failure} when a line is too long, with all rows before handed on then, or when lines are no whole values
  */
-export function jsonLinesRows(name: string, texts: AsyncIterable<string>): PlantRows {
-  return jsonRows(new JsonLinesSplitter(name), texts);
+export async function* jsonLinesRows(name: string, texts: AsyncIterable<string>): PlantRows {
+  for await (const rows of jsonRows(new JsonLinesSplitter(name), texts)) {
+    // One object over many lines, or many of them: each line would be refused with a reason that does not help.
+    if (rows[0]?.number === 1 && rows[0].text === '{') {
+      throw new Failure(
+        `${name} is neither JSON Lines nor a JSON array: a plant goes over several lines in it; put each on one line, ` +
+          'or all into one array',
+      );
+    }
+    yield rows;
+  }
 }
 
 /**
@@ -33,14 +43,17 @@ export function jsonArrayRows(name: string, texts: AsyncIterable<string>): Plant
   return jsonRows(new JsonArraySplitter(name), texts);
 }
 
-async function* jsonRows(splitter: JsonSplitter, texts: AsyncIterable<string>): PlantRows {
+async function* jsonRows(
+  splitter: JsonSplitter,
+  texts: AsyncIterable<string>,
+): AsyncGenerator<JsonRow[], void, undefined> {
   for await (const text of texts) yield* batch(splitter.feed(text));
   yield* batch(splitter.end());
 }
 
 /** All rows of one piece at once; if one is broken, first those before it. */
-function* batch(values: Iterable<JsonValueText>): Generator<PlantRow[], void, undefined> {
-  const rows: PlantRow[] = [];
+function* batch(values: Iterable<JsonValueText>): Generator<JsonRow[], void, undefined> {
+  const rows: JsonRow[] = [];
   try {
     for (const value of values) rows.push(new JsonRow(value));
   } catch (error) {
@@ -53,11 +66,11 @@ function* batch(values: Iterable<JsonValueText>): Generator<PlantRow[], void, un
 class JsonRow implements PlantRow {
   readonly number: number;
   readonly reading: NewPlantReading;
-  readonly #text: string;
+  readonly text: string;
 
   constructor({ number, text }: JsonValueText) {
     this.number = number;
-    this.#text = text;
+    this.text = text;
     this.reading = readNewPlantText(text);
   }
 
@@ -68,9 +81,9 @@ class JsonRow implements PlantRow {
   /** The reason is added to the text of an object; what is no object becomes the member `text` of one. */
   rejectsLine({ error, message }: ErrorBody): string {
     const reason = `"row":${this.number},"error":${error},"message":${JSON.stringify(message)}}\n`;
-    if (!isJsonObject(this.#text)) return `{"text":${JSON.stringify(this.#text)},${reason}`;
+    if (!isJsonObject(this.text)) return `{"text":${JSON.stringify(this.text)},${reason}`;
 
-    const members = jsonMembers(this.#text);
+    const members = jsonMembers(this.text);
     if (members.some(({ name }) => REASON_MEMBERS.includes(name))) {
       const kept = members.filter(({ name }) => !REASON_MEMBERS.includes(name));
       return (
@@ -78,7 +91,7 @@ class JsonRow implements PlantRow {
         reason
       );
     }
-    const open = oneLine(this.#text.slice(0, this.#text.lastIndexOf('}')));
+    const open = oneLine(this.text.slice(0, this.text.lastIndexOf('}')));
     return `${open}${members.length === 0 ? '' : ','}${reason}`;
   }
 }

@@ -58,7 +58,8 @@ export class Progress {
     if (this.#bytesTotal !== undefined && this.#bytesSent > 0) {
       const share = Math.min(1, this.#bytesSent / this.#bytesTotal);
       parts.unshift(`${Math.floor(share * 100)}% sent`);
-      parts.splice(3, 0, timeLeft(elapsedMs, share));
+      // What is sent says nothing of the time that answers take.
+      parts.splice(3, 0, rows === 0 ? 'no answer yet' : timeLeft(elapsedMs, share));
     }
     return parts.join(', ');
   }
