@@ -154,6 +154,38 @@ suite('the client sends a plant', () => {
     }
   });
 
+  test('and with a fetch that does not listen to its signal: for as long as it waits, until it is aborted or closed', {
+    timeout: 20_000,
+  }, async () => {
+    let calls = 0;
+    const deaf = (): Promise<Response> => {
+      calls++;
+      return new Promise(() => {});
+    };
+    const open = (options = {}): PlantStore =>
+      new PlantStore({
+        url: 'http://plants.example',
+        token: 'token',
+        fetch: deaf,
+        retryForMs: 0,
+        ...options,
+      });
+    const late = await thrownBy(() => open({ answerWaitMs: 20 }).createPlant(MONSTERA));
+    assert.deepEqual([late.code, late.canRetry], ['ETIMEDOUT', true]);
+    const reason = new Error('enough');
+    const ending = new AbortController();
+    const aborted = open().createPlant(MONSTERA, { signal: ending.signal });
+    ending.abort(reason);
+    await assert.rejects(aborted, error => error === reason);
+    const store = open();
+    const closed = thrownBy(() => store.createPlant(MONSTERA));
+    store.close();
+    assert.equal((await closed).code, 'ECONNABORTED');
+    assert.equal(calls, 3);
+    assert.equal((await thrownBy(() => store.createPlant(MONSTERA))).code, 'ECONNABORTED');
+    assert.equal(calls, 3, 'a closed client has sent a plant');
+  });
+
   test('from where the environment says', async t => {
     await using service = await startTestService();
     assert.throws(() => new PlantStore({ token: 'a' }), /PLANT_STORE_URL/);

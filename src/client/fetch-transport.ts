@@ -14,9 +14,9 @@ export class FetchTransport implements Transport {
   }
 
   post(body: string): Post {
+    if (this.#isClosed) return { answer: Promise.reject(new NoAnswer('ECONNABORTED')), abandon: () => {} };
     const post = new FetchPost(this.#fetch, this.#settings, body, () => this.#posts.delete(post));
     this.#posts.add(post);
-    if (this.#isClosed) post.abandon(new NoAnswer('ECONNABORTED'));
     return post;
   }
 
@@ -29,42 +29,39 @@ export class FetchTransport implements Transport {
 class FetchPost implements Post {
   readonly answer: Promise<HttpAnswer>;
   readonly #attempt = new AbortController();
-  #abandoned: { reason: unknown } | undefined;
+  #reject!: (reason: unknown) => void;
 
   constructor(send: typeof fetch, settings: TransportSettings, body: string, onSettled: () => void) {
-    this.answer = this.#answer(send, settings, body).finally(onSettled);
+    const late = setTimeout(() => this.abandon(new NoAnswer('ETIMEDOUT')), settings.answerWaitMs);
+    this.answer = new Promise<HttpAnswer>((resolve, reject) => {
+      this.#reject = reject;
+      this.#send(send, settings, body).then(resolve, cause => reject(new NoAnswer(codeOf(cause), cause)));
+    }).finally(() => {
+      clearTimeout(late);
+      onSettled();
+    });
   }
 
+  /** Waits no longer, also for a fetch of the caller that does not listen to its signal. */
   abandon(reason: unknown): void {
-    this.#abandoned ??= { reason };
+    this.#reject(reason);
     this.#attempt.abort();
   }
 
   /** `send` is no member: a browser's fetch must not be called as a method of something else. */
-  async #answer(
-    send: typeof fetch,
-    { url, token, answerWaitMs }: TransportSettings,
-    body: string,
-  ): Promise<HttpAnswer> {
-    const late = setTimeout(() => this.abandon(new NoAnswer('ETIMEDOUT')), answerWaitMs);
-    try {
-      const response = await send(url.href, {
-        method: 'POST',
-        headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
-        ...{ body, signal: this.#attempt.signal },
-        ...{ redirect: 'manual', credentials: 'omit', cache: 'no-store' },
-      } as RequestInit);
-      const { status, headers } = response;
-      return {
-        status,
-        headers: Object.fromEntries(headers),
-        body: await textOf(response, answerBytesMax(body)),
-      };
-    } catch (cause) {
-      throw this.#abandoned === undefined ? new NoAnswer(codeOf(cause), cause) : this.#abandoned.reason;
-    } finally {
-      clearTimeout(late);
-    }
+  async #send(send: typeof fetch, { url, token }: TransportSettings, body: string): Promise<HttpAnswer> {
+    const response = await send(url.href, {
+      method: 'POST',
+      headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
+      ...{ body, signal: this.#attempt.signal },
+      ...{ redirect: 'manual', credentials: 'omit', cache: 'no-store' },
+    } as RequestInit);
+    const { status, headers } = response;
+    return {
+      status,
+      headers: Object.fromEntries(headers),
+      body: await textOf(response, answerBytesMax(body)),
+    };
   }
 }
 
