@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { promisify } from 'node:util';
+import { ERRORS_OF_ONE_PLANT } from '../src/client/plant-store-error.ts';
 import { ERRORS } from '../src/contract/errors.ts';
 import { startTestService } from './running-service.ts';
 
@@ -37,6 +38,11 @@ suite('docs/client.md', () => {
       assert.deepEqual([stdout, stderr], [PRINTS[index], '']);
     });
   }
+
+  test('names the errors of one plant', () => {
+    const [, numbers = ''] = /An `error` of one plant is ([^.]+)\./.exec(DOCUMENT) ?? [];
+    assert.deepEqual(numbers.match(/[0-9]+/g)?.map(Number), ERRORS_OF_ONE_PLANT);
+  });
 
   test('names every error of the catalogue, and whether it is sent again', () => {
     const rows = [...DOCUMENT.matchAll(/^\| ([0-9]{5}) \| (yes|no) \| .+ \|$/gm)];

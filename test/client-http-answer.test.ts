@@ -1,11 +1,7 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import {
-  INTERIM_ANSWERS_MAX,
-  NotHttp,
-  type ReceivedAnswer,
-  readHttpAnswer,
-} from '../src/client/http-answer.ts';
+import { NotHttp, type ReceivedAnswer, readHttpAnswer } from '../src/client/http-answer.ts';
+import { INTERIM_ANSWERS_MAX } from '../src/client/limits.ts';
 
 const BYTES_MAX = 64 * 1024;
 

@@ -7,6 +7,7 @@ import { suite, test } from 'node:test';
 import { promisify } from 'node:util';
 import fc from 'fast-check';
 import { type PlantInput, PlantStore, PlantStoreError } from '../src/client/plant-store.ts';
+import { ERRORS } from '../src/contract/errors.ts';
 import type { NewPlant } from '../src/contract/plant.ts';
 import { openReader } from '../src/store/open-store.ts';
 import { startTestService } from './running-service.ts';
@@ -394,6 +395,24 @@ suite('the client sends many plants', () => {
     const error = await thrownBy(() => Array.fromAsync(stranger.createPlants(endless())));
     assert.equal(error.error, 40102);
     assert.ok(taken <= 64, `${taken} taken`);
+  });
+
+  test('and says of each what is said of one plant, and throws what is said of all', async () => {
+    for (const { number, status, retry } of Object.values(ERRORS)) {
+      await using server = await startServer((_request, response, count) => {
+        if (count > 1) response.writeHead(200, STORED_HEADERS).end(MONSTERA_JSON);
+        else response.writeHead(status).end(JSON.stringify({ error: number, message: 'no' }));
+      });
+      const store = new PlantStore({ url: server.url, token: 'token', retryForMs: 0 });
+      const results = Array.fromAsync(store.createPlants([MONSTERA, MONSTERA]));
+      if ([40001, 40002, 40003, 41301].includes(number)) {
+        const [refused, stored] = await results;
+        assert.deepEqual([refused?.error?.error, stored?.plant?.outcome], [number, 'created']);
+      } else {
+        const error = await thrownBy(() => results);
+        assert.deepEqual([error.error, error.canRetry], [number, retry]);
+      }
+    }
   });
 
   test('over the whole range of ids, and export has every digit', async () => {

@@ -216,6 +216,22 @@ suite('import against a server that is told how to behave', { concurrency: 4 }, 
     assert.equal(stored.size, 500);
   });
 
+  test('what is said of one row rejects it, as createPlants says it of one plant, and the others go on', async () => {
+    const numbers = [40001, 40002, 40003, 41301];
+    await using server = await FaultyServer.start(post => {
+      const number = numbers[post.number - 2];
+      if (number === undefined) post.store();
+      else post.answer(Math.floor(number / 100), ...error(number, 'this one'));
+    });
+    const { exitCode, stdout, rejects } = await importRows(server.port, 10, ['--in-flight', '1']);
+    assert.match(stdout, /^10 rows: 6 created, 0 unchanged, 0 revised, 4 rejected/);
+    const rows = numbers.map(
+      (number, index) => `${index + 2},name ${index + 2},${index + 2},${number},this one\n`,
+    );
+    assert.equal(rejects, `id,name,row,error,message\n${rows.join('')}`);
+    assert.equal(exitCode, 1);
+  });
+
   test('a row that is answered 500 ten times is rejected, and the others go on', async () => {
     let tries = 0;
     await using server = await FaultyServer.start(post => {
@@ -251,10 +267,24 @@ suite('import against a server that is told how to behave', { concurrency: 4 }, 
     [
       '404',
       post => post.answer(404, ...error(40401, 'no path')),
-      /answers 404 \(no path\), as no plant store does; /,
+      /answers 404 \(no path\); is this the right --url\?\n$/,
     ],
-    ['405', post => post.answer(405), /answers 405, as no plant store does; is this the right --url\?\n$/],
-    ['a redirect', post => post.answer(302, { Location: '/' }), /answers 302, as no plant store does; /],
+    ['405', post => post.answer(405), /\/: the answer is 405, which no plant store gives here; .*\n$/],
+    [
+      'a redirect',
+      post => post.answer(302, { Location: '/' }),
+      /the answer is 302, which no plant store gives here; /,
+    ],
+    [
+      'the 500 of a gateway',
+      post => post.answer(500, {}, '<p>no</p>'),
+      /the answer is 500, which no plant store gives here; /,
+    ],
+    ...[40000, 41501, 41502, 43101].map((number): [string, (post: Post) => void, RegExp] => [
+      `error ${number}`,
+      post => post.answer(Math.floor(number / 100), ...error(number, 'every one')),
+      /answers 4[0-9]{2} \(every one\); does a gateway before the service change requests\?\n$/,
+    ]),
     [
       '200 of another kind',
       post => post.answer(200),
@@ -268,7 +298,7 @@ suite('import against a server that is told how to behave', { concurrency: 4 }, 
     [
       '400 of another kind',
       post => post.answer(400, {}, '<p>no</p>'),
-      /answers 400, as no plant store does; /,
+      /the answer is 400, which no plant store gives here; /,
     ],
   ];
   for (const [what, script, expected] of STOPS) {
@@ -277,8 +307,11 @@ suite('import against a server that is told how to behave', { concurrency: 4 }, 
         if (post.number <= 20) post.store();
         else script(post);
       });
-      const { exitCode, stdout, stderr } = await importRows(server.port, 100_000, ['--in-flight', '8']);
+      const { exitCode, stdout, stderr, rejects } = await importRows(server.port, 100_000, [
+        ...['--in-flight', '8'],
+      ]);
       assert.match(stderr, expected);
+      assert.equal(rejects, '');
       assert.doesNotMatch(stderr, /\n./);
       assert.match(stdout, /^20 rows: 20 created, 0 unchanged, 0 revised, 0 rejected/);
       assert.equal(exitCode, 1);

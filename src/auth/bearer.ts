@@ -1,11 +1,11 @@
-/** RFC 6750 section 2.1: b64token = 1*( ALPHA / DIGIT / "-" / "." / "_" / "~" / "+" / "/" ) *"=". */
-const TOKEN = /^[0-9A-Za-z\-._~+/]+=*$/;
-/** The same section: credentials = "Bearer" 1*SP b64token; RFC 9110 section 11.1: the scheme in any case. */
+import { BEARER_TOKEN } from '../contract/bearer-token.ts';
+
+/** RFC 6750 section 2.1: credentials = "Bearer" 1*SP b64token; RFC 9110 section 11.1: the scheme in any case. */
 const SCHEME = /^bearer +/i;
 
 /** Whether a text can be sent as a bearer token, whoever made it. */
 export function isBearerToken(text: string): boolean {
-  return TOKEN.test(text);
+  return BEARER_TOKEN.test(text);
 }
 
 /**

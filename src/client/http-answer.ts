@@ -1,4 +1,4 @@
-import { ANSWER_BYTES_MAX, ANSWER_BYTES_PER_CHARACTER } from './limits.ts';
+import { ANSWER_BYTES_MAX, ANSWER_BYTES_PER_CHARACTER, INTERIM_ANSWERS_MAX } from './limits.ts';
 import type { HttpAnswer } from './transport.ts';
 
 /** An answer, and where it stands among those of its connection. */
@@ -8,9 +8,6 @@ export interface ReceivedAnswer extends HttpAnswer {
   /** Where it ends in the text that was read. */
   end: number;
 }
-
-/** Interim answers before one answer; a gateway sends one or two, and each is read again until the answer is whole. */
-export const INTERIM_ANSWERS_MAX = 16;
 
 /** Bytes that are no answer of HTTP/1. */
 export class NotHttp extends Error {}

@@ -4,7 +4,7 @@
 export const ANSWER_WAIT_MS = 10_000;
 /** For how long a plant is sent again. An option. */
 export const RETRY_FOR_MS = 30_000;
-/** Wait before the first further try; it doubles from try to try up to the second number. */
+/** Wait before the first further try; it doubles from try to try up to the second number, or to that of `import`. */
 export const RETRY_WAIT_MIN_MS = 100;
 export const RETRY_WAIT_MAX_MS = 5_000;
 /** Plants of `createPlants` that are sent and not yet answered. An option. */
@@ -17,6 +17,8 @@ export const WAIT_MS_MAX = 2_147_483_647;
 export const ANSWER_BYTES_MAX = 64 * 1024;
 /** Bytes that a character of a plant may take in an answer: JSON may write it as `\u0000`. */
 export const ANSWER_BYTES_PER_CHARACTER = 6;
+/** Interim answers before one answer; a gateway sends one or two, and each is read again until the answer is whole. */
+export const INTERIM_ANSWERS_MAX = 16;
 
 /** Connections of our own at a time; further requests wait for room on one of them. */
 export const CONNECTIONS_MAX = 64;

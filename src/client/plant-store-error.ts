@@ -4,6 +4,18 @@ import { readRetryAfterMs } from './retry-after.ts';
 /** The numbers of the error catalogue, as `error` of an answer has them. */
 export type ErrorNumber = (typeof ERRORS)[keyof typeof ERRORS]['number'];
 
+/**
+ * What is said of one plant, by its content, so that others may fare better; every other error that may not be sent again
+ * concerns all plants. 40001 is among them, for a gateway that spoils bodies may spoil only some; 40000 is not, for the head
+ * of a request has nothing of the plant but its length.
+ */
+export const ERRORS_OF_ONE_PLANT: readonly (ErrorNumber | undefined)[] = [
+  ERRORS.notJson.number,
+  ERRORS.notNewPlant.number,
+  ERRORS.idTaken.number,
+  ERRORS.bodyTooLarge.number,
+];
+
 /** Why a plant is not known to be stored. */
 export class PlantStoreError extends Error {
   override readonly name = 'PlantStoreError';

@@ -1,3 +1,4 @@
+import { BEARER_TOKEN } from '../contract/bearer-token.ts';
 import { type NewPlant, newPlantJson, type Outcome, type Plant } from '../contract/plant.ts';
 import { Cancellation } from './cancellation.ts';
 import {
@@ -6,14 +7,16 @@ import {
   CONCURRENCY_MAX,
   RETRY_FOR_MS,
   RETRY_WAIT_MAX_MS,
-  RETRY_WAIT_MIN_MS,
   WAIT_MS_MAX,
 } from './limits.ts';
 import { openTransport } from './open-transport.ts';
 import { newPlantOf, type PlantInput } from './plant-input.ts';
-import { PlantStoreError } from './plant-store-error.ts';
+import { ERRORS_OF_ONE_PLANT, PlantStoreError } from './plant-store-error.ts';
+import { plantsUrl } from './plants-url.ts';
+import { retryWaitMs } from './retry-wait.ts';
 import { readStoredPlant, type StoredPlant } from './stored-plant.ts';
-import { NoAnswer, type Transport } from './transport.ts';
+import { NoAnswer, type Transport, takesNoHttp } from './transport.ts';
+import { untrustedCertificate } from './untrusted-certificate.ts';
 
 export { type ErrorNumber, PlantStoreError } from './plant-store-error.ts';
 export type { Outcome, Plant, PlantInput, StoredPlant };
@@ -40,19 +43,12 @@ export type PlantResult =
   | { plant: StoredPlant; error?: never; input: PlantInput }
   | { plant?: never; error: PlantStoreError; input: PlantInput };
 
-/** Of Node's errors: OpenSSL's names for what is wrong with a certificate, and ERR_TLS_CERT_ALTNAME_INVALID. */
-const CERTIFICATE_CODE = /CERT|SIGNATURE/;
-/** RFC 6750 section 2.1: b64token. */
-const TOKEN = /^[0-9A-Za-z\-._~+/]+=*$/;
-/** Each says that further plants would fare no better: credential, path, method. */
-const ERRORS_OF_ALL_PLANTS: readonly (number | undefined)[] = [40101, 40102, 40401, 40501, undefined];
-
 /**
  * Sends plants to a plant store.
  *
  * A plant may be sent again at any time and does no harm: the same content under the same id changes nothing. So what
- * may pass (no answer, 408, 429, 500, 503) is tried again by itself, after a wait that doubles, or as long as the answer asks
- * for with `Retry-After`.
+ * may pass (no answer, 408, 429, 502, 503, 504, and 500 where a plant store answers it) is tried again by itself, after a
+ * wait that doubles, or as long as the answer asks for with `Retry-After`.
  */
 export class PlantStore {
   readonly #url: string;
@@ -62,7 +58,7 @@ export class PlantStore {
 
   /** @throws {TypeError} when address or token is missing, or an option is malformed */
   constructor({ url, token, answerWaitMs, retryForMs, fetch: fetchWith }: PlantStoreOptions = {}) {
-    const plantsAddress = plantsUrl(url ?? environment('PLANT_STORE_URL'));
+    const plantsAddress = plantsUrl(checkUrl(url ?? environment('PLANT_STORE_URL')));
     this.#url = plantsAddress.href;
     this.#answerWaitMs = checkNumber('answerWaitMs', answerWaitMs ?? ANSWER_WAIT_MS, 1, WAIT_MS_MAX);
     this.#retryForMs = checkNumber('retryForMs', retryForMs ?? RETRY_FOR_MS, 0, WAIT_MS_MAX);
@@ -102,7 +98,7 @@ export class PlantStore {
         return await this.#post(plant, cancellation);
       } catch (error) {
         if (!(error instanceof PlantStoreError && error.canRetry)) throw error;
-        const waitMs = retryWaitMs(tries, error.retryAfterMs);
+        const waitMs = retryWaitMs(tries, RETRY_WAIT_MAX_MS, error.retryAfterMs);
         if (performance.now() + waitMs > untilMs) throw error;
         await sleep(waitMs, cancellation);
       }
@@ -115,7 +111,8 @@ export class PlantStore {
    * after the other, since their order is that of the revisions.
    *
    * @throws {TypeError} when concurrency is no whole number from 1 on
-   * @throws {PlantStoreError} when no further plant would fare better: the token is refused, or the service stays away
+   * @throws {PlantStoreError} when no further plant would fare better: the token is refused, the service stays away, or
+   *   what answers is none
    * @throws the reason of the signal when it is aborted
    */
   async *createPlants(
@@ -164,7 +161,7 @@ export class PlantStore {
       return { plant: await this.#create(plant, cancellation), input };
     } catch (error) {
       if (!(error instanceof PlantStoreError)) throw error;
-      if (error.canRetry || ERRORS_OF_ALL_PLANTS.includes(error.error)) throw error;
+      if (!ERRORS_OF_ONE_PLANT.includes(error.error)) throw error;
       return { error, input };
     }
   }
@@ -190,21 +187,18 @@ export class PlantStore {
   #unanswered({ code, cause }: NoAnswer): PlantStoreError {
     if (code === 'ECONNABORTED')
       return new PlantStoreError('the client was closed', { code, canRetry: false });
-    if (code !== undefined && CERTIFICATE_CODE.test(code)) {
-      return new PlantStoreError(
-        `the certificate of ${this.#url} is not trusted (${code}); Node takes further authorities from NODE_EXTRA_CA_CERTS`,
-        { code, canRetry: false, cause },
-      );
-    }
-    const why = code === 'ETIMEDOUT' ? ` within ${this.#answerWaitMs} ms` : '; is the service running there?';
-    return new PlantStoreError(`no answer from ${this.#url}${why}`, { code, canRetry: true, cause });
+    const untrusted = untrustedCertificate(this.#url, code);
+    if (untrusted !== undefined) return new PlantStoreError(untrusted, { code, canRetry: false, cause });
+    return new PlantStoreError(`no answer from ${this.#url}${this.#whyUnanswered(code)}`, {
+      ...{ code, canRetry: true, cause },
+    });
   }
-}
 
-function retryWaitMs(tries: number, retryAfterMs: number): number {
-  const doubledMs = Math.min(RETRY_WAIT_MAX_MS, RETRY_WAIT_MIN_MS * 2 ** (tries - 1));
-  // A little later each, or all that were refused together would come back together.
-  return Math.max(doubledMs, retryAfterMs) * (1 + Math.random() / 4);
+  #whyUnanswered(code: string | undefined): string {
+    if (code === 'ETIMEDOUT') return ` within ${this.#answerWaitMs} ms`;
+    if (!takesNoHttp(code)) return '; is the service running there?';
+    return `; what listens there takes no HTTP${this.#url.startsWith('https:') ? ' over TLS' : ''} (${code}); check the address`;
+  }
 }
 
 async function sleep(waitMs: number, cancellation: Cancellation | undefined): Promise<void> {
@@ -224,7 +218,7 @@ async function sleep(waitMs: number, cancellation: Cancellation | undefined): Pr
   });
 }
 
-function plantsUrl(base: string | URL | undefined): URL {
+function checkUrl(base: string | URL | undefined): URL {
   if (base === undefined)
     throw new TypeError('give the address of the service as url, or set PLANT_STORE_URL');
   const url = new URL(base);
@@ -234,10 +228,6 @@ function plantsUrl(base: string | URL | undefined): URL {
   ) {
     throw new TypeError(`url must be an http or https address without user name, password, ? and #`);
   }
-  url.pathname = `${url.pathname.replace(/\/$/, '')}/plants`;
-  // A bare ? or # is not part of either, and would stay.
-  url.search = '';
-  url.hash = '';
   return url;
 }
 
@@ -248,7 +238,8 @@ function checkNumber(name: string, value: number, min: number, max: number): num
 
 function checkToken(token: string | undefined): string {
   if (token === undefined) throw new TypeError('give the bearer token as token, or set PLANT_STORE_TOKEN');
-  if (!TOKEN.test(token)) throw new TypeError('token is not a bearer token: it holds other characters');
+  if (!BEARER_TOKEN.test(token))
+    throw new TypeError('token is not a bearer token: it holds other characters');
   return token;
 }
 

@@ -49,3 +49,12 @@ export class NoAnswer extends Error {
     this.code = code;
   }
 }
+
+/**
+ * Whether something listens there, but what came of it is no HTTP, or the handshake of TLS failed.
+ *
+ * @param code of the network's error; those of Node's own client for HTTP begin with HPE
+ */
+export function takesNoHttp(code: string | undefined): boolean {
+  return /^(?:EPROTO$|ERR_SSL_|HPE_)/.test(code ?? '');
+}

@@ -1,3 +1,4 @@
+import { BEARER_TOKEN } from '../contract/bearer-token.ts';
 import { ID_RULE } from '../contract/errors.ts';
 import { ID_MAX, ID_MIN } from '../contract/limits.ts';
 import { checkNewPlant, type NewPlantCandidate } from '../contract/plant.ts';
@@ -25,7 +26,7 @@ export function plantForm(): Html {
 <form id="plant-form" novalidate autocomplete="off">
 <p class="field">
 <label for="token">Token</label>
-<input id="token" type="password" autocomplete="off" spellcheck="false" autocapitalize="none" aria-describedby="token-hint token-fault">
+<input id="token" type="password" autocomplete="off" spellcheck="false" autocapitalize="none" aria-describedby="token-hint token-fault" data-pattern="${BEARER_TOKEN.source}">
 <span class="hint" id="token-hint">Stays on this page, and is gone when you leave it.</span>
 <span class="fault" id="token-fault"></span>
 </p>

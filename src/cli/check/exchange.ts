@@ -61,11 +61,11 @@ export async function send(
 }
 
 async function sendOnce(target: Target, body: Buffer, changes: RequestChanges): Promise<Exchange> {
-  const { baseUrl, token } = target;
+  const { plantsUrl, token } = target;
   const method = changes.method ?? 'POST';
-  const path = changes.target ?? baseUrl.pathname.replace(/\/$/, '') + (changes.path ?? '/plants');
+  const path = changes.target ?? plantsUrl.pathname.replace(/\/plants$/, plants => changes.path ?? plants);
   const headers = fieldList({
-    Host: baseUrl.host,
+    Host: plantsUrl.host,
     Authorization: `Bearer ${token}`,
     'Content-Type': 'application/json',
     'Content-Length': String(body.length),
@@ -76,7 +76,7 @@ async function sendOnce(target: Target, body: Buffer, changes: RequestChanges): 
   const deadline = AbortSignal.timeout(EXCHANGE_WAIT_MS);
   const signal = AbortSignal.any([deadline, target.stop]);
   try {
-    const answer = await answerTo(baseUrl, { method, path, headers, signal }, body);
+    const answer = await answerTo(plantsUrl, { method, path, headers, signal }, body);
     const answerBody = await readWhole(answer);
     // Nothing more is wanted of this connection, though the server may still wait for a body that was announced.
     answer.socket.destroy();

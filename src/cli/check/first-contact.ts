@@ -1,3 +1,5 @@
+import { takesNoHttp } from '../../client/transport.ts';
+import { untrustedCertificate } from '../../client/untrusted-certificate.ts';
 import { newPlantJson } from '../../contract/plant.ts';
 import { Failure } from '../failure.ts';
 import { visible } from '../visible-text.ts';
@@ -21,25 +23,19 @@ export async function makeContact(target: Target): Promise<void> {
     exchange = await send(target, plant);
   } catch (error) {
     if (!(error instanceof Finding)) throw error;
-    throw new Failure(`${addressOf(target)}: ${error.message}; ${adviceOn(error)}`);
+    throw unanswered(error, target);
   }
   const reason = await reasonToStop(exchange, plant, target);
   if (reason === undefined) return;
-  throw new Failure(`${addressOf(target)} answers ${exchange.status} to a valid plant: ${reason}`);
+  throw new Failure(`${target.plantsUrl.href} answers ${exchange.status} to a valid plant: ${reason}`);
 }
 
-/** As OpenSSL calls a certificate that no authority has signed which Node knows. */
-const UNTRUSTED = [
-  'DEPTH_ZERO_SELF_SIGNED_CERT',
-  'SELF_SIGNED_CERT_IN_CHAIN',
-  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
-  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
-];
-
-function adviceOn({ cause }: Finding): string {
-  return UNTRUSTED.includes((cause as NodeJS.ErrnoException).code ?? '')
-    ? 'name the file with the certificate of its authority in NODE_EXTRA_CA_CERTS'
+function unanswered({ message, cause }: Finding, { plantsUrl: { href } }: Target): Failure {
+  const { code } = cause as NodeJS.ErrnoException;
+  const question = takesNoHttp(code)
+    ? 'what listens there takes no HTTP; check the address'
     : 'is the service running there?';
+  return new Failure(untrustedCertificate(href, code) ?? `${href}: ${message}; ${question}`);
 }
 
 /** @returns what to do before anything can be checked; undefined: nothing */
@@ -71,10 +67,6 @@ async function refusedToken(refused: Exchange, plant: string, target: Target): P
     ? 'it answers the same without any credential, so something before the service takes the Authorization header ' +
         'off, or the token is unknown there'
     : `the token is refused (${shown(refused.body.toString(), target)}); give one that is in force with --token-file`;
-}
-
-function addressOf({ baseUrl }: Target): string {
-  return `${baseUrl.href.replace(/\/$/, '')}/plants`;
 }
 
 /** On one line, and without what a terminal obeys. */

@@ -39,7 +39,7 @@ const SAME_REQUESTS: {
     id: 'http.absolute-form',
     title: 'a request target in absolute form is taken',
     source: 'RFC 9112 section 3.2.2',
-    changes: ({ baseUrl }) => ({ target: `${baseUrl.href.replace(/\/$/, '')}/plants` }),
+    changes: ({ plantsUrl }) => ({ target: plantsUrl.href }),
   },
   {
     id: 'http.field-name-case',

@@ -1,9 +1,10 @@
+import { plantsUrl } from '../../client/plants-url.ts';
 import { NotChecked } from './not-checked.ts';
 
 /** The server that rules are checked against: all that a check knows of it. */
 export interface Target {
-  /** The base address, without the `/plants`. */
-  baseUrl: URL;
+  /** The address of the operation. */
+  plantsUrl: URL;
   /** A bearer token that the server accepts. */
   token: string;
   /** Breaks off the exchanges under way. */
@@ -26,10 +27,11 @@ export interface RunIds {
   neighbours: [bigint, bigint] | undefined;
 }
 
+/** @param baseUrl without the `/plants` */
 export function makeTarget(baseUrl: URL, token: string, ids: RunIds, stop: AbortSignal): Target {
   const fresh = ids.fresh.values();
   return {
-    ...{ baseUrl, token, stop },
+    ...{ plantsUrl: plantsUrl(baseUrl), token, stop },
     nextId: () => {
       const { value } = fresh.next();
       if (value === undefined) throw new Error('a check has taken more than one id');

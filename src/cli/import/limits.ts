@@ -12,17 +12,16 @@ export const IN_FLIGHT_MAX = 1024;
 export const IN_FLIGHT_TEXT_LENGTH_MAX = 16 * 1024 * 1024;
 
 /** Time for one answer; see the option of the client. */
-export const ANSWER_WAIT_MS = 30_000;
-/** Wait before the first retry of a row; it doubles from retry to retry up to the second number. */
-export const RETRY_WAIT_MIN_MS = 100;
-export const RETRY_WAIT_MAX_MS = 2_000;
+export const IMPORT_ANSWER_WAIT_MS = 30_000;
+/** What the wait before a retry of a row doubles up to; it begins as the client's does. */
+export const IMPORT_RETRY_WAIT_MAX_MS = 2_000;
 /** The longest `Retry-After` that is obeyed in full. */
 export const RETRY_AFTER_MAX_MS = 60_000;
 /** A service that is away for less than this is not worth a line on the terminal. */
 export const OUTAGE_SAID_AFTER_MS = 1_000;
 /** The import gives up when no row was answered for good for this long. */
 export const OUTAGE_MAX_MS = 5 * 60_000;
-/** A row that the service answers with 500 this often is rejected. */
+/** A row that the service answers with error 50001 this often is rejected. */
 export const INTERNAL_ERROR_TRIES_MAX = 10;
 /** After Ctrl-C, what is in flight has this long to be answered. */
 export const STOP_WAIT_MS = 5_000;

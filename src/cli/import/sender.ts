@@ -1,18 +1,20 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { PlantStore, PlantStoreError, type StoredPlant } from '../../client/plant-store.ts';
-import { type ErrorBody, errorBody } from '../../contract/errors.ts';
+import { PlantStore, type StoredPlant } from '../../client/plant-store.ts';
+import { ERRORS_OF_ONE_PLANT, PlantStoreError } from '../../client/plant-store-error.ts';
+import { retryWaitMs } from '../../client/retry-wait.ts';
+import { takesNoHttp } from '../../client/transport.ts';
+import { ERRORS, type ErrorBody } from '../../contract/errors.ts';
 import type { NewPlant, Outcome } from '../../contract/plant.ts';
 import { Failure } from '../failure.ts';
 import type { ServiceAddress } from '../service-options.ts';
 import { visible } from '../visible-text.ts';
 import {
-  ANSWER_WAIT_MS,
+  IMPORT_ANSWER_WAIT_MS,
+  IMPORT_RETRY_WAIT_MAX_MS,
   IN_FLIGHT_TEXT_LENGTH_MAX,
   INTERNAL_ERROR_TRIES_MAX,
   OUTAGE_MAX_MS,
   RETRY_AFTER_MAX_MS,
-  RETRY_WAIT_MAX_MS,
-  RETRY_WAIT_MIN_MS,
   STOP_WAIT_MS,
 } from './limits.ts';
 import type { Outage } from './outage.ts';
@@ -43,9 +45,10 @@ interface Delivery {
  * in all three it is in flight, and how many are in flight is bounded. Rows with the same id are sent one after the
  * other in file order, for their order is that of the revisions; all others overtake each other freely.
  *
- * What an answer means: 200, 400 and 413 settle the row. 401, and anything a plant store does not answer, stops the
- * import. All else, with no answer at all, is tried again: after 100 ms, doubled from try to try up to 2 s, or as
- * long as `Retry-After` says; at most ten times after a 500, else until the service has been away for five minutes.
+ * What an answer means is the client's to say. 200 and an error of one plant settle the row. What may pass is tried again:
+ * after 100 ms, doubled from try to try up to 2 s, or as long as `Retry-After` says; error 50001 ten times, which then
+ * settles the row, and all else, with no answer at all, until the service has been away for five minutes. Where nothing has
+ * answered yet, only what tells of a service is tried again. Everything else stops the import.
  */
 export class Sender {
   readonly #address: ServiceAddress;
@@ -78,7 +81,7 @@ export class Sender {
     this.#listener = listener;
     this.#stop = stop;
     // What may be tried again is tried here, where it is known how the other rows fare.
-    this.#store = new PlantStore({ ...address, answerWaitMs: ANSWER_WAIT_MS, retryForMs: 0 });
+    this.#store = new PlantStore({ ...address, answerWaitMs: IMPORT_ANSWER_WAIT_MS, retryForMs: 0 });
     stop.addEventListener('abort', () => {
       for (const timer of this.#retryTimers) clearTimeout(timer);
       this.#wake();
@@ -179,64 +182,45 @@ export class Sender {
     this.#wake();
   }
 
-  #judge(delivery: Delivery, error: PlantStoreError): void {
-    const { status, retryAfterMs } = error;
+  #judge(delivery: Delivery, failed: PlantStoreError): void {
+    const { error, status, code, message, canRetry, retryAfterMs } = failed;
     const isFirst = !this.#everAnswered;
     if (status !== undefined) this.#everAnswered = true;
-    const fault = error.error === undefined ? undefined : { error: error.error, message: error.message };
-    switch (status) {
-      case undefined:
-        this.#unanswered(delivery, error.code ?? 'no code', isFirst);
-        break;
-      case 400:
-      case 413:
-        if (fault === undefined) this.#listener.onStop(this.#notAPlantStore(error));
-        else this.#reject(delivery, fault);
-        break;
-      case 401:
-        this.#listener.onStop(
-          new Failure(
-            'the service refuses the token; make one for the store that it runs on, with: npx plant-store token create LABEL',
-          ),
-        );
-        break;
-      case 500:
-        delivery.internalErrors++;
-        if (delivery.internalErrors < INTERNAL_ERROR_TRIES_MAX) {
-          this.#retry(delivery, 'answers 500', retryAfterMs);
-        } else this.#reject(delivery, fault ?? errorBody('internal'));
-        break;
-      case 429:
-        this.#retry(delivery, 'answers 429', retryAfterMs, true);
-        break;
-      case 408:
-      case 502:
-      case 503:
-      case 504:
-        this.#retry(delivery, `answers ${status}`, retryAfterMs);
-        break;
-      default:
-        this.#listener.onStop(this.#notAPlantStore(error));
-    }
+    if (error !== undefined && ERRORS_OF_ONE_PLANT.includes(error))
+      this.#reject(delivery, { error, message });
+    else if (!canRetry) this.#listener.onStop(this.#refusal(failed));
+    else if (status === undefined) {
+      if (isFirst && !MAY_PASS.includes(code)) this.#listener.onStop(this.#noService(failed));
+      else this.#retry(delivery, `does not answer (${code})`, 0);
+    } else if (error === ERRORS.internal.number && ++delivery.internalErrors >= INTERNAL_ERROR_TRIES_MAX) {
+      this.#reject(delivery, { error, message });
+    } else this.#retry(delivery, `answers ${status}`, retryAfterMs, status === 429);
   }
 
-  #unanswered(delivery: Delivery, code: string, isFirst: boolean): void {
-    if (!isFirst || MAY_PASS.has(code)) this.#retry(delivery, `does not answer (${code})`, 0);
-    else {
-      this.#listener.onStop(
-        new Failure(
-          `no service answers at ${this.#address.url} (${code}); start one with: npx plant-store serve, ` +
-            'or give its address with --url',
-        ),
+  /** Why no row would fare better. */
+  #refusal({ status, error, message }: PlantStoreError): Failure {
+    if (status === undefined) return new Failure(message);
+    const { url } = this.#address;
+    if (status === 401) {
+      return new Failure(
+        'the service refuses the token; make one for the store that it runs on, with: npx plant-store token create LABEL',
       );
     }
+    if (error === undefined) return new Failure(`${url}: ${visible(message)}`);
+    const question =
+      status === 404 || status === 405
+        ? 'is this the right --url?'
+        : 'does a gateway before the service change requests?';
+    return new Failure(`${url} answers ${status} (${visible(message)}); ${question}`);
   }
 
-  #notAPlantStore({ status, error, message }: PlantStoreError): Failure {
-    const { url } = this.#address;
-    if (status === 200) return new Failure(`${url}: ${message}`);
-    const said = error === undefined ? '' : ` (${visible(message)})`;
-    return new Failure(`${url} answers ${status}${said}, as no plant store does; is this the right --url?`);
+  /** Why it is not worth waiting for an answer where none has come yet. */
+  #noService({ code, message }: PlantStoreError): Failure {
+    if (takesNoHttp(code)) return new Failure(message);
+    return new Failure(
+      `no service answers at ${this.#address.url} (${code}); start one with: npx plant-store serve, ` +
+        'or give its address with --url',
+    );
   }
 
   #reject(delivery: Delivery, fault: ErrorBody): void {
@@ -268,10 +252,8 @@ export class Sender {
       );
       return;
     }
-    const doubledMs = Math.min(RETRY_WAIT_MAX_MS, RETRY_WAIT_MIN_MS * 2 ** (delivery.tries - 1));
-    const leastMs = Math.max(doubledMs, Math.min(retryAfterMs, RETRY_AFTER_MAX_MS));
-    // A little later each, or all that were refused together would come back together.
-    const waitMs = leastMs * (1 + Math.random() / 4);
+    const askedMs = Math.min(retryAfterMs, RETRY_AFTER_MAX_MS);
+    const waitMs = retryWaitMs(delivery.tries, IMPORT_RETRY_WAIT_MAX_MS, askedMs);
     const timer = setTimeout(() => {
       this.#retryTimers.delete(timer);
       this.#post(delivery);
@@ -281,7 +263,7 @@ export class Sender {
 }
 
 /** Errors of a service that is there but was interrupted; any other one on first contact is a wrong address. */
-const MAY_PASS = new Set(['ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'UND_ERR_SOCKET', 'UND_ERR_CONNECT_TIMEOUT']);
+const MAY_PASS: readonly (string | undefined)[] = ['ECONNRESET', 'EPIPE', 'ETIMEDOUT'];
 
 function textLength({ name, tag = '' }: NewPlant): number {
   return name.length + tag.length;
