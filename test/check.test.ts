@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { createServer, type RequestListener } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
+import { type AddressInfo, connect, createServer as createNetServer } from 'node:net';
 import { join } from 'node:path';
 import { text as readText } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
@@ -302,6 +302,16 @@ suite('one message, and nothing else, says why nothing can be checked:', { concu
     await says(
       url,
       /^plant-store: http:\S+\/plants: no whole answer came \(ECONNREFUSED\); is the service running there\?$/,
+    );
+  });
+
+  test('what listens takes no HTTP', async () => {
+    const server = createNetServer(socket => socket.on('error', () => {}).end('SSH-2.0-OpenSSH\r\n'));
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    using _closing = { [Symbol.dispose]: () => server.close() };
+    await says(
+      `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+      /: no whole answer came \(HPE_\w+\); what listens there takes no HTTP; check the address$/,
     );
   });
 
