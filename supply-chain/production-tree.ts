@@ -50,7 +50,8 @@ export function npmOnProductionTree(args: string[]): string {
   }
 }
 
-function productionLockFile(): LockFile {
+/** The lock file without what is needed to develop alone. */
+export function productionLockFile(): LockFile {
   const lockFile: LockFile = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8'));
   delete lockFile.packages['']?.devDependencies;
   for (const [path, { dev }] of Object.entries(lockFile.packages)) if (dev) delete lockFile.packages[path];

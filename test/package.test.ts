@@ -20,8 +20,9 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { build } from 'esbuild';
 import packageJson from '../package.json' with { type: 'json' };
 import { newPlantJson } from '../src/contract/plant.ts';
+import { productionLockFile } from '../supply-chain/production-tree.ts';
 import { runProgram, type ServeProcess, type StartOptions, startServe } from './program.ts';
-import { bannedText } from './repository-rules.ts';
+import { bannedText, markdownLinks } from './repository-rules.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const COMPILER = fileURLToPath(new URL('bin/tsc', import.meta.resolve('typescript/package.json')));
@@ -58,12 +59,8 @@ function npm(cwd: string, args: string[]): void {
 
 /** The packages that are installed to run, by their folders from the root. */
 function dependencyPaths(): string[] {
-  const { packages } = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')) as {
-    packages: Record<string, { dev?: boolean }>;
-  };
-  return Object.keys(packages).filter(
-    path => path !== '' && !packages[path]!.dev && existsSync(join(ROOT, path)),
-  );
+  const { packages } = productionLockFile();
+  return Object.keys(packages).filter(path => path !== '' && existsSync(join(ROOT, path)));
 }
 
 /** Relative to the root. */
@@ -93,11 +90,17 @@ function runModule(name: string, code: string, args: string[] = []): string {
 suite('the package', () => {
   test('holds the program, its types and its documents, and nothing of its making', () => {
     assert.deepEqual(readdirSync(installed).sort(), [
+      'ARCHITECTURE.md',
       'CHANGELOG.md',
+      'CONTRIBUTING.md',
       'LICENSE',
       'README.md',
+      'SECURITY.md',
+      'bench',
       'bin',
       'dist',
+      'docs',
+      'examples',
       'package.json',
     ]);
     const files = filesIn(installed, 'dist');
@@ -114,6 +117,15 @@ suite('the package', () => {
     }));
     assert.deepEqual(bannedText(texts), []);
     assert.ok(texts.every(({ text }) => !text.includes(ROOT)));
+  });
+
+  test('holds whatever its documents link to', () => {
+    const files = filesIn(installed, '.').map(path => ({
+      path,
+      text: readFileSync(join(installed, path), 'utf8'),
+    }));
+    assert.ok(files.some(({ path }) => path === 'README.md'));
+    assert.deepEqual(markdownLinks(files), []);
   });
 
   test('runs by npx in a folder that has nothing else', () => {

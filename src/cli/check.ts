@@ -19,10 +19,9 @@ const FORMATS = { text: textReport, tap: tapReport, json: jsonReport, junit: jun
 
 const HELP = `
 A rule is MUST when the interface itself says it, SHOULD when HTTP or JSON says it where the interface is silent, and
-MAY when it is a free choice. The exit code is 1 when a MUST does not hold. docs/check.md has all rules.
+MAY when it is a free choice. The exit code is 1 when a MUST does not hold. --dry-run lists the rules.
 
-The check stores plants, and no plant store has a way to delete one. Choose the ids with --ids where that matters, and
-see with --dry-run what would be checked.
+The check stores plants, and no plant store has a way to delete one. Choose the ids with --ids where that matters.
 
 Examples:
   $ npx plant-store check https://plants.example/v1 --token-file token.txt
