@@ -45,7 +45,7 @@ suite('docs/client.md', () => {
   });
 
   test('names every error of the catalogue, and whether it is sent again', () => {
-    const rows = [...DOCUMENT.matchAll(/^\| ([0-9]{5}) \| (yes|no) \| .+ \|$/gm)];
+    const rows = [...DOCUMENT.matchAll(/^\| ([0-9]{5}) \| (yes|no) \|$/gm)];
     assert.deepEqual(
       rows.map(([, number, retry]) => [Number(number), retry === 'yes']),
       Object.values(ERRORS).map(({ number, retry }) => [number, retry]),

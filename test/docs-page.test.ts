@@ -10,6 +10,7 @@ import { ERRORS, type ErrorName } from '../src/contract/errors.ts';
 import { errorAnchor, helpLink } from '../src/contract/help-link.ts';
 import { CODE_SAMPLES, SAMPLE_ADDRESS } from '../src/docs-page/code-samples.ts';
 import { docsPage } from '../src/docs-page/docs-page.ts';
+import { ERROR_ADVICE } from '../src/docs-page/error-advice.ts';
 import { runInTime, runProgram, startServe } from './program.ts';
 import { type RawAnswer, RawConnection, type RequestParts, requestBytes } from './raw-connection.ts';
 import { authorization } from './refused-requests.ts';
@@ -151,6 +152,13 @@ test('the TypeScript sample sends its plant', async () => {
   await promisify(execFile)(process.execPath, args, { env });
   const { stdout } = await runProgram(['show', '9223372036854775807', '--database', service.database]);
   assert.match(stdout, /Ficus lyrata/);
+});
+
+test('no error of 500 or 503 promises that the plant is not kept: a gateway may have sent it before', () => {
+  for (const name of ERROR_NAMES.filter(each => ERRORS[each].status >= 500)) {
+    const { meaning, advice } = ERROR_ADVICE[name];
+    assert.doesNotMatch(`${meaning} ${advice}`, /\b(?:not|nothing|never)\b.*\b(?:kept|stored)\b/i, name);
+  }
 });
 
 suite('an error answer', () => {

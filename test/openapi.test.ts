@@ -239,6 +239,13 @@ suite('the error catalogue and the description agree', () => {
     });
   }
 
+  test('of every 500 and 503, and of nothing else, it is left open whether the plant is kept', () => {
+    const open = Object.entries(operation.responses)
+      .filter(([, { description }]) => /may be kept or not; sending it again settles that/.test(description))
+      .map(([status]) => status);
+    assert.deepEqual(open, ['500', '503']);
+  });
+
   test('the description has no number, example or status that the catalogue has not', () => {
     const known = new Map<number, number>(Object.values(ERRORS).map(entry => [entry.number, entry.status]));
     for (const [status, response] of Object.entries(operation.responses)) {

@@ -75,6 +75,9 @@ export interface StatusDescription {
   headers?: Record<string, Header>;
 }
 
+/** Of every 500 and 503: a gateway may have sent the plant before, so that none of them says that it is not kept. */
+const KEPT_OR_NOT = 'The plant may be kept or not; sending it again settles that, and does no harm.';
+
 /** Every status of the catalogue; the compiler refuses a catalogue with a status that is not described here. */
 export const STATUS_DESCRIPTIONS: Record<Status, StatusDescription> = {
   400: {
@@ -122,9 +125,9 @@ export const STATUS_DESCRIPTIONS: Record<Status, StatusDescription> = {
     },
   },
   431: { description: `The request line and the headers are larger than ${HEADER_BYTES_MAX} bytes.` },
-  500: { description: 'The service failed. The plant may or may not be stored; sending it again is safe.' },
+  500: { description: `The service failed. ${KEPT_OR_NOT}` },
   503: {
-    description: 'The service cannot store the plant now.',
+    description: `The service cannot keep the plant now, or cannot tell. ${KEPT_OR_NOT}`,
     headers: {
       'Retry-After': {
         description: 'Seconds to wait before sending the plant again, RFC 9110 section 10.2.3.',

@@ -2,7 +2,7 @@ import type { ErrorName } from '../contract/errors.ts';
 
 /** What the documentation page says of an error besides its message. */
 export interface ErrorAdvice {
-  /** What has happened, and what became of the plant where that is not plain. */
+  /** What has happened. What becomes of the plant behind 500 and 503 is said of the status. */
   meaning: string;
   /** What whoever sent the request does next. */
   advice: string;
@@ -88,22 +88,22 @@ export const ERROR_ADVICE: Record<ErrorName, ErrorAdvice> = {
     advice: 'Leave out what the service does not need, such as cookies.',
   },
   internal: {
-    meaning: 'A fault in the service. Whether the plant is stored is not known.',
-    advice: 'Send it again: that is harmless. If it stays, tell the operator the time of your request.',
+    meaning: 'A fault in the service.',
+    advice: 'Send it again. If it stays, tell the operator the time of your request.',
   },
   busy: {
-    meaning: 'More plants arrive than the disk takes. This one was not stored.',
+    meaning: 'More plants arrive than the disk takes, or more long bodies than there is memory for.',
     advice:
       'Wait for as many seconds as `Retry-After` says, and send it again, with a longer wait each time.',
   },
   storeUnavailable: {
     meaning:
-      'The store did not say in time whether the plant is on disk. It may be stored, or not; a token that could not ' +
-      'be checked is answered the same.',
-    advice: 'Send it again until it is answered 200: that settles it, and stores nothing twice.',
+      'The store did not say in time whether the plant is on disk. A token that could not be checked is answered the ' +
+      'same.',
+    advice: 'Send it again until it is answered 200.',
   },
   shuttingDown: {
-    meaning: 'The service is being stopped or restarted. This plant was not stored.',
+    meaning: 'The service is being stopped or restarted.',
     advice: 'Open a new connection and send it again; `Retry-After` says when.',
   },
 };

@@ -130,7 +130,7 @@ async function send() {
 }
 
 const NO_ANSWER =
-  'No answer came. Is the service running? The plant may be stored or not; sending it again settles that.';
+  'No answer came. Is the service running? The plant may be kept or not; sending it again settles that.';
 
 /**
  * @typedef {{ answer: Response, text: string }} Exchange
