@@ -107,10 +107,10 @@ const MISUSES: Misuse[] = [
   ),
   misused(/'--ops <host:port>' argument 'here' is invalid.*HOST:PORT/, 'serve', '--ops', 'here'),
   misused(/Allowed choices are revise, reject/, 'serve', '--repeated-id', 'keep'),
-  misused(/Allowed choices are yes, no/, 'serve', '--log-requests', 'often'),
-  misused(/'--log-requests <yes\|no>' argument missing/, 'serve', '--log-requests'),
+  misused(/Allowed choices are on, off/, 'serve', '--log-requests', 'often'),
+  misused(/'--log-requests <on\|off>' argument missing/, 'serve', '--log-requests'),
   {
-    ...misused(/value 'true' from env 'PLANT_STORE_LOG_REQUESTS' is invalid.*yes, no/, 'serve'),
+    ...misused(/value 'true' from env 'PLANT_STORE_LOG_REQUESTS' is invalid.*on, off/, 'serve'),
     env: { PLANT_STORE_LOG_REQUESTS: 'true' },
   },
   ...['0', '-1', '1e6', '8388609', ''].map(limit =>
@@ -377,7 +377,7 @@ test('every setting of serve can come from the environment, and a flag beats it'
     PLANT_STORE_OPS: takenAddress,
     PLANT_STORE_REPEATED_ID: 'reject',
     PLANT_STORE_BODY_LIMIT: '10',
-    PLANT_STORE_LOG_REQUESTS: 'yes',
+    PLANT_STORE_LOG_REQUESTS: 'on',
   };
   const child = startProgram(['serve', '--ops', '127.0.0.1:0', '--body-limit', '40'], { env });
   after(() => child.kill('SIGKILL'));

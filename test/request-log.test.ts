@@ -43,7 +43,7 @@ async function logOf(name: string, args: string[]): Promise<{ log: string; token
 }
 
 test('--log-requests gives each request one line, with nothing secret in it', async () => {
-  const { log, token } = await logOf('asked.db', ['--log-requests', 'yes']);
+  const { log, token } = await logOf('asked.db', ['--log-requests', 'on']);
   const lines = log
     .trimEnd()
     .split('\n')

@@ -23,7 +23,7 @@ interface ServeOptions extends DatabaseOptions, HttpOptions {
   repeatedId: RepeatedIdRule;
   bodyLimit: number;
   connections: number;
-  logRequests: 'yes' | 'no';
+  logRequests: 'on' | 'off';
   docs: 'on' | 'off';
   leastPrivilege?: boolean;
 }
@@ -65,10 +65,10 @@ export function serveCommand(): Command {
         .default(POSTGRES_CONNECTIONS),
     )
     .addOption(
-      new Option('--log-requests <yes|no>', 'a line in the log for each request')
+      new Option('--log-requests <on|off>', 'a line in the log for each request')
         .env('PLANT_STORE_LOG_REQUESTS')
-        .choices(['yes', 'no'])
-        .default('no'),
+        .choices(['on', 'off'])
+        .default('off'),
     )
     .addOption(
       new Option('--docs <on|off>', 'whether /docs and /openapi.json are served')
@@ -129,7 +129,7 @@ async function start(database: string, options: ServeOptions, log: Logger): Prom
       corsOrigins: corsOrigin,
       rateLimit,
       log,
-      ...(logRequests === 'yes' && { logRequest: request => log.info(request, 'answered') }),
+      ...(logRequests === 'on' && { logRequest: request => log.info(request, 'answered') }),
     });
   } catch (error) {
     if (error instanceof ListenFailed)
