@@ -5,7 +5,7 @@ import type { OrdinaryHeads } from './ordinary-head.ts';
 import { RequestTurns } from './request-turns.ts';
 
 /** What a connection needs of the server around it. */
-type Surroundings = Pick<
+type EnclosingServer = Pick<
   OrdinaryService,
   'heads' | 'hasDocs' | 'serveHttp' | 'refuseSlow' | 'failed' | 'answered'
 >;
@@ -25,7 +25,7 @@ export class OrdinaryConnections implements OrdinaryService {
 
   constructor(
     createPlant: CreatePlant,
-    { heads, hasDocs, serveHttp, refuseSlow, failed, answered }: Surroundings,
+    { heads, hasDocs, serveHttp, refuseSlow, failed, answered }: EnclosingServer,
   ) {
     this.createPlant = createPlant;
     this.heads = heads;

@@ -21,7 +21,7 @@ export interface ListenAddress {
 }
 
 /** What the listener serves besides the operation, and to whom. */
-export interface Surroundings {
+export interface PlantServerOptions {
   /** Which pages of other origins may use the service from a browser; undefined for none. */
   crossOrigin: CrossOrigin | undefined;
   /** The page and the description; undefined where there are none. */
@@ -49,7 +49,7 @@ export class PlantServer {
     createPlant: CreatePlant,
     failed: (cause: unknown) => void,
     answered: AnswerWatcher,
-    { crossOrigin, documentation }: Surroundings,
+    { crossOrigin, documentation }: PlantServerOptions,
   ) {
     this.#createPlant = createPlant;
     this.#crossOrigin = crossOrigin;
