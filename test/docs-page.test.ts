@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { promisify } from 'node:util';
 import { gunzipSync } from 'node:zlib';
-import { ERRORS, type ErrorName } from '../src/contract/errors.ts';
+import { ERROR_NAMES, ERRORS } from '../src/contract/errors.ts';
 import { errorAnchor, helpLink } from '../src/contract/help-link.ts';
 import { CODE_SAMPLES, SAMPLE_ADDRESS } from '../src/docs-page/code-samples.ts';
 import { docsPage } from '../src/docs-page/docs-page.ts';
@@ -18,7 +18,6 @@ import { type RunningService, startTestService } from './running-service.ts';
 
 const GET: RequestParts = { method: 'GET', body: '', headers: { ...authorization(null).headers } };
 const PAGE = docsPage();
-const ERROR_NAMES = Object.keys(ERRORS) as ErrorName[];
 const FIRST_LOAD_BYTES_MAX = 500 * 1024;
 
 let service: RunningService;

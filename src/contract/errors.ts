@@ -120,6 +120,17 @@ interface CatalogueEntry {
 /** The name of an entry of the catalogue. */
 export type ErrorName = keyof typeof ERRORS;
 
+/** A status of the catalogue. */
+export type ErrorStatus = (typeof ERRORS)[ErrorName]['status'];
+
+/** In the order of their numbers. */
+export const ERROR_NAMES = Object.keys(ERRORS) as readonly ErrorName[];
+
+/** The errors that are answered with a status. */
+export function errorNamesOf(status: ErrorStatus): ErrorName[] {
+  return ERROR_NAMES.filter(name => ERRORS[name].status === status);
+}
+
 /** What the HTTP parser found, by the codes of llhttp and Node. */
 const PARSER_ERRORS: Record<string, ErrorName> = {
   HPE_HEADER_OVERFLOW: 'headersTooLarge',

@@ -1,4 +1,12 @@
-import { ERRORS, type ErrorBody, type ErrorName, errorBody, ID_RULE } from './errors.ts';
+import {
+  ERRORS,
+  type ErrorBody,
+  type ErrorName,
+  type ErrorStatus,
+  errorBody,
+  errorNamesOf,
+  ID_RULE,
+} from './errors.ts';
 import { helpLink } from './help-link.ts';
 import {
   BODY_BYTES_MAX,
@@ -43,9 +51,6 @@ function exactJson(value: unknown): string {
   return `${text.replace(/"bigint (-?[0-9]+)"/g, '$1')}\n`;
 }
 
-/** A status of the catalogue. */
-export type Status = (typeof ERRORS)[ErrorName]['status'];
-
 /** Those of draft-ietf-httpapi-ratelimit-headers-10; on a 200 they stand only where the service has such a limit. */
 function rateLimitHeaders(required: boolean): Record<string, Header> {
   return {
@@ -79,7 +84,7 @@ export interface StatusDescription {
 const KEPT_OR_NOT = 'The plant may be kept or not; sending it again settles that, and does no harm.';
 
 /** Every status of the catalogue; the compiler refuses a catalogue with a status that is not described here. */
-export const STATUS_DESCRIPTIONS: Record<Status, StatusDescription> = {
+export const STATUS_DESCRIPTIONS: Record<ErrorStatus, StatusDescription> = {
   400: {
     description:
       'Unexpected error. The message names every fault of the body at once. Besides what NewPlant asks for, a ' +
@@ -139,8 +144,8 @@ export const STATUS_DESCRIPTIONS: Record<Status, StatusDescription> = {
 };
 
 /** Describes the answer with one error status: its numbers as a list, and an example of each. */
-function errorResponse(status: Status): object {
-  const names = (Object.keys(ERRORS) as ErrorName[]).filter(name => ERRORS[name].status === status);
+function errorResponse(status: ErrorStatus): object {
+  const names = errorNamesOf(status);
   const { description, headers } = STATUS_DESCRIPTIONS[status];
   return {
     description: `${description}\n\n${names.map(catalogueLine).join('\n')}`,

@@ -1,6 +1,13 @@
 import { createHash } from 'node:crypto';
 import { STATUS_CODES } from 'node:http';
-import { ERRORS, type ErrorName, errorBody, ID_RULE } from '../contract/errors.ts';
+import {
+  ERRORS,
+  type ErrorName,
+  type ErrorStatus,
+  errorBody,
+  errorNamesOf,
+  ID_RULE,
+} from '../contract/errors.ts';
 import { errorAnchor } from '../contract/help-link.ts';
 import { ID_MAX, ID_MIN } from '../contract/limits.ts';
 import {
@@ -11,7 +18,6 @@ import {
   PLANT_RESPONSE,
   SCHEMAS,
   STATUS_DESCRIPTIONS,
-  type Status,
 } from '../contract/openapi.ts';
 import { CODE_SAMPLES, type CodeSample, SAMPLE_ADDRESS } from './code-samples.ts';
 import { ERROR_ADVICE } from './error-advice.ts';
@@ -168,14 +174,13 @@ ${statuses.map(statusErrors)}
 </section>`;
 }
 
-function statusErrors(status: Status): Html {
+function statusErrors(status: ErrorStatus): Html {
   const { description, headers } = STATUS_DESCRIPTIONS[status];
-  const names = (Object.keys(ERRORS) as ErrorName[]).filter(name => ERRORS[name].status === status);
   return html`<section class="status" aria-labelledby="status-${status}">
 <h3 id="status-${status}">${status} <span>${STATUS_CODES[status] ?? ''}</span></h3>
 <p>${description}</p>
 ${headers === undefined ? '' : headerList(headers)}
-${names.map(errorEntry)}
+${errorNamesOf(status).map(errorEntry)}
 </section>`;
 }
 

@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { COMMON_HEADERS } from '../contract/answer-headers.ts';
-import { ERRORS, type ErrorName, errorBody } from '../contract/errors.ts';
+import { ERROR_NAMES, ERRORS, type ErrorName, errorBody } from '../contract/errors.ts';
 import { helpLink } from '../contract/help-link.ts';
 import { KEEP_ALIVE_MS, RETRY_AFTER_SECONDS } from '../contract/limits.ts';
 import type { Result } from '../contract/result.ts';
@@ -91,7 +91,7 @@ export function helpFields(result: Result): readonly string[] {
 }
 
 const HELP_FIELDS: Partial<Record<Result, readonly string[]>> = Object.fromEntries(
-  (Object.keys(ERRORS) as ErrorName[]).map(name => [name, ['Link', helpLink(name)]]),
+  ERROR_NAMES.map(name => [name, ['Link', helpLink(name)]]),
 );
 const HELP_TEXTS: Partial<Record<Result, string>> = Object.fromEntries(
   Object.entries(HELP_FIELDS).map(([result, fields]) => [result, fieldsText(fields)]),

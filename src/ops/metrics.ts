@@ -1,5 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import { ERRORS, type ErrorName } from '../contract/errors.ts';
+import { ERROR_NAMES, ERRORS } from '../contract/errors.ts';
 import { OUTCOMES } from '../contract/plant.ts';
 import { isErrorName, isOutcome, type Result } from '../contract/result.ts';
 import { BucketHistogram } from './bucket-histogram.ts';
@@ -36,7 +36,7 @@ export class Metrics {
 
   constructor({ version, engine }: Build) {
     const registers = [this.#registry];
-    const results: Result[] = ['other', ...OUTCOMES, ...(Object.keys(ERRORS) as ErrorName[])];
+    const results: Result[] = ['other', ...OUTCOMES, ...ERROR_NAMES];
     this.#answers = Object.fromEntries(results.map(result => [result, 0])) as Record<Result, number>;
     this.#batchPlants = new Histogram({
       name: 'plant_store_batch_plants',
