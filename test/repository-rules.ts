@@ -4,6 +4,8 @@
  * each of them on a broken sample.
  */
 
+import { programsNamed } from '../packaging/named-files.ts';
+
 export interface RepositoryFile {
   /** From the root of the repository, with `/` between folders. */
   path: string;
@@ -63,7 +65,7 @@ interface Ban {
 }
 
 const CODE = /\.[cm]?[jt]s$/;
-const SOURCE = /^(?:src|bin)\/.*\.(?:[cm]?[jt]s|sql)$/;
+const SOURCE = /^(?:src|bin)\/.*\.(?:[cm]?[jt]s|css|sql)$/;
 
 /** What is not written here, and what is written instead. */
 const BANS: Ban[] = [
@@ -393,26 +395,30 @@ interface Import {
   typeOnly: boolean;
 }
 
-/** What a file loads: import and export from, import(), and new URL(…, import.meta.url), as a worker is named. */
+/** What a file loads: import and export from, import(), and the program of a thread. */
 function importsOf({ path, text }: RepositoryFile): Import[] {
   const code = blankComments(text);
   const forms = [
     /^(?:import|export)\b(?<type>\s+type\b)?[^;'"]*?\bfrom\s*['"](?<specifier>[^'"]+)['"]/gm,
     /^import\s*['"](?<specifier>[^'"]+)['"]/gm,
     /\bimport\(\s*['"](?<specifier>[^'"]+)['"]/g,
-    /\bnew URL\(\s*['"](?<specifier>[^'"]+\.[cm]?[jt]s)['"],\s*import\.meta\.url/g,
   ];
-  return forms
+  const imports = forms
     .flatMap(form => [...code.matchAll(form)])
-    .map(({ index, groups }) => {
-      const specifier = groups!.specifier!;
-      return {
-        line: lineOf(text, index),
-        specifier,
-        target: specifier.startsWith('.') ? resolvePath(path, specifier) : undefined,
-        typeOnly: groups!.type !== undefined,
-      };
-    });
+    .map(({ index, groups }) => ({
+      index,
+      specifier: groups!.specifier!,
+      typeOnly: groups!.type !== undefined,
+    }));
+  const threads = programsNamed(code)
+    .map(name => `${name}.ts`)
+    .map(specifier => ({ index: code.indexOf(`'${specifier}'`), specifier, typeOnly: false }));
+  return [...imports, ...threads].map(({ index, specifier, typeOnly }) => ({
+    line: lineOf(text, index),
+    specifier,
+    target: specifier.startsWith('.') ? resolvePath(path, specifier) : undefined,
+    typeOnly,
+  }));
 }
 
 function isSource({ path }: RepositoryFile): boolean {

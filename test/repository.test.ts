@@ -109,7 +109,7 @@ const SAMPLES: {
       [[file('src/auth/a.ts', "\nexport { x } from '../store/b.ts';\n")], /:2: imports \.\.\/store\/b\.ts/],
       [[file('src/store/a.ts', "import {\n  x,\n} from '../http/b.ts';\n")], /:1: imports \.\.\/http\/b\.ts/],
       [[file('src/store/a.ts', "import '../auth/b.ts';\n")], /:1: imports/],
-      [[file('src/store/s/a.ts', "new URL('../../cli/b.ts', import.meta.url);\n")], /:1: imports/],
+      [[file('src/store/s/a.ts', "\nnew URL('../../cli/b.ts', import.meta.url);\n")], /:2: imports/],
       [
         [file('src/http/a.ts', "import { type S } from '../store/plant-store.ts';\n")],
         /plant-store\.ts as a type/,
@@ -232,6 +232,10 @@ const SAMPLES: {
       [
         [file('bin/a.js', lines(FILE_LINES_MAX + 1)), file('src/b.ts', ''), file('src/c.ts', '')],
         /^bin\/a\.js:401: more than 400/,
+      ],
+      [
+        [file('src/a.css', lines(FILE_LINES_MAX + 1)), file('src/b.ts', ''), file('src/c.ts', '')],
+        /^src\/a\.css:401: more than 400/,
       ],
       [
         [file('src/a.ts', ''), file('src/b.ts', lines(FILE_LINES_MEDIAN_MAX + 1))],
