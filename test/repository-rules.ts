@@ -195,6 +195,38 @@ export function importDirections(files: readonly RepositoryFile[]): string[] {
   });
 }
 
+const ARCHITECTURE_DOCUMENT = 'ARCHITECTURE.md';
+
+/** The table of folders in ARCHITECTURE.md has every part of src, and says of each what the table of parts says. */
+export function partsDocument(files: readonly RepositoryFile[]): string[] {
+  const text = files.find(({ path }) => path === ARCHITECTURE_DOCUMENT)?.text ?? '';
+  const parts = Object.entries(PARTS)
+    .filter(([part]) => part.startsWith('src/'))
+    .map(([part, { imports, types = [] }]) => {
+      const words = [
+        ...imports.map(path => path.replace(/^src\/|\/$|\.ts$/g, '')),
+        ...types.map(path => `\`${path.replace(/^src\//, '')}\` as a type`),
+      ];
+      return { part: part.replace(/\/$/, ''), mayImport: words.join(', ') || 'nothing' };
+    });
+  const rows = [...text.matchAll(/^\| `(src\/[^`]+)` \|.+\| ([^|]+) \|$/gm)].map(match => ({
+    folder: match[1]!,
+    said: match[2]!,
+    line: lineOf(text, match.index),
+  }));
+  const missing = parts
+    .filter(({ part }) => !rows.some(({ folder }) => folder === part))
+    .map(({ part }) => `${ARCHITECTURE_DOCUMENT}:1: ${part} has no row in the table of folders; add it`);
+  const wrong = rows.flatMap(({ folder, said, line }) => {
+    const above = parts.find(({ part }) => folder === part || folder.startsWith(`${part}/`));
+    const place = `${ARCHITECTURE_DOCUMENT}:${line}: ${folder}`;
+    if (above === undefined) return [`${place} is no part of src; remove the row`];
+    const expected = folder === above.part ? above.mayImport : `as \`${above.part}\``;
+    return said === expected ? [] : [`${place} may import ${said}; the table of parts says: ${expected}`];
+  });
+  return [...missing, ...wrong];
+}
+
 /** No file imports itself by way of others, not even for a type. */
 export function importCycles(files: readonly RepositoryFile[]): string[] {
   const sources = files.filter(isSource);

@@ -17,6 +17,7 @@ import {
   importDirections,
   limitsInUse,
   markdownLinks,
+  partsDocument,
   type RepositoryFile,
   type Rule,
   readmeCommands,
@@ -39,6 +40,7 @@ const RULES: Rule[] = [
   importDirections,
   limitsInUse,
   markdownLinks,
+  partsDocument,
   readmeCommands,
   runtimeDependencies,
 ];
@@ -75,6 +77,9 @@ suite('this repository', () => {
     }
   });
 });
+
+/** The table of folders, as it stands. */
+const FOLDERS = files.find(({ path: each }) => each === 'ARCHITECTURE.md')!.text;
 
 /** A rule, a sample that keeps it, and samples that break it with the finding that each must give. */
 const SAMPLES: {
@@ -329,6 +334,25 @@ const SAMPLES: {
       [[file('docs/a.md', '<img src="no.png">\n')], /no\.png leads to no file/],
       [[file('README.md', '# One\n[1](#two)\n')], /#two leads to no heading/],
       [[file('README.md', '[1](a.ts#L5)\n'), file('a.ts', '')], /lines move/],
+    ],
+  },
+  {
+    rule: partsDocument,
+    sound: [file('ARCHITECTURE.md', FOLDERS)],
+    broken: [
+      [[file('ARCHITECTURE.md', '')], /^ARCHITECTURE\.md:1: src\/auth has no row/],
+      [
+        [file('ARCHITECTURE.md', FOLDERS.replace('| nothing |', '| auth |'))],
+        /^ARCHITECTURE\.md:[0-9]+: src\/contract may import auth; .*: nothing$/,
+      ],
+      [
+        [file('ARCHITECTURE.md', FOLDERS.replace('as `src/store`', 'contract'))],
+        /: src\/store\/copy may import contract; .*: as `src\/store`$/,
+      ],
+      [
+        [file('ARCHITECTURE.md', FOLDERS.replace('src/cli`', 'src/garden`'))],
+        /: src\/garden is no part of src/,
+      ],
     ],
   },
   {
