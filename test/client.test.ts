@@ -199,6 +199,13 @@ suite('the client sends a plant', () => {
     process.env.PLANT_STORE_TOKEN = service.token;
     assert.equal((await new PlantStore().createPlant(MONSTERA)).outcome, 'created');
     assert.throws(() => new PlantStore({ url: 'ftp://host' }), /http or https/);
+    assert.throws(
+      () => new PlantStore({ url: '127.0.0.1:8080' }),
+      /^TypeError: url is no address: 127\.0\.0\.1:8080;/,
+    );
+    assert.throws(() => new PlantStore({ url: service.url, token: '' }), /token is empty/);
+    assert.throws(() => new PlantStore({ token: 'plant_a\n' }), /blanks or a line end around it/);
+    assert.throws(() => new PlantStore({ fetch: 5 as never }), /fetch must be a function/);
     assert.throws(() => new PlantStore({ answerWaitMs: 0 }), /answerWaitMs must be a whole number from 1 to/);
     assert.throws(
       () => new PlantStore({ retryForMs: Infinity }),
@@ -383,6 +390,30 @@ suite('the client sends many plants', () => {
       assert.ok(taken < count + 8, `${taken} taken for ${count}`);
     }
     await results.return();
+  });
+
+  test('up to where the inputs fail, and says of those before what became of them', async () => {
+    await using service = await startTestService();
+    const failure = new Error('the file ended early');
+    async function* inputs(): AsyncGenerator<PlantInput> {
+      for (let id = 1n; id <= 10n; id++) yield { id, name: 'A' };
+      throw failure;
+    }
+    let stored = 0;
+    const sendAll = async (): Promise<void> => {
+      for await (const { plant } of new PlantStore(service).createPlants(inputs())) stored += plant ? 1 : 0;
+    };
+    await assert.rejects(sendAll, failure);
+    assert.equal(stored, 10);
+  });
+
+  test('and names what is no plant at all', async () => {
+    const store = new PlantStore({ url: 'http://127.0.0.1:1', token: 'plant_a' });
+    const inputs = [undefined, null, 5] as unknown as PlantInput[];
+    for await (const { error } of store.createPlants(inputs)) {
+      assert.ok(error instanceof PlantStoreError);
+      assert.match(error.message, /id is required; name is required/);
+    }
   });
 
   test('and stops where no further one would fare better', async () => {

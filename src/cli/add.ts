@@ -8,6 +8,8 @@ import { visible } from './visible-text.ts';
 /** A person waits for it: long enough for a restart of the service, and no longer. */
 const RETRY_FOR_MS = 5_000;
 
+const NOTHING_SENT: readonly (string | undefined)[] = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN'];
+
 interface AddOptions {
   tag?: string;
   json?: true;
@@ -58,11 +60,12 @@ function failureOf(error: PlantStoreError): Failure {
   if (error.status === 401) {
     return new Failure(`${error.message}; make one with: npx plant-store token create LABEL`);
   }
-  if (error.status === 404) return new Failure(`${error.message}; give --url without it`);
-  // An answer says by itself what it leaves open, and a connection that was refused, by either side, carried nothing.
-  if (error.status !== undefined || error.code === 'ECONNREFUSED' || !error.canRetry)
+  if (error.status === 404)
+    return new Failure(`${error.message}; --url is the base address of a plant store, without /plants`);
+  // An answer says by itself what it leaves open, and a connection that never was, or that we refused, carried nothing.
+  if (error.status !== undefined || NOTHING_SENT.includes(error.code) || !error.canRetry)
     return new Failure(error.message);
   return new Failure(
-    `${error.message}; the plant may be stored or not, and sending it again settles that without harm`,
+    `the plant may be stored or not, and sending it again settles that without harm: ${error.message}`,
   );
 }

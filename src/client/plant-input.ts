@@ -16,7 +16,9 @@ export interface PlantInput {
  *
  * @throws {PlantStoreError} that names every fault, of what the service would have to refuse
  */
-export function newPlantOf({ id, name, tag }: PlantInput): NewPlant {
+export function newPlantOf(input: PlantInput): NewPlant {
+  // What a program in plain JavaScript gives may be nothing at all.
+  const { id, name, tag } = Object(input) as PlantInput;
   const exactId = exactIdOf(id);
   const { plant, message } =
     typeof exactId === 'bigint'

@@ -114,6 +114,7 @@ export class PlantStore {
    * @throws {PlantStoreError} when no further plant would fare better: the token is refused, the service stays away, or
    *   what answers is none
    * @throws the reason of the signal when it is aborted
+   * @throws what the inputs throw, once it was said what became of those before
    */
   async *createPlants(
     inputs: Iterable<PlantInput> | AsyncIterable<PlantInput>,
@@ -145,11 +146,13 @@ export class PlantStore {
       return result;
     };
     try {
-      for await (const input of inputs) {
+      let end: { failure: unknown } | undefined;
+      for await (const input of untilFailure(inputs, failure => (end = { failure }))) {
         results.push(send(input));
         if (results.length >= concurrency) yield await results.shift()!;
       }
       while (results.length > 0) yield await results.shift()!;
+      if (end !== undefined) throw end.failure;
     } finally {
       unfollow?.();
       cancellation.abort(undefined);
@@ -196,8 +199,20 @@ export class PlantStore {
 
   #whyUnanswered(code: string | undefined): string {
     if (code === 'ETIMEDOUT') return ` within ${this.#answerWaitMs} ms`;
-    if (!takesNoHttp(code)) return '; is the service running there?';
+    if (!takesNoHttp(code)) return `${code === undefined ? '' : ` (${code})`}; is the service running there?`;
     return `; what listens there takes no HTTP${this.#url.startsWith('https:') ? ' over TLS' : ''} (${code}); check the address`;
+  }
+}
+
+/** All that the inputs give, whether or not they fail behind it. */
+async function* untilFailure(
+  inputs: Iterable<PlantInput> | AsyncIterable<PlantInput>,
+  onFailure: (failure: unknown) => void,
+): AsyncGenerator<PlantInput, void, undefined> {
+  try {
+    yield* inputs;
+  } catch (failure) {
+    onFailure(failure);
   }
 }
 
@@ -221,6 +236,8 @@ async function sleep(waitMs: number, cancellation: Cancellation | undefined): Pr
 function checkUrl(base: string | URL | undefined): URL {
   if (base === undefined)
     throw new TypeError('give the address of the service as url, or set PLANT_STORE_URL');
+  if (!URL.canParse(base))
+    throw new TypeError(`url is no address: ${base}; it is one such as http://127.0.0.1:8080`);
   const url = new URL(base);
   if (
     !['http:', 'https:'].includes(url.protocol) ||
@@ -238,8 +255,13 @@ function checkNumber(name: string, value: number, min: number, max: number): num
 
 function checkToken(token: string | undefined): string {
   if (token === undefined) throw new TypeError('give the bearer token as token, or set PLANT_STORE_TOKEN');
+  if (token === '') throw new TypeError('token is empty');
   if (!BEARER_TOKEN.test(token))
-    throw new TypeError('token is not a bearer token: it holds other characters');
+    throw new TypeError(
+      token === token.trim()
+        ? 'token is not a bearer token: it holds other characters'
+        : 'token has blanks or a line end around it, as in a file; take them off',
+    );
   return token;
 }
 
