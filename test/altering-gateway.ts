@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
+import { type LoopbackServer, listen } from './loopback-server.ts';
 
 /** A request or an answer on its way through the gateway. */
 export interface Message {
@@ -20,29 +20,22 @@ export interface Alterations {
   answer?(message: Message): Message;
 }
 
-/** A server in front of a real service that breaks one thing, as gateways and frameworks in the field do. */
-export interface Gateway extends AsyncDisposable {
-  url: string;
-}
-
 /** Bodies that say they are longer are passed on as they come: the service refuses them by their head. */
 const BUFFERED_BODY_BYTES_MAX = 1024 * 1024;
 
-/** @param serviceUrl base address of the service behind the gateway */
-export async function startAlteringGateway(serviceUrl: string, alterations: Alterations): Promise<Gateway> {
+/**
+ * A server in front of a real service that breaks one thing, as gateways and frameworks in the field do.
+ *
+ * @param serviceUrl base address of the service behind the gateway
+ */
+export async function startAlteringGateway(
+  serviceUrl: string,
+  alterations: Alterations,
+): Promise<LoopbackServer> {
   const server = createServer({ requireHostHeader: false, maxHeaderSize: 64 * 1024 }, (request, response) => {
     passOn(request, response, serviceUrl, alterations).catch(() => response.destroy());
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    [Symbol.asyncDispose]: async () => {
-      server.closeAllConnections();
-      server.close();
-      await once(server, 'close');
-    },
-  };
+  return await listen(server);
 }
 
 async function passOn(

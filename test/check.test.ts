@@ -17,6 +17,7 @@ import { mapJson, onStatus, setField, startAlteringGateway } from './altering-ga
 import { BROKEN_GATEWAYS, brokenRules } from './broken-gateways.ts';
 import { ForeignPlantStore } from './foreign-plant-store.ts';
 import { freePort } from './free-port.ts';
+import { listen } from './loopback-server.ts';
 import { type Finished, runInTime, startProgram } from './program.ts';
 import { startTestService } from './running-service.ts';
 import { enginesUnderTest } from './store-under-test.ts';
@@ -241,17 +242,8 @@ async function serve(
   const server = createServer({ requireHostHeader: false }, (request, response) => {
     requests++;
     listener(request, response);
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    requests: () => requests,
-    [Symbol.asyncDispose]: async () => {
-      server.closeAllConnections();
-      server.close();
-      await once(server, 'close');
-    },
-  };
+  });
+  return Object.assign(await listen(server), { requests: () => requests });
 }
 
 suite('one message, and nothing else, says why nothing can be checked:', { concurrency: 2 }, () => {

@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { before, suite, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
@@ -9,6 +7,7 @@ import { build } from 'esbuild';
 import type { PlantStoreOptions } from '../src/client/plant-store.ts';
 import { startBrowser } from './browser.ts';
 import { startFlakyGateway } from './flaky-gateway.ts';
+import { listen } from './loopback-server.ts';
 import { runProgram } from './program.ts';
 import { startTestService } from './running-service.ts';
 
@@ -38,16 +37,7 @@ async function startPage(script: string): Promise<{ url: string } & AsyncDisposa
       );
     }
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    [Symbol.asyncDispose]: async () => {
-      server.closeAllConnections();
-      server.close();
-      await once(server, 'close');
-    },
-  };
+  return await listen(server);
 }
 
 suite('the client in a browser', () => {

@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { suite, test } from 'node:test';
 import { promisify } from 'node:util';
 import fc from 'fast-check';
@@ -10,6 +8,7 @@ import { type PlantInput, PlantStore, PlantStoreError } from '../src/client/plan
 import { ERRORS } from '../src/contract/errors.ts';
 import type { NewPlant } from '../src/contract/plant.ts';
 import { openReader } from '../src/store/open-store.ts';
+import { listen } from './loopback-server.ts';
 import { startTestService } from './running-service.ts';
 import { differencesInExport, wholeRangePlants } from './whole-range-plants.ts';
 
@@ -24,17 +23,8 @@ async function startServer(
   let count = 0;
   const server = createServer((request, response) => {
     request.resume().on('end', () => answer(request, response, ++count));
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    count: () => count,
-    [Symbol.asyncDispose]: async () => {
-      server.closeAllConnections();
-      server.close();
-      await once(server, 'close');
-    },
-  };
+  });
+  return Object.assign(await listen(server), { count: () => count });
 }
 
 async function thrownBy(run: () => Promise<unknown>): Promise<PlantStoreError> {

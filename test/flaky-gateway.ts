@@ -1,6 +1,5 @@
-import { once } from 'node:events';
 import { createServer, request as httpRequest } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { listen } from './loopback-server.ts';
 
 /** A server in front of a real service that answers 503 first, cuts the second connection, and then lets requests pass. */
 export interface FlakyGateway extends AsyncDisposable {
@@ -32,14 +31,5 @@ export async function startFlakyGateway(serviceUrl: string): Promise<FlakyGatewa
       request.pipe(behind);
     }
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    [Symbol.asyncDispose]: async () => {
-      server.closeAllConnections();
-      server.close();
-      await once(server, 'close');
-    },
-  };
+  return await listen(server);
 }

@@ -11,6 +11,7 @@ import { OWN_RULES, RULES_FOR_EVERY_STORE } from '../src/cli/check/rules.ts';
 import { makeTarget, type Target } from '../src/cli/check/target.ts';
 import { mapJson, onStatus, startAlteringGateway } from './altering-gateway.ts';
 import { BROKEN_GATEWAYS, brokenRules } from './broken-gateways.ts';
+import { listen } from './loopback-server.ts';
 import { startTestService } from './running-service.ts';
 import { enginesUnderTest } from './store-under-test.ts';
 
@@ -124,11 +125,8 @@ suite('the list as a whole', { concurrency: true }, () => {
       const server = createServer({ requireHostHeader: false }, (_request, response) => {
         response.writeHead(status, { 'Content-Type': 'text/html' }).end('{}');
       });
-      server.listen(0, '127.0.0.1');
-      await once(server, 'listening');
-      const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-      for (const id of (await findings(url, 'any')).keys()) everFound.add(id);
-      server.close();
+      await using running = await listen(server);
+      for (const id of (await findings(running.url, 'any')).keys()) everFound.add(id);
     }
     const ids = RULES.map(({ id }) => id);
     assert.deepEqual(
