@@ -55,7 +55,10 @@ suite('add', () => {
     const away = await send('Fern', { PLANT_STORE_URL: `http://127.0.0.1:${await freePort()}` });
     assert.match(away.stderr, /no answer from .* is the service running there\?$/m);
     const lost = await send('Fern', { PLANT_STORE_URL: `${url}/plants` });
-    assert.match(lost.stderr, /plants are created with POST \/plants; --url is the base address of a plant store, without \/plants/);
+    assert.match(
+      lost.stderr,
+      /plants are created with POST \/plants; --url is the base address of a plant store, without \/plants/,
+    );
     for (const { exitCode, stdout } of [taken, refused, away, lost])
       assert.deepEqual([exitCode, stdout], [1, '']);
   });
