@@ -113,6 +113,24 @@ suite('the client over TLS', () => {
     }
   }
 
+  test('a service that asks for a certificate of the client is not taken for one with a bad certificate', async () => {
+    const key = readFileSync(pathOf('server-key.pem'));
+    const identity = { key, cert: readFileSync(pathOf('server.pem')) };
+    const server = createServer({ ...identity, requestCert: true });
+    server.on('tlsClientError', () => {});
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    using _closing = { [Symbol.dispose]: () => server.close() };
+    const env = {
+      NODE_EXTRA_CA_CERTS: AUTHORITY,
+      PLANT_STORE_URL: `https://localhost:${(server.address() as AddressInfo).port}`,
+      PLANT_STORE_TOKEN: 'plant_test',
+    };
+    const { exitCode, stderr } = await runProgram(['add', '1', 'Ficus'], { env });
+    assert.match(stderr, /CERTIFICATE_REQUIRED/);
+    assert.doesNotMatch(stderr, /not trusted/);
+    assert.equal(exitCode, 1);
+  });
+
   test('an import stops at once when the certificate is no longer trusted', { timeout: 30_000 }, async () => {
     const key = readFileSync(pathOf('server-key.pem'));
     const server = createHttpsServer(
