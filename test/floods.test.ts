@@ -12,7 +12,7 @@ import { ServerTurns } from '../src/http/server-turns.ts';
 import { assertCreated, assertRefused, ConnectionTarget, GHOST_ID, plantJson } from './connection-target.ts';
 import { startServe } from './program.ts';
 import { chunked, type RawConnection, type RequestParts, requestBytes } from './raw-connection.ts';
-import { isLeftToNode } from './server-side.ts';
+import { isLeftToNode, serverSideOf } from './server-side.ts';
 import { until } from './until.ts';
 
 let target: ConnectionTarget;
@@ -24,6 +24,15 @@ after(() => target.end());
 
 /** The most requests of one connection that Node's HTTP server has parsed and not answered, while something is done. */
 async function parsedAhead(during: () => Promise<void>): Promise<number> {
+/** Writes, and waits until the service has read it all. */
+async function writeApart(connection: RawConnection, bytes: Uint8Array): Promise<void> {
+  connection.write(bytes);
+  await until(
+    'the service reads what was written',
+    () => serverSideOf(connection)?.bytesRead === connection.socket.bytesWritten,
+  );
+}
+
   const open = new Map<Socket, number>();
   let most = 0;
   const count = (message: unknown, change: number): void => {
@@ -73,6 +82,26 @@ suite('thousands of requests that are not ordinary, on one connection', () => {
   }
 });
 
+
+  test('are parsed one at a time also behind a head that ends, and a body that goes on, in the next piece', async () => {
+    using connection = await target.open();
+    const id = target.nextId();
+    const long = target.request(id, { headers: { 'X-Odd': '\tform' }, body: plantJson(id).padEnd(8_000) });
+    const bodyStart = long.length - 8_000;
+    const short = Buffer.from('GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n');
+    const count = 100;
+    connection.write(short);
+    await assertRefused(connection, 40401);
+    const ahead = await parsedAhead(async () => {
+      await writeApart(connection, long.subarray(0, bodyStart - 1));
+      await writeApart(connection, long.subarray(bodyStart - 1, bodyStart + 4_000));
+      connection.write(Buffer.concat([long.subarray(bodyStart + 4_000), ...Array(count).fill(short)]));
+      await assertCreated(connection, id);
+      for (let index = 0; index < count; index++) await assertRefused(connection, 40401);
+    });
+    assert.equal(ahead, 1);
+    await target.assertOpen(connection);
+  });
 test('a turn gives its time in order, and what goes on then waits behind the others', async () => {
   const turns = new ServerTurns();
   let turn = 0;

@@ -193,6 +193,47 @@ suite('while the service shuts down, an ordinary connection', { concurrency: tru
   });
 });
 
+// RFC 9112 section 2.2: empty lines before a request are none.
+suite('while the service shuts down, a connection with an empty line', { concurrency: true }, () => {
+  const ANSWERED = 'GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n';
+
+  for (const [what, first] of [
+    ['and nothing else', ''],
+    ['behind an answered request', ANSWERED],
+  ] as const) {
+    test(`${what} is closed as idle`, async () => {
+      await using service = await startKnowing();
+      using connection = await RawConnection.open(service.address.port);
+      if (first !== '') {
+        connection.write(first);
+        assertErrorAnswer(await connection.answer(), 40401);
+      }
+      await writeApart(connection, Buffer.from('\r\n'));
+      await close(service);
+      assert.equal(await connection.ended, 'closed');
+      assert.equal(connection.unread, '');
+    });
+
+    test(`${what}, and then the beginning of a request, is waited for`, async () => {
+      await using service = await startKnowing();
+      using connection = await RawConnection.open(service.address.port);
+      if (first !== '') {
+        connection.write(first);
+        assertErrorAnswer(await connection.answer(), 40401);
+      }
+      const begun = request(service, 2);
+      await writeApart(connection, Buffer.from('\r\n'));
+      await writeApart(connection, begun.subarray(0, 60));
+      const closed = close(service);
+      await wait(AFTER_GRACE_MS);
+      connection.write(begun.subarray(60));
+      assertErrorAnswer(await connection.answer(), 50303);
+      await assertClosed(connection);
+      await closed;
+    });
+  }
+});
+
 // Apart from the others, whose moments would be missed while so much is read.
 suite('while the service shuts down, an ordinary connection with more than the buffers take', () => {
   for (const startsToRead of ['in time', 'later'] as const)

@@ -14,8 +14,9 @@ const NOTHING = Buffer.alloc(0);
  * answers any of it, which may be thousands of requests. So it gets this in its place: what has arrived comes in pieces,
  * each in its turn, and what follows a whole request comes when the client has taken its answer.
  *
- * A piece ends where a request may end, as far as that can be told without parsing. Where it is cut changes nothing of what
- * it means, for that is up to the parser alone; cut wrongly, it holds the end of one request and the head of the next.
+ * A piece ends where a request may end, as far as that can be told without parsing: behind each head, with the body of a
+ * known length, and behind whatever else ends as a head does. Where it is cut changes nothing of what it means, for that is
+ * up to the parser alone.
  */
 export class PacedConnection extends Duplex {
   readonly socket: Socket;
@@ -24,10 +25,12 @@ export class PacedConnection extends Duplex {
   #held: Buffer;
   /** Whether the client has closed its side. */
   #hasEnded: boolean;
-  /** In order; one, or two where a piece was cut wrongly. */
+  /** In order; one at most, as a piece ends where a request does. */
   readonly #unanswered: IncomingMessage[] = [];
-  /** Whether the server has the beginning of a head. */
+  /** Whether the server has the beginning of a head, or of another section. */
   #isWithinHead = false;
+  /** The last characters of the section that the server has the beginning of: its end may be cut in two. */
+  #sectionTail = '';
   /** What is to come of a body whose length is known. */
   #bodyLeftBytes = 0;
   #isTurnDue = false;
@@ -79,7 +82,6 @@ export class PacedConnection extends Duplex {
   /** Told of each request whose head has been parsed and that will be answered. */
   began(request: IncomingMessage, response: ServerResponse): void {
     this.#unanswered.push(request);
-    this.#isWithinHead = false;
     this.#bodyLeftBytes = bodyBytesOf(request) ?? 0;
     response.on('close', () => {
       this.#unanswered.shift();
@@ -154,10 +156,18 @@ export class PacedConnection extends Duplex {
       this.#bodyLeftBytes -= piece.length;
       return piece;
     }
-    // A head that began in an earlier piece may have ended with the first bytes of this one: that cut is a wrong one.
-    const sectionEnd = most.indexOf(SECTION_END, 0, 'latin1');
-    this.#isWithinHead = sectionEnd === -1;
-    return sectionEnd === -1 ? most : most.subarray(0, sectionEnd + SECTION_END.length);
+    const section = this.#sectionTail + most.toString('latin1');
+    const sectionEnd = section.indexOf(SECTION_END);
+    if (sectionEnd === -1) {
+      // RFC 9112 section 2.2: empty lines before a head are none of it.
+      this.#isWithinHead ||= /[^\r\n]/.test(section);
+      this.#sectionTail = section.slice(1 - SECTION_END.length);
+      return most;
+    }
+    const endInPiece = sectionEnd + SECTION_END.length - this.#sectionTail.length;
+    this.#isWithinHead = false;
+    this.#sectionTail = '';
+    return most.subarray(0, endInPiece);
   }
 
   #tellJudged(isMoreThere: boolean): void {
