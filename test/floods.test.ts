@@ -7,8 +7,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { setImmediate as turnOfTheEventLoop } from 'node:timers/promises';
+import { hashToken, makeToken } from '../src/auth/token.ts';
 import { ARRIVING_BODIES_BYTES_MAX, BODY_BYTES_MAX, SERVER_TURN_MS } from '../src/contract/limits.ts';
 import { ServerTurns } from '../src/http/server-turns.ts';
+import { openTokenStore } from '../src/store/open-store.ts';
 import { assertCreated, assertRefused, ConnectionTarget, GHOST_ID, plantJson } from './connection-target.ts';
 import { startServe } from './program.ts';
 import { chunked, type RawConnection, type RequestParts, requestBytes } from './raw-connection.ts';
@@ -22,8 +24,6 @@ before(async () => {
 });
 after(() => target.end());
 
-/** The most requests of one connection that Node's HTTP server has parsed and not answered, while something is done. */
-async function parsedAhead(during: () => Promise<void>): Promise<number> {
 /** Writes, and waits until the service has read it all. */
 async function writeApart(connection: RawConnection, bytes: Uint8Array): Promise<void> {
   connection.write(bytes);
@@ -33,6 +33,8 @@ async function writeApart(connection: RawConnection, bytes: Uint8Array): Promise
   );
 }
 
+/** The most requests of one connection that Node's HTTP server has parsed and not answered, while something is done. */
+async function parsedAhead(during: () => Promise<void>): Promise<number> {
   const open = new Map<Socket, number>();
   let most = 0;
   const count = (message: unknown, change: number): void => {
@@ -80,8 +82,6 @@ suite('thousands of requests that are not ordinary, on one connection', () => {
       await target.assertOpen(connection);
     });
   }
-});
-
 
   test('are parsed one at a time also behind a head that ends, and a body that goes on, in the next piece', async () => {
     using connection = await target.open();
@@ -102,6 +102,8 @@ suite('thousands of requests that are not ordinary, on one connection', () => {
     assert.equal(ahead, 1);
     await target.assertOpen(connection);
   });
+});
+
 test('a turn gives its time in order, and what goes on then waits behind the others', async () => {
   const turns = new ServerTurns();
   let turn = 0;
@@ -183,6 +185,69 @@ suite('long bodies that are begun and not ended', () => {
       for (const each of again) each[Symbol.dispose]();
       return again.length === MOST;
     });
+  });
+
+  test('leave no memory taken when they break off while their token is looked for', async () => {
+    const token = makeToken();
+    const connections = await Promise.all(Array.from({ length: MOST }, () => target.open()));
+    // A guess, so that the service looks for the next token some time later.
+    using guess = await target.open();
+    guess.write(requestBytes(makeToken(), { headers: { 'X-Odd': '\tform' } }));
+    await assertRefused(guess, 40102);
+    const store = await openTokenStore(target.service.database);
+    await store.createToken({ hash: hashToken(token), label: 'new', createdAt: Date.now(), expiresAt: null });
+    await store.close();
+    const begun = requestBytes(token, { headers: { 'Content-Length': String(BODY_BYTES_MAX) }, body: '{' });
+    await Promise.all(connections.map(connection => writeApart(connection, begun)));
+    for (const connection of connections) connection[Symbol.dispose]();
+
+    using last = await target.open();
+    const id = target.nextId();
+    last.write(requestBytes(token, { body: plantJson(id) }));
+    await assertCreated(last, id);
+    await until('there is room for all', async () => {
+      const all = await beginAll();
+      for (const each of all) each[Symbol.dispose]();
+      return all.length === MOST;
+    });
+  });
+
+  test('in chunks have as much memory as has come of them asks for, not as much as they might become', async () => {
+    const connections = await Promise.all(Array.from({ length: MOST * 2 }, () => target.open()));
+    const requests = connections.map(connection => {
+      const id = target.nextId();
+      return { connection, id, bytes: target.request(id, chunked(plantJson(id).padEnd(40_000))) };
+    });
+    await Promise.all(
+      requests.map(({ connection, bytes }) => writeApart(connection, bytes.subarray(0, 25_000))),
+    );
+    for (const { connection, bytes } of requests) connection.write(bytes.subarray(25_000));
+    for (const { connection, id } of requests) await assertCreated(connection, id);
+    for (const connection of connections) connection[Symbol.dispose]();
+  });
+
+  test('in chunks are refused when they outgrow the memory, which is then that of the others', async () => {
+    let begun: RawConnection[] = [];
+    await until('nearly all memory is taken', async () => {
+      begun = await beginAll();
+      if (begun.length < MOST) for (const each of begun) each[Symbol.dispose]();
+      return begun.length === MOST;
+    });
+    begun.pop()![Symbol.dispose]();
+    const ids = [GHOST_ID, target.nextId()];
+    const [first, second] = await Promise.all(
+      ids.map(async id => {
+        const bytes = target.request(id, chunked(plantJson(id).padEnd(1_000_000)));
+        const connection = await target.open();
+        await writeApart(connection, bytes.subarray(0, 200_000));
+        return { connection, rest: bytes.subarray(200_000) };
+      }),
+    );
+    first!.connection.write(first!.rest);
+    await assertRefused(first!.connection, 50301);
+    second!.connection.write(second!.rest);
+    await assertCreated(second!.connection, ids[1]!);
+    for (const each of [...begun, first!.connection, second!.connection]) each[Symbol.dispose]();
   });
 });
 

@@ -179,6 +179,8 @@ export class PlantServer {
     const beganMs = performance.now();
     const admitted = await this.#createPlant.admit(request.rawHeaders);
     if ('status' in admitted) return admitted;
+    // The client may have gone away, or been refused for its slowness, while its token was looked for.
+    if (request.destroyed || this.#connections.isOver(response)) return undefined;
     using room = new BodyRoom(this.#bodyMemory);
     if (!room.reserve(bodyBytesOf(request) ?? 0)) return noRoomAnswer(admitted);
     if (expectsContinue(request)) response.writeContinue();

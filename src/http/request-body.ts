@@ -2,8 +2,9 @@ import type { IncomingMessage } from 'node:http';
 import { ARRIVING_BODIES_BYTES_MAX, SHORT_BODY_BYTES_MAX } from '../contract/limits.ts';
 
 /**
- * The memory of all bodies that are arriving. A short one always has room. A longer one has it for all of its length before
- * it is read, or not at all: of many that begin together some come through, where otherwise all might break off.
+ * The memory of all bodies that are arriving. A short one always has room. A longer one whose head says its length has room
+ * for all of it before it is read, or not at all. One in chunks gets more as it grows, and is refused where there is no more;
+ * its room goes to the others at once, so that some of many that grow together come through.
  */
 export class BodyMemory {
   #reservedBytes = 0;
@@ -20,13 +21,18 @@ export class BodyMemory {
   }
 }
 
-/** What one body has of the memory; `using` gives it back. */
+/** What one body has of the memory; `using` gives it back, where it was not given back before. */
 export class BodyRoom implements Disposable {
   readonly #memory: BodyMemory;
   #bytes = 0;
 
   constructor(memory: BodyMemory) {
     this.#memory = memory;
+  }
+
+  /** What it has; 0 while it is short. */
+  get bytes(): number {
+    return this.#bytes;
   }
 
   /** @returns whether there is room for a body of this length */
@@ -37,54 +43,81 @@ export class BodyRoom implements Disposable {
     return true;
   }
 
+  /**
+   * Makes room for a body that has got this long, and for as much again where it has outgrown its room: so its bytes are
+   * copied a few times in all, however small its chunks.
+   *
+   * @returns whether there is room
+   */
+  grow(length: number, lengthMax: number): boolean {
+    return (
+      length <= this.#bytes ||
+      this.reserve(length > SHORT_BODY_BYTES_MAX ? Math.min(length * 2, lengthMax) : length)
+    );
+  }
+
   [Symbol.dispose](): void {
     this.#memory.release(this.#bytes);
     this.#bytes = 0;
   }
 }
 
+/** The bytes, why they are not kept, or undefined when the client went away before the end. */
+type BodyReading = Uint8Array | 'tooLarge' | 'noRoom' | undefined;
+
 /**
- * Reads a request body whole.
+ * Reads a request body whole. It settles at the latest when the connection closes, also one that has closed before.
  *
  * @param bytesMax more than this is not kept
- * @param room has room for what the head says; a body in chunks says nothing of its length, and may get as long as it can
- * @returns the bytes; `tooLarge` or `noRoom` as soon as it is; undefined when the client went away before the end
+ * @param room has room for what the head says; a body in chunks says nothing of its length
+ * @returns the reading; `tooLarge` or `noRoom` as soon as it is
  */
-export function readBody(
-  request: IncomingMessage,
-  bytesMax: number,
-  room: BodyRoom,
-): Promise<Uint8Array | 'tooLarge' | 'noRoom' | undefined> {
-  const lengthMax = bodyBytesOf(request) ?? bytesMax;
-  return new Promise(settle => {
+export function readBody(request: IncomingMessage, bytesMax: number, room: BodyRoom): Promise<BodyReading> {
+  const { socket } = request;
+  return new Promise(resolve => {
     let body: Buffer | undefined;
     let length = 0;
-    let isRefused = false;
+    let isOver = false;
+    const settle = (reading: BodyReading): void => {
+      // What still comes takes no room: nobody would give it back.
+      isOver = true;
+      socket.off('close', giveUp);
+      resolve(reading);
+    };
+    const giveUp = (): void => settle(undefined);
+    // Its events are over, and none would be heard of again.
+    if (request.destroyed || socket.destroyed) {
+      giveUp();
+      return;
+    }
     const refuse = (why: 'tooLarge' | 'noRoom'): void => {
-      isRefused = true;
       body = undefined;
+      // At once, since the bodies of other connections may grow before anybody hears of this.
+      room[Symbol.dispose]();
       settle(why);
     };
     request.on('data', (chunk: Buffer) => {
-      if (isRefused) return;
+      if (isOver) return;
       const start = length;
       length += chunk.length;
       if (length > bytesMax) {
         refuse('tooLarge');
-      } else if (length > SHORT_BODY_BYTES_MAX && !room.reserve(lengthMax)) {
+      } else if (!room.grow(length, bytesMax)) {
         refuse('noRoom');
       } else if (body === undefined) {
         // Nearly every body is one chunk, which needs no copy.
         body = chunk;
       } else {
-        body = withRoom(body, start, length, lengthMax);
+        body = withRoom(body, start, length, room);
         chunk.copy(body, start);
       }
     });
     request.on('end', () => settle(body?.subarray(0, length) ?? new Uint8Array()));
     // Settling again changes nothing: after an end these tell nothing new.
-    request.on('error', () => settle(undefined));
-    request.on('close', () => settle(undefined));
+    request.on('error', giveUp);
+    request.on('close', giveUp);
+    // A request that was answered before it was whole may be forgotten by Node, and then hears of no end; its connection does.
+    socket.on('close', giveUp);
   });
 }
 
@@ -98,10 +131,10 @@ export function bodyBytesOf({ headers }: IncomingMessage): number | undefined {
  * The chunks of a body are copied together as they come: a client may send a byte in each, and a list of a million
  * buffers takes hundreds of times the memory of what is in them.
  */
-function withRoom(body: Buffer, used: number, needed: number, lengthMax: number): Buffer {
+function withRoom(body: Buffer, used: number, needed: number, room: BodyRoom): Buffer {
   if (needed <= body.length) return body;
   // Of a long one the system gives what is written to.
-  const larger = Buffer.allocUnsafe(needed > SHORT_BODY_BYTES_MAX ? lengthMax : needed * 2);
+  const larger = Buffer.allocUnsafe(needed > SHORT_BODY_BYTES_MAX ? room.bytes : needed * 2);
   body.copy(larger, 0, 0, used);
   return larger;
 }
