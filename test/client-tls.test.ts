@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { createServer as createHttpsServer } from 'node:https';
 import { type AddressInfo, connect } from 'node:net';
 import { suite, test } from 'node:test';
-import { createServer } from 'node:tls';
+import { createSecureContext, createServer } from 'node:tls';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { PlantStore, PlantStoreError } from '../src/client/plant-store.ts';
@@ -67,6 +67,38 @@ suite('the client over TLS', () => {
       stdin: 'id,name\n9007199254740993,imported\n',
     });
     assert.match(imported.stdout, /^1 row: 0 created, 0 unchanged, 1 revised/);
+  });
+
+  test('names the host, by which a server with several certificates chooses', async () => {
+    const key = readFileSync(new URL('server-key.pem', CERTIFICATES));
+    const cert = readFileSync(new URL('server.pem', CERTIFICATES));
+    const names: string[] = [];
+    const server = createHttpsServer({
+      SNICallback: (name, choose) => {
+        names.push(name);
+        choose(null, createSecureContext({ key, cert }));
+      },
+    });
+    server.on('request', (request, response) => {
+      const stored = { 'Plant-Id': '1', 'Plant-Revision': '1', 'Plant-Outcome': 'created' };
+      request.resume().on('end', () => response.writeHead(200, stored).end('{"name":"Fern"}'));
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    try {
+      const { port } = server.address() as AddressInfo;
+      const env = { NODE_EXTRA_CA_CERTS: AUTHORITY, PLANT_STORE_TOKEN: 'plant_test' };
+      const add = (host: string) =>
+        runProgram(['add', '1', 'Fern', '--url', `https://${host}:${port}`], { env });
+      const named = await add('localhost');
+      assert.equal(named.stdout, 'created plant 1, revision 1: {"name":"Fern"}\n', named.stderr);
+      const byAddress = await add('127.0.0.1');
+      assert.equal(byAddress.exitCode, 1);
+      assert.doesNotMatch(byAddress.stderr, /Warning|servername/i);
+      assert.deepEqual(names, ['localhost']);
+    } finally {
+      server.close();
+    }
   });
 
   const REFUSED: { what: string; host?: string; certificate?: string; authority?: string; says: RegExp }[] = [

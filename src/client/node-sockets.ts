@@ -18,7 +18,7 @@ export type Connect = () => Socket;
 
 /** Both modules connect alike. */
 interface SocketModule {
-  connect(options: { host: string; port: number; ALPNProtocols?: string[] }): Socket;
+  connect(options: { host: string; port: number; servername?: string; ALPNProtocols?: string[] }): Socket;
 }
 
 /**
@@ -41,11 +41,19 @@ export function nodeConnect({ protocol, hostname, port }: URL): Connect | undefi
   if (sockets === undefined) return undefined;
   const host = hostname.replace(/^\[|\]$/g, '');
   const target = { host, port: port === '' ? (hasTls ? 443 : 80) : Number(port) };
-  // RFC 7301: what is spoken over TLS is said at its start, or a server may choose HTTP/2.
-  const options = hasTls ? { ...target, ALPNProtocols: ['http/1.1'] } : target;
+  const options = hasTls ? { ...target, ...tlsOptions(hostname) } : target;
   return () => {
     const socket = sockets.connect(options);
     socket.setNoDelay(true);
     return socket;
   };
+}
+
+/**
+ * What is said at the start of TLS: the name of the host, by which a server that has several chooses its certificate
+ * (RFC 6066 section 3, which leaves addresses out); and that HTTP/1.1 is spoken, or a server may choose HTTP/2 (RFC 7301).
+ */
+function tlsOptions(hostname: string): { servername?: string; ALPNProtocols: string[] } {
+  const isAddress = /^(?:\[.*\]|[0-9.]+)$/.test(hostname);
+  return { ...(isAddress ? {} : { servername: hostname }), ALPNProtocols: ['http/1.1'] };
 }
