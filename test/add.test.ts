@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { suite, test } from 'node:test';
 import { freePort } from './free-port.ts';
 import { runProgram } from './program.ts';
@@ -61,5 +64,28 @@ suite('add', () => {
     );
     for (const { exitCode, stdout } of [taken, refused, away, lost])
       assert.deepEqual([exitCode, stdout], [1, '']);
+  });
+
+  test('shows nothing that a terminal obeys, and no token, of what a server says', async () => {
+    const evil = '\u001b]0;evil\u0007\u009b2J\r\nnext plant_test';
+    const shown = String.raw`\u001b]0;evil\u0007\u009b2J\u000d\u000anext <ACCESS_TOKEN>`;
+    const answers: [number, number][] = [
+      [400, 40002],
+      [401, 40102],
+      [404, 40401],
+      [418, 7],
+    ];
+    for (const [status, error] of answers) {
+      const server = createServer((_request, response) => {
+        response.writeHead(status).end(JSON.stringify({ error, message: evil }));
+      }).listen(0, '127.0.0.1');
+      await once(server, 'listening');
+      const { port } = server.address() as AddressInfo;
+      const env = { PLANT_STORE_URL: `http://127.0.0.1:${port}`, PLANT_STORE_TOKEN: 'plant_test' };
+      const { stderr } = await runProgram(['add', '1', 'Fern'], { env });
+      server.close();
+      assert.ok(stderr.includes(shown), stderr);
+      assert.doesNotMatch(stderr.trimEnd(), /\p{Cc}|plant_test/u);
+    }
   });
 });

@@ -231,6 +231,44 @@ for (const [way, sending] of [
       assert.ok(at[1]! - at[0]! >= 999, `${at[1]! - at[0]!} ms`);
     });
 
+    test('a request that was cut on its way, as the service says of it', async () => {
+      await using server = await startServer((request, response, count) => {
+        if (count === 1) request.socket.destroy();
+        else if (count === 2) response.writeHead(400).end('{"error":40000,"message":"not valid HTTP"}');
+        else response.writeHead(200, STORED_HEADERS).end(MONSTERA_JSON);
+      });
+      const store = new PlantStore({ ...sending, url: server.url, token: 'token' });
+      assert.equal((await store.createPlant(MONSTERA)).outcome, 'created');
+      assert.equal(server.count(), 3);
+    });
+
+    test('and says of a refusal that an earlier try may have been stored, but only then', async () => {
+      const refusals: [number, number][] = [
+        [400, 40001],
+        [400, 40003],
+        [401, 40102],
+      ];
+      for (const [status, number] of refusals) {
+        for (const first of ['cut', 503, 408, 429]) {
+          await using server = await startServer((request, response, count) => {
+            if (count > 1) response.writeHead(status).end(`{"error":${number},"message":"no"}`);
+            else if (typeof first === 'number') response.writeHead(first).end();
+            else request.socket.destroy();
+          });
+          const store = new PlantStore({ ...sending, url: server.url, token: 'token' });
+          const error = await thrownBy(() => store.createPlant(MONSTERA));
+          assert.deepEqual([error.error, error.status, error.canRetry], [number, status, false]);
+          const isUnknown = first === 'cut' || first === 503;
+          assert.equal(
+            error.message,
+            isUnknown
+              ? 'no; an earlier try was not confirmed, so the plant may be stored all the same'
+              : 'no',
+          );
+        }
+      }
+    });
+
     test('no longer than it was told, and then says why', async () => {
       await using server = await startServer((_request, response) =>
         response.writeHead(503).end('{"error":50302,"message":"the store did not confirm this plant"}'),
@@ -431,7 +469,7 @@ suite('the client sends many plants', () => {
         assert.deepEqual([refused?.error?.error, stored?.plant?.outcome], [number, 'created']);
       } else {
         const error = await thrownBy(() => results);
-        assert.deepEqual([error.error, error.canRetry], [number, retry]);
+        assert.deepEqual([error.error, error.canRetry], [number, retry || number === 40000]);
       }
     }
   });

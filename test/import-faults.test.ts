@@ -232,6 +232,38 @@ suite('import against a server that is told how to behave', { concurrency: 4 }, 
     assert.equal(exitCode, 1);
   });
 
+  test('a row whose answer was lost is not called refused for a further try that was cut on its way', async () => {
+    const sentOnce = new Set<string>();
+    await using server = await FaultyServer.start(post => {
+      const id = idOf(post.body);
+      if (id === '2' && !sentOnce.has('2')) post.cut();
+      else if (id === '3' && !sentOnce.has('3')) post.cut();
+      else if (id === '3') post.answer(400, ...error(40003, 'taken'));
+      else if (id === '2' && !sentOnce.has('cut')) {
+        sentOnce.add('cut');
+        post.answer(400, ...error(40000, 'not valid HTTP'));
+      } else post.store();
+      sentOnce.add(id);
+    });
+    const { exitCode, stdout, rejects } = await importRows(server.port, 4, ['--in-flight', '1']);
+    assert.match(stdout, /^4 rows: 3 created, 0 unchanged, 0 revised, 1 rejected/);
+    const said = 'taken; an earlier try was not confirmed, so the plant may be stored all the same';
+    assert.equal(rejects, `id,name,row,error,message\n3,name 3,3,40003,"${said}"\n`);
+    assert.equal(exitCode, 1);
+  });
+
+  test('what a server says reaches terminal and file without control characters and token', async () => {
+    const evil = '\u001b]0;evil\u0007\u009b2J\r\nnext plant_test';
+    const shown = String.raw`\u001b]0;evil\u0007\u009b2J\u000d\u000anext <ACCESS_TOKEN>`;
+    await using server = await FaultyServer.start(post => {
+      if (post.number === 1) post.answer(400, ...error(40002, evil));
+      else post.answer(418, ...error(7, evil));
+    });
+    const { stderr, rejects } = await importRows(server.port, 2, ['--in-flight', '1']);
+    assert.equal(rejects, `id,name,row,error,message\n1,name 1,1,40002,${shown}\n`);
+    assert.ok(stderr.includes(`418: ${shown}`), stderr);
+  });
+
   test('a row that is answered 500 ten times is rejected, and the others go on', async () => {
     let tries = 0;
     await using server = await FaultyServer.start(post => {

@@ -1,14 +1,13 @@
 import { Command } from 'commander';
 import { PlantStore, PlantStoreError, type StoredPlant } from '../client/plant-store.ts';
+import { mayHaveStored } from '../client/plant-store-error.ts';
 import { newPlantJson, plantJson } from '../contract/plant.ts';
 import { Failure } from './failure.ts';
 import { addServiceOptions, readServiceAddress } from './service-options.ts';
-import { visible } from './visible-text.ts';
+import { visible, withoutToken } from './visible-text.ts';
 
 /** A person waits for it: long enough for a restart of the service, and no longer. */
 const RETRY_FOR_MS = 5_000;
-
-const NOTHING_SENT: readonly (string | undefined)[] = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN'];
 
 interface AddOptions {
   tag?: string;
@@ -33,12 +32,13 @@ Examples:
 }
 
 async function add(id: string, name: string, options: AddOptions, command: Command): Promise<void> {
-  const store = new PlantStore({ ...readServiceAddress(command), retryForMs: RETRY_FOR_MS });
+  const address = readServiceAddress(command);
+  const store = new PlantStore({ ...address, retryForMs: RETRY_FOR_MS });
   try {
     const stored = await store.createPlant({ id, name, tag: options.tag });
     console.log(options.json ? storedPlantJson(stored) : sentenceOf(stored));
   } catch (error) {
-    if (error instanceof PlantStoreError) throw failureOf(error);
+    if (error instanceof PlantStoreError) throw failureOf(error, address.token);
     throw error;
   }
 }
@@ -54,18 +54,16 @@ function storedPlantJson(stored: StoredPlant): string {
   return visible(`${newPlantJson(stored).slice(0, -1)},"revision":${revision},"outcome":"${outcome}"}`);
 }
 
-function failureOf(error: PlantStoreError): Failure {
+function failureOf(error: PlantStoreError, token: string): Failure {
   // Nothing was sent: the plant itself is asked for wrongly.
   if (error.error === 40002 && error.status === undefined) return new Failure(error.message, 2);
+  const message = visible(withoutToken(error.message, token));
   if (error.status === 401) {
-    return new Failure(`${error.message}; make one with: npx plant-store token create LABEL`);
+    return new Failure(`${message}; make one with: npx plant-store token create LABEL`);
   }
   if (error.status === 404)
-    return new Failure(`${error.message}; --url is the base address of a plant store, without /plants`);
-  // An answer says by itself what it leaves open, and a connection that never was, or that we refused, carried nothing.
-  if (error.status !== undefined || NOTHING_SENT.includes(error.code) || !error.canRetry)
-    return new Failure(error.message);
-  return new Failure(
-    `the plant may be stored or not, and sending it again settles that without harm: ${error.message}`,
-  );
+    return new Failure(`${message}; --url is the base address of a plant store, without /plants`);
+  // An answer says by itself what it leaves open.
+  if (error.status !== undefined || !mayHaveStored(error)) return new Failure(message);
+  return new Failure(`the plant may be stored or not, and sending it again settles that: ${message}`);
 }

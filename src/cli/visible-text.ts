@@ -10,3 +10,8 @@ export function visible(text: string): string {
     ).join(''),
   );
 }
+
+/** A server may repeat what it was sent, and what is printed or written is read by others than the holder of the token. */
+export function withoutToken(text: string, token: string): string {
+  return text.replaceAll(token, '<ACCESS_TOKEN>');
+}

@@ -6,8 +6,7 @@ export type ErrorNumber = (typeof ERRORS)[keyof typeof ERRORS]['number'];
 
 /**
  * What is said of one plant, by its content, so that others may fare better; every other error that may not be sent again
- * concerns all plants. 40001 is among them, for a gateway that spoils bodies may spoil only some; 40000 is not, for the head
- * of a request has nothing of the plant but its length.
+ * concerns all plants. 40001 is among them, for a gateway that spoils bodies may spoil only some.
  */
 export const ERRORS_OF_ONE_PLANT: readonly (ErrorNumber | undefined)[] = [
   ERRORS.notJson.number,
@@ -28,7 +27,7 @@ export class PlantStoreError extends Error {
    * when it took too long, `ECONNABORTED` when the client was closed.
    */
   readonly code: string | undefined;
-  /** Whether the same plant may be taken later as it stands. Sending a plant again is always harmless. */
+  /** Whether the same plant may be taken later as it stands. */
   readonly canRetry: boolean;
   /** What the answer asked to be waited for before the next try, in ms; 0 when it asked for nothing. */
   readonly retryAfterMs: number;
@@ -53,6 +52,28 @@ export class PlantStoreError extends Error {
   }
 }
 
+/** What the network says of a connection that never was, so that nothing was sent on it. */
+const NOTHING_SENT: readonly (string | undefined)[] = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN'];
+
+/** Whether the try that failed so may have stored the plant. */
+export function mayHaveStored({ status, code, canRetry }: PlantStoreError): boolean {
+  return status === undefined ? canRetry && !NOTHING_SENT.includes(code) : status >= 500;
+}
+
+/** The error of a further try: what it says is true of that one alone, where one before it may have stored the plant. */
+export function errorAfterUnknown(failed: PlantStoreError): PlantStoreError {
+  if (mayHaveStored(failed)) return failed;
+  const { error, status, code, canRetry, retryAfterMs, cause } = failed;
+  return new PlantStoreError(
+    `${failed.message}; an earlier try was not confirmed, so the plant may be stored all the same`,
+    {
+      ...(error === undefined ? {} : { error }),
+      ...(status === undefined ? {} : { status }),
+      ...{ code, canRetry, retryAfterMs, cause },
+    },
+  );
+}
+
 const ENTRIES = new Map<number, (typeof ERRORS)[keyof typeof ERRORS]>(
   Object.values(ERRORS).map(entry => [entry.number, entry]),
 );
@@ -60,7 +81,8 @@ const ENTRIES = new Map<number, (typeof ERRORS)[keyof typeof ERRORS]>(
 const STATUSES_THAT_PASS = [408, 429, 502, 503, 504];
 
 /**
- * Reads an answer that is not 200.
+ * Reads an answer that is not 200. What is sent is valid HTTP, so error 40000 is about a request that was cut on its way, and
+ * may pass.
  *
  * @param retryAfter the value of that header
  * @param body its text, which a gateway may have written
@@ -83,7 +105,7 @@ export function errorOfAnswer(status: number, retryAfter: string | undefined, bo
     );
   }
   return new PlantStoreError(said.message, {
-    ...{ error: entry.number, status, canRetry: entry.retry, retryAfterMs },
+    ...{ error: entry.number, status, canRetry: entry.retry || entry === ERRORS.badHttp, retryAfterMs },
   });
 }
 

@@ -11,7 +11,12 @@ import {
 } from './limits.ts';
 import { openTransport } from './open-transport.ts';
 import { newPlantOf, type PlantInput } from './plant-input.ts';
-import { ERRORS_OF_ONE_PLANT, PlantStoreError } from './plant-store-error.ts';
+import {
+  ERRORS_OF_ONE_PLANT,
+  errorAfterUnknown,
+  mayHaveStored,
+  PlantStoreError,
+} from './plant-store-error.ts';
 import { plantsUrl } from './plants-url.ts';
 import { retryWaitMs } from './retry-wait.ts';
 import { readStoredPlant, type StoredPlant } from './stored-plant.ts';
@@ -29,7 +34,7 @@ export interface PlantStoreOptions {
   token?: string | undefined;
   /**
    * How long to wait for one answer, in ms; 10,000 unless given. In Node, where plants that are sent together share
-   * connections, it counts from the answer before on the same connection.
+   * connections, it counts from the answer before on the same connection; while it waits for one, from the last of any.
    */
   answerWaitMs?: number | undefined;
   /** For how long a plant is sent again, in ms from the call; 30,000 unless given, and 0 sends it once. */
@@ -46,8 +51,8 @@ export type PlantResult =
 /**
  * Sends plants to a plant store.
  *
- * A plant may be sent again at any time and does no harm: the same content under the same id changes nothing. So what
- * may pass (no answer, 408, 429, 502, 503, 504, and 500 where a plant store answers it) is tried again by itself, after a
+ * The same content under the same id changes nothing, so a plant may be sent again, unless a newer one was sent under its id. What
+ * may pass (no answer, 408, 429, 502, 503, 504, and 500 and error 40000 where a plant store answers it) is tried again by itself, after a
  * wait that doubles, or as long as the answer asks for with `Retry-After`.
  */
 export class PlantStore {
@@ -76,7 +81,7 @@ export class PlantStore {
    * Sends a plant, and waits until it is on the disk of the service.
    *
    * @throws {PlantStoreError} when it is refused, or not confirmed in time; a plant that was not confirmed may be stored
-   *   all the same, and sending it again settles that
+   *   all the same, and sending it again settles that. The message says so of a refusal behind such a try
    * @throws the reason of the signal when it is aborted
    */
   async createPlant(input: PlantInput, { signal }: { signal?: AbortSignal } = {}): Promise<StoredPlant> {
@@ -93,13 +98,16 @@ export class PlantStore {
 
   async #create(plant: NewPlant, cancellation: Cancellation | undefined): Promise<StoredPlant> {
     const untilMs = performance.now() + this.#retryForMs;
+    let isUnknown = false;
     for (let tries = 1; ; tries++) {
       try {
         return await this.#post(plant, cancellation);
       } catch (error) {
-        if (!(error instanceof PlantStoreError && error.canRetry)) throw error;
+        if (!(error instanceof PlantStoreError)) throw error;
         const waitMs = retryWaitMs(tries, RETRY_WAIT_MAX_MS, error.retryAfterMs);
-        if (performance.now() + waitMs > untilMs) throw error;
+        if (!error.canRetry || performance.now() + waitMs > untilMs)
+          throw isUnknown ? errorAfterUnknown(error) : error;
+        isUnknown ||= mayHaveStored(error);
         await sleep(waitMs, cancellation);
       }
     }

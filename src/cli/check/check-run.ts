@@ -1,4 +1,4 @@
-import { withoutToken } from './exchange.ts';
+import { withoutToken } from '../visible-text.ts';
 import { Finding } from './finding.ts';
 import { fixedIdsOf, type IdRange } from './ids.ts';
 import { NotChecked } from './not-checked.ts';

@@ -2,6 +2,7 @@ import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { setTimeout as wait } from 'node:timers/promises';
 import { readRetryAfterMs } from '../../client/retry-after.ts';
+import { withoutToken } from '../visible-text.ts';
 import { Finding } from './finding.ts';
 import type { Target } from './target.ts';
 
@@ -147,9 +148,4 @@ function show(firstLine: string, rawHeaders: string[], body: Buffer, token: stri
   const text = withoutToken(body.toString(), token);
   const shown = text.length > SHOWN_BODY_LENGTH_MAX ? `${text.slice(0, SHOWN_BODY_LENGTH_MAX)}…` : text;
   return `${withoutToken(lines.join('\n'), token)}\n\n${shown}`;
-}
-
-/** A server may repeat what it was sent, and a report is read by others than the holder of the token. */
-export function withoutToken(text: string, token: string): string {
-  return text.replaceAll(token, '<ACCESS_TOKEN>');
 }

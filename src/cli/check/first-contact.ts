@@ -2,8 +2,8 @@ import { takesNoHttp } from '../../client/transport.ts';
 import { untrustedCertificate } from '../../client/untrusted-certificate.ts';
 import { newPlantJson } from '../../contract/plant.ts';
 import { Failure } from '../failure.ts';
-import { visible } from '../visible-text.ts';
-import { type Exchange, send, withoutToken } from './exchange.ts';
+import { visible, withoutToken } from '../visible-text.ts';
+import { type Exchange, send } from './exchange.ts';
 import { Finding } from './finding.ts';
 import type { Target } from './target.ts';
 

@@ -23,5 +23,7 @@ export const OUTAGE_SAID_AFTER_MS = 1_000;
 export const OUTAGE_MAX_MS = 5 * 60_000;
 /** A row that the service answers with error 50001 this often is rejected. */
 export const INTERNAL_ERROR_TRIES_MAX = 10;
+/** The import stops at a row that is answered with error 40000 this often: requests are cut on their way, each time. */
+export const BAD_HTTP_TRIES_MAX = 5;
 /** After Ctrl-C, what is in flight has this long to be answered. */
 export const STOP_WAIT_MS = 5_000;

@@ -1,14 +1,20 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { PlantStore, type StoredPlant } from '../../client/plant-store.ts';
-import { ERRORS_OF_ONE_PLANT, PlantStoreError } from '../../client/plant-store-error.ts';
+import {
+  ERRORS_OF_ONE_PLANT,
+  errorAfterUnknown,
+  mayHaveStored,
+  PlantStoreError,
+} from '../../client/plant-store-error.ts';
 import { retryWaitMs } from '../../client/retry-wait.ts';
 import { takesNoHttp } from '../../client/transport.ts';
 import { ERRORS, type ErrorBody } from '../../contract/errors.ts';
 import type { NewPlant, Outcome } from '../../contract/plant.ts';
 import { Failure } from '../failure.ts';
 import type { ServiceAddress } from '../service-options.ts';
-import { visible } from '../visible-text.ts';
+import { visible, withoutToken } from '../visible-text.ts';
 import {
+  BAD_HTTP_TRIES_MAX,
   IMPORT_ANSWER_WAIT_MS,
   IMPORT_RETRY_WAIT_MAX_MS,
   IN_FLIGHT_TEXT_LENGTH_MAX,
@@ -36,6 +42,9 @@ interface Delivery {
   sentMs: number;
   tries: number;
   internalErrors: number;
+  badHttpErrors: number;
+  /** Whether a try that was not confirmed may have stored it. */
+  isUnknown: boolean;
   /** The next row with the same id, which is not sent before this one is settled. */
   next: Delivery | undefined;
 }
@@ -47,8 +56,8 @@ interface Delivery {
  *
  * What an answer means is the client's to say. 200 and an error of one plant settle the row. What may pass is tried again:
  * after 100 ms, doubled from try to try up to 2 s, or as long as `Retry-After` says; error 50001 ten times, which then
- * settles the row, and all else, with no answer at all, until the service has been away for five minutes. Where nothing has
- * answered yet, only what tells of a service is tried again. Everything else stops the import.
+ * settles the row, and 40000 five times, which then stops the import, and all else, with no answer at all, until the service
+ * has been away for five minutes. Where nothing has answered yet, only what tells of a service is tried again. Everything else stops the import.
  */
 export class Sender {
   readonly #address: ServiceAddress;
@@ -95,7 +104,10 @@ export class Sender {
 
   /** Takes a row; what becomes of it is told to the listener. */
   send(row: PlantRow, plant: NewPlant): void {
-    const delivery: Delivery = { row, plant, sentMs: 0, tries: 0, internalErrors: 0, next: undefined };
+    const delivery: Delivery = {
+      ...{ row, plant, sentMs: 0, tries: 0, internalErrors: 0, badHttpErrors: 0 },
+      ...{ isUnknown: false, next: undefined },
+    };
     this.#inFlight++;
     this.#inFlightTextLength += textLength(plant);
     const before = this.#lastOfId.get(plant.id);
@@ -182,8 +194,11 @@ export class Sender {
     this.#wake();
   }
 
-  #judge(delivery: Delivery, failed: PlantStoreError): void {
-    const { error, status, code, message, canRetry, retryAfterMs } = failed;
+  #judge(delivery: Delivery, failedTry: PlantStoreError): void {
+    const failed = delivery.isUnknown ? errorAfterUnknown(failedTry) : failedTry;
+    delivery.isUnknown ||= mayHaveStored(failedTry);
+    const { error, status, code, canRetry, retryAfterMs } = failed;
+    const message = this.#shown(failed.message);
     const isFirst = !this.#everAnswered;
     if (status !== undefined) this.#everAnswered = true;
     if (error !== undefined && ERRORS_OF_ONE_PLANT.includes(error))
@@ -194,6 +209,8 @@ export class Sender {
       else this.#retry(delivery, `does not answer (${code})`, 0);
     } else if (error === ERRORS.internal.number && ++delivery.internalErrors >= INTERNAL_ERROR_TRIES_MAX) {
       this.#reject(delivery, { error, message });
+    } else if (error === ERRORS.badHttp.number && ++delivery.badHttpErrors >= BAD_HTTP_TRIES_MAX) {
+      this.#listener.onStop(this.#refusal(failed));
     } else this.#retry(delivery, `answers ${status}`, retryAfterMs, status === 429);
   }
 
@@ -206,12 +223,17 @@ export class Sender {
         'the service refuses the token; make one for the store that it runs on, with: npx plant-store token create LABEL',
       );
     }
-    if (error === undefined) return new Failure(`${url}: ${visible(message)}`);
+    if (error === undefined) return new Failure(`${url}: ${this.#shown(message)}`);
     const question =
       status === 404 || status === 405
         ? 'is this the right --url?'
         : 'does a gateway before the service change requests?';
-    return new Failure(`${url} answers ${status} (${visible(message)}); ${question}`);
+    return new Failure(`${url} answers ${status} (${this.#shown(message)}); ${question}`);
+  }
+
+  /** What the service or a gateway said, fit for a terminal and for a file. */
+  #shown(message: string): string {
+    return visible(withoutToken(message, this.#address.token));
   }
 
   /** Why it is not worth waiting for an answer where none has come yet. */
