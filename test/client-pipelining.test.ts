@@ -116,6 +116,49 @@ suite('connections that carry many plants', () => {
     assert.equal(sent.length, 5000);
     assert.ok(connections <= CONNECTIONS_MAX, `${connections} connections`);
   });
+
+  test('plants that wait for room where nothing answers wait no longer than for one answer', {
+    timeout: 20_000,
+  }, async context => {
+    context.mock.timers.enable({ apis: ['setTimeout'] });
+    const { promise: full, resolve: onFull } = Promise.withResolvers<void>();
+    let arrived = 0;
+    const script = (): void => {
+      if (++arrived === CONNECTIONS_MAX) onFull();
+    };
+    const { results } = await withServer(script, async url => {
+      const client = clientOf(url);
+      const results = Promise.all(Array.from({ length: 1000 }, (_, id) => resultOf(client, id)));
+      await full;
+      context.mock.timers.tick(ANSWER_WAIT_MS);
+      return { results: await results.finally(() => client.close()) };
+    });
+    assert.deepEqual([...new Set(results)], ['ETIMEDOUT']);
+  });
+
+  test('plants go on waiting for room as long as any connection brings answers', {
+    timeout: 20_000,
+  }, async context => {
+    context.mock.timers.enable({ apis: ['setTimeout'] });
+    const arrivals: Arrived[] = [];
+    const script = (arrived: Arrived): void => {
+      if (!arrivals.includes(arrived)) arrivals.push(arrived);
+    };
+    const rounds = 3;
+    const { results } = await withServer(script, async url => {
+      const client = clientOf(url);
+      const ids = Array.from({ length: rounds * CONNECTIONS_MAX }, (_, id) => id);
+      const results = Promise.all(ids.map(id => resultOf(client, id)));
+      for (let round = 1; round <= rounds; round++) {
+        while (arrivals.length < CONNECTIONS_MAX) await turns();
+        context.mock.timers.tick(ANSWER_WAIT_MS * 0.6);
+        // Each answer closes its connection, so that one of those that wait is sent for it.
+        for (const each of arrivals.splice(0)) store(each, 1, 'Connection: close\r\n');
+      }
+      return { results: await results };
+    });
+    assert.deepEqual([...new Set(results)], ['created']);
+  });
 });
 
 suite('a server that answers as no plant store does', () => {

@@ -31,7 +31,9 @@ export class PipelinedRequest implements Post {
 
 /** Whoever is told what becomes of a connection. */
 export interface PipelinedConnectionListener {
-  /** Answers have come, so that more may be sent. */
+  /** Answers have come. */
+  onAnswers(): void;
+  /** More may be sent. */
   onRoom(): void;
   /**
    * It is closed.
@@ -137,6 +139,7 @@ export class PipelinedConnection {
       return;
     }
     this.#arrived = text.slice(start);
+    if (start > 0) this.#listener.onAnswers();
     if (this.#saidLast) this.#cut();
     // Such as the answer to a connection on which nothing came; it belongs to no request that has yet to be written.
     else if (this.#writtenCount === 0 && this.#arrived !== '') this.#fail('EPROTO');

@@ -7,7 +7,8 @@ import { NoAnswer, type Post, type Transport, type TransportSettings } from './t
  * Sends many requests on the way on each of a few connections. Node's fetch takes many times as long for a plant as this
  * does and makes the service take twice as long, for each of its requests is a write and a read of its own.
  *
- * Where connections do not last, as behind some gateways, each plant gets one of its own.
+ * Where connections do not last, as behind some gateways, each plant gets one of its own. What waits for room on a connection
+ * fails when no connection has brought an answer for as long as one may take.
  */
 export class PipelinedTransport implements Transport {
   readonly #connect: Connect;
@@ -16,6 +17,8 @@ export class PipelinedTransport implements Transport {
   readonly #connections = new Set<PipelinedConnection>();
   /** Requests for which no connection has room, in the order in which they are sent. */
   readonly #waiting: PipelinedRequest[] = [];
+  /** Runs while requests wait, from the last answer on. */
+  #waitTimer: ReturnType<typeof setTimeout> | undefined;
   #isClosed = false;
 
   constructor(settings: TransportSettings, connect: Connect) {
@@ -36,14 +39,25 @@ export class PipelinedTransport implements Transport {
 
   close(): void {
     this.#isClosed = true;
-    for (const request of this.#waiting.splice(0)) request.abandon(new NoAnswer('ECONNABORTED'));
+    this.#failWaiting('ECONNABORTED');
     for (const connection of this.#connections) connection.close();
   }
 
   #send(request: PipelinedRequest): void {
     const connection = this.#withRoom();
-    if (connection === undefined) this.#waiting.push(request);
-    else connection.send(request);
+    if (connection !== undefined) connection.send(request);
+    else if (this.#waiting.push(request) === 1) this.#startWaitTimer();
+  }
+
+  #startWaitTimer(): void {
+    clearTimeout(this.#waitTimer);
+    if (this.#waiting.length === 0) return;
+    this.#waitTimer = setTimeout(() => this.#failWaiting('ETIMEDOUT'), this.#settings.answerWaitMs);
+  }
+
+  #failWaiting(code: string): void {
+    clearTimeout(this.#waitTimer);
+    for (const request of this.#waiting.splice(0)) request.abandon(new NoAnswer(code));
   }
 
   #withRoom(): PipelinedConnection | undefined {
@@ -55,10 +69,13 @@ export class PipelinedTransport implements Transport {
 
   #open(): PipelinedConnection {
     const connection = new PipelinedConnection(this.#connect, this.#settings, {
+      onAnswers: () => this.#startWaitTimer(),
       onRoom: () => this.#sendWaiting(),
       onClose: unsent => {
         this.#connections.delete(connection);
         this.#waiting.unshift(...unsent);
+        // They wait since the answer that closed it.
+        if (unsent.length > 0) this.#startWaitTimer();
         this.#sendWaiting();
       },
     });
@@ -76,6 +93,7 @@ export class PipelinedTransport implements Transport {
       connection.send(request);
     }
     if (sent > 0) this.#waiting.splice(0, sent);
+    if (this.#waiting.length === 0) clearTimeout(this.#waitTimer);
   }
 }
 
