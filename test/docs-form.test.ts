@@ -262,6 +262,33 @@ test('the token is afterwards in its field and nowhere else', async () => {
   assert.deepEqual([cookies, origins], [[], []]);
 });
 
+test('the token is not shown of an answer that repeats it', async t => {
+  const proxy = createServer((request, response) => {
+    if (request.method === 'POST') {
+      const { authorization } = request.headers;
+      response.writeHead(403, { 'Content-Type': 'text/plain', 'X-Sent': authorization }).end(authorization);
+    } else {
+      const onward = httpRequest(service.url + request.url, answer => {
+        response.writeHead(answer.statusCode!, answer.rawHeaders);
+        answer.pipe(response);
+      });
+      onward.end();
+    }
+  });
+  await new Promise<void>(resolve => proxy.listen(0, '127.0.0.1', resolve));
+  t.after(() => {
+    proxy.close();
+    proxy.closeAllConnections();
+  });
+  const { page } = await openDocs(WIDE, `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`);
+  await fill(page, { id: '80' });
+  await submit(page);
+  const received = await shown(page.locator('#received'));
+  assert.match(received, /^x-sent: Bearer <ACCESS_TOKEN>$/m);
+  assert.match(received, /\n\nBearer <ACCESS_TOKEN>$/);
+  assert.ok(!received.includes(service.token));
+});
+
 test('the token does not wait on a page that was left', async () => {
   const { page } = await openDocs();
   await fill(page, {});

@@ -117,10 +117,11 @@ async function send() {
   // What is there is of the plant before.
   wire.hidden = true;
   const body = bodyOfFields();
+  const tokenSent = token.value;
   const exchange = await post(body);
   const version = httpVersion();
   sent.textContent = requestText(body, version);
-  received.textContent = exchange === undefined ? 'none' : answerText(exchange, version);
+  received.textContent = exchange === undefined ? 'none' : answerText(exchange, version, tokenSent);
   wire.hidden = false;
   verdict.replaceChildren(...(exchange === undefined ? [NO_ANSWER] : verdictOf(exchange)));
   verdict.dataset.result = exchange?.answer.status === 200 ? 'kept' : 'refused';
@@ -182,10 +183,13 @@ function requestText(body, version) {
 /**
  * @param {Exchange} exchange
  * @param {string} version
+ * @param {string} tokenSent
  */
-function answerText({ answer: { status, statusText, headers }, text }, version) {
+function answerText({ answer: { status, statusText, headers }, text }, version, tokenSent) {
   const fields = [...headers].map(([field, value]) => `${field}: ${value}`);
-  return [`${version} ${status} ${statusText}`.trimEnd(), ...fields, '', text].join('\n');
+  const lines = [`${version} ${status} ${statusText}`.trimEnd(), ...fields, '', text];
+  // What stands between may repeat what it was sent.
+  return lines.join('\n').replaceAll(tokenSent, '<ACCESS_TOKEN>');
 }
 
 /** @param {Exchange} exchange */
