@@ -3,7 +3,6 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text as readText } from 'node:stream/consumers';
-import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { residentBytesOf } from '../bench/server-process.ts';
 import { median, quantile } from '../bench/statistics.ts';
@@ -11,6 +10,7 @@ import type { LoggedRequest } from '../test/client-log.ts';
 import { LoggingClient } from '../test/logging-client.ts';
 import { startServe } from '../test/program.ts';
 import type { Ordeal, OrdealOrder, OrdealResult } from './ordeal.ts';
+import { steadySender } from './steady-sender.ts';
 
 const FLOODER = fileURLToPath(new URL('./flooder.ts', import.meta.url));
 const KINDS = [
@@ -23,7 +23,6 @@ const KINDS = [
 ] as const;
 /** Of the time for one kind, before the flood begins. */
 const ALONE_SHARE = 0.2;
-const SEND_INTERVAL_MS = 5;
 /** The flood and the service share two cores. */
 const P99_MS_MAX = 250;
 const SHUTDOWN_MS_MAX = 10_000;
@@ -56,18 +55,7 @@ async function flood(
   const serve = await startServe(`sqlite:${join(folder, 'plants.db')}`);
   const log: LoggedRequest[] = [];
   const holder = new LoggingClient(serve.url, serve.token, log);
-  let lastId = 1n;
-  /** @returns how long each answer took, in ms */
-  const send = async (forMs: number): Promise<number[]> => {
-    const untilMs = performance.now() + forMs;
-    const tookMs: number[] = [];
-    while (performance.now() < untilMs && !signal.aborted) {
-      const { sentAt, answeredAt } = await holder.send({ id: ++lastId, name: 'held' });
-      tookMs.push(answeredAt - sentAt);
-      await wait(SEND_INTERVAL_MS);
-    }
-    return tookMs;
-  };
+  const send = steadySender(holder, signal, 1n);
   const flooder = [FLOODER, kind, new URL(serve.url).port, serve.token];
   try {
     const kindMs = budgetMs / KINDS.length;

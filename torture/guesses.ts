@@ -3,7 +3,6 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text as readText } from 'node:stream/consumers';
-import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { residentBytesOf } from '../bench/server-process.ts';
 import { median, quantile } from '../bench/statistics.ts';
@@ -12,12 +11,12 @@ import type { LoggedRequest } from '../test/client-log.ts';
 import { LoggingClient } from '../test/logging-client.ts';
 import { startServe } from '../test/program.ts';
 import type { Ordeal, OrdealOrder, OrdealResult } from './ordeal.ts';
+import { steadySender } from './steady-sender.ts';
 
 const GUESSER = fileURLToPath(new URL('./guesser.ts', import.meta.url));
 /** Of the budget: alone, and at the beginning of the guesses, before memory is looked at. */
 const ALONE_SHARE = 0.25;
 const WARM_UP_SHARE = 0.25;
-const SEND_INTERVAL_MS = 5;
 /** Whoever had to wait for a look into the store would wait for half of the time between two. */
 const MEDIAN_MS_MAX = TOKEN_REFRESH_INTERVAL_MIN_MS / 2;
 const MEMORY_GROWTH_BYTES_MAX = 64 * 1024 * 1024;
@@ -37,18 +36,7 @@ async function runGuesses({ budgetMs, signal, tell }: OrdealOrder): Promise<Orde
   const pid = serve.child.pid!;
   const log: LoggedRequest[] = [];
   const holder = new LoggingClient(serve.url, serve.token, log);
-  let lastId = 0n;
-  /** @returns how long each answer took, in ms */
-  const send = async (forMs: number): Promise<number[]> => {
-    const untilMs = performance.now() + forMs;
-    const tookMs: number[] = [];
-    while (performance.now() < untilMs && !signal.aborted) {
-      const { sentAt, answeredAt } = await holder.send({ id: ++lastId, name: 'held' });
-      tookMs.push(answeredAt - sentAt);
-      await wait(SEND_INTERVAL_MS);
-    }
-    return tookMs;
-  };
+  const send = steadySender(holder, signal, 0n);
   try {
     const alone = await send(budgetMs * ALONE_SHARE);
     tell(`alone: p50 ${median(alone).toFixed(1)} ms, p99 ${quantile(alone, 0.99).toFixed(1)} ms`);

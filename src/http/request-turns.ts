@@ -1,4 +1,5 @@
 import { TURN_REQUESTS_MAX } from '../contract/limits.ts';
+import { TurnQueue } from './turn-queue.ts';
 
 /** A body takes about as long to read for each of these as a request takes without one. */
 const LONG_BODY_BYTES = 4_096;
@@ -13,8 +14,12 @@ const LONG_BODY_BYTES = 4_096;
  */
 export class RequestTurns {
   #taken = 0;
-  #isNextDue = false;
-  #waiting: (() => void)[] = [];
+  readonly #queue = new TurnQueue(
+    () => {
+      this.#taken = 0;
+    },
+    () => this.#taken < TURN_REQUESTS_MAX,
+  );
 
   /**
    * Counts a request that is to be taken in this turn, a long one as several.
@@ -24,31 +29,12 @@ export class RequestTurns {
   take(bodyBytes: number): boolean {
     if (this.#taken >= TURN_REQUESTS_MAX) return false;
     this.#taken += 1 + bodyBytes / LONG_BODY_BYTES;
-    this.#expectNext();
+    this.#queue.expectNext();
     return true;
   }
 
   /** Calls back in a later turn, behind all that wait already. */
   wait(goOn: () => void): void {
-    this.#waiting.push(goOn);
-    this.#expectNext();
-  }
-
-  #expectNext(): void {
-    if (this.#isNextDue) return;
-    this.#isNextDue = true;
-    setImmediate(() => this.#begin());
-  }
-
-  #begin(): void {
-    this.#isNextDue = false;
-    this.#taken = 0;
-    const waiting = this.#waiting;
-    this.#waiting = [];
-    let next = 0;
-    while (next < waiting.length && this.#taken < TURN_REQUESTS_MAX) waiting[next++]!();
-    // Those that went on and have still more wait behind those that did not.
-    this.#waiting = [...waiting.slice(next), ...this.#waiting];
-    if (this.#waiting.length > 0) this.#expectNext();
+    this.#queue.wait(goOn);
   }
 }
