@@ -14,6 +14,7 @@ const CONNECTIONS = 100;
 const LONG_BODY_CONNECTIONS = 900;
 const REQUESTS_IN_A_BLOCK = 100;
 const CHUNKED_BODY_BYTES = 2_000;
+const LONG_NAME_LENGTH = 20_000;
 /** A connection that was refused is tried again after this. */
 const RETRY_MS = 20;
 
@@ -24,6 +25,9 @@ let stopping = false;
 
 const PLANT = '{"id":1,"name":"flood"}';
 const REQUESTS: Record<string, () => Uint8Array> = {
+  plants: () => requestBytes(token!, { body: PLANT }),
+  'long plants': () =>
+    requestBytes(token!, { body: `{"id":1,"name":"${'f'.repeat(LONG_NAME_LENGTH)}"}` }),
   'malformed tokens': () => requestBytes('a', { body: PLANT }),
   'unknown tokens': () => requestBytes(makeToken(), { body: PLANT }),
   'unusual heads': () => requestBytes(token!, { body: PLANT, headers: { 'X-Unusual': ' \t flood' } }),

@@ -14,6 +14,8 @@ import { steadySender } from './steady-sender.ts';
 
 const FLOODER = fileURLToPath(new URL('./flooder.ts', import.meta.url));
 const KINDS = [
+  'plants',
+  'long plants',
   'malformed tokens',
   'unknown tokens',
   'unusual heads',
