@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { test } from 'node:test';
 import { setImmediate as turnOfTheEventLoop } from 'node:timers/promises';
-import { TURN_REQUESTS_MAX } from '../src/contract/limits.ts';
+import { TURN_FURTHER_REQUESTS_MAX } from '../src/contract/limits.ts';
 import { RequestTurns } from '../src/http/request-turns.ts';
 import { ConnectionTarget } from './connection-target.ts';
 
 test('a turn takes so many requests, and those who wait go on in order, each behind those who have not', async () => {
-  const turns = new RequestTurns();
+  const most = 100;
+  const turns = new RequestTurns(most);
   const taken: string[] = [];
   /** Takes what it can, and waits for its turn to take the rest. */
   const takeAll = (who: string, count: number): void => {
@@ -18,14 +20,14 @@ test('a turn takes so many requests, and those who wait go on in order, each beh
       taken.push(who);
     }
   };
-  takeAll('a', 3 * TURN_REQUESTS_MAX);
-  takeAll('b', TURN_REQUESTS_MAX);
+  takeAll('a', 3 * most);
+  takeAll('b', most);
   takeAll('c', 1);
-  assert.equal(taken.length, TURN_REQUESTS_MAX);
+  assert.equal(taken.length, most);
   for (let turn = 0; turn < 6; turn++) await turnOfTheEventLoop();
   const order = taken.filter((who, index) => who !== taken[index - 1]);
   assert.deepEqual(order, ['a', 'b', 'c', 'a']);
-  assert.equal(taken.length, 4 * TURN_REQUESTS_MAX + 1);
+  assert.equal(taken.length, 4 * most + 1);
 });
 
 test('clients that send thousands of requests at once get each answered, in order', async () => {
@@ -33,7 +35,7 @@ test('clients that send thousands of requests at once get each answered, in orde
   try {
     const clients = await Promise.all(Array.from({ length: 3 }, () => target.open()));
     const sent = clients.map(client => {
-      const ids = Array.from({ length: 3 * TURN_REQUESTS_MAX }, () => target.nextId());
+      const ids = Array.from({ length: 10 * TURN_FURTHER_REQUESTS_MAX }, () => target.nextId());
       client.write(Buffer.concat(ids.map(id => target.request(id))));
       return { client, ids };
     });
@@ -41,6 +43,31 @@ test('clients that send thousands of requests at once get each answered, in orde
       for (const id of ids) assert.equal((await client.answer()).headers.get('plant-id'), String(id));
       await target.assertOpen(client);
     }
+  } finally {
+    await target.end();
+  }
+});
+
+test('a client that waits for each answer is not behind those that send thousands', async () => {
+  const target = await ConnectionTarget.start();
+  try {
+    const lone = await target.open();
+    const flooders = await Promise.all(Array.from({ length: 30 }, () => target.open()));
+    const each = 10 * TURN_FURTHER_REQUESTS_MAX;
+    let answered = 0;
+    const reading = flooders.map(async flooder => {
+      flooder.write(Buffer.concat(Array.from({ length: each }, () => target.request(target.nextId()))));
+      for (let left = each; left > 0; left--, answered++) await flooder.answer();
+    });
+    await once(flooders[0]!.socket, 'data');
+    for (let count = 0; count < 10; count++) {
+      lone.write(target.request(target.nextId()));
+      await lone.answer();
+    }
+    const atItsLast = answered;
+    await Promise.all(reading);
+    // Behind them in order it would have waited for all of them: each has more when it has had its turn.
+    assert.ok(atItsLast < answered / 2, `${atItsLast} of ${answered} were answered before it had its ten`);
   } finally {
     await target.end();
   }

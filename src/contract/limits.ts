@@ -26,7 +26,9 @@ export const ORDINARY_HEADS_MAX = 1_000;
 /** Requests of one connection that are taken before the first of them is answered. */
 export const ORDINARY_PIPELINE_MAX = 1_024;
 /** Ordinary requests that are taken in one turn of the event loop: a few ms, after which commits are heard of. */
-export const TURN_REQUESTS_MAX = 512;
+export const TURN_FIRST_REQUESTS_MAX = 384;
+/** Beside those of connections that wait for no answer, so many of connections that do. */
+export const TURN_FURTHER_REQUESTS_MAX = 128;
 /** The rest of a longer body is not waited for there: a socket is read by so much at a time. */
 export const ORDINARY_REST_BYTES_MAX = 64 * 1024;
 /** The second piece of an ordinary request has this long to come, before the limits below begin to run. */
@@ -48,7 +50,7 @@ export const MEDIA_TYPE_LENGTH_MAX = 200;
 export const HEADERS_WAIT_MS = 10_000;
 export const REQUEST_WAIT_MS = 13_000;
 /** How often waiting requests are checked against the two limits above. */
-export const WAIT_CHECK_INTERVAL_MS = 1_000;
+export const WAIT_CHECK_INTERVAL_MS = 500;
 /** A connection on which nothing moves, though an answer waits to be read, is cut after at most this. */
 export const STALLED_CONNECTION_MS = 15_000;
 /** An idle connection is kept open for the next request for this long. */

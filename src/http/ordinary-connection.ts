@@ -22,7 +22,13 @@ const HEAD_END = '\r\n\r\n';
 export interface OrdinaryService {
   readonly createPlant: CreatePlant;
   readonly heads: OrdinaryHeads;
-  readonly turns: RequestTurns;
+  /**
+   * Of requests behind which their connection waits for no other answer, and of those that it sends further meanwhile.
+   * The two share each turn of the event loop, so that a client that sends one plant at a time does not wait for those
+   * that send thousands.
+   */
+  readonly firstTurns: RequestTurns;
+  readonly furtherTurns: RequestTurns;
   /** Whether the service shuts down: an answer then closes its connection, and no further request is ordinary. */
   readonly draining: boolean;
   /** Whether there is a documentation page, to which errors point. */
@@ -143,9 +149,14 @@ export class OrdinaryConnection {
     return this.#isLooking || this.#pending.length >= ORDINARY_PIPELINE_MAX || this.#socket.writableNeedDrain;
   }
 
+  /** What the next request has its turn of. */
+  get #turns(): RequestTurns {
+    return this.#pending.length === 0 ? this.#service.firstTurns : this.#service.furtherTurns;
+  }
+
   /** @returns where the request that begins at `start` ends, if it was taken */
   #take(arrived: Buffer, start: number): number | 'incomplete' | 'turn' | 'other' {
-    const { createPlant, heads, turns, draining } = this.#service;
+    const { createPlant, heads, draining } = this.#service;
     if (draining) return 'other';
     const headEnd = arrived.indexOf(HEAD_END, start, 'latin1');
     if (headEnd === -1) return mayBeOrdinary(arrived.subarray(start)) ? 'incomplete' : 'other';
@@ -158,7 +169,7 @@ export class OrdinaryConnection {
       const mayComeWhole = holder !== undefined && head.bodyBytes <= ORDINARY_REST_BYTES_MAX;
       return mayComeWhole ? 'incomplete' : 'other';
     }
-    if (!turns.take(head.bodyBytes)) return 'turn';
+    if (!this.#turns.take(head.bodyBytes)) return 'turn';
     const pending: Pending = {
       answer: undefined,
       arrivedAt: this.#arrivedAt,
@@ -198,7 +209,7 @@ export class OrdinaryConnection {
     }
     this.#stoppedFor = why === 'incomplete' ? 'other' : why;
     this.#socket.pause();
-    if (why === 'turn') this.#service.turns.wait(() => this.#takeTurn());
+    if (why === 'turn') this.#turns.wait(() => this.#takeTurn());
     else if (this.#pending.length === 0) this.#goOn();
   }
 

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import { TURN_FIRST_REQUESTS_MAX, TURN_FURTHER_REQUESTS_MAX } from '../contract/limits.ts';
 import type { CreatePlant } from './create-plant.ts';
 import { OrdinaryConnection, type OrdinaryService } from './ordinary-connection.ts';
 import type { OrdinaryHeads } from './ordinary-head.ts';
@@ -15,7 +16,8 @@ export class OrdinaryConnections implements OrdinaryService {
   readonly createPlant: CreatePlant;
   readonly heads: OrdinaryHeads;
   readonly hasDocs: boolean;
-  readonly turns = new RequestTurns();
+  readonly firstTurns = new RequestTurns(TURN_FIRST_REQUESTS_MAX);
+  readonly furtherTurns = new RequestTurns(TURN_FURTHER_REQUESTS_MAX);
   readonly serveHttp: OrdinaryService['serveHttp'];
   readonly refuseSlow: OrdinaryService['refuseSlow'];
   readonly failed: OrdinaryService['failed'];

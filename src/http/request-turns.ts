@@ -1,11 +1,10 @@
-import { TURN_REQUESTS_MAX } from '../contract/limits.ts';
 import { TurnQueue } from './turn-queue.ts';
 
 /** A body takes about as long to read for each of these as a request takes without one. */
-const LONG_BODY_BYTES = 4_096;
+const LONG_BODY_BYTES = 2_048;
 
 /**
- * Shares the turns of the event loop among connections.
+ * Shares a part of each turn of the event loop among connections.
  *
  * A socket on which requests wait is read again and again within one turn, up to 2 MiB of them (`uv__read` of libuv), and
  * so is each of the others. Where more comes than can be answered, such a turn takes seconds, in which nobody hears what
@@ -14,12 +13,23 @@ const LONG_BODY_BYTES = 4_096;
  */
 export class RequestTurns {
   #taken = 0;
-  readonly #queue = new TurnQueue(
-    () => {
-      this.#taken = 0;
-    },
-    () => this.#taken < TURN_REQUESTS_MAX,
-  );
+  readonly #requestsMax: number;
+  readonly #queue: TurnQueue;
+
+  /** @param requestsMax in a turn */
+  constructor(requestsMax: number) {
+    this.#requestsMax = requestsMax;
+    this.#queue = new TurnQueue(
+      () => {
+        this.#taken = 0;
+      },
+      () => this.#hasRoom,
+    );
+  }
+
+  get #hasRoom(): boolean {
+    return this.#taken < this.#requestsMax;
+  }
 
   /**
    * Counts a request that is to be taken in this turn, a long one as several.
@@ -27,7 +37,7 @@ export class RequestTurns {
    * @returns false when the turn has taken all it may
    */
   take(bodyBytes: number): boolean {
-    if (this.#taken >= TURN_REQUESTS_MAX) return false;
+    if (!this.#hasRoom) return false;
     this.#taken += 1 + bodyBytes / LONG_BODY_BYTES;
     this.#queue.expectNext();
     return true;
