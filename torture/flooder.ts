@@ -26,8 +26,7 @@ let stopping = false;
 const PLANT = '{"id":1,"name":"flood"}';
 const REQUESTS: Record<string, () => Uint8Array> = {
   plants: () => requestBytes(token!, { body: PLANT }),
-  'long plants': () =>
-    requestBytes(token!, { body: `{"id":1,"name":"${'f'.repeat(LONG_NAME_LENGTH)}"}` }),
+  'long plants': () => requestBytes(token!, { body: `{"id":1,"name":"${'f'.repeat(LONG_NAME_LENGTH)}"}` }),
   'malformed tokens': () => requestBytes('a', { body: PLANT }),
   'unknown tokens': () => requestBytes(makeToken(), { body: PLANT }),
   'unusual heads': () => requestBytes(token!, { body: PLANT, headers: { 'X-Unusual': ' \t flood' } }),
