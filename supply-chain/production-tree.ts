@@ -12,7 +12,7 @@ interface Manifest {
 
 interface LockFile {
   /** By their paths; that of this package is empty. */
-  packages: Record<string, { version: string; dev?: boolean } & Manifest>;
+  packages: Record<string, { version: string; dev?: boolean; link?: boolean } & Manifest>;
 }
 
 /** The packages that are installed to run, each as `name@version`, in the order of names. */
@@ -54,6 +54,9 @@ export function npmOnProductionTree(args: string[]): string {
 export function productionLockFile(): LockFile {
   const lockFile: LockFile = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8'));
   delete lockFile.packages['']?.devDependencies;
-  for (const [path, { dev }] of Object.entries(lockFile.packages)) if (dev) delete lockFile.packages[path];
+  for (const [path, { dev, link }] of Object.entries(lockFile.packages)) {
+    // A link to a folder of ours has no mark of its own; none is needed to run.
+    if (dev || link) delete lockFile.packages[path];
+  }
   return lockFile;
 }

@@ -152,7 +152,7 @@ const BANS: Ban[] = [
   },
   {
     where: /(?:^|\/)(?:package-lock|npm-shrinkwrap)\.json$/,
-    what: /"resolved":/,
+    what: /"resolved": "[a-z+]+:/,
     instead: 'run: npm install --omit-lockfile-registry-resolved',
   },
 ];
@@ -274,7 +274,7 @@ export function runtimeDependencies(files: readonly RepositoryFile[]): string[] 
 /** Versions in package.json are exact, so that what was tested is what is installed. */
 export function exactVersions(files: readonly RepositoryFile[]): string[] {
   return Object.entries(allDependencies(files))
-    .filter(([, version]) => !/^[0-9]+\.[0-9]+\.[0-9]+(?:-[\w.]+)?$/.test(version))
+    .filter(([, version]) => !/^(?:[0-9]+\.[0-9]+\.[0-9]+(?:-[\w.]+)?|file:[\w/]+)$/.test(version))
     .map(([name, version]) => `package.json:1: ${name} ${version}; npm install --save-exact ${name}`);
 }
 
