@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { HostSearch } from '../src/store/postgres/host-search.ts';
+import { postgresAddressOf } from '../src/store/postgres/postgres-url.ts';
 import { failOverUnderLoad } from '../torture/postgres-failover.ts';
 import type { LoggedRequest } from './client-log.ts';
 import { runProgram } from './program.ts';
@@ -22,6 +24,18 @@ for (const [how, firstHost] of [
     assert.ok(underWay + unknown > 0, 'it hit requests under way');
   });
 }
+
+test('a standby that takes over is found while the primary keeps the search waiting', async () => {
+  await using pair = await SynchronousPair.start();
+  await pair.primary.hold('SIGSTOP');
+  // Far longer than it takes to promote: so this one search must ask the standby again.
+  const url = `${pair.url('primary')}?connect_timeout=60`;
+  const searching = new HostSearch(postgresAddressOf(url)).connect();
+  await pair.promote();
+  const connection = await searching;
+  assert.deepEqual(await connection.run({ text: 'SELECT pg_is_in_recovery()' }), [['f']]);
+  await connection.close();
+});
 
 test('a standby that is gone makes plants wait, and nobody is told of one that it lacks', async () => {
   await using pair = await SynchronousPair.start();

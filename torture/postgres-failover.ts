@@ -22,6 +22,8 @@ const KEPT_BEFORE_AND_AFTER = 200;
  */
 const PROMOTED_AFTER_MS = { kill: 0, hold: 2_500 };
 const PROMOTED_LATER_MS_MAX = 2_500;
+/** From the end of a fault to the next plant that is kept. */
+const BACK_MS_MAX = 1_000;
 
 export interface FailoverFigures extends InstancesFigures {
   /** Sent before the standby took writes, and answered after. */
@@ -52,6 +54,8 @@ async function run({ seed, budgetMs, weakness, signal, tell }: OrdealOrder): Pro
     tally.add(`round ${round}`, figures);
     firstBackAfterMs.push(figures.firstBackAfterMs);
     allBackAfterMs.push(figures.allBackAfterMs);
+    if (figures.allBackAfterMs > BACK_MS_MAX)
+      tally.faults.push(`round ${round}: an instance was back after ${figures.allBackAfterMs.toFixed(0)} ms`);
     tell(`${round} failovers, ${tally.faults.length} faults`);
   }
   return {

@@ -1,3 +1,5 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { POSTGRES_SEARCH_INTERVAL_MS } from '../../contract/limits.ts';
 import { Connection } from './connection.ts';
 import { isRefusal, saysReadOnly } from './failure.ts';
 import type { HostAddress, PostgresAddress } from './postgres-url.ts';
@@ -27,16 +29,16 @@ export class HostSearch {
     const { hosts } = this.#address;
     const first =
       this.#current === undefined ? hosts.filter(host => host !== this.#suspect) : [this.#current];
-    const rest = hosts.filter(host => !first.includes(host));
-    const failures: unknown[] = [];
-    for (const group of [first, rest]) {
-      const connection = await this.#connectToAny(group, failures);
+    const failureOf = new Map<HostAddress, unknown>();
+    for (const group of [first, hosts]) {
+      const connection = await this.#connectToAny(group, failureOf);
       if (connection !== undefined) {
         this.#current = connection.host;
         return connection;
       }
     }
     this.#current = undefined;
+    const failures = [...failureOf.values()];
     throw failures.find(isRefusal) ?? failures.find(saysReadOnly) ?? failures[0];
   }
 
@@ -46,17 +48,30 @@ export class HostSearch {
     if (this.#current === host) this.#current = undefined;
   }
 
-  async #connectToAny(hosts: HostAddress[], failures: unknown[]): Promise<Connection | undefined> {
+  /**
+   * Asks until one takes writes or each has failed. While one is silent the others are asked again: the standby that takes
+   * over says until then that it does not take writes.
+   */
+  async #connectToAny(
+    hosts: HostAddress[],
+    failureOf: Map<HostAddress, unknown>,
+  ): Promise<Connection | undefined> {
     let first: Connection | undefined;
+    const failed = new Set<HostAddress>();
+    const over = new AbortController();
     const attempts = hosts.map(async host => {
-      try {
-        const connection = await Connection.open(this.#address, host);
-        first ??= connection;
-        if (first !== connection) connection.destroy();
-        return connection;
-      } catch (error) {
-        failures.push(error);
-        throw error;
+      for (;;) {
+        try {
+          const connection = await Connection.open(this.#address, host);
+          first ??= connection;
+          if (first !== connection) connection.destroy();
+          over.abort();
+          return connection;
+        } catch (error) {
+          failureOf.set(host, error);
+          if (failed.add(host).size === hosts.length) over.abort();
+        }
+        await wait(POSTGRES_SEARCH_INTERVAL_MS, undefined, { signal: over.signal });
       }
     });
     return await Promise.any(attempts).catch(() => undefined);
