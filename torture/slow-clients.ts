@@ -8,6 +8,7 @@ import { runOpenLoop } from '../bench/load.ts';
 import { startServe } from '../test/program.ts';
 import { requestBytes } from '../test/raw-connection.ts';
 import type { Ordeal, OrdealResult } from './ordeal.ts';
+import { hasSlowHttpTest, slowHeadersByOthers } from './slow-http-test.ts';
 import { socketQueues } from './socket-queues.ts';
 
 const IDLE = 10_000;
@@ -84,7 +85,10 @@ export const slowClients: Ordeal = {
         idleLeft ??= idle.filter(({ readyState }) => readyState === 'open').length;
         await stillOpen(slow);
       } while (performance.now() < untilMs && !signal.aborted);
-      return judge(slow, ordinary, idleLeft ?? 0);
+      const result = judge(slow, ordinary, idleLeft ?? 0);
+      if (hasSlowHttpTest()) await askOthers(service.url, result, signal);
+      else tell('Debian has slowhttptest, which is not on this machine: by clients of our own alone');
+      return result;
     } finally {
       clearInterval(watch);
       for (const socket of sockets) socket.destroy();
@@ -175,6 +179,18 @@ async function readersStalled(readers: readonly SlowConnection[]): Promise<void>
 async function stillOpen(slow: readonly SlowConnection[]): Promise<void> {
   const untilMs = performance.now() + 2 * CUT_MS_MAX;
   while (performance.now() < untilMs && slow.some(({ cutMs }) => cutMs === undefined)) await wait(100);
+}
+
+/** The same by a client that is not ours, which has no token: slow headers. */
+async function askOthers(url: string, { faults, figures }: OrdealResult, signal: AbortSignal): Promise<void> {
+  const { allCutSeconds, wasAvailable } = await slowHeadersByOthers(`${url}/plants`, SLOW_OF_EACH_KIND, {
+    ...{ seconds: (2 * CUT_MS_MAX) / 1000, intervalSeconds: DRIP_INTERVAL_MS / 1000, signal },
+  });
+  figures['slow headers of slowhttptest'] =
+    allCutSeconds === undefined ? 'some were never cut' : `the last was cut after ${allCutSeconds} s`;
+  if (allCutSeconds === undefined || allCutSeconds > CUT_MS_MAX / 1000)
+    faults.push(`slowhttptest: ${figures['slow headers of slowhttptest']}`);
+  if (!wasAvailable) faults.push('slowhttptest: the service was not always there');
 }
 
 function judge(
