@@ -5,8 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { runOpenLoop } from '../bench/load.ts';
+import { residentBytesOf } from '../bench/server-process.ts';
 import { startServe } from '../test/program.ts';
 import { requestBytes } from '../test/raw-connection.ts';
+import { mebibytes } from './figures.ts';
 import type { Ordeal, OrdealResult } from './ordeal.ts';
 import { hasSlowHttpTest, slowHeadersByOthers } from './slow-http-test.ts';
 import { socketQueues } from './socket-queues.ts';
@@ -86,6 +88,7 @@ export const slowClients: Ordeal = {
         await stillOpen(slow);
       } while (performance.now() < untilMs && !signal.aborted);
       const result = judge(slow, ordinary, idleLeft ?? 0);
+      result.figures['peak of memory in MiB'] = mebibytes(residentBytesOf(service.child.pid!, 'VmHWM'));
       if (hasSlowHttpTest()) await askOthers(service.url, result, signal);
       else tell('Debian has slowhttptest, which is not on this machine: by clients of our own alone');
       return result;
