@@ -29,8 +29,10 @@ export class HostSearch {
     const { hosts } = this.#address;
     const first =
       this.#current === undefined ? hosts.filter(host => host !== this.#suspect) : [this.#current];
+    // Those that have failed all together would only fail again, after as long.
+    const groups = first.length < hosts.length ? [first, hosts] : [first];
     const failureOf = new Map<HostAddress, unknown>();
-    for (const group of [first, hosts]) {
+    for (const group of groups) {
       const connection = await this.#connectToAny(group, failureOf);
       if (connection !== undefined) {
         this.#current = connection.host;
