@@ -9,12 +9,12 @@ import { DatabaseSync } from 'node:sqlite';
 import { after, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { openReader } from '../src/store/open-store.ts';
-import { faultsOf, type LoggedRequest } from './client-log.ts';
+import type { LoggedRequest } from './client-log.ts';
 import { LoggingClient } from './logging-client.ts';
 import { RandomLoad } from './random-load.ts';
 import { SEED } from './seeded-random.ts';
 import { readGreeting, type ServeGreeting } from './serve-greeting.ts';
+import { faultsIn } from './stored-revisions.ts';
 import { until } from './until.ts';
 
 const PROGRAM = fileURLToPath(new URL('../bin/plant-store.js', import.meta.url));
@@ -117,10 +117,7 @@ async function faultsInCopy(
     if (existsSync(file)) copyFileSync(file, copy + suffix);
   }
   service.child.kill('SIGCONT');
-  const reader = await openReader(`sqlite:${copy}`);
-  const faults = faultsOf(log, await Array.fromAsync(reader.revisions()));
-  await reader.close();
-  return faults;
+  return await faultsIn(`sqlite:${copy}`, log);
 }
 
 async function testFullDisk(confine: (database: string) => Promise<ConfinedService>): Promise<void> {

@@ -6,7 +6,6 @@ import { setTimeout as wait } from 'node:timers/promises';
 import fc from 'fast-check';
 import { ERRORS } from '../src/contract/errors.ts';
 import { type NewPlant, plantJson } from '../src/contract/plant.ts';
-import { openReader } from '../src/store/open-store.ts';
 import { assertCommonHeaders, assertErrorAnswer } from './answer-assertions.ts';
 import { jsonBody, mutatedBody } from './arbitrary-bodies.ts';
 import { arbitraryCuts, arbitrarySending, type Sending, send } from './arbitrary-requests.ts';
@@ -14,6 +13,7 @@ import { faultsOf, type LoggedRequest } from './client-log.ts';
 import { startServe } from './program.ts';
 import { chunked, type RawAnswer, RawConnection, requestBytes } from './raw-connection.ts';
 import { secondOpinion } from './second-opinion.ts';
+import { storedRevisions } from './stored-revisions.ts';
 
 /** What is sent on one connection, and the bodies of its requests where only they were changed. */
 interface FuzzCase extends Sending {
@@ -83,9 +83,7 @@ export async function fuzz({ seed, requests, waitMsMax }: FuzzOrder): Promise<Fu
       if (level >= PINO_WARN) result.faults.push(`the service logged: ${line}`);
     }
   }
-  const reader = await openReader(database);
-  const stored = await Array.fromAsync(reader.revisions());
-  await reader.close();
+  const stored = await storedRevisions(database);
   await rm(folder, { recursive: true });
   result.stored = stored.length;
   result.faults.push(...faultsOf(run.log, stored));

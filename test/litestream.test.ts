@@ -8,11 +8,11 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, test } from 'node:test';
 import { promisify } from 'node:util';
-import { openReader } from '../src/store/open-store.ts';
-import { faultsOf, type LoggedRequest } from './client-log.ts';
+import type { LoggedRequest } from './client-log.ts';
 import { startServe } from './program.ts';
 import { RandomLoad } from './random-load.ts';
 import { SEED } from './seeded-random.ts';
+import { faultsIn } from './stored-revisions.ts';
 import { until } from './until.ts';
 
 /** So many pages in the log make a checkpoint due: 400 KiB, which the load writes in less than a second. */
@@ -49,18 +49,18 @@ for (const setting of ['min-checkpoint-page-count', 'max-checkpoint-page-count']
     // It refuses what it must, and everything else is kept: Litestream's locks cost nobody an answer.
     const statuses = new Set(log.map(({ answer }) => answer?.status));
     assert.deepEqual([...statuses].sort(), [200, 400, 401]);
-    assert.deepEqual(await faultsIn(store.path, log), []);
+    assert.deepEqual(await faultsIn(`sqlite:${store.path}`, log), []);
 
     await until(
       'the copy has all of it',
-      async () => (await faultsIn(await store.restore(), log)).length === 0,
+      async () => (await faultsIn(`sqlite:${await store.restore()}`, log)).length === 0,
     );
     for (const child of [serve.child, replicating]) {
       child.kill('SIGKILL');
       await once(child, 'close');
     }
     const restored = await store.restore();
-    assert.deepEqual(await faultsIn(restored, log), []);
+    assert.deepEqual(await faultsIn(`sqlite:${restored}`, log), []);
     using database = new DatabaseSync(restored);
     assert.equal(database.prepare('PRAGMA integrity_check').get()?.integrity_check, 'ok');
     assert.doesNotMatch(store.litestreamLog, /level=(WARN|ERROR)/);
@@ -113,15 +113,6 @@ class ReplicatedStore {
     const path = join(this.#folder, `restored-${++this.#restored}.db`);
     await promisify(execFile)(litestream!, ['restore', '-config', this.#configFile, '-o', path, this.path]);
     return path;
-  }
-}
-
-async function faultsIn(path: string, log: readonly LoggedRequest[]): Promise<string[]> {
-  const reader = await openReader(`sqlite:${path}`);
-  try {
-    return faultsOf(log, await Array.fromAsync(reader.revisions()));
-  } finally {
-    await reader.close();
   }
 }
 

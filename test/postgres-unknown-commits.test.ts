@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { NewPlant } from '../src/contract/plant.ts';
-import { openReader, openServedStore } from '../src/store/open-store.ts';
+import { openServedStore } from '../src/store/open-store.ts';
 import type { PlantWrite, RepeatedIdRule, WriteResult } from '../src/store/plant-store.ts';
 import { faultsOf, type LoggedRequest } from './client-log.ts';
 import { LoggingClient } from './logging-client.ts';
 import { type HeldStatement, PLANT_INSERT, PostgresProxy } from './postgres-proxy.ts';
 import { PostgresServer } from './postgres-server.ts';
 import { startTestService } from './running-service.ts';
+import { storedRevisions } from './stored-revisions.ts';
 
 const SETTLING_LOOK = /^SELECT near\./;
 const LOOK = /^SELECT latest\./;
@@ -91,9 +92,7 @@ class Pair implements AsyncDisposable {
 
   /** Every promise was kept. @returns the names of the revisions of this plant, in their order */
   async stored(id: bigint): Promise<string[]> {
-    const reader = await openReader(this.database);
-    const revisions = await Array.fromAsync(reader.revisions());
-    await reader.close();
+    const revisions = await storedRevisions(this.database);
     assert.deepEqual(faultsOf(this.log, revisions), []);
     return revisions.filter(({ plant }) => plant.id === id).map(({ plant }) => plant.name);
   }

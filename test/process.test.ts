@@ -7,12 +7,12 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { type NewPlant, newPlantJson } from '../src/contract/plant.ts';
-import { openReader } from '../src/store/open-store.ts';
-import { faultsOf, type LoggedRequest } from './client-log.ts';
+import type { LoggedRequest } from './client-log.ts';
 import { LoggingClient } from './logging-client.ts';
 import { type Finished, runProgram, type ServeProcess, startServe } from './program.ts';
 import { RandomLoad } from './random-load.ts';
 import { SEED, seededRandom } from './seeded-random.ts';
+import { faultsIn } from './stored-revisions.ts';
 
 const KILLS = 5;
 /** A service that was told to end is gone by then: that is a promise. */
@@ -44,15 +44,6 @@ async function stopInTime(serve: ServeProcess, signal: NodeJS.Signals): Promise<
   const finished = await serve.stop(signal);
   clearTimeout(late);
   return finished;
-}
-
-async function faultsIn(database: string, log: readonly LoggedRequest[]): Promise<string[]> {
-  const reader = await openReader(database);
-  try {
-    return faultsOf(log, await Array.fromAsync(reader.revisions()));
-  } finally {
-    await reader.close();
-  }
 }
 
 test('kill -9 under load, again and again: nothing answered is lost, nothing refused is stored', async () => {

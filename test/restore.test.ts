@@ -5,12 +5,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
-import { openReader } from '../src/store/open-store.ts';
-import { faultsOf, type LoggedRequest } from './client-log.ts';
+import type { LoggedRequest } from './client-log.ts';
 import { LoggingClient } from './logging-client.ts';
 import { runProgram, type ServeProcess, startServe } from './program.ts';
 import { RandomLoad } from './random-load.ts';
 import { SEED } from './seeded-random.ts';
+import { faultsIn } from './stored-revisions.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'plant-store-restore-'));
 const started: ServeProcess[] = [];
@@ -49,15 +49,6 @@ async function cli(args: string[]): Promise<string> {
   const { exitCode, stdout, stderr } = await runProgram(args);
   assert.equal(exitCode, 0, stderr);
   return stdout.trim();
-}
-
-async function faultsIn(database: string, log: readonly LoggedRequest[]): Promise<string[]> {
-  const reader = await openReader(database);
-  try {
-    return faultsOf(log, await Array.fromAsync(reader.revisions()));
-  } finally {
-    await reader.close();
-  }
 }
 
 for (const signal of ['SIGTERM', 'SIGKILL'] as const) {

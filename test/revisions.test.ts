@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type NewPlant, newPlantJson } from '../src/contract/plant.ts';
-import { openReader } from '../src/store/open-store.ts';
 import type { PlantRevision, RepeatedIdRule } from '../src/store/plant-store.ts';
 import { Connection } from '../src/store/postgres/connection.ts';
 import { postgresAddressOf } from '../src/store/postgres/postgres-url.ts';
@@ -10,6 +9,7 @@ import { LoggingClient } from './logging-client.ts';
 import { type RunningService, startTestService } from './running-service.ts';
 import { SEED, seededRandom } from './seeded-random.ts';
 import { databaseName, enginesUnderTest } from './store-under-test.ts';
+import { faultsIn, storedRevisions } from './stored-revisions.ts';
 
 const CLIENTS = 24;
 const REQUESTS_OF_A_CLIENT = 60;
@@ -69,13 +69,6 @@ async function sendFromMany(services: RunningService[], token: string): Promise<
   );
 }
 
-async function allStored({ database }: { database: string }): Promise<PlantRevision[]> {
-  const reader = await openReader(database);
-  const revisions = await Array.fromAsync(reader.revisions());
-  await reader.close();
-  return revisions;
-}
-
 async function withManyClients(
   { instances, newDatabase }: Deployment,
   repeatedIdRule: RepeatedIdRule,
@@ -92,7 +85,7 @@ async function withManyClients(
     services.push(await startTestService({ database, repeatedIdRule }));
   }
   const logs = await sendFromMany(services, services[0]!.token);
-  const revisions = await allStored({ database });
+  const revisions = await storedRevisions(database);
   assert.deepEqual(faultsOf(logs.flat(), revisions), []);
   for (const { logged } of services) assert.deepEqual(logged, []);
   check(logs, revisions);
@@ -213,7 +206,7 @@ test('one client is told created, unchanged and revised, and its retries change 
     assert.deepEqual([answer?.outcome, answer?.revision], [outcome, revision]);
   }
   await client.close();
-  assert.deepEqual(faultsOf(log, await allStored(service)), []);
+  assert.deepEqual(await faultsIn(service.database, log), []);
 });
 
 test('members that are ignored and other spellings of an id make no revision', async () => {
@@ -233,5 +226,5 @@ test('members that are ignored and other spellings of an id make no revision', a
     log.map(({ answer }) => answer?.outcome),
     ['created', 'unchanged', 'unchanged', 'unchanged'],
   );
-  assert.deepEqual(faultsOf(log, await allStored(service)), []);
+  assert.deepEqual(await faultsIn(service.database, log), []);
 });

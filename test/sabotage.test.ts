@@ -6,11 +6,12 @@ import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { openReader, openServedStore } from '../src/store/open-store.ts';
 import { StoreRefused } from '../src/store/plant-store.ts';
-import { faultsOf, type LoggedRequest } from './client-log.ts';
+import type { LoggedRequest } from './client-log.ts';
 import { LoggingClient } from './logging-client.ts';
 import { startServe } from './program.ts';
 import { RawConnection, requestBytes } from './raw-connection.ts';
 import { startTestService } from './running-service.ts';
+import { faultsIn } from './stored-revisions.ts';
 import { until } from './until.ts';
 
 /** A store that is larger than this has had its log copied into it. */
@@ -102,9 +103,7 @@ test('a log that is deleted under load loses nothing, also when the service is k
   assert.deepEqual(database.prepare('PRAGMA integrity_check').all(), [
     { __proto__: null, integrity_check: 'ok' },
   ]);
-  const reader = await openReader(`sqlite:${path}`);
-  assert.deepEqual(faultsOf(log, await Array.fromAsync(reader.revisions())), []);
-  await reader.close();
+  assert.deepEqual(await faultsIn(`sqlite:${path}`, log), []);
   assert.ok(log.filter(({ answer }) => answer?.status === 200).length > 2_000, 'it goes on behind it');
   rmSync(folder, { recursive: true });
 });

@@ -8,15 +8,10 @@ import { after, test } from 'node:test';
 import type { Worker } from 'node:worker_threads';
 import { ID_MAX } from '../src/contract/limits.ts';
 import type { NewPlant } from '../src/contract/plant.ts';
-import { openReader } from '../src/store/open-store.ts';
-import {
-  type PlantRevision,
-  type StorageEngine,
-  StoreUnavailable,
-  type WriteResult,
-} from '../src/store/plant-store.ts';
+import { type StorageEngine, StoreUnavailable, type WriteResult } from '../src/store/plant-store.ts';
 import { openForWriting } from '../src/store/sqlite/database.ts';
 import { SqliteEngine } from '../src/store/sqlite/sqlite-engine.ts';
+import { storedRevisions } from './stored-revisions.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'plant-store-sqlite-'));
 after(() => rmSync(folder, { recursive: true }));
@@ -40,16 +35,6 @@ async function withEngine(path: string, use: (engine: StorageEngine) => Promise<
 
 function commit(engine: StorageEngine, ...plants: NewPlant[]): Promise<WriteResult[]> {
   return engine.commit(plants.map(plant => ({ plant, recordedBy: 1 })));
-}
-
-/** Every revision, as a reader of its own finds them. */
-async function stored(path: string): Promise<PlantRevision[]> {
-  const reader = await openReader(`sqlite:${path}`);
-  try {
-    return await Array.fromAsync(reader.revisions());
-  } finally {
-    await reader.close();
-  }
 }
 
 /** Runs SQL as an SQL client would, on a connection of its own. */
@@ -89,7 +74,7 @@ test('no SQL client changes or deletes a revision', async () => {
     assert.throws(() => sql(path, statement), /append-only/, statement);
   }
   assert.deepEqual(
-    (await stored(path)).map(({ plant }) => plant.name),
+    (await storedRevisions(`sqlite:${path}`)).map(({ plant }) => plant.name),
     ['one', 'old', 'new'],
   );
 });
@@ -109,7 +94,7 @@ test('a writer thread that dies takes only its batch with it; the next one start
     ]);
   });
   // All of the batch or nothing of it.
-  assert.ok([2, 5_002].includes((await stored(path)).length));
+  assert.ok([2, 5_002].includes((await storedRevisions(`sqlite:${path}`)).length));
 });
 
 test('a log that was found is written again before a plant that is in it is answered as unchanged', async () => {

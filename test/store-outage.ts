@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { NewPlant } from '../src/contract/plant.ts';
-import { openReader } from '../src/store/open-store.ts';
-import { faultsOf, type LoggedAnswer, type LoggedRequest } from './client-log.ts';
+import type { LoggedAnswer, LoggedRequest } from './client-log.ts';
 import { LoggingClient } from './logging-client.ts';
 import type { RunningService } from './running-service.ts';
+import { faultsIn } from './stored-revisions.ts';
 import { until } from './until.ts';
 
 /** Every request is answered by then, whatever the store does: that is a promise. */
@@ -41,12 +41,7 @@ export async function isReady({ opsUrl }: RunningService): Promise<boolean> {
 }
 
 export async function assertKept(database: string, log: readonly LoggedRequest[]): Promise<void> {
-  const reader = await openReader(database);
-  try {
-    assert.deepEqual(faultsOf(log, await Array.fromAsync(reader.revisions())), []);
-  } finally {
-    await reader.close();
-  }
+  assert.deepEqual(await faultsIn(database, log), []);
 }
 
 /** Sends plants while the store is away, for a while; each is answered 503 in time. */

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
-import { openReader } from '../src/store/open-store.ts';
 import { faultsOf, type LoggedRequest } from '../test/client-log.ts';
+import { storedRevisions } from '../test/stored-revisions.ts';
 import type { Weakness } from './ordeal.ts';
 
 /** On one store, unless something else is said. */
@@ -26,9 +26,7 @@ export interface InstancesFigures {
 
 /** Compares what is stored with what clients were told. */
 export async function figuresOf(database: string, log: readonly LoggedRequest[]): Promise<InstancesFigures> {
-  const reader = await openReader(database);
-  const stored = await Array.fromAsync(reader.revisions());
-  await reader.close();
+  const stored = await storedRevisions(database);
   const answered = (outcome: string): number =>
     log.filter(({ answer }) => answer?.outcome === outcome).length;
   return {

@@ -1,11 +1,11 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { newPlantJson } from '../src/contract/plant.ts';
-import { openReader } from '../src/store/open-store.ts';
 import { faultsOf, type LoggedRequest } from '../test/client-log.ts';
 import { freePort } from '../test/free-port.ts';
 import { PostgresServer } from '../test/postgres-server.ts';
 import { type ServeProcess, startServe } from '../test/program.ts';
 import { SharedLoad } from '../test/shared-load.ts';
+import { storedRevisions } from '../test/stored-revisions.ts';
 import type { Ordeal } from './ordeal.ts';
 import { TcpProxy } from './tcp-proxy.ts';
 
@@ -62,9 +62,7 @@ async function judge(
   log: readonly LoggedRequest[],
   faults: string[],
 ): Promise<{ faults: string[] }> {
-  const reader = await openReader(database);
-  const stored = await Array.fromAsync(reader.revisions());
-  await reader.close();
+  const stored = await storedRevisions(database);
   faults.push(...faultsOf(log, stored));
   const confirmed = new Set<string>();
   for (const { plant, answer } of log) if (answer?.status === 200) confirmed.add(newPlantJson(plant));

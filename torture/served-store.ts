@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { fileURLToPath } from 'node:url';
-import { openReader } from '../src/store/open-store.ts';
-import { faultsOf, type LoggedRequest } from '../test/client-log.ts';
+import type { LoggedRequest } from '../test/client-log.ts';
 import { freePort } from '../test/free-port.ts';
 import { type ServeProcess, startServe } from '../test/program.ts';
 import { RandomLoad } from '../test/random-load.ts';
+import { faultsIn } from '../test/stored-revisions.ts';
 import { until } from '../test/until.ts';
 import type { FailingCalls } from './failing-calls-library.ts';
 import type { Weakness } from './ordeal.ts';
@@ -159,15 +159,10 @@ export class ServedStore implements AsyncDisposable {
   }
 
   async #read(): Promise<string[]> {
-    const reader = await openReader(`sqlite:${this.path}`);
-    try {
-      const faults = faultsOf(this.log, await Array.fromAsync(reader.revisions()));
-      using database = new DatabaseSync(this.path, { readOnly: true });
-      const { integrity_check: check } = database.prepare('PRAGMA integrity_check').get() ?? {};
-      return check === 'ok' ? faults : [...faults, `integrity_check: ${check}`];
-    } finally {
-      await reader.close();
-    }
+    const faults = await faultsIn(`sqlite:${this.path}`, this.log);
+    using database = new DatabaseSync(this.path, { readOnly: true });
+    const { integrity_check: check } = database.prepare('PRAGMA integrity_check').get() ?? {};
+    return check === 'ok' ? faults : [...faults, `integrity_check: ${check}`];
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
