@@ -85,7 +85,7 @@ export const slowClients: Ordeal = {
           }),
         );
         idleLeft ??= idle.filter(({ readyState }) => readyState === 'open').length;
-        await stillOpen(slow);
+        await allCut(slow);
       } while (performance.now() < untilMs && !signal.aborted);
       const result = judge(slow, ordinary, idleLeft ?? 0);
       result.figures['peak of memory in MiB'] = mebibytes(residentBytesOf(service.child.pid!, 'VmHWM'));
@@ -151,7 +151,7 @@ function readNothing(socket: Socket, token: string): void {
 
 /**
  * Watches those of the readers that are not cut: where something has moved since the last look, the time counts from that
- * look. Buffers that grow when others are cut let some of them go on for a while.
+ * look, or from when it was opened. Buffers that grow when others are cut let some of them go on for a while.
  */
 function watchReaders(slow: readonly SlowConnection[], serverPort: number): NodeJS.Timeout {
   let lastLookMs = performance.now();
@@ -163,7 +163,8 @@ function watchReaders(slow: readonly SlowConnection[], serverPort: number): Node
     const queues = socketQueues(serverPort);
     for (const reader of readers) {
       const held = queues.get(reader.clientPort);
-      if (held !== undefined && held !== last.get(reader.clientPort)) reader.sinceMs = lastLookMs;
+      if (held !== undefined && held !== last.get(reader.clientPort))
+        reader.sinceMs = Math.max(reader.sinceMs, lastLookMs);
     }
     last = queues;
     lastLookMs = lookMs;
@@ -179,7 +180,7 @@ async function readersStalled(readers: readonly SlowConnection[]): Promise<void>
 }
 
 /** Waits until all are cut, or for so long that those that are left never will be. */
-async function stillOpen(slow: readonly SlowConnection[]): Promise<void> {
+async function allCut(slow: readonly SlowConnection[]): Promise<void> {
   const untilMs = performance.now() + 2 * CUT_MS_MAX;
   while (performance.now() < untilMs && slow.some(({ cutMs }) => cutMs === undefined)) await wait(100);
 }
