@@ -22,7 +22,7 @@ const KEPT_BEFORE_AND_AFTER = 200;
  */
 const PROMOTED_AFTER_MS = { kill: 0, hold: 2_500 };
 const PROMOTED_LATER_MS_MAX = 2_500;
-/** From the end of a fault to the next plant that is kept. */
+/** From the moment the standby takes writes until every instance keeps plants again. */
 const BACK_MS_MAX = 1_000;
 
 export interface FailoverFigures extends InstancesFigures {
