@@ -9,6 +9,7 @@ import { median, quantile } from '../bench/statistics.ts';
 import type { LoggedRequest } from '../test/client-log.ts';
 import { LoggingClient } from '../test/logging-client.ts';
 import { startServe } from '../test/program.ts';
+import { mebibytes, procObstacle } from './figures.ts';
 import type { Ordeal, OrdealOrder, OrdealResult } from './ordeal.ts';
 import { steadySender } from './steady-sender.ts';
 
@@ -28,8 +29,7 @@ const ALONE_SHARE = 0.2;
 /** The flood and the service share two cores. */
 const P99_MS_MAX = 250;
 const SHUTDOWN_MS_MAX = 10_000;
-const MEBIBYTE = 1024 * 1024;
-const RESIDENT_BYTES_MAX = 512 * MEBIBYTE;
+const RESIDENT_BYTES_MAX = 512 * 1024 * 1024;
 /** A service that has not ended by then never does. */
 const END_MS_MAX = 60_000;
 
@@ -38,6 +38,7 @@ export const floodsOrdeal: Ordeal = {
   summary:
     'requests of the costliest kinds come as fast as they are taken: others go on, memory is bounded, it shuts down',
   finds: [],
+  obstacle: procObstacle,
   async run(order) {
     const result: OrdealResult = { faults: [], figures: {} };
     for (const kind of KINDS) {
@@ -76,15 +77,14 @@ async function flood(
     const answers = await output;
 
     const p99Ms = quantile(beside, 0.99);
-    const residentMebibytes = Math.round(residentBytes / MEBIBYTE);
     figures[kind] =
-      `others alone ${times(alone)}, beside ${times(beside)}; ${residentMebibytes} MiB; ` +
+      `others alone ${times(alone)}, beside ${times(beside)}; ${mebibytes(residentBytes)} MiB; ` +
       `shut down in ${Math.round(shutdownMs)} ms; answered ${answers.trim()}`;
     tell(`${kind}: ${figures[kind]}`);
     const unkept = log.filter(({ answer }) => answer?.status !== 200).length;
     if (unkept > 0) faults.push(`${kind}: ${unkept} of ${log.length} plants of others were not answered 200`);
     if (p99Ms > P99_MS_MAX) faults.push(`${kind}: others wait: p99 ${Math.round(p99Ms)} ms`);
-    if (residentBytes > RESIDENT_BYTES_MAX) faults.push(`${kind}: ${residentMebibytes} MiB of memory`);
+    if (residentBytes > RESIDENT_BYTES_MAX) faults.push(`${kind}: ${mebibytes(residentBytes)} MiB of memory`);
     if (exitCode !== 0 || shutdownMs > SHUTDOWN_MS_MAX)
       faults.push(`${kind}: it ended with ${exitCode} after ${Math.round(shutdownMs)} ms`);
   } finally {

@@ -10,6 +10,7 @@ import { TOKEN_REFRESH_INTERVAL_MIN_MS } from '../src/contract/limits.ts';
 import type { LoggedRequest } from '../test/client-log.ts';
 import { LoggingClient } from '../test/logging-client.ts';
 import { startServe } from '../test/program.ts';
+import { mebibytes, procObstacle } from './figures.ts';
 import type { Ordeal, OrdealOrder, OrdealResult } from './ordeal.ts';
 import { steadySender } from './steady-sender.ts';
 
@@ -20,13 +21,13 @@ const WARM_UP_SHARE = 0.25;
 /** Whoever had to wait for a look into the store would wait for half of the time between two. */
 const MEDIAN_MS_MAX = TOKEN_REFRESH_INTERVAL_MIN_MS / 2;
 const MEMORY_GROWTH_BYTES_MAX = 64 * 1024 * 1024;
-const MEBIBYTE = 1024 * 1024;
 
 /** Well-formed tokens that nobody made, beside the holder of a good one. */
 export const guessesOrdeal: Ordeal = {
   name: 'guesses',
   summary: 'tokens are guessed at full speed: none is found, and the holder of a good one waits for nothing',
   finds: [],
+  obstacle: procObstacle,
   run: runGuesses,
 };
 
@@ -59,7 +60,7 @@ async function runGuesses({ budgetMs, signal, tell }: OrdealOrder): Promise<Orde
     if (unkept > 0) faults.push(`${unkept} plants of the holder were not answered 200`);
     if (median(beside) > MEDIAN_MS_MAX) faults.push(`the holder waits: p50 ${median(beside).toFixed(0)} ms`);
     if (growthBytes > MEMORY_GROWTH_BYTES_MAX)
-      faults.push(`memory grew by ${Math.round(growthBytes / MEBIBYTE)} MiB while tokens were guessed`);
+      faults.push(`memory grew by ${mebibytes(growthBytes)} MiB while tokens were guessed`);
     return {
       faults,
       figures: {
@@ -67,7 +68,7 @@ async function runGuesses({ budgetMs, signal, tell }: OrdealOrder): Promise<Orde
         'guesses/s': Math.round(refused / seconds),
         'holder alone, p50 and p99, ms': quantiles(alone),
         'holder beside guesses, p50 and p99, ms': quantiles(beside),
-        'memory growth, MiB': (growthBytes / MEBIBYTE).toFixed(1),
+        'memory growth, MiB': (growthBytes / 1024 / 1024).toFixed(1),
       },
     };
   } finally {

@@ -7,7 +7,7 @@ import { residentBytesOf } from '../bench/server-process.ts';
 import { QUEUE_PLANTS_MAX } from '../src/contract/limits.ts';
 import { PostgresServer } from '../test/postgres-server.ts';
 import { type ServeProcess, startServe } from '../test/program.ts';
-import { mebibytes } from './figures.ts';
+import { mebibytes, procObstacle } from './figures.ts';
 import type { Ordeal, OrdealOrder, OrdealResult } from './ordeal.ts';
 import type { OverloadOrder, OverloadResult } from './overload-client.ts';
 
@@ -30,7 +30,7 @@ export const overload: Ordeal = {
   name: 'overload',
   summary: `${TIMES} times the rate that the service holds, from clients that wait for no answer`,
   finds: [],
-  obstacle: () => (process.platform === 'linux' ? undefined : 'it reads /proc; run it on Linux'),
+  obstacle: procObstacle,
   async run(order) {
     await using postgres = await PostgresServer.start();
     const folder = await mkdtemp(join(tmpdir(), 'plant-store-overload-'));

@@ -8,7 +8,7 @@ import { runOpenLoop } from '../bench/load.ts';
 import { residentBytesOf } from '../bench/server-process.ts';
 import { startServe } from '../test/program.ts';
 import { requestBytes } from '../test/raw-connection.ts';
-import { mebibytes } from './figures.ts';
+import { mebibytes, procObstacle } from './figures.ts';
 import type { Ordeal, OrdealResult } from './ordeal.ts';
 import { hasSlowHttpTest, slowHeadersByOthers } from './slow-http-test.ts';
 import { socketQueues } from './socket-queues.ts';
@@ -48,7 +48,7 @@ export const slowClients: Ordeal = {
   name: 'slow-clients',
   summary: `${IDLE} idle connections and ${3 * SLOW_OF_EACH_KIND} slow ones, beside ordinary requests`,
   finds: [],
-  obstacle: () => (process.platform === 'linux' ? undefined : 'it reads /proc; run it on Linux'),
+  obstacle: procObstacle,
   async run({ budgetMs, signal, tell }) {
     const folder = await mkdtemp(join(tmpdir(), 'plant-store-slow-'));
     const service = await startServe(`sqlite:${join(folder, 'plants.db')}`);

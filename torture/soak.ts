@@ -7,7 +7,7 @@ import { runLoad, runOpenLoop } from '../bench/load.ts';
 import { residentBytesOf } from '../bench/server-process.ts';
 import { median } from '../bench/statistics.ts';
 import { startServe } from '../test/program.ts';
-import { mebibytes } from './figures.ts';
+import { mebibytes, procObstacle } from './figures.ts';
 import type { Ordeal, OrdealResult } from './ordeal.ts';
 
 const CONNECTIONS = 64;
@@ -30,7 +30,7 @@ export const soak: Ordeal = {
   name: 'soak',
   summary: 'half of what the service holds, for as long as there is time: nothing may grow but the store',
   finds: [],
-  obstacle: () => (process.platform === 'linux' ? undefined : 'it reads /proc; run it on Linux'),
+  obstacle: procObstacle,
   async run({ budgetMs, signal, tell }) {
     const folder = await mkdtemp(join(tmpdir(), 'plant-store-soak-'));
     const path = join(folder, 'plants.db');
