@@ -30,6 +30,18 @@ test('a turn takes so many requests, and those who wait go on in order, each beh
   assert.equal(taken.length, 4 * most + 1);
 });
 
+test('a request with a long body counts as several of a turn', () => {
+  const takenOf = (bodyBytes: number): number => {
+    const turns = new RequestTurns(100);
+    let taken = 0;
+    while (turns.take(bodyBytes)) taken++;
+    return taken;
+  };
+  assert.equal(takenOf(0), 100);
+  const taken = takenOf(64 * 1024);
+  assert.ok(taken >= 1 && taken < 10, `${taken} of 64 KiB`);
+});
+
 test('clients that send thousands of requests at once get each answered, in order', async () => {
   const target = await ConnectionTarget.start();
   try {

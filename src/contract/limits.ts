@@ -25,9 +25,11 @@ export const ORDINARY_HEAD_BYTES_MAX = 2 * 1024;
 export const ORDINARY_HEADS_MAX = 1_000;
 /** Requests of one connection that are taken before the first of them is answered. */
 export const ORDINARY_PIPELINE_MAX = 1_024;
-/** Ordinary requests that are taken in one turn of the event loop: a few ms, after which commits are heard of. */
+/**
+ * Ordinary requests that are taken in one turn of the event loop, of connections that wait for no answer and of those that
+ * do: together a few ms, after which commits are heard of.
+ */
 export const TURN_FIRST_REQUESTS_MAX = 384;
-/** Beside those of connections that wait for no answer, so many of connections that do. */
 export const TURN_FURTHER_REQUESTS_MAX = 128;
 /** The rest of a longer body is not waited for there: a socket is read by so much at a time. */
 export const ORDINARY_REST_BYTES_MAX = 64 * 1024;

@@ -1,7 +1,7 @@
 import { TurnQueue } from './turn-queue.ts';
 
-/** A body takes about as long to read for each of these as a request takes without one. */
-const LONG_BODY_BYTES = 2_048;
+/** So much of a body takes about as long to read as a request without one. */
+const BODY_BYTES_LIKE_A_REQUEST = 2_048;
 
 /**
  * Shares a part of each turn of the event loop among connections.
@@ -38,7 +38,7 @@ export class RequestTurns {
    */
   take(bodyBytes: number): boolean {
     if (!this.#hasRoom) return false;
-    this.#taken += 1 + bodyBytes / LONG_BODY_BYTES;
+    this.#taken += 1 + bodyBytes / BODY_BYTES_LIKE_A_REQUEST;
     this.#queue.expectNext();
     return true;
   }
