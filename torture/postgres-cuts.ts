@@ -2,12 +2,11 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { LoggedRequest } from '../test/client-log.ts';
 import { PLANT_INSERT, PostgresProxy } from '../test/postgres-proxy.ts';
 import { PostgresServer } from '../test/postgres-server.ts';
-import { type ServeProcess, startServe } from '../test/program.ts';
 import { seededRandom } from '../test/seeded-random.ts';
 import { SharedLoad } from '../test/shared-load.ts';
 import { spread } from './figures.ts';
 import type { Ordeal, OrdealOrder, OrdealResult } from './ordeal.ts';
-import { figuresOf, INSTANCES, RoundsTally, weakeningArgs } from './postgres-instances.ts';
+import { figuresOf, RoundsTally, ServedInstances } from './postgres-instances.ts';
 
 /** On one store; beyond that, most of the time would go into comparing what is stored. */
 const CUTS_OF_A_ROUND = 40;
@@ -77,33 +76,21 @@ async function run({ seed, budgetMs, weakness, signal, tell }: OrdealOrder): Pro
     await using server = await PostgresServer.start();
     await using proxy = await PostgresProxy.start(server.port);
     const database = await server.createDatabase();
-    const instances: ServeProcess[] = [];
-    try {
-      const nodeArgs = weakeningArgs(weakness);
-      while (instances.length < INSTANCES)
-        instances.push(await startServe(proxy.url(database), [], { nodeArgs }));
-      const urls = instances.map(
-        ({ url }) =>
-          () =>
-            url,
-      );
-      await using load = await SharedLoad.start(urls, database, log, seed + round);
-      for (let cuts = 0; cuts < CUTS_OF_A_ROUND && !isOver(); cuts++) {
-        await load.keeps(KEPT_BETWEEN_CUTS);
-        const names = Object.keys(CUTS);
-        const name = names[random(names.length)]!;
-        await CUTS[name]!(proxy, random);
-        counts[name]!++;
-        const overAt = performance.now();
-        await load.keeps(1);
-        backAfterMs.push(performance.now() - overAt);
-      }
+    await using instances = await ServedInstances.start(proxy.url(database), weakness);
+    await using load = await SharedLoad.start(instances.urls, database, log, seed + round);
+    for (let cuts = 0; cuts < CUTS_OF_A_ROUND && !isOver(); cuts++) {
       await load.keeps(KEPT_BETWEEN_CUTS);
-      await load.stop();
-      tally.add(`round ${round}`, await figuresOf(database, log));
-    } finally {
-      await Promise.all(instances.map(each => each.stop('SIGKILL')));
+      const names = Object.keys(CUTS);
+      const name = names[random(names.length)]!;
+      await CUTS[name]!(proxy, random);
+      counts[name]!++;
+      const overAt = performance.now();
+      await load.keeps(1);
+      backAfterMs.push(performance.now() - overAt);
     }
+    await load.keeps(KEPT_BETWEEN_CUTS);
+    await load.stop();
+    tally.add(`round ${round}`, await figuresOf(database, log));
     tell(`${backAfterMs.length} cuts, ${tally.faults.length} faults`);
   }
   return {

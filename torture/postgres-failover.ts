@@ -1,18 +1,11 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { LoggedRequest } from '../test/client-log.ts';
-import { type ServeProcess, startServe } from '../test/program.ts';
 import { seededRandom } from '../test/seeded-random.ts';
 import { SharedLoad } from '../test/shared-load.ts';
 import { SynchronousPair } from '../test/synchronous-pair.ts';
 import { spread } from './figures.ts';
 import type { Ordeal, OrdealOrder, OrdealResult, Weakness } from './ordeal.ts';
-import {
-  figuresOf,
-  INSTANCES,
-  type InstancesFigures,
-  RoundsTally,
-  weakeningArgs,
-} from './postgres-instances.ts';
+import { figuresOf, type InstancesFigures, RoundsTally, ServedInstances } from './postgres-instances.ts';
 
 /** Plants that are kept before the primary goes, and after the standby took over. */
 const KEPT_BEFORE_AND_AFTER = 200;
@@ -83,32 +76,19 @@ export async function failOverUnderLoad(
   const random = seededRandom(seed);
   const log: LoggedRequest[] = [];
   await using pair = await SynchronousPair.start();
-  const instances: ServeProcess[] = [];
-  try {
-    while (instances.length < INSTANCES) {
-      const nodeArgs = weakeningArgs(weakness);
-      instances.push(await startServe(pair.url(firstHost), [], { nodeArgs }));
-    }
-    const urls = instances.map(
-      ({ url }) =>
-        () =>
-          url,
-    );
-    await using load = await SharedLoad.start(urls, pair.database, log, seed);
-    await load.keeps(KEPT_BEFORE_AND_AFTER);
-    await (how === 'kill' ? pair.primary.kill() : pair.primary.hold('SIGSTOP'));
-    await wait(PROMOTED_AFTER_MS[how] + random(PROMOTED_LATER_MS_MAX));
-    const takesWritesAt = await pair.promote();
-    const backAt = await load.keptByEachAfter(takesWritesAt);
-    await load.keeps(KEPT_BEFORE_AND_AFTER);
-    await load.stop();
-    return {
-      ...(await figuresOf(pair.standbyDatabase, log)),
-      underWay: log.filter(each => each.sentAt < takesWritesAt && each.answeredAt > takesWritesAt).length,
-      firstBackAfterMs: Math.min(...backAt) - takesWritesAt,
-      allBackAfterMs: Math.max(...backAt) - takesWritesAt,
-    };
-  } finally {
-    await Promise.all(instances.map(each => each.stop('SIGKILL')));
-  }
+  await using instances = await ServedInstances.start(pair.url(firstHost), weakness);
+  await using load = await SharedLoad.start(instances.urls, pair.database, log, seed);
+  await load.keeps(KEPT_BEFORE_AND_AFTER);
+  await (how === 'kill' ? pair.primary.kill() : pair.primary.hold('SIGSTOP'));
+  await wait(PROMOTED_AFTER_MS[how] + random(PROMOTED_LATER_MS_MAX));
+  const takesWritesAt = await pair.promote();
+  const backAt = await load.keptByEachAfter(takesWritesAt);
+  await load.keeps(KEPT_BEFORE_AND_AFTER);
+  await load.stop();
+  return {
+    ...(await figuresOf(pair.standbyDatabase, log)),
+    underWay: log.filter(each => each.sentAt < takesWritesAt && each.answeredAt > takesWritesAt).length,
+    firstBackAfterMs: Math.min(...backAt) - takesWritesAt,
+    allBackAfterMs: Math.max(...backAt) - takesWritesAt,
+  };
 }

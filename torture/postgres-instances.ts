@@ -1,9 +1,10 @@
 import { fileURLToPath } from 'node:url';
 import { faultsOf, type LoggedRequest } from '../test/client-log.ts';
+import { type ServeProcess, startServe } from '../test/program.ts';
 import { storedRevisions } from '../test/stored-revisions.ts';
 import type { Weakness } from './ordeal.ts';
 
-/** On one store, unless something else is said. */
+/** On one store. */
 export const INSTANCES = 3;
 /** Every request is answered by then, whatever PostgreSQL does: that is a promise. */
 const ANSWER_MS_MAX = 5_000;
@@ -67,6 +68,43 @@ export class RoundsTally {
       'stored revisions': storedRevisions,
       'longest answer': `${Math.round(this.#longestAnswerMs)} ms`,
     };
+  }
+}
+
+/** Services on one store, each a process of its own. */
+export class ServedInstances implements AsyncDisposable {
+  readonly #instances: ServeProcess[] = [];
+  readonly #start: () => Promise<ServeProcess>;
+
+  private constructor(start: () => Promise<ServeProcess>) {
+    this.#start = start;
+  }
+
+  static async start(database: string, weakness: Weakness | undefined): Promise<ServedInstances> {
+    const nodeArgs = weakeningArgs(weakness);
+    const started = new ServedInstances(() => startServe(database, [], { nodeArgs }));
+    try {
+      while (started.#instances.length < INSTANCES) started.#instances.push(await started.#start());
+    } catch (error) {
+      await started[Symbol.asyncDispose]();
+      throw error;
+    }
+    return started;
+  }
+
+  /** Of each, as it is when it is asked for: one that was started again has another. */
+  get urls(): (() => string)[] {
+    return this.#instances.map((_, index) => () => this.#instances[index]!.url);
+  }
+
+  /** Ends one at once, and starts another in its place. */
+  async killAndReplace(index: number): Promise<void> {
+    await this.#instances[index]!.stop('SIGKILL');
+    this.#instances[index] = await this.#start();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.#instances.map(each => each.stop('SIGKILL')));
   }
 }
 

@@ -1,7 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { LoggedRequest } from '../test/client-log.ts';
 import { PostgresServer } from '../test/postgres-server.ts';
-import { type ServeProcess, startServe } from '../test/program.ts';
 import { seededRandom } from '../test/seeded-random.ts';
 import { SharedLoad } from '../test/shared-load.ts';
 import { spread } from './figures.ts';
@@ -11,7 +10,7 @@ import {
   INSTANCES,
   type InstancesFigures,
   RoundsTally,
-  weakeningArgs,
+  ServedInstances,
 } from './postgres-instances.ts';
 
 /** The load goes on for this long at most before the next kill. */
@@ -86,40 +85,30 @@ export async function killUnderLoad(
   const backAfterMs: number[] = [];
   await using server = await PostgresServer.start();
   const database = await server.createDatabase();
-  const instances: ServeProcess[] = [];
-  const startInstance = (): Promise<ServeProcess> =>
-    startServe(database, [], { nodeArgs: weakeningArgs(weakness) });
+  await using instances = await ServedInstances.start(database, weakness);
   let killed = 0;
-  try {
-    while (instances.length < INSTANCES) instances.push(await startInstance());
-    const urls = instances.map((_, index) => () => instances[index]!.url);
-    await using load = await SharedLoad.start(urls, database, log, seed);
-    for (const kill of kills) {
-      if (isOver()) break;
-      await load.keeps(KEPT_BETWEEN_KILLS);
-      await wait(random(BETWEEN_KILLS_MS_MAX));
-      if (kill === 'kill an instance') {
-        const victim = random(INSTANCES);
-        await instances[victim]!.stop('SIGKILL');
-        instances[victim] = await startInstance();
-      } else {
-        if (kill === 'freeze and kill PostgreSQL') {
-          await server.hold('SIGSTOP');
-          await wait(random(BETWEEN_KILLS_MS_MAX));
-        }
-        await (kill === 'stop PostgreSQL' ? server.stop() : server.kill());
-        await wait(random(BETWEEN_KILLS_MS_MAX));
-        await server.startAgain();
-        const backAt = performance.now();
-        await load.keeps(1);
-        backAfterMs.push(performance.now() - backAt);
-      }
-      killed++;
-    }
+  await using load = await SharedLoad.start(instances.urls, database, log, seed);
+  for (const kill of kills) {
+    if (isOver()) break;
     await load.keeps(KEPT_BETWEEN_KILLS);
-    await load.stop();
-    return { ...(await figuresOf(database, log)), kills: killed, backAfterMs };
-  } finally {
-    await Promise.all(instances.map(each => each.stop('SIGKILL')));
+    await wait(random(BETWEEN_KILLS_MS_MAX));
+    if (kill === 'kill an instance') {
+      await instances.killAndReplace(random(INSTANCES));
+    } else {
+      if (kill === 'freeze and kill PostgreSQL') {
+        await server.hold('SIGSTOP');
+        await wait(random(BETWEEN_KILLS_MS_MAX));
+      }
+      await (kill === 'stop PostgreSQL' ? server.stop() : server.kill());
+      await wait(random(BETWEEN_KILLS_MS_MAX));
+      await server.startAgain();
+      const backAt = performance.now();
+      await load.keeps(1);
+      backAfterMs.push(performance.now() - backAt);
+    }
+    killed++;
   }
+  await load.keeps(KEPT_BETWEEN_KILLS);
+  await load.stop();
+  return { ...(await figuresOf(database, log)), kills: killed, backAfterMs };
 }
