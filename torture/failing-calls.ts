@@ -57,7 +57,7 @@ async function run({ seed, weakness, signal, tell, budgetMs }: OrdealOrder): Pro
         found.faults.push('plants were answered 503, and the log does not say so');
       saidBefore = saidAtBegin;
       faults.push(...found.faults.map(fault => `${shown(failing)}: ${fault}`));
-      counts['failed calls'] += calls.counts.hit;
+      counts['failed calls'] += calls.failed;
       counts.cases++;
     }
     await store.stopLoad();
@@ -110,7 +110,7 @@ async function fail(
 ): Promise<{ faults: string[]; isRefused: boolean }> {
   const begin = store.log.length;
   calls.begin(failing);
-  await until('the call fails', () => calls.counts.hit > 0);
+  await until('the call fails', () => calls.failed > 0);
   if (failing.forGood) await wait(FAILING_MS);
   calls.end();
   const backMs = await store.keeps(1);

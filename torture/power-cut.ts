@@ -116,7 +116,7 @@ async function cutPower(store: ServedStore, disk: LoopDisk, goesOnMs?: number): 
 async function killInFlush(store: ServedStore, calls: FailingCalls): Promise<void> {
   const begin = store.log.length;
   calls.begin({ call: 'flush', nth: 1, shape: 'stall', error: 'EIO', forGood: true });
-  await until('a flush is under way', () => calls.counts.hit > 0);
+  await until('a flush is under way', () => calls.failed > 0);
   await store.kill();
   calls.end();
   await store.start();
