@@ -69,11 +69,11 @@ if (request !== undefined) {
     more();
   };
   for (let count = 0; count < CONNECTIONS; count++) open(flood);
-} else {
+} else if (kind === 'long bodies') {
   const head = requestBytes(token!, { headers: { 'Content-Length': String(BODY_BYTES_MAX) }, body: '' });
   const almost = Buffer.concat([head, Buffer.alloc(BODY_BYTES_MAX - 1, ' ')]);
   for (let count = 0; count < LONG_BODY_CONNECTIONS; count++) open(socket => socket.write(almost));
-}
+} else throw new Error(`there is no flood of ${kind}`);
 
 process.stdin.on('end', () => {
   stopping = true;

@@ -74,13 +74,14 @@ async function flood(
     const shutdownMs = performance.now() - beganMs;
     clearTimeout(late);
     child.stdin.end();
-    const answers = await output;
+    const answers = JSON.parse((await output) || '{}') as Record<string, number>;
 
     const p99Ms = quantile(beside, 0.99);
     figures[kind] =
       `others alone ${times(alone)}, beside ${times(beside)}; ${mebibytes(residentBytes)} MiB; ` +
-      `shut down in ${Math.round(shutdownMs)} ms; answered ${answers.trim()}`;
+      `shut down in ${Math.round(shutdownMs)} ms; answered ${JSON.stringify(answers)}`;
     tell(`${kind}: ${figures[kind]}`);
+    if (Object.keys(answers).length === 0) faults.push(`${kind}: nothing of the flood was answered`);
     const unkept = log.filter(({ answer }) => answer?.status !== 200).length;
     if (unkept > 0) faults.push(`${kind}: ${unkept} of ${log.length} plants of others were not answered 200`);
     if (p99Ms > P99_MS_MAX) faults.push(`${kind}: others wait: p99 ${Math.round(p99Ms)} ms`);
