@@ -1,6 +1,4 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { POSTGRES_OPERATION_WAIT_MS } from '../src/contract/limits.ts';
@@ -8,6 +6,7 @@ import type { Connection, TextRow } from '../src/store/postgres/connection.ts';
 import { ConnectionPool } from '../src/store/postgres/connection-pool.ts';
 import { HostSearch } from '../src/store/postgres/host-search.ts';
 import { postgresAddressOf } from '../src/store/postgres/postgres-url.ts';
+import { SilentHost } from './silent-host.ts';
 import { postgresUnderTest } from './store-under-test.ts';
 
 const under = await postgresUnderTest();
@@ -36,11 +35,8 @@ test('who gets a connection too late for a statement begins none, which would co
 });
 
 test('nobody waits for a connection longer than an operation may take, whatever connect_timeout says', async () => {
-  const sockets: Socket[] = [];
-  const silent = createServer(socket => sockets.push(socket)).listen(0, '127.0.0.1');
-  await once(silent, 'listening');
-  const { port } = silent.address() as AddressInfo;
-  const address = postgresAddressOf(`postgres://u:p@127.0.0.1:${port}/d?connect_timeout=60&sslmode=disable`);
+  using silent = await SilentHost.listen();
+  const address = postgresAddressOf(`postgres://u:p@${silent.name}/d?connect_timeout=60&sslmode=disable`);
   const pool = new ConnectionPool(new HostSearch(address), 1);
   const since = performance.now();
   await assert.rejects(pool.use(backendOf), { name: 'StoreUnavailable' });
@@ -48,6 +44,4 @@ test('nobody waits for a connection longer than an operation may take, whatever 
   // A slow machine takes longer than the limit, and not as long as connect_timeout.
   assert.ok(waitedMs < 30_000, `it took ${waitedMs} ms`);
   await pool.close();
-  for (const socket of sockets) socket.destroy();
-  silent.close();
 });

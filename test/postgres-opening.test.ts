@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, suite, test } from 'node:test';
@@ -10,6 +8,7 @@ import { LoggingClient } from './logging-client.ts';
 import { PostgresServer } from './postgres-server.ts';
 import { type Finished, runInTime, startServe } from './program.ts';
 import { startTestService } from './running-service.ts';
+import { SilentHost } from './silent-host.ts';
 import { until } from './until.ts';
 
 /** Of every role here; with all that means something in a URL, in SQL and in a password file. */
@@ -23,15 +22,8 @@ after(() => rmSync(folder, { recursive: true }));
 const server = await PostgresServer.start();
 after(() => server[Symbol.asyncDispose]());
 
-/** Takes connections and never says a word. */
-const sockets = new Set<Socket>();
-const silent = createServer(socket => sockets.add(socket)).listen(0, '127.0.0.1');
-await once(silent, 'listening');
-after(() => {
-  for (const socket of sockets) socket.destroy();
-  silent.close();
-});
-const silentPort = (silent.address() as AddressInfo).port;
+const silent = await SilentHost.listen();
+after(() => silent[Symbol.dispose]());
 /** Of nobody: port 1 takes root to listen at, and is for what nobody runs. */
 const REFUSING = '127.0.0.1:1';
 
@@ -110,7 +102,7 @@ const FAULTS: Fault[] = [
   {
     name: 'something answers, and never a word',
     once: true,
-    database: url('plants').replace(/127.*\//, `127.0.0.1:${silentPort}/`),
+    database: url('plants').replace(/127.*\//, `${silent.name}/`),
     says: /\/plants cannot be opened: timeout expired; is PostgreSQL running, and is the address right\?$/,
   },
   {
