@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -17,6 +17,8 @@ import { until } from './until.ts';
 
 /** So many pages in the log make a checkpoint due: 400 KiB, which the load writes in less than a second. */
 const CHECKPOINT_PAGES = 100;
+/** Far more than is written between two of them. */
+const LOG_BYTES_MAX = 64 * 1024 * 1024;
 /** Rounds of the log that are copied before the fault. */
 const ROUNDS = 3;
 
@@ -43,6 +45,7 @@ for (const setting of ['min-checkpoint-page-count', 'max-checkpoint-page-count']
     const load = new RandomLoad(serve.url, serve.token, log, SEED);
     await until('the log was begun anew several times while plants were kept', () => {
       assert.equal(replicating.exitCode, null, store.litestreamLog);
+      assert.ok(statSync(`${store.path}-wal`).size < LOG_BYTES_MAX, 'the log stays short');
       return store.copiedRounds >= ROUNDS;
     });
     await load.stop();

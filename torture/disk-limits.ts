@@ -8,6 +8,7 @@ import { FailingCalls } from './failing-calls-library.ts';
 import { spread } from './figures.ts';
 import { LoopDisk } from './loop-disk.ts';
 import type { Ordeal, OrdealOrder, OrdealResult } from './ordeal.ts';
+import { lateRecoveries, lateRestarts } from './recovery.ts';
 import { ServedStore } from './served-store.ts';
 
 /** On one disk; then what is stored is compared with what clients were told. */
@@ -17,8 +18,6 @@ const SETTLE_MS = TOKEN_REFRESH_INTERVAL_MS + 200;
 const REFUSAL_MS_MAX = 10_000;
 const LASTS_MS_MAX = 400;
 /** Plants are kept again by then, once nothing is in the way any more; and when it had to be started again. */
-const RECOVERY_MS_MAX = 1_000;
-const RESTART_MS_MAX = 2_000;
 /** Two years: beyond all that anything waits for. */
 const CLOCK_SECONDS_MAX = 63_000_000;
 
@@ -134,8 +133,8 @@ async function suffer(
   const backMs = await store.keeps(1);
   // A token that is not known is answered 503 until the service has asked the store for changes again.
   await wait(SETTLE_MS);
-  const found = refusedInTime ? [] : ['no plant was refused'];
-  if (backMs > RECOVERY_MS_MAX) found.push(`the next plant was kept after ${backMs.toFixed(0)} ms`);
+  const found = lateRecoveries(backMs);
+  if (!refusedInTime) found.push('no plant was refused');
   if (!trouble.refuses && met(503)) found.push('plants were answered 503');
   if (store.log.slice(begin).some(({ answer }) => answer === undefined))
     found.push('requests were not answered');
@@ -161,9 +160,7 @@ async function readOnlyEnd(disk: LoopDisk, store: ServedStore): Promise<string[]
   disk.powerOn();
   await store.startUnderLoad(begin);
   await store.stopLoad();
-  const restartMs = store.firstKeptAfterMs.at(-1)!;
-  if (restartMs > RESTART_MS_MAX)
-    found.push(`the first plant was kept ${restartMs.toFixed(0)} ms after a restart`);
+  found.push(...lateRestarts(store.firstKeptAfterMs.at(-1)!));
   found.push(...(await store.faults('stored')));
   await store.kill();
   return found;

@@ -5,6 +5,7 @@ import { until } from '../test/until.ts';
 import { type FailingCall, FailingCalls } from './failing-calls-library.ts';
 import { spread } from './figures.ts';
 import type { Ordeal, OrdealOrder, OrdealResult } from './ordeal.ts';
+import { lateRecoveries } from './recovery.ts';
 import { ServedStore } from './served-store.ts';
 
 const NTH_MAX = 200;
@@ -17,7 +18,6 @@ const CASES_PER_STORE = LOG_REPEATS_AT_ONCE / 2;
 const FAILING_MS = 60;
 const LINE_WAIT_MS = 500;
 /** Plants are kept again by then, once calls no longer fail. */
-const RECOVERY_MS_MAX = 1_000;
 
 /**
  * Lets the n-th write and the n-th flush of the store's files fail, once and for good, for each n from 1 to 200: nothing
@@ -115,8 +115,7 @@ async function fail(
   calls.end();
   const backMs = await store.keeps(1);
   recoveryMs.push(backMs);
-  const faults: string[] = [];
-  if (backMs > RECOVERY_MS_MAX) faults.push(`the next plant was kept after ${backMs.toFixed(0)} ms`);
+  const faults = lateRecoveries(backMs);
   const answers = store.log.slice(begin).map(({ answer }) => answer);
   if (answers.includes(undefined)) faults.push('requests were not answered');
   return { faults, isRefused: answers.some(answer => answer?.status === 503) };

@@ -2,15 +2,12 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { seededRandom } from '../test/seeded-random.ts';
 import { spread } from './figures.ts';
 import type { Ordeal, OrdealOrder, OrdealResult } from './ordeal.ts';
+import { lateRecoveries, lateRestarts } from './recovery.ts';
 import { ServedStore } from './served-store.ts';
 
 /** Beyond these rounds on one store, most of the time would go into comparing what is stored. */
 const ROUNDS_PER_STORE = 10;
 const LOAD_MS_MAX = 300;
-/** A service that was started again keeps its first plant by then. */
-const RESTART_MS_MAX = 2_000;
-/** Threads that died are followed by others, and plants are kept again, by then. */
-const RECOVERY_MS_MAX = 1_000;
 
 /** `kill -9` again and again, and before it now and then the death of the threads that write. */
 export const kills: Ordeal = {
@@ -52,10 +49,7 @@ async function run(order: OrdealOrder): Promise<OrdealResult> {
     restartMs.push(...store.firstKeptAfterMs);
     tell(`${counts.kills} kills, ${counts.requests} requests, ${faults.length} faults`);
   }
-  for (const ms of restartMs.filter(each => each > RESTART_MS_MAX))
-    faults.push(`the first plant was kept ${ms.toFixed(0)} ms after a restart`);
-  for (const ms of recoveryMs.filter(each => each > RECOVERY_MS_MAX))
-    faults.push(`the next plant was kept ${ms.toFixed(0)} ms after its threads died`);
+  faults.push(...lateRestarts(...restartMs), ...lateRecoveries(...recoveryMs));
   return {
     faults,
     figures: {

@@ -7,6 +7,7 @@ import { SharedLoad } from '../test/shared-load.ts';
 import { spread } from './figures.ts';
 import type { Ordeal, OrdealOrder, OrdealResult } from './ordeal.ts';
 import { figuresOf, RoundsTally, ServedInstances } from './postgres-instances.ts';
+import { lateRecoveries } from './recovery.ts';
 
 /** On one store; beyond that, most of the time would go into comparing what is stored. */
 const CUTS_OF_A_ROUND = 40;
@@ -94,7 +95,7 @@ async function run({ seed, budgetMs, weakness, signal, tell }: OrdealOrder): Pro
     tell(`${backAfterMs.length} cuts, ${tally.faults.length} faults`);
   }
   return {
-    faults: tally.faults,
+    faults: [...tally.faults, ...lateRecoveries(...backAfterMs)],
     figures: { ...counts, ...tally.figures, 'first 200 after it was over': spread(backAfterMs, 'ms') },
   };
 }

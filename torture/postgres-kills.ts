@@ -12,6 +12,7 @@ import {
   RoundsTally,
   ServedInstances,
 } from './postgres-instances.ts';
+import { lateRecoveries } from './recovery.ts';
 
 /** The load goes on for this long at most before the next kill. */
 const BETWEEN_KILLS_MS_MAX = 300;
@@ -63,7 +64,7 @@ async function run({ seed, budgetMs, weakness, signal, tell }: OrdealOrder): Pro
     tell(`${kills} kills, ${tally.faults.length} faults`);
   }
   return {
-    faults: tally.faults,
+    faults: [...tally.faults, ...lateRecoveries(...backAfterMs)],
     figures: { kills, ...tally.figures, 'first 200 after PostgreSQL was back': spread(backAfterMs, 'ms') },
   };
 }

@@ -14,6 +14,7 @@ import { spread } from './figures.ts';
 import type { Ordeal, OrdealOrder, OrdealResult } from './ordeal.ts';
 import { CLIENT_LINK, PARTITIONS, PartitionedNetwork, STORE_LINK } from './partitioned-network.ts';
 import { figuresOf, RoundsTally, weakeningArgs } from './postgres-instances.ts';
+import { lateRecoveries } from './recovery.ts';
 
 const PROGRAM = fileURLToPath(new URL('../bin/plant-store.js', import.meta.url));
 /** One more has the store on its own side. */
@@ -93,7 +94,7 @@ async function run({ seed, budgetMs, weakness, signal, tell }: OrdealOrder): Pro
     tell(`${backAfterMs.length} partitions, ${tally.faults.length} faults`);
   }
   return {
-    faults: tally.faults,
+    faults: [...tally.faults, ...lateRecoveries(...backAfterMs)],
     figures: {
       partitions: backAfterMs.length,
       ...tally.figures,

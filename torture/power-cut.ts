@@ -7,6 +7,7 @@ import { FailingCalls } from './failing-calls-library.ts';
 import { spread } from './figures.ts';
 import { type FileSystem, LoopDisk } from './loop-disk.ts';
 import type { Ordeal, OrdealOrder, OrdealResult } from './ordeal.ts';
+import { lateRestarts } from './recovery.ts';
 import { ServedStore } from './served-store.ts';
 
 /** Of one disk, before a new one of the other kind follows. */
@@ -16,7 +17,6 @@ const LOAD_MS_MAX = 300;
 const READ_MS = 10;
 /** A service goes on for this long at most on a disk that fails every call. */
 const WITHOUT_DISK_MS_MAX = 100;
-const RESTART_MS_MAX = 2_000;
 
 /**
  * Cuts the power of the disk under load: at the same moment as the machine stops, or under a service that goes on and
@@ -72,8 +72,7 @@ async function run(order: OrdealOrder): Promise<OrdealResult> {
       `${cuts.ext4} cuts of ext4, ${cuts.xfs} of xfs, ${answers.requests} requests, ${faults.length} faults`,
     );
   }
-  for (const ms of restartMs.filter(each => each > RESTART_MS_MAX))
-    faults.push(`the first plant was kept ${ms.toFixed(0)} ms after a restart`);
+  faults.push(...lateRestarts(...restartMs));
   return {
     faults,
     figures: {

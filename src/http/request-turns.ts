@@ -1,6 +1,6 @@
 import { TurnQueue } from './turn-queue.ts';
 
-/** So much of a body takes about as long to read as a request without one. */
+/** So much of a body takes about as long to read and to answer as a request without one (`npm run torture -- --only floods`). */
 const BODY_BYTES_LIKE_A_REQUEST = 2_048;
 
 /**
