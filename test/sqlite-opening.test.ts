@@ -16,6 +16,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { after, test } from 'node:test';
 import { openReader, openServedStore, openTokenStore } from '../src/store/open-store.ts';
 import { StoreRefused } from '../src/store/plant-store.ts';
+import { takeServeLock } from '../src/store/sqlite/serve-lock.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'plant-store-opening-'));
 after(() => rmSync(folder, { recursive: true }));
@@ -201,6 +202,12 @@ test('a store behind a link takes plants', async () => {
   } finally {
     await store.close();
   }
+});
+
+test('the lock of a service is for its owner alone: a reader of it could keep the service from starting', () => {
+  const path = newPath();
+  takeServeLock(path)();
+  assert.equal(statSync(`${path}-serve-lock`).mode & 0o777, 0o600);
 });
 
 test('a new store is for its owner alone, and one that is there keeps its rights', async () => {

@@ -22,7 +22,10 @@ export function takeServeLock(path: string): () => void {
     makeFolder(dirname(resolve(path)));
     // Made first, so that it has one real name, whichever links lead to it.
     makeFile(path);
-    const lock = new DatabaseSync(`${realpathSync(path)}-serve-lock`, { timeout: 0 });
+    const lockPath = `${realpathSync(path)}-serve-lock`;
+    // Whoever may read it could take a shared lock on it, and keep the service from starting.
+    makeFile(lockPath);
+    const lock = new DatabaseSync(lockPath, { timeout: 0 });
     try {
       lock.exec('BEGIN EXCLUSIVE');
     } catch (error) {
