@@ -12,7 +12,8 @@ FILE is CSV with the columns id, name and perhaps tag, or JSON Lines, or a JSON 
 packed with gzip; - is standard input. An empty CSV field is an absent tag, "" is an empty one.
 
 What the service refuses goes to a file in the same columns with row, error and message added, so that it can be
-mended and imported again. Running an import again is harmless: what is stored already stays as it is.
+mended and imported again. Running an import again is harmless: what is the latest revision already stays as it is,
+and what is not becomes a further revision.
 
 Example:
   $ npx plant-store import --token-file token.txt plants.csv more-plants.jsonl.gz`;
