@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import type { LoggedRequest } from './client-log.ts';
 import { startServe } from './program.ts';
@@ -15,64 +16,96 @@ import { SEED } from './seeded-random.ts';
 import { faultsIn } from './stored-revisions.ts';
 import { until } from './until.ts';
 
+const PROGRAM = fileURLToPath(new URL('../bin/plant-store.js', import.meta.url));
 /** So many pages in the log make a checkpoint due: 400 KiB, which the load writes in less than a second. */
 const CHECKPOINT_PAGES = 100;
 /** Far more than is written between two of them. */
 const LOG_BYTES_MAX = 64 * 1024 * 1024;
-/** Rounds of the log that are copied before the fault. */
-const ROUNDS = 3;
+/** So much is copied before the fault: segments, of which there is one each second, and where it is enforced rounds of the log. */
+const COPIES = 3;
+/** Of the service under load, each in the middle of a commit as likely as not. */
+const KILLS = 3;
 
 const litestream = programOfPackage();
 const folder = mkdtempSync(join(tmpdir(), 'plant-store-litestream-'));
+/** Of the service that Litestream runs: it would outlive Litestream. */
+let servicePid: number | undefined;
 const started: ChildProcess[] = [];
 after(() => {
   // What a failed test has left behind would keep this process alive.
   for (const child of started) child.kill('SIGKILL');
+  if (servicePid !== undefined) process.kill(servicePid, 'SIGKILL');
   rmSync(folder, { recursive: true });
 });
 
-// The second has Litestream hold up those who write until nobody reads an older part of the log.
-for (const setting of ['min-checkpoint-page-count', 'max-checkpoint-page-count']) {
+// The second has Litestream hold up those who write until nobody reads an older part of the log, and so begin it anew.
+for (const setting of ['min-checkpoint-page-count', 'max-checkpoint-page-count'] as const) {
   if (litestream === undefined) break;
   test(`beside Litestream (${setting}) every plant is kept, and its copy brings them all back`, async () => {
     console.log(`repeat with PLANT_STORE_TEST_SEED=${SEED}`);
     const store = new ReplicatedStore(setting);
-    const serve = await startServe(`sqlite:${store.path}`);
+    const serve = await startServe(store.database);
     started.push(serve.child);
     const replicating = store.replicate();
 
     const log: LoggedRequest[] = [];
     const load = new RandomLoad(serve.url, serve.token, log, SEED);
-    await until('the log was begun anew several times while plants were kept', () => {
+    await until('the log was copied again and again while plants were kept', () => {
       assert.equal(replicating.exitCode, null, store.litestreamLog);
       assert.ok(statSync(`${store.path}-wal`).size < LOG_BYTES_MAX, 'the log stays short');
-      return store.copiedRounds >= ROUNDS;
+      return store.copied('segment') >= COPIES && (setting[1] === 'i' || store.copied('round') >= COPIES);
     });
     await load.stop();
     // It refuses what it must, and everything else is kept: Litestream's locks cost nobody an answer.
     const statuses = new Set(log.map(({ answer }) => answer?.status));
     assert.deepEqual([...statuses].sort(), [200, 400, 401]);
-    assert.deepEqual(await faultsIn(`sqlite:${store.path}`, log), []);
+    assert.deepEqual(await faultsIn(store.database, log), []);
 
-    await until(
-      'the copy has all of it',
-      async () => (await faultsIn(`sqlite:${await store.restore()}`, log)).length === 0,
-    );
+    await store.copyHasAllOf(log);
     for (const child of [serve.child, replicating]) {
       child.kill('SIGKILL');
       await once(child, 'close');
     }
-    const restored = await store.restore();
-    assert.deepEqual(await faultsIn(`sqlite:${restored}`, log), []);
-    using database = new DatabaseSync(restored);
-    assert.equal(database.prepare('PRAGMA integrity_check').get()?.integrity_check, 'ok');
+    await store.assertRestored(log);
     assert.doesNotMatch(store.litestreamLog, /level=(WARN|ERROR)/);
   });
 }
 
+if (litestream !== undefined)
+  test('started by Litestream as the manual has it, the service is killed under load: the next copy is whole', async () => {
+    console.log(`repeat with PLANT_STORE_TEST_SEED=${SEED}`);
+    const store = new ReplicatedStore('max-checkpoint-page-count');
+    const log: LoggedRequest[] = [];
+    let token = '';
+    for (let start = 0; start <= KILLS; start++) {
+      const {
+        child,
+        url,
+        token: newToken,
+      } = await startServe(store.database, [], { executable: store.startScript() });
+      started.push(child);
+      servicePid = childOf(child.pid!);
+      const hasEnded = once(child, 'close');
+      token ||= newToken;
+      const load = new RandomLoad(url, token, log, SEED + start);
+      await load.underWay();
+      if (start < KILLS) process.kill(servicePid, 'SIGKILL');
+      else {
+        await load.stop();
+        await store.copyHasAllOf(log);
+        child.kill('SIGTERM');
+      }
+      // Each ends with the other.
+      await Promise.all([hasEnded, load.ended()]);
+      servicePid = undefined;
+    }
+    await store.assertRestored(log);
+  });
+
 /** A store, Litestream's copy of it, and what was restored from that. */
 class ReplicatedStore {
   readonly path: string;
+  readonly database: string;
   litestreamLog = '';
   readonly #folder: string;
   readonly #configFile: string;
@@ -80,9 +113,9 @@ class ReplicatedStore {
 
   /** @param setting of Litestream, which says from which length of the log on it makes what checkpoint */
   constructor(setting: string) {
-    this.#folder = join(folder, setting);
-    mkdirSync(this.#folder);
+    this.#folder = mkdtempSync(join(folder, `${setting}-`));
     this.path = join(this.#folder, 'plants.db');
+    this.database = `sqlite:${this.path}`;
     this.#configFile = join(this.#folder, 'litestream.yml');
     const replica = join(this.#folder, 'replica');
     // JSON is YAML.
@@ -105,18 +138,54 @@ class ReplicatedStore {
     return child;
   }
 
-  /** How many rounds of the log have been copied; a snapshot begins another sequence of them. */
-  get copiedRounds(): number {
-    const segments = this.litestreamLog.matchAll(/msg="wal segment written".* position=(\w+\/\w+):/g);
-    return new Set(Array.from(segments, ([, round]) => round)).size;
+  /** The script of docs/operate/backup.md. */
+  startScript(): string {
+    const script = join(this.#folder, 'start.sh');
+    const lines = [
+      '#!/bin/sh',
+      `rm -rf '${dirname(this.path)}/.${basename(this.path)}-litestream'`,
+      `exec '${litestream}' replicate -config '${this.#configFile}' -exec "'${process.execPath}' '${PROGRAM}' $*"`,
+    ];
+    writeFileSync(script, lines.join('\n'), { mode: 0o700 });
+    return script;
+  }
+
+  /** How many segments or rounds of the log have been copied; a snapshot begins another sequence of them. */
+  copied(what: 'segment' | 'round'): number {
+    const segments = this.litestreamLog.matchAll(/msg="wal segment written".* position=((\w+\/\w+):\d+)/g);
+    return new Set(Array.from(segments, ([, segment, round]) => (what === 'segment' ? segment : round))).size;
+  }
+
+  async copyHasAllOf(log: readonly LoggedRequest[]): Promise<void> {
+    await until('the copy has all of it', async () => {
+      // There is none before the first snapshot, nor between a kill and the next.
+      const restored = await this.#restore().catch(() => undefined);
+      return restored !== undefined && (await faultsIn(`sqlite:${restored}`, log)).length === 0;
+    });
+  }
+
+  async assertRestored(log: readonly LoggedRequest[]): Promise<void> {
+    const restored = await this.#restore();
+    assert.deepEqual(await faultsIn(`sqlite:${restored}`, log), []);
+    using database = new DatabaseSync(restored);
+    assert.equal(database.prepare('PRAGMA integrity_check').get()?.integrity_check, 'ok');
   }
 
   /** Makes a store of the copy. @returns its path */
-  async restore(): Promise<string> {
+  async #restore(): Promise<string> {
     const path = join(this.#folder, `restored-${++this.#restored}.db`);
     await promisify(execFile)(litestream!, ['restore', '-config', this.#configFile, '-o', path, this.path]);
     return path;
   }
+}
+
+/** The service that Litestream has started, by one of its threads. */
+function childOf(pid: number): number {
+  const threads = readdirSync(`/proc/${pid}/task`);
+  const children = threads.map(thread => readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8'));
+  const [child] = children.join(' ').match(/\d+/g) ?? [];
+  assert.ok(child !== undefined, 'Litestream runs the service');
+  return Number(child);
 }
 
 /** @returns undefined where npm has none */

@@ -41,7 +41,7 @@ function newPlace(): Store {
 
 /** As docs/operate/backup.md has it: the log of the old store must not come to the new one. */
 function putBack({ folder, path }: Store, backup: string): void {
-  const commands = 'mkdir lost && mv data/plant-store.db* lost/ && cp "$0" "$1"';
+  const commands = 'mv data lost && mkdir -p data && install -m 600 "$0" "$1"';
   execFileSync('sh', ['-c', commands, backup, path], { cwd: folder });
 }
 
