@@ -31,6 +31,7 @@ export class PostgresProxy implements AsyncDisposable {
   readonly #passages = new Set<Passage>();
   readonly #expected: Expected[] = [];
   #stalled = false;
+  #timesAsked = 0;
 
   private constructor(server: Server, targetPort: number) {
     this.#server = server;
@@ -49,6 +50,11 @@ export class PostgresProxy implements AsyncDisposable {
     const url = new URL(database);
     url.port = String((this.#server.address() as AddressInfo).port);
     return url.href;
+  }
+
+  /** How many connections have been opened to it. */
+  get timesAsked(): number {
+    return this.#timesAsked;
   }
 
   /** Cuts every connection that is open; new ones pass. */
@@ -87,6 +93,7 @@ export class PostgresProxy implements AsyncDisposable {
   }
 
   #open(client: Socket): void {
+    this.#timesAsked++;
     const server = connect(this.#targetPort, '127.0.0.1');
     const passage = new Passage(client, server, text => {
       const index = this.#expected.findIndex(({ pattern }) => pattern.test(text));

@@ -1,14 +1,15 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { until } from './until.ts';
 
-/** A host that takes connections and says nothing. */
+/** A host that takes connections and says nothing, as a machine that hangs. */
 export class SilentHost implements Disposable {
   readonly #server: Server;
   readonly #sockets: Socket[] = [];
 
   private constructor(server: Server) {
     this.#server = server;
-    server.on('connection', socket => this.#sockets.push(socket));
+    server.on('connection', socket => this.#sockets.push(socket.on('error', () => {}).resume()));
   }
 
   static async listen(): Promise<SilentHost> {
@@ -24,6 +25,16 @@ export class SilentHost implements Disposable {
 
   get timesAsked(): number {
     return this.#sockets.length;
+  }
+
+  /** Settles when it has been asked. */
+  async isAsked(): Promise<void> {
+    await until('the silent host is asked', () => this.timesAsked > 0);
+  }
+
+  /** Settles when nobody waits for its answer. */
+  async isLeft(): Promise<void> {
+    await until('the silent host is left', () => this.#sockets.every(({ closed }) => closed));
   }
 
   [Symbol.dispose](): void {

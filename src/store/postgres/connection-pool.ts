@@ -89,6 +89,7 @@ export class ConnectionPool {
   /** Lets go of every connection; one in use goes when its operation ends. */
   async close(): Promise<void> {
     this.#closed = true;
+    this.#search.close();
     this.#announceChange();
     await Promise.all(this.#idle.splice(0).map(connection => connection.close()));
   }

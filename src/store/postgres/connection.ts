@@ -63,16 +63,21 @@ export class Connection {
   /**
    * Connects to one host.
    *
+   * @param unwanted ends it at once: a host that is silent would keep the process from its end for as long as it may take
    * @throws {HostIsReadOnly} when it answers and takes no writes
    * @throws {StoreRefused} when the database cannot hold a plant store
    */
-  static async open(address: PostgresAddress, host: HostAddress): Promise<Connection> {
+  static async open(
+    address: PostgresAddress,
+    host: HostAddress,
+    unwanted?: AbortSignal,
+  ): Promise<Connection> {
     const [first, second] = tlsAttempts(address, host);
     try {
-      return await Connection.#openWith(address, host, first);
+      return await Connection.#openWith(address, host, first, unwanted);
     } catch (error) {
       if (second === undefined || !isAboutTls(error)) throw error;
-      return await Connection.#openWith(address, host, second).catch(secondError => {
+      return await Connection.#openWith(address, host, second, unwanted).catch(secondError => {
         // That there is no TLS to fall back to explains less than why it was needed.
         throw secondError instanceof TlsFailed ? error : secondError;
       });
@@ -178,7 +183,13 @@ export class Connection {
     socket.unref().end(request);
   }
 
-  static async #openWith(address: PostgresAddress, host: HostAddress, ssl: TlsAttempt): Promise<Connection> {
+  static async #openWith(
+    address: PostgresAddress,
+    host: HostAddress,
+    ssl: TlsAttempt,
+    unwanted: AbortSignal | undefined,
+  ): Promise<Connection> {
+    unwanted?.throwIfAborted();
     const socket = new Socket();
     const client = new pg.Client({
       ...host,
@@ -199,6 +210,8 @@ export class Connection {
     socket.once('data', (answer: Buffer) => {
       firstByte = answer.toString('latin1', 0, 1);
     });
+    const giveUp = (): void => connection.destroy();
+    unwanted?.addEventListener('abort', giveUp);
     try {
       await client.connect();
       await connection.#setUp();
@@ -206,6 +219,8 @@ export class Connection {
     } catch (error) {
       connection.destroy();
       throw ssl === false ? error : tlsFailure(error, firstByte);
+    } finally {
+      unwanted?.removeEventListener('abort', giveUp);
     }
   }
 

@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { POSTGRES_SEARCH_INTERVAL_MS } from '../../contract/limits.ts';
+import { POSTGRES_CONNECT_WAIT_MS, POSTGRES_SEARCH_INTERVAL_MS } from '../../contract/limits.ts';
+import { StoreUnavailable } from '../plant-store.ts';
 import { Connection } from './connection.ts';
 import { isRefusal, saysReadOnly } from './failure.ts';
 import type { HostAddress, PostgresAddress } from './postgres-url.ts';
@@ -14,6 +15,9 @@ export class HostSearch {
   readonly #address: PostgresAddress;
   #current: HostAddress | undefined;
   #suspect: HostAddress | undefined;
+  /** For each search that is under way; aborted, it is over and leaves nothing behind. */
+  readonly #underWay = new Set<AbortController>();
+  #closed = false;
 
   constructor(address: PostgresAddress) {
     this.#address = address;
@@ -30,10 +34,13 @@ export class HostSearch {
     const first =
       this.#current === undefined ? hosts.filter(host => host !== this.#suspect) : [this.#current];
     // Those that have failed all together would only fail again, after as long.
-    const groups = first.length < hosts.length ? [first, hosts] : [first];
+    const groups = first.length < hosts.length ? [first, hosts] : [hosts];
     const failureOf = new Map<HostAddress, unknown>();
     for (const group of groups) {
-      const connection = await this.#connectToAny(group, failureOf);
+      if (this.#closed) break;
+      // However long an address lets its hosts be silent, the others do not wait behind them for that.
+      const waitMs = group === hosts ? undefined : POSTGRES_CONNECT_WAIT_MS;
+      const connection = await this.#connectToAny(group, failureOf, waitMs);
       if (connection !== undefined) {
         this.#current = connection.host;
         return connection;
@@ -41,7 +48,12 @@ export class HostSearch {
     }
     this.#current = undefined;
     const failures = [...failureOf.values()];
-    throw failures.find(isRefusal) ?? failures.find(saysReadOnly) ?? failures[0];
+    throw (
+      failures.find(isRefusal) ??
+      failures.find(saysReadOnly) ??
+      failures[0] ??
+      new StoreUnavailable('the store is closed')
+    );
   }
 
   /** A connection to this host failed: the others are asked first from here on. */
@@ -50,32 +62,50 @@ export class HostSearch {
     if (this.#current === host) this.#current = undefined;
   }
 
+  /** Gives up what is under way: nobody waits for it any more. */
+  close(): void {
+    this.#closed = true;
+    for (const search of this.#underWay) search.abort();
+  }
+
   /**
-   * Asks until one takes writes or each has failed. While one is silent the others are asked again: the standby that takes
-   * over says until then that it does not take writes.
+   * Asks until one takes writes or each has failed. While one is silent the others are asked again, unless a person must do
+   * something first: the standby that takes over says until then that it does not take writes.
+   *
+   * @param waitMs gives up after this; undefined for as long as the address lets them take
    */
   async #connectToAny(
     hosts: HostAddress[],
     failureOf: Map<HostAddress, unknown>,
+    waitMs: number | undefined,
   ): Promise<Connection | undefined> {
-    let first: Connection | undefined;
+    const search = new AbortController();
+    const lastRound = new AbortController();
+    search.signal.addEventListener('abort', () => lastRound.abort());
+    const late = waitMs === undefined ? undefined : setTimeout(() => search.abort(), waitMs);
+    this.#underWay.add(search);
     const failed = new Set<HostAddress>();
-    const over = new AbortController();
     const attempts = hosts.map(async host => {
       for (;;) {
         try {
-          const connection = await Connection.open(this.#address, host);
-          first ??= connection;
-          if (first !== connection) connection.destroy();
-          over.abort();
+          const connection = await Connection.open(this.#address, host, search.signal);
+          if (search.signal.aborted) connection.destroy();
+          search.signal.throwIfAborted();
+          search.abort();
           return connection;
         } catch (error) {
+          search.signal.throwIfAborted();
           failureOf.set(host, error);
-          if (failed.add(host).size === hosts.length) over.abort();
+          if (failed.add(host).size === hosts.length) lastRound.abort();
+          // A password that is refused ten times a second may lock its account.
+          if (isRefusal(error)) throw error;
         }
-        await wait(POSTGRES_SEARCH_INTERVAL_MS, undefined, { signal: over.signal });
+        await wait(POSTGRES_SEARCH_INTERVAL_MS, undefined, { signal: lastRound.signal });
       }
     });
-    return await Promise.any(attempts).catch(() => undefined);
+    const connection = await Promise.any(attempts).catch(() => undefined);
+    clearTimeout(late);
+    this.#underWay.delete(search);
+    return connection;
   }
 }
