@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { HostSearch } from '../src/store/postgres/host-search.ts';
 import { postgresAddressOf } from '../src/store/postgres/postgres-url.ts';
 import { PostgresProxy } from './postgres-proxy.ts';
+import { startProgram } from './program.ts';
 import { SilentHost } from './silent-host.ts';
 import { postgresUnderTest } from './store-under-test.ts';
 
@@ -12,12 +14,16 @@ const database = await under.newDatabase();
 /** Far less than the longest `connect_timeout` here, and far more than what must not take so long. */
 const SOON_MS = 20_000;
 
-/** A search among these hosts, where `postgres` stands for the PostgreSQL of the test. */
-function searchAmong(hosts: string[], { connectSeconds = 60, password = '' } = {}): HostSearch {
+/** The address of these hosts, where `postgres` stands for the PostgreSQL of the test. */
+function urlOf(hosts: string[], { connectSeconds = 60, password = '' } = {}): string {
   const { host } = new URL(database);
   const names = hosts.map(name => (name === 'postgres' ? host : name)).join(',');
   const url = database.replace(host, names).replace(/(?<=:)[^:@]+(?=@)/, own => password || own);
-  return new HostSearch(postgresAddressOf(`${url}?connect_timeout=${connectSeconds}&sslmode=disable`));
+  return `${url}?connect_timeout=${connectSeconds}&sslmode=disable`;
+}
+
+function searchAmong(...address: Parameters<typeof urlOf>): HostSearch {
+  return new HostSearch(postgresAddressOf(urlOf(...address)));
 }
 
 for (const count of [1, 2]) {
@@ -77,4 +83,15 @@ test('a password that is refused is sent once, however long another host is sile
   const search = searchAmong([silent.name, host], { connectSeconds: 2, password: 'wrong' });
   await assert.rejects(search.connect(), /password/);
   assert.equal(proxy.timesAsked, 1);
+});
+
+test('serve ends soon after SIGTERM, also where it has not found its store yet', async () => {
+  using silent = await SilentHost.listen();
+  const serve = startProgram(['serve', '--database', urlOf([silent.name]), '--listen', '127.0.0.1:0']);
+  const ended = once(serve, 'exit');
+  await silent.isAsked();
+  serve.kill('SIGTERM');
+  const late = setTimeout(() => serve.kill('SIGKILL'), SOON_MS);
+  assert.deepEqual(await ended, [1, null]);
+  clearTimeout(late);
 });

@@ -95,6 +95,7 @@ async function serve(options: ServeOptions): Promise<void> {
   const log = pino({ base: null, timestamp: pino.stdTimeFunctions.isoTime }, { write: writeLogLine });
   // Before the first word to anyone, who may answer it with a signal.
   const signal = firstSignal();
+  void signal.then(() => endInTime(log));
   const service = await start(database, options, log);
   greet(service, options, shownDatabase(database));
   log.info(
@@ -102,16 +103,17 @@ async function serve(options: ServeOptions): Promise<void> {
     'serving',
   );
   log.info({ signal: await signal }, 'shutting down: answering what was taken');
+  await service.close();
+  log.info('stopped');
+}
+
+/** Also where the signal comes before the store is open; whatever holds the process after that, it does so in vain. */
+function endInTime(log: Logger): void {
   const deadline = setTimeout(() => {
     log.error('the store did not come to its end in time; what was answered 200 is on disk');
     process.exit(1);
   }, EXIT_MS);
-  try {
-    await service.close();
-  } finally {
-    clearTimeout(deadline);
-  }
-  log.info('stopped');
+  deadline.unref();
 }
 
 async function start(database: string, options: ServeOptions, log: Logger): Promise<Service> {
