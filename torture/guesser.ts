@@ -6,7 +6,7 @@
 import { connect } from 'node:net';
 import { makeToken } from '../src/auth/token.ts';
 
-const CONNECTIONS = 100;
+const CONNECTIONS = 1_000;
 /** On each connection at a time. */
 const GUESSES = 20;
 const BODY = '{"id":1,"name":"guessed"}';
