@@ -18,15 +18,13 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { StoreRefused } from '../src/store/plant-store.ts';
 import { openForWriting } from '../src/store/sqlite/database.ts';
 import { checkCopy, copySnapshot } from '../src/store/sqlite/sqlite-backup.ts';
 import { contentOf, fillStore, manyPlants } from './copied-stores.ts';
-import { type Finished, runProgram, startProgram } from './program.ts';
+import { type Finished, PROGRAM, runProgram, startProgram } from './program.ts';
 import { until } from './until.ts';
 
-const PROGRAM = fileURLToPath(new URL('../bin/plant-store.js', import.meta.url));
 const PLANTS = 50_000;
 /** Of 4 KiB, that are copied at a time. */
 const STEP_PAGES = 1_000;

@@ -8,10 +8,9 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { text as readText } from 'node:stream/consumers';
 import { after, suite, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { openServedStore } from '../src/store/open-store.ts';
 import { LoggingClient } from './logging-client.ts';
-import { type Finished, runInTime, runProgram, startProgram } from './program.ts';
+import { type Finished, PROGRAM, runInTime, runProgram, startProgram } from './program.ts';
 import { readGreeting } from './serve-greeting.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'plant-store-cli-'));
@@ -283,8 +282,7 @@ suite('what cannot be done is said in one line', { concurrency: 3 }, () => {
   test('1: a result that cannot be written', async () => {
     // A file that may not grow, which binds every user on every POSIX system.
     const script = 'ulimit -S -f 0 && exec "$0" "$@" >cannot-grow.txt';
-    const program = fileURLToPath(new URL('../bin/plant-store.js', import.meta.url));
-    const child = spawn('sh', ['-c', script, process.execPath, program, 'openapi'], {
+    const child = spawn('sh', ['-c', script, process.execPath, PROGRAM, 'openapi'], {
       cwd: folder,
       stdio: 'pipe',
     });

@@ -8,16 +8,15 @@ import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import type { LoggedRequest } from './client-log.ts';
 import { LoggingClient } from './logging-client.ts';
+import { PROGRAM } from './program.ts';
 import { RandomLoad } from './random-load.ts';
 import { SEED } from './seeded-random.ts';
 import { readGreeting, type ServeGreeting } from './serve-greeting.ts';
 import { faultsIn } from './stored-revisions.ts';
 import { until } from './until.ts';
 
-const PROGRAM = fileURLToPath(new URL('../bin/plant-store.js', import.meta.url));
 /** The service gets this long to find out that there is room again; its clients are told to wait 1 s. */
 const RECOVERY_MS_MAX = 10_000;
 

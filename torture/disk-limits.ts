@@ -17,7 +17,6 @@ const SETTLE_MS = TOKEN_REFRESH_INTERVAL_MS + 200;
 /** Until then the log has grown so far that it needs room. */
 const REFUSAL_MS_MAX = 10_000;
 const LASTS_MS_MAX = 400;
-/** Plants are kept again by then, once nothing is in the way any more; and when it had to be started again. */
 /** Two years: beyond all that anything waits for. */
 const CLOCK_SECONDS_MAX = 63_000_000;
 

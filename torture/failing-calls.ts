@@ -17,7 +17,6 @@ const CASES_PER_STORE = LOG_REPEATS_AT_ONCE / 2;
 /** How long calls that fail for good go on to fail. */
 const FAILING_MS = 60;
 const LINE_WAIT_MS = 500;
-/** Plants are kept again by then, once calls no longer fail. */
 
 /**
  * Lets the n-th write and the n-th flush of the store's files fail, once and for good, for each n from 1 to 200: nothing

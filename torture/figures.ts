@@ -5,11 +5,6 @@ export function spread(figures: readonly number[], unit: string): string {
   return `median ${sorted[sorted.length >> 1]!.toFixed(0)} ${unit}, most ${sorted.at(-1)!.toFixed(0)} ${unit}`;
 }
 
-/** Of an ordeal that reads the memory of the service, or the system's queues. */
-export function procObstacle(): string | undefined {
-  return process.platform === 'linux' ? undefined : 'it reads /proc; run it on Linux';
-}
-
 export function mebibytes(bytes: number): number {
   return Math.round(bytes / 1024 / 1024);
 }

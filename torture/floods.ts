@@ -9,8 +9,8 @@ import { median, quantile } from '../bench/statistics.ts';
 import type { LoggedRequest } from '../test/client-log.ts';
 import { LoggingClient } from '../test/logging-client.ts';
 import { startServe } from '../test/program.ts';
-import { mebibytes, procObstacle } from './figures.ts';
-import type { Ordeal, OrdealOrder, OrdealResult } from './ordeal.ts';
+import { mebibytes } from './figures.ts';
+import { type Ordeal, type OrdealOrder, type OrdealResult, procObstacle } from './ordeal.ts';
 import { steadySender } from './steady-sender.ts';
 
 const FLOODER = fileURLToPath(new URL('./flooder.ts', import.meta.url));

@@ -10,8 +10,8 @@ import { TOKEN_REFRESH_INTERVAL_MIN_MS } from '../src/contract/limits.ts';
 import type { LoggedRequest } from '../test/client-log.ts';
 import { LoggingClient } from '../test/logging-client.ts';
 import { startServe } from '../test/program.ts';
-import { mebibytes, procObstacle } from './figures.ts';
-import type { Ordeal, OrdealOrder, OrdealResult } from './ordeal.ts';
+import { mebibytes } from './figures.ts';
+import { type Ordeal, type OrdealOrder, type OrdealResult, procObstacle } from './ordeal.ts';
 import { steadySender } from './steady-sender.ts';
 
 const GUESSER = fileURLToPath(new URL('./guesser.ts', import.meta.url));

@@ -31,6 +31,11 @@ export interface Ordeal {
   run(order: OrdealOrder): Promise<OrdealResult>;
 }
 
+/** The obstacle of an ordeal that reads the memory of the service, or the system's queues. */
+export function procObstacle(): string | undefined {
+  return process.platform === 'linux' ? undefined : 'it reads /proc; run it on Linux';
+}
+
 /** Each is two modules of `torture/weakness`, one for each engine, of which the right one is loaded before the service. */
 export const WEAKNESSES = ['synchronous-off', 'answer-before-commit'] as const;
 export type Weakness = (typeof WEAKNESSES)[number];

@@ -7,8 +7,8 @@ import { residentBytesOf } from '../bench/server-process.ts';
 import { QUEUE_PLANTS_MAX } from '../src/contract/limits.ts';
 import { PostgresServer } from '../test/postgres-server.ts';
 import { type ServeProcess, startServe } from '../test/program.ts';
-import { mebibytes, procObstacle } from './figures.ts';
-import type { Ordeal, OrdealOrder, OrdealResult } from './ordeal.ts';
+import { mebibytes } from './figures.ts';
+import { type Ordeal, type OrdealOrder, type OrdealResult, procObstacle } from './ordeal.ts';
 import type { OverloadOrder, OverloadResult } from './overload-client.ts';
 
 const CLIENT = fileURLToPath(new URL('./overload-client.ts', import.meta.url));

@@ -3,10 +3,9 @@ import { once } from 'node:events';
 import { appendFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import type { LoggedRequest } from '../test/client-log.ts';
 import { PostgresServer } from '../test/postgres-server.ts';
-import { startServe } from '../test/program.ts';
+import { PROGRAM, startServe } from '../test/program.ts';
 import { seededRandom } from '../test/seeded-random.ts';
 import { readGreeting } from '../test/serve-greeting.ts';
 import { SharedLoad } from '../test/shared-load.ts';
@@ -16,7 +15,6 @@ import { CLIENT_LINK, PARTITIONS, PartitionedNetwork, STORE_LINK } from './parti
 import { figuresOf, RoundsTally, weakeningArgs } from './postgres-instances.ts';
 import { lateRecoveries } from './recovery.ts';
 
-const PROGRAM = fileURLToPath(new URL('../bin/plant-store.js', import.meta.url));
 /** One more has the store on its own side. */
 const CUT_OFF_INSTANCES = 2;
 /** On one store; beyond that, most of the time would go into comparing what is stored. */

@@ -8,8 +8,8 @@ import { runOpenLoop } from '../bench/load.ts';
 import { residentBytesOf } from '../bench/server-process.ts';
 import { startServe } from '../test/program.ts';
 import { requestBytes } from '../test/raw-connection.ts';
-import { mebibytes, procObstacle } from './figures.ts';
-import type { Ordeal, OrdealResult } from './ordeal.ts';
+import { mebibytes } from './figures.ts';
+import { type Ordeal, type OrdealResult, procObstacle } from './ordeal.ts';
 import { hasSlowHttpTest, slowHeadersByOthers } from './slow-http-test.ts';
 import { socketQueues } from './socket-queues.ts';
 

@@ -7,8 +7,8 @@ import { runLoad, runOpenLoop } from '../bench/load.ts';
 import { residentBytesOf } from '../bench/server-process.ts';
 import { median } from '../bench/statistics.ts';
 import { startServe } from '../test/program.ts';
-import { mebibytes, procObstacle } from './figures.ts';
-import type { Ordeal, OrdealResult } from './ordeal.ts';
+import { mebibytes } from './figures.ts';
+import { type Ordeal, type OrdealResult, procObstacle } from './ordeal.ts';
 
 const CONNECTIONS = 64;
 const MEASURE_SECONDS = 5;
