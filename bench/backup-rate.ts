@@ -9,8 +9,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { hashToken, makeToken } from '../src/auth/token.ts';
 import { openTokenStore } from '../src/store/open-store.ts';
-import { runProgram, startServe } from '../test/program.ts';
-import { type LoadResult, runLoad } from './load.ts';
+import { type LoadResult, runLoad } from '../test/harness/load.ts';
+import { runProgram, startServe } from '../test/harness/program.ts';
 import { prefillStore } from './prefill.ts';
 
 const CONNECTIONS = 64;

@@ -1,5 +1,5 @@
+import { median, quantile } from '../test/harness/statistics.ts';
 import { driveAt, figuresByRound, type Results, ratesByRound, type Trial } from './results.ts';
-import { median, quantile } from './statistics.ts';
 import { NAMES, PEERS } from './subjects.ts';
 
 /** What a figure must be against another of the same run. */

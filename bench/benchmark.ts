@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { interruption } from './interruption.ts';
+import { interruption } from '../test/harness/interruption.ts';
 import { reportOf } from './report.ts';
 import { type BenchmarkSettings, runBenchmark } from './rounds.ts';
 

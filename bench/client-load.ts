@@ -4,7 +4,7 @@
 import { json as readJson } from 'node:stream/consumers';
 import { PlantStore } from '../src/client/plant-store.ts';
 import type { NewPlant } from '../src/contract/plant.ts';
-import { wholeRangePlants } from '../test/whole-range-plants.ts';
+import { wholeRangePlants } from '../test/harness/whole-range-plants.ts';
 
 /** What is sent, and how. */
 export interface ClientOrder {

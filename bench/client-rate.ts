@@ -6,11 +6,11 @@
  *   node bench/client-rate.ts [ROUNDS] [PLANTS]
  */
 import { fileURLToPath } from 'node:url';
-import { differencesInExport, wholeRangePlants } from '../test/whole-range-plants.ts';
+import { hasWrk, loadTool, runLoad, runScript } from '../test/harness/load.ts';
+import { spread } from '../test/harness/statistics.ts';
+import { differencesInExport, wholeRangePlants } from '../test/harness/whole-range-plants.ts';
 import type { ClientOrder, ClientResult } from './client-load.ts';
-import { hasWrk, loadTool, runLoad, runScript } from './load.ts';
 import { installPeers } from './peer-packages.ts';
-import { spread } from './statistics.ts';
 import { plantStoreOnSqlite } from './subjects.ts';
 import { inNewFolder } from './trial.ts';
 

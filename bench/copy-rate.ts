@@ -17,8 +17,8 @@ import { parse } from 'csv-parse';
 import { hashToken, makeToken } from '../src/auth/token.ts';
 import { openServedStore } from '../src/store/open-store.ts';
 import type { PlantWrite } from '../src/store/plant-store.ts';
-import { PostgresServer } from '../test/postgres-server.ts';
-import { startProgram } from '../test/program.ts';
+import { PostgresServer } from '../test/harness/postgres-server.ts';
+import { startProgram } from '../test/harness/program.ts';
 
 const SAMPLE_INTERVAL_MS = 20;
 const BATCH_PLANTS = 2_000;

@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto';
-import type { LoadOrder } from './load.ts';
+import type { LoadOrder } from '../test/harness/load.ts';
 
 const NAME_START = 'Monstera deliciosa ';
 /** Digits of an id that ascends; they are in the name too, so that no two names are the same. */

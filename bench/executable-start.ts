@@ -10,8 +10,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { startServer } from './server-process.ts';
-import { type Spread, spread } from './statistics.ts';
+import { startServer } from '../test/harness/server-process.ts';
+import { type Spread, spread } from '../test/harness/statistics.ts';
 import { createToken } from './subjects.ts';
 
 const [rounds = '20'] = process.argv.slice(2);

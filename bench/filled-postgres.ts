@@ -1,4 +1,4 @@
-import { PostgresServer } from '../test/postgres-server.ts';
+import { PostgresServer } from '../test/harness/postgres-server.ts';
 
 /** Rows that are sorted and inserted together. */
 const PASS_ROWS = 1_000_000;

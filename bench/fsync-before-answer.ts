@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { newPlantJson } from '../src/contract/plant.ts';
-import { readGreeting } from '../test/serve-greeting.ts';
+import { readGreeting } from '../test/harness/serve-greeting.ts';
 
 const PLANTS = 200;
 const PROGRAM = fileURLToPath(new URL('../bin/plant-store.js', import.meta.url));

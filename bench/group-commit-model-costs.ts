@@ -5,10 +5,10 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import type { PlantWrite } from '../src/store/plant-store.ts';
 import { SqliteEngine } from '../src/store/sqlite/sqlite-engine.ts';
-import { type ServeProcess, startServe } from '../test/program.ts';
+import { runLoad } from '../test/harness/load.ts';
+import { type ServeProcess, startServe } from '../test/harness/program.ts';
+import { cpuUsOf } from '../test/harness/server-process.ts';
 import type { Costs } from './group-commit-model.ts';
-import { runLoad } from './load.ts';
-import { cpuUsOf } from './server-process.ts';
 
 /** In a batch of one the commit counts, in a large one each plant. */
 const LARGE_BATCH_PLANTS = 256;

@@ -1,5 +1,5 @@
 import { BATCH_PLANTS_MAX } from '../src/contract/limits.ts';
-import { quantile } from './statistics.ts';
+import { quantile } from '../test/harness/statistics.ts';
 
 /**
  * What a plant costs, each part measured by itself. All times are in µs, and of CPU where nothing else is said. A thread

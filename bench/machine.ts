@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import { cpus, release, totalmem, type } from 'node:os';
-import { loadTool } from './load.ts';
+import { loadTool } from '../test/harness/load.ts';
 import { BUN } from './subjects.ts';
 
 /** Where figures were measured, and of what. */

@@ -5,9 +5,9 @@
 import { createConnection, type Socket } from 'node:net';
 import { json as readJson } from 'node:stream/consumers';
 import { setImmediate as pollSockets } from 'node:timers/promises';
+import type { LoadOrder } from '../test/harness/load.ts';
+import { quantile } from '../test/harness/statistics.ts';
 import { plantMaker } from './create-requests.ts';
-import type { LoadOrder } from './load.ts';
-import { quantile } from './statistics.ts';
 
 /** It sleeps for this long between looks at the clock and the sockets, so a latency is exact to about as much. */
 const SLEEP_MS = 0.1;

@@ -1,6 +1,6 @@
+import { median, type Spread, spread } from '../test/harness/statistics.ts';
 import { type Bar, barsOf, isReached } from './bars.ts';
 import { type Drive, driveAt, type OpenLoop, type Results, type Trial } from './results.ts';
-import { median, type Spread, spread } from './statistics.ts';
 
 const MIB = 2 ** 20;
 

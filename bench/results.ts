@@ -1,4 +1,4 @@
-import type { LoadResult } from './load.ts';
+import type { LoadResult } from '../test/harness/load.ts';
 import type { Machine } from './machine.ts';
 import type { Subject } from './subjects.ts';
 

@@ -10,7 +10,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
-import { startProgram, startServe } from '../test/program.ts';
+import { startProgram, startServe } from '../test/harness/program.ts';
 
 const SAMPLE_INTERVAL_MS = 20;
 

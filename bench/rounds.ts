@@ -5,14 +5,14 @@ import { basename, join } from 'node:path';
 import { text as readText } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { gunzipSync } from 'node:zlib';
+import { hasWrk } from '../test/harness/load.ts';
+import { median } from '../test/harness/statistics.ts';
 import { FilledPostgres } from './filled-postgres.ts';
-import { hasWrk } from './load.ts';
 import { describeMachine, processorTicks } from './machine.ts';
 import { installPeers } from './peer-packages.ts';
 import { writePlantFile } from './plant-file.ts';
 import { prefillStore } from './prefill.ts';
 import { type Durations, type Results, ratesByRound } from './results.ts';
-import { median } from './statistics.ts';
 import {
   createToken,
   FLOORS,

@@ -2,10 +2,10 @@ import { closeSync, copyFileSync, fsyncSync, mkdirSync, openSync, readdirSync, s
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { PostgresServer } from '../test/postgres-server.ts';
-import { runProgram } from '../test/program.ts';
+import { PostgresServer } from '../test/harness/postgres-server.ts';
+import { runProgram } from '../test/harness/program.ts';
+import { cpuUsOf, residentBytesOf, type ServerProcess, startServer } from '../test/harness/server-process.ts';
 import type { FilledPostgres } from './filled-postgres.ts';
-import { cpuUsOf, residentBytesOf, type ServerProcess, startServer } from './server-process.ts';
 
 const PLANT_STORE = fileURLToPath(new URL('../bin/plant-store.js', import.meta.url));
 /** What the peers compare the credential with; as long as a token of the plant store. */

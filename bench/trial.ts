@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startProgram } from '../test/program.ts';
-import { runLoad, runOpenLoop } from './load.ts';
+import { runLoad, runOpenLoop } from '../test/harness/load.ts';
+import { startProgram } from '../test/harness/program.ts';
 import type { Drive, Durations, OpenLoop, Results, Trial } from './results.ts';
 import { plantStoreOnSqlite, type RunningSubject, type Subject } from './subjects.ts';
 

@@ -13,7 +13,7 @@ import { filesRead, replacePrograms } from './named-files.ts';
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const SOURCES = join(ROOT, 'src');
 const BUILT = join(ROOT, 'dist');
-const COMPILER = fileURLToPath(new URL('bin/tsc', import.meta.resolve('typescript/package.json')));
+const COMPILER = fileURLToPath(new URL('../test/node_modules/typescript/bin/tsc', import.meta.url));
 
 rmSync(BUILT, { recursive: true, force: true });
 execFileSync(process.execPath, [COMPILER, '-p', join(ROOT, 'tsconfig.build.json')], { stdio: 'inherit' });

@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { suite, test } from 'node:test';
-import { freePort } from './free-port.ts';
-import { runProgram } from './program.ts';
+import { freePort } from './harness/free-port.ts';
+import { runProgram } from './harness/program.ts';
 import { startTestService } from './running-service.ts';
 
 suite('add', () => {

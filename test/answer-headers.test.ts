@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { RawConnection, type RequestParts, requestBytes } from './harness/raw-connection.ts';
+import { until } from './harness/until.ts';
 import { NOT_HTTP } from './malformed-requests.ts';
-import { RawConnection, type RequestParts, requestBytes } from './raw-connection.ts';
 import { BODY_BYTES_MAX, REFUSED_REQUESTS } from './refused-requests.ts';
 import { type RunningService, startTestService } from './running-service.ts';
 import { isLeftToNode } from './server-side.ts';
-import { until } from './until.ts';
 
 const BODY = '{"id":1,"name":"A"}';
 /** What a page of another origin sends; nothing of an answer may be for it unless that was asked for. */

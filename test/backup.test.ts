@@ -22,8 +22,8 @@ import { StoreRefused } from '../src/store/plant-store.ts';
 import { openForWriting } from '../src/store/sqlite/database.ts';
 import { checkCopy, copySnapshot } from '../src/store/sqlite/sqlite-backup.ts';
 import { contentOf, fillStore, manyPlants } from './copied-stores.ts';
-import { type Finished, PROGRAM, runProgram, startProgram } from './program.ts';
-import { until } from './until.ts';
+import { type Finished, PROGRAM, runProgram, startProgram } from './harness/program.ts';
+import { until } from './harness/until.ts';
 
 const PLANTS = 50_000;
 /** Of 4 KiB, that are copied at a time. */

@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { suite, test } from 'node:test';
 import { plantMaker } from '../bench/create-requests.ts';
-import { type LoadOrder, runOpenLoop } from '../bench/load.ts';
 import { prefillStore } from '../bench/prefill.ts';
 import { plantStoreOnSqlite } from '../bench/subjects.ts';
 import { inNewFolder } from '../bench/trial.ts';
+import { type LoadOrder, runOpenLoop } from './harness/load.ts';
 
 const ORDER: LoadOrder = {
   url: '',

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { barsOf, isReached } from '../bench/bars.ts';
 import type { Results, Trial } from '../bench/results.ts';
-import { median, quantile, spread } from '../bench/statistics.ts';
+import { median, quantile, spread } from './harness/statistics.ts';
 
 suite('statistics of the benchmark', () => {
   test('the median is the value in the middle, or between the two in the middle', () => {

@@ -9,7 +9,7 @@ import { promisify } from 'node:util';
 import { createBrotliDecompress } from 'node:zlib';
 
 const PACKAGE = fileURLToPath(new URL('..', import.meta.resolve('@sparticuz/chromium')));
-const CACHE = fileURLToPath(new URL('../node_modules/.cache/plant-store-test', import.meta.url));
+const CACHE = fileURLToPath(new URL('./node_modules/.cache/plant-store-test', import.meta.url));
 
 /** How a Chromium is started. */
 export interface ChromiumFiles {

@@ -9,7 +9,7 @@ import type { PlantWrite } from '../src/store/plant-store.ts';
 import { Checkpoints } from '../src/store/sqlite/checkpoints.ts';
 import { openForWriting } from '../src/store/sqlite/database.ts';
 import { SqliteEngine } from '../src/store/sqlite/sqlite-engine.ts';
-import { until } from './until.ts';
+import { until } from './harness/until.ts';
 
 /** Each plant of a batch dirties a page of its own, since its id is far from the others. */
 const BATCH_PLANTS = 256;

@@ -13,8 +13,8 @@ import { hashToken } from '../src/auth/token.ts';
 import { openApiJson } from '../src/contract/openapi.ts';
 import { type NewPlant, newPlantJson } from '../src/contract/plant.ts';
 import { openReader, openServedStore, openTokenStore } from '../src/store/open-store.ts';
-import { LoggingClient } from './logging-client.ts';
-import { type Finished, runProgram, type ServeProcess, startProgram, startServe } from './program.ts';
+import { LoggingClient } from './harness/logging-client.ts';
+import { type Finished, runProgram, type ServeProcess, startProgram, startServe } from './harness/program.ts';
 
 /** A revocation is in force by then: that is a promise. */
 const REVOCATION_MS_MAX = 5_000;

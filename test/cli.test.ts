@@ -9,9 +9,9 @@ import { DatabaseSync } from 'node:sqlite';
 import { text as readText } from 'node:stream/consumers';
 import { after, suite, test } from 'node:test';
 import { openServedStore } from '../src/store/open-store.ts';
-import { LoggingClient } from './logging-client.ts';
-import { type Finished, PROGRAM, runInTime, runProgram, startProgram } from './program.ts';
-import { readGreeting } from './serve-greeting.ts';
+import { LoggingClient } from './harness/logging-client.ts';
+import { type Finished, PROGRAM, runInTime, runProgram, startProgram } from './harness/program.ts';
+import { readGreeting } from './harness/serve-greeting.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'plant-store-cli-'));
 after(() => rmSync(folder, { recursive: true }));

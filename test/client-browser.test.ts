@@ -7,8 +7,8 @@ import { build } from 'esbuild';
 import type { PlantStoreOptions } from '../src/client/plant-store.ts';
 import { startBrowser } from './browser.ts';
 import { startFlakyGateway } from './flaky-gateway.ts';
+import { runProgram } from './harness/program.ts';
 import { listen } from './loopback-server.ts';
-import { runProgram } from './program.ts';
 import { startTestService } from './running-service.ts';
 
 /** What the client may take of a page, in bytes, as docs/client.md says. */

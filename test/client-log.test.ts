@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type NewPlant, plantJson } from '../src/contract/plant.ts';
 import type { PlantRevision } from '../src/store/plant-store.ts';
-import { faultsOf, type LoggedRequest } from './client-log.ts';
+import { faultsOf, type LoggedRequest } from './harness/client-log.ts';
 
 const ID = 9007199254740993n;
 

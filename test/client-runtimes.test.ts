@@ -4,11 +4,11 @@ import { suite, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { startFlakyGateway } from './flaky-gateway.ts';
-import { runProgram } from './program.ts';
+import { runProgram } from './harness/program.ts';
 import { startTestService } from './running-service.ts';
 
 const PROGRAM = fileURLToPath(new URL('./client-runtime-program.ts', import.meta.url));
-const PACKAGES = fileURLToPath(new URL('../node_modules/', import.meta.url));
+const PACKAGES = fileURLToPath(new URL('./node_modules/', import.meta.url));
 // Deno gives a program nothing but what it is told: here the network, and the two settings.
 const DENO = ['run', '--no-config', '--allow-net=127.0.0.1', '--allow-env=PLANT_STORE_URL,PLANT_STORE_TOKEN'];
 const RUNTIMES: [string, string, string[]][] = [

@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { PlantStore, PlantStoreError } from '../src/client/plant-store.ts';
 import { startFlakyGateway } from './flaky-gateway.ts';
-import { runProgram } from './program.ts';
+import { runProgram } from './harness/program.ts';
 import { startTestService } from './running-service.ts';
 
 const PROGRAM = fileURLToPath(new URL('./client-runtime-program.ts', import.meta.url));

@@ -8,9 +8,9 @@ import { type PlantInput, PlantStore, PlantStoreError } from '../src/client/plan
 import { ERRORS } from '../src/contract/errors.ts';
 import type { NewPlant } from '../src/contract/plant.ts';
 import { openReader } from '../src/store/open-store.ts';
+import { differencesInExport, wholeRangePlants } from './harness/whole-range-plants.ts';
 import { listen } from './loopback-server.ts';
 import { startTestService } from './running-service.ts';
-import { differencesInExport, wholeRangePlants } from './whole-range-plants.ts';
 
 const MONSTERA = { id: 9007199254740993n, name: 'Monstera deliciosa', tag: 'houseplant' };
 const MONSTERA_JSON = '{"name":"Monstera deliciosa","tag":"houseplant"}';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { openReader } from '../src/store/open-store.ts';
-import { assertErrorAnswer, assertPlantAnswer } from './answer-assertions.ts';
-import { RawConnection, type RequestParts, requestBytes } from './raw-connection.ts';
+import { assertErrorAnswer, assertPlantAnswer } from './harness/answer-assertions.ts';
+import { RawConnection, type RequestParts, requestBytes } from './harness/raw-connection.ts';
 import { type RunningService, startTestService } from './running-service.ts';
 
 /** The id of plants that must never be stored and need none of their own. */

@@ -3,8 +3,8 @@ import { suite, test } from 'node:test';
 import fc from 'fast-check';
 import { int64FromNumberText } from '../src/contract/int64.ts';
 import { type NewPlant, newPlantJson, plantJson, readNewPlant } from '../src/contract/plant.ts';
-import { jsonBody, mutatedBody, numberText, text } from './arbitrary-bodies.ts';
-import { exactInteger, isStorable, secondOpinion, type Verdict } from './second-opinion.ts';
+import { jsonBody, mutatedBody, numberText, text } from './harness/arbitrary-bodies.ts';
+import { exactInteger, isStorable, secondOpinion, type Verdict } from './harness/second-opinion.ts';
 
 /** A plant that the service takes, as a value. */
 const plant = fc

@@ -3,7 +3,7 @@ import { hashToken, makeToken } from '../src/auth/token.ts';
 import type { NewPlant } from '../src/contract/plant.ts';
 import type { StoredToken } from '../src/contract/stored-token.ts';
 import type { PlantRevision } from '../src/store/plant-store.ts';
-import { type Finished, runProgram } from './program.ts';
+import { type Finished, runProgram } from './harness/program.ts';
 import { openForReading, openStore, openTokens } from './store-under-test.ts';
 
 /** Tokens of a store that is to be copied, as clients hold them. */

@@ -14,11 +14,11 @@ import {
   manyPlants,
   rowsOf,
 } from './copied-stores.ts';
-import { startProgram } from './program.ts';
+import { startProgram } from './harness/program.ts';
+import { SEED, seededRandom } from './harness/seeded-random.ts';
+import { until } from './harness/until.ts';
 import { startTestService } from './running-service.ts';
-import { SEED, seededRandom } from './seeded-random.ts';
 import { type EngineUnderTest, openTokens, postgresUnderTest, sqliteUnderTest } from './store-under-test.ts';
-import { until } from './until.ts';
 
 const postgres = await postgresUnderTest();
 const sqlite = sqliteUnderTest();

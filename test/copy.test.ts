@@ -13,10 +13,10 @@ import {
   revokeToken,
   rowsOf,
 } from './copied-stores.ts';
-import { type Finished, startServe } from './program.ts';
+import { type Finished, startServe } from './harness/program.ts';
+import { until } from './harness/until.ts';
 import { startTestService } from './running-service.ts';
 import { type EngineUnderTest, enginesUnderTest } from './store-under-test.ts';
-import { until } from './until.ts';
 
 const [sqlite, postgres] = await enginesUnderTest();
 const PAIRS: [EngineUnderTest, EngineUnderTest][] = [

@@ -8,14 +8,14 @@ import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { LoggedRequest } from './client-log.ts';
-import { LoggingClient } from './logging-client.ts';
-import { PROGRAM } from './program.ts';
-import { RandomLoad } from './random-load.ts';
-import { SEED } from './seeded-random.ts';
-import { readGreeting, type ServeGreeting } from './serve-greeting.ts';
-import { faultsIn } from './stored-revisions.ts';
-import { until } from './until.ts';
+import type { LoggedRequest } from './harness/client-log.ts';
+import { LoggingClient } from './harness/logging-client.ts';
+import { PROGRAM } from './harness/program.ts';
+import { RandomLoad } from './harness/random-load.ts';
+import { SEED } from './harness/seeded-random.ts';
+import { readGreeting, type ServeGreeting } from './harness/serve-greeting.ts';
+import { faultsIn } from './harness/stored-revisions.ts';
+import { until } from './harness/until.ts';
 
 /** The service gets this long to find out that there is room again; its clients are told to wait 1 s. */
 const RECOVERY_MS_MAX = 10_000;

@@ -6,7 +6,7 @@ import axe from 'axe-core';
 import type { BrowserContextOptions, Locator, Page } from 'playwright-core';
 import { checkNewPlant, type NewPlant } from '../src/contract/plant.ts';
 import { startBrowser, type TestBrowser, type WatchedPage } from './browser.ts';
-import { runProgram } from './program.ts';
+import { runProgram } from './harness/program.ts';
 import { type RunningService, startTestService } from './running-service.ts';
 import { holdStore } from './store-hold.ts';
 

@@ -11,8 +11,8 @@ import { errorAnchor, helpLink } from '../src/contract/help-link.ts';
 import { CODE_SAMPLES, SAMPLE_ADDRESS } from '../src/docs-page/code-samples.ts';
 import { docsPage } from '../src/docs-page/docs-page.ts';
 import { ERROR_ADVICE } from '../src/docs-page/error-advice.ts';
-import { runInTime, runProgram, startServe } from './program.ts';
-import { type RawAnswer, RawConnection, type RequestParts, requestBytes } from './raw-connection.ts';
+import { runInTime, runProgram, startServe } from './harness/program.ts';
+import { type RawAnswer, RawConnection, type RequestParts, requestBytes } from './harness/raw-connection.ts';
 import { authorization } from './refused-requests.ts';
 import { type RunningService, startTestService } from './running-service.ts';
 

@@ -11,8 +11,8 @@ import packageJson from '../package.json' with { type: 'json' };
 import { bundleProgram, type ProgramBundle } from '../packaging/program-bundle.ts';
 import { newPlantJson } from '../src/contract/plant.ts';
 import { PAGE_SCRIPT, PAGE_STYLE } from '../src/docs-page/page-files.ts';
-import { PostgresServer } from './postgres-server.ts';
-import { type Finished, runProgram, type ServeProcess, startServe } from './program.ts';
+import { PostgresServer } from './harness/postgres-server.ts';
+import { type Finished, runProgram, type ServeProcess, startServe } from './harness/program.ts';
 import { bannedText } from './repository-rules.ts';
 
 const BUILD = fileURLToPath(new URL('../packaging/build-executable.ts', import.meta.url));

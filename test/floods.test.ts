@@ -12,10 +12,10 @@ import { ARRIVING_BODIES_BYTES_MAX, BODY_BYTES_MAX, SERVER_TURN_MS } from '../sr
 import { ServerTurns } from '../src/http/server-turns.ts';
 import { openTokenStore } from '../src/store/open-store.ts';
 import { assertCreated, assertRefused, ConnectionTarget, GHOST_ID, plantJson } from './connection-target.ts';
-import { startServe } from './program.ts';
-import { chunked, type RawConnection, type RequestParts, requestBytes } from './raw-connection.ts';
+import { startServe } from './harness/program.ts';
+import { chunked, type RawConnection, type RequestParts, requestBytes } from './harness/raw-connection.ts';
+import { until } from './harness/until.ts';
 import { isLeftToNode, serverSideOf } from './server-side.ts';
-import { until } from './until.ts';
 
 let target: ConnectionTarget;
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { fuzz } from './fuzz.ts';
-import { SEED } from './seeded-random.ts';
+import { fuzz } from './harness/fuzz.ts';
+import { SEED } from './harness/seeded-random.ts';
 
 const REQUESTS = 20_000;
 /** Far longer than a slow machine takes: what hangs has no end. */

@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import { stripTypeScriptTypes } from 'node:module';
 import { suite, test } from 'node:test';
 import type { GroupCommit } from '../src/store/group-commit.ts';
-import { noCounts, simulateGroupCommit } from './group-commit-simulation.ts';
-import { SEED } from './seeded-random.ts';
+import { noCounts, simulateGroupCommit } from './harness/group-commit-simulation.ts';
+import { SEED } from './harness/seeded-random.ts';
 
 const RUNS = 2_000;
 const FIRST_SEED = SEED * RUNS;

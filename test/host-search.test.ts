@@ -4,8 +4,8 @@ import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { HostSearch } from '../src/store/postgres/host-search.ts';
 import { postgresAddressOf } from '../src/store/postgres/postgres-url.ts';
-import { PostgresProxy } from './postgres-proxy.ts';
-import { startProgram } from './program.ts';
+import { PostgresProxy } from './harness/postgres-proxy.ts';
+import { startProgram } from './harness/program.ts';
 import { SilentHost } from './silent-host.ts';
 import { postgresUnderTest } from './store-under-test.ts';
 

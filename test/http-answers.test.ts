@@ -3,8 +3,14 @@ import { after, before, suite, test } from 'node:test';
 import { hashToken } from '../src/auth/token.ts';
 import { openApiJson } from '../src/contract/openapi.ts';
 import { openReader, openTokenStore } from '../src/store/open-store.ts';
-import { assertCommonHeaders, assertErrorAnswer, assertPlantAnswer } from './answer-assertions.ts';
-import { chunked, type RawAnswer, RawConnection, type RequestParts, requestBytes } from './raw-connection.ts';
+import { assertCommonHeaders, assertErrorAnswer, assertPlantAnswer } from './harness/answer-assertions.ts';
+import {
+  chunked,
+  type RawAnswer,
+  RawConnection,
+  type RequestParts,
+  requestBytes,
+} from './harness/raw-connection.ts';
 import { authorization, BODY_BYTES_MAX, contentType, REFUSED_REQUESTS, TOKENS } from './refused-requests.ts';
 import { type RunningService, startTestService } from './running-service.ts';
 

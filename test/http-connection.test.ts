@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { after, before, suite, test } from 'node:test';
 import { BODY_BYTES_MAX } from '../src/contract/limits.ts';
-import { assertPlantAnswer } from './answer-assertions.ts';
 import {
   assertClosed,
   assertCreated,
@@ -11,8 +10,9 @@ import {
   GHOST_ID,
   plantJson,
 } from './connection-target.ts';
+import { assertPlantAnswer } from './harness/answer-assertions.ts';
+import { chunked, type RequestParts } from './harness/raw-connection.ts';
 import { NOT_HTTP } from './malformed-requests.ts';
-import { chunked, type RequestParts } from './raw-connection.ts';
 import { serverSideOf } from './server-side.ts';
 import { holdStore } from './store-hold.ts';
 

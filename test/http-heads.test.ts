@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
 import { HEADER_BYTES_MAX } from '../src/contract/limits.ts';
-import { assertErrorAnswer } from './answer-assertions.ts';
 import {
   assertClosed,
   assertCreated,
@@ -10,7 +9,8 @@ import {
   GHOST_ID,
   plantJson,
 } from './connection-target.ts';
-import type { RequestParts } from './raw-connection.ts';
+import { assertErrorAnswer } from './harness/answer-assertions.ts';
+import type { RequestParts } from './harness/raw-connection.ts';
 
 let target: ConnectionTarget;
 

@@ -11,9 +11,9 @@ import {
   GHOST_ID,
   plantJson,
 } from './connection-target.ts';
-import { type RawConnection, requestBytes } from './raw-connection.ts';
+import { type RawConnection, requestBytes } from './harness/raw-connection.ts';
+import { until } from './harness/until.ts';
 import { serverSideOf } from './server-side.ts';
-import { until } from './until.ts';
 
 /** The service cuts a stalled reader within 15 s in which nothing moved; a slow machine is given some more. */
 const CUT_WITHIN_MS = 20_000;

@@ -4,11 +4,11 @@ import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { SHUTDOWN_GRACE_MS } from '../src/contract/limits.ts';
 import { openReader } from '../src/store/open-store.ts';
-import { assertErrorAnswer, assertPlantAnswer } from './answer-assertions.ts';
-import { type RawAnswer, RawConnection, requestBytes } from './raw-connection.ts';
+import { assertErrorAnswer, assertPlantAnswer } from './harness/answer-assertions.ts';
+import { type RawAnswer, RawConnection, requestBytes } from './harness/raw-connection.ts';
+import { until } from './harness/until.ts';
 import { startTestService } from './running-service.ts';
 import { answersIn, scrape } from './scrape.ts';
-import { until } from './until.ts';
 
 /** Keeps every commit of the service waiting, as another program with an open transaction would. */
 function holdStore(database: string): Disposable {

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { suite, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
-import { type Finished, runProgram, startProgram } from './program.ts';
+import { type Finished, runProgram, startProgram } from './harness/program.ts';
 
 /** A request as it arrived, with its answer to be given. */
 interface Post {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { suite, test } from 'node:test';
 import { PIPELINE_MAX } from '../src/client/limits.ts';
-import { type Finished, runProgram } from './program.ts';
+import { type Finished, runProgram } from './harness/program.ts';
 import { type Arrived, idOf, STORED, store, withServer } from './scripted-server.ts';
 
 /** Imports rows whose ids count from 1. */

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { suite, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { type Finished, runProgram } from './program.ts';
+import { type Finished, runProgram } from './harness/program.ts';
 import { type RunningService, startTestService } from './running-service.ts';
 
 /** A folder of its own, in which `import` is run. */

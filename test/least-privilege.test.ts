@@ -14,9 +14,9 @@ import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { newPlantJson } from '../src/contract/plant.ts';
-import { OWNER_PASSWORD, PostgresServer } from './postgres-server.ts';
-import { runProgram, type ServeProcess, startServe } from './program.ts';
-import { until } from './until.ts';
+import { OWNER_PASSWORD, PostgresServer } from './harness/postgres-server.ts';
+import { runProgram, type ServeProcess, startServe } from './harness/program.ts';
+import { until } from './harness/until.ts';
 
 /** What a thread of the service could do: true, or the code of the error. */
 type Attempts = Record<string, true | string>;

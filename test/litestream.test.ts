@@ -8,12 +8,12 @@ import { basename, dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, test } from 'node:test';
 import { promisify } from 'node:util';
-import type { LoggedRequest } from './client-log.ts';
-import { PROGRAM, startServe } from './program.ts';
-import { RandomLoad } from './random-load.ts';
-import { SEED } from './seeded-random.ts';
-import { faultsIn } from './stored-revisions.ts';
-import { until } from './until.ts';
+import type { LoggedRequest } from './harness/client-log.ts';
+import { PROGRAM, startServe } from './harness/program.ts';
+import { RandomLoad } from './harness/random-load.ts';
+import { SEED } from './harness/seeded-random.ts';
+import { faultsIn } from './harness/stored-revisions.ts';
+import { until } from './harness/until.ts';
 
 /** So many pages in the log make a checkpoint due: 400 KiB, which the load writes in less than a second. */
 const CHECKPOINT_PAGES = 100;

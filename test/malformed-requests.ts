@@ -1,4 +1,4 @@
-import { type RequestParts, requestBytes } from './raw-connection.ts';
+import { type RequestParts, requestBytes } from './harness/raw-connection.ts';
 
 /** Bytes that are not a request of HTTP/1.1, though a lenient parser may find one in them. */
 export interface MalformedRequest {

@@ -7,9 +7,9 @@ import {
   StoreUnavailable,
   type WriteResult,
 } from '../src/store/plant-store.ts';
-import { SEED, seededRandom } from './seeded-random.ts';
+import { SEED, seededRandom } from './harness/seeded-random.ts';
+import { until } from './harness/until.ts';
 import { databaseName, openForReading, openStore, postgresUnderTest } from './store-under-test.ts';
-import { until } from './until.ts';
 
 const INSTANCES = 3;
 const BATCHES_OF_AN_INSTANCE = 30;

@@ -5,13 +5,13 @@ import packageJson from '../package.json' with { type: 'json' };
 import { makeToken } from '../src/auth/token.ts';
 import { ERRORS } from '../src/contract/errors.ts';
 import { QUEUE_PLANTS_MAX } from '../src/contract/limits.ts';
-import { chunked, RawConnection, type RequestParts, requestBytes } from './raw-connection.ts';
+import { chunked, RawConnection, type RequestParts, requestBytes } from './harness/raw-connection.ts';
+import { until } from './harness/until.ts';
 import { type RunningService, startTestService } from './running-service.ts';
 import { answersIn, scrape } from './scrape.ts';
 import { holdStore } from './store-hold.ts';
 import { send } from './store-outage.ts';
 import { postgresUnderTest, sqliteUnderTest } from './store-under-test.ts';
-import { until } from './until.ts';
 
 const NAME = 'Quercus-of-the-operator';
 const UNKNOWN_TOKEN = makeToken();

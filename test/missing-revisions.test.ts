@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { missingRevisions } from '../src/store/copy/missing-revisions.ts';
 import { type PlantRevision, StoreRefused } from '../src/store/plant-store.ts';
-import { SEED, seededRandom } from './seeded-random.ts';
+import { SEED, seededRandom } from './harness/seeded-random.ts';
 
 function revision(id: bigint, number = 1, name = `plant ${id}`, tag?: string): PlantRevision {
   const plant = tag === undefined ? { id, name } : { id, name, tag };

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { suite, test } from 'node:test';
-import { RawConnection, requestBytes } from './raw-connection.ts';
+import { RawConnection, requestBytes } from './harness/raw-connection.ts';
 import { startTestService } from './running-service.ts';
 import { type Scrape, scrape } from './scrape.ts';
 import { postgresUnderTest } from './store-under-test.ts';

@@ -4,7 +4,6 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { hashToken, makeToken } from '../src/auth/token.ts';
 import { ORDINARY_PIPELINE_MAX } from '../src/contract/limits.ts';
 import { openReader, openTokenStore } from '../src/store/open-store.ts';
-import { assertErrorAnswer } from './answer-assertions.ts';
 import {
   assertClosed,
   assertCreated,
@@ -12,11 +11,12 @@ import {
   ConnectionTarget,
   GHOST_ID,
 } from './connection-target.ts';
-import { RawConnection, requestBytes } from './raw-connection.ts';
+import { assertErrorAnswer } from './harness/answer-assertions.ts';
+import { RawConnection, requestBytes } from './harness/raw-connection.ts';
+import { until } from './harness/until.ts';
 import { startTestService } from './running-service.ts';
 import { isLeftToNode, serverSideOf } from './server-side.ts';
 import { holdStore } from './store-hold.ts';
-import { until } from './until.ts';
 
 /** A change of a token takes effect within this. */
 const EFFECT_WITHIN_MS = 5_000;

@@ -4,12 +4,12 @@ import fc from 'fast-check';
 import { hashToken, makeToken } from '../src/auth/token.ts';
 import { OrdinaryHeads } from '../src/http/ordinary-head.ts';
 import { openReader, openTokenStore } from '../src/store/open-store.ts';
-import { arbitrarySending, type Sending, send } from './arbitrary-requests.ts';
-import { type Ending, RawConnection, requestBytes } from './raw-connection.ts';
+import { arbitrarySending, type Sending, send } from './harness/arbitrary-requests.ts';
+import { type Ending, RawConnection, requestBytes } from './harness/raw-connection.ts';
+import { SEED } from './harness/seeded-random.ts';
+import { until } from './harness/until.ts';
 import { type RunningService, startTestService } from './running-service.ts';
-import { SEED } from './seeded-random.ts';
 import { isLeftToNode, serverSideOf } from './server-side.ts';
-import { until } from './until.ts';
 
 /*
  * What a client sees and what is stored must not depend on the way that a connection is served. So the same bytes go

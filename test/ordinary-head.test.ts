@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { hashToken, makeToken } from '../src/auth/token.ts';
 import { ORDINARY_HEAD_BYTES_MAX, ORDINARY_HEADS_MAX } from '../src/contract/limits.ts';
 import { OrdinaryHeads } from '../src/http/ordinary-head.ts';
-import { SEED } from './seeded-random.ts';
+import { SEED } from './harness/seeded-random.ts';
 
 const TOKEN = makeToken();
 const PLAIN_LINES = [

@@ -3,13 +3,13 @@ import { suite, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { SHUTDOWN_GRACE_MS, SHUTDOWN_MS } from '../src/contract/limits.ts';
 import { openReader } from '../src/store/open-store.ts';
-import { assertErrorAnswer, assertPlantAnswer } from './answer-assertions.ts';
 import { assertClosed, plantJson } from './connection-target.ts';
-import { type RawAnswer, RawConnection, requestBytes } from './raw-connection.ts';
+import { assertErrorAnswer, assertPlantAnswer } from './harness/answer-assertions.ts';
+import { type RawAnswer, RawConnection, requestBytes } from './harness/raw-connection.ts';
+import { until } from './harness/until.ts';
 import { type RunningService, startTestService } from './running-service.ts';
 import { isLeftToNode, serverSideOf } from './server-side.ts';
 import { holdStore } from './store-hold.ts';
-import { until } from './until.ts';
 
 /** When everybody has their answers, the service waits for nobody. */
 const END_WITHIN_MS = SHUTDOWN_MS * 0.75;

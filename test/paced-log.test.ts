@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { ChangeLog, type LogPace, pacedLog } from '../src/ops/paced-log.ts';
-import { until } from './until.ts';
+import { until } from './harness/until.ts';
 
 /** Never over while a test runs. */
 const LONG: LogPace = { linesAtOnce: 2, intervalMs: 600_000 };

@@ -21,11 +21,11 @@ import { build } from 'esbuild';
 import packageJson from '../package.json' with { type: 'json' };
 import { newPlantJson } from '../src/contract/plant.ts';
 import { productionLockFile } from '../supply-chain/production-tree.ts';
-import { runProgram, type ServeProcess, type StartOptions, startServe } from './program.ts';
+import { runProgram, type ServeProcess, type StartOptions, startServe } from './harness/program.ts';
 import { bannedText, markdownLinks } from './repository-rules.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
-const COMPILER = fileURLToPath(new URL('bin/tsc', import.meta.resolve('typescript/package.json')));
+const COMPILER = fileURLToPath(new URL('../test/node_modules/typescript/bin/tsc', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'plant-store-package-'));
 /** With the Node of these tests before any other, and nothing that npm has fetched before. */
 const ENVIRONMENT = {

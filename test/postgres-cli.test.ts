@@ -8,11 +8,11 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { NewPlant } from '../src/contract/plant.ts';
 import { newPlantJson } from '../src/contract/plant.ts';
-import { LoggingClient } from './logging-client.ts';
-import { OWNER_PASSWORD } from './postgres-server.ts';
-import { type Finished, runProgram, type ServeProcess, startServe } from './program.ts';
+import { LoggingClient } from './harness/logging-client.ts';
+import { OWNER_PASSWORD } from './harness/postgres-server.ts';
+import { type Finished, runProgram, type ServeProcess, startServe } from './harness/program.ts';
+import { until } from './harness/until.ts';
 import { openStore, postgresUnderTest } from './store-under-test.ts';
-import { until } from './until.ts';
 
 /** Real rows: species of street trees, in the order of their ids. */
 const TREES = fileURLToPath(new URL('../examples/us-trees.csv', import.meta.url));

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { after, suite, test } from 'node:test';
 import { Connection } from '../src/store/postgres/connection.ts';
 import { postgresAddressOf } from '../src/store/postgres/postgres-url.ts';
-import { LoggingClient } from './logging-client.ts';
-import { PostgresServer } from './postgres-server.ts';
-import { startServe } from './program.ts';
+import { LoggingClient } from './harness/logging-client.ts';
+import { PostgresServer } from './harness/postgres-server.ts';
+import { startServe } from './harness/program.ts';
+import { until } from './harness/until.ts';
 import { startTestService } from './running-service.ts';
-import { until } from './until.ts';
 
 const server = await PostgresServer.start();
 after(() => server[Symbol.asyncDispose]());

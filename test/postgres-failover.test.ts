@@ -3,13 +3,13 @@ import { test } from 'node:test';
 import { HostSearch } from '../src/store/postgres/host-search.ts';
 import { postgresAddressOf } from '../src/store/postgres/postgres-url.ts';
 import { failOverUnderLoad } from '../torture/postgres-failover.ts';
-import type { LoggedRequest } from './client-log.ts';
-import { runProgram } from './program.ts';
+import type { LoggedRequest } from './harness/client-log.ts';
+import { runProgram } from './harness/program.ts';
+import { SEED } from './harness/seeded-random.ts';
+import { SynchronousPair } from './harness/synchronous-pair.ts';
+import { until } from './harness/until.ts';
 import { startTestService } from './running-service.ts';
-import { SEED } from './seeded-random.ts';
 import { assertBack, assertKept, assertUnavailable, isReady, newPlant, send } from './store-outage.ts';
-import { SynchronousPair } from './synchronous-pair.ts';
-import { until } from './until.ts';
 
 // `npm run torture -- --only postgres-failover` measures how soon plants are taken again.
 for (const [how, firstHost] of [

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import pg from 'pg';
-import type { LoggedRequest } from './client-log.ts';
-import { PostgresProxy } from './postgres-proxy.ts';
-import { OWNER_PASSWORD, PostgresServer } from './postgres-server.ts';
-import { runProgram } from './program.ts';
+import type { LoggedRequest } from './harness/client-log.ts';
+import { PostgresProxy } from './harness/postgres-proxy.ts';
+import { OWNER_PASSWORD, PostgresServer } from './harness/postgres-server.ts';
+import { runProgram } from './harness/program.ts';
+import { SEED } from './harness/seeded-random.ts';
+import { SharedLoad } from './harness/shared-load.ts';
+import { until } from './harness/until.ts';
 import { startTestService } from './running-service.ts';
-import { SEED } from './seeded-random.ts';
-import { SharedLoad } from './shared-load.ts';
 import { assertBack, assertKept, assertUnavailable, isReady, newPlant, send } from './store-outage.ts';
-import { until } from './until.ts';
 
 /** Of all servers of this file; three of them are for superusers only. */
 const SERVER_CONNECTIONS = 30;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Kill, killUnderLoad } from '../torture/postgres-kills.ts';
-import { SEED } from './seeded-random.ts';
+import { SEED } from './harness/seeded-random.ts';
 
 /** `npm run torture -- --only postgres-kills` is the long version, and measures how soon plants are taken again. */
 const KILLS: Kill[] = [

@@ -4,12 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, suite, test } from 'node:test';
 import { openServedStore } from '../src/store/open-store.ts';
-import { LoggingClient } from './logging-client.ts';
-import { PostgresServer } from './postgres-server.ts';
-import { type Finished, runInTime, startServe } from './program.ts';
+import { LoggingClient } from './harness/logging-client.ts';
+import { PostgresServer } from './harness/postgres-server.ts';
+import { type Finished, runInTime, startServe } from './harness/program.ts';
+import { until } from './harness/until.ts';
 import { startTestService } from './running-service.ts';
 import { SilentHost } from './silent-host.ts';
-import { until } from './until.ts';
 
 /** Of every role here; with all that means something in a URL, in SQL and in a password file. */
 const PASSWORD = `Qz7@wX/?#:%&'\\Zk`;

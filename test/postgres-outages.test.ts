@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { LoggedRequest } from './client-log.ts';
-import { PostgresServer } from './postgres-server.ts';
+import type { LoggedRequest } from './harness/client-log.ts';
+import { PostgresServer } from './harness/postgres-server.ts';
 import { startTestService } from './running-service.ts';
 import { assertBack, assertKept, assertUnavailable, isReady, newPlant, send } from './store-outage.ts';
 

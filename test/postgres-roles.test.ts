@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { after, before, suite, test } from 'node:test';
 import pg from 'pg';
-import { LoggingClient } from './logging-client.ts';
-import { PostgresServer } from './postgres-server.ts';
-import { runProgram, type ServeProcess, startServe } from './program.ts';
-import { until } from './until.ts';
+import { LoggingClient } from './harness/logging-client.ts';
+import { PostgresServer } from './harness/postgres-server.ts';
+import { runProgram, type ServeProcess, startServe } from './harness/program.ts';
+import { until } from './harness/until.ts';
 
 const OWNER = 'owner of plants';
 const SERVICE = 'service of plants';

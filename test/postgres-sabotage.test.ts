@@ -4,7 +4,7 @@ import { type PlantWrite, StoreUnavailable } from '../src/store/plant-store.ts';
 import { Connection } from '../src/store/postgres/connection.ts';
 import { PostgresEngine } from '../src/store/postgres/postgres-engine.ts';
 import { type PostgresAddress, postgresAddressOf } from '../src/store/postgres/postgres-url.ts';
-import { PostgresServer } from './postgres-server.ts';
+import { PostgresServer } from './harness/postgres-server.ts';
 
 /** What somebody with an SQL client may do to a store, and what must not come of it. */
 suite('a database that was tampered with', () => {

@@ -8,9 +8,9 @@ import { openServedStore } from '../src/store/open-store.ts';
 import { Connection } from '../src/store/postgres/connection.ts';
 import { openFailure } from '../src/store/postgres/failure.ts';
 import { postgresAddressOf, TLS_MODES, type TlsMode } from '../src/store/postgres/postgres-url.ts';
-import { PostgresServer } from './postgres-server.ts';
-import { runProgram } from './program.ts';
-import { until } from './until.ts';
+import { PostgresServer } from './harness/postgres-server.ts';
+import { runProgram } from './harness/program.ts';
+import { until } from './harness/until.ts';
 
 const PEM = fileURLToPath(new URL('./postgres-tls/', import.meta.url));
 const CA = join(PEM, 'ca.pem');

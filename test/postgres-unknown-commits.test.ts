@@ -3,12 +3,12 @@ import { after, before, test } from 'node:test';
 import type { NewPlant } from '../src/contract/plant.ts';
 import { openServedStore } from '../src/store/open-store.ts';
 import type { PlantWrite, RepeatedIdRule, WriteResult } from '../src/store/plant-store.ts';
-import { faultsOf, type LoggedRequest } from './client-log.ts';
-import { LoggingClient } from './logging-client.ts';
-import { type HeldStatement, PLANT_INSERT, PostgresProxy } from './postgres-proxy.ts';
-import { PostgresServer } from './postgres-server.ts';
+import { faultsOf, type LoggedRequest } from './harness/client-log.ts';
+import { LoggingClient } from './harness/logging-client.ts';
+import { type HeldStatement, PLANT_INSERT, PostgresProxy } from './harness/postgres-proxy.ts';
+import { PostgresServer } from './harness/postgres-server.ts';
+import { storedRevisions } from './harness/stored-revisions.ts';
 import { startTestService } from './running-service.ts';
-import { storedRevisions } from './stored-revisions.ts';
 
 const SETTLING_LOOK = /^SELECT near\./;
 const LOOK = /^SELECT latest\./;

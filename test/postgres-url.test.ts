@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { databaseAddressOf, shownDatabase } from '../src/store/database-url.ts';
 import { StoreRefused } from '../src/store/plant-store.ts';
 import { type PostgresAddress, postgresAddressOf, TLS_MODES } from '../src/store/postgres/postgres-url.ts';
-import { SEED } from './seeded-random.ts';
+import { SEED } from './harness/seeded-random.ts';
 
 const DEFAULTS: PostgresAddress = {
   hosts: [{ host: 'h', port: 5432 }],

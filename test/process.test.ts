@@ -7,12 +7,12 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { type NewPlant, newPlantJson } from '../src/contract/plant.ts';
-import type { LoggedRequest } from './client-log.ts';
-import { LoggingClient } from './logging-client.ts';
-import { type Finished, runProgram, type ServeProcess, startServe } from './program.ts';
-import { RandomLoad } from './random-load.ts';
-import { SEED, seededRandom } from './seeded-random.ts';
-import { faultsIn } from './stored-revisions.ts';
+import type { LoggedRequest } from './harness/client-log.ts';
+import { LoggingClient } from './harness/logging-client.ts';
+import { type Finished, runProgram, type ServeProcess, startServe } from './harness/program.ts';
+import { RandomLoad } from './harness/random-load.ts';
+import { SEED, seededRandom } from './harness/seeded-random.ts';
+import { faultsIn } from './harness/stored-revisions.ts';
 
 const KILLS = 5;
 /** A service that was told to end is gone by then: that is a promise. */

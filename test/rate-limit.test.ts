@@ -4,12 +4,12 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { hashToken, makeToken } from '../src/auth/token.ts';
 import { RateLimit } from '../src/http/rate-limit.ts';
 import { openTokenStore } from '../src/store/open-store.ts';
-import { assertErrorAnswer } from './answer-assertions.ts';
-import { runInTime, runProgram, startServe } from './program.ts';
-import { type RawAnswer, RawConnection, type RequestParts, requestBytes } from './raw-connection.ts';
+import { assertErrorAnswer } from './harness/answer-assertions.ts';
+import { runInTime, runProgram, startServe } from './harness/program.ts';
+import { type RawAnswer, RawConnection, type RequestParts, requestBytes } from './harness/raw-connection.ts';
+import { SEED, seededRandom } from './harness/seeded-random.ts';
 import { contentType } from './refused-requests.ts';
 import { type RunningService, startTestService } from './running-service.ts';
-import { SEED, seededRandom } from './seeded-random.ts';
 import { isLeftToNode } from './server-side.ts';
 
 const HOUR_SECONDS = 3_600;

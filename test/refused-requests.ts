@@ -1,5 +1,5 @@
 import { makeToken } from '../src/auth/token.ts';
-import { chunked, type RequestParts } from './raw-connection.ts';
+import { chunked, type RequestParts } from './harness/raw-connection.ts';
 
 /** A request that must be refused: what is wrong with it, the error's number, and headers with their exact values. */
 export interface RefusedRequest {

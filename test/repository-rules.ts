@@ -274,7 +274,7 @@ export function runtimeDependencies(files: readonly RepositoryFile[]): string[] 
 /** Versions in package.json are exact, so that what was tested is what is installed. */
 export function exactVersions(files: readonly RepositoryFile[]): string[] {
   return Object.entries(allDependencies(files))
-    .filter(([, version]) => !/^(?:[0-9]+\.[0-9]+\.[0-9]+(?:-[\w.]+)?|file:[\w/]+)$/.test(version))
+    .filter(([, version]) => !/^(?:[0-9]+\.[0-9]+\.[0-9]+(?:-[\w.]+)?)$/.test(version))
     .map(([name, version]) => `package.json:1: ${name} ${version}; npm install --save-exact ${name}`);
 }
 
@@ -457,13 +457,20 @@ function isSource({ path }: RepositoryFile): boolean {
   return SOURCE.test(path);
 }
 
-function packageJson(files: readonly RepositoryFile[]): Record<string, Record<string, string> | undefined> {
-  return JSON.parse(files.find(({ path }) => path === 'package.json')?.text ?? '{}');
+function packageJson(
+  files: readonly RepositoryFile[],
+  file = 'package.json',
+): Record<string, Record<string, string> | undefined> {
+  return JSON.parse(files.find(({ path }) => path === file)?.text ?? '{}');
 }
 
+/** Those of the service, and those of the tests and checks. */
 function allDependencies(files: readonly RepositoryFile[]): Record<string, string> {
-  const { dependencies, devDependencies, optionalDependencies, peerDependencies } = packageJson(files);
-  return { ...dependencies, ...devDependencies, ...optionalDependencies, ...peerDependencies };
+  const manifests = ['package.json', 'test/package.json'].map(file => packageJson(files, file));
+  return Object.assign(
+    {},
+    ...manifests.flatMap(each => [each.dependencies, each.devDependencies, each.optionalDependencies]),
+  );
 }
 
 /** The path that a relative link or specifier in a file means; empty for the root itself. */

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { makeToken } from '../src/auth/token.ts';
-import { type ServeProcess, startServe } from './program.ts';
-import { chunked, RawConnection, type RequestParts, requestBytes } from './raw-connection.ts';
+import { type ServeProcess, startServe } from './harness/program.ts';
+import { chunked, RawConnection, type RequestParts, requestBytes } from './harness/raw-connection.ts';
 
 const NAME = 'Quercus-of-the-log';
 const ID = '9007199254740993';

@@ -5,12 +5,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { LoggedRequest } from './client-log.ts';
-import { LoggingClient } from './logging-client.ts';
-import { runProgram, type ServeProcess, startServe } from './program.ts';
-import { RandomLoad } from './random-load.ts';
-import { SEED } from './seeded-random.ts';
-import { faultsIn } from './stored-revisions.ts';
+import type { LoggedRequest } from './harness/client-log.ts';
+import { LoggingClient } from './harness/logging-client.ts';
+import { runProgram, type ServeProcess, startServe } from './harness/program.ts';
+import { RandomLoad } from './harness/random-load.ts';
+import { SEED } from './harness/seeded-random.ts';
+import { faultsIn } from './harness/stored-revisions.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'plant-store-restore-'));
 const started: ServeProcess[] = [];

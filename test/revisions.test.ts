@@ -4,12 +4,12 @@ import { type NewPlant, newPlantJson } from '../src/contract/plant.ts';
 import type { PlantRevision, RepeatedIdRule } from '../src/store/plant-store.ts';
 import { Connection } from '../src/store/postgres/connection.ts';
 import { postgresAddressOf } from '../src/store/postgres/postgres-url.ts';
-import { faultsOf, type LoggedRequest } from './client-log.ts';
-import { LoggingClient } from './logging-client.ts';
+import { faultsOf, type LoggedRequest } from './harness/client-log.ts';
+import { LoggingClient } from './harness/logging-client.ts';
+import { SEED, seededRandom } from './harness/seeded-random.ts';
+import { faultsIn, storedRevisions } from './harness/stored-revisions.ts';
 import { type RunningService, startTestService } from './running-service.ts';
-import { SEED, seededRandom } from './seeded-random.ts';
 import { databaseName, enginesUnderTest } from './store-under-test.ts';
-import { faultsIn, storedRevisions } from './stored-revisions.ts';
 
 const CLIENTS = 24;
 const REQUESTS_OF_A_CLIENT = 60;

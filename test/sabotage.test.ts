@@ -6,13 +6,13 @@ import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { openReader, openServedStore } from '../src/store/open-store.ts';
 import { StoreRefused } from '../src/store/plant-store.ts';
-import type { LoggedRequest } from './client-log.ts';
-import { LoggingClient } from './logging-client.ts';
-import { startServe } from './program.ts';
-import { RawConnection, requestBytes } from './raw-connection.ts';
+import type { LoggedRequest } from './harness/client-log.ts';
+import { LoggingClient } from './harness/logging-client.ts';
+import { startServe } from './harness/program.ts';
+import { RawConnection, requestBytes } from './harness/raw-connection.ts';
+import { faultsIn } from './harness/stored-revisions.ts';
+import { until } from './harness/until.ts';
 import { startTestService } from './running-service.ts';
-import { faultsIn } from './stored-revisions.ts';
-import { until } from './until.ts';
 
 /** A store that is larger than this has had its log copied into it. */
 const COPIED_BYTES = 200_000;

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { PacedConnection } from '../src/http/paced-connection.ts';
-import type { RawConnection } from './raw-connection.ts';
+import type { RawConnection } from './harness/raw-connection.ts';
 
 /** By both ports, since a client may have the same one towards two services; a service of the same process took them. */
 const sockets = new Map<string, Socket>();

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
-import { until } from './until.ts';
+import { until } from './harness/until.ts';
 
 /** A host that takes connections and says nothing, as a machine that hangs. */
 export class SilentHost implements Disposable {

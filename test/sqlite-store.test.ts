@@ -11,7 +11,7 @@ import type { NewPlant } from '../src/contract/plant.ts';
 import { type StorageEngine, StoreUnavailable, type WriteResult } from '../src/store/plant-store.ts';
 import { openForWriting } from '../src/store/sqlite/database.ts';
 import { SqliteEngine } from '../src/store/sqlite/sqlite-engine.ts';
-import { storedRevisions } from './stored-revisions.ts';
+import { storedRevisions } from './harness/stored-revisions.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'plant-store-sqlite-'));
 after(() => rmSync(folder, { recursive: true }));

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { NewPlant } from '../src/contract/plant.ts';
-import type { LoggedAnswer, LoggedRequest } from './client-log.ts';
-import { LoggingClient } from './logging-client.ts';
+import type { LoggedAnswer, LoggedRequest } from './harness/client-log.ts';
+import { LoggingClient } from './harness/logging-client.ts';
+import { faultsIn } from './harness/stored-revisions.ts';
+import { until } from './harness/until.ts';
 import type { RunningService } from './running-service.ts';
-import { faultsIn } from './stored-revisions.ts';
-import { until } from './until.ts';
 
 /** Every request is answered by then, whatever the store does: that is a promise. */
 const ANSWER_MS_MAX = 5_000;

@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { after } from 'node:test';
 import { openReader, openServedStore, openTokenStore } from '../src/store/open-store.ts';
 import type { PlantReader, RepeatedIdRule, StorageEngine } from '../src/store/plant-store.ts';
-import { PostgresServer } from './postgres-server.ts';
+import { PostgresServer } from './harness/postgres-server.ts';
 
 /** An engine that the tests of every store are run on, with real databases of its own. */
 export interface EngineUnderTest {

@@ -6,9 +6,9 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { hashToken, makeToken } from '../src/auth/token.ts';
 import { openTokenStore } from '../src/store/open-store.ts';
-import { freePort } from './free-port.ts';
-import { runProgram, startServe } from './program.ts';
-import { RawConnection, type RequestParts, requestBytes } from './raw-connection.ts';
+import { freePort } from './harness/free-port.ts';
+import { runProgram, startServe } from './harness/program.ts';
+import { RawConnection, type RequestParts, requestBytes } from './harness/raw-connection.ts';
 
 /** So many characters of a token may be shown to who sent it as something else, less than half of them. */
 const SHOWN_MAX = 20;

@@ -16,10 +16,10 @@ import {
 import type { StoredToken } from '../src/contract/stored-token.ts';
 import { openTokenStore } from '../src/store/open-store.ts';
 import type { StorageEngine } from '../src/store/plant-store.ts';
-import { startServe } from './program.ts';
+import { startServe } from './harness/program.ts';
+import { until } from './harness/until.ts';
 import { startTestService } from './running-service.ts';
 import { type EngineUnderTest, enginesUnderTest } from './store-under-test.ts';
-import { until } from './until.ts';
 
 /** A change of a token takes effect within this, on every instance. */
 const EFFECT_WITHIN_MS = 5_000;

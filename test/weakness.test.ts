@@ -7,8 +7,8 @@ import { openForWriting } from '../src/store/sqlite/database.ts';
 import { WEAKNESSES } from '../torture/ordeal.ts';
 import { type Kill, killUnderLoad } from '../torture/postgres-kills.ts';
 import { ServedStore } from '../torture/served-store.ts';
-import { LoggingClient } from './logging-client.ts';
-import { SEED } from './seeded-random.ts';
+import { LoggingClient } from './harness/logging-client.ts';
+import { SEED } from './harness/seeded-random.ts';
 
 /**
  * `npm run torture -- --weakened` shows that an ordeal notices a broken promise only as long as the promise is broken:

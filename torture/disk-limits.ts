@@ -3,7 +3,7 @@ import { renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { TOKEN_REFRESH_INTERVAL_MS } from '../src/contract/limits.ts';
-import { seededRandom } from '../test/seeded-random.ts';
+import { seededRandom } from '../test/harness/seeded-random.ts';
 import { FailingCalls } from './failing-calls-library.ts';
 import { spread } from './figures.ts';
 import { LoopDisk } from './loop-disk.ts';

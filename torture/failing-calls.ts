@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { LOG_REPEATS_AT_ONCE } from '../src/contract/limits.ts';
-import { seededRandom } from '../test/seeded-random.ts';
-import { until } from '../test/until.ts';
+import { seededRandom } from '../test/harness/seeded-random.ts';
+import { until } from '../test/harness/until.ts';
 import { type FailingCall, FailingCalls } from './failing-calls-library.ts';
 import { spread } from './figures.ts';
 import type { Ordeal, OrdealOrder, OrdealResult } from './ordeal.ts';

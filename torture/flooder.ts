@@ -7,7 +7,7 @@
 import { connect, type Socket } from 'node:net';
 import { makeToken } from '../src/auth/token.ts';
 import { BODY_BYTES_MAX } from '../src/contract/limits.ts';
-import { chunked, requestBytes } from '../test/raw-connection.ts';
+import { chunked, requestBytes } from '../test/harness/raw-connection.ts';
 
 const CONNECTIONS = 100;
 /** Of which each would hold a body for as long as it may. */

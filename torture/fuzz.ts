@@ -1,4 +1,4 @@
-import { fuzz } from '../test/fuzz.ts';
+import { fuzz } from '../test/harness/fuzz.ts';
 import type { Ordeal, OrdealOrder, OrdealResult } from './ordeal.ts';
 
 const REQUESTS = 1_000_000;

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { seededRandom } from '../test/seeded-random.ts';
+import { seededRandom } from '../test/harness/seeded-random.ts';
 import { spread } from './figures.ts';
 import type { Ordeal, OrdealOrder, OrdealResult } from './ordeal.ts';
 import { lateRecoveries, lateRestarts } from './recovery.ts';

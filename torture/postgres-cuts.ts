@@ -1,9 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import type { LoggedRequest } from '../test/client-log.ts';
-import { PLANT_INSERT, PostgresProxy } from '../test/postgres-proxy.ts';
-import { PostgresServer } from '../test/postgres-server.ts';
-import { seededRandom } from '../test/seeded-random.ts';
-import { SharedLoad } from '../test/shared-load.ts';
+import type { LoggedRequest } from '../test/harness/client-log.ts';
+import { PLANT_INSERT, PostgresProxy } from '../test/harness/postgres-proxy.ts';
+import { PostgresServer } from '../test/harness/postgres-server.ts';
+import { seededRandom } from '../test/harness/seeded-random.ts';
+import { SharedLoad } from '../test/harness/shared-load.ts';
 import { spread } from './figures.ts';
 import type { Ordeal, OrdealOrder, OrdealResult } from './ordeal.ts';
 import { figuresOf, RoundsTally, ServedInstances } from './postgres-instances.ts';

@@ -1,8 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import type { LoggedRequest } from '../test/client-log.ts';
-import { seededRandom } from '../test/seeded-random.ts';
-import { SharedLoad } from '../test/shared-load.ts';
-import { SynchronousPair } from '../test/synchronous-pair.ts';
+import type { LoggedRequest } from '../test/harness/client-log.ts';
+import { seededRandom } from '../test/harness/seeded-random.ts';
+import { SharedLoad } from '../test/harness/shared-load.ts';
+import { SynchronousPair } from '../test/harness/synchronous-pair.ts';
 import { spread } from './figures.ts';
 import type { Ordeal, OrdealOrder, OrdealResult, Weakness } from './ordeal.ts';
 import { figuresOf, type InstancesFigures, RoundsTally, ServedInstances } from './postgres-instances.ts';

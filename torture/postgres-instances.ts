@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
-import { faultsOf, type LoggedRequest } from '../test/client-log.ts';
-import { type ServeProcess, startServe } from '../test/program.ts';
-import { storedRevisions } from '../test/stored-revisions.ts';
+import { faultsOf, type LoggedRequest } from '../test/harness/client-log.ts';
+import { type ServeProcess, startServe } from '../test/harness/program.ts';
+import { storedRevisions } from '../test/harness/stored-revisions.ts';
 import type { Weakness } from './ordeal.ts';
 
 /** On one store. */

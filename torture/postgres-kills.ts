@@ -1,8 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import type { LoggedRequest } from '../test/client-log.ts';
-import { PostgresServer } from '../test/postgres-server.ts';
-import { seededRandom } from '../test/seeded-random.ts';
-import { SharedLoad } from '../test/shared-load.ts';
+import type { LoggedRequest } from '../test/harness/client-log.ts';
+import { PostgresServer } from '../test/harness/postgres-server.ts';
+import { seededRandom } from '../test/harness/seeded-random.ts';
+import { SharedLoad } from '../test/harness/shared-load.ts';
 import { spread } from './figures.ts';
 import type { Ordeal, OrdealOrder, OrdealResult, Weakness } from './ordeal.ts';
 import {

@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { LoggingClient } from '../test/logging-client.ts';
-import { seededRandom } from '../test/seeded-random.ts';
-import { until } from '../test/until.ts';
+import { LoggingClient } from '../test/harness/logging-client.ts';
+import { seededRandom } from '../test/harness/seeded-random.ts';
+import { until } from '../test/harness/until.ts';
 import { FailingCalls } from './failing-calls-library.ts';
 import { spread } from './figures.ts';
 import { type FileSystem, LoopDisk } from './loop-disk.ts';

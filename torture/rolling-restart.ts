@@ -1,11 +1,11 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { newPlantJson } from '../src/contract/plant.ts';
-import { faultsOf, type LoggedRequest } from '../test/client-log.ts';
-import { freePort } from '../test/free-port.ts';
-import { PostgresServer } from '../test/postgres-server.ts';
-import { type ServeProcess, startServe } from '../test/program.ts';
-import { SharedLoad } from '../test/shared-load.ts';
-import { storedRevisions } from '../test/stored-revisions.ts';
+import { faultsOf, type LoggedRequest } from '../test/harness/client-log.ts';
+import { freePort } from '../test/harness/free-port.ts';
+import { PostgresServer } from '../test/harness/postgres-server.ts';
+import { type ServeProcess, startServe } from '../test/harness/program.ts';
+import { SharedLoad } from '../test/harness/shared-load.ts';
+import { storedRevisions } from '../test/harness/stored-revisions.ts';
 import type { Ordeal } from './ordeal.ts';
 import { TcpProxy } from './tcp-proxy.ts';
 

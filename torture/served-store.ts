@@ -3,12 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { fileURLToPath } from 'node:url';
-import type { LoggedRequest } from '../test/client-log.ts';
-import { freePort } from '../test/free-port.ts';
-import { type ServeProcess, startServe } from '../test/program.ts';
-import { RandomLoad } from '../test/random-load.ts';
-import { faultsIn } from '../test/stored-revisions.ts';
-import { until } from '../test/until.ts';
+import type { LoggedRequest } from '../test/harness/client-log.ts';
+import { freePort } from '../test/harness/free-port.ts';
+import { type ServeProcess, startServe } from '../test/harness/program.ts';
+import { RandomLoad } from '../test/harness/random-load.ts';
+import { faultsIn } from '../test/harness/stored-revisions.ts';
+import { until } from '../test/harness/until.ts';
 import type { FailingCalls } from './failing-calls-library.ts';
 import type { Weakness } from './ordeal.ts';
 

@@ -1,4 +1,4 @@
-import { noCounts, simulateGroupCommit } from '../test/group-commit-simulation.ts';
+import { noCounts, simulateGroupCommit } from '../test/harness/group-commit-simulation.ts';
 import type { Ordeal } from './ordeal.ts';
 
 const RUNS = 100_000;

@@ -3,10 +3,10 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { runLoad, runOpenLoop } from '../bench/load.ts';
-import { residentBytesOf } from '../bench/server-process.ts';
-import { median } from '../bench/statistics.ts';
-import { startServe } from '../test/program.ts';
+import { runLoad, runOpenLoop } from '../test/harness/load.ts';
+import { startServe } from '../test/harness/program.ts';
+import { residentBytesOf } from '../test/harness/server-process.ts';
+import { median } from '../test/harness/statistics.ts';
 import { mebibytes } from './figures.ts';
 import { type Ordeal, type OrdealResult, procObstacle } from './ordeal.ts';
 

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import type { LoggingClient } from '../test/logging-client.ts';
+import type { LoggingClient } from '../test/harness/logging-client.ts';
 
 /** Between an answer and the next plant. */
 const SEND_INTERVAL_MS = 5;

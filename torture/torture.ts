@@ -4,7 +4,7 @@
  *   npm run torture -- --minutes 30
  */
 import { parseArgs } from 'node:util';
-import { interruption } from '../bench/interruption.ts';
+import { interruption } from '../test/harness/interruption.ts';
 import { diskLimits } from './disk-limits.ts';
 import { failingCalls } from './failing-calls.ts';
 import { floodsOrdeal } from './floods.ts';

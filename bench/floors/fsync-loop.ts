@@ -1,6 +1,6 @@
 import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
-import { median } from '../statistics.ts';
+import { median } from '../../test/harness/statistics.ts';
 
 /**
  * The floor under every durable answer: writes a page of a file and flushes it, one after the other. The file has its

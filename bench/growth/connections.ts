@@ -1,7 +1,7 @@
+import { runLoad, runOpenLoop } from '../../test/harness/load.ts';
+import { median } from '../../test/harness/statistics.ts';
 import { type Costs, predict } from '../group-commit-model.ts';
 import { measureCosts } from '../group-commit-model-costs.ts';
-import { runLoad, runOpenLoop } from '../load.ts';
-import { median } from '../statistics.ts';
 import { inNewFolder } from '../trial.ts';
 import { type Bench, type Curve, type MeasuredPlace, measureInRounds } from './curve.ts';
 import { loadService, withService } from './service-load.ts';

@@ -1,5 +1,5 @@
+import { median, quantile } from '../../test/harness/statistics.ts';
 import type { Axis, Plot } from '../plot.ts';
-import { median, quantile } from '../statistics.ts';
 import type { PrefilledStores } from './prefilled-stores.ts';
 
 /** What a curve is measured with. */

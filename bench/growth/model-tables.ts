@@ -1,5 +1,5 @@
+import { median } from '../../test/harness/statistics.ts';
 import { type Costs, type Load, type Prediction, predict } from '../group-commit-model.ts';
-import { median } from '../statistics.ts';
 import { costsOf, MEASURED, OPEN_LOOP, OPEN_LOOP_RATE } from './connections.ts';
 import type { MeasuredPlace } from './curve.ts';
 

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { type LoadResult, type LoadSettings, runLoad } from '../load.ts';
+import { type LoadResult, type LoadSettings, runLoad } from '../../test/harness/load.ts';
 import { plantStoreOnSqlite, type RunningSubject } from '../subjects.ts';
 import { inNewFolder } from '../trial.ts';
 

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
-import { startProgram } from '../../test/program.ts';
-import { residentBytesOf } from '../server-process.ts';
+import { startProgram } from '../../test/harness/program.ts';
+import { residentBytesOf } from '../../test/harness/server-process.ts';
 import { type Curve, measureInRounds, powersOfTen } from './curve.ts';
 import { withService } from './service-load.ts';
 

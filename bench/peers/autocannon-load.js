@@ -4,8 +4,8 @@
  */
 import { json as readJson } from 'node:stream/consumers';
 import autocannon from 'autocannon';
+import { quantile } from '../../test/harness/statistics.ts';
 import { plantMaker } from '../create-requests.ts';
-import { quantile } from '../statistics.ts';
 
 const order = await readJson(process.stdin);
 const nextPlant = plantMaker(order);

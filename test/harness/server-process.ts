@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { text as readText } from 'node:stream/consumers';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Client } from 'undici';
-import { freePort } from '../test/free-port.ts';
+import { freePort } from './free-port.ts';
 
 /** A tick of the kernel is 10 ms, see proc_pid_stat(5). */
 const TICK_US = 10_000;

@@ -4,7 +4,7 @@ import { text as readText } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 
 /** The program of this checkout. */
-export const PROGRAM = fileURLToPath(new URL('../bin/plant-store.js', import.meta.url));
+export const PROGRAM = fileURLToPath(new URL('../../bin/plant-store.js', import.meta.url));
 
 /** What a run of the command line left behind. */
 export interface Finished {

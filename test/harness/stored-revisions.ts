@@ -1,5 +1,5 @@
-import { openReader } from '../src/store/open-store.ts';
-import type { PlantRevision } from '../src/store/plant-store.ts';
+import { openReader } from '../../src/store/open-store.ts';
+import type { PlantRevision } from '../../src/store/plant-store.ts';
 import { faultsOf, type LoggedRequest } from './client-log.ts';
 
 /** Every revision of a store, as a reader of its own finds them. */

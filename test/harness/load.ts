@@ -7,10 +7,10 @@ import { text as readText } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
-const REQUESTS_SCRIPT = fileURLToPath(new URL('./create-requests.lua', import.meta.url));
-const AUTOCANNON_SCRIPT = fileURLToPath(new URL('./peers/autocannon-load.js', import.meta.url));
-const AUTOCANNON_PACKAGE = new URL('./peers/node_modules/autocannon/package.json', import.meta.url);
-const OPEN_LOOP_SCRIPT = fileURLToPath(new URL('./open-loop.ts', import.meta.url));
+const REQUESTS_SCRIPT = fileURLToPath(new URL('../../bench/create-requests.lua', import.meta.url));
+const AUTOCANNON_SCRIPT = fileURLToPath(new URL('../../bench/peers/autocannon-load.js', import.meta.url));
+const AUTOCANNON_PACKAGE = new URL('../../bench/peers/node_modules/autocannon/package.json', import.meta.url);
+const OPEN_LOOP_SCRIPT = fileURLToPath(new URL('../../bench/open-loop.ts', import.meta.url));
 const NAME_BYTES = 35;
 
 /** What is sent, and how. */

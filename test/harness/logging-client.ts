@@ -1,5 +1,5 @@
 import { Client, type Dispatcher } from 'undici';
-import { type NewPlant, newPlantJson } from '../src/contract/plant.ts';
+import { type NewPlant, newPlantJson } from '../../src/contract/plant.ts';
 import type { LoggedAnswer, LoggedRequest } from './client-log.ts';
 
 /** What differs from an ordinary request. */

@@ -1,5 +1,5 @@
-import { makeToken } from '../src/auth/token.ts';
-import type { NewPlant } from '../src/contract/plant.ts';
+import { makeToken } from '../../src/auth/token.ts';
+import type { NewPlant } from '../../src/contract/plant.ts';
 import type { LoggedRequest } from './client-log.ts';
 import { LoggingClient } from './logging-client.ts';
 import { seededRandom } from './seeded-random.ts';

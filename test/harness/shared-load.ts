@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { hashToken, makeToken } from '../src/auth/token.ts';
-import type { NewPlant } from '../src/contract/plant.ts';
-import { openTokenStore } from '../src/store/open-store.ts';
+import { hashToken, makeToken } from '../../src/auth/token.ts';
+import type { NewPlant } from '../../src/contract/plant.ts';
+import { openTokenStore } from '../../src/store/open-store.ts';
 import type { LoggedRequest } from './client-log.ts';
 import { LoggingClient } from './logging-client.ts';
 import { seededRandom } from './seeded-random.ts';

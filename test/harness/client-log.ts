@@ -1,5 +1,5 @@
-import { type NewPlant, newPlantJson, plantJson } from '../src/contract/plant.ts';
-import type { PlantRevision } from '../src/store/plant-store.ts';
+import { type NewPlant, newPlantJson, plantJson } from '../../src/contract/plant.ts';
+import type { PlantRevision } from '../../src/store/plant-store.ts';
 
 /** A plant that was sent, and what became of it as far as its client was told. */
 export interface LoggedRequest {

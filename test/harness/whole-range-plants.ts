@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline';
-import { ID_MAX, ID_MIN } from '../src/contract/limits.ts';
-import { type NewPlant, newPlantJson } from '../src/contract/plant.ts';
+import { ID_MAX, ID_MIN } from '../../src/contract/limits.ts';
+import { type NewPlant, newPlantJson } from '../../src/contract/plant.ts';
 import { startProgram } from './program.ts';
 
 const EDGES = [

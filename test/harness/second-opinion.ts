@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { openApiJson } from '../src/contract/openapi.ts';
-import type { NewPlant } from '../src/contract/plant.ts';
+import { openApiJson } from '../../src/contract/openapi.ts';
+import type { NewPlant } from '../../src/contract/plant.ts';
 
 /*
  * A second opinion on every body: Ajv with the published schema says whether it has the shape, BigInt arithmetic

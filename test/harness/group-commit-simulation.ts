@@ -6,19 +6,19 @@ import {
   QUEUE_PLANTS_MAX,
   QUEUE_TEXT_LENGTH_MAX,
   UNDER_WAY_PLANTS_MIN,
-} from '../src/contract/limits.ts';
+} from '../../src/contract/limits.ts';
 import {
   type Clock,
   type CommittingEngine,
   GroupCommit,
   type StoreWatcher,
-} from '../src/store/group-commit.ts';
+} from '../../src/store/group-commit.ts';
 import {
   type NotConfirmed,
   type PlantWrite,
   StoreUnavailable,
   type WriteResult,
-} from '../src/store/plant-store.ts';
+} from '../../src/store/plant-store.ts';
 import { seededRandom } from './seeded-random.ts';
 
 /** What happened in simulations, counted, so that it is seen that they bring about what they are to judge. */
