@@ -127,7 +127,8 @@ export const POSTGRES_PAGE_TEXT_BYTES = 8 * 1024 * 1024;
 /** A statement of `copy` that writes a batch has this long. */
 export const POSTGRES_COPY_WAIT_MS = 60_000;
 
-function relation(holds: boolean, rule: string): void {
+/** Asserts at start that limits fit each other; every list of limits says its own relations by this. */
+export function relation(holds: boolean, rule: string): void {
   if (!holds) throw new Error(`limits contradict each other: ${rule}`);
 }
 relation(HEADERS_WAIT_MS < REQUEST_WAIT_MS, 'headers are part of the request');
