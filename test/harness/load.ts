@@ -1,17 +1,11 @@
 import { execFile, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { text as readText } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
-const REQUESTS_SCRIPT = fileURLToPath(new URL('../../bench/create-requests.lua', import.meta.url));
-const AUTOCANNON_SCRIPT = fileURLToPath(new URL('../../bench/peers/autocannon-load.js', import.meta.url));
-const AUTOCANNON_PACKAGE = new URL('../../bench/peers/node_modules/autocannon/package.json', import.meta.url);
-const OPEN_LOOP_SCRIPT = fileURLToPath(new URL('../../bench/open-loop.ts', import.meta.url));
-const NAME_BYTES = 35;
+const REQUESTS_SCRIPT = fileURLToPath(new URL('./create-requests.lua', import.meta.url));
+const LOAD_CLIENT = fileURLToPath(new URL('./load-client.ts', import.meta.url));
 
 /** What is sent, and how. */
 export interface LoadSettings {
@@ -22,10 +16,6 @@ export interface LoadSettings {
   seconds: number;
   /** Of new plants: one more each time (the default), or drawn from 19 digits. */
   ids?: 'ascending' | 'random';
-  /** Length of the name that is sent, at least 1. */
-  nameBytes?: number;
-  /** These are sent in turn instead of `token`. */
-  tokens?: string[];
   /** Ends the load: it then fails with an `AbortError`. */
   signal?: AbortSignal;
 }
@@ -36,112 +26,91 @@ export interface LoadResult {
   ratePerSecond: number;
   p50Us: number;
   p99Us: number;
-  p999Us: number;
   maxUs: number;
   /** Answered with an error, or cut off. */
   failures: number;
 }
 
-/** How load settings reach a process that makes the load. */
-export type LoadOrder = Required<
-  Pick<LoadSettings, 'url' | 'connections' | 'seconds' | 'ids' | 'nameBytes'>
-> & {
-  /** The plants that ascend begin after this one, of 16 digits. */
-  firstId: number;
-  tokens: string[];
-};
-
-/** Whether loads are driven by wrk, and not by autocannon, which comes with the packages of the peers. */
-export function hasWrk(): boolean {
-  return wrkVersion() !== undefined;
+/** A load at a fixed rate. */
+export interface OpenLoopResult extends LoadResult {
+  /** Those that had no answer a while after the last was due; they have no latency, and the quantiles are of the others. */
+  unanswered: number;
+  /** Of the requests that were due in each interval, when one was asked for. */
+  timeline: { atMs: number; p50Us: number | null; maxUs: number | null; failures: number }[];
 }
 
-/**
- * The tool that drives a closed loop on this machine, with its version.
- *
- * @throws when there is none
- */
+/** How load settings reach the process that makes the load. */
+export interface LoadOrder {
+  url: string;
+  token: string;
+  connections: number;
+  seconds: number;
+  ids: 'ascending' | 'random';
+  /** The plants that ascend begin after this one, of 16 digits. */
+  firstId: number;
+  /** Of an open loop. */
+  ratePerSecond?: number;
+  timelineIntervalMs?: number;
+}
+
+/** The tool that drives a closed loop on this machine, with its version. */
 export function loadTool(): string {
   const wrk = wrkVersion();
-  if (wrk !== undefined) return `wrk ${wrk}`;
-  try {
-    return `autocannon ${JSON.parse(readFileSync(AUTOCANNON_PACKAGE, 'utf8')).version}`;
-  } catch (error) {
-    throw new Error('there is no load tool; install wrk, or run `npm ci` in bench/peers for autocannon', {
-      cause: error,
-    });
-  }
+  return wrk === undefined ? 'test/harness/load-client.ts, for want of wrk' : `wrk ${wrk}`;
 }
 
 /**
  * Drives a closed loop: each connection sends its next plant as soon as the last one is answered.
  *
  * wrk adds to the latencies those that a request would have met which should have been sent while a slow one held its
- * connection up, going by the mean pace of the connection (stats_correct in its source).
+ * connection up, going by the mean rate of the connection (stats_correct in its source). Where wrk is not installed a
+ * client in Node does it, which takes several times as much of the processor from the server.
  *
  * @returns with the requests that were answered 200 and their rate; the latencies are those of all
  * @throws when the load tool fails, or is ended by the signal
  */
 export async function runLoad(settings: LoadSettings): Promise<LoadResult> {
-  const order = orderOf(settings);
   const { signal } = settings;
-  const result = hasWrk()
-    ? await runWrk(order, signal)
-    : await runScript<LoadResult>(AUTOCANNON_SCRIPT, order, signal);
+  const order = orderOf(settings);
+  if (wrkVersion() === undefined) return await runScript<LoadResult>(LOAD_CLIENT, order, signal);
+  const result = await runWrk(order, signal);
   // What failed is no create, however quickly it was answered.
-  const kept = Math.max(result.requests - result.failures, 0);
-  return { ...result, requests: kept, ratePerSecond: (result.ratePerSecond * kept) / result.requests };
+  const created = Math.max(result.requests - result.failures, 0);
+  return {
+    ...result,
+    requests: created,
+    ratePerSecond: (result.ratePerSecond * created) / result.requests,
+  };
 }
 
 /**
  * Drives an open loop: plants are sent at their times whether or not earlier ones were answered, and the latency of
  * each counts from the time it was due, so that waiting for a free connection is part of it.
  *
- * @returns with `unanswered`, those that had no answer a while after the last was due; they have no latency, and the
- *   quantiles are of the others
+ * @throws when the load client fails, or is ended by the signal
  */
 export async function runOpenLoop(
-  settings: LoadSettings & { ratePerSecond: number },
-): Promise<LoadResult & { unanswered: number }> {
-  const { ratePerSecond, signal } = settings;
-  return await runScript(OPEN_LOOP_SCRIPT, { ...orderOf(settings), ratePerSecond }, signal);
+  settings: LoadSettings & { ratePerSecond: number; timelineIntervalMs?: number },
+): Promise<OpenLoopResult> {
+  const { ratePerSecond, timelineIntervalMs, signal } = settings;
+  const order = { ...orderOf(settings), ratePerSecond, timelineIntervalMs };
+  return await runScript(LOAD_CLIENT, order, signal);
 }
 
-function orderOf({
-  url,
-  token,
-  connections,
-  seconds,
-  ids = 'ascending',
-  nameBytes = NAME_BYTES,
-  tokens = [token],
-}: LoadSettings): LoadOrder {
+function orderOf({ url, token, connections, seconds, ids = 'ascending' }: LoadSettings): LoadOrder {
   // The time in µs, so that no run repeats an id.
-  const firstId = Date.now() * 1000;
-  return { url, connections, seconds, ids, nameBytes, firstId, tokens };
+  return { url, token, connections, seconds, ids, firstId: Date.now() * 1000 };
 }
 
 async function runWrk(order: LoadOrder, signal: AbortSignal | undefined): Promise<LoadResult> {
-  const folder = mkdtempSync(join(tmpdir(), 'plant-store-load-'));
-  const tokensFile = join(folder, 'tokens');
-  try {
-    writeFileSync(tokensFile, order.tokens.map(token => `${token}\n`).join(''));
-    const env = {
-      PATH: process.env.PATH,
-      TOKENS_FILE: tokensFile,
-      FIRST_ID: String(order.firstId),
-      IDS: order.ids,
-      NAME_BYTES: String(order.nameBytes),
-    };
-    const args = ['-t1', `-c${order.connections}`, `-d${order.seconds}s`, '-s', REQUESTS_SCRIPT, order.url];
-    const { stdout } = await promisify(execFile)('wrk', args, { env, signal });
-    const line = /^result (.*)$/m.exec(stdout)?.[1];
-    if (line === undefined) throw new Error(`wrk printed no result:\n${stdout}`);
-    const { durationUs, ...result } = JSON.parse(line);
-    return { ...result, ratePerSecond: (result.requests * 1e6) / durationUs };
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
+  const { url, token, connections, seconds, ids, firstId } = order;
+  const env = { PATH: process.env.PATH, TOKEN: token, FIRST_ID: String(firstId), IDS: ids };
+  const args = ['-t1', `-c${connections}`, `-d${seconds}s`, '-s', REQUESTS_SCRIPT, url];
+  const { stdout } = await promisify(execFile)('wrk', args, { env, signal });
+  const line = /^result (.*)$/m.exec(stdout)?.[1];
+  if (line === undefined) throw new Error(`wrk printed no result:\n${stdout}`);
+  const { durationUs, ...result } = JSON.parse(line);
+  return { ...result, ratePerSecond: (result.requests * 1e6) / durationUs };
 }
 
 /**

@@ -37,7 +37,7 @@ const ROOT = resolve(import.meta.dirname, '../..');
 const TIMEOUT_MS = 240_000;
 /** Folders that a run of the tests reads, beside the files of the root. */
 const NOT_COPIED =
-  /^(?:node_modules|test\/node_modules|bench\/peers\/node_modules|\.git|dist|data|executable)(?:\/|$)/;
+  /^(?:node_modules|test\/node_modules|bench\/node_modules|\.git|dist|data|executable)(?:\/|$)/;
 
 /** @returns the text with the fault in it; undefined where the mutant no longer applies */
 export function withFault(text: string, { from, to }: Mutant): string | undefined {

@@ -18,7 +18,7 @@ server.post(
     },
   },
   async request => {
-    const plant = request.body as { name: string; tag?: string };
+    const plant = request.body;
     return { name: plant.name, tag: plant.tag };
   },
 );

@@ -1,0 +1,124 @@
+import { execFileSync } from 'node:child_process';
+import { copyFileSync, lstatSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { runScript } from '../test/harness/load.ts';
+import { PostgresServer } from '../test/harness/postgres-server.ts';
+import { runProgram } from '../test/harness/program.ts';
+import { median } from '../test/harness/statistics.ts';
+import type { ClientOrder } from './client-load.ts';
+import type { Measurement } from './measurements.ts';
+import { plantStoreOnSqlite, type Subject } from './subjects.ts';
+import { type Durations, newFolder, startSettled, warmUp } from './trial.ts';
+
+const ROOT = fileURLToPath(new URL('../', import.meta.url));
+const CLIENT_LOAD = fileURLToPath(new URL('./client-load.ts', import.meta.url));
+const CLIENT_IN_FLIGHT = 64;
+const CLIENT_PLANTS = 100_000;
+const STARTS = 3;
+
+/** Imports a file of plants through a service that is warm. */
+export async function measureImport(
+  file: string,
+  plants: number,
+  round: number,
+  { warmUpSeconds, signal }: Durations,
+): Promise<Measurement[]> {
+  using folder = newFolder();
+  const running = await startSettled(plantStoreOnSqlite('plant store'), folder.path);
+  try {
+    await warmUp(running, warmUpSeconds, signal);
+    const address = ['--url', running.url, '--token', running.token];
+    const seconds = await secondsOf(['import', ...address, file]);
+    return [{ subject: 'import', round, figures: { ratePerSecond: plants / seconds } }];
+  } finally {
+    await running.stop();
+  }
+}
+
+/** Creates plants with each method of the client, under ids from the whole range of int64. */
+export async function measureClient(
+  round: number,
+  { warmUpSeconds, signal }: Durations,
+): Promise<Measurement[]> {
+  using folder = newFolder();
+  const running = await startSettled(plantStoreOnSqlite('plant store'), folder.path);
+  try {
+    await warmUp(running, warmUpSeconds, signal, 'random');
+    const measurements: Measurement[] = [];
+    for (const [index, method] of (['createPlant', 'createPlants'] as const).entries()) {
+      const half = CLIENT_PLANTS / 2;
+      const order: ClientOrder = {
+        ...{ url: running.url, token: running.token, method, inFlight: CLIENT_IN_FLIGHT },
+        ...{ from: index * half, to: (index + 1) * half },
+      };
+      const figures = await runScript<Record<string, number>>(CLIENT_LOAD, order, signal);
+      measurements.push({ subject: method, round, figures });
+    }
+    return measurements;
+  } finally {
+    await running.stop();
+  }
+}
+
+/** Copies a store to PostgreSQL, and from there to a new SQLite store. */
+export async function measureCopy(store: string, plants: number, round: number): Promise<Measurement[]> {
+  using folder = newFolder();
+  await using postgres = await PostgresServer.start();
+  const database = await postgres.createDatabase();
+  const there = await secondsOf(['copy', '--from', `sqlite:${store}`, '--to', database]);
+  const back = await secondsOf(['copy', '--from', database, '--to', `sqlite:${folder.path}/back.db`]);
+  return [
+    { subject: 'copy, SQLite to PostgreSQL', round, figures: { ratePerSecond: plants / there } },
+    { subject: 'copy, PostgreSQL to SQLite', round, figures: { ratePerSecond: plants / back } },
+  ];
+}
+
+/** @returns the median time of a few starts, each on a new store */
+export async function measureStart(subject: Subject, round: number): Promise<Measurement[]> {
+  const startsMs: number[] = [];
+  for (let start = 0; start < STARTS; start++) {
+    using folder = newFolder();
+    const running = await startSettled(subject, folder.path);
+    startsMs.push(running.startMs);
+    await running.stop();
+  }
+  return [{ subject: subject.name, round, figures: { startMs: median(startsMs) } }];
+}
+
+/** @returns the path of the executable */
+export function buildExecutable(folder: string): string {
+  execFileSync(process.execPath, [join(ROOT, 'packaging/build-executable.ts'), folder], { stdio: 'ignore' });
+  return join(folder, 'plant-store');
+}
+
+/** What `npm ci` puts onto the disk of someone who only runs the service. */
+export function measureInstall(round: number): Measurement[] {
+  using folder = newFolder();
+  for (const file of ['package.json', 'package-lock.json']) {
+    copyFileSync(join(ROOT, file), join(folder.path, file));
+  }
+  execFileSync('npm', ['ci'], { cwd: folder.path, stdio: ['ignore', 2, 2] });
+  return [{ subject: 'npm ci', round, figures: { diskBytes: diskBytesOf(folder.path) } }];
+}
+
+/** Files with several names count once. */
+function diskBytesOf(folder: string): number {
+  const seen = new Set<number>();
+  let bytes = 0;
+  for (const name of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {
+    const { ino, blocks } = lstatSync(join(folder, name));
+    // A block of stat(2) is 512 bytes on every file system.
+    if (!seen.has(ino)) bytes += blocks * 512;
+    seen.add(ino);
+  }
+  return bytes;
+}
+
+/** Runs a command of the plant store, from the start of its process to the end. @throws when it fails */
+async function secondsOf(args: string[]): Promise<number> {
+  const sinceMs = performance.now();
+  const { exitCode, stderr } = await runProgram(args);
+  if (exitCode !== 0) throw new Error(`${args[0]} ended with ${exitCode}: ${stderr}`);
+  return (performance.now() - sinceMs) / 1000;
+}

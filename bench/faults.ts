@@ -1,0 +1,66 @@
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { freePort } from '../test/harness/free-port.ts';
+import { runOpenLoop } from '../test/harness/load.ts';
+import { PostgresServer } from '../test/harness/postgres-server.ts';
+import { startServe } from '../test/harness/program.ts';
+import type { Measurement } from './measurements.ts';
+import { newFolder } from './trial.ts';
+
+const LOAD = { connections: 64, ratePerSecond: 2_000, seconds: 10, timelineIntervalMs: 100 };
+const FAULT_AFTER_MS = 4_000;
+
+/** What a fault is done to, and the service that it is seen at. */
+interface Victim {
+  url: string;
+  token: string;
+  /** @returns once what was killed has been started again */
+  killAndRestart(): Promise<void>;
+}
+
+/** The service on SQLite is killed in the middle of a load at a fixed rate, and started again at once. */
+export async function measureServiceKill(round: number, signal: AbortSignal): Promise<Measurement[]> {
+  using folder = newFolder();
+  const database = `sqlite:${join(folder.path, 'plants.db')}`;
+  const listen = ['--listen', `127.0.0.1:${await freePort()}`];
+  let serve = await startServe(database, listen);
+  const { url, token } = serve;
+  const killAndRestart = async () => {
+    await serve.stop('SIGKILL');
+    serve = await startServe(database, listen);
+  };
+  try {
+    return await timelineOf('service killed, SQLite', { url, token, killAndRestart }, round, signal);
+  } finally {
+    await serve.stop('SIGTERM');
+  }
+}
+
+/** PostgreSQL is killed in the middle of a load at a fixed rate, and started again at once. */
+export async function measurePostgresKill(round: number, signal: AbortSignal): Promise<Measurement[]> {
+  await using postgres = await PostgresServer.start();
+  const serve = await startServe(await postgres.createDatabase());
+  const killAndRestart = async () => {
+    await postgres.kill();
+    await postgres.startAgain();
+  };
+  try {
+    return await timelineOf('PostgreSQL killed', { ...serve, killAndRestart }, round, signal);
+  } finally {
+    await serve.stop('SIGTERM');
+  }
+}
+
+async function timelineOf(
+  subject: string,
+  { url, token, killAndRestart }: Victim,
+  round: number,
+  signal: AbortSignal,
+): Promise<Measurement[]> {
+  const load = runOpenLoop({ url, token, ...LOAD, signal });
+  const [{ timeline }] = await Promise.all([load, wait(FAULT_AFTER_MS).then(killAndRestart)]);
+  return timeline.map(({ atMs, p50Us, maxUs, failures }) => ({
+    ...{ subject, round, atMs },
+    figures: { failures, ...(p50Us !== null && { p50Us }), ...(maxUs !== null && { maxUs }) },
+  }));
+}
