@@ -6,119 +6,85 @@ import { faultsOf, type LoggedRequest } from './harness/client-log.ts';
 
 const ID = 9007199254740993n;
 
-/** A request, and how it was answered: `created 1`, a status, or not at all. */
-function sent(plant: NewPlant, told: string | number | undefined): LoggedRequest {
-  const [outcome, revision] = typeof told === 'string' ? told.split(' ') : [];
-  const status = typeof told === 'number' ? told : 200;
-  const answer = {
-    status,
-    body: plantJson(plant),
-    id: String(plant.id),
-    outcome,
-    revision: Number(revision),
-    retryAfter: undefined,
-  };
-  return { plant, sentAt: 0, answeredAt: 1, answer: told === undefined ? undefined : answer };
+const PLANTS: Record<string, NewPlant> = {
+  a: { id: ID, name: 'a' },
+  b: { id: ID, name: 'b' },
+  'a-with-tag': { id: ID, name: 'a', tag: '' },
+  'a-rounded': { id: ID - 1n, name: 'a' },
+  other: { id: 1n, name: 'a' },
+};
+
+/** Requests, each a plant and how it was answered: outcome and revision, a status, or `-` for not at all. */
+function logOf(requests: string): LoggedRequest[] {
+  return requests.split(', ').map(request => {
+    const [name = '', told = '', revision] = request.split(' ');
+    const plant = PLANTS[name]!;
+    const answer = {
+      status: Number.isNaN(Number(told)) ? 200 : Number(told),
+      body: plantJson(plant),
+      id: String(plant.id),
+      outcome: told,
+      revision: Number(revision ?? 0),
+      retryAfter: undefined,
+    };
+    return { plant, sentAt: 0, answeredAt: 1, answer: told === '-' ? undefined : answer };
+  });
 }
 
-function stored(...contents: [NewPlant, number][]): PlantRevision[] {
-  return contents.map(([plant, revision]) => ({ plant, revision, recordedAt: 0, recordedBy: 1 }));
+/** Revisions, each a plant and its number. */
+function storedOf(revisions: string): PlantRevision[] {
+  return revisions
+    .split(', ')
+    .filter(Boolean)
+    .map(each => {
+      const [name = '', revision] = each.split(' ');
+      return { plant: PLANTS[name]!, revision: Number(revision), recordedAt: 0, recordedBy: 1 };
+    });
 }
 
-const a = { id: ID, name: 'a' };
-const b = { id: ID, name: 'b' };
-const other = { id: 1n, name: 'a' };
-
-const HONEST: [string, LoggedRequest[], PlantRevision[]][] = [
-  ['nothing was sent', [], []],
-  [
-    'created, unchanged, revised, unchanged',
-    [
-      sent(a, 'created 1'),
-      sent(a, 'unchanged 1'),
-      sent(b, 'revised 2'),
-      sent(b, 'unchanged 2'),
-      sent(a, 'revised 3'),
-    ],
-    stored([a, 1], [b, 2], [a, 3]),
-  ],
-  ['refused and not stored', [sent(a, 401), sent(b, 400)], []],
-  ['refused from one client, taken from another', [sent(a, 401), sent(a, 'created 1')], stored([a, 1])],
-  ['unknown and not stored', [sent(a, 503), sent(b, undefined)], []],
-  ['unknown and stored', [sent(a, 503), sent(b, undefined)], stored([a, 1], [b, 2])],
-  ['unknown, then sent again', [sent(a, 503), sent(a, 'unchanged 1')], stored([a, 1])],
-];
-
-for (const [what, log, revisions] of HONEST) {
-  test(`no fault: ${what}`, () => assert.deepEqual(faultsOf(log, revisions), []));
+for (const [requests, stored] of [
+  ['a created 1, a unchanged 1, b revised 2, b unchanged 2, a revised 3', 'a 1, b 2, a 3'],
+  ['a 401, b 400', ''],
+  // Rejected from one client, accepted from another.
+  ['a 401, a created 1', 'a 1'],
+  ['a 503, b -', ''],
+  ['a 503, b -', 'a 1, b 2'],
+  ['a 503, a unchanged 1', 'a 1'],
+] as const) {
+  test(`no fault: ${requests}; stored: ${stored || 'nothing'}`, () =>
+    assert.deepEqual(faultsOf(logOf(requests), storedOf(stored)), []));
 }
 
-const WRONG: [string, LoggedRequest[], PlantRevision[], RegExp][] = [
-  ['created and missing', [sent(a, 'created 1')], [], /^lost: created .*9007199254740993.* missing$/],
-  ['unchanged and missing', [sent(a, 'unchanged 1')], [], /^lost/],
-  [
-    'stored with other content',
-    [sent(a, 'created 1')],
-    stored([b, 1]),
-    /^lost: .*"name":"a".*which is .*"name":"b"/,
-  ],
-  ['stored with an empty tag for none', [sent(a, 'created 1')], stored([{ ...a, tag: '' }, 1]), /^lost/],
-  ['stored under a rounded id', [sent(a, 'created 1')], stored([{ ...a, id: ID - 1n }, 1]), /^lost/],
-  [
-    'unchanged that names another revision',
-    [sent(a, 'created 1'), sent(b, 'revised 2'), sent(a, 'unchanged 2')],
-    stored([a, 1], [b, 2]),
-    /^lost: unchanged/,
-  ],
-  ['later revision missing', [sent(a, 'created 1'), sent(b, 'revised 2')], stored([a, 1]), /^lost: revised/],
-  ['400 and stored', [sent(a, 400)], stored([a, 1]), /^ghost: revision 1/],
-  [
-    '401 and stored behind another',
-    [sent(other, 'created 1'), sent(a, 'created 1'), sent(b, 401)],
-    stored([other, 1], [a, 1], [b, 2]),
-    /^ghost: revision 2/,
-  ],
-  ['stored, though nobody sent it', [sent(a, 'created 1')], stored([a, 1], [b, 2]), /^stranger: revision 2/],
-  [
-    'one unknown, stored twice',
-    [sent(a, 503), sent(b, 'revised 2')],
-    stored([a, 1], [b, 2], [a, 3]),
-    /^stranger: revision 3/,
-  ],
-  [
-    'two answers for one revision',
-    [sent(a, 'created 1'), sent(a, 'created 1')],
-    stored([a, 1]),
-    /^made twice/,
-  ],
-  ['a gap', [sent(a, 'created 1'), sent(b, 'revised 3')], stored([a, 1], [b, 3]), /^gap/],
-  [
-    'the same content again',
-    [sent(a, 'created 1'), sent(a, 'revised 2')],
-    stored([a, 1], [a, 2]),
-    /^stored again/,
-  ],
-  [
-    'created as a later revision',
-    [sent(a, 'created 1'), sent(b, 'created 2')],
-    stored([a, 1], [b, 2]),
-    /^wrong outcome/,
-  ],
-  ['revised as the first revision', [sent(a, 'revised 1')], stored([a, 1]), /^wrong outcome/],
-  [
-    'the answer of another request',
-    [{ ...sent(a, 'created 1'), plant: { ...a, name: 'c' } }],
-    stored([{ ...a, name: 'c' }, 1]),
-    /^answer of another plant/,
-  ],
-];
-
-for (const [what, log, revisions, fault] of WRONG) {
-  test(`a fault: ${what}`, () => {
-    const faults = faultsOf(log, revisions);
+for (const [requests, stored, fault] of [
+  ['a created 1', '', /^lost: created .*9007199254740993.* missing$/],
+  ['a unchanged 1', '', /^lost/],
+  ['a created 1', 'b 1', /^lost: .*"name":"a".*which is .*"name":"b"/],
+  ['a created 1', 'a-with-tag 1', /^lost/],
+  ['a created 1', 'a-rounded 1', /^lost/],
+  ['a created 1, b revised 2, a unchanged 2', 'a 1, b 2', /^lost: unchanged/],
+  ['a created 1, b revised 2', 'a 1', /^lost: revised/],
+  ['a 400', 'a 1', /^ghost: revision 1/],
+  ['other created 1, a created 1, b 401', 'other 1, a 1, b 2', /^ghost: revision 2/],
+  ['a created 1', 'a 1, b 2', /^stranger: revision 2/],
+  // One whose outcome is unknown, and stored twice.
+  ['a 503, b revised 2', 'a 1, b 2, a 3', /^stranger: revision 3/],
+  ['a created 1, a created 1', 'a 1', /^made twice/],
+  ['a created 1, b revised 3', 'a 1, b 3', /^gap/],
+  ['a created 1, a revised 2', 'a 1, a 2', /^stored again/],
+  ['a created 1, b created 2', 'a 1, b 2', /^wrong outcome/],
+  ['a revised 1', 'a 1', /^wrong outcome/],
+] as const) {
+  test(`a fault: ${requests}; stored: ${stored || 'nothing'}`, () => {
+    const faults = faultsOf(logOf(requests), storedOf(stored));
     assert.ok(
       faults.some(each => fault.test(each)),
       `found instead: ${faults.join('; ') || 'nothing'}`,
     );
   });
 }
+
+test('a fault: the response of another request', () => {
+  const [request] = logOf('a created 1');
+  const faults = faultsOf([{ ...request!, plant: PLANTS.b! }], storedOf('b 1'));
+  assert.match(faults.join('\n'), /^answer of another plant/);
+});
