@@ -2,28 +2,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { HostSearch } from '../src/store/postgres/host-search.ts';
 import { postgresAddressOf } from '../src/store/postgres/postgres-url.ts';
-import { failOverUnderLoad } from '../torture/postgres-failover.ts';
 import type { LoggedRequest } from './harness/client-log.ts';
 import { runProgram } from './harness/program.ts';
-import { SEED } from './harness/seeded-random.ts';
 import { SynchronousPair } from './harness/synchronous-pair.ts';
 import { until } from './harness/until.ts';
 import { startTestService } from './running-service.ts';
 import { assertBack, assertKept, assertUnavailable, isReady, newPlant, send } from './store-outage.ts';
-
-// `npm run torture -- --only postgres-failover` measures how soon plants are taken again.
-for (const [how, firstHost] of [
-  ['kill', 'primary'],
-  ['hold', 'standby'],
-] as const) {
-  test(`${how} of the primary under load, ${firstHost} named first: nothing is lost when the standby takes over`, async () => {
-    console.log(`repeat with PLANT_STORE_TEST_SEED=${SEED}`);
-    const { faults, underWay, unknown } = await failOverUnderLoad(how, firstHost, SEED);
-    assert.deepEqual(faults, []);
-    // Those under way wait for the standby, or are out of time before it takes over.
-    assert.ok(underWay + unknown > 0, 'it hit requests under way');
-  });
-}
 
 test('a standby that takes over is found while the primary keeps the search waiting', async () => {
   await using pair = await SynchronousPair.start();

@@ -5,8 +5,8 @@ import type { LoggedRequest } from './harness/client-log.ts';
 import { PostgresProxy } from './harness/postgres-proxy.ts';
 import { OWNER_PASSWORD, PostgresServer } from './harness/postgres-server.ts';
 import { runProgram } from './harness/program.ts';
+import { createTokens, RandomLoad } from './harness/random-load.ts';
 import { SEED } from './harness/seeded-random.ts';
-import { SharedLoad } from './harness/shared-load.ts';
 import { until } from './harness/until.ts';
 import { startTestService } from './running-service.ts';
 import { assertBack, assertKept, assertUnavailable, isReady, newPlant, send } from './store-outage.ts';
@@ -64,7 +64,8 @@ test('connections are cut under load, by the network and by PostgreSQL: nothing 
   await using first = await startTestService({ database: proxy.url(database) });
   await using second = await startTestService({ database: proxy.url(database) });
   const log: LoggedRequest[] = [];
-  await using load = await SharedLoad.start([() => first.url, () => second.url], database, log, SEED);
+  const urls = [() => first.url, () => second.url];
+  await using load = new RandomLoad(urls, await createTokens(database), log, SEED);
   const other = await connect(database);
   for (let cut = 0; cut < 10; cut++) {
     await load.keeps(50);

@@ -4,44 +4,44 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { openForWriting } from '../src/store/sqlite/database.ts';
-import { WEAKNESSES } from '../torture/ordeal.ts';
-import { type Kill, killUnderLoad } from '../torture/postgres-kills.ts';
-import { ServedStore } from '../torture/served-store.ts';
-import { LoggingClient } from './harness/logging-client.ts';
+import { kills } from '../torture/kills.ts';
+import { postgresFailover } from '../torture/postgres-failover.ts';
+import { postgresKills } from '../torture/postgres-kills.ts';
+import type { Order, Result, Scenario } from '../torture/scenario.ts';
 import { SEED } from './harness/seeded-random.ts';
 
-/**
- * `npm run torture -- --weakened` shows that an ordeal notices a broken promise only as long as the promise is broken:
- * each weakness changes statements of the store, and would change nothing once those read otherwise.
- */
-const ROUNDS_MAX = 10;
-/** In a round: to start PostgreSQL and its instances takes longer than to kill it. */
-const KILLS = new Array<Kill>(4).fill('kill PostgreSQL');
+// Fault scenarios in short. `npm run torture` runs them for longer, and measures how soon plants are confirmed again.
 
-/** A kill may come when what was answered is committed already, above all on a slow machine. */
-async function assertFound(round: (seed: number) => Promise<string[]>): Promise<void> {
+async function run(scenario: Scenario, order: Pick<Order, 'roundsMax' | 'weakness'>): Promise<Result> {
   console.log(`repeat with PLANT_STORE_TEST_SEED=${SEED}`);
-  for (let count = 0; count < ROUNDS_MAX; count++) {
-    const faults = await round(SEED + count);
-    if (faults.length > 0) return;
-  }
-  assert.fail(
-    `nothing was found in ${ROUNDS_MAX} rounds; does the weakness still meet the statement it breaks?`,
-  );
+  const { signal } = new AbortController();
+  return await scenario.run({ seed: SEED, budgetMs: Infinity, signal, tell: () => {}, ...order });
 }
 
-test('answer-before-commit on SQLite loses a plant when the service is killed behind its answer', async () => {
-  await using store = await ServedStore.make({ weakness: 'answer-before-commit' });
-  await assertFound(async seed => {
-    await store.start();
-    const client = new LoggingClient(store.url, store.token, store.log);
-    const { answer } = await client.send({ id: BigInt(seed), name: 'oak' });
-    await store.kill();
-    await client.close();
-    assert.equal(answer?.status, 200);
-    return await store.faults('kill');
+for (const [scenario, roundsMax] of [
+  [postgresKills, 6],
+  [postgresFailover, 2],
+] as const) {
+  test(`${scenario.name}: nothing is lost, stored twice, or stored unasked`, async () => {
+    const result = await run(scenario, { roundsMax, weakness: undefined });
+    assert.deepEqual(result.faults, []);
+    for (const outcome of ['created', 'revised', 'unchanged', 'rejected'])
+      assert.ok(Number(result.figures[`requests ${outcome}`]) > 0, `the load has some that are ${outcome}`);
   });
-});
+}
+
+// Each weakness changes statements of the store, and would change nothing once those read otherwise. A kill may come when
+// what was answered is committed already, above all on a slow machine.
+for (const [scenario, weakness, roundsMax] of [
+  [kills, 'answer-before-commit', 30],
+  [postgresKills, 'answer-before-commit', 36],
+  [postgresKills, 'synchronous-off', 36],
+] as const) {
+  test(`${scenario.name} finds ${weakness}`, async () => {
+    const { faults } = await run(scenario, { roundsMax, weakness });
+    assert.notDeepEqual(faults, []);
+  });
+}
 
 test('synchronous-off on SQLite flushes nothing, and says that it does', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'plant-store-weakness-'));
@@ -55,9 +55,3 @@ test('synchronous-off on SQLite flushes nothing, and says that it does', async (
   assert.equal(synchronous(), 0);
   rmSync(folder, { recursive: true });
 });
-
-for (const weakness of WEAKNESSES) {
-  test(`${weakness} on PostgreSQL shows when it is killed`, async () => {
-    await assertFound(async seed => (await killUnderLoad(KILLS, seed, { weakness })).faults);
-  });
-}

@@ -1,4 +1,4 @@
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { closeSync, mkdtempSync, openSync, readSync, rmSync, writeSync } from 'node:fs';
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -38,14 +38,6 @@ export class FailingCalls implements Disposable {
     execFileSync('gcc', ['-O2', '-Wall', '-Werror', '-shared', '-fPIC', '-o', this.#library, SOURCE, '-ldl']);
     this.#order = openSync(this.#orderPath, 'w+');
     this.#write(0, new Array(FIELDS).fill(0));
-  }
-
-  /** @returns why this machine cannot have it, and what to do about that */
-  static obstacle(): string | undefined {
-    if (process.platform !== 'linux') return 'it takes Linux; run it there';
-    if (spawnSync('gcc', ['--version']).status !== 0)
-      return 'gcc is missing; install it (Debian: apt-get install gcc libc6-dev)';
-    return undefined;
   }
 
   /** @returns what a process is started with so that its calls on files of this folder can fail */

@@ -1,5 +1,5 @@
 import { fuzz } from '../test/harness/fuzz.ts';
-import type { Ordeal, OrdealOrder, OrdealResult } from './ordeal.ts';
+import type { Result, Scenario } from './scenario.ts';
 
 const REQUESTS = 1_000_000;
 /** For each service and store; then the next one is started. */
@@ -7,40 +7,33 @@ const REQUESTS_AT_A_TIME = 20_000;
 /** A connection on which all was sent has this long to be answered and closed. */
 const WAIT_MS_MAX = 1_000;
 
-/** Mutated requests, each round to a service of its own. */
-export const fuzzOrdeal: Ordeal = {
+/** Mutated requests, each round to a service of its own: `test/fuzz.test.ts` for longer. */
+export const fuzzing: Scenario = {
   name: 'fuzz',
   summary: `${REQUESTS} mutated requests: no 5xx, no hang over 1 s, no crash, nothing stored that was not answered 200`,
+  needs: [],
+  secondsMin: 15,
   finds: [],
-  run: runFuzz,
+  async run({ seed, budgetMs, signal, tell }) {
+    const untilMs = performance.now() + budgetMs;
+    const figures = { requests: 0, connections: 0, 'plants stored': 0, 'slowest connection, ms': 0 };
+    const answers: Record<string, number> = {};
+    const faults: string[] = [];
+    const isOver = (): boolean => figures.requests >= REQUESTS || faults.length > 0 || signal.aborted;
+    for (let round = 1; !isOver() && performance.now() < untilMs; round++) {
+      const order = { requests: REQUESTS_AT_A_TIME, waitMsMax: WAIT_MS_MAX };
+      // Each round has draws of its own.
+      const result = await fuzz({ seed: seed * 1_000 + round, ...order });
+      faults.push(...result.faults.map(fault => `round ${round}: ${fault}`));
+      figures.requests += result.requests;
+      figures.connections += result.connections;
+      figures['plants stored'] += result.stored;
+      const slowestMs = Math.max(figures['slowest connection, ms'], Math.round(result.slowestMs));
+      figures['slowest connection, ms'] = slowestMs;
+      for (const [status, count] of Object.entries(result.answers))
+        answers[status] = (answers[status] ?? 0) + count;
+      tell(`${figures.requests} requests, slowest ${slowestMs} ms, ${faults.length} faults`);
+    }
+    return { faults, figures: { ...figures, answers: JSON.stringify(answers) } } satisfies Result;
+  },
 };
-
-async function runFuzz({ seed, budgetMs, signal, tell }: OrdealOrder): Promise<OrdealResult> {
-  const untilMs = performance.now() + budgetMs;
-  const total = { requests: 0, connections: 0, stored: 0, slowestMs: 0 };
-  const answers: Record<string, number> = {};
-  const faults: string[] = [];
-  for (let round = 1; total.requests < REQUESTS && faults.length === 0 && !signal.aborted; round++) {
-    if (performance.now() >= untilMs) break;
-    // Each round has draws of its own.
-    const result = await fuzz({
-      ...{ seed: seed * 1_000 + round, requests: REQUESTS_AT_A_TIME, waitMsMax: WAIT_MS_MAX },
-    });
-    faults.push(...result.faults.map(fault => `round ${round}: ${fault}`));
-    total.requests += result.requests;
-    total.connections += result.connections;
-    total.stored += result.stored;
-    total.slowestMs = Math.max(total.slowestMs, result.slowestMs);
-    for (const [status, count] of Object.entries(result.answers))
-      answers[status] = (answers[status] ?? 0) + count;
-    tell(`${total.requests} requests, slowest ${total.slowestMs.toFixed(0)} ms, ${faults.length} faults`);
-  }
-  return {
-    faults,
-    figures: {
-      ...{ requests: total.requests, connections: total.connections, 'plants stored': total.stored },
-      'slowest connection, ms': Math.round(total.slowestMs),
-      answers: JSON.stringify(answers),
-    },
-  };
-}

@@ -1,5 +1,5 @@
-import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, rmSync, statfsSync, truncateSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, statfsSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -7,17 +7,6 @@ export type FileSystem = 'ext4' | 'xfs';
 
 /** The least that mkfs.xfs takes, and some more. */
 const SIZE_BYTES = 320 * 1024 * 1024;
-/** Programs, and the Debian package that each is in. */
-const PACKAGES = {
-  mount: 'mount',
-  fsfreeze: 'util-linux',
-  fallocate: 'util-linux',
-  prlimit: 'util-linux',
-  'mkfs.ext4': 'e2fsprogs',
-  'mkfs.xfs': 'xfsprogs',
-  xfs_io: 'xfsprogs',
-};
-
 /** A disk of its own: a file system in a file, mounted through a loop device, that can lose its power. */
 export class LoopDisk implements Disposable {
   /** Where its files are found. */
@@ -38,21 +27,6 @@ export class LoopDisk implements Disposable {
     const options = fileSystem === 'ext4' ? ['-m', '0', '-E', 'lazy_itable_init=0,lazy_journal_init=0'] : [];
     execFileSync(`mkfs.${fileSystem}`, ['-q', ...options, this.#image], { stdio: 'pipe' });
     this.#mount();
-  }
-
-  /**
-   * @param tools that an ordeal needs of this machine
-   * @returns why this machine cannot have one, and what to do about that
-   */
-  static obstacle(tools: readonly (keyof typeof PACKAGES)[]): string | undefined {
-    if (process.platform !== 'linux') return 'it takes Linux; run it there';
-    if (process.getuid?.() !== 0) return 'it mounts file systems, which only root may; run it as root';
-    if (!existsSync('/dev/loop-control')) return 'there are no loop devices; load the kernel module loop';
-    for (const tool of tools) {
-      if (spawnSync(tool, ['-V']).error !== undefined)
-        return `${tool} is missing; install it (Debian: apt-get install ${PACKAGES[tool]})`;
-    }
-    return undefined;
   }
 
   /**

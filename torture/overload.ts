@@ -1,20 +1,16 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { QUEUE_PLANTS_MAX } from '../src/contract/limits.ts';
-import { runScript } from '../test/harness/load.ts';
+import { setTimeout as wait } from 'node:timers/promises';
 import { PostgresServer } from '../test/harness/postgres-server.ts';
-import { type ServeProcess, startServe } from '../test/harness/program.ts';
+import { startServe } from '../test/harness/program.ts';
 import { residentBytesOf } from '../test/harness/server-process.ts';
-import { mebibytes } from './figures.ts';
-import { type Ordeal, type OrdealOrder, type OrdealResult, procObstacle } from './ordeal.ts';
-import type { OverloadOrder, OverloadResult } from './overload-client.ts';
+import { Flood, type FloodOrder, type FloodResult } from './flood.ts';
+import { mebibytes, newSqliteFile, type Order, type Result, type Scenario } from './scenario.ts';
 
-const CLIENT = fileURLToPath(new URL('./overload-client.ts', import.meta.url));
 const TIMES = 4;
 const CONNECTIONS = 64;
-const WINDOW_REQUESTS = 16;
+/** On each connection, in the loads that the service can hold. */
+const HELD_IN_FLIGHT = 16;
+/** On each connection; together twice as many plants as the queue of the service takes. */
+const OVERLOAD_IN_FLIGHT = 512;
 const WARM_UP_SECONDS = 3;
 const HELD_SECONDS = 5;
 const OVERLOAD_SECONDS_MIN = 10;
@@ -26,100 +22,90 @@ const FULL_SPEED_MIN = 0.8;
 const RECOVERY_SECONDS = 2;
 
 /** Four times what it can hold, on SQLite for one half of the time and on PostgreSQL for the other. */
-export const overload: Ordeal = {
+export const overload: Scenario = {
   name: 'overload',
-  summary: `${TIMES} times the rate that the service holds, from clients that wait for no answer`,
+  summary: `${TIMES} times the rate that the service holds, from clients that wait for no response`,
+  needs: ['linux'],
+  secondsMin: 60,
   finds: [],
-  obstacle: procObstacle,
   async run(order) {
-    await using postgres = await PostgresServer.start();
-    const folder = await mkdtemp(join(tmpdir(), 'plant-store-overload-'));
-    try {
-      const onSqlite = await overloaded('SQLite', `sqlite:${join(folder, 'plants.db')}`, order);
-      const onPostgres = await overloaded('PostgreSQL', await postgres.createDatabase(), order);
-      return {
-        faults: [...onSqlite.faults, ...onPostgres.faults],
-        figures: { ...onSqlite.figures, ...onPostgres.figures },
-      };
-    } finally {
-      await rm(folder, { recursive: true });
-    }
+    await using opened = new AsyncDisposableStack();
+    const server = opened.use(await PostgresServer.start());
+    const result: Result = { faults: [], figures: {} };
+    await overloaded('SQLite', `sqlite:${newSqliteFile(opened)}`, order, result);
+    await overloaded('PostgreSQL', await server.createDatabase(), order, result);
+    return result;
   },
 };
 
-async function overloaded(engine: string, database: string, order: OrdealOrder): Promise<OrdealResult> {
-  const service = await startServe(database);
+async function overloaded(engine: string, database: string, order: Order, result: Result): Promise<void> {
+  const { url, token, child, stop } = await startServe(database);
+  const flood = async (seconds: number, load: Pick<FloodOrder, 'inFlightMax' | 'ratePerSecond'>) => {
+    const target = { port: Number(new URL(url).port), token, connections: CONNECTIONS };
+    await using flooding = new Flood({ kind: 'plants', ...target, ...load });
+    await wait(seconds * 1000, undefined, { signal: order.signal });
+    return await flooding.end();
+  };
   try {
-    const overloadSeconds = Math.max(
+    const held = await flood(WARM_UP_SECONDS + HELD_SECONDS, { inFlightMax: HELD_IN_FLIGHT });
+    const heldRate = rateOf(held, WARM_UP_SECONDS, HELD_SECONDS);
+    const seconds = Math.max(
       OVERLOAD_SECONDS_MIN,
-      Math.round(order.budgetMs / 2000 - 2 * HELD_SECONDS - WARM_UP_SECONDS),
+      Math.round(order.budgetMs / 2000 - 2 * HELD_SECONDS - WARM_UP_SECONDS - RECOVERY_SECONDS),
     );
-    order.tell(`${engine}: ${overloadSeconds} s of overload`);
-    const result = await drive(service, overloadSeconds, order);
-    return judge(engine, result, residentBytesOf(service.child.pid!, 'VmHWM'));
+    order.tell(`${engine}: ${Math.round(heldRate)} plants/s held; ${seconds} s of overload`);
+    const over = await flood(seconds, { inFlightMax: OVERLOAD_IN_FLIGHT, ratePerSecond: TIMES * heldRate });
+    const after = await flood(RECOVERY_SECONDS + HELD_SECONDS, { inFlightMax: HELD_IN_FLIGHT });
+    const shares = {
+      goodput: rateOf(over, 0, seconds) / heldRate,
+      after: rateOf(after, RECOVERY_SECONDS, HELD_SECONDS) / heldRate,
+    };
+    const { faults, figures } = judge(over, shares, residentBytesOf(child.pid!, 'VmHWM'));
+    result.faults.push(...faults.map(fault => `${engine}: ${fault}`));
+    for (const [name, value] of Object.entries({ 'held rate per s': Math.round(heldRate), ...figures }))
+      result.figures[`${engine}: ${name}`] = value;
   } finally {
-    await service.stop('SIGTERM');
+    await stop('SIGTERM');
   }
 }
 
-async function drive(
-  { url, token }: ServeProcess,
-  overloadSeconds: number,
-  { seed, signal }: OrdealOrder,
-): Promise<OverloadResult> {
-  const order: OverloadOrder = {
-    ...{ port: Number(new URL(url).port), token, firstId: 1e15 + seed * 1e9, connections: CONNECTIONS },
-    ...{ windowRequests: WINDOW_REQUESTS, underWayMax: 2 * QUEUE_PLANTS_MAX, times: TIMES },
-    ...{ warmUpSeconds: WARM_UP_SECONDS, heldSeconds: HELD_SECONDS, overloadSeconds },
-  };
-  return await runScript(CLIENT, order, signal);
-}
-
-function judge(engine: string, result: OverloadResult, residentBytes: number): OrdealResult {
-  const { held, overload: over, after, connectionsLost, unanswered } = result;
-  const heldRate = rateOf(held.keptEachSecond, held.seconds);
-  const goodput = rateOf(over.keptEachSecond, over.seconds) / heldRate;
-  const recovered = after.keptEachSecond.slice(RECOVERY_SECONDS, Math.floor(after.seconds));
-  const afterRate = rateOf(recovered, recovered.length) / heldRate;
-  const busy = over.answers['503'] ?? 0;
-  const others = Object.entries(over.answers).filter(([status]) => status !== '200' && status !== '503');
+function judge(over: FloodResult, shares: { goodput: number; after: number }, residentBytes: number): Result {
+  const { '200': kept = 0, '503': busy = 0, ...others } = over.answers;
+  const { '200': accepted, '503': refused } = over.latencies;
   const faults: string[] = [];
   const expect = (holds: boolean, fault: string): void => {
-    if (!holds) faults.push(`${engine}: ${fault}`);
+    if (!holds) faults.push(fault);
   };
-  expect(over.accepted.p99Ms < ACCEPTED_P99_MS_MAX, `of those accepted, p99 is ${over.accepted.p99Ms} ms`);
-  expect(goodput >= GOODPUT_MIN, `goodput is ${goodput.toFixed(2)} of the held rate`);
+  expect(
+    (accepted?.p99Ms ?? Infinity) < ACCEPTED_P99_MS_MAX,
+    `of those accepted, p99 is ${accepted?.p99Ms} ms`,
+  );
+  expect(shares.goodput >= GOODPUT_MIN, `goodput is ${shares.goodput.toFixed(2)} of the held rate`);
   expect(residentBytes < RESIDENT_BYTES_MAX, `${mebibytes(residentBytes)} MiB of memory`);
-  expect(afterRate >= FULL_SPEED_MIN, `2 s later the rate is ${afterRate.toFixed(2)} of the held rate`);
+  expect(shares.after >= FULL_SPEED_MIN, `2 s later the rate is ${shares.after.toFixed(2)} of the held rate`);
   expect(
     over.withRetryAfter === busy,
-    `${busy - over.withRetryAfter} of ${busy} answers 503 say no Retry-After`,
+    `${busy - over.withRetryAfter} of ${busy} responses 503 say no Retry-After`,
   );
-  expect(others.length === 0, `answers that nobody expects: ${JSON.stringify(over.answers)}`);
-  expect(connectionsLost === 0, `${connectionsLost} connections were cut`);
-  expect(unanswered === 0, `${unanswered} requests were never answered`);
-  const figures = {
-    'held rate per s': Math.round(heldRate),
-    'overload, due per s': Math.round(heldRate * TIMES),
-    'overload, sent per s': Math.round(over.sent / over.seconds),
-    'overload, goodput of the held rate': goodput.toFixed(2),
-    'overload, answered 200': over.answers['200'] ?? 0,
-    'overload, answered 503': busy,
-    'overload, due but not sent, as many as may be were under way': over.heldBack,
-    'overload, accepted p50 and p99 in ms': `${over.accepted.p50Ms}, ${over.accepted.p99Ms}`,
-    'overload, refused p50 and p99 in ms': `${over.refused.p50Ms}, ${over.refused.p99Ms}`,
-    'rate from 2 s after the overload, of the held rate': afterRate.toFixed(2),
-    'peak of memory in MiB': mebibytes(residentBytes),
-  };
+  expect(Object.keys(others).length === 0, `responses that nobody expects: ${JSON.stringify(over.answers)}`);
+  expect(over.connectionsLost === 0, `${over.connectionsLost} connections were cut`);
+  expect(over.unanswered === 0, `${over.unanswered} requests were never answered`);
   return {
     faults,
-    figures: Object.fromEntries(
-      Object.entries(figures).map(([name, value]) => [`${engine}: ${name}`, value]),
-    ),
+    figures: {
+      'overload, goodput of the held rate': shares.goodput.toFixed(2),
+      'overload, answered 200 and 503': `${kept}, ${busy}`,
+      'overload, due but not sent, as many as may be were in flight': over.heldBack,
+      'overload, accepted p50 and p99 in ms': `${accepted?.p50Ms}, ${accepted?.p99Ms}`,
+      'overload, refused p50 and p99 in ms': `${refused?.p50Ms}, ${refused?.p99Ms}`,
+      'rate from 2 s after the overload, of the held rate': shares.after.toFixed(2),
+      'peak of memory in MiB': mebibytes(residentBytes),
+    },
   };
 }
 
-/** @param keptEachSecond null for a second in which nothing was kept, as JSON has it */
-function rateOf(keptEachSecond: readonly (number | null)[], seconds: number): number {
-  return keptEachSecond.reduce<number>((sum, each) => sum + (each ?? 0), 0) / seconds;
+function rateOf({ keptEachSecond }: FloodResult, fromSecond: number, seconds: number): number {
+  return (
+    keptEachSecond.slice(fromSecond, fromSecond + seconds).reduce((sum, each) => sum + each, 0) / seconds
+  );
 }

@@ -33,22 +33,8 @@ export class PartitionedNetwork implements Disposable {
     }
   }
 
-  /** @returns why this machine cannot have one, and what to do about that */
-  static obstacle(): string | undefined {
-    if (process.platform !== 'linux') return 'network namespaces are a part of Linux; run it there';
-    if (process.getuid?.() !== 0) return 'it takes root; run it as root, on a machine for trials';
-    if (spawnSync('ip', ['-V']).status !== 0)
-      return '`ip` is missing; install it (Debian: apt-get install iproute2)';
-    const trial = `plants-trial-${process.pid}`;
-    const { status, stderr } = spawnSync('ip', ['netns', 'add', trial], { encoding: 'utf8' });
-    spawnSync('ip', ['netns', 'del', trial]);
-    return status === 0
-      ? undefined
-      : `network namespaces are refused here (${stderr.trim()}); run it outside a container`;
-  }
-
   /** What stands before a command that is to run there. */
-  get prefix(): [program: string, ...args: string[]] {
+  get prefix(): string[] {
     return ['ip', 'netns', 'exec', this.#name];
   }
 

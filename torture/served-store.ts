@@ -1,172 +1,267 @@
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
 import { fileURLToPath } from 'node:url';
 import type { LoggedRequest } from '../test/harness/client-log.ts';
-import { freePort } from '../test/harness/free-port.ts';
-import { type ServeProcess, startServe } from '../test/harness/program.ts';
-import { RandomLoad } from '../test/harness/random-load.ts';
+import { type ServeProcess, type StartOptions, startServe } from '../test/harness/program.ts';
+import { createTokens, RandomLoad } from '../test/harness/random-load.ts';
+import { seededRandom } from '../test/harness/seeded-random.ts';
 import { faultsIn } from '../test/harness/stored-revisions.ts';
-import { until } from '../test/harness/until.ts';
-import type { FailingCalls } from './failing-calls-library.ts';
-import type { Weakness } from './ordeal.ts';
+import { type Order, type Result, spread, type Weakness } from './scenario.ts';
 
-/** What the service says when it stops confirming plants, and when it confirms them again. */
-const FAILED = /"level":50,.*does not confirm plants/;
+/** Every request is answered by then, whatever happens to the store: that is a promise. */
+const ANSWER_MS_MAX = 5_000;
+/** From the end of a fault to the next plant that is confirmed, by services that go on. */
+const RECOVERY_MS_MAX = 1_000;
+/** From the start of a service to the first. */
+const RESTART_MS_MAX = 2_000;
+/** Plants that are confirmed before each fault. */
+const KEPT_BEFORE_FAULT = 100;
 
-/** The service as an ordeal starts it. */
-export interface ServedStoreSettings {
-  /** The folder of the store; it is made. One of its own, which goes with the ordeal, when it is not given. */
-  folder?: string;
-  weakness: Weakness | undefined;
+/** A store, and how its services are started. */
+export interface StoreSettings {
+  database: string;
+  /** The same store as it is read in the end, where that is not as the services reach it. */
+  readAs?: string;
+  /** For each instance how it is started, where that is not as all others are; by default one on SQLite, three on PostgreSQL. */
+  instances?: readonly InstanceSettings[];
   /** Modules of this folder that are loaded before the service. */
-  modules?: string[];
-  /** Lets calls of the service on the files of its store fail. */
-  calls?: FailingCalls;
+  modules?: readonly string[];
+  env?: Record<string, string>;
+}
+
+export interface InstanceSettings extends Pick<StartOptions, 'prefix'> {
+  database?: string;
+  args?: string[];
 }
 
 /**
- * A service on a SQLite store, with all that its clients were told. It can be killed and started again at the same
- * address.
+ * Services on one store, each a process of its own, under the load of clients that go on through whatever happens; and all
+ * that these were told.
  */
 export class ServedStore implements AsyncDisposable {
-  readonly folder: string;
-  /** Of the database. */
-  readonly path: string;
   /** Every request that was sent to this store. */
   readonly log: LoggedRequest[] = [];
-  token = '';
-  /** From the start of its process to the first plant it kept, for each start with a load. */
-  readonly firstKeptAfterMs: number[] = [];
-  readonly #found = new Set<string>();
-  readonly #settings: ServedStoreSettings;
-  readonly #port: number;
-  #serve: ServeProcess | undefined;
+  /** Each promise that was broken, as far as it is known before the comparison. */
+  readonly faults: string[] = [];
+  readonly restartMs: number[] = [];
+  readonly recoveryMs: number[] = [];
+  tokens: readonly string[] = [];
+  readonly #settings: StoreSettings;
+  readonly #nodeArgs: string[];
+  readonly #instances: (ServeProcess | undefined)[];
+  readonly #seed: number;
   #load: RandomLoad | undefined;
 
-  private constructor(settings: ServedStoreSettings, folder: string, port: number) {
-    this.#settings = settings;
-    this.folder = folder;
-    this.#port = port;
-    this.path = join(folder, 'plants.db');
-  }
-
-  /** Starts no service yet. */
-  static async make(settings: ServedStoreSettings): Promise<ServedStore> {
-    const folder = settings.folder ?? mkdtempSync(join(tmpdir(), 'plant-store-torture-'));
-    mkdirSync(folder, { recursive: true });
-    return new ServedStore(settings, folder, await freePort());
-  }
-
-  get serve(): ServeProcess {
-    if (this.#serve === undefined) throw new Error('no service is running');
-    return this.#serve;
-  }
-
-  get url(): string {
-    return `http://127.0.0.1:${this.#port}`;
-  }
-
-  /** @throws with what it said, when it ends instead of taking plants */
-  async start(): Promise<void> {
-    const { weakness, modules = [], calls } = this.#settings;
-    const weakened = weakness === undefined ? [] : [`./weakness/sqlite-${weakness}.ts`];
-    const nodeArgs = [...modules, ...weakened].flatMap(module => [
+  constructor(settings: StoreSettings, seed: number, weakness?: Weakness) {
+    const engine = settings.database.startsWith('sqlite:') ? 'sqlite' : 'postgres';
+    const weakened = weakness === undefined ? [] : [`./weakness/${engine}-${weakness}.ts`];
+    this.#settings = { instances: new Array(engine === 'sqlite' ? 1 : 3).fill({}), ...settings };
+    this.#seed = seed;
+    this.#nodeArgs = [...(settings.modules ?? []), ...weakened].flatMap(module => [
       '--import',
       fileURLToPath(new URL(module, import.meta.url)),
     ]);
-    const args = ['--listen', `127.0.0.1:${this.#port}`];
-    const env = calls?.environment(this.folder) ?? {};
-    this.#serve = await startServe(`sqlite:${this.path}`, args, { env, nodeArgs });
-    this.token ||= this.#serve.token;
+    this.#instances = this.#settings.instances!.map(() => undefined);
   }
 
-  /** Starts the service, and a load as {@link RandomLoad} has it; settles when it is under way. */
-  async startUnderLoad(seed: number): Promise<void> {
+  /** The only instance, or one of several. @throws where it is not running */
+  instance(index = 0): ServeProcess {
+    assert.ok(this.#instances[index] !== undefined, 'the service is running');
+    return this.#instances[index];
+  }
+
+  get load(): RandomLoad {
+    assert.ok(this.#load !== undefined, 'there is a load');
+    return this.#load;
+  }
+
+  /**
+   * Starts all that do not run.
+   *
+   * @throws AssertionError with what it said, when one ends instead of taking plants
+   */
+  async start(): Promise<void> {
+    const { database, env = {}, instances } = this.#settings;
+    for (const [index, { prefix, args = [], ...own }] of instances!.entries()) {
+      const options = { env, nodeArgs: this.#nodeArgs, prefix };
+      this.#instances[index] ??= await startServe(own.database ?? database, args, options).catch(error =>
+        assert.fail(error.message),
+      );
+    }
+    if (this.tokens.length === 0) this.tokens = await createTokens(database);
+  }
+
+  /** Starts all, and the load; settles when each instance has confirmed a plant. */
+  async startUnderLoad(): Promise<void> {
     const startedAt = performance.now();
-    const logged = this.log.length;
     await this.start();
-    this.#load = new RandomLoad(this.url, this.token, this.log, seed);
-    await this.#load.underWay();
-    const first = this.log.find(({ answer }, index) => index >= logged && answer?.status === 200);
-    this.firstKeptAfterMs.push(first!.answeredAt - startedAt);
+    // Whoever has no instance of its own takes another one, as behind a load balancer.
+    const urls = this.#instances.map(
+      (_, index) => () =>
+        (this.#instances[index] ?? this.#instances.find(each => each !== undefined))?.url ?? NOWHERE,
+    );
+    this.#load = new RandomLoad(urls, this.tokens, this.log, this.#seed + this.log.length);
+    this.restartMs.push(Math.max(...(await this.#load.keptByEachAfter(startedAt))) - startedAt);
   }
 
-  /** Ends it as a power cut or an administrator in a hurry does, and settles when all its clients have noticed. */
+  /** Ends all at once, as a power cut or an administrator in a hurry does, and settles when all clients have noticed. */
   async kill(): Promise<void> {
-    await Promise.all([this.serve.stop('SIGKILL'), this.#load?.ended()]);
-    this.#serve = undefined;
-    this.#load = undefined;
-  }
-
-  /** Lets every client have its last answer. */
-  async stopLoad(): Promise<void> {
+    const running = this.#instances.splice(
+      0,
+      this.#instances.length,
+      ...this.#instances.map(() => undefined),
+    );
+    await Promise.all(running.map(each => each?.stop('SIGKILL')));
     await this.#load?.stop();
     this.#load = undefined;
   }
 
-  /** Requests whose outcome is not known: answered 5xx, or not at all. */
-  get unknown(): LoggedRequest[] {
-    return this.log.filter(({ answer }) => answer === undefined || answer.status >= 500);
+  /** Ends one, which has no new connections from then on, and starts another in its place. @returns its exit code */
+  async replace(index: number, signal: 'SIGKILL' | 'SIGTERM'): Promise<number | null> {
+    const ending = this.instance(index);
+    this.#instances[index] = undefined;
+    const { exitCode } = await ending.stop(signal);
+    await this.start();
+    return exitCode;
   }
 
-  get kept(): LoggedRequest[] {
-    return this.log.filter(({ answer }) => answer?.status === 200);
+  /** Settles when clients of each instance have had a plant confirmed after the fault was over. */
+  async recovered(overAt = performance.now()): Promise<void> {
+    this.recoveryMs.push(Math.max(...(await this.load.keptByEachAfter(overAt))) - overAt);
   }
 
-  /**
-   * Takes back every 200 that came after this moment, at which the power was cut: a machine without power answers nothing.
-   * A kernel that goes on after the shutdown of its file system tells some flush of the last moment that it was done,
-   * though its blocks were never made part of the file.
-   */
-  forgetAnswersAfter(moment: number): void {
-    for (const request of this.log.filter(({ answeredAt }) => answeredAt > moment)) {
-      if (request.answer?.status === 200) request.answer = undefined;
-    }
+  /** Statuses of the responses from this place in the log on; undefined for a request that has none. */
+  statusesFrom(begin: number): (number | undefined)[] {
+    return this.log.slice(begin).map(({ answer }) => answer?.status);
   }
 
-  /** Whether the last answer was a 503. */
-  get isRefusing(): boolean {
-    return this.log.findLast(({ answer }) => answer !== undefined)?.answer?.status === 503;
+  /** Lets clients have their last response, ends all, and compares what they were told with what is stored. */
+  async compare(): Promise<void> {
+    await this.#load?.stop();
+    await this.kill();
+    const { database, readAs = database } = this.#settings;
+    const found = await faultsIn(readAs, this.log).catch(error => [`it cannot be read: ${error.message}`]);
+    this.faults.push(...found);
+    if (readAs.startsWith('sqlite:')) this.faults.push(...unsound(readAs.replace('sqlite:', '')));
   }
 
-  /** Settles when so many plants were kept of those sent from now on. @returns the ms until the first of them was */
-  async keeps(count: number): Promise<number> {
-    const since = performance.now();
-    const begin = this.log.length;
-    const kept = (): LoggedRequest[] =>
-      this.log.slice(begin).filter(({ sentAt, answer }) => sentAt > since && answer?.status === 200);
-    await until(`${count} plants are kept again`, () => kept().length >= count);
-    return kept().reduce((first, { answeredAt }) => Math.min(first, answeredAt), Infinity) - since;
-  }
-
-  /** How often its log says that it stopped confirming plants. */
-  get timesSaidFailed(): number {
-    return this.serve.logged().filter(line => FAILED.test(line)).length;
-  }
-
-  /**
-   * What is stored against what clients were told, and the soundness of the file. No load may be going on.
-   *
-   * @returns what was not found before
-   */
-  async faults(when: string): Promise<string[]> {
-    const faults = await this.#read().catch(error => [`it cannot be read: ${error.message}`]);
-    const newFaults = faults.filter(fault => !this.#found.has(fault));
-    for (const fault of newFaults) this.#found.add(fault);
-    return newFaults.map(fault => `${when}: ${fault}`);
-  }
-
-  async #read(): Promise<string[]> {
-    const faults = await faultsIn(`sqlite:${this.path}`, this.log);
-    using database = new DatabaseSync(this.path, { readOnly: true });
-    const { integrity_check: check } = database.prepare('PRAGMA integrity_check').get() ?? {};
-    return check === 'ok' ? faults : [...faults, `integrity_check: ${check}`];
+  get longestAnswerMs(): number {
+    return this.log.reduce((most, { sentAt, answeredAt }) => Math.max(most, answeredAt - sentAt), 0);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    if (this.#serve !== undefined) await this.kill();
-    if (this.#settings.folder === undefined) rmSync(this.folder, { recursive: true, force: true });
+    await this.kill();
   }
+}
+
+/** Nobody listens there: the port of a service for which the system has none (discard, RFC 863). */
+const NOWHERE = 'http://127.0.0.1:9';
+
+function unsound(path: string): string[] {
+  try {
+    using database = new DatabaseSync(path, { readOnly: true });
+    const { integrity_check: check } = database.prepare('PRAGMA integrity_check').get() ?? {};
+    return check === 'ok' ? [] : [`integrity_check: ${check}`];
+  } catch (error) {
+    return [`integrity_check: ${(error as Error).message}`];
+  }
+}
+
+/** What a fault is injected into, and with what. */
+export interface Round<Place> {
+  store: ServedStore;
+  place: Place;
+  /** Faults injected before this one. */
+  number: number;
+  /** Gives the next whole number from 0 to below. */
+  random(below: number): number;
+}
+
+/** Faults on one store after the other. */
+export interface Plan<Place> {
+  /** On one store; beyond that, most of the time would go into comparing what is stored. */
+  roundsPerStore: number;
+  roundsMax?: number;
+  /** Makes a place for a store. What it opens is closed behind the comparison. */
+  setUp(opened: AsyncDisposableStack, store: number): Promise<{ store: StoreSettings; place: Place }>;
+  /**
+   * Injects a fault under load and takes it back; the load goes on behind it.
+   *
+   * @returns what it was, for the count of each
+   */
+  round(round: Round<Place>): Promise<string>;
+  /** Says what is wrong beside what is wrong of every store. */
+  judge?(store: ServedStore, place: Place): Promise<string[]>;
+}
+
+/** Carries a plan out for as long as there is time, and judges each store by what its clients were told. */
+export async function runOnStores<Place>(order: Order, plan: Plan<Place>): Promise<Result> {
+  const { seed, weakness, signal, tell } = order;
+  const untilMs = performance.now() + order.budgetMs;
+  // A weakness is found soon, and what is found ends the run.
+  const roundsPerStore = Math.ceil(plan.roundsPerStore / (weakness === undefined ? 1 : 3));
+  const roundsMax = Math.min(plan.roundsMax ?? Infinity, order.roundsMax ?? Infinity);
+  const faults: string[] = [];
+  const late: string[] = [];
+  const counts: Record<string, number> = {};
+  const count = (what: string): void => {
+    counts[what] = (counts[what] ?? 0) + 1;
+  };
+  const measured = { longestMs: 0, restartMs: [] as number[], recoveryMs: [] as number[] };
+  let rounds = 0;
+  const isOver = (): boolean => signal.aborted || performance.now() >= untilMs || rounds >= roundsMax;
+  for (let stores = 1; !isOver() && (weakness === undefined || faults.length === 0); stores++) {
+    await using opened = new AsyncDisposableStack();
+    const { store: settings, place } = await plan.setUp(opened, stores);
+    const random = seededRandom(seed + stores);
+    const store = opened.use(new ServedStore(settings, seed + stores, weakness));
+    try {
+      await store.startUnderLoad();
+      // What is broken stays so: whatever else was found on it would say nothing.
+      for (let ofStore = 0; ofStore < roundsPerStore && !isOver() && store.faults.length === 0; ofStore++) {
+        await store.load.keeps(KEPT_BEFORE_FAULT);
+        count(await plan.round({ store, place, random, number: rounds }));
+        rounds++;
+      }
+      await store.load.keeps(KEPT_BEFORE_FAULT);
+    } catch (error) {
+      // What a service does not do in time, or at all. Everything else is a fault of the scenario.
+      if (!(error instanceof assert.AssertionError)) throw error;
+      store.faults.push(error.message);
+    }
+    await store.compare();
+    store.faults.push(...((await plan.judge?.(store, place)) ?? []));
+    faults.push(...store.faults.map(fault => `store ${stores}: ${fault}`));
+    late.push(...lateOn(store).map(fault => `store ${stores}: ${fault}`));
+    for (const { answer } of store.log) count(outcomeOf(answer));
+    measured.longestMs = Math.max(measured.longestMs, store.longestAnswerMs);
+    measured.restartMs.push(...store.restartMs.slice(1));
+    measured.recoveryMs.push(...store.recoveryMs);
+    tell(`${rounds} faults injected, ${faults.length} found`);
+  }
+  return {
+    ...{ faults, late },
+    figures: {
+      ...{ 'faults injected': rounds, ...counts },
+      'longest response': `${Math.round(measured.longestMs)} ms`,
+      'end of a fault to next 200, of the last instance': spread(measured.recoveryMs),
+      'restart to first 200': spread(measured.restartMs),
+    },
+  };
+}
+
+function outcomeOf(answer: LoggedRequest['answer']): string {
+  if (answer === undefined || answer.status >= 500) return 'requests unknown';
+  return `requests ${answer.outcome ?? 'rejected'}`;
+}
+
+/** The first start is not judged: it makes the store. */
+function lateOn({ restartMs, recoveryMs, longestAnswerMs }: ServedStore): string[] {
+  const laterThan = (tookMs: number[], mostMs: number, what: string): string[] =>
+    tookMs.filter(ms => ms > mostMs).map(ms => `${what} took ${Math.round(ms)} ms`);
+  return [
+    ...laterThan(restartMs.slice(1), RESTART_MS_MAX, 'from a restart to the first 200'),
+    ...laterThan(recoveryMs, RECOVERY_MS_MAX, 'from the end of a fault to the next 200'),
+    ...laterThan([longestAnswerMs], ANSWER_MS_MAX, 'a response'),
+  ];
 }

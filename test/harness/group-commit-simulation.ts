@@ -87,10 +87,7 @@ export async function simulateGroupCommit(
   try {
     await new Simulation(seed, counts, Subject).run();
   } catch (error) {
-    throw new Error(
-      `seed ${seed}: ${(error as Error).message}; run it again with: npm run torture -- --only simulation --seed ${seed}`,
-      { cause: error },
-    );
+    throw new Error(`seed ${seed}: ${(error as Error).message}`, { cause: error });
   }
 }
 

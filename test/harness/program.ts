@@ -21,15 +21,17 @@ export interface StartOptions {
   nodeArgs?: string[];
   /** A file to run instead of the program of this checkout. */
   executable?: string;
+  /** A command that runs the one behind it, for example in a network of its own. */
+  prefix?: readonly string[] | undefined;
 }
 
 /** Starts the command line as a process of its own, with none of this machine's settings. */
 export function startProgram(
   args: string[],
-  { env, nodeArgs = [], executable, ...options }: StartOptions = {},
+  { env, nodeArgs = [], executable, prefix = [], ...options }: StartOptions = {},
 ): ChildProcess {
-  const [file, before] =
-    executable === undefined ? [process.execPath, [...nodeArgs, PROGRAM]] : [executable, []];
+  const program = executable === undefined ? [process.execPath, ...nodeArgs, PROGRAM] : [executable];
+  const [file = '', ...before] = [...prefix, ...program];
   return spawn(file, [...before, ...args], {
     ...options,
     env: { PATH: process.env.PATH, ...env },

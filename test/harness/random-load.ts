@@ -1,81 +1,134 @@
-import { makeToken } from '../../src/auth/token.ts';
+import { setTimeout as wait } from 'node:timers/promises';
+import { hashToken, makeToken } from '../../src/auth/token.ts';
 import type { NewPlant } from '../../src/contract/plant.ts';
+import { openTokenStore } from '../../src/store/open-store.ts';
 import type { LoggedRequest } from './client-log.ts';
 import { LoggingClient } from './logging-client.ts';
 import { seededRandom } from './seeded-random.ts';
 import { until } from './until.ts';
 
-const CLIENTS = 16;
-/** Ids from here on are new each time; those below are sent by several clients. */
-const FIRST_NEW_ID = 10n;
+/** Of all instances together. */
+const CLIENTS = 18;
+/** Ids that all clients send, and contents for each of them: so revisions happen, and the same plant twice. */
+const SHARED_IDS = 5;
+const SHARED_CONTENTS = 3;
+/** After a response other than 200, or none. */
+const PAUSE_MS = 10;
+
+/** Makes a token for each client of a load on several instances. */
+export async function createTokens(database: string): Promise<string[]> {
+  const store = await openTokenStore(database);
+  const tokens = Array.from({ length: CLIENTS }, makeToken);
+  for (const token of tokens) {
+    const label = `load ${token.slice(-6)}`;
+    await store.createToken({ hash: hashToken(token), label, createdAt: Date.now(), expiresAt: null });
+  }
+  await store.close();
+  return tokens;
+}
 
 /**
- * Clients that send one plant after another, each on its own connection, until that ends or they are told to stop:
- * mostly new plants, and among them retries, plants that other clients revise, and requests that must be refused.
+ * Clients that send one plant after another until they are told to stop: half of what they send is new, and the rest are
+ * plants that others send too, retries of the last one, and requests that must be rejected.
  */
-export class RandomLoad {
+export class RandomLoad implements AsyncDisposable {
   readonly #log: LoggedRequest[];
+  readonly #urls: readonly (() => string)[];
+  /** Whether a client whose connection has ended goes on with another one. */
+  readonly #reconnects: boolean;
   readonly #finished: Promise<unknown>;
+  /** For each instance: when a plant of its clients was confirmed, on the monotonic clock. */
+  readonly #keptAt: number[][];
+  #newestId = BigInt(SHARED_IDS);
   #stopping = false;
-  #keptAtStart = 0;
 
-  /** @param log gets every request; what it holds from earlier loads on the same store is not sent again */
-  constructor(url: string, token: string, log: LoggedRequest[], seed: number) {
+  /**
+   * @param urls of one service, whose clients each end with their connection; or of instances, asked for again for each
+   *   connection, whose clients go on: an instance that starts again has another address
+   * @param tokens one for each client where there are several instances: what two of them send alike in the same
+   *   millisecond would be the same row otherwise, and after a lost response nothing would tell whose it is
+   * @param log gets every request; ids that it holds from earlier loads on the same store are not taken for new ones
+   */
+  constructor(
+    urls: string | readonly (() => string)[],
+    tokens: string | readonly string[],
+    log: LoggedRequest[],
+    seed: number,
+  ) {
     this.#log = log;
-    this.#keptAtStart = this.#kept;
-    const newIds = idsFrom(
-      log.reduce((newest, { plant: { id } }) => (id < newest ? newest : id + 1n), FIRST_NEW_ID),
-    );
-    const clients = Array.from({ length: CLIENTS }, () => new LoggingClient(url, token, log));
+    this.#reconnects = typeof urls !== 'string';
+    this.#urls = typeof urls === 'string' ? [() => urls] : urls;
+    this.#keptAt = this.#urls.map(() => []);
+    for (const { plant } of log) if (plant.id > this.#newestId) this.#newestId = plant.id;
+    const clients = typeof tokens === 'string' ? new Array<string>(CLIENTS).fill(tokens) : tokens;
     this.#finished = Promise.all(
-      clients.map((client, index) =>
-        this.#run(client, newIds, `${seed}-${index}`, seededRandom(seed * CLIENTS + index)),
-      ),
+      clients.map((token, client) => this.#run(client % this.#urls.length, token, seed * 100 + client)),
     );
   }
 
-  async #run(
-    client: LoggingClient,
-    newIds: Iterator<bigint>,
-    name: string,
-    random: (below: number) => number,
-  ): Promise<void> {
-    const newPlant = (): NewPlant => ({
-      id: newIds.next().value,
-      name: `${name} ${'x'.repeat(random(300))}`,
-    });
-    let plant = newPlant();
-    while (!client.ended && !this.#stopping) {
-      const kind = random(10);
-      if (kind > 0) plant = kind === 1 ? { id: BigInt(random(5)), name, tag: String(random(3)) } : newPlant();
-      if (kind === 2) await client.send(plant, { token: makeToken() });
-      else if (kind === 3) await client.send(plant, { body: `{"id":${plant.id},"name":"without an end` });
-      else await client.send(plant);
-    }
-    await client.close();
+  /** Settles when so many more plants have been confirmed. */
+  async keeps(more: number): Promise<void> {
+    const last = this.#kept + more;
+    await until(`${more} more plants are kept`, () => this.#kept >= last);
   }
 
-  get #kept(): number {
-    return this.#log.filter(({ answer }) => answer?.status === 200).length;
+  /** Settles when so many plants have been confirmed that there is something to lose. */
+  underWay(): Promise<void> {
+    return this.keeps(100);
   }
 
-  /** Settles when so many plants have been kept that there is something to lose. */
-  async underWay(): Promise<void> {
-    await until('100 plants are kept', () => this.#kept >= this.#keptAtStart + 100);
+  /** Settles when clients of every instance had a plant confirmed after this moment. @returns when each first had */
+  async keptByEachAfter(moment: number): Promise<number[]> {
+    const firstAfter = (keptAt: number[]): number | undefined => keptAt.find(each => each > moment);
+    await until('every instance keeps plants', () =>
+      this.#keptAt.every(each => firstAfter(each) !== undefined),
+    );
+    return this.#keptAt.map(each => firstAfter(each)!);
   }
 
-  /** Settles when every client has had its last answer, or lost its connection. */
+  /** Settles when every client of one service has lost its connection. */
   ended(): Promise<unknown> {
     return this.#finished;
   }
 
-  /** Lets every client wait for its last answer and send no more. */
+  /** Lets every client wait for its last response and send no more. */
   async stop(): Promise<void> {
     this.#stopping = true;
     await this.#finished;
   }
-}
 
-function* idsFrom(first: bigint): Generator<bigint, never> {
-  for (let id = first; ; id++) yield id;
+  /** A test that fails must not leave clients behind that keep its process alive. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop();
+  }
+
+  get #kept(): number {
+    return this.#keptAt.reduce((sum, { length }) => sum + length, 0);
+  }
+
+  async #run(instance: number, token: string, seed: number): Promise<void> {
+    const random = seededRandom(seed);
+    const newPlant = (): NewPlant => ({ id: ++this.#newestId, name: `${seed} ${'x'.repeat(random(300))}` });
+    let plant = newPlant();
+    let client: LoggingClient | undefined;
+    while (!this.#stopping) {
+      client ??= new LoggingClient(this.#urls[instance]!(), token, this.#log);
+      const kind = random(10);
+      if (kind < 5) plant = newPlant();
+      else if (kind < 8) {
+        plant = { id: BigInt(random(SHARED_IDS)), name: 'shared', tag: String(random(SHARED_CONTENTS)) };
+      }
+      const unusual =
+        kind > 0 ? {} : random(10) === 0 ? { token: makeToken() } : { body: `{"id":${plant.id},"name":"` };
+      const { answer, answeredAt } = await client.send(plant, unusual);
+      if (answer?.status === 200) this.#keptAt[instance]!.push(answeredAt);
+      if (client.ended) {
+        await client.close();
+        if (!this.#reconnects) return;
+        client = undefined;
+      }
+      if (answer === undefined || answer.status >= 500) await wait(PAUSE_MS);
+    }
+    await client?.close();
+  }
 }
