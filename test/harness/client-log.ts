@@ -60,41 +60,26 @@ export function faultsOf(log: readonly LoggedRequest[], stored: Iterable<PlantRe
     claimed.add(claim);
   }
 
-  const unknown = countContents(log, ({ answer }) => answer === undefined || answer.status >= 500);
-  const refused = countContents(log, ({ answer }) => isRefusal(answer));
+  const contentsOf = (isMeant: (answer: LoggedAnswer | undefined) => boolean): Map<string, LoggedRequest[]> =>
+    Map.groupBy(
+      log.filter(({ answer }) => isMeant(answer)),
+      ({ plant }) => contentOf(plant),
+    );
+  const unknown = contentsOf(answer => answer === undefined || answer.status >= 500);
+  const rejected = contentsOf(answer => answer !== undefined && answer.status >= 400 && answer.status < 500);
   for (const history of revisions.values()) {
     for (const [index, { plant, revision }] of history.entries()) {
-      if (revision !== index + 1)
-        faults.push(`gap: ${contentOf(plant)} is revision ${revision} after ${index}`);
-      const before = history[index - 1];
-      if (before !== undefined && contentOf(before.plant) === contentOf(plant)) {
-        faults.push(`stored again: revision ${revision} of ${contentOf(plant)} changes nothing`);
-      }
-      if (claimed.has(`${plant.id} ${revision}`)) continue;
       const content = contentOf(plant);
-      const candidates = unknown.get(content) ?? 0;
-      unknown.set(content, candidates - 1);
-      if (candidates > 0) continue;
-      faults.push(`${refused.has(content) ? 'ghost' : 'stranger'}: revision ${revision} of ${content}`);
+      if (revision !== index + 1) faults.push(`gap: ${content} is revision ${revision} after ${index}`);
+      const before = history[index - 1];
+      if (before !== undefined && contentOf(before.plant) === content)
+        faults.push(`stored again: revision ${revision} of ${content} changes nothing`);
+      // A request whose outcome is unknown has made one revision at most.
+      if (claimed.has(`${plant.id} ${revision}`) || unknown.get(content)?.pop() !== undefined) continue;
+      faults.push(`${rejected.has(content) ? 'ghost' : 'stranger'}: revision ${revision} of ${content}`);
     }
   }
   return faults;
-}
-
-function isRefusal(answer: LoggedAnswer | undefined): boolean {
-  return answer !== undefined && answer.status >= 400 && answer.status < 500;
-}
-
-/** How many requests there are with each content, of those that are meant. */
-function countContents(
-  log: readonly LoggedRequest[],
-  isMeant: (request: LoggedRequest) => boolean,
-): Map<string, number> {
-  const counts = new Map<string, number>();
-  for (const { plant } of log.filter(isMeant)) {
-    counts.set(contentOf(plant), (counts.get(contentOf(plant)) ?? 0) + 1);
-  }
-  return counts;
 }
 
 /** Id, name and tag, to the digit; an absent tag differs from an empty one. */
