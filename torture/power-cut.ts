@@ -28,7 +28,7 @@ export const powerCut: Scenario = {
   summary: 'the disk (ext4 and xfs) loses its power under load, on SQLite',
   needs: ['linux', 'root', 'loop devices', 'mount', 'mkfs.ext4', 'mkfs.xfs', 'xfs_io', 'gcc'],
   secondsMin: 3,
-  // A kill finds that a batch is answered before its commit: a flush that has begun comes to its end before the power is cut.
+  // Not a batch that is answered before its commit, which `kills` finds: a flush that has begun ends before the power is cut.
   finds: ['synchronous-off'],
   run: order =>
     runOnStores(order, {

@@ -22,7 +22,7 @@ export interface StoreSettings {
   database: string;
   /** The same store as it is read in the end, where that is not as the services reach it. */
   readAs?: string;
-  /** For each instance how it is started, where that is not as all others are; by default one on SQLite, three on PostgreSQL. */
+  /** How each instance is started, where that is not as all others are; by default one on SQLite, three on PostgreSQL. */
   instances?: readonly InstanceSettings[];
   /** Modules of this folder that are loaded before the service. */
   modules?: readonly string[];
@@ -48,6 +48,8 @@ export class ServedStore implements AsyncDisposable {
   tokens: readonly string[] = [];
   readonly #settings: StoreSettings;
   readonly #nodeArgs: string[];
+  readonly #starts: readonly InstanceSettings[];
+  /** Undefined while one does not run. */
   readonly #instances: (ServeProcess | undefined)[];
   readonly #seed: number;
   #load: RandomLoad | undefined;
@@ -55,13 +57,14 @@ export class ServedStore implements AsyncDisposable {
   constructor(settings: StoreSettings, seed: number, weakness?: Weakness) {
     const engine = settings.database.startsWith('sqlite:') ? 'sqlite' : 'postgres';
     const weakened = weakness === undefined ? [] : [`./weakness/${engine}-${weakness}.ts`];
-    this.#settings = { instances: new Array(engine === 'sqlite' ? 1 : 3).fill({}), ...settings };
+    this.#settings = settings;
+    this.#starts = settings.instances ?? new Array(engine === 'sqlite' ? 1 : 3).fill({});
+    this.#instances = this.#starts.map(() => undefined);
     this.#seed = seed;
     this.#nodeArgs = [...(settings.modules ?? []), ...weakened].flatMap(module => [
       '--import',
       fileURLToPath(new URL(module, import.meta.url)),
     ]);
-    this.#instances = this.#settings.instances!.map(() => undefined);
   }
 
   /** The only instance, or one of several. @throws where it is not running */
@@ -81,8 +84,8 @@ export class ServedStore implements AsyncDisposable {
    * @throws AssertionError with what it said, when one ends instead of taking plants
    */
   async start(): Promise<void> {
-    const { database, env = {}, instances } = this.#settings;
-    for (const [index, { prefix, args = [], ...own }] of instances!.entries()) {
+    const { database, env = {} } = this.#settings;
+    for (const [index, { prefix, args = [], ...own }] of this.#starts.entries()) {
       const options = { env, nodeArgs: this.#nodeArgs, prefix };
       this.#instances[index] ??= await startServe(own.database ?? database, args, options).catch(error =>
         assert.fail(error.message),
@@ -106,11 +109,8 @@ export class ServedStore implements AsyncDisposable {
 
   /** Ends all at once, as a power cut or an administrator in a hurry does, and settles when all clients have noticed. */
   async kill(): Promise<void> {
-    const running = this.#instances.splice(
-      0,
-      this.#instances.length,
-      ...this.#instances.map(() => undefined),
-    );
+    const running = [...this.#instances];
+    this.#instances.fill(undefined);
     await Promise.all(running.map(each => each?.stop('SIGKILL')));
     await this.#load?.stop();
     this.#load = undefined;
