@@ -4,70 +4,78 @@ export interface JsonMember {
   valueText: string;
 }
 
-const QUOTE = 34;
-const BACKSLASH = 92;
-const COMMA = 44;
-const OPEN_BRACKET = 91;
-const CLOSE_BRACKET = 93;
-const OPEN_BRACE = 123;
-const CLOSE_BRACE = 125;
-
 /**
  * Lists the members of a JSON object in order, repeated names included, each value as its own text. JSON.parse
- * keeps neither the repeats nor the digits of a number, and its reviver overflows the stack on nesting that plain
- * JSON.parse takes; this walks the text with no recursion.
+ * drops both the repeats and the digits of a number, and its reviver overflows the stack on nesting that plain
+ * JSON.parse takes.
  *
  * @param text a JSON object that JSON.parse has accepted; on any other text the result means nothing
  */
 export function jsonMembers(text: string): JsonMember[] {
   const members: JsonMember[] = [];
-  let position = skipSpace(text, text.indexOf('{') + 1);
-  while (text.charCodeAt(position) === QUOTE) {
-    const nameEnd = endOfString(text, position);
-    const name: string = JSON.parse(text.slice(position, nameEnd));
-    const colon = skipSpace(text, nameEnd);
-    const valueStart = skipSpace(text, colon + 1);
-    const valueEnd = endOfValue(text, valueStart);
-    members.push({ name, valueText: text.slice(valueStart, valueEnd).trimEnd() });
-    position = skipSpace(text, valueEnd);
-    if (text.charCodeAt(position) === COMMA) position = skipSpace(text, position + 1);
+  const scanner = new JsonScanner();
+  for (let position = scanner.next(text, 0); text[position] !== '}'; ) {
+    const colon = scanner.next(text, position + 1);
+    // An empty object.
+    if (text[colon] === '}') break;
+    const end = scanner.next(text, colon + 1);
+    const name: string = JSON.parse(text.slice(position + 1, colon));
+    members.push({ name, valueText: text.slice(colon + 1, end).trim() });
+    position = end;
   }
   return members;
 }
 
-/** RFC 8259 section 2: ws = *( %x20 / %x09 / %x0A / %x0D ). */
-function skipSpace(text: string, position: number): number {
-  for (; ; position++) {
-    const code = text.charCodeAt(position);
-    if (code !== 32 && code !== 9 && code !== 10 && code !== 13) return position;
-  }
-}
+const QUOTE = 34;
+const COMMA = 44;
+const COLON = 58;
+const OPEN_BRACKET = 91;
+const BACKSLASH = 92;
+const CLOSE_BRACKET = 93;
+const OPEN_BRACE = 123;
+const CLOSE_BRACE = 125;
 
-function endOfString(text: string, start: number): number {
-  let position = start + 1;
-  for (; text.charCodeAt(position) !== QUOTE; position++) {
-    if (text.charCodeAt(position) === BACKSLASH) position++;
-  }
-  return position + 1;
-}
+/**
+ * Finds where the parts of the outermost object or array begin and end, in text that may come in chunks, cut anywhere.
+ * It only follows strings and nesting (RFC 8259 sections 4, 5 and 7), without recursion; a part that is not JSON is found
+ * when it is parsed.
+ */
+export class JsonScanner {
+  /** Brackets and braces that are open. */
+  #depth = 0;
+  /** Closes the outermost value; the other kind alone cannot. */
+  #closing = 0;
+  #inString = false;
+  #isEscaped = false;
 
-/** The first position behind the value, or behind white space that follows a number or a literal. */
-function endOfValue(text: string, start: number): number {
-  let depth = 0;
-  let position = start;
-  for (;;) {
-    const code = text.charCodeAt(position);
-    if (code === QUOTE) {
-      position = endOfString(text, position);
-      if (depth === 0) return position;
-      continue;
+  /**
+   * @param from where to go on: behind the position that was returned last, or at the start of the next chunk
+   * @returns the position of the next bracket, brace, comma or colon that belongs to the outermost value itself; -1 where
+   *   the chunk ends before it
+   */
+  next(chunk: string, from: number): number {
+    for (let position = from; position < chunk.length; position++) {
+      const code = chunk.charCodeAt(position);
+      if (this.#inString) {
+        if (this.#isEscaped) this.#isEscaped = false;
+        else if (code === BACKSLASH) this.#isEscaped = true;
+        else if (code === QUOTE) this.#inString = false;
+      } else if (code === QUOTE) {
+        this.#inString = true;
+      } else if (code === OPEN_BRACKET || code === OPEN_BRACE) {
+        this.#depth++;
+        if (this.#depth > 1) continue;
+        this.#closing = code === OPEN_BRACE ? CLOSE_BRACE : CLOSE_BRACKET;
+        return position;
+      } else if (this.#depth > 1) {
+        if (code === CLOSE_BRACKET || code === CLOSE_BRACE) this.#depth--;
+      } else if (code === COMMA || code === COLON) {
+        return position;
+      } else if (code === this.#closing) {
+        this.#depth = 0;
+        return position;
+      }
     }
-    if (depth === 0 && (code === COMMA || code === CLOSE_BRACE)) return position;
-    if (code === OPEN_BRACE || code === OPEN_BRACKET) depth++;
-    if (code === CLOSE_BRACE || code === CLOSE_BRACKET) {
-      depth--;
-      if (depth === 0) return position + 1;
-    }
-    position++;
+    return -1;
   }
 }
