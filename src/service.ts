@@ -1,7 +1,6 @@
 import type { AddressInfo } from 'node:net';
 import { hashToken, makeToken } from './auth/token.ts';
 import { TokenDirectory } from './auth/token-directory.ts';
-import { LOG_REPEAT_INTERVAL_MS, LOG_REPEATS_AT_ONCE, STORE_WATCH_INTERVAL_MS } from './contract/limits.ts';
 import { docsPage } from './docs-page/docs-page.ts';
 import type { AnswerWatcher } from './http/answer.ts';
 import { CreatePlant } from './http/create-plant.ts';
@@ -10,6 +9,7 @@ import { Documentation } from './http/documentation.ts';
 import { type LoggedRequest, loggedRequest } from './http/logged-request.ts';
 import { type ListenAddress, PlantServer } from './http/plant-server.ts';
 import { RateLimit, type RateLimitPolicy } from './http/rate-limit.ts';
+import { LOG_REPEAT_INTERVAL_MS, LOG_REPEATS_AT_ONCE, STORE_WATCH_INTERVAL_MS } from './ops/limits.ts';
 import { Metrics } from './ops/metrics.ts';
 import { OpsServer } from './ops/ops-server.ts';
 import { ChangeLog, type LogPace, pacedLog } from './ops/paced-log.ts';

@@ -1,6 +1,6 @@
 /**
- * Every limit of the service: one name, one unit, one home. What an operator may change is a setting that
- * starts from the value here.
+ * Limits that clients see or that several parts share; each part has a list of its own beside it. What an operator may
+ * change is a setting that starts from the value here.
  */
 
 /** Smallest id: the lower end of a signed 64-bit integer, OpenAPI format `int64`. */
@@ -95,13 +95,6 @@ export const TOKEN_FINGERPRINT_INTERVAL_MS = 3_000;
 export const TOKENS_AT_A_TIME_MAX = 1_000;
 /** A well-formed token that is not known makes the service look again, at most this often. */
 export const TOKEN_REFRESH_INTERVAL_MIN_MS = 200;
-/** The store has this long to answer before `/readyz` calls the service not ready. */
-export const READINESS_WAIT_MS = 2_000;
-/** The service asks its store this often what it warns of, so that the log has it though nobody asks `/readyz`. */
-export const STORE_WATCH_INTERVAL_MS = 10_000;
-/** What happens over and over gets so many lines in the log, and then one in each interval. */
-export const LOG_REPEATS_AT_ONCE = 20;
-export const LOG_REPEAT_INTERVAL_MS = 10_000;
 /** Longest label of a token, in UTF-16 code units. */
 export const TOKEN_LABEL_LENGTH_MAX = 100;
 

@@ -1,7 +1,6 @@
 /**
- * A histogram for what happens with every request. It counts in a plain array: of the 20 µs that a request costs, all that
- * is counted of it took 0.05 µs, and 0.15 with the clock read for it, where one `observe` of prom-client took 0.25 and
- * one `inc` with labels 0.1.
+ * A histogram of Prometheus. It counts in a plain array: of the 20 µs that a request costs, this took 0.05 µs, where one
+ * `observe` of prom-client took 0.25.
  */
 export class BucketHistogram {
   readonly #name: string;

@@ -4,12 +4,11 @@ export interface LogPace {
   intervalMs: number;
 }
 
-/** Keeps to a pace. */
+/** A token bucket for lines. */
 class Pacer {
   readonly #pace: LogPace;
   /** How many lines may be said now, in fractions. */
   #saved: number;
-  /** On the clock that is never set. */
   #countedAt = performance.now();
 
   constructor(pace: LogPace) {

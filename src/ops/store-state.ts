@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { READINESS_WAIT_MS } from '../contract/limits.ts';
+import { READINESS_WAIT_MS } from './limits.ts';
 import type { StoreState } from './observed-service.ts';
 import { ChangeLog, type LogPace } from './paced-log.ts';
 
