@@ -1,13 +1,6 @@
 import { createHash } from 'node:crypto';
 import { STATUS_CODES } from 'node:http';
-import {
-  ERRORS,
-  type ErrorName,
-  type ErrorStatus,
-  errorBody,
-  errorNamesOf,
-  ID_RULE,
-} from '../contract/errors.ts';
+import { ERROR_NAMES, ERRORS, type ErrorName, errorBody, ID_RULE } from '../contract/errors.ts';
 import { errorAnchor } from '../contract/help-link.ts';
 import { ID_MAX, ID_MIN } from '../contract/limits.ts';
 import {
@@ -75,25 +68,24 @@ function page(): Html {
 <nav aria-label="On this page"><ul>
 <li><a href="#send">Send a plant</a></li>
 <li><a href="#request">Request</a></li>
-<li><a href="#answer">Answer</a></li>
+<li><a href="#response">Response</a></li>
 <li><a href="#code">Code</a></li>
 <li><a href="#errors">Errors</a></li>
 </ul></nav>
 </header>
 <main id="content">
-<section class="opening">
-<h1>One operation takes a plant, and answers when it is on disk.</h1>
-<p class="address"><span class="method">POST</span> <span data-address>${SAMPLE_ADDRESS}</span>/plants</p>
+<section>
+<h1>One operation takes a plant, and responds when it is on disk.</h1>
+<p class="address"><b>POST</b> <span data-address>${SAMPLE_ADDRESS}</span>/plants</p>
 <p>${CREATE_PLANT.description}</p>
 </section>
 ${plantForm()}
 ${requestSection()}
-${answerSection()}
+${responseSection()}
 ${codeSection()}
 ${errorsSection()}
 </main>
-<footer><p>Made from the contract that the service itself keeps to. For programs:
-<a href="openapi.json">openapi.json</a>, OpenAPI 3.1.</p></footer>
+<footer><p>Made from the contract of the service. For programs: <a href="openapi.json">openapi.json</a>, OpenAPI 3.1.</p></footer>
 <script type="module">${new Html(PAGE_SCRIPT)}</script>
 </body>
 </html>
@@ -102,119 +94,53 @@ ${errorsSection()}
 
 function requestSection(): Html {
   const { name, tag } = SCHEMAS.Plant.properties;
-  const fields = [
-    { field: 'id', type: 'integer, int64', isRequired: true, description: ID_SCHEMA.description },
-    { field: 'name', type: 'string', isRequired: true, description: `${name.description}; may be empty.` },
-    {
-      field: 'tag',
-      type: 'string',
-      isRequired: false,
-      description: `${tag.description}; may be empty, which is not the same as absent. Not null.`,
-    },
-  ];
   return html`<section id="request">
 <h2>Request</h2>
 <p>A bearer token in <code>Authorization</code>, and a NewPlant as JSON in UTF-8. The operator of the service makes the
 token, with <code>plant-store token create LABEL</code>.</p>
-<pre tabindex="0" role="group" aria-label="An example of a request">POST /plants HTTP/1.1
-Authorization: Bearer &lt;ACCESS_TOKEN&gt;
+${example(
+  'An example of a request',
+  `POST /plants HTTP/1.1
+Authorization: Bearer <ACCESS_TOKEN>
 Content-Type: application/json
 
-{"id":${ID_MAX.toString()},"name":"Ficus lyrata","tag":"houseplant"}</pre>
-<dl class="fields">
-${fields.map(
-  ({ field, type, isRequired, description }) => html`<div>
-<dt><code>${field}</code> <span class="type">${type}</span> <span class="need">${isRequired ? 'required' : 'optional'}</span></dt>
-<dd>${description}</dd>
-</div>`,
+{"id":${ID_MAX},"name":"Ficus lyrata","tag":"houseplant"}`,
 )}
+<dl class="fields">
+${field('id', 'integer, int64, required', ID_SCHEMA.description)}
+${field('name', 'string, required', `${name.description}; may be empty.`)}
+${field('tag', 'string, optional', `${tag.description}; may be empty, which is not the same as absent. Not null.`)}
 </dl>
-<p>Other members are ignored; one that is given twice is refused. Text that holds U+0000 or half a surrogate pair is
-refused, since not every store can keep it.</p>
+<p>Other members are ignored; a member that is given twice is rejected. Text that holds U+0000 or half a surrogate pair
+is rejected, since not every store can hold it.</p>
 </section>`;
 }
 
-function answerSection(): Html {
-  return html`<section id="answer">
-<h2>Answer</h2>
-<p><strong>200.</strong> ${PLANT_RESPONSE.description} The body is the Plant as it was kept, without its id; the headers
+function responseSection(): Html {
+  return html`<section id="response">
+<h2>Response</h2>
+<p><strong>200.</strong> ${PLANT_RESPONSE.description} The body is the Plant as it was stored, without its id; the headers
 have the id and say what was done.</p>
-<pre tabindex="0" role="group" aria-label="An example of an answer">HTTP/1.1 200 OK
+${example(
+  'An example of a response',
+  `HTTP/1.1 200 OK
 Content-Type: application/json
-Plant-Id: ${ID_MAX.toString()}
+Plant-Id: ${ID_MAX}
 Plant-Revision: 1
 Plant-Outcome: created
 
-{"name":"Ficus lyrata","tag":"houseplant"}</pre>
+{"name":"Ficus lyrata","tag":"houseplant"}`,
+)}
 ${headerList(PLANT_HEADERS)}
 </section>`;
-}
-
-function headerList(headers: Record<string, Header>): Html {
-  return html`<dl class="fields">
-${Object.entries(headers).map(
-  ([name, { description, required }]) => html`<div>
-<dt><code>${name}</code> <span class="need">${required ? 'always' : 'where it applies'}</span></dt>
-<dd>${description}</dd>
-</div>`,
-)}
-</dl>`;
-}
-
-function errorsSection(): Html {
-  const statuses = [...new Set(Object.values(ERRORS).map(({ status }) => status))];
-  return html`<section id="errors">
-<h2>Errors</h2>
-<p>Every answer but 200 has the body below. Go by the number, which never changes its meaning; the message is for a
-person. The header <code>Link</code> of each leads to its place here.</p>
-<pre tabindex="0" role="group" aria-label="An example of an error">${JSON.stringify(errorBody('notNewPlant', `id must be ${ID_RULE}`))}</pre>
-<p>After 400 to 499 nothing is stored. After 500 or 503, or no answer at all, send the same plant again: that settles
-whether it is stored, and harms nothing.</p>
-${statuses.map(statusErrors)}
-</section>`;
-}
-
-function statusErrors(status: ErrorStatus): Html {
-  const { description, headers } = STATUS_DESCRIPTIONS[status];
-  return html`<section class="status" aria-labelledby="status-${status}">
-<h3 id="status-${status}">${status} <span>${STATUS_CODES[status] ?? ''}</span></h3>
-<p>${description}</p>
-${headers === undefined ? '' : headerList(headers)}
-${errorNamesOf(status).map(errorEntry)}
-</section>`;
-}
-
-function errorEntry(name: ErrorName): Html {
-  const { number, message, retry } = ERRORS[name];
-  const { meaning, advice } = ERROR_ADVICE[name];
-  const anchor = errorAnchor(name);
-  return html`<article class="error" id="${anchor}" aria-labelledby="${anchor}-number">
-<div>
-<h4 id="${anchor}-number"><a href="#${anchor}">${number}</a></h4>
-<p class="retry">${retry ? 'The same request may succeed later' : 'The same request fails again'}</p>
-</div>
-<div>
-<p class="message">${message}</p>
-<p>${sentence(meaning)}</p>
-<p><strong>What to do.</strong> ${sentence(advice)}</p>
-</div>
-</article>`;
 }
 
 function codeSection(): Html {
   return html`<section id="code">
 <h2>Code</h2>
-<p>Each sends the largest id there is, <code>${ID_MAX.toString()}</code>, without losing a digit of it; the smallest is
-<code>${ID_MIN.toString()}</code>. The token comes from the environment variable <code>PLANT_STORE_TOKEN</code>.</p>
-<fieldset class="languages">
-<legend>Language</legend>
-${CODE_SAMPLES.map(
-  ({ language }, index) =>
-    html`<label><input type="radio" name="language" value="${language}"${
-      index === 0 ? new Html(' checked') : ''
-    }>${language}</label>`,
-)}
-</fieldset>
+<p>Each sends the largest id, <code>${ID_MAX.toString()}</code>, with all its digits; the smallest is
+<code>${ID_MIN.toString()}</code>. In Go and Java, <code>int64</code> and <code>long</code> are exact; a float or double is
+not. The token comes from the environment variable <code>PLANT_STORE_TOKEN</code>.</p>
 ${CODE_SAMPLES.map(codeSample)}
 </section>`;
 }
@@ -222,8 +148,68 @@ ${CODE_SAMPLES.map(codeSample)}
 function codeSample({ language, note, code }: CodeSample): Html {
   const [first = '', ...rest] = code.split(SAMPLE_ADDRESS);
   const filled = rest.map(part => html`<span data-address>${SAMPLE_ADDRESS}</span>${part}`);
-  return html`<div class="sample" data-language="${language}">
-<div class="note"><p>${note}</p><button type="button" class="copy" hidden>Copy</button></div>
+  return html`<div class="sample">
+<h3>${language}</h3> <button type="button" class="copy" hidden>Copy</button>
+<p>${note}</p>
 <pre tabindex="0" role="group" aria-label="${language}">${first}${filled}</pre>
 </div>`;
+}
+
+function errorsSection(): Html {
+  return html`<section id="errors">
+<h2>Errors</h2>
+<p>Every response but 200 has the body below. Go by the number, which never changes its meaning; the message is for a
+person. The header <code>Link</code> of each leads to its place here.</p>
+${example('An example of an error', JSON.stringify(errorBody('notNewPlant', `id must be ${ID_RULE}`)))}
+<p>After 400 to 499 nothing is stored. After 500 or 503, or no response at all, send the same plant again: that settles
+whether it is stored, and harms nothing.</p>
+<table>
+<thead><tr><th>Error</th><th>Message</th><th>What to do</th><th>Retry</th></tr></thead>
+<tbody>
+${ERROR_NAMES.map(errorRow)}
+</tbody>
+</table>
+<h3>Headers of errors</h3>
+${errorHeaders()}
+</section>`;
+}
+
+function errorRow(name: ErrorName): Html {
+  const { number, status, message, retry } = ERRORS[name];
+  const anchor = errorAnchor(name);
+  return html`<tr id="${anchor}">
+<th scope="row"><a href="#${anchor}">${number}</a> <span class="muted">${status} ${STATUS_CODES[status] ?? ''}</span></th>
+<td>${message}</td>
+<td class="advice">${sentence(ERROR_ADVICE[name])}</td>
+<td class="retry">${retry ? 'yes, unchanged' : 'no, it fails again'}</td>
+</tr>
+`;
+}
+
+/** The headers of errors, with the statuses that have them. */
+function errorHeaders(): Html {
+  const all = Object.entries(STATUS_DESCRIPTIONS).flatMap(([status, { headers = {} }]) =>
+    Object.entries(headers).map(([name, { description }]) => ({ name, description, status })),
+  );
+  const rows = [...Map.groupBy(all, ({ name }) => name)].map(([name, same]) =>
+    field(name, `with ${same.map(({ status }) => status).join(', ')}`, same[0]!.description),
+  );
+  return html`<dl class="fields">${rows}</dl>`;
+}
+
+function headerList(headers: Record<string, Header>): Html {
+  const entries = Object.entries(headers).map(([name, { description, required }]) =>
+    field(name, required ? 'always' : 'where it applies', description),
+  );
+  return html`<dl class="fields">${entries}</dl>`;
+}
+
+function field(name: string, note: string, description: string): Html {
+  return html`<div><dt><code>${name}</code> <span class="muted">${note}</span></dt><dd>${description}</dd></div>
+`;
+}
+
+/** A block of text as it goes over the wire, which the keyboard can scroll. */
+function example(label: string, text: string): Html {
+  return html`<pre tabindex="0" role="group" aria-label="${label}">${text}</pre>`;
 }

@@ -52,14 +52,14 @@ export function plantForm(): Html {
 <noscript><p class="fault">The form needs JavaScript. All else on this page does not.</p></noscript>
 </form>
 <div class="exchange">
-<p id="verdict" role="status">Nothing sent yet. What goes over the wire will stand here, digit for digit.</p>
+<p id="verdict" role="status">Nothing sent yet. Here you will see the request and the response, digit for digit.</p>
 <div id="wire" hidden>
 <h3 id="sent-title">Request</h3>
 <pre id="sent" tabindex="0" role="group" aria-labelledby="sent-title"></pre>
-<h3 id="received-title">Answer</h3>
+<h3 id="received-title">Response</h3>
 <pre id="received" tabindex="0" role="group" aria-labelledby="received-title"></pre>
-<p class="hint">As far as a page can know: the browser adds header fields of its own to a request, and tells the names
-of those of an answer in lower case and in the order of the alphabet. The token is not shown.</p>
+<p class="hint">The browser adds headers of its own to the request, and lists those of the response in lower case and in
+alphabetical order. The token is not shown.</p>
 </div>
 </div>
 </div>

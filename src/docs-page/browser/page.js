@@ -25,10 +25,8 @@ const tag = element('plant-tag', HTMLInputElement);
 const sendButton = /** @type {HTMLButtonElement} */ (form.querySelector('button'));
 const verdict = element('verdict', HTMLElement);
 const wire = element('wire', HTMLElement);
-const sent = element('sent', HTMLElement);
-const received = element('received', HTMLElement);
 
-const ANSWER_WAIT_MS = 20_000;
+const RESPONSE_TIMEOUT_MS = 20_000;
 
 /**
  * What is wrong with each field, in the contract's words; empty for nothing.
@@ -68,7 +66,7 @@ function textFault({ value, dataset: { nul = '', halfPair = '' } }) {
 }
 
 /** @param {HTMLInputElement} field */
-function judge(field) {
+function validate(field) {
   const fault = faults.get(field)?.() ?? '';
   element(`${field.id}-fault`, HTMLElement).textContent = fault;
   if (fault === '') field.removeAttribute('aria-invalid');
@@ -76,36 +74,30 @@ function judge(field) {
   return fault === '';
 }
 
-// A fault is first said when the form is to be sent: said when a field is left, it would move the button away from under
-// the pointer that is about to press it. From then on it is said as long as it is there.
+// A fault is first shown when the form is to be sent: shown when a field is left, it would move the button away from under
+// the pointer that is about to press it. From then on it is shown until it is gone.
 for (const field of faults.keys()) {
-  field.addEventListener('input', () => field.hasAttribute('aria-invalid') && judge(field));
+  field.addEventListener('input', () => field.hasAttribute('aria-invalid') && validate(field));
 }
 hasTag.addEventListener('change', () => {
   tag.disabled = !hasTag.checked;
-  if (tag.disabled) judge(tag);
+  if (tag.disabled) validate(tag);
 });
 // A browser that comes back to the page may have ticked it otherwise.
 tag.disabled = !hasTag.checked;
 
-// A browser may keep the page as it is to come back to it, and the token is not to wait there.
+// A browser may keep the page as it is to come back to it, and the token must not wait there.
 addEventListener('pagehide', () => {
   token.value = '';
 });
 
 form.addEventListener('submit', event => {
   event.preventDefault();
-  const faulty = [...faults.keys()].filter(field => !judge(field));
+  const faulty = [...faults.keys()].filter(field => !validate(field));
   if (faulty[0] === undefined) void send();
   else faulty[0].focus();
 });
 sendButton.disabled = false;
-
-/** The id goes into the body as the digits that were typed: a number of JavaScript would round it. */
-function bodyOfFields() {
-  const tagMember = hasTag.checked ? `,"tag":${JSON.stringify(tag.value)}` : '';
-  return `{"id":${id.value},"name":${JSON.stringify(name.value)}${tagMember}}`;
-}
 
 let isSending = false;
 
@@ -114,67 +106,57 @@ async function send() {
   isSending = true;
   delete verdict.dataset.result;
   verdict.textContent = 'Sending …';
-  // What is there is of the plant before.
+  // What is there belongs to the plant before.
   wire.hidden = true;
-  const body = bodyOfFields();
   const tokenSent = token.value;
+  // The id goes into the body as the digits that were typed: a number of JavaScript would round it.
+  const tagMember = hasTag.checked ? `,"tag":${JSON.stringify(tag.value)}` : '';
+  const body = `{"id":${id.value},"name":${JSON.stringify(name.value)}${tagMember}}`;
   const exchange = await post(body);
-  const version = httpVersion();
-  sent.textContent = requestText(body, version);
-  received.textContent = exchange === undefined ? 'none' : answerText(exchange, version, tokenSent);
+  element('sent', HTMLElement).textContent = requestText(body);
+  element('received', HTMLElement).textContent =
+    exchange === undefined ? 'none' : responseText(exchange, tokenSent);
   wire.hidden = false;
-  verdict.replaceChildren(...(exchange === undefined ? [NO_ANSWER] : verdictOf(exchange)));
-  verdict.dataset.result = exchange?.answer.status === 200 ? 'kept' : 'refused';
+  verdict.replaceChildren(...(exchange === undefined ? [NO_RESPONSE] : verdictOf(exchange)));
+  verdict.dataset.result = exchange?.response.status === 200 ? 'stored' : 'rejected';
   // On a small screen it is out of sight.
   verdict.scrollIntoView({ block: 'nearest', behavior: 'instant' });
   isSending = false;
 }
 
-const NO_ANSWER =
-  'No answer came. Is the service running? The plant may be kept or not; sending it again settles that.';
+const NO_RESPONSE =
+  'No response came. Is the service running? The plant may be stored or not; sending it again settles that.';
 
 /**
- * @typedef {{ answer: Response, text: string }} Exchange
+ * @typedef {{ response: Response, text: string }} Exchange
  * @param {string} body
- * @returns {Promise<Exchange | undefined>} undefined when no whole answer came
+ * @returns {Promise<Exchange | undefined>} undefined when no whole response came
  */
 async function post(body) {
   try {
-    const answer = await fetch(plantsUrl, {
+    const response = await fetch(plantsUrl, {
       method: 'POST',
       headers: { Authorization: `Bearer ${token.value}`, 'Content-Type': 'application/json' },
       body,
       cache: 'no-store',
       credentials: 'omit',
       redirect: 'error',
-      signal: AbortSignal.timeout(ANSWER_WAIT_MS),
+      signal: AbortSignal.timeout(RESPONSE_TIMEOUT_MS),
     });
-    return { answer, text: await answer.text() };
+    return { response, text: await response.text() };
   } catch {
     return undefined;
   }
 }
 
-/** Which one was spoken, as the browser has noted it; it keeps notes of a limited number of requests. */
-function httpVersion() {
-  const entry = performance.getEntriesByName(plantsUrl.href).at(-1);
-  const spoken = entry instanceof PerformanceResourceTiming ? entry.nextHopProtocol : '';
-  performance.clearResourceTimings();
-  return { 'http/1.1': 'HTTP/1.1', h2: 'HTTP/2', h3: 'HTTP/3' }[spoken] ?? 'HTTP';
-}
-
-/**
- * @param {string} body
- * @param {string} version
- */
-function requestText(body, version) {
-  const length = new TextEncoder().encode(body).length;
+/** @param {string} body */
+function requestText(body) {
   return [
-    `POST ${plantsUrl.pathname} ${version}`,
+    `POST ${plantsUrl.pathname}`,
     `Host: ${plantsUrl.host}`,
     'Authorization: Bearer <ACCESS_TOKEN>',
     'Content-Type: application/json',
-    `Content-Length: ${length}`,
+    `Content-Length: ${new TextEncoder().encode(body).length}`,
     '',
     body,
   ].join('\n');
@@ -182,46 +164,45 @@ function requestText(body, version) {
 
 /**
  * @param {Exchange} exchange
- * @param {string} version
  * @param {string} tokenSent
  */
-function answerText({ answer: { status, statusText, headers }, text }, version, tokenSent) {
+function responseText({ response: { status, statusText, headers }, text }, tokenSent) {
   const fields = [...headers].map(([field, value]) => `${field}: ${value}`);
-  const lines = [`${version} ${status} ${statusText}`.trimEnd(), ...fields, '', text];
-  // What stands between may repeat what it was sent.
+  const lines = [`${status} ${statusText}`.trimEnd(), ...fields, '', text];
+  // A gateway in between may repeat what it was sent.
   return lines.join('\n').replaceAll(tokenSent, '<ACCESS_TOKEN>');
 }
 
 /** @param {Exchange} exchange */
-function verdictOf({ answer: { status, headers }, text }) {
-  if (status === 200) return [keptText(headers)];
+function verdictOf({ response: { status, headers }, text }) {
+  if (status === 200) return [storedText(headers)];
   const number = errorNumber(text);
   const anchor = `error-${number}`;
   if (document.getElementById(anchor) === null)
-    return [`Refused with ${status}, and not in the words of a plant store. Is there a gateway in between?`];
+    return [`Rejected with ${status}, and not in the words of a plant store. Is there a gateway in between?`];
   const link = document.createElement('a');
   link.href = `#${anchor}`;
   link.textContent = `what error ${number} means`;
-  return [`Refused with ${status}: `, link, '.'];
+  return [`Rejected with ${status}: `, link, '.'];
 }
 
 /** @param {Headers} headers */
-function keptText(headers) {
+function storedText(headers) {
   const plant = `plant ${headers.get('Plant-Id')}`;
   const revision = `revision ${headers.get('Plant-Revision')}`;
   switch (headers.get('Plant-Outcome')) {
     case 'created':
       return `Created: ${plant} is on disk, as its ${revision}.`;
     case 'revised':
-      return `Revised: ${plant} was there with other content; this is on disk as its ${revision}.`;
+      return `Revised: ${plant} had other content; this is on disk as its ${revision}.`;
     case 'unchanged':
-      return `Unchanged: ${plant} is there with this content, as its ${revision}. Nothing was stored.`;
+      return `Unchanged: ${plant} has this content already, as its ${revision}. Nothing was stored.`;
     default:
-      return 'Answered 200, without the headers that say what was done. Does a gateway in between take them away?';
+      return 'The response is 200, without the headers that say what was done. Does a gateway in between remove them?';
   }
 }
 
-/** @param {string} body of an error answer, which is small and holds no id */
+/** @param {string} body of an error, which is small and holds no id */
 function errorNumber(body) {
   try {
     return Object(JSON.parse(body)).error;
@@ -230,29 +211,16 @@ function errorNumber(body) {
   }
 }
 
-const languages = document.querySelectorAll('input[name=language]');
-const samples = document.querySelectorAll('.sample');
-function showSample() {
-  const chosen = document.querySelector('input[name=language]:checked');
-  for (const sample of samples) {
-    if (sample instanceof HTMLElement && chosen instanceof HTMLInputElement)
-      sample.hidden = sample.dataset.language !== chosen.value;
-  }
-}
-for (const language of languages) language.addEventListener('change', showSample);
-showSample();
-
 // Only where the page came over TLS, or from this machine, a browser lets it write to the clipboard.
-if (navigator.clipboard !== undefined) {
-  for (const button of document.querySelectorAll('button.copy')) {
-    if (!(button instanceof HTMLButtonElement)) continue;
-    button.hidden = false;
-    button.addEventListener('click', () => {
-      const code = button.closest('.sample')?.querySelector('pre')?.textContent ?? '';
-      void navigator.clipboard.writeText(code).then(
-        () => (button.textContent = 'Copied'),
-        () => (button.textContent = 'Not allowed'),
-      );
-    });
-  }
+for (const button of navigator.clipboard === undefined ? [] : document.querySelectorAll('button.copy')) {
+  if (!(button instanceof HTMLButtonElement)) continue;
+  button.hidden = false;
+  button.addEventListener('click', async () => {
+    const code = button.parentElement?.querySelector('pre')?.textContent ?? '';
+    const copied = navigator.clipboard.writeText(code).then(
+      () => 'Copied',
+      () => 'Not allowed',
+    );
+    button.textContent = await copied;
+  });
 }
