@@ -150,37 +150,6 @@ suite('the executable', () => {
     for (const part of [PAGE_STYLE, PAGE_SCRIPT]) assert.ok(page.includes(part));
   });
 
-  test('serves with the least privilege, also in a folder whose name has spaces and quotation marks', async () => {
-    const cwd = emptyFolder('my "plants" here');
-    // Runs in each thread, before the program: tries to read a file elsewhere.
-    const intruder = join(cwd, 'intruder.cjs');
-    writeFileSync(
-      intruder,
-      `const { readFileSync, writeFileSync } = require('node:fs');
-       const { threadId } = require('node:worker_threads');
-       const kind = process.permission === undefined ? 'free' : 'restricted';
-       let outcome = 'read';
-       try { readFileSync(${JSON.stringify(licences)}); } catch ({ code }) { outcome = code; }
-       writeFileSync(${JSON.stringify(cwd)} + '/' + kind + '-' + threadId, outcome);`,
-    );
-    const service = await serve(cwd, 'sqlite:plants.db', ['--least-privilege'], {
-      NODE_OPTIONS: `--require=${JSON.stringify(intruder)}`,
-    });
-    await send(service, service.token, 1n);
-    const outcomes = readdirSync(cwd)
-      .filter(each => /^(?:free|restricted)-/.test(each))
-      .map(each => [each, readFileSync(join(cwd, each), 'utf8')]);
-    // The process before it is replaced, the one that it becomes, and the thread that writes.
-    assert.deepEqual(outcomes, [
-      ['free-0', 'read'],
-      ['restricted-0', 'ERR_ACCESS_DENIED'],
-      ['restricted-1', 'ERR_ACCESS_DENIED'],
-    ]);
-    const { exitCode, stderr } = await service.stop('SIGTERM');
-    assert.equal(exitCode, 0);
-    assert.doesNotMatch(stderr, /warning/i);
-  });
-
   test('keeps plants on PostgreSQL', async () => {
     await using server = await PostgresServer.start();
     const database = await server.createDatabase();

@@ -10,10 +10,5 @@ export const BACKUP_PROCESS = 'backup-process';
  */
 export function ownProgram(): { file: string; args: string[] } {
   const file = process.execPath;
-  return isSea() ? { file, args: [] } : { file, args: [...process.execArgv, ownScript()] };
-}
-
-/** The file of this program that Node was started with. */
-export function ownScript(): string {
-  return realpathSync(process.argv[1]!);
+  return isSea() ? { file, args: [] } : { file, args: [...process.execArgv, realpathSync(process.argv[1]!)] };
 }

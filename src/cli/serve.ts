@@ -15,7 +15,6 @@ import type { RepeatedIdRule } from '../store/plant-store.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './database-option.ts';
 import { Failure } from './failure.ts';
 import { corsOriginOption, type HttpOptions, rateLimitOption } from './http-options.ts';
-import { leastPrivilegeOption, restrictProcess } from './least-privilege.ts';
 
 interface ServeOptions extends DatabaseOptions, HttpOptions {
   listen: ListenAddress;
@@ -25,7 +24,6 @@ interface ServeOptions extends DatabaseOptions, HttpOptions {
   connections: number;
   logRequests: 'on' | 'off';
   docs: 'on' | 'off';
-  leastPrivilege?: boolean;
 }
 
 export function serveCommand(): Command {
@@ -78,7 +76,6 @@ export function serveCommand(): Command {
     )
     .addOption(rateLimitOption())
     .addOption(corsOriginOption())
-    .addOption(leastPrivilegeOption())
     .addHelpText(
       'after',
       `
@@ -91,7 +88,6 @@ Examples:
 
 async function serve(options: ServeOptions): Promise<void> {
   const database = readDatabase(options);
-  if (options.leastPrivilege) restrictProcess(database, options.databasePasswordFile);
   const log = pino({ base: null, timestamp: pino.stdTimeFunctions.isoTime }, { write: writeLogLine });
   // Before the first word to anyone, who may answer it with a signal.
   const signal = firstSignal();
