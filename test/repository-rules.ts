@@ -14,13 +14,9 @@ export interface RepositoryFile {
 
 export type Rule = (files: readonly RepositoryFile[]) => string[];
 
-/** Lines of the longest file in src and bin, and the most that half of them may have. */
-export const FILE_LINES_MAX = 400;
-export const FILE_LINES_MEDIAN_MAX = 200;
-
 /**
- * Which part of src may import which, and which only as a type; imports within a part are free. `packages` says
- * whether it may import from Node and from node_modules.
+ * Which part may import which, and which only as a type; imports within a part are free. `packages` says whether it may
+ * import from Node and from node_modules. A file belongs to the first part whose path it begins with.
  */
 const PARTS: Record<string, { imports: string[]; types?: string[]; packages: boolean }> = {
   'src/contract/': { imports: [], packages: false },
@@ -52,6 +48,12 @@ const PARTS: Record<string, { imports: string[]; types?: string[]; packages: boo
     packages: true,
   },
   'bin/': { imports: ['src/cli/', 'dist/cli/'], packages: true },
+  'packaging/': { imports: [], packages: true },
+  'test/harness/': { imports: ['src/'], packages: true },
+  'bench/peers/': { imports: ['bench/', 'test/harness/'], packages: true },
+  'bench/': { imports: ['src/', 'bin/', 'test/harness/'], packages: true },
+  'torture/': { imports: ['src/', 'test/harness/'], packages: true },
+  'test/': { imports: ['src/', 'bin/', 'packaging/', 'bench/', 'torture/', 'package.json'], packages: true },
 };
 
 interface Ban {
@@ -74,12 +76,6 @@ const BANS: Ban[] = [
     except: /^(?:src\/cli|bin)\//,
     what: /\bprocess\.(?:argv|env|exit|exitCode|kill|on|once)\b|'(?:node:)?process'/,
     instead: 'take a setting or a callback; src/cli alone reads the environment, signals and exit',
-  },
-  {
-    where: SOURCE,
-    except: /^(?:src\/cli|bin)\//,
-    what: /\bconsole\.\w+/,
-    instead: 'return it, throw it or log it; src/cli alone talks to the terminal',
   },
   {
     where: SOURCE,
@@ -132,9 +128,8 @@ const BANS: Ban[] = [
     inComments: true,
   },
   {
-    // Behind a # it is a word of TAP, which `check` writes.
     where: CODE,
-    what: /\b(?:(?<!# )TODO|FIXME|XXX)\b/,
+    what: /\b(?:TODO|FIXME|XXX)\b/,
     instead: 'do it, or leave it out',
     inComments: true,
   },
@@ -170,29 +165,31 @@ export function bannedText(files: readonly RepositoryFile[]): string[] {
 
 /** Imports go down the table of parts only. */
 export function importDirections(files: readonly RepositoryFile[]): string[] {
-  return files.filter(isSource).flatMap(file => {
-    const [part, rule] = Object.entries(PARTS).find(([prefix]) => file.path.startsWith(prefix)) ?? [];
-    if (part === undefined || rule === undefined) {
-      return [
-        `${file.path}:1: in no part of src; put it in one, or add the part to the table of repository-rules.ts`,
-      ];
-    }
-    return importsOf(file).flatMap(({ line, specifier, target, typeOnly }) => {
-      const allowed =
-        target === undefined
-          ? rule.packages
-          : [part, ...rule.imports, ...(typeOnly ? (rule.types ?? []) : [])].some(prefix =>
-              target.startsWith(prefix),
-            );
-      const may =
-        [...rule.imports, ...(rule.types ?? []).map(path => `${path} as a type`)].join(', ') || 'nothing';
-      return allowed
-        ? []
-        : [
-            `${file.path}:${line}: imports ${specifier}; ${part} may import ${may}; take what is needed as an argument`,
-          ];
+  return files
+    .filter(({ path }) => CODE.test(path) && /^\w+\/(?!.*node_modules)/.test(path))
+    .flatMap(file => {
+      const [part, rule] = Object.entries(PARTS).find(([prefix]) => file.path.startsWith(prefix)) ?? [];
+      if (part === undefined || rule === undefined) {
+        return [
+          `${file.path}:1: in no part; put it in one, or add the part to the table of repository-rules.ts`,
+        ];
+      }
+      return importsOf(file).flatMap(({ line, specifier, target, typeOnly }) => {
+        const allowed =
+          target === undefined
+            ? rule.packages
+            : [part, ...rule.imports, ...(typeOnly ? (rule.types ?? []) : [])].some(prefix =>
+                target.startsWith(prefix),
+              );
+        const may =
+          [...rule.imports, ...(rule.types ?? []).map(path => `${path} as a type`)].join(', ') || 'nothing';
+        return allowed
+          ? []
+          : [
+              `${file.path}:${line}: imports ${specifier}; ${part} may import ${may}; take what is needed as an argument`,
+            ];
+      });
     });
-  });
 }
 
 const ARCHITECTURE_DOCUMENT = 'ARCHITECTURE.md';
@@ -227,48 +224,14 @@ export function partsDocument(files: readonly RepositoryFile[]): string[] {
   return [...missing, ...wrong];
 }
 
-/** No file imports itself by way of others, not even for a type. */
-export function importCycles(files: readonly RepositoryFile[]): string[] {
-  const sources = files.filter(isSource);
-  const imports = new Map(sources.map(file => [file.path, importsOf(file)]));
-  const finished = new Set<string>();
-  const findings: string[] = [];
-  function visit(path: string, way: string[]): void {
-    if (finished.has(path)) return;
-    for (const { target, line } of imports.get(path) ?? []) {
-      if (target === undefined) continue;
-      const start = [...way, path].indexOf(target);
-      if (start >= 0) {
-        const circle = [...way, path].slice(start).concat(target).join(' → ');
-        findings.push(`${path}:${line}: closes the circle ${circle}; move what both need below both`);
-      } else visit(target, [...way, path]);
-    }
-    finished.add(path);
-  }
-  for (const { path } of sources) visit(path, []);
-  return findings;
-}
-
-/** Packages that src and bin import are dependencies, and every dependency is imported there. */
-export function runtimeDependencies(files: readonly RepositoryFile[]): string[] {
-  const declared = Object.keys(packageJson(files).dependencies ?? {});
-  const used = new Set<string>();
-  const findings: string[] = [];
-  for (const file of files.filter(isSource)) {
-    for (const { specifier, target, line } of importsOf(file)) {
-      if (target !== undefined || specifier.startsWith('node:')) continue;
-      const name = specifier.split('/', specifier.startsWith('@') ? 2 : 1).join('/');
-      used.add(name);
-      if (declared.includes(name)) continue;
-      findings.push(
-        `${file.path}:${line}: imports ${name}; list it in dependencies of package.json, or do without`,
-      );
-    }
-  }
-  for (const name of declared.filter(each => !used.has(each))) {
-    findings.push(`package.json:1: ${name} is imported nowhere in src and bin; npm uninstall ${name}`);
-  }
-  return findings;
+/** Every dependency of the service is imported in src or bin. */
+export function dependenciesInUse(files: readonly RepositoryFile[]): string[] {
+  const specifiers = files.filter(isSource).flatMap(importsOf);
+  return Object.keys(packageJson(files).dependencies ?? {})
+    .filter(
+      name => !specifiers.some(({ specifier }) => specifier === name || specifier.startsWith(`${name}/`)),
+    )
+    .map(name => `package.json:1: ${name} is imported nowhere in src and bin; npm uninstall ${name}`);
 }
 
 /** Versions in package.json are exact, so that what was tested is what is installed. */
@@ -328,23 +291,6 @@ export function fileNames(files: readonly RepositoryFile[]): string[] {
     .map(({ path }) => `${path}:1: a bag; name it by the one thing it holds`);
 }
 
-/** Files of src and bin stay short. */
-export function fileLengths(files: readonly RepositoryFile[]): string[] {
-  const lengths = files
-    .filter(isSource)
-    .map(({ path, text }) => ({ path, lines: text.split('\n').length - 1 }));
-  const findings = lengths
-    .filter(({ lines }) => lines > FILE_LINES_MAX)
-    .map(({ path, lines }) => `${path}:${lines}: more than ${FILE_LINES_MAX} lines; split it by sense`);
-  const middle = lengths.toSorted((a, b) => a.lines - b.lines)[Math.floor(lengths.length / 2)];
-  if (middle !== undefined && middle.lines > FILE_LINES_MEDIAN_MAX) {
-    findings.push(
-      `${middle.path}:${middle.lines}: the median is over ${FILE_LINES_MEDIAN_MAX} lines; split the longest files`,
-    );
-  }
-  return findings;
-}
-
 /** Every limit has its one home, and is kept to somewhere else. */
 export function limitsInUse(files: readonly RepositoryFile[]): string[] {
   const sources = files.filter(isSource);
@@ -402,19 +348,6 @@ function anchorsOf(text: string): string[] {
     const count = seen.get(slug) ?? 0;
     seen.set(slug, count + 1);
     return count === 0 ? slug : `${slug}-${count}`;
-  });
-}
-
-/** The two commands that a newcomer needs stand in the README, and package.json has them. */
-export function readmeCommands(files: readonly RepositoryFile[]): string[] {
-  const readme = files.find(({ path }) => path === 'README.md')?.text ?? '';
-  const { scripts = {} } = packageJson(files);
-  return ['start', 'test'].flatMap(script => {
-    const command = `npm ci && npm ${script}`;
-    return [
-      ...(readme.includes(command) ? [] : [`README.md:1: does not show: ${command}; show it as one line`]),
-      ...(script in scripts ? [] : [`package.json:1: has no script ${script}; add it`]),
-    ];
   });
 }
 
