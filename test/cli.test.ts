@@ -330,7 +330,6 @@ suite('--help', { concurrency: 3 }, () => {
         '--token-file',
         '--format',
         '"text"',
-        '"tap"',
         '"json"',
         '"junit"',
         '--ids',

@@ -1,21 +1,28 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { checkRules, leaveUnchecked, type RuleResult } from './check/check-run.ts';
+import { checkRules, leaveUnchecked } from './check/check-run.ts';
 import { makeContact } from './check/first-contact.ts';
-import { drawIds, fixedIdsOf, type IdRange, idsNeeded, readIdRange } from './check/ids.ts';
 import { jsonReport } from './check/json-report.ts';
 import { junitReport } from './check/junit-report.ts';
-import { isBroken, type Report } from './check/report.ts';
-import type { Rule } from './check/rule.ts';
-import { OWN_RULES, RULES_FOR_EVERY_STORE } from './check/rules.ts';
-import { tapReport } from './check/tap-report.ts';
-import { makeTarget, type RunIds, type Target } from './check/target.ts';
+import { OWN_RULES } from './check/own-rules.ts';
+import { isBroken, type Report, type RuleResult } from './check/report.ts';
+import type { Rule, Target } from './check/rule.ts';
+import { RULES_FOR_EVERY_STORE } from './check/rules.ts';
+import {
+  drawIds,
+  fixedIdsOf,
+  type IdRange,
+  idsNeeded,
+  makeTarget,
+  type RunIds,
+  readIdRange,
+} from './check/target.ts';
 import { textReport } from './check/text-report.ts';
 import { Failure } from './failure.ts';
 import { Interruption, stoppable } from './interruption.ts';
 import { ProgressDisplay } from './progress-display.ts';
 import { addTokenOptions, readBaseUrl, readToken } from './service-options.ts';
 
-const FORMATS = { text: textReport, tap: tapReport, json: jsonReport, junit: junitReport };
+const FORMATS = { text: textReport, json: jsonReport, junit: junitReport };
 
 const HELP = `
 A rule is MUST when the interface itself says it, SHOULD when HTTP or JSON says it where the interface is silent, and

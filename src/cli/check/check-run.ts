@@ -1,27 +1,8 @@
 import { withoutToken } from '../visible-text.ts';
-import { Finding } from './finding.ts';
-import { fixedIdsOf, type IdRange } from './ids.ts';
-import { NotChecked } from './not-checked.ts';
-import type { Rule } from './rule.ts';
-import type { Target } from './target.ts';
-
-/** Rules under way at the same time: enough for a server far away, and little load for any. */
-const RULES_AT_ONCE = 8;
-
-/** A message shows this much of what a server answers, in UTF-16 code units. */
-const MESSAGE_LENGTH_MAX = 500;
-
-/** What came of one rule. No text in it holds the token. */
-export interface RuleResult {
-  rule: Rule;
-  verdict: 'holds' | 'does not hold' | 'not checked';
-  /** What was expected and found, or why the rule was not checked; undefined when it holds. */
-  message?: string;
-  /** The request and the answer that do not fit; undefined when there is none. */
-  sent?: string;
-  received?: string;
-  elapsedMs: number;
-}
+import { MESSAGE_LENGTH_MAX, RULES_IN_FLIGHT } from './limits.ts';
+import type { RuleResult } from './report.ts';
+import { Finding, NotChecked, type Rule, type Target } from './rule.ts';
+import type { IdRange } from './target.ts';
 
 /**
  * Checks rules against a server, several at a time.
@@ -40,11 +21,13 @@ export async function checkRules(
   const queue = rules.entries();
   const work = async (): Promise<void> => {
     for (const [index, rule] of queue) {
-      results[index] = await checkRule(rule, target, range);
+      const startMs = performance.now();
+      const outcome = await checkRule(rule, target, range);
+      results[index] = { rule, ...outcome, elapsedMs: performance.now() - startMs };
       onResult();
     }
   };
-  await Promise.all(Array.from({ length: RULES_AT_ONCE }, work));
+  await Promise.all(Array.from({ length: RULES_IN_FLIGHT }, work));
   return results;
 }
 
@@ -53,29 +36,25 @@ export function leaveUnchecked(rules: readonly Rule[], message: string): RuleRes
   return rules.map(rule => ({ rule, verdict: 'not checked', message, elapsedMs: 0 }));
 }
 
-async function checkRule(rule: Rule, target: Target, range: IdRange | undefined): Promise<RuleResult> {
-  const outside = [...fixedIdsOf([rule])].find(
-    id => range !== undefined && (id < range.from || id > range.to),
-  );
-  const startMs = performance.now();
-  let outcome: Omit<RuleResult, 'rule' | 'elapsedMs'>;
+/** @throws an error that says nothing of the rule */
+async function checkRule(
+  rule: Rule,
+  target: Target,
+  range: IdRange | undefined,
+): Promise<Omit<RuleResult, 'rule' | 'elapsedMs'>> {
+  const { stop, token } = target;
+  const outside = rule.fixedIds?.find(id => range !== undefined && (id < range.from || id > range.to));
   try {
-    if (target.stop.aborted) throw new NotChecked('the check was stopped before');
+    stop.throwIfAborted();
     if (outside !== undefined) throw new NotChecked(`it needs the id ${outside}, which may not be used`);
     await rule.check(target);
-    outcome = { verdict: 'holds' };
+    return { verdict: 'holds' };
   } catch (error) {
-    outcome = outcomeOf(error, target);
+    if (stop.aborted) return { verdict: 'not checked', message: 'the check was stopped before' };
+    if (error instanceof NotChecked) return { verdict: 'not checked', message: error.message };
+    if (!(error instanceof Finding)) throw error;
+    const { sent, received } = error;
+    const message = withoutToken(error.message, token).slice(0, MESSAGE_LENGTH_MAX);
+    return { verdict: 'does not hold', message, sent, received };
   }
-  return { rule, ...outcome, elapsedMs: performance.now() - startMs };
-}
-
-/** @throws the error itself when it says nothing of the rule */
-function outcomeOf(error: unknown, { stop, token }: Target): Omit<RuleResult, 'rule' | 'elapsedMs'> {
-  if (stop.aborted) return { verdict: 'not checked', message: 'the check was stopped before' };
-  if (error instanceof NotChecked) return { verdict: 'not checked', message: error.message };
-  if (!(error instanceof Finding)) throw error;
-  const { sent, received } = error;
-  const message = withoutToken(error.message, token).slice(0, MESSAGE_LENGTH_MAX);
-  return { verdict: 'does not hold', message, sent, ...(received !== undefined && { received }) };
 }

@@ -2,33 +2,33 @@ import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { setTimeout as wait } from 'node:timers/promises';
 import { readRetryAfterMs } from '../../client/retry-after.ts';
+import { newPlantJson, type Plant } from '../../contract/plant.ts';
 import { withoutToken } from '../visible-text.ts';
-import { Finding } from './finding.ts';
-import type { Target } from './target.ts';
-
-/** From the first byte sent to the last byte of the answer. */
-const EXCHANGE_WAIT_MS = 10_000;
-/** A Plant or an Error as an answer to what the rules send is far smaller. */
-const ANSWER_BYTES_MAX = 1024 * 1024;
-/** A finding shows this much of a body, in UTF-16 code units. */
-const SHOWN_BODY_LENGTH_MAX = 500;
-/** An answer of 429 says nothing of a rule, so the request is sent again, so often and after so long at most. */
-const RATE_LIMIT_TRIES_MAX = 5;
-const RATE_LIMIT_WAIT_MS_MAX = 10_000;
-const RATE_LIMIT_WAIT_MS_DEFAULT = 1_000;
+import {
+  EXCHANGE_TIMEOUT_MS,
+  RATE_LIMIT_DELAY_MS,
+  RATE_LIMIT_DELAY_MS_MAX,
+  RATE_LIMIT_TRIES_MAX,
+  RESPONSE_BYTES_MAX,
+  SHOWN_BODY_LENGTH_MAX,
+} from './limits.ts';
+import { Finding, type Target } from './rule.ts';
 
 /** What differs from an ordinary request; what is left out is a valid `POST /plants`. */
 export interface RequestChanges {
   method?: string;
   /** Behind the base address; `/plants` otherwise. */
   path?: string;
-  /** The whole request target, where it is not the path. */
-  target?: string;
-  /** Fields by name: a list is sent as so many fields, null takes out what would be sent otherwise. */
+  /** Whether the request target is the whole URL (RFC 9112 section 3.2.2). */
+  absoluteForm?: true;
+  /**
+   * Fields by name: a list is sent as so many fields, null takes out what would be sent otherwise. `<ACCESS_TOKEN>`
+   * stands for the token.
+   */
   headers?: Record<string, string | string[] | null>;
 }
 
-/** A request and its answer. */
+/** A request and its response. */
 export interface Exchange {
   /** Both as text, for a {@link Finding}; the token in them reads `<ACCESS_TOKEN>`. */
   sent: string;
@@ -39,12 +39,21 @@ export interface Exchange {
   body: Buffer;
 }
 
+/** Sends a valid NewPlant under an id of its own. @throws {Finding} when no whole response comes */
+export function sendPlant(
+  target: Target,
+  plant: Plant = { name: 'A' },
+  changes?: RequestChanges,
+): Promise<Exchange> {
+  return send(target, newPlantJson({ id: target.nextId(), ...plant }), changes);
+}
+
 /**
- * Sends one request on a connection of its own, byte for byte as it is given, and reads the answer. One that the server
- * puts off with 429 (RFC 6585 section 4) is sent again.
+ * Sends one request on a connection of its own, byte for byte as it is given, and reads the response. One that the server
+ * puts off with 429 (RFC 6585 section 4) says nothing of a rule, and is sent again.
  *
  * @param body the NewPlant as JSON, or what stands in its place
- * @throws {Finding} when no whole answer comes
+ * @throws {Finding} when no whole response comes
  */
 export async function send(
   target: Target,
@@ -55,7 +64,7 @@ export async function send(
     const exchange = await sendOnce(target, Buffer.from(body), changes);
     if (exchange.status !== 429 || tries === RATE_LIMIT_TRIES_MAX) return exchange;
     const askedMs = readRetryAfterMs(exchange.headers.get('retry-after'));
-    await wait(Math.min(askedMs || RATE_LIMIT_WAIT_MS_DEFAULT, RATE_LIMIT_WAIT_MS_MAX), undefined, {
+    await wait(Math.min(askedMs || RATE_LIMIT_DELAY_MS, RATE_LIMIT_DELAY_MS_MAX), undefined, {
       signal: target.stop,
     });
   }
@@ -63,40 +72,45 @@ export async function send(
 
 async function sendOnce(target: Target, body: Buffer, changes: RequestChanges): Promise<Exchange> {
   const { plantsUrl, token } = target;
-  const method = changes.method ?? 'POST';
-  const path = changes.target ?? plantsUrl.pathname.replace(/\/plants$/, plants => changes.path ?? plants);
-  const headers = fieldList({
+  const { method = 'POST', absoluteForm } = changes;
+  const path = plantsUrl.pathname.replace(/\/plants$/, plants => changes.path ?? plants);
+  const fields = {
     Host: plantsUrl.host,
-    Authorization: `Bearer ${token}`,
+    Authorization: 'Bearer <ACCESS_TOKEN>',
     'Content-Type': 'application/json',
     'Content-Length': String(body.length),
     Connection: 'close',
     ...changes.headers,
-  });
-  const sent = show(`${method} ${path}`, headers, body, token);
-  const deadline = AbortSignal.timeout(EXCHANGE_WAIT_MS);
-  const signal = AbortSignal.any([deadline, target.stop]);
+  };
+  // Names and values in turn: the one form in which Node repeats a field and adds none of its own.
+  const headers = Object.entries(fields).flatMap(([name, values]) =>
+    [values ?? []].flat().flatMap(value => [name, value.replace('<ACCESS_TOKEN>', token)]),
+  );
+  const requestTarget = absoluteForm ? plantsUrl.href : path;
+  const sent = show(`${method} ${requestTarget}`, headers, body, token);
+  const timeout = AbortSignal.timeout(EXCHANGE_TIMEOUT_MS);
+  const signal = AbortSignal.any([timeout, target.stop]);
   try {
-    const answer = await answerTo(plantsUrl, { method, path, headers, signal }, body);
-    const answerBody = await readWhole(answer);
+    const response = await responseTo(plantsUrl, { method, path: requestTarget, headers, signal }, body);
+    const responseBody = await readWhole(response);
     // Nothing more is wanted of this connection, though the server may still wait for a body that was announced.
-    answer.socket.destroy();
-    const status = answer.statusCode!;
+    response.socket.destroy();
+    const { statusCode, statusMessage, rawHeaders, headersDistinct } = response;
     return {
       sent,
-      received: show(`${status} ${answer.statusMessage}`.trimEnd(), answer.rawHeaders, answerBody, token),
-      status,
-      headers: fieldMap(answer.rawHeaders),
-      body: answerBody,
+      received: show(`${statusCode} ${statusMessage}`.trimEnd(), rawHeaders, responseBody, token),
+      status: statusCode!,
+      headers: new Map(Object.entries(headersDistinct).map(([name, values]) => [name, values!.join(', ')])),
+      body: responseBody,
     };
   } catch (cause) {
     const { code, message } = cause as NodeJS.ErrnoException;
-    const why = deadline.aborted ? `within ${EXCHANGE_WAIT_MS / 1000} s` : `(${code ?? message})`;
+    const why = timeout.aborted ? `within ${EXCHANGE_TIMEOUT_MS / 1000} s` : `(${code ?? message})`;
     throw new Finding(`no whole answer came ${why}`, sent, undefined, { cause });
   }
 }
 
-function answerTo(
+function responseTo(
   url: URL,
   options: { method: string; path: string; headers: string[]; signal: AbortSignal },
   body: Buffer,
@@ -105,38 +119,21 @@ function answerTo(
   return new Promise((resolve, reject) => {
     const request = start(url, { ...options, agent: false });
     request.on('response', resolve);
-    // A server may answer and close before it has read everything; a fault behind the answer changes nothing.
+    // A server may respond and close before it has read everything; a fault behind the response changes nothing.
     request.on('error', reject);
     request.end(body);
   });
 }
 
-async function readWhole(answer: IncomingMessage): Promise<Buffer> {
+async function readWhole(response: IncomingMessage): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let length = 0;
-  for await (const chunk of answer as AsyncIterable<Buffer>) {
+  for await (const chunk of response as AsyncIterable<Buffer>) {
     length += chunk.length;
-    if (length > ANSWER_BYTES_MAX) throw new Error(`the answer is longer than ${ANSWER_BYTES_MAX} bytes`);
+    if (length > RESPONSE_BYTES_MAX) throw new Error(`the answer is longer than ${RESPONSE_BYTES_MAX} bytes`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);
-}
-
-/** Names and values in turn: the one form in which Node repeats a field and adds none of its own. */
-function fieldList(headers: Record<string, string | string[] | null>): string[] {
-  return Object.entries(headers).flatMap(([name, value]) =>
-    (value === null ? [] : [value].flat()).flatMap(each => [name, each]),
-  );
-}
-
-function fieldMap(rawHeaders: string[]): Map<string, string> {
-  const fields = new Map<string, string>();
-  for (let index = 0; index < rawHeaders.length; index += 2) {
-    const name = rawHeaders[index]!.toLowerCase();
-    const value = rawHeaders[index + 1]!;
-    fields.set(name, fields.has(name) ? `${fields.get(name)}, ${value}` : value);
-  }
-  return fields;
 }
 
 function show(firstLine: string, rawHeaders: string[], body: Buffer, token: string): string {

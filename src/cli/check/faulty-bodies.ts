@@ -6,26 +6,20 @@ interface FaultyBody {
   fault: string;
   /** What is wrong, as the end of a sentence. */
   what: string;
-  /** Whether it is not even JSON in UTF-8. */
-  notJson?: true;
   body(id: bigint): string | Uint8Array;
 }
 
-/** Bodies that the shape NewPlant of the interface does not allow. */
-export const FAULTY_BODIES: readonly FaultyBody[] = [
-  { fault: 'empty', what: 'that is empty', notJson: true, body: () => '' },
-  {
-    fault: 'not-json',
-    what: 'that breaks off within the JSON',
-    notJson: true,
-    body: id => `{"id":${id},"name":"A`,
-  },
+const NOT_JSON_BODIES: readonly FaultyBody[] = [
+  { fault: 'empty', what: 'that is empty', body: () => '' },
+  { fault: 'not-json', what: 'that breaks off within the JSON', body: id => `{"id":${id},"name":"A` },
   {
     fault: 'not-utf8',
     what: 'in ISO 8859-1 instead of UTF-8',
-    notJson: true,
     body: id => Buffer.from(`{"id":${id},"name":"Ip\u00ea"}`, 'latin1'),
   },
+];
+
+const MISSHAPEN_BODIES: readonly FaultyBody[] = [
   { fault: 'array', what: 'that is an array', body: id => `[{"id":${id},"name":"A"}]` },
   { fault: 'id-missing', what: 'without id', body: () => '{"name":"A"}' },
   { fault: 'id-null', what: 'with null as id', body: () => '{"id":null,"name":"A"}' },
@@ -46,4 +40,10 @@ export const FAULTY_BODIES: readonly FaultyBody[] = [
   { fault: 'name-number', what: 'with a number as name', body: id => `{"id":${id},"name":1}` },
   { fault: 'tag-null', what: 'with null as tag', body: id => `{"id":${id},"name":"A","tag":null}` },
   { fault: 'tag-number', what: 'with a number as tag', body: id => `{"id":${id},"name":"A","tag":1}` },
+];
+
+/** Bodies that the shape NewPlant of the interface does not allow. */
+export const FAULTY_BODIES: readonly (FaultyBody & { error: 'notJson' | 'notNewPlant' })[] = [
+  ...NOT_JSON_BODIES.map(each => ({ ...each, error: 'notJson' as const })),
+  ...MISSHAPEN_BODIES.map(each => ({ ...each, error: 'notNewPlant' as const })),
 ];

@@ -4,8 +4,7 @@ import { newPlantJson } from '../../contract/plant.ts';
 import { Failure } from '../failure.ts';
 import { visible, withoutToken } from '../visible-text.ts';
 import { type Exchange, send } from './exchange.ts';
-import { Finding } from './finding.ts';
-import type { Target } from './target.ts';
+import { Finding, type Target } from './rule.ts';
 
 /** A message shows this much of what the server says, in UTF-16 code units. */
 const SHOWN_LENGTH_MAX = 200;

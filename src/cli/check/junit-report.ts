@@ -1,6 +1,5 @@
 import { visible } from '../visible-text.ts';
-import type { RuleResult } from './check-run.ts';
-import { isBroken, type Report } from './report.ts';
+import { isBroken, type Report, type RuleResult } from './report.ts';
 
 /**
  * JUnit XML, as CI servers read it (https://github.com/testmoapp/junitxml describes what they agree on). It has no word for

@@ -1,5 +1,16 @@
-import type { RuleResult } from './check-run.ts';
-import type { Level } from './rule.ts';
+import type { Rule } from './rule.ts';
+
+/** What came of one rule. No text in it holds the token. */
+export interface RuleResult {
+  rule: Rule;
+  verdict: 'holds' | 'does not hold' | 'not checked';
+  /** What was expected and found, or why the rule was not checked; undefined when it holds. */
+  message?: string;
+  /** The request and the response that do not fit; undefined when there is none. */
+  sent?: string;
+  received?: string | undefined;
+  elapsedMs: number;
+}
 
 /** A run of the rules against a server, as it is written in one of the formats. */
 export interface Report {
@@ -12,9 +23,6 @@ export interface Report {
   failure?: string;
 }
 
-/** The lists that are counted by themselves: the rules for every store by level, and those of this plant store. */
-export const TALLIES = ['MUST', 'SHOULD', 'MAY', 'ours'] as const;
-
 /** How many rules of a list there are of each verdict. */
 export interface Tally {
   name: (typeof TALLIES)[number];
@@ -23,22 +31,19 @@ export interface Tally {
   notChecked: number;
 }
 
+/** The lists that are counted by themselves: the rules for every store by level, and those of this plant store. */
+const TALLIES = ['MUST', 'SHOULD', 'MAY', 'ours'] as const;
+
 /** Each list that has rules in the report. */
 export function tallyResults(results: readonly RuleResult[]): Tally[] {
-  return TALLIES.map(name => {
-    const own = results.filter(({ rule }) => tallyOf(rule) === name);
+  return TALLIES.flatMap(name => {
+    const own = results.filter(
+      ({ rule: { id, level } }) => name === (id.startsWith('ours.') ? 'ours' : level),
+    );
     const count = (verdict: RuleResult['verdict']) => own.filter(each => each.verdict === verdict).length;
-    return {
-      name,
-      holds: count('holds'),
-      doesNotHold: count('does not hold'),
-      notChecked: count('not checked'),
-    };
-  }).filter(({ holds, doesNotHold, notChecked }) => holds + doesNotHold + notChecked > 0);
-}
-
-function tallyOf({ id, level }: { id: string; level: Level }): Tally['name'] {
-  return id.startsWith('ours.') ? 'ours' : level;
+    const [holds, doesNotHold] = [count('holds'), count('does not hold')];
+    return own.length === 0 ? [] : [{ name, holds, doesNotHold, notChecked: count('not checked') }];
+  });
 }
 
 /** Whether a rule does not hold that must: one of the interface, or a promise of this plant store that was asked for. */

@@ -1,5 +1,3 @@
-import type { Target } from './target.ts';
-
 /**
  * How binding a rule is, by RFC 2119. Among the rules for every server MUST is what the interface itself says, SHOULD
  * what HTTP and JSON say where it is silent, and MAY a free choice worth knowing; among our own, MUST is our promise.
@@ -25,3 +23,38 @@ export interface Rule {
    */
   check(target: Target): Promise<void>;
 }
+
+/** The server that rules are checked against: all that a check knows of it. */
+export interface Target {
+  /** The address of the operation. */
+  plantsUrl: URL;
+  /** A bearer token that the server accepts. */
+  token: string;
+  /** Breaks off the exchanges in flight. */
+  stop: AbortSignal;
+  /** An id that no check has used; each check takes one at most. */
+  nextId(): bigint;
+  /**
+   * Two ids in a row that are one double, for the one rule that needs them.
+   *
+   * @throws {NotChecked} when the ids that may be used hold none
+   */
+  neighbours(): [bigint, bigint];
+}
+
+/** A rule does not hold: what was expected, what was sent, and what came back. */
+export class Finding extends Error {
+  /** The request as text; a token in it reads `<ACCESS_TOKEN>`. */
+  readonly sent: string;
+  /** The response as text; undefined when none came. */
+  readonly received: string | undefined;
+
+  constructor(message: string, sent: string, received?: string, options?: ErrorOptions) {
+    super(message, options);
+    this.sent = sent;
+    this.received = received;
+  }
+}
+
+/** Nothing can be said of a rule here; the message is why, without a full stop. */
+export class NotChecked extends Error {}

@@ -1,11 +1,6 @@
 import { HTTP_RULES } from './http-rules.ts';
 import { INTERFACE_RULES } from './interface-rules.ts';
-import { OWN_BODY_RULES } from './own-body-rules.ts';
-import { OWN_HEAD_RULES } from './own-head-rules.ts';
 import type { Rule } from './rule.ts';
 
 /** The rules for any server that claims to be a plant store. */
 export const RULES_FOR_EVERY_STORE: readonly Rule[] = [...INTERFACE_RULES, ...HTTP_RULES];
-
-/** What this plant store promises beyond them. */
-export const OWN_RULES: readonly Rule[] = [...OWN_BODY_RULES, ...OWN_HEAD_RULES];

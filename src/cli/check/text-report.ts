@@ -1,6 +1,5 @@
 import { visible } from '../visible-text.ts';
-import type { RuleResult } from './check-run.ts';
-import { type Report, type Tally, tallyResults } from './report.ts';
+import { type Report, type RuleResult, type Tally, tallyResults } from './report.ts';
 
 /** For people: a line for each rule, below it what does not fit, and what it comes to at the end. */
 export function textReport({ results, failure }: Report): string {

@@ -1,0 +1,314 @@
+import { ERRORS, type ErrorName } from '../../contract/errors.ts';
+import { BODY_BYTES_SETTING_MAX, HEADER_BYTES_MAX, ID_MAX, ID_MIN } from '../../contract/limits.ts';
+import { newPlantJson, type Plant } from '../../contract/plant.ts';
+import { type Exchange, type RequestChanges, send, sendPlant } from './exchange.ts';
+import {
+  expectError,
+  expectErrorShape,
+  expectHeader,
+  expectNoHeader,
+  expectStatus,
+  expectStored,
+  mismatch,
+} from './expectations.ts';
+import { FAULTY_BODIES } from './faulty-bodies.ts';
+import type { Rule } from './rule.ts';
+
+function ours(id: string, title: string, check: Rule['check'], fixedIds: readonly bigint[] = []): Rule {
+  const source = 'this plant store, what is answered where the interface is silent';
+  return { id: `ours.${id}`, level: 'MUST', title, source, fixedIds, check };
+}
+
+/** Ids as they are written, and the digits that Plant-Id must give. */
+const IDS: [name: string, title: string, text: string, digits: bigint][] = [
+  ['above-double', 'the id 2^53 + 1 is kept', '9007199254740993', 2n ** 53n + 1n],
+  ['below-double', 'the id -2^53 - 1 is kept', '-9007199254740993', -(2n ** 53n) - 1n],
+  ['int64-max', 'the largest int64 is kept as an id', '9223372036854775807', ID_MAX],
+  ['int64-min', 'the smallest int64 is kept as an id', '-9223372036854775808', ID_MIN],
+  ['zero-fraction', 'the id 7.0 is the integer 7', '7.0', 7n],
+  ['exponent', 'the id 7e3 is the integer 7000', '7e3', 7000n],
+  ['negative-exponent', 'the id 7000e-3 is the integer 7', '7000e-3', 7n],
+  ['negative-zero', 'the id -0 is the integer 0', '-0', 0n],
+];
+
+const ID_RULES = IDS.map(([name, title, text, digits]) =>
+  ours(
+    `id.${name}`,
+    `${title}, digit for digit in Plant-Id`,
+    async target => {
+      const exchange = await send(target, `{"id":${text},"name":"A"}`);
+      expectStatus(exchange, 200);
+      expectHeader(exchange, 'Plant-Id', String(digits));
+    },
+    [digits],
+  ),
+);
+
+/** A plant, what is sent after it under the same id, and what becomes of that. */
+const REPEATS: [
+  name: string,
+  title: string,
+  first: Plant,
+  second: Plant,
+  outcome: 'unchanged' | 'revised',
+][] = [
+  [
+    'same',
+    'a plant sent again is unchanged, and no further revision is made',
+    { name: 'A', tag: 'B' },
+    { name: 'A', tag: 'B' },
+    'unchanged',
+  ],
+  [
+    'other-name',
+    'another name under the same id is its second revision, or is refused where ids are write-once',
+    { name: 'A' },
+    { name: 'B' },
+    'revised',
+  ],
+  [
+    'tag-removed',
+    'no tag instead of an empty one is another content, or is refused where ids are write-once',
+    { name: 'A', tag: '' },
+    { name: 'A' },
+    'revised',
+  ],
+];
+
+const REPEAT_RULES = REPEATS.map(([name, title, first, second, outcome]) =>
+  ours(`repeat.${name}`, title, async target => {
+    const id = target.nextId();
+    expectStored(await send(target, newPlantJson({ id, ...first })), id, 1, 'created');
+    const again = await send(target, newPlantJson({ id, ...second }));
+    if (outcome === 'revised' && again.status === 400) expectError(again, 'idTaken');
+    else expectStored(again, id, outcome === 'revised' ? 2 : 1, outcome);
+  }),
+);
+
+/** @param fixedIds what a server that takes the body might make of an id that is written in it */
+function refusedBody(
+  error: ErrorName,
+  fault: string,
+  what: string,
+  body: (id: bigint) => string | Uint8Array,
+  fixedIds?: readonly bigint[],
+): Rule {
+  return ours(
+    `refuse.${fault}`,
+    `a body ${what} is answered with the error ${ERRORS[error].number}`,
+    async target => expectError(await send(target, body(target.nextId())), error),
+    fixedIds,
+  );
+}
+
+/** Faults that the shapes of the interface name, and those that it leaves open. */
+const BODY_RULES: Rule[] = [
+  ...FAULTY_BODIES.map(({ error, fault, what, body }) => refusedBody(error, fault, what, body)),
+  refusedBody(
+    'notJson',
+    'byte-order-mark',
+    'that begins with a byte order mark',
+    id => `\ufeff{"id":${id},"name":"A"}`,
+  ),
+  refusedBody('notJson', 'utf16', 'in UTF-16', id => Buffer.from(`{"id":${id},"name":"A"}`, 'utf16le')),
+  refusedBody(
+    'notNewPlant',
+    'id-tiny-fraction',
+    'with an id that is 10^-22 above an integer, for which a double takes it,',
+    id => `{"id":${id}.0000000000000000000001,"name":"A"}`,
+  ),
+  refusedBody(
+    'notNewPlant',
+    'id-underflow',
+    'with 1e-400 as id, which a double takes for 0,',
+    () => '{"id":1e-400,"name":"A"}',
+    [0n],
+  ),
+  refusedBody(
+    'notNewPlant',
+    'id-fraction-above-double',
+    'with 9007199254740993.5 as id, which a double takes for an integer,',
+    () => '{"id":9007199254740993.5,"name":"A"}',
+    [2n ** 53n + 1n, 2n ** 53n + 2n],
+  ),
+  refusedBody(
+    'notNewPlant',
+    'id-repeated',
+    'that gives the id twice',
+    id => `{"id":${id},"id":${id},"name":"A"}`,
+  ),
+  refusedBody(
+    'notNewPlant',
+    'further-member-repeated',
+    'that gives a further member twice',
+    id => `{"id":${id},"name":"A","height":1,"height":2}`,
+  ),
+  refusedBody(
+    'notNewPlant',
+    'name-u0000',
+    'with U+0000 in the name',
+    id => String.raw`{"id":${id},"name":"A\u0000B"}`,
+  ),
+  refusedBody(
+    'notNewPlant',
+    'tag-unpaired-surrogate',
+    'with an unpaired surrogate in the tag',
+    id => String.raw`{"id":${id},"name":"A","tag":"\ud83c"}`,
+  ),
+];
+
+const MEMBER_RULES: Rule[] = [
+  ours('further-members', 'members beyond id, name and tag are ignored', async target => {
+    const id = target.nextId();
+    expectStored(await send(target, `{"id":${id},"name":"A","height":[1.5,{}]}`), id, 1, 'created');
+    expectStored(await send(target, `{"id":${id},"name":"A","height":2}`), id, 1, 'unchanged');
+  }),
+  ours('every-fault-named', 'the message names every fault of a body at once', async target => {
+    const exchange = await send(target, '{"id":1.5,"tag":null}');
+    const { message } = expectErrorShape(exchange);
+    const unnamed = ['id', 'name', 'tag'].filter(member => !new RegExp(`\\b${member}\\b`).test(message));
+    if (unnamed.length > 0)
+      throw mismatch(exchange, 'a message that names id, name and tag', `${unnamed} not named`);
+  }),
+];
+
+const NO_CREDENTIAL = { Authorization: null };
+const MISTYPED = { Authorization: `Bearer plant_${'0'.repeat(36)}` };
+const OTHER_MEDIA_TYPE = { 'Content-Type': 'text/plain' };
+const TOO_LONG = { 'Content-Length': String(BODY_BYTES_SETTING_MAX + 1) };
+
+/** A request that is rejected for its header section, so that its body, which is not even JSON, does not matter. */
+function refused(error: ErrorName, id: string, title: string, changes: RequestChanges): Rule {
+  return ours(id, title, async target => expectError(await send(target, '{', changes), error));
+}
+
+const REQUEST_RULES: Rule[] = [
+  refused('noCredential', 'credential.missing', 'a request without a credential is refused', {
+    headers: NO_CREDENTIAL,
+  }),
+  refused(
+    'noCredential',
+    'credential.repeated',
+    'a request with two Authorization fields is refused, though each holds the token',
+    { headers: { Authorization: ['Bearer <ACCESS_TOKEN>', 'Bearer <ACCESS_TOKEN>'] } },
+  ),
+  refused('credentialRefused', 'credential.mistyped', 'a mistyped token is refused', { headers: MISTYPED }),
+  refused('notJsonMediaType', 'media-type.missing', 'a request without Content-Type is refused', {
+    headers: { 'Content-Type': null },
+  }),
+  refused('notJsonMediaType', 'media-type.other', 'another media type is refused', {
+    headers: OTHER_MEDIA_TYPE,
+  }),
+  refused('notJsonMediaType', 'media-type.charset', 'another charset than utf-8 is refused', {
+    headers: { 'Content-Type': 'application/json; charset=iso-8859-1' },
+  }),
+  refused('notJsonMediaType', 'media-type.repeated', 'two Content-Type fields are refused', {
+    headers: { 'Content-Type': ['application/json', 'application/json'] },
+  }),
+  refused('contentEncoding', 'content-encoding', 'any Content-Encoding is refused', {
+    headers: { 'Content-Encoding': 'identity' },
+  }),
+  refused(
+    'bodyTooLarge',
+    'body-size',
+    'a body that says it is longer than any limit is refused before it arrives',
+    { headers: TOO_LONG },
+  ),
+  refused('headersTooLarge', 'head-size', 'a head that is too large is refused', {
+    headers: { 'X-Padding': 'x'.repeat(HEADER_BYTES_MAX) },
+  }),
+  refused('noSuchPath', 'path.slash', 'a slash at the end makes another path', { path: '/plants/' }),
+  refused('noSuchPath', 'path.case', 'other letters make another path', { path: '/Plants' }),
+  refused('noSuchPath', 'order.path-before-method', 'an unknown path is refused before the method', {
+    path: '/no-such-path',
+    method: 'PATCH',
+  }),
+  refused(
+    'methodNotAllowed',
+    'order.method-before-credential',
+    'a method is refused before a missing credential',
+    { method: 'PATCH', headers: NO_CREDENTIAL },
+  ),
+  refused(
+    'noCredential',
+    'order.credential-before-media-type',
+    'a missing credential is refused before the media type',
+    { headers: { ...NO_CREDENTIAL, ...OTHER_MEDIA_TYPE } },
+  ),
+  refused('notJsonMediaType', 'order.media-type-before-size', 'the media type is refused before the size', {
+    headers: { ...OTHER_MEDIA_TYPE, ...TOO_LONG },
+  }),
+];
+
+/** A field that must be in the response to such a request. */
+function field(id: string, title: string, name: string, value: string, changes: RequestChanges): Rule {
+  return ours(id, title, async target => expectHeader(await send(target, '{', changes), name, value));
+}
+
+/** Every response has the common fields and names no software. */
+function expectCommonFields(exchange: Exchange): void {
+  expectHeader(exchange, 'Content-Type', 'application/json');
+  expectHeader(exchange, 'X-Content-Type-Options', 'nosniff');
+  expectHeader(exchange, 'Cache-Control', 'no-store');
+  expectNoHeader(exchange, 'Server');
+  expectNoHeader(exchange, 'X-Powered-By');
+}
+
+const CHALLENGE = 'Bearer realm="plant-store"';
+
+const FIELD_RULES: Rule[] = [
+  field(
+    'credential.missing.challenge',
+    'the challenge to a request without a credential names no error (RFC 6750 section 3.1)',
+    'WWW-Authenticate',
+    CHALLENGE,
+    { headers: NO_CREDENTIAL },
+  ),
+  field(
+    'credential.mistyped.challenge',
+    'the challenge to a refused token names invalid_token (RFC 6750 section 3.1)',
+    'WWW-Authenticate',
+    `${CHALLENGE}, error="invalid_token", error_description="${ERRORS.credentialRefused.message}"`,
+    { headers: MISTYPED },
+  ),
+  field(
+    'method.allow',
+    'a method that /plants does not take is answered with Allow: POST and nothing else',
+    'Allow',
+    'POST',
+    { method: 'PATCH' },
+  ),
+  ours(
+    'fields.kept',
+    'the answer to a plant that is kept has the common fields and names no software',
+    async target => {
+      const exchange = await sendPlant(target);
+      expectStatus(exchange, 200);
+      expectCommonFields(exchange);
+    },
+  ),
+  ours(
+    'fields.refused',
+    'the answer to a body that is refused has the common fields and names no software',
+    async target => {
+      const exchange = await send(target, '{');
+      expectStatus(exchange, 400);
+      expectCommonFields(exchange);
+    },
+  ),
+  ours('query', 'a query is ignored', async target => {
+    const id = target.nextId();
+    const body = newPlantJson({ id, name: 'A' });
+    expectStored(await send(target, body, { path: '/plants?id=1' }), id, 1, 'created');
+  }),
+];
+
+/** What this plant store promises beyond the interface: bodies, repeated ids, header sections and response fields. */
+export const OWN_RULES: readonly Rule[] = [
+  ...ID_RULES,
+  ...REPEAT_RULES,
+  ...BODY_RULES,
+  ...MEMBER_RULES,
+  ...REQUEST_RULES,
+  ...FIELD_RULES,
+];
