@@ -13,8 +13,9 @@ import { hashToken } from '../src/auth/token.ts';
 import { openApiJson } from '../src/contract/openapi.ts';
 import { type NewPlant, newPlantJson } from '../src/contract/plant.ts';
 import { openReader, openServedStore, openTokenStore } from '../src/store/open-store.ts';
+import { runCommandLines } from './command-lines.ts';
 import { LoggingClient } from './harness/logging-client.ts';
-import { type Finished, runProgram, type ServeProcess, startProgram, startServe } from './harness/program.ts';
+import { type Finished, type ServeProcess, startProgram, startServe } from './harness/program.ts';
 
 /** A revocation is in force by then: that is a promise. */
 const REVOCATION_MS_MAX = 5_000;
@@ -36,7 +37,7 @@ function newDatabase(): string {
 async function storeWith(plants: NewPlant[], recordedBy = 1): Promise<string> {
   const database = newDatabase();
   const { engine, close } = await openServedStore({
-    database: database,
+    database,
     repeatedIdRule: 'revise',
     connections: 1,
   });
@@ -57,39 +58,46 @@ async function serveOn(database: string): Promise<ServeProcess> {
   return serve;
 }
 
-function token(command: string, database: string, ...args: string[]): Promise<Finished> {
-  return runProgram(['token', command, ...args, '--database', database]);
+/** Runs commands on a database one after the other. @returns what each left behind */
+function run(database: string, ...commands: string[][]): Promise<Finished[]> {
+  return runCommandLines(
+    commands.map(args => ({ args: [...args, '--database', database] })),
+    folder,
+  );
 }
 
 test('token create prints the token alone, and list and the store hold no token', async () => {
   const database = newDatabase();
-  const created = await token('create', database, 'field app', '--expires', '90d');
+  const [created, , , revoked, listed] = (await run(
+    database,
+    ['token', 'create', 'field app', '--expires', '90d'],
+    ['token', 'create', 'for good'],
+    ['token', 'create', 'lost phone'],
+    ['token', 'revoke', 'lost phone'],
+    ['token', 'list'],
+  )) as [Finished, Finished, Finished, Finished, Finished];
   assert.equal(created.exitCode, 0);
   assert.match(
     created.stderr,
     /^there was no store at .*plants-[0-9]+\.db yet; it is made now\ntoken "field app" is in force in sqlite:\S+\n$/,
   );
   assert.match(created.stdout, /^plant_[0-9A-Za-z]{36}\n$/);
-  await token('create', database, 'for good');
-  await token('create', database, 'lost phone');
-  const revoked = await token('revoke', database, 'lost phone');
   assert.deepEqual([revoked.exitCode, revoked.stdout], [0, '']);
   assert.match(revoked.stderr, /"lost phone" is revoked/);
 
-  const listed = await token('list', database);
   assert.deepEqual([listed.exitCode, listed.stderr], [0, '']);
   const today = new Date().toISOString().slice(0, 10);
   const expiry = new Date(Date.parse(today) + 90 * 86_400_000).toISOString().slice(0, 10);
-  const [head, ...rows] = listed.stdout
-    .trimEnd()
-    .split('\n')
-    .map(line => line.split(/ {2,}/));
-  assert.deepEqual(head, ['LABEL', 'CREATED', 'EXPIRES', 'STATE', 'LAST USED']);
-  assert.deepEqual(rows, [
-    ['field app', today, expiry, 'in force', '-'],
-    ['for good', today, '-', 'in force', '-'],
-    ['lost phone', today, '-', `revoked ${today}`, '-'],
-  ]);
+  const rows = listed.stdout.trimEnd().split('\n');
+  assert.deepEqual(
+    rows.map(line => line.split(/ {2,}/)),
+    [
+      ['LABEL', 'CREATED', 'EXPIRES', 'STATE', 'LAST USED'],
+      ['field app', today, expiry, 'in force', '-'],
+      ['for good', today, '-', 'in force', '-'],
+      ['lost phone', today, '-', `revoked ${today}`, '-'],
+    ],
+  );
   const secret = created.stdout.trim();
   for (const hidden of [secret, secret.slice(6, 20), hashToken(secret)])
     assert.ok(!listed.stdout.includes(hidden));
@@ -101,31 +109,35 @@ test('token create prints the token alone, and list and the store hold no token'
 test('token list only reads, and token revoke makes no store', async () => {
   const database = newDatabase();
   const path = database.replace('sqlite:', '');
-  for (const args of [['list'], ['revoke', 'first']] as const) {
-    const { exitCode, stdout, stderr } = await token(args[0], database, ...args.slice(1));
+  for (const { exitCode, stdout, stderr } of await run(
+    database,
+    ['token', 'list'],
+    ['token', 'revoke', 'first'],
+  )) {
     assert.deepEqual([exitCode, stdout], [1, '']);
     assert.match(stderr, /there is no plant store at /);
-    assert.throws(() => readFileSync(path), { code: 'ENOENT' });
   }
-  await token('create', database, 'first');
+  assert.throws(() => readFileSync(path), { code: 'ENOENT' });
+  await run(database, ['token', 'create', 'first']);
   // Whoever opens it for writing would set the write-ahead log again, which is noted in the file.
   const client = new DatabaseSync(path);
   client.exec('PRAGMA journal_mode = DELETE');
   client.close();
   const before = readFileSync(path);
-  assert.match((await token('list', database)).stdout, /^first /m);
+  assert.match((await run(database, ['token', 'list']))[0]!.stdout, /^first /m);
   assert.deepEqual(readFileSync(path), before);
 });
 
 test('tokens made and revoked while the service runs', async () => {
   const database = newDatabase();
   const serve = await serveOn(database);
-  const created = await token('create', database, 'second');
-  const client = new LoggingClient(serve.url, created.stdout.trim(), []);
+  const [created] = await run(database, ['token', 'create', 'second']);
+  const client = new LoggingClient(serve.url, created!.stdout.trim(), []);
   const plant = { id: 1n, name: 'Monstera' };
   assert.equal((await client.send(plant)).answer?.status, 200, 'accepted at once');
 
-  assert.equal((await token('revoke', database, 'second')).exitCode, 0);
+  const [revoked] = await run(database, ['token', 'revoke', 'second']);
+  assert.equal(revoked!.exitCode, 0);
   const revokedAt = performance.now();
   while ((await client.send(plant)).answer?.status !== 401) {
     assert.ok(performance.now() - revokedAt < REVOCATION_MS_MAX, 'it is still accepted');
@@ -137,11 +149,11 @@ test('tokens made and revoked while the service runs', async () => {
     'the other one is not touched',
   );
   await client.close();
-  const again = await token('create', database, 'second');
-  assert.equal(again.exitCode, 1, 'the label of a revoked token is not given to another');
   await serve.stop('SIGTERM');
+  const [again, listed] = await run(database, ['token', 'create', 'second'], ['token', 'list']);
+  assert.equal(again!.exitCode, 1, 'the label of a revoked token is not given to another');
   const today = new Date().toISOString().slice(0, 10);
-  assert.match((await token('list', database)).stdout, new RegExp(`^first .* in force +${today}$`, 'm'));
+  assert.match(listed!.stdout, new RegExp(`^first .* in force +${today}$`, 'm'));
 });
 
 const ODD_PLANTS: NewPlant[] = [
@@ -160,10 +172,10 @@ const ODD_PLANTS: NewPlant[] = [
 
 test('export prints every plant exactly, in the order of ids', async () => {
   const database = await storeWith(ODD_PLANTS.toReversed());
-  const csv = await runProgram(['export', '--database', database]);
-  assert.equal(csv.exitCode, 0);
+  const [csv, jsonLines] = await run(database, ['export'], ['export', '--format', 'jsonl']);
+  assert.equal(csv!.exitCode, 0);
   assert.equal(
-    csv.stdout,
+    csv!.stdout,
     [
       'id,name,tag',
       '-9223372036854775808,smallest,""',
@@ -180,9 +192,14 @@ test('export prints every plant exactly, in the order of ids', async () => {
       '',
     ].join('\n'),
   );
-  assert.equal(csv.stderr, '11 plants exported\n');
-  const jsonLines = await runProgram(['export', '--format', 'jsonl', '--database', database]);
-  assert.equal(jsonLines.stdout, ODD_PLANTS.map(plant => `${newPlantJson(plant)}\n`).join(''));
+  assert.equal(csv!.stderr, '11 plants exported\n');
+  assert.equal(jsonLines!.stdout, ODD_PLANTS.map(plant => `${newPlantJson(plant)}\n`).join(''));
+
+  const empty = await run(await storeWith([]), ['export'], ['export', '--format', 'jsonl']);
+  assert.deepEqual(
+    empty.map(({ stdout }) => stdout),
+    ['id,name,tag\n', ''],
+  );
 });
 
 test('export --revisions prints the whole history', async () => {
@@ -194,45 +211,39 @@ test('export --revisions prints the whole history', async () => {
   const reader = await openReader(database);
   const time = new Date((await reader.revisionsOf(7n))[0]!.recordedAt).toISOString();
   await reader.close();
-  const csv = await runProgram(['export', '--revisions', '--database', database]);
-  assert.equal(
-    csv.stdout,
-    [
-      'id,revision,name,tag,recorded_at,recorded_by',
-      `-7,1,other,,${time},"nursery, east"`,
-      `7,1,old,,${time},"nursery, east"`,
-      `7,2,new,"",${time},"nursery, east"`,
-      '',
-    ].join('\n'),
+  const results = await run(
+    database,
+    ['export', '--revisions'],
+    ['export', '--revisions', '--format', 'jsonl'],
+    ['export'],
   );
-  const jsonLines = await runProgram(['export', '--revisions', '--format', 'jsonl', '--database', database]);
   const recorded = `"recorded_at":"${time}","recorded_by":"nursery, east"}`;
-  assert.equal(
-    jsonLines.stdout,
+  assert.deepEqual(
+    results.map(({ stdout }) => stdout.split('\n')),
     [
-      `{"id":-7,"name":"other","revision":1,${recorded}`,
-      `{"id":7,"name":"old","revision":1,${recorded}`,
-      `{"id":7,"name":"new","tag":"","revision":2,${recorded}`,
-      '',
-    ].join('\n'),
+      [
+        'id,revision,name,tag,recorded_at,recorded_by',
+        `-7,1,other,,${time},"nursery, east"`,
+        `7,1,old,,${time},"nursery, east"`,
+        `7,2,new,"",${time},"nursery, east"`,
+        '',
+      ],
+      [
+        `{"id":-7,"name":"other","revision":1,${recorded}`,
+        `{"id":7,"name":"old","revision":1,${recorded}`,
+        `{"id":7,"name":"new","tag":"","revision":2,${recorded}`,
+        '',
+      ],
+      ['id,name,tag', '-7,other,', '7,new,""', ''],
+    ],
   );
-  const latest = await runProgram(['export', '--database', database]);
-  assert.equal(latest.stdout, 'id,name,tag\n-7,other,\n7,new,""\n');
 });
 
 test('a plant from a token that is not in the store is shown with the id of the token', async () => {
   const database = await storeWith([{ id: 7n, name: 'copied in' }], 2 ** 31);
-  const csv = await runProgram(['export', '--revisions', '--database', database]);
-  assert.match(csv.stdout, /^7,1,copied in,,[^,]+,2147483648$/m);
-  const jsonLines = await runProgram(['export', '--revisions', '--format', 'jsonl', '--database', database]);
-  assert.match(jsonLines.stdout, /,"recorded_by":"2147483648"}\n$/);
-  assert.match((await runProgram(['show', '7', '--database', database])).stdout, / by 2147483648 {2}{/);
-});
-
-test('an empty store exports its head and nothing more', async () => {
-  const database = await storeWith([]);
-  assert.equal((await runProgram(['export', '--database', database])).stdout, 'id,name,tag\n');
-  assert.equal((await runProgram(['export', '--format', 'jsonl', '--database', database])).stdout, '');
+  const [csv, shown] = await run(database, ['export', '--revisions'], ['show', '7']);
+  assert.match(csv!.stdout, /^7,1,copied in,,[^,]+,2147483648$/m);
+  assert.match(shown!.stdout, / by 2147483648 {2}{/);
 });
 
 test('show prints every revision of any id, and nothing that a terminal obeys', async () => {
@@ -240,12 +251,9 @@ test('show prints every revision of any id, and nothing that a terminal obeys', 
     { id: -(2n ** 63n), name: 'clear \u001b[2J screen', tag: '\u202e' },
     { id: -(2n ** 63n), name: 'line\nbreak' },
   ]);
-  const { exitCode, stdout, stderr } = await runProgram([
-    'show',
-    '-9223372036854775808',
-    '--database',
-    database,
-  ]);
+  const [{ exitCode, stdout, stderr }] = (await run(database, ['show', '-9223372036854775808'])) as [
+    Finished,
+  ];
   assert.deepEqual([exitCode, stderr], [0, '']);
   const [head, first, second, rest] = stdout.split('\n');
   assert.equal(head, 'plant -9223372036854775808');
@@ -259,12 +267,9 @@ test('show and export beside a running service see what was answered', async () 
   const serve = await serveOn(database);
   const client = new LoggingClient(serve.url, serve.token, []);
   await client.send({ id: 9007199254740993n, name: 'just now' });
-  const [shown, exported] = await Promise.all([
-    runProgram(['show', '9007199254740993', '--database', database]),
-    runProgram(['export', '--database', database]),
-  ]);
-  assert.match(shown.stdout, /by first {2}{"name":"just now"}\n$/);
-  assert.equal(exported.stdout, 'id,name,tag\n9007199254740993,just now,\n');
+  const [shown, exported] = await run(database, ['show', '9007199254740993'], ['export']);
+  assert.match(shown!.stdout, /by first {2}{"name":"just now"}\n$/);
+  assert.equal(exported!.stdout, 'id,name,tag\n9007199254740993,just now,\n');
   assert.equal((await client.send({ id: 1n, name: 'still taken' })).answer?.status, 200);
   await client.close();
   await serve.stop('SIGTERM');
@@ -277,15 +282,16 @@ const MANY = Array.from({ length: 30_000 }, (_, id) => ({
 
 test('export into a slow reader is complete, and into a closed one ends quietly', async () => {
   const database = await storeWith(MANY);
-  const slow = startProgram(['export', '--format', 'jsonl', '--database', database]);
+  const slow = startProgram(['export', '--database', database]);
   started.push(slow);
   const summary = readText(slow.stderr!);
+  const expected = ['id,name,tag', ...MANY.map(({ id, name }) => `${id},${name},`)];
   let lines = 0;
   for await (const line of createInterface(slow.stdout!)) {
-    assert.equal(line, newPlantJson(MANY[lines]!));
+    assert.equal(line, expected[lines]);
     if (++lines % 3_000 === 0) await wait(20);
   }
-  assert.equal(lines, MANY.length);
+  assert.equal(lines, expected.length);
   assert.equal(await summary, '30,000 plants exported\n');
 
   const closed = startProgram(['export', '--database', database]);
@@ -300,7 +306,6 @@ test('export into a slow reader is complete, and into a closed one ends quietly'
 });
 
 test('openapi prints what is served', async () => {
-  const { exitCode, stdout } = await runProgram(['openapi']);
-  assert.equal(exitCode, 0);
-  assert.equal(stdout.trimEnd(), openApiJson().trimEnd());
+  const [{ exitCode, stdout }] = (await runCommandLines([{ args: ['openapi'] }], folder)) as [Finished];
+  assert.deepEqual([exitCode, stdout.trimEnd()], [0, openApiJson().trimEnd()]);
 });

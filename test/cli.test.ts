@@ -9,277 +9,213 @@ import { DatabaseSync } from 'node:sqlite';
 import { text as readText } from 'node:stream/consumers';
 import { after, suite, test } from 'node:test';
 import { openServedStore } from '../src/store/open-store.ts';
+import { type CommandLine, runCommandLines } from './command-lines.ts';
 import { LoggingClient } from './harness/logging-client.ts';
-import { type Finished, PROGRAM, runInTime, runProgram, startProgram } from './harness/program.ts';
-import { readGreeting } from './harness/serve-greeting.ts';
+import { type Finished, PROGRAM, runInTime, startServe } from './harness/program.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'plant-store-cli-'));
 after(() => rmSync(folder, { recursive: true }));
 
 /** A store with the plants 1 and -1 and the token "first". */
 const database = `sqlite:${join(folder, 'plants.db')}`;
-const store = await openServedStore({ database: database, repeatedIdRule: 'revise', connections: 1 });
-await store.engine.createToken({
-  hash: '0'.repeat(64),
-  label: 'first',
-  createdAt: Date.now(),
-  expiresAt: null,
-});
-const plants = [1n, -1n].map(id => ({ plant: { id, name: `plant ${id}` }, recordedBy: 1 }));
-await store.engine.commit(plants);
+const store = await openServedStore({ database, repeatedIdRule: 'revise', connections: 1 });
+const first = { hash: '0'.repeat(64), label: 'first', createdAt: Date.now(), expiresAt: null };
+await store.engine.createToken(first);
+await store.engine.commit([1n, -1n].map(id => ({ plant: { id, name: `plant ${id}` }, recordedBy: 1 })));
 await store.close();
 
 const newer = join(folder, 'newer.db');
-const stranger = join(folder, 'stranger.db');
-const textFile = join(folder, 'text.db');
-const missing = `sqlite:${join(folder, 'missing.db')}`;
-const belowFile = `sqlite:${join(textFile, 'plants.db')}`;
 await (
   await openServedStore({ database: `sqlite:${newer}`, repeatedIdRule: 'revise', connections: 1 })
 ).close();
-for (const [path, statement] of [
-  [newer, 'PRAGMA user_version = 99'],
-  [stranger, 'CREATE TABLE account (id)'],
-] as const) {
+execute(newer, 'PRAGMA user_version = 99');
+const stranger = join(folder, 'stranger.db');
+execute(stranger, 'CREATE TABLE account (id)');
+const textFile = join(folder, 'text.db');
+writeFileSync(textFile, 'id,name,tag\n'.repeat(100));
+
+function execute(path: string, statement: string): void {
   const client = new DatabaseSync(path);
   client.exec(statement);
   client.close();
 }
-writeFileSync(textFile, 'id,name,tag\n'.repeat(100));
 
 const taken = createServer().listen(0, '127.0.0.1');
 await once(taken, 'listening');
 after(() => taken.close());
 const takenAddress = `127.0.0.1:${(taken.address() as { port: number }).port}`;
 
+function runAll(commands: readonly CommandLine[]): Promise<Finished[]> {
+  return runCommandLines(commands, folder);
+}
+
 /** What a person reads on stderr, without the hints that commander adds in parentheses. */
 function linesOf({ stderr }: Finished): string[] {
   return stderr.split('\n').filter(line => line !== '' && !/^\(.*\)$/.test(line));
 }
 
-interface Misuse {
-  args: string[];
-  exitCode: 1 | 2;
-  /** In the one line on stderr. */
-  says: RegExp;
-  env?: Record<string, string>;
-}
+/** Exit code, arguments (in one text where none holds a space), the one line on stderr, and the environment. */
+type Misuse = [exitCode: 1 | 2, args: string | string[], says: RegExp, env?: Record<string, string>];
 
-function misused(says: RegExp, ...args: string[]): Misuse {
-  return { args, exitCode: 2, says };
-}
-
-function failed(says: RegExp, ...args: string[]): Misuse {
-  return { args, exitCode: 1, says };
-}
-
-const FOLDER_ADVICE = /cannot be opened .*; is the folder there and writable\?$/;
-const ANY_PORTS = ['--listen', '127.0.0.1:0', '--ops', '127.0.0.1:0'];
-
-/** Every command that reads or writes a store, with what else it needs. */
+const ANY_PORTS = '--listen 127.0.0.1:0 --ops 127.0.0.1:0';
+/** Every command that reads or writes a store, with what else it needs; those that make one come first. */
 const STORE_COMMANDS = [
-  ['serve', ...ANY_PORTS],
-  ['token', 'create', 'label'],
-  ['token', 'list'],
-  ['token', 'revoke', 'first'],
-  ['export'],
-  ['show', '1'],
+  `serve ${ANY_PORTS}`,
+  'token create label',
+  'token list',
+  'token revoke first',
+  'export',
+  'show 1',
 ];
-const READING_COMMANDS = STORE_COMMANDS.slice(2);
+const FOLDER_ADVICE = /cannot be opened .*; is the folder there and writable\?$/;
 
 const MISUSES: Misuse[] = [
-  misused(/unknown command 'plant'/, 'plant'),
-  misused(/unknown option '--colour'/, '--colour'),
-  misused(/unknown command 'make'/, 'token', 'make'),
-  ...[...STORE_COMMANDS, ['openapi']].flatMap(command => [
-    misused(/unknown option '--colour'/, ...command, '--colour'),
-    misused(/too many arguments/, ...command, 'and another'),
+  [2, 'plant', /unknown command 'plant'/],
+  [2, '--colour', /unknown option '--colour'/],
+  [2, 'token make', /unknown command 'make'/],
+  ...[...STORE_COMMANDS, 'openapi'].flatMap((command): Misuse[] => [
+    [2, `${command} --colour`, /unknown option '--colour'/],
+    [2, `${command} another`, /too many arguments/],
   ]),
-  misused(/'--database <url>' argument missing/, 'serve', '--database'),
+  [2, 'serve --database', /'--database <url>' argument missing/],
 
-  ...['8080', ':8080', '127.0.0.1:65536', '::1:8080', ''].map(address =>
-    misused(
+  ...['8080', ':8080', '127.0.0.1:65536', '::1:8080', ''].map(
+    (address): Misuse => [
+      2,
+      `serve --listen=${address}`,
       /'--listen <host:port>' argument .* is invalid.*HOST:PORT, for example/,
-      'serve',
-      `--listen=${address}`,
-    ),
+    ],
   ),
-  misused(/'--ops <host:port>' argument 'here' is invalid.*HOST:PORT/, 'serve', '--ops', 'here'),
-  misused(/Allowed choices are revise, reject/, 'serve', '--repeated-id', 'keep'),
-  misused(/Allowed choices are on, off/, 'serve', '--log-requests', 'often'),
-  misused(/'--log-requests <on\|off>' argument missing/, 'serve', '--log-requests'),
-  {
-    ...misused(/value 'true' from env 'PLANT_STORE_LOG_REQUESTS' is invalid.*on, off/, 'serve'),
-    env: { PLANT_STORE_LOG_REQUESTS: 'true' },
-  },
-  ...['0', '-1', '1e6', '8388609', ''].map(limit =>
-    misused(
+  [2, 'serve --ops here', /'--ops <host:port>' argument 'here' is invalid.*HOST:PORT/],
+  [2, 'serve', /value 'here' from env 'PLANT_STORE_LISTEN' is invalid/, { PLANT_STORE_LISTEN: 'here' }],
+  [2, 'serve --repeated-id keep', /Allowed choices are revise, reject/],
+  [2, 'serve', /'keep' from env 'PLANT_STORE_REPEATED_ID' is invalid/, { PLANT_STORE_REPEATED_ID: 'keep' }],
+  [2, 'serve --log-requests often', /Allowed choices are on, off/],
+  [2, 'serve --log-requests', /'--log-requests <on\|off>' argument missing/],
+  [
+    2,
+    'serve',
+    /'true' from env 'PLANT_STORE_LOG_REQUESTS' is.*on, off/,
+    { PLANT_STORE_LOG_REQUESTS: 'true' },
+  ],
+  ...['0', '-1', '1e6', '8388609', ''].map(
+    (limit): Misuse => [
+      2,
+      `serve --body-limit=${limit}`,
       /'--body-limit <bytes>' argument .* is invalid.*from 1 to 8388608/,
-      'serve',
-      `--body-limit=${limit}`,
-    ),
+    ],
   ),
-  {
-    ...misused(/value 'here' from env 'PLANT_STORE_LISTEN' is invalid.*HOST:PORT/, 'serve'),
-    env: { PLANT_STORE_LISTEN: 'here' },
-  },
-  {
-    ...misused(/value 'keep' from env 'PLANT_STORE_REPEATED_ID' is invalid/, 'serve'),
-    env: { PLANT_STORE_REPEATED_ID: 'keep' },
-  },
-  failed(
+  [
+    1,
+    `serve --database sqlite:unused.db --listen ${takenAddress} --ops 127.0.0.1:0`,
     /^plant-store: .* is taken by another program; stop it, or choose another address with --listen$/,
-    'serve',
-    '--database',
-    `sqlite:${join(folder, 'unused.db')}`,
-    '--listen',
-    takenAddress,
-    '--ops',
-    '127.0.0.1:0',
-  ),
-  failed(
+  ],
+  [
+    1,
+    `serve --database sqlite:unused.db --listen 127.0.0.1:0 --ops ${takenAddress}`,
     / is taken by another program; .* with --ops$/,
-    'serve',
-    '--database',
-    `sqlite:${join(folder, 'unused too.db')}`,
-    '--listen',
-    '127.0.0.1:0',
-    '--ops',
-    takenAddress,
-  ),
+  ],
   // RFC 5737 section 3: an address for documentation, which no machine has.
-  failed(
+  [
+    1,
+    'serve --database sqlite:unused.db --listen 203.0.113.1:0 --ops 127.0.0.1:0',
     /203\.0\.113\.1 is not an address of this machine; choose another with --listen$/,
-    'serve',
-    '--database',
-    `sqlite:${join(folder, 'unused as well.db')}`,
-    '--listen',
-    '203.0.113.1:0',
-    '--ops',
-    '127.0.0.1:0',
-  ),
+  ],
 
-  misused(/missing required argument 'label'/, 'token', 'create'),
-  ...['', 'x'.repeat(101), 'a\tb'].map(label =>
-    misused(/Give 1 to 100 characters/, 'token', 'create', label),
+  [2, 'token create', /missing required argument 'label'/],
+  ...['', 'x'.repeat(101), 'a\tb'].map(
+    (label): Misuse => [2, ['token', 'create', label], /Give 1 to 100 characters/],
   ),
-  ...['', '90', '0d', '-1d', '1.5d', '1000000d'].map(duration =>
-    misused(
+  ...['', '90', '0d', '-1d', '1.5d', '1000000d'].map(
+    (duration): Misuse => [
+      2,
+      `token create label --expires=${duration}`,
       /a whole number of days, hours or minutes, such as 90d/,
-      'token',
-      'create',
-      'label',
-      `--expires=${duration}`,
-    ),
+    ],
   ),
-  failed(
+  [
+    1,
+    `token create first --database ${database}`,
     /there is a token with the label "first" already; choose another label$/,
-    'token',
-    'create',
-    'first',
-    '--database',
-    database,
-  ),
-  misused(/missing required argument 'label'/, 'token', 'revoke'),
-  failed(
+  ],
+  [2, 'token revoke', /missing required argument 'label'/],
+  [
+    1,
+    `token revoke nobody --database ${database}`,
     /there is no token with the label "nobody" in sqlite:[^ ]+; see `npx plant-store token list`$/,
-    'token',
-    'revoke',
-    'nobody',
-    '--database',
-    database,
-  ),
+  ],
 
-  misused(/missing required argument 'id'/, 'show'),
-  ...['Ficus', '', '1.5', '9223372036854775808', '-9223372036854775809'].map(id =>
-    misused(
+  [2, 'show', /missing required argument 'id'/],
+  ...['Ficus', '', '1.5', '9223372036854775808', '-9223372036854775809'].map(
+    (id): Misuse => [
+      2,
+      ['show', '--', id],
       /It must be an integer from -9223372036854775808 to 9223372036854775807/,
-      'show',
-      '--database',
-      database,
-      '--',
-      id,
-    ),
+    ],
   ),
-  failed(
-    /there is no plant with the id 9007199254740993 in /,
-    'show',
-    '9007199254740993',
-    '--database',
-    database,
-  ),
-  misused(/Allowed choices are csv, jsonl/, 'export', '--format', 'xml'),
+  [1, `show 9007199254740993 --database ${database}`, /there is no plant with the id 9007199254740993 in /],
+  [2, 'export --format xml', /Allowed choices are csv, jsonl/],
 
-  ...[['serve'], ['token', 'create', 'label'], ['export']].map(command =>
-    misused(/names no store; write sqlite:PATH, for example sqlite:/, ...command, '--database', 'plants.db'),
-  ),
-  ...STORE_COMMANDS.map(command =>
-    failed(
+  [2, 'export --database plants.db', /names no store; write sqlite:PATH, for example sqlite:/],
+  ...STORE_COMMANDS.map(
+    (command): Misuse => [
+      1,
+      `${command} --database sqlite:${newer}`,
       /newer\.db was written by a newer plant-store .*; use that one$/,
-      ...command,
-      '--database',
-      `sqlite:${newer}`,
-    ),
+    ],
   ),
-  ...[['serve', ...ANY_PORTS], ['token', 'create', 'label'], ['export']].flatMap(command => [
-    failed(
+  ...[STORE_COMMANDS[0]!, 'token create label', 'export'].flatMap((command): Misuse[] => [
+    [
+      1,
+      `${command} --database sqlite:${stranger}`,
       /stranger\.db is an SQLite database but not a plant store; name another file/,
-      ...command,
-      '--database',
-      `sqlite:${stranger}`,
-    ),
-    failed(/text\.db cannot be opened/, ...command, '--database', `sqlite:${textFile}`),
+    ],
+    [1, `${command} --database sqlite:${textFile}`, /text\.db cannot be opened/],
   ]),
-  ...READING_COMMANDS.map(command =>
-    failed(
+  ...STORE_COMMANDS.slice(2).map(
+    (command): Misuse => [
+      1,
+      `${command} --database sqlite:missing.db`,
       /there is no plant store at .*missing\.db; .* or name another with --database$/,
-      ...command,
-      '--database',
-      missing,
-    ),
+    ],
   ),
   // These bind root as well, which permissions do not. Node makes no folder in the second place, and never gives up.
-  failed(FOLDER_ADVICE, 'serve', ...ANY_PORTS, '--database', belowFile),
-  failed(FOLDER_ADVICE, 'token', 'create', 'label', '--database', belowFile),
-  failed(FOLDER_ADVICE, 'token', 'create', 'label', '--database', 'sqlite:/proc/plant-store/plants.db'),
+  [1, `serve ${ANY_PORTS} --database sqlite:${textFile}/plants.db`, FOLDER_ADVICE],
+  [1, 'token create label --database sqlite:/proc/plant-store/plants.db', FOLDER_ADVICE],
 ];
 
-suite('what cannot be done is said in one line', { concurrency: 3 }, () => {
-  for (const { args, exitCode, says, env } of MISUSES) {
-    const shown = [
-      ...Object.entries(env ?? {}).map(pair => pair.join('=')),
-      ...args.map(arg => JSON.stringify(arg)),
-    ];
-    test(`${exitCode}: ${shown.join(' ').replaceAll(folder, '…')}`, async () => {
-      const finished = await runInTime(args, { env: env ?? {}, cwd: folder });
-      assert.deepEqual(linesOf(finished).length, 1, finished.stderr);
-      assert.match(linesOf(finished)[0]!, says);
-      assert.equal(finished.exitCode, exitCode);
-      assert.equal(finished.stdout, '');
-    });
+test('what cannot be done is said in one line', async () => {
+  const commands = MISUSES.map(([, args, , env]) => ({
+    args: typeof args === 'string' ? args.split(' ') : args,
+    ...(env !== undefined && { env }),
+  }));
+  const results = await runAll(commands);
+  for (const [index, [exitCode, args, says, env]] of MISUSES.entries()) {
+    const finished = results[index]!;
+    const shown = `${args} ${JSON.stringify(env ?? {})}: ${finished.stderr}`;
+    assert.equal(linesOf(finished).length, 1, shown);
+    assert.match(linesOf(finished)[0]!, says, shown);
+    assert.deepEqual([finished.exitCode, finished.stdout], [exitCode, ''], shown);
   }
+});
 
-  for (const args of [[], ['token']]) {
-    test(`2: nothing to do is answered with the usage: ${args.join('')}`, async () => {
-      const { exitCode, stdout, stderr } = await runInTime(args, { cwd: folder });
-      assert.match(stderr, /^Usage: plant-store .*\nCommands:\n/s);
-      assert.deepEqual([exitCode, stdout], [2, '']);
-    });
-  }
+suite('said in one line by a process of its own', { concurrency: 3 }, () => {
+  test('a usage error', async () => {
+    const finished = await runInTime(['serve', '--listen', 'here'], { cwd: folder });
+    assert.deepEqual([linesOf(finished).length, finished.exitCode, finished.stdout], [1, 2, '']);
+  });
 
-  test('1: a store that another program is writing to', async () => {
+  test('a store that another program is writing to', async () => {
     const writer = new DatabaseSync(join(folder, 'plants.db'));
     writer.exec('BEGIN IMMEDIATE');
-    const finished = await runInTime(['token', 'create', 'in the way', '--database', database], {
-      cwd: folder,
-    });
+    const finished = await runInTime(['token', 'create', 'in the way', '--database', database]);
     writer.close();
     assert.equal(finished.exitCode, 1);
     assert.equal(finished.stdout, '', 'no token is shown that is not stored');
     assert.equal(linesOf(finished).length, 1, finished.stderr);
   });
 
-  test('1: a result that cannot be written', async () => {
+  test('a result that cannot be written', async () => {
     // A file that may not grow, which binds every user on every POSIX system.
     const script = 'ulimit -S -f 0 && exec "$0" "$@" >cannot-grow.txt';
     const child = spawn('sh', ['-c', script, process.execPath, PROGRAM, 'openapi'], {
@@ -292,100 +228,73 @@ suite('what cannot be done is said in one line', { concurrency: 3 }, () => {
   });
 });
 
-suite('--help', { concurrency: 3 }, () => {
-  const OPTIONS: [string[], string[]][] = [
-    [[], ['serve', 'token', 'export', 'show', 'openapi', 'import', 'check']],
+/** Commands, and what their help must mention. */
+const HELP: [command: string, mentioned: string[]][] = [
+  ['', ['serve', 'token', 'add', 'import', 'show', 'export', 'copy', 'backup', 'check', 'openapi']],
+  [
+    'serve',
     [
-      ['serve'],
-      [
-        '--database',
-        '--listen',
-        '--ops',
-        '--repeated-id',
-        '--log-requests',
-        '--body-limit',
-        'PLANT_STORE_DATABASE',
-        'PLANT_STORE_LISTEN',
-        '127.0.0.1:8080',
-        '127.0.0.1:8081',
-        'sqlite:./data/plant-store.db',
-      ],
+      ...['--database', '--listen', '--ops', '--repeated-id', '--log-requests', '--body-limit'],
+      ...['PLANT_STORE_DATABASE', 'PLANT_STORE_LISTEN', 'sqlite:./data/plant-store.db'],
+      ...['127.0.0.1:8080', '127.0.0.1:8081'],
     ],
-    [['token'], ['create', 'list', 'revoke']],
-    [
-      ['token', 'create'],
-      ['<label>', '--expires', '90d', '--database'],
-    ],
-    [['token', 'list'], ['--database']],
-    [
-      ['token', 'revoke'],
-      ['<label>', '--database'],
-    ],
-    [['export'], ['--database', '--format', '"csv", "jsonl"', '--revisions']],
-    [['show'], ['<id>', '--database']],
-    [
-      ['check'],
-      [
-        '<BASE_URL>',
-        '--token-file',
-        '--format',
-        '"text"',
-        '"json"',
-        '"junit"',
-        '--ids',
-        '--ours',
-        '--dry-run',
-      ],
-    ],
-    [['openapi'], ['OpenAPI']],
-  ];
-  for (const [command, mentioned] of OPTIONS) {
-    test(`of ${command.join(' ') || 'the program'}`, async () => {
-      const { exitCode, stdout, stderr } = await runInTime([...command, '--help'], { cwd: folder });
-      assert.deepEqual([exitCode, stderr], [0, '']);
-      for (const each of mentioned) assert.ok(stdout.includes(each), `${each} is not in:\n${stdout}`);
-    });
+  ],
+  ['token', ['create', 'list', 'revoke']],
+  ['token create', ['<label>', '--expires', '90d', '--database']],
+  ['token list', ['--database']],
+  ['token revoke', ['<label>', '--database']],
+  ['export', ['--database', '--format', '"csv", "jsonl"', '--revisions']],
+  ['show', ['<id>', '--database']],
+  ['check', ['<BASE_URL>', '--token-file', '"text"', '"json"', '"junit"', '--ids', '--ours', '--dry-run']],
+  ['openapi', ['OpenAPI']],
+];
+
+test('--help says how each command is used, and so does a command that is not complete', async () => {
+  const args = HELP.map(([command]) => `${command} --help`.trim().split(' '));
+  const results = await runAll([...args, [], ['token']].map(each => ({ args: each })));
+  for (const [index, [command, mentioned]] of HELP.entries()) {
+    const { exitCode, stdout, stderr } = results[index]!;
+    assert.deepEqual([exitCode, stderr], [0, '']);
+    for (const each of mentioned)
+      assert.ok(stdout.includes(each), `${command}: ${each} is not in:\n${stdout}`);
+  }
+  for (const { exitCode, stdout, stderr } of results.slice(HELP.length)) {
+    assert.match(stderr, /^Usage: plant-store .*\nCommands:\n/s);
+    assert.deepEqual([exitCode, stdout], [2, '']);
   }
 });
 
 test('a flag beats the environment, and the environment beats the default', async () => {
-  const own = mkdtempSync(join(folder, 'default-'));
-  const run = (args: string[], env: Record<string, string> = {}): Promise<Finished> =>
-    runProgram(args, { cwd: own, env });
-  await run(['token', 'create', 'by default']);
-  await run(['token', 'create', 'by environment'], { PLANT_STORE_DATABASE: 'sqlite:environment.db' });
-  await run(['token', 'create', 'by flag', '--database', 'sqlite:flag.db'], {
-    PLANT_STORE_DATABASE: missing,
-  });
-  for (const [path, label] of [
-    ['data/plant-store.db', 'by default'],
-    ['environment.db', 'by environment'],
-    ['flag.db', 'by flag'],
-  ]) {
-    const { stdout } = await run(['token', 'list', '--database', `sqlite:${path}`]);
-    assert.match(stdout, new RegExp(`^${label} `, 'm'));
-  }
+  const PLANT_STORE_DATABASE = 'sqlite:environment.db';
+  await runAll([
+    { args: ['token', 'create', 'by default'] },
+    { args: ['token', 'create', 'by environment'], env: { PLANT_STORE_DATABASE } },
+    { args: ['token', 'create', 'by flag', '--database', 'sqlite:flag.db'], env: { PLANT_STORE_DATABASE } },
+  ]);
+  const lists = await runAll(
+    ['data/plant-store.db', 'environment.db', 'flag.db'].map(path => ({
+      args: ['token', 'list', '--database', `sqlite:${path}`],
+    })),
+  );
+  const labels = lists.map(({ stdout }) => stdout.match(/^by \w+/gm));
+  assert.deepEqual(labels, [['by default'], ['by environment'], ['by flag']]);
 });
 
 test('every setting of serve can come from the environment, and a flag beats it', async () => {
   const env = {
-    PLANT_STORE_DATABASE: `sqlite:${join(folder, 'environment', 'plants.db')}`,
     PLANT_STORE_LISTEN: '127.0.0.1:0',
     PLANT_STORE_OPS: takenAddress,
     PLANT_STORE_REPEATED_ID: 'reject',
     PLANT_STORE_BODY_LIMIT: '10',
     PLANT_STORE_LOG_REQUESTS: 'on',
   };
-  const child = startProgram(['serve', '--ops', '127.0.0.1:0', '--body-limit', '40'], { env });
-  after(() => child.kill('SIGKILL'));
-  const log = readText(child.stdout!);
-  const { url, token } = await readGreeting(child);
+  const own = `sqlite:${join(folder, 'environment', 'plants.db')}`;
+  const { url, token, stop } = await startServe(own, ['--body-limit', '40'], { env });
   const client = new LoggingClient(url, token, []);
   assert.equal((await client.send({ id: 1n, name: 'fits the flag' })).answer?.status, 200);
   assert.equal((await client.send({ id: 1n, name: 'is refused' })).answer?.status, 400);
   assert.equal((await client.send({ id: 2n, name: 'is longer than forty bytes' })).answer?.status, 413);
   await client.close();
-  child.kill('SIGTERM');
-  await once(child, 'close');
-  assert.equal((await log).match(/"msg":"answered"/g)?.length, 3);
+  const { stdout } = await stop('SIGTERM');
+  assert.equal(stdout.match(/"msg":"answered"/g)?.length, 3);
 });

@@ -23,6 +23,8 @@ export interface StartOptions {
   executable?: string;
   /** A command that runs the one behind it, for example in a network of its own. */
   prefix?: readonly string[] | undefined;
+  /** After so many milliseconds it is killed. */
+  timeout?: number;
 }
 
 /** Starts the command line as a process of its own, with none of this machine's settings. */
@@ -34,6 +36,7 @@ export function startProgram(
   const [file = '', ...before] = [...prefix, ...program];
   return spawn(file, [...before, ...args], {
     ...options,
+    killSignal: 'SIGKILL',
     env: { PATH: process.env.PATH, ...env },
     stdio: 'pipe',
   });
@@ -46,28 +49,21 @@ export async function runProgram(
 ): Promise<Finished> {
   const { stdin, ...rest } = options;
   const child = startProgram(args, rest);
-  const finished: Finished = { exitCode: null, stdout: '', stderr: '' };
-  child.stdout!.setEncoding('utf8').on('data', text => (finished.stdout += text));
-  child.stderr!.setEncoding('utf8').on('data', text => (finished.stderr += text));
   child.stdin!.end(stdin);
-  [finished.exitCode] = await once(child, 'close');
-  return finished;
+  const [stdout, stderr, [exitCode]] = await Promise.all([
+    readText(child.stdout!),
+    readText(child.stderr!),
+    once(child, 'close'),
+  ]);
+  return { stdout, stderr, exitCode };
 }
 
 /** Far longer than any command that ends by itself takes on a slow machine. */
 const RUN_MS_MAX = 30_000;
 
 /** Runs the command line, and kills one that is stuck, or a `serve` that starts where it must not: it has no exit code. */
-export async function runInTime(args: string[], options: StartOptions = {}): Promise<Finished> {
-  const child = startProgram(args, options);
-  const late = setTimeout(() => child.kill('SIGKILL'), RUN_MS_MAX);
-  const [stdout, stderr, [exitCode]] = await Promise.all([
-    readText(child.stdout!),
-    readText(child.stderr!),
-    once(child, 'close'),
-  ]);
-  clearTimeout(late);
-  return { stdout, stderr, exitCode };
+export function runInTime(args: string[], options: StartOptions = {}): Promise<Finished> {
+  return runProgram(args, { ...options, timeout: RUN_MS_MAX });
 }
 
 /** A `serve` process that takes plants. */
@@ -101,10 +97,7 @@ export async function startServe(
   );
   const finished: Finished = { exitCode: null, stdout: '', stderr: '' };
   child.stdout!.setEncoding('utf8').on('data', text => (finished.stdout += text));
-  const ended = once(child, 'close').then(([exitCode]) => ({
-    ...finished,
-    exitCode: exitCode as number | null,
-  }));
+  const ended = once(child, 'close').then(([exitCode]): Finished => ({ ...finished, exitCode }));
   const url = await new Promise<string>((resolve, reject) => {
     child.stderr!.setEncoding('utf8').on('data', text => {
       finished.stderr += text;
@@ -113,13 +106,13 @@ export async function startServe(
     });
     void ended.then(({ exitCode, stderr }) => reject(new Error(`serve ended with ${exitCode}: ${stderr}`)));
   });
-  const stop = (signal: NodeJS.Signals): Promise<Finished> => {
-    child.kill(signal);
-    return ended;
-  };
   return {
-    ...{ child, url, stop },
+    ...{ child, url },
     token: /^ {2}(plant_\w+)$/m.exec(finished.stderr)?.[1] ?? '',
     logged: () => finished.stdout.split('\n').filter(line => line !== ''),
+    stop: signal => {
+      child.kill(signal);
+      return ended;
+    },
   };
 }
