@@ -21,7 +21,7 @@ import { after, test } from 'node:test';
 import { StoreRefused } from '../src/store/plant-store.ts';
 import { openForWriting } from '../src/store/sqlite/database.ts';
 import { checkCopy, copySnapshot } from '../src/store/sqlite/sqlite-backup.ts';
-import { contentOf, fillStore, manyPlants } from './copied-stores.ts';
+import { fillStore, manyPlants, rowsOf } from './copied-stores.ts';
 import { type Finished, PROGRAM, runProgram, startProgram } from './harness/program.ts';
 import { until } from './harness/until.ts';
 
@@ -61,7 +61,7 @@ test('a backup holds everything, to the digit, in one file for its owner alone',
   assert.match(stdout, new RegExp(`^${file}: .*, ${bytes} bytes, in [0-9.]+ s\n$`));
   assert.equal(mode & 0o777, 0o600);
   assert.deepEqual(readdirSync(folder), ['backup.db']);
-  assert.equal(await contentOf(`sqlite:${file}`), await contentOf(database));
+  assert.deepEqual(await rowsOf(`sqlite:${file}`), await rowsOf(database));
 });
 
 test('what is committed while it copies is not in it, and does not make it begin again', async () => {

@@ -16,7 +16,7 @@ export interface Tokens {
 /** Longer than a page of text, together: each is as large as a request may be. */
 const LARGE_NAMES = Array.from({ length: 12 }, (_, index) => `${index}ü`.repeat(300_000));
 
-/** Plants whose ids, names and tags are hard to keep, in the order in which they are sent. */
+/** Plants whose ids, names and tags are hard to store, in the order in which they are sent. */
 const HARD_PLANTS: NewPlant[] = [
   { id: 2n ** 63n - 1n, name: 'the last' },
   { id: -(2n ** 63n), name: 'the first', tag: '' },
@@ -52,7 +52,7 @@ export async function fillStore(
   return tokens;
 }
 
-/** Plants that are not hard to keep, for their number. */
+/** Plants that are easy to store, for their number. */
 export function manyPlants(count: number): NewPlant[] {
   return Array.from({ length: count }, (_, index) => ({ id: BigInt(index) * 3n, name: `plant ${index}` }));
 }
@@ -76,16 +76,7 @@ export function copiedRevisions({ stdout, stderr }: Finished): number {
   return Number(count.replaceAll(',', ''));
 }
 
-/** All that a store holds, as the command line prints it. */
-export async function contentOf(database: string): Promise<string> {
-  const history = await runProgram(['export', '--revisions', '--format', 'jsonl', '--database', database]);
-  const tokens = await runProgram(['token', 'list', '--database', database]);
-  assert.equal(history.exitCode, 0, history.stderr);
-  assert.equal(tokens.exitCode, 0, tokens.stderr);
-  return `${history.stdout}\n${tokens.stdout}`;
-}
-
-/** All that a store holds, as it reads it; without the numbers of changes, which each store counts for itself. */
+/** All that a store holds; without the numbers of changes, which each store counts for itself. */
 export async function rowsOf(
   database: string,
 ): Promise<{ revisions: PlantRevision[]; tokens: Omit<StoredToken, 'changeNumber'>[] }> {

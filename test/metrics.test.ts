@@ -4,7 +4,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import packageJson from '../package.json' with { type: 'json' };
 import { makeToken } from '../src/auth/token.ts';
 import { ERRORS } from '../src/contract/errors.ts';
-import { QUEUE_PLANTS_MAX } from '../src/contract/limits.ts';
+import { QUEUE_PLANTS_MAX } from '../src/store/limits.ts';
 import { chunked, RawConnection, type RequestParts, requestBytes } from './harness/raw-connection.ts';
 import { until } from './harness/until.ts';
 import { type RunningService, startTestService } from './running-service.ts';

@@ -23,7 +23,7 @@ function plain(tokens: (StoredToken | undefined)[]): unknown[] {
 }
 
 for (const engine of await enginesUnderTest()) {
-  suite(`the tokens of a store in ${engine.name}`, { concurrency: true }, () => {
+  suite(`the tokens of a store in ${engine.name}`, { concurrency: 4 }, () => {
     testTokens(engine);
     testSideBySide(engine);
   });

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import fc from 'fast-check';
-import { BATCH_PLANTS_MAX, ID_MAX, ID_MIN } from '../src/contract/limits.ts';
+import { ID_MAX, ID_MIN } from '../src/contract/limits.ts';
 import type { NewPlant } from '../src/contract/plant.ts';
 import { latestOf } from '../src/store/latest-revisions.ts';
+import { BATCH_PLANTS_MAX } from '../src/store/limits.ts';
 import type { PlantRevision, StorageEngine, WriteResult } from '../src/store/plant-store.ts';
 import { type EngineUnderTest, enginesUnderTest, openForReading, openStore } from './store-under-test.ts';
 
@@ -45,7 +46,7 @@ function numbered(count: number, name: string): NewPlant[] {
 }
 
 for (const engine of await enginesUnderTest()) {
-  suite(`a store in ${engine.name}`, { concurrency: true }, () => {
+  suite(`a store in ${engine.name}`, { concurrency: 4 }, () => {
     testIds(engine);
     testOutcomes(engine);
     testTexts(engine);

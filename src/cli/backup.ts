@@ -5,7 +5,7 @@ import { databaseAddressOf } from '../store/database-url.ts';
 import type { StoreCounts } from '../store/sqlite/sqlite-backup.ts';
 import { BackupFile } from './backup/backup-file.ts';
 import type { BackupNews } from './backup/backup-process.ts';
-import { BackupProgress } from './backup/backup-progress.ts';
+import { amount, CountedProgress } from './counted-progress.ts';
 import { type DatabaseOptions, databaseOption, readDatabase } from './database-option.ts';
 import { Failure } from './failure.ts';
 import { formatCount } from './import/tally.ts';
@@ -82,11 +82,12 @@ async function copyAndCheck(path: string, to: string, stop: AbortSignal): Promis
   const ended = once(child, 'close');
   const end = (): boolean => child.kill('SIGKILL');
   stop.addEventListener('abort', end);
-  const progress = new BackupProgress();
+  const progress = new CountedProgress('copying', 'pages', 0);
   let last: BackupNews = {};
   child.on('message', (news: BackupNews) => {
     last = news;
-    progress.hear(news);
+    if (news.copied !== undefined) ({ pages: progress.done, totalPages: progress.total } = news.copied);
+    if (news.isChecking) Object.assign(progress, { title: 'checking the copy', done: 0 });
   });
   try {
     const [exitCode, signal] = await ended;
@@ -118,8 +119,4 @@ function failedBecause({ message, errcode }: { message: string; errcode: number 
 
 function shown({ plants, revisions, tokens }: StoreCounts): string {
   return `${amount(plants, 'plant')}, ${amount(revisions, 'revision')} and ${amount(tokens, 'token')}`;
-}
-
-function amount(count: number, noun: string): string {
-  return `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`;
 }

@@ -2,16 +2,15 @@ import { Command } from 'commander';
 import {
   type Comparison,
   type CopyCount,
-  type CopyWatcher,
+  type CopyPass,
   checkTarget,
   compareStores,
   copyMissing,
-  countMissing,
 } from '../store/copy/store-copy.ts';
 import type { StoreSummary } from '../store/copy/store-digest.ts';
 import { type CopyTarget, StoreUnavailable } from '../store/plant-store.ts';
-import { CopyProgress } from './copy/copy-progress.ts';
 import { type CopyOptions, type CopyStores, openStores } from './copy/copy-stores.ts';
+import { amount, CountedProgress } from './counted-progress.ts';
 import { passwordFileOption } from './database-option.ts';
 import { Failure } from './failure.ts';
 import { formatCount, perSecond } from './import/tally.ts';
@@ -60,32 +59,35 @@ async function copy(options: CopyOptions): Promise<void> {
   }
 }
 
-async function tryOut({ source, target, targetIsNew, total }: CopyStores, stop: AbortSignal): Promise<void> {
-  const missing = await pass('checking', total, stop, watcher => countMissing(source, target, watcher));
-  console.log(`would copy ${counted(missing)}${targetIsNew ? ' to a new store' : ''}; nothing was written`);
+async function tryOut(stores: CopyStores, stop: AbortSignal): Promise<void> {
+  const { missing } = await pass('comparing', stores, stop, compareStores);
+  const where = stores.isTargetNew ? ' to a new store' : '';
+  console.log(`would copy ${counted(missing)}${where}; nothing was written`);
 }
 
 async function copyAndCompare(stores: CopyStores, writer: CopyTarget, stop: AbortSignal): Promise<void> {
-  const { source, target, total } = stores;
-  await pass('checking', total, stop, watcher => checkTarget(source, target, watcher));
+  await pass('checking', stores, stop, checkTarget);
   const startMs = performance.now();
-  const copied = await pass('copying', total, stop, watcher => copyMissing(source, target, writer, watcher));
+  const copied = await pass('copying', stores, stop, each => copyMissing(each, writer));
   const elapsedMs = performance.now() - startMs;
   const rate = formatCount(perSecond(copied.revisions, elapsedMs));
   console.log(`copied ${counted(copied)} in ${(elapsedMs / 1000).toFixed(1)} s (${rate}/s)`);
-  report(await pass('comparing', total, stop, watcher => compareStores(source, target, watcher)));
+  report(await pass('comparing', stores, stop, compareStores));
 }
 
-/** Goes once through the source, with a bar. */
+/** Reads the source once, with a bar. */
 async function pass<T>(
   title: string,
-  total: number | undefined,
+  { source, target, total }: CopyStores,
   stop: AbortSignal,
-  work: (watcher: CopyWatcher) => Promise<T>,
+  work: (pass: CopyPass) => Promise<T>,
 ): Promise<T> {
-  const progress = new CopyProgress(title, total);
+  const progress = new CountedProgress(title, 'revisions', total);
+  const onRead = (revisions: number): void => {
+    progress.done += revisions;
+  };
   try {
-    return await work({ stop, onRead: revisions => progress.read(revisions) });
+    return await work({ source, target, stop, onRead });
   } finally {
     progress.stop();
   }
@@ -113,8 +115,4 @@ function summary({ revisions, plants, tokens, digest }: StoreSummary): string {
 
 function counted({ revisions, tokens }: CopyCount): string {
   return `${amount(revisions, 'revision')} and ${amount(tokens, 'token')}`;
-}
-
-function amount(count: number, noun: string): string {
-  return `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`;
 }

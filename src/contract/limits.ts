@@ -70,20 +70,6 @@ export const SHUTDOWN_MS = 8_000;
 /** From SIGTERM to the end of the process, also where a disk that hangs does not let go of the store. */
 export const EXIT_MS = 9_500;
 
-/** Plants that may wait for a commit; the next one is answered 503. */
-export const QUEUE_PLANTS_MAX = 16_384;
-/** Text of plants that may wait for a commit, in UTF-16 code units of names and tags. */
-export const QUEUE_TEXT_LENGTH_MAX = 64 * 1024 * 1024;
-/** A plant that would wait longer than this by the pace of those before it is answered 503 at once. */
-export const OVERLOAD_WAIT_MS = 500;
-/** So many plants may always wait or be in a commit: fewer say little of the pace, which grows with the batches. */
-export const UNDER_WAY_PLANTS_MIN = 1_024;
-/** When a commit fails, plants that have waited longer than this for the next one are answered 503 with it. */
-export const FAILING_QUEUE_WAIT_MS = 1_500;
-/** Plants in one commit. */
-export const BATCH_PLANTS_MAX = 2_048;
-/** Text in one commit; one plant always fits, see the assertions below. */
-export const BATCH_TEXT_LENGTH_MAX = 8 * 1024 * 1024;
 /** What `Retry-After` tells a client that was refused for load or for a store that does not answer. */
 export const RETRY_AFTER_SECONDS = 1;
 
@@ -129,16 +115,12 @@ relation(
   ORDINARY_REST_WAIT_MS + REQUEST_WAIT_MS + WAIT_CHECK_INTERVAL_MS <= 15_000,
   'a request that comes too slowly is refused within 15 s',
 );
-relation(BATCH_PLANTS_MAX <= QUEUE_PLANTS_MAX, 'a full batch must fit the queue');
-relation(UNDER_WAY_PLANTS_MIN <= QUEUE_PLANTS_MAX, 'the least that may wait fits the queue');
-relation(BATCH_TEXT_LENGTH_MAX <= QUEUE_TEXT_LENGTH_MAX, 'a full batch must fit the queue');
 relation(BODY_BYTES_MAX <= BODY_BYTES_SETTING_MAX, 'the default is a value of the setting');
 relation(SHORT_BODY_BYTES_MAX < ARRIVING_BODIES_BYTES_MAX, 'short bodies are the small part');
 relation(
   BODY_BYTES_SETTING_MAX * 2 <= ARRIVING_BODIES_BYTES_MAX,
   'the longest body has room beside another one',
 );
-relation(BODY_BYTES_SETTING_MAX <= BATCH_TEXT_LENGTH_MAX, 'the largest plant must fit a batch');
 relation(
   TOKEN_REFRESH_INTERVAL_MS * 2 < 5_000,
   'a revocation takes effect within 5 s even if one look fails',
@@ -153,8 +135,4 @@ relation(EXIT_MS < 10_000, 'the process ends within 10 s of SIGTERM');
 relation(
   POSTGRES_STATEMENT_WAIT_MS < POSTGRES_OPERATION_WAIT_MS,
   'a statement may be lost and what became of it found out',
-);
-relation(
-  FAILING_QUEUE_WAIT_MS + POSTGRES_OPERATION_WAIT_MS < 5_000,
-  'while PostgreSQL is away every plant is answered within 5 s',
 );

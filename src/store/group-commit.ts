@@ -6,7 +6,7 @@ import {
   QUEUE_PLANTS_MAX,
   QUEUE_TEXT_LENGTH_MAX,
   UNDER_WAY_PLANTS_MIN,
-} from '../contract/limits.ts';
+} from './limits.ts';
 import type { NotConfirmed, PlantKeeper, PlantWrite, StorageEngine, WriteResult } from './plant-store.ts';
 
 /** What group commit needs of an engine. */
@@ -20,9 +20,9 @@ export interface StoreWatcher {
 
 /** Time as group commit sees it; a simulation has its own. */
 export interface Clock {
-  /** Milliseconds on a clock that is never set. */
+  /** Milliseconds on a monotonic clock. */
   now(): number;
-  /** Runs it at the end of this turn of the event loop. */
+  /** Runs it at the end of this event-loop iteration. */
   atEndOfTurn(run: () => void): void;
 }
 
@@ -39,28 +39,24 @@ interface Waiting extends PlantWrite {
 /**
  * Group commit: many plants share one commit, so durability costs each a fraction of a disk flush.
  *
- * A plant is in one of three places:
+ * | a plant is | event | it becomes | its caller is told |
+ * | --- | --- | --- | --- |
+ * | new | `keep`; there is room | queued | |
+ * | new | `keep`; the queue is full, or at the rate of the last batches the plant would wait too long | settled | `busy` |
+ * | new | `keep` after `close` | settled | `shuttingDown` |
+ * | queued | `dispatch` makes a batch | in a batch | |
+ * | queued | a batch fails, and the plant has waited long | settled | `storeUnavailable` |
+ * | in a batch | the engine answers | settled | its own result |
+ * | in a batch | the engine fails | settled | `storeUnavailable` |
  *
- * - *queued*: taken, in order of arrival, in no batch yet;
- * - *in a batch*: handed to the engine, which has not answered;
- * - *settled*: its caller has the result. Nothing leads back from here.
+ * `dispatch` alone makes batches: one when plants are queued and the engine has none, and a further one, up to as many as
+ * the engine takes, when as many plants wait as the last batch had. It runs when a batch ends, and at the end of the
+ * event-loop iteration in which a plant came in. So all plants that arrive together share a batch, and a lone plant waits
+ * for nothing.
  *
- * What moves a plant, and who is told what:
- *
- * - `keep` queues it. When the queue is full (in plants or in text), or when by the pace of the last batches the plant
- *   would wait too long, it is settled `busy` at once and never queued; when `close` was called it is settled
- *   `shuttingDown`.
- * - `dispatch`, the only function that makes batches, makes one when plants are queued and the engine has none. Beside
- *   those the engine works on, up to as many as it takes, it makes a further one when as many plants wait as the last
- *   batch had. It runs at the end of the turn of the event loop in which a plant came in, so that all that arrived
- *   together shares a batch and a lone plant waits for nothing; and when a batch ends.
- * - The engine answers: each plant of the batch is settled with its own result.
- * - The engine fails, after all it does by itself to find a way: each plant of that batch is settled
- *   `storeUnavailable`, and of no other batch. Nothing is written again here, since the engine cannot know whether the
- *   commit became durable: the client sends again, which is harmless. Those that have waited in the queue for some time
- *   are settled with them, lest they wait for another batch to fail. The others stay and go into the next batch, which
- *   is how the service finds out by itself that the fault has ended.
- * - `close` lets what is queued or in a batch come to its end and settles when nothing is left.
+ * After a failure nothing is written again here, because the engine cannot know whether the commit became durable: the
+ * client sends again, which is harmless. The plants that stay queued go into the next batch, and so the service finds out
+ * by itself that the fault has ended. `close` settles when no plant is queued or in a batch.
  */
 export class GroupCommit implements PlantKeeper {
   readonly #engine: CommittingEngine;
@@ -68,11 +64,10 @@ export class GroupCommit implements PlantKeeper {
   readonly #queue: Waiting[] = [];
   readonly #clock: Clock;
   #queueTextLength = 0;
-  /** Plants that are queued or in a batch, and how many of them are not too many: see {@link #learnPace}. */
+  /** Plants that are queued or in a batch, and how many may be: see {@link #learnPace}. */
   #underWay = 0;
   #underWayMax = Number.POSITIVE_INFINITY;
   #batchesInFlight = 0;
-  /** In the batch that was made last. */
   #lastBatchPlants = 0;
   #dispatchIsDue = false;
   #failing = false;
@@ -181,8 +176,8 @@ export class GroupCommit implements PlantKeeper {
   }
 
   /**
-   * A plant that had so many ahead of it has waited for so long; so it is known how many may be under way for the next
-   * one to wait no longer than it should (Little's law). That takes a queue long enough to show what the engine can do.
+   * How many plants were ahead of one, and how long it waited, tells how many may be under way for the next one to wait no
+   * longer than it should (Little's law). Only a long queue shows what the engine can do.
    */
   #learnPace({ ahead, queuedAt }: Waiting): void {
     if (ahead < UNDER_WAY_PLANTS_MIN / 2) return;

@@ -1,12 +1,6 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { databaseAddressOf } from './database-url.ts';
-import {
-  type CopyTarget,
-  type PlantReader,
-  type RepeatedIdRule,
-  type StorageEngine,
-  StoreMissing,
-} from './plant-store.ts';
+import type { CopyTarget, PlantReader, RepeatedIdRule, StorageEngine } from './plant-store.ts';
 import type { PostgresAddress } from './postgres/postgres-url.ts';
 import { checkServeLock, takeServeLock } from './sqlite/serve-lock.ts';
 import { openSqliteReader } from './sqlite/sqlite-reader.ts';
@@ -39,20 +33,12 @@ export async function openServedStore(settings: StoreSettings): Promise<ServedSt
     const engine = await openPostgres(database.address, repeatedIdRule, connections);
     return { engine, close: () => engine.close() };
   }
-  const { path } = database;
   // Before the file is touched: a second service must not even bring the schema up to date under the first.
-  const releaseLock = takeServeLock(path);
+  const releaseLock = takeServeLock(database.path);
   try {
     // The log lies beside the file itself, not beside a link to it.
-    const engine = await openSqlite(realpathSync(path), repeatedIdRule);
-    const close = async (): Promise<void> => {
-      try {
-        await engine.close();
-      } finally {
-        releaseLock();
-      }
-    };
-    return { engine, close };
+    const engine = await openSqlite(realpathSync(database.path), repeatedIdRule);
+    return { engine, close: () => engine.close().finally(releaseLock) };
   } catch (error) {
     releaseLock();
     throw error;
@@ -64,7 +50,7 @@ export async function openTokenStore(text: string): Promise<StorageEngine> {
   const database = databaseAddressOf(text);
   if (database.engine === 'postgres') return openPostgres(database.address, 'revise', 1);
   const { path } = database;
-  // One that is there must be up to date: its schema is the service's to change, which may be running.
+  // The schema of an existing store is the service's to change, which may be running: it must be up to date.
   if (existsSync(path)) await openSqliteReader(path).close();
   return openSqlite(path, 'revise');
 }
@@ -82,16 +68,6 @@ export async function openReader(text: string): Promise<PlantReader> {
   return openPostgresReader(database.address);
 }
 
-/** Opens a store for reading, if there is one. @throws {StoreRefused} */
-export async function openReaderIfAny(text: string): Promise<PlantReader | undefined> {
-  try {
-    return await openReader(text);
-  } catch (error) {
-    if (error instanceof StoreMissing) return undefined;
-    throw error;
-  }
-}
-
 /**
  * Opens a store that becomes the copy of another one, and makes it when there is none. A SQLite store is kept from
  * services meanwhile.
@@ -104,8 +80,8 @@ export async function openCopyTarget(text: string): Promise<CopyTarget> {
     const { PostgresTarget } = await import('./postgres/postgres-target.ts');
     return await PostgresTarget.open(database.address);
   }
-  const { SqliteTarget } = await import('./sqlite/sqlite-target.ts');
-  return SqliteTarget.open(database.path);
+  const { openSqliteTarget } = await import('./sqlite/sqlite-target.ts');
+  return openSqliteTarget(database.path);
 }
 
 /** Makes sure that {@link openCopyTarget} would not find a service on the store; makes nothing. @throws {StoreRefused} */

@@ -15,7 +15,7 @@ export type WriteResult =
   | { outcome: Outcome; revision: number; refused?: never }
   | { refused: 'idTaken'; outcome?: never; revision?: never };
 
-/** A plant that was not confirmed: it waits nowhere, and whether it is kept is unknown unless it was refused at once. */
+/** A plant that was not confirmed. `storeUnavailable`: whether it is stored is unknown. */
 export type NotConfirmed = { refused: 'busy' | 'storeUnavailable' | 'shuttingDown' };
 
 /** What the operation needs of a store. */
@@ -35,10 +35,8 @@ export interface TokenStore {
    */
   tokensChangedSince(changeNumber: number): Promise<StoredToken[]>;
   /**
-   * Tells at little cost whether a change that was read may be gone, its number given to another: a standby took over
-   * that lacks it, or a backup was put back.
-   *
-   * @returns a text, which is another one after that; it may be another one after any other change too
+   * A text that changes when a change that was read may be gone and its number given to another one: a standby took over
+   * that lacks it, or a backup was put back. It may change after any other change, too.
    */
   tokensFingerprint(): Promise<string>;
   /** @returns the token as it is now, or undefined when no token has this label */
@@ -61,9 +59,7 @@ export interface EngineFigures {
   connections?: number;
 }
 
-/**
- * What a storage engine does. Group commit is written once, above every engine; an engine makes a batch durable.
- */
+/** What a storage engine does. Group commit is written once, above every engine; an engine makes a batch durable. */
 export interface StorageEngine extends TokenStore {
   /** How many batches the engine works on side by side. */
   readonly commitsInFlightMax: number;
@@ -77,35 +73,26 @@ export interface StorageEngine extends TokenStore {
    */
   commit(writes: readonly PlantWrite[]): Promise<WriteResult[]>;
   /**
-   * Settles when the store can be reached.
-   *
    * @returns what an operator should know though the store works, such as a database that is not set up to be durable:
    *   a sentence each, the same text as long as the matter is the same; none when all is well
-   * @throws {StoreUnavailable} when it can't be reached
+   * @throws {StoreUnavailable} when the store cannot be reached
    */
   check(): Promise<readonly string[]>;
   /** What the engine can tell of itself without asking the store; never throws. */
   figures(): Promise<EngineFigures>;
   /** Whether the store holds any plant. */
   hasPlants(): Promise<boolean>;
-  /** Finishes what was begun and lets go of the store. */
   close(): Promise<void>;
 }
 
 /** The store did not do what it was asked. The cause is for the log, never for a client. */
 export class StoreUnavailable extends Error {
-  constructor(message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.name = 'StoreUnavailable';
-  }
+  override name = 'StoreUnavailable';
 }
 
 /** The store cannot be opened as it stands; the message says what to do about it. */
 export class StoreRefused extends Error {
-  constructor(message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.name = 'StoreRefused';
-  }
+  override name = 'StoreRefused';
 }
 
 /** There is no plant store at this address. */
@@ -137,7 +124,6 @@ export interface PlantReader {
   tokens(): Promise<StoredToken[]>;
   /** Tells this store from others, whichever address leads to it; undefined when the engine does not say. */
   identity(): Promise<string | undefined>;
-  /** Lets go of the store. */
   close(): Promise<void>;
 }
 
@@ -169,6 +155,5 @@ export interface CopyTarget {
    * @throws {StoreRefused} when something else changed them meanwhile
    */
   putTokens(tokens: readonly TokenCopy[]): Promise<void>;
-  /** Lets go of the store. */
   close(): Promise<void>;
 }

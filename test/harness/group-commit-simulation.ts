@@ -1,4 +1,10 @@
 import {
+  type Clock,
+  type CommittingEngine,
+  GroupCommit,
+  type StoreWatcher,
+} from '../../src/store/group-commit.ts';
+import {
   BATCH_PLANTS_MAX,
   BATCH_TEXT_LENGTH_MAX,
   FAILING_QUEUE_WAIT_MS,
@@ -6,13 +12,7 @@ import {
   QUEUE_PLANTS_MAX,
   QUEUE_TEXT_LENGTH_MAX,
   UNDER_WAY_PLANTS_MIN,
-} from '../../src/contract/limits.ts';
-import {
-  type Clock,
-  type CommittingEngine,
-  GroupCommit,
-  type StoreWatcher,
-} from '../../src/store/group-commit.ts';
+} from '../../src/store/limits.ts';
 import {
   type NotConfirmed,
   type PlantWrite,
@@ -27,7 +27,6 @@ export const SIMULATED = [
   'batches',
   'batches out of order',
   'batches failed',
-  'batches stored in part and failed',
   'plants busy for number',
   'plants busy for text',
   'plants busy for pace',
@@ -44,11 +43,6 @@ interface SimulatedPlant {
   /** Under way when it arrived. */
   ahead: number;
   result: WriteResult | NotConfirmed | undefined;
-}
-
-interface Batch {
-  plants: SimulatedPlant[];
-  number: number;
 }
 
 /** What a seed stands for. */
@@ -76,16 +70,11 @@ const LONG_TEXTS = [1, 1_000_000, BATCH_TEXT_LENGTH_MAX / 2 + 1, BATCH_TEXT_LENG
  * Nothing here takes real time. What must hold is checked whenever something happened.
  *
  * @param counts is added to
- * @param Subject is group commit, or a broken variant that must be found out
  * @throws {Error} with the seed, at the first thing that must not happen
  */
-export async function simulateGroupCommit(
-  seed: number,
-  counts: Simulated,
-  Subject: typeof GroupCommit = GroupCommit,
-): Promise<void> {
+export async function simulateGroupCommit(seed: number, counts: Simulated): Promise<void> {
   try {
-    await new Simulation(seed, counts, Subject).run();
+    await new Simulation(seed, counts).run();
   } catch (error) {
     throw new Error(`seed ${seed}: ${(error as Error).message}`, { cause: error });
   }
@@ -129,8 +118,7 @@ class Simulation {
   /** Taken and in no batch, in order of arrival. */
   #queue: SimulatedPlant[] = [];
   #queueTextLength = 0;
-  readonly #inFlight: Batch[] = [];
-  #batches = 0;
+  readonly #inFlight: SimulatedPlant[][] = [];
   #lastBatchPlants = 0;
   /** With so many ahead of it a plant would wait too long, as far as any plant has shown. */
   #aheadMax = Number.POSITIVE_INFINITY;
@@ -140,7 +128,7 @@ class Simulation {
   readonly #told: string[] = [];
   #closed: 'no' | 'asked' | 'settled' = 'no';
 
-  constructor(seed: number, counts: Simulated, Subject: typeof GroupCommit) {
+  constructor(seed: number, counts: Simulated) {
     this.#random = seededRandom(seed);
     this.#scenario = scenarioOf(seed, this.#random);
     this.#counts = counts;
@@ -153,7 +141,7 @@ class Simulation {
       storeRecovered: () => this.#told.push('recovered'),
     };
     const clock: Clock = { now: () => this.#nowMs, atEndOfTurn: run => void this.#atEndOfTurn.push(run) };
-    this.#groupCommit = new Subject(engine, watcher, clock);
+    this.#groupCommit = new GroupCommit(engine, watcher, clock);
   }
 
   async run(): Promise<void> {
@@ -225,7 +213,7 @@ class Simulation {
   }
 
   get #plantsInFlight(): number {
-    return this.#inFlight.reduce((sum, { plants }) => sum + plants.length, 0);
+    return this.#inFlight.reduce((sum, { length }) => sum + length, 0);
   }
 
   #refusalDue({ ahead, textLength }: SimulatedPlant): NotConfirmed['refused'] | undefined {
@@ -275,7 +263,7 @@ class Simulation {
     return answered.promise;
   }
 
-  #takeBatch(writes: readonly PlantWrite[]): Batch {
+  #takeBatch(writes: readonly PlantWrite[]): SimulatedPlant[] {
     this.#expect(!this.#inKeep, 'a batch is made before the turn is over in which a plant came');
     this.#expect(this.#closed !== 'settled', 'a batch is made behind the end of close');
     const plants = this.#queue.splice(0, writes.length);
@@ -291,8 +279,7 @@ class Simulation {
     this.#queueTextLength -= textLength;
     this.#expect(plants.length <= BATCH_PLANTS_MAX, `${plants.length} plants in a batch`);
     this.#expect(textLength <= BATCH_TEXT_LENGTH_MAX, `${textLength} of text in a batch`);
-    const isWhole =
-      plants.length >= this.#lastBatchPlants || plants.length + this.#queue.length >= this.#lastBatchPlants;
+    const isWhole = plants.length + this.#queue.length >= this.#lastBatchPlants;
     this.#expect(this.#inFlight.length === 0 || isWhole, 'a small batch beside one in flight');
     const [next] = this.#queue;
     this.#expect(
@@ -302,32 +289,31 @@ class Simulation {
       'a batch leaves what fits',
     );
     this.#lastBatchPlants = plants.length;
-    const batch = { plants, number: this.#batches++ };
-    this.#inFlight.push(batch);
+    this.#inFlight.push(plants);
     this.#counts.batches++;
-    return batch;
+    return plants;
   }
 
   /** Out of the batches in flight; from here on nothing that it holds may be told otherwise than as the engine said. */
-  #end(batch: Batch): void {
+  #end(batch: SimulatedPlant[]): void {
     this.#expect(
-      batch.plants.every(({ result }) => result === undefined),
+      batch.every(({ result }) => result === undefined),
       'a plant is answered before the engine has answered for its batch',
     );
     if (this.#inFlight[0] !== batch) this.#counts['batches out of order']++;
     this.#inFlight.splice(this.#inFlight.indexOf(batch), 1);
   }
 
-  #answer(batch: Batch, answered: PromiseWithResolvers<WriteResult[]>): void {
+  #answer(batch: SimulatedPlant[], answered: PromiseWithResolvers<WriteResult[]>): void {
     this.#end(batch);
-    const last = batch.plants.at(-1)!;
+    const last = batch.at(-1)!;
     if (last.ahead >= UNDER_WAY_PLANTS_MIN / 2) {
       this.#aheadMax = (last.ahead * OVERLOAD_WAIT_MS) / (this.#nowMs - last.queuedAt);
     }
     this.#failing = false;
-    answered.resolve(batch.plants.map(resultOf));
+    answered.resolve(batch.map(resultOf));
     this.#atEndOfTurn.push(() => {
-      for (const plant of batch.plants) {
+      for (const plant of batch) {
         const { index, result } = plant;
         const isOwn = JSON.stringify(result) === JSON.stringify(resultOf(plant));
         this.#expect(isOwn, `plant ${index} is told ${JSON.stringify(result)} of a batch that was confirmed`);
@@ -335,18 +321,16 @@ class Simulation {
     });
   }
 
-  #fail(batch: Batch, answered: PromiseWithResolvers<WriteResult[]>): void {
+  #fail(batch: SimulatedPlant[], answered: PromiseWithResolvers<WriteResult[]>): void {
     this.#end(batch);
     this.#counts['batches failed']++;
-    // An engine that was cut off may have kept any of it; nobody may be told so.
-    if (this.#random(2) === 0) this.#counts['batches stored in part and failed']++;
     this.#failing = true;
     const long = this.#queue.filter(({ queuedAt }) => this.#nowMs - queuedAt >= FAILING_QUEUE_WAIT_MS);
     this.#queue.splice(0, long.length);
     this.#queueTextLength -= lengthOf(long);
     this.#counts['plants settled from the queue'] += long.length;
     answered.reject(new StoreUnavailable('the engine was told to fail'));
-    const due = [...batch.plants, ...long];
+    const due = [...batch, ...long];
     this.#atEndOfTurn.push(() => {
       const other = due.find(({ result }) => result?.refused !== 'storeUnavailable');
       this.#expect(
@@ -369,7 +353,7 @@ class Simulation {
   /** What holds whenever all has happened that follows from an event. */
   #checkAtRest(): void {
     const { commitsInFlightMax } = this.#scenario;
-    const waiting = [...this.#queue, ...this.#inFlight.flatMap(({ plants }) => plants)];
+    const waiting = [...this.#queue, ...this.#inFlight.flat()];
     const early = waiting.find(({ result }) => result !== undefined);
     this.#expect(
       early === undefined,
@@ -399,7 +383,7 @@ function promisesToSettle(): Promise<void> {
 }
 
 function writeOf({ index, textLength }: SimulatedPlant): PlantWrite {
-  return { plant: { id: BigInt(index), name: text(textLength) }, recordedBy: index };
+  return { plant: { id: BigInt(index), name: 'x'.repeat(textLength) }, recordedBy: index };
 }
 
 /** No two plants get the same result, apart from those that the engine refuses. */
@@ -409,13 +393,4 @@ function resultOf({ index }: SimulatedPlant): WriteResult {
 
 function lengthOf(plants: readonly SimulatedPlant[]): number {
   return plants.reduce((sum, { textLength }) => sum + textLength, 0);
-}
-
-const texts = new Map<number, string>();
-
-/** The same text for the same length: a queue full of long ones then costs no memory. */
-function text(length: number): string {
-  const known = texts.get(length) ?? 'x'.repeat(length);
-  texts.set(length, known);
-  return known;
 }

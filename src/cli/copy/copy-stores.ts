@@ -1,6 +1,6 @@
-import { type CopySide, EMPTY_READER } from '../../store/copy/store-copy.ts';
-import { checkNotServed, openCopyTarget, openReader, openReaderIfAny } from '../../store/open-store.ts';
-import { type CopyTarget, type PlantReader, StoreRefused } from '../../store/plant-store.ts';
+import type { CopySide } from '../../store/copy/store-copy.ts';
+import { checkNotServed, openCopyTarget, openReader } from '../../store/open-store.ts';
+import { type CopyTarget, type PlantReader, StoreMissing, StoreRefused } from '../../store/plant-store.ts';
 import { readDatabase } from '../database-option.ts';
 import { Failure } from '../failure.ts';
 
@@ -16,16 +16,22 @@ export interface CopyOptions {
 export interface CopyStores {
   source: CopySide;
   target: CopySide;
-  /** The target as it is written; undefined when nothing is to be written. */
+  /** Writes the target; undefined for a dry run. */
   writer: CopyTarget | undefined;
   /** There was no target. */
-  targetIsNew: boolean;
+  isTargetNew: boolean;
   /** Revisions of the source; undefined when they are too many to be counted. */
   total: number | undefined;
 }
 
 const SOURCE = '--from';
 const TARGET = '--to';
+
+/** A dry run makes no target: where there is none, this takes its place. */
+const EMPTY_READER: CopySide['reader'] = {
+  async *revisions() {},
+  tokens: async () => [],
+};
 
 /**
  * Opens both stores, and makes the target unless it is a dry run. A source that cannot be read leaves no target behind.
@@ -35,40 +41,34 @@ const TARGET = '--to';
  */
 export async function openStores(options: CopyOptions, opened: AsyncDisposableStack): Promise<CopyStores> {
   const { from, to, dryRun = false } = options;
+  const open = async <T extends { close(): Promise<void> } | undefined>(
+    flag: string,
+    opening: () => Promise<T>,
+  ): Promise<T> => {
+    const store = await at(flag, opening);
+    opened.defer(async () => store?.close());
+    return store;
+  };
   const sourceUrl = await at(SOURCE, async () => readDatabase({ ...options, database: from }));
   const targetUrl = await at(TARGET, async () => readDatabase({ ...options, database: to }));
-  const source = await at(SOURCE, () => openReader(sourceUrl));
-  opened.defer(() => source.close());
-  const existing = await at(TARGET, () => openReaderIfAny(targetUrl));
-  try {
-    if (existing !== undefined) await checkDistinct(source, existing);
-  } finally {
-    await existing?.close();
-  }
+  const source = await open(SOURCE, () => openReader(sourceUrl));
+  const existing = await open(TARGET, () => openReader(targetUrl).catch(ifMissing));
+  if (existing !== undefined) await checkDistinct(source, existing);
   const total = await source.countRevisions();
-  let writer: CopyTarget | undefined;
   if (dryRun) await at(TARGET, async () => checkNotServed(targetUrl));
-  else writer = await openWriter(targetUrl, opened);
-  const target = dryRun && existing === undefined ? EMPTY_READER : await openTarget(targetUrl, opened);
+  const writer = dryRun ? undefined : await open(TARGET, () => openCopyTarget(targetUrl));
+  const target = existing ?? (dryRun ? EMPTY_READER : await open(TARGET, () => openReader(targetUrl)));
   return {
     source: { name: SOURCE, reader: source },
     target: { name: TARGET, reader: target },
     writer,
-    targetIsNew: existing === undefined,
+    isTargetNew: existing === undefined,
     total,
   };
 }
 
-async function openWriter(url: string, opened: AsyncDisposableStack): Promise<CopyTarget> {
-  const writer = await at(TARGET, () => openCopyTarget(url));
-  opened.defer(() => writer.close());
-  return writer;
-}
-
-async function openTarget(url: string, opened: AsyncDisposableStack): Promise<PlantReader> {
-  const reader = await at(TARGET, () => openReader(url));
-  opened.defer(() => reader.close());
-  return reader;
+function ifMissing(error: unknown): undefined {
+  if (!(error instanceof StoreMissing)) throw error;
 }
 
 /** By what the engines say, not by the addresses: there are many for one store. */

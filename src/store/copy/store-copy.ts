@@ -1,28 +1,23 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
-import { BATCH_PLANTS_MAX, BATCH_TEXT_LENGTH_MAX } from '../../contract/limits.ts';
+import { setImmediate as nextIteration } from 'node:timers/promises';
 import type { StoredToken } from '../../contract/stored-token.ts';
+import { BATCH_PLANTS_MAX, BATCH_TEXT_LENGTH_MAX } from '../limits.ts';
 import { type CopyTarget, type PlantReader, type PlantRevision, StoreUnavailable } from '../plant-store.ts';
-import { missingRevisions } from './missing-revisions.ts';
-import { missingTokens } from './missing-tokens.ts';
+import { missingRevisions, missingTokens } from './missing-rows.ts';
 import { StoreDigest, type StoreSummary } from './store-digest.ts';
 
 /** One of the two stores of a copy. */
 export interface CopySide {
   /** As failures call it. */
   name: string;
-  /** Asked again, it shows the store as it is then. */
+  /** Each time it is read, it shows the store as it is then. */
   reader: Pick<PlantReader, 'revisions' | 'tokens'>;
 }
 
-/** Of a store that is not there yet. */
-export const EMPTY_READER: CopySide['reader'] = {
-  async *revisions() {},
-  tokens: async () => [],
-};
-
-/** Whoever looks on. */
-export interface CopyWatcher {
-  /** Ends what is under way between two rows, with its reason. */
+/** One pass over both stores. */
+export interface CopyPass {
+  source: CopySide;
+  target: CopySide;
+  /** Ends the pass between two rows, with its reason. */
   stop: AbortSignal;
   /** So many more revisions of the source were read. */
   onRead(revisions: number): void;
@@ -33,41 +28,31 @@ export interface CopyCount {
   tokens: number;
 }
 
-/** Two stores at the end of a copy. */
+/** Two stores, compared row by row. */
 export interface Comparison {
   source: StoreSummary;
   target: StoreSummary;
-  /** What the source has beyond the target: it took more since it was copied. */
+  /** What the source has beyond the target. */
   missing: CopyCount;
 }
 
-/** After so many rows the timers and signals get their turn: an engine that reads without waiting leaves them none. */
-const TURN_ROWS = 512;
+/** Timers and signals are handled after so many rows: an engine that reads without waiting never lets them. */
+const ITERATION_ROWS = 512;
 
 /**
  * Makes sure that the target holds nothing but a part of the source, before anything is written to it.
  *
  * @throws {StoreRefused} when it does
  */
-export async function checkTarget(source: CopySide, target: CopySide, watcher: CopyWatcher): Promise<void> {
-  missingTokens(await tokensOf(source), await tokensOf(target));
+export async function checkTarget(pass: CopyPass): Promise<void> {
+  missingTokens(await tokensOf(pass.source), await tokensOf(pass.target));
   let isRead = false;
-  const kept = read(target, watcher.stop, { onEnd: () => (isRead = true) });
-  // Behind the end of the target the source needs no reading: all that comes there is only missing.
-  for await (const _ of missingRevisions(readSource(source, watcher), kept)) if (isRead) break;
-}
-
-/** What {@link copyMissing} would copy. @throws {StoreRefused} as {@link checkTarget} does */
-export async function countMissing(
-  source: CopySide,
-  target: CopySide,
-  watcher: CopyWatcher,
-): Promise<CopyCount> {
-  const tokens = missingTokens(await tokensOf(source), await tokensOf(target)).length;
-  let revisions = 0;
-  const kept = read(target, watcher.stop);
-  for await (const _ of missingRevisions(readSource(source, watcher), kept)) revisions++;
-  return { revisions, tokens };
+  async function* targetRows(): AsyncIterable<PlantRevision> {
+    for await (const revision of rows(pass.target, pass.stop)) yield revision;
+    isRead = true;
+  }
+  // After the end of the target the source needs no reading: its further rows are only missing.
+  for await (const _ of missingRevisions(sourceRows(pass), targetRows())) if (isRead) break;
 }
 
 /**
@@ -75,23 +60,18 @@ export async function countMissing(
  *
  * The tokens come last, and are read last: so the token of every revision is known, also of one made an instant ago.
  *
- * @param target the same store as writer
+ * @param writer writes the target
  * @throws {StoreRefused} when the target turns out to hold something else
  */
-export async function copyMissing(
-  source: CopySide,
-  target: CopySide,
-  writer: CopyTarget,
-  watcher: CopyWatcher,
-): Promise<CopyCount> {
+export async function copyMissing(pass: CopyPass, writer: CopyTarget): Promise<CopyCount> {
+  const { source, target, stop } = pass;
   let revisions = 0;
   let writing = Promise.resolve();
-  const kept = read(target, watcher.stop);
   try {
-    for await (const batch of batchesOf(missingRevisions(readSource(source, watcher), kept))) {
+    for await (const batch of batchesOf(missingRevisions(sourceRows(pass), rows(target, stop)))) {
       await writing;
-      writing = on(target, () => writer.insertRevisions(batch));
-      // It is waited for behind the next batch, which is read meanwhile.
+      writing = at(target, () => writer.insertRevisions(batch));
+      // Awaited after the next batch, which is read meanwhile.
       writing.catch(() => {});
       revisions += batch.length;
     }
@@ -99,74 +79,61 @@ export async function copyMissing(
     await writing;
   }
   const tokens = missingTokens(await tokensOf(source), await tokensOf(target));
-  if (tokens.length > 0) await on(target, () => writer.putTokens(tokens));
+  if (tokens.length > 0) await at(target, () => writer.putTokens(tokens));
   return { revisions, tokens: tokens.length };
 }
 
 /**
- * Reads every row of both sides again, and digests it.
+ * Reads every row of both stores, and digests it.
  *
  * @throws {StoreRefused} when the target holds what the source does not
  */
-export async function compareStores(
-  source: CopySide,
-  target: CopySide,
-  watcher: CopyWatcher,
-): Promise<Comparison> {
-  const missing: CopyCount = { revisions: 0, tokens: 0 };
-  const sourceDigest = new StoreDigest();
-  const targetDigest = new StoreDigest();
-  const sourceRows = readSource(source, watcher, sourceDigest);
-  const targetRows = read(target, watcher.stop, { digest: targetDigest });
-  for await (const _ of missingRevisions(sourceRows, targetRows)) missing.revisions++;
+export async function compareStores(pass: CopyPass): Promise<Comparison> {
+  const { source, target, stop } = pass;
+  const [sourceDigest, targetDigest] = [new StoreDigest(), new StoreDigest()];
+  let revisions = 0;
+  const targetRows = rows(target, stop, targetDigest);
+  for await (const _ of missingRevisions(sourceRows(pass, sourceDigest), targetRows)) revisions++;
   const [sourceTokens, targetTokens] = [await tokensOf(source), await tokensOf(target)];
-  for (const token of sourceTokens) sourceDigest.addToken(token);
-  for (const token of targetTokens) targetDigest.addToken(token);
-  missing.tokens = missingTokens(sourceTokens, targetTokens).length;
-  return { source: sourceDigest.summary(), target: targetDigest.summary(), missing };
+  const tokens = missingTokens(sourceTokens, targetTokens).length;
+  return {
+    source: sourceDigest.summary(sourceTokens),
+    target: targetDigest.summary(targetTokens),
+    missing: { revisions, tokens },
+  };
 }
 
-function readSource(
-  source: CopySide,
-  { stop, onRead }: CopyWatcher,
-  digest?: StoreDigest,
-): AsyncIterable<PlantRevision> {
-  return read(source, stop, { digest, onRead });
+function sourceRows({ source, stop, onRead }: CopyPass, digest?: StoreDigest): AsyncIterable<PlantRevision> {
+  return rows(source, stop, digest, onRead);
 }
 
-interface Reading {
-  digest?: StoreDigest | undefined;
-  onRead?: (revisions: number) => void;
-  onEnd?: () => void;
-}
-
-async function* read(
+async function* rows(
   side: CopySide,
   stop: AbortSignal,
-  { digest, onRead, onEnd }: Reading = {},
+  digest?: StoreDigest,
+  onRead: (revisions: number) => void = () => {},
 ): AsyncIterable<PlantRevision> {
   let count = 0;
   try {
     for await (const revision of side.reader.revisions()) {
       digest?.addRevision(revision);
       yield revision;
-      if (++count % TURN_ROWS !== 0) continue;
-      onRead?.(TURN_ROWS);
-      await nextTurn();
+      if (++count % ITERATION_ROWS !== 0) continue;
+      onRead(ITERATION_ROWS);
+      await nextIteration();
       stop.throwIfAborted();
     }
   } catch (error) {
     throw named(side, error);
   }
-  onRead?.(count % TURN_ROWS);
-  onEnd?.();
+  onRead(count % ITERATION_ROWS);
 }
 
 function tokensOf(side: CopySide): Promise<StoredToken[]> {
-  return on(side, () => side.reader.tokens());
+  return at(side, () => side.reader.tokens());
 }
 
-async function on<T>(side: CopySide, work: () => Promise<T>): Promise<T> {
+async function at<T>(side: CopySide, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
@@ -187,10 +154,8 @@ async function* batchesOf(revisions: AsyncIterable<PlantRevision>): AsyncIterabl
   for await (const revision of revisions) {
     const { name, tag = '' } = revision.plant;
     const length = name.length + tag.length;
-    if (
-      batch.length === BATCH_PLANTS_MAX ||
-      (batch.length > 0 && textLength + length > BATCH_TEXT_LENGTH_MAX)
-    ) {
+    const isFull = batch.length === BATCH_PLANTS_MAX || textLength + length > BATCH_TEXT_LENGTH_MAX;
+    if (isFull && batch.length > 0) {
       yield batch;
       batch = [];
       textLength = 0;

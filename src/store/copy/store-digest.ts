@@ -12,7 +12,7 @@ export interface StoreSummary {
 }
 
 /** Characters of lines that are hashed together: one call for each line costs more than the hash itself. */
-const PIECE_LENGTH = 64 * 1024;
+const CHUNK_LENGTH = 64 * 1024;
 
 /**
  * The SHA-256 over every row of a store, the same on every engine.
@@ -32,10 +32,9 @@ const PIECE_LENGTH = 64 * 1024;
  */
 export class StoreDigest {
   readonly #hash = createHash('sha256');
-  #piece = '';
+  #chunk = '';
   #revisions = 0;
   #plants = 0;
-  #tokens = 0;
   #lastId: bigint | undefined;
 
   addRevision({ plant: { id, name, tag }, revision, recordedAt, recordedBy }: PlantRevision): void {
@@ -45,26 +44,19 @@ export class StoreDigest {
     this.#add(['plant', String(id), revision, name, tag ?? null, recordedAt, recordedBy]);
   }
 
-  addToken({ id, hash, label, createdAt, expiresAt, revokedAt, lastUsedDay }: StoredToken): void {
-    this.#tokens++;
-    this.#add(['token', id, hash, label, createdAt, expiresAt, revokedAt, lastUsedDay]);
-  }
-
-  /** To be asked once, at the end. */
-  summary(): StoreSummary {
-    this.#hash.update(this.#piece);
-    return {
-      revisions: this.#revisions,
-      plants: this.#plants,
-      tokens: this.#tokens,
-      digest: this.#hash.digest('hex'),
-    };
+  /** Ends the digest. @param tokens every token, in the order of ids */
+  summary(tokens: readonly StoredToken[]): StoreSummary {
+    for (const { id, hash, label, createdAt, expiresAt, revokedAt, lastUsedDay } of tokens) {
+      this.#add(['token', id, hash, label, createdAt, expiresAt, revokedAt, lastUsedDay]);
+    }
+    const digest = this.#hash.update(this.#chunk).digest('hex');
+    return { revisions: this.#revisions, plants: this.#plants, tokens: tokens.length, digest };
   }
 
   #add(row: (string | number | null)[]): void {
-    this.#piece += `${JSON.stringify(row)}\n`;
-    if (this.#piece.length < PIECE_LENGTH) return;
-    this.#hash.update(this.#piece);
-    this.#piece = '';
+    this.#chunk += `${JSON.stringify(row)}\n`;
+    if (this.#chunk.length < CHUNK_LENGTH) return;
+    this.#hash.update(this.#chunk);
+    this.#chunk = '';
   }
 }

@@ -1,6 +1,7 @@
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { parentPort, workerData } from 'node:worker_threads';
+import { CHECKPOINT_PASSES_MAX, CHECKPOINT_REST_PAGES_MAX } from './limits.ts';
 
 export type CheckpointRequest = 'checkpoint' | 'close';
 
@@ -12,10 +13,6 @@ export interface CheckpointAnswer {
   /** What went wrong instead. */
   failure?: string;
 }
-
-/** While more than this is left, another pass is worth its flush: it finds less, since copying is faster than writing. */
-const LEFT_PAGES_MAX = 300;
-const PASSES_MAX = 5;
 
 const path = workerData as string;
 let database: DatabaseSync | undefined;
@@ -33,7 +30,7 @@ function answer(): CheckpointAnswer {
     database ??= open();
     return checkpoint(database);
   } catch (error) {
-    // What it holds in memory after a failure is not to be trusted.
+    // What a connection has in memory after a failure is not to be trusted.
     database?.close();
     database = undefined;
     return { logPages: 0, copiedPages: 0, failure: (error as Error).message };
@@ -52,12 +49,12 @@ function open(): DatabaseSync {
 /** PASSIVE waits for nobody and lets nobody wait: https://sqlite.org/pragma.html#pragma_wal_checkpoint */
 function checkpoint(open: DatabaseSync): CheckpointAnswer {
   let reached: CheckpointAnswer = { logPages: 0, copiedPages: 0 };
-  for (let pass = 0; pass < PASSES_MAX; pass++) {
+  for (let pass = 0; pass < CHECKPOINT_PASSES_MAX; pass++) {
     const row = open.prepare('PRAGMA wal_checkpoint(PASSIVE)').get() as { log: number; checkpointed: number };
     // A reader of an older state, such as an export, is in the way of what came after it.
     const isHeldUp = pass > 0 && row.checkpointed === reached.copiedPages;
     reached = { logPages: row.log, copiedPages: row.checkpointed };
-    if (isHeldUp || row.log - row.checkpointed <= LEFT_PAGES_MAX) break;
+    if (isHeldUp || row.log - row.checkpointed <= CHECKPOINT_REST_PAGES_MAX) break;
   }
   return reached;
 }

@@ -1,21 +1,15 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import type { CheckpointAnswer, CheckpointRequest } from './checkpoint-thread.ts';
-
-/** From the first commit behind a checkpoint to the next checkpoint. */
-const INTERVAL_MS = 100;
-/** From this length the write-ahead log is begun anew: 16 MiB. */
-const RESTART_PAGES = 4_096;
-/** The writer stops for about so many pages, and those of the commits before it, as long as a few commits take. */
-const WRITER_PAGES_MAX = 1_000;
+import { CHECKPOINT_INTERVAL_MS, WAL_RESTART_PAGES, WRITER_CHECKPOINT_PAGES_MAX } from './limits.ts';
 
 /**
  * Keeps the write-ahead log short without stopping the writer: a thread of its own copies the log into the database
  * file while commits go on.
  *
- * SQLite begins its log anew only when a write finds all of it copied, which never happens while commits keep coming. So
- * when the log is long and the thread has copied it but for the last commits, the writer copies these itself, between
- * two commits (https://sqlite.org/wal.html#avoiding_excessively_large_wal_files).
+ * SQLite restarts its log only when a write finds all of it copied, which never happens while commits keep coming. So
+ * when the log is long and the thread has copied all but the last commits, the writer copies these itself, between two
+ * commits (https://sqlite.org/wal.html#avoiding_excessively_large_wal_files).
  */
 export class Checkpoints {
   readonly #path: string;
@@ -27,7 +21,8 @@ export class Checkpoints {
   /** Whether a commit ended while a checkpoint was running, which may have missed it. */
   #isDueAgain = false;
   #isClosed = false;
-  #failure: string | undefined;
+  /** What kept the last checkpoint from its end; undefined when nothing did. */
+  failure: string | undefined;
 
   /**
    * @param path of the database file
@@ -38,16 +33,11 @@ export class Checkpoints {
     this.#finish = finish;
   }
 
-  /** What kept the last checkpoint from its end; undefined when nothing did. */
-  get failure(): string | undefined {
-    return this.#failure;
-  }
-
-  /** Told of each commit. */
+  /** Is called after each commit. */
   committed(): void {
     if (this.#isClosed) return;
     if (this.#isRunning) this.#isDueAgain = true;
-    else this.#timer ??= setTimeout(() => this.#begin(), INTERVAL_MS).unref();
+    else this.#timer ??= setTimeout(() => this.#begin(), CHECKPOINT_INTERVAL_MS).unref();
   }
 
   /** Closes the connection of the thread, once what it does is done; the next checkpoint opens another one. */
@@ -56,7 +46,7 @@ export class Checkpoints {
     this.#timer = undefined;
     if (this.#worker === undefined) return;
     const exit = once(this.#worker, 'exit');
-    this.#post('close');
+    this.#worker.postMessage('close' satisfies CheckpointRequest);
     await exit;
   }
 
@@ -71,22 +61,18 @@ export class Checkpoints {
     try {
       this.#worker ??= this.#startWorker();
       this.#isRunning = true;
-      this.#post('checkpoint');
+      this.#worker.postMessage('checkpoint' satisfies CheckpointRequest);
     } catch (cause) {
       // A machine that gives no further thread; the next commit tries again.
-      this.#failure = (cause as Error).message;
+      this.failure = (cause as Error).message;
     }
-  }
-
-  #post(request: CheckpointRequest): void {
-    this.#worker?.postMessage(request);
   }
 
   #startWorker(): Worker {
     const worker = new Worker(new URL('./checkpoint-thread.ts', import.meta.url), { workerData: this.#path });
     worker.on('message', (answer: CheckpointAnswer) => void this.#ended(answer));
     worker.on('error', cause => {
-      this.#failure = cause instanceof Error ? cause.message : String(cause);
+      this.failure = cause instanceof Error ? cause.message : String(cause);
     });
     worker.on('exit', () => {
       this.#worker = undefined;
@@ -97,10 +83,10 @@ export class Checkpoints {
   }
 
   async #ended({ logPages, copiedPages, failure }: CheckpointAnswer): Promise<void> {
-    this.#failure = failure;
-    const isShort = logPages - copiedPages <= WRITER_PAGES_MAX;
+    this.failure = failure;
+    const isRestShort = logPages - copiedPages <= WRITER_CHECKPOINT_PAGES_MAX;
     // A failure is the writer's too, which tells whoever sends it plants.
-    if (logPages >= RESTART_PAGES && isShort) await this.#finish().catch(() => undefined);
+    if (logPages >= WAL_RESTART_PAGES && isRestShort) await this.#finish().catch(() => undefined);
     this.#isRunning = false;
     if (!this.#isDueAgain) return;
     this.#isDueAgain = false;

@@ -3,20 +3,10 @@ import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { StoreMissing, StoreRefused, StoreUnavailable } from '../plant-store.ts';
+import { LOCK_TIMEOUT_MS, PAGE_CACHE_KIB } from './limits.ts';
 
 /** Marks the file as a plant store, so that no other SQLite database is taken for one. "PLNT" as four bytes. */
 const APPLICATION_ID = 0x504c4e54;
-/** How long a statement waits for another process to let go of its lock; the command line holds one for an instant. */
-const BUSY_WAIT_MS = 2_000;
-/**
- * Pages of the database kept in memory, in KiB. Taken as pages are touched, not at once; those of a batch that is larger go
- * into the log before its commit.
- *
- * More would cost more than it saves where ids are random: nearly every batch splits a page then, SQLite gives one of the
- * halves a page number beyond the end for a moment (balance_nonroot in its btree.c), and the commit looks through the whole
- * cache for pages beyond the end (pcache1Truncate in its pcache1.c). What is not kept here the kernel still has.
- */
-const CACHE_KIB = 8 * 1024;
 /** https://sqlite.org/rescode.html#notadb */
 const SQLITE_NOTADB = 26;
 /** `PRAGMA synchronous` reads back as a number; 2 is FULL. https://sqlite.org/pragma.html#pragma_synchronous */
@@ -29,8 +19,8 @@ const NEWEST_STEP = STEPS.length;
 /**
  * Opens a plant store for writing, makes it when there is none, and brings its schema up to date.
  *
- * Each commit is flushed before it returns: write-ahead log with `synchronous=FULL`, both read back, since SQLite
- * answers a refused setting with the old one and not with an error (https://sqlite.org/wal.html).
+ * Each commit is flushed before it returns: write-ahead log with `synchronous=FULL`. Both are read back, because SQLite
+ * answers a rejected setting with the old one and not with an error (https://sqlite.org/wal.html).
  *
  * @param path of the database file
  * @throws {StoreRefused} when the file is something else, or newer than this program, or cannot be opened
@@ -40,46 +30,31 @@ export function openForWriting(path: string): DatabaseSync {
     makeFolder(dirname(resolve(path)));
     refuseHardLinks(path);
     makeFile(path);
-    const database = new DatabaseSync(path, { timeout: BUSY_WAIT_MS });
-    try {
-      setUp(database, path);
-      return database;
-    } catch (error) {
-      database.close();
-      throw error;
-    }
+    return setUp(new DatabaseSync(path, { timeout: LOCK_TIMEOUT_MS }), database => {
+      // Before anything is written: a file that is something else stays as it is.
+      schemaVersion(database, path);
+      makeDurable(database, path);
+      applySchemaSteps(database, path);
+    });
   });
 }
 
 /**
  * Opens an existing plant store for reading, beside a service that may be writing to it.
  *
+ * @param isImmutable nothing writes to it: it is opened without a lock, and without the files that SQLite puts beside a
+ *   database with a write-ahead log and that a reader leaves there
  * @throws {StoreMissing} when there is no plant store at this path
  * @throws {StoreRefused} when it cannot be opened as it stands
  */
-export function openForReading(path: string): DatabaseSync {
-  return openReadOnly(path, path);
-}
-
-/**
- * Opens a plant store that nothing writes to, for reading: without a lock, and without the files that SQLite puts beside
- * a database with a write-ahead log and that a reader leaves there.
- *
- * @throws as {@link openForReading} does
- */
-export function openLeftAlone(path: string): DatabaseSync {
-  const url = pathToFileURL(path);
-  // https://sqlite.org/c3ref/open.html, "immutable"
-  url.searchParams.set('immutable', '1');
-  return openReadOnly(path, url);
-}
-
-function openReadOnly(path: string, location: string | URL): DatabaseSync {
+export function openForReading(path: string, isImmutable = false): DatabaseSync {
   return explainFailure(path, () => {
     if (!existsSync(path)) throw missing(path);
     refuseHardLinks(path);
-    const database = new DatabaseSync(location, { readOnly: true, timeout: BUSY_WAIT_MS });
-    try {
+    const url = pathToFileURL(path);
+    // https://sqlite.org/c3ref/open.html, "immutable"
+    if (isImmutable) url.searchParams.set('immutable', '1');
+    return setUp(new DatabaseSync(url, { readOnly: true, timeout: LOCK_TIMEOUT_MS }), database => {
       const version = schemaVersion(database, path);
       // Whoever made the file was killed before the schema was in.
       if (version === 0) throw missing(path);
@@ -88,12 +63,18 @@ function openReadOnly(path: string, location: string | URL): DatabaseSync {
           `${path} has schema step ${version} and this program expects ${NEWEST_STEP}; start the service once to bring it up to date`,
         );
       }
-      return database;
-    } catch (error) {
-      database.close();
-      throw error;
-    }
+    });
   });
+}
+
+function setUp(database: DatabaseSync, steps: (database: DatabaseSync) => void): DatabaseSync {
+  try {
+    steps(database);
+    return database;
+  } catch (error) {
+    database.close();
+    throw error;
+  }
 }
 
 function missing(path: string): StoreMissing {
@@ -102,20 +83,17 @@ function missing(path: string): StoreMissing {
   );
 }
 
-function setUp(database: DatabaseSync, path: string): void {
-  // Looked at before anything is written: a file that is something else stays as it is.
-  schemaVersion(database, path);
-  const settings = database.prepare('PRAGMA journal_mode = WAL').get();
-  // fullfsync makes macOS flush the drive's own cache too; elsewhere it changes nothing.
-  database.exec(`PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA cache_size = -${CACHE_KIB}`);
+function makeDurable(database: DatabaseSync, path: string): void {
+  const journalMode = database.prepare('PRAGMA journal_mode = WAL').get()?.journal_mode;
+  // fullfsync makes macOS flush the cache of the drive too; elsewhere it changes nothing.
+  database.exec(`PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA cache_size = -${PAGE_CACHE_KIB}`);
   const synchronous = database.prepare('PRAGMA synchronous').get()?.synchronous;
-  if (settings?.journal_mode !== 'wal' || synchronous !== SYNCHRONOUS_FULL) {
+  if (journalMode !== 'wal' || synchronous !== SYNCHRONOUS_FULL) {
     throw new StoreRefused(
-      `${path} cannot be written durably here: SQLite gave journal_mode=${settings?.journal_mode}, ` +
+      `${path} cannot be written durably here: SQLite gave journal_mode=${journalMode}, ` +
         `synchronous=${synchronous} instead of wal and ${SYNCHRONOUS_FULL}; choose a local disk`,
     );
   }
-  applySchemaSteps(database, path);
 }
 
 /** Applies what is missing, all of it or nothing, so that two starts side by side do no harm. */
@@ -140,7 +118,7 @@ function applySchemaSteps(database: DatabaseSync, path: string): void {
  */
 function refuseHardLinks(path: string): void {
   const stats = statSync(path, { throwIfNoEntry: false });
-  // A folder has several by nature, and is refused for what it is.
+  // A folder has several by nature, and is rejected for what it is.
   const links = stats?.isFile() ? stats.nlink : 1;
   if (links > 1) {
     throw new StoreRefused(
@@ -170,7 +148,7 @@ function schemaVersion(database: DatabaseSync, path: string): number {
 
 /**
  * Makes a folder and those above it, and makes their names durable: a flush of the database does not reach the entry
- * of its folder. Not Node's own `recursive`, which never comes to an end where a folder cannot be made, as in /proc.
+ * of its folder. Not Node's own `recursive`, which never ends where a folder cannot be made, as in /proc.
  */
 export function makeFolder(folder: string): void {
   if (existsSync(folder)) return;
@@ -196,8 +174,8 @@ export function flush(path: string): void {
 }
 
 /**
- * Makes the file of a store, for its owner alone, since plants and the hashes of tokens are in it; one that is there keeps
- * its rights. SQLite gives the log the rights of the file.
+ * Makes the file of a store for its owner alone, since plants and the hashes of tokens are in it; an existing one keeps
+ * its mode. SQLite gives the log the mode of the file.
  */
 export function makeFile(path: string): void {
   closeSync(openSync(path, 'a', 0o600));
@@ -221,5 +199,6 @@ export function explainFailure<T>(path: string, open: () => T): T {
 /** What SQLite says of an open store, such as that the disk is full. */
 export function unavailable(error: unknown): StoreUnavailable {
   const { message, errcode } = error as Error & { errcode?: number };
-  return new StoreUnavailable(`${message} (SQLite result code ${errcode})`, { cause: error });
+  const code = errcode === undefined ? '' : ` (SQLite result code ${errcode})`;
+  return new StoreUnavailable(`${message}${code}`, { cause: error });
 }

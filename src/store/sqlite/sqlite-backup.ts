@@ -1,7 +1,8 @@
 import { type BackupProgressInfo, backup, type DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { StoreRefused } from '../plant-store.ts';
-import { openForReading, openLeftAlone } from './database.ts';
+import { openForReading } from './database.ts';
+import { BACKUP_STEP_PAGES } from './limits.ts';
 
 /** What a store holds, counted. */
 export interface StoreCounts {
@@ -10,16 +11,13 @@ export interface StoreCounts {
   tokens: number;
 }
 
-/** Pages that are copied at a time, 4 MiB of them; in between there is time to tell how far it is. */
-const STEP_PAGES = 1_000;
-
 /**
  * Copies a store as it is at one moment, beside a service that may be writing to it: a plant that was answered 200
  * before the call is in the copy.
  *
  * One read transaction holds that moment from the first page to the last. Without it SQLite begins again whenever
- * another connection commits between two steps (https://sqlite.org/backup.html), which never ends under load. A reader
- * lets writers be; until it ends the write-ahead log is not begun anew, and grows by what is written meanwhile.
+ * another connection commits between two steps (https://sqlite.org/backup.html), which never ends under load. Until the
+ * transaction ends, the write-ahead log is not restarted and grows by what is written meanwhile.
  *
  * @param path of the store
  * @param to an empty file, which becomes the copy
@@ -36,9 +34,9 @@ export async function copySnapshot(
   using database = openForReading(path);
   database.exec('BEGIN');
   // BEGIN alone takes no snapshot: the first thing that is read does, https://sqlite.org/lang_transaction.html
-  const { tokens } = countTokens(database);
-  await backup(database, pathToFileURL(to), { rate: STEP_PAGES, progress: onStep });
-  return { ...countPlants(database), tokens };
+  const counts = countRows(database);
+  await backup(database, pathToFileURL(to), { rate: BACKUP_STEP_PAGES, progress: onStep });
+  return counts;
 }
 
 /**
@@ -47,23 +45,19 @@ export async function copySnapshot(
  * @throws {StoreRefused} when the copy is not a sound plant store with the schema of this program
  */
 export function checkCopy(path: string): StoreCounts {
-  using database = openLeftAlone(path);
+  using database = openForReading(path, true);
   const [first] = database.prepare('PRAGMA integrity_check(1)').all();
   if (first?.integrity_check !== 'ok') {
     throw new StoreRefused(
       `the copy is damaged (${first?.integrity_check}); run it again, and look for faults of the disk and of the store when it comes again`,
     );
   }
-  return { ...countPlants(database), ...countTokens(database) };
+  return countRows(database);
 }
 
-/** Each plant has one revision 1. */
-function countPlants(database: DatabaseSync): Pick<StoreCounts, 'plants' | 'revisions'> {
-  const sql =
-    'SELECT count(*) FILTER (WHERE revision = 1) AS plants, count(*) AS revisions FROM plant_revision';
-  return database.prepare(sql).get() as Pick<StoreCounts, 'plants' | 'revisions'>;
-}
-
-function countTokens(database: DatabaseSync): Pick<StoreCounts, 'tokens'> {
-  return database.prepare('SELECT count(*) AS tokens FROM token').get() as Pick<StoreCounts, 'tokens'>;
+function countRows(database: DatabaseSync): StoreCounts {
+  // Each plant has one revision 1.
+  const sql = `SELECT count(*) FILTER (WHERE revision = 1) AS plants, count(*) AS revisions,
+    (SELECT count(*) FROM token) AS tokens FROM plant_revision`;
+  return { ...database.prepare(sql).get() } as unknown as StoreCounts;
 }

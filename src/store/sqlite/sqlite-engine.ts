@@ -2,7 +2,7 @@ import { statSync } from 'node:fs';
 import { stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import type { NewStoredToken, StoredToken } from '../../contract/stored-token.ts';
+import type { NewStoredToken } from '../../contract/stored-token.ts';
 import {
   type EngineFigures,
   type PlantWrite,
@@ -13,10 +13,7 @@ import {
 } from '../plant-store.ts';
 import { packWrites, unpackResults } from './batch.ts';
 import { Checkpoints } from './checkpoints.ts';
-import type { SqliteSettings, SqliteStore } from './sqlite-store.ts';
-import type { WriterAnswer, WriterCall } from './writer-thread.ts';
-
-type Operation = keyof SqliteStore;
+import type { SqliteSettings, StoreWriter, WriterAnswer, WriterCall } from './writer-thread.ts';
 
 /**
  * The SQLite engine as the service sees it: every operation runs on a writer thread, so that a flush never holds
@@ -28,11 +25,11 @@ export class SqliteEngine implements StorageEngine {
   readonly isNew: boolean;
   readonly #settings: SqliteSettings;
   readonly #checkpoints: Checkpoints;
-  readonly #calls = new Map<number, PromiseWithResolvers<unknown>>();
-  #worker: Worker | undefined;
   readonly #flushes = { count: 0, totalMs: 0 };
+  readonly #calls = new Map<number, PromiseWithResolvers<unknown>>();
   #lastCall = 0;
-  #lettingGo: Promise<void> | undefined;
+  #worker: Worker | undefined;
+  #reopening: Promise<void> | undefined;
   #closing: Promise<void> | undefined;
   #isClosed = false;
 
@@ -70,49 +67,29 @@ export class SqliteEngine implements StorageEngine {
   async figures(): Promise<EngineFigures> {
     const { path } = this.#settings;
     // What cannot be read is 0: a store that is new or closed has no log, and a folder that is gone takes nothing.
-    const [logBytes, diskFreeBytes] = await Promise.all([
-      stat(`${path}-wal`).then(
-        ({ size }) => size,
-        () => 0,
-      ),
-      statfs(dirname(path)).then(
-        ({ bavail, bsize }) => bavail * bsize,
-        () => 0,
-      ),
-    ]);
-    const isCheckpointFailing = this.#checkpoints.failure !== undefined;
-    return { flushes: this.#flushes, logBytes, isCheckpointFailing, diskFreeBytes };
+    const log = await stat(`${path}-wal`).catch(() => undefined);
+    const disk = await statfs(dirname(path)).catch(() => undefined);
+    return {
+      flushes: this.#flushes,
+      logBytes: log?.size ?? 0,
+      isCheckpointFailing: this.#checkpoints.failure !== undefined,
+      diskFreeBytes: disk === undefined ? 0 : disk.bavail * disk.bsize,
+    };
   }
 
   async check(): Promise<readonly string[]> {
     await this.#call('check');
     const { failure } = this.#checkpoints;
-    return failure === undefined ? [] : [checkpointWarning(failure)];
+    if (failure === undefined) return [];
+    return [`the write-ahead log cannot be copied into the database file, so it grows: ${failure}`];
   }
 
-  hasPlants(): Promise<boolean> {
-    return this.#call('hasPlants');
-  }
-
-  createToken(token: NewStoredToken): Promise<StoredToken | undefined> {
-    return this.#call('createToken', token);
-  }
-
-  tokensChangedSince(changeNumber: number): Promise<StoredToken[]> {
-    return this.#call('tokensChangedSince', changeNumber);
-  }
-
-  tokensFingerprint(): Promise<string> {
-    return this.#call('tokensFingerprint');
-  }
-
-  revokeToken(label: string, revokedAt: number): Promise<StoredToken | undefined> {
-    return this.#call('revokeToken', label, revokedAt);
-  }
-
-  recordTokenUse(tokenIds: number[], day: string): Promise<void> {
-    return this.#call('recordTokenUse', tokenIds, day);
-  }
+  readonly hasPlants = () => this.#call('hasPlants');
+  readonly createToken = (token: NewStoredToken) => this.#call('createToken', token);
+  readonly tokensChangedSince = (changeNumber: number) => this.#call('tokensChangedSince', changeNumber);
+  readonly tokensFingerprint = () => this.#call('tokensFingerprint');
+  readonly revokeToken = (label: string, at: number) => this.#call('revokeToken', label, at);
+  readonly recordTokenUse = (ids: number[], day: string) => this.#call('recordTokenUse', ids, day);
 
   close(): Promise<void> {
     this.#closing ??= this.#close();
@@ -120,29 +97,29 @@ export class SqliteEngine implements StorageEngine {
   }
 
   async #close(): Promise<void> {
-    // First, so that the writer's is the last connection, which leaves no log behind.
-    await this.#checkpoints.close();
-    const closed = this.#worker === undefined ? undefined : this.#call('close');
-    // What is called from here on must not open the file again behind its close.
-    this.#isClosed = true;
     try {
+      // First, so that the writer's is the last connection, which leaves no log behind.
+      await this.#checkpoints.close();
+      const closed = this.#worker === undefined ? undefined : this.#call('close');
+      // What is called from here on must not open the file again behind its close.
+      this.#isClosed = true;
       await closed;
     } finally {
       await this.#worker?.terminate();
     }
   }
 
-  #call<Name extends Operation>(
-    operation: Name,
-    ...args: Parameters<SqliteStore[Name]>
-  ): Promise<ReturnType<SqliteStore[Name]>> {
+  #call<Operation extends keyof StoreWriter>(
+    operation: Operation,
+    ...args: Parameters<StoreWriter[Operation]>
+  ): Promise<ReturnType<StoreWriter[Operation]>> {
     if (this.#isClosed) return Promise.reject(new StoreUnavailable('the store is closed'));
     const call = ++this.#lastCall;
     const pending = Promise.withResolvers<unknown>();
     this.#calls.set(call, pending);
     this.#worker ??= this.#startWorker();
     this.#worker.postMessage({ call, operation, args } satisfies WriterCall);
-    return pending.promise as Promise<ReturnType<SqliteStore[Name]>>;
+    return pending.promise as Promise<ReturnType<StoreWriter[Operation]>>;
   }
 
   #startWorker(): Worker {
@@ -156,21 +133,23 @@ export class SqliteEngine implements StorageEngine {
   #answered({ call, result, failure }: WriterAnswer): void {
     const pending = this.#calls.get(call);
     this.#calls.delete(call);
-    if (failure?.storeGone) this.#lettingGo ??= this.#letGo();
-    if (failure === undefined) pending?.resolve(result);
-    else if (failure.storeRefused) pending?.reject(new StoreRefused(failure.message));
-    else pending?.reject(new StoreUnavailable(saidOf(failure)));
+    if (failure === undefined) {
+      pending?.resolve(result);
+      return;
+    }
+    if (failure.isGone) this.#reopening ??= this.#reopen();
+    pending?.reject(new (failure.isRefusal ? StoreRefused : StoreUnavailable)(failure.message));
   }
 
   /** The checkpoint thread closes its connection to what is gone, and then the writer may open what is there now. */
-  async #letGo(): Promise<void> {
+  async #reopen(): Promise<void> {
     try {
       await this.#checkpoints.release();
       await this.#call('reopen');
     } catch {
       // A writer that died is followed by one that knows nothing of what is gone.
     } finally {
-      this.#lettingGo = undefined;
+      this.#reopening = undefined;
     }
   }
 
@@ -183,12 +162,4 @@ export class SqliteEngine implements StorageEngine {
       pending.reject(new StoreUnavailable('the writer thread died', { cause }));
     }
   }
-}
-
-function saidOf({ message, errcode }: NonNullable<WriterAnswer['failure']>): string {
-  return errcode === undefined ? message : `${message} (SQLite result code ${errcode})`;
-}
-
-function checkpointWarning(failure: string): string {
-  return `the write-ahead log cannot be copied into the database file, so it grows: ${failure}`;
 }

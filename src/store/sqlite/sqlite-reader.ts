@@ -4,7 +4,7 @@ import type { PlantReader, PlantRevision } from '../plant-store.ts';
 import { openForReading, unavailable } from './database.ts';
 import { allTokens } from './token-table.ts';
 
-const COLUMNS = 'id, revision, name, tag, recorded_at, recorded_by';
+const SELECT = 'SELECT id, revision, name, tag, recorded_at, recorded_by FROM plant_revision';
 
 /** As the columns are above. */
 type Row = [
@@ -25,18 +25,16 @@ type Row = [
 export function openSqliteReader(path: string): PlantReader {
   const database = openForReading(path);
   return {
-    revisionsOf: async id => [
-      ...select(database, `SELECT ${COLUMNS} FROM plant_revision WHERE id = ? ORDER BY revision`, id),
-    ],
+    revisionsOf: async id => [...select(database, `${SELECT} WHERE id = ? ORDER BY revision`, id)],
     async *revisions() {
-      const sql = `SELECT ${COLUMNS} FROM plant_revision ORDER BY id, revision`;
       // Not `yield*`, which waits once more for each of them.
-      for (const revision of select(database, sql)) yield revision;
+      for (const revision of select(database, `${SELECT} ORDER BY id, revision`)) yield revision;
     },
     countRevisions: async () =>
-      read(
-        () => database.prepare('SELECT count(*) AS revisions FROM plant_revision').get()!.revisions as number,
-      ),
+      read(() => {
+        const sql = 'SELECT count(*) AS revisions FROM plant_revision';
+        return database.prepare(sql).get()!.revisions as number;
+      }),
     tokens: async () => read(() => allTokens(database)),
     identity: async () => {
       const { dev, ino } = statSync(path, { bigint: true });

@@ -1,73 +1,57 @@
-import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import { type CopyTarget, type PlantRevision, StoreRefused, type TokenCopy } from '../plant-store.ts';
+import type { DatabaseSync } from 'node:sqlite';
+import { type CopyTarget, StoreRefused } from '../plant-store.ts';
 import { openForWriting, unavailable } from './database.ts';
 import { takeServeLock } from './serve-lock.ts';
 import { putToken } from './token-table.ts';
 
 /**
- * A SQLite store on its way to become a copy. It is written on this thread: nobody else waits here.
+ * Opens a SQLite store that becomes a copy, makes it when there is none, and keeps services away from it. It is written on
+ * this thread: nobody else waits here.
+ *
+ * @throws {StoreRefused} when it cannot be opened as it stands, or a service is running on it
  */
-export class SqliteTarget implements CopyTarget {
-  readonly #database: DatabaseSync;
-  readonly #insert: StatementSync;
-  readonly #releaseLock: () => void;
-
-  private constructor(database: DatabaseSync, releaseLock: () => void) {
-    this.#database = database;
-    this.#releaseLock = releaseLock;
-    this.#insert = database.prepare(
-      'INSERT INTO plant_revision VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING',
-    );
+export function openSqliteTarget(path: string): CopyTarget {
+  const releaseLock = takeServeLock(path);
+  let database: DatabaseSync;
+  try {
+    database = openForWriting(path);
+  } catch (error) {
+    releaseLock();
+    throw error;
   }
-
-  /**
-   * Opens the store, makes it when there is none, and keeps services away from it.
-   *
-   * @throws {StoreRefused} when it cannot be opened as it stands, or a service is running on it
-   */
-  static open(path: string): SqliteTarget {
-    const releaseLock = takeServeLock(path);
-    try {
-      return new SqliteTarget(openForWriting(path), releaseLock);
-    } catch (error) {
+  const insert = database.prepare(
+    'INSERT INTO plant_revision VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING',
+  );
+  return {
+    insertRevisions: async revisions =>
+      inTransaction(database, () => {
+        for (const { plant, revision, recordedAt, recordedBy } of revisions) {
+          const { id, name, tag = null } = plant;
+          const { changes } = insert.run(id, revision, name, tag, recordedAt, recordedBy);
+          if (changes === 0) throw writtenByAnother(`revision ${revision} of plant ${id}`);
+        }
+      }),
+    putTokens: async tokens =>
+      inTransaction(database, () => {
+        for (const copy of tokens) {
+          if (!putToken(database, copy)) throw writtenByAnother(`token ${JSON.stringify(copy.token.label)}`);
+        }
+      }),
+    close: async () => {
+      database.close();
       releaseLock();
-      throw error;
-    }
-  }
+    },
+  };
+}
 
-  async insertRevisions(revisions: readonly PlantRevision[]): Promise<void> {
-    this.#inTransaction(() => {
-      for (const { plant, revision, recordedAt, recordedBy } of revisions) {
-        const { id, name, tag = null } = plant;
-        if (this.#insert.run(id, revision, name, tag, recordedAt, recordedBy).changes === 1) continue;
-        throw writtenByAnother(`revision ${revision} of plant ${id}`);
-      }
-    });
-  }
-
-  async putTokens(tokens: readonly TokenCopy[]): Promise<void> {
-    this.#inTransaction(() => {
-      for (const copy of tokens) {
-        if (!putToken(this.#database, copy))
-          throw writtenByAnother(`token ${JSON.stringify(copy.token.label)}`);
-      }
-    });
-  }
-
-  async close(): Promise<void> {
-    this.#database.close();
-    this.#releaseLock();
-  }
-
-  #inTransaction(write: () => void): void {
-    try {
-      this.#database.exec('BEGIN IMMEDIATE');
-      write();
-      this.#database.exec('COMMIT');
-    } catch (error) {
-      if (this.#database.isTransaction) this.#database.exec('ROLLBACK');
-      throw error instanceof StoreRefused ? error : unavailable(error);
-    }
+function inTransaction(database: DatabaseSync, write: () => void): void {
+  try {
+    database.exec('BEGIN IMMEDIATE');
+    write();
+    database.exec('COMMIT');
+  } catch (error) {
+    if (database.isTransaction) database.exec('ROLLBACK');
+    throw error instanceof StoreRefused ? error : unavailable(error);
   }
 }
 

@@ -13,12 +13,10 @@ const SQLITE_CONSTRAINT_UNIQUE = 2067;
 /** @returns the token as it is stored, or undefined when its label is taken */
 export function createToken(database: DatabaseSync, token: NewStoredToken): StoredToken | undefined {
   try {
-    return database
-      .prepare(
-        `INSERT INTO token (hash, label, created_at, expires_at, change_number)
-         VALUES (?, ?, ?, ?, ${NEXT_CHANGE_NUMBER}) RETURNING ${COLUMNS}`,
-      )
-      .get(token.hash, token.label, token.createdAt, token.expiresAt) as unknown as StoredToken;
+    const insert = `INSERT INTO token (hash, label, created_at, expires_at, change_number)
+      VALUES (?, ?, ?, ?, ${NEXT_CHANGE_NUMBER}) RETURNING ${COLUMNS}`;
+    const { hash, label, createdAt, expiresAt } = token;
+    return database.prepare(insert).get(hash, label, createdAt, expiresAt) as unknown as StoredToken;
   } catch (error) {
     // The hash is random, the label is chosen: only the label repeats.
     if ((error as { errcode?: number }).errcode === SQLITE_CONSTRAINT_UNIQUE) return undefined;
@@ -33,9 +31,8 @@ export function allTokens(database: DatabaseSync): StoredToken[] {
 
 /** The next tokens made or revoked after this change number, in the order of the changes. */
 export function tokensChangedSince(database: DatabaseSync, changeNumber: number): StoredToken[] {
-  return database
-    .prepare(`SELECT ${COLUMNS} FROM token WHERE change_number > ? ORDER BY change_number LIMIT ?`)
-    .all(changeNumber, TOKENS_AT_A_TIME_MAX) as unknown as StoredToken[];
+  const select = `SELECT ${COLUMNS} FROM token WHERE change_number > ? ORDER BY change_number LIMIT ?`;
+  return database.prepare(select).all(changeNumber, TOKENS_AT_A_TIME_MAX) as unknown as StoredToken[];
 }
 
 /** Revokes a token for good; one that is revoked already keeps its time. */
@@ -44,22 +41,18 @@ export function revokeToken(
   label: string,
   revokedAt: number,
 ): StoredToken | undefined {
-  database
-    .prepare(
-      `UPDATE token SET revoked_at = ?, change_number = ${NEXT_CHANGE_NUMBER} WHERE label = ? AND revoked_at IS NULL`,
-    )
-    .run(revokedAt, label);
-  return database.prepare(`SELECT ${COLUMNS} FROM token WHERE label = ?`).get(label) as unknown as
-    | StoredToken
-    | undefined;
+  const update = `UPDATE token SET revoked_at = ?, change_number = ${NEXT_CHANGE_NUMBER}
+    WHERE label = ? AND revoked_at IS NULL`;
+  database.prepare(update).run(revokedAt, label);
+  const select = `SELECT ${COLUMNS} FROM token WHERE label = ?`;
+  return database.prepare(select).get(label) as unknown as StoredToken | undefined;
 }
 
 /** Notes the day on which these tokens were last accepted. */
 export function recordTokenUse(database: DatabaseSync, tokenIds: number[], day: string): void {
   // One statement is one commit: a flush for each token would hold up the plants behind it.
-  database
-    .prepare('UPDATE token SET last_used_day = ? WHERE id IN (SELECT value FROM json_each(?))')
-    .run(day, JSON.stringify(tokenIds));
+  const update = 'UPDATE token SET last_used_day = ? WHERE id IN (SELECT value FROM json_each(?))';
+  database.prepare(update).run(day, JSON.stringify(tokenIds));
 }
 
 /**
