@@ -1,117 +1,112 @@
 import assert from 'node:assert/strict';
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
-import { after, test } from 'node:test';
+import { chmodSync, existsSync, linkSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { suite, test } from 'node:test';
 import { openReader, openServedStore, openTokenStore } from '../src/store/open-store.ts';
 import { StoreRefused } from '../src/store/plant-store.ts';
-import { takeServeLock } from '../src/store/sqlite/serve-lock.ts';
+import { openStore, sqliteUnderTest } from './store-under-test.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'plant-store-opening-'));
-after(() => rmSync(folder, { recursive: true }));
-let paths = 0;
+const sqlite = sqliteUnderTest();
+const CREATED = [{ outcome: 'created', revision: 1 }];
+const UNCHANGED = [{ outcome: 'unchanged', revision: 1 }];
+const WRITE = { plant: { id: 1n, name: 'Fern' }, recordedBy: 1 };
 
 /** A path where nothing is yet, in a folder of its own. */
-function newPath(): string {
-  const own = join(folder, String(++paths));
-  mkdirSync(own);
-  return join(own, 'plants.db');
+async function newPath(): Promise<string> {
+  return (await sqlite.newDatabase()).replace('sqlite:', '');
 }
 
 async function makeStore(path: string): Promise<void> {
-  const store = await openServedStore({
-    database: `sqlite:${path}`,
-    repeatedIdRule: 'revise',
-    connections: 1,
-  });
-  await store.close();
+  const store = await openStore(`sqlite:${path}`);
+  await store[Symbol.asyncDispose]();
 }
 
-/** Runs one statement as an SQL client would, on a connection of its own. */
-function sql(path: string, statement: string): void {
-  const database = new DatabaseSync(path);
-  database.exec(statement);
-  database.close();
+function openServed(path: string): ReturnType<typeof openServedStore> {
+  return openServedStore({ database: `sqlite:${path}`, repeatedIdRule: 'revise', connections: 1 });
 }
 
-/** Both ways into a store refuse, with a message that says what is wrong and what to do. */
-async function assertRefused(path: string, message: RegExp): Promise<void> {
-  const refused = (error: unknown): true => {
+/** Every way into a store rejects, with a message that says what is wrong and what to do. */
+async function assertRejected(path: string, message: RegExp): Promise<void> {
+  const rejected = (error: unknown): true => {
     assert.ok(error instanceof StoreRefused, String(error));
     assert.match(error.message, message);
     assert.ok(error.message.includes(path), `${error.message} names the file`);
     assert.ok(!error.message.includes('\n'), 'one line');
     return true;
   };
-  await assert.rejects(
-    openServedStore({ database: `sqlite:${path}`, repeatedIdRule: 'revise', connections: 1 }),
-    refused,
-  );
-  await assert.rejects(openTokenStore(`sqlite:${path}`), refused);
+  // Twice: the first start leaves no lock behind.
+  for (let start = 0; start < 2; start++) await assert.rejects(openServed(path), rejected);
+  await assert.rejects(openTokenStore(`sqlite:${path}`), rejected);
   await assert.rejects(openReader(`sqlite:${path}`), StoreRefused);
 }
 
-test('a store of a newer program is refused and left as it is', async () => {
-  const path = newPath();
-  await makeStore(path);
-  sql(path, 'PRAGMA user_version = 99');
-  const before = readFileSync(path);
-  await assertRefused(path, /newer plant-store \(schema step 99, this program knows \d+\); use that one/);
-  assert.deepEqual(readFileSync(path), before);
+suite('rejected, and left as it is:', () => {
+  const account = 'CREATE TABLE account (id INTEGER PRIMARY KEY, balance INTEGER);';
+  const cases: [what: string, make: (path: string) => unknown, message: RegExp][] = [
+    [
+      'a store of a newer program',
+      async path => {
+        await makeStore(path);
+        await sqlite.sql(path, 'PRAGMA user_version = 99');
+      },
+      /newer plant-store \(schema step 99, this program knows \d+\); use that one/,
+    ],
+    [
+      'a database of another program',
+      path => sqlite.sql(path, account),
+      /not a plant store; name another file with --database/,
+    ],
+    [
+      'a database of another program with a schema number of its own',
+      async path => {
+        await sqlite.sql(path, account);
+        await sqlite.sql(path, 'PRAGMA user_version = 1');
+      },
+      /not a plant store/,
+    ],
+    [
+      'a file that is no database',
+      path => writeFileSync(path, 'id,name,tag\n1,Ficus,\n'.repeat(1_000)),
+      /cannot be opened .* it is no SQLite database/,
+    ],
+    [
+      'a store cut short',
+      async path => {
+        await makeStore(path);
+        writeFileSync(path, readFileSync(path).subarray(0, 1_000));
+      },
+      /cannot be opened/,
+    ],
+    [
+      'a store with two names, under each of which it would have another log',
+      async path => {
+        await makeStore(path);
+        linkSync(path, `${path}.link`);
+      },
+      /one of 2 names \(hard links\) of the same file; keep one/,
+    ],
+  ];
+  for (const [what, make, message] of cases) {
+    test(what, async () => {
+      const path = await newPath();
+      await make(path);
+      const before = readFileSync(path);
+      await assertRejected(path, message);
+      assert.deepEqual(readFileSync(path), before);
+    });
+  }
 });
 
-test('a database of another program is refused and left as it is', async () => {
-  const path = newPath();
-  sql(path, 'CREATE TABLE account (id INTEGER PRIMARY KEY, balance INTEGER)');
-  const before = readFileSync(path);
-  await assertRefused(path, /not a plant store; name another file with --database/);
-  assert.deepEqual(readFileSync(path), before);
-  assert.ok(!existsSync(`${path}-wal`));
-});
-
-test('a database of another program with a schema number of its own is refused too', async () => {
-  const path = newPath();
-  sql(path, 'CREATE TABLE account (id INTEGER PRIMARY KEY)');
-  sql(path, 'PRAGMA user_version = 1');
-  await assertRefused(path, /not a plant store/);
-});
-
-test('a file that is no database is refused and left as it is', async () => {
-  const path = newPath();
-  writeFileSync(path, 'id,name,tag\n1,Ficus,\n'.repeat(1_000));
-  const before = readFileSync(path);
-  await assertRefused(path, /cannot be opened/);
-  assert.deepEqual(readFileSync(path), before);
-});
-
-test('a store cut short is refused, not taken for an empty one', async () => {
-  const path = newPath();
-  await makeStore(path);
-  writeFileSync(path, readFileSync(path).subarray(0, 1_000));
-  await assertRefused(path, /cannot be opened/);
-});
-
-test('a path that no folder can be made for is refused', async () => {
-  const file = newPath();
+test('a path that no folder can be made for is rejected', async () => {
+  const file = await newPath();
   writeFileSync(file, '');
   // This binds root as well, which permissions do not.
-  await assertRefused(join(file, 'plants.db'), /cannot be opened .*; is the folder there and writable\?/);
-  await assertRefused(join(file, '..'), /cannot be opened/);
+  await assertRejected(join(file, 'plants.db'), /cannot be opened .*; is the folder there and writable\?/);
+  await assertRejected(dirname(file), /cannot be opened/);
 });
 
 test('reading a store that is not there does not make one', async () => {
-  const path = newPath();
+  const path = await newPath();
   await assert.rejects(
     openReader(`sqlite:${path}`),
     /there is no plant store at .*name another with --database/,
@@ -119,102 +114,46 @@ test('reading a store that is not there does not make one', async () => {
   assert.ok(!existsSync(path));
 });
 
-test('an address that names no store of this program is refused', async () => {
+test('an address that names no store of this program is rejected', async () => {
   for (const database of ['', 'sqlite:', 'sqlite::memory:', 'mysql://localhost/plants', 'plants.db']) {
-    await assert.rejects(
-      openServedStore({ database: database, repeatedIdRule: 'revise', connections: 1 }),
-      /names no store; write sqlite:PATH/,
-      database,
-    );
+    const settings = { database, repeatedIdRule: 'revise', connections: 1 } as const;
+    await assert.rejects(openServedStore(settings), /names no store; write sqlite:PATH/, database);
   }
 });
 
-test('a second service on the same store is refused until the first lets go', async () => {
-  const path = newPath();
-  const write = { plant: { id: 1n, name: 'taken while the second one tries' }, recordedBy: 1 };
-  const first = await openServedStore({
-    database: `sqlite:${path}`,
-    repeatedIdRule: 'revise',
-    connections: 1,
-  });
-  await assert.rejects(
-    openServedStore({ database: `sqlite:${path}`, repeatedIdRule: 'revise', connections: 1 }),
-    {
+test('a second service on the same file, by whichever name, is rejected until the first lets go', async () => {
+  const path = await newPath();
+  const link = `${path}-link.db`;
+  symlinkSync(path, link);
+  const first = await openServed(path);
+  for (const name of [path, link]) {
+    await assert.rejects(openServed(name), {
       name: 'StoreRefused',
       message: /another plant-store service is running on .*; stop it first/,
-    },
-  );
-  assert.deepEqual(await first.engine.commit([write]), [{ outcome: 'created', revision: 1 }]);
+    });
+  }
+  assert.deepEqual(await first.engine.commit([WRITE]), CREATED);
   await first.close();
-  const second = await openServedStore({
-    database: `sqlite:${path}`,
-    repeatedIdRule: 'revise',
-    connections: 1,
-  });
-  assert.deepEqual(await second.engine.commit([write]), [{ outcome: 'unchanged', revision: 1 }]);
+  const second = await openServed(link);
+  assert.deepEqual(await second.engine.commit([WRITE]), UNCHANGED);
   await second.close();
 });
 
-test('a second service is refused by another name of the same file too', async () => {
-  const path = newPath();
-  const link = join(folder, 'link.db');
-  symlinkSync(path, link);
-  const first = await openServedStore({
-    database: `sqlite:${path}`,
-    repeatedIdRule: 'revise',
-    connections: 1,
-  });
-  const second = await openServedStore({
-    database: `sqlite:${link}`,
-    repeatedIdRule: 'revise',
-    connections: 1,
-  }).catch((error: unknown) => error);
-  if (!(second instanceof Error)) await (second as typeof first).close();
-  await first.close();
-  assert.ok(second instanceof StoreRefused, 'two services had one store');
+test('a lock file that is no lock is rejected with a message', async () => {
+  const path = await newPath();
+  const text = 'not a database, and long enough to be read as a page of one\n';
+  writeFileSync(`${path}-serve-lock`, text.repeat(100));
+  await assert.rejects(openServed(path), StoreRefused);
 });
 
-test('a lock file that is no lock is refused with a message', async () => {
-  const path = newPath();
-  writeFileSync(
-    `${path}-serve-lock`,
-    'not a database, and long enough to be read as a page of one\n'.repeat(100),
-  );
-  await assert.rejects(
-    openServedStore({ database: `sqlite:${path}`, repeatedIdRule: 'revise', connections: 1 }),
-    StoreRefused,
-  );
-});
-
-test('a store behind a link takes plants', async () => {
-  const path = newPath();
+test('a new store and its lock are for their owner alone, and an existing store keeps its mode', async () => {
+  const path = await newPath();
+  const modeOf = (file: string): number => statSync(file).mode & 0o777;
   await makeStore(path);
-  const link = join(folder, 'plants-link.db');
-  symlinkSync(path, link);
-  const store = await openServedStore({
-    database: `sqlite:${link}`,
-    repeatedIdRule: 'revise',
-    connections: 1,
-  });
-  try {
-    const results = await store.engine.commit([{ plant: { id: 1n, name: 'Fern' }, recordedBy: 1 }]);
-    assert.deepEqual(results, [{ outcome: 'created', revision: 1 }]);
-  } finally {
-    await store.close();
-  }
-});
-
-test('the lock of a service is for its owner alone: a reader of it could keep the service from starting', () => {
-  const path = newPath();
-  takeServeLock(path)();
-  assert.equal(statSync(`${path}-serve-lock`).mode & 0o777, 0o600);
-});
-
-test('a new store is for its owner alone, and one that is there keeps its rights', async () => {
-  const path = newPath();
-  await makeStore(path);
-  assert.equal(statSync(path).mode & 0o777, 0o600);
+  assert.equal(modeOf(path), 0o600);
+  // Whoever may read the lock could take it, and keep the service from starting.
+  assert.equal(modeOf(`${path}-serve-lock`), 0o600);
   chmodSync(path, 0o640);
   await makeStore(path);
-  assert.equal(statSync(path).mode & 0o777, 0o640);
+  assert.equal(modeOf(path), 0o640);
 });

@@ -39,15 +39,11 @@ export function sqliteUnderTest(): EngineUnderTest {
       return `sqlite:${join(own, 'plants.db')}`;
     },
     sql: async (database, text) => {
-      const client = new DatabaseSync(database.replace('sqlite:', ''));
-      try {
-        return client
-          .prepare(text)
-          .all()
-          .map(row => ({ ...row }));
-      } finally {
-        client.close();
-      }
+      using client = new DatabaseSync(database.replace('sqlite:', ''));
+      return client
+        .prepare(text)
+        .all()
+        .map(row => ({ ...row }));
     },
   };
 }
