@@ -1,85 +1,154 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
-import { after, before, suite, test } from 'node:test';
+import { after, suite, test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { LoggingClient } from './harness/logging-client.ts';
-import { PostgresServer } from './harness/postgres-server.ts';
-import { runProgram, type ServeProcess, startServe } from './harness/program.ts';
+import { type Finished, runProgram, type ServeProcess, startServe } from './harness/program.ts';
 import { until } from './harness/until.ts';
+import { postgresUnderTest } from './store-under-test.ts';
 
-const OWNER = 'owner of plants';
-const SERVICE = 'service of plants';
+const OWNER = 'secret of the owner';
+const SERVICE = 'secret of the service';
+/** Real rows: species of street trees, in the order of their ids. */
+const TREES = fileURLToPath(new URL('../examples/us-trees.csv', import.meta.url));
+/** A change of a token takes effect within this, on every instance. */
+const EFFECT_WITHIN_MS = 5_000;
 
-suite('the two roles of docs/postgresql-roles.sql and docs/postgresql-grants.sql', () => {
-  let server: PostgresServer;
-  let ownerUrl: string;
-  let serviceUrl: string;
-  const token = async (...args: string[]) => await runProgram(['token', ...args, '--database', ownerUrl]);
-  const services: ServeProcess[] = [];
-  const serve = async (database: string): Promise<ServeProcess> => {
-    const service = await startServe(database);
-    services.push(service);
-    return service;
-  };
+const { server } = await postgresUnderTest();
+const ownerUrl = server.url('plants', '', 'plant_owner', OWNER);
+const serviceUrl = server.url('plants', '', 'plant_service', SERVICE);
+await runEach(await statementsOf('postgresql-roles.sql'), server.url('postgres'));
+await server.query(
+  `ALTER ROLE plant_owner PASSWORD '${OWNER}'; ALTER ROLE plant_service PASSWORD '${SERVICE}'`,
+);
+const services: ServeProcess[] = [];
+// What a failed test has left behind would keep this process alive.
+after(() => {
+  for (const { child } of services) child.kill('SIGKILL');
+});
 
-  before(async () => {
-    server = await PostgresServer.start();
-    ownerUrl = server.url('plants', '', 'plant_owner', OWNER);
-    serviceUrl = server.url('plants', '', 'plant_service', SERVICE);
-    const first = await statementsOf('postgresql-roles.sql');
-    await runEach(first, server.url('postgres'));
-    await server.query(
-      `ALTER ROLE plant_owner PASSWORD '${OWNER}'; ALTER ROLE plant_service PASSWORD '${SERVICE}'`,
-    );
-  });
-  after(async () => {
-    for (const { child } of services) child.kill('SIGKILL');
-    await server[Symbol.asyncDispose]();
-  });
+async function serve(): Promise<ServeProcess> {
+  const service = await startServe(serviceUrl);
+  services.push(service);
+  return service;
+}
 
-  test('the service makes no tables, the first command of the owner does', async () => {
-    const tooEarly = await runProgram(['serve', '--database', serviceUrl]);
-    assert.equal(tooEarly.exitCode, 1);
+/** Runs a command; the password is in its address, and in nothing that it prints. */
+async function run(database: string, ...args: string[]): Promise<Finished> {
+  const finished = await runProgram([...args, '--database', database]);
+  assert.doesNotMatch(finished.stdout + finished.stderr, /secret(?: |%20)of/);
+  return finished;
+}
+
+/** Settles when each service accepts the token, or no longer does; in the time that is promised. */
+async function untilAccepted(token: string, isAccepted: boolean): Promise<void> {
+  const since = performance.now();
+  for (const { url } of services) {
+    const client = new LoggingClient(url, token, []);
+    while ((await client.send({ id: 1n, name: 'Ficus' })).answer?.status !== (isAccepted ? 200 : 401)) {
+      assert.ok(performance.now() - since < EFFECT_WITHIN_MS, `it takes longer than ${EFFECT_WITHIN_MS} ms`);
+      await wait(20);
+    }
+    await client.close();
+  }
+}
+
+suite('the command line with the two roles of docs/postgresql-roles.sql and docs/postgresql-grants.sql', () => {
+  let token: string;
+
+  test('the service makes no tables, nor does a command that reads; the owner does with `token create`', async () => {
+    const NO_STORE = /^plant-store: [^\n]*there is no plant store [^\n]*\n$/;
+    for (const args of [
+      ['serve'],
+      ['token', 'list'],
+      ['token', 'revoke', 'first'],
+      ['show', '1'],
+      ['export'],
+    ]) {
+      const { exitCode, stdout, stderr } = await run(serviceUrl, ...args);
+      assert.deepEqual([exitCode, stdout], [1, '']);
+      assert.match(stderr, NO_STORE);
+    }
+    const created = await run(ownerUrl, 'token', 'create', 'garden');
+    token = created.stdout.trim();
+    assert.match(token, /^plant_\w+$/);
     assert.match(
-      tooEarly.stderr,
-      /^plant-store: [^\n]*there is no plant store yet, and this user may not make one [^\n]*\n$/,
+      created.stderr,
+      /^there was no store at postgres:\/\/plant_owner@\S+ yet; it is made now\ntoken "garden" is in force in \S+\n$/,
     );
-
-    assert.equal((await token('create', 'made and revoked')).exitCode, 0);
-    const second = await statementsOf('postgresql-grants.sql');
-    await runEach(second, ownerUrl);
-    await runEach(second, ownerUrl, 'may be run again');
+    const grants = await statementsOf('postgresql-grants.sql');
+    for (let time = 0; time < 2; time++) await runEach(grants, ownerUrl);
   });
 
-  test('plants are sent and revised, and a token of the owner is revoked', async () => {
-    const { stdout } = await token('create', 'garden');
-    const service = await serve(serviceUrl);
-    assert.equal(service.token, '', 'the store has tokens');
-    const client = new LoggingClient(service.url, stdout.trim(), []);
+  test('real rows are imported through one of two services, and what went in is exported', async () => {
+    const { url } = await serve();
+    assert.equal((await serve()).token, '', 'the store has tokens');
+    const importTrees = () => runProgram(['import', TREES, '--url', url, '--token', token]);
+    const first = await importTrees();
+    assert.deepEqual([first.exitCode, first.stderr], [0, '']);
+    assert.match(first.stdout, /^2,257 rows: 2,257 created, 0 unchanged, 0 revised, 0 rejected/);
+    assert.match((await importTrees()).stdout, /^2,257 rows: 0 created, 2,257 unchanged/);
+    const csv = await run(serviceUrl, 'export');
+    assert.equal(csv.stdout, await readFile(TREES, 'utf8'));
+    assert.equal(csv.stderr, '2,257 plants exported\n');
+  });
+
+  test('a plant is shown and exported exactly, with its revisions and who sent them', async () => {
+    const client = new LoggingClient(services[0]!.url, token, []);
     for (const [name, revision] of [
       ['Ficus', 1],
       ['Ficus', 1],
-      ['Ficus lyrata', 2],
+      ['its "neighbour", \\N\n', 2],
     ] as const) {
-      const { answer } = await client.send({ id: 9_007_199_254_740_993n, name });
-      assert.equal(answer?.status, 200);
-      assert.equal(answer.revision, revision);
+      const { answer } = await client.send({ id: 2n ** 53n + 1n, name });
+      assert.deepEqual([answer?.status, answer?.revision], [200, revision]);
     }
-    const lastUse = `SELECT last_used_day FROM token WHERE label = 'garden'`;
-    await until('the use of the token is noted', async () => {
-      return (await server.query(lastUse, 'plants'))[0]!.last_used_day !== null;
-    });
-    const shown = await runProgram(['show', '9007199254740993', '--database', serviceUrl]);
-    assert.match(shown.stdout, /^revision 2 .* by garden /m);
-
-    assert.equal((await token('revoke', 'garden')).exitCode, 0);
-    await until('the token is refused', async () => {
-      return (await client.send({ id: 1n, name: 'Ficus' })).answer?.status === 401;
-    });
     await client.close();
-    const finished = await service.stop('SIGTERM');
-    assert.equal(finished.exitCode, 0);
-    assert.doesNotMatch(finished.stdout, /"err"/, 'no right was missed');
+    const shown = await run(serviceUrl, 'show', '9007199254740993');
+    assert.match(
+      shown.stdout,
+      /^plant 9007199254740993\n.*\nrevision 2 {2}\S+ {2}by garden {2}{"name":"its \\"neighbour\\", \\\\N\\n"}\n$/,
+    );
+    const history = await run(serviceUrl, 'export', '--revisions');
+    assert.match(
+      history.stdout,
+      /^9007199254740993,1,Ficus,,[^,]+,garden\n9007199254740993,2,"its ""neighbour"", \\N\n",,[^,]+,garden$/m,
+    );
+    const missing = await run(serviceUrl, 'show', '9007199254740992');
+    assert.deepEqual([missing.exitCode, missing.stdout], [1, '']);
+    assert.match(missing.stderr, /^plant-store: there is no plant with the id 9007199254740992 in postgres:/);
+  });
+
+  test('the owner makes, lists and revokes tokens, and both services follow within 5 s', async () => {
+    const created = await run(ownerUrl, 'token', 'create', 'field app', '--expires', '90d');
+    await untilAccepted(created.stdout.trim(), true);
+    const again = await run(ownerUrl, 'token', 'create', 'field app');
+    assert.deepEqual([again.exitCode, again.stdout], [1, '']);
+    assert.match(again.stderr, /there is a token with the label "field app" already/);
+    assert.equal((await run(ownerUrl, 'token', 'revoke', 'field app')).exitCode, 0);
+    await untilAccepted(created.stdout.trim(), false);
+    await untilAccepted(token, true);
+    assert.equal((await run(ownerUrl, 'token', 'revoke', 'none')).exitCode, 1);
+
+    const today = new Date().toISOString().slice(0, 10);
+    await until('the use of the tokens is noted', async () => {
+      const { stdout } = await run(serviceUrl, 'token', 'list');
+      const states = stdout
+        .trimEnd()
+        .split('\n')
+        .slice(1)
+        .map(line => line.split(/ {2,}/));
+      assert.deepEqual(
+        states.map(([label, , , state]) => [label, state]),
+        [
+          ['garden', 'in force'],
+          ['field app', `revoked ${today}`],
+        ],
+      );
+      return states.every(([, , , , lastUsed]) => lastUsed === today);
+    });
   });
 
   test('the service may do nothing else', async () => {
@@ -100,15 +169,15 @@ suite('the two roles of docs/postgresql-roles.sql and docs/postgresql-grants.sql
     await client.connect();
     try {
       for (const sql of FORBIDDEN) await assert.rejects(client.query(sql), { code: '42501' }, sql);
-      assert.equal((await client.query('SELECT name FROM plant')).rows[0].name, 'Ficus lyrata');
+      assert.equal((await client.query('SELECT count(*) FROM plant')).rows[0].count, '2259');
     } finally {
       await client.end();
     }
     for (const args of [
       ['create', 'another'],
-      ['revoke', 'made and revoked'],
+      ['revoke', 'garden'],
     ]) {
-      const { exitCode, stdout, stderr } = await runProgram(['token', ...args, '--database', serviceUrl]);
+      const { exitCode, stdout, stderr } = await run(serviceUrl, 'token', ...args);
       assert.deepEqual([exitCode, stdout], [1, '']);
       assert.match(
         stderr,
@@ -117,29 +186,37 @@ suite('the two roles of docs/postgresql-roles.sql and docs/postgresql-grants.sql
     }
   });
 
-  test('a store without a token is served, and says that one has to be made', async () => {
+  test('the services end in good order, missed no right, and leave no connection behind', async () => {
+    for (const service of services) {
+      const { exitCode, stdout } = await service.stop('SIGTERM');
+      assert.equal(exitCode, 0);
+      assert.doesNotMatch(stdout, /"err"/);
+    }
+    await until('the connections are gone', async () => {
+      const rows = await server.query(`SELECT pid FROM pg_stat_activity WHERE datname = 'plants'`);
+      return rows.length === 0;
+    });
+  });
+
+  test('a store without a token is served, and the log says that one has to be made', async () => {
     // As it stands when an owner made the tables and nothing else.
     await server.query('DELETE FROM token; DELETE FROM plant_revision', 'plants');
-    const service = await serve(serviceUrl);
-    const { stdout } = await token('create', 'late');
-    const client = new LoggingClient(service.url, stdout.trim(), []);
-    assert.equal((await client.send({ id: 2n, name: 'Ficus' })).answer?.status, 200);
-    await client.close();
-    const finished = await service.stop('SIGTERM');
-    assert.equal(finished.exitCode, 0);
+    const service = await serve();
+    const { exitCode, stdout, stderr } = await service.stop('SIGTERM');
+    assert.equal(exitCode, 0);
     assert.match(
-      finished.stderr,
+      stderr,
       /^The store has no token; make one with: npx plant-store token create LABEL --database postgres:\/\/plant_service@[^ ]+$/m,
     );
     assert.match(
-      finished.stdout,
+      stdout,
       /"no first token is made: this service may make none; make one as the owner of the store"/,
     );
   });
 
   test('an upgrade is the owner’s', async () => {
     await server.query('DELETE FROM schema_step', 'plants');
-    const { exitCode, stderr } = await runProgram(['serve', '--database', serviceUrl]);
+    const { exitCode, stderr } = await run(serviceUrl, 'serve');
     assert.equal(exitCode, 1);
     assert.match(
       stderr,
@@ -156,11 +233,11 @@ async function statementsOf(name: string): Promise<string[]> {
   return statements;
 }
 
-async function runEach(statements: string[], connectionString: string, what?: string): Promise<void> {
+async function runEach(statements: string[], connectionString: string): Promise<void> {
   const client = new pg.Client({ connectionString });
   await client.connect();
   for (const statement of statements) {
-    await client.query(statement).catch(error => assert.fail(`${what ?? ''} ${statement}: ${error.message}`));
+    await client.query(statement).catch(error => assert.fail(`${statement}: ${error.message}`));
   }
   await client.end();
 }

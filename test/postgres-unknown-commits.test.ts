@@ -1,68 +1,47 @@
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { after, suite, test } from 'node:test';
 import type { NewPlant } from '../src/contract/plant.ts';
-import { openServedStore } from '../src/store/open-store.ts';
-import type { PlantWrite, RepeatedIdRule, WriteResult } from '../src/store/plant-store.ts';
+import type { PlantWrite, RepeatedIdRule, StorageEngine, WriteResult } from '../src/store/plant-store.ts';
 import { faultsOf, type LoggedRequest } from './harness/client-log.ts';
 import { LoggingClient } from './harness/logging-client.ts';
-import { type HeldStatement, PLANT_INSERT, PostgresProxy } from './harness/postgres-proxy.ts';
-import { PostgresServer } from './harness/postgres-server.ts';
+import { type HeldStatement, PLANT_INSERT, PLANT_LOOKUP, PostgresProxy } from './harness/postgres-proxy.ts';
 import { storedRevisions } from './harness/stored-revisions.ts';
-import { startTestService } from './running-service.ts';
+import { type RunningService, startTestService } from './running-service.ts';
+import { openStore, postgresUnderTest } from './store-under-test.ts';
 
-const SETTLING_LOOK = /^SELECT near\./;
-const LOOK = /^SELECT latest\./;
-
+const under = await postgresUnderTest();
 const opened = new AsyncDisposableStack();
-let server: PostgresServer;
-let pairs: Record<RepeatedIdRule, Pair>;
-before(async () => {
-  server = opened.use(await PostgresServer.start());
-  const [revise, reject] = await Promise.all([Pair.start('revise'), Pair.start('reject')]);
-  pairs = { revise: opened.use(revise), reject: opened.use(reject) };
-});
 after(() => opened.disposeAsync());
 
-/** A service behind a proxy, and another one beside it on the same database, which has a way of its own. */
-class Pair implements AsyncDisposable {
+/** A service behind a proxy, and another one on the same database with a connection of its own. */
+class Pair {
   readonly proxy: PostgresProxy;
-  readonly log: LoggedRequest[] = [];
-  readonly database: string;
+  readonly #database: string;
+  readonly #service: RunningService;
+  readonly #other: RunningService;
+  readonly #log: LoggedRequest[] = [];
   #lastId = 2n ** 53n;
-  readonly #opened: AsyncDisposableStack;
-  readonly #send: (plant: NewPlant) => Promise<LoggedRequest>;
-  readonly #sendToOther: (plant: NewPlant) => Promise<LoggedRequest>;
 
   private constructor(
-    opened: AsyncDisposableStack,
-    proxy: PostgresProxy,
     database: string,
-    clients: (log: LoggedRequest[]) => ((plant: NewPlant) => Promise<LoggedRequest>)[],
+    proxy: PostgresProxy,
+    service: RunningService,
+    other: RunningService,
   ) {
-    this.#opened = opened;
+    this.#database = database;
     this.proxy = proxy;
-    this.database = database;
-    const [send, sendToOther] = clients(this.log);
-    this.#send = send!;
-    this.#sendToOther = sendToOther!;
+    this.#service = service;
+    this.#other = other;
   }
 
-  static async start(repeatedIdRule: RepeatedIdRule = 'revise'): Promise<Pair> {
-    const opened = new AsyncDisposableStack();
-    const database = await server.createDatabase();
-    const proxy = opened.use(await PostgresProxy.start(server.port));
+  static async start(repeatedIdRule: RepeatedIdRule): Promise<Pair> {
+    const database = await under.newDatabase();
+    const proxy = opened.use(await PostgresProxy.start(under.server.port));
     // One connection, so that the order of batches is known.
     const settings = { repeatedIdRule, connections: 1 };
     const service = opened.use(await startTestService({ database: proxy.url(database), ...settings }));
     const other = opened.use(await startTestService({ database, ...settings }));
-    const clients = (log: LoggedRequest[]): ((plant: NewPlant) => Promise<LoggedRequest>)[] =>
-      [service.url, other.url].map(url => async plant => {
-        const client = new LoggingClient(url, service.token, log);
-        const request = await client.send(plant);
-        await client.close();
-        return request;
-      });
-    return new Pair(opened, proxy, database, clients);
+    return new Pair(database, proxy, service, other);
   }
 
   /** Contents for an id that is new. */
@@ -71,12 +50,16 @@ class Pair implements AsyncDisposable {
     return { oak: { id, name: 'oak', tag: 'tree' }, elm: { id, name: 'elm' }, ash: { id, name: 'ash' } };
   }
 
-  /** @returns status, outcome and revision of the answer, in that order */
-  async send(plant: NewPlant): Promise<string> {
-    return shown(await this.#send(plant));
+  /** @returns status, outcome and revision of the response, in that order */
+  send(plant: NewPlant): Promise<string> {
+    return this.#sendTo(this.#service, plant);
   }
 
-  /** The same, and its statement is held on the way to PostgreSQL. */
+  sendToOther(plant: NewPlant): Promise<string> {
+    return this.#sendTo(this.#other, plant);
+  }
+
+  /** Sends a plant, and holds its statement before PostgreSQL. */
   async sendHeld(
     plant: NewPlant,
     pattern = PLANT_INSERT,
@@ -86,187 +69,233 @@ class Pair implements AsyncDisposable {
     return { sent, held: await holding };
   }
 
-  async sendToOther(plant: NewPlant): Promise<string> {
-    return shown(await this.#sendToOther(plant));
-  }
-
-  /** Every promise was kept. @returns the names of the revisions of this plant, in their order */
+  /** Checks that every promise was kept. @returns the names of the revisions of this plant, in their order */
   async stored(id: bigint): Promise<string[]> {
-    const revisions = await storedRevisions(this.database);
-    assert.deepEqual(faultsOf(this.log, revisions), []);
+    const revisions = await storedRevisions(this.#database);
+    assert.deepEqual(faultsOf(this.#log, revisions), []);
     return revisions.filter(({ plant }) => plant.id === id).map(({ plant }) => plant.name);
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#opened.disposeAsync();
+  async #sendTo({ url }: RunningService, plant: NewPlant): Promise<string> {
+    const client = new LoggingClient(url, this.#service.token, this.#log);
+    const { answer } = await client.send(plant);
+    await client.close();
+    return answer?.status === 200 ? `200 ${answer.outcome} ${answer.revision}` : `${answer?.status}`;
   }
 }
 
-function shown({ answer }: LoggedRequest): string {
-  if (answer?.status !== 200) return `${answer?.status}`;
-  return `${answer.status} ${answer.outcome} ${answer.revision}`;
+const pairs = { revise: await Pair.start('revise'), reject: await Pair.start('reject') };
+
+suite('the response to a commit is lost', () => {
+  /** What happens to the statement that writes `oak`, which is new and held. */
+  const FATES: Record<string, (held: HeldStatement, pair: Pair, sent: Promise<string>) => Promise<void>> = {
+    'it is cut off': async held => {
+      await held.deliver();
+      held.cut();
+    },
+    'it never comes': held => held.deliver(),
+    'the statement arrives late, after it was sent again': async (held, _pair, sent) => {
+      held.cut();
+      await sent;
+      await held.deliver();
+    },
+    'the statement arrives after the lookup': async (held, pair) => {
+      const holdingAgain = pair.proxy.holdNext(PLANT_INSERT);
+      held.cut();
+      const again = await holdingAgain;
+      await held.deliver();
+      await again.deliver();
+      again.answer();
+    },
+    'the statement arrives during the lookup': async (held, pair) => {
+      const holdingLookup = pair.proxy.holdNext(PLANT_LOOKUP);
+      held.cut();
+      const lookup = await holdingLookup;
+      await lookup.deliver();
+      await held.deliver();
+      lookup.answer();
+    },
+  };
+  for (const [fate, happen] of Object.entries(FATES)) {
+    test(`${fate}: the plant is stored once, and reported as created`, async () => {
+      const pair = pairs.revise;
+      const { oak } = pair.newPlants();
+      const { sent, held } = await pair.sendHeld(oak);
+      await happen(held, pair, sent);
+      assert.equal(await sent, '200 created 1');
+      assert.deepEqual(await pair.stored(oak.id), ['oak']);
+    });
+  }
+
+  test('it is that of a further revision', async () => {
+    const pair = pairs.revise;
+    const { oak, elm } = pair.newPlants();
+    await pair.send(elm);
+    // The first revision is tried first, and is taken.
+    const { sent, held: first } = await pair.sendHeld(oak);
+    const holdingSecond = pair.proxy.holdNext(PLANT_INSERT);
+    await first.deliver();
+    first.answer();
+    const second = await holdingSecond;
+    await second.deliver();
+    second.cut();
+    assert.equal(await sent, '200 revised 2');
+    assert.deepEqual(await pair.stored(oak.id), ['elm', 'oak']);
+  });
+
+  test('a later revision of another instance does not hide it', async () => {
+    const pair = pairs.revise;
+    const { oak, elm, ash } = pair.newPlants();
+    const { sent, held } = await pair.sendHeld(oak);
+    await held.deliver();
+    assert.equal(await pair.sendToOther(elm), '200 revised 2');
+    assert.equal(await pair.sendToOther(ash), '200 revised 3');
+    held.cut();
+    assert.equal(await sent, '200 created 1');
+    assert.deepEqual(await pair.stored(oak.id), ['oak', 'elm', 'ash']);
+  });
+
+  test('nor does a revision that was added during the lookup', async () => {
+    const pair = pairs.revise;
+    const { oak, elm } = pair.newPlants();
+    const { sent, held } = await pair.sendHeld(oak);
+    const holdingLookup = pair.proxy.holdNext(PLANT_LOOKUP);
+    held.cut();
+    const lookup = await holdingLookup;
+    await lookup.deliver();
+    await held.deliver();
+    assert.equal(await pair.sendToOther(elm), '200 revised 2');
+    lookup.answer();
+    assert.equal(await sent, '200 created 1');
+    assert.deepEqual(await pair.stored(oak.id), ['oak', 'elm']);
+  });
+
+  for (const [rule, others, expected, stored] of [
+    ['revise', 'elm', '200 revised 2', ['elm', 'oak']],
+    ['revise', 'oak', '200 unchanged 1', ['oak']],
+    ['reject', 'elm', '400', ['elm']],
+  ] as const) {
+    test(`${rule}: another instance stored ${others} meanwhile, and oak never arrived: ${expected}`, async () => {
+      const pair = pairs[rule];
+      const plants = pair.newPlants();
+      const { sent, held } = await pair.sendHeld(plants.oak);
+      assert.equal(await pair.sendToOther(plants[others]), '200 created 1');
+      held.cut();
+      assert.equal(await sent, expected);
+      await held.deliver();
+      assert.deepEqual(await pair.stored(plants.oak.id), stored);
+    });
+  }
+
+  test('reject: a later plant of another instance is rejected, and this one created', async () => {
+    const pair = pairs.reject;
+    const { oak, elm } = pair.newPlants();
+    const { sent, held } = await pair.sendHeld(oak);
+    await held.deliver();
+    assert.equal(await pair.sendToOther(elm), '400');
+    held.cut();
+    assert.equal(await sent, '200 created 1');
+    assert.deepEqual(await pair.stored(oak.id), ['oak']);
+  });
+
+  test('the connection is cut during the lookup before a further revision', async () => {
+    const pair = pairs.revise;
+    const { oak, elm, ash } = pair.newPlants();
+    await pair.send(elm);
+    const { sent, held: lookup } = await pair.sendHeld(oak, PLANT_LOOKUP);
+    assert.equal(await pair.sendToOther(ash), '200 revised 2');
+    lookup.cut();
+    assert.equal(await sent, '200 revised 3');
+    assert.deepEqual(await pair.stored(oak.id), ['elm', 'ash', 'oak']);
+  });
+
+  test('a commit that cannot be looked up in time gets 503, and a retry finds it', async () => {
+    const pair = pairs.revise;
+    const { oak } = pair.newPlants();
+    const { sent, held } = await pair.sendHeld(oak);
+    await held.deliver();
+    pair.proxy.stall();
+    held.cut();
+    assert.equal(await sent, '503');
+    pair.proxy.passAgain();
+    let again = await pair.send(oak);
+    while (again === '503') again = await pair.send(oak);
+    assert.equal(again, '200 unchanged 1');
+    assert.deepEqual(await pair.stored(oak.id), ['oak']);
+  });
+});
+
+/** An engine behind a proxy, and another one on the same database. */
+interface Engines extends AsyncDisposable {
+  ours: StorageEngine;
+  other: StorageEngine;
+  proxy: PostgresProxy;
+  database: string;
 }
 
-for (const rule of ['revise', 'reject'] as const) {
-  test(`${rule}: a commit whose answer is cut off is found, and answered as what it was`, async () => {
-    const pair = pairs[rule];
-    const { oak } = pair.newPlants();
-    const { sent, held } = await pair.sendHeld(oak);
-    await held.deliver();
-    held.cut();
-    assert.equal(await sent, '200 created 1');
-    assert.deepEqual(await pair.stored(oak.id), ['oak']);
-  });
-
-  test(`${rule}: the same when its answer never comes`, async () => {
-    const pair = pairs[rule];
-    const { oak } = pair.newPlants();
-    const { sent, held } = await pair.sendHeld(oak);
-    await held.deliver();
-    assert.equal(await sent, '200 created 1');
-    assert.deepEqual(await pair.stored(oak.id), ['oak']);
-  });
-
-  test(`${rule}: a statement that never arrived is sent again, and does nothing when it arrives late`, async () => {
-    const pair = pairs[rule];
-    const { oak } = pair.newPlants();
-    const { sent, held } = await pair.sendHeld(oak);
-    held.cut();
-    assert.equal(await sent, '200 created 1');
-    await held.deliver();
-    assert.deepEqual(await pair.stored(oak.id), ['oak']);
-  });
-
-  test(`${rule}: one that arrives after the look for it is known again`, async () => {
-    const pair = pairs[rule];
-    const { oak } = pair.newPlants();
-    const { sent, held } = await pair.sendHeld(oak);
-    const holdingAgain = pair.proxy.holdNext(PLANT_INSERT);
-    held.cut();
-    const again = await holdingAgain;
-    await held.deliver();
-    await again.deliver();
-    again.answer();
-    assert.equal(await sent, '200 created 1');
-    assert.deepEqual(await pair.stored(oak.id), ['oak']);
-  });
-
-  test(`${rule}: one that arrives amid the look for it is known again`, async () => {
-    const pair = pairs[rule];
-    const { oak } = pair.newPlants();
-    const { sent, held } = await pair.sendHeld(oak);
-    const holdingLook = pair.proxy.holdNext(SETTLING_LOOK);
-    held.cut();
-    const look = await holdingLook;
-    await look.deliver();
-    await held.deliver();
-    look.answer();
-    assert.equal(await sent, '200 created 1');
-    assert.deepEqual(await pair.stored(oak.id), ['oak']);
-  });
+async function startEngines(): Promise<Engines> {
+  const stack = new AsyncDisposableStack();
+  const database = await under.newDatabase();
+  const proxy = stack.use(await PostgresProxy.start(under.server.port));
+  const ours = stack.use(await openStore(proxy.url(database)));
+  const other = stack.use(await openStore(database));
+  return { ours, other, proxy, database, [Symbol.asyncDispose]: () => stack.disposeAsync() };
 }
 
-test('a revision whose answer is cut off is found', async () => {
-  const pair = pairs.revise;
-  const { oak, elm } = pair.newPlants();
-  await pair.send(elm);
-  // The first revision is tried first, and is taken.
-  const { sent, held: first } = await pair.sendHeld(oak);
-  const holdingSecond = pair.proxy.holdNext(PLANT_INSERT);
-  await first.deliver();
-  first.answer();
-  const second = await holdingSecond;
-  await second.deliver();
-  second.cut();
-  assert.equal(await sent, '200 revised 2');
-  assert.deepEqual(await pair.stored(oak.id), ['elm', 'oak']);
-});
+function writes(...plants: [id: number, name: string][]): PlantWrite[] {
+  return plants.map(([id, name]) => ({ plant: { id: BigInt(id), name }, recordedBy: 1 }));
+}
 
-test('a later revision of another instance does not hide a commit whose answer was cut off', async () => {
-  const pair = pairs.revise;
-  const { oak, elm, ash } = pair.newPlants();
-  const { sent, held } = await pair.sendHeld(oak);
-  await held.deliver();
-  assert.equal(await pair.sendToOther(elm), '200 revised 2');
-  assert.equal(await pair.sendToOther(ash), '200 revised 3');
-  held.cut();
-  assert.equal(await sent, '200 created 1');
-  assert.deepEqual(await pair.stored(oak.id), ['oak', 'elm', 'ash']);
-});
+async function shownResults(committing: Promise<WriteResult[]>): Promise<string[]> {
+  return (await committing).map(({ outcome, revision }) => `${outcome} ${revision}`);
+}
 
-test('nor does it hide one that arrived amid the look for it', async () => {
-  const pair = pairs.revise;
-  const { oak, elm } = pair.newPlants();
-  const { sent, held } = await pair.sendHeld(oak);
-  const holdingLook = pair.proxy.holdNext(SETTLING_LOOK);
-  held.cut();
-  const look = await holdingLook;
-  await look.deliver();
-  await held.deliver();
-  assert.equal(await pair.sendToOther(elm), '200 revised 2');
-  look.answer();
-  assert.equal(await sent, '200 created 1');
-  assert.deepEqual(await pair.stored(oak.id), ['oak', 'elm']);
-});
+async function storedNames(database: string): Promise<string[]> {
+  const revisions = await storedRevisions(database);
+  return revisions.map(({ plant, revision }) => `${plant.id} ${revision} ${plant.name}`);
+}
 
-test('where another instance took the number meanwhile, the next one is used', async () => {
-  const pair = pairs.revise;
-  const { oak, elm } = pair.newPlants();
-  const { sent, held } = await pair.sendHeld(oak);
-  assert.equal(await pair.sendToOther(elm), '200 created 1');
-  held.cut();
-  assert.equal(await sent, '200 revised 2');
-  await held.deliver();
-  assert.deepEqual(await pair.stored(oak.id), ['elm', 'oak']);
-});
-
-test('reject: with a later plant of another instance refused, the one whose answer was cut off is created', async () => {
-  const pair = pairs.reject;
-  const { oak, elm } = pair.newPlants();
-  const { sent, held } = await pair.sendHeld(oak);
-  await held.deliver();
-  assert.equal(await pair.sendToOther(elm), '400');
-  held.cut();
-  assert.equal(await sent, '200 created 1');
-  assert.deepEqual(await pair.stored(oak.id), ['oak']);
-});
-
-test('reject: where another instance took the id meanwhile, the plant is refused and never stored', async () => {
-  const pair = pairs.reject;
-  const { oak, elm } = pair.newPlants();
-  const { sent, held } = await pair.sendHeld(oak);
-  assert.equal(await pair.sendToOther(elm), '200 created 1');
-  held.cut();
-  assert.equal(await sent, '400');
-  await held.deliver();
-  assert.deepEqual(await pair.stored(oak.id), ['elm']);
-});
-
-test('every plant of a batch is settled, also several of one id, and those that another instance has', async () => {
-  const database = await server.createDatabase();
-  await using proxy = await PostgresProxy.start(server.port);
-  const [ours, other] = await Promise.all(
-    [proxy.url(database), database].map(each =>
-      openServedStore({ database: each, repeatedIdRule: 'revise', connections: 1 }),
-    ),
+/** Makes the first statements that insert plants fail on the server, after their rows are in. */
+async function failInserts(database: string, times: number, sqlState: string): Promise<void> {
+  // A sequence counts also what is rolled back.
+  await under.sql(
+    database,
+    `CREATE SEQUENCE attempt;
+    CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+      IF nextval('attempt') <= ${times} THEN RAISE EXCEPTION 'failed for the test' USING ERRCODE = '${sqlState}'; END IF;
+      RETURN NULL;
+    END $$;
+    CREATE TRIGGER fail AFTER INSERT ON plant_revision FOR EACH STATEMENT EXECUTE FUNCTION fail()`,
   );
-  const writes = (...plants: [id: number, name: string][]): PlantWrite[] =>
-    plants.map(([id, name]) => ({ plant: { id: BigInt(id), name }, recordedBy: 1 }));
-  const shownResults = (results: WriteResult[]): string[] =>
-    results.map(({ outcome, revision }) => `${outcome} ${revision}`);
-  try {
-    await other!.engine.commit(writes([3, 'elm'], [4, 'elm']));
-    const committing = ours!.engine.commit(
+}
+
+/** Lets statements that insert plants pass one by one, and holds the last of them. */
+async function holdInsert(proxy: PostgresProxy, number: number): Promise<HeldStatement> {
+  for (let passed = 1; ; passed++) {
+    const held = await proxy.holdNext(PLANT_INSERT);
+    if (passed === number) return held;
+    await held.deliver();
+    held.answer();
+  }
+}
+
+suite('a batch', () => {
+  test('is settled plant by plant, also several of one id, and those that another instance has', async () => {
+    await using engines = await startEngines();
+    const { ours, other, proxy } = engines;
+    await other.commit(writes([3, 'elm'], [4, 'elm']));
+    const committing = ours.commit(
       writes([1, 'oak'], [2, 'oak'], [2, 'oak'], [2, 'elm'], [3, 'elm'], [3, 'oak'], [4, 'oak'], [4, 'elm']),
     );
     // The second round has what the first found taken, and what had to wait for the first of its id.
     for (let round = 1; round <= 2; round++) {
       const held = await proxy.holdNext(PLANT_INSERT);
       await held.deliver();
-      if (round === 1) await other!.engine.commit(writes([1, 'ash'], [2, 'ash']));
+      if (round === 1) await other.commit(writes([1, 'ash'], [2, 'ash']));
       held.cut();
     }
-    assert.deepEqual(shownResults(await committing), [
+    assert.deepEqual(await shownResults(committing), [
       'created 1',
       'created 1',
       // Another's came between the two, and in the batch they came in this order.
@@ -277,61 +306,79 @@ test('every plant of a batch is settled, also several of one id, and those that 
       'revised 2',
       'revised 3',
     ]);
-  } finally {
-    await Promise.all([ours!.close(), other!.close()]);
-  }
-});
-
-test('a revision behind a plant that was unchanged is found, and neither is written again', async () => {
-  const oak: NewPlant = { id: 1n, name: 'oak' };
-  const elm: NewPlant = { id: 1n, name: 'elm' };
-  await using proxy = await PostgresProxy.start(server.port);
-  const { engine, close } = await openServedStore({
-    database: proxy.url(await server.createDatabase()),
-    repeatedIdRule: 'revise',
-    connections: 1,
   });
-  try {
-    await engine.commit([{ plant: elm, recordedBy: 1 }]);
-    const committing = engine.commit([elm, oak].map(plant => ({ plant, recordedBy: 1 })));
-    const first = await proxy.holdNext(PLANT_INSERT);
-    await first.deliver();
-    const holding = proxy.holdNext(PLANT_INSERT);
-    first.answer();
+
+  test('with a plant that is unchanged and a revision after it is settled, and neither is written again', async () => {
+    await using engines = await startEngines();
+    const { ours, other, proxy, database } = engines;
+    await ours.commit(writes([1, 'elm']));
+    const holding = holdInsert(proxy, 2);
+    const committing = ours.commit(writes([1, 'elm'], [1, 'oak']));
     const second = await holding;
     await second.deliver();
+    await other.commit(writes([1, 'ash']));
     second.cut();
-    assert.deepEqual(await committing, [
-      { outcome: 'unchanged', revision: 1 },
-      { outcome: 'revised', revision: 2 },
-    ]);
-  } finally {
-    await close();
+    assert.deepEqual(await shownResults(committing), ['unchanged 1', 'revised 2']);
+    assert.deepEqual(await storedNames(database), ['1 1 elm', '1 2 oak', '1 3 ash']);
+  });
+
+  test('leaves no gap where what it looked up is gone at the next attempt, as after a failover', async () => {
+    await using engines = await startEngines();
+    const { ours, proxy, database } = engines;
+    await ours.commit(writes([1, 'elm']));
+    const holding = holdInsert(proxy, 2);
+    const committing = ours.commit(writes([1, 'oak']));
+    const second = await holding;
+    await failInserts(database, 1, '40001');
+    await under.sql(database, 'DELETE FROM plant_revision');
+    await second.deliver();
+    second.answer();
+    assert.deepEqual(await shownResults(committing), ['created 1']);
+    assert.deepEqual(await storedNames(database), ['1 1 oak']);
+  });
+
+  test('does not take a plant for an earlier one of the same batch with the same content', async () => {
+    await using engines = await startEngines();
+    const { ours, proxy, database } = engines;
+    const holding = holdInsert(proxy, 3);
+    const committing = ours.commit(writes([1, 'oak'], [1, 'elm'], [1, 'oak']));
+    const third = await holding;
+    await failInserts(database, 1, '40001');
+    const holdingAgain = proxy.holdNext(PLANT_INSERT);
+    await third.deliver();
+    third.answer();
+    (await holdingAgain).cut();
+    assert.deepEqual(await shownResults(committing), ['created 1', 'revised 2', 'revised 3']);
+    assert.deepEqual(await storedNames(database), ['1 1 oak', '1 2 elm', '1 3 oak']);
+  });
+
+  for (const [name, sqlState] of [
+    ['a serialization failure', '40001'],
+    ['a deadlock', '40P01'],
+    ['a statement timeout', '57014'],
+    ['a lock timeout', '55P03'],
+  ] as const) {
+    test(`is sent again after ${name} (${sqlState})`, async () => {
+      const database = await under.newDatabase();
+      await using engine = await openStore(database);
+      await engine.commit(writes([1, 'elm']));
+      await failInserts(database, 3, sqlState);
+      const committing = engine.commit(writes([0, 'oak'], [1, 'oak'], [1, 'oak']));
+      assert.deepEqual(await shownResults(committing), ['created 1', 'revised 2', 'unchanged 2']);
+      assert.deepEqual(await storedNames(database), ['0 1 oak', '1 1 elm', '1 2 oak']);
+      const [attempts] = await under.sql(database, 'SELECT last_value FROM attempt');
+      assert.ok(Number(attempts!.last_value) > 3, 'it has failed');
+    });
   }
-});
 
-test('a commit that is cut off amid the look of another round is settled too', async () => {
-  const pair = pairs.revise;
-  const { oak, elm, ash } = pair.newPlants();
-  await pair.send(elm);
-  const { sent, held: look } = await pair.sendHeld(oak, LOOK);
-  assert.equal(await pair.sendToOther(ash), '200 revised 2');
-  look.cut();
-  assert.equal(await sent, '200 revised 3');
-  assert.deepEqual(await pair.stored(oak.id), ['elm', 'ash', 'oak']);
-});
-
-test('one that cannot be looked for in time is answered 503, and a retry finds it', async () => {
-  const pair = pairs.revise;
-  const { oak } = pair.newPlants();
-  const { sent, held } = await pair.sendHeld(oak);
-  await held.deliver();
-  pair.proxy.stall();
-  held.cut();
-  assert.equal(await sent, '503');
-  pair.proxy.passAgain();
-  let again = await pair.send(oak);
-  while (again === '503') again = await pair.send(oak);
-  assert.equal(again, '200 unchanged 1');
-  assert.deepEqual(await pair.stored(oak.id), ['oak']);
+  test('is unavailable with the cause after a failure that does not pass', async () => {
+    const database = await under.newDatabase();
+    await using engine = await openStore(database);
+    await failInserts(database, 1_000_000, '22P02');
+    await assert.rejects(engine.commit(writes([1, 'oak'])), {
+      name: 'StoreUnavailable',
+      message: 'failed for the test',
+    });
+    assert.deepEqual(await storedNames(database), []);
+  });
 });

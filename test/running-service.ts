@@ -1,8 +1,8 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { POSTGRES_CONNECTIONS } from '../src/contract/limits.ts';
 import { type Service, type ServiceSettings, startService } from '../src/service.ts';
+import { POSTGRES_CONNECTIONS } from '../src/store/postgres/limits.ts';
 
 /** A real service on a database file of its own, on free ports of this machine. */
 export interface RunningService extends Service {

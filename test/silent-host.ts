@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { until } from './harness/until.ts';
 
-/** A host that takes connections and says nothing, as a machine that hangs. */
+/** A host that accepts connections and sends nothing, as a machine that hangs. */
 export class SilentHost implements Disposable {
   readonly #server: Server;
   readonly #sockets: Socket[] = [];
@@ -27,14 +27,11 @@ export class SilentHost implements Disposable {
     return this.#sockets.length;
   }
 
-  /** Settles when it has been asked. */
-  async isAsked(): Promise<void> {
-    await until('the silent host is asked', () => this.timesAsked > 0);
-  }
-
-  /** Settles when nobody waits for its answer. */
+  /** Settles when it has been asked and nobody waits for it any more. */
   async isLeft(): Promise<void> {
-    await until('the silent host is left', () => this.#sockets.every(({ closed }) => closed));
+    await until('the silent host is left', () => {
+      return this.timesAsked > 0 && this.#sockets.every(({ closed }) => closed);
+    });
   }
 
   [Symbol.dispose](): void {

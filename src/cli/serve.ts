@@ -1,17 +1,12 @@
 import { writeSync } from 'node:fs';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { type Logger, pino } from 'pino';
-import {
-  BODY_BYTES_MAX,
-  BODY_BYTES_SETTING_MAX,
-  EXIT_MS,
-  POSTGRES_CONNECTIONS,
-  POSTGRES_CONNECTIONS_MAX,
-} from '../contract/limits.ts';
+import { BODY_BYTES_MAX, BODY_BYTES_SETTING_MAX, EXIT_MS } from '../contract/limits.ts';
 import { newPlantJson } from '../contract/plant.ts';
 import { type ListenAddress, ListenFailed, type Service, startService } from '../service.ts';
 import { shownDatabase } from '../store/database-url.ts';
 import type { RepeatedIdRule } from '../store/plant-store.ts';
+import { POSTGRES_CONNECTIONS, POSTGRES_CONNECTIONS_MAX } from '../store/postgres/limits.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './database-option.ts';
 import { Failure } from './failure.ts';
 import { corsOriginOption, type HttpOptions, rateLimitOption } from './http-options.ts';

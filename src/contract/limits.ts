@@ -84,28 +84,6 @@ export const TOKEN_REFRESH_INTERVAL_MIN_MS = 200;
 /** Longest label of a token, in UTF-16 code units. */
 export const TOKEN_LABEL_LENGTH_MAX = 100;
 
-/** Connections to PostgreSQL that carry plants; one more is for tokens and the like. A setting. */
-export const POSTGRES_CONNECTIONS = 4;
-/** Most that the setting may be: beyond this a server gets slower, not faster. */
-export const POSTGRES_CONNECTIONS_MAX = 64;
-/** One host has this long to take a connection and to say who it is. `connect_timeout` in the address changes it. */
-export const POSTGRES_CONNECT_WAIT_MS = 1_500;
-/** A statement has this long; what became of it is then unknown. */
-export const POSTGRES_STATEMENT_WAIT_MS = 2_000;
-/** One operation has this long for all its attempts; then its plants are answered 503. */
-export const POSTGRES_OPERATION_WAIT_MS = 3_000;
-/** While no host takes writes, all of them are asked again this often. */
-export const POSTGRES_SEARCH_INTERVAL_MS = 100;
-/** A silent connection is probed after this. */
-export const POSTGRES_KEEP_ALIVE_AFTER_MS = 5_000;
-/** A statement of the command line that reads has this long. */
-export const POSTGRES_READ_WAIT_MS = 60_000;
-/** Revisions that are read with one statement, and the bytes of their text, which only one revision alone may exceed. */
-export const POSTGRES_PAGE_ROWS = 2_000;
-export const POSTGRES_PAGE_TEXT_BYTES = 8 * 1024 * 1024;
-/** A statement of `copy` that writes a batch has this long. */
-export const POSTGRES_COPY_WAIT_MS = 60_000;
-
 /** Asserts at start that limits fit each other; every list of limits says its own relations by this. */
 export function relation(holds: boolean, rule: string): void {
   if (!holds) throw new Error(`limits contradict each other: ${rule}`);
@@ -132,7 +110,3 @@ relation(
 relation(SHUTDOWN_GRACE_MS < SHUTDOWN_MS, 'connections close within the time to shut down');
 relation(SHUTDOWN_MS < EXIT_MS, 'the store is closed after the last answer');
 relation(EXIT_MS < 10_000, 'the process ends within 10 s of SIGTERM');
-relation(
-  POSTGRES_STATEMENT_WAIT_MS < POSTGRES_OPERATION_WAIT_MS,
-  'a statement may be lost and what became of it found out',
-);

@@ -1,5 +1,5 @@
 /** Limits of group commit, which is the same above every engine. */
-import { BODY_BYTES_SETTING_MAX, POSTGRES_OPERATION_WAIT_MS, relation } from '../contract/limits.ts';
+import { BODY_BYTES_SETTING_MAX, relation } from '../contract/limits.ts';
 
 /** Plants that may wait for a commit; the next one is answered 503. */
 export const QUEUE_PLANTS_MAX = 16_384;
@@ -20,7 +20,3 @@ relation(BATCH_PLANTS_MAX <= QUEUE_PLANTS_MAX, 'a full batch must fit the queue'
 relation(UNDER_WAY_PLANTS_MIN <= QUEUE_PLANTS_MAX, 'the least that may wait fits the queue');
 relation(BATCH_TEXT_LENGTH_MAX <= QUEUE_TEXT_LENGTH_MAX, 'a full batch must fit the queue');
 relation(BODY_BYTES_SETTING_MAX <= BATCH_TEXT_LENGTH_MAX, 'the largest plant must fit a batch');
-relation(
-  FAILING_QUEUE_WAIT_MS + POSTGRES_OPERATION_WAIT_MS < 5_000,
-  'while PostgreSQL is away every plant is answered within 5 s',
-);

@@ -4,9 +4,11 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 /** SSLRequest, https://www.postgresql.org/docs/current/protocol-message-formats.html */
 const SSL_REQUEST = 80_877_103;
 
+/** Statements that write or look up plants. */
 export const PLANT_INSERT = /^INSERT INTO plant_revision\b/;
+export const PLANT_LOOKUP = /^SELECT\b.*\bplant_revision\b/s;
 
-/** Far beyond what anything tested here takes: only what would never come fails by it. */
+/** Far longer than anything tested here takes. */
 const STATEMENT_WAIT_MS_MAX = 30_000;
 
 /** A statement that has arrived and that the server has not seen. Until it is answered or cut, its client waits. */
@@ -95,10 +97,7 @@ export class PostgresProxy implements AsyncDisposable {
   #open(client: Socket): void {
     this.#timesAsked++;
     const server = connect(this.#targetPort, '127.0.0.1');
-    const passage = new Passage(client, server, text => {
-      const index = this.#expected.findIndex(({ pattern }) => pattern.test(text));
-      return this.#expected.splice(index, index < 0 ? 0 : 1)[0]?.arrived;
-    });
+    const passage = new Passage(client, server, this.#expected);
     this.#passages.add(passage);
     server.on('close', () => this.#passages.delete(passage));
     if (this.#stalled) passage.pause();
@@ -109,6 +108,7 @@ export class PostgresProxy implements AsyncDisposable {
 class Passage {
   readonly #client: Socket;
   readonly #server: Socket;
+  readonly #expected: Expected[];
   /** The texts of prepared statements, by name. */
   readonly #texts = new Map<string, string>();
   #fromClient = Buffer.alloc(0);
@@ -121,17 +121,11 @@ class Passage {
   #withheld: Buffer[] | undefined;
   #answered: (() => void) | undefined;
 
-  constructor(
-    client: Socket,
-    server: Socket,
-    expectedBy: (text: string) => ((statement: HeldStatement) => void) | undefined,
-  ) {
+  constructor(client: Socket, server: Socket, expected: Expected[]) {
     this.#client = client;
     this.#server = server;
-    client.on('data', (data: Buffer) => {
-      this.#fromClient = Buffer.concat([this.#fromClient, data]);
-      this.#readClient(expectedBy);
-    });
+    this.#expected = expected;
+    client.on('data', (data: Buffer) => this.#readClient(data));
     server.on('data', (data: Buffer) => this.#readServer(data));
     // A client that has gone takes its connection to the server along, unless a statement of it is held.
     client.on('close', () => this.#withheld ?? server.end());
@@ -154,7 +148,8 @@ class Passage {
     this.#server.destroy();
   }
 
-  #readClient(expectedBy: (text: string) => ((statement: HeldStatement) => void) | undefined): void {
+  #readClient(data: Buffer): void {
+    this.#fromClient = Buffer.concat([this.#fromClient, data]);
     for (;;) {
       const typeLength = this.#isStarted ? 1 : 0;
       if (this.#fromClient.length < typeLength + 4) return;
@@ -163,7 +158,7 @@ class Passage {
       const message = this.#fromClient.subarray(0, length);
       this.#fromClient = this.#fromClient.subarray(length);
       if (!this.#isStarted) {
-        // The servers of the tests have no TLS, and say so; the client goes on in plain text.
+        // The servers of these tests have no TLS, and say so; the client goes on in plain text.
         this.#isStarted = message.readUInt32BE(4) !== SSL_REQUEST;
         this.#server.write(message);
         continue;
@@ -171,8 +166,7 @@ class Passage {
       this.#noteText(message);
       this.#arriving.push(message);
       // Everything that pg sends ends with one of these: Sync, a simple Query, a password, or Terminate.
-      if (!'SQpX'.includes(String.fromCharCode(message[0]!))) continue;
-      this.#statementArrived(Buffer.concat(this.#arriving.splice(0)), expectedBy);
+      if ('SQpX'.includes(String.fromCharCode(message[0]!))) this.#passOrHold();
     }
   }
 
@@ -188,18 +182,16 @@ class Passage {
     else if (type === 'Q') this.#text = first;
   }
 
-  #statementArrived(
-    bytes: Buffer,
-    expectedBy: (text: string) => ((statement: HeldStatement) => void) | undefined,
-  ): void {
-    const arrived = expectedBy(this.#text);
+  #passOrHold(): void {
+    const bytes = Buffer.concat(this.#arriving.splice(0));
+    const index = this.#expected.findIndex(({ pattern }) => pattern.test(this.#text));
     this.#text = '';
-    if (arrived === undefined) {
+    if (index < 0) {
       this.#server.write(bytes);
       return;
     }
     this.#withheld = [];
-    arrived({
+    this.#expected.splice(index, 1)[0]!.arrived({
       deliver: async () => {
         const { promise, resolve } = Promise.withResolvers<void>();
         this.#answered = resolve;
@@ -216,16 +208,16 @@ class Passage {
   }
 
   #readServer(data: Buffer): void {
-    if (this.#withheld !== undefined) {
-      this.#withheld.push(data);
-      this.#fromServer = Buffer.concat([this.#fromServer, data]);
-      if (this.#isReadyForQuery()) this.#answered?.();
-    } else {
+    if (this.#withheld === undefined) {
       this.#client.write(data);
+      return;
     }
+    this.#withheld.push(data);
+    this.#fromServer = Buffer.concat([this.#fromServer, data]);
+    if (this.#isReadyForQuery()) this.#answered?.();
   }
 
-  /** Between two statements nothing is under way, so what comes back for one begins with a whole message. */
+  /** Between two statements nothing is in flight, so what comes back for one begins with a whole message. */
   #isReadyForQuery(): boolean {
     while (this.#fromServer.length >= 5) {
       const type = this.#fromServer[0];

@@ -111,7 +111,11 @@ export class PostgresServer implements AsyncDisposable {
 
   /** Ends it in good order, as `systemctl stop` does. */
   async stop(): Promise<void> {
-    await this.#end('SIGINT');
+    const child = this.#process!;
+    this.#process = undefined;
+    const exit = once(child, 'exit');
+    child.kill('SIGINT');
+    await exit;
   }
 
   /** Ends every process of it at once. */
@@ -130,7 +134,7 @@ export class PostgresServer implements AsyncDisposable {
 
   /** Holds every process of it (SIGSTOP), so that it accepts connections and never answers, or lets them go on. */
   async hold(signal: 'SIGSTOP' | 'SIGCONT'): Promise<void> {
-    for (const pid of await processesOf(this.#process!.pid!)) kill(pid, signal);
+    for (const pid of await this.processIds()) kill(pid, signal);
   }
 
   /** Makes a standby the primary; settles when it takes writes. */
@@ -162,14 +166,6 @@ export class PostgresServer implements AsyncDisposable {
   async #configure(settings: Record<string, string>): Promise<void> {
     const lines = Object.entries(settings).map(([name, value]) => `${name} = ${value}\n`);
     await appendFile(join(this.#data, 'postgresql.conf'), lines.join(''));
-  }
-
-  async #end(signal: NodeJS.Signals): Promise<void> {
-    const child = this.#process!;
-    this.#process = undefined;
-    const exit = once(child, 'exit');
-    child.kill(signal);
-    await exit;
   }
 }
 

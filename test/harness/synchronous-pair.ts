@@ -50,7 +50,7 @@ export class SynchronousPair implements AsyncDisposable {
     return this.database.replace(`:${this.primary.port}/`, `:${this.standby.port}/`);
   }
 
-  /** @returns when the standby took writes, on the clock that is never set */
+  /** @returns when the standby took writes, by the monotonic clock */
   async promote(): Promise<number> {
     const client = new pg.Client({ connectionString: this.standby.url('postgres') });
     await client.connect();

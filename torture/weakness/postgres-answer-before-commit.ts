@@ -21,9 +21,9 @@ Connection.prototype.run = function (statement, waitMs) {
   return run.call(this, statement, waitMs);
 };
 
-Connection.prototype.commit = async function (statement, waitMs) {
+Connection.prototype.commit = async function (statement) {
   await this.run({ text: 'BEGIN' });
   uncommitted.add(this);
   setTimeout(() => commitNow(this), COMMIT_AFTER_MS);
-  return await run.call(this, statement, waitMs);
+  return await run.call(this, statement);
 };

@@ -1,7 +1,7 @@
 import type { Connection } from './connection.ts';
 
 /**
- * What is set on this server that breaks the promise of a 200.
+ * The settings of this server that break the promise of a 200.
  * https://www.postgresql.org/docs/current/runtime-config-wal.html
  *
  * @param connect opens a further connection
@@ -26,7 +26,7 @@ export async function durabilityWarnings(
       'full_page_writes is off on the PostgreSQL server: a power failure may destroy plants that were stored long ago; set full_page_writes = on',
     );
   }
-  if (await commitsAreNotFlushed(connection, connect)) {
+  if ((await commitsAreNotFlushed(connection)) && (await isStillSo(connect))) {
     warnings.push(
       'synchronous_commit is off on the PostgreSQL server, or for this role or database: this service turns it on for its own plants, what else writes there may be lost; set synchronous_commit = on',
     );
@@ -34,26 +34,22 @@ export async function durabilityWarnings(
   return warnings;
 }
 
-/** Whether synchronous_commit is off by default, as it was before this service turned it on for its connections. */
-async function commitsAreNotFlushed(
-  connection: Connection,
-  connect: () => Promise<Connection>,
-): Promise<boolean> {
-  if (!(await isOffByDefault(connection))) return false;
-  // What is set for a role or database holds from the start of a session: only a new one knows whether it was mended.
-  const newcomer = await connect().catch(() => undefined);
-  if (newcomer === undefined) return true;
-  try {
-    return await isOffByDefault(newcomer);
-  } finally {
-    await newcomer.close();
-  }
-}
-
-async function isOffByDefault(connection: Connection): Promise<boolean> {
+/** Whether synchronous_commit is off by default, before this service turns it on for its connections. */
+async function commitsAreNotFlushed(connection: Connection): Promise<boolean> {
   const [row] = await connection.run({
     name: 'commit_default',
     text: `SELECT reset_val FROM pg_settings WHERE name = 'synchronous_commit'`,
   });
   return row?.[0] === 'off';
+}
+
+/** The setting of a role or database is read when a session starts: only a new one knows whether it was fixed. */
+async function isStillSo(connect: () => Promise<Connection>): Promise<boolean> {
+  const connection = await connect().catch(() => undefined);
+  if (connection === undefined) return true;
+  try {
+    return await commitsAreNotFlushed(connection);
+  } finally {
+    await connection.close();
+  }
 }

@@ -1,22 +1,22 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { POSTGRES_CONNECT_WAIT_MS, POSTGRES_SEARCH_INTERVAL_MS } from '../../contract/limits.ts';
 import { StoreUnavailable } from '../plant-store.ts';
 import { Connection } from './connection.ts';
-import { isRefusal, saysReadOnly } from './failure.ts';
+import { isRefusal, openFailure, saysReadOnly } from './failure.ts';
+import { CONNECT_TIMEOUT_MS, SEARCH_INTERVAL_MS } from './limits.ts';
 import type { HostAddress, PostgresAddress } from './postgres-url.ts';
 
 /**
  * Finds the host that takes writes among those of the address, what libpq calls `target_session_attrs=read-write`.
  *
- * libpq asks one host after the other, and waits its time out for each that is silent. Here they are asked side by
+ * libpq asks one host after the other, and waits for the timeout of each that is silent. Here they are asked side by
  * side, so that a host that hangs does not delay the one that took over.
  */
 export class HostSearch {
   readonly #address: PostgresAddress;
   #current: HostAddress | undefined;
   #suspect: HostAddress | undefined;
-  /** For each search that is under way; aborted, it is over and leaves nothing behind. */
-  readonly #underWay = new Set<AbortController>();
+  /** One for each search in flight; aborting it ends the search and all its connections. */
+  readonly #inFlight = new Set<AbortController>();
   #closed = false;
 
   constructor(address: PostgresAddress) {
@@ -24,8 +24,26 @@ export class HostSearch {
   }
 
   /**
-   * Connects to the host that took writes last, else to the first of the others that answers. When it is not known which
-   * one that was, because it failed, it comes after the others: it may answer and not be what it was.
+   * Connects to a store that is being opened.
+   *
+   * @param prepare checks that the store can be used, and may make it
+   * @returns the connection, and what `prepare` returned
+   * @throws {StoreRefused} when no host can be reached now, or the database cannot be used
+   */
+  async open<T>(prepare: (connection: Connection) => Promise<T>): Promise<[Connection, T]> {
+    let connection: Connection | undefined;
+    try {
+      connection = await this.connect();
+      return [connection, await prepare(connection)];
+    } catch (error) {
+      connection?.destroy();
+      throw openFailure(error, this.#address);
+    }
+  }
+
+  /**
+   * Connects to the host that took writes last. When that one failed, the others are asked before it: it may answer
+   * and not be what it was.
    *
    * @throws what the host said from whose answer a person learns most
    */
@@ -33,14 +51,13 @@ export class HostSearch {
     const { hosts } = this.#address;
     const first =
       this.#current === undefined ? hosts.filter(host => host !== this.#suspect) : [this.#current];
-    // Those that have failed all together would only fail again, after as long.
-    const groups = first.length < hosts.length ? [first, hosts] : [hosts];
     const failureOf = new Map<HostAddress, unknown>();
-    for (const group of groups) {
+    // When `first` is all of them, asking again would only fail again, after as long.
+    for (const group of first.length < hosts.length ? [first, hosts] : [hosts]) {
       if (this.#closed) break;
-      // However long an address lets its hosts be silent, the others do not wait behind them for that.
-      const waitMs = group === hosts ? undefined : POSTGRES_CONNECT_WAIT_MS;
-      const connection = await this.#connectToAny(group, failureOf, waitMs);
+      // Whatever connect_timeout is, the other hosts do not wait longer than this for the first group.
+      const timeoutMs = group === hosts ? undefined : CONNECT_TIMEOUT_MS;
+      const connection = await this.#connectToAny(group, failureOf, timeoutMs);
       if (connection !== undefined) {
         this.#current = connection.host;
         return connection;
@@ -56,34 +73,34 @@ export class HostSearch {
     );
   }
 
-  /** A connection to this host failed: the others are asked first from here on. */
+  /** A connection to this host failed: from here on the others are asked first. */
   suspect(host: HostAddress): void {
     this.#suspect = host;
     if (this.#current === host) this.#current = undefined;
   }
 
-  /** Gives up what is under way: nobody waits for it any more. */
+  /** Gives up every search in flight. */
   close(): void {
     this.#closed = true;
-    for (const search of this.#underWay) search.abort();
+    for (const search of this.#inFlight) search.abort();
   }
 
   /**
-   * Asks until one takes writes or each has failed. While one is silent the others are asked again, unless a person must do
-   * something first: the standby that takes over says until then that it does not take writes.
+   * Asks until one takes writes or each has failed. While one is silent the others are asked again: a standby that is
+   * about to take over says until then that it takes no writes.
    *
-   * @param waitMs gives up after this; undefined for as long as the address lets them take
+   * @param timeoutMs gives up after this; undefined: after what the address allows each host
    */
   async #connectToAny(
     hosts: HostAddress[],
     failureOf: Map<HostAddress, unknown>,
-    waitMs: number | undefined,
+    timeoutMs: number | undefined,
   ): Promise<Connection | undefined> {
     const search = new AbortController();
     const lastRound = new AbortController();
     search.signal.addEventListener('abort', () => lastRound.abort());
-    const late = waitMs === undefined ? undefined : setTimeout(() => search.abort(), waitMs);
-    this.#underWay.add(search);
+    const late = timeoutMs === undefined ? undefined : setTimeout(() => search.abort(), timeoutMs);
+    this.#inFlight.add(search);
     const failed = new Set<HostAddress>();
     const attempts = hosts.map(async host => {
       for (;;) {
@@ -97,15 +114,15 @@ export class HostSearch {
           search.signal.throwIfAborted();
           failureOf.set(host, error);
           if (failed.add(host).size === hosts.length) lastRound.abort();
-          // A password that is refused ten times a second may lock its account.
+          // A password that is rejected ten times a second may lock its account.
           if (isRefusal(error)) throw error;
         }
-        await wait(POSTGRES_SEARCH_INTERVAL_MS, undefined, { signal: lastRound.signal });
+        await wait(SEARCH_INTERVAL_MS, undefined, { signal: lastRound.signal });
       }
     });
     const connection = await Promise.any(attempts).catch(() => undefined);
     clearTimeout(late);
-    this.#underWay.delete(search);
+    this.#inFlight.delete(search);
     return connection;
   }
 }

@@ -3,8 +3,16 @@ import pgpass from 'pgpass';
 import { PasswordWanted } from './failure.ts';
 import type { HostAddress, PostgresAddress } from './postgres-url.ts';
 
-/** Why a password file was passed over, such as one that others may read. */
-let passedOver = '';
+/** Why a password file was ignored, such as one that others may read. */
+let warning = '';
+const warnings = new Writable({
+  write(text, _encoding, done) {
+    warning = String(text)
+      .replace(/^WARNING: /, '')
+      .trim();
+    done();
+  },
+});
 
 /**
  * Looks the password up in the file that PGPASSFILE names, or in ~/.pgpass.
@@ -15,21 +23,12 @@ export async function passwordFromFile(
   { database, user }: PostgresAddress,
   { host, port }: HostAddress,
 ): Promise<string> {
-  passedOver = '';
-  // It would say so on stderr, for every connection; here it becomes part of the error.
-  pgpass.warnTo(
-    new Writable({
-      write(text, _encoding, done) {
-        passedOver = String(text)
-          .replace(/^WARNING: /, '')
-          .trim();
-        done();
-      },
-    }),
-  );
+  warning = '';
+  // By default pgpass warns on stderr at every connection; here the warning becomes part of the error.
+  pgpass.warnTo(warnings);
   const password = await new Promise<string | undefined>(found => {
     pgpass({ host, port, database, user }, found);
   });
-  if (password === undefined) throw new PasswordWanted(passedOver);
+  if (password === undefined) throw new PasswordWanted(warning);
   return password;
 }

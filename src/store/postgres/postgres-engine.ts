@@ -11,64 +11,55 @@ import { BatchCommit, confirmEverythingBefore } from './batch-commit.ts';
 import type { Connection } from './connection.ts';
 import { ConnectionPool } from './connection-pool.ts';
 import { durabilityWarnings } from './durability-warnings.ts';
-import { INSUFFICIENT_PRIVILEGE, openFailure, sqlStateOf } from './failure.ts';
+import { INSUFFICIENT_PRIVILEGE, sqlStateOf } from './failure.ts';
 import { HostSearch } from './host-search.ts';
 import { type PostgresAddress, shownPostgresAddress } from './postgres-url.ts';
-import { applySchemaSteps, checkServiceRights } from './schema.ts';
+import { applySchemaSteps, checkRights, SERVICE_RIGHTS } from './schema.ts';
 import * as tokenTable from './token-table.ts';
 
-/** What a PostgreSQL store is opened with. */
 export interface PostgresSettings {
   address: PostgresAddress;
   repeatedIdRule: RepeatedIdRule;
-  /** How many batches are written side by side, each on a connection of its own. */
+  /** How many batches are written at the same time, each on a connection of its own. */
   connections: number;
 }
 
-/** A store in PostgreSQL, or in an engine that speaks it, which any number of services may share. */
+/** A store in PostgreSQL, or in an engine that speaks its protocol, which any number of services may share. */
 export class PostgresEngine implements StorageEngine {
   readonly commitsInFlightMax: number;
   readonly isNew: boolean;
   readonly #search: HostSearch;
   readonly #pool: ConnectionPool;
-  readonly #address: PostgresAddress;
-  readonly #repeatedIdRule: RepeatedIdRule;
+  readonly #settings: PostgresSettings;
 
   private constructor(settings: PostgresSettings, search: HostSearch, isNew: boolean) {
-    const { address, repeatedIdRule, connections } = settings;
     this.isNew = isNew;
-    this.commitsInFlightMax = connections;
-    this.#address = address;
-    this.#repeatedIdRule = repeatedIdRule;
+    this.commitsInFlightMax = settings.connections;
+    this.#settings = settings;
     this.#search = search;
     // One more, so that tokens and readiness never wait behind plants.
-    this.#pool = new ConnectionPool(search, connections + 1);
+    this.#pool = new ConnectionPool(search, settings.connections + 1);
   }
 
   /**
    * Opens the store and brings its schema up to date.
    *
-   * @throws {StoreRefused} when no host can be had now, or the database is not one that can be used
+   * @throws {StoreRefused} when no host can be reached now, or the database cannot be used
    */
   static async open(settings: PostgresSettings): Promise<PostgresEngine> {
     const search = new HostSearch(settings.address);
-    let connection: Connection | undefined;
-    let isNew: boolean;
-    try {
-      connection = await search.connect();
-      isNew = await applySchemaSteps(connection);
-      await checkServiceRights(connection);
-    } catch (error) {
-      connection?.destroy();
-      throw openFailure(error, settings.address);
-    }
+    const [connection, isNew] = await search.open(async opened => {
+      const isNewStore = await applySchemaSteps(opened);
+      await checkRights(opened, SERVICE_RIGHTS);
+      return isNewStore;
+    });
     const engine = new PostgresEngine(settings, search, isNew);
     engine.#pool.add(connection);
     return engine;
   }
 
   commit(writes: readonly PlantWrite[]): Promise<WriteResult[]> {
-    const batch = new BatchCommit(writes, this.#repeatedIdRule);
+    const batch = new BatchCommit(writes, this.#settings.repeatedIdRule);
     return this.#pool.use(connection => batch.run(connection));
   }
 
@@ -84,15 +75,13 @@ export class PostgresEngine implements StorageEngine {
     return { connections: this.#pool.connections };
   }
 
-  hasPlants(): Promise<boolean> {
-    return this.#pool.use(async connection => {
-      const rows = await connection.run({ text: 'SELECT 1 FROM plant_revision LIMIT 1' });
-      return rows.length > 0;
-    });
+  async hasPlants(): Promise<boolean> {
+    const text = 'SELECT 1 FROM plant_revision LIMIT 1';
+    return (await this.#pool.use(connection => connection.run({ text }))).length > 0;
   }
 
-  async createToken(token: NewStoredToken): Promise<StoredToken | undefined> {
-    return await this.#explained(connection => tokenTable.createToken(connection, token));
+  createToken(token: NewStoredToken): Promise<StoredToken | undefined> {
+    return this.#asOwner(connection => tokenTable.createToken(connection, token));
   }
 
   tokensChangedSince(changeNumber: number): Promise<StoredToken[]> {
@@ -103,8 +92,8 @@ export class PostgresEngine implements StorageEngine {
     return this.#pool.use(tokenTable.tokensFingerprint);
   }
 
-  async revokeToken(label: string, revokedAt: number): Promise<StoredToken | undefined> {
-    return await this.#explained(connection => tokenTable.revokeToken(connection, label, revokedAt));
+  revokeToken(label: string, revokedAt: number): Promise<StoredToken | undefined> {
+    return this.#asOwner(connection => tokenTable.revokeToken(connection, label, revokedAt));
   }
 
   recordTokenUse(tokenIds: number[], day: string): Promise<void> {
@@ -115,15 +104,15 @@ export class PostgresEngine implements StorageEngine {
     return this.#pool.close();
   }
 
-  /** The command line is told that it lacks a right; the service keeps such things for its log. */
-  async #explained<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
+  /** A missing right is explained to the command line; the service only logs such things. */
+  async #asOwner<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
     try {
       return await this.#pool.use(work);
     } catch (error) {
       const { cause } = error as Error;
       if (sqlStateOf(cause ?? error) !== INSUFFICIENT_PRIVILEGE) throw error;
       throw new StoreRefused(
-        `the store at ${shownPostgresAddress(this.#address)}: only the owner of the store may make and revoke tokens; name its role in --database`,
+        `the store at ${shownPostgresAddress(this.#settings.address)}: only the owner of the store may make and revoke tokens; name its role in --database`,
         { cause },
       );
     }

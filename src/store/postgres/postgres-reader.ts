@@ -1,15 +1,11 @@
-import {
-  ID_MIN,
-  POSTGRES_PAGE_ROWS,
-  POSTGRES_PAGE_TEXT_BYTES,
-  POSTGRES_READ_WAIT_MS,
-} from '../../contract/limits.ts';
+import { ID_MIN } from '../../contract/limits.ts';
 import type { PlantReader, PlantRevision } from '../plant-store.ts';
-import type { Connection, Statement, TextRow } from './connection.ts';
-import { openFailure, unavailable } from './failure.ts';
+import type { Connection, TextRow } from './connection.ts';
+import { unavailable } from './failure.ts';
 import { HostSearch } from './host-search.ts';
+import { PAGE_ROWS, PAGE_TEXT_BYTES } from './limits.ts';
 import type { PostgresAddress } from './postgres-url.ts';
-import { REVISION_COLUMNS } from './revision-insert.ts';
+import { REVISION_COLUMNS, revisionOf } from './revision-table.ts';
 import { checkSchema } from './schema.ts';
 import { allTokens } from './token-table.ts';
 
@@ -21,36 +17,25 @@ import { allTokens } from './token-table.ts';
  */
 export async function openPostgresReader(address: PostgresAddress): Promise<PlantReader> {
   const search = new HostSearch(address);
+  const [connection] = await search.open(async opened => {
+    await opened.allowLongStatements();
+    await checkSchema(opened);
+  });
   const connect = async (): Promise<Connection> => {
-    const connection = await search.connect();
-    await connection.allow(POSTGRES_READ_WAIT_MS);
-    return connection;
+    const another = await search.connect();
+    await another.allowLongStatements();
+    return another;
   };
-  let connection: Connection | undefined;
-  try {
-    connection = await connect();
-    await checkSchema(connection);
-  } catch (error) {
-    connection?.destroy();
-    throw openFailure(error, address);
-  }
-  const questions = connection;
   return {
     revisionsOf: async id => {
       const text = `SELECT ${REVISION_COLUMNS} FROM plant_revision WHERE id = $1 ORDER BY revision`;
-      return (await read(questions, { text, values: [id] })).map(plantRevision);
+      return (await orUnavailable(connection.run({ text, values: [id] }))).map(revisionOf);
     },
     revisions: () => allRevisions(connect),
     countRevisions: () => countRevisions(connect),
-    tokens: async () => {
-      try {
-        return await allTokens(questions);
-      } catch (error) {
-        throw unavailable(error);
-      }
-    },
-    identity: () => identity(questions),
-    close: () => questions.close(),
+    tokens: () => orUnavailable(allTokens(connection)),
+    identity: () => identity(connection),
+    close: () => connection.close(),
   };
 }
 
@@ -65,23 +50,21 @@ const PAGE = `
         - octet_length(name) - coalesce(octet_length(tag), 0) AS bytes_before
     FROM (
       SELECT ${REVISION_COLUMNS} FROM plant_revision WHERE (id, revision) > ($1, $2)
-      ORDER BY id, revision LIMIT ${POSTGRES_PAGE_ROWS}
+      ORDER BY id, revision LIMIT ${PAGE_ROWS}
     ) AS following
   ) AS measured
-  WHERE bytes_before < ${POSTGRES_PAGE_TEXT_BYTES}
+  WHERE bytes_before < ${PAGE_TEXT_BYTES}
   ORDER BY id, revision`;
 
 /**
- * Page by page, all of them from one snapshot (https://www.postgresql.org/docs/current/transaction-iso.html, section
- * 13.2.2). The server is at the next page while this one is used.
+ * Reads page by page, all of them from one snapshot (https://www.postgresql.org/docs/current/transaction-iso.html,
+ * section 13.2.2). The server works on the next page while this one is used.
  */
 async function* allRevisions(connect: () => Promise<Connection>): AsyncIterable<PlantRevision> {
-  const connection = await connect().catch(error => {
-    throw unavailable(error);
-  });
+  const connection = await orUnavailable(connect());
   const pageAfter = (id: unknown, revision: unknown): Promise<TextRow[]> => {
-    const page = read(connection, { name: 'page', text: PAGE, values: [id, revision] });
-    // It is waited for later, or never.
+    const page = connection.run({ name: 'page', text: PAGE, values: [id, revision] });
+    // It is awaited later, or never.
     page.catch(() => {});
     return page;
   };
@@ -93,22 +76,22 @@ async function* allRevisions(connect: () => Promise<Connection>): AsyncIterable<
       const last = page.at(-1);
       if (last === undefined) return;
       next = pageAfter(last[0], last[1]);
-      for (const row of page) yield plantRevision(row);
+      for (const row of page) yield revisionOf(row);
     }
   } catch (error) {
     throw unavailable(error);
   } finally {
-    // Also when whoever reads has seen enough; the snapshot goes with the connection.
+    // Also when the caller has seen enough; the snapshot goes with the connection.
     await connection.close();
   }
 }
 
-/** On a connection of its own, which is given up with the question when there are too many. */
+/** On a connection of its own, which is given up when counting takes too long. */
 async function countRevisions(connect: () => Promise<Connection>): Promise<number | undefined> {
   let connection: Connection | undefined;
   try {
     connection = await connect();
-    const [row] = await read(connection, { text: 'SELECT count(*) FROM plant_revision' });
+    const [row] = await connection.run({ text: 'SELECT count(*) FROM plant_revision' });
     return Number(row![0]);
   } catch {
     return undefined;
@@ -117,7 +100,7 @@ async function countRevisions(connect: () => Promise<Connection>): Promise<numbe
   }
 }
 
-/** One table of one database of one run of a server. Engines that only speak as PostgreSQL does may not know it. */
+/** One table of one database of one run of a server. Engines that only speak the protocol may not know it. */
 async function identity(connection: Connection): Promise<string | undefined> {
   try {
     const [row] = await connection.run({
@@ -129,19 +112,8 @@ async function identity(connection: Connection): Promise<string | undefined> {
   }
 }
 
-async function read(connection: Connection, statement: Statement): Promise<TextRow[]> {
-  try {
-    return await connection.run(statement, POSTGRES_READ_WAIT_MS);
-  } catch (error) {
+function orUnavailable<T>(work: Promise<T>): Promise<T> {
+  return work.catch(error => {
     throw unavailable(error);
-  }
-}
-
-function plantRevision([id, revision, name, tag, recordedAt, recordedBy]: TextRow): PlantRevision {
-  return {
-    plant: tag === null ? { id: BigInt(id!), name: name! } : { id: BigInt(id!), name: name!, tag: tag! },
-    revision: Number(revision),
-    recordedAt: Number(recordedAt),
-    recordedBy: Number(recordedBy),
-  };
+  });
 }

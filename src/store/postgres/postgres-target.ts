@@ -1,17 +1,14 @@
-import { POSTGRES_COPY_WAIT_MS } from '../../contract/limits.ts';
 import { type CopyTarget, type PlantRevision, StoreRefused, type TokenCopy } from '../plant-store.ts';
 import type { Connection } from './connection.ts';
-import { kindOf, openFailure, unavailable } from './failure.ts';
+import { kindOf, unavailable } from './failure.ts';
 import { HostSearch } from './host-search.ts';
+import { COPY_ATTEMPTS_MAX } from './limits.ts';
 import type { PostgresAddress } from './postgres-url.ts';
-import { type NewRevision, REVISION_COLUMNS, revisionInsert, rowOf } from './revision-insert.ts';
-import { applySchemaSteps, checkCopyRights } from './schema.ts';
+import { REVISION_COLUMNS, revisionInsert, rowOf } from './revision-table.ts';
+import { applySchemaSteps, COPY_RIGHTS, checkRights } from './schema.ts';
 import { putToken } from './token-table.ts';
 
-/** What fails for a while, as a serialization failure does, is tried so many times. */
-const ATTEMPTS_MAX = 5;
-
-/** A store in PostgreSQL on its way to become a copy, over one connection. When that is cut, the copy is begun again. */
+/** A PostgreSQL store that becomes a copy, over one connection. When that is cut, the copy is started again. */
 export class PostgresTarget implements CopyTarget {
   readonly #connection: Connection;
 
@@ -22,26 +19,20 @@ export class PostgresTarget implements CopyTarget {
   /**
    * Opens the store and makes its schema when there is none.
    *
-   * @throws {StoreRefused} when no host can be had now, or the database is not one that can be used
+   * @throws {StoreRefused} when no host can be reached now, or the database cannot be used
    */
   static async open(address: PostgresAddress): Promise<PostgresTarget> {
-    let connection: Connection | undefined;
-    try {
-      connection = await new HostSearch(address).connect();
-      await applySchemaSteps(connection);
-      await checkCopyRights(connection);
-      await connection.allow(POSTGRES_COPY_WAIT_MS);
-      return new PostgresTarget(connection);
-    } catch (error) {
-      connection?.destroy();
-      throw openFailure(error, address);
-    }
+    const [connection] = await new HostSearch(address).open(async opened => {
+      await applySchemaSteps(opened);
+      await checkRights(opened, COPY_RIGHTS);
+      await opened.allowLongStatements();
+    });
+    return new PostgresTarget(connection);
   }
 
   async insertRevisions(revisions: readonly PlantRevision[]): Promise<void> {
-    const statement = revisionInsert(revisions.map(newRevision));
     await this.#inTransaction(async () => {
-      const inserted = await this.#connection.run(statement, POSTGRES_COPY_WAIT_MS);
+      const inserted = await this.#connection.run(revisionInsert(revisions));
       if (inserted.length < revisions.length) await this.#checkStored(revisions);
     });
   }
@@ -56,27 +47,22 @@ export class PostgresTarget implements CopyTarget {
     });
   }
 
-  async close(): Promise<void> {
-    await this.#connection.close();
+  close(): Promise<void> {
+    return this.#connection.close();
   }
 
   /**
-   * Some were there already. A copy that was killed leaves its last statement behind, which may end after the next copy
-   * has read what is there; nothing is amiss as long as they are the same.
+   * Some were there already. A copy that was killed leaves its last statement behind, which may be carried out after
+   * the next copy has read what is there; nothing is wrong as long as they are the same.
    */
   async #checkStored(revisions: readonly PlantRevision[]): Promise<void> {
-    const rows = await this.#connection.run(
-      {
-        text: `SELECT ${REVISION_COLUMNS} FROM plant_revision WHERE id = ANY($1::bigint[])`,
-        values: [[...new Set(revisions.map(({ plant }) => plant.id))]],
-      },
-      POSTGRES_COPY_WAIT_MS,
-    );
+    const rows = await this.#connection.run({
+      text: `SELECT ${REVISION_COLUMNS} FROM plant_revision WHERE id = ANY($1::bigint[])`,
+      values: [[...new Set(revisions.map(({ plant }) => plant.id))]],
+    });
     const stored = new Set(rows.map(row => JSON.stringify(row)));
-    for (const each of revisions.map(newRevision)) {
-      if (stored.has(JSON.stringify(rowOf(each)))) continue;
-      throw changedMeanwhile(`revision ${each.revision} of plant ${each.id}`);
-    }
+    const other = revisions.find(each => !stored.has(JSON.stringify(rowOf(each))));
+    if (other !== undefined) throw changedMeanwhile(`revision ${other.revision} of plant ${other.plant.id}`);
   }
 
   async #inTransaction(work: () => Promise<void>): Promise<void> {
@@ -84,20 +70,15 @@ export class PostgresTarget implements CopyTarget {
       try {
         await this.#connection.run({ text: 'BEGIN' });
         await work();
-        await this.#connection.commit({ text: 'COMMIT' }, POSTGRES_COPY_WAIT_MS);
+        await this.#connection.commit({ text: 'COMMIT' });
         return;
       } catch (error) {
         if (kindOf(error) !== 'connectionLost') await this.#connection.run({ text: 'ROLLBACK' });
         if (error instanceof StoreRefused) throw error;
-        if (kindOf(error) !== 'retry' || attempt === ATTEMPTS_MAX) throw unavailable(error);
+        if (kindOf(error) !== 'retry' || attempt === COPY_ATTEMPTS_MAX) throw unavailable(error);
       }
     }
   }
-}
-
-function newRevision({ plant, revision, recordedAt, recordedBy }: PlantRevision): NewRevision {
-  const { id, name, tag = null } = plant;
-  return { id, revision, name, tag, recordedAt, recordedBy };
 }
 
 function changedMeanwhile(what: string): StoreRefused {

@@ -1,19 +1,19 @@
 import { StoreRefused } from '../plant-store.ts';
+import { CONNECT_TIMEOUT_MS } from './limits.ts';
 
-/** How a connection is protected; the names and what they mean are libpq's, section 34.19 of its manual. */
-export const TLS_MODES = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full'] as const;
+/** How a connection is protected: what libpq does with these values of sslmode (section 34.19 of its manual). */
+export const TLS_MODES = ['disable', 'prefer', 'require', 'verify-ca', 'verify-full'] as const;
 export type TlsMode = (typeof TLS_MODES)[number];
 
 /** In place of the file of root certificates: those that this machine trusts. */
 export const SYSTEM_ROOTS = 'system';
 
 export interface HostAddress {
-  /** A name, an IP address, or the folder of a Unix socket, which begins with a slash. */
+  /** A name, an IP address, or the directory of a Unix socket, which begins with a slash. */
   host: string;
   port: number;
 }
 
-/** Where a PostgreSQL store is, and how it is talked to. */
 export interface PostgresAddress {
   /** One or more; whichever takes writes is used. */
   hosts: HostAddress[];
@@ -27,18 +27,47 @@ export interface PostgresAddress {
   certificateFile: string | undefined;
   keyFile: string | undefined;
   applicationName: string;
-  connectWaitMs: number | undefined;
+  connectTimeoutMs: number;
   /** Settings of the server for this connection, as `-c name=value`. */
   options: string | undefined;
 }
+
+/** The parameters, all of them libpq's, and their values; docs/scale.md says what each is for. */
+const PARAMETERS = {
+  host: [/./, 'a host'],
+  port: [/^[1-9][0-9]{0,4}$/, 'a number from 1 to 65535'],
+  password: [/^/, 'a password'],
+  sslmode: [new RegExp(`^(?:${TLS_MODES.join('|')})$`), `one of ${TLS_MODES.join(', ')}`],
+  sslrootcert: [/./, 'a file or system'],
+  sslcert: [/./, 'a file'],
+  sslkey: [/./, 'a file'],
+  connect_timeout: [/^[1-9][0-9]{0,2}$/, 'a whole number of seconds from 1 to 999'],
+  options: [/^/, 'settings of the server'],
+  application_name: [/^/, 'a name'],
+  target_session_attrs: [/^read-write$/, 'read-write, since a plant store needs a host that takes writes'],
+} as const;
+type ParameterName = keyof typeof PARAMETERS;
+const PARAMETER_NAMES = Object.keys(PARAMETERS) as ParameterName[];
+
+/** What to write instead of other parameters that libpq or other drivers have. */
+const ALTERNATIVES: Record<string, string> = {
+  user: 'write it before the host, as in USER@HOST',
+  dbname: 'write it after the hosts, as in HOST/DATABASE',
+  hostaddr: 'write the IP address as the host',
+  passfile: 'name the file in PGPASSFILE',
+  service: 'write what the service file says into the address',
+  ssl: 'write sslmode',
+  channel_binding: 'write sslmode=verify-full, which authenticates the server',
+  sslpassword: 'let sslkey name a key without a passphrase',
+};
 
 const SCHEME = /^postgres(?:ql)?:\/\//;
 const FORM = 'postgres://USER@HOST:PORT/DATABASE';
 const PORT_DEFAULT = '5432';
 const PORT = /^[1-9][0-9]{0,4}$/;
 /**
- * What stands before the last `@`, hosts, database, parameters. Nowhere behind the hosts is there an `@`: with a `/` or
- * `?` in it that is not encoded, the rest of a password would stand there, and be taken for something that is shown.
+ * What stands before the last `@`, hosts, database, parameters. Behind the hosts there is no `@`: the rest of a
+ * password with a `/` or `?` that is not encoded would stand there, and be shown as if it were none.
  */
 const PARTS = /^(?:([^/?]*)@)?([^@/?]*)(?:\/([^@/?]*))?(?:\?([^@]*))?$/s;
 const HOST = /^(?:\[([0-9A-Fa-f:.]+)\]|([^:[\]]*))(?::([0-9]{1,5}))?$/;
@@ -48,10 +77,9 @@ export function isPostgresUrl(text: string): boolean {
 }
 
 /**
- * Reads the address of a PostgreSQL store, a connection URI as libpq has it (its manual, section 34.1.1.2), several
- * hosts included.
+ * Reads a connection URI as libpq has it (section 34.1.1.2 of its manual):
+ * `postgres://user:password@host1:5432,host2:5432/database?sslmode=verify-full`.
  *
- * @param text `postgres://user:password@host1:5432,host2:5432/database?sslmode=verify-full`
  * @throws {StoreRefused} says what is wrong and repeats nothing that may be a password
  */
 export function postgresAddressOf(text: string): PostgresAddress {
@@ -64,25 +92,24 @@ export function postgresAddressOf(text: string): PostgresAddress {
   const [, credentials = '', hosts = '', database = '', query = ''] = parts;
   const [, user = '', password = ''] = /^([^:]*)(?::(.*))?$/s.exec(credentials)!;
   if (user.includes('@')) throw refused('has an @ in the user; write it as %40');
-  const parameters = parametersOf(query);
-  const take = (name: ParameterName): string | undefined => parameters.get(name);
+  const given = parametersOf(query);
   const address: PostgresAddress = {
     hosts: hostsOf(
-      hosts === '' ? (take('host') ?? 'localhost') : decoded(hosts, 'the host'),
-      take('port') ?? PORT_DEFAULT,
+      hosts === '' ? (given.host ?? 'localhost') : decoded(hosts, 'the host'),
+      given.port ?? PORT_DEFAULT,
     ),
-    database: decoded(database, 'the database') || (take('dbname') ?? ''),
-    user: decoded(user, 'the user') || (take('user') ?? ''),
-    password: decoded(password, 'the password') || take('password') || undefined,
-    tlsMode: tlsModeOf(take('sslmode') ?? (take('sslrootcert') === SYSTEM_ROOTS ? 'verify-full' : 'prefer')),
-    rootCertificateFile: take('sslrootcert'),
-    certificateFile: take('sslcert'),
-    keyFile: take('sslkey'),
-    applicationName: take('application_name') ?? 'plant-store',
-    connectWaitMs: connectWaitOf(take('connect_timeout')),
-    options: take('options'),
+    database: decoded(database, 'the database'),
+    user: decoded(user, 'the user'),
+    password: decoded(password, 'the password') || given.password || undefined,
+    tlsMode: (given.sslmode ?? (given.sslrootcert === SYSTEM_ROOTS ? 'verify-full' : 'prefer')) as TlsMode,
+    rootCertificateFile: given.sslrootcert,
+    certificateFile: given.sslcert,
+    keyFile: given.sslkey,
+    applicationName: given.application_name ?? 'plant-store',
+    connectTimeoutMs: given.connect_timeout ? Number(given.connect_timeout) * 1_000 : CONNECT_TIMEOUT_MS,
+    options: given.options,
   };
-  checkAddress(address, take('target_session_attrs'));
+  checkAddress(address);
   return address;
 }
 
@@ -92,86 +119,54 @@ export function shownPostgresAddress({ user, hosts, database }: PostgresAddress)
   return `postgres://${user}@${shownHosts.join(',')}/${database}`;
 }
 
-const PARAMETERS = [
-  'host',
-  'port',
-  'user',
-  'password',
-  'dbname',
-  'sslmode',
-  'sslrootcert',
-  'sslcert',
-  'sslkey',
-  'application_name',
-  'connect_timeout',
-  'options',
-  'target_session_attrs',
-] as const;
-type ParameterName = (typeof PARAMETERS)[number];
-
-function parametersOf(query: string): Map<string, string> {
-  const parameters = new Map<string, string>();
+function parametersOf(query: string): Partial<Record<ParameterName, string>> {
+  const given: Partial<Record<ParameterName, string>> = {};
   for (const [index, pair] of query.split('&').filter(Boolean).entries()) {
-    const [, name = '', value = ''] = /^([^=]*)=?(.*)$/s.exec(pair)!;
-    const key = decoded(name, 'the name of a parameter');
-    if (!PARAMETERS.includes(key as ParameterName)) {
+    const [, encodedName = '', value = ''] = /^([^=]*)=?(.*)$/s.exec(pair)!;
+    const text = decoded(encodedName, 'the name of a parameter');
+    const name = PARAMETER_NAMES.find(each => each === text);
+    if (name === undefined) {
+      if (Object.hasOwn(ALTERNATIVES, text)) {
+        throw refused(`has the parameter ${text}, which is not supported; ${ALTERNATIVES[text]}`);
+      }
       // Not repeated: with a ? or & in it that was not encoded, it may be the rest of a password.
-      throw refused(`has an unknown parameter, number ${index + 1}; known are ${PARAMETERS.join(', ')}`);
+      throw refused(`has an unknown parameter, number ${index + 1}; known are ${PARAMETER_NAMES.join(', ')}`);
     }
     // An empty one, as a password that was left out, may be given further on.
-    if (parameters.get(key)) throw refused(`has the parameter ${key} twice`);
-    parameters.set(key, decoded(value, `the parameter ${key}`));
+    if (given[name]) throw refused(`has the parameter ${name} twice`);
+    const [pattern, meaning] = PARAMETERS[name];
+    const decodedValue = decoded(value, `the parameter ${name}`);
+    if (!pattern.test(decodedValue)) throw refused(`has an invalid ${name}; it must be ${meaning}`);
+    given[name] = decodedValue;
   }
-  return parameters;
+  return given;
 }
 
-/** @param portDefault for those that name none; a folder of sockets cannot name one */
+/** @param portDefault for those that name none; a directory of sockets cannot name one */
 function hostsOf(text: string, portDefault: string): HostAddress[] {
   return text.split(',').map(each => {
     const [, literal, name, port = portDefault] = each.startsWith('/') ? [] : (HOST.exec(each) ?? []);
     const host = each.startsWith('/') ? each : (literal ?? name ?? '');
     if (host === '' || !PORT.test(port) || Number(port) > 65_535) {
       // Not repeated: with a slash in it that was not written as %2F, a password ends up here.
-      throw refused(
-        'names a host that is none; write HOST:PORT,HOST:PORT, and a / in user or password as %2F',
-      );
+      throw refused('has an invalid host; write HOST:PORT,HOST:PORT, and a / in user or password as %2F');
     }
     return { host, port: Number(port) };
   });
 }
 
-function tlsModeOf(text: string): TlsMode {
-  const mode = TLS_MODES.find(each => each === text);
-  if (mode === undefined) throw refused(`has an unknown sslmode; known are ${TLS_MODES.join(', ')}`);
-  return mode;
-}
-
-function connectWaitOf(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
-  const seconds = Number(text);
-  if (!/^[0-9]{1,3}$/.test(text) || seconds < 1) {
-    throw refused('has a connect_timeout that is no whole number of seconds from 1 to 999');
-  }
-  return seconds * 1_000;
-}
-
-function checkAddress(address: PostgresAddress, sessionAttributes: string | undefined): void {
+function checkAddress(address: PostgresAddress): void {
+  const { tlsMode, rootCertificateFile, certificateFile, keyFile } = address;
   if (address.database === '') throw refused(`names no database; write ${FORM}`);
   if (address.user === '') throw refused(`names no user; write ${FORM}`);
-  if (sessionAttributes !== undefined && sessionAttributes !== 'read-write') {
-    throw refused(
-      'asks for other target_session_attrs than read-write; a plant store needs a host that takes writes',
-    );
-  }
-  const verifies = address.tlsMode.startsWith('verify-');
-  if (address.rootCertificateFile === SYSTEM_ROOTS && address.tlsMode !== 'verify-full') {
+  if (rootCertificateFile === SYSTEM_ROOTS && tlsMode !== 'verify-full') {
     // Anyone can have a certificate that is trusted here; only the host name tells them apart. libpq does the same.
     throw refused('has sslrootcert=system with a weaker sslmode than verify-full; use that');
   }
-  if (verifies && address.rootCertificateFile === undefined) {
-    throw refused(`has sslmode=${address.tlsMode} without sslrootcert; name a file with it, or \`system\``);
+  if (tlsMode.startsWith('verify-') && rootCertificateFile === undefined) {
+    throw refused(`has sslmode=${tlsMode} without sslrootcert; name a file with it, or \`system\``);
   }
-  if ((address.certificateFile === undefined) !== (address.keyFile === undefined)) {
+  if ((certificateFile === undefined) !== (keyFile === undefined)) {
     throw refused('has one of sslcert and sslkey without the other');
   }
 }

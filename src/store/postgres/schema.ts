@@ -3,21 +3,16 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { StoreMissing, StoreRefused } from '../plant-store.ts';
 import type { Connection } from './connection.ts';
 import { GRANTS, INSUFFICIENT_PRIVILEGE, kindOf, sqlStateOf, UNDEFINED_TABLE } from './failure.ts';
+import { SCHEMA_ATTEMPT_INTERVAL_MS, SCHEMA_ATTEMPTS_MAX, SCHEMA_STEP_TIMEOUT_MS } from './limits.ts';
 
 /** The changes of the schema from step 1 on, each made once in every store and never edited after its release. */
 const STEPS = [readFileSync(new URL('./schema/001-plants-and-tokens.sql', import.meta.url), 'utf8')];
 const NEWEST_STEP = STEPS.length;
-/** Another start that is ahead of this one is waited for so many times. */
-const ATTEMPTS_MAX = 20;
-const ATTEMPT_WAIT_MS = 100;
-/** A step may have a large table to go through. */
-const STEP_WAIT_MS = 3_600_000;
 /** A table of the same name that is not ours: the column is missing, or of another type. */
 const OTHER_COLUMNS = /^(?:42703|42804|42883)$/;
-/** What the second of two starts at the same time gets: the name is there already, in the catalogue or on its way. */
+/** What the second of two instances that start at the same time gets: the name is taken. */
 const MADE_BY_ANOTHER = /^(?:42P07|42710|42P06|23505|XX000)$/;
-
-/** No right to, or no schema of the search path that this user may look into. */
+/** No right to, or no schema of the search path that this user may use. */
 const MAY_NOT_CREATE = [INSUFFICIENT_PRIVILEGE, '3F000'];
 
 /**
@@ -34,14 +29,14 @@ export async function applySchemaSteps(connection: Connection): Promise<boolean>
     if (step === NEWEST_STEP) return isNew;
     try {
       await connection.run({ text: 'BEGIN' });
-      await connection.run({ text: `SET LOCAL statement_timeout = ${STEP_WAIT_MS}` });
+      await connection.run({ text: `SET LOCAL statement_timeout = ${SCHEMA_STEP_TIMEOUT_MS}` });
       if (step === 0) {
-        const table = 'CREATE TABLE schema_step (step integer NOT NULL PRIMARY KEY)';
-        await connection.run({ text: table }, STEP_WAIT_MS);
+        const text = 'CREATE TABLE schema_step (step integer NOT NULL PRIMARY KEY)';
+        await connection.run({ text }, SCHEMA_STEP_TIMEOUT_MS);
       }
       for (const [index, sql] of STEPS.entries()) {
         if (index < step) continue;
-        await connection.run({ text: sql }, STEP_WAIT_MS);
+        await connection.run({ text: sql }, SCHEMA_STEP_TIMEOUT_MS);
         await connection.run({ text: 'INSERT INTO schema_step VALUES ($1)', values: [index + 1] });
       }
       await connection.commit({ text: 'COMMIT' });
@@ -52,8 +47,8 @@ export async function applySchemaSteps(connection: Connection): Promise<boolean>
       if (MAY_NOT_CREATE.includes(sqlStateOf(error) ?? '')) throw mayNotCreate(step, error);
       const isPassing = kindOf(error) === 'retry' || MADE_BY_ANOTHER.test(sqlStateOf(error) ?? '');
       if (!isPassing) throw error;
-      if (attempt === ATTEMPTS_MAX) throw nameTaken(error);
-      await wait(ATTEMPT_WAIT_MS);
+      if (attempt === SCHEMA_ATTEMPTS_MAX) throw nameTaken(error);
+      await wait(SCHEMA_ATTEMPT_INTERVAL_MS);
     }
   }
 }
@@ -61,8 +56,7 @@ export async function applySchemaSteps(connection: Connection): Promise<boolean>
 /**
  * Checks a store that is only read.
  *
- * @throws {StoreRefused} when there is no plant store in this database, or not of this program's schema, or it may not
- *   be read
+ * @throws {StoreRefused} when there is none in this database, it has another schema, or may not be read
  */
 export async function checkSchema(connection: Connection): Promise<void> {
   const step = await schemaStep(connection);
@@ -74,44 +68,38 @@ export async function checkSchema(connection: Connection): Promise<void> {
       `it has schema step ${step} and this program expects ${NEWEST_STEP}; start the service once to bring it up to date`,
     );
   }
-  await checkRights(connection, READING);
-}
-
-/**
- * Checks that plants can be taken; found out with the first plant, a missing right would look like an outage.
- *
- * @throws {StoreRefused}
- */
-export async function checkServiceRights(connection: Connection): Promise<void> {
-  await checkRights(connection, [
-    ...READING,
-    [`has_table_privilege('plant_revision', 'INSERT')`, 'INSERT on plant_revision'],
-    [`has_column_privilege('token', 'last_used_day', 'UPDATE')`, 'UPDATE (last_used_day) on token'],
-  ]);
-}
-
-/** Checks that all of another store can be taken. @throws {StoreRefused} */
-export async function checkCopyRights(connection: Connection): Promise<void> {
-  await checkRights(connection, [
-    ...READING,
-    [`has_table_privilege('plant_revision', 'INSERT')`, 'INSERT on plant_revision'],
-    [`has_table_privilege('token', 'INSERT')`, 'INSERT on token'],
-    [`has_table_privilege('token', 'UPDATE')`, 'UPDATE on token'],
-  ]);
+  await checkRights(connection, READER_RIGHTS);
 }
 
 /** A question for the server, and the right that is missing when it says no. */
 type Right = [question: string, name: string];
 
-const READING: Right[] = [
+const READER_RIGHTS: Right[] = [
   [`has_table_privilege('plant_revision', 'SELECT')`, 'SELECT on plant_revision'],
   [`has_table_privilege('token', 'SELECT')`, 'SELECT on token'],
 ];
+const PLANT_RIGHTS: Right[] = [
+  ...READER_RIGHTS,
+  [`has_table_privilege('plant_revision', 'INSERT')`, 'INSERT on plant_revision'],
+];
+export const SERVICE_RIGHTS: Right[] = [
+  ...PLANT_RIGHTS,
+  [`has_column_privilege('token', 'last_used_day', 'UPDATE')`, 'UPDATE (last_used_day) on token'],
+];
+export const COPY_RIGHTS: Right[] = [
+  ...PLANT_RIGHTS,
+  [`has_table_privilege('token', 'INSERT')`, 'INSERT on token'],
+  [`has_table_privilege('token', 'UPDATE')`, 'UPDATE on token'],
+];
 
-async function checkRights(connection: Connection, rights: Right[]): Promise<void> {
-  const [answers] = await connection.run({
-    text: `SELECT ${rights.map(([question]) => question).join(', ')}`,
-  });
+/**
+ * Checks the user's rights at start: found out with the first plant, a missing one would look like an outage.
+ *
+ * @throws {StoreRefused}
+ */
+export async function checkRights(connection: Connection, rights: Right[]): Promise<void> {
+  const questions = rights.map(([question]) => question).join(', ');
+  const [answers] = await connection.run({ text: `SELECT ${questions}` });
   const missing = rights.filter((_, index) => answers![index] !== 't').map(([, name]) => name);
   if (missing.length > 0) {
     throw new StoreRefused(`the user lacks a right (${missing.join(', ')}); ${GRANTS}`);

@@ -9,33 +9,28 @@ import { StoreRefused } from '../plant-store.ts';
 import { sqlStateOf, TlsFailed } from './failure.ts';
 import { type HostAddress, type PostgresAddress, SYSTEM_ROOTS } from './postgres-url.ts';
 
-/** How one attempt to connect is protected; false: not at all. */
-export type TlsAttempt = ConnectionOptions | false;
-
 /**
- * What is tried in turn: libpq's modes `allow` and `prefer` have a second choice (its manual, section 34.19).
+ * How a connection is protected; false: not at all.
  *
  * @throws {StoreRefused} when a file that the address names cannot be used
  */
-export function tlsAttempts(address: PostgresAddress, { host }: HostAddress): [TlsAttempt, TlsAttempt?] {
-  const { tlsMode, rootCertificateFile, certificateFile, keyFile } = address;
+export function tlsOptions(address: PostgresAddress, { host }: HostAddress): ConnectionOptions | false {
+  const { tlsMode, rootCertificateFile } = address;
   // libpq never uses TLS over a Unix socket.
-  if (tlsMode === 'disable' || host.startsWith('/')) return [false];
+  if (tlsMode === 'disable' || host.startsWith('/')) return false;
   if (rootCertificateFile === SYSTEM_ROOTS) trustSystemRoots();
-  const ca = rootCertificateFile === SYSTEM_ROOTS ? undefined : pem(rootCertificateFile, 'sslrootcert');
   const options: ConnectionOptions = {
-    secureContext: secureContext(ca, pem(certificateFile, 'sslcert'), pem(keyFile, 'sslkey')),
+    secureContext: secureContext(address),
     // With a root certificate `require` verifies as `verify-ca` does, as in libpq.
     rejectUnauthorized: rootCertificateFile !== undefined,
   };
   if (tlsMode !== 'verify-full') options.checkServerIdentity = () => undefined;
-  if (tlsMode === 'allow') return [false, options];
-  return tlsMode === 'prefer' ? [options, false] : [options];
+  return options;
 }
 
-/** Whether the second choice is worth a try after the first failed so. */
+/** Whether `sslmode=prefer` tries again without TLS. */
 export function isAboutTls(error: unknown): boolean {
-  // 28000: pg_hba.conf has no entry for a connection with, or without, TLS.
+  // 28000: pg_hba.conf lets nobody in with TLS.
   return error instanceof TlsFailed || sqlStateOf(error) === '28000';
 }
 
@@ -46,14 +41,13 @@ const TLS_CODE =
 /**
  * Tells failures of TLS from others.
  *
- * @param error of an attempt with TLS
- * @param firstByte that the server answered; `N`: it has no TLS
+ * @param firstByte of the server's response; `N`: it has no TLS
  *   (https://www.postgresql.org/docs/current/protocol-flow.html, section 54.2.10)
  */
 export function tlsFailure(error: unknown, firstByte: string): unknown {
   const { code, message } = error as NodeJS.ErrnoException;
   if (firstByte === 'N') return new TlsFailed('the server does not offer TLS', { cause: error });
-  // What the server says over TLS has an SQLSTATE, which looks like none of these.
+  // An SQLSTATE, which the server sends over TLS, looks like none of these.
   if (!TLS_CODE.test(code ?? '')) return error;
   return new TlsFailed(`the TLS connection failed: ${message}`, { cause: error });
 }
@@ -67,28 +61,19 @@ function trustSystemRoots(): void {
   systemRootsAreTrusted = true;
 }
 
-function secureContext(
-  ca: string | undefined,
-  cert: string | undefined,
-  key: string | undefined,
-): NonNullable<ConnectionOptions['secureContext']> {
+function secureContext(address: PostgresAddress): NonNullable<ConnectionOptions['secureContext']> {
+  const { rootCertificateFile, certificateFile, keyFile } = address;
+  const pem = (file: string | undefined): string | undefined =>
+    file === undefined || file === SYSTEM_ROOTS ? undefined : readFileSync(file, 'utf8');
   try {
-    return createSecureContext({ ca, cert, key });
+    return createSecureContext({
+      ca: pem(rootCertificateFile),
+      cert: pem(certificateFile),
+      key: pem(keyFile),
+    });
   } catch (error) {
     throw new StoreRefused(
-      `the files that sslrootcert, sslcert and sslkey name do not hold what they should (${(error as Error).message}); they must be PEM, and the key without a passphrase and that of the certificate`,
-      { cause: error },
-    );
-  }
-}
-
-function pem(file: string | undefined, parameter: string): string | undefined {
-  if (file === undefined) return undefined;
-  try {
-    return readFileSync(file, 'utf8');
-  } catch (error) {
-    throw new StoreRefused(
-      `the file that ${parameter} names cannot be read (${(error as Error).message}); check the address of the store`,
+      `the files that sslrootcert, sslcert and sslkey name cannot be used (${(error as Error).message}); they must be readable PEM, and the key without a passphrase and that of the certificate`,
       { cause: error },
     );
   }

@@ -1,0 +1,130 @@
+import type { PlantRevision } from '../plant-store.ts';
+import type { Connection, Statement, TextRow } from './connection.ts';
+
+/** The columns of `plant_revision`, in the order in which they are written and read. */
+export const REVISION_COLUMNS = 'id, revision, name, tag, recorded_at, recorded_by';
+const COLUMN_COUNT = 6;
+
+/** A revision as the server sends it when asked for {@link REVISION_COLUMNS}. */
+export function rowOf({ plant, revision, recordedAt, recordedBy }: PlantRevision): TextRow {
+  const { id, name, tag = null } = plant;
+  return [String(id), String(revision), name, tag, String(recordedAt), String(recordedBy)];
+}
+
+/** The inverse of {@link rowOf}. */
+export function revisionOf([id, revision, name, tag, recordedAt, recordedBy]: TextRow): PlantRevision {
+  return {
+    plant: tag === null ? { id: BigInt(id!), name: name! } : { id: BigInt(id!), name: name!, tag: tag! },
+    revision: Number(revision),
+    recordedAt: Number(recordedAt),
+    recordedBy: Number(recordedBy),
+  };
+}
+
+/**
+ * Inserts revisions, none of them twice and none over another; returns the ids of those that were inserted.
+ *
+ * Every engine takes many rows of `VALUES` at once. Citus pulls a select from arrays to the coordinator first:
+ * 119 ms instead of 8 ms for 100 rows.
+ *
+ * The statement is prepared for a few row counts only, since parsing it costs as much as running it. The missing
+ * rows repeat the one with the least text, which conflicts with itself and so changes nothing.
+ */
+export function revisionInsert(revisions: readonly PlantRevision[]): Statement {
+  const count = preparedCount(revisions.length);
+  const values = new Array<unknown>(count * COLUMN_COUNT);
+  const filler = count === revisions.length ? undefined : shortest(revisions);
+  for (let row = 0; row < count; row++) {
+    const { plant, revision, recordedAt, recordedBy } = revisions[row] ?? filler!;
+    const offset = row * COLUMN_COUNT;
+    values[offset] = plant.id;
+    values[offset + 1] = revision;
+    values[offset + 2] = plant.name;
+    values[offset + 3] = plant.tag;
+    values[offset + 4] = recordedAt;
+    values[offset + 5] = recordedBy;
+  }
+  return { name: `insert_${count}`, text: insertText(count), values };
+}
+
+function shortest(revisions: readonly PlantRevision[]): PlantRevision {
+  const length = ({ plant }: PlantRevision): number => plant.name.length + (plant.tag?.length ?? 0);
+  return revisions.reduce((least, each) => (length(each) < length(least) ? each : least));
+}
+
+/** 1, 2, 3, 4, 6, 8, 12, 16, 24, …: at most half as many again as there are. */
+function preparedCount(rowCount: number): number {
+  let count = 1;
+  while (count < rowCount) count *= 2;
+  const between = (count / 4) * 3;
+  return Number.isInteger(between) && between >= rowCount ? between : count;
+}
+
+const insertTexts = new Map<number, string>();
+
+function insertText(rowCount: number): string {
+  let text = insertTexts.get(rowCount);
+  if (text === undefined) {
+    const rows = Array.from({ length: rowCount }, (_, row) => {
+      const first = row * COLUMN_COUNT + 1;
+      return `(${Array.from({ length: COLUMN_COUNT }, (_, column) => `$${first + column}`).join(', ')})`;
+    });
+    text = `INSERT INTO plant_revision (${REVISION_COLUMNS})
+      VALUES ${rows.join(', ')} ON CONFLICT (id, revision) DO NOTHING RETURNING id`;
+    insertTexts.set(rowCount, text);
+  }
+  return text;
+}
+
+/**
+ * Looks up the latest revision of each of these ids.
+ *
+ * One entry of the primary key is read for each id, however many revisions it has. Citus cannot push such a join
+ * down to its nodes; there each node reads all revisions of the ids it has.
+ */
+export async function latestRevisions(
+  connection: Connection,
+  ids: readonly bigint[],
+): Promise<PlantRevision[]> {
+  const rows = await connection.run({
+    name: 'latest_revisions',
+    text: connection.isCitus
+      ? `SELECT DISTINCT ON (id) ${REVISION_COLUMNS} FROM plant_revision
+          WHERE id = ANY($1::bigint[]) ORDER BY id, revision DESC`
+      : `SELECT latest.* FROM unnest($1::bigint[]) AS wanted(id) CROSS JOIN LATERAL (
+            SELECT ${REVISION_COLUMNS} FROM plant_revision WHERE id = wanted.id ORDER BY revision DESC LIMIT 1
+          ) AS latest`,
+    values: [ids],
+  });
+  return rows.map(revisionOf);
+}
+
+/**
+ * Looks up what is stored under the numbers of these revisions and under the numbers before them, and the latest
+ * revision of each id. It is one statement: between two, a statement that arrives late could be carried out.
+ *
+ * @returns rows of {@link REVISION_COLUMNS}, in the order of ids, then revisions
+ */
+export function neighbourhoods(
+  connection: Connection,
+  revisions: readonly PlantRevision[],
+): Promise<TextRow[]> {
+  const ids = revisions.map(({ plant }) => plant.id);
+  const numbers = revisions.map(({ revision }) => revision);
+  if (connection.isCitus) {
+    return connection.run({
+      text: `SELECT ${REVISION_COLUMNS} FROM plant_revision
+        WHERE id = ANY($1::bigint[]) AND revision >= $2 ORDER BY id, revision`,
+      values: [ids, Math.min(...numbers) - 1],
+    });
+  }
+  return connection.run({
+    text: `SELECT near.* FROM unnest($1::bigint[], $2::integer[]) AS sent(id, revision) CROSS JOIN LATERAL (
+          (SELECT ${REVISION_COLUMNS} FROM plant_revision
+            WHERE id = sent.id AND revision IN (sent.revision - 1, sent.revision))
+          UNION
+          (SELECT ${REVISION_COLUMNS} FROM plant_revision WHERE id = sent.id ORDER BY revision DESC LIMIT 1)
+        ) AS near ORDER BY id, revision`,
+    values: [ids, numbers],
+  });
+}
