@@ -122,15 +122,14 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     const address = await listening(settings.listen, server);
     opened.defer(() => server.close());
     // Last, so that a token is never made by a start that then fails and cannot show it.
-    const first = tokens.isEmpty ? await makeFirstToken(engine, settings) : undefined;
-    if (first !== undefined) await tokens.look();
+    const firstToken = tokens.size === 0 ? await makeFirstToken(tokens, engine, settings) : undefined;
     const close = (): Promise<void> => {
       closing ??= opened.disposeAsync();
       return closing;
     };
-    const hasToken = first !== undefined || !tokens.isEmpty;
+    const hasToken = firstToken !== undefined || tokens.size > 0;
     const warnings = state.reachable ? state.warnings : [];
-    return { address, opsAddress, firstToken: first?.token, hasToken, warnings, close };
+    return { address, opsAddress, firstToken: firstToken || undefined, hasToken, warnings, close };
   } catch (error) {
     await opened
       .disposeAsync()
@@ -165,23 +164,23 @@ const LOOPBACK = /^(?:localhost|127\.[0-9.]+|::1)$/;
 /**
  * Only where nobody but this machine can use it, and where this user of a database may make tokens.
  *
- * @returns the token, or nothing of it when another instance made it at the same time; undefined when there is none
+ * @returns the token, empty when another instance made it at the same time; undefined when there is none
  */
 async function makeFirstToken(
+  tokens: TokenDirectory,
   engine: StorageEngine,
   { listen, log }: ServiceSettings,
-): Promise<{ token?: string } | undefined> {
+): Promise<string | undefined> {
   if (!LOOPBACK.test(listen.host) || (await engine.hasPlants())) return undefined;
   const token = makeToken();
-  const label = 'first';
   try {
     const stored = await engine.createToken({
-      hash: hashToken(token),
-      label,
-      createdAt: Date.now(),
-      expiresAt: null,
+      ...{ hash: hashToken(token), label: 'first' },
+      ...{ createdAt: Date.now(), expiresAt: null },
     });
-    return stored === undefined ? {} : { token };
+    if (stored === undefined) return '';
+    tokens.add(stored);
+    return token;
   } catch (cause) {
     if (!(cause instanceof StoreRefused)) throw cause;
     log.info('no first token is made: this service may make none; make one as the owner of the store');
@@ -211,7 +210,7 @@ function measured(engine: StorageEngine, metrics: Metrics): CommittingEngine {
 function answerWatcher(metrics: Metrics, logRequest: ServiceSettings['logRequest']): AnswerWatcher {
   return (answer, request, socket) => {
     metrics.answered(answer.result, request && performance.now() - request.arrivedAt);
-    logRequest?.(loggedRequest(answer, request, socket));
+    logRequest?.(loggedRequest(answer, request, socket.remoteAddress));
   };
 }
 

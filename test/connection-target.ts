@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
+import type { ServiceSettings } from '../src/service.ts';
 import { openReader } from '../src/store/open-store.ts';
 import { assertErrorAnswer, assertPlantAnswer } from './harness/answer-assertions.ts';
 import { RawConnection, type RequestParts, requestBytes } from './harness/raw-connection.ts';
+import { until } from './harness/until.ts';
 import { type RunningService, startTestService } from './running-service.ts';
+import { isLeftToNode, serverSideOf } from './server-side.ts';
 
 /** The id of plants that must never be stored and need none of their own. */
 export const GHOST_ID = 1;
@@ -16,8 +19,8 @@ export class ConnectionTarget {
     this.service = service;
   }
 
-  static async start(): Promise<ConnectionTarget> {
-    return new ConnectionTarget(await startTestService());
+  static async start(settings: Partial<ServiceSettings> = {}): Promise<ConnectionTarget> {
+    return new ConnectionTarget(await startTestService(settings));
   }
 
   /** Nothing that was refused is stored, nothing is in the log, and the service ends. */
@@ -37,6 +40,15 @@ export class ConnectionTarget {
 
   open(): Promise<RawConnection> {
     return RawConnection.open(this.service.address.port);
+  }
+
+  /** A connection that Node's HTTP server has, since its first request is not ordinary. */
+  async openOnNode(): Promise<RawConnection> {
+    const connection = await this.open();
+    connection.write('GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n');
+    await assertRefused(connection, 40401);
+    assert.ok(isLeftToNode(connection));
+    return connection;
   }
 
   /** A valid request but for what is given; `body` stands for its own plant. */
@@ -77,6 +89,16 @@ export async function assertCreated(connection: RawConnection, id: number): Prom
 /** The next answer is the Error with this number. */
 export async function assertRefused(connection: RawConnection, number: number): Promise<void> {
   assertErrorAnswer(await connection.answer(), number);
+}
+
+/** Writes, and waits until the service has read it all. */
+export async function writeApart(connection: RawConnection, bytes: Uint8Array): Promise<void> {
+  connection.socket.setNoDelay(true);
+  connection.write(bytes);
+  await until(
+    'the service reads what was written',
+    () => serverSideOf(connection)?.bytesRead === connection.socket.bytesWritten,
+  );
 }
 
 /** The server closes the connection in order, and no answer came but those that were read. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { runInTime } from './harness/program.ts';
 import { type RawAnswer, RawConnection, type RequestParts, requestBytes } from './harness/raw-connection.ts';
-import { authorization, contentType } from './refused-requests.ts';
+import { authorization, contentType } from './request-cases.ts';
 import { type RunningService, startTestService } from './running-service.ts';
 import { isLeftToNode } from './server-side.ts';
 

@@ -16,7 +16,7 @@ import { docsPage } from '../src/docs-page/docs-page.ts';
 import { ERROR_ADVICE } from '../src/docs-page/error-advice.ts';
 import { runInTime, runProgram, startServe } from './harness/program.ts';
 import { RawConnection, type RequestParts, requestBytes } from './harness/raw-connection.ts';
-import { authorization } from './refused-requests.ts';
+import { authorization } from './request-cases.ts';
 import { type RunningService, startTestService } from './running-service.ts';
 
 const PAGE = docsPage();

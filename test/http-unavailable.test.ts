@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
-import { SHUTDOWN_GRACE_MS } from '../src/contract/limits.ts';
+import { SHUTDOWN_GRACE_MS } from '../src/http/limits.ts';
 import { openReader } from '../src/store/open-store.ts';
 import { assertErrorAnswer, assertPlantAnswer } from './harness/answer-assertions.ts';
 import { type RawAnswer, RawConnection, requestBytes } from './harness/raw-connection.ts';

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
-import { SHUTDOWN_GRACE_MS, SHUTDOWN_MS } from '../src/contract/limits.ts';
+import { SHUTDOWN_MS } from '../src/contract/limits.ts';
+import { SHUTDOWN_GRACE_MS } from '../src/http/limits.ts';
 import { openReader } from '../src/store/open-store.ts';
 import { assertClosed, plantJson } from './connection-target.ts';
 import { assertErrorAnswer, assertPlantAnswer } from './harness/answer-assertions.ts';

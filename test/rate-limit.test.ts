@@ -8,7 +8,7 @@ import { assertErrorAnswer } from './harness/answer-assertions.ts';
 import { runInTime, runProgram, startServe } from './harness/program.ts';
 import { type RawAnswer, RawConnection, type RequestParts, requestBytes } from './harness/raw-connection.ts';
 import { SEED, seededRandom } from './harness/seeded-random.ts';
-import { contentType } from './refused-requests.ts';
+import { contentType } from './request-cases.ts';
 import { type RunningService, startTestService } from './running-service.ts';
 import { isLeftToNode } from './server-side.ts';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { test } from 'node:test';
 import { setImmediate as turnOfTheEventLoop } from 'node:timers/promises';
-import { TURN_FURTHER_REQUESTS_MAX } from '../src/contract/limits.ts';
+import { TURN_FURTHER_REQUESTS_MAX } from '../src/http/limits.ts';
 import { RequestTurns } from '../src/http/request-turns.ts';
 import { ConnectionTarget } from './connection-target.ts';
 

@@ -1,22 +1,19 @@
-import { setImmediate, setTimeout as wait } from 'node:timers/promises';
+import { setImmediate } from 'node:timers/promises';
+import { TOKENS_AT_A_TIME_MAX } from '../contract/limits.ts';
+import type { StoredToken } from '../contract/stored-token.ts';
 import {
   TOKEN_FINGERPRINT_INTERVAL_MS,
   TOKEN_REFRESH_INTERVAL_MIN_MS,
   TOKEN_REFRESH_INTERVAL_MS,
-  TOKENS_AT_A_TIME_MAX,
-} from '../contract/limits.ts';
-import type { StoredToken } from '../contract/stored-token.ts';
-import { hashToken, isWellFormed } from './token.ts';
+  UNKNOWN_TOKENS_AT_A_TIME_MAX,
+} from './limits.ts';
 
 const DAY_MS = 86_400_000;
-/** What they cause takes about a millisecond. */
-const LOOKS_SETTLED_AT_A_TIME = 16;
 
-/** Where tokens are kept; a store has these. */
+/** Where tokens are stored; `store/plant-store.ts` says what each method does. */
 export interface TokenSource {
   tokensChangedSince(changeNumber: number): Promise<StoredToken[]>;
-  /** Where a source has none, changes that were read may be gone at any time. */
-  tokensFingerprint?(): Promise<string>;
+  tokensFingerprint(): Promise<string>;
   recordTokenUse(tokenIds: number[], day: string): Promise<void>;
 }
 
@@ -33,56 +30,52 @@ interface KnownToken {
 }
 
 /**
- * Every token of the store, in memory, so that a request costs the store nothing. Changes made elsewhere (the
- * command line, another instance) are read once a second, by their numbers. Every few seconds the store is asked whether
- * changes may be gone that were read, as where a standby took over that lacks the last ones and gives their numbers to
- * others; then, and after each change that was read, all tokens are read anew. A well-formed token that is not known, as
- * one made an instant ago, makes the directory look at once, but never more often than five times a second, whoever
- * guesses.
+ * Every token of the store, in memory, so that a known token costs the store nothing. One read follows the changes that the
+ * command line and other instances make: once a second by their numbers. A request with an unknown token waits for the next
+ * read, which then comes sooner, but never more than five times a second, however many guess.
+ *
+ * Change numbers alone miss a change that is gone: a standby that lacks the last ones took over, or a backup was put back,
+ * and their numbers are given again. So every few seconds the fingerprint of all tokens is compared, and all are read anew
+ * where it is another one.
  */
 export class TokenDirectory {
   readonly #source: TokenSource;
-  readonly #refreshFailed: (cause: unknown) => void;
+  readonly #failed: (cause: unknown) => void;
   #tokens = new Map<string, KnownToken>();
-  /** Tokens whose last use is not in the store yet. */
-  readonly #used = new Set<KnownToken>();
   #changeNumber = 0;
-  /** Of the store just before all was read; undefined when a change was read since, which it may not cover. */
+  /** Of the store just before all tokens were read; undefined once a change was read that it may not cover. */
   #fingerprint: string | undefined;
-  /** On the clock that is never set, like the next. */
-  #fingerprintAt = Number.NEGATIVE_INFINITY;
+  /** On the monotonic clock, like the next. */
+  #comparedAt = Number.NEGATIVE_INFINITY;
   #refreshedAt = 0;
   #refreshing: Promise<void> | undefined;
-  #nextLook: Promise<void> | undefined;
-  /** How many have waited for a look, and when the last of them goes on. */
-  #turns = 0;
-  #lastTurn: Promise<void> = Promise.resolve();
-  #failing = false;
-  #isWriting = false;
-  #writingFailed = false;
   #timer: NodeJS.Timeout | undefined;
+  #isFailing = false;
+  #isClosed = false;
+  /** Requests with unknown tokens, which wait for a read that begins after they came. */
+  #waiting: (() => void)[] = [];
+  /** Ids of tokens by the day of their use, where the store does not have it yet. */
+  readonly #uses = new Map<number, Set<number>>();
+  #recording: Promise<void> | undefined;
+  #isRecordingFailing = false;
 
-  private constructor(source: TokenSource, refreshFailed: (cause: unknown) => void) {
+  private constructor(source: TokenSource, failed: (cause: unknown) => void) {
     this.#source = source;
-    this.#refreshFailed = refreshFailed;
+    this.#failed = failed;
   }
 
   /**
    * Reads all tokens and begins to follow their changes.
    *
-   * @param refreshFailed is told when the store no longer answers; the tokens known so far stay in force, which lets nobody
-   *   store a plant, since that takes the same store
+   * @param failed is told when the store no longer answers; the tokens known so far stay in force, which lets nobody store
+   *   a plant, since that takes the same store
    */
-  static async open(source: TokenSource, refreshFailed: (cause: unknown) => void): Promise<TokenDirectory> {
-    const directory = new TokenDirectory(source, refreshFailed);
-    await directory.#readChanges();
-    directory.#timer = setInterval(() => void directory.#followChanges(), TOKEN_REFRESH_INTERVAL_MS);
+  static async open(source: TokenSource, failed: (cause: unknown) => void): Promise<TokenDirectory> {
+    const directory = new TokenDirectory(source, failed);
+    await directory.#read();
+    directory.#refreshedAt = performance.now();
+    directory.#scheduleRefresh();
     return directory;
-  }
-
-  /** Whether the store holds no token at all. */
-  get isEmpty(): boolean {
-    return this.#tokens.size === 0;
   }
 
   /** How many tokens the store holds, those included that are not in force any more. */
@@ -90,30 +83,24 @@ export class TokenDirectory {
     return this.#tokens.size;
   }
 
-  /** Whether the last look into the store succeeded; until one does, a revocation made elsewhere is not seen. */
+  /** Whether the last read succeeded; until one does, a revocation made elsewhere is not seen. */
   get isCurrent(): boolean {
-    return !this.#failing;
+    return !this.#isFailing;
   }
 
   /**
-   * Finds out whose token this is.
+   * Finds out whose token has this hash; where it is unknown, with the next read of the store.
    *
-   * @returns the token's id; undefined when it is unknown, mistyped, expired or revoked; `storeUnavailable` when it is
-   *   not known and the store cannot be asked. At once for a known token; an unknown one that is well formed waits for
-   *   the next look into the store
+   * @returns the token's id; undefined when it is unknown, expired or revoked; `storeUnavailable` when it is unknown and
+   *   the store cannot be asked
    */
-  holderOf(token: string): Holder | Promise<Holder> {
-    return isWellFormed(token) ? this.holderOfHash(hashToken(token)) : undefined;
-  }
-
-  /** As {@link holderOf}, for a token that is well formed, by its hash. */
-  holderOfHash(hash: string): Holder | Promise<Holder> {
-    if (this.#tokens.has(hash)) return this.knownHolderOf(hash);
-    return this.#lookAgain().then(async () => {
-      await this.#turn();
-      if (this.#tokens.has(hash)) return this.knownHolderOf(hash);
-      return this.#failing ? 'storeUnavailable' : undefined;
-    });
+  async holderOf(hash: string): Promise<Holder> {
+    if (!this.#tokens.has(hash) && this.#canAsk) {
+      await new Promise<void>(resolve => {
+        if (this.#waiting.push(resolve) === 1) this.#scheduleRefresh();
+      });
+    }
+    return this.#tokens.has(hash) || this.#canAsk ? this.knownHolderOf(hash) : 'storeUnavailable';
   }
 
   /** @returns the id of the token with this hash, if it is known and in force now */
@@ -124,143 +111,116 @@ export class TokenDirectory {
     const day = Math.floor(now / DAY_MS);
     if (token.lastUsedDay !== day) {
       token.lastUsedDay = day;
-      this.#used.add(token);
+      this.#uses.set(day, (this.#uses.get(day) ?? new Set()).add(token.id));
     }
     return token.id;
   }
 
-  /** Reads what was changed before this call; settles also when the store does not answer. */
-  async look(): Promise<void> {
-    // One that is under way may have missed it.
-    await this.#refreshing;
-    await this.#refresh();
+  /** Takes a token that was just made here, so that its first request need not wait for the next read. */
+  add(token: StoredToken): void {
+    this.#tokens.set(token.hash, knownToken(token));
   }
 
-  /** Stops following changes and notes the last uses. */
+  /** Stops following changes and records the last uses. */
   async close(): Promise<void> {
-    clearInterval(this.#timer);
-    // One that is under way may have been begun before the last use.
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
     await this.#refreshing;
-    await this.#followChanges();
+    for (const goOn of this.#waiting) goOn();
+    // A recording in progress may have begun before the last use.
+    await this.#recording;
+    await this.#recordUses();
   }
 
-  /**
-   * Settles after a look into the store that began after this call, since one already under way may have missed the
-   * token; or with the first one that fails, so that nobody waits for two.
-   */
-  #lookAgain(): Promise<void> {
-    this.#nextLook ??= this.#untilLookIsDue().then(() => {
-      // It begins now, so whoever comes from here on needs the one after it.
-      this.#nextLook = undefined;
-      return this.#failing ? undefined : this.#refresh();
-    });
-    return this.#nextLook;
+  get #canAsk(): boolean {
+    return !this.#isFailing && !this.#isClosed;
   }
 
-  /** Settles a few at a time, so that the holders of known tokens do not wait behind thousands of guesses. */
-  #turn(): Promise<void> {
-    if (this.#turns++ % LOOKS_SETTLED_AT_A_TIME === 0)
-      this.#lastTurn = this.#lastTurn.then(() => setImmediate());
-    return this.#lastTurn;
+  #scheduleRefresh(): void {
+    if (this.#refreshing !== undefined || this.#isClosed) return;
+    const intervalMs = this.#waiting.length > 0 ? TOKEN_REFRESH_INTERVAL_MIN_MS : TOKEN_REFRESH_INTERVAL_MS;
+    const waitMs = this.#refreshedAt + intervalMs - performance.now();
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(
+      () => {
+        this.#refreshing = this.#refresh();
+      },
+      Math.max(0, waitMs),
+    );
   }
 
-  async #untilLookIsDue(): Promise<void> {
-    for (;;) {
-      await this.#refreshing;
-      if (this.#failing) return;
-      const waitMs = this.#refreshedAt + TOKEN_REFRESH_INTERVAL_MIN_MS - performance.now();
-      if (waitMs <= 0) return;
-      await wait(waitMs);
-    }
-  }
-
-  async #followChanges(): Promise<void> {
-    await this.#refresh();
-    // Apart, since a store that cannot write may still be read, and a request waits for no more than that.
-    await this.#writeUses();
-  }
-
-  #refresh(): Promise<void> {
-    this.#refreshing ??= this.#refreshNow();
-    return this.#refreshing;
-  }
-
-  async #refreshNow(): Promise<void> {
+  async #refresh(): Promise<void> {
+    // The read begins now: whoever comes from here on needs the next one, unless this one fails.
+    const waiting = this.#waiting;
+    this.#waiting = [];
     try {
-      await this.#readChanges();
-      this.#failing = false;
+      await this.#read();
+      this.#isFailing = false;
     } catch (cause) {
-      if (!this.#failing) this.#refreshFailed(cause);
-      this.#failing = true;
-    } finally {
-      this.#refreshedAt = performance.now();
-      this.#refreshing = undefined;
+      if (!this.#isFailing) this.#failed(cause);
+      this.#isFailing = true;
+      waiting.push(...this.#waiting.splice(0));
+    }
+    this.#refreshedAt = performance.now();
+    this.#refreshing = undefined;
+    this.#scheduleRefresh();
+    // Not awaited: a store that cannot be written may still be read.
+    if (!this.#isFailing)
+      this.#recording ??= this.#recordUses().finally(() => {
+        this.#recording = undefined;
+      });
+    // A few at a time, so that known tokens do not wait behind thousands of guesses.
+    for (let start = 0; start < waiting.length; start += UNKNOWN_TOKENS_AT_A_TIME_MAX) {
+      for (const goOn of waiting.slice(start, start + UNKNOWN_TOKENS_AT_A_TIME_MAX)) goOn();
+      await setImmediate();
     }
   }
 
-  async #readChanges(): Promise<void> {
+  async #read(): Promise<void> {
     const now = performance.now();
-    if (now - this.#fingerprintAt >= TOKEN_FINGERPRINT_INTERVAL_MS) {
-      // Before the tokens: where one changes meanwhile, the next fingerprint is another one.
-      const fingerprint = await this.#source.tokensFingerprint?.();
-      if (fingerprint === undefined || fingerprint !== this.#fingerprint) {
-        const tokens = new Map<string, KnownToken>();
-        this.#changeNumber = await this.#readInto(tokens, 0);
-        this.#tokens = tokens;
-        this.#fingerprint = fingerprint;
-        this.#fingerprintAt = now;
-        return;
-      }
-      this.#fingerprintAt = now;
-    }
-    const changeNumber = await this.#readInto(this.#tokens, this.#changeNumber);
-    if (changeNumber !== this.#changeNumber) this.#fingerprint = undefined;
-    this.#changeNumber = changeNumber;
-  }
-
-  /**
-   * Reads the tokens that changed after a number, piece by piece, so that many of them hold nobody up.
-   *
-   * @returns the number of the last change
-   */
-  async #readInto(tokens: Map<string, KnownToken>, changeNumber: number): Promise<number> {
-    let last = changeNumber;
+    const isCompared = now - this.#comparedAt >= TOKEN_FINGERPRINT_INTERVAL_MS;
+    // Before the tokens: where one changes meanwhile, the next fingerprint is another one.
+    const fingerprint = isCompared ? await this.#source.tokensFingerprint() : undefined;
+    const isAnew = isCompared && fingerprint !== this.#fingerprint;
+    const tokens = isAnew ? new Map<string, KnownToken>() : this.#tokens;
+    let changeNumber = isAnew ? 0 : this.#changeNumber;
     for (;;) {
-      const changed = await this.#source.tokensChangedSince(last);
-      for (const token of changed) {
-        last = token.changeNumber;
-        tokens.set(token.hash, {
-          id: token.id,
-          expiresAt: token.expiresAt ?? Number.POSITIVE_INFINITY,
-          revoked: token.revokedAt !== null,
-          lastUsedDay: token.lastUsedDay === null ? -1 : Date.parse(token.lastUsedDay) / DAY_MS,
-        });
-      }
-      if (changed.length < TOKENS_AT_A_TIME_MAX) return last;
+      const changed = await this.#source.tokensChangedSince(changeNumber);
+      if (!isAnew && changed.length > 0) this.#fingerprint = undefined;
+      for (const token of changed) tokens.set(token.hash, knownToken(token));
+      changeNumber = changed.at(-1)?.changeNumber ?? changeNumber;
+      if (changed.length < TOKENS_AT_A_TIME_MAX) break;
     }
+    this.#tokens = tokens;
+    this.#changeNumber = changeNumber;
+    if (isAnew) this.#fingerprint = fingerprint;
+    if (isCompared) this.#comparedAt = now;
   }
 
-  async #writeUses(): Promise<void> {
-    const used = [...this.#used];
-    const day = used[0]?.lastUsedDay;
-    if (day === undefined || this.#failing || this.#isWriting) return;
-    // Around midnight some wait for the next look, with the other day.
-    const usedThatDay = used.filter(token => token.lastUsedDay === day);
-    const dayText = new Date(day * DAY_MS).toISOString().slice(0, 10);
-    this.#isWriting = true;
+  async #recordUses(): Promise<void> {
     try {
-      for (let start = 0; start < usedThatDay.length; start += TOKENS_AT_A_TIME_MAX) {
-        const written = usedThatDay.slice(start, start + TOKENS_AT_A_TIME_MAX);
-        const ids = written.map(token => token.id);
-        await this.#source.recordTokenUse(ids, dayText);
-        for (const token of written) if (token.lastUsedDay === day) this.#used.delete(token);
+      for (const [day, ids] of this.#uses) {
+        const dayText = new Date(day * DAY_MS).toISOString().slice(0, 10);
+        while (ids.size > 0) {
+          const recorded = [...ids.values().take(TOKENS_AT_A_TIME_MAX)];
+          await this.#source.recordTokenUse(recorded, dayText);
+          for (const id of recorded) ids.delete(id);
+        }
+        this.#uses.delete(day);
       }
-      this.#writingFailed = false;
+      this.#isRecordingFailing = false;
     } catch (cause) {
-      if (!this.#writingFailed) this.#refreshFailed(cause);
-      this.#writingFailed = true;
-    } finally {
-      this.#isWriting = false;
+      if (!this.#isRecordingFailing) this.#failed(cause);
+      this.#isRecordingFailing = true;
     }
   }
+}
+
+function knownToken({ id, expiresAt, revokedAt, lastUsedDay }: StoredToken): KnownToken {
+  return {
+    id,
+    expiresAt: expiresAt ?? Number.POSITIVE_INFINITY,
+    revoked: revokedAt !== null,
+    lastUsedDay: lastUsedDay === null ? -1 : Date.parse(lastUsedDay) / DAY_MS,
+  };
 }

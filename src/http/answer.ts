@@ -3,8 +3,9 @@ import type { Socket } from 'node:net';
 import { COMMON_HEADERS } from '../contract/answer-headers.ts';
 import { ERROR_NAMES, ERRORS, type ErrorName, errorBody } from '../contract/errors.ts';
 import { helpLink } from '../contract/help-link.ts';
-import { KEEP_ALIVE_MS, RETRY_AFTER_SECONDS } from '../contract/limits.ts';
+import { RETRY_AFTER_SECONDS } from '../contract/limits.ts';
 import type { Result } from '../contract/result.ts';
+import { KEEP_ALIVE_MS } from './limits.ts';
 
 /** An HTTP answer as a value. Names and values of the headers follow each other in turn. */
 export interface Answer<Body extends string | Uint8Array = string> {
@@ -17,14 +18,14 @@ export interface Answer<Body extends string | Uint8Array = string> {
 
 /** What is known of a request when its answer is written. */
 export interface AnsweredRequest {
-  /** When it had arrived whole, or its head where no body was read; ms, on the clock that is never set. */
+  /** When it had arrived whole, or its header section where no body was read; ms, on the monotonic clock. */
   arrivedAt: number;
   /** Of the body that was read. */
   bodyBytes: number;
 }
 
 /**
- * Told of each answer as it is written, on whichever way its request went.
+ * Told of each answer as it is written, on the fast path and by Node's HTTP server.
  *
  * @param request undefined where what arrived could not be read as one
  */
@@ -55,11 +56,6 @@ export function jsonAnswer(
   return { result, status, headers: [...JSON_FIELDS, ...length, ...headers], body };
 }
 
-/** RFC 9110 section 8.6: an answer with the status 204 has no Content-Length. */
-export function noContentAnswer(headers: readonly string[]): Answer {
-  return { result: 'other', status: 204, headers: [...COMMON_FIELDS, ...headers], body: '' };
-}
-
 /**
  * An error as the catalogue has it, with the headers its status asks for: `WWW-Authenticate` on 401 (RFC 9110
  * section 15.5.2) and `Retry-After` on 503 (section 15.6.4).
@@ -85,25 +81,19 @@ function makeErrorAnswer(name: ErrorName, message?: string, headers: readonly st
   return jsonAnswer(status, JSON.stringify(errorBody(name, message)), [...own, ...headers], name);
 }
 
-/** Names and values: where the documentation page says more of an error; nothing for another answer. */
-export function helpFields(result: Result): readonly string[] {
-  return HELP_FIELDS[result] ?? [];
-}
-
-const HELP_FIELDS: Partial<Record<Result, readonly string[]>> = Object.fromEntries(
+/** By result, names and values: where the documentation page says more of an error. */
+export const HELP_FIELDS: Partial<Record<Result, readonly string[]>> = Object.fromEntries(
   ERROR_NAMES.map(name => [name, ['Link', helpLink(name)]]),
 );
-const HELP_TEXTS: Partial<Record<Result, string>> = Object.fromEntries(
-  Object.entries(HELP_FIELDS).map(([result, fields]) => [result, fieldsText(fields)]),
-);
-
-/** Names and values: says that the connection is closed behind an answer. */
+/** Names and values: the connection is closed behind this answer. */
 export const CLOSING: readonly string[] = ['Connection', 'close'];
-/** Names and values: says that it is kept open, and how long when nothing comes. */
-export const KEEPING: readonly string[] = [
-  ...['Connection', 'keep-alive'],
-  ...['Keep-Alive', `timeout=${KEEP_ALIVE_MS / 1000}`],
-];
+/** Names and values: it is kept open, and for how long when nothing comes. */
+export const KEEPING = ['Connection', 'keep-alive', 'Keep-Alive', `timeout=${KEEP_ALIVE_MS / 1000}`];
+
+// As text, since the fast path writes them with every answer.
+const HELP_TEXTS: Partial<Record<Result, string>> = Object.fromEntries(
+  ERROR_NAMES.map(name => [name, fieldsText(HELP_FIELDS[name]!)]),
+);
 const CLOSING_TEXT = fieldsText(CLOSING);
 const KEEPING_TEXT = fieldsText(KEEPING);
 

@@ -1,7 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { parserErrorName } from '../contract/errors.ts';
-import { DISCARD_MS } from '../contract/limits.ts';
 import {
   type Answer,
   type AnsweredRequest,
@@ -9,23 +8,33 @@ import {
   answerText,
   CLOSING,
   errorAnswer,
-  helpFields,
+  HELP_FIELDS,
   KEEPING,
 } from './answer.ts';
 import type { CrossOrigin } from './cross-origin.ts';
+import { DISCARD_MS } from './limits.ts';
 import { PacedConnection } from './paced-connection.ts';
 
+/** A request and its response. */
+export interface Exchange extends AnsweredRequest {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  /** Whether its refusal is decided, though perhaps not written yet. */
+  isRefused: boolean;
+}
+
+/** Whether a request must not be carried out, since it has had its answer or is about to be refused. */
+export function isOver({ response, isRefused }: Exchange): boolean {
+  return response.headersSent || isRefused;
+}
+
 interface Connection {
-  /** Requests whose answer is not written whole yet. */
-  unanswered: number;
+  /** The last request that began to arrive, until it has its answer: with it goes its body. */
+  latest: Exchange | undefined;
   /** Whether a request has ever come. */
   used: boolean;
-  /** The last request that began to arrive, until it has its answer: with it goes its body. */
-  latest: { request: IncomingMessage; response: ServerResponse } | undefined;
   /** Something that is not a request arrived, or one came too slowly: nothing that follows is taken. */
   broken: boolean;
-  /** The answer to that, held back until every request before it has its own. */
-  refusal: Answer | undefined;
   /** Whether our side is closed, or about to be when all is written. */
   closing: boolean;
 }
@@ -34,18 +43,15 @@ interface Connection {
 const BEHIND_LAST_REQUEST = 'HPE_CLOSED_CONNECTION';
 
 /**
- * Writes answers to connections so that none gets lost, crosses another, or is answered twice.
+ * Writes answers to the connections of Node's HTTP server so that none gets lost or is given twice.
  *
- * Node tells of junk behind a whole request as soon as it sees it, which is before that request's plant is durable.
- * An answer written then would be read as that of the request, while its plant is stored; so the refusal of the
- * junk waits until every whole request before it has its answer.
+ * Given a whole socket, Node would tell of junk behind a request before that request's plant is durable. An answer written
+ * then would be read as that of the request, while its plant is stored. {@link PacedConnection} lets Node see what follows
+ * a request when that has its answer; so a connection has one unanswered request at most.
  */
 export class Connections {
   readonly #answered: AnswerWatcher;
   readonly #connections = new WeakMap<Socket, Connection>();
-  readonly #requests = new WeakMap<ServerResponse, AnsweredRequest>();
-  /** Requests whose refusal is decided, though perhaps not written yet. */
-  readonly #refused = new WeakSet<ServerResponse>();
   readonly #crossOrigin: CrossOrigin | undefined;
   readonly #hasDocs: boolean;
   #draining = false;
@@ -55,10 +61,7 @@ export class Connections {
    * @param crossOrigin which pages of other origins may read the answers; undefined for none
    * @param hasDocs whether there is a documentation page, to which errors point
    */
-  constructor(
-    answered: AnswerWatcher,
-    { crossOrigin, hasDocs }: { crossOrigin: CrossOrigin | undefined; hasDocs: boolean },
-  ) {
+  constructor(answered: AnswerWatcher, crossOrigin: CrossOrigin | undefined, hasDocs: boolean) {
     this.#answered = answered;
     this.#crossOrigin = crossOrigin;
     this.#hasDocs = hasDocs;
@@ -74,28 +77,18 @@ export class Connections {
     socket.destroySoon = () => this.#close(socket);
   }
 
-  /** @returns whether the request is to be answered; false behind one that broke its connection */
-  begin(request: IncomingMessage, response: ServerResponse): boolean {
+  /** @returns undefined behind a request that broke its connection: this one gets no answer */
+  begin(request: IncomingMessage, response: ServerResponse): Exchange | undefined {
     const connection = this.#of(request.socket);
-    if (connection.broken) return false;
-    const { socket } = request;
-    connection.unanswered++;
+    if (connection.broken) return undefined;
+    const exchange = { request, response, arrivedAt: performance.now(), bodyBytes: 0, isRefused: false };
+    connection.latest = exchange;
     connection.used = true;
-    connection.latest = { request, response };
-    this.#requests.set(response, { arrivedAt: performance.now(), bodyBytes: 0 });
     response.on('close', () => {
-      connection.unanswered--;
-      if (connection.latest?.response === response && request.complete) connection.latest = undefined;
-      if (connection.unanswered === 0 && connection.refusal !== undefined)
-        this.#closeInStages(socket, connection.refusal);
+      if (connection.latest === exchange && request.complete) connection.latest = undefined;
     });
     PacedConnection.of(request).began(request, response);
-    return true;
-  }
-
-  /** Takes note that the body of a request has been read to its end. */
-  bodyArrived(response: ServerResponse, bodyBytes: number): void {
-    this.#requests.set(response, { arrivedAt: performance.now(), bodyBytes });
+    return exchange;
   }
 
   /**
@@ -103,26 +96,21 @@ export class Connections {
    * cannot be used further: what still arrives is dropped for a while before it is closed, since closing at once
    * would reset it, and the client might never see the answer.
    */
-  async answer(
-    request: IncomingMessage,
-    response: ServerResponse,
-    answer: Answer<string | Uint8Array>,
-  ): Promise<void> {
+  async answer(exchange: Exchange, answer: Answer<string | Uint8Array>): Promise<void> {
+    const { request, response } = exchange;
     if (!request.complete) {
       // Nobody else reads it any more. What is there of it comes first: a whole request leaves its connection open.
       request.resume();
-      await PacedConnection.of(request).hasGiven(request);
+      await PacedConnection.of(request).hasGiven();
     }
     if (response.headersSent || response.destroyed) return;
-    this.#answered(answer, this.#requests.get(response), request.socket);
-    const { latest, broken, refusal } = this.#of(request.socket);
-    // Behind an earlier request there are further answers to come, and behind a held-back refusal that refusal.
-    const isLatest = latest?.response === response && refusal === undefined;
-    const isLast = isLatest && (this.#draining || broken || !request.complete);
+    const connection = this.#of(request.socket);
+    this.#answered(answer, exchange, request.socket);
+    const isLast = this.#draining || connection.broken || !request.complete;
     // RFC 9112 section 9.6: behind an answer that closes the connection no further request is processed.
-    if (isLast) this.#of(request.socket).broken = true;
+    if (isLast) connection.broken = true;
     const headers = [...answer.headers];
-    if (this.#hasDocs) headers.push(...helpFields(answer.result));
+    if (this.#hasDocs) headers.push(...(HELP_FIELDS[answer.result] ?? []));
     if (this.#crossOrigin !== undefined) headers.push(...this.#crossOrigin.fieldsFor(request.rawHeaders));
     // Said outright: Node would close behind a refusal that comes without the 100 that its request expects, though all
     // of the request is there and further ones may have been taken.
@@ -138,48 +126,40 @@ export class Connections {
     discardRest(request, () => response.end());
   }
 
-  /** Whether a request must not be carried out, since it has had its answer or is about to be refused. */
-  isOver(response: ServerResponse): boolean {
-    return response.headersSent || this.#refused.has(response);
-  }
-
   /** Answers a request that the parser let through but that is not valid HTTP; nothing behind it is taken. */
-  refuse(request: IncomingMessage, response: ServerResponse): void {
-    this.#of(request.socket).broken = true;
-    void this.answer(request, response, errorAnswer('badHttp'));
+  refuse(exchange: Exchange): void {
+    this.#of(exchange.request.socket).broken = true;
+    void this.answer(exchange, errorAnswer('badHttp'));
   }
 
   /** Takes what Node's `clientError` event tells: the parser gave up on a connection, or a request took too long. */
   failed(error: NodeJS.ErrnoException, socket: Socket): void {
-    const { broken, latest, closing } = this.#of(socket);
+    const connection = this.#of(socket);
+    const { broken, latest } = connection;
     // What still comes is dropped.
-    if (closing) return;
+    if (connection.closing) return;
     if (!socket.writable) {
       socket.destroy();
       return;
     }
     if (error.code === BEHIND_LAST_REQUEST) {
-      this.#of(socket).broken = true;
+      connection.broken = true;
       return;
     }
     const refusal = errorAnswer(parserErrorName(error.code));
     if (!broken && latest !== undefined && !latest.request.complete) {
       // The fault is in the body of this request, so this is its answer.
-      this.#of(socket).broken = true;
-      this.#refused.add(latest.response);
-      void this.answer(latest.request, latest.response, refusal);
+      connection.broken = true;
+      latest.isRefused = true;
+      void this.answer(latest, refusal);
     } else {
       this.refuseRest(socket, refusal);
     }
   }
 
-  /** Answers what comes behind the last whole request, once that one has its answer, and closes the connection. */
+  /** Answers what comes behind the last whole request, and closes the connection. */
   refuseRest(socket: Socket, refusal: Answer): void {
-    const connection = this.#of(socket);
-    if (connection.broken) return;
-    connection.broken = true;
-    if (connection.unanswered === 0) this.#closeInStages(socket, refusal);
-    else connection.refusal = refusal;
+    if (!this.#of(socket).broken) this.#closeInStages(socket, refusal);
   }
 
   /**
@@ -188,17 +168,15 @@ export class Connections {
    * one that waits for the disk may wait.
    */
   stalled(socket: Socket): void {
-    const { unanswered, used } = this.#of(socket);
+    const { latest, used } = this.#of(socket);
     if (!used) return;
-    if (unanswered === 0 || socket.writableLength > 0) socket.destroy();
+    if (latest === undefined || socket.writableLength > 0) socket.destroy();
     else socket.setTimeout(socket.timeout ?? 0);
   }
 
   /** Closes a connection where Node would, behind the answer that is its last as far as Node knows. */
   #close(socket: Socket): void {
-    const { refusal, latest } = this.#of(socket);
-    // A refusal that is held back comes behind it, and closes the connection.
-    if (refusal !== undefined) return;
+    const { latest } = this.#of(socket);
     // What came of a request that was not whole has been read and dropped for a while already.
     if (latest !== undefined && !latest.request.complete) Socket.prototype.destroySoon.call(socket);
     else this.#closeInStages(socket);
@@ -223,14 +201,7 @@ export class Connections {
   #of(socket: Socket): Connection {
     let connection = this.#connections.get(socket);
     if (connection === undefined) {
-      connection = {
-        unanswered: 0,
-        used: false,
-        latest: undefined,
-        broken: false,
-        refusal: undefined,
-        closing: false,
-      };
+      connection = { latest: undefined, used: false, broken: false, closing: false };
       this.#connections.set(socket, connection);
     }
     return connection;

@@ -1,11 +1,11 @@
 import { bearerToken } from '../auth/bearer.ts';
-import type { Holder, TokenDirectory } from '../auth/token-directory.ts';
+import { hashToken, isWellFormed } from '../auth/token.ts';
+import type { TokenDirectory } from '../auth/token-directory.ts';
 import type { ErrorName } from '../contract/errors.ts';
 import { plantJson, readNewPlant } from '../contract/plant.ts';
 import type { PlantKeeper } from '../store/plant-store.ts';
 import { type Answer, errorAnswer, jsonAnswer } from './answer.ts';
-import { fieldValues } from './header-fields.ts';
-import { isJsonMediaType } from './media-type.ts';
+import { fieldValues, isJsonMediaType } from './header-fields.ts';
 import type { RateLimit } from './rate-limit.ts';
 
 /** A request that may send its body. */
@@ -16,9 +16,6 @@ export interface Admission {
   fields: readonly string[];
 }
 
-/** What the operation asks of all tokens. */
-type Tokens = Pick<TokenDirectory, 'holderOf' | 'holderOfHash' | 'knownHolderOf'>;
-
 const NO_FIELDS: readonly string[] = [];
 
 /**
@@ -26,14 +23,14 @@ const NO_FIELDS: readonly string[] = [];
  * It knows no server: heads and bytes come in, answers go out.
  */
 export class CreatePlant {
-  readonly #tokens: Tokens;
+  readonly #tokens: TokenDirectory;
   readonly #keeper: PlantKeeper;
   /** A body that is longer is refused, by its head where it says so. */
   readonly bodyBytesMax: number;
   readonly #rateLimit: RateLimit | undefined;
 
   /** @param rateLimit of each token; undefined for none */
-  constructor(tokens: Tokens, keeper: PlantKeeper, bodyBytesMax: number, rateLimit?: RateLimit) {
+  constructor(tokens: TokenDirectory, keeper: PlantKeeper, bodyBytesMax: number, rateLimit?: RateLimit) {
     this.#tokens = tokens;
     this.#keeper = keeper;
     this.bodyBytesMax = bodyBytesMax;
@@ -60,7 +57,7 @@ export class CreatePlant {
   async authenticate(rawHeaders: readonly string[]): Promise<number | Answer> {
     const token = bearerToken(fieldValues(rawHeaders, 'authorization'));
     if (token === undefined) return errorAnswer('noCredential');
-    return accepted(await this.#tokens.holderOf(token));
+    return isWellFormed(token) ? this.lookForHolder(hashToken(token)) : errorAnswer('credentialRefused');
   }
 
   /** @returns the id of a token that is known to be in force; undefined for any other */
@@ -68,9 +65,13 @@ export class CreatePlant {
     return this.#tokens.knownHolderOf(tokenHash);
   }
 
-  /** Finds out whose a well-formed token is that is not known. @returns its id, or the answer that refuses it */
+  /** Finds out whose a well-formed token is, if need be in the store. @returns its id, or the answer that refuses it */
   async lookForHolder(tokenHash: string): Promise<number | Answer> {
-    return accepted(await this.#tokens.holderOfHash(tokenHash));
+    const holder = await this.#tokens.holderOf(tokenHash);
+    if (holder === undefined) return errorAnswer('credentialRefused');
+    if (holder === 'storeUnavailable')
+      return errorAnswer(holder, 'the store does not answer, so the token cannot be checked; send it again');
+    return holder;
   }
 
   /** As {@link create}, for a whole request whose head is known to be without fault. */
@@ -104,8 +105,7 @@ export class CreatePlant {
     if (this.#rateLimit === undefined) return { holder, fields: NO_FIELDS };
     const { isGranted, retryAfterSeconds, fields } = this.#rateLimit.take(holder, performance.now());
     if (isGranted) return { holder, fields };
-    const retryAfter = ['Retry-After', String(retryAfterSeconds)];
-    return errorAnswer('tooManyRequests', undefined, [...retryAfter, ...fields]);
+    return errorAnswer('tooManyRequests', undefined, ['Retry-After', String(retryAfterSeconds), ...fields]);
   }
 
   #headFault(rawHeaders: readonly string[]): ErrorName | undefined {
@@ -115,12 +115,4 @@ export class CreatePlant {
     const [contentLength] = fieldValues(rawHeaders, 'content-length');
     return Number(contentLength ?? 0) > this.bodyBytesMax ? 'bodyTooLarge' : undefined;
   }
-}
-
-/** @returns the id of the token, or the answer that refuses it */
-function accepted(holder: Holder): number | Answer {
-  if (holder === undefined) return errorAnswer('credentialRefused');
-  if (holder === 'storeUnavailable')
-    return errorAnswer(holder, 'the store does not answer, so the token cannot be checked; send it again');
-  return holder;
 }

@@ -1,6 +1,6 @@
-import { PREFLIGHT_MAX_AGE_SECONDS } from '../contract/limits.ts';
-import { type Answer, noContentAnswer } from './answer.ts';
+import { type Answer, COMMON_FIELDS } from './answer.ts';
 import { fieldValues } from './header-fields.ts';
+import { PREFLIGHT_MAX_AGE_SECONDS } from './limits.ts';
 
 /** Origins as a browser writes them, such as `https://plants.example`, or `*` for all. */
 export type AllowedOrigins = readonly string[] | '*';
@@ -9,22 +9,26 @@ export type AllowedOrigins = readonly string[] | '*';
 const EXPOSED =
   'Plant-Id, Plant-Revision, Plant-Outcome, Retry-After, RateLimit, RateLimit-Policy, WWW-Authenticate, Link';
 
-/** What the answer to a preflight adds. A `*` for the headers would not stand for Authorization. */
-const PREFLIGHT = noContentAnswer([
-  'Access-Control-Allow-Methods',
-  'POST',
-  'Access-Control-Allow-Headers',
-  'authorization, content-type',
-  'Access-Control-Max-Age',
-  String(PREFLIGHT_MAX_AGE_SECONDS),
-]);
+/**
+ * The answer to a preflight. A `*` for the headers would not stand for Authorization. RFC 9110 section 8.6: with the
+ * status 204 there is no Content-Length.
+ */
+const PREFLIGHT: Answer = {
+  result: 'other',
+  status: 204,
+  headers: [
+    ...COMMON_FIELDS,
+    ...['Access-Control-Allow-Methods', 'POST'],
+    ...['Access-Control-Allow-Headers', 'authorization, content-type'],
+    ...['Access-Control-Max-Age', String(PREFLIGHT_MAX_AGE_SECONDS)],
+  ],
+  body: '',
+};
 
 /**
  * Lets pages of other origins send plants from a browser: the CORS protocol of the Fetch standard
  * (https://fetch.spec.whatwg.org/#http-cors-protocol). Only a request with an Origin field gets its fields. That others
  * get no `Vary` harms nobody, since no cache may keep an answer.
- *
- * Not a plugin of Fastify: most answers never pass through it.
  */
 export class CrossOrigin {
   readonly #allowed: AllowedOrigins;

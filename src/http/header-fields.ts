@@ -1,3 +1,6 @@
+import { MIMEType } from 'node:util';
+import { MEDIA_TYPE_LENGTH_MAX } from './limits.ts';
+
 /**
  * Lists the values of a header field, in order.
  *
@@ -14,4 +17,17 @@ export function fieldValues(rawHeaders: readonly string[], name: string): string
     if (field.length === name.length && field.toLowerCase() === name) values.push(rawHeaders[index + 1]!);
   }
   return values;
+}
+
+/** application/json, its charset, if it names one, utf-8; RFC 9110 section 8.3.1 lets both be in any case. */
+export function isJsonMediaType(value: string): boolean {
+  if (value === 'application/json') return true;
+  if (value.length > MEDIA_TYPE_LENGTH_MAX) return false;
+  try {
+    const mediaType = new MIMEType(value);
+    const charset = mediaType.params.get('charset')?.toLowerCase() ?? 'utf-8';
+    return mediaType.essence === 'application/json' && charset === 'utf-8';
+  } catch {
+    return false;
+  }
 }

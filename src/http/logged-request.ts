@@ -1,6 +1,5 @@
-import type { Socket } from 'node:net';
-import { ERRORS, type ErrorName } from '../contract/errors.ts';
-import type { Result } from '../contract/result.ts';
+import { ERRORS } from '../contract/errors.ts';
+import { isErrorName, type Result } from '../contract/result.ts';
 import type { Answer, AnsweredRequest } from './answer.ts';
 
 /** A request and its answer as the log has them: nothing of a token, and of a plant the id alone. */
@@ -22,18 +21,17 @@ export interface LoggedRequest {
 export function loggedRequest(
   { status, result, headers }: Omit<Answer, 'body'>,
   request: AnsweredRequest | undefined,
-  { remoteAddress }: Socket,
+  remoteAddress: string | undefined,
 ): LoggedRequest {
-  const error = Object.hasOwn(ERRORS, result) ? ERRORS[result as ErrorName].number : undefined;
   const idPlace = headers.indexOf('Plant-Id');
   return {
     status,
     result,
-    ...(error === undefined ? {} : { error }),
-    ...(idPlace === -1 ? {} : { id: headers[idPlace + 1]! }),
+    ...(isErrorName(result) && { error: ERRORS[result].number }),
+    ...(idPlace !== -1 && { id: headers[idPlace + 1]! }),
     // To the microsecond: more digits say nothing.
     ...(request && { durationMs: Math.round((performance.now() - request.arrivedAt) * 1000) / 1000 }),
     bodyBytes: request?.bodyBytes ?? 0,
-    ...(remoteAddress === undefined ? {} : { remoteAddress }),
+    ...(remoteAddress !== undefined && { remoteAddress }),
   };
 }

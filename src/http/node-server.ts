@@ -1,25 +1,13 @@
-import {
-  createServer,
-  type IncomingMessage,
-  type RequestListener,
-  type Server,
-  type ServerResponse,
-} from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import {
-  HEADER_BYTES_MAX,
-  HEADERS_WAIT_MS,
-  KEEP_ALIVE_MS,
-  REQUEST_WAIT_MS,
-  STALLED_CONNECTION_MS,
-  WAIT_CHECK_INTERVAL_MS,
-} from '../contract/limits.ts';
+import { HEADER_BYTES_MAX, REQUEST_WAIT_MS } from '../contract/limits.ts';
 import { errorAnswer } from './answer.ts';
-import type { Connections } from './connections.ts';
+import type { Connections, Exchange } from './connections.ts';
 import { fieldValues } from './header-fields.ts';
+import { HEADERS_WAIT_MS, KEEP_ALIVE_MS, STALLED_CONNECTION_MS, WAIT_CHECK_INTERVAL_MS } from './limits.ts';
 import { PacedConnection } from './paced-connection.ts';
-import { ServerTurns } from './server-turns.ts';
+import { ServerTurns } from './request-turns.ts';
 
 /** RFC 3986 section 3.2: host and port, without user information. */
 const HOST = /^(?:\[[0-9A-Za-z:.%_~-]+\]|[0-9A-Za-z\-._~%!$&'()*+,;=]*)(?::[0-9]*)?$/;
@@ -30,9 +18,9 @@ const ABSOLUTE_FORM = /^https?:\/\/[^/?#]*([^#]*)/i;
  * Makes Node's HTTP server with every limit set, and with the answers that Node would give by itself (an empty body
  * for a missing Host, a 100 before the credential was seen, 417) given by us instead.
  *
- * @param listener gets each request that is HTTP; its target is in origin form
+ * @param listener gets each request that is HTTP
  */
-export function createNodeServer(connections: Connections, listener: RequestListener): Server {
+export function createNodeServer(connections: Connections, listener: (exchange: Exchange) => void): Server {
   const server = createServer({
     maxHeaderSize: HEADER_BYTES_MAX,
     headersTimeout: HEADERS_WAIT_MS,
@@ -49,17 +37,15 @@ export function createNodeServer(connections: Connections, listener: RequestList
   server.timeout = STALLED_CONNECTION_MS / 3;
   server.on('connection', socket => connections.take(socket));
   server.on('timeout', socket => connections.stalled(socket));
+  server.on('clientError', (error, socket) => connections.failed(error, socket as Socket));
   // A client may close its sending side behind its last request and still wants the answer.
   (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
 
   const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
-    if (!connections.begin(request, response)) return;
-    if (isValidHead(request)) {
-      request.url = originForm(request.url!);
-      listener(request, response);
-    } else {
-      connections.refuse(request, response);
-    }
+    const exchange = connections.begin(request, response);
+    if (exchange === undefined) return;
+    if (isValidHead(request)) listener(exchange);
+    else connections.refuse(exchange);
   };
   server.on('request', onRequest);
   // Without these two, Node invites a body before the credential was looked at, and answers other expectations itself.
@@ -101,36 +87,29 @@ export function interceptConnections(
 }
 
 /** What the parser lets through and RFC 9112 does not. */
-function isValidHead(request: IncomingMessage): boolean {
+function isValidHead({ headers, rawHeaders, httpVersion, url }: IncomingMessage): boolean {
+  // Section 2.3; the parser also takes 0.9 and 2.0 in the form of version 1.
+  if (httpVersion !== '1.1' && httpVersion !== '1.0') return false;
+  // Section 6.1: HTTP/1.0 has no Transfer-Encoding, so what stands in front of us may see another end of the request.
+  if (httpVersion === '1.0' && headers['transfer-encoding'] !== undefined) return false;
   // Section 3.2.1: the target of a request has no fragment.
-  return (
-    hasKnownVersion(request) &&
-    hasOneHost(request) &&
-    !hasForeignFraming(request) &&
-    !request.url!.includes('#')
-  );
-}
-
-/** Section 6.1: HTTP/1.0 has no Transfer-Encoding, so what stands in front of us may see another end of the request. */
-function hasForeignFraming({ headers, httpVersion }: IncomingMessage): boolean {
-  return httpVersion === '1.0' && headers['transfer-encoding'] !== undefined;
-}
-
-/** Section 2.3; the parser also takes 0.9 and 2.0 in the form of version 1. */
-function hasKnownVersion({ httpVersion }: IncomingMessage): boolean {
-  return httpVersion === '1.1' || httpVersion === '1.0';
-}
-
-/** Section 3.2: one valid Host field in a request of HTTP/1.1; otherwise 400. */
-function hasOneHost({ rawHeaders, httpVersion }: IncomingMessage): boolean {
+  if (url!.includes('#')) return false;
+  // Section 3.2: one valid Host field in a request of HTTP/1.1.
   const hosts = fieldValues(rawHeaders, 'host');
   if (hosts.length === 0) return httpVersion === '1.0';
   return hosts.length === 1 && HOST.test(hosts[0]!);
 }
 
-function originForm(target: string): string {
-  if (target.startsWith('/')) return target;
-  const pathAndQuery = ABSOLUTE_FORM.exec(target)?.[1];
-  if (pathAndQuery === undefined) return target;
-  return pathAndQuery.startsWith('/') ? pathAndQuery : `/${pathAndQuery}`;
+/**
+ * @param target in origin form or in absolute form
+ * @returns the path without its query, decoded but for encoded delimiters; one that cannot be decoded, as it is
+ */
+export function pathOf(target: string): string {
+  const [, afterHost = target] = ABSOLUTE_FORM.exec(target) ?? [];
+  const path = afterHost.replace(/\?.*/s, '');
+  try {
+    return decodeURI(path);
+  } catch {
+    return path;
+  }
 }

@@ -1,4 +1,6 @@
 import type { Socket } from 'node:net';
+import { type Answer, type AnsweredRequest, type AnswerWatcher, answerText, errorAnswer } from './answer.ts';
+import type { CreatePlant } from './create-plant.ts';
 import {
   DISCARD_MS,
   HEADERS_WAIT_MS,
@@ -9,16 +11,14 @@ import {
   ORDINARY_REST_BYTES_MAX,
   ORDINARY_REST_WAIT_MS,
   STALLED_CONNECTION_MS,
-} from '../contract/limits.ts';
-import { type Answer, type AnsweredRequest, type AnswerWatcher, answerText, errorAnswer } from './answer.ts';
-import type { CreatePlant } from './create-plant.ts';
+} from './limits.ts';
 import { type OrdinaryHeads, REQUEST_LINE } from './ordinary-head.ts';
 import type { RequestTurns } from './request-turns.ts';
 
 const BEGINNING = Buffer.from(`${REQUEST_LINE}\r\n`);
 const HEAD_END = '\r\n\r\n';
 
-/** What a connection is served with, and where it goes when its requests are not ordinary. */
+/** What all connections of the fast path are served with, and where they go when a request is not ordinary. */
 export interface OrdinaryService {
   readonly createPlant: CreatePlant;
   readonly heads: OrdinaryHeads;
@@ -29,16 +29,16 @@ export interface OrdinaryService {
    */
   readonly firstTurns: RequestTurns;
   readonly furtherTurns: RequestTurns;
+  /** All connections that are served here now. */
+  readonly open: Set<OrdinaryConnection>;
   /** Whether the service shuts down: an answer then closes its connection, and no further request is ordinary. */
-  readonly draining: boolean;
+  draining: boolean;
   /** Whether there is a documentation page, to which errors point. */
   readonly hasDocs: boolean;
   /** Has Node's HTTP server serve a connection from here on, beginning with what has arrived and was not taken. */
   serveHttp(socket: Socket, arrived: Buffer, hasEnded: boolean): void;
   /** Answers a connection on which nothing ever came, and closes it. */
   refuseSlow(socket: Socket): void;
-  /** Told when a connection ended, or is served by Node's HTTP server. */
-  left(connection: OrdinaryConnection): void;
   /** Told of what should not happen. */
   failed(cause: unknown): void;
   /** Told of each answer as it is written. */
@@ -93,9 +93,10 @@ export class OrdinaryConnection {
   constructor(socket: Socket, service: OrdinaryService) {
     this.#socket = socket;
     this.#service = service;
+    service.open.add(this);
     this.#await('first');
     socket.on('data', this.#onData).on('end', this.#onEnd).on('drain', this.#onDrain);
-    socket.on('timeout', this.#onTimeout).on('error', this.#onError).on('close', this.#onClose);
+    socket.on('timeout', this.#onTimeout).on('error', this.close).on('close', this.#onClose);
   }
 
   /** Told when the service begins to shut down: a request that has begun to arrive is the HTTP server's to wait for. */
@@ -106,11 +107,6 @@ export class OrdinaryConnection {
   /** Closes the connection if it awaits no answer, behind those that the client has yet to read. */
   closeIfIdle(): void {
     if (this.#pending.length === 0 && this.#held === undefined) this.#socket.destroySoon();
-  }
-
-  /** Cuts the connection. */
-  close(): void {
-    this.#socket.destroy();
   }
 
   readonly #onData = (piece: Buffer): void => {
@@ -290,7 +286,7 @@ export class OrdinaryConnection {
     if (this.#awaits === 'first') {
       this.#detach();
       // A client may reset the connection meanwhile, and an error that nobody hears ends the process.
-      socket.on('error', this.#onError);
+      socket.on('error', this.close);
       this.#service.refuseSlow(socket);
     } else if (this.#awaits === 'rest' && this.#held !== undefined) {
       this.#leave(this.#held);
@@ -304,12 +300,13 @@ export class OrdinaryConnection {
     }
   };
 
-  readonly #onError = (): void => {
+  /** Cuts the connection. */
+  readonly close = (): void => {
     this.#socket.destroy();
   };
 
   readonly #onClose = (): void => {
-    this.#service.left(this);
+    this.#service.open.delete(this);
   };
 
   #leave(rest: Buffer): void {
@@ -321,8 +318,8 @@ export class OrdinaryConnection {
   #detach(): void {
     const socket = this.#socket;
     socket.off('data', this.#onData).off('end', this.#onEnd).off('drain', this.#onDrain);
-    socket.off('timeout', this.#onTimeout).off('error', this.#onError).off('close', this.#onClose);
-    this.#service.left(this);
+    socket.off('timeout', this.#onTimeout).off('error', this.close).off('close', this.#onClose);
+    this.#service.open.delete(this);
   }
 }
 

@@ -1,6 +1,6 @@
 import { hashToken, isWellFormed } from '../auth/token.ts';
-import { ORDINARY_HEAD_BYTES_MAX, ORDINARY_HEADS_MAX } from '../contract/limits.ts';
-import { isJsonMediaType } from './media-type.ts';
+import { isJsonMediaType } from './header-fields.ts';
+import { ORDINARY_HEAD_BYTES_MAX, ORDINARY_HEADS_MAX } from './limits.ts';
 
 /** What the head of an ordinary request says. */
 export interface OrdinaryHead {

@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
-import { REFUSED_REST_BYTES_MAX, SERVER_PIECE_BYTES_MAX } from '../contract/limits.ts';
+import { REFUSED_REST_BYTES_MAX, SERVER_PIECE_BYTES_MAX } from './limits.ts';
 import { bodyBytesOf } from './request-body.ts';
-import type { ServerTurns } from './server-turns.ts';
+import type { ServerTurns } from './request-turns.ts';
 
 /** Ends every head, and every body in chunks. */
 const SECTION_END = '\r\n\r\n';
@@ -25,8 +25,8 @@ export class PacedConnection extends Duplex {
   #held: Buffer;
   /** Whether the client has closed its side. */
   #hasEnded: boolean;
-  /** In order; one at most, as a piece ends where a request does. */
-  readonly #unanswered: IncomingMessage[] = [];
+  /** The request that has no answer yet: one at most, as a piece ends where a request does. */
+  #unanswered: IncomingMessage | undefined;
   /** Whether the server has the beginning of a head, or of another section. */
   #isWithinHead = false;
   /** The last characters of the section that the server has the beginning of: its end may be cut in two. */
@@ -34,8 +34,8 @@ export class PacedConnection extends Duplex {
   /** What is to come of a body whose length is known. */
   #bodyLeftBytes = 0;
   #isTurnDue = false;
-  /** Those whose refusal waits to see whether they are whole. */
-  #judged: { request: IncomingMessage; resolve: () => void }[] = [];
+  /** Refusals of that request, which wait to see whether it is whole. */
+  #judged: (() => void)[] = [];
   #judgedBytes = 0;
 
   /**
@@ -81,30 +81,25 @@ export class PacedConnection extends Duplex {
 
   /** Told of each request whose head has been parsed and that will be answered. */
   began(request: IncomingMessage, response: ServerResponse): void {
-    this.#unanswered.push(request);
+    this.#unanswered = request;
     this.#bodyLeftBytes = bodyBytesOf(request) ?? 0;
     response.on('close', () => {
-      this.#unanswered.shift();
+      this.#unanswered = undefined;
       this.#goOn();
     });
   }
 
   /** Closes it if no request has begun to arrive, and the client has every answer. */
   closeIfIdle(): void {
-    if (this.#held.length === 0 && this.#unanswered.length === 0 && !this.#isWithinHead) this.destroy();
+    if (this.#held.length === 0 && this.#unanswered === undefined && !this.#isWithinHead) this.destroy();
   }
 
-  /** Settles when the server has all of a request, or as much of it as is there without waiting for its client. */
-  hasGiven(request: IncomingMessage): Promise<void> {
+  /** Settles when the server has all of the request, or as much of it as is there without waiting for its client. */
+  hasGiven(): Promise<void> {
     return new Promise(resolve => {
-      this.#judged.push({ request, resolve });
+      this.#judged.push(resolve);
       this.#goOn();
     });
-  }
-
-  /** Whether a request that is whole waits for its answer, or for its client to take it. */
-  get #awaitsAnswer(): boolean {
-    return this.#unanswered.length > 1 || this.#unanswered[0]?.complete === true;
   }
 
   readonly #onData = (piece: Buffer): void => {
@@ -127,7 +122,7 @@ export class PacedConnection extends Duplex {
     const isMoreThere = this.#held.length > 0 && this.#judgedBytes < REFUSED_REST_BYTES_MAX;
     let givenBytes = 0;
     // A body goes with its head as far as it is there: a request that is refused leaves the connection open if it is whole.
-    while (this.#held.length > 0 && this.readableFlowing && !this.#awaitsAnswer) {
+    while (this.#held.length > 0 && this.readableFlowing && !this.#unanswered?.complete) {
       if (givenBytes >= SERVER_PIECE_BYTES_MAX) {
         this.#goOn();
         return;
@@ -171,14 +166,15 @@ export class PacedConnection extends Duplex {
   }
 
   #tellJudged(isMoreThere: boolean): void {
-    const judged = this.#judged;
-    this.#judged = [];
-    for (const each of judged) {
-      if (each.request.complete || (this.#held.length === 0 && !isMoreThere)) each.resolve();
-      else this.#judged.push(each);
+    if (this.#judged.length === 0) return;
+    const isWhole = this.#unanswered === undefined || this.#unanswered.complete;
+    if (isWhole || (this.#held.length === 0 && !isMoreThere)) {
+      for (const resolve of this.#judged) resolve();
+      this.#judged = [];
+      this.#judgedBytes = 0;
+    } else if (this.#held.length === 0) {
+      this.#goOn();
     }
-    if (this.#judged.length === 0) this.#judgedBytes = 0;
-    else if (this.#held.length === 0) this.#goOn();
   }
 
   #dropHeld(): void {

@@ -1,18 +1,20 @@
 import { once } from 'node:events';
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { IncomingMessage, Server } from 'node:http';
 import { type AddressInfo, Server as NetServer } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
-import fastify, { type FastifyInstance } from 'fastify';
-import { SHUTDOWN_GRACE_MS, SHUTDOWN_MS, TOKEN_REFRESH_INTERVAL_MS } from '../contract/limits.ts';
+import { TOKEN_REFRESH_INTERVAL_MS } from '../auth/limits.ts';
+import { SHUTDOWN_MS } from '../contract/limits.ts';
 import { type Answer, type AnswerWatcher, errorAnswer } from './answer.ts';
-import { Connections } from './connections.ts';
+import { Connections, type Exchange, isOver } from './connections.ts';
 import type { Admission, CreatePlant } from './create-plant.ts';
 import type { CrossOrigin } from './cross-origin.ts';
 import type { Documentation } from './documentation.ts';
-import { createNodeServer, interceptConnections } from './node-server.ts';
-import { OrdinaryConnections } from './ordinary-connections.ts';
+import { SHUTDOWN_GRACE_MS, TURN_FIRST_REQUESTS_MAX, TURN_FURTHER_REQUESTS_MAX } from './limits.ts';
+import { createNodeServer, interceptConnections, pathOf } from './node-server.ts';
+import { OrdinaryConnection, type OrdinaryService } from './ordinary-connection.ts';
 import { OrdinaryHeads } from './ordinary-head.ts';
 import { BodyMemory, BodyRoom, bodyBytesOf, readBody } from './request-body.ts';
+import { RequestTurns } from './request-turns.ts';
 
 /** The address to listen at; port 0 takes any free one. */
 export interface ListenAddress {
@@ -30,9 +32,9 @@ export interface PlantServerOptions {
 
 /** The HTTP listener of the service. */
 export class PlantServer {
-  readonly #app: FastifyInstance;
+  readonly #server: Server;
   readonly #connections: Connections;
-  readonly #ordinary: OrdinaryConnections;
+  readonly #fastPath: OrdinaryService;
   readonly #createPlant: CreatePlant;
   readonly #crossOrigin: CrossOrigin | undefined;
   readonly #documentation: Documentation | undefined;
@@ -56,30 +58,21 @@ export class PlantServer {
     this.#documentation = documentation;
     this.#failed = failed;
     const hasDocs = documentation !== undefined;
-    this.#connections = new Connections(answered, { crossOrigin, hasDocs });
-    this.#app = fastify({
-      serverFactory: route =>
-        createNodeServer(this.#connections, (request, response) => {
-          // A target that is taken over below goes straight to the operation, past a router that gives it nothing.
-          if (request.method === 'POST' && request.url === '/plants')
-            void this.#handlePlant(request, response);
-          else route(request, response);
-        }),
-      clientErrorHandler: (error, socket) => this.#connections.failed(error, socket),
-      frameworkErrors: (_error, request, reply) => {
-        reply.hijack();
-        void this.#connections.answer(request.raw, reply.raw, errorAnswer('noSuchPath'));
-      },
-    });
-    this.#addRoutes();
-    this.#ordinary = new OrdinaryConnections(createPlant, {
+    this.#connections = new Connections(answered, crossOrigin, hasDocs);
+    this.#server = createNodeServer(this.#connections, exchange => this.#take(exchange));
+    this.#fastPath = {
+      createPlant,
       heads: new OrdinaryHeads(crossOrigin !== undefined),
+      firstTurns: new RequestTurns(TURN_FIRST_REQUESTS_MAX),
+      furtherTurns: new RequestTurns(TURN_FURTHER_REQUESTS_MAX),
+      open: new Set(),
+      draining: false,
       hasDocs,
-      serveHttp: interceptConnections(this.#server, socket => this.#ordinary.take(socket)),
+      serveHttp: interceptConnections(this.#server, socket => new OrdinaryConnection(socket, this.#fastPath)),
       refuseSlow: socket => this.#connections.refuseRest(socket, errorAnswer('tooSlow')),
       failed,
       answered,
-    });
+    };
   }
 
   /** How many connections are open. */
@@ -89,8 +82,6 @@ export class PlantServer {
 
   /** @throws when the address cannot be had, with the code of the system (`EADDRINUSE`, `EACCES`, …) */
   async listen(address: ListenAddress): Promise<AddressInfo> {
-    await this.#app.ready();
-    // Not Fastify's own listen: for `localhost` that makes a second server, which would know nothing of draining.
     this.#server.listen(address);
     await once(this.#server, 'listening');
     return this.#server.address() as AddressInfo;
@@ -105,12 +96,13 @@ export class PlantServer {
    */
   async close(): Promise<void> {
     this.#connections.drain();
-    this.#ordinary.drain();
+    this.#fastPath.draining = true;
+    for (const connection of this.#fastPath.open) connection.drain();
     const allClosed = new Promise(resolve => NetServer.prototype.close.call(this.#server, resolve));
     await wait(SHUTDOWN_GRACE_MS);
     this.#shutDown = true;
     this.#server.close();
-    this.#ordinary.closeIdle();
+    for (const connection of this.#fastPath.open) connection.closeIfIdle();
     const deadline = new AbortController();
     await Promise.race([
       allClosed,
@@ -118,79 +110,58 @@ export class PlantServer {
     ]);
     deadline.abort();
     this.#server.closeAllConnections();
-    this.#ordinary.closeAll();
-    await this.#app.close();
+    for (const connection of this.#fastPath.open) connection.close();
   }
 
-  get #server(): Server {
-    return this.#app.server as Server;
-  }
-
-  #addRoutes(): void {
-    this.#app.addHook('onRequest', (request, reply, done) => {
-      if (!request.is404) return done();
-      reply.hijack();
-      void this.#connections.answer(request.raw, reply.raw, this.#answerWithoutRoute(request.raw));
-    });
-
-    // Taken over before Fastify parses a body: ours must not be read before the credential, nor parsed inexactly.
-    this.#app.route({
-      method: 'POST',
-      url: '/plants',
-      onRequest: (request, reply) => {
-        reply.hijack();
-        void this.#handlePlant(request.raw, reply.raw);
-      },
-      handler: () => {
-        throw new Error('the request was taken over before');
-      },
-    });
-
-    for (const [path, answerTo] of this.#documentation?.answers ?? []) {
-      this.#app.get(path, (request, reply) => {
-        reply.hijack();
-        void this.#connections.answer(request.raw, reply.raw, answerTo(request.raw.rawHeaders));
-      });
-    }
-  }
-
-  #answerWithoutRoute({ method, url, rawHeaders }: IncomingMessage): Answer {
+  /** The only place where paths and methods are told apart; the fast path takes `POST /plants` alone. */
+  #take(exchange: Exchange): void {
+    const { method, url } = exchange.request;
     const path = pathOf(url!);
-    if (this.#documentation?.answers.has(path))
-      return errorAnswer('methodNotAllowed', undefined, ['Allow', 'GET, HEAD']);
-    if (path !== '/plants') return errorAnswer('noSuchPath');
-    const preflight = this.#crossOrigin?.preflightAnswer(method, rawHeaders);
-    return preflight ?? errorAnswer('methodNotAllowed', undefined, ['Allow', 'POST']);
+    if (path === '/plants' && method === 'POST') void this.#takePlant(exchange);
+    else void this.#connections.answer(exchange, this.#otherAnswer(path, exchange.request));
   }
 
-  async #handlePlant(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  #otherAnswer(path: string, { method, rawHeaders }: IncomingMessage): Answer<string | Uint8Array> {
+    if (path === '/plants') {
+      const preflight = this.#crossOrigin?.preflightAnswer(method, rawHeaders);
+      return preflight ?? errorAnswer('methodNotAllowed', undefined, ['Allow', 'POST']);
+    }
+    const answerTo = this.#documentation?.answers.get(path);
+    if (answerTo === undefined) return errorAnswer('noSuchPath');
+    if (method === 'GET' || method === 'HEAD') return answerTo(rawHeaders);
+    return errorAnswer('methodNotAllowed', undefined, ['Allow', 'GET, HEAD']);
+  }
+
+  async #takePlant(exchange: Exchange): Promise<void> {
+    let answer: Answer | undefined;
     try {
-      const answer = await this.#plantAnswer(request, response);
-      if (answer !== undefined) await this.#connections.answer(request, response, answer);
+      answer = await this.#plantAnswer(exchange);
     } catch (cause) {
       this.#failed(cause);
-      await this.#connections.answer(request, response, errorAnswer('internal'));
+      answer = errorAnswer('internal');
     }
+    if (answer !== undefined) await this.#connections.answer(exchange, answer);
   }
 
   /** @returns undefined when nobody waits for an answer any more, or the request has had one */
-  async #plantAnswer(request: IncomingMessage, response: ServerResponse): Promise<Answer | undefined> {
+  async #plantAnswer(exchange: Exchange): Promise<Answer | undefined> {
     if (this.#shutDown) return errorAnswer('shuttingDown');
+    const { request, response } = exchange;
     const beganMs = performance.now();
     const admitted = await this.#createPlant.admit(request.rawHeaders);
     if ('status' in admitted) return admitted;
-    // The client may have gone away, or been refused for its slowness, while its token was looked for.
-    if (request.destroyed || this.#connections.isOver(response)) return undefined;
+    // The client may have gone away, or been refused for its slowness, while its token was looked up.
+    if (request.destroyed || isOver(exchange)) return undefined;
     using room = new BodyRoom(this.#bodyMemory);
     if (!room.reserve(bodyBytesOf(request) ?? 0)) return noRoomAnswer(admitted);
     if (expectsContinue(request)) response.writeContinue();
     const body = await readBody(request, this.#createPlant.bodyBytesMax, room);
     // A body that came too slowly, or broke off, was answered meanwhile and must not be stored.
-    if (body === undefined || this.#connections.isOver(response)) return undefined;
+    if (body === undefined || isOver(exchange)) return undefined;
     if (body === 'tooLarge') return errorAnswer('bodyTooLarge');
     if (body === 'noRoom') return noRoomAnswer(admitted);
-    this.#connections.bodyArrived(response, body.length);
-    if (performance.now() - beganMs > TOKEN_REFRESH_INTERVAL_MS) {
+    Object.assign(exchange, { arrivedAt: performance.now(), bodyBytes: body.length });
+    if (exchange.arrivedAt - beganMs > TOKEN_REFRESH_INTERVAL_MS) {
       // The token may have been revoked while the body was on its way.
       const holder = await this.#createPlant.authenticate(request.rawHeaders);
       if (typeof holder !== 'number') return holder;
@@ -202,15 +173,6 @@ export class PlantServer {
 function noRoomAnswer({ fields }: Admission): Answer {
   const message = 'more long bodies are arriving than the service can take; send this plant again shortly';
   return errorAnswer('busy', message, fields);
-}
-
-/** The path of a target in origin form, decoded as the router does it; what it cannot decode it has no route for. */
-function pathOf(target: string): string {
-  try {
-    return decodeURIComponent(target.replace(/\?.*/s, ''));
-  } catch {
-    return target;
-  }
 }
 
 /** RFC 9110 section 10.1.1: the expectation of an HTTP/1.0 client is ignored. */

@@ -8,7 +8,7 @@ export interface RateLimitPolicy {
 interface Bucket {
   /** Requests that it may send now; with the part of the next one that has come back. */
   left: number;
-  /** When that was so, in milliseconds on a clock that is never set. */
+  /** When that was so; ms, on the monotonic clock. */
   atMs: number;
 }
 
@@ -44,16 +44,17 @@ export class RateLimit {
    * Takes one request of a token.
    *
    * @param holder the id of a token that is in force
-   * @param nowMs on a clock that is never set
+   * @param nowMs on the monotonic clock
    */
   take(holder: number, nowMs: number): Grant {
-    const bucket = this.#bucketOf(holder, nowMs);
-    bucket.left = Math.min(this.#policy.requests, bucket.left + (nowMs - bucket.atMs) * this.#perMs);
-    bucket.atMs = nowMs;
-    const isGranted = bucket.left >= 1;
-    if (isGranted) bucket.left--;
-    const left = Math.floor(bucket.left);
-    const nextMs = (left + 1 - bucket.left) / this.#perMs;
+    const { requests } = this.#policy;
+    const before = this.#buckets.get(holder) ?? { left: requests, atMs: nowMs };
+    const came = Math.min(requests, before.left + (nowMs - before.atMs) * this.#perMs);
+    const isGranted = came >= 1;
+    const rest = isGranted ? came - 1 : came;
+    this.#buckets.set(holder, { left: rest, atMs: nowMs });
+    const left = Math.floor(rest);
+    const nextMs = (left + 1 - rest) / this.#perMs;
     const retryAfterSeconds = Math.ceil(nextMs / 1000);
     const rateLimitField = `"default";r=${left};t=${retryAfterSeconds}`;
     return {
@@ -61,14 +62,5 @@ export class RateLimit {
       retryAfterSeconds,
       fields: ['RateLimit-Policy', this.#policyField, 'RateLimit', rateLimitField],
     };
-  }
-
-  #bucketOf(holder: number, nowMs: number): Bucket {
-    let bucket = this.#buckets.get(holder);
-    if (bucket === undefined) {
-      bucket = { left: this.#policy.requests, atMs: nowMs };
-      this.#buckets.set(holder, bucket);
-    }
-    return bucket;
   }
 }

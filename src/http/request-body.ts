@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { ARRIVING_BODIES_BYTES_MAX, SHORT_BODY_BYTES_MAX } from '../contract/limits.ts';
+import { ARRIVING_BODIES_BYTES_MAX, SHORT_BODY_BYTES_MAX } from './limits.ts';
 
 /**
  * The memory of all bodies that are arriving. A short one always has room. A longer one whose head says its length has room

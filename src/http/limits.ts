@@ -1,0 +1,63 @@
+import { BODY_BYTES_SETTING_MAX, REQUEST_WAIT_MS, relation, SHUTDOWN_MS } from '../contract/limits.ts';
+
+/** Bodies that are arriving share this much memory; one that finds no room is answered 503. */
+export const ARRIVING_BODIES_BYTES_MAX = 64 * 1024 * 1024;
+/** A body up to this always has room. */
+export const SHORT_BODY_BYTES_MAX = 16 * 1024;
+/** Longest Content-Type that is parsed; no name of JSON is longer, and parsing takes quadratic time. */
+export const MEDIA_TYPE_LENGTH_MAX = 200;
+/** A browser may keep the response to a preflight for this long; Chromium keeps none longer. */
+export const PREFLIGHT_MAX_AGE_SECONDS = 7_200;
+
+/** Longest header section that the fast path takes (ordinary-connection.ts). */
+export const ORDINARY_HEAD_BYTES_MAX = 2 * 1024;
+/** Header sections that the fast path remembers. */
+export const ORDINARY_HEADS_MAX = 1_000;
+/** Requests of one connection that the fast path takes before the first of them has its response. */
+export const ORDINARY_PIPELINE_MAX = 1_024;
+/** The fast path waits for the rest of a body up to this, since a socket is read by so much at a time. */
+export const ORDINARY_REST_BYTES_MAX = 64 * 1024;
+/** The second part of a request has this long to come before Node's HTTP server gets the connection. */
+export const ORDINARY_REST_WAIT_MS = 1_000;
+
+/**
+ * Requests that the fast path takes in one event-loop iteration: of connections that wait for no response, and of those
+ * that do. Together they take a few ms, after which commits are heard of.
+ */
+export const TURN_FIRST_REQUESTS_MAX = 384;
+export const TURN_FURTHER_REQUESTS_MAX = 128;
+/** This much of a body takes about as long as a request without one (`npm run torture -- --only floods`). */
+export const BODY_BYTES_LIKE_A_REQUEST = 2_048;
+/** Node's HTTP server gets what arrives in pieces of this at most (paced-connection.ts). */
+export const SERVER_PIECE_BYTES_MAX = 16 * 1024;
+/** In one event-loop iteration it gets pieces for this long; answering them takes about as long again. */
+export const SERVER_TURN_MS = 1;
+
+/** A client has this long to send its header section. */
+export const HEADERS_WAIT_MS = 10_000;
+/** How often Node checks waiting requests against that limit and the one for whole requests. */
+export const WAIT_CHECK_INTERVAL_MS = 500;
+/** A connection is cut after at most this if nothing moves on it while a response waits to be read. */
+export const STALLED_CONNECTION_MS = 15_000;
+/** An idle connection is kept open for the next request for this long. */
+export const KEEP_ALIVE_MS = 65_000;
+/** It is closed this much later than it was told, for a request that is in flight then; as Node has it. */
+export const KEEP_ALIVE_MARGIN_MS = 1_000;
+/** Bytes of a rejected request that are read before the response, if they are there: the connection stays usable then. */
+export const REFUSED_REST_BYTES_MAX = 128 * 1024;
+/** What a client still sends behind the last response is read and dropped for at most this long. */
+export const DISCARD_MS = 2_000;
+/** While the service shuts down, a connection on which no request is seen is kept for this long. */
+export const SHUTDOWN_GRACE_MS = 500;
+
+relation(HEADERS_WAIT_MS < REQUEST_WAIT_MS, 'headers are part of the request');
+relation(
+  ORDINARY_REST_WAIT_MS + REQUEST_WAIT_MS + WAIT_CHECK_INTERVAL_MS <= 15_000,
+  'a request that comes too slowly is refused within 15 s',
+);
+relation(SHORT_BODY_BYTES_MAX < ARRIVING_BODIES_BYTES_MAX, 'short bodies are the small part');
+relation(
+  BODY_BYTES_SETTING_MAX * 2 <= ARRIVING_BODIES_BYTES_MAX,
+  'the longest body has room beside another one',
+);
+relation(SHUTDOWN_GRACE_MS < SHUTDOWN_MS, 'connections close within the time to shut down');

@@ -1,0 +1,222 @@
+import assert from 'node:assert/strict';
+import { after, before, suite, test } from 'node:test';
+import { hashToken, makeToken } from '../src/auth/token.ts';
+import { openApiJson } from '../src/contract/openapi.ts';
+import { openReader, openTokenStore } from '../src/store/open-store.ts';
+import { assertClosed, assertCreated, ConnectionTarget, GHOST_ID, plantJson } from './connection-target.ts';
+import { assertCommonHeaders, assertErrorAnswer, assertHardened } from './harness/answer-assertions.ts';
+import { type RawAnswer, RawConnection, type RequestParts, requestBytes } from './harness/raw-connection.ts';
+import {
+  authorization,
+  BODY_BYTES_MAX,
+  makeTokensKnown,
+  NOT_HTTP,
+  REFUSED_REQUESTS,
+  type RequestCase,
+  TAKEN_REQUESTS,
+} from './request-cases.ts';
+import { startTestService } from './running-service.ts';
+
+let target: ConnectionTarget;
+/** Every plant that was answered as created. */
+const created: number[] = [];
+
+before(async () => {
+  target = await ConnectionTarget.start({ bodyBytesMax: BODY_BYTES_MAX });
+  await makeTokensKnown(target.service.database);
+});
+after(() => target.end());
+
+/** Sends a case between two plain requests, in one write. */
+async function assertCase(
+  { bytes, error, closes = false, headers = {}, isHead = false }: RequestCase,
+  { onNode, finishes }: { onNode: boolean; finishes: boolean },
+): Promise<void> {
+  using connection = await (onNode ? target.openOnNode() : target.open());
+  const ids = [target.nextId(), target.nextId(), target.nextId()] as const;
+  const own = bytes(target.service.token, plantJson(error === undefined ? ids[1] : GHOST_ID));
+  connection.write(Buffer.concat([target.request(ids[0]), own, target.request(ids[2])]));
+  if (finishes) connection.finish();
+  await assertCreated(connection, ids[0]);
+  if (error === undefined) {
+    await assertCreated(connection, ids[1]);
+    created.push(ids[1]);
+  } else {
+    const answer = await connection.answer(!isHead);
+    if (!isHead) assertErrorAnswer(answer, error);
+    else assert.equal(answer.status, Math.floor(error / 100));
+    assertCommonHeaders(answer);
+    for (const [field, value] of Object.entries(headers)) assert.equal(answer.headers.get(field), value);
+    assert.ok(!answer.body.includes(target.service.token));
+  }
+  created.push(ids[0]);
+  if (!closes) {
+    await assertCreated(connection, ids[2]);
+    created.push(ids[2]);
+    connection.finish();
+  }
+  await assertClosed(connection);
+}
+
+const WAYS = [
+  { onNode: false, finishes: false },
+  { onNode: false, finishes: true },
+  { onNode: true, finishes: false },
+  { onNode: true, finishes: true },
+];
+
+const RULES: Record<string, RequestCase[]> = {
+  ...REFUSED_REQUESTS,
+  'what differs in form only is taken': TAKEN_REQUESTS,
+  'what is not HTTP/1.1 is answered 400 and closes the connection': NOT_HTTP,
+};
+for (const [rule, cases] of Object.entries(RULES)) {
+  // Side by side, since of some of these the service reads on for two seconds.
+  suite(rule, { concurrency: true }, () => {
+    for (const each of cases) {
+      const what = each.what.slice(0, 100);
+      test(`${what} → ${each.error ?? 200}, on the fast path and by Node’s HTTP server`, async () => {
+        const ways = WAYS.filter(({ finishes }) => !(finishes && each.isIncomplete));
+        await Promise.all(ways.map(way => assertCase(each, way)));
+      });
+    }
+  });
+}
+
+test('in the end the store holds what was answered 200 and nothing else', async () => {
+  const reader = await openReader(target.service.database);
+  const stored = await Array.fromAsync(reader.revisions(), ({ plant }) => Number(plant.id));
+  await reader.close();
+  assert.ok(created.length > 1_000);
+  assert.deepEqual(
+    stored,
+    created.sort((one, other) => one - other),
+  );
+});
+
+async function ask(port: number, parts: RequestParts, token = target.service.token): Promise<RawAnswer> {
+  using connection = await RawConnection.open(port);
+  connection.write(requestBytes(token, parts));
+  return await connection.answer(parts.method !== 'HEAD');
+}
+
+test('the message names every fault of a body, and repeats none of its values', async () => {
+  const { body } = await ask(target.service.address.port, {
+    body: '{"id":1.5,"name":7,"tag":null,"secret":"s3cr3t"}',
+  });
+  assert.deepEqual(JSON.parse(body), {
+    error: 40002,
+    message:
+      'id must be an integer from -9223372036854775808 to 9223372036854775807; name must be a string; tag must be a string',
+  });
+});
+
+test('a body that is invited by 100 is read, and HTTP/1.0 is sent no 100', async () => {
+  using connection = await target.open();
+  const id = target.nextId();
+  const body = plantJson(id);
+  const headers = { Expect: '100-continue', 'Content-Length': String(body.length) };
+  connection.write(target.request(id, { headers, body: '' }));
+  assert.equal((await connection.answer()).status, 100);
+  connection.write(body);
+  await assertCreated(connection, id);
+  await target.assertOpen(connection);
+});
+
+test('when several faults apply, the first of path, method, credential, media type, size, JSON, shape, store is answered', async () => {
+  await using strict = await startTestService({ bodyBytesMax: BODY_BYTES_MAX, repeatedIdRule: 'reject' });
+  const send = (parts: RequestParts): Promise<RawAnswer> => ask(strict.address.port, parts, strict.token);
+  assert.equal((await send({ body: '{"id":1,"name":"First"}' })).status, 200);
+  const good = { Authorization: `Bearer ${strict.token}` };
+  /** Each step mends the fault that was answered before it and leaves all that follow. */
+  const steps: [mend: RequestParts, error: number][] = [
+    [
+      {
+        ...{ target: '/plant', method: 'PUT', body: '{'.repeat(BODY_BYTES_MAX + 1) },
+        headers: { Authorization: null, 'Content-Encoding': 'gzip', 'Content-Type': 'text/plain' },
+      },
+      40401,
+    ],
+    [{ target: '/plants' }, 40501],
+    [{ method: 'POST' }, 40101],
+    [authorization(`Bearer ${makeToken()}`), 40102],
+    [{ headers: good }, 41502],
+    [{ headers: { 'Content-Encoding': null } }, 41501],
+    [{ headers: { 'Content-Type': 'application/json' } }, 41301],
+    [{ body: '{"id":1.5,"name":' }, 40001],
+    [{ body: '{"id":1.5,"name":"Other"}' }, 40002],
+    [{ body: '{"id":1,"name":"Other"}' }, 40003],
+  ];
+  let parts: RequestParts = {};
+  for (const [mend, error] of steps) {
+    parts = { ...parts, ...mend, headers: { ...parts.headers, ...mend.headers } };
+    assertErrorAnswer(await send(parts), error);
+  }
+});
+
+test('a plant sent again is unchanged, then revised, as the headers say, and names the token it came with', async () => {
+  await using service = await startTestService();
+  const other = makeToken();
+  const store = await openTokenStore(service.database);
+  const stored = await store.createToken({
+    ...{ hash: hashToken(other), label: 'other', createdAt: 1, expiresAt: null },
+  });
+  await store.close();
+  const outcomes = [];
+  for (const [content, token] of [
+    ['"name":"A"', service.token],
+    ['"name":"A"', other],
+    ['"name":"A","tag":""', other],
+    ['"name":"A"', service.token],
+  ]) {
+    const { headers } = await ask(service.address.port, { body: `{"id":7,${content}}` }, token);
+    outcomes.push([headers.get('plant-outcome'), headers.get('plant-revision')]);
+  }
+  assert.deepEqual(outcomes, [
+    ['created', '1'],
+    ['unchanged', '1'],
+    ['revised', '2'],
+    ['revised', '3'],
+  ]);
+  const reader = await openReader(service.database);
+  const recordedBy = (await reader.revisionsOf(7n)).map(revision => revision.recordedBy);
+  await reader.close();
+  assert.deepEqual(recordedBy, [1, stored!.id, 1]);
+});
+
+test('/openapi.json is the description, without a credential; HEAD has its headers and no body', async () => {
+  const parts = { target: '/openapi.json', ...authorization(null), body: '' };
+  const { port } = target.service.address;
+  const answer = await ask(port, { ...parts, method: 'GET' });
+  assert.equal(answer.status, 200);
+  assertCommonHeaders(answer);
+  assert.equal(answer.body, openApiJson());
+  const head = await ask(port, { ...parts, method: 'HEAD' });
+  assert.deepEqual([head.status, head.headers.get('content-length')], [200, String(answer.body.length)]);
+});
+
+test('every answer of the operations listener is hardened too, and it takes no plants', async () => {
+  const { token, opsAddress } = target.service;
+  const requests = [
+    ...Object.values(RULES)
+      .flat()
+      .map(({ bytes }) => bytes(token, plantJson(GHOST_ID))),
+    ...['/livez', '/readyz', '/metrics', '/%zz'].map(path =>
+      Buffer.from(`GET ${path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`),
+    ),
+  ];
+  await Promise.all(
+    requests.map(async bytes => {
+      using connection = await RawConnection.open(opsAddress.port);
+      connection.write(bytes);
+      connection.finish();
+      await connection.ended;
+      const heads = connection.unread.matchAll(/^HTTP\/1\.1 [2-5][0-9]{2} [^\r]*\r\n(.*?)\r\n\r\n/gms);
+      for (const [, fields] of heads) {
+        const lines = fields!.split('\r\n').map(line => line.toLowerCase().split(': ') as [string, string]);
+        assertHardened(new Map(lines));
+      }
+    }),
+  );
+  assert.equal((await ask(opsAddress.port, {})).status, 404);
+});
