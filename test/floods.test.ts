@@ -9,14 +9,21 @@ import { after, before, suite, test } from 'node:test';
 import { setImmediate as turnOfTheEventLoop } from 'node:timers/promises';
 import { hashToken, makeToken } from '../src/auth/token.ts';
 import { BODY_BYTES_MAX } from '../src/contract/limits.ts';
-import { ARRIVING_BODIES_BYTES_MAX, SERVER_TURN_MS } from '../src/http/limits.ts';
-import { ServerTurns } from '../src/http/request-turns.ts';
+import { ARRIVING_BODIES_BYTES_MAX, SERVER_TURN_MS, TURN_FURTHER_REQUESTS_MAX } from '../src/http/limits.ts';
+import { RequestTurns, ServerTurns } from '../src/http/request-turns.ts';
 import { openTokenStore } from '../src/store/open-store.ts';
-import { assertCreated, assertRefused, ConnectionTarget, GHOST_ID, plantJson } from './connection-target.ts';
+import {
+  assertCreated,
+  assertRefused,
+  ConnectionTarget,
+  GHOST_ID,
+  plantJson,
+  writeApart,
+} from './connection-target.ts';
 import { startServe } from './harness/program.ts';
 import { chunked, type RawConnection, type RequestParts, requestBytes } from './harness/raw-connection.ts';
 import { until } from './harness/until.ts';
-import { isLeftToNode, serverSideOf } from './server-side.ts';
+import { isLeftToNode } from './server-side.ts';
 
 let target: ConnectionTarget;
 
@@ -24,15 +31,6 @@ before(async () => {
   target = await ConnectionTarget.start();
 });
 after(() => target.end());
-
-/** Writes, and waits until the service has read it all. */
-async function writeApart(connection: RawConnection, bytes: Uint8Array): Promise<void> {
-  connection.write(bytes);
-  await until(
-    'the service reads what was written',
-    () => serverSideOf(connection)?.bytesRead === connection.socket.bytesWritten,
-  );
-}
 
 /** The most requests of one connection that Node's HTTP server has parsed and not answered, while something is done. */
 async function parsedAhead(during: () => Promise<void>): Promise<number> {
@@ -58,7 +56,7 @@ suite('thousands of requests that are not ordinary, on one connection', () => {
   /** How often, what, and what it is refused with. */
   const kinds: [count: number, what: string, request: (id: number) => Buffer, number?: number][] = [
     [
-      3_000,
+      1_000,
       'with a malformed token',
       id => target.request(id, { headers: { Authorization: 'Bearer a' } }),
       40102,
@@ -120,6 +118,62 @@ test('a turn gives its time in order, and what goes on then waits behind the oth
   for (; taken.length < 5; turn++) await turnOfTheEventLoop();
   assert.equal(taken.map(({ who }) => who).join(''), 'abcaa');
   assert.equal(new Set(taken.map(each => each.turn)).size, taken.length, 'others are heard of in between');
+});
+
+test('a turn takes so many requests, and those who wait go on in order, each behind those who have not', async () => {
+  const most = 100;
+  const turns = new RequestTurns(most);
+  const taken: string[] = [];
+  /** Takes what it can, and waits for its turn to take the rest. */
+  const takeAll = (who: string, count: number): void => {
+    for (let left = count; left > 0; left--) {
+      if (!turns.take(0)) {
+        turns.wait(() => takeAll(who, left));
+        return;
+      }
+      taken.push(who);
+    }
+  };
+  takeAll('a', 3 * most);
+  takeAll('b', most);
+  takeAll('c', 1);
+  assert.equal(taken.length, most);
+  for (let turn = 0; turn < 6; turn++) await turnOfTheEventLoop();
+  const order = taken.filter((who, index) => who !== taken[index - 1]);
+  assert.deepEqual(order, ['a', 'b', 'c', 'a']);
+  assert.equal(taken.length, 4 * most + 1);
+});
+
+test('a request with a long body counts as several of a turn', () => {
+  const takenOf = (bodyBytes: number): number => {
+    const turns = new RequestTurns(100);
+    let taken = 0;
+    while (turns.take(bodyBytes)) taken++;
+    return taken;
+  };
+  assert.equal(takenOf(0), 100);
+  const taken = takenOf(64 * 1024);
+  assert.ok(taken >= 1 && taken < 10, `${taken} of 64 KiB`);
+});
+
+test('a client that waits for each answer is not behind those that send thousands', async () => {
+  const lone = await target.open();
+  const flooders = await Promise.all(Array.from({ length: 30 }, () => target.open()));
+  const each = 10 * TURN_FURTHER_REQUESTS_MAX;
+  let answered = 0;
+  const reading = flooders.map(async flooder => {
+    flooder.write(Buffer.concat(Array.from({ length: each }, () => target.request(target.nextId()))));
+    for (let left = each; left > 0; left--, answered++) await flooder.answer();
+  });
+  await once(flooders[0]!.socket, 'data');
+  for (let count = 0; count < 10; count++) {
+    lone.write(target.request(target.nextId()));
+    await lone.answer();
+  }
+  const atItsLast = answered;
+  await Promise.all(reading);
+  // Behind them in order it would have waited for all of them: each has more when it has had its turn.
+  assert.ok(atItsLast < answered / 2, `${atItsLast} of ${answered} were answered before it had its ten`);
 });
 
 suite('long bodies that are begun and not ended', () => {

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { SHUTDOWN_GRACE_MS } from '../src/http/limits.ts';
@@ -9,13 +8,7 @@ import { type RawAnswer, RawConnection, requestBytes } from './harness/raw-conne
 import { until } from './harness/until.ts';
 import { startTestService } from './running-service.ts';
 import { answersIn, scrape } from './scrape.ts';
-
-/** Keeps every commit of the service waiting, as another program with an open transaction would. */
-function holdStore(database: string): Disposable {
-  const other = new DatabaseSync(database.replace('sqlite:', ''));
-  other.exec('BEGIN IMMEDIATE');
-  return { [Symbol.dispose]: () => other.isOpen && other.close() };
-}
+import { holdStore } from './store-hold.ts';
 
 /** What `/readyz?verbose` answers: what is there without `verbose` too, and what it lists, by name. */
 interface Look {

@@ -4,7 +4,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { SHUTDOWN_MS } from '../src/contract/limits.ts';
 import { SHUTDOWN_GRACE_MS } from '../src/http/limits.ts';
 import { openReader } from '../src/store/open-store.ts';
-import { assertClosed, plantJson } from './connection-target.ts';
+import { assertClosed, plantJson, writeApart } from './connection-target.ts';
 import { assertErrorAnswer, assertPlantAnswer } from './harness/answer-assertions.ts';
 import { type RawAnswer, RawConnection, requestBytes } from './harness/raw-connection.ts';
 import { until } from './harness/until.ts';
@@ -17,19 +17,9 @@ const END_WITHIN_MS = SHUTDOWN_MS * 0.75;
 /** Well behind the moment in which idle connections are closed, and well before the end. */
 const AFTER_GRACE_MS = SHUTDOWN_GRACE_MS + 300;
 
-/** Far more than the buffers of both ends of a connection take. */
 /** 50 MB: more than the kernel may hold for both ends, which is 36 MiB where nobody has changed it. */
 const PADDED_REQUESTS = 500;
 const PADDING_BYTES = 100_000;
-
-/** A service that knows its token, so that requests with it are ordinary. */
-async function startKnowing(): Promise<RunningService> {
-  const service = await startTestService();
-  using connection = await RawConnection.open(service.address.port);
-  connection.write(requestBytes(service.token, { body: '{' }));
-  assert.equal((await connection.answer()).status, 400);
-  return service;
-}
 
 function request({ token }: RunningService, id: number): Buffer {
   return requestBytes(token, { body: plantJson(id) });
@@ -43,14 +33,6 @@ async function openOrdinary(service: RunningService): Promise<RawConnection> {
   await assertKept(connection, 1, 'keep-alive');
   assert.ok(!isLeftToNode(connection));
   return connection;
-}
-
-async function writeApart(connection: RawConnection, bytes: Uint8Array): Promise<void> {
-  connection.write(bytes);
-  await until(
-    'the service reads what was written',
-    () => serverSideOf(connection)?.bytesRead === connection.socket.bytesWritten,
-  );
 }
 
 async function assertKept(
@@ -82,14 +64,14 @@ async function close(service: RunningService): Promise<void> {
 // Side by side, since real time passes in each.
 suite('while the service shuts down, an ordinary connection', { concurrency: true }, () => {
   test('that is idle is closed in order', async () => {
-    await using service = await startKnowing();
+    await using service = await startTestService();
     using connection = await openOrdinary(service);
     await close(service);
     await assertClosed(connection);
   });
 
   test('that awaits answers gets them all, and the last one closes it', async () => {
-    await using service = await startKnowing();
+    await using service = await startTestService();
     using connection = await openOrdinary(service);
     using lone = await openOrdinary(service);
     const held = holdStore(service.database);
@@ -110,7 +92,7 @@ suite('while the service shuts down, an ordinary connection', { concurrency: tru
   });
 
   test('on which a request comes in time is answered', async () => {
-    await using service = await startKnowing();
+    await using service = await startTestService();
     using connection = await openOrdinary(service);
     const closed = close(service);
     await wait(SHUTDOWN_GRACE_MS / 4);
@@ -139,7 +121,7 @@ suite('while the service shuts down, an ordinary connection', { concurrency: tru
     };
 
     test(`whose request has its head ${when} gets its answer when the body comes later`, async () => {
-      await using service = await startKnowing();
+      await using service = await startTestService();
       using connection = await openOrdinary(service);
       const { closed } = await sendApart(service, connection, -1);
       await assertKept(connection, 2, 'close');
@@ -149,7 +131,7 @@ suite('while the service shuts down, an ordinary connection', { concurrency: tru
     });
 
     test(`whose request began ${when} is answered 503 when its head comes later`, async () => {
-      await using service = await startKnowing();
+      await using service = await startTestService();
       using connection = await openOrdinary(service);
       const { closed } = await sendApart(service, connection, 60);
       const answer = await connection.answer();
@@ -162,7 +144,7 @@ suite('while the service shuts down, an ordinary connection', { concurrency: tru
   }
 
   test('that awaits an answer and holds a part of the next request gets both answers', async () => {
-    await using service = await startKnowing();
+    await using service = await startTestService();
     using connection = await openOrdinary(service);
     const held = holdStore(service.database);
     const [second, third] = [request(service, 2), request(service, 3)];
@@ -179,7 +161,7 @@ suite('while the service shuts down, an ordinary connection', { concurrency: tru
 
   // RFC 9112 section 9.6.
   test('takes nothing behind the answer that closes it', async () => {
-    await using service = await startKnowing();
+    await using service = await startTestService();
     using connection = await openOrdinary(service);
     const held = holdStore(service.database);
     await writeApart(connection, request(service, 2));
@@ -196,42 +178,28 @@ suite('while the service shuts down, an ordinary connection', { concurrency: tru
 
 // RFC 9112 section 2.2: empty lines before a request are none.
 suite('while the service shuts down, a connection with an empty line', { concurrency: true }, () => {
-  const ANSWERED = 'GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n';
-
-  for (const [what, first] of [
-    ['and nothing else', ''],
-    ['behind an answered request', ANSWERED],
-  ] as const) {
-    test(`${what} is closed as idle`, async () => {
-      await using service = await startKnowing();
-      using connection = await RawConnection.open(service.address.port);
-      if (first !== '') {
-        connection.write(first);
-        assertErrorAnswer(await connection.answer(), 40401);
-      }
-      await writeApart(connection, Buffer.from('\r\n'));
-      await close(service);
-      assert.equal(await connection.ended, 'closed');
-      assert.equal(connection.unread, '');
-    });
-
-    test(`${what}, and then the beginning of a request, is waited for`, async () => {
-      await using service = await startKnowing();
-      using connection = await RawConnection.open(service.address.port);
-      if (first !== '') {
-        connection.write(first);
-        assertErrorAnswer(await connection.answer(), 40401);
-      }
-      const begun = request(service, 2);
-      await writeApart(connection, Buffer.from('\r\n'));
-      await writeApart(connection, begun.subarray(0, 60));
-      const closed = close(service);
-      await wait(AFTER_GRACE_MS);
-      connection.write(begun.subarray(60));
-      assertErrorAnswer(await connection.answer(), 50303);
-      await assertClosed(connection);
-      await closed;
-    });
+  for (const first of ['', 'GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n']) {
+    for (const begun of [0, 60]) {
+      const what = `${first === '' ? 'and nothing before it' : 'behind an answered request'}, ${begun === 0 ? 'is closed as idle' : 'and then the beginning of a request, is waited for'}`;
+      test(what, async () => {
+        await using service = await startTestService();
+        using connection = await RawConnection.open(service.address.port);
+        if (first !== '') {
+          connection.write(first);
+          assertErrorAnswer(await connection.answer(), 40401);
+        }
+        await writeApart(connection, Buffer.from('\r\n'));
+        if (begun > 0) await writeApart(connection, request(service, 2).subarray(0, begun));
+        const closed = close(service);
+        await wait(AFTER_GRACE_MS);
+        if (begun > 0) {
+          connection.write(request(service, 2).subarray(begun));
+          assertErrorAnswer(await connection.answer(), 50303);
+        }
+        await assertClosed(connection);
+        await closed;
+      });
+    }
   }
 });
 
@@ -239,7 +207,7 @@ suite('while the service shuts down, a connection with an empty line', { concurr
 suite('while the service shuts down, an ordinary connection with more than the buffers take', () => {
   for (const startsToRead of ['in time', 'later'] as const)
     test(`whose client reads its answers ${startsToRead} gets all that were taken, and the last one closes it`, async () => {
-      await using service = await startKnowing();
+      await using service = await startTestService();
       using connection = await openOrdinary(service);
       connection.socket.pause();
       const tag = 'x'.repeat(PADDING_BYTES);

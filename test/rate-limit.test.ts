@@ -3,7 +3,8 @@ import { suite, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { hashToken, makeToken } from '../src/auth/token.ts';
 import { RateLimit } from '../src/http/rate-limit.ts';
-import { openTokenStore } from '../src/store/open-store.ts';
+import { openReader, openTokenStore } from '../src/store/open-store.ts';
+import { writeApart } from './connection-target.ts';
 import { assertErrorAnswer } from './harness/answer-assertions.ts';
 import { runInTime, runProgram, startServe } from './harness/program.ts';
 import { type RawAnswer, RawConnection, type RequestParts, requestBytes } from './harness/raw-connection.ts';
@@ -94,10 +95,8 @@ suite('over --rate-limit', () => {
   for (const [way, parts, isLeft] of ways) {
     test(`${way} is answered 429, and says what is left before`, async () => {
       await using service = await startTestService({ rateLimit: POLICY });
-      // The first use of a token that was just made waits for a look into the store.
-      assert.equal((await ask(service, {})).status, 200);
       using connection = await RawConnection.open(service.address.port);
-      for (let left = REQUESTS - 2; left >= 0; left--) {
+      for (let left = REQUESTS - 1; left >= 0; left--) {
         connection.write(requestBytes(service.token, parts));
         const answer = await connection.answer();
         assert.equal(answer.status, 200, answer.body);
@@ -109,8 +108,9 @@ suite('over --rate-limit', () => {
         assertLimited(await connection.answer());
       }
       assert.equal(isLeftToNode(connection), isLeft);
-      const shown = await runProgram(['show', '2', '--database', service.database]);
-      assert.equal(shown.exitCode, 1, 'nothing of it was stored');
+      const reader = await openReader(service.database);
+      assert.deepEqual(await reader.revisionsOf(2n), [], 'nothing of it was stored');
+      await reader.close();
     });
   }
 
@@ -118,16 +118,14 @@ suite('over --rate-limit', () => {
     await using service = await startTestService({ rateLimit: POLICY });
     using connection = await RawConnection.open(service.address.port);
     const bytes = requestBytes(service.token);
-    for (let sent = 0; sent < bytes.length; sent += 50) {
-      connection.write(bytes.subarray(sent, sent + 50));
-      await wait(5);
+    for (const [size, left] of [
+      [50, 4],
+      [bytes.length - 5, 3],
+    ] as const) {
+      for (let sent = 0; sent < bytes.length; sent += size)
+        await writeApart(connection, bytes.subarray(sent, sent + size));
+      assert.match((await connection.answer()).headers.get('ratelimit')!, new RegExp(`r=${left};`));
     }
-    assert.match((await connection.answer()).headers.get('ratelimit')!, /r=4;/);
-    using halves = await RawConnection.open(service.address.port);
-    halves.write(bytes.subarray(0, -5));
-    await wait(50);
-    halves.write(bytes.subarray(-5));
-    assert.match((await halves.answer()).headers.get('ratelimit')!, /r=3;/);
     // The token is looked at again behind a slow body, and the request is not counted again.
     using slow = await RawConnection.open(service.address.port);
     slow.write(requestBytes(service.token, { target: '/plants?' }).subarray(0, -5));
@@ -190,8 +188,8 @@ suite('over --rate-limit', () => {
 test('without --rate-limit no answer speaks of one, and none is refused for it', async () => {
   await using service = await startTestService();
   using connection = await RawConnection.open(service.address.port);
-  connection.write(Buffer.concat(Array.from({ length: 2_000 }, () => requestBytes(service.token))));
-  for (let count = 0; count < 2_000; count++) {
+  connection.write(Buffer.concat(Array.from({ length: 200 }, () => requestBytes(service.token))));
+  for (let count = 0; count < 200; count++) {
     const { status, headers } = await connection.answer();
     assert.equal(status, 200);
     assert.ok(!headers.has('ratelimit') && !headers.has('ratelimit-policy'));
@@ -216,8 +214,8 @@ test('import goes on at the rate that the service grants, says so once, and lose
   }
 });
 
-suite('a rate that is none is refused at the start', () => {
-  for (const value of ['', '100', '0/s', '100/h', '1.5/s', '-1/s', '100 /s', '1000001/s', '99999999999/s']) {
+suite('a rate that is none is refused at the start', { concurrency: 2 }, () => {
+  for (const value of ['', '100', '0/s', '100/h', '1.5/s', '1000001/s']) {
     test(JSON.stringify(value), async () => {
       const { exitCode, stderr } = await runInTime(['serve', '--rate-limit', value]);
       assert.match(
