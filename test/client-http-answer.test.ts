@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { NotHttp, type ReceivedAnswer, readHttpAnswer } from '../src/client/http-answer.ts';
 import { INTERIM_ANSWERS_MAX } from '../src/client/limits.ts';
+import { NotHttp, type ReceivedAnswer, readHttpAnswer } from '../src/client/node/http-answer.ts';
 
 const BYTES_MAX = 64 * 1024;
 

@@ -75,12 +75,13 @@ function checkFileNames({ files, rejects }: ImportSettings): void {
  *
  * @throws the cause, if the import failed
  */
-function report({ tally, elapsedMs, rejectsFiles, cause }: ImportResult): number {
-  if (cause === undefined || tally.rows > 0) console.log(tally.summary(elapsedMs));
-  if (rejectsFiles.length > 0 && tally.rejected > 0) {
-    const [verb, noun] = tally.rejected === 1 ? ['is', 'row'] : ['are', 'rows'];
+function report({ progress, rejectsFiles, cause }: ImportResult): number {
+  const { rows, rejected } = progress;
+  if (cause === undefined || rows > 0) console.log(progress.summary());
+  if (rejected > 0) {
+    const [verb, noun] = rejected === 1 ? ['is', 'row'] : ['are', 'rows'];
     console.log(
-      `${formatCount(tally.rejected)} rejected ${noun} ${verb} in ${rejectsFiles.join(' ')}, with the reasons; ` +
+      `${formatCount(rejected)} rejected ${noun} ${verb} in ${rejectsFiles.join(' ')}, with the reasons; ` +
         `mend and import again: npx plant-store import ${rejectsFiles.join(' ')}`,
     );
   }
@@ -89,5 +90,5 @@ function report({ tally, elapsedMs, rejectsFiles, cause }: ImportResult): number
     return cause.exitCode;
   }
   if (cause !== undefined) throw cause;
-  return tally.rejected === 0 ? 0 : 1;
+  return rejected === 0 ? 0 : 1;
 }

@@ -12,16 +12,8 @@ export class Cancellation {
   readonly #parts = new Set<Cancellable>();
   #aborted: { reason: unknown } | undefined;
 
-  /**
-   * Gives up with a signal of the caller.
-   *
-   * @returns undoes that
-   */
-  follow(signal: AbortSignal): () => void {
-    const onAbort = (): void => this.abort(signal.reason);
-    if (signal.aborted) onAbort();
-    signal.addEventListener('abort', onAbort);
-    return () => signal.removeEventListener('abort', onAbort);
+  get isAborted(): boolean {
+    return this.#aborted !== undefined;
   }
 
   abort(reason: unknown): void {
@@ -36,9 +28,23 @@ export class Cancellation {
 
   add(part: Cancellable): void {
     this.#parts.add(part);
+    if (this.#aborted !== undefined) part.abandon(this.#aborted.reason);
   }
 
   delete(part: Cancellable): void {
     this.#parts.delete(part);
   }
+}
+
+/**
+ * Calls back when a signal of the caller is aborted, also where it is already.
+ *
+ * @returns ends that
+ */
+export function onAbort(signal: AbortSignal | undefined, callback: (reason: unknown) => void): () => void {
+  if (signal === undefined) return () => {};
+  const listener = (): void => callback(signal.reason);
+  if (signal.aborted) listener();
+  signal.addEventListener('abort', listener);
+  return () => signal.removeEventListener('abort', listener);
 }

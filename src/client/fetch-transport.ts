@@ -1,5 +1,11 @@
-import { answerBytesMax } from './http-answer.ts';
-import { type HttpAnswer, NoAnswer, type Post, type Transport, type TransportSettings } from './transport.ts';
+import {
+  answerBytesMax,
+  type HttpAnswer,
+  NoAnswer,
+  type Post,
+  type Transport,
+  type TransportSettings,
+} from './transport.ts';
 
 /** Sends with the `fetch` of the runtime, which every runtime has, and a browser nothing else. */
 export class FetchTransport implements Transport {

@@ -1,18 +1,19 @@
 import { ERRORS } from '../contract/errors.ts';
-import { readRetryAfterMs } from './retry-after.ts';
+import { readRetryAfterMs } from './retry-wait.ts';
 
 /** The numbers of the error catalogue, as `error` of an answer has them. */
 export type ErrorNumber = (typeof ERRORS)[keyof typeof ERRORS]['number'];
 
 /**
- * What is said of one plant, by its content, so that others may fare better; every other error that may not be sent again
- * concerns all plants. 40001 is among them, for a gateway that spoils bodies may spoil only some.
+ * What is said of one plant, by its content, so that others may fare better; every other error concerns all plants. 40001 is
+ * among them, for a gateway that spoils bodies may spoil only some; and 50001, which one plant may meet each time.
  */
 export const ERRORS_OF_ONE_PLANT: readonly (ErrorNumber | undefined)[] = [
   ERRORS.notJson.number,
   ERRORS.notNewPlant.number,
   ERRORS.idTaken.number,
   ERRORS.bodyTooLarge.number,
+  ERRORS.internal.number,
 ];
 
 /** Why a plant is not known to be stored. */

@@ -1,30 +1,19 @@
 import { BEARER_TOKEN } from '../contract/bearer-token.ts';
-import { type NewPlant, newPlantJson, type Outcome, type Plant } from '../contract/plant.ts';
-import { Cancellation } from './cancellation.ts';
-import {
-  ANSWER_WAIT_MS,
-  CONCURRENCY,
-  CONCURRENCY_MAX,
-  RETRY_FOR_MS,
-  RETRY_WAIT_MAX_MS,
-  WAIT_MS_MAX,
-} from './limits.ts';
-import { openTransport } from './open-transport.ts';
+import type { Outcome, Plant } from '../contract/plant.ts';
+import { Cancellation, onAbort } from './cancellation.ts';
+import { FetchTransport } from './fetch-transport.ts';
+import { ANSWER_WAIT_MS, CONCURRENCY, CONCURRENCY_MAX, RETRY_FOR_MS, WAIT_MS_MAX } from './limits.ts';
+import { ManyPlants, type PlantResult } from './many-plants.ts';
+import { openNodeTransport } from './node/pipelined-transport.ts';
 import { newPlantOf, type PlantInput } from './plant-input.ts';
-import {
-  ERRORS_OF_ONE_PLANT,
-  errorAfterUnknown,
-  mayHaveStored,
-  PlantStoreError,
-} from './plant-store-error.ts';
+import { PlantSender } from './plant-sender.ts';
+import type { PlantStoreError } from './plant-store-error.ts';
 import { plantsUrl } from './plants-url.ts';
-import { retryWaitMs } from './retry-wait.ts';
-import { readStoredPlant, type StoredPlant } from './stored-plant.ts';
-import { NoAnswer, type Transport, takesNoHttp } from './transport.ts';
-import { untrustedCertificate } from './untrusted-certificate.ts';
+import type { StoredPlant } from './stored-plant.ts';
+import type { Transport } from './transport.ts';
 
 export { type ErrorNumber, PlantStoreError } from './plant-store-error.ts';
-export type { Outcome, Plant, PlantInput, StoredPlant };
+export type { Outcome, Plant, PlantInput, PlantResult, StoredPlant };
 
 /** Where plants go, and how long to try. */
 export interface PlantStoreOptions {
@@ -43,10 +32,15 @@ export interface PlantStoreOptions {
   fetch?: typeof fetch | undefined;
 }
 
-/** What became of one plant of {@link PlantStore.createPlants}. */
-export type PlantResult =
-  | { plant: StoredPlant; error?: never; input: PlantInput }
-  | { plant?: never; error: PlantStoreError; input: PlantInput };
+/** How many plants are sent at a time, and who hears of it. */
+export interface CreatePlantsOptions {
+  /** Plants that are sent and not yet handed out; 64 unless given. */
+  concurrency?: number;
+  /** Ends it: no further plant is sent, and what was sent has 5 s to be answered. */
+  signal?: AbortSignal;
+  /** Hears of each try that failed and is repeated. What it throws ends the sending, as an error of all plants does. */
+  onRetry?: (error: PlantStoreError) => void;
+}
 
 /**
  * Sends plants to a plant store.
@@ -56,25 +50,22 @@ export type PlantResult =
  * wait that doubles, or as long as the answer asks for with `Retry-After`.
  */
 export class PlantStore {
-  readonly #url: string;
-  readonly #answerWaitMs: number;
-  readonly #retryForMs: number;
   readonly #transport: Transport;
+  readonly #sender: PlantSender;
 
   /** @throws {TypeError} when address or token is missing, or an option is malformed */
-  constructor({ url, token, answerWaitMs, retryForMs, fetch: fetchWith }: PlantStoreOptions = {}) {
-    const plantsAddress = plantsUrl(checkUrl(url ?? environment('PLANT_STORE_URL')));
-    this.#url = plantsAddress.href;
-    this.#answerWaitMs = checkNumber('answerWaitMs', answerWaitMs ?? ANSWER_WAIT_MS, 1, WAIT_MS_MAX);
-    this.#retryForMs = checkNumber('retryForMs', retryForMs ?? RETRY_FOR_MS, 0, WAIT_MS_MAX);
-    this.#transport = openTransport(
-      {
-        url: plantsAddress,
-        token: checkToken(token ?? environment('PLANT_STORE_TOKEN')),
-        answerWaitMs: this.#answerWaitMs,
-      },
-      fetchWith,
-    );
+  constructor(options: PlantStoreOptions = {}) {
+    const { fetch: fetchWith } = options;
+    const url = plantsUrl(checkUrl(options.url ?? environment('PLANT_STORE_URL')));
+    const answerWaitMs = checkNumber('answerWaitMs', options.answerWaitMs ?? ANSWER_WAIT_MS, 1, WAIT_MS_MAX);
+    const retryForMs = checkNumber('retryForMs', options.retryForMs ?? RETRY_FOR_MS, 0, WAIT_MS_MAX);
+    const token = checkToken(options.token ?? environment('PLANT_STORE_TOKEN'));
+    if (fetchWith !== undefined && typeof fetchWith !== 'function')
+      throw new TypeError('fetch must be a function');
+    const settings = { url, token, answerWaitMs };
+    const nodeTransport = fetchWith === undefined ? openNodeTransport(settings) : undefined;
+    this.#transport = nodeTransport ?? new FetchTransport(settings, fetchWith ?? fetch);
+    this.#sender = new PlantSender(this.#transport, url.href, answerWaitMs, retryForMs);
   }
 
   /**
@@ -86,159 +77,40 @@ export class PlantStore {
    */
   async createPlant(input: PlantInput, { signal }: { signal?: AbortSignal } = {}): Promise<StoredPlant> {
     const plant = newPlantOf(input);
-    if (signal === undefined) return await this.#create(plant, undefined);
     const cancellation = new Cancellation();
-    const unfollow = cancellation.follow(signal);
+    const unfollow = onAbort(signal, reason => cancellation.abort(reason));
     try {
-      return await this.#create(plant, cancellation);
+      return await this.#sender.send(plant, { tries: cancellation, requests: cancellation, settledMs: 0 });
     } finally {
       unfollow();
-    }
-  }
-
-  async #create(plant: NewPlant, cancellation: Cancellation | undefined): Promise<StoredPlant> {
-    const untilMs = performance.now() + this.#retryForMs;
-    let isUnknown = false;
-    for (let tries = 1; ; tries++) {
-      try {
-        return await this.#post(plant, cancellation);
-      } catch (error) {
-        if (!(error instanceof PlantStoreError)) throw error;
-        const waitMs = retryWaitMs(tries, RETRY_WAIT_MAX_MS, error.retryAfterMs);
-        if (!error.canRetry || performance.now() + waitMs > untilMs)
-          throw isUnknown ? errorAfterUnknown(error) : error;
-        isUnknown ||= mayHaveStored(error);
-        await sleep(waitMs, cancellation);
-      }
     }
   }
 
   /**
    * Sends many plants, some at a time, and says of each what became of it, in the order in which they were given. It
    * takes no further one while that many are sent or wait to be asked for. Plants with the same id are sent one
-   * after the other, since their order is that of the revisions.
+   * after the other, since their order is that of the revisions. A plant is sent again for `retryForMs` since any of them was
+   * settled.
+   *
+   * Whatever ends it early, first it says what became of the plants that were sent.
    *
    * @throws {TypeError} when concurrency is no whole number from 1 on
    * @throws {PlantStoreError} when no further plant would fare better: the token is refused, the service stays away, or
    *   what answers is none
-   * @throws the reason of the signal when it is aborted
-   * @throws what the inputs throw, once it was said what became of those before
+   * @throws the reason of the signal when it is aborted, what the inputs throw, and what `onRetry` throws
    */
-  async *createPlants(
-    inputs: Iterable<PlantInput> | AsyncIterable<PlantInput>,
-    { concurrency = CONCURRENCY, signal }: { concurrency?: number; signal?: AbortSignal } = {},
-  ): AsyncGenerator<PlantResult, void, undefined> {
+  createPlants<Input extends PlantInput>(
+    inputs: Iterable<Input> | AsyncIterable<Input>,
+    { concurrency = CONCURRENCY, signal, onRetry }: CreatePlantsOptions = {},
+  ): AsyncGenerator<PlantResult<Input>, void, undefined> {
     checkNumber('concurrency', concurrency, 1, CONCURRENCY_MAX);
-    const cancellation = new Cancellation();
-    const unfollow = signal === undefined ? undefined : cancellation.follow(signal);
-    const results: Promise<PlantResult>[] = [];
-    const lastOfId = new Map<bigint, Promise<unknown>>();
-    const send = (input: PlantInput): Promise<PlantResult> => {
-      let plant: NewPlant;
-      try {
-        // Now: the caller may use the object again for the next plant.
-        plant = newPlantOf(input);
-      } catch (error) {
-        return Promise.resolve({ error: error as PlantStoreError, input });
-      }
-      const { id } = plant;
-      const before = lastOfId.get(id);
-      const sent = (): Promise<PlantResult> => this.#result(plant, input, cancellation);
-      const result = before === undefined ? sent() : before.then(sent);
-      const onSettled = (): void => {
-        if (lastOfId.get(id) === settled) lastOfId.delete(id);
-      };
-      // A failure is heard of in its turn, below.
-      const settled = result.then(onSettled, onSettled);
-      lastOfId.set(id, settled);
-      return result;
-    };
-    try {
-      let end: { failure: unknown } | undefined;
-      for await (const input of untilFailure(inputs, failure => (end = { failure }))) {
-        results.push(send(input));
-        if (results.length >= concurrency) yield await results.shift()!;
-      }
-      while (results.length > 0) yield await results.shift()!;
-      if (end !== undefined) throw end.failure;
-    } finally {
-      unfollow?.();
-      cancellation.abort(undefined);
-    }
-  }
-
-  async #result(plant: NewPlant, input: PlantInput, cancellation: Cancellation): Promise<PlantResult> {
-    try {
-      return { plant: await this.#create(plant, cancellation), input };
-    } catch (error) {
-      if (!(error instanceof PlantStoreError)) throw error;
-      if (!ERRORS_OF_ONE_PLANT.includes(error.error)) throw error;
-      return { error, input };
-    }
+    return new ManyPlants<Input>(this.#sender, concurrency, onRetry).results(inputs, signal);
   }
 
   /** Cuts the connections, which else close by themselves. Plants that are on their way fail, and so do all others. */
   close(): void {
     this.#transport.close();
   }
-
-  async #post(plant: NewPlant, cancellation: Cancellation | undefined): Promise<StoredPlant> {
-    cancellation?.throwIfAborted();
-    const post = this.#transport.post(newPlantJson(plant));
-    cancellation?.add(post);
-    try {
-      return readStoredPlant(plant, await post.answer);
-    } catch (error) {
-      throw error instanceof NoAnswer ? this.#unanswered(error) : error;
-    } finally {
-      cancellation?.delete(post);
-    }
-  }
-
-  #unanswered({ code, cause }: NoAnswer): PlantStoreError {
-    if (code === 'ECONNABORTED')
-      return new PlantStoreError('the client was closed', { code, canRetry: false });
-    const untrusted = untrustedCertificate(this.#url, code);
-    if (untrusted !== undefined) return new PlantStoreError(untrusted, { code, canRetry: false, cause });
-    return new PlantStoreError(`no answer from ${this.#url}${this.#whyUnanswered(code)}`, {
-      ...{ code, canRetry: true, cause },
-    });
-  }
-
-  #whyUnanswered(code: string | undefined): string {
-    if (code === 'ETIMEDOUT') return ` within ${this.#answerWaitMs} ms`;
-    if (!takesNoHttp(code)) return `${code === undefined ? '' : ` (${code})`}; is the service running there?`;
-    return `; what listens there takes no HTTP${this.#url.startsWith('https:') ? ' over TLS' : ''} (${code}); check the address`;
-  }
-}
-
-/** All that the inputs give, whether or not they fail behind it. */
-async function* untilFailure(
-  inputs: Iterable<PlantInput> | AsyncIterable<PlantInput>,
-  onFailure: (failure: unknown) => void,
-): AsyncGenerator<PlantInput, void, undefined> {
-  try {
-    yield* inputs;
-  } catch (failure) {
-    onFailure(failure);
-  }
-}
-
-async function sleep(waitMs: number, cancellation: Cancellation | undefined): Promise<void> {
-  cancellation?.throwIfAborted();
-  await new Promise<void>((resolve, reject) => {
-    const sleeping = {
-      abandon: (reason: unknown) => {
-        clearTimeout(timer);
-        reject(reason);
-      },
-    };
-    const timer = setTimeout(() => {
-      cancellation?.delete(sleeping);
-      resolve();
-    }, waitMs);
-    cancellation?.add(sleeping);
-  });
 }
 
 function checkUrl(base: string | URL | undefined): URL {

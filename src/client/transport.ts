@@ -1,4 +1,5 @@
 import type { Cancellable } from './cancellation.ts';
+import { ANSWER_BYTES_MAX, ANSWER_BYTES_PER_CHARACTER } from './limits.ts';
 
 /** An HTTP answer that has arrived whole. */
 export interface HttpAnswer {
@@ -34,6 +35,14 @@ export interface TransportSettings {
   token: string;
   /** How long to wait for one answer, from when it is the next one to come. */
   answerWaitMs: number;
+}
+
+/**
+ * The most that is read of the answer to a request, in bytes: a plant store repeats the plant, or says what is wrong
+ * with it.
+ */
+export function answerBytesMax(request: string): number {
+  return ANSWER_BYTES_MAX + ANSWER_BYTES_PER_CHARACTER * request.length;
 }
 
 /** No whole answer came; whether the request was taken is not known. */

@@ -1,7 +1,7 @@
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { setTimeout as wait } from 'node:timers/promises';
-import { readRetryAfterMs } from '../../client/retry-after.ts';
+import { readRetryAfterMs } from '../../client/retry-wait.ts';
 import { newPlantJson, type Plant } from '../../contract/plant.ts';
 import { withoutToken } from '../visible-text.ts';
 import {

@@ -1,11 +1,11 @@
-import { type CsvError, type Parser, parse } from 'csv-parse';
+import { type CsvError, parse } from 'csv-parse';
 import type { ErrorBody } from '../../contract/errors.ts';
 import { checkNewPlant, type NewPlantReading } from '../../contract/plant.ts';
 import { csvLine } from '../csv-line.ts';
 import { Failure } from '../failure.ts';
 import { visible } from '../visible-text.ts';
-import { ROW_LENGTH_MAX } from './limits.ts';
-import { HARMLESS, type PlantRow, type PlantRows } from './plant-row.ts';
+import { HEADER_LENGTH_SHOWN_MAX, ROW_LENGTH_MAX } from './limits.ts';
+import { HARMLESS, type PlantRow, type PlantRows, tooLong } from './plant-row.ts';
 
 /** One record: undefined is an unquoted empty field, an absent value; '' is a quoted one, an empty text. */
 type Fields = (string | undefined)[];
@@ -48,51 +48,36 @@ export async function* csvRows(
   });
   // Every failure is handed to the callback of the write that met it; without a listener it would end the process.
   parser.on('error', () => {});
+  type Done = (error?: Error | null) => void;
+  async function* rowsOf(give: (done: Done) => void): PlantRows {
+    const error = await new Promise<Error | null | undefined>(resolve => give(resolve));
+    if (rows.length > 0) yield rows;
+    rows = [];
+    if (error) throw named(name, error, lastLine + 1);
+  }
 
   try {
-    for await (const text of texts) {
-      const error = await written(parser, text);
-      if (rows.length > 0) yield rows;
-      rows = [];
-      if (error !== undefined) throw named(name, error, lastLine + 1);
-    }
-    const error = await ended(parser);
-    if (rows.length > 0) yield rows;
-    if (error !== undefined) throw named(name, error, lastLine + 1);
+    for await (const text of texts) yield* rowsOf(done => parser.write(text, done));
+    yield* rowsOf(done => parser.end(done));
   } finally {
     parser.destroy();
   }
 }
 
-function written(parser: Parser, text: string): Promise<Error | undefined> {
-  return new Promise(resolve => {
-    parser.write(text, error => resolve(error ?? undefined));
-  });
-}
-
-function ended(parser: Parser): Promise<Error | undefined> {
-  return new Promise(resolve => {
-    parser.end((error?: Error | null) => resolve(error ?? undefined));
-  });
-}
-
 /** Says where the file is broken. */
 function named(name: string, error: Error, rowLine: number): Error {
-  switch ((error as CsvError).code) {
+  const { code, lines } = error as CsvError;
+  switch (code) {
     case 'CSV_QUOTE_NOT_CLOSED':
       return new Failure(
         `${name}: a quote in the row that begins on line ${rowLine} is never closed; ${HARMLESS}`,
       );
     case 'CSV_MAX_RECORD_SIZE':
-      return new Failure(
-        `${name}: the row that begins on line ${rowLine} is longer than ${ROW_LENGTH_MAX / 1024 / 1024} MiB; ` +
-          `is a quote in it never closed? ${HARMLESS}`,
-      );
+      return tooLong(`${name}: the row that begins on line ${rowLine}`, 'quote');
     case 'CSV_INVALID_CLOSING_QUOTE':
     case 'INVALID_OPENING_QUOTE':
       return new Failure(
-        `${name}: line ${(error as CsvError).lines} has a quote out of place (a field with a quote in it is written ` +
-          `"like ""this"""); ${HARMLESS}`,
+        `${name}: line ${lines} has a quote out of place (a field with a quote in it is written "like ""this"""); ${HARMLESS}`,
       );
     default:
       return error;
@@ -121,9 +106,8 @@ class CsvColumns {
       );
     }
     for (const column of ['id', 'name', 'tag']) {
-      if (header.indexOf(column) !== header.lastIndexOf(column)) {
+      if (header.indexOf(column) !== header.lastIndexOf(column))
         throw new Failure(`${fileName}: the column ${column} is there more than once; keep one of them`);
-      }
     }
     const hasReasons = REASON_COLUMNS.every(
       (column, index) => header.at(index - REASON_COLUMNS.length) === column,
@@ -133,8 +117,6 @@ class CsvColumns {
     if (ignored.length > 0) onNote(`${fileName}: only id, name and tag are read; ignored: ${shown(ignored)}`);
   }
 }
-
-const HEADER_LENGTH_SHOWN_MAX = 200;
 
 function shown(fields: Fields): string {
   const line = fields.map(field => JSON.stringify(field ?? '')).join(', ');
@@ -149,19 +131,9 @@ class CsvRow implements PlantRow {
 
   constructor(number: number, columns: CsvColumns, fields: Fields) {
     this.number = number;
+    this.reading = readFields(columns, fields);
     this.#columns = columns;
     this.#fields = fields;
-    this.reading =
-      fields.length === columns.count
-        ? readFields(
-            fields[columns.id],
-            fields[columns.name],
-            columns.tag < 0 ? undefined : fields[columns.tag],
-          )
-        : {
-            error: 'notNewPlant',
-            message: `the row has ${fields.length} fields, and the first row names ${columns.count} columns`,
-          };
   }
 
   rejectsHeader(): string {
@@ -171,10 +143,9 @@ class CsvRow implements PlantRow {
   /** A row with too few fields is filled up, so that the reason stands in its columns; one with too many is not cut. */
   rejectsLine({ error, message }: ErrorBody): string {
     const { count, own } = this.#columns;
-    const reasons = count - own.length;
     const missing = Math.max(0, count - this.#fields.length);
     const filled = [...this.#fields, ...new Array<undefined>(missing).fill(undefined)];
-    const ownFields = filled.slice(0, filled.length - reasons);
+    const ownFields = filled.slice(0, filled.length - (count - own.length));
     return csvLine([...ownFields, String(this.number), String(error), message]);
   }
 }
@@ -182,12 +153,17 @@ class CsvRow implements PlantRow {
 /** What spreadsheets make of a long number: 9.00719925474099E+15. As JSON it would be an id, but not the one meant. */
 const EXPONENT = /[0-9][eE][+-]?[0-9]+$/;
 
-function readFields(
-  idText: string | undefined,
-  name: string | undefined,
-  tag: string | undefined,
-): NewPlantReading {
-  if (idText === undefined || !EXPONENT.test(idText)) return checkNewPlant({ idText, name, tag });
+function readFields(columns: CsvColumns, fields: Fields): NewPlantReading {
+  if (fields.length !== columns.count) {
+    return {
+      error: 'notNewPlant',
+      message: `the row has ${fields.length} fields, and the first row names ${columns.count} columns`,
+    };
+  }
+  const idText = fields[columns.id];
+  const tag = columns.tag < 0 ? undefined : fields[columns.tag];
+  if (idText === undefined || !EXPONENT.test(idText))
+    return checkNewPlant({ idText, name: fields[columns.name], tag });
   return {
     error: 'notNewPlant',
     message: `id ${visible(idText)} has an exponent, as from a spreadsheet that cuts long numbers; write all its digits`,

@@ -1,15 +1,16 @@
+import { PlantStore, PlantStoreError } from '../../client/plant-store.ts';
 import { ERRORS, type ErrorBody } from '../../contract/errors.ts';
+import type { NewPlant } from '../../contract/plant.ts';
 import { Failure } from '../failure.ts';
 import type { ServiceAddress } from '../service-options.ts';
 import { csvRows } from './csv-rows.ts';
 import { jsonArrayRows, jsonLinesRows } from './json-rows.ts';
-import { Outage } from './outage.ts';
+import { IMPORT_ANSWER_WAIT_MS, OUTAGE_MAX_MS } from './limits.ts';
 import { checkPlantFile, openPlantFile, type PlantFile, plantFileName } from './plant-file.ts';
 import type { PlantRow, PlantRows } from './plant-row.ts';
 import { Progress } from './progress.ts';
 import { checkRejectsPath, defaultRejectsPath, RejectsFile } from './rejects-file.ts';
-import { Sender } from './sender.ts';
-import { Tally } from './tally.ts';
+import { ServiceTrouble } from './service-trouble.ts';
 import { NotUtf8 } from './utf8-texts.ts';
 
 /** What is to be imported, where to and how. */
@@ -25,9 +26,7 @@ export interface ImportSettings {
 
 /** How an import ended. */
 export interface ImportResult {
-  tally: Tally;
-  /** How long it took. */
-  elapsedMs: number;
+  progress: Progress;
   /** The files with rejected rows. */
   rejectsFiles: string[];
   /** Why it ended early, if it did: a Failure, or the reason of the stop. */
@@ -42,9 +41,7 @@ export interface ImportResult {
  * @throws {Failure} when something is wrong before the first plant is sent
  */
 export async function importFiles(settings: ImportSettings, stop: AbortSignal): Promise<ImportResult> {
-  const bytesTotal = await checkFiles(settings);
-  const run = new ImportRun(settings, stop, bytesTotal);
-  return await run.run();
+  return await new ImportRun(settings, stop, await checkFiles(settings)).run();
 }
 
 /** @returns the bytes of all files; undefined when one does not tell */
@@ -60,12 +57,12 @@ async function checkFiles({ files, rejects }: ImportSettings): Promise<number | 
 
 class ImportRun {
   readonly #settings: ImportSettings;
-  /** Aborted from outside, or here when the import cannot go on. */
+  /** Aborted from outside, or here when rejected rows cannot be written. */
   readonly #stop: AbortSignal;
   readonly #ownStop = new AbortController();
-  readonly #tally = new Tally();
   readonly #progress: Progress;
-  readonly #sender: Sender;
+  readonly #trouble: ServiceTrouble;
+  readonly #store: PlantStore;
   readonly #rejectsFiles: string[] = [];
   #rejects: RejectsFile | undefined;
   /** The last row that was read from the current file. */
@@ -74,19 +71,12 @@ class ImportRun {
   constructor(settings: ImportSettings, stop: AbortSignal, bytesTotal: number | undefined) {
     this.#settings = settings;
     this.#stop = AbortSignal.any([stop, this.#ownStop.signal]);
-    this.#progress = new Progress(this.#tally, bytesTotal);
-    const outage = new Outage(line => this.#progress.say(line));
-    this.#sender = new Sender(
-      settings.service,
-      settings.inFlightMax,
-      outage,
-      {
-        onStored: outcome => this.#tally.count(outcome),
-        onRejected: (row, fault) => this.#reject(row, fault),
-        onStop: failure => this.#ownStop.abort(failure),
-      },
-      this.#stop,
-    );
+    this.#progress = new Progress(bytesTotal);
+    this.#trouble = new ServiceTrouble(settings.service, line => this.#progress.say(line));
+    this.#store = new PlantStore({
+      ...settings.service,
+      ...{ answerWaitMs: IMPORT_ANSWER_WAIT_MS, retryForMs: OUTAGE_MAX_MS },
+    });
   }
 
   async run(): Promise<ImportResult> {
@@ -96,15 +86,10 @@ class ImportRun {
     } catch (error) {
       cause = this.#stop.aborted ? this.#stop.reason : error;
     } finally {
-      this.#sender.close();
+      this.#store.close();
       this.#progress.stop();
     }
-    return {
-      tally: this.#tally,
-      elapsedMs: this.#progress.elapsedMs,
-      rejectsFiles: this.#rejectsFiles,
-      cause,
-    };
+    return { progress: this.#progress, rejectsFiles: this.#rejectsFiles, cause };
   }
 
   async #importFile(path: string): Promise<void> {
@@ -118,24 +103,38 @@ class ImportRun {
       );
       await this.#sendRows(file);
     } catch (error) {
-      throw error instanceof NotUtf8 ? notUtf8(plantFileName(path), this.#rowNumber) : error;
+      if (error instanceof NotUtf8) throw notUtf8(plantFileName(path), this.#rowNumber);
+      throw error instanceof PlantStoreError ? this.#trouble.failure(error) : error;
     } finally {
-      await this.#finishRows();
+      this.#rejects?.close();
+      if (this.#rejects?.path !== undefined) this.#rejectsFiles.push(this.#rejects.path);
+      this.#rejects = undefined;
     }
-    this.#stop.throwIfAborted();
   }
 
   async #sendRows(file: PlantFile): Promise<void> {
+    const results = this.#store.createPlants(this.#plantsOf(file), {
+      concurrency: this.#settings.inFlightMax,
+      signal: this.#stop,
+      onRetry: error => this.#trouble.retried(error),
+    });
+    for await (const { plant, error, input } of results) {
+      this.#trouble.settled();
+      if (error === undefined) this.#progress.count(plant.outcome);
+      else this.#reject(input.row, { error: error.error!, message: this.#trouble.shown(error.message) });
+    }
+  }
+
+  /** The plants that can be sent; what else the file holds is rejected on the way. */
+  async *#plantsOf(file: PlantFile): AsyncGenerator<NewPlant & { row: PlantRow }, void, undefined> {
     for await (const rows of this.#rowsOf(file)) {
       for (const [index, row] of rows.entries()) {
         this.#rowNumber = row.number;
         const { plant, error, message } = row.reading;
         if (plant === undefined) this.#reject(row, { error: ERRORS[error].number, message });
-        else this.#sender.send(row, plant);
+        else yield { ...plant, row };
         this.#progress.sent(index + 1, rows.length);
-        if (this.#sender.isFull) await this.#sender.room();
       }
-      this.#stop.throwIfAborted();
     }
   }
 
@@ -150,23 +149,10 @@ class ImportRun {
     }
   }
 
-  /** Waits for what is in flight, all of it or after a stop what is answered soon, and closes the rejects file. */
-  async #finishRows(): Promise<void> {
-    try {
-      await this.#sender.drained();
-    } catch {
-      // The stop has a reason of its own, which run() reports.
-      await this.#sender.settle();
-    }
-    this.#rejects?.close();
-    if (this.#rejects?.path !== undefined) this.#rejectsFiles.push(this.#rejects.path);
-    this.#rejects = undefined;
-  }
-
   #reject(row: PlantRow, fault: ErrorBody): void {
     try {
       this.#rejects?.write(row, fault);
-      this.#tally.count('rejected');
+      this.#progress.count('rejected');
     } catch (error) {
       this.#ownStop.abort(error);
     }

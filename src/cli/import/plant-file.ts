@@ -101,19 +101,28 @@ async function* plainBytes(
   try {
     const storedStart = await startOf(stored);
     const bytes = joined(storedStart, stored);
-    // RFC 1952 section 2.3.1: ID1 = 31, ID2 = 139.
-    const plain = storedStart[0] === 0x1f && storedStart[1] === 0x8b ? unpacked(bytes) : bytes;
+    const plain = startsWith(storedStart, GZIP) ? unpacked(bytes) : bytes;
     const start = await startOf(plain);
-    if ((start[0] === 0xff && start[1] === 0xfe) || (start[0] === 0xfe && start[1] === 0xff)) {
+    if (UTF_16_MARKS.some(mark => startsWith(start, mark))) {
       throw new Failure(
         `${name} is UTF-16; convert it first, for instance with: iconv -f UTF-16 -t UTF-8 FILE > NEW_FILE`,
       );
     }
-    yield start;
-    yield* plain;
+    yield* joined(start, plain);
   } catch (error) {
     throw unreadable(name, error);
   }
+}
+
+/** RFC 1952 section 2.3.1: ID1 = 31, ID2 = 139. */
+const GZIP: [number, number] = [0x1f, 0x8b];
+const UTF_16_MARKS: [number, number][] = [
+  [0xff, 0xfe],
+  [0xfe, 0xff],
+];
+
+function startsWith(bytes: Buffer, [first, second]: [number, number]): boolean {
+  return bytes[0] === first && bytes[1] === second;
 }
 
 async function* unpacked(bytes: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, undefined> {

@@ -1,5 +1,7 @@
 import type { ErrorBody } from '../../contract/errors.ts';
 import type { NewPlantReading } from '../../contract/plant.ts';
+import { Failure } from '../failure.ts';
+import { ROW_LENGTH_MAX } from './limits.ts';
 
 /** One row, line or element of an input file. */
 export interface PlantRow {
@@ -18,3 +20,10 @@ export type PlantRows = AsyncGenerator<PlantRow[], void, undefined>;
 
 /** Said wherever the import stops in the middle of a file. */
 export const HARMLESS = 'the rows before it were sent, and running the import again is harmless';
+
+/** @param mark what may have been left open, so that the row does not end */
+export function tooLong(row: string, mark: string): Failure {
+  return new Failure(
+    `${row} is longer than ${ROW_LENGTH_MAX / 1024 / 1024} MiB; is a ${mark} in it never closed? ${HARMLESS}`,
+  );
+}

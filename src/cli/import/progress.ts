@@ -1,9 +1,10 @@
+import type { Outcome } from '../../contract/plant.ts';
 import { ProgressDisplay, timeLeft } from '../progress-display.ts';
-import { formatCount, perSecond, type Tally } from './tally.ts';
+import { formatCount, perSecond } from './tally.ts';
 
-/** Shows how far the import is. */
+/** Counts the rows that are done with, and shows how far the import is. */
 export class Progress {
-  readonly #tally: Tally;
+  readonly #counts = { created: 0, unchanged: 0, revised: 0, rejected: 0 };
   readonly #bytesTotal: number | undefined;
   readonly #startMs = performance.now();
   readonly #display: ProgressDisplay;
@@ -13,8 +14,7 @@ export class Progress {
   #bytesSentBefore = 0;
 
   /** @param bytesTotal of all files as they are stored; undefined when nobody knows */
-  constructor(tally: Tally, bytesTotal: number | undefined) {
-    this.#tally = tally;
+  constructor(bytesTotal: number | undefined) {
     this.#bytesTotal = bytesTotal;
     this.#display = new ProgressDisplay(bytesTotal, () => ({ done: this.#bytesSent, text: this.state() }));
   }
@@ -33,8 +33,17 @@ export class Progress {
     if (rows === rowsRead) this.#bytesSentBefore = this.#bytesRead;
   }
 
-  get elapsedMs(): number {
-    return performance.now() - this.#startMs;
+  count(what: Outcome | 'rejected'): void {
+    this.#counts[what]++;
+  }
+
+  get rejected(): number {
+    return this.#counts.rejected;
+  }
+
+  get rows(): number {
+    const { created, unchanged, revised, rejected } = this.#counts;
+    return created + unchanged + revised + rejected;
   }
 
   /** Says a line between two states of the bar. */
@@ -48,12 +57,12 @@ export class Progress {
 
   /** Such as `34% sent, 51,717 plants, 24,630/s, 4 s left, 0 rejected`. */
   state(): string {
-    const elapsedMs = this.elapsedMs;
-    const rows = this.#tally.rows;
+    const elapsedMs = performance.now() - this.#startMs;
+    const rows = this.rows;
     const parts = [
       `${formatCount(rows)} plants`,
       `${formatCount(perSecond(rows, elapsedMs))}/s`,
-      `${formatCount(this.#tally.rejected)} rejected`,
+      `${formatCount(this.rejected)} rejected`,
     ];
     if (this.#bytesTotal !== undefined && this.#bytesSent > 0) {
       const share = Math.min(1, this.#bytesSent / this.#bytesTotal);
@@ -62,5 +71,14 @@ export class Progress {
       parts.splice(3, 0, rows === 0 ? 'no answer yet' : timeLeft(elapsedMs, share));
     }
     return parts.join(', ');
+  }
+
+  /** Such as `2 rows: 1 created, 0 unchanged, 0 revised, 1 rejected in 0.3 s (7/s)`. */
+  summary(): string {
+    const elapsedMs = performance.now() - this.#startMs;
+    const counts = Object.entries(this.#counts).map(([name, count]) => `${formatCount(count)} ${name}`);
+    const rows = `${formatCount(this.rows)} ${this.rows === 1 ? 'row' : 'rows'}`;
+    const seconds = (elapsedMs / 1000).toFixed(1);
+    return `${rows}: ${counts.join(', ')} in ${seconds} s (${formatCount(perSecond(this.rows, elapsedMs))}/s)`;
   }
 }

@@ -11,9 +11,11 @@ import type { PlantRow } from './plant-row.ts';
  * row is with the operating system before {@link write} returns, so nothing is lost however the process ends.
  */
 export class RejectsFile {
-  readonly #path: string;
+  /** Where the rejected rows are; undefined while there are none. */
+  path: string | undefined;
+  readonly #wantedPath: string;
   readonly #mayBeNumbered: boolean;
-  #open: { path: string; descriptor: number } | undefined;
+  #descriptor: number | undefined;
 
   /**
    * @param path where it goes
@@ -21,37 +23,34 @@ export class RejectsFile {
    *   no file is ever overwritten, for somebody may be mending it
    */
   constructor(path: string, mayBeNumbered: boolean) {
-    this.#path = path;
+    this.#wantedPath = path;
     this.#mayBeNumbered = mayBeNumbered;
-  }
-
-  /** Where the rejected rows are; undefined when there are none. */
-  get path(): string | undefined {
-    return this.#open?.path;
   }
 
   /** @throws {Failure} when the file cannot be written */
   write(row: PlantRow, fault: ErrorBody): void {
     try {
-      if (this.#open === undefined) {
-        this.#open = this.#create();
-        writeFileSync(this.#open.descriptor, row.rejectsHeader());
+      if (this.#descriptor === undefined) {
+        this.#descriptor = this.#create();
+        writeFileSync(this.#descriptor, row.rejectsHeader());
       }
-      writeFileSync(this.#open.descriptor, row.rejectsLine(fault));
+      writeFileSync(this.#descriptor, row.rejectsLine(fault));
     } catch (error) {
-      throw unwritable(this.#open?.path ?? this.#path, error);
+      throw unwritable(this.path ?? this.#wantedPath, error);
     }
   }
 
   close(): void {
-    if (this.#open !== undefined) closeSync(this.#open.descriptor);
+    if (this.#descriptor !== undefined) closeSync(this.#descriptor);
   }
 
-  #create(): { path: string; descriptor: number } {
+  #create(): number {
     for (let number = 1; ; number++) {
-      const path = number === 1 ? this.#path : numbered(this.#path, number);
+      const path = number === 1 ? this.#wantedPath : numbered(this.#wantedPath, number);
       try {
-        return { path, descriptor: openSync(path, 'wx') };
+        const descriptor = openSync(path, 'wx');
+        this.path = path;
+        return descriptor;
       } catch (error) {
         if (!this.#mayBeNumbered || (error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
       }

@@ -1,5 +1,11 @@
+import { isUtf8 } from 'node:buffer';
+
 /** Bytes that are not UTF-8; everything before them has been handed on. */
 export class NotUtf8 extends Error {}
+
+/** The longest character in bytes (RFC 3629 section 3). */
+const CHARACTER_BYTES_MAX = 4;
+const BYTE_ORDER_MARK = Buffer.from('\ufeff');
 
 /**
  * Decodes UTF-8 piece by piece. Nothing is ever replaced: at the first wrong byte the text before it is handed on,
@@ -9,61 +15,35 @@ export class NotUtf8 extends Error {}
  * @returns the text, cut between characters; no piece is empty
  */
 export async function* utf8Texts(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string, void, undefined> {
-  let started = false;
-  let rest: Uint8Array = new Uint8Array();
+  let isStart = true;
+  let rest = Buffer.alloc(0);
   for await (const chunk of chunks) {
-    const bytes = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
-    const end = endOfWholeCharacters(bytes);
+    const bytes = Buffer.concat([rest, chunk]);
+    const wholeLength = lengthOfWholeCharacters(bytes);
+    const end = wholeLength ?? lengthBeforeWrongByte(bytes);
     rest = bytes.subarray(end);
-    const whole = bytes.subarray(0, end);
-    const decoded = decode(whole);
-    let text = decoded ?? longestDecoded(whole);
-    if (!started && text.charCodeAt(0) === 0xfeff) text = text.slice(1);
-    started ||= end > 0;
+    const text = bytes.toString('utf8', isStart && startsWithMark(bytes) ? BYTE_ORDER_MARK.length : 0, end);
+    if (end > 0) isStart = false;
     if (text !== '') yield text;
-    if (decoded === undefined) throw new NotUtf8();
+    if (wholeLength === undefined) throw new NotUtf8();
   }
   if (rest.length > 0) throw new NotUtf8();
 }
 
-// Not its stream mode: that cannot say where the wrong byte is. A byte order mark inside the file is text.
-const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
-
-function decode(bytes: Uint8Array): string | undefined {
-  try {
-    return decoder.decode(bytes);
-  } catch {
-    return undefined;
-  }
+function startsWithMark(bytes: Buffer): boolean {
+  return bytes.subarray(0, BYTE_ORDER_MARK.length).equals(BYTE_ORDER_MARK);
 }
 
-/** Looks for the wrong byte by halving: the bytes before it decode, those with it do not. */
-function longestDecoded(bytes: Uint8Array): string {
-  let good = 0;
-  let bad = bytes.length;
-  while (bad - good > 1) {
-    const middle = good + Math.floor((bad - good) / 2);
-    if (decode(bytes.subarray(0, endOfWholeCharacters(bytes.subarray(0, middle)))) === undefined)
-      bad = middle;
-    else good = middle;
-  }
-  return decode(bytes.subarray(0, endOfWholeCharacters(bytes.subarray(0, good)))) ?? '';
+/** @returns the length without a last character that may be cut off; undefined when a byte before that is wrong */
+function lengthOfWholeCharacters(bytes: Buffer): number | undefined {
+  for (let cut = 0; cut < CHARACTER_BYTES_MAX && cut <= bytes.length; cut++)
+    if (isUtf8(bytes.subarray(0, bytes.length - cut))) return bytes.length - cut;
+  return undefined;
 }
 
-/**
- * The length of the bytes without a character that is cut off at their end. RFC 3629 section 3: the first byte of
- * a character tells its length, and no later byte looks like a first one.
- */
-function endOfWholeCharacters(bytes: Uint8Array): number {
-  for (let back = 1; back <= Math.min(3, bytes.length); back++) {
-    const byte = bytes[bytes.length - back]!;
-    if (byte < 0x80) return bytes.length;
-    if (byte >= 0xc0) return characterLength(byte) > back ? bytes.length - back : bytes.length;
-  }
-  return bytes.length;
-}
-
-function characterLength(firstByte: number): number {
-  if (firstByte >= 0xf0) return 4;
-  return firstByte >= 0xe0 ? 3 : 2;
+/** Where lenient decoding has replaced something, the bytes differ from then on. */
+function lengthBeforeWrongByte(bytes: Buffer): number {
+  const replaced = Buffer.from(bytes.toString('utf8'));
+  const different = bytes.findIndex((byte, index) => byte !== replaced[index]);
+  return lengthOfWholeCharacters(bytes.subarray(0, different)) ?? 0;
 }

@@ -39,21 +39,17 @@ export function nodeConnect({ protocol, hostname, port }: URL): Connect | undefi
   const hasTls = protocol === 'https:';
   const sockets = process?.getBuiltinModule?.(hasTls ? 'node:tls' : 'node:net');
   if (sockets === undefined) return undefined;
-  const host = hostname.replace(/^\[|\]$/g, '');
-  const target = { host, port: port === '' ? (hasTls ? 443 : 80) : Number(port) };
-  const options = hasTls ? { ...target, ...tlsOptions(hostname) } : target;
+  const target = {
+    host: hostname.replace(/^\[|\]$/g, ''),
+    port: port === '' ? (hasTls ? 443 : 80) : Number(port),
+    // A server that has several names chooses its certificate by this one (RFC 6066 section 3, which leaves addresses out).
+    ...(hasTls && !/^(?:\[.*\]|[0-9.]+)$/.test(hostname) ? { servername: hostname } : {}),
+    // Where HTTP/1.1 is not asked for, a server may choose HTTP/2 (RFC 7301).
+    ...(hasTls ? { ALPNProtocols: ['http/1.1'] } : {}),
+  };
   return () => {
-    const socket = sockets.connect(options);
+    const socket = sockets.connect(target);
     socket.setNoDelay(true);
     return socket;
   };
-}
-
-/**
- * What is said at the start of TLS: the name of the host, by which a server that has several chooses its certificate
- * (RFC 6066 section 3, which leaves addresses out); and that HTTP/1.1 is spoken, or a server may choose HTTP/2 (RFC 7301).
- */
-function tlsOptions(hostname: string): { servername?: string; ALPNProtocols: string[] } {
-  const isAddress = /^(?:\[.*\]|[0-9.]+)$/.test(hostname);
-  return { ...(isAddress ? {} : { servername: hostname }), ALPNProtocols: ['http/1.1'] };
 }

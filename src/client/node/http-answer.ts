@@ -1,5 +1,5 @@
-import { ANSWER_BYTES_MAX, ANSWER_BYTES_PER_CHARACTER, INTERIM_ANSWERS_MAX } from './limits.ts';
-import type { HttpAnswer } from './transport.ts';
+import { INTERIM_ANSWERS_MAX } from '../limits.ts';
+import type { HttpAnswer } from '../transport.ts';
 
 /** An answer, and where it stands among those of its connection. */
 export interface ReceivedAnswer extends HttpAnswer {
@@ -14,11 +14,13 @@ export class NotHttp extends Error {}
 
 /** RFC 9112 section 4. Codes of interim answers are read past, but none switches to another protocol here. */
 const STATUS_LINE = /^HTTP\/1\.([01]) ((?!101)[1-5][0-9]{2})(?: .*)?$/;
-/**
- * RFC 9112 section 5, without the folded lines that it forbids; control characters other than the tab are refused. The
- * blanks around the value are matched with it, for to part them here would take a time that grows with their square.
- */
+/** RFC 9112 section 5, without the folded lines that it forbids; control characters other than the tab are refused. */
 const FIELD = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):([\t -~\x80-\xff]*)$/;
+/**
+ * The blanks around a value (RFC 9110 section 5.6.3). Each run of them is looked at from its beginning only, or many would
+ * take a time that grows with their square.
+ */
+const OUTER_BLANKS = /^[ \t]+|(?<![ \t])[ \t]+$/g;
 const LENGTH = /^[0-9]{1,9}$/;
 const CHUNK_SIZE = /^([0-9A-Fa-f]{1,7})[ \t]*(?:;.*)?$/;
 const LINE_END = '\r\n';
@@ -37,14 +39,6 @@ interface Head {
 interface Body {
   bytes: string;
   end: number;
-}
-
-/**
- * The most that is read of the answer to a request, in bytes: a plant store repeats the plant, or says what is wrong
- * with it.
- */
-export function answerBytesMax(request: string): number {
-  return ANSWER_BYTES_MAX + ANSWER_BYTES_PER_CHARACTER * request.length;
 }
 
 /**
@@ -71,13 +65,19 @@ export function readHttpAnswer(
   }
   const { status, minorVersion } = head;
   const headers = readHeaders(head.fields);
-  const body = readBody(text, head.end, status, headers, hasEnded);
+  const { 'content-length': length, 'transfer-encoding': coding, connection = '' } = headers;
+  // RFC 9112 section 6.3, rules 1 and 8.
+  const isBodiless = status === 204 || status === 304;
+  const endsWithConnection = !isBodiless && length === undefined && coding === undefined;
+  let body: Body | undefined;
+  if (isBodiless) body = { bytes: '', end: head.end };
+  else if (!endsWithConnection) body = readBody(text, head.end, length, coding);
+  else if (hasEnded) body = { bytes: text.slice(head.end), end: text.length };
   if (body === undefined) {
     if (!isTooLong) return undefined;
     return { status, headers, body: utf8Text(text.slice(head.end)), isLast: true, end: text.length };
   }
-  const endsWithConnection = !hasLength(status, headers);
-  const saysClose = /(?:^|,)[ \t]*close[ \t]*(?:,|$)/i.test(headers.connection ?? '');
+  const saysClose = /(?:^|,)[ \t]*close[ \t]*(?:,|$)/i.test(connection);
   const isLast = endsWithConnection || saysClose || minorVersion === '0';
   return { status, headers, body: utf8Text(body.bytes), isLast, end: body.end };
 }
@@ -87,9 +87,7 @@ const utf8 = new TextDecoder();
 /** Decodes bytes that are given as characters. */
 function utf8Text(characters: string): string {
   if (!/[\x80-\xff]/.test(characters)) return characters;
-  const bytes = new Uint8Array(characters.length);
-  for (let index = 0; index < bytes.length; index++) bytes[index] = characters.charCodeAt(index);
-  return utf8.decode(bytes);
+  return utf8.decode(Uint8Array.from(characters, character => character.charCodeAt(0)));
 }
 
 /** Reads past the interim answers. @returns undefined when it has not arrived whole */
@@ -118,56 +116,25 @@ function readHeaders(fields: string[]): Record<string, string> {
     const [, field, spacedValue] = FIELD.exec(line) ?? [];
     if (field === undefined || spacedValue === undefined) throw new NotHttp();
     const name = field.toLowerCase();
-    const value = trimBlanks(spacedValue);
+    const value = spacedValue.replace(OUTER_BLANKS, '');
     headers[name] = headers[name] === undefined ? value : `${headers[name]}, ${value}`;
   }
   return headers;
-}
-
-/** Without the blanks around it, which are spaces and tabs only (RFC 9110 section 5.6.3). */
-function trimBlanks(text: string): string {
-  let start = 0;
-  let end = text.length;
-  while (start < end && isBlank(text[start])) start++;
-  while (end > start && isBlank(text[end - 1])) end--;
-  return text.slice(start, end);
-}
-
-function isBlank(character: string | undefined): boolean {
-  return character === ' ' || character === '\t';
-}
-
-/** Whether the end of the body can be told without that of the connection. */
-function hasLength(status: number, headers: Record<string, string>): boolean {
-  return (
-    isBodiless(status) ||
-    headers['content-length'] !== undefined ||
-    headers['transfer-encoding'] !== undefined
-  );
-}
-
-/** RFC 9112 section 6.3, rule 1. */
-function isBodiless(status: number): boolean {
-  return status === 204 || status === 304;
 }
 
 /** RFC 9112 section 6.3. @returns undefined when it has not arrived whole */
 function readBody(
   text: string,
   start: number,
-  status: number,
-  headers: Record<string, string>,
-  hasEnded: boolean,
+  length: string | undefined,
+  coding: string | undefined,
 ): Body | undefined {
-  const { 'content-length': length, 'transfer-encoding': coding } = headers;
-  if (isBodiless(status)) return { bytes: '', end: start };
   if (coding !== undefined) {
     // Both together is how answers are smuggled past a gateway.
     if (length !== undefined || coding.toLowerCase() !== 'chunked') throw new NotHttp();
     return readChunks(text, start);
   }
-  if (length === undefined) return hasEnded ? { bytes: text.slice(start), end: text.length } : undefined;
-  if (!LENGTH.test(length)) throw new NotHttp();
+  if (length === undefined || !LENGTH.test(length)) throw new NotHttp();
   const end = start + Number(length);
   return end > text.length ? undefined : { bytes: text.slice(start, end), end };
 }

@@ -1,7 +1,13 @@
-import { CONNECTIONS_MAX } from './limits.ts';
-import type { Connect } from './node-sockets.ts';
+import { CONNECTIONS_MAX } from '../limits.ts';
+import { NoAnswer, type Post, type Transport, type TransportSettings } from '../transport.ts';
 import { PipelinedConnection, PipelinedRequest } from './pipelined-connection.ts';
-import { NoAnswer, type Post, type Transport, type TransportSettings } from './transport.ts';
+import { type Connect, nodeConnect } from './sockets.ts';
+
+/** @returns the transport over connections of our own; undefined where there is no Node */
+export function openNodeTransport(settings: TransportSettings): Transport | undefined {
+  const connect = nodeConnect(settings.url);
+  return connect === undefined ? undefined : new PipelinedTransport(settings, connect);
+}
 
 /**
  * Sends many requests on the way on each of a few connections. Node's fetch takes many times as long for a plant as this
@@ -10,9 +16,9 @@ import { NoAnswer, type Post, type Transport, type TransportSettings } from './t
  * Where connections do not last, as behind some gateways, each plant gets one of its own. What waits for room on a connection
  * fails when no connection has brought an answer for as long as one may take.
  */
-export class PipelinedTransport implements Transport {
+class PipelinedTransport implements Transport {
   readonly #connect: Connect;
-  readonly #settings: TransportSettings;
+  readonly #answerWaitMs: number;
   readonly #head: string;
   readonly #connections = new Set<PipelinedConnection>();
   /** Requests for which no connection has room, in the order in which they are sent. */
@@ -21,10 +27,9 @@ export class PipelinedTransport implements Transport {
   #waitTimer: ReturnType<typeof setTimeout> | undefined;
   #isClosed = false;
 
-  constructor(settings: TransportSettings, connect: Connect) {
+  constructor({ url, token, answerWaitMs }: TransportSettings, connect: Connect) {
     this.#connect = connect;
-    this.#settings = settings;
-    const { url, token } = settings;
+    this.#answerWaitMs = answerWaitMs;
     this.#head =
       `POST ${url.pathname} HTTP/1.1\r\nHost: ${url.host}\r\nAuthorization: Bearer ${token}\r\n` +
       'Content-Type: application/json\r\nContent-Length: ';
@@ -52,7 +57,7 @@ export class PipelinedTransport implements Transport {
   #startWaitTimer(): void {
     clearTimeout(this.#waitTimer);
     if (this.#waiting.length === 0) return;
-    this.#waitTimer = setTimeout(() => this.#failWaiting('ETIMEDOUT'), this.#settings.answerWaitMs);
+    this.#waitTimer = setTimeout(() => this.#failWaiting('ETIMEDOUT'), this.#answerWaitMs);
   }
 
   #failWaiting(code: string): void {
@@ -68,7 +73,7 @@ export class PipelinedTransport implements Transport {
   }
 
   #open(): PipelinedConnection {
-    const connection = new PipelinedConnection(this.#connect, this.#settings, {
+    const connection = new PipelinedConnection(this.#connect(), this.#answerWaitMs, {
       onAnswers: () => this.#startWaitTimer(),
       onRoom: () => this.#sendWaiting(),
       onClose: unsent => {

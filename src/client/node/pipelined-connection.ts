@@ -1,7 +1,7 @@
-import { answerBytesMax, NotHttp, readHttpAnswer } from './http-answer.ts';
-import { IDLE_CONNECTION_MS, PIPELINE_MAX } from './limits.ts';
-import type { Connect, Socket } from './node-sockets.ts';
-import { type HttpAnswer, NoAnswer, type Post, type TransportSettings } from './transport.ts';
+import { IDLE_CONNECTION_MS, PIPELINE_MAX } from '../limits.ts';
+import { answerBytesMax, type HttpAnswer, NoAnswer, type Post } from '../transport.ts';
+import { NotHttp, readHttpAnswer } from './http-answer.ts';
+import type { Socket } from './sockets.ts';
 
 /** A request with its head, and its answer. */
 export class PipelinedRequest implements Post {
@@ -72,10 +72,10 @@ export class PipelinedConnection {
   /** Runs from when a request becomes the first of the unanswered, or from when there is none. */
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(connect: Connect, { answerWaitMs }: TransportSettings, listener: PipelinedConnectionListener) {
+  constructor(socket: Socket, answerWaitMs: number, listener: PipelinedConnectionListener) {
+    this.#socket = socket;
     this.#answerWaitMs = answerWaitMs;
     this.#listener = listener;
-    this.#socket = connect();
     this.#socket.setEncoding('latin1');
     this.#socket.on('data', piece => this.#take(piece, false));
     this.#socket.on('end', () => {

@@ -1,0 +1,161 @@
+import type { NewPlant } from '../contract/plant.ts';
+import { Cancellation, onAbort } from './cancellation.ts';
+import { IN_FLIGHT_TEXT_LENGTH_MAX, LAST_ANSWERS_MS } from './limits.ts';
+import { newPlantOf, type PlantInput } from './plant-input.ts';
+import type { Call, PlantSender } from './plant-sender.ts';
+import { ERRORS_OF_ONE_PLANT, PlantStoreError } from './plant-store-error.ts';
+import type { StoredPlant } from './stored-plant.ts';
+
+/** What became of one plant of `createPlants`. */
+export type PlantResult<Input extends PlantInput = PlantInput> =
+  | { plant: StoredPlant; error?: never; input: Input }
+  | { plant?: never; error: PlantStoreError; input: Input };
+
+/** An input that was taken, until its result is handed out. */
+interface Entry<Input extends PlantInput> {
+  textLength: number;
+  isSettled: boolean;
+  /** Also where it is settled there is none when the whole call has failed. */
+  result: PlantResult<Input> | undefined;
+  /** Settles with the entry, and never fails. */
+  settled: Promise<void> | undefined;
+}
+
+/**
+ * One call of `createPlants`. Two loops run beside each other, and each waits for the changes that the other makes: one
+ * takes inputs while there is room, the other hands out results.
+ *
+ * | event | then |
+ * |---|---|
+ * | the inputs end or fail | what was taken is sent and tried again as before; then the failure is thrown |
+ * | an error that concerns all plants, or the signal | no input is taken and no try begins; what was sent has 5 s; then it is thrown |
+ * | the caller wants no more results | all is given up |
+ */
+export class ManyPlants<Input extends PlantInput> {
+  readonly #sender: PlantSender;
+  readonly #concurrency: number;
+  readonly #call: Call;
+  /** In the order of the inputs. */
+  readonly #entries: Entry<Input>[] = [];
+  #textLength = 0;
+  /** Of the entries with one id that are not settled, the last. */
+  readonly #lastOfId = new Map<bigint, Entry<Input>>();
+  #isRead = false;
+  #failure: { reason: unknown } | undefined;
+  #lastAnswersTimer: ReturnType<typeof setTimeout> | undefined;
+  #waiting: (() => void)[] = [];
+
+  constructor(
+    sender: PlantSender,
+    concurrency: number,
+    onRetry: ((error: PlantStoreError) => void) | undefined,
+  ) {
+    this.#sender = sender;
+    this.#concurrency = concurrency;
+    this.#call = { tries: new Cancellation(), requests: new Cancellation(), onRetry, settledMs: 0 };
+  }
+
+  async *results(
+    inputs: Iterable<Input> | AsyncIterable<Input>,
+    signal: AbortSignal | undefined,
+  ): AsyncGenerator<PlantResult<Input>, void, undefined> {
+    const unfollow = onAbort(signal, reason => this.#fail(reason));
+    try {
+      void this.#read(inputs);
+      while (this.#entries.length > 0 || !this.#takesNoMore) {
+        const first = this.#entries[0];
+        if (first?.isSettled) {
+          if (first.result !== undefined) yield first.result;
+          this.#entries.shift();
+          this.#textLength -= first.textLength;
+          this.#changed();
+        } else await this.#change();
+      }
+      if (this.#failure !== undefined) throw this.#failure.reason;
+    } finally {
+      unfollow();
+      clearTimeout(this.#lastAnswersTimer);
+      this.#call.tries.abort(undefined);
+      this.#call.requests.abort(undefined);
+      this.#changed();
+    }
+  }
+
+  get #takesNoMore(): boolean {
+    return this.#isRead || this.#call.tries.isAborted;
+  }
+
+  get #isFull(): boolean {
+    return this.#entries.length >= this.#concurrency || this.#textLength >= IN_FLIGHT_TEXT_LENGTH_MAX;
+  }
+
+  async #read(inputs: Iterable<Input> | AsyncIterable<Input>): Promise<void> {
+    try {
+      for await (const input of inputs) {
+        if (this.#takesNoMore) break;
+        this.#take(input);
+        while (this.#isFull && !this.#takesNoMore) await this.#change();
+        if (this.#takesNoMore) break;
+      }
+    } catch (reason) {
+      this.#failure ??= { reason };
+    }
+    this.#isRead = true;
+    this.#changed();
+  }
+
+  #take(input: Input): void {
+    const entry: Entry<Input> = { textLength: 0, isSettled: false, result: undefined, settled: undefined };
+    this.#entries.push(entry);
+    let plant: NewPlant;
+    try {
+      // Now: the caller may use the object again for the next plant.
+      plant = newPlantOf(input);
+    } catch (error) {
+      entry.result = { error: error as PlantStoreError, input };
+      entry.isSettled = true;
+      this.#changed();
+      return;
+    }
+    entry.textLength = plant.name.length + (plant.tag?.length ?? 0);
+    this.#textLength += entry.textLength;
+    const before = this.#lastOfId.get(plant.id);
+    this.#lastOfId.set(plant.id, entry);
+    entry.settled =
+      before?.settled === undefined
+        ? this.#settle(entry, plant, input)
+        : before.settled.then(() => this.#settle(entry, plant, input));
+  }
+
+  async #settle(entry: Entry<Input>, plant: NewPlant, input: Input): Promise<void> {
+    try {
+      entry.result = { plant: await this.#sender.send(plant, this.#call), input };
+    } catch (error) {
+      if (error instanceof PlantStoreError && ERRORS_OF_ONE_PLANT.includes(error.error))
+        entry.result = { error, input };
+      else this.#fail(error);
+    }
+    if (entry.result !== undefined) this.#call.settledMs = performance.now();
+    entry.isSettled = true;
+    if (this.#lastOfId.get(plant.id) === entry) this.#lastOfId.delete(plant.id);
+    this.#changed();
+  }
+
+  #fail(reason: unknown): void {
+    const { tries, requests } = this.#call;
+    if (tries.isAborted) return;
+    this.#failure ??= { reason };
+    this.#lastAnswersTimer = setTimeout(() => requests.abort(reason), LAST_ANSWERS_MS);
+    tries.abort(reason);
+    this.#changed();
+  }
+
+  /** Settles when anything has changed that one of the loops may wait for. */
+  async #change(): Promise<void> {
+    await new Promise<void>(resolve => this.#waiting.push(resolve));
+  }
+
+  #changed(): void {
+    for (const resolve of this.#waiting.splice(0)) resolve();
+  }
+}
