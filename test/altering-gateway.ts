@@ -3,30 +3,28 @@ import { createServer, request as httpRequest, type IncomingMessage, type Server
 import { buffer } from 'node:stream/consumers';
 import { type LoopbackServer, listen } from './loopback-server.ts';
 
-/** A request or an answer on its way through the gateway. */
+/** A request or a response on its way through the proxy. */
 export interface Message {
-  /** 0 in a request. */
-  status: number;
   /** Names and values in turn. */
   rawHeaders: string[];
   body: Buffer;
 }
 
-/** What a gateway does to the messages it passes on. */
+/** What a tampering proxy does to the messages it passes on. */
 export interface Alterations {
   /** Changes the request target. */
   target?(target: string): string;
   request?(message: Message): Message;
-  answer?(message: Message): Message;
+  answer?(message: Message, status: number): Message;
 }
 
-/** Bodies that say they are longer are passed on as they come: the service refuses them by their head. */
+/** Bodies that say they are longer are passed on without one: the service rejects them by their header section. */
 const BUFFERED_BODY_BYTES_MAX = 1024 * 1024;
 
 /**
- * A server in front of a real service that breaks one thing, as gateways and frameworks in the field do.
+ * A server in front of a real service that breaks one thing, as proxies and frameworks in the field do.
  *
- * @param serviceUrl base address of the service behind the gateway
+ * @param serviceUrl base address of the service behind it
  */
 export async function startAlteringGateway(
   serviceUrl: string,
@@ -42,12 +40,16 @@ async function passOn(
   request: IncomingMessage,
   response: ServerResponse,
   serviceUrl: string,
-  { target = same, request: alterRequest = same, answer: alterAnswer = same }: Alterations,
+  {
+    target = each => each,
+    request: alterRequest = each => each,
+    answer: alterAnswer = each => each,
+  }: Alterations,
 ): Promise<void> {
   const isLong = Number(request.headers['content-length'] ?? 0) > BUFFERED_BODY_BYTES_MAX;
   const sent = isLong
-    ? { status: 0, rawHeaders: request.rawHeaders, body: Buffer.alloc(0) }
-    : withLength(alterRequest({ status: 0, rawHeaders: request.rawHeaders, body: await buffer(request) }));
+    ? { rawHeaders: request.rawHeaders, body: Buffer.alloc(0) }
+    : withLength(alterRequest({ rawHeaders: request.rawHeaders, body: await buffer(request) }));
   const behind = httpRequest(serviceUrl, {
     method: request.method!,
     path: target(request.url!),
@@ -56,15 +58,12 @@ async function passOn(
   });
   behind.end(sent.body);
   const [answer] = (await once(behind, 'response')) as [IncomingMessage];
-  const received = { status: answer.statusCode!, rawHeaders: answer.rawHeaders, body: await buffer(answer) };
+  const status = answer.statusCode!;
+  const received = { rawHeaders: answer.rawHeaders, body: await buffer(answer) };
   answer.socket.destroy();
-  const { status, rawHeaders, body } = withLength(alterAnswer(received));
+  const { rawHeaders, body } = withLength(alterAnswer(received, status));
   response.writeHead(status, rawHeaders);
   response.end(request.method === 'HEAD' ? undefined : body);
-}
-
-function same<Part>(part: Part): Part {
-  return part;
 }
 
 /** Content-Length as the body now is, where there was one. */
@@ -87,27 +86,24 @@ export function setField(
   return { ...message, rawHeaders };
 }
 
-// What is not UTF-8 must stay so on its way.
-const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
-
-/** Changes the answers of one status alone. */
+/** Changes the responses of one status alone. */
 export function onStatus(
-  status: number,
+  wanted: number,
   alter: (message: Message) => Message,
-): (message: Message) => Message {
-  return message => (message.status === status ? alter(message) : message);
+): NonNullable<Alterations['answer']> {
+  return (message, status) => (status === wanted ? alter(message) : message);
 }
 
 /** Reads a body as a JSON object and writes what is made of it; any other body stays as it is. */
 export function mapJson(message: Message, change: (value: Record<string, unknown>) => object): Message {
   try {
-    const value: unknown = JSON.parse(utf8.decode(message.body));
-    return isObject(value) ? { ...message, body: Buffer.from(JSON.stringify(change(value))) } : message;
+    // What is not UTF-8 must stay so on its way.
+    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(message.body);
+    const value: unknown = JSON.parse(text);
+    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
+    if (!isObject) return message;
+    return { ...message, body: Buffer.from(JSON.stringify(change(value as Record<string, unknown>))) };
   } catch {
     return message;
   }
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

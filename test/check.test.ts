@@ -14,8 +14,8 @@ import { OWN_RULES } from '../src/cli/check/own-rules.ts';
 import type { Level, Rule } from '../src/cli/check/rule.ts';
 import { RULES_FOR_EVERY_STORE } from '../src/cli/check/rules.ts';
 import { drawIds, idsNeeded, makeTarget } from '../src/cli/check/target.ts';
-import { mapJson, onStatus, setField, startAlteringGateway } from './altering-gateway.ts';
-import { ForeignPlantStore } from './foreign-plant-store.ts';
+import { mapJson, setField, startAlteringGateway } from './altering-gateway.ts';
+import { startForeignStore } from './foreign-plant-store.ts';
 import { freePort } from './harness/free-port.ts';
 import { type Finished, runInTime, startProgram } from './harness/program.ts';
 import { listen } from './loopback-server.ts';
@@ -97,18 +97,9 @@ test('a broken promise of this plant store alone fails the check only with --our
   assert.deepEqual(ours.idsOf('not checked'), []);
 });
 
-test('a proxy that rounds ids, before a service that stores revisions, merges neighbours unseen', async () => {
-  await using service = await startTestService();
-  await using gateway = await startAlteringGateway(service.url, {
-    request: message => mapJson(message, value => value),
-  });
-  const { exitCode, idsOf } = await checkJson(gateway.url, [], service.token);
-  assert.deepEqual([exitCode, idsOf('does not hold')], [1, ['create.id.int64-max', 'create.id.int64-min']]);
-});
-
 suite('a server that keeps the interface word for word and no more', { concurrency: 2 }, () => {
   test('passes, with findings that need not be mended', async () => {
-    await using store = await ForeignPlantStore.listen(TOKEN);
+    await using store = await startForeignStore(TOKEN);
     const { exitCode, results, idsOf } = await checkJson(store.url);
     assert.deepEqual(idsOf('not checked'), []);
     const levels = results.filter(({ verdict }) => verdict === 'does not hold').map(({ level }) => level);
@@ -117,7 +108,7 @@ suite('a server that keeps the interface word for word and no more', { concurren
   });
 
   test('passes again and again, also when it takes no id twice', async () => {
-    await using store = await ForeignPlantStore.listen(TOKEN, { writeOnce: true });
+    await using store = await startForeignStore(TOKEN, { writeOnce: true });
     const first = await checkJson(store.url);
     assert.deepEqual([first.exitCode, first.idsOf('not checked')], [0, []]);
     const second = await checkJson(store.url);
@@ -129,7 +120,7 @@ suite('a server that keeps the interface word for word and no more', { concurren
 
 suite('--ids', { concurrency: 2 }, () => {
   test('holds every id that is sent, and leaves out the rules that need others', async () => {
-    await using store = await ForeignPlantStore.listen(TOKEN);
+    await using store = await startForeignStore(TOKEN);
     const [from, to] = [9_007_199_254_741_000n, 9_007_199_254_742_000n];
     const { exitCode, idsOf } = await checkJson(store.url, ['--ids', `${from}..${to}`]);
     assert.deepEqual([exitCode, idsOf('not checked')], [0, WITH_FIXED_IDS]);
@@ -146,7 +137,7 @@ suite('--ids', { concurrency: 2 }, () => {
   });
 
   test('takes the rules whose ids are among them, and no neighbours where every id is a double', async () => {
-    await using store = await ForeignPlantStore.listen(TOKEN, { writeOnce: true });
+    await using store = await startForeignStore(TOKEN, { writeOnce: true });
     // So narrow that the fresh ids begin at -1, and pass over those that rules name.
     const to = idsNeeded(RULES_FOR_EVERY_STORE) - 2n;
     const { exitCode, idsOf, stderr } = await checkJson(store.url, ['--ids', `-1..${to}`]);
@@ -161,16 +152,11 @@ suite('--ids', { concurrency: 2 }, () => {
     assert.ok(stored.every(id => id >= first && id <= last));
   });
 
-  test('are rejected when they are no range or too few, with the number that is needed', async () => {
-    for (const ids of ['5..1', '1..9223372036854775808']) {
-      const { exitCode, stdout, stderr } = await check('http://127.0.0.1:1', ['--ids', ids]);
-      assert.deepEqual([exitCode, stdout], [2, '']);
-      assert.match(stderr, /Write it as FROM\.\.TO with two integers of 64 bits/);
-    }
+  test('are rejected when they are too few, with the number that is needed', async () => {
     const few = await check('http://127.0.0.1:1', ['--ids', '-5..4']);
     assert.deepEqual([few.exitCode, few.stdout], [2, '']);
     const needed = /--ids -5\.\.4 holds 10 ids, and the rules need ([0-9]+);/.exec(few.stderr)?.[1];
-    await using store = await ForeignPlantStore.listen(TOKEN);
+    await using store = await startForeignStore(TOKEN);
     const enough = await check(store.url, ['--ids', `1..${needed}`]);
     assert.equal(enough.exitCode, 0, enough.stderr);
     assert.equal((await check(store.url, ['--ids', `2..${needed}`])).exitCode, 2);
@@ -178,9 +164,9 @@ suite('--ids', { concurrency: 2 }, () => {
 });
 
 test('--dry-run lists the rules, needs no token, and sends nothing', async () => {
-  await using store = await ForeignPlantStore.listen(TOKEN);
+  await using store = await startForeignStore(TOKEN);
   const { exitCode, stdout, stderr } = await runInTime(['check', store.url, '--dry-run']);
-  assert.deepEqual([exitCode, stderr, store.requests], [0, '', 0]);
+  assert.deepEqual([exitCode, stderr, store.requests()], [0, '', 0]);
   for (const { id, title } of RULES_FOR_EVERY_STORE)
     assert.ok(stdout.includes(` ${id} `) && stdout.includes(title));
 });
@@ -259,7 +245,7 @@ suite('what is said where nothing can be checked:', { concurrency: true }, () =>
   });
 
   test('Node does not trust the certificate, until it is told to', async () => {
-    await using store = await ForeignPlantStore.listen(TOKEN);
+    await using store = await startForeignStore(TOKEN);
     const pem = (name: string): string => fileURLToPath(new URL(`postgres-tls/${name}`, import.meta.url));
     const identity = { key: readFileSync(pem('server-key.pem')), cert: readFileSync(pem('server.pem')) };
     const server = createTlsServer(identity, socket => {
@@ -329,14 +315,9 @@ suite('whatever a server answers', { concurrency: 2 }, () => {
     }
   });
 
-  test('nesting, numbers and names without end are findings too', async () => {
+  test('nesting and names without end are findings too', async () => {
     const nested = '['.repeat(400_000) + ']'.repeat(400_000);
-    for (const body of [
-      nested,
-      `{"name":${nested}}`,
-      `{"name":${'9'.repeat(1_000_000)}}`,
-      `{"name":"${'A'.repeat(1_000_000)}"}`,
-    ]) {
+    for (const body of [`{"name":${nested}}`, `{"name":"${'A'.repeat(1_000_000)}"}`]) {
       await using server = await serve((_request, response) =>
         response.writeHead(200, { 'Content-Type': 'application/json' }).end(body),
       );
@@ -358,12 +339,10 @@ suite('a format', { concurrency: 2 }, () => {
   async function written(format: string): Promise<string> {
     await using service = await startTestService();
     await using gateway = await startAlteringGateway(service.url, {
-      answer: message =>
-        setField(
-          onStatus(200, each => mapJson(each, plant => ({ id: 1, ...plant })))(message),
-          'www-authenticate',
-          () => undefined,
-        ),
+      answer: (message, status) =>
+        status === 200
+          ? mapJson(message, plant => ({ id: 1, ...plant }))
+          : setField(message, 'www-authenticate', () => undefined),
     });
     const { stdout, exitCode } = await check(
       gateway.url,
@@ -464,20 +443,4 @@ test('docs/check.md has every rule, in the order in which they are checked, and 
     return { id, level, title, source };
   });
   assert.deepEqual(rows, rules);
-});
-
-test('what is asked for wrongly is said, and nothing is sent', async () => {
-  await using store = await ForeignPlantStore.listen(TOKEN);
-  for (const { args, env, message } of [
-    { args: [], env: {}, message: /missing required argument 'BASE_URL'/ },
-    { args: ['plants.example'], env: {}, message: /BASE_URL must be an http or https address/ },
-    { args: [store.url], env: {}, message: /a token is needed: give --token-file/ },
-    { args: [store.url, '--format', 'xml'], env: {}, message: /Allowed choices are text, json, junit/ },
-    { args: [store.url, '--token', 'a b'], env: {}, message: /is not a token/ },
-  ]) {
-    const { exitCode, stdout, stderr } = await runInTime(['check', ...args], { env });
-    assert.deepEqual([exitCode, stdout], [2, '']);
-    assert.match(stderr, message);
-  }
-  assert.equal(store.requests, 0);
 });

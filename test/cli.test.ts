@@ -156,6 +156,19 @@ const MISUSES: Misuse[] = [
   [1, `show 9007199254740993 --database ${database}`, /there is no plant with the id 9007199254740993 in /],
   [2, 'export --format xml', /Allowed choices are csv, jsonl/],
 
+  [2, 'check', /missing required argument 'BASE_URL'/],
+  [2, 'check plants.example --token a', /BASE_URL must be an http or https address/],
+  [2, 'check http://127.0.0.1:1', /a token is needed: give --token-file/],
+  [2, ['check', 'http://127.0.0.1:1', '--token', 'a b'], /is not a token/],
+  [2, 'check http://127.0.0.1:1 --format xml', /Allowed choices are text, json, junit/],
+  ...['5', '5..1', '1..9223372036854775808', '1..1e3', 'a..b', ''].map(
+    (ids): Misuse => [
+      2,
+      `check http://127.0.0.1:1 --ids=${ids}`,
+      /Write it as FROM\.\.TO with two integers of 64/,
+    ],
+  ),
+
   [2, 'export --database plants.db', /names no store; write sqlite:PATH, for example sqlite:/],
   ...STORE_COMMANDS.map(
     (command): Misuse => [

@@ -9,10 +9,9 @@ import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import packageJson from '../package.json' with { type: 'json' };
 import { bundleProgram, type ProgramBundle } from '../packaging/program-bundle.ts';
-import { newPlantJson } from '../src/contract/plant.ts';
 import { PAGE_SCRIPT, PAGE_STYLE } from '../src/docs-page/page-files.ts';
 import { PostgresServer } from './harness/postgres-server.ts';
-import { type Finished, runProgram, type ServeProcess, startServe } from './harness/program.ts';
+import { type Finished, runProgram, type ServeProcess, sendPlant, startServe } from './harness/program.ts';
 import { bannedText } from './repository-rules.ts';
 
 const BUILD = fileURLToPath(new URL('../packaging/build-executable.ts', import.meta.url));
@@ -22,7 +21,6 @@ const NOTHING = { PATH: '' };
 const folder = mkdtempSync(join(tmpdir(), 'plant-store-executable-test-'));
 const executable = join(folder, 'built', 'plant-store');
 const licences = join(folder, 'built', 'THIRD-PARTY-LICENSES.txt');
-const started: ServeProcess[] = [];
 
 let bundle: ProgramBundle;
 
@@ -30,11 +28,7 @@ before(async () => {
   build('built');
   bundle = await bundleProgram();
 });
-after(() => {
-  // What a failed test has left behind would keep this process alive.
-  for (const { child } of started) child.kill('SIGKILL');
-  rmSync(folder, { recursive: true });
-});
+after(() => rmSync(folder, { recursive: true }));
 
 function build(name: string): void {
   execFileSync(process.execPath, [BUILD, join(folder, name)], { stdio: 'pipe' });
@@ -46,30 +40,14 @@ function emptyFolder(name: string): string {
   return made;
 }
 
-async function serve(
-  cwd: string,
-  database: string,
-  args: string[] = [],
-  env: Record<string, string> = {},
-): Promise<ServeProcess> {
-  const each = await startServe(database, args, { executable, cwd, env: { ...NOTHING, ...env } });
-  started.push(each);
-  return each;
+function serve(cwd: string, database: string): Promise<ServeProcess> {
+  return startServe(database, [], { executable, cwd, env: NOTHING });
 }
 
 async function run(cwd: string, args: string[], env: Record<string, string> = {}): Promise<string> {
   const finished: Finished = await runProgram(args, { executable, cwd, env: { ...NOTHING, ...env } });
   assert.equal(finished.exitCode, 0, `${args.join(' ')}: ${finished.stderr}`);
   return finished.stdout;
-}
-
-async function send({ url }: ServeProcess, token: string, id: bigint): Promise<void> {
-  const response = await fetch(`${url}/plants`, {
-    method: 'POST',
-    headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
-    body: newPlantJson({ id, name: 'Monstera' }),
-  });
-  assert.equal(response.status, 200);
 }
 
 suite('the executable', () => {
@@ -121,8 +99,10 @@ suite('the executable', () => {
   test('keeps plants of every command in an empty folder', async () => {
     const cwd = emptyFolder('kept');
     const database = 'sqlite:plants.db';
-    const service = await serve(cwd, database);
-    await send(service, service.token, 9007199254740993n);
+    await using service = await serve(cwd, database);
+    assert.equal(await sendPlant(service.url, service.token, 9007199254740993n), 200);
+    const page = await (await fetch(`${service.url}/docs`)).text();
+    for (const part of [PAGE_STYLE, PAGE_SCRIPT]) assert.ok(page.includes(part));
 
     const token = (await run(cwd, ['token', 'create', 'nursery', '--database', database])).trim();
     const environment = { PLANT_STORE_URL: service.url, PLANT_STORE_TOKEN: token };
@@ -144,18 +124,12 @@ suite('the executable', () => {
     assert.equal(await run(cwd, ['export', '--database', 'sqlite:backup.db']), expected);
   });
 
-  test('has the documentation page, with its style and its script', async () => {
-    const { url } = await serve(emptyFolder('read'), 'sqlite:plants.db');
-    const page = await (await fetch(`${url}/docs`)).text();
-    for (const part of [PAGE_STYLE, PAGE_SCRIPT]) assert.ok(page.includes(part));
-  });
-
   test('keeps plants on PostgreSQL', async () => {
     await using server = await PostgresServer.start();
     const database = await server.createDatabase();
     const cwd = emptyFolder('postgres');
-    const service = await serve(cwd, database);
-    await send(service, service.token, 9223372036854775807n);
+    await using service = await serve(cwd, database);
+    assert.equal(await sendPlant(service.url, service.token, 9223372036854775807n), 200);
     assert.equal((await service.stop('SIGTERM')).exitCode, 0);
     await run(cwd, ['copy', '--from', database, '--to', 'sqlite:copied.db']);
     const exported = await run(cwd, ['export', '--database', 'sqlite:copied.db']);

@@ -1,83 +1,54 @@
-import { once } from 'node:events';
-import * as http from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:http';
+import { text as readText } from 'node:stream/consumers';
+import { type LoopbackServer, listen } from './loopback-server.ts';
+
+/** A {@link LoopbackServer} that counts what it gets. */
+export interface ForeignPlantStore extends LoopbackServer {
+  /** The ids that arrived, as they were written, in bodies that are JSON objects. */
+  ids: string[];
+  requests(): number;
+}
 
 /**
  * A plant store as somebody else might write it who has read the interface and nothing more: it keeps every sentence of
  * it, and answers 400 to all else. It shares no code with this one.
+ *
+ * @param writeOnce whether an id is rejected that is there already, be the plant the same or not
  */
-export class ForeignPlantStore {
-  /** The ids that arrived, as they were written, in bodies that are JSON objects. */
-  readonly ids: string[] = [];
-  requests = 0;
-  private readonly plants = new Set<bigint>();
-  private readonly server: http.Server;
+export async function startForeignStore(
+  token: string,
+  { writeOnce = false } = {},
+): Promise<ForeignPlantStore> {
+  const ids: string[] = [];
+  const stored = new Set<bigint>();
+  let requests = 0;
 
-  private readonly token: string;
-  private readonly writeOnce: boolean;
-
-  private constructor(token: string, writeOnce: boolean) {
-    this.token = token;
-    this.writeOnce = writeOnce;
-    this.server = http.createServer((request, response) => void this.serve(request, response));
-  }
-
-  /** @param writeOnce whether an id is refused that is there already, be the plant the same or not */
-  static async listen(token: string, { writeOnce = false } = {}): Promise<ForeignPlantStore> {
-    const store = new ForeignPlantStore(token, writeOnce);
-    await once(store.server.listen(0, '127.0.0.1'), 'listening');
-    return store;
-  }
-
-  get url(): string {
-    return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.server.closeAllConnections();
-    this.server.close();
-    await once(this.server, 'close');
-  }
-
-  private async serve(request: http.IncomingMessage, response: http.ServerResponse): Promise<void> {
-    this.requests++;
-    let text = '';
-    for await (const piece of request.setEncoding('utf8')) text += piece;
-    const plant =
-      request.method === 'POST' &&
-      request.url === '/plants' &&
-      request.headers.authorization === `Bearer ${this.token}` &&
-      this.create(text);
-    response.writeHead(plant ? 200 : 400, { 'content-type': 'application/json' });
-    response.end(JSON.stringify(plant || { error: 1, message: 'No.' }));
-  }
-
-  private create(text: string): { name: string; tag?: string } | undefined {
-    let plant: { id?: unknown; name?: unknown; tag?: unknown };
-    try {
-      plant = JSON.parse(text, this.keepDigits);
-    } catch {
+  function create(text: string): { name: string; tag: string | undefined } | undefined {
+    const { id, name, tag } = JSON.parse(text, (key, value, { source = '' }: { source?: string } = {}) => {
+      if (key !== 'id' || typeof value !== 'number') return value;
+      ids.push(source);
+      return /^-?\d+$/.test(source) ? BigInt(source) : value;
+    });
+    if (typeof id !== 'bigint' || id !== BigInt.asIntN(64, id) || (writeOnce && stored.has(id)))
       return undefined;
-    }
-    const { id, name, tag } = plant;
-    const sound =
-      typeof id === 'bigint' &&
-      id === BigInt.asIntN(64, id) &&
-      typeof name === 'string' &&
-      !(this.writeOnce && this.plants.has(id)) &&
-      ['undefined', 'string'].includes(typeof tag);
-    if (!sound) return undefined;
-    this.plants.add(id);
-    return { name, tag: tag as string };
+    if (typeof name !== 'string' || !['undefined', 'string'].includes(typeof tag)) return undefined;
+    stored.add(id);
+    return { name, tag };
   }
 
-  private readonly keepDigits = (
-    key: string,
-    value: unknown,
-    { source = '' }: { source?: string } = {},
-  ): unknown => {
-    if (key !== 'id' || typeof value !== 'number') return value;
-    this.ids.push(source);
-    return /^-?\d+$/.test(source) ? BigInt(source) : value;
-  };
+  const server = createServer(async (request, response) => {
+    requests++;
+    const { method, url, headers } = request;
+    const text = await readText(request);
+    const mayCreate = method === 'POST' && url === '/plants' && headers.authorization === `Bearer ${token}`;
+    let plant: object | undefined;
+    try {
+      plant = mayCreate ? create(text) : undefined;
+    } catch {
+      // No JSON object.
+    }
+    response.writeHead(plant ? 200 : 400, { 'content-type': 'application/json' });
+    response.end(JSON.stringify(plant ?? { error: 1, message: 'No.' }));
+  });
+  return Object.assign(await listen(server), { ids, requests: () => requests });
 }

@@ -4,8 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { newPlantJson } from '../src/contract/plant.ts';
-import { startServe } from './harness/program.ts';
+import { sendPlant, startServe } from './harness/program.ts';
 import { until } from './harness/until.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
@@ -47,21 +46,16 @@ test('with the command of SECURITY.md no thread of the service can do what it ne
   const { flags, folder } = commands.find(each => each !== null)!.groups!;
   writeFileSync(join(outside, 'secret'), '');
   writeFileSync(join(data, 'intruder.mjs'), INTRUDER);
-  const { url, token, stop } = await startServe(`sqlite:${join(data, 'plants.db')}`, [], {
+  await using service = await startServe(`sqlite:${join(data, 'plants.db')}`, [], {
     nodeArgs: flags!.replaceAll(folder!, data).split(' '),
     env: { NODE_OPTIONS: `--import=${pathToFileURL(join(data, 'intruder.mjs'))}` },
     cwd: ROOT,
   });
-  const response = await fetch(`${url}/plants`, {
-    method: 'POST',
-    headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
-    body: newPlantJson({ id: 1n, name: 'A' }),
-  });
-  assert.equal(response.status, 200);
+  assert.equal(await sendPlant(service.url, service.token, 1n), 200);
   const outcomes = () => readdirSync(data).filter(file => file.startsWith('outcomes-'));
   // The main thread, the one that writes and the one that copies the log.
   await until('the threads have tried', () => outcomes().length >= 3);
-  assert.equal((await stop('SIGTERM')).exitCode, 0);
+  assert.equal((await service.stop('SIGTERM')).exitCode, 0);
   for (const file of outcomes()) {
     const { 'load native code': native, ...others } = JSON.parse(readFileSync(join(data, file), 'utf8'));
     assert.equal(native, 'ERR_DLOPEN_DISABLED');

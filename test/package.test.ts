@@ -19,8 +19,7 @@ import { fileURLToPath } from 'node:url';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { build } from 'esbuild';
 import packageJson from '../package.json' with { type: 'json' };
-import { newPlantJson } from '../src/contract/plant.ts';
-import { runProgram, type ServeProcess, type StartOptions, startServe } from './harness/program.ts';
+import { runProgram, type StartOptions, sendPlant, startServe } from './harness/program.ts';
 import { bannedText, markdownLinks } from './repository-rules.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
@@ -35,7 +34,6 @@ const ENVIRONMENT = {
 /** Where somebody installs the package. */
 const home = join(folder, 'home');
 const installed = join(home, 'node_modules', 'plant-store');
-const started: ServeProcess[] = [];
 
 // npm packs it and installs it. What it depends on lies there before, as the lock file has it, so that no registry is asked.
 before(() => {
@@ -46,11 +44,7 @@ before(() => {
   npm(home, ['rebuild', '--ignore-scripts']);
   npm(home, ['install', '--offline', join(folder, `plant-store-${packageJson.version}.tgz`)]);
 });
-after(() => {
-  // What a failed test has left behind would keep this process alive.
-  for (const { child } of started) child.kill('SIGKILL');
-  rmSync(folder, { recursive: true });
-});
+after(() => rmSync(folder, { recursive: true }));
 
 function npm(cwd: string, args: string[]): void {
   execFileSync('npm', [...args, '--no-audit', '--no-fund'], { cwd, env: ENVIRONMENT, stdio: 'pipe' });
@@ -76,12 +70,6 @@ function inHome(name: string): StartOptions {
   mkdirSync(cwd);
   const executable = join(home, 'node_modules', '.bin', 'plant-store');
   return { executable, cwd, env: { PATH: dirname(process.execPath) } };
-}
-
-async function serve(database: string, args: string[], options: StartOptions): Promise<ServeProcess> {
-  const each = await startServe(database, args, options);
-  started.push(each);
-  return each;
 }
 
 /** Runs an ES module in the folder where the package is installed. */
@@ -142,32 +130,26 @@ suite('the package', () => {
 
   test('keeps plants, shows them and backs them up', async () => {
     const options = inHome('kept');
-    const { url, token, stop } = await serve('sqlite:plants.db', [], options);
-    const response = await fetch(`${url}/plants`, {
-      method: 'POST',
-      headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
-      body: newPlantJson({ id: 9007199254740993n, name: 'Monstera' }),
-    });
-    assert.equal(response.status, 200);
+    await using service = await startServe('sqlite:plants.db', [], options);
+    assert.equal(await sendPlant(service.url, service.token, 9007199254740993n), 200);
     const backup = await runProgram(['backup', 'backup.db', '--database', 'sqlite:plants.db'], options);
     assert.equal(backup.exitCode, 0, backup.stderr);
-    assert.equal((await stop('SIGTERM')).exitCode, 0);
+    assert.equal((await service.stop('SIGTERM')).exitCode, 0);
     const exported = await runProgram(['export', '--database', 'sqlite:backup.db'], options);
     assert.equal(exported.stdout, 'id,name,tag\n9007199254740993,Monstera,\n');
   });
 
   test('has a client that a program imports', async () => {
-    const { url, token, stop } = await serve('sqlite:plants.db', [], inHome('client'));
+    await using service = await startServe('sqlite:plants.db', [], inHome('client'));
     const output = runModule(
       'send.mjs',
       `import { PlantStore } from 'plant-store/client';
        const [url, token] = process.argv.slice(2);
        const { id, outcome } = await new PlantStore({ url, token }).createPlant({ id: -1n, name: 'Ficus' });
        console.log(String(id), outcome);`,
-      [url, token],
+      [service.url, service.token],
     );
     assert.equal(output, '-1 created\n');
-    await stop('SIGTERM');
   });
 
   test('has the contract, with each record shape as a JSON Schema that stands alone', () => {

@@ -7,68 +7,57 @@ export interface XmlElement {
   children: XmlElement[];
 }
 
-// XML 1.0 (https://www.w3.org/TR/xml/), sections 2.2, 2.3, 3.1 and 4.6, as far as a document without a DTD goes.
-const NOT_ALLOWED = /[^\t\n\r\u{20}-\u{d7ff}\u{e000}-\u{fffd}\u{10000}-\u{10ffff}]/u;
-const TOKEN =
-  /<(?<end>\/?)(?<name>[A-Za-z_][\w.-]*)(?<attributes>(?:\s+[A-Za-z_][\w.-]*="[^"<]*")*)\s*(?<empty>\/?)>|(?<text>[^<]+)/uy;
-const ENTITIES: Record<string, string> = { lt: '<', gt: '>', amp: '&', quot: '"', apos: "'" };
+// XML 1.0 (https://www.w3.org/TR/xml/), sections 2.2, 2.3, 2.4 and 3.1, as far as a document without a DTD goes.
+const NOT_ALLOWED =
+  /[^\t\n\r\u{20}-\u{d7ff}\u{e000}-\u{fffd}\u{10000}-\u{10ffff}]|&(?!(?:lt|gt|amp|quot);)|\]\]>/u;
+const TOKEN = /<(\/?)([A-Za-z_][\w.-]*)((?:\s+[A-Za-z_][\w.-]*="[^"<]*")*)\s*(\/?)>|([^<]+)/y;
 
 /**
  * Reads a well-formed document.
  *
- * @throws at the first place that is not well-formed
+ * @throws where it is not well-formed
  */
 export function readXml(document: string): XmlElement {
   const illegal = NOT_ALLOWED.exec(document);
-  if (illegal !== null) throw new Error(`no character of XML at ${illegal.index}`);
-  const declaration = /^<\?xml version="1\.0" encoding="UTF-8"\?>\s*/.exec(document)?.[0];
-  if (declaration === undefined) throw new Error('no XML declaration');
+  if (illegal !== null) throw new Error(`not allowed at ${illegal.index}: ${JSON.stringify(illegal[0])}`);
+  const declaration = '<?xml version="1.0" encoding="UTF-8"?>';
+  if (!document.startsWith(declaration)) throw new Error('no XML declaration');
   const root: XmlElement = { name: '', attributes: {}, text: '', children: [] };
   const open = [root];
-  TOKEN.lastIndex = declaration.length;
-  while (TOKEN.lastIndex < document.length) {
+  for (TOKEN.lastIndex = declaration.length; TOKEN.lastIndex < document.length; ) {
     const at = TOKEN.lastIndex;
-    const { name, end, empty, attributes, text } = TOKEN.exec(document)?.groups ?? {};
+    const token = TOKEN.exec(document);
+    if (token === null) throw new Error(`neither a tag nor text at ${at}: ${document.slice(at, at + 50)}`);
+    const [, end, name, attributes, empty, text] = token;
     const parent = open.at(-1)!;
-    if (text !== undefined) {
-      if (text.includes(']]>')) throw new Error(`]]> at ${at}`);
-      parent.text += resolveEntities(text);
-    } else if (name === undefined)
-      throw new Error(`neither a tag nor text at ${at}: ${document.slice(at, at + 50)}`);
+    if (text !== undefined) parent.text += resolve(text);
     else if (end) {
-      if (open.length === 1 || parent.name !== name) throw new Error(`</${name}> ends nothing at ${at}`);
+      if (parent.name !== name) throw new Error(`</${name}> ends nothing at ${at}`);
       open.pop();
     } else {
+      const pairs = [...attributes!.matchAll(/([\w.-]+)="([^"]*)"/g)].map(([, key, value]) => [
+        key,
+        resolve(value!),
+      ]);
       const element: XmlElement = {
-        name,
-        attributes: readAttributes(attributes ?? ''),
+        name: name!,
+        attributes: Object.fromEntries(pairs),
         text: '',
         children: [],
       };
+      if (Object.keys(element.attributes).length < pairs.length) throw new Error(`one twice: ${attributes}`);
       parent.children.push(element);
       if (!empty) open.push(element);
     }
   }
   const [only, ...others] = root.children;
-  if (open.length > 1) throw new Error(`<${open.at(-1)!.name}> has no end`);
-  if (only === undefined || others.length > 0 || root.text.trim() !== '')
-    throw new Error('not one root element');
+  if (open.length > 1 || only === undefined || others.length > 0 || root.text.trim() !== '')
+    throw new Error('not one root element that ends');
   return only;
 }
 
-function readAttributes(text: string): Record<string, string> {
-  const attributes: Record<string, string> = {};
-  for (const [, name, value] of text.matchAll(/([\w.-]+)="([^"]*)"/g)) {
-    if (Object.hasOwn(attributes, name!)) throw new Error(`${name} is given twice`);
-    attributes[name!] = resolveEntities(value!);
-  }
-  return attributes;
-}
+const ENTITIES: Record<string, string> = { lt: '<', gt: '>', amp: '&', quot: '"' };
 
-function resolveEntities(text: string): string {
-  return text.replace(/&(\w*)(;?)/g, (found, name: string, semicolon: string) => {
-    const character = ENTITIES[name];
-    if (character === undefined || semicolon === '') throw new Error(`no entity: ${found}`);
-    return character;
-  });
+function resolve(text: string): string {
+  return text.replace(/&(\w+);/g, (_, name: string) => ENTITIES[name]!);
 }

@@ -4,8 +4,8 @@ import { makeContact } from './check/first-contact.ts';
 import { jsonReport } from './check/json-report.ts';
 import { junitReport } from './check/junit-report.ts';
 import { OWN_RULES } from './check/own-rules.ts';
-import { isBroken, type Report, type RuleResult } from './check/report.ts';
-import type { Rule, Target } from './check/rule.ts';
+import { isBroken, type Report } from './check/report.ts';
+import type { Rule } from './check/rule.ts';
 import { RULES_FOR_EVERY_STORE } from './check/rules.ts';
 import {
   drawIds,
@@ -64,68 +64,54 @@ async function check(baseUrlText: string, options: CheckOptions, command: Comman
   const baseUrl = readBaseUrl(baseUrlText, 'BASE_URL');
   const rules = options.ours ? [...RULES_FOR_EVERY_STORE, ...OWN_RULES] : RULES_FOR_EVERY_STORE;
   requireIds(options.ids, rules);
-  const run = { baseUrl, rules, range: options.ids };
   const write = FORMATS[options.format];
   if (options.dryRun) {
     const results = leaveUnchecked(rules, 'dry run');
     process.stdout.write(write({ baseUrl, startedAt: new Date(), elapsedMs: 0, results }));
     return;
   }
-  const token = readToken(command);
-  const { interruption, ...report } = await stoppable(stop => checkServer({ ...run, token, stop }));
+  const run = { baseUrl, rules, range: options.ids, token: readToken(command) };
+  let interruption: unknown;
+  const report = await stoppable(async stop => {
+    stop.addEventListener('abort', () => (interruption = stop.reason));
+    return await checkServer(run, stop);
+  });
   process.stdout.write(write(report));
   if (report.failure !== undefined) throw new Failure(report.failure);
   const broken = report.results.filter(isBroken).length;
   if (broken > 0) {
     console.error(`plant-store: ${broken} of the rules that must hold ${broken === 1 ? 'does' : 'do'} not`);
   }
-  process.exitCode = interruption?.exitCode ?? (broken > 0 ? 1 : 0);
+  process.exitCode = interruption instanceof Interruption ? interruption.exitCode : broken > 0 ? 1 : 0;
 }
 
 interface CheckRun {
   baseUrl: URL;
-  token: string;
   rules: readonly Rule[];
   range: IdRange | undefined;
-  stop: AbortSignal;
+  token: string;
 }
 
-async function checkServer(run: CheckRun): Promise<Report & { interruption?: Interruption }> {
-  const { baseUrl, token, rules, range, stop } = run;
+async function checkServer({ baseUrl, rules, range, token }: CheckRun, stop: AbortSignal): Promise<Report> {
   const ids = drawIds(rules, range);
   console.error(warning(ids, rules, range));
-  const startedAt = new Date();
   const startMs = performance.now();
+  const report: Report = { baseUrl, startedAt: new Date(), elapsedMs: 0, results: [] };
   const target = makeTarget(baseUrl, token, ids, stop);
-  let results: RuleResult[] = [];
-  let failure: string | undefined;
   try {
     await makeContact(target);
-    results = await checkWithProgress(run, target);
+    let done = 0;
+    const state = () => ({ done, text: `${done} of ${rules.length} rules checked` });
+    const progress = new ProgressDisplay(rules.length, state);
+    const checked = checkRules(rules, target, range, () => done++);
+    report.results = await checked.finally(() => progress.stop());
   } catch (error) {
-    if (stop.aborted) results = leaveUnchecked(rules, 'the check was stopped before');
-    else if (error instanceof Failure) failure = error.message;
+    if (stop.aborted) report.results = leaveUnchecked(rules, 'the check was stopped before');
+    else if (error instanceof Failure) report.failure = error.message;
     else throw error;
   }
-  return {
-    ...{ baseUrl, startedAt, results },
-    elapsedMs: performance.now() - startMs,
-    ...(failure !== undefined && { failure }),
-    ...(stop.reason instanceof Interruption && { interruption: stop.reason }),
-  };
-}
-
-async function checkWithProgress({ rules, range }: CheckRun, target: Target): Promise<RuleResult[]> {
-  let done = 0;
-  const progress = new ProgressDisplay(rules.length, () => ({
-    done,
-    text: `${done} of ${rules.length} rules checked`,
-  }));
-  try {
-    return await checkRules(rules, target, range, () => done++);
-  } finally {
-    progress.stop();
-  }
+  report.elapsedMs = performance.now() - startMs;
+  return report;
 }
 
 function parseIds(text: string): IdRange {

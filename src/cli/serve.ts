@@ -48,13 +48,13 @@ export function serveCommand(): Command {
     .addOption(
       new Option('--body-limit <bytes>', 'largest request body')
         .env('PLANT_STORE_BODY_LIMIT')
-        .argParser(parseBodyLimit)
+        .argParser(countUpTo(BODY_BYTES_SETTING_MAX))
         .default(BODY_BYTES_MAX),
     )
     .addOption(
       new Option('--connections <count>', 'connections that carry plants into PostgreSQL; one more is opened')
         .env('PLANT_STORE_CONNECTIONS')
-        .argParser(parseConnections)
+        .argParser(countUpTo(POSTGRES_CONNECTIONS_MAX))
         .default(POSTGRES_CONNECTIONS),
     )
     .addOption(
@@ -198,18 +198,10 @@ function parseListenAddress(text: string): ListenAddress {
   return { host: (parts[1] ?? parts[2])!, port };
 }
 
-function parseBodyLimit(text: string): number {
-  const bytes = /^[0-9]+$/.test(text) ? Number(text) : 0;
-  if (bytes < 1 || bytes > BODY_BYTES_SETTING_MAX) {
-    throw new InvalidArgumentError(`Give a number of bytes from 1 to ${BODY_BYTES_SETTING_MAX}.`);
-  }
-  return bytes;
-}
-
-function parseConnections(text: string): number {
-  const count = /^[0-9]+$/.test(text) ? Number(text) : 0;
-  if (count < 1 || count > POSTGRES_CONNECTIONS_MAX) {
-    throw new InvalidArgumentError(`Give a number from 1 to ${POSTGRES_CONNECTIONS_MAX}.`);
-  }
-  return count;
+function countUpTo(max: number): (text: string) => number {
+  return text => {
+    const count = /^[0-9]+$/.test(text) ? Number(text) : 0;
+    if (count < 1 || count > max) throw new InvalidArgumentError(`Give a number from 1 to ${max}.`);
+    return count;
+  };
 }

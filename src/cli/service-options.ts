@@ -87,26 +87,24 @@ export function readToken(command: Command): string {
     );
   }
   if (tokenSource === fileSource) {
-    const [one, other] =
-      tokenSource === 'env' ? ['PLANT_STORE_TOKEN', 'PLANT_STORE_TOKEN_FILE'] : ['--token', '--token-file'];
-    throw new Failure(`${one} and ${other} are both given; keep one of them`, 2);
+    const both =
+      tokenSource === 'env' ? 'PLANT_STORE_TOKEN and PLANT_STORE_TOKEN_FILE' : '--token and --token-file';
+    throw new Failure(`${both} are both given; keep one of them`, 2);
   }
-  const fromFile = fileSource === 'cli' || tokenSource === undefined;
-  const text = fromFile ? readTokenFile(tokenFile as string) : (token as string);
-  if (text === '') throw new Failure(`the token file ${tokenFile} is empty; put the token into it`, 2);
-  if (!isBearerToken(text)) {
-    throw new Failure(
-      `the ${fromFile ? `text in ${tokenFile}` : 'token'} is not a token: it holds other characters`,
-      2,
-    );
-  }
-  return text;
+  const file = fileSource === 'cli' || tokenSource === undefined ? tokenFile! : undefined;
+  const text = file === undefined ? token! : readTokenFile(file);
+  if (isBearerToken(text)) return text;
+  const what = file === undefined ? 'token' : `text in ${file}`;
+  throw new Failure(`the ${what} is not a token: it holds other characters`, 2);
 }
 
 function readTokenFile(file: string): string {
+  let text: string;
   try {
-    return readFileSync(file, 'utf8').replace(/\r?\n$/, '');
+    text = readFileSync(file, 'utf8').replace(/\r?\n$/, '');
   } catch (error) {
     throw new Failure(`the token file ${file} cannot be read (${(error as NodeJS.ErrnoException).code})`, 2);
   }
+  if (text === '') throw new Failure(`the token file ${file} is empty; put the token into it`, 2);
+  return text;
 }

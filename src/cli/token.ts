@@ -71,12 +71,8 @@ async function list(options: TokenOptions): Promise<void> {
   const table = [['LABEL', 'CREATED', 'EXPIRES', 'STATE', 'LAST USED'], ...rows];
   const widths = table[0]!.map((_, column) => Math.max(...table.map(row => row[column]!.length)));
   for (const row of table) {
-    console.log(
-      row
-        .map((cell, column) => cell.padEnd(widths[column]!))
-        .join('  ')
-        .trimEnd(),
-    );
+    const cells = row.map((cell, column) => cell.padEnd(widths[column]!));
+    console.log(cells.join('  ').trimEnd());
   }
 }
 

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { text as readText } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
+import { newPlantJson } from '../../src/contract/plant.ts';
 
 /** The program of this checkout. */
 export const PROGRAM = fileURLToPath(new URL('../../bin/plant-store.js', import.meta.url));
@@ -66,8 +67,8 @@ export function runInTime(args: string[], options: StartOptions = {}): Promise<F
   return runProgram(args, { ...options, timeout: RUN_MS_MAX });
 }
 
-/** A `serve` process that takes plants. */
-export interface ServeProcess {
+/** A `serve` process that takes plants; `await using` kills it, where it is not gone before. */
+export interface ServeProcess extends AsyncDisposable {
   child: ChildProcess;
   url: string;
   /** The token it printed because its store was new; empty otherwise. */
@@ -106,13 +107,25 @@ export async function startServe(
     });
     void ended.then(({ exitCode, stderr }) => reject(new Error(`serve ended with ${exitCode}: ${stderr}`)));
   });
+  const stop = (signal: NodeJS.Signals): Promise<Finished> => {
+    child.kill(signal);
+    return ended;
+  };
   return {
     ...{ child, url },
     token: /^ {2}(plant_\w+)$/m.exec(finished.stderr)?.[1] ?? '',
     logged: () => finished.stdout.split('\n').filter(line => line !== ''),
-    stop: signal => {
-      child.kill(signal);
-      return ended;
-    },
+    stop,
+    [Symbol.asyncDispose]: async () => void (await stop('SIGKILL')),
   };
+}
+
+/** Sends a plant by `fetch`. @returns the status */
+export async function sendPlant(url: string, token: string, id: bigint): Promise<number> {
+  const response = await fetch(`${url}/plants`, {
+    method: 'POST',
+    headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
+    body: newPlantJson({ id, name: 'Monstera' }),
+  });
+  return response.status;
 }

@@ -37,19 +37,22 @@ function unanswered({ message, cause }: Finding, { plantsUrl: { href } }: Target
   return new Failure(untrustedCertificate(href, code) ?? `${href}: ${message}; ${question}`);
 }
 
+/** What to do before anything can be checked, by the statuses that say so. */
+const ADVICE: [statuses: number[], advice: string][] = [
+  [[403], 'the token may not create plants there; give another one with --token-file'],
+  [[404, 405], 'give the base address of the service, without /plants'],
+  [[429], 'it takes no more requests now; try again later'],
+  [[502, 503, 504], 'the service behind it cannot be reached now; try again when it can'],
+];
+
 /** @returns what to do before anything can be checked; undefined: nothing */
 async function reasonToStop(exchange: Exchange, plant: string, target: Target): Promise<string | undefined> {
   const { status, headers } = exchange;
   if (status === 401) return refusedToken(exchange, plant, target);
-  if (status === 403) return 'the token may not create plants there; give another one with --token-file';
-  if (status === 404 || status === 405) return 'give the base address of the service, without /plants';
   if (status >= 300 && status <= 399) {
     return `it leads elsewhere (${shown(headers.get('location') ?? 'it does not say where', target)}); give that base address`;
   }
-  if (status === 429) return 'it takes no more requests now; try again later';
-  if (status >= 502 && status <= 504)
-    return 'the service behind it cannot be reached now; try again when it can';
-  return undefined;
+  return ADVICE.find(([statuses]) => statuses.includes(status))?.[1];
 }
 
 /**

@@ -6,79 +6,59 @@ import { isBroken, type Report, type RuleResult } from './report.ts';
  * a rule that does not hold and need not: that is a test case that was skipped, with the finding as its output.
  */
 export function junitReport({ baseUrl, startedAt, elapsedMs, results, failure }: Report): string {
+  const cases = results.map(testCase);
+  if (failure !== undefined) {
+    const attributes = { classname: 'plant-store', name: 'the server can be checked', time: '0' };
+    cases.push(element('testcase', attributes, [element('error', { message: failure })]));
+  }
   const broken = results.filter(isBroken).length;
   const counts = {
-    tests: results.length + (failure === undefined ? 0 : 1),
+    tests: cases.length,
     failures: broken,
     errors: failure === undefined ? 0 : 1,
     skipped: results.filter(({ verdict }) => verdict !== 'holds').length - broken,
     time: seconds(elapsedMs),
   };
-  const cases = results.flatMap(caseOf);
-  if (failure !== undefined) {
-    cases.push(
-      `    ${open('testcase', { classname: 'plant-store', name: 'the server can be checked', time: '0' })}`,
-    );
-    cases.push(`      ${element('error', { message: failure })}`, '    </testcase>');
-  }
-  return [
-    '<?xml version="1.0" encoding="UTF-8"?>',
-    open('testsuites', { name: 'plant-store check', ...counts }),
-    `  ${open('testsuite', { name: baseUrl.href, ...counts, timestamp: startedAt.toISOString() })}`,
-    ...cases,
-    '  </testsuite>',
-    '</testsuites>',
-    '',
-  ].join('\n');
+  const suite = { name: baseUrl.href, ...counts, timestamp: startedAt.toISOString() };
+  const suites = [element('testsuite', suite, cases)];
+  const document = element('testsuites', { name: 'plant-store check', ...counts }, suites);
+  return `<?xml version="1.0" encoding="UTF-8"?>\n${document}\n`;
 }
 
-function caseOf(result: RuleResult): string[] {
+function testCase(result: RuleResult): string {
   const { rule, verdict, message = '', sent, received, elapsedMs } = result;
   const attributes = {
     classname: rule.id.startsWith('ours.') ? 'plant-store.ours' : `plant-store.${rule.level}`,
     name: `${rule.id}: ${rule.title}`,
     time: seconds(elapsedMs),
   };
-  if (verdict === 'holds') return [`    ${element('testcase', attributes)}`];
+  if (verdict === 'holds') return element('testcase', attributes);
+  if (verdict === 'not checked') return element('testcase', attributes, [element('skipped', { message })]);
   const exchange = [
     rule.source,
-    ...(sent === undefined ? [] : [`sent:\n${sent}`]),
+    `sent:\n${sent}`,
     ...(received === undefined ? [] : [`received:\n${received}`]),
-  ].join('\n\n');
+  ];
+  const text = exchange.join('\n\n').split('\n').map(escapeMarkup);
   const what = isBroken(result)
-    ? [`<failure message="${attribute(message)}">${content(exchange)}</failure>`]
-    : [
-        element('skipped', { message: verdict === 'not checked' ? message : `${rule.level}: ${message}` }),
-        ...(sent === undefined ? [] : [`<system-out>${content(exchange)}</system-out>`]),
-      ];
-  return [`    ${open('testcase', attributes)}`, ...what.map(line => `      ${line}`), '    </testcase>'];
+    ? [element('failure', { message }, text)]
+    : [element('skipped', { message: `${rule.level}: ${message}` }), element('system-out', {}, text)];
+  return element('testcase', attributes, what);
 }
 
-function open(name: string, attributes: Record<string, string | number>): string {
-  const texts = Object.entries(attributes).map(([key, value]) => ` ${key}="${attribute(String(value))}"`);
-  return `<${name}${texts.join('')}>`;
-}
-
-function element(name: string, attributes: Record<string, string | number>): string {
-  return open(name, attributes).replace(/>$/, '/>');
+/** @param content elements or lines; undefined: none */
+function element(name: string, attributes: Record<string, string | number>, content?: string[]): string {
+  const texts = Object.entries(attributes).map(([key, value]) => ` ${key}="${escapeMarkup(String(value))}"`);
+  const start = `<${name}${texts.join('')}`;
+  return content === undefined ? `${start}/>` : `${start}>${content.join('\n')}</${name}>`;
 }
 
 function seconds(ms: number): string {
   return (ms / 1000).toFixed(3);
 }
 
-/** The value of an attribute, on one line. */
-function attribute(text: string): string {
-  return escapeMarkup(visible(text));
-}
-
-/** The text of an element, with its lines. */
-function content(text: string): string {
-  return text.split('\n').map(attribute).join('\n');
-}
-
-/** What XML 1.0 section 2.2 allows in no form, {@link visible} has written as JSON does before. */
+/** On one line. What XML 1.0 section 2.2 allows in no form, {@link visible} writes as JSON does. */
 function escapeMarkup(text: string): string {
   const references: Record<string, string> = { '<': '&lt;', '>': '&gt;', '&': '&amp;', '"': '&quot;' };
-  return text.replace(/[<>&"]/g, character => references[character]!);
+  return visible(text).replace(/[<>&"]/g, character => references[character]!);
 }

@@ -11,7 +11,7 @@ import {
   expectStored,
   mismatch,
 } from './expectations.ts';
-import { FAULTY_BODIES } from './faulty-bodies.ts';
+import { FAULTY_BODIES, OWN_FAULTY_BODIES } from './faulty-bodies.ts';
 import type { Rule } from './rule.ts';
 
 function ours(id: string, title: string, check: Rule['check'], fixedIds: readonly bigint[] = []): Rule {
@@ -85,77 +85,14 @@ const REPEAT_RULES = REPEATS.map(([name, title, first, second, outcome]) =>
   }),
 );
 
-/** @param fixedIds what a server that takes the body might make of an id that is written in it */
-function refusedBody(
-  error: ErrorName,
-  fault: string,
-  what: string,
-  body: (id: bigint) => string | Uint8Array,
-  fixedIds?: readonly bigint[],
-): Rule {
-  return ours(
+const BODY_RULES = [...FAULTY_BODIES, ...OWN_FAULTY_BODIES].map(({ error, fault, what, body, fixedIds }) =>
+  ours(
     `refuse.${fault}`,
     `a body ${what} is answered with the error ${ERRORS[error].number}`,
     async target => expectError(await send(target, body(target.nextId())), error),
     fixedIds,
-  );
-}
-
-/** Faults that the shapes of the interface name, and those that it leaves open. */
-const BODY_RULES: Rule[] = [
-  ...FAULTY_BODIES.map(({ error, fault, what, body }) => refusedBody(error, fault, what, body)),
-  refusedBody(
-    'notJson',
-    'byte-order-mark',
-    'that begins with a byte order mark',
-    id => `\ufeff{"id":${id},"name":"A"}`,
   ),
-  refusedBody('notJson', 'utf16', 'in UTF-16', id => Buffer.from(`{"id":${id},"name":"A"}`, 'utf16le')),
-  refusedBody(
-    'notNewPlant',
-    'id-tiny-fraction',
-    'with an id that is 10^-22 above an integer, for which a double takes it,',
-    id => `{"id":${id}.0000000000000000000001,"name":"A"}`,
-  ),
-  refusedBody(
-    'notNewPlant',
-    'id-underflow',
-    'with 1e-400 as id, which a double takes for 0,',
-    () => '{"id":1e-400,"name":"A"}',
-    [0n],
-  ),
-  refusedBody(
-    'notNewPlant',
-    'id-fraction-above-double',
-    'with 9007199254740993.5 as id, which a double takes for an integer,',
-    () => '{"id":9007199254740993.5,"name":"A"}',
-    [2n ** 53n + 1n, 2n ** 53n + 2n],
-  ),
-  refusedBody(
-    'notNewPlant',
-    'id-repeated',
-    'that gives the id twice',
-    id => `{"id":${id},"id":${id},"name":"A"}`,
-  ),
-  refusedBody(
-    'notNewPlant',
-    'further-member-repeated',
-    'that gives a further member twice',
-    id => `{"id":${id},"name":"A","height":1,"height":2}`,
-  ),
-  refusedBody(
-    'notNewPlant',
-    'name-u0000',
-    'with U+0000 in the name',
-    id => String.raw`{"id":${id},"name":"A\u0000B"}`,
-  ),
-  refusedBody(
-    'notNewPlant',
-    'tag-unpaired-surrogate',
-    'with an unpaired surrogate in the tag',
-    id => String.raw`{"id":${id},"name":"A","tag":"\ud83c"}`,
-  ),
-];
+);
 
 const MEMBER_RULES: Rule[] = [
   ours('further-members', 'members beyond id, name and tag are ignored', async target => {
