@@ -24,12 +24,6 @@ const EXCEPTIONS: { rule: Rule; path: string; why: string }[] = [
   { rule: bannedText, path: 'test/repository.test.ts', why: 'the broken samples below' },
   { rule: bannedText, path: 'test/repository-rules.ts', why: 'the patterns themselves' },
   { rule: importDirections, path: 'test/repository.test.ts', why: 'the broken samples below' },
-  { rule: importDirections, path: 'test/harness/load.ts', why: 'its thread lies in bench; to be moved down' },
-  {
-    rule: importDirections,
-    path: 'bench/executable-start.ts',
-    why: 'it builds the executable that it measures',
-  },
 ];
 
 const RULES: Rule[] = [
