@@ -14,48 +14,6 @@ export interface RepositoryFile {
 
 export type Rule = (files: readonly RepositoryFile[]) => string[];
 
-/**
- * Which part may import which, and which only as a type; imports within a part are free. `packages` says whether it may
- * import from Node and from node_modules. A file belongs to the first part whose path it begins with.
- */
-const PARTS: Record<string, { imports: string[]; types?: string[]; packages: boolean }> = {
-  'src/contract/': { imports: [], packages: false },
-  'src/auth/': { imports: ['src/contract/'], packages: true },
-  'src/store/': { imports: ['src/contract/'], packages: true },
-  'src/client/': { imports: ['src/contract/'], packages: false },
-  'src/http/': {
-    imports: ['src/contract/', 'src/auth/'],
-    types: ['src/store/plant-store.ts'],
-    packages: true,
-  },
-  'src/docs-page/': { imports: ['src/contract/'], packages: true },
-  'src/ops/': { imports: ['src/contract/'], types: ['src/store/plant-store.ts'], packages: true },
-  'src/service.ts': {
-    imports: [
-      'src/contract/',
-      'src/auth/',
-      'src/store/',
-      'src/http/',
-      'src/docs-page/',
-      'src/ops/',
-      'src/version.ts',
-    ],
-    packages: true,
-  },
-  'src/version.ts': { imports: [], packages: true },
-  'src/cli/': {
-    imports: ['src/service.ts', 'src/version.ts', 'src/contract/', 'src/client/', 'src/auth/', 'src/store/'],
-    packages: true,
-  },
-  'bin/': { imports: ['src/cli/', 'dist/cli/'], packages: true },
-  'packaging/': { imports: [], packages: true },
-  'test/harness/': { imports: ['src/'], packages: true },
-  'bench/peers/': { imports: ['bench/', 'test/harness/'], packages: true },
-  'bench/': { imports: ['src/', 'bin/', 'test/harness/'], packages: true },
-  'torture/': { imports: ['src/', 'test/harness/'], packages: true },
-  'test/': { imports: ['src/', 'bin/', 'packaging/', 'bench/', 'torture/', 'package.json'], packages: true },
-};
-
 interface Ban {
   /** Paths that the ban is for, and those among them that it is not for. */
   where: RegExp;
@@ -163,65 +121,61 @@ export function bannedText(files: readonly RepositoryFile[]): string[] {
   });
 }
 
-/** Imports go down the table of parts only. */
-export function importDirections(files: readonly RepositoryFile[]): string[] {
-  return files
-    .filter(({ path }) => CODE.test(path) && /^\w+\/(?!.*node_modules)/.test(path))
-    .flatMap(file => {
-      const [part, rule] = Object.entries(PARTS).find(([prefix]) => file.path.startsWith(prefix)) ?? [];
-      if (part === undefined || rule === undefined) {
-        return [
-          `${file.path}:1: in no part; put it in one, or add the part to the table of repository-rules.ts`,
-        ];
-      }
-      return importsOf(file).flatMap(({ line, specifier, target, typeOnly }) => {
-        const allowed =
-          target === undefined
-            ? rule.packages
-            : [part, ...rule.imports, ...(typeOnly ? (rule.types ?? []) : [])].some(prefix =>
-                target.startsWith(prefix),
-              );
-        const may =
-          [...rule.imports, ...(rule.types ?? []).map(path => `${path} as a type`)].join(', ') || 'nothing';
-        return allowed
-          ? []
-          : [
-              `${file.path}:${line}: imports ${specifier}; ${part} may import ${may}; take what is needed as an argument`,
-            ];
-      });
-    });
+const ARCHITECTURE_DOCUMENT = 'ARCHITECTURE.md';
+/** Parts that import nothing of Node and no package either. */
+const WITHOUT_PACKAGES = ['src/contract', 'src/client'];
+
+/** A row of the table of folders: what a part may import, as it is said there. */
+interface Part {
+  folder: string;
+  said: string;
 }
 
-const ARCHITECTURE_DOCUMENT = 'ARCHITECTURE.md';
-
-/** The table of folders in ARCHITECTURE.md has every part of src, and says of each what the table of parts says. */
-export function partsDocument(files: readonly RepositoryFile[]): string[] {
+/** The table of folders in ARCHITECTURE.md, without the rows that say the same as another. */
+function partsOf(files: readonly RepositoryFile[]): Part[] {
   const text = files.find(({ path }) => path === ARCHITECTURE_DOCUMENT)?.text ?? '';
-  const parts = Object.entries(PARTS)
-    .filter(([part]) => part.startsWith('src/'))
-    .map(([part, { imports, types = [] }]) => {
-      const words = [
-        ...imports.map(path => path.replace(/^src\/|\/$|\.ts$/g, '')),
-        ...types.map(path => `\`${path.replace(/^src\//, '')}\` as a type`),
+  const table = text.slice(text.indexOf('| folder | what | may import |')).split('\n\n', 1)[0]!;
+  return [...table.matchAll(/^\| `([^`]+)` \|.+\| ([^|]+) \|$/gm)]
+    .map(([, folder, said]) => ({ folder: folder!, said: said! }))
+    .filter(({ said }) => !said.startsWith('as '));
+}
+
+function partOf(path: string, parts: readonly Part[]): Part | undefined {
+  const above = parts.filter(({ folder }) => path === folder || path.startsWith(`${folder}/`));
+  return above.toSorted((a, b) => b.folder.length - a.folder.length)[0];
+}
+
+/** Whether a row names a part, or a file of it as a type; parts of src stand there without `src/` and `.ts`. */
+function mayImport({ said }: Part, target: string, { folder }: Part, typeOnly: boolean): boolean {
+  const words = said.split(', ');
+  const asType = typeOnly && words.includes(`\`${target.replace(/^src\//, '')}\` as a type`);
+  const wholeSource = folder.startsWith('src/') && words.includes('src');
+  return asType || wholeSource || words.includes(folder.replace(/^src\/|\.ts$/g, ''));
+}
+
+/** Imports go down the table of folders only; the peers of the benchmark are programs of others. */
+export function importDirections(files: readonly RepositoryFile[]): string[] {
+  const parts = partsOf(files);
+  const judged = files.filter(({ path }) => CODE.test(path) && /^(?!bench\/peers\/)\w+\//.test(path));
+  return judged.flatMap(file => {
+    const part = partOf(file.path, parts);
+    if (part === undefined)
+      return [
+        `${file.path}:1: has no row in the table of ${ARCHITECTURE_DOCUMENT}; add it, or move the file`,
       ];
-      return { part: part.replace(/\/$/, ''), mayImport: words.join(', ') || 'nothing' };
-    });
-  const rows = [...text.matchAll(/^\| `(src\/[^`]+)` \|.+\| ([^|]+) \|$/gm)].map(match => ({
-    folder: match[1]!,
-    said: match[2]!,
-    line: lineOf(text, match.index),
-  }));
-  const missing = parts
-    .filter(({ part }) => !rows.some(({ folder }) => folder === part))
-    .map(({ part }) => `${ARCHITECTURE_DOCUMENT}:1: ${part} has no row in the table of folders; add it`);
-  const wrong = rows.flatMap(({ folder, said, line }) => {
-    const above = parts.find(({ part }) => folder === part || folder.startsWith(`${part}/`));
-    const place = `${ARCHITECTURE_DOCUMENT}:${line}: ${folder}`;
-    if (above === undefined) return [`${place} is no part of src; remove the row`];
-    const expected = folder === above.part ? above.mayImport : `as \`${above.part}\``;
-    return said === expected ? [] : [`${place} may import ${said}; the table of parts says: ${expected}`];
+    const { folder, said } = part;
+    return importsOf(file)
+      .filter(({ target, typeOnly }) => {
+        if (target === undefined) return WITHOUT_PACKAGES.includes(folder);
+        const other = partOf(target, parts);
+        if (other === undefined) return folder.startsWith('src/');
+        return other !== part && !mayImport(part, target, other, typeOnly);
+      })
+      .map(
+        ({ line, specifier }) =>
+          `${file.path}:${line}: imports ${specifier}; ${folder} may import ${said}; take what is needed as an argument`,
+      );
   });
-  return [...missing, ...wrong];
 }
 
 /** Every dependency of the service is imported in src or bin. */
