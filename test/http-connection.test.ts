@@ -112,24 +112,6 @@ for (const way of WAYS) {
       }
       await target.assertOpen(connection);
     });
-
-    test('the same plant gets an answer each time', async () => {
-      using connection = await openOn(way);
-      const id = target.nextId();
-      connection.write(requests([id, id, id]));
-      for (const outcome of ['created', 'unchanged', 'unchanged'])
-        assert.equal((await connection.answer()).headers.get('plant-outcome'), outcome);
-      created.push(id);
-    });
-
-    test('Connection: close is the last one that is taken', async () => {
-      using connection = await openOn(way);
-      const [first, last] = nextIds(2);
-      const closing = target.request(last!, { headers: { Connection: 'close' } });
-      connection.write(Buffer.concat([target.request(first!), closing, target.request(GHOST_ID)]));
-      await assertAllCreated(connection, [first!, last!]);
-      await assertClosed(connection);
-    });
   });
 
   suite(`requests in pieces that arrive apart, ${way}`, { concurrency: true }, () => {

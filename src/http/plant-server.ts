@@ -13,7 +13,7 @@ import { SHUTDOWN_GRACE_MS, TURN_FIRST_REQUESTS_MAX, TURN_FURTHER_REQUESTS_MAX }
 import { createNodeServer, interceptConnections, pathOf } from './node-server.ts';
 import { OrdinaryConnection, type OrdinaryService } from './ordinary-connection.ts';
 import { OrdinaryHeads } from './ordinary-head.ts';
-import { BodyMemory, BodyRoom, bodyBytesOf, readBody } from './request-body.ts';
+import { type BodyMemory, BodyRoom, bodyBytesOf, readBody } from './request-body.ts';
 import { RequestTurns } from './request-turns.ts';
 
 /** The address to listen at; port 0 takes any free one. */
@@ -39,7 +39,7 @@ export class PlantServer {
   readonly #crossOrigin: CrossOrigin | undefined;
   readonly #documentation: Documentation | undefined;
   readonly #failed: (cause: unknown) => void;
-  readonly #bodyMemory = new BodyMemory();
+  readonly #bodyMemory: BodyMemory = { reservedBytes: 0 };
   #shutDown = false;
 
   /**

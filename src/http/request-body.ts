@@ -1,27 +1,18 @@
 import type { IncomingMessage } from 'node:http';
 import { ARRIVING_BODIES_BYTES_MAX, SHORT_BODY_BYTES_MAX } from './limits.ts';
 
-/**
- * The memory of all bodies that are arriving. A short one always has room. A longer one whose head says its length has room
- * for all of it before it is read, or not at all. One in chunks gets more as it grows, and is refused where there is no more;
- * its room goes to the others at once, so that some of many that grow together come through.
- */
-export class BodyMemory {
-  #reservedBytes = 0;
-
-  /** @returns whether there was room for so much more */
-  reserve(bytes: number): boolean {
-    if (this.#reservedBytes + bytes > ARRIVING_BODIES_BYTES_MAX) return false;
-    this.#reservedBytes += bytes;
-    return true;
-  }
-
-  release(bytes: number): void {
-    this.#reservedBytes -= bytes;
-  }
+/** What all bodies that are arriving have of {@link ARRIVING_BODIES_BYTES_MAX}. */
+export interface BodyMemory {
+  reservedBytes: number;
 }
 
-/** What one body has of the memory; `using` gives it back, where it was not given back before. */
+/**
+ * What one body has of that memory; `using` gives it back, where it was not given back before.
+ *
+ * A short body always has room. A longer one whose head says its length has room for all of it before it is read, or not at
+ * all. One in chunks gets more as it grows, and is refused where there is no more; its room goes to the others at once, so
+ * that some of many that grow together come through.
+ */
 export class BodyRoom implements Disposable {
   readonly #memory: BodyMemory;
   #bytes = 0;
@@ -38,7 +29,9 @@ export class BodyRoom implements Disposable {
   /** @returns whether there is room for a body of this length */
   reserve(bytes: number): boolean {
     if (bytes <= Math.max(this.#bytes, SHORT_BODY_BYTES_MAX)) return true;
-    if (!this.#memory.reserve(bytes - this.#bytes)) return false;
+    const moreBytes = bytes - this.#bytes;
+    if (this.#memory.reservedBytes + moreBytes > ARRIVING_BODIES_BYTES_MAX) return false;
+    this.#memory.reservedBytes += moreBytes;
     this.#bytes = bytes;
     return true;
   }
@@ -50,14 +43,12 @@ export class BodyRoom implements Disposable {
    * @returns whether there is room
    */
   grow(length: number, lengthMax: number): boolean {
-    return (
-      length <= this.#bytes ||
-      this.reserve(length > SHORT_BODY_BYTES_MAX ? Math.min(length * 2, lengthMax) : length)
-    );
+    if (length <= Math.max(this.#bytes, SHORT_BODY_BYTES_MAX)) return true;
+    return this.reserve(Math.min(length * 2, lengthMax));
   }
 
   [Symbol.dispose](): void {
-    this.#memory.release(this.#bytes);
+    this.#memory.reservedBytes -= this.#bytes;
     this.#bytes = 0;
   }
 }

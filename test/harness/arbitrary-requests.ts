@@ -93,34 +93,32 @@ const oddRequestLine = fc.constantFrom(
   '\r\nPOST /plants HTTP/1.1',
 );
 
-/** One change to the lines of a head. */
+/** Replaces the lines of a head that a condition picks. */
+function replaced(lines: string[], picks: (line: string, index: number) => boolean, by: string): string[] {
+  return lines.map((line, index) => (picks(line, index) ? by : line));
+}
+
+/** One change to the lines of a head; `at` is a fraction of them. */
 const headChange: fc.Arbitrary<(lines: string[], bodyBytes: number) => string[]> = fc.oneof(
-  fc.tuple(fraction, oddLine).map(([at, line]) => (lines: string[]) => {
-    const position = 1 + Math.floor(at * lines.length);
-    return [...lines.slice(0, position), line, ...lines.slice(position)];
-  }),
-  fraction.map(
-    at => (lines: string[]) => lines.filter((_, index) => index !== Math.floor(at * lines.length)),
+  fc.tuple(fraction, oddLine).map(
+    ([at, line]) =>
+      (lines: string[]) =>
+        lines.toSpliced(1 + Math.floor(at * lines.length), 0, line),
   ),
+  fraction.map(at => (lines: string[]) => lines.toSpliced(Math.floor(at * lines.length), 1)),
   fraction.map(at => (lines: string[]) => [...lines, lines[Math.floor(at * lines.length)]!]),
-  fc.tuple(fraction, fraction).map(([one, other]) => (lines: string[]) => {
-    const swapped = [...lines];
-    const [first, second] = [Math.floor(one * lines.length), Math.floor(other * lines.length)];
-    [swapped[first], swapped[second]] = [lines[second]!, lines[first]!];
-    return swapped;
+  fraction.map(at => (lines: string[]) => {
+    const index = 1 + Math.floor(at * (lines.length - 1));
+    return lines.with(index, (lines[index] ?? '').toLowerCase());
   }),
-  fraction.map(
-    at => (lines: string[]) =>
-      lines.map((line, index) => (index === 1 + Math.floor(at * 4) ? line.toLowerCase() : line)),
+  oddField.map(
+    field => (lines: string[]) =>
+      replaced(lines, line => line.split(':', 1)[0] === field.split(':', 1)[0], field),
   ),
-  oddField.map(line => (lines: string[]) => {
-    const [name] = line.split(':', 1);
-    return lines.map(each => (each.split(':', 1)[0] === name ? line : each));
-  }),
-  oddRequestLine.map(line => (lines: string[]) => [line, ...lines.slice(1)]),
+  oddRequestLine.map(line => (lines: string[]) => replaced(lines, (_, index) => index === 0, line)),
   oddLength.map(
     length => (lines: string[], bodyBytes: number) =>
-      lines.map(line => (line.startsWith('Content-Length') ? `Content-Length: ${length(bodyBytes)}` : line)),
+      replaced(lines, line => line.startsWith('Content-Length'), `Content-Length: ${length(bodyBytes)}`),
   ),
 );
 

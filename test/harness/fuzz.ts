@@ -22,9 +22,9 @@ interface FuzzCase extends Sending {
 
 export interface FuzzOrder {
   seed: number;
-  /** At least so many requests are sent. */
+  /** At least this many requests are sent. */
   requests: number;
-  /** A connection on which all was sent, and that is still open after this, hangs. */
+  /** A connection that is still open this long after all was sent hangs. */
   waitMsMax: number;
 }
 
