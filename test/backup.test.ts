@@ -3,7 +3,6 @@ import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
   closeSync,
-  existsSync,
   mkdirSync,
   mkdtempSync,
   openSync,
@@ -20,14 +19,13 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { StoreRefused } from '../src/store/plant-store.ts';
 import { openForWriting } from '../src/store/sqlite/database.ts';
+import { BACKUP_STEP_PAGES } from '../src/store/sqlite/limits.ts';
 import { checkCopy, copySnapshot } from '../src/store/sqlite/sqlite-backup.ts';
 import { fillStore, manyPlants, rowsOf } from './copied-stores.ts';
 import { type Finished, PROGRAM, runProgram, startProgram } from './harness/program.ts';
 import { until } from './harness/until.ts';
 
 const PLANTS = 50_000;
-/** Of 4 KiB, that are copied at a time. */
-const STEP_PAGES = 1_000;
 
 const root = mkdtempSync(join(tmpdir(), 'plant-store-backup-'));
 after(() => rmSync(root, { recursive: true }));
@@ -78,7 +76,7 @@ test('what is committed while it copies is not in it, and does not make it begin
     insert.run(-steps);
   });
   assert.ok(steps > 1, 'there is something between two steps');
-  assert.equal(steps, Math.ceil(pages / STEP_PAGES) - 1);
+  assert.equal(steps, Math.ceil(pages / BACKUP_STEP_PAGES) - 1);
   assert.deepEqual(counts, { plants: PLANTS, revisions: PLANTS, tokens: 3 });
   assert.deepEqual(checkCopy(copy), counts);
 });
@@ -97,50 +95,30 @@ test('a copy that is damaged is found out, and so is one that is no store', asyn
   assert.throws(() => checkCopy(copy), StoreRefused);
 });
 
-test('a log that an earlier backup has left under its name is not taken for its own', async () => {
-  const { database } = await newStore();
-  const folder = newFolder();
-  for (const suffix of ['-wal', '-journal', '-shm']) {
-    const file = join(folder, `backup${suffix}.db`);
-    writeFileSync(`${file}${suffix}`, 'of yesterday');
-    const { exitCode, stderr } = await backUp(file, database);
-    assert.equal(exitCode, 1);
-    assert.match(
-      stderr,
-      /-(?:wal|journal|shm) is there already and stays as it is; name another file, or move this one/,
-    );
-  }
-  assert.equal(readdirSync(folder).length, 3);
-});
-
-test('a file that is there stays as it is', async () => {
+test('no file is written over, nor joined with what an earlier backup left', async () => {
   const { path, database } = await newStore();
   const folder = newFolder();
-  const file = join(folder, 'backup.db');
-  writeFileSync(file, 'of yesterday');
-  symlinkSync('nowhere', join(folder, 'link.db'));
-  mkdirSync(join(folder, 'folder.db'));
-  for (const taken of [file, join(folder, 'link.db'), join(folder, 'folder.db'), path]) {
-    const { exitCode, stdout, stderr } = await backUp(taken, database);
+  const backup = join(folder, 'backup.db');
+  const left = ['-wal', '-journal', '-shm', '.partial'].map(suffix => `${backup}${suffix}`);
+  const assertRefused = async (file: string, says: string): Promise<void> => {
+    const { exitCode, stdout, stderr } = await backUp(file, database);
     assert.deepEqual([exitCode, stdout], [1, '']);
-    assert.equal(stderr, `plant-store: ${taken} is there already and stays as it is; name another file\n`);
+    assert.ok(stderr.startsWith(`plant-store: ${says}`), stderr);
+  };
+  for (const file of left) {
+    writeFileSync(file, 'of yesterday');
+    const isPartial = file.endsWith('.partial');
+    const why = 'is there already and stays as it is; name another file, or move this one away';
+    const killed = 'is there: another backup is writing it, or one was killed; delete it ';
+    await assertRefused(backup, `${file} ${isPartial ? killed : why}`);
+    assert.equal(readFileSync(file, 'utf8'), 'of yesterday');
+    rmSync(file);
   }
-  assert.equal(readFileSync(file, 'utf8'), 'of yesterday');
-  assert.deepEqual(readdirSync(folder).sort(), ['backup.db', 'folder.db', 'link.db']);
-});
-
-test('what is left of a backup that was killed is named, and not touched', async () => {
-  const { database } = await newStore();
-  const file = join(newFolder(), 'backup.db');
-  writeFileSync(`${file}.partial`, 'half of it');
-  const { exitCode, stderr } = await backUp(file, database);
-  assert.equal(exitCode, 1);
-  assert.match(
-    stderr,
-    /backup\.db\.partial is there: another backup is writing it, or one was killed; delete it /,
-  );
-  assert.equal(readFileSync(`${file}.partial`, 'utf8'), 'half of it');
-  assert.ok(!existsSync(file));
+  symlinkSync('nowhere', join(folder, 'link.db'));
+  for (const file of [join(folder, 'link.db'), folder, path]) {
+    await assertRefused(file, `${file} is there already and stays as it is; name another file\n`);
+  }
+  assert.deepEqual(readdirSync(folder), ['link.db']);
 });
 
 test('what cannot be backed up, or not there, is said in a line, and leaves nothing', async () => {
@@ -168,25 +146,20 @@ test('what cannot be backed up, or not there, is said in a line, and leaves noth
   assert.deepEqual(readdirSync(folder), []);
 });
 
-for (const [signal, exitCode] of [
-  ['SIGINT', 130],
-  ['SIGTERM', 143],
-] as const) {
-  test(`${signal} ends it at once, and leaves nothing`, async () => {
-    const { database } = await newStore(manyPlants(PLANTS));
-    const folder = newFolder();
-    const child = startProgram(['backup', join(folder, 'backup.db'), '--database', database]);
-    let stderr = '';
-    child.stderr!.setEncoding('utf8').on('data', text => (stderr += text));
-    const ended = once(child, 'close');
-    // Before the process that copies has even started.
-    await until('it has begun', () => readdirSync(folder).length > 0);
-    child.kill(signal);
-    assert.deepEqual(await ended, [exitCode, null]);
-    assert.equal(stderr, 'plant-store: stopped; no backup was made\n');
-    assert.deepEqual(readdirSync(folder), []);
-  });
-}
+test('SIGINT ends it at once, and leaves nothing', async () => {
+  const { database } = await newStore(manyPlants(PLANTS));
+  const folder = newFolder();
+  const child = startProgram(['backup', join(folder, 'backup.db'), '--database', database]);
+  let stderr = '';
+  child.stderr!.setEncoding('utf8').on('data', text => (stderr += text));
+  const ended = once(child, 'close');
+  // Before the process that copies has even started.
+  await until('it has begun', () => readdirSync(folder).length > 0);
+  child.kill('SIGINT');
+  assert.deepEqual(await ended, [130, null]);
+  assert.equal(stderr, 'plant-store: stopped; no backup was made\n');
+  assert.deepEqual(readdirSync(folder), []);
+});
 
 test('a disk without room for it is said, and leaves nothing', async () => {
   const { database } = await newStore(manyPlants(PLANTS));
