@@ -207,7 +207,7 @@ function refusedEarly({ text: one }: Seen, { text: other }: Seen): boolean {
   const first = these.findIndex((answer, index) => answer !== those[index]);
   return [these, those].some(
     answers =>
-      first === answers.length - 1 && /^HTTP\/1\.1 4[^]*\r\nConnection: close\r\n/.test(answers[first]!),
+      first === answers.length - 1 && /^HTTP\/1\.1 4[\s\S]*\r\nConnection: close\r\n/.test(answers[first]!),
   );
 }
 
