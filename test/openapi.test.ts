@@ -28,42 +28,17 @@ interface Operation {
   responses: Record<string, Response>;
 }
 
-const description = read();
+const description: Description = JSON.parse(openApiJson());
 const operation = description.paths['/plants']!.post!;
 const { schemas } = description.components;
 
-/** A fresh copy, which a test may change. */
-function read(): Description & Record<string, unknown> {
-  return JSON.parse(openApiJson());
-}
-
 suite('the description is valid OpenAPI 3.1', () => {
-  test('by the schema of the OpenAPI Initiative', async () => {
-    assert.deepEqual(await new Validator().validate(read()), { valid: true });
+  test('by the schema of the OpenAPI Initiative, and would not be without a description of a response', async () => {
+    assert.deepEqual(await new Validator().validate(JSON.parse(openApiJson())), { valid: true });
+    const broken = JSON.parse(openApiJson());
+    delete broken.paths['/plants'].post.responses['503'].description;
+    assert.equal((await new Validator().validate(broken)).valid, false);
   });
-
-  const breakages: [what: string, change: (broken: Description) => void][] = [
-    ['no version in info', broken => Reflect.deleteProperty(broken.info, 'version')],
-    ['a method that HTTP does not have', broken => Object.assign(broken.paths['/plants']!, { create: {} })],
-    [
-      'a reference to nothing',
-      broken =>
-        Object.assign(broken.paths['/plants']!.post!.requestBody.content['application/json']!, {
-          schema: { $ref: '#/components/schemas/Flower' },
-        }),
-    ],
-    [
-      'a response with no description',
-      broken => Reflect.deleteProperty(broken.paths['/plants']!.post!.responses['503']!, 'description'),
-    ],
-  ];
-  for (const [what, change] of breakages) {
-    test(`and would not be with ${what}`, async () => {
-      const broken = read();
-      change(broken);
-      assert.equal((await new Validator().validate(broken)).valid, false);
-    });
-  }
 
   test('every schema in it is strict JSON Schema 2020-12, and every example fits its schema', () => {
     const ajv = new Ajv2020({ formats: { int32: true, int64: true } });

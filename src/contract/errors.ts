@@ -5,116 +5,66 @@ import { ID_MAX, ID_MIN } from './limits.ts';
  * same request may succeed later. A number is the status times 100 plus a counter and never changes its meaning.
  */
 export const ERRORS = {
-  badHttp: {
-    number: 40000,
-    status: 400,
-    retry: false,
-    message: 'the request is not valid HTTP/1.1; the connection is closed',
-  },
-  notJson: { number: 40001, status: 400, retry: false, message: 'the body is not JSON in UTF-8' },
-  notNewPlant: { number: 40002, status: 400, retry: false, message: 'the body is not a NewPlant' },
-  idTaken: {
-    number: 40003,
-    status: 400,
-    retry: false,
-    message: 'a plant with this id and other content is stored already, and this service keeps the first',
-  },
-  noCredential: {
-    number: 40101,
-    status: 401,
-    retry: false,
-    message: 'send one Authorization header with the scheme Bearer and a token',
-  },
-  credentialRefused: {
-    number: 40102,
-    status: 401,
-    retry: false,
-    message: 'the token is unknown, mistyped, expired or revoked',
-  },
-  noSuchPath: {
-    number: 40401,
-    status: 404,
-    retry: false,
-    message: 'there is nothing at this path; plants are created with POST /plants',
-  },
-  methodNotAllowed: {
-    number: 40501,
-    status: 405,
-    retry: false,
-    message: 'this path does not take that method; the Allow header names what it takes',
-  },
-  tooSlow: {
-    number: 40801,
-    status: 408,
-    retry: true,
-    message: 'the request did not arrive whole in time; send it again',
-  },
-  bodyTooLarge: {
-    number: 41301,
-    status: 413,
-    retry: false,
-    message: 'the body is larger than this service takes',
-  },
-  notJsonMediaType: {
-    number: 41501,
-    status: 415,
-    retry: false,
-    message: 'send the body as Content-Type: application/json, with no charset or charset=utf-8',
-  },
-  contentEncoding: {
-    number: 41502,
-    status: 415,
-    retry: false,
-    message: 'send the body as it is, without Content-Encoding',
-  },
-  tooManyRequests: {
-    number: 42901,
-    status: 429,
-    retry: true,
-    message:
-      'this token has sent more requests than the service grants it; send again after Retry-After seconds',
-  },
-  headersTooLarge: {
-    number: 43101,
-    status: 431,
-    retry: false,
-    message: 'the request line and headers are larger than 16 KiB; send smaller ones',
-  },
-  internal: {
-    number: 50001,
-    status: 500,
-    retry: true,
-    message: 'the service failed in a way it does not know; its operator finds the cause in the log',
-  },
-  busy: {
-    number: 50301,
-    status: 503,
-    retry: true,
-    message: 'more plants are waiting than the service can take; send this one again shortly',
-  },
-  storeUnavailable: {
-    number: 50302,
-    status: 503,
-    retry: true,
-    message: 'the store did not confirm this plant, so it may or may not be kept; sending it again is safe',
-  },
-  shuttingDown: {
-    number: 50303,
-    status: 503,
-    retry: true,
-    message: 'the service is shutting down; send this plant again shortly',
-  },
-} as const satisfies Record<string, CatalogueEntry>;
+  badHttp: permanent(40000, 400, 'the request is not valid HTTP/1.1; the connection is closed'),
+  notJson: permanent(40001, 400, 'the body is not JSON in UTF-8'),
+  notNewPlant: permanent(40002, 400, 'the body is not a NewPlant'),
+  idTaken: permanent(
+    40003,
+    400,
+    'a plant with this id and other content is stored already, and this service keeps the first',
+  ),
+  noCredential: permanent(40101, 401, 'send one Authorization header with the scheme Bearer and a token'),
+  credentialRefused: permanent(40102, 401, 'the token is unknown, mistyped, expired or revoked'),
+  noSuchPath: permanent(40401, 404, 'there is nothing at this path; plants are created with POST /plants'),
+  methodNotAllowed: permanent(
+    40501,
+    405,
+    'this path does not take that method; the Allow header names what it takes',
+  ),
+  tooSlow: transient(40801, 408, 'the request did not arrive whole in time; send it again'),
+  bodyTooLarge: permanent(41301, 413, 'the body is larger than this service takes'),
+  notJsonMediaType: permanent(
+    41501,
+    415,
+    'send the body as Content-Type: application/json, with no charset or charset=utf-8',
+  ),
+  contentEncoding: permanent(41502, 415, 'send the body as it is, without Content-Encoding'),
+  tooManyRequests: transient(
+    42901,
+    429,
+    'this token has sent more requests than the service grants it; send again after Retry-After seconds',
+  ),
+  headersTooLarge: permanent(
+    43101,
+    431,
+    'the request line and headers are larger than 16 KiB; send smaller ones',
+  ),
+  internal: transient(
+    50001,
+    500,
+    'the service failed in a way it does not know; its operator finds the cause in the log',
+  ),
+  busy: transient(
+    50301,
+    503,
+    'more plants are waiting than the service can take; send this one again shortly',
+  ),
+  storeUnavailable: transient(
+    50302,
+    503,
+    'the store did not confirm this plant, so it may or may not be kept; sending it again is safe',
+  ),
+  shuttingDown: transient(50303, 503, 'the service is shutting down; send this plant again shortly'),
+} as const;
 
-interface CatalogueEntry {
-  /** `error` of the answer's body; an int32. */
-  number: number;
-  /** HTTP status of the answer. */
-  status: number;
-  /** Whether the same request may succeed later, unchanged. */
-  retry: boolean;
-  /** `message` of the answer's body, unless the faults of this body are named instead. */
-  message: string;
+/** An error that the same request meets again. The message is the body's, unless the faults of the request are named instead. */
+function permanent<Num extends number, Status extends number>(number: Num, status: Status, message: string) {
+  return { number, status, retry: false, message } as const;
+}
+
+/** An error after which the same request may succeed later, unchanged. */
+function transient<Num extends number, Status extends number>(number: Num, status: Status, message: string) {
+  return { number, status, retry: true, message } as const;
 }
 
 /** The name of an entry of the catalogue. */

@@ -51,27 +51,39 @@ function exactJson(value: unknown): string {
   return `${text.replace(/"bigint (-?[0-9]+)"/g, '$1')}\n`;
 }
 
+/** A header of a response. */
+export interface Header {
+  description: string;
+  required: boolean;
+  schema: object;
+}
+
+function header(description: string, schema: object, required = true): Header {
+  return { description, required, schema };
+}
+
+function retryAfterHeader(minimum: number, example: number): Header {
+  return header('Seconds to wait before sending the plant again, RFC 9110 section 10.2.3.', {
+    type: 'integer',
+    minimum,
+    examples: [example],
+  });
+}
+
 /** Those of draft-ietf-httpapi-ratelimit-headers-10; on a 200 they stand only where the service has such a limit. */
 function rateLimitHeaders(required: boolean): Record<string, Header> {
   return {
-    'RateLimit-Policy': {
-      description: 'What the token is granted: q requests in each window of w seconds.',
+    'RateLimit-Policy': header(
+      'What the token is granted: q requests in each window of w seconds.',
+      { type: 'string', examples: ['"default";q=100;w=1'] },
       required,
-      schema: { type: 'string', examples: ['"default";q=100;w=1'] },
-    },
-    RateLimit: {
-      description: 'What is left of that: r requests now, more in t seconds.',
+    ),
+    RateLimit: header(
+      'What is left of that: r requests now, more in t seconds.',
+      { type: 'string', examples: ['"default";r=99;t=1'] },
       required,
-      schema: { type: 'string', examples: ['"default";r=99;t=1'] },
-    },
+    ),
   };
-}
-
-/** A header field of an answer. */
-export interface Header {
-  description: string;
-  required?: boolean;
-  schema: Record<string, unknown>;
 }
 
 /** What an error status means, apart from the entries of the catalogue under it. */
@@ -95,22 +107,20 @@ export const STATUS_DESCRIPTIONS: Record<ErrorStatus, StatusDescription> = {
   401: {
     description: 'No credential, or one that is not accepted. Nothing of the body is read.',
     headers: {
-      'WWW-Authenticate': {
-        description: 'The challenge of RFC 6750 section 3.',
-        required: true,
-        schema: { type: 'string', examples: ['Bearer realm="plant-store"'] },
-      },
+      'WWW-Authenticate': header('The challenge of RFC 6750 section 3.', {
+        type: 'string',
+        examples: ['Bearer realm="plant-store"'],
+      }),
     },
   },
   404: { description: 'There is nothing at this path. Paths are case-sensitive.' },
   405: {
     description: 'The path does not take this method.',
     headers: {
-      Allow: {
-        description: 'The methods that this path takes, RFC 9110 section 10.2.1.',
-        required: true,
-        schema: { type: 'string', examples: ['POST'] },
-      },
+      Allow: header('The methods that this path takes, RFC 9110 section 10.2.1.', {
+        type: 'string',
+        examples: ['POST'],
+      }),
     },
   },
   408: {
@@ -121,11 +131,7 @@ export const STATUS_DESCRIPTIONS: Record<ErrorStatus, StatusDescription> = {
   429: {
     description: 'The service limits how many requests a token may send, which it does not by default.',
     headers: {
-      'Retry-After': {
-        description: 'Seconds to wait before sending the plant again, RFC 9110 section 10.2.3.',
-        required: true,
-        schema: { type: 'integer', minimum: 1, examples: [1] },
-      },
+      'Retry-After': retryAfterHeader(1, 1),
       ...rateLimitHeaders(true),
     },
   },
@@ -133,13 +139,7 @@ export const STATUS_DESCRIPTIONS: Record<ErrorStatus, StatusDescription> = {
   500: { description: `The service failed. ${KEPT_OR_NOT}` },
   503: {
     description: `The service cannot keep the plant now, or cannot tell. ${KEPT_OR_NOT}`,
-    headers: {
-      'Retry-After': {
-        description: 'Seconds to wait before sending the plant again, RFC 9110 section 10.2.3.',
-        required: true,
-        schema: { type: 'integer', minimum: 0, examples: [RETRY_AFTER_SECONDS] },
-      },
-    },
+    headers: { 'Retry-After': retryAfterHeader(0, RETRY_AFTER_SECONDS) },
   },
 };
 
@@ -161,11 +161,8 @@ function errorResponse(status: ErrorStatus): object {
 
 /** For every error, unless the service runs without its documentation page. */
 function helpHeader(names: ErrorName[]): Header {
-  return {
-    description: 'Where the documentation page of the service says more of this error, RFC 8288.',
-    required: false,
-    schema: { type: 'string', examples: names.map(helpLink) },
-  };
+  const description = 'Where the documentation page of the service says more of this error, RFC 8288.';
+  return header(description, { type: 'string', examples: names.map(helpLink) }, false);
 }
 
 function catalogueLine(name: ErrorName): string {
@@ -181,23 +178,21 @@ function exampleError(name: ErrorName): ErrorBody {
 
 /** Of a 200. */
 export const PLANT_HEADERS: Record<string, Header> = {
-  'Plant-Id': {
-    description: 'The id of the plant, every digit of it; the Plant itself has none.',
-    required: true,
-    schema: { type: 'string', pattern: '^(0|-?[1-9][0-9]*)$', examples: ['9007199254740993'] },
-  },
-  'Plant-Revision': {
-    description: 'How many contents have been stored under this id, this one included.',
-    required: true,
-    schema: { type: 'integer', minimum: 1, examples: [1] },
-  },
-  'Plant-Outcome': {
-    description:
-      'created: the id was new. unchanged: the latest revision of this id says the same, and nothing was ' +
+  'Plant-Id': header('The id of the plant, every digit of it; the Plant itself has none.', {
+    type: 'string',
+    pattern: '^(0|-?[1-9][0-9]*)$',
+    examples: ['9007199254740993'],
+  }),
+  'Plant-Revision': header('How many contents have been stored under this id, this one included.', {
+    type: 'integer',
+    minimum: 1,
+    examples: [1],
+  }),
+  'Plant-Outcome': header(
+    'created: the id was new. unchanged: the latest revision of this id says the same, and nothing was ' +
       'stored. revised: the id was known with other content, and this is stored as its next revision.',
-    required: true,
-    schema: { type: 'string', enum: OUTCOMES },
-  },
+    { type: 'string', enum: OUTCOMES },
+  ),
   ...rateLimitHeaders(false),
 };
 
@@ -279,9 +274,7 @@ export const SCHEMAS = {
       {
         type: 'object',
         required: ['id'],
-        properties: {
-          id: ID_SCHEMA,
-        },
+        properties: { id: ID_SCHEMA },
       },
     ],
   },
