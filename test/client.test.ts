@@ -239,50 +239,48 @@ const PASSING: TryCase[] = [
     ...{ tries: 10, error: [50001, 500, true] },
   },
 ];
+/** What no plant store answers. */
+const FOREIGN: [status: number, headers: Record<string, string>, body: string][] = [
+  [200, {}, MONSTERA_JSON],
+  [200, { ...STORED_HEADERS, 'Plant-Id': '9007199254740992' }, MONSTERA_JSON],
+  [200, { ...STORED_HEADERS, 'Plant-Revision': '1e400' }, MONSTERA_JSON],
+  [200, STORED_HEADERS, '<html>'],
+  [200, STORED_HEADERS, '{"name":"Monstera","tag":"houseplant"}'],
+  [200, STORED_HEADERS, '{"name":"Monstera deliciosa"}'],
+  [302, { Location: '/elsewhere' }, ''],
+  [404, {}, '<html>'],
+  [500, {}, ''],
+];
+/** What comes before a rejection, and whether that may have stored the plant. */
+const BEFORE_REJECTION: [replies: Reply[], error: number, isUnknown: boolean][] = [
+  [['cut'], 40003, true],
+  [[[503]], 40001, true],
+  [['cut', [429]], 40102, true],
+  [[[408]], 40003, false],
+  [[[429]], 40102, false],
+];
 const STOPS: TryCase[] = [
-  ...[
-    [200, {}, MONSTERA_JSON] as const,
-    [200, { ...STORED_HEADERS, 'Plant-Id': '9007199254740992' }, MONSTERA_JSON] as const,
-    [200, { ...STORED_HEADERS, 'Plant-Revision': '1e400' }, MONSTERA_JSON] as const,
-    [200, STORED_HEADERS, '<html>'] as const,
-    [200, STORED_HEADERS, '{"name":"Monstera","tag":"houseplant"}'] as const,
-    [200, STORED_HEADERS, '{"name":"Monstera deliciosa"}'] as const,
-    [404, {}, '<html>'] as const,
-    [302, { Location: '/elsewhere' }, ''] as const,
-    [500, {}, ''] as const,
-  ].map(
-    (reply, index): TryCase => ({
-      what: `what no plant store answers (${index + 1})`,
-      ...{ replies: [[...reply]], tries: 1, error: [undefined, reply[0], false] },
+  ...FOREIGN.map(
+    (reply): TryCase => ({
+      what: `what no plant store answers, ${JSON.stringify(reply)}`,
+      ...{ replies: [reply], tries: 1, error: [undefined, reply[0], false] },
     }),
   ),
-  ...(
-    [
-      ['cut', errorReply(40003), true],
-      [[503], errorReply(40001), true],
-      ['cut', [429], errorReply(40102), true],
-      [[408], errorReply(40003), false],
-      [[429], errorReply(40102), false],
-    ] as [...Reply[], boolean][]
-  ).map((row): TryCase => {
-    const isUnknown = row.pop() as boolean;
-    const replies = row as Reply[];
-    const [status, , body = ''] = replies.at(-1) as [number, object, string];
-    return {
-      what: `a rejection behind ${JSON.stringify(replies[0])}, which ${isUnknown ? 'may have' : 'has not'} stored it`,
-      ...{ replies, tries: replies.length, error: [JSON.parse(body).error, status, false] },
-      message: isUnknown
-        ? /^no; an earlier try was not confirmed, so the plant may be stored all the same$/
-        : /^no$/,
-    };
-  }),
+  ...BEFORE_REJECTION.map(
+    ([replies, error, isUnknown]): TryCase => ({
+      what: `a rejection behind ${JSON.stringify(replies)}`,
+      replies: [...replies, errorReply(error)],
+      ...{ tries: replies.length + 1, error: [error, Math.floor(error / 100), false] },
+      message: isUnknown ? /^no; an earlier try was not confirmed, so the plant may be stored/ : /^no$/,
+    }),
+  ),
   {
     what: 'what is not answered in time',
     ...{ replies: ['silence'], options: { answerWaitMs: 50, retryForMs: 0 } },
     ...{ tries: 1, error: [undefined, undefined, true], message: /no answer from .* within 50 ms/ },
   },
   {
-    what: 'the service, when it is to send once',
+    what: 'a service that is away, when it is to send once',
     ...{ replies: [[503]], options: { retryForMs: 0 }, tries: 1, error: [undefined, 503, true] },
   },
 ];

@@ -1,14 +1,16 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer, type IncomingMessage } from 'node:http';
+import { createServer as createSocketServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { suite, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
+import { freePort } from './harness/free-port.ts';
 import { type Finished, runProgram, startProgram } from './harness/program.ts';
+import { listen } from './loopback-server.ts';
 
 /** A request as it arrived, with its answer to be given. */
 interface Post {
@@ -16,171 +18,73 @@ interface Post {
   /** Counted from 1, over all requests. */
   number: number;
   request: IncomingMessage;
-  answer(status: number, headers?: Record<string, string>, body?: string): void;
+  answer(status: number, body?: string, headers?: Record<string, string>): void;
   store(): void;
-  cut(): void;
-}
-
-const STORED = { 'Plant-Outcome': 'created', 'Plant-Revision': '1' };
-
-/** The Plant that answers a NewPlant whose id comes first. */
-function plantOf(body: string): string {
-  return body.replace(/"id":[0-9]+,/, '');
 }
 
 /** Not a store: a listener that fails as the test tells it to. */
-class FaultyServer {
-  readonly server: Server;
-  readonly bodies: string[] = [];
-  #script: (post: Post) => void;
-
-  private constructor(script: (post: Post) => void) {
-    this.#script = script;
-    this.server = createServer((request, response) => void this.#take(request, response));
-  }
-
-  static async start(script: (post: Post) => void, port = 0): Promise<FaultyServer> {
-    const faulty = new FaultyServer(script);
-    faulty.server.listen(port, '127.0.0.1');
-    await once(faulty.server, 'listening');
-    return faulty;
-  }
-
-  get port(): number {
-    return (this.server.address() as AddressInfo).port;
-  }
-
-  async #take(request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function startFaulty(
+  script: (post: Post) => void,
+  port = 0,
+): Promise<{ url: string; count: () => number } & AsyncDisposable> {
+  let count = 0;
+  const server = createServer(async (request, response) => {
     const body = await text(request).catch(() => undefined);
     if (body === undefined) return;
-    const number = this.bodies.push(body);
-    const answer = (status: number, headers: Record<string, string> = {}, answerBody = '{}'): void => {
+    const answer: Post['answer'] = (status, answerBody = '{}', headers = {}) =>
       response.writeHead(status, headers).end(answerBody);
-    };
-    this.#script({
-      body,
-      number,
-      request,
-      answer,
-      store: () => answer(200, { ...STORED, 'Plant-Id': /"id":([0-9]+)/.exec(body)![1]! }, plantOf(body)),
-      cut: () => request.socket.destroy(),
-    });
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.server.closeAllConnections();
-    this.server.close();
-    await once(this.server, 'close');
-  }
-}
-
-/** Runs `import` of a CSV file of so many rows, whose ids count from 1. */
-async function importRows(
-  port: number,
-  rows: number,
-  args: string[] = [],
-): Promise<Finished & { rejects: string }> {
-  return await withFile(rows, async (folder, file) => {
-    const rejects = join(folder, 'rejects');
-    const finished = await runProgram(['import', ...serviceArgs(port), '--rejects', rejects, ...args, file]);
-    return { ...finished, rejects: await readFile(rejects, 'utf8').catch(() => '') };
+    const [, id = ''] = /"id":([0-9]+),/.exec(body) ?? [];
+    const stored = { 'Plant-Outcome': 'created', 'Plant-Revision': '1', 'Plant-Id': id };
+    const store = (): void => answer(200, body.replace(`"id":${id},`, ''), stored);
+    script({ body, number: ++count, request, answer, store });
   });
+  return Object.assign(await listen(server, port), { count: () => count });
 }
 
-async function withFile<T>(rows: number, use: (folder: string, file: string) => Promise<T>): Promise<T> {
+function errorBody(error: number, message: string): string {
+  return JSON.stringify({ error, message });
+}
+
+function serviceArgs(url: string): string[] {
+  return ['--url', url, '--token', 'plant_test'];
+}
+
+/** Uses a CSV file of so many rows, whose ids count from 1. */
+async function withFile<T>(rows: number, use: (file: string, rejects: string) => Promise<T>): Promise<T> {
   const folder = await mkdtemp(join(tmpdir(), 'plant-store-faults-'));
   try {
     const file = join(folder, 'plants.csv');
     const lines = Array.from({ length: rows }, (_, index) => `${index + 1},name ${index + 1}\n`);
     await writeFile(file, `id,name\n${lines.join('')}`);
-    return await use(folder, file);
+    return await use(file, join(folder, 'rejects'));
   } finally {
     await rm(folder, { recursive: true });
   }
 }
 
-function serviceArgs(port: number): string[] {
-  return ['--url', `http://127.0.0.1:${port}`, '--token', 'plant_test'];
-}
-
-function error(number: number, message: string): [Record<string, string>, string] {
-  return [{ 'Content-Type': 'application/json' }, JSON.stringify({ error: number, message })];
-}
-
-function idOf(body: string): string {
-  return /^\{"id":([0-9]+),/.exec(body)![1]!;
-}
-
-/**
- * Holds every answer back until no more requests come, so that all that can be in flight is.
- *
- * @param expectedCount until so many have waited together, it is patient: a slow machine sends them late
- * @param onPost is shown what waits for an answer, the newest last
- */
-function answerTogether(expectedCount: number, onPost: (waiting: Post[]) => void): (post: Post) => void {
-  const waiting: Post[] = [];
-  let reached = false;
-  return post => {
-    onPost([...waiting, post]);
-    const held = waiting.push(post);
-    reached ||= held >= expectedCount;
-    const quietMs = reached ? 20 : 5000;
-    setTimeout(() => {
-      if (waiting.length === held) for (const each of waiting.splice(0)) each.store();
-    }, quietMs);
-  };
+async function importRows(
+  url: string,
+  rows: number,
+  args: string[] = [],
+): Promise<Finished & { rejects: string }> {
+  return await withFile(rows, async (file, rejects) => {
+    const finished = await runProgram(['import', ...serviceArgs(url), '--rejects', rejects, ...args, file]);
+    return { ...finished, rejects: await readFile(rejects, 'utf8').catch(() => '') };
+  });
 }
 
 suite('import against a server that is told how to behave', { concurrency: 4 }, () => {
   test('sends what was asked: bearer token, media type, path below the base address', async () => {
     const seen: unknown[] = [];
-    await using server = await FaultyServer.start(post => {
+    await using server = await startFaulty(post => {
       const { authorization, 'content-type': type } = post.request.headers;
       seen.push([post.request.method, post.request.url, authorization, type, post.body]);
       post.store();
     });
-    await importRows(server.port, 1, ['--url', `http://127.0.0.1:${server.port}/base/`]);
+    await importRows(`${server.url}/base/`, 1);
     assert.deepEqual(seen, [
       ['POST', '/base/plants', 'Bearer plant_test', 'application/json', '{"id":1,"name":"name 1"}'],
     ]);
-  });
-
-  test('a row answered 408, 429, 502, 503 or 504, or not at all, is sent again', async () => {
-    const troubles = [408, 429, 502, 503, 504];
-    await using server = await FaultyServer.start(post => {
-      const trouble = troubles[post.number - 2];
-      if (post.number === 1) post.cut();
-      else if (trouble !== undefined) post.answer(trouble);
-      else post.store();
-    });
-    const { exitCode, stdout, rejects } = await importRows(server.port, 1);
-    assert.match(stdout, /^1 row: 1 created, 0 unchanged, 0 revised, 0 rejected/);
-    assert.deepEqual([exitCode, rejects], [0, '']);
-    assert.equal(server.bodies.length, 7);
-  });
-
-  test('no row is lost or counted twice when connections are cut again and again', async () => {
-    const stored = new Set<string>();
-    await using server = await FaultyServer.start(post => {
-      if (post.number % 37 === 0) return post.cut();
-      stored.add(post.body);
-      post.store();
-    });
-    const { exitCode, stdout } = await importRows(server.port, 1000);
-    assert.match(stdout, /^1,000 rows: 1,000 created, 0 unchanged, 0 revised, 0 rejected/);
-    assert.equal(exitCode, 0);
-    assert.equal(stored.size, 1000);
-  });
-
-  test('Retry-After is obeyed', async () => {
-    const times: number[] = [];
-    await using server = await FaultyServer.start(post => {
-      times.push(performance.now());
-      if (post.number === 1) post.answer(503, { 'Retry-After': '2' });
-      else post.store();
-    });
-    assert.equal((await importRows(server.port, 1)).exitCode, 0);
-    assert.ok(times[1]! - times[0]! >= 1_990, `sent again after ${times[1]! - times[0]!} ms`);
   });
 
   test('a service that goes away and comes back is waited for, and both is said once', async () => {
@@ -190,20 +94,19 @@ suite('import against a server that is told how to behave', { concurrency: 4 }, 
       post.store();
     };
     const { promise: gone, resolve: goAway } = Promise.withResolvers<void>();
-    const first = await FaultyServer.start(post => {
+    const first = await startFaulty(post => {
       if (post.number < 50) keep(post);
       else goAway();
     });
-    const { port } = first;
-    const { exitCode, stdout, stderr } = await withFile(500, async (_, file) => {
-      const child = startProgram(['import', ...serviceArgs(port), file]);
+    const { exitCode, stdout, stderr } = await withFile(500, async file => {
+      const child = startProgram(['import', ...serviceArgs(first.url), file]);
       const finished = Promise.all([text(child.stdout!), text(child.stderr!), once(child, 'close')]);
       const said = once(child.stderr!, 'data');
       await gone;
       await first[Symbol.asyncDispose]();
       // It is said after a second. Where it never is, the service comes back all the same, and the message is missing below.
       await Promise.race([said, wait(20_000, undefined, { ref: false })]);
-      await using _back = await FaultyServer.start(keep, port);
+      await using _back = await startFaulty(keep, Number(new URL(first.url).port));
       const [stdout, stderr, [exitCode]] = await finished;
       return { exitCode, stdout, stderr };
     });
@@ -216,130 +119,87 @@ suite('import against a server that is told how to behave', { concurrency: 4 }, 
     assert.equal(stored.size, 500);
   });
 
-  test('what is said of one row rejects it, as createPlants says it of one plant, and the others go on', async () => {
+  test('what is said of one row rejects it, and the others go on; a lost answer is sent again', async () => {
     const numbers = [40001, 40002, 40003, 41301];
-    await using server = await FaultyServer.start(post => {
+    await using server = await startFaulty(post => {
       const number = numbers[post.number - 2];
-      if (number === undefined) post.store();
-      else post.answer(Math.floor(number / 100), ...error(number, 'this one'));
+      if (number !== undefined) post.answer(Math.floor(number / 100), errorBody(number, 'this one'));
+      else if (post.number === 6) post.request.socket.destroy();
+      else if (post.number === 7) post.answer(503);
+      else if (post.number === 8) post.answer(400, errorBody(40003, 'taken'));
+      else post.store();
     });
-    const { exitCode, stdout, rejects } = await importRows(server.port, 10, ['--in-flight', '1']);
-    assert.match(stdout, /^10 rows: 6 created, 0 unchanged, 0 revised, 4 rejected/);
-    const rows = numbers.map(
-      (number, index) => `${index + 2},name ${index + 2},${index + 2},${number},this one\n`,
-    );
-    assert.equal(rejects, `id,name,row,error,message\n${rows.join('')}`);
-    assert.equal(exitCode, 1);
-  });
-
-  test('a row whose answer was lost is not called refused for a further try that was cut on its way', async () => {
-    const sentOnce = new Set<string>();
-    await using server = await FaultyServer.start(post => {
-      const id = idOf(post.body);
-      if (id === '2' && !sentOnce.has('2')) post.cut();
-      else if (id === '3' && !sentOnce.has('3')) post.cut();
-      else if (id === '3') post.answer(400, ...error(40003, 'taken'));
-      else if (id === '2' && !sentOnce.has('cut')) {
-        sentOnce.add('cut');
-        post.answer(400, ...error(40000, 'not valid HTTP'));
-      } else post.store();
-      sentOnce.add(id);
+    const { exitCode, stdout, rejects } = await importRows(server.url, 10, ['--in-flight', '1']);
+    assert.match(stdout, /^10 rows: 5 created, 0 unchanged, 0 revised, 5 rejected/);
+    const rows = numbers.map((number, index) => {
+      const row = index + 2;
+      return `${row},name ${row},${row},${number},this one\n`;
     });
-    const { exitCode, stdout, rejects } = await importRows(server.port, 4, ['--in-flight', '1']);
-    assert.match(stdout, /^4 rows: 3 created, 0 unchanged, 0 revised, 1 rejected/);
-    const said = 'taken; an earlier try was not confirmed, so the plant may be stored all the same';
-    assert.equal(rejects, `id,name,row,error,message\n3,name 3,3,40003,"${said}"\n`);
+    const unknown = '"taken; an earlier try was not confirmed, so the plant may be stored all the same"';
+    assert.equal(rejects, `id,name,row,error,message\n${rows.join('')}6,name 6,6,40003,${unknown}\n`);
     assert.equal(exitCode, 1);
   });
 
   test('what a server says reaches terminal and file without control characters and token', async () => {
     const evil = '\u001b]0;evil\u0007\u009b2J\r\nnext plant_test';
     const shown = String.raw`\u001b]0;evil\u0007\u009b2J\u000d\u000anext <ACCESS_TOKEN>`;
-    await using server = await FaultyServer.start(post => {
-      if (post.number === 1) post.answer(400, ...error(40002, evil));
-      else post.answer(418, ...error(7, evil));
+    await using server = await startFaulty(post => {
+      if (post.number === 1) post.answer(400, errorBody(40002, evil));
+      else post.answer(418, errorBody(7, evil));
     });
-    const { stderr, rejects } = await importRows(server.port, 2, ['--in-flight', '1']);
+    const { stderr, rejects } = await importRows(server.url, 2, ['--in-flight', '1']);
     assert.equal(rejects, `id,name,row,error,message\n1,name 1,1,40002,${shown}\n`);
     assert.ok(stderr.includes(`418: ${shown}`), stderr);
   });
 
-  test('a row that is answered 500 ten times is rejected, and the others go on', async () => {
-    let tries = 0;
-    await using server = await FaultyServer.start(post => {
-      if (!post.body.includes('"id":3,')) return post.store();
-      tries++;
-      post.answer(500, ...error(50001, 'the service failed'));
-    });
-    const { exitCode, stdout, rejects } = await importRows(server.port, 5);
-    assert.match(stdout, /^5 rows: 4 created, 0 unchanged, 0 revised, 1 rejected/);
-    assert.equal(rejects, 'id,name,row,error,message\n3,name 3,3,50001,the service failed\n');
-    assert.equal(exitCode, 1);
-    assert.equal(tries, 10);
-  });
-
-  test('nothing listens: one line, at once', async () => {
-    const server = await FaultyServer.start(() => {});
-    const { port } = server;
-    await server[Symbol.asyncDispose]();
-    const { exitCode, stdout, stderr } = await importRows(port, 1000);
+  test('where no service is, one line says so, at once', async () => {
+    const free = await importRows(`http://127.0.0.1:${await freePort()}`, 1000);
     assert.match(
-      stderr,
+      free.stderr,
       /^plant-store: no service answers at http:\/\/127\.0\.0\.1:[0-9]+\/ \(ECONNREFUSED\); start one with: .*\n$/,
     );
-    assert.deepEqual([exitCode, stdout], [1, '']);
+    const ssh = createSocketServer(socket => socket.end('SSH-2.0-OpenSSH\r\n\r\n')).listen(0, '127.0.0.1');
+    await once(ssh, 'listening');
+    const { port } = ssh.address() as { port: number };
+    const other = await importRows(`http://127.0.0.1:${port}`, 10);
+    ssh.close();
+    assert.match(
+      other.stderr,
+      /^plant-store: no answer from http:\/\/127\S+\/plants; what listens there takes no HTTP \(EPROTO\); check the address\n$/,
+    );
+    for (const { exitCode, stdout } of [free, other]) assert.deepEqual([exitCode, stdout], [1, '']);
   });
 
   const STOPS: [string, (post: Post) => void, RegExp][] = [
     [
       '401',
-      post => post.answer(401, ...error(40102, 'unknown')),
-      /^plant-store: the service refuses the token; .*\n$/,
+      post => post.answer(401, errorBody(40102, 'no')),
+      /^plant-store: the service refuses the token; /,
     ],
     [
       '404',
-      post => post.answer(404, ...error(40401, 'no path')),
+      post => post.answer(404, errorBody(40401, 'no path')),
       /answers 404 \(no path\); is this the right --url\?\n$/,
     ],
-    ['405', post => post.answer(405), /\/: the answer is 405, which no plant store gives here; .*\n$/],
     [
       'a redirect',
-      post => post.answer(302, { Location: '/' }),
-      /the answer is 302, which no plant store gives here; /,
+      post => post.answer(302, '', { Location: '/' }),
+      /\/: the answer is 302, which no plant store gives here; /,
     ],
-    [
-      'the 500 of a gateway',
-      post => post.answer(500, {}, '<p>no</p>'),
-      /the answer is 500, which no plant store gives here; /,
-    ],
-    ...[40000, 41501, 41502, 43101].map((number): [string, (post: Post) => void, RegExp] => [
+    ['200 of another kind', post => post.answer(200), /: the answer is 200 without the headers that prove/],
+    ...[40000, 41501].map((number): [string, (post: Post) => void, RegExp] => [
       `error ${number}`,
-      post => post.answer(Math.floor(number / 100), ...error(number, 'every one')),
+      post => post.answer(Math.floor(number / 100), errorBody(number, 'every one')),
       /answers 4[0-9]{2} \(every one\); does a gateway before the service change requests\?\n$/,
     ]),
-    [
-      '200 of another kind',
-      post => post.answer(200),
-      /: the answer is 200 without the headers that prove what was stored/,
-    ],
-    [
-      '200 for another plant',
-      post => post.answer(200, { ...STORED, 'Plant-Id': '777' }, plantOf(post.body)),
-      /: the answer is 200 without the headers that prove what was stored/,
-    ],
-    [
-      '400 of another kind',
-      post => post.answer(400, {}, '<p>no</p>'),
-      /the answer is 400, which no plant store gives here; /,
-    ],
   ];
   for (const [what, script, expected] of STOPS) {
     test(`${what} stops the import with what was stored before counted`, async () => {
-      await using server = await FaultyServer.start(post => {
+      await using server = await startFaulty(post => {
         if (post.number <= 20) post.store();
         else script(post);
       });
-      const { exitCode, stdout, stderr, rejects } = await importRows(server.port, 100_000, [
+      const { exitCode, stdout, stderr, rejects } = await importRows(server.url, 100_000, [
         ...['--in-flight', '8'],
       ]);
       assert.match(stderr, expected);
@@ -347,44 +207,27 @@ suite('import against a server that is told how to behave', { concurrency: 4 }, 
       assert.doesNotMatch(stderr, /\n./);
       assert.match(stdout, /^20 rows: 20 created, 0 unchanged, 0 revised, 0 rejected/);
       assert.equal(exitCode, 1);
-      assert.ok(server.bodies.length < 100, `${server.bodies.length} requests were sent`);
+      assert.ok(server.count() < 100, `${server.count()} requests were sent`);
     });
   }
 
-  test('exactly as many rows as allowed are in flight', async () => {
+  test('exactly as many rows as allowed are in flight, and are answered together', async () => {
     let most = 0;
-    await using server = await FaultyServer.start(
-      answerTogether(30, waiting => {
-        most = Math.max(most, waiting.length);
-      }),
-    );
-    const { stdout } = await importRows(server.port, 200, ['--in-flight', '30']);
+    const waiting: Post[] = [];
+    await using server = await startFaulty(post => {
+      const held = waiting.push(post);
+      most = Math.max(most, held);
+      // Patient until all that are allowed have come: a slow machine sends them late.
+      setTimeout(
+        () => {
+          if (waiting.length === held) for (const each of waiting.splice(0)) each.store();
+        },
+        most < 30 ? 5_000 : 20,
+      );
+    });
+    const { stdout } = await importRows(server.url, 200, ['--in-flight', '30']);
     assert.match(stdout, /^200 rows: 200 created/);
     assert.equal(most, 30);
-  });
-
-  test('rows with the same id are sent one after the other, in file order, while others overtake', async () => {
-    const sent: string[] = [];
-    let most = 0;
-    await using server = await FaultyServer.start(
-      answerTogether(17, waiting => {
-        most = Math.max(most, waiting.length);
-        const ids = waiting.map(({ body }) => idOf(body));
-        assert.equal(new Set(ids).size, ids.length, `in flight together: ${ids}`);
-        sent.push(waiting.at(-1)!.body);
-      }),
-    );
-    await withFile(0, async (_, file) => {
-      const rows = Array.from({ length: 400 }, (_, row) => `${row % 7 === 0 ? 5 : row + 10},${row}\n`);
-      await writeFile(file, `id,name\n${rows.join('')}`);
-      const { stdout } = await runProgram(['import', ...serviceArgs(server.port), file]);
-      assert.match(stdout, /^400 rows: 400 created/);
-    });
-    assert.deepEqual(
-      sent.filter(body => idOf(body) === '5'),
-      Array.from({ length: 58 }, (_, index) => `{"id":5,"name":"${index * 7}"}`),
-    );
-    assert.ok(most >= 17, `${most} in flight`);
   });
 
   for (const [signal, expectedCode] of [
@@ -394,18 +237,14 @@ suite('import against a server that is told how to behave', { concurrency: 4 }, 
     test(`${signal} ends it in good order: what is in flight is counted, rejects are safe`, async () => {
       const waiting: Post[] = [];
       const { promise: full, resolve: onFull } = Promise.withResolvers<void>();
-      await using server = await FaultyServer.start(post => {
-        if (post.number === 1) return post.answer(400, ...error(40003, 'taken'));
-        if (post.number <= 10) return post.store();
-        if (waiting.push(post) === 3) onFull();
+      await using server = await startFaulty(post => {
+        if (post.number === 1) post.answer(400, errorBody(40003, 'taken'));
+        else if (post.number <= 10) post.store();
+        else if (waiting.push(post) === 3) onFull();
       });
-      await withFile(10_000, async (folder, file) => {
-        const rejects = join(folder, 'rejects');
+      await withFile(10_000, async (file, rejects) => {
         const child = startProgram([
-          'import',
-          ...serviceArgs(server.port),
-          // The next row is sent as soon as one is settled; of more rows, a few are waited for.
-          ...['--in-flight', '3', '--rejects', rejects, file],
+          ...['import', ...serviceArgs(server.url), '--in-flight', '3', '--rejects', rejects, file],
         ]);
         const [stdout, stderr] = [text(child.stdout!), text(child.stderr!)];
         const closed = once(child, 'close');
@@ -417,22 +256,19 @@ suite('import against a server that is told how to behave', { concurrency: 4 }, 
         assert.deepEqual(await closed, [expectedCode, null]);
         assert.match(await stdout, /^13 rows: 12 created, 0 unchanged, 0 revised, 1 rejected/);
         assert.match(await stderr, /^plant-store: stopped; .*running the import again is harmless\n$/);
-        assert.match(
-          await readFile(rejects, 'utf8'),
-          /^id,name,row,error,message\n1,name 1,1,40003,taken\n$/,
-        );
+        assert.equal(await readFile(rejects, 'utf8'), 'id,name,row,error,message\n1,name 1,1,40003,taken\n');
       });
-      assert.equal(server.bodies.length, 13);
+      assert.equal(server.count(), 13);
     });
   }
 
   test('SIGINT ends it while standard input has nothing to give', async () => {
     const { promise: stored, resolve: onStored } = Promise.withResolvers<void>();
-    await using server = await FaultyServer.start(post => {
+    await using server = await startFaulty(post => {
       post.store();
       onStored();
     });
-    const child = startProgram(['import', ...serviceArgs(server.port), '-']);
+    const child = startProgram(['import', ...serviceArgs(server.url), '-']);
     const stdout = text(child.stdout!);
     child.stdin!.write('id,name\n1,a\n2,b\n');
     await stored;
@@ -446,20 +282,18 @@ suite('import against a server that is told how to behave', { concurrency: 4 }, 
     const waiting: Post[] = [];
     const { promise: full, resolve: onFull } = Promise.withResolvers<void>();
     let holds = true;
-    await using server = await FaultyServer.start(post => {
-      if (!holds) return post.store();
-      if (waiting.push(post) === 64) onFull();
+    await using server = await startFaulty(post => {
+      if (!holds) post.store();
+      else if (waiting.push(post) === 64) onFull();
     });
-    const child = startProgram(['import', ...serviceArgs(server.port), '-']);
+    const child = startProgram(['import', ...serviceArgs(server.url), '-']);
     const [stdout, closed] = [text(child.stdout!), once(child, 'close')];
     const name = 'x'.repeat(20_000);
+    const lines = Array.from({ length: 1_600 }, (_, id) => `{"id":${id},"name":"${name}"}\n`);
     let taken = false;
-    child.stdin!.end(
-      Array.from({ length: 1_600 }, (_, id) => `{"id":${id},"name":"${name}"}\n`).join(''),
-      () => {
-        taken = true;
-      },
-    );
+    child.stdin!.end(lines.join(''), () => {
+      taken = true;
+    });
     await full;
     await wait(1_000);
     assert.equal(taken, false, 'all 32 MB were read with 64 rows in flight');

@@ -63,41 +63,40 @@ const JSON_VALUES = [
 ];
 
 suite('import', { concurrency: 4 }, () => {
-  const formats: Record<string, string> = {
-    'plants.csv': CSV,
-    'plants.txt': CSV.replaceAll('\n', '\r\n').replace('lines\r\n', 'lines\n'),
-    'plants.jsonl': `\ufeff${JSON_VALUES.join('\n\n')}`,
-    'plants.json': ` [${JSON_VALUES.join(' ,\n')} ]\n`,
-  };
-  for (const [name, text] of Object.entries(formats)) {
-    test(`${name} arrives exactly, plain, packed and from standard input`, async () => {
+  const FILES: [name: string, content: string | Uint8Array, fromStandardInput: boolean][] = [
+    ['plants.csv', CSV, false],
+    ['plants.txt.gz', gzipSync(CSV.replaceAll('\n', '\r\n').replace('lines\r\n', 'lines\n')), false],
+    ['plants.jsonl', `\ufeff${JSON_VALUES.join('\n\n')}`, true],
+    ['plants.json.gz', gzipSync(` [${JSON_VALUES.join(' ,\n')} ]\n`), true],
+  ];
+  for (const [name, content, fromStandardInput] of FILES) {
+    test(`${name} arrives exactly${fromStandardInput ? ' from standard input' : ''}`, async () => {
       await using bench = await Bench.make();
-      await bench.write({ [name]: text, [`${name}.gz`]: gzipSync(text) });
-      for (const [file, stdin] of [
-        [name, ''],
-        [`${name}.gz`, ''],
-        ['-', text],
-        ['-', gzipSync(text)],
-      ] as const) {
-        await using service = await startTestService();
-        const { exitCode, stdout, stderr } = await bench.import(service, [file], stdin);
-        assert.equal(stderr, '');
-        assert.match(
-          stdout,
-          /^3 rows: 3 created, 0 unchanged, 0 revised, 0 rejected in [0-9.]+ s \([0-9,]+\/s\)\n$/,
-        );
-        assert.equal(exitCode, 0);
-        assert.equal(await exported(service), STORED);
-      }
+      await using service = await startTestService();
+      await bench.write({ [name]: content });
+      const args = [fromStandardInput ? '-' : name];
+      const { exitCode, stdout, stderr } = await bench.import(service, args, content);
+      assert.equal(stderr, '');
+      assert.match(
+        stdout,
+        /^3 rows: 3 created, 0 unchanged, 0 revised, 0 rejected in [0-9.]+ s \([0-9,]+\/s\)\n$/,
+      );
+      assert.equal(exitCode, 0);
+      assert.equal(await exported(service), STORED);
     });
   }
 
   test('running it again changes nothing', async () => {
     await using bench = await Bench.make();
     await using service = await startTestService();
-    await bench.write({ 'a.csv': CSV, 'b.jsonl': JSON_VALUES.join('\n') });
+    await bench.write({
+      'a.csv': CSV,
+      'b.jsonl': JSON_VALUES.join('\n'),
+      'c.json': '[]',
+      'd.csv': 'id,name\n',
+    });
     assert.match((await bench.import(service, ['a.csv'])).stdout, /^3 rows: 3 created, 0 unchanged/);
-    const again = await bench.import(service, ['a.csv', 'b.jsonl']);
+    const again = await bench.import(service, ['a.csv', 'b.jsonl', 'c.json', 'd.csv']);
     assert.match(again.stdout, /^6 rows: 0 created, 6 unchanged, 0 revised, 0 rejected/);
     assert.equal(again.exitCode, 0);
   });
@@ -157,15 +156,6 @@ suite('import', { concurrency: 4 }, () => {
     assert.match(await bench.read('trees.rejects.csv'), /mended/);
   });
 
-  test('a name as long as the service takes is stored', async () => {
-    await using bench = await Bench.make();
-    await using service = await startTestService();
-    const text = `id,name,tag\n1,${'é'.repeat(500_000)},\n`;
-    await bench.write({ 'long.csv': text });
-    assert.match((await bench.import(service, ['long.csv'])).stdout, /^1 row: 1 created/);
-    assert.equal(await exported(service), text);
-  });
-
   test('what the service answers with 400 is rejected with its number and sentence', async () => {
     await using bench = await Bench.make();
     await using service = await startTestService({ repeatedIdRule: 'reject' });
@@ -214,29 +204,24 @@ suite('import', { concurrency: 4 }, () => {
     ],
     ['a folder for rejects that is missing', ['--rejects', 'no/r.csv', 'good.csv'], /no\/r\.csv \(ENOENT\)/],
   ];
-  for (const [what, args, expected] of REFUSED) {
-    test(`${what} is refused before anything is sent`, async () => {
-      await using bench = await Bench.make();
-      await using service = await startTestService();
-      await mkdir(join(bench.folder, 'folder'));
-      await bench.write({ 'good.csv': CSV, 'empty.csv': '' });
-      const { exitCode, stdout, stderr } = await bench.import(service, args);
-      assert.match(stderr, expected);
-      assert.equal(stdout, '');
-      assert.equal(exitCode, 1);
-      assert.equal(await exported(service), 'id,name,tag\n');
-      assert.deepEqual((await bench.list()).sort(), ['empty.csv', 'folder', 'good.csv']);
-    });
-  }
+  test('what cannot be imported is refused before anything is sent', async context => {
+    await using bench = await Bench.make();
+    await using service = await startTestService();
+    await mkdir(join(bench.folder, 'folder'));
+    await bench.write({ 'good.csv': CSV, 'empty.csv': '' });
+    for (const [what, args, expected] of REFUSED) {
+      await context.test(what, async () => {
+        const { exitCode, stdout, stderr } = await bench.import(service, args);
+        assert.match(stderr, expected);
+        assert.deepEqual([exitCode, stdout], [1, '']);
+      });
+    }
+    assert.equal(await exported(service), 'id,name,tag\n');
+    assert.deepEqual((await bench.list()).sort(), ['empty.csv', 'folder', 'good.csv']);
+  });
 
   const BROKEN: [string, string | Uint8Array, RegExp, string][] = [
     ['blank text', ' \n\t\r\n', /^plant-store: x is empty: there is no plant in it\n$/, ''],
-    [
-      'a header without name',
-      'id;name\n1;a\n',
-      /must name the columns id and name.* it is: "id;name"\n$/,
-      '',
-    ],
     ['UTF-16', Buffer.from('\ufeffid,name\n1,a\n', 'utf16le'), /x is UTF-16; .*iconv -f UTF-16 -t UTF-8/, ''],
     ['a first byte that is not UTF-8', Buffer.from([0xff, 0x2c]), /x is not UTF-8 near row 1;/, ''],
     [
@@ -257,7 +242,6 @@ suite('import', { concurrency: 4 }, () => {
       /x is neither JSON Lines nor a JSON array: a plant goes over several lines/,
       '',
     ],
-    ['an array that never ends', '[{"id":1,"name":"a"}', /x ends before the JSON array does/, ''],
     [
       'packed text cut short',
       gzipSync(CSV).subarray(0, 40),
@@ -277,15 +261,6 @@ suite('import', { concurrency: 4 }, () => {
       assert.equal(await exported(service), `id,name,tag\n${stored}`);
     });
   }
-
-  test('an array of nothing and a header alone are imported', async () => {
-    await using bench = await Bench.make();
-    await using service = await startTestService();
-    await bench.write({ 'a.json': '[]', 'b.csv': 'id,name\n' });
-    const { exitCode, stdout } = await bench.import(service, ['a.json', 'b.csv']);
-    assert.match(stdout, /^0 rows: 0 created/);
-    assert.equal(exitCode, 0);
-  });
 
   test('the token comes from a flag, a file or the environment, flags first', async () => {
     await using bench = await Bench.make();
@@ -346,12 +321,9 @@ suite('import', { concurrency: 4 }, () => {
   ];
   for (const [what, args, expected] of MISUSED) {
     test(`${what} is misuse`, async () => {
-      await using bench = await Bench.make();
-      await bench.write({ 'a.csv': CSV });
-      const { exitCode, stdout, stderr } = await bench.run(args);
+      const { exitCode, stdout, stderr } = await runProgram(['import', ...args]);
       assert.match(stderr, expected);
-      assert.equal(stdout, '');
-      assert.equal(exitCode, 2);
+      assert.deepEqual([exitCode, stdout], [2, '']);
     });
   }
 

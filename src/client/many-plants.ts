@@ -14,11 +14,10 @@ export type PlantResult<Input extends PlantInput = PlantInput> =
 /** An input that was taken, until its result is handed out. */
 interface Entry<Input extends PlantInput> {
   textLength: number;
-  isSettled: boolean;
-  /** Also where it is settled there is none when the whole call has failed. */
-  result: PlantResult<Input> | undefined;
-  /** Settles with the entry, and never fails. */
+  /** Settles when it is known what became of it, and never fails; undefined for what is not sent. */
   settled: Promise<void> | undefined;
+  /** There is none either where the whole call has failed. */
+  result: PlantResult<Input> | undefined;
 }
 
 /**
@@ -43,7 +42,7 @@ export class ManyPlants<Input extends PlantInput> {
   #isRead = false;
   #failure: { reason: unknown } | undefined;
   #lastAnswersTimer: ReturnType<typeof setTimeout> | undefined;
-  #waiting: (() => void)[] = [];
+  readonly #waiting: (() => void)[] = [];
 
   constructor(
     sender: PlantSender,
@@ -64,12 +63,14 @@ export class ManyPlants<Input extends PlantInput> {
       void this.#read(inputs);
       while (this.#entries.length > 0 || !this.#takesNoMore) {
         const first = this.#entries[0];
-        if (first?.isSettled) {
+        if (first === undefined) await this.#change();
+        else {
+          await first.settled;
           if (first.result !== undefined) yield first.result;
           this.#entries.shift();
           this.#textLength -= first.textLength;
           this.#changed();
-        } else await this.#change();
+        }
       }
       if (this.#failure !== undefined) throw this.#failure.reason;
     } finally {
@@ -105,16 +106,15 @@ export class ManyPlants<Input extends PlantInput> {
   }
 
   #take(input: Input): void {
-    const entry: Entry<Input> = { textLength: 0, isSettled: false, result: undefined, settled: undefined };
+    const entry: Entry<Input> = { textLength: 0, settled: undefined, result: undefined };
     this.#entries.push(entry);
+    this.#changed();
     let plant: NewPlant;
     try {
       // Now: the caller may use the object again for the next plant.
       plant = newPlantOf(input);
     } catch (error) {
       entry.result = { error: error as PlantStoreError, input };
-      entry.isSettled = true;
-      this.#changed();
       return;
     }
     entry.textLength = plant.name.length + (plant.tag?.length ?? 0);
@@ -136,9 +136,7 @@ export class ManyPlants<Input extends PlantInput> {
       else this.#fail(error);
     }
     if (entry.result !== undefined) this.#call.settledMs = performance.now();
-    entry.isSettled = true;
     if (this.#lastOfId.get(plant.id) === entry) this.#lastOfId.delete(plant.id);
-    this.#changed();
   }
 
   #fail(reason: unknown): void {
@@ -150,12 +148,12 @@ export class ManyPlants<Input extends PlantInput> {
     this.#changed();
   }
 
-  /** Settles when anything has changed that one of the loops may wait for. */
-  async #change(): Promise<void> {
-    await new Promise<void>(resolve => this.#waiting.push(resolve));
+  /** Settles when there is a new entry, or room for one, or no more will come. */
+  #change(): Promise<void> {
+    return new Promise(resolve => this.#waiting.push(resolve));
   }
 
   #changed(): void {
-    for (const resolve of this.#waiting.splice(0)) resolve();
+    for (let resolve = this.#waiting.pop(); resolve !== undefined; resolve = this.#waiting.pop()) resolve();
   }
 }

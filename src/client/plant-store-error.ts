@@ -36,8 +36,8 @@ export class PlantStoreError extends Error {
   constructor(
     message: string,
     about: {
-      error?: ErrorNumber;
-      status?: number;
+      error?: ErrorNumber | undefined;
+      status?: number | undefined;
       code?: string | undefined;
       canRetry: boolean;
       retryAfterMs?: number;
@@ -64,14 +64,10 @@ export function mayHaveStored({ status, code, canRetry }: PlantStoreError): bool
 /** The error of a further try: what it says is true of that one alone, where one before it may have stored the plant. */
 export function errorAfterUnknown(failed: PlantStoreError): PlantStoreError {
   if (mayHaveStored(failed)) return failed;
-  const { error, status, code, canRetry, retryAfterMs, cause } = failed;
+  const { message, cause } = failed;
   return new PlantStoreError(
-    `${failed.message}; an earlier try was not confirmed, so the plant may be stored all the same`,
-    {
-      ...(error === undefined ? {} : { error }),
-      ...(status === undefined ? {} : { status }),
-      ...{ code, canRetry, retryAfterMs, cause },
-    },
+    `${message}; an earlier try was not confirmed, so the plant may be stored all the same`,
+    { ...failed, cause },
   );
 }
 
@@ -92,22 +88,17 @@ export function errorOfAnswer(status: number, retryAfter: string | undefined, bo
   const retryAfterMs = readRetryAfterMs(retryAfter);
   const said = readErrorBody(body);
   const entry = ENTRIES.get(said?.error ?? 0);
-  if (said === undefined || entry === undefined) {
-    // What a browser shows of a redirect that it was told not to follow.
-    const isHiddenRedirect = status === 0;
-    const answer = isHiddenRedirect ? 'a redirect' : String(status);
-    const what = said === undefined ? '' : `: ${said.message}`;
-    return new PlantStoreError(
-      `the answer is ${answer}${what}, which no plant store gives here; check the address`,
-      {
-        ...(isHiddenRedirect ? {} : { status }),
-        ...{ canRetry: STATUSES_THAT_PASS.includes(status), retryAfterMs },
-      },
-    );
+  if (said !== undefined && entry !== undefined) {
+    const canRetry = entry.retry || entry === ERRORS.badHttp;
+    return new PlantStoreError(said.message, { error: entry.number, status, canRetry, retryAfterMs });
   }
-  return new PlantStoreError(said.message, {
-    ...{ error: entry.number, status, canRetry: entry.retry || entry === ERRORS.badHttp, retryAfterMs },
-  });
+  const what = said === undefined ? '' : `: ${said.message}`;
+  // A browser shows no status of a redirect that it was told not to follow.
+  const answer = status === 0 ? 'a redirect' : String(status);
+  return new PlantStoreError(
+    `the answer is ${answer}${what}, which no plant store gives here; check the address`,
+    { status: status || undefined, canRetry: STATUSES_THAT_PASS.includes(status), retryAfterMs },
+  );
 }
 
 /** The Error of the interface; undefined when the text is none. */

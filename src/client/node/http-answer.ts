@@ -87,7 +87,9 @@ const utf8 = new TextDecoder();
 /** Decodes bytes that are given as characters. */
 function utf8Text(characters: string): string {
   if (!/[\x80-\xff]/.test(characters)) return characters;
-  return utf8.decode(Uint8Array.from(characters, character => character.charCodeAt(0)));
+  const bytes = new Uint8Array(characters.length);
+  for (let index = 0; index < bytes.length; index++) bytes[index] = characters.charCodeAt(index);
+  return utf8.decode(bytes);
 }
 
 /** Reads past the interim answers. @returns undefined when it has not arrived whole */
