@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { suite, test } from 'node:test';
 import { freePort } from './harness/free-port.ts';
 import { runProgram } from './harness/program.ts';
+import { listen } from './loopback-server.ts';
 import { startTestService } from './running-service.ts';
 
 suite('add', () => {
@@ -78,12 +77,10 @@ suite('add', () => {
     for (const [status, error] of answers) {
       const server = createServer((_request, response) => {
         response.writeHead(status).end(JSON.stringify({ error, message: evil }));
-      }).listen(0, '127.0.0.1');
-      await once(server, 'listening');
-      const { port } = server.address() as AddressInfo;
-      const env = { PLANT_STORE_URL: `http://127.0.0.1:${port}`, PLANT_STORE_TOKEN: 'plant_test' };
+      });
+      await using talking = await listen(server);
+      const env = { PLANT_STORE_URL: talking.url, PLANT_STORE_TOKEN: 'plant_test' };
       const { stderr } = await runProgram(['add', '1', 'Fern'], { env });
-      server.close();
       assert.ok(stderr.includes(shown), stderr);
       assert.doesNotMatch(stderr.trimEnd(), /\p{Cc}|plant_test/u);
     }

@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import { before, suite, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
-import { build } from 'esbuild';
+import { build, type Plugin } from 'esbuild';
 import type { PlantStoreOptions } from '../src/client/plant-store.ts';
 import { startBrowser } from './browser.ts';
 import { startFlakyGateway } from './flaky-gateway.ts';
@@ -14,11 +14,20 @@ import { startTestService } from './running-service.ts';
 /** What the client may take of a page, in bytes, as docs/client.md says. */
 const PACKED_BYTES_MAX = 9 * 1024;
 
+/** Leaves out the connections of Node, of which the client imports one function. */
+const withoutNode: Plugin = {
+  name: 'without-node',
+  setup: ({ onLoad }) =>
+    onLoad({ filter: /[/\\]client[/\\]node[/\\]/ }, () => ({
+      contents: 'export const openNodeTransport = () => undefined;',
+    })),
+};
+
 /** Puts a file and what it imports into one script, as a page takes it. */
-async function bundle(file: string): Promise<string> {
+async function bundle(file: string, plugins: Plugin[] = []): Promise<string> {
   const { outputFiles, warnings } = await build({
     entryPoints: [fileURLToPath(new URL(file, import.meta.url))],
-    ...{ bundle: true, minify: true, write: false },
+    ...{ bundle: true, minify: true, write: false, plugins },
     ...{ platform: 'browser', format: 'iife', globalName: 'client', target: 'es2022' },
     logLevel: 'silent',
   });
@@ -43,7 +52,7 @@ async function startPage(script: string): Promise<{ url: string } & AsyncDisposa
 suite('the client in a browser', () => {
   let script: string;
   before(async () => {
-    script = await bundle('./client-in-runtime.ts');
+    script = await bundle('./client-in-runtime.ts', [withoutNode]);
   });
 
   test('sends plants from a page of another origin, digit for digit', { timeout: 120_000 }, async () => {
@@ -83,5 +92,7 @@ suite('the client in a browser', () => {
     const packedBytes = gzipSync(client).length;
     assert.ok(packedBytes <= PACKED_BYTES_MAX, `${packedBytes} bytes`);
     assert.doesNotMatch(client, /\brequire\(|\bimport\b/);
+    const small = gzipSync(await bundle('../src/client/plant-store.ts', [withoutNode])).length;
+    assert.ok(small < packedBytes * 0.8, `${small} bytes without the connections of Node`);
   });
 });

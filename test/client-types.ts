@@ -38,7 +38,11 @@ export async function mustCompile(signal: AbortSignal, stream: AsyncIterable<Pla
     if (result.error === undefined) same<Same<typeof result.plant, StoredPlant>>();
     else same<Same<typeof result.error, PlantStoreError>>();
   }
-  void store.createPlants([{ id: 1, name: 'a' }]);
+  void store.createPlants([{ id: 1, name: 'a' }], {
+    onRetry: ({ canRetry }) => same<Same<typeof canRetry, boolean>>(),
+  });
+  // What was given comes back with its own type.
+  for await (const { input } of store.createPlants([tree])) same<Same<typeof input.height, number>>();
   void store.createPlants(new Set<PlantInput>());
 }
 

@@ -215,7 +215,8 @@ interface TryCase {
   what: string;
   replies: Reply[];
   options?: PlantStoreOptions;
-  tries: number;
+  /** Undefined where it may be given up before the server has it. */
+  tries?: number;
   error?: [number | undefined, number | undefined, boolean];
   message?: RegExp;
 }
@@ -277,7 +278,7 @@ const STOPS: TryCase[] = [
   {
     what: 'what is not answered in time',
     ...{ replies: ['silence'], options: { answerWaitMs: 50, retryForMs: 0 } },
-    ...{ tries: 1, error: [undefined, undefined, true], message: /no answer from .* within 50 ms/ },
+    ...{ error: [undefined, undefined, true], message: /no answer from .* within 50 ms/ },
   },
   {
     what: 'a service that is away, when it is to send once',
@@ -299,7 +300,7 @@ for (const [way, sending] of [
         assert.deepEqual([thrown.error, thrown.status, thrown.canRetry], error);
         assert.match(thrown.message, message);
       }
-      assert.equal(server.times.length, tries);
+      if (tries !== undefined) assert.equal(server.times.length, tries);
     };
     for (const each of STOPS) test(`says why: ${each.what}`, () => run(each));
 

@@ -9,7 +9,12 @@ export interface Cancellable {
  * client does for a plant.
  */
 export class Cancellation {
-  readonly #parts = new Set<Cancellable>();
+  /**
+   * Each part has a slot, which is used again. In V8 the discarded tables of a busy Set keep all that came after them alive
+   * until a full garbage collection.
+   */
+  readonly #parts: (Cancellable | undefined)[] = [];
+  readonly #freeSlots: number[] = [];
   #aborted: { reason: unknown } | undefined;
 
   get isAborted(): boolean {
@@ -19,20 +24,24 @@ export class Cancellation {
   abort(reason: unknown): void {
     if (this.#aborted !== undefined) return;
     this.#aborted = { reason };
-    for (const part of this.#parts) part.abandon(reason);
+    for (const part of this.#parts) part?.abandon(reason);
   }
 
   throwIfAborted(): void {
     if (this.#aborted !== undefined) throw this.#aborted.reason;
   }
 
-  add(part: Cancellable): void {
-    this.#parts.add(part);
+  /** @returns the slot by which it is removed when it is done */
+  add(part: Cancellable): number {
+    const slot = this.#freeSlots.pop() ?? this.#parts.length;
+    this.#parts[slot] = part;
     if (this.#aborted !== undefined) part.abandon(this.#aborted.reason);
+    return slot;
   }
 
-  delete(part: Cancellable): void {
-    this.#parts.delete(part);
+  remove(slot: number): void {
+    this.#parts[slot] = undefined;
+    this.#freeSlots.push(slot);
   }
 }
 

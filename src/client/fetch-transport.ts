@@ -11,7 +11,7 @@ import {
 export class FetchTransport implements Transport {
   readonly #fetch: typeof fetch;
   readonly #settings: TransportSettings;
-  readonly #posts = new Set<FetchPost>();
+  readonly #posts = new Set<Post>();
   #isClosed = false;
 
   constructor(settings: TransportSettings, fetchWith: typeof fetch) {
@@ -21,7 +21,22 @@ export class FetchTransport implements Transport {
 
   post(body: string): Post {
     if (this.#isClosed) return { answer: Promise.reject(new NoAnswer('ECONNABORTED')), abandon: () => {} };
-    const post = new FetchPost(this.#fetch, this.#settings, body, () => this.#posts.delete(post));
+    const attempt = new AbortController();
+    let giveUp!: (reason: unknown) => void;
+    const givenUp = new Promise<never>((_, reject) => {
+      giveUp = reject;
+    });
+    // Waits no longer, also for a fetch of the caller that does not listen to its signal.
+    const abandon = (reason: unknown): void => {
+      giveUp(reason);
+      attempt.abort();
+    };
+    const late = setTimeout(() => abandon(new NoAnswer('ETIMEDOUT')), this.#settings.answerWaitMs);
+    const answer = Promise.race([givenUp, this.#send(body, attempt.signal)]).finally(() => {
+      clearTimeout(late);
+      this.#posts.delete(post);
+    });
+    const post: Post = { answer, abandon };
     this.#posts.add(post);
     return post;
   }
@@ -30,44 +45,22 @@ export class FetchTransport implements Transport {
     this.#isClosed = true;
     for (const post of this.#posts) post.abandon(new NoAnswer('ECONNABORTED'));
   }
-}
 
-class FetchPost implements Post {
-  readonly answer: Promise<HttpAnswer>;
-  readonly #attempt = new AbortController();
-  #reject!: (reason: unknown) => void;
-
-  constructor(send: typeof fetch, settings: TransportSettings, body: string, onSettled: () => void) {
-    const late = setTimeout(() => this.abandon(new NoAnswer('ETIMEDOUT')), settings.answerWaitMs);
-    this.answer = new Promise<HttpAnswer>((resolve, reject) => {
-      this.#reject = reject;
-      this.#send(send, settings, body).then(resolve, cause => reject(new NoAnswer(codeOf(cause), cause)));
-    }).finally(() => {
-      clearTimeout(late);
-      onSettled();
-    });
-  }
-
-  /** Waits no longer, also for a fetch of the caller that does not listen to its signal. */
-  abandon(reason: unknown): void {
-    this.#reject(reason);
-    this.#attempt.abort();
-  }
-
-  /** `send` is no member: a browser's fetch must not be called as a method of something else. */
-  async #send(send: typeof fetch, { url, token }: TransportSettings, body: string): Promise<HttpAnswer> {
-    const response = await send(url.href, {
-      method: 'POST',
-      headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
-      ...{ body, signal: this.#attempt.signal },
-      ...{ redirect: 'manual', credentials: 'omit', cache: 'no-store' },
-    } as RequestInit);
-    const { status, headers } = response;
-    return {
-      status,
-      headers: Object.fromEntries(headers),
-      body: await textOf(response, answerBytesMax(body)),
-    };
+  async #send(body: string, signal: AbortSignal): Promise<HttpAnswer> {
+    const { url, token } = this.#settings;
+    // A browser's fetch must not be called as a method of something else.
+    const send = this.#fetch;
+    try {
+      const response = await send(url.href, {
+        method: 'POST',
+        headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
+        ...{ body, signal, redirect: 'manual', credentials: 'omit', cache: 'no-store' },
+      } as RequestInit);
+      const headers = Object.fromEntries(response.headers);
+      return { status: response.status, headers, body: await textOf(response, answerBytesMax(body)) };
+    } catch (cause) {
+      throw new NoAnswer(codeOf(cause), cause);
+    }
   }
 }
 

@@ -37,8 +37,8 @@ export class ManyPlants<Input extends PlantInput> {
   /** In the order of the inputs. */
   readonly #entries: Entry<Input>[] = [];
   #textLength = 0;
-  /** Of the entries with one id that are not settled, the last. */
-  readonly #lastOfId = new Map<bigint, Entry<Input>>();
+  /** Of the entries with one id that are not settled, the last: when it settles. */
+  readonly #lastOfId = new Map<bigint, Promise<void>>();
   #isRead = false;
   #failure: { reason: unknown } | undefined;
   #lastAnswersTimer: ReturnType<typeof setTimeout> | undefined;
@@ -120,11 +120,11 @@ export class ManyPlants<Input extends PlantInput> {
     entry.textLength = plant.name.length + (plant.tag?.length ?? 0);
     this.#textLength += entry.textLength;
     const before = this.#lastOfId.get(plant.id);
-    this.#lastOfId.set(plant.id, entry);
     entry.settled =
-      before?.settled === undefined
+      before === undefined
         ? this.#settle(entry, plant, input)
-        : before.settled.then(() => this.#settle(entry, plant, input));
+        : before.then(() => this.#settle(entry, plant, input));
+    this.#lastOfId.set(plant.id, entry.settled);
   }
 
   async #settle(entry: Entry<Input>, plant: NewPlant, input: Input): Promise<void> {
@@ -136,7 +136,7 @@ export class ManyPlants<Input extends PlantInput> {
       else this.#fail(error);
     }
     if (entry.result !== undefined) this.#call.settledMs = performance.now();
-    if (this.#lastOfId.get(plant.id) === entry) this.#lastOfId.delete(plant.id);
+    if (this.#lastOfId.get(plant.id) === entry.settled) this.#lastOfId.delete(plant.id);
   }
 
   #fail(reason: unknown): void {

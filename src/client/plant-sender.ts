@@ -74,13 +74,13 @@ export class PlantSender {
 
   async #post(plant: NewPlant, requests: Cancellation): Promise<StoredPlant> {
     const post = this.#transport.post(newPlantJson(plant));
-    requests.add(post);
+    const slot = requests.add(post);
     try {
       return readStoredPlant(plant, await post.answer);
     } catch (error) {
       throw error instanceof NoAnswer ? this.#unanswered(error) : error;
     } finally {
-      requests.delete(post);
+      requests.remove(slot);
     }
   }
 
@@ -102,17 +102,15 @@ export class PlantSender {
 }
 
 async function sleep(waitMs: number, cancellation: Cancellation): Promise<void> {
-  await new Promise<void>((resolve, reject) => {
-    const sleeping = {
-      abandon: (reason: unknown) => {
-        clearTimeout(timer);
-        reject(reason);
-      },
-    };
-    const timer = setTimeout(() => {
-      cancellation.delete(sleeping);
-      resolve();
-    }, waitMs);
-    cancellation.add(sleeping);
-  });
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let slot: number | undefined;
+  try {
+    await new Promise<void>((resolve, reject) => {
+      timer = setTimeout(resolve, waitMs);
+      slot = cancellation.add({ abandon: reject });
+    });
+  } finally {
+    clearTimeout(timer);
+    if (slot !== undefined) cancellation.remove(slot);
+  }
 }

@@ -26,23 +26,18 @@ export function readStoredPlant(sent: NewPlant, { status, headers, body }: HttpA
     );
   }
   // The service writes a plant as it is written here; what differs may still mean the same.
-  if (body !== plantJson(sent)) comparePlants(sent, readPlant(body));
+  if (body !== plantJson(sent)) comparePlants(sent, body);
   return { ...sent, revision, outcome };
 }
 
-function comparePlants(sent: NewPlant, { name, tag }: Plant): void {
+function comparePlants(sent: NewPlant, body: string): void {
+  const { name, tag } = Object(parsed(body)) as { name?: unknown; tag?: unknown };
+  if (typeof name !== 'string' || (tag !== undefined && typeof tag !== 'string'))
+    throw noProof('and its body is no Plant; is it a plant store?');
   if (name === sent.name && tag === sent.tag) return;
   throw noProof(
     'with another name or tag than was sent; is it a plant store, and does a gateway before it change them?',
   );
-}
-
-function readPlant(body: string): Plant {
-  const { name, tag } = Object(parsed(body));
-  if (typeof name !== 'string' || (tag !== undefined && typeof tag !== 'string')) {
-    throw noProof('and its body is no Plant; is it a plant store?');
-  }
-  return tag === undefined ? { name } : { name, tag };
 }
 
 function noProof(what: string): PlantStoreError {

@@ -5,7 +5,7 @@ import { createGunzip } from 'node:zlib';
 import { Failure } from '../failure.ts';
 import { CHUNK_BYTES, ROW_LENGTH_MAX } from './limits.ts';
 import { HARMLESS } from './plant-row.ts';
-import { utf8Texts } from './utf8-texts.ts';
+import { startsWith, utf8Texts } from './utf8-texts.ts';
 
 /** The name that stands for standard input. */
 export const STANDARD_INPUT = '-';
@@ -115,15 +115,8 @@ async function* plainBytes(
 }
 
 /** RFC 1952 section 2.3.1: ID1 = 31, ID2 = 139. */
-const GZIP: [number, number] = [0x1f, 0x8b];
-const UTF_16_MARKS: [number, number][] = [
-  [0xff, 0xfe],
-  [0xfe, 0xff],
-];
-
-function startsWith(bytes: Buffer, [first, second]: [number, number]): boolean {
-  return bytes[0] === first && bytes[1] === second;
-}
+const GZIP = Buffer.from([31, 139]);
+const UTF_16_MARKS = [Buffer.from([0xff, 0xfe]), Buffer.from([0xfe, 0xff])];
 
 async function* unpacked(bytes: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, undefined> {
   // A failure of either destroys the other; it surfaces in the loop below, so the callback has nothing to add.

@@ -22,7 +22,11 @@ export async function* utf8Texts(chunks: AsyncIterable<Uint8Array>): AsyncGenera
     const wholeLength = lengthOfWholeCharacters(bytes);
     const end = wholeLength ?? lengthBeforeWrongByte(bytes);
     rest = bytes.subarray(end);
-    const text = bytes.toString('utf8', isStart && startsWithMark(bytes) ? BYTE_ORDER_MARK.length : 0, end);
+    const text = bytes.toString(
+      'utf8',
+      isStart && startsWith(bytes, BYTE_ORDER_MARK) ? BYTE_ORDER_MARK.length : 0,
+      end,
+    );
     if (end > 0) isStart = false;
     if (text !== '') yield text;
     if (wholeLength === undefined) throw new NotUtf8();
@@ -30,8 +34,8 @@ export async function* utf8Texts(chunks: AsyncIterable<Uint8Array>): AsyncGenera
   if (rest.length > 0) throw new NotUtf8();
 }
 
-function startsWithMark(bytes: Buffer): boolean {
-  return bytes.subarray(0, BYTE_ORDER_MARK.length).equals(BYTE_ORDER_MARK);
+export function startsWith(bytes: Buffer, mark: Buffer): boolean {
+  return bytes.subarray(0, mark.length).equals(mark);
 }
 
 /** @returns the length without a last character that may be cut off; undefined when a byte before that is wrong */
