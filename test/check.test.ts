@@ -282,9 +282,11 @@ suite('what is said where nothing can be checked:', { concurrency: true }, () =>
 });
 
 test('an answer of 429 is waited for, and says nothing of a rule', async () => {
-  await using service = await startTestService({ rateLimit: { requests: 40, windowSeconds: 1 } });
-  const { exitCode, idsOf } = await checkJson(service.url, [], service.token);
-  assert.deepEqual([exitCode, idsOf('does not hold')], [0, []]);
+  await using store = await startForeignStore(TOKEN);
+  await using busy = await startForeignStore(TOKEN, { putOffEvery: 10 });
+  const [usual, putOff] = await Promise.all([checkJson(store.url), checkJson(busy.url)]);
+  assert.deepEqual([putOff.exitCode, putOff.idsOf('does not hold')], [0, usual.idsOf('does not hold')]);
+  assert.ok(busy.requests() > store.requests());
 });
 
 /** What no format, no terminal and no reader of XML takes as it is; the token among it. */

@@ -14,10 +14,11 @@ export interface ForeignPlantStore extends LoopbackServer {
  * it, and answers 400 to all else. It shares no code with this one.
  *
  * @param writeOnce whether an id is rejected that is there already, be the plant the same or not
+ * @param putOffEvery of so many requests one gets 429
  */
 export async function startForeignStore(
   token: string,
-  { writeOnce = false } = {},
+  { writeOnce = false, putOffEvery = Number.POSITIVE_INFINITY } = {},
 ): Promise<ForeignPlantStore> {
   const ids: string[] = [];
   const stored = new Set<bigint>();
@@ -37,9 +38,10 @@ export async function startForeignStore(
   }
 
   const server = createServer(async (request, response) => {
-    requests++;
+    const isPutOff = ++requests % putOffEvery === 0;
     const { method, url, headers } = request;
     const text = await readText(request);
+    if (isPutOff) return void response.writeHead(429).end();
     const mayCreate = method === 'POST' && url === '/plants' && headers.authorization === `Bearer ${token}`;
     let plant: object | undefined;
     try {
