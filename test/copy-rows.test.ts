@@ -73,15 +73,15 @@ function token(id: number, other: Partial<StoredToken> = {}): StoredToken {
 suite('what makes the tokens the same:', () => {
   const day = '2026-01-01';
   const cases: [what: string, source: StoredToken[], target: StoredToken[], plan: string][] = [
-    ['a target that is empty', [token(1), token(2)], [], 'made 1, made 2'],
+    ['a target that is empty', [token(1), token(2)], [], '1, 2'],
     ['a target that is the same', [token(1), token(2)], [token(1), token(2)], ''],
     ['another count of changes', [token(1, { changeNumber: 9 })], [token(1)], ''],
-    ['a revocation', [token(1, { revokedAt: 5 })], [token(1)], 'changed 1'],
-    ['one of another time', [token(1, { revokedAt: 5 })], [token(1, { revokedAt: 4 })], 'changed 1'],
-    ['another expiry', [token(1, { expiresAt: 5 })], [token(1)], 'changed 1'],
-    ['a use', [token(1, { lastUsedDay: day })], [token(1)], 'used 1'],
-    ['a use of the target', [token(1)], [token(1, { lastUsedDay: day })], 'used 1'],
-    ['a revocation and a use', [token(1, { revokedAt: 5, lastUsedDay: day })], [token(1)], 'changed 1'],
+    ['a revocation', [token(1, { revokedAt: 5 })], [token(1)], '1'],
+    ['one of another time', [token(1, { revokedAt: 5 })], [token(1, { revokedAt: 4 })], '1'],
+    ['another expiry', [token(1, { expiresAt: 5 })], [token(1)], '1'],
+    ['a use', [token(1, { lastUsedDay: day })], [token(1)], '1'],
+    ['a use of the target', [token(1)], [token(1, { lastUsedDay: day })], '1'],
+    ['a revocation and a use', [token(1, { revokedAt: 5, lastUsedDay: day })], [token(1)], '1'],
     [
       'changes in an order of their own',
       [
@@ -90,13 +90,13 @@ suite('what makes the tokens the same:', () => {
         token(3, { changeNumber: 7 }),
       ],
       [token(1)],
-      'made 2, made 3, changed 1',
+      '2, 3, 1',
     ],
   ];
   for (const [what, source, target, plan] of cases) {
     test(what, () => {
       const copies = missingTokens(source, target);
-      assert.equal(copies.map(({ what, token: { id } }) => `${what} ${id}`).join(', '), plan);
+      assert.equal(copies.map(({ id }) => id).join(', '), plan);
     });
   }
 });

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { Command } from 'commander';
 import { databaseAddressOf } from '../store/database-url.ts';
 import type { StoreCounts } from '../store/sqlite/sqlite-backup.ts';
-import { BackupFile } from './backup/backup-file.ts';
+import { makeBackupFile } from './backup/backup-file.ts';
 import type { BackupNews } from './backup/backup-process.ts';
 import { amount, CountedProgress } from './counted-progress.ts';
 import { type DatabaseOptions, databaseOption, readDatabase } from './database-option.ts';
@@ -46,27 +46,15 @@ async function backUp(file: string, options: DatabaseOptions): Promise<void> {
   }
   const sinceMs = performance.now();
   try {
-    const { counts, bytes } = await stoppable(stop => makeBackup(database.path, file, stop));
+    const { written, bytes } = await stoppable(stop =>
+      makeBackupFile(file, partial => copyAndCheck(database.path, partial, stop)),
+    );
     const seconds = ((performance.now() - sinceMs) / 1000).toFixed(1);
-    console.log(`${file}: ${shown(counts)}, ${formatCount(bytes)} bytes, in ${seconds} s`);
+    console.log(`${file}: ${shown(written)}, ${formatCount(bytes)} bytes, in ${seconds} s`);
   } catch (error) {
     if (!(error instanceof Interruption)) throw error;
     console.error('plant-store: stopped; no backup was made');
     process.exitCode = error.exitCode;
-  }
-}
-
-async function makeBackup(
-  path: string,
-  file: string,
-  stop: AbortSignal,
-): Promise<{ counts: StoreCounts; bytes: number }> {
-  const backup = BackupFile.create(file);
-  try {
-    const counts = await copyAndCheck(path, backup.partial, stop);
-    return { counts, bytes: backup.publish() };
-  } finally {
-    backup.discard();
   }
 }
 

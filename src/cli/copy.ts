@@ -3,15 +3,16 @@ import {
   type Comparison,
   type CopyCount,
   type CopyPass,
+  type CopySide,
   checkTarget,
   compareStores,
   copyMissing,
 } from '../store/copy/store-copy.ts';
 import type { StoreSummary } from '../store/copy/store-digest.ts';
-import { type CopyTarget, StoreUnavailable } from '../store/plant-store.ts';
-import { type CopyOptions, type CopyStores, openStores } from './copy/copy-stores.ts';
+import { checkNotServed, openCopyTarget, openReader } from '../store/open-store.ts';
+import { type PlantReader, StoreMissing, StoreRefused, StoreUnavailable } from '../store/plant-store.ts';
 import { amount, CountedProgress } from './counted-progress.ts';
-import { passwordFileOption } from './database-option.ts';
+import { passwordFileOption, readDatabase } from './database-option.ts';
 import { Failure } from './failure.ts';
 import { formatCount, perSecond } from './import/tally.ts';
 import { Interruption, stoppable } from './interruption.ts';
@@ -28,6 +29,22 @@ At the end every row of both stores is read again and compared. Exit code 0 mean
 Example:
   $ npx plant-store copy --from sqlite:./data/plant-store.db --to postgres://plant_owner@db.example/plants`;
 
+interface CopyOptions {
+  from: string;
+  to: string;
+  databasePasswordFile?: string;
+  dryRun?: boolean;
+}
+
+const SOURCE = '--from';
+const TARGET = '--to';
+
+/** A dry run makes no target: where there is none, this takes its place. */
+const EMPTY_READER: CopySide['reader'] = {
+  async *revisions() {},
+  tokens: async () => [],
+};
+
 /** `copy --from URL --to URL`: makes one store hold what another one does. */
 export function copyCommand(): Command {
   return new Command('copy')
@@ -42,12 +59,7 @@ export function copyCommand(): Command {
 
 async function copy(options: CopyOptions): Promise<void> {
   try {
-    await stoppable(async stop => {
-      await using opened = new AsyncDisposableStack();
-      const stores = await openStores(options, opened);
-      if (stores.writer === undefined) await tryOut(stores, stop);
-      else await copyAndCompare(stores, stores.writer, stop);
-    });
+    await stoppable(stop => copyStore(options, stop));
   } catch (error) {
     if (error instanceof Interruption) {
       console.error('plant-store: stopped; what was copied stays, and the same command goes on from there');
@@ -59,38 +71,49 @@ async function copy(options: CopyOptions): Promise<void> {
   }
 }
 
-async function tryOut(stores: CopyStores, stop: AbortSignal): Promise<void> {
-  const { missing } = await pass('comparing', stores, stop, compareStores);
-  const where = stores.isTargetNew ? ' to a new store' : '';
-  console.log(`would copy ${counted(missing)}${where}; nothing was written`);
-}
+async function copyStore(options: CopyOptions, stop: AbortSignal): Promise<void> {
+  await using opened = new AsyncDisposableStack();
+  const open = <T extends { close(): Promise<void> } | undefined>(
+    flag: string,
+    opening: () => Promise<T>,
+  ): Promise<T> => at(flag, async () => opened.adopt(await opening(), async store => store?.close()));
 
-async function copyAndCompare(stores: CopyStores, writer: CopyTarget, stop: AbortSignal): Promise<void> {
-  await pass('checking', stores, stop, checkTarget);
+  const sourceUrl = await at(SOURCE, async () => readDatabase({ ...options, database: options.from }));
+  const targetUrl = await at(TARGET, async () => readDatabase({ ...options, database: options.to }));
+  // The source first: one that cannot be read leaves no target behind.
+  const source = await open(SOURCE, () => openReader(sourceUrl));
+  const existing = await open(TARGET, () => openReader(targetUrl).catch(ifMissing));
+  if (existing !== undefined) await checkDistinct(source, existing);
+  const total = await source.countRevisions();
+  const pass = async <T>(title: string, work: (pass: CopyPass) => Promise<T>, target: CopySide['reader']) => {
+    const progress = new CountedProgress(title, 'revisions', total);
+    const onRead = (revisions: number): void => {
+      progress.done += revisions;
+    };
+    try {
+      const sides = { source: { name: SOURCE, reader: source }, target: { name: TARGET, reader: target } };
+      return await work({ ...sides, stop, onRead });
+    } finally {
+      progress.stop();
+    }
+  };
+
+  if (options.dryRun) {
+    await at(TARGET, async () => checkNotServed(targetUrl));
+    const { missing } = await pass('comparing', compareStores, existing ?? EMPTY_READER);
+    const where = existing === undefined ? ' to a new store' : '';
+    console.log(`would copy ${counted(missing)}${where}; nothing was written`);
+    return;
+  }
+  const writer = await open(TARGET, () => openCopyTarget(targetUrl));
+  const target = existing ?? (await open(TARGET, () => openReader(targetUrl)));
+  await pass('checking', checkTarget, target);
   const startMs = performance.now();
-  const copied = await pass('copying', stores, stop, each => copyMissing(each, writer));
+  const copied = await pass('copying', each => copyMissing(each, writer), target);
   const elapsedMs = performance.now() - startMs;
   const rate = formatCount(perSecond(copied.revisions, elapsedMs));
   console.log(`copied ${counted(copied)} in ${(elapsedMs / 1000).toFixed(1)} s (${rate}/s)`);
-  report(await pass('comparing', stores, stop, compareStores));
-}
-
-/** Reads the source once, with a bar. */
-async function pass<T>(
-  title: string,
-  { source, target, total }: CopyStores,
-  stop: AbortSignal,
-  work: (pass: CopyPass) => Promise<T>,
-): Promise<T> {
-  const progress = new CountedProgress(title, 'revisions', total);
-  const onRead = (revisions: number): void => {
-    progress.done += revisions;
-  };
-  try {
-    return await work({ source, target, stop, onRead });
-  } finally {
-    progress.stop();
-  }
+  report(await pass('comparing', compareStores, target));
 }
 
 /** @throws {Failure} when the two stores are not equal */
@@ -115,4 +138,26 @@ function summary({ revisions, plants, tokens, digest }: StoreSummary): string {
 
 function counted({ revisions, tokens }: CopyCount): string {
   return `${amount(revisions, 'revision')} and ${amount(tokens, 'token')}`;
+}
+
+function ifMissing(error: unknown): undefined {
+  if (!(error instanceof StoreMissing)) throw error;
+}
+
+/** By what the engines say, not by the addresses: there are many for one store. */
+async function checkDistinct(source: PlantReader, target: PlantReader): Promise<void> {
+  const identity = await source.identity();
+  if (identity === undefined || identity !== (await target.identity())) return;
+  throw new Failure('--from and --to name the same store; name another one with --to');
+}
+
+/** Says which of the two addresses is meant, where the stores know only one. */
+async function at<T>(flag: string, open: () => Promise<T>): Promise<T> {
+  try {
+    return await open();
+  } catch (error) {
+    if (!(error instanceof StoreRefused || error instanceof Failure)) throw error;
+    const message = `${flag}: ${error.message.replaceAll('--database', flag)}`;
+    throw new Failure(message, error instanceof Failure ? error.exitCode : 1);
+  }
 }

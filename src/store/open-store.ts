@@ -1,9 +1,10 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { databaseAddressOf } from './database-url.ts';
 import type { CopyTarget, PlantReader, RepeatedIdRule, StorageEngine } from './plant-store.ts';
-import type { PostgresAddress } from './postgres/postgres-url.ts';
 import { checkServeLock, takeServeLock } from './sqlite/serve-lock.ts';
 import { openSqliteReader } from './sqlite/sqlite-reader.ts';
+
+// Each engine is imported when it is wanted: a service on SQLite starts sooner without the driver of PostgreSQL.
 
 /** What a service opens its store with. */
 export interface StoreSettings {
@@ -30,14 +31,16 @@ export async function openServedStore(settings: StoreSettings): Promise<ServedSt
   const { repeatedIdRule, connections } = settings;
   const database = databaseAddressOf(settings.database);
   if (database.engine === 'postgres') {
-    const engine = await openPostgres(database.address, repeatedIdRule, connections);
+    const { PostgresEngine } = await import('./postgres/postgres-engine.ts');
+    const engine = await PostgresEngine.open({ address: database.address, repeatedIdRule, connections });
     return { engine, close: () => engine.close() };
   }
   // Before the file is touched: a second service must not even bring the schema up to date under the first.
   const releaseLock = takeServeLock(database.path);
   try {
+    const { SqliteEngine } = await import('./sqlite/sqlite-engine.ts');
     // The log lies beside the file itself, not beside a link to it.
-    const engine = await openSqlite(realpathSync(database.path), repeatedIdRule);
+    const engine = await SqliteEngine.open({ path: realpathSync(database.path), repeatedIdRule });
     return { engine, close: () => engine.close().finally(releaseLock) };
   } catch (error) {
     releaseLock();
@@ -48,11 +51,15 @@ export async function openServedStore(settings: StoreSettings): Promise<ServedSt
 /** Opens a store to manage its tokens, beside a service that may be running on it. @throws {StoreRefused} */
 export async function openTokenStore(text: string): Promise<StorageEngine> {
   const database = databaseAddressOf(text);
-  if (database.engine === 'postgres') return openPostgres(database.address, 'revise', 1);
+  if (database.engine === 'postgres') {
+    const { PostgresEngine } = await import('./postgres/postgres-engine.ts');
+    return PostgresEngine.open({ address: database.address, repeatedIdRule: 'revise', connections: 1 });
+  }
   const { path } = database;
   // The schema of an existing store is the service's to change, which may be running: it must be up to date.
   if (existsSync(path)) await openSqliteReader(path).close();
-  return openSqlite(path, 'revise');
+  const { SqliteEngine } = await import('./sqlite/sqlite-engine.ts');
+  return SqliteEngine.open({ path, repeatedIdRule: 'revise' });
 }
 
 /**
@@ -77,8 +84,8 @@ export async function openReader(text: string): Promise<PlantReader> {
 export async function openCopyTarget(text: string): Promise<CopyTarget> {
   const database = databaseAddressOf(text);
   if (database.engine === 'postgres') {
-    const { PostgresTarget } = await import('./postgres/postgres-target.ts');
-    return await PostgresTarget.open(database.address);
+    const { openPostgresTarget } = await import('./postgres/postgres-target.ts');
+    return openPostgresTarget(database.address);
   }
   const { openSqliteTarget } = await import('./sqlite/sqlite-target.ts');
   return openSqliteTarget(database.path);
@@ -88,20 +95,4 @@ export async function openCopyTarget(text: string): Promise<CopyTarget> {
 export function checkNotServed(text: string): void {
   const database = databaseAddressOf(text);
   if (database.engine === 'sqlite') checkServeLock(database.path);
-}
-
-// Each engine is loaded when it is wanted: a service on SQLite is up sooner without the driver of PostgreSQL.
-
-async function openPostgres(
-  address: PostgresAddress,
-  repeatedIdRule: RepeatedIdRule,
-  connections: number,
-): Promise<StorageEngine> {
-  const { PostgresEngine } = await import('./postgres/postgres-engine.ts');
-  return PostgresEngine.open({ address, repeatedIdRule, connections });
-}
-
-async function openSqlite(path: string, repeatedIdRule: RepeatedIdRule): Promise<StorageEngine> {
-  const { SqliteEngine } = await import('./sqlite/sqlite-engine.ts');
-  return SqliteEngine.open({ path, repeatedIdRule });
 }

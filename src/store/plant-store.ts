@@ -127,16 +127,6 @@ export interface PlantReader {
   close(): Promise<void>;
 }
 
-/** A token as another store has it, and what makes the one of this store the same. */
-export interface TokenCopy {
-  token: StoredToken;
-  /**
-   * `made`: it is not here yet. `changed`: it was revoked, or expires at another time; services that run on this store
-   * must hear of it. `used`: only the day of its last use is another.
-   */
-  what: 'made' | 'changed' | 'used';
-}
-
 /** What a store does to become the copy of another one. */
 export interface CopyTarget {
   /**
@@ -149,11 +139,19 @@ export interface CopyTarget {
    */
   insertRevisions(revisions: readonly PlantRevision[]): Promise<void>;
   /**
-   * Brings tokens to the state they have in the other store, in one transaction; each but those that were only used gets
-   * the next change number of this store, in this order. A revocation is never undone.
+   * Brings tokens to the state they have in the other store, in one transaction. Each that is new, was revoked or expires
+   * at another time gets the next change number of this store, in this order, so that services that run on it see the
+   * change. A revocation is never undone.
    *
    * @throws {StoreRefused} when something else changed them meanwhile
    */
-  putTokens(tokens: readonly TokenCopy[]): Promise<void>;
+  putTokens(tokens: readonly StoredToken[]): Promise<void>;
   close(): Promise<void>;
+}
+
+/** A row of the target of a copy is not as the copy found it. */
+export function changedMeanwhile(what: string): StoreRefused {
+  return new StoreRefused(
+    `something else wrote ${what} of the target meanwhile; stop the services on it, and copy again`,
+  );
 }

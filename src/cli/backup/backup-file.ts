@@ -7,70 +7,60 @@ import { Failure } from '../failure.ts';
 const OWNER_ONLY = 0o600;
 
 /**
- * The file that a backup becomes. Until it is whole, checked and on the disk it has another name, so that nobody takes a
- * part of one for a backup.
+ * Makes the file of a backup. Until it is whole, checked and on the disk it has another name, so that nobody takes a part
+ * of one for a backup. A failure leaves nothing behind.
+ *
+ * @param write fills and checks the file; it gets the other name, under which there is an empty file
+ * @returns what `write` returned, and the length of the file in bytes
+ * @throws {Failure} when the file cannot be made, another one has its name, or the disk fails
  */
-export class BackupFile {
-  /** Where it is made, beside its place. */
-  readonly partial: string;
-  readonly #file: string;
-
-  private constructor(file: string) {
-    this.#file = file;
-    this.partial = `${resolve(file)}.partial`;
+export async function makeBackupFile<T>(
+  file: string,
+  write: (partial: string) => Promise<T>,
+): Promise<{ written: T; bytes: number }> {
+  const partial = `${resolve(file)}.partial`;
+  rejectExisting(file);
+  try {
+    closeSync(openSync(partial, 'wx', OWNER_ONLY));
+    // Left by one that was killed, whose other file somebody has deleted.
+    rmSync(`${partial}-journal`, { force: true });
+  } catch (error) {
+    throw new Failure(whyNotMade(file, partial, error as NodeJS.ErrnoException));
   }
-
-  /** Makes it, empty, under its other name. @throws {Failure} when it cannot be made */
-  static create(file: string): BackupFile {
-    const backup = new BackupFile(file);
-    backup.#refuseExisting();
-    try {
-      closeSync(openSync(backup.partial, 'wx', OWNER_ONLY));
-      // Left by one that was killed, whose other file somebody has deleted.
-      rmSync(`${backup.partial}-journal`, { force: true });
-    } catch (error) {
-      throw new Failure(whyNotMade(file, backup.partial, error as NodeJS.ErrnoException));
-    }
-    return backup;
+  try {
+    const written = await write(partial);
+    return { written, bytes: publish(partial, file) };
+  } finally {
+    rmSync(partial, { force: true });
+    rmSync(`${partial}-journal`, { force: true });
   }
+}
 
-  /**
-   * Flushes it to the disk and gives it its name.
-   *
-   * @returns its length in bytes
-   * @throws {Failure} when another file has that name by now, or the disk fails
-   */
-  publish(): number {
-    try {
-      flush(this.partial);
-      // Whoever else makes a backup of this name has no file of the other name before this one is gone.
-      this.#refuseExisting();
-      renameSync(this.partial, this.#file);
-      flush(dirname(resolve(this.#file)));
-      return statSync(this.#file).size;
-    } catch (error) {
-      if (error instanceof Failure) throw error;
-      const { code } = error as NodeJS.ErrnoException;
-      throw new Failure(
-        `${this.#file} could not be flushed to the disk (${code}); do not rely on it, and make another one on another disk`,
-      );
-    }
+/** Flushes it to the disk and gives it its name. */
+function publish(partial: string, file: string): number {
+  try {
+    flush(partial);
+    // Whoever else makes a backup of this name has no file of the other name before this one is gone.
+    rejectExisting(file);
+    renameSync(partial, file);
+    flush(dirname(resolve(file)));
+    return statSync(file).size;
+  } catch (error) {
+    if (error instanceof Failure) throw error;
+    const { code } = error as NodeJS.ErrnoException;
+    throw new Failure(
+      `${file} could not be flushed to the disk (${code}); do not rely on it, and make another one on another disk`,
+    );
   }
+}
 
-  /** Leaves nothing behind; after {@link publish} there is nothing to do. */
-  discard(): void {
-    rmSync(this.partial, { force: true });
-    rmSync(`${this.partial}-journal`, { force: true });
-  }
-
-  /** Also a log that an earlier file of that name has left: SQLite would take it for the log of this one. */
-  #refuseExisting(): void {
-    for (const suffix of ['', '-wal', '-journal', '-shm']) {
-      const taken = `${this.#file}${suffix}`;
-      if (lstatSync(taken, { throwIfNoEntry: false }) === undefined) continue;
-      const advice = suffix === '' ? '' : ', or move this one away, which may hold plants';
-      throw new Failure(`${taken} is there already and stays as it is; name another file${advice}`);
-    }
+/** Also a log that an earlier file of that name has left: SQLite would take it for the log of this one. */
+function rejectExisting(file: string): void {
+  for (const suffix of ['', '-wal', '-journal', '-shm']) {
+    const taken = `${file}${suffix}`;
+    if (lstatSync(taken, { throwIfNoEntry: false }) === undefined) continue;
+    const advice = suffix === '' ? '' : ', or move this one away, which may hold plants';
+    throw new Failure(`${taken} is there already and stays as it is; name another file${advice}`);
   }
 }
 

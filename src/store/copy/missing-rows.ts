@@ -1,5 +1,5 @@
 import type { StoredToken } from '../../contract/stored-token.ts';
-import { type PlantRevision, StoreRefused, type TokenCopy } from '../plant-store.ts';
+import { type PlantRevision, StoreRefused } from '../plant-store.ts';
 
 /**
  * The revisions that the target of a copy lacks, in their order. Both sides are read side by side, to the end of both, and
@@ -60,20 +60,19 @@ function isSameRevision(one: PlantRevision, two: PlantRevision): boolean {
  * @throws {StoreRefused} when the target has a token that the source does not have, or one that is revoked there alone:
  *   nothing lets a revoked token in again
  */
-export function missingTokens(source: readonly StoredToken[], target: readonly StoredToken[]): TokenCopy[] {
+export function missingTokens(source: readonly StoredToken[], target: readonly StoredToken[]): StoredToken[] {
   const existing = new Map(target.map(token => [token.id, token]));
-  const copies: TokenCopy[] = [];
+  const missing: StoredToken[] = [];
   for (const token of source.toSorted((a, b) => a.changeNumber - b.changeNumber)) {
     const own = existing.get(token.id);
     existing.delete(token.id);
-    const what = own === undefined ? 'made' : changeOf(token, own);
-    if (what !== undefined) copies.push({ token, what });
+    if (own === undefined || isChanged(token, own)) missing.push(token);
   }
   for (const { label } of existing.values()) throw foreign(`the token ${JSON.stringify(label)}`);
-  return copies;
+  return missing;
 }
 
-function changeOf(token: StoredToken, own: StoredToken): TokenCopy['what'] | undefined {
+function isChanged(token: StoredToken, own: StoredToken): boolean {
   if (token.hash !== own.hash || token.label !== own.label || token.createdAt !== own.createdAt) {
     throw new StoreRefused(
       `token ${token.id} of the target, ${JSON.stringify(own.label)}, is another one than that of the source, ${JSON.stringify(token.label)}; ${ADVICE}`,
@@ -84,8 +83,11 @@ function changeOf(token: StoredToken, own: StoredToken): TokenCopy['what'] | und
       `the token ${JSON.stringify(token.label)} is revoked in the target and not in the source; revoke it in the source too, and copy again`,
     );
   }
-  if (token.revokedAt !== own.revokedAt || token.expiresAt !== own.expiresAt) return 'changed';
-  return token.lastUsedDay === own.lastUsedDay ? undefined : 'used';
+  return (
+    token.revokedAt !== own.revokedAt ||
+    token.expiresAt !== own.expiresAt ||
+    token.lastUsedDay !== own.lastUsedDay
+  );
 }
 
 const ADVICE =

@@ -1,6 +1,6 @@
 import { TOKENS_AT_A_TIME_MAX } from '../../contract/limits.ts';
 import type { NewStoredToken, StoredToken } from '../../contract/stored-token.ts';
-import type { TokenCopy } from '../plant-store.ts';
+import { UPDATE_COPIED_TOKEN } from '../copied-token.ts';
 import type { Connection, TextRow } from './connection.ts';
 import { sqlStateOf, UNIQUE_VIOLATION } from './failure.ts';
 
@@ -97,25 +97,21 @@ export async function allTokens(connection: Connection): Promise<StoredToken[]> 
 /**
  * Brings a token to the state it has in another store.
  *
- * @returns false when it is not as the copy found it: another one, or revoked meanwhile
+ * @returns false when there is another one with its id, hash or label, or it is revoked here alone
  */
-export async function putToken(connection: Connection, { token, what }: TokenCopy): Promise<boolean> {
+export async function putToken(connection: Connection, token: StoredToken): Promise<boolean> {
   const { id, hash, label, createdAt, expiresAt, revokedAt, lastUsedDay } = token;
-  if (what === 'made') {
-    const inserted = await connection.run({
+  try {
+    const written = await connection.run({
       text: `INSERT INTO token (id, hash, label, created_at, expires_at, revoked_at, last_used_day, change_number)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, ${NEXT_CHANGE_NUMBER}) ON CONFLICT DO NOTHING RETURNING id`,
+        VALUES ($1, $2, $3, $4, $5, $6, $7, ${NEXT_CHANGE_NUMBER}) ${UPDATE_COPIED_TOKEN} RETURNING id`,
       values: [id, hash, label, createdAt, expiresAt, revokedAt, lastUsedDay],
     });
-    return inserted.length === 1;
+    return written.length === 1;
+  } catch (error) {
+    if (sqlStateOf(error) === UNIQUE_VIOLATION) return false;
+    throw error;
   }
-  const changeNumber = what === 'changed' ? NEXT_CHANGE_NUMBER : 'change_number';
-  const updated = await connection.run({
-    text: `UPDATE token SET expires_at = $1, revoked_at = $2, last_used_day = $3, change_number = ${changeNumber}
-      WHERE id = $4 AND hash = $5 AND (revoked_at IS NULL OR $2::bigint IS NOT NULL) RETURNING id`,
-    values: [expiresAt, revokedAt, lastUsedDay, id, hash],
-  });
-  return updated.length === 1;
 }
 
 async function tokenWithLabel(connection: Connection, label: string): Promise<StoredToken | undefined> {

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite';
-import { type CopyTarget, StoreRefused } from '../plant-store.ts';
+import { type CopyTarget, changedMeanwhile, StoreRefused } from '../plant-store.ts';
 import { openForWriting, unavailable } from './database.ts';
 import { takeServeLock } from './serve-lock.ts';
 import { putToken } from './token-table.ts';
@@ -28,13 +28,13 @@ export function openSqliteTarget(path: string): CopyTarget {
         for (const { plant, revision, recordedAt, recordedBy } of revisions) {
           const { id, name, tag = null } = plant;
           const { changes } = insert.run(id, revision, name, tag, recordedAt, recordedBy);
-          if (changes === 0) throw writtenByAnother(`revision ${revision} of plant ${id}`);
+          if (changes === 0) throw changedMeanwhile(`revision ${revision} of plant ${id}`);
         }
       }),
     putTokens: async tokens =>
       inTransaction(database, () => {
-        for (const copy of tokens) {
-          if (!putToken(database, copy)) throw writtenByAnother(`token ${JSON.stringify(copy.token.label)}`);
+        for (const token of tokens) {
+          if (!putToken(database, token)) throw changedMeanwhile(`token ${JSON.stringify(token.label)}`);
         }
       }),
     close: async () => {
@@ -53,9 +53,4 @@ function inTransaction(database: DatabaseSync, write: () => void): void {
     if (database.isTransaction) database.exec('ROLLBACK');
     throw error instanceof StoreRefused ? error : unavailable(error);
   }
-}
-
-/** It was not there when the store was read, which is locked to services. */
-function writtenByAnother(what: string): StoreRefused {
-  return new StoreRefused(`something else wrote ${what} meanwhile; stop it, and copy again`);
 }

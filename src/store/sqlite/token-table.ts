@@ -1,7 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { TOKENS_AT_A_TIME_MAX } from '../../contract/limits.ts';
 import type { NewStoredToken, StoredToken } from '../../contract/stored-token.ts';
-import type { TokenCopy } from '../plant-store.ts';
+import { UPDATE_COPIED_TOKEN } from '../copied-token.ts';
 
 const COLUMNS = `id, hash, label, created_at AS createdAt, expires_at AS expiresAt, revoked_at AS revokedAt,
   last_used_day AS lastUsedDay, change_number AS changeNumber`;
@@ -12,13 +12,19 @@ const SQLITE_CONSTRAINT_UNIQUE = 2067;
 
 /** @returns the token as it is stored, or undefined when its label is taken */
 export function createToken(database: DatabaseSync, token: NewStoredToken): StoredToken | undefined {
+  const { hash, label, createdAt, expiresAt } = token;
+  const insert = `INSERT INTO token (hash, label, created_at, expires_at, change_number)
+    VALUES (?, ?, ?, ?, ${NEXT_CHANGE_NUMBER}) RETURNING ${COLUMNS}`;
+  return undefinedIfTaken(
+    () => database.prepare(insert).get(hash, label, createdAt, expiresAt) as unknown as StoredToken,
+  );
+}
+
+/** The hash is random, the label is chosen: only the label repeats. */
+function undefinedIfTaken<T>(write: () => T): T | undefined {
   try {
-    const insert = `INSERT INTO token (hash, label, created_at, expires_at, change_number)
-      VALUES (?, ?, ?, ?, ${NEXT_CHANGE_NUMBER}) RETURNING ${COLUMNS}`;
-    const { hash, label, createdAt, expiresAt } = token;
-    return database.prepare(insert).get(hash, label, createdAt, expiresAt) as unknown as StoredToken;
+    return write();
   } catch (error) {
-    // The hash is random, the label is chosen: only the label repeats.
     if ((error as { errcode?: number }).errcode === SQLITE_CONSTRAINT_UNIQUE) return undefined;
     throw error;
   }
@@ -58,18 +64,12 @@ export function recordTokenUse(database: DatabaseSync, tokenIds: number[], day: 
 /**
  * Brings a token to the state it has in another store.
  *
- * @returns false when it is not as the copy found it: another one, or revoked meanwhile
+ * @returns false when there is another one with its id, hash or label, or it is revoked here alone
  */
-export function putToken(database: DatabaseSync, { token, what }: TokenCopy): boolean {
+export function putToken(database: DatabaseSync, token: StoredToken): boolean {
   const { id, hash, label, createdAt, expiresAt, revokedAt, lastUsedDay } = token;
-  if (what === 'made') {
-    const sql = `INSERT INTO token (id, hash, label, created_at, expires_at, revoked_at, last_used_day, change_number)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ${NEXT_CHANGE_NUMBER}) ON CONFLICT DO NOTHING`;
-    const insert = database.prepare(sql);
-    return insert.run(id, hash, label, createdAt, expiresAt, revokedAt, lastUsedDay).changes === 1;
-  }
-  const changeNumber = what === 'changed' ? NEXT_CHANGE_NUMBER : 'change_number';
-  const sql = `UPDATE token SET expires_at = ?1, revoked_at = ?2, last_used_day = ?3, change_number = ${changeNumber}
-    WHERE id = ?4 AND hash = ?5 AND (revoked_at IS NULL OR ?2 IS NOT NULL)`;
-  return database.prepare(sql).run(expiresAt, revokedAt, lastUsedDay, id, hash).changes === 1;
+  const upsert = `INSERT INTO token (id, hash, label, created_at, expires_at, revoked_at, last_used_day, change_number)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ${NEXT_CHANGE_NUMBER}) ${UPDATE_COPIED_TOKEN}`;
+  const values = [id, hash, label, createdAt, expiresAt, revokedAt, lastUsedDay];
+  return undefinedIfTaken(() => database.prepare(upsert).run(...values))?.changes === 1;
 }
