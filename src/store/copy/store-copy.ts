@@ -48,11 +48,11 @@ export async function checkTarget(pass: CopyPass): Promise<void> {
   missingTokens(await tokensOf(pass.source), await tokensOf(pass.target));
   let isRead = false;
   async function* targetRows(): AsyncIterable<PlantRevision> {
-    for await (const revision of rows(pass.target, pass.stop)) yield revision;
+    for await (const revision of rows(pass, pass.target)) yield revision;
     isRead = true;
   }
   // After the end of the target the source needs no reading: its further rows are only missing.
-  for await (const _ of missingRevisions(sourceRows(pass), targetRows())) if (isRead) break;
+  for await (const _ of missingRevisions(rows(pass, pass.source), targetRows())) if (isRead) break;
 }
 
 /**
@@ -64,11 +64,11 @@ export async function checkTarget(pass: CopyPass): Promise<void> {
  * @throws {StoreRefused} when the target turns out to hold something else
  */
 export async function copyMissing(pass: CopyPass, writer: CopyTarget): Promise<CopyCount> {
-  const { source, target, stop } = pass;
+  const { source, target } = pass;
   let revisions = 0;
   let writing = Promise.resolve();
   try {
-    for await (const batch of batchesOf(missingRevisions(sourceRows(pass), rows(target, stop)))) {
+    for await (const batch of batchesOf(missingRevisions(rows(pass, source), rows(pass, target)))) {
       await writing;
       writing = at(target, () => writer.insertRevisions(batch));
       // Awaited after the next batch, which is read meanwhile.
@@ -89,11 +89,12 @@ export async function copyMissing(pass: CopyPass, writer: CopyTarget): Promise<C
  * @throws {StoreRefused} when the target holds what the source does not
  */
 export async function compareStores(pass: CopyPass): Promise<Comparison> {
-  const { source, target, stop } = pass;
+  const { source, target } = pass;
   const [sourceDigest, targetDigest] = [new StoreDigest(), new StoreDigest()];
   let revisions = 0;
-  const targetRows = rows(target, stop, targetDigest);
-  for await (const _ of missingRevisions(sourceRows(pass, sourceDigest), targetRows)) revisions++;
+  const sourceRows = rows(pass, source, sourceDigest);
+  const targetRows = rows(pass, target, targetDigest);
+  for await (const _ of missingRevisions(sourceRows, targetRows)) revisions++;
   const [sourceTokens, targetTokens] = [await tokensOf(source), await tokensOf(target)];
   const tokens = missingTokens(sourceTokens, targetTokens).length;
   return {
@@ -103,16 +104,8 @@ export async function compareStores(pass: CopyPass): Promise<Comparison> {
   };
 }
 
-function sourceRows({ source, stop, onRead }: CopyPass, digest?: StoreDigest): AsyncIterable<PlantRevision> {
-  return rows(source, stop, digest, onRead);
-}
-
-async function* rows(
-  side: CopySide,
-  stop: AbortSignal,
-  digest?: StoreDigest,
-  onRead: (revisions: number) => void = () => {},
-): AsyncIterable<PlantRevision> {
+async function* rows(pass: CopyPass, side: CopySide, digest?: StoreDigest): AsyncIterable<PlantRevision> {
+  const onRead = side === pass.source ? pass.onRead : () => {};
   let count = 0;
   try {
     for await (const revision of side.reader.revisions()) {
@@ -121,7 +114,7 @@ async function* rows(
       if (++count % ITERATION_ROWS !== 0) continue;
       onRead(ITERATION_ROWS);
       await nextIteration();
-      stop.throwIfAborted();
+      pass.stop.throwIfAborted();
     }
   } catch (error) {
     throw named(side, error);

@@ -5,9 +5,10 @@ import {
   StoreRefused,
   type WriteResult,
 } from '../plant-store.ts';
+import { revisionOf } from '../rows.ts';
 import type { Connection } from './connection.ts';
 import { kindOf } from './failure.ts';
-import { latestRevisions, neighbourhoods, revisionInsert, revisionOf, rowOf } from './revision-table.ts';
+import { latestRevisions, neighbourhoods, revisionInsert, rowOf } from './revision-table.ts';
 
 /** A revision that was sent for a write, and is not known to be stored. */
 interface SentRevision extends PlantRevision {

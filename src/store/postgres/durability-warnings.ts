@@ -1,4 +1,4 @@
-import type { Connection } from './connection.ts';
+import type { Connection, TextRow } from './connection.ts';
 
 /**
  * The settings of this server that break the promise of a 200.
@@ -10,11 +10,7 @@ export async function durabilityWarnings(
   connection: Connection,
   connect: () => Promise<Connection>,
 ): Promise<string[]> {
-  const [row] = await connection.run({
-    name: 'durability',
-    text: `SELECT current_setting('fsync', true), current_setting('full_page_writes', true)`,
-  });
-  const [fsync, fullPageWrites] = row!;
+  const [fsync, fullPageWrites, commitDefault] = await settingsOf(connection);
   const warnings: string[] = [];
   if (fsync === 'off') {
     warnings.push(
@@ -26,7 +22,7 @@ export async function durabilityWarnings(
       'full_page_writes is off on the PostgreSQL server: a power failure may destroy plants that were stored long ago; set full_page_writes = on',
     );
   }
-  if ((await commitsAreNotFlushed(connection)) && (await isStillSo(connect))) {
+  if (commitDefault === 'off' && (await isStillOff(connect))) {
     warnings.push(
       'synchronous_commit is off on the PostgreSQL server, or for this role or database: this service turns it on for its own plants, what else writes there may be lost; set synchronous_commit = on',
     );
@@ -34,21 +30,23 @@ export async function durabilityWarnings(
   return warnings;
 }
 
-/** Whether synchronous_commit is off by default, before this service turns it on for its connections. */
-async function commitsAreNotFlushed(connection: Connection): Promise<boolean> {
+/** fsync, full_page_writes, and what synchronous_commit was before this service turned it on for its connections. */
+async function settingsOf(connection: Connection): Promise<TextRow> {
   const [row] = await connection.run({
-    name: 'commit_default',
-    text: `SELECT reset_val FROM pg_settings WHERE name = 'synchronous_commit'`,
+    name: 'durability',
+    text: `SELECT current_setting('fsync', true), current_setting('full_page_writes', true),
+      (SELECT reset_val FROM pg_settings WHERE name = 'synchronous_commit')`,
   });
-  return row?.[0] === 'off';
+  return row!;
 }
 
 /** The setting of a role or database is read when a session starts: only a new one knows whether it was fixed. */
-async function isStillSo(connect: () => Promise<Connection>): Promise<boolean> {
+async function isStillOff(connect: () => Promise<Connection>): Promise<boolean> {
   const connection = await connect().catch(() => undefined);
   if (connection === undefined) return true;
   try {
-    return await commitsAreNotFlushed(connection);
+    const [, , commitDefault] = await settingsOf(connection);
+    return commitDefault === 'off';
   } finally {
     await connection.close();
   }

@@ -22,16 +22,9 @@ export class HostIsReadOnly extends Error {
   override readonly name = 'HostIsReadOnly';
 }
 
-export class TlsFailed extends Error {
-  override readonly name = 'TlsFailed';
-}
-
-export class PasswordWanted extends Error {
-  override readonly name = 'PasswordWanted';
-
-  /** @param warning why a password file was ignored, if there is one */
-  constructor(warning: string) {
-    super(`the server asks for a password${warning && ` (${warning})`}`);
+export class TlsFailed extends StoreRefused {
+  constructor(message: string, options: ErrorOptions) {
+    super(`${message}; check sslmode, sslrootcert, sslcert and sslkey`, options);
   }
 }
 
@@ -101,10 +94,6 @@ export function unavailable(error: unknown): StoreUnavailable {
 
 function explanationOf(error: unknown): string | undefined {
   const message = messageOf(error);
-  if (error instanceof PasswordWanted) {
-    return `${message}; give one with PGPASSWORD, PGPASSFILE or PLANT_STORE_DATABASE_PASSWORD_FILE`;
-  }
-  if (error instanceof TlsFailed) return `${message}; check sslmode, sslrootcert, sslcert and sslkey`;
   switch (sqlStateOf(error)) {
     case '28P01':
       return 'the server refuses the password; check it, and the user';

@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream';
 import pgpass from 'pgpass';
-import { PasswordWanted } from './failure.ts';
+import { StoreRefused } from '../plant-store.ts';
 import type { HostAddress, PostgresAddress } from './postgres-url.ts';
 
 /** Why a password file was ignored, such as one that others may read. */
@@ -17,7 +17,7 @@ const warnings = new Writable({
 /**
  * Looks the password up in the file that PGPASSFILE names, or in ~/.pgpass.
  *
- * @throws {PasswordWanted} when it is not there
+ * @throws {StoreRefused} when it is not there
  */
 export async function passwordFromFile(
   { database, user }: PostgresAddress,
@@ -29,6 +29,10 @@ export async function passwordFromFile(
   const password = await new Promise<string | undefined>(found => {
     pgpass({ host, port, database, user }, found);
   });
-  if (password === undefined) throw new PasswordWanted(warning);
+  if (password === undefined) {
+    throw new StoreRefused(
+      `the server asks for a password${warning && ` (${warning})`}; give one with PGPASSWORD, PGPASSFILE or PLANT_STORE_DATABASE_PASSWORD_FILE`,
+    );
+  }
   return password;
 }

@@ -41,11 +41,7 @@ export class PostgresEngine implements StorageEngine {
     this.#pool = new ConnectionPool(search, settings.connections + 1);
   }
 
-  /**
-   * Opens the store and brings its schema up to date.
-   *
-   * @throws {StoreRefused} when no host can be reached now, or the database cannot be used
-   */
+  /** Opens the store, makes it when there is none, and brings its schema up to date. @throws {StoreRefused} */
   static async open(settings: PostgresSettings): Promise<PostgresEngine> {
     const search = new HostSearch(settings.address);
     const [connection, isNew] = await search.open(async opened => {

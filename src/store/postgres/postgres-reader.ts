@@ -1,20 +1,14 @@
 import { ID_MIN } from '../../contract/limits.ts';
 import type { PlantReader, PlantRevision } from '../plant-store.ts';
+import { REVISION_COLUMNS, revisionOf } from '../rows.ts';
 import type { Connection, TextRow } from './connection.ts';
 import { unavailable } from './failure.ts';
 import { HostSearch } from './host-search.ts';
 import { PAGE_ROWS, PAGE_TEXT_BYTES } from './limits.ts';
 import type { PostgresAddress } from './postgres-url.ts';
-import { REVISION_COLUMNS, revisionOf } from './revision-table.ts';
 import { checkSchema } from './schema.ts';
 import { allTokens } from './token-table.ts';
 
-/**
- * Opens a PostgreSQL store for reading.
- *
- * @throws {StoreMissing} when there is no plant store at this address
- * @throws {StoreRefused} when it cannot be reached, or used as it stands
- */
 export async function openPostgresReader(address: PostgresAddress): Promise<PlantReader> {
   const search = new HostSearch(address);
   const [connection] = await search.open(async opened => {

@@ -1,19 +1,15 @@
 import { type CopyTarget, changedMeanwhile, type PlantRevision, StoreRefused } from '../plant-store.ts';
+import { REVISION_COLUMNS } from '../rows.ts';
 import type { Connection } from './connection.ts';
 import { kindOf, unavailable } from './failure.ts';
 import { HostSearch } from './host-search.ts';
 import { COPY_ATTEMPTS_MAX } from './limits.ts';
 import type { PostgresAddress } from './postgres-url.ts';
-import { REVISION_COLUMNS, revisionInsert, rowOf } from './revision-table.ts';
+import { revisionInsert, rowOf } from './revision-table.ts';
 import { applySchemaSteps, COPY_RIGHTS, checkRights } from './schema.ts';
 import { putToken } from './token-table.ts';
 
-/**
- * Opens a PostgreSQL store that becomes a copy, and makes its schema when there is none. It is written over one connection;
- * when that is cut, the copy is started again.
- *
- * @throws {StoreRefused} when no host can be reached now, or the database cannot be used
- */
+/** Opens a store that becomes a copy. It is written over one connection; when that is cut, the copy is started again. */
 export async function openPostgresTarget(address: PostgresAddress): Promise<CopyTarget> {
   const [connection] = await new HostSearch(address).open(async opened => {
     await applySchemaSteps(opened);

@@ -1,24 +1,13 @@
 import type { PlantRevision } from '../plant-store.ts';
+import { REVISION_COLUMNS, revisionOf } from '../rows.ts';
 import type { Connection, Statement, TextRow } from './connection.ts';
 
-/** The columns of `plant_revision`, in the order in which they are written and read. */
-export const REVISION_COLUMNS = 'id, revision, name, tag, recorded_at, recorded_by';
 const COLUMN_COUNT = 6;
 
 /** A revision as the server sends it when asked for {@link REVISION_COLUMNS}. */
 export function rowOf({ plant, revision, recordedAt, recordedBy }: PlantRevision): TextRow {
   const { id, name, tag = null } = plant;
   return [String(id), String(revision), name, tag, String(recordedAt), String(recordedBy)];
-}
-
-/** The inverse of {@link rowOf}. */
-export function revisionOf([id, revision, name, tag, recordedAt, recordedBy]: TextRow): PlantRevision {
-  return {
-    plant: tag === null ? { id: BigInt(id!), name: name! } : { id: BigInt(id!), name: name!, tag: tag! },
-    revision: Number(revision),
-    recordedAt: Number(recordedAt),
-    recordedBy: Number(recordedBy),
-  };
 }
 
 /**
@@ -32,17 +21,11 @@ export function revisionOf([id, revision, name, tag, recordedAt, recordedBy]: Te
  */
 export function revisionInsert(revisions: readonly PlantRevision[]): Statement {
   const count = preparedCount(revisions.length);
-  const values = new Array<unknown>(count * COLUMN_COUNT);
+  const values: unknown[] = [];
   const filler = count === revisions.length ? undefined : shortest(revisions);
   for (let row = 0; row < count; row++) {
     const { plant, revision, recordedAt, recordedBy } = revisions[row] ?? filler!;
-    const offset = row * COLUMN_COUNT;
-    values[offset] = plant.id;
-    values[offset + 1] = revision;
-    values[offset + 2] = plant.name;
-    values[offset + 3] = plant.tag;
-    values[offset + 4] = recordedAt;
-    values[offset + 5] = recordedBy;
+    values.push(plant.id, revision, plant.name, plant.tag, recordedAt, recordedBy);
   }
   return { name: `insert_${count}`, text: insertText(count), values };
 }

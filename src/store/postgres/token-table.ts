@@ -1,15 +1,10 @@
 import { TOKENS_AT_A_TIME_MAX } from '../../contract/limits.ts';
 import type { NewStoredToken, StoredToken } from '../../contract/stored-token.ts';
-import { UPDATE_COPIED_TOKEN } from '../copied-token.ts';
+import { NEXT_CHANGE_NUMBER, UPDATE_COPIED_TOKEN } from '../rows.ts';
 import type { Connection, TextRow } from './connection.ts';
 import { sqlStateOf, UNIQUE_VIOLATION } from './failure.ts';
 
 const COLUMNS = 'id, hash, label, created_at, expires_at, revoked_at, last_used_day, change_number';
-/**
- * The numbers are unique, so of two changes at the same time one waits for the other's commit, fails, and takes the
- * next one: they are in the order of the commits, and whoever follows them misses none.
- */
-const NEXT_CHANGE_NUMBER = '(SELECT coalesce(max(change_number), 0) + 1 FROM token)';
 const NEXT_ID = '(SELECT coalesce(max(id), 0) + 1 FROM token)';
 
 /** @returns the token as it is stored, or undefined when its label is taken */

@@ -99,17 +99,25 @@ function makeDurable(database: DatabaseSync, path: string): void {
 /** Applies what is missing, all of it or nothing, so that two starts side by side do no harm. */
 function applySchemaSteps(database: DatabaseSync, path: string): void {
   if (schemaVersion(database, path) === NEWEST_STEP) return;
-  database.exec('BEGIN IMMEDIATE');
-  try {
+  inTransaction(database, () => {
     for (const sql of STEPS.slice(schemaVersion(database, path))) database.exec(sql);
     database.exec(`PRAGMA user_version = ${NEWEST_STEP}; PRAGMA application_id = ${APPLICATION_ID}`);
-    database.exec('COMMIT');
-  } catch (error) {
-    database.exec('ROLLBACK');
-    throw error;
-  }
+  });
   // Into the database file itself, which is worth nothing without the schema should the log ever be lost.
   database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+}
+
+/** Writes all of it or nothing. */
+export function inTransaction(database: DatabaseSync, write: () => void): void {
+  database.exec('BEGIN IMMEDIATE');
+  try {
+    write();
+    database.exec('COMMIT');
+  } catch (error) {
+    // After some errors, a full disk among them, SQLite has rolled back by itself.
+    if (database.isTransaction) database.exec('ROLLBACK');
+    throw error;
+  }
 }
 
 /**
@@ -196,8 +204,9 @@ export function explainFailure<T>(path: string, open: () => T): T {
   }
 }
 
-/** What SQLite says of an open store, such as that the disk is full. */
-export function unavailable(error: unknown): StoreUnavailable {
+/** What SQLite says of an open store, such as that the disk is full. A refusal stays what it is. */
+export function unavailable(error: unknown): StoreUnavailable | StoreRefused {
+  if (error instanceof StoreRefused) return error;
   const { message, errcode } = error as Error & { errcode?: number };
   const code = errcode === undefined ? '' : ` (SQLite result code ${errcode})`;
   return new StoreUnavailable(`${message}${code}`, { cause: error });

@@ -1,6 +1,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { RepeatedIdRule } from '../plant-store.ts';
 import { type Batch, type BatchResults, RESULTS } from './batch.ts';
+import { inTransaction } from './database.ts';
 
 const CREATED = RESULTS.indexOf('created');
 const UNCHANGED = RESULTS.indexOf('unchanged');
@@ -11,8 +12,6 @@ const ID_TAKEN = RESULTS.indexOf('idTaken');
 export class PlantTable {
   readonly #database: DatabaseSync;
   readonly #repeatedIdRule: RepeatedIdRule;
-  readonly #begin: StatementSync;
-  readonly #commit: StatementSync;
   readonly #insertFirst: StatementSync;
   readonly #insertNext: StatementSync;
   readonly #selectLatest: StatementSync;
@@ -20,8 +19,6 @@ export class PlantTable {
   constructor(database: DatabaseSync, repeatedIdRule: RepeatedIdRule) {
     this.#database = database;
     this.#repeatedIdRule = repeatedIdRule;
-    this.#begin = database.prepare('BEGIN IMMEDIATE');
-    this.#commit = database.prepare('COMMIT');
     // Most ids are new, so the first revision is tried without looking. The table has no rowid: `lastInsertRowid`,
     // on which node:sqlite throws beyond 2^53 after the row is in, stays out of play.
     this.#insertFirst = database.prepare(
@@ -45,20 +42,15 @@ export class PlantTable {
       revisions: new Uint32Array(batch.names.length),
       flushMs: 0,
     };
-    this.#begin.run();
-    try {
+    let writtenAt = 0;
+    inTransaction(this.#database, () => {
       for (let index = 0; index < batch.names.length; index++) {
         this.#write(batch, index, recordedAt, results);
       }
-      const writtenAt = performance.now();
-      this.#commit.run();
-      results.flushMs = performance.now() - writtenAt;
-      return results;
-    } catch (error) {
-      // After some errors, a full disk among them, SQLite has rolled back by itself.
-      if (this.#database.isTransaction) this.#database.exec('ROLLBACK');
-      throw error;
-    }
+      writtenAt = performance.now();
+    });
+    results.flushMs = performance.now() - writtenAt;
+    return results;
   }
 
   #write(batch: Batch, index: number, recordedAt: number, results: BatchResults): void {

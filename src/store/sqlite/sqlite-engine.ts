@@ -40,11 +40,7 @@ export class SqliteEngine implements StorageEngine {
     this.isNew = (statSync(settings.path, { throwIfNoEntry: false })?.size ?? 0) === 0;
   }
 
-  /**
-   * Opens the store, makes it when there is none, and brings its schema up to date.
-   *
-   * @throws {StoreRefused} when it cannot be opened as it stands
-   */
+  /** Opens the store, makes it when there is none, and brings its schema up to date. @throws {StoreRefused} */
   static async open(settings: SqliteSettings): Promise<SqliteEngine> {
     const engine = new SqliteEngine(settings);
     try {

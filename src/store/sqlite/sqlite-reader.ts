@@ -1,27 +1,12 @@
 import { statSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import type { PlantReader, PlantRevision } from '../plant-store.ts';
+import { REVISION_COLUMNS, revisionOf } from '../rows.ts';
 import { openForReading, unavailable } from './database.ts';
 import { allTokens } from './token-table.ts';
 
-const SELECT = 'SELECT id, revision, name, tag, recorded_at, recorded_by FROM plant_revision';
+const SELECT = `SELECT ${REVISION_COLUMNS} FROM plant_revision`;
 
-/** As the columns are above. */
-type Row = [
-  id: bigint,
-  revision: bigint,
-  name: string,
-  tag: string | null,
-  recordedAt: bigint,
-  recordedBy: bigint,
-];
-
-/**
- * Opens a SQLite store for reading.
- *
- * @throws {StoreMissing} when there is no plant store at this path
- * @throws {StoreRefused} when it cannot be opened as it stands
- */
 export function openSqliteReader(path: string): PlantReader {
   const database = openForReading(path);
   return {
@@ -51,15 +36,8 @@ function* select(database: DatabaseSync, sql: string, ...parameters: bigint[]): 
     statement.setReadBigInts(true);
     // Twice as fast as objects.
     statement.setReturnArrays(true);
-    for (const row of statement.iterate(...parameters) as Iterable<unknown>) {
-      const [id, revision, name, tag, recordedAt, recordedBy] = row as Row;
-      yield {
-        plant: tag === null ? { id, name } : { id, name, tag },
-        revision: Number(revision),
-        recordedAt: Number(recordedAt),
-        recordedBy: Number(recordedBy),
-      };
-    }
+    const rows: Iterable<unknown> = statement.iterate(...parameters);
+    for (const row of rows) yield revisionOf(row as (string | bigint | null)[]);
   } catch (error) {
     throw unavailable(error);
   }

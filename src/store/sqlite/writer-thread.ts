@@ -183,7 +183,7 @@ function answer(call: number, operation: keyof StoreWriter, args: unknown[]): Wr
     return { call, result: run.apply(writer, args) };
   } catch (error) {
     const isRefusal = error instanceof StoreRefused;
-    const { message } = isRefusal ? error : unavailable(error);
-    return { call, failure: { message, isRefusal, isGone: error instanceof StoreGone } };
+    const isGone = error instanceof StoreGone;
+    return { call, failure: { message: unavailable(error).message, isRefusal, isGone } };
   }
 }
