@@ -17,7 +17,7 @@ import { type PostgresAddress, shownPostgresAddress } from './postgres-url.ts';
 import { applySchemaSteps, checkRights, SERVICE_RIGHTS } from './schema.ts';
 import * as tokenTable from './token-table.ts';
 
-export interface PostgresSettings {
+interface PostgresSettings {
   address: PostgresAddress;
   repeatedIdRule: RepeatedIdRule;
   /** How many batches are written at the same time, each on a connection of its own. */

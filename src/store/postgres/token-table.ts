@@ -31,16 +31,9 @@ export async function createToken(
 }
 
 /** The next tokens made or revoked after this change number, in the order of the changes. */
-export async function tokensChangedSince(
-  connection: Connection,
-  changeNumber: number,
-): Promise<StoredToken[]> {
-  const rows = await connection.run({
-    name: 'tokens_changed_since',
-    text: `SELECT ${COLUMNS} FROM token WHERE change_number > $1 ORDER BY change_number LIMIT $2`,
-    values: [changeNumber, TOKENS_AT_A_TIME_MAX],
-  });
-  return rows.map(storedToken);
+export function tokensChangedSince(connection: Connection, changeNumber: number): Promise<StoredToken[]> {
+  const clauses = 'WHERE change_number > $1 ORDER BY change_number LIMIT $2';
+  return select(connection, clauses, [changeNumber, TOKENS_AT_A_TIME_MAX]);
 }
 
 /** @returns a digest of all that decides whose token is accepted */
@@ -85,8 +78,8 @@ export async function recordTokenUse(connection: Connection, tokenIds: number[],
 }
 
 /** Every token, in the order of ids. */
-export async function allTokens(connection: Connection): Promise<StoredToken[]> {
-  return (await connection.run({ text: `SELECT ${COLUMNS} FROM token ORDER BY id` })).map(storedToken);
+export function allTokens(connection: Connection): Promise<StoredToken[]> {
+  return select(connection, 'ORDER BY id', []);
 }
 
 /**
@@ -110,11 +103,13 @@ export async function putToken(connection: Connection, token: StoredToken): Prom
 }
 
 async function tokenWithLabel(connection: Connection, label: string): Promise<StoredToken | undefined> {
-  const rows = await connection.run({
-    text: `SELECT ${COLUMNS} FROM token WHERE label = $1`,
-    values: [label],
-  });
-  return rows.map(storedToken)[0];
+  const [token] = await select(connection, 'WHERE label = $1', [label]);
+  return token;
+}
+
+async function select(connection: Connection, clauses: string, values: unknown[]): Promise<StoredToken[]> {
+  const rows = await connection.run({ text: `SELECT ${COLUMNS} FROM token ${clauses}`, values });
+  return rows.map(storedToken);
 }
 
 function storedToken(row: TextRow): StoredToken {
