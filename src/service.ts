@@ -2,25 +2,26 @@ import type { AddressInfo } from 'node:net';
 import { hashToken, makeToken } from './auth/token.ts';
 import { TokenDirectory } from './auth/token-directory.ts';
 import { docsPage } from './docs-page/docs-page.ts';
-import type { AnswerWatcher } from './http/answer.ts';
 import { CreatePlant } from './http/create-plant.ts';
 import { type AllowedOrigins, CrossOrigin } from './http/cross-origin.ts';
-import { Documentation } from './http/documentation.ts';
+import { documentationOf } from './http/documentation.ts';
+import { type ListenAddress, ListenFailed } from './http/listen.ts';
 import { type LoggedRequest, loggedRequest } from './http/logged-request.ts';
-import { type ListenAddress, PlantServer } from './http/plant-server.ts';
+import { PlantServer } from './http/plant-server.ts';
 import { RateLimit, type RateLimitPolicy } from './http/rate-limit.ts';
-import { LOG_REPEAT_INTERVAL_MS, LOG_REPEATS_AT_ONCE, STORE_WATCH_INTERVAL_MS } from './ops/limits.ts';
+import { STORE_WATCH_INTERVAL_MS } from './ops/limits.ts';
 import { Metrics } from './ops/metrics.ts';
 import { OpsServer } from './ops/ops-server.ts';
-import { ChangeLog, type LogPace, pacedLog } from './ops/paced-log.ts';
-import { storeStateOf } from './ops/store-state.ts';
+import { ChangeLog, pacedLog, type ServiceLog } from './ops/paced-log.ts';
+import type { ServiceState } from './ops/service-state.ts';
+import { storeWarningsOf } from './ops/store-warnings.ts';
 import { databaseAddressOf } from './store/database-url.ts';
 import { type CommittingEngine, GroupCommit, type StoreWatcher } from './store/group-commit.ts';
 import { openServedStore, type StoreSettings } from './store/open-store.ts';
 import { type StorageEngine, StoreRefused, StoreUnavailable } from './store/plant-store.ts';
 import { VERSION } from './version.ts';
 
-export type { AllowedOrigins, ListenAddress, RateLimitPolicy };
+export { type AllowedOrigins, type ListenAddress, ListenFailed, type RateLimitPolicy };
 
 /** What a service is started with. */
 export interface ServiceSettings extends StoreSettings {
@@ -37,27 +38,6 @@ export interface ServiceSettings extends StoreSettings {
   log: ServiceLog;
   /** Is told of each request when it is answered. */
   logRequest?: (request: LoggedRequest) => void;
-}
-
-/** A log of one line for each message; a pino logger is one. */
-export interface ServiceLog {
-  info(message: string): void;
-  warn(details: object, message: string): void;
-  error(details: object, message: string): void;
-}
-
-/** An address cannot be listened at. */
-export class ListenFailed extends Error {
-  readonly address: ListenAddress;
-  /** The system's name of the reason, such as `EADDRINUSE`. */
-  readonly code: string | undefined;
-
-  constructor(address: ListenAddress, cause: NodeJS.ErrnoException) {
-    super(`cannot listen at ${address.host}:${address.port}: ${cause.message}`, { cause });
-    this.name = 'ListenFailed';
-    this.address = address;
-    this.code = cause.code;
-  }
 }
 
 /** A service that takes plants. */
@@ -85,41 +65,54 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
   // Closed in the reverse order of opening, each whatever becomes of the others.
   const opened = new AsyncDisposableStack();
   try {
-    const { engine: engineName } = databaseAddressOf(settings.database);
-    const metrics = new Metrics({ version: VERSION, engine: engineName });
+    const metrics = new Metrics(VERSION, databaseAddressOf(settings.database).engine);
     const store = await openServedStore(settings);
     opened.defer(() => store.close());
     const { engine } = store;
-    const tokens = await TokenDirectory.open(engine, tokensFailed(log));
+    const tokens = await TokenDirectory.open(
+      engine,
+      pacedLog((cause, unsaid) =>
+        log.warn(
+          { err: rawCause(cause), unsaid },
+          'the store does not answer for tokens; those known so far stay in force',
+        ),
+      ),
+    );
     opened.defer(() => tokens.close());
     const keeper = new GroupCommit(measured(engine, metrics), confirmationLog(log));
     opened.defer(() => keeper.close());
 
     let closing: Promise<void> | undefined;
-    const storeState = storeStateOf(() => engine.check().catch(throwRawCause), log, LOG_PACE);
+    const storeWarnings = storeWarningsOf(async () => {
+      try {
+        return await engine.check();
+      } catch (cause) {
+        throw rawCause(cause);
+      }
+    }, log);
     // Once before the first plant is taken: what there is to warn of is in the log from the start.
-    const state = await storeState();
-    const watch = setInterval(() => void storeState(), STORE_WATCH_INTERVAL_MS);
+    const warnings = (await storeWarnings()) ?? [];
+    const watch = setInterval(() => void storeWarnings(), STORE_WATCH_INTERVAL_MS);
     opened.defer(() => clearInterval(watch));
     const server = plantServer(settings, tokens, keeper, metrics);
-    const ops = new OpsServer(
-      {
-        storeState,
-        engineFigures: () => engine.figures(),
-        openConnections: () => server.openConnections(),
-        isShuttingDown: () => closing !== undefined,
-        isCommitFailing: () => keeper.isFailing,
-        load: () => {
-          const { plantsUnderWay, plantsUnderWayMax, batchesInFlight } = keeper;
-          return { plantsUnderWay, plantsUnderWayMax, batchesInFlight };
-        },
-        tokens: () => ({ known: tokens.size, areCurrent: tokens.isCurrent }),
-      },
-      metrics,
-    );
-    const opsAddress = await listening(settings.ops, ops);
+    const readState = async (): Promise<ServiceState> => {
+      // Before the store is waited for, since its answer may come after the plants that wait now.
+      const { plantsUnderWay, plantsUnderWayMax, batchesInFlight } = keeper;
+      return {
+        ...{ plantsUnderWay, plantsUnderWayMax, batchesInFlight },
+        storeWarnings: await storeWarnings(),
+        engine: await engine.figures(),
+        openConnections: await server.openConnections(),
+        isShuttingDown: closing !== undefined,
+        isCommitFailing: keeper.isFailing,
+        tokensKnown: tokens.size,
+        areTokensCurrent: tokens.isCurrent,
+      };
+    };
+    const ops = new OpsServer(readState, metrics);
+    const opsAddress = await ops.listen(settings.ops);
     opened.defer(() => ops.close());
-    const address = await listening(settings.listen, server);
+    const address = await server.listen(settings.listen);
     opened.defer(() => server.close());
     // Last, so that a token is never made by a start that then fails and cannot show it.
     const firstToken = tokens.size === 0 ? await makeFirstToken(tokens, engine, settings) : undefined;
@@ -128,7 +121,6 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
       return closing;
     };
     const hasToken = firstToken !== undefined || tokens.size > 0;
-    const warnings = state.reachable ? state.warnings : [];
     return { address, opsAddress, firstToken: firstToken || undefined, hasToken, warnings, close };
   } catch (error) {
     await opened
@@ -138,8 +130,6 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
   }
 }
 
-const LOG_PACE: LogPace = { linesAtOnce: LOG_REPEATS_AT_ONCE, intervalMs: LOG_REPEAT_INTERVAL_MS };
-
 function plantServer(
   settings: ServiceSettings,
   tokens: TokenDirectory,
@@ -147,15 +137,17 @@ function plantServer(
   metrics: Metrics,
 ): PlantServer {
   const { bodyBytesMax, docs, corsOrigins, rateLimit, log, logRequest } = settings;
-  const limit = rateLimit && new RateLimit(rateLimit);
   return new PlantServer(
-    new CreatePlant(tokens, keeper, bodyBytesMax, limit),
-    requestFailed(log),
-    answerWatcher(metrics, logRequest),
-    {
-      crossOrigin: corsOrigins && new CrossOrigin(corsOrigins),
-      documentation: docs ? new Documentation(docsPage()) : undefined,
+    new CreatePlant(tokens, keeper, bodyBytesMax, rateLimit && new RateLimit(rateLimit)),
+    pacedLog((cause, unsaid) =>
+      log.error({ err: cause, unsaid }, 'a request failed in a way the service does not know'),
+    ),
+    (answer, request, socket) => {
+      metrics.answered(answer.result, request && performance.now() - request.arrivedAt);
+      logRequest?.(loggedRequest(answer, request, socket.remoteAddress));
     },
+    corsOrigins && new CrossOrigin(corsOrigins),
+    docs ? documentationOf(docsPage()) : undefined,
   );
 }
 
@@ -206,24 +198,6 @@ function measured(engine: StorageEngine, metrics: Metrics): CommittingEngine {
   };
 }
 
-/** Counts every answer, and has it logged where that was asked for. */
-function answerWatcher(metrics: Metrics, logRequest: ServiceSettings['logRequest']): AnswerWatcher {
-  return (answer, request, socket) => {
-    metrics.answered(answer.result, request && performance.now() - request.arrivedAt);
-    logRequest?.(loggedRequest(answer, request, socket.remoteAddress));
-  };
-}
-
-function tokensFailed(log: ServiceLog): (cause: unknown) => void {
-  const message = 'the store does not answer for tokens; those known so far stay in force';
-  return pacedLog((cause, unsaid) => log.warn({ err: rawCause(cause), unsaid }, message), LOG_PACE);
-}
-
-function requestFailed(log: ServiceLog): (cause: unknown) => void {
-  const message = 'a request failed in a way the service does not know';
-  return pacedLog((cause, unsaid) => log.error({ err: cause, unsaid }, message), LOG_PACE);
-}
-
 function confirmationLog(log: ServiceLog): StoreWatcher {
   const confirmation = new ChangeLog(
     cause =>
@@ -232,7 +206,6 @@ function confirmationLog(log: ServiceLog): StoreWatcher {
         'the store does not confirm plants; they are answered 503 until it does',
       ),
     () => log.info('the store confirms plants again'),
-    LOG_PACE,
   );
   return {
     storeFailed: cause => confirmation.failed(cause),
@@ -243,19 +216,4 @@ function confirmationLog(log: ServiceLog): StoreWatcher {
 /** The log says what went wrong, and not a second time what was made of it for a person. */
 function rawCause(error: unknown): unknown {
   return error instanceof StoreUnavailable ? (error.cause ?? error) : error;
-}
-
-function throwRawCause(error: unknown): never {
-  throw rawCause(error);
-}
-
-async function listening(
-  address: ListenAddress,
-  server: { listen(address: ListenAddress): Promise<AddressInfo> },
-): Promise<AddressInfo> {
-  try {
-    return await server.listen(address);
-  } catch (cause) {
-    throw new ListenFailed(address, cause as NodeJS.ErrnoException);
-  }
 }

@@ -98,7 +98,7 @@ const SAMPLES: {
       [{ 'src/store/a.ts': "import '../auth/b.ts';\n" }, /:1: imports/],
       [{ 'src/store/s/a.ts': "\nnew URL('../../cli/b.ts', import.meta.url);\n" }, /:2: imports/],
       [{ 'src/http/a.ts': "import { type S } from '../store/plant-store.ts';\n" }, /-store\.ts` as a type/],
-      [{ 'src/ops/a.ts': "const { x } = await import('../http/b.ts');\n" }, /:1: imports/],
+      [{ 'src/ops/a.ts': "const { x } = await import('../auth/b.ts');\n" }, /:1: imports/],
       [{ 'src/cli/a.ts': "import {\n  x,\n} from '../../test/b.ts';\n" }, /:1: imports/],
       [{ 'src/garden/a.ts': '' }, /^src\/garden\/a\.ts:1: has no row/],
       [{ 'test/harness/a.ts': "import '../b.ts';\n" }, /test\/harness may import src;/],

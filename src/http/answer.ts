@@ -46,6 +46,16 @@ const CHALLENGES: Partial<Record<ErrorName, string>> = {
   credentialRefused: `${CHALLENGE}, error="invalid_token", error_description="${ERRORS.credentialRefused.message}"`,
 };
 
+export function contentAnswer<Body extends string | Uint8Array>(
+  contentType: string,
+  body: Body,
+  headers: readonly string[] = [],
+): Answer<Body> {
+  const length = ['Content-Length', String(Buffer.byteLength(body))];
+  const fields = ['Content-Type', contentType, ...COMMON_FIELDS, ...length, ...headers];
+  return { result: 'other', status: 200, headers: fields, body };
+}
+
 export function jsonAnswer(
   status: number,
   body: string,
@@ -63,17 +73,15 @@ export function jsonAnswer(
  * @param message said instead of the catalogue's own
  */
 export function errorAnswer(name: ErrorName, message?: string, headers: readonly string[] = []): Answer {
-  if (message === undefined && headers.length === 0) {
-    // The same each time; under overload most answers are.
-    PLAIN_ERRORS[name] ??= makeErrorAnswer(name);
-    return PLAIN_ERRORS[name];
-  }
-  return makeErrorAnswer(name, message, headers);
+  if (message !== undefined || headers.length > 0) return makeErrorAnswer(name, message, headers);
+  // The same each time; under overload most answers are.
+  PLAIN_ERRORS[name] ??= makeErrorAnswer(name, undefined, []);
+  return PLAIN_ERRORS[name];
 }
 
 const PLAIN_ERRORS: Partial<Record<ErrorName, Answer>> = {};
 
-function makeErrorAnswer(name: ErrorName, message?: string, headers: readonly string[] = []): Answer {
+function makeErrorAnswer(name: ErrorName, message: string | undefined, headers: readonly string[]): Answer {
   const { status } = ERRORS[name];
   const challenge = CHALLENGES[name];
   const own = challenge === undefined ? [] : ['WWW-Authenticate', challenge];
@@ -91,9 +99,6 @@ export const CLOSING: readonly string[] = ['Connection', 'close'];
 export const KEEPING = ['Connection', 'keep-alive', 'Keep-Alive', `timeout=${KEEP_ALIVE_MS / 1000}`];
 
 // As text, since the fast path writes them with every answer.
-const HELP_TEXTS: Partial<Record<Result, string>> = Object.fromEntries(
-  ERROR_NAMES.map(name => [name, fieldsText(HELP_FIELDS[name]!)]),
-);
 const CLOSING_TEXT = fieldsText(CLOSING);
 const KEEPING_TEXT = fieldsText(KEEPING);
 
@@ -109,7 +114,7 @@ export function answerText(
   hasDocs: boolean,
 ): string {
   const connection = isLast ? CLOSING_TEXT : KEEPING_TEXT;
-  const help = hasDocs ? (HELP_TEXTS[result] ?? '') : '';
+  const help = hasDocs ? fieldsText(HELP_FIELDS[result] ?? []) : '';
   return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${fieldsText(headers)}${help}Date: ${dateNow()}\r\n${connection}\r\n${body}`;
 }
 

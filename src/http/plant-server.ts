@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import type { IncomingMessage, Server } from 'node:http';
 import { type AddressInfo, Server as NetServer } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -10,25 +9,12 @@ import type { Admission, CreatePlant } from './create-plant.ts';
 import type { CrossOrigin } from './cross-origin.ts';
 import type { Documentation } from './documentation.ts';
 import { SHUTDOWN_GRACE_MS, TURN_FIRST_REQUESTS_MAX, TURN_FURTHER_REQUESTS_MAX } from './limits.ts';
+import { type ListenAddress, listen } from './listen.ts';
 import { createNodeServer, interceptConnections, pathOf } from './node-server.ts';
 import { OrdinaryConnection, type OrdinaryService } from './ordinary-connection.ts';
 import { OrdinaryHeads } from './ordinary-head.ts';
 import { type BodyMemory, BodyRoom, bodyBytesOf, readBody } from './request-body.ts';
 import { RequestTurns } from './request-turns.ts';
-
-/** The address to listen at; port 0 takes any free one. */
-export interface ListenAddress {
-  host: string;
-  port: number;
-}
-
-/** What the listener serves besides the operation, and to whom. */
-export interface PlantServerOptions {
-  /** Which pages of other origins may use the service from a browser; undefined for none. */
-  crossOrigin: CrossOrigin | undefined;
-  /** The page and the description; undefined where there are none. */
-  documentation: Documentation | undefined;
-}
 
 /** The HTTP listener of the service. */
 export class PlantServer {
@@ -46,12 +32,15 @@ export class PlantServer {
    * @param createPlant the operation
    * @param failed is told of what should not happen; the client is answered 500
    * @param answered is told of each answer as it is written
+   * @param crossOrigin which pages of other origins may use the service from a browser; undefined for none
+   * @param documentation the page and the description; undefined where there are none
    */
   constructor(
     createPlant: CreatePlant,
     failed: (cause: unknown) => void,
     answered: AnswerWatcher,
-    { crossOrigin, documentation }: PlantServerOptions,
+    crossOrigin: CrossOrigin | undefined,
+    documentation: Documentation | undefined,
   ) {
     this.#createPlant = createPlant;
     this.#crossOrigin = crossOrigin;
@@ -80,11 +69,9 @@ export class PlantServer {
     return new Promise(resolve => this.#server.getConnections((_error, count) => resolve(count)));
   }
 
-  /** @throws when the address cannot be had, with the code of the system (`EADDRINUSE`, `EACCES`, …) */
-  async listen(address: ListenAddress): Promise<AddressInfo> {
-    this.#server.listen(address);
-    await once(this.#server, 'listening');
-    return this.#server.address() as AddressInfo;
+  /** @throws {ListenFailed} when the address cannot be had */
+  listen(address: ListenAddress): Promise<AddressInfo> {
+    return listen(this.#server, address);
   }
 
   /**
@@ -126,7 +113,7 @@ export class PlantServer {
       const preflight = this.#crossOrigin?.preflightAnswer(method, rawHeaders);
       return preflight ?? errorAnswer('methodNotAllowed', undefined, ['Allow', 'POST']);
     }
-    const answerTo = this.#documentation?.answers.get(path);
+    const answerTo = this.#documentation?.get(path);
     if (answerTo === undefined) return errorAnswer('noSuchPath');
     if (method === 'GET' || method === 'HEAD') return answerTo(rawHeaders);
     return errorAnswer('methodNotAllowed', undefined, ['Allow', 'GET, HEAD']);

@@ -4,14 +4,6 @@ export interface RateLimitPolicy {
   windowSeconds: number;
 }
 
-/** What is left to a token. */
-interface Bucket {
-  /** Requests that it may send now; with the part of the next one that has come back. */
-  left: number;
-  /** When that was so; ms, on the monotonic clock. */
-  atMs: number;
-}
-
 /** Whether a request is granted, and what its answer says of that. */
 export interface Grant {
   isGranted: boolean;
@@ -28,16 +20,19 @@ export interface Grant {
  * The fields are those of draft-ietf-httpapi-ratelimit-headers-10, sections 3 and 4.
  */
 export class RateLimit {
-  readonly #policy: RateLimitPolicy;
+  readonly #requests: number;
   readonly #perMs: number;
   readonly #policyField: string;
-  /** By the ids of tokens that the store has, so that there are no more of them than tokens. */
-  readonly #buckets = new Map<number, Bucket>();
+  /**
+   * How many requests a token had left, the part of the next one that had come back included, and when; ms, on the
+   * monotonic clock. By the ids of tokens that the store has, so that there are no more of them than tokens.
+   */
+  readonly #buckets = new Map<number, { left: number; atMs: number }>();
 
-  constructor(policy: RateLimitPolicy) {
-    this.#policy = policy;
-    this.#perMs = policy.requests / (policy.windowSeconds * 1000);
-    this.#policyField = `"default";q=${policy.requests};w=${policy.windowSeconds}`;
+  constructor({ requests, windowSeconds }: RateLimitPolicy) {
+    this.#requests = requests;
+    this.#perMs = requests / (windowSeconds * 1000);
+    this.#policyField = `"default";q=${requests};w=${windowSeconds}`;
   }
 
   /**
@@ -47,7 +42,7 @@ export class RateLimit {
    * @param nowMs on the monotonic clock
    */
   take(holder: number, nowMs: number): Grant {
-    const { requests } = this.#policy;
+    const requests = this.#requests;
     const before = this.#buckets.get(holder) ?? { left: requests, atMs: nowMs };
     const came = Math.min(requests, before.left + (nowMs - before.atMs) * this.#perMs);
     const isGranted = came >= 1;

@@ -26,25 +26,18 @@ export class BodyRoom implements Disposable {
     return this.#bytes;
   }
 
-  /** @returns whether there is room for a body of this length */
-  reserve(bytes: number): boolean {
-    if (bytes <= Math.max(this.#bytes, SHORT_BODY_BYTES_MAX)) return true;
-    const moreBytes = bytes - this.#bytes;
-    if (this.#memory.reservedBytes + moreBytes > ARRIVING_BODIES_BYTES_MAX) return false;
-    this.#memory.reservedBytes += moreBytes;
-    this.#bytes = bytes;
-    return true;
-  }
-
   /**
-   * Makes room for a body that has got this long, and for as much again where it has outgrown its room: so its bytes are
-   * copied a few times in all, however small its chunks.
-   *
+   * @param bytes that the body has
+   * @param reserved that it gets where it has outgrown its room
    * @returns whether there is room
    */
-  grow(length: number, lengthMax: number): boolean {
-    if (length <= Math.max(this.#bytes, SHORT_BODY_BYTES_MAX)) return true;
-    return this.reserve(Math.min(length * 2, lengthMax));
+  reserve(bytes: number, reserved = bytes): boolean {
+    if (bytes <= Math.max(this.#bytes, SHORT_BODY_BYTES_MAX)) return true;
+    const moreBytes = reserved - this.#bytes;
+    if (this.#memory.reservedBytes + moreBytes > ARRIVING_BODIES_BYTES_MAX) return false;
+    this.#memory.reservedBytes += moreBytes;
+    this.#bytes = reserved;
+    return true;
   }
 
   [Symbol.dispose](): void {
@@ -52,6 +45,8 @@ export class BodyRoom implements Disposable {
     this.#bytes = 0;
   }
 }
+
+const NO_BYTES = Buffer.alloc(0);
 
 /** The bytes, why they are not kept, or undefined when the client went away before the end. */
 type BodyReading = Uint8Array | 'tooLarge' | 'noRoom' | undefined;
@@ -66,7 +61,8 @@ type BodyReading = Uint8Array | 'tooLarge' | 'noRoom' | undefined;
 export function readBody(request: IncomingMessage, bytesMax: number, room: BodyRoom): Promise<BodyReading> {
   const { socket } = request;
   return new Promise(resolve => {
-    let body: Buffer | undefined;
+    /** Where chunks are copied together, or the only one. */
+    let body: Buffer = NO_BYTES;
     let length = 0;
     let isOver = false;
     const settle = (reading: BodyReading): void => {
@@ -81,21 +77,17 @@ export function readBody(request: IncomingMessage, bytesMax: number, room: BodyR
       giveUp();
       return;
     }
-    const refuse = (why: 'tooLarge' | 'noRoom'): void => {
-      body = undefined;
-      // At once, since the bodies of other connections may grow before anybody hears of this.
-      room[Symbol.dispose]();
-      settle(why);
-    };
     request.on('data', (chunk: Buffer) => {
       if (isOver) return;
       const start = length;
       length += chunk.length;
-      if (length > bytesMax) {
-        refuse('tooLarge');
-      } else if (!room.grow(length, bytesMax)) {
-        refuse('noRoom');
-      } else if (body === undefined) {
+      // As much again: so the bytes are copied a few times in all, however small the chunks.
+      if (length > bytesMax || !room.reserve(length, Math.min(length * 2, bytesMax))) {
+        body = NO_BYTES;
+        // At once, since the bodies of other connections may grow before anybody hears of this.
+        room[Symbol.dispose]();
+        settle(length > bytesMax ? 'tooLarge' : 'noRoom');
+      } else if (start === 0) {
         // Nearly every body is one chunk, which needs no copy.
         body = chunk;
       } else {
@@ -103,7 +95,7 @@ export function readBody(request: IncomingMessage, bytesMax: number, room: BodyR
         chunk.copy(body, start);
       }
     });
-    request.on('end', () => settle(body?.subarray(0, length) ?? new Uint8Array()));
+    request.on('end', () => settle(body.subarray(0, length)));
     // Settling again changes nothing: after an end these tell nothing new.
     request.on('error', giveUp);
     request.on('close', giveUp);

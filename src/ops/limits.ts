@@ -7,8 +7,7 @@ export const STORE_WATCH_INTERVAL_MS = 10_000;
 /** An idle connection of an operator is kept open this long: longer than Prometheus waits between two scrapes. */
 export const OPS_KEEP_ALIVE_MS = 72_000;
 /** What happens over and over gets so many lines in the log, and then one in each interval. */
-export const LOG_REPEATS_AT_ONCE = 20;
-export const LOG_REPEAT_INTERVAL_MS = 10_000;
+export const LOG_PACE = { linesAtOnce: 20, intervalMs: 10_000 };
 
 /** Upper bounds of the histograms of times: from a response out of memory to the longest that a plant may wait. */
 export const DURATION_BOUNDS_SECONDS = [

@@ -4,13 +4,7 @@ import { OUTCOMES } from '../contract/plant.ts';
 import { isErrorName, isOutcome, type Result } from '../contract/result.ts';
 import { BucketHistogram } from './bucket-histogram.ts';
 import { BATCH_BOUNDS_PLANTS, DURATION_BOUNDS_SECONDS } from './limits.ts';
-import type { ObservedService } from './observed-service.ts';
-
-/** Which program this is. */
-export interface Build {
-  version: string;
-  engine: 'sqlite' | 'postgres';
-}
+import type { ServiceState } from './service-state.ts';
 
 /**
  * What Prometheus reads, under the names and in the units that it asks for
@@ -38,7 +32,7 @@ export class Metrics {
   );
   #commitsFailed = 0;
 
-  constructor({ version, engine }: Build) {
+  constructor(version: string, engine: 'sqlite' | 'postgres') {
     const results: Result[] = ['other', ...OUTCOMES, ...ERROR_NAMES];
     for (const result of results) this.#responses.set(result, 0);
     this.#build = labels({ version, node_version: process.versions.node, engine });
@@ -64,9 +58,7 @@ export class Metrics {
   }
 
   /** Everything, in the text format of Prometheus. */
-  async text(service: ObservedService): Promise<string> {
-    // First, since it waits for the store: what is counted is then no older than the response.
-    const now = await readNow(service);
+  async text(state: ServiceState): Promise<string> {
     const counted = [
       metric(
         'plant_store_requests_total',
@@ -83,7 +75,7 @@ export class Metrics {
       ),
       metric('plant_store_build_info', 'Always 1; the labels say which program this is.', [[this.#build, 1]]),
     ];
-    return [...counted, ...now, await this.#ofProcess.metrics()].join('\n');
+    return [...counted, ...gauges(state), await this.#ofProcess.metrics()].join('\n');
   }
 }
 
@@ -108,34 +100,30 @@ function labelsOf(result: Result): string {
 }
 
 /** What is not counted but read when it is asked for; what the engine does not have is left out. */
-async function readNow(service: ObservedService): Promise<string[]> {
-  // Before the store is waited for: as things are now.
-  const { plantsUnderWay, plantsUnderWayMax, batchesInFlight } = service.load();
-  const [store, engine, connections] = await Promise.all([
-    service.storeState(),
-    service.engineFigures(),
-    service.openConnections(),
-  ]);
-  const tokens = service.tokens();
+function gauges({ storeWarnings, engine, ...state }: ServiceState): string[] {
   const { flushes } = engine;
   const rows: [name: string, help: string, value: number | boolean | undefined][] = [
-    ['under_way_plants', 'Plants that wait for a commit or are in one.', plantsUnderWay],
+    ['under_way_plants', 'Plants that wait for a commit or are in one.', state.plantsUnderWay],
     [
       'under_way_limit_plants',
       'How many may be under way, by the pace of the last commits; the next one is answered 503.',
-      plantsUnderWayMax,
+      state.plantsUnderWayMax,
     ],
-    ['batches_in_flight', 'Batches that the engine works on.', batchesInFlight],
-    ['connections', 'Open connections of clients.', connections],
-    ['store_up', 'Whether the store answers: 1 or 0.', store.reachable],
+    ['batches_in_flight', 'Batches that the engine works on.', state.batchesInFlight],
+    ['connections', 'Open connections of clients.', state.openConnections],
+    ['store_up', 'Whether the store answers: 1 or 0.', storeWarnings !== undefined],
     [
       'store_warnings',
       'Things that the store warns of; the log and /readyz name them. Unknown while it does not answer.',
-      store.reachable ? store.warnings.length : undefined,
+      storeWarnings?.length,
     ],
-    ['shutting_down', 'Whether the service is shutting down: 1 or 0.', service.isShuttingDown()],
-    ['tokens', 'Tokens that are known, those out of force included.', tokens.known],
-    ['tokens_current', 'Whether the last look for changes to tokens succeeded: 1 or 0.', tokens.areCurrent],
+    ['shutting_down', 'Whether the service is shutting down: 1 or 0.', state.isShuttingDown],
+    ['tokens', 'Tokens that are known, those out of force included.', state.tokensKnown],
+    [
+      'tokens_current',
+      'Whether the last look for changes to tokens succeeded: 1 or 0.',
+      state.areTokensCurrent,
+    ],
     ['flushes_total', 'Commits that were flushed to the disk.', flushes?.count],
     ['flush_seconds_total', 'Time that these took in all.', flushes && flushes.totalMs / 1000],
     ['wal_bytes', 'Length of the write-ahead log.', engine.logBytes],

@@ -1,18 +1,14 @@
-import { once } from 'node:events';
-import { createServer, type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Duplex } from 'node:stream';
-import { COMMON_HEADERS } from '../contract/answer-headers.ts';
-import { ERRORS, type ErrorName, errorBody, parserErrorName } from '../contract/errors.ts';
+import { parserErrorName } from '../contract/errors.ts';
+import { type Answer, answerText, contentAnswer, errorAnswer, jsonAnswer } from '../http/answer.ts';
+import { type ListenAddress, listen } from '../http/listen.ts';
 import { OPS_KEEP_ALIVE_MS } from './limits.ts';
 import type { Metrics } from './metrics.ts';
-import type { ObservedService } from './observed-service.ts';
 import { readinessOf } from './readiness.ts';
+import type { ServiceState } from './service-state.ts';
 
 const NOTHING_HERE = 'there is nothing at this path; try GET /livez, GET /readyz or GET /metrics';
-
-/** Status, content type and body of a response. */
-type Reply = [status: number, contentType: string, body: string];
 
 /**
  * The listener for operators and orchestrators, apart from the one for clients so that it need not be reachable
@@ -26,51 +22,52 @@ type Reply = [status: number, contentType: string, body: string];
 export class OpsServer {
   // Node's own response to a missing Host would have none of our headers; it is checked below.
   readonly #server = createServer({ requireHostHeader: false, keepAliveTimeout: OPS_KEEP_ALIVE_MS });
-  readonly #paths: ReadonlyMap<string, (query: URLSearchParams) => Promise<Reply>>;
+  readonly #readState: () => Promise<ServiceState>;
+  readonly #metrics: Metrics;
 
-  constructor(service: ObservedService, metrics: Metrics) {
-    this.#paths = new Map<string, (query: URLSearchParams) => Promise<Reply>>([
-      ['/livez', async () => json(200, { status: 'live' })],
-      [
-        '/readyz',
-        async query => {
-          const { checks, ...readiness } = await readinessOf(service);
-          const body = query.has('verbose') ? { ...readiness, checks } : readiness;
-          return json(readiness.status === 'ready' ? 200 : 503, body);
-        },
-      ],
-      ['/metrics', async () => [200, metrics.contentType, await metrics.text(service)]],
-    ]);
+  /** @param readState asks the store and waits for it a bounded time; never throws */
+  constructor(readState: () => Promise<ServiceState>, metrics: Metrics) {
+    this.#readState = readState;
+    this.#metrics = metrics;
     for (const event of ['request', 'checkExpectation'])
       this.#server.on(event, (request, response) => this.#respond(request, response));
-    this.#server.on('clientError', (error: NodeJS.ErrnoException, socket) =>
-      rejectConnection(socket, parserErrorName(error.code)),
-    );
+    this.#server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+      if (socket.writable) socket.end(answerText(errorAnswer(parserErrorName(error.code)), true, false));
+      else socket.destroy();
+    });
   }
 
   async #respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const [status, contentType, body] = await this.#replyTo(request, response).catch(() =>
-      errorReply('internal'),
-    );
-    response.writeHead(status, headersOf(contentType, body)).end(body);
+    const answer = await this.#answerTo(request, response).catch(() => errorAnswer('internal'));
+    response.writeHead(answer.status, [...answer.headers]).end(answer.body);
   }
 
-  async #replyTo(request: IncomingMessage, response: ServerResponse): Promise<Reply> {
+  async #answerTo(request: IncomingMessage, response: ServerResponse): Promise<Answer> {
     const { method = '', url = '', headers, httpVersion } = request;
     if (httpVersion === '1.1' && headers.host === undefined) {
-      response.setHeader('Connection', 'close');
-      return errorReply('badHttp');
+      response.shouldKeepAlive = false;
+      return errorAnswer('badHttp');
     }
     const [path = '', query] = url.split('?', 2);
-    const reply = ['GET', 'HEAD'].includes(method) ? this.#paths.get(path) : undefined;
-    return (await reply?.(new URLSearchParams(query))) ?? errorReply('noSuchPath', NOTHING_HERE);
+    if (!['GET', 'HEAD'].includes(method)) return errorAnswer('noSuchPath', NOTHING_HERE);
+    switch (path) {
+      case '/livez':
+        return jsonAnswer(200, JSON.stringify({ status: 'live' }));
+      case '/readyz': {
+        const { checks, ...readiness } = readinessOf(await this.#readState());
+        const body = new URLSearchParams(query).has('verbose') ? { ...readiness, checks } : readiness;
+        return jsonAnswer(readiness.status === 'ready' ? 200 : 503, JSON.stringify(body));
+      }
+      case '/metrics':
+        return contentAnswer(this.#metrics.contentType, await this.#metrics.text(await this.#readState()));
+      default:
+        return errorAnswer('noSuchPath', NOTHING_HERE);
+    }
   }
 
-  /** @throws when the address cannot be had, with the code of the system (`EADDRINUSE`, `EACCES`, …) */
-  async listen(address: { host: string; port: number }): Promise<AddressInfo> {
-    this.#server.listen(address);
-    await once(this.#server, 'listening');
-    return this.#server.address() as AddressInfo;
+  /** @throws {ListenFailed} when the address cannot be had */
+  listen(address: ListenAddress): Promise<AddressInfo> {
+    return listen(this.#server, address);
   }
 
   async close(): Promise<void> {
@@ -78,28 +75,4 @@ export class OpsServer {
     this.#server.closeAllConnections();
     await closed;
   }
-}
-
-function json(status: number, body: object): Reply {
-  return [status, 'application/json', JSON.stringify(body)];
-}
-
-function errorReply(name: ErrorName, message?: string): Reply {
-  return json(ERRORS[name].status, errorBody(name, message));
-}
-
-function headersOf(contentType: string, body: string): Record<string, string | number> {
-  return { 'Content-Type': contentType, ...COMMON_HEADERS, 'Content-Length': Buffer.byteLength(body) };
-}
-
-/** Responds to what never became a request, and closes the connection. */
-function rejectConnection(socket: Duplex, name: ErrorName): void {
-  if (!socket.writable) {
-    socket.destroy();
-    return;
-  }
-  const [status, contentType, body] = errorReply(name);
-  const headers = { ...headersOf(contentType, body), Date: new Date().toUTCString(), Connection: 'close' };
-  const lines = Object.entries(headers).map(([field, value]) => `${field}: ${value}\r\n`);
-  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`);
 }

@@ -1,31 +1,31 @@
-/** How often the same thing may be said: so many times in a row, and then once in every interval. */
-export interface LogPace {
-  linesAtOnce: number;
-  intervalMs: number;
+import { LOG_PACE } from './limits.ts';
+
+/** A log of one line for each message; a pino logger is one. */
+export interface ServiceLog {
+  info(message: string): void;
+  warn(details: object, message: string): void;
+  error(details: object, message: string): void;
 }
 
-/** A token bucket for lines. */
-class Pacer {
-  readonly #pace: LogPace;
-  /** How many lines may be said now, in fractions. */
-  #saved: number;
-  #countedAt = performance.now();
+/** How often the same thing may be said: so many times in a row, and then once in every interval. */
+export type LogPace = typeof LOG_PACE;
 
-  constructor(pace: LogPace) {
-    this.#pace = pace;
-    this.#saved = pace.linesAtOnce;
-  }
-
-  /** @returns 0 when a line may be said now, which it then counts as; otherwise after how many ms to ask again */
-  take(): number {
-    const { linesAtOnce, intervalMs } = this.#pace;
+/**
+ * A token bucket for lines.
+ *
+ * @returns takes a line: 0 when it may be said now, otherwise after how many ms to ask again
+ */
+function linesOf({ linesAtOnce, intervalMs }: LogPace): () => number {
+  let left = linesAtOnce;
+  let countedAt = performance.now();
+  return () => {
     const now = performance.now();
-    this.#saved = Math.min(linesAtOnce, this.#saved + (now - this.#countedAt) / intervalMs);
-    this.#countedAt = now;
-    if (this.#saved < 1) return (1 - this.#saved) * intervalMs;
-    this.#saved--;
+    left = Math.min(linesAtOnce, left + (now - countedAt) / intervalMs);
+    countedAt = now;
+    if (left < 1) return (1 - left) * intervalMs;
+    left--;
     return 0;
-  }
+  };
 }
 
 /**
@@ -35,45 +35,41 @@ class Pacer {
 export class ChangeLog {
   readonly #sayFailed: (cause: unknown) => void;
   readonly #sayRecovered: () => void;
-  readonly #pacer: Pacer;
-  #isFailing = false;
-  #cause: unknown;
-  /** Whether the last word was that it fails. */
+  readonly #takeLine: () => number;
+  /** Of the last failure, until it is over. */
+  #failure: { cause: unknown } | undefined;
+  /** Whether the last line said that it fails. */
   #saidFailing = false;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(sayFailed: (cause: unknown) => void, sayRecovered: () => void, pace: LogPace) {
+  constructor(sayFailed: (cause: unknown) => void, sayRecovered: () => void, pace = LOG_PACE) {
     this.#sayFailed = sayFailed;
     this.#sayRecovered = sayRecovered;
-    this.#pacer = new Pacer(pace);
+    this.#takeLine = linesOf(pace);
   }
 
   failed(cause: unknown): void {
-    this.#isFailing = true;
-    this.#cause = cause;
+    this.#failure = { cause };
     if (!this.#saidFailing && this.#timer === undefined) this.#sayInTime();
   }
 
   recovered(): void {
-    this.#isFailing = false;
+    this.#failure = undefined;
     if (!this.#saidFailing) return;
     this.#saidFailing = false;
     this.#sayRecovered();
   }
 
   #sayInTime(): void {
-    const waitMs = this.#pacer.take();
-    if (waitMs === 0) {
-      this.#saidFailing = true;
-      this.#sayFailed(this.#cause);
-    } else {
-      this.#timer = setTimeout(() => this.#silenceEnded(), waitMs).unref();
-    }
-  }
-
-  #silenceEnded(): void {
     this.#timer = undefined;
-    if (this.#isFailing) this.#sayInTime();
+    if (this.#failure === undefined) return;
+    const waitMs = this.#takeLine();
+    if (waitMs > 0) {
+      this.#timer = setTimeout(() => this.#sayInTime(), waitMs).unref();
+      return;
+    }
+    this.#saidFailing = true;
+    this.#sayFailed(this.#failure.cause);
   }
 }
 
@@ -84,12 +80,12 @@ export class ChangeLog {
  */
 export function pacedLog(
   say: (cause: unknown, unsaid: number) => void,
-  pace: LogPace,
+  pace = LOG_PACE,
 ): (cause: unknown) => void {
-  const pacer = new Pacer(pace);
+  const takeLine = linesOf(pace);
   let unsaid = 0;
   return cause => {
-    if (pacer.take() > 0) {
+    if (takeLine() > 0) {
       unsaid++;
       return;
     }

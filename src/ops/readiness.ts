@@ -1,14 +1,14 @@
-import type { ObservedService } from './observed-service.ts';
+import type { ServiceState } from './service-state.ts';
 
 /** One thing that is well or not. */
-export interface Check {
+interface Check {
   name: string;
   ok: boolean;
   /** A sentence for an operator. */
   detail: string;
 }
 
-/** What `/readyz` says. Only the checks of the shutdown and of the store decide it; the others will need somebody's hand. */
+/** What `/readyz` says. */
 export interface Readiness {
   status: 'ready' | 'not ready';
   /** Why plants cannot be taken. */
@@ -18,22 +18,24 @@ export interface Readiness {
   checks: readonly Check[];
 }
 
+/** Those that decide whether the service is ready; the others will need somebody's hand. */
+const DECISIVE = ['shutdown', 'store'];
+
 /** Checks everything that keeps the service from taking plants, or soon may. */
-export async function readinessOf(service: ObservedService): Promise<Readiness> {
-  const [store, { isCheckpointFailing }] = await Promise.all([service.storeState(), service.engineFigures()]);
-  const { plantsUnderWay, plantsUnderWayMax } = service.load();
-  const { known, areCurrent } = service.tokens();
+export function readinessOf(state: ServiceState): Readiness {
+  const { storeWarnings: warnings, plantsUnderWay, plantsUnderWayMax } = state;
+  const { isCheckpointFailing } = state.engine;
   const checks: Check[] = [];
   const check = (name: string, ok: boolean, detail: string, fault: string): void => {
     checks.push({ name, ok, detail: ok ? detail : fault });
   };
-  check('shutdown', !service.isShuttingDown(), 'the service takes requests', 'shutting down');
+  check('shutdown', !state.isShuttingDown, 'the service takes requests', 'shutting down');
   const unreachable = 'the store cannot be used now; the log has the cause';
-  check('store', store.reachable, 'the store answers', unreachable);
-  // It does not decide: where nothing is sent to a service that is not ready, nothing would find out that it is over.
+  check('store', warnings !== undefined, 'the store answers', unreachable);
+  // Not decisive: where nothing is sent to a service that is not ready, nothing would find out that it is over.
   check(
     'commits',
-    !service.isCommitFailing(),
+    !state.isCommitFailing,
     'the last commit was confirmed',
     'the last commit was not confirmed; its plants were answered 503, and the next one tries again',
   );
@@ -45,8 +47,8 @@ export async function readinessOf(service: ObservedService): Promise<Readiness> 
   );
   check(
     'tokens',
-    areCurrent,
-    `${known} tokens are known, with all changes`,
+    state.areTokensCurrent,
+    `${state.tokensKnown} tokens are known, with all changes`,
     'the store does not answer for tokens; those known stay in force, revoked ones among them',
   );
   if (isCheckpointFailing !== undefined) {
@@ -57,12 +59,9 @@ export async function readinessOf(service: ObservedService): Promise<Readiness> 
       'the write-ahead log cannot be copied into the database file, so it grows; the warnings have the cause',
     );
   }
-  if (store.reachable) {
-    const { warnings } = store;
+  if (warnings !== undefined)
     check('warnings', warnings.length === 0, 'the store warns of nothing', warnings.join('; '));
-  }
-  const reason = checks.find(({ name, ok }) => !ok && ['shutdown', 'store'].includes(name))?.detail;
+  const reason = checks.find(({ name, ok }) => !ok && DECISIVE.includes(name))?.detail;
   if (reason !== undefined) return { status: 'not ready', reason, checks };
-  const warnings = store.reachable && store.warnings.length > 0 ? { warnings: store.warnings } : {};
-  return { status: 'ready', ...warnings, checks };
+  return { status: 'ready', ...(warnings?.length && { warnings }), checks };
 }

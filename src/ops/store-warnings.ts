@@ -1,29 +1,20 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { READINESS_WAIT_MS } from './limits.ts';
-import type { StoreState } from './observed-service.ts';
-import { ChangeLog, type LogPace } from './paced-log.ts';
-
-/** Where changes of the store's state are said: a line for each. */
-export interface StoreStateLog {
-  info(message: string): void;
-  warn(details: object, message: string): void;
-}
+import { ChangeLog, type ServiceLog } from './paced-log.ts';
 
 /**
  * Asks the store whether it can be used; the cause and the warnings go to the log, once for each change.
  *
  * @param check settles with what the store warns of, a sentence each, and rejects when it cannot be used
- * @returns asks once and waits a bounded time for the answer; never throws
+ * @returns asks once and waits a bounded time for the warnings; undefined when the store cannot be used; never throws
  */
-export function storeStateOf(
+export function storeWarningsOf(
   check: () => Promise<readonly string[]>,
-  log: StoreStateLog,
-  pace: LogPace,
-): () => Promise<StoreState> {
+  log: ServiceLog,
+): () => Promise<readonly string[] | undefined> {
   const reach = new ChangeLog(
     cause => log.warn({ err: cause }, 'the store cannot be used; /readyz says so'),
     () => log.info('the store can be used again'),
-    pace,
   );
   let known: readonly string[] = [];
   const logChange = (warnings: readonly string[]): void => {
@@ -40,10 +31,10 @@ export function storeStateOf(
       if (warnings === undefined) throw new Error('no answer in time');
       reach.recovered();
       logChange(warnings);
-      return { reachable: true, warnings };
+      return warnings;
     } catch (cause) {
       reach.failed(cause);
-      return { reachable: false };
+      return undefined;
     } finally {
       deadline.abort();
     }

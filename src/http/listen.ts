@@ -1,0 +1,33 @@
+import { once } from 'node:events';
+import type { AddressInfo, Server } from 'node:net';
+
+/** The address to listen at; port 0 takes any free one. */
+export interface ListenAddress {
+  host: string;
+  port: number;
+}
+
+/** An address cannot be listened at. */
+export class ListenFailed extends Error {
+  readonly address: ListenAddress;
+  /** The system's name of the reason, such as `EADDRINUSE`. */
+  readonly code: string | undefined;
+
+  constructor(address: ListenAddress, cause: NodeJS.ErrnoException) {
+    super(`cannot listen at ${address.host}:${address.port}: ${cause.message}`, { cause });
+    this.name = 'ListenFailed';
+    this.address = address;
+    this.code = cause.code;
+  }
+}
+
+/** @throws {ListenFailed} */
+export async function listen(server: Server, address: ListenAddress): Promise<AddressInfo> {
+  try {
+    server.listen(address);
+    await once(server, 'listening');
+    return server.address() as AddressInfo;
+  } catch (cause) {
+    throw new ListenFailed(address, cause as NodeJS.ErrnoException);
+  }
+}
