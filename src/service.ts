@@ -6,7 +6,7 @@ import { CreatePlant } from './http/create-plant.ts';
 import { type AllowedOrigins, CrossOrigin } from './http/cross-origin.ts';
 import { documentationOf } from './http/documentation.ts';
 import { type ListenAddress, ListenFailed } from './http/listen.ts';
-import { type LoggedRequest, loggedRequest } from './http/logged-request.ts';
+import { loggedRequest } from './http/logged-request.ts';
 import { PlantServer } from './http/plant-server.ts';
 import { RateLimit, type RateLimitPolicy } from './http/rate-limit.ts';
 import { STORE_WATCH_INTERVAL_MS } from './ops/limits.ts';
@@ -36,8 +36,8 @@ export interface ServiceSettings extends StoreSettings {
   rateLimit?: RateLimitPolicy | undefined;
   /** Where the service says what an operator must know. */
   log: ServiceLog;
-  /** Is told of each request when it is answered. */
-  logRequest?: (request: LoggedRequest) => void;
+  /** Is told of each request when it is answered: fields for the log. */
+  logRequest?: (request: object) => void;
 }
 
 /** A service that takes plants. */
@@ -69,27 +69,17 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     const store = await openServedStore(settings);
     opened.defer(() => store.close());
     const { engine } = store;
+    const tokensMessage = 'the store does not answer for tokens; those known so far stay in force';
     const tokens = await TokenDirectory.open(
       engine,
-      pacedLog((cause, unsaid) =>
-        log.warn(
-          { err: rawCause(cause), unsaid },
-          'the store does not answer for tokens; those known so far stay in force',
-        ),
-      ),
+      pacedLog((cause, unsaid) => log.warn({ err: rawCause(cause), unsaid }, tokensMessage)),
     );
     opened.defer(() => tokens.close());
     const keeper = new GroupCommit(measured(engine, metrics), confirmationLog(log));
     opened.defer(() => keeper.close());
 
     let closing: Promise<void> | undefined;
-    const storeWarnings = storeWarningsOf(async () => {
-      try {
-        return await engine.check();
-      } catch (cause) {
-        throw rawCause(cause);
-      }
-    }, log);
+    const storeWarnings = storeWarningsOf(() => engine.check(), rawCause, log);
     // Once before the first plant is taken: what there is to warn of is in the log from the start.
     const warnings = (await storeWarnings()) ?? [];
     const watch = setInterval(() => void storeWarnings(), STORE_WATCH_INTERVAL_MS);
@@ -137,18 +127,18 @@ function plantServer(
   metrics: Metrics,
 ): PlantServer {
   const { bodyBytesMax, docs, corsOrigins, rateLimit, log, logRequest } = settings;
-  return new PlantServer(
-    new CreatePlant(tokens, keeper, bodyBytesMax, rateLimit && new RateLimit(rateLimit)),
-    pacedLog((cause, unsaid) =>
+  return new PlantServer({
+    createPlant: new CreatePlant(tokens, keeper, bodyBytesMax, rateLimit && new RateLimit(rateLimit)),
+    crossOrigin: corsOrigins && new CrossOrigin(corsOrigins),
+    documentation: docs ? documentationOf(docsPage()) : undefined,
+    failed: pacedLog((cause, unsaid) =>
       log.error({ err: cause, unsaid }, 'a request failed in a way the service does not know'),
     ),
-    (answer, request, socket) => {
+    answered: (answer, request, socket) => {
       metrics.answered(answer.result, request && performance.now() - request.arrivedAt);
       logRequest?.(loggedRequest(answer, request, socket.remoteAddress));
     },
-    corsOrigins && new CrossOrigin(corsOrigins),
-    docs ? documentationOf(docsPage()) : undefined,
-  );
+  });
 }
 
 const LOOPBACK = /^(?:localhost|127\.[0-9.]+|::1)$/;
@@ -199,12 +189,9 @@ function measured(engine: StorageEngine, metrics: Metrics): CommittingEngine {
 }
 
 function confirmationLog(log: ServiceLog): StoreWatcher {
+  const message = 'the store does not confirm plants; they are answered 503 until it does';
   const confirmation = new ChangeLog(
-    cause =>
-      log.error(
-        { err: rawCause(cause) },
-        'the store does not confirm plants; they are answered 503 until it does',
-      ),
+    cause => log.error({ err: rawCause(cause) }, message),
     () => log.info('the store confirms plants again'),
   );
   return {

@@ -22,9 +22,8 @@ export type Holder = number | undefined | 'storeUnavailable';
 
 interface KnownToken {
   id: number;
-  /** Milliseconds since 1970 UTC; Infinity for a token that does not expire. */
-  expiresAt: number;
-  revoked: boolean;
+  /** Milliseconds since 1970 UTC; Infinity for a token that does not expire, 0 for one that was revoked. */
+  inForceUntil: number;
   /** Days since 1970 UTC; -1 when it was never used. */
   lastUsedDay: number;
 }
@@ -107,7 +106,7 @@ export class TokenDirectory {
   knownHolderOf(hash: string): number | undefined {
     const token = this.#tokens.get(hash);
     const now = Date.now();
-    if (token === undefined || token.revoked || token.expiresAt <= now) return undefined;
+    if (token === undefined || token.inForceUntil <= now) return undefined;
     const day = Math.floor(now / DAY_MS);
     if (token.lastUsedDay !== day) {
       token.lastUsedDay = day;
@@ -219,8 +218,7 @@ export class TokenDirectory {
 function knownToken({ id, expiresAt, revokedAt, lastUsedDay }: StoredToken): KnownToken {
   return {
     id,
-    expiresAt: expiresAt ?? Number.POSITIVE_INFINITY,
-    revoked: revokedAt !== null,
+    inForceUntil: revokedAt === null ? (expiresAt ?? Number.POSITIVE_INFINITY) : 0,
     lastUsedDay: lastUsedDay === null ? -1 : Date.parse(lastUsedDay) / DAY_MS,
   };
 }

@@ -4,16 +4,15 @@ import { parserErrorName } from '../contract/errors.ts';
 import {
   type Answer,
   type AnsweredRequest,
-  type AnswerWatcher,
   answerText,
   CLOSING,
   errorAnswer,
   HELP_FIELDS,
   KEEPING,
 } from './answer.ts';
-import type { CrossOrigin } from './cross-origin.ts';
 import { DISCARD_MS } from './limits.ts';
 import { PacedConnection } from './paced-connection.ts';
+import type { PlantService } from './plant-service.ts';
 
 /** A request and its response. */
 export interface Exchange extends AnsweredRequest {
@@ -50,21 +49,12 @@ const BEHIND_LAST_REQUEST = 'HPE_CLOSED_CONNECTION';
  * a request when that has its answer; so a connection has one unanswered request at most.
  */
 export class Connections {
-  readonly #answered: AnswerWatcher;
+  readonly #service: PlantService;
   readonly #connections = new WeakMap<Socket, Connection>();
-  readonly #crossOrigin: CrossOrigin | undefined;
-  readonly #hasDocs: boolean;
   #draining = false;
 
-  /**
-   * @param answered is told of each answer as it is written
-   * @param crossOrigin which pages of other origins may read the answers; undefined for none
-   * @param hasDocs whether there is a documentation page, to which errors point
-   */
-  constructor(answered: AnswerWatcher, crossOrigin: CrossOrigin | undefined, hasDocs: boolean) {
-    this.#answered = answered;
-    this.#crossOrigin = crossOrigin;
-    this.#hasDocs = hasDocs;
+  constructor(service: PlantService) {
+    this.#service = service;
   }
 
   /** From now on each answer says that it is the last one on its connection. */
@@ -72,7 +62,7 @@ export class Connections {
     this.#draining = true;
   }
 
-  /** Takes a new connection of Node's HTTP server, which closes it in our way and not at once. */
+  /** Has Node's HTTP server close a new connection in our way and not at once. */
   take(socket: Socket): void {
     socket.destroySoon = () => this.#close(socket);
   }
@@ -105,13 +95,14 @@ export class Connections {
     }
     if (response.headersSent || response.destroyed) return;
     const connection = this.#of(request.socket);
-    this.#answered(answer, exchange, request.socket);
+    const { answered, crossOrigin, documentation } = this.#service;
+    answered(answer, exchange, request.socket);
     const isLast = this.#draining || connection.broken || !request.complete;
     // RFC 9112 section 9.6: behind an answer that closes the connection no further request is processed.
     if (isLast) connection.broken = true;
     const headers = [...answer.headers];
-    if (this.#hasDocs) headers.push(...(HELP_FIELDS[answer.result] ?? []));
-    if (this.#crossOrigin !== undefined) headers.push(...this.#crossOrigin.fieldsFor(request.rawHeaders));
+    if (documentation !== undefined) headers.push(...(HELP_FIELDS[answer.result] ?? []));
+    if (crossOrigin !== undefined) headers.push(...crossOrigin.fieldsFor(request.rawHeaders));
     // Said outright: Node would close behind a refusal that comes without the 100 that its request expects, though all
     // of the request is there and further ones may have been taken.
     headers.push(...(isLast || !response.shouldKeepAlive ? CLOSING : KEEPING));
@@ -192,18 +183,21 @@ export class Connections {
     if (connection.closing || !socket.writable) return;
     connection.closing = true;
     connection.broken = true;
-    if (answer !== undefined) this.#answered(answer, undefined, socket);
-    socket.end(answer === undefined ? '' : answerText(answer, true, this.#hasDocs));
+    if (answer === undefined) {
+      socket.end();
+    } else {
+      this.#service.answered(answer, undefined, socket);
+      socket.end(answerText(answer, true, this.#service.documentation !== undefined));
+    }
     const timer = setTimeout(() => socket.destroy(), DISCARD_MS);
     socket.on('close', () => clearTimeout(timer));
   }
 
   #of(socket: Socket): Connection {
-    let connection = this.#connections.get(socket);
-    if (connection === undefined) {
-      connection = { latest: undefined, used: false, broken: false, closing: false };
-      this.#connections.set(socket, connection);
-    }
+    const known = this.#connections.get(socket);
+    if (known !== undefined) return known;
+    const connection = { latest: undefined, used: false, broken: false, closing: false };
+    this.#connections.set(socket, connection);
     return connection;
   }
 }

@@ -16,8 +16,6 @@ export interface Admission {
   fields: readonly string[];
 }
 
-const NO_FIELDS: readonly string[] = [];
-
 /**
  * The operation `POST /plants`, in two steps, so that nothing of a body is read before the credential is accepted.
  * It knows no server: heads and bytes come in, answers go out.
@@ -102,7 +100,7 @@ export class CreatePlant {
 
   /** Counts a request against what its token is granted. */
   #count(holder: number): Admission | Answer {
-    if (this.#rateLimit === undefined) return { holder, fields: NO_FIELDS };
+    if (this.#rateLimit === undefined) return { holder, fields: [] };
     const { isGranted, retryAfterSeconds, fields } = this.#rateLimit.take(holder, performance.now());
     if (isGranted) return { holder, fields };
     return errorAnswer('tooManyRequests', undefined, ['Retry-After', String(retryAfterSeconds), ...fields]);

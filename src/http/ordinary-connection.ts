@@ -1,6 +1,5 @@
 import type { Socket } from 'node:net';
-import { type Answer, type AnsweredRequest, type AnswerWatcher, answerText, errorAnswer } from './answer.ts';
-import type { CreatePlant } from './create-plant.ts';
+import { type Answer, type AnsweredRequest, answerText, errorAnswer } from './answer.ts';
 import {
   DISCARD_MS,
   HEADERS_WAIT_MS,
@@ -13,14 +12,14 @@ import {
   STALLED_CONNECTION_MS,
 } from './limits.ts';
 import { type OrdinaryHeads, REQUEST_LINE } from './ordinary-head.ts';
+import type { PlantService } from './plant-service.ts';
 import type { RequestTurns } from './request-turns.ts';
 
 const BEGINNING = Buffer.from(`${REQUEST_LINE}\r\n`);
 const HEAD_END = '\r\n\r\n';
 
 /** What all connections of the fast path are served with, and where they go when a request is not ordinary. */
-export interface OrdinaryService {
-  readonly createPlant: CreatePlant;
+export interface FastPath extends PlantService {
   readonly heads: OrdinaryHeads;
   /**
    * Of requests behind which their connection waits for no other answer, and of those that it sends further meanwhile.
@@ -33,16 +32,10 @@ export interface OrdinaryService {
   readonly open: Set<OrdinaryConnection>;
   /** Whether the service shuts down: an answer then closes its connection, and no further request is ordinary. */
   draining: boolean;
-  /** Whether there is a documentation page, to which errors point. */
-  readonly hasDocs: boolean;
   /** Has Node's HTTP server serve a connection from here on, beginning with what has arrived and was not taken. */
   serveHttp(socket: Socket, arrived: Buffer, hasEnded: boolean): void;
   /** Answers a connection on which nothing ever came, and closes it. */
   refuseSlow(socket: Socket): void;
-  /** Told of what should not happen. */
-  failed(cause: unknown): void;
-  /** Told of each answer as it is written. */
-  readonly answered: AnswerWatcher;
 }
 
 /** What a connection waits for while nothing moves on it, and for how long. */
@@ -71,7 +64,7 @@ interface Pending extends AnsweredRequest {
  */
 export class OrdinaryConnection {
   readonly #socket: Socket;
-  readonly #service: OrdinaryService;
+  readonly #service: FastPath;
   /** In the order in which their answers are due. */
   readonly #pending: Pending[] = [];
   /** Arrived and not taken: the first piece of a request, or, while reading is stopped, what must wait. */
@@ -90,18 +83,13 @@ export class OrdinaryConnection {
   /** Whether the client has closed its side; it may still want its answers. */
   #hasEnded = false;
 
-  constructor(socket: Socket, service: OrdinaryService) {
+  constructor(socket: Socket, service: FastPath) {
     this.#socket = socket;
     this.#service = service;
     service.open.add(this);
     this.#await('first');
-    socket.on('data', this.#onData).on('end', this.#onEnd).on('drain', this.#onDrain);
+    socket.on('data', this.#onData).on('end', this.#onEnd).on('drain', this.goOn);
     socket.on('timeout', this.#onTimeout).on('error', this.close).on('close', this.#onClose);
-  }
-
-  /** Told when the service begins to shut down: a request that has begun to arrive is the HTTP server's to wait for. */
-  drain(): void {
-    if (this.#pending.length === 0) this.#goOn();
   }
 
   /** Closes the connection if it awaits no answer, behind those that the client has yet to read. */
@@ -205,8 +193,8 @@ export class OrdinaryConnection {
     }
     this.#stoppedFor = why === 'incomplete' ? 'other' : why;
     this.#socket.pause();
-    if (why === 'turn') this.#turns.wait(() => this.#takeTurn());
-    else if (this.#pending.length === 0) this.#goOn();
+    if (why === 'turn') this.#turns.wait(() => this.#takeHeld());
+    else this.goOn();
   }
 
   #answered(pending: Pending, answer: Answer): void {
@@ -223,29 +211,26 @@ export class OrdinaryConnection {
   #flush(): void {
     this.#flushIsDue = false;
     const socket = this.#socket;
+    const { draining, documentation, answered } = this.#service;
     if (socket.destroyed) return;
     let text = '';
     let isLast = false;
     for (let next = this.#pending[0]; next?.answer !== undefined; next = this.#pending[0]) {
       this.#pending.shift();
-      isLast = this.#isOver;
-      this.#service.answered(next.answer, next, socket);
-      text += answerText(next.answer, isLast, this.#service.hasDocs);
+      isLast = draining && this.#pending.length === 0 && this.#held === undefined;
+      answered(next.answer, next, socket);
+      text += answerText(next.answer, isLast, documentation !== undefined);
     }
     if (text !== '') socket.write(text);
     if (socket.writableLength > 0) this.#await('reader');
     // What still comes is dropped for a while; closing at once would reset the connection, and the answer be lost.
     if (isLast) socket.end(() => this.#await('close'));
-    else if (this.#pending.length === 0) this.#goOn();
+    else this.goOn();
   }
 
-  /** Whether the answer that is written now closes the connection. */
-  get #isOver(): boolean {
-    return this.#service.draining && this.#pending.length === 0 && this.#held === undefined;
-  }
-
-  /** Turns to what is held, now that nothing is pending. */
-  #goOn(): void {
+  /** Turns to what is held, or to the end of the connection, once nothing is pending. */
+  readonly goOn = (): void => {
+    if (this.#pending.length > 0) return;
     const held = this.#held;
     if (held === undefined) {
       if (this.#hasEnded) this.#socket.end();
@@ -255,16 +240,12 @@ export class OrdinaryConnection {
     if (this.#stoppedFor === 'other' || this.#hasEnded || this.#service.draining) this.#leave(held);
     else if (this.#stoppedFor === undefined) this.#await('rest');
     else if (this.#stoppedFor === 'room') this.#takeHeld();
-  }
+  };
 
-  /** Goes on with what is held, now that others had their turn. */
-  #takeTurn(): void {
-    // It may have been closed or left to the HTTP server meanwhile.
-    if (this.#held !== undefined && !this.#socket.destroyed) this.#takeHeld();
-  }
-
+  /** Goes on with what is held, unless the connection was closed or left to the HTTP server meanwhile. */
   #takeHeld(): void {
-    const held = this.#held!;
+    const held = this.#held;
+    if (held === undefined || this.#socket.destroyed) return;
     this.#held = undefined;
     this.#stoppedFor = undefined;
     this.#socket.resume();
@@ -273,11 +254,7 @@ export class OrdinaryConnection {
 
   readonly #onEnd = (): void => {
     this.#hasEnded = true;
-    if (this.#pending.length === 0) this.#goOn();
-  };
-
-  readonly #onDrain = (): void => {
-    if (this.#pending.length === 0) this.#goOn();
+    this.goOn();
   };
 
   /** Nothing has moved on the connection for a while. */
@@ -317,7 +294,7 @@ export class OrdinaryConnection {
 
   #detach(): void {
     const socket = this.#socket;
-    socket.off('data', this.#onData).off('end', this.#onEnd).off('drain', this.#onDrain);
+    socket.off('data', this.#onData).off('end', this.#onEnd).off('drain', this.goOn);
     socket.off('timeout', this.#onTimeout).off('error', this.close).off('close', this.#onClose);
     this.#service.open.delete(this);
   }

@@ -82,7 +82,7 @@ export class PacedConnection extends Duplex {
   /** Told of each request whose head has been parsed and that will be answered. */
   began(request: IncomingMessage, response: ServerResponse): void {
     this.#unanswered = request;
-    this.#bodyLeftBytes = bodyBytesOf(request) ?? 0;
+    this.#bodyLeftBytes = bodyBytesOf(request);
     response.on('close', () => {
       this.#unanswered = undefined;
       this.#goOn();
@@ -127,7 +127,11 @@ export class PacedConnection extends Duplex {
         this.#goOn();
         return;
       }
-      givenBytes += this.#givePiece();
+      const piece = this.#nextPiece();
+      this.#held = this.#held.subarray(piece.length);
+      if (this.#judged.length > 0) this.#judgedBytes += piece.length;
+      givenBytes += piece.length;
+      this.push(piece);
     }
     this.#tellJudged(isMoreThere && !this.#hasEnded);
     if (this.#held.length > 0 || this.destroyed) return;
@@ -135,15 +139,7 @@ export class PacedConnection extends Duplex {
     else this.socket.resume();
   }
 
-  /** @returns how many bytes it has */
-  #givePiece(): number {
-    const piece = this.#nextPiece();
-    this.#held = this.#held.subarray(piece.length);
-    if (this.#judged.length > 0) this.#judgedBytes += piece.length;
-    this.push(piece);
-    return piece.length;
-  }
-
+  /** The beginning of what is held, to where a request may end. */
   #nextPiece(): Buffer {
     const most = this.#held.subarray(0, SERVER_PIECE_BYTES_MAX);
     if (this.#bodyLeftBytes > 0) {

@@ -104,10 +104,9 @@ export function readBody(request: IncomingMessage, bytesMax: number, room: BodyR
   });
 }
 
-/** @returns the length that the head of a request says; undefined for a body in chunks */
-export function bodyBytesOf({ headers }: IncomingMessage): number | undefined {
-  if (headers['transfer-encoding'] !== undefined) return undefined;
-  return Number(headers['content-length'] ?? 0);
+/** @returns the length that the header section says; 0 for a body in chunks, which says none */
+export function bodyBytesOf({ headers }: IncomingMessage): number {
+  return headers['transfer-encoding'] === undefined ? Number(headers['content-length'] ?? 0) : 0;
 }
 
 /**

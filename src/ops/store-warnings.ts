@@ -6,14 +6,16 @@ import { ChangeLog, type ServiceLog } from './paced-log.ts';
  * Asks the store whether it can be used; the cause and the warnings go to the log, once for each change.
  *
  * @param check settles with what the store warns of, a sentence each, and rejects when it cannot be used
+ * @param rawCause finds what the log says of an error
  * @returns asks once and waits a bounded time for the warnings; undefined when the store cannot be used; never throws
  */
 export function storeWarningsOf(
   check: () => Promise<readonly string[]>,
+  rawCause: (error: unknown) => unknown,
   log: ServiceLog,
 ): () => Promise<readonly string[] | undefined> {
   const reach = new ChangeLog(
-    cause => log.warn({ err: cause }, 'the store cannot be used; /readyz says so'),
+    cause => log.warn({ err: rawCause(cause) }, 'the store cannot be used; /readyz says so'),
     () => log.info('the store can be used again'),
   );
   let known: readonly string[] = [];

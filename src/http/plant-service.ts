@@ -1,0 +1,17 @@
+import type { AnswerWatcher } from './answer.ts';
+import type { CreatePlant } from './create-plant.ts';
+import type { CrossOrigin } from './cross-origin.ts';
+import type { Documentation } from './documentation.ts';
+
+/** What the listener serves, to whom, and whom it tells. */
+export interface PlantService {
+  readonly createPlant: CreatePlant;
+  /** Which pages of other origins may use the service from a browser; undefined for none. */
+  readonly crossOrigin: CrossOrigin | undefined;
+  /** The page and the description, to which errors point; undefined where there are none. */
+  readonly documentation: Documentation | undefined;
+  /** Told of what should not happen; the client is answered 500. */
+  readonly failed: (cause: unknown) => void;
+  /** Told of each answer as it is written. */
+  readonly answered: AnswerWatcher;
+}
