@@ -169,8 +169,8 @@ export class TokenDirectory {
         this.#recording = undefined;
       });
     // A few at a time, so that known tokens do not wait behind thousands of guesses.
-    for (let start = 0; start < waiting.length; start += UNKNOWN_TOKENS_AT_A_TIME_MAX) {
-      for (const goOn of waiting.slice(start, start + UNKNOWN_TOKENS_AT_A_TIME_MAX)) goOn();
+    while (waiting.length > 0) {
+      for (const goOn of waiting.splice(0, UNKNOWN_TOKENS_AT_A_TIME_MAX)) goOn();
       await setImmediate();
     }
   }

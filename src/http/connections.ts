@@ -62,11 +62,6 @@ export class Connections {
     this.#draining = true;
   }
 
-  /** Has Node's HTTP server close a new connection in our way and not at once. */
-  take(socket: Socket): void {
-    socket.destroySoon = () => this.#close(socket);
-  }
-
   /** @returns undefined behind a request that broke its connection: this one gets no answer */
   begin(request: IncomingMessage, response: ServerResponse): Exchange | undefined {
     const connection = this.#of(request.socket);
@@ -166,7 +161,7 @@ export class Connections {
   }
 
   /** Closes a connection where Node would, behind the answer that is its last as far as Node knows. */
-  #close(socket: Socket): void {
+  close(socket: Socket): void {
     const { latest } = this.#of(socket);
     // What came of a request that was not whole has been read and dropped for a while already.
     if (latest !== undefined && !latest.request.complete) Socket.prototype.destroySoon.call(socket);

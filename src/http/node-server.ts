@@ -35,7 +35,9 @@ export function createNodeServer(connections: Connections, listener: (exchange: 
   // A client that stops reading its answers: Node then stops reading too, and nothing moves any more. A third of the time,
   // since Node's socket takes the first look at a write that waits for progress, and looks once more.
   server.timeout = STALLED_CONNECTION_MS / 3;
-  server.on('connection', socket => connections.take(socket));
+  server.on('connection', socket => {
+    socket.destroySoon = () => connections.close(socket);
+  });
   server.on('timeout', socket => connections.stalled(socket));
   server.on('clientError', (error, socket) => connections.failed(error, socket as Socket));
   // A client may close its sending side behind its last request and still wants the answer.

@@ -96,13 +96,10 @@ export class PlantServer {
   }
 
   async #takePlant(exchange: Exchange): Promise<void> {
-    let answer: Answer | undefined;
-    try {
-      answer = await this.#plantAnswer(exchange);
-    } catch (cause) {
+    const answer = await this.#plantAnswer(exchange).catch(cause => {
       this.#service.failed(cause);
-      answer = errorAnswer('internal');
-    }
+      return errorAnswer('internal');
+    });
     if (answer !== undefined) await this.#connections.answer(exchange, answer);
   }
 
