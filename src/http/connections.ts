@@ -51,15 +51,11 @@ const BEHIND_LAST_REQUEST = 'HPE_CLOSED_CONNECTION';
 export class Connections {
   readonly #service: PlantService;
   readonly #connections = new WeakMap<Socket, Connection>();
-  #draining = false;
+  /** Whether the service shuts down: each answer then says that it is the last one on its connection. */
+  draining = false;
 
   constructor(service: PlantService) {
     this.#service = service;
-  }
-
-  /** From now on each answer says that it is the last one on its connection. */
-  drain(): void {
-    this.#draining = true;
   }
 
   /** @returns undefined behind a request that broke its connection: this one gets no answer */
@@ -92,7 +88,7 @@ export class Connections {
     const connection = this.#of(request.socket);
     const { answered, crossOrigin, documentation } = this.#service;
     answered(answer, exchange, request.socket);
-    const isLast = this.#draining || connection.broken || !request.complete;
+    const isLast = this.draining || connection.broken || !request.complete;
     // RFC 9112 section 9.6: behind an answer that closes the connection no further request is processed.
     if (isLast) connection.broken = true;
     const headers = [...answer.headers];

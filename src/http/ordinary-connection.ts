@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import { type Answer, type AnsweredRequest, answerText, errorAnswer } from './answer.ts';
+import type { Connections } from './connections.ts';
 import {
   DISCARD_MS,
   HEADERS_WAIT_MS,
@@ -30,12 +31,10 @@ export interface FastPath extends PlantService {
   readonly furtherTurns: RequestTurns;
   /** All connections that are served here now. */
   readonly open: Set<OrdinaryConnection>;
-  /** Whether the service shuts down: an answer then closes its connection, and no further request is ordinary. */
-  draining: boolean;
+  /** Those of Node's HTTP server: while they drain, no further request is ordinary. */
+  readonly connections: Connections;
   /** Has Node's HTTP server serve a connection from here on, beginning with what has arrived and was not taken. */
   serveHttp(socket: Socket, arrived: Buffer, hasEnded: boolean): void;
-  /** Answers a connection on which nothing ever came, and closes it. */
-  refuseSlow(socket: Socket): void;
 }
 
 /** What a connection waits for while nothing moves on it, and for how long. */
@@ -140,8 +139,8 @@ export class OrdinaryConnection {
 
   /** @returns where the request that begins at `start` ends, if it was taken */
   #take(arrived: Buffer, start: number): number | 'incomplete' | 'turn' | 'other' {
-    const { createPlant, heads, draining } = this.#service;
-    if (draining) return 'other';
+    const { createPlant, heads, connections } = this.#service;
+    if (connections.draining) return 'other';
     const headEnd = arrived.indexOf(HEAD_END, start, 'latin1');
     if (headEnd === -1) return mayBeOrdinary(arrived.subarray(start)) ? 'incomplete' : 'other';
     const head = heads.read(arrived.toString('latin1', start, headEnd));
@@ -211,13 +210,13 @@ export class OrdinaryConnection {
   #flush(): void {
     this.#flushIsDue = false;
     const socket = this.#socket;
-    const { draining, documentation, answered } = this.#service;
+    const { connections, documentation, answered } = this.#service;
     if (socket.destroyed) return;
     let text = '';
     let isLast = false;
     for (let next = this.#pending[0]; next?.answer !== undefined; next = this.#pending[0]) {
       this.#pending.shift();
-      isLast = draining && this.#pending.length === 0 && this.#held === undefined;
+      isLast = connections.draining && this.#pending.length === 0 && this.#held === undefined;
       answered(next.answer, next, socket);
       text += answerText(next.answer, isLast, documentation !== undefined);
     }
@@ -237,7 +236,8 @@ export class OrdinaryConnection {
       return;
     }
     if (this.#socket.writableNeedDrain) return;
-    if (this.#stoppedFor === 'other' || this.#hasEnded || this.#service.draining) this.#leave(held);
+    if (this.#stoppedFor === 'other' || this.#hasEnded || this.#service.connections.draining)
+      this.#leave(held);
     else if (this.#stoppedFor === undefined) this.#await('rest');
     else if (this.#stoppedFor === 'room') this.#takeHeld();
   };
@@ -264,7 +264,7 @@ export class OrdinaryConnection {
       this.#detach();
       // A client may reset the connection meanwhile, and an error that nobody hears ends the process.
       socket.on('error', this.close);
-      this.#service.refuseSlow(socket);
+      this.#service.connections.refuseRest(socket, errorAnswer('tooSlow'));
     } else if (this.#awaits === 'rest' && this.#held !== undefined) {
       this.#leave(this.#held);
     } else if (socket.writableLength > 0) {

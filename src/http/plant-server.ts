@@ -34,9 +34,8 @@ export class PlantServer {
       firstTurns: new RequestTurns(TURN_FIRST_REQUESTS_MAX),
       furtherTurns: new RequestTurns(TURN_FURTHER_REQUESTS_MAX),
       open: new Set(),
-      draining: false,
+      connections: this.#connections,
       serveHttp: interceptConnections(this.#server, socket => new OrdinaryConnection(socket, this.#fastPath)),
-      refuseSlow: socket => this.#connections.refuseRest(socket, errorAnswer('tooSlow')),
     };
   }
 
@@ -57,8 +56,7 @@ export class PlantServer {
    * answered 503.
    */
   async close(): Promise<void> {
-    this.#connections.drain();
-    this.#fastPath.draining = true;
+    this.#connections.draining = true;
     // A request that has begun to arrive is the HTTP server's to wait for.
     for (const connection of this.#fastPath.open) connection.goOn();
     const allClosed = new Promise(resolve => NetServer.prototype.close.call(this.#server, resolve));
