@@ -26,9 +26,9 @@ function verdict(bytes: Uint8Array): unknown {
 suite('a body is read as the published schema and exact arithmetic have it', () => {
   /** Kinds of bodies, how many are tried, and the least share of each verdict: fewer would show little. */
   const kinds: [what: string, bodies: fc.Arbitrary<string | Uint8Array>, runs: number, least: object][] = [
-    ['JSON in every way of writing', jsonBody, 6_000, { plant: 0.15, notNewPlant: 0.15 }],
-    ['bytes of it changed', mutatedBody, 10_000, { plant: 0.02, notNewPlant: 0.02, notJson: 0.3 }],
-    ['bytes at random', fc.uint8Array({ maxLength: 64 }), 2_000, { notJson: 0.9 }],
+    ['JSON in every way of writing', jsonBody, 2_000, { plant: 0.15, notNewPlant: 0.15 }],
+    ['bytes of it changed', mutatedBody, 4_000, { plant: 0.02, notNewPlant: 0.02, notJson: 0.3 }],
+    ['bytes at random', fc.uint8Array({ maxLength: 64 }), 1_000, { notJson: 0.9 }],
   ];
   for (const [what, bodies, numRuns, least] of kinds) {
     test(what, () => {
@@ -53,46 +53,21 @@ suite('a body is read as the published schema and exact arithmetic have it', () 
         const fits = exact !== undefined && BigInt.asIntN(64, exact) === exact;
         assert.equal(int64FromNumberText(number), fits ? exact : undefined);
       }),
-      { numRuns: 10_000 },
+      { numRuns: 5_000 },
     );
   });
 });
 
-suite('the ordinary body and any other are read alike', () => {
-  test('a plant as it is written, and the same with its members in other orders or with one more', () => {
-    fc.assert(
-      fc.property(plant, expected => {
-        const ordinary = newPlantJson(expected);
-        const { id: _, ...withoutId } = expected;
-        assert.deepEqual(JSON.parse(plantJson(expected)), withoutId);
-        const [id, ...rest] = [`"id":${expected.id}`, plantJson(expected).slice(1, -1)];
-        for (const body of [
-          ordinary,
-          `{${rest},${id}}`,
-          `${ordinary.slice(0, -1)},"more":[]}`,
-          ` \n${ordinary}\t`,
-        ]) {
-          assert.deepEqual(readNewPlant(Buffer.from(body)), { plant: expected }, body);
-        }
-      }),
-      { numRuns: 3_000 },
-    );
-  });
-
-  test('any body that is a plant, and the same with one more member', () => {
-    fc.assert(
-      fc.property(mutatedBody, bytes => {
-        const reading = readNewPlant(bytes);
-        fc.pre(reading.plant !== undefined && !bytes.includes('no such name'));
-        const end = bytes.lastIndexOf('}');
-        const extended = Buffer.concat([
-          bytes.subarray(0, end),
-          Buffer.from(',"no such name":0}'),
-          bytes.subarray(end + 1),
-        ]);
-        assert.deepEqual(readNewPlant(extended), reading);
-      }),
-      { numRuns: 500, maxSkipsPerRun: 100 },
-    );
-  });
+test('a plant as it is written is read back, also with its members in another order or with one more', () => {
+  fc.assert(
+    fc.property(plant, expected => {
+      const ordinary = newPlantJson(expected);
+      const { id, ...withoutId } = expected;
+      assert.deepEqual(JSON.parse(plantJson(expected)), withoutId);
+      const rest = plantJson(expected).slice(1, -1);
+      for (const body of [ordinary, `{${rest},"id":${id}}`, `${ordinary.slice(0, -1)},"more":[]}`])
+        assert.deepEqual(readNewPlant(Buffer.from(body)), { plant: expected }, body);
+    }),
+    { numRuns: 1_000 },
+  );
 });

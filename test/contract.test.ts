@@ -2,9 +2,8 @@ import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { ERRORS, type ErrorName, errorBody, ID_RULE } from '../src/contract/errors.ts';
 import { int64FromNumberText, isInt64 } from '../src/contract/int64.ts';
-import { jsonMembers } from '../src/contract/json-members.ts';
 import { BODY_BYTES_MAX, HEADER_BYTES_MAX } from '../src/contract/limits.ts';
-import { newPlantJson, plantJson, readNewPlant, readNewPlantText } from '../src/contract/plant.ts';
+import { readNewPlant, readNewPlantText } from '../src/contract/plant.ts';
 
 const ID_FAULT = 'id must be an integer from -9223372036854775808 to 9223372036854775807';
 const NOT_JSON = 'the body is not JSON in UTF-8';
@@ -188,18 +187,6 @@ suite('members', () => {
     }
   });
 
-  test('come in any order, and are recognised in escapes', () => {
-    for (const body of [
-      '{"id":1,"tag":"tree","name":"Ipê"}',
-      '{"name":"Ipê","id":1,"tag":"tree"}',
-      '{"name":"Ipê","tag":"tree","id":1}',
-      '{"tag":"tree","id":1,"name":"Ipê"}',
-      '{"tag":"tree","name":"Ipê","id":1}',
-      String.raw`{"\u0069\u0064":1,"n\u0061me":"Ipê","\u0074ag":"tree"}`,
-    ])
-      assertRead(body, { id: 1n, name: 'Ipê', tag: 'tree' });
-  });
-
   test('are rejected when repeated', () => {
     const repeats: [body: string, shown: string, others?: string][] = [
       ['{"id":1,"name":"a","id":1}', '"id"'],
@@ -218,18 +205,6 @@ suite('members', () => {
     ];
     for (const [body, shown, others = ''] of repeats)
       assertRejected(body, 'notNewPlant', `${shown} is given more than once${others}`);
-  });
-
-  test('are listed each with its value as it was written', () => {
-    const text = '\t{ "a" : 1.50 ,\r\n"b":"\\"x,}" , "c" : [ {"d":[]} , "]" ] ,"a": {"}":{}}\n, "e":null }\n';
-    assert.deepEqual(jsonMembers(text), [
-      { name: 'a', valueText: '1.50' },
-      { name: 'b', valueText: '"\\"x,}"' },
-      { name: 'c', valueText: '[ {"d":[]} , "]" ]' },
-      { name: 'a', valueText: '{"}":{}}' },
-      { name: 'e', valueText: 'null' },
-    ]);
-    assert.deepEqual(jsonMembers(' { } '), []);
   });
 });
 
@@ -362,20 +337,6 @@ suite('the message of a rejection', () => {
       assert.doesNotMatch(message, /plant_|0123|undefined|null|position|SyntaxError|\[object/);
     }
   });
-});
-
-test('a NewPlant and a Plant are written with their id, digit for digit, and without it', () => {
-  const rows: [plant: { id: bigint; name: string; tag?: string }, id: string, members: string][] = [
-    [{ id: 1n, name: 'Ipê' }, '1', '"name":"Ipê"}'],
-    [{ id: 0n, name: '', tag: '' }, '0', '"name":"","tag":""}'],
-    [{ id: 1n, name: 'a', tag: 'tree' }, '1', '"name":"a","tag":"tree"}'],
-    [{ id: 2n ** 63n - 1n, name: '"\\\n🌱' }, '9223372036854775807', String.raw`"name":"\"\\\n🌱"}`],
-    [{ id: -(2n ** 63n), name: 'a' }, '-9223372036854775808', '"name":"a"}'],
-  ];
-  for (const [plant, id, members] of rows) {
-    assert.equal(newPlantJson(plant), `{"id":${id},${members}`);
-    assert.equal(plantJson(plant), `{${members}`);
-  }
 });
 
 test('an error number never changes its meaning', () => {

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { SHUTDOWN_GRACE_MS } from '../src/http/limits.ts';
-import { openReader } from '../src/store/open-store.ts';
 import { assertErrorAnswer, assertPlantAnswer } from './harness/answer-assertions.ts';
 import { type RawAnswer, RawConnection, requestBytes } from './harness/raw-connection.ts';
+import { storedRevisions } from './harness/stored-revisions.ts';
 import { until } from './harness/until.ts';
 import { startTestService } from './running-service.ts';
 import { answersIn, scrape } from './scrape.ts';
@@ -54,9 +54,7 @@ test('a full queue answers 503 with Retry-After at once, and keeps every plant t
   held[Symbol.dispose]();
 
   const answers = await Promise.all(coming);
-  const reader = await openReader(service.database);
-  const stored = new Set(await Array.fromAsync(reader.revisions(), ({ plant }) => Number(plant.id)));
-  await reader.close();
+  const stored = new Set((await storedRevisions(service.database)).map(({ plant }) => Number(plant.id)));
   assert.ok(answers.some(({ status }) => status === 200));
   const counted = answersIn(await scrape(service.opsUrl));
   assert.equal(counted.busy, answers.filter(({ body }) => body.includes('"error":50301')).length);

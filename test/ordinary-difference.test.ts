@@ -2,12 +2,14 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { hashToken, makeToken } from '../src/auth/token.ts';
+import { plantJson } from '../src/contract/plant.ts';
 import { ORDINARY_HEAD_BYTES_MAX } from '../src/http/limits.ts';
 import { OrdinaryHeads } from '../src/http/ordinary-head.ts';
-import { openReader, openTokenStore } from '../src/store/open-store.ts';
+import { openTokenStore } from '../src/store/open-store.ts';
 import { arbitrarySending, type Sending, send } from './harness/arbitrary-requests.ts';
 import { type Ending, RawConnection, requestBytes } from './harness/raw-connection.ts';
 import { SEED } from './harness/seeded-random.ts';
+import { storedRevisions } from './harness/stored-revisions.ts';
 import { until } from './harness/until.ts';
 import { type RunningService, startTestService } from './running-service.ts';
 import { isLeftToNode, serverSideOf } from './server-side.ts';
@@ -18,7 +20,7 @@ import { isLeftToNode, serverSideOf } from './server-side.ts';
  * Node's HTTP server.
  */
 
-const CASES = 1_000;
+const CASES = 600;
 const LANES = 32;
 const TOKEN = makeToken();
 
@@ -58,53 +60,29 @@ const ORDINARY = [
   ofLength(ORDINARY_HEAD_BYTES_MAX),
 ];
 
-/** Header sections that differ from a plain one in what a reader could overlook. */
+/** Header sections that a lax reader could take for plain ones; those of `request-cases.ts` are tested there. */
 const ODD = [
   ofLength(ORDINARY_HEAD_BYTES_MAX + 1),
-  ...PLAIN_LINES.slice(1).map(without => PLAIN_LINES.filter(line => line !== without).join('\r\n')),
   ...[
-    ...['', '\r\n', ' '].map(before => `${before}POST /plants HTTP/1.1`),
-    ...['PUT /plants HTTP/1.1', 'POST /plants/ HTTP/1.1', 'POST /plants HTTP/1.1 ', 'POST\t/plants HTTP/1.1'],
-    ...['POST /plants', 'POST /plants http/1.1', 'POST  /plants HTTP/1.1', 'POST /plants HTTP/1.0'],
+    ...['\r\nPOST /plants HTTP/1.1', ' POST /plants HTTP/1.1', 'POST /plants HTTP/1.1 '],
+    ...['POST /plants http/1.1', 'POST  /plants HTTP/1.1', 'PUT /plants HTTP/1.1'],
   ].map(line => [line, ...PLAIN_LINES.slice(1)].join('\r\n')),
   ...withLines(
-    ...['X-Note: a\r\n b', 'X-Note: a\r\n\tb', ' X-Note: a', 'X-Note : a', 'X-Note\t: a', 'X-Note', ': a'],
     ...['-Note: a', 'X_Note: a', 'X-N\xf6te: a', 'X-Note:a', 'X-Note:  a', 'X-Note:\ta', 'X-Note: a '],
-    ...['X-Note: a\t', 'X-Note: a\tb', 'X-Note:', 'X-Note: ', 'X-Note: \xf6', 'X-Note: a\0b'],
-    ...['X-Note: a\x7fb', 'X-Note: a\rb', 'X-Note: a\nb', 'X-Note: a\nX-More: b', 'X-Note: a\r\nx-note: b'],
-    ...['Host: plants.example', `Authorization: Bearer ${TOKEN}`, 'authorization: Bearer a'],
-    ...['Content-Type: application/json', 'Content-Length: 29', 'content-length: 5'],
-    ...[
-      'Transfer-Encoding: chunked',
-      'transfer-encoding: identity',
-      'Expect: 100-continue',
-      'EXPECT: flowers',
-    ],
-    ...['Connection: close', 'Connection: upgrade', 'Connection: keep-alive, close', 'Keep-Alive: timeout=5'],
-    ...['Connection: keep-alive\r\nConnection: keep-alive', 'Proxy-Connection: keep-alive', 'Upgrade: h2c'],
-    ...['TE: trailers', 'Trailer: Expires', 'Content-Encoding: gzip', 'content-encoding: identity'],
+    ...['X-Note: a\t', 'X-Note: a\tb', 'X-Note:', 'X-Note: ', 'X-Note: \xf6', 'X-Note: a\x7fb'],
+    ...['X-Note: a\nX-More: b', 'X-Note: a\r\nx-note: b', 'Content-Length: 29', 'authorization: Bearer a'],
+    ...['Expect: 100-continue', 'EXPECT: flowers', 'transfer-encoding: identity', 'Trailer: Expires'],
+    ...['Connection: keep-alive, close', 'Connection: keep-alive\r\nConnection: keep-alive', 'TE: trailers'],
+    ...['Keep-Alive: timeout=5', 'Proxy-Connection: keep-alive', 'Upgrade: h2c', 'Connection: upgrade'],
   ),
-  ...withValues('Host', 'a b', 'user@a', '[::1]', 'a:b', 'a:', 'a:123456', 'a/b', 'a,b', 'a_b', ':80'),
+  ...withValues('Host', 'a:', 'a:123456', 'a,b', 'a_b', ':80'),
   ...withValues(
     'Authorization',
-    ...[`bearer ${TOKEN}`, `Bearer  ${TOKEN}`, `Bearer\t${TOKEN}`, `Bearer ${TOKEN},`, `Bearer ${TOKEN}=`],
-    ...[`Bearer ${TOKEN} ${TOKEN}`, `Bearer ${TOKEN.slice(0, -1)}`, 'Bearer', 'Bearer abc', TOKEN],
+    `Bearer ${TOKEN},`,
+    `Bearer ${TOKEN} ${TOKEN}`,
+    `Bearer ${TOKEN.slice(0, -1)}`,
   ),
-  ...withValues('Content-Type', 'text/plain', 'application/jsonx', 'application/json, text/plain', 'json'),
-  ...withValues('Content-Type', 'application/json; charset=utf-16'),
-  ...withValues(
-    'Content-Length',
-    '+29',
-    '-29',
-    '029',
-    '29, 29',
-    '0x1d',
-    '1e1',
-    '29.0',
-    '29;',
-    '0',
-    '10000000',
-  ),
+  ...withValues('Content-Length', '029', '1e1', '29.0', '29;', '0', '10000000'),
 ];
 
 /** A case for each header section, with a plant of its own. */
@@ -181,18 +159,11 @@ async function startKnowing(): Promise<RunningService> {
   return service;
 }
 
-/** Every revision of a service: `id:revision`. */
-async function storedIn({ database }: RunningService): Promise<string[]> {
-  const reader = await openReader(database);
-  const rows = await Array.fromAsync(reader.revisions(), ({ plant, revision }) => `${plant.id}:${revision}`);
-  await reader.close();
-  return rows.sort();
-}
-
-/** The revisions that answers say were stored by them: `id:revision`. */
-function confirmedBy(answers: string): string[] {
-  const stored = /^Plant-Id: (\S+)\r\nPlant-Revision: (\S+)\r\nPlant-Outcome: (?:created|revised)\r$/gm;
-  return [...answers.matchAll(stored)].map(([, plantId, revision]) => `${plantId}:${revision}`);
+/** The revisions that responses say they stored: id, revision and the plant without its id. */
+function confirmedBy(responses: string): string[] {
+  const stored =
+    /^Plant-Id: (\S+)\r\nPlant-Revision: (\S+)\r\nPlant-Outcome: (?:created|revised)\r\n(?:[^\r\n]+\r\n)*\r\n(\{[^\n]*\})/gm;
+  return [...responses.matchAll(stored)].map(([, ...parts]) => parts.join(' '));
 }
 
 /**
@@ -227,9 +198,9 @@ test(`the same bytes are answered and stored alike whichever way they go, seed $
   const drawn = fc.sample(arbitrarySending(TOKEN), { seed: SEED, numRuns: CASES });
   const cases = [...sendingsOf([...ORDINARY, ...ODD]), ...drawn];
   const heads = new OrdinaryHeads();
-  const confirmed: [string[], string[]] = [['1:1'], ['1:1']];
+  const confirmed = [['1 1 {"name":"A"}'], ['1 1 {"name":"A"}']];
   let early = 0;
-  const statuses = new Map<string, number>();
+  const statuses = new Set<string>();
   let ordinary = 0;
   const left = cases.values();
   const lane = async (): Promise<void> => {
@@ -244,18 +215,20 @@ test(`the same bytes are answered and stored alike whichever way they go, seed $
         confirmed[index]!.push(...confirmedBy(text));
       }
       if (heads.read(bytes.split('\r\n\r\n', 1)[0]!) !== undefined) ordinary++;
-      for (const [, status] of one.text.matchAll(/HTTP\/1\.1 (\d{3}) /g))
-        statuses.set(status!, (statuses.get(status!) ?? 0) + 1);
+      for (const [, status] of one.text.matchAll(/HTTP\/1\.1 (\d{3}) /g)) statuses.add(status!);
     }
   };
   await Promise.all(Array.from({ length: LANES }, lane));
 
-  for (const [index, service] of [asTheyAre, throughNode].entries())
-    assert.deepEqual(await storedIn(service), confirmed[index]!.sort());
+  for (const [index, service] of [asTheyAre, throughNode].entries()) {
+    const stored = (await storedRevisions(service.database)).map(
+      ({ plant, revision }) => `${plant.id} ${revision} ${plantJson(plant)}`,
+    );
+    assert.deepEqual(stored.sort(), confirmed[index]!.sort());
+  }
   assert.deepEqual([asTheyAre.logged, throughNode.logged], [[], []]);
   // Otherwise all that was said above would be of other requests than it should.
   assert.ok(early < CASES / 20, `${early} of ${CASES} cases say nothing`);
   assert.ok(ordinary > CASES / 3, `${ordinary} of ${CASES} cases begin with an ordinary head`);
-  for (const status of ['200', '400', '401', '405', '413', '415'])
-    assert.ok((statuses.get(status) ?? 0) > CASES / 500, `${status}: ${JSON.stringify([...statuses])}`);
+  for (const status of ['200', '400', '401', '405', '413', '415']) assert.ok(statuses.has(status), status);
 });

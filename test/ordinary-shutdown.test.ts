@@ -3,10 +3,10 @@ import { suite, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { SHUTDOWN_MS } from '../src/contract/limits.ts';
 import { SHUTDOWN_GRACE_MS } from '../src/http/limits.ts';
-import { openReader } from '../src/store/open-store.ts';
 import { assertClosed, plantJson, writeApart } from './connection-target.ts';
 import { assertErrorAnswer, assertPlantAnswer } from './harness/answer-assertions.ts';
 import { type RawAnswer, RawConnection, requestBytes } from './harness/raw-connection.ts';
+import { storedRevisions } from './harness/stored-revisions.ts';
 import { until } from './harness/until.ts';
 import { type RunningService, startTestService } from './running-service.ts';
 import { isLeftToNode, serverSideOf } from './server-side.ts';
@@ -47,9 +47,7 @@ async function assertKept(
 }
 
 async function storedIds({ database }: RunningService): Promise<number[]> {
-  const reader = await openReader(database);
-  const ids = await Array.fromAsync(reader.revisions(), ({ plant }) => Number(plant.id));
-  await reader.close();
+  const ids = (await storedRevisions(database)).map(({ plant }) => Number(plant.id));
   return ids.sort((one, other) => one - other);
 }
 
@@ -104,43 +102,28 @@ suite('while the service shuts down, an ordinary connection', { concurrency: tru
   });
 
   for (const when of ['before', 'in time'] as const) {
-    /** Sends a part of the plant 2 at that moment, and the rest when the service closes what is idle. */
-    const sendApart = async (
-      service: RunningService,
-      connection: RawConnection,
-      end: number,
-    ): Promise<{ closed: Promise<void> }> => {
-      const begun = request(service, 2);
-      if (when === 'before') await writeApart(connection, begun.subarray(0, end));
-      const closed = close(service);
-      await wait(SHUTDOWN_GRACE_MS / 4);
-      if (when === 'in time') await writeApart(connection, begun.subarray(0, end));
-      await wait(AFTER_GRACE_MS);
-      connection.write(begun.subarray(end));
-      return { closed };
-    };
-
-    test(`whose request has its head ${when} gets its answer when the body comes later`, async () => {
-      await using service = await startTestService();
-      using connection = await openOrdinary(service);
-      const { closed } = await sendApart(service, connection, -1);
-      await assertKept(connection, 2, 'close');
-      await assertClosed(connection);
-      await closed;
-      assert.deepEqual(await storedIds(service), [1, 2]);
-    });
-
-    test(`whose request began ${when} is answered 503 when its head comes later`, async () => {
-      await using service = await startTestService();
-      using connection = await openOrdinary(service);
-      const { closed } = await sendApart(service, connection, 60);
-      const answer = await connection.answer();
-      assertErrorAnswer(answer, 50303);
-      assert.equal(answer.headers.get('connection'), 'close');
-      await assertClosed(connection);
-      await closed;
-      assert.deepEqual(await storedIds(service), [1]);
-    });
+    for (const [what, end] of [
+      ['its head', -1],
+      ['a part of its head', 60],
+    ] as const) {
+      const isTaken = end === -1;
+      test(`whose request has ${what} ${when} is answered ${isTaken ? 200 : 503} when the rest comes later`, async () => {
+        await using service = await startTestService();
+        using connection = await openOrdinary(service);
+        const begun = request(service, 2);
+        if (when === 'before') await writeApart(connection, begun.subarray(0, end));
+        const closed = close(service);
+        await wait(SHUTDOWN_GRACE_MS / 4);
+        if (when === 'in time') await writeApart(connection, begun.subarray(0, end));
+        await wait(AFTER_GRACE_MS);
+        connection.write(begun.subarray(end));
+        if (isTaken) await assertKept(connection, 2, 'close');
+        else assertErrorAnswer(await connection.answer(), 50303);
+        await assertClosed(connection);
+        await closed;
+        assert.deepEqual(await storedIds(service), isTaken ? [1, 2] : [1]);
+      });
+    }
   }
 
   test('that awaits an answer and holds a part of the next request gets both answers', async () => {
@@ -204,30 +187,27 @@ suite('while the service shuts down, a connection with an empty line', { concurr
 });
 
 // Apart from the others, whose moments would be missed while so much is read.
-suite('while the service shuts down, an ordinary connection with more than the buffers take', () => {
-  for (const startsToRead of ['in time', 'later'] as const)
-    test(`whose client reads its answers ${startsToRead} gets all that were taken, and the last one closes it`, async () => {
-      await using service = await startTestService();
-      using connection = await openOrdinary(service);
-      connection.socket.pause();
-      const tag = 'x'.repeat(PADDING_BYTES);
-      for (let id = 2; id < 2 + PADDED_REQUESTS; id++)
-        connection.write(requestBytes(service.token, { body: `{"id":${id},"name":"A","tag":"${tag}"}` }));
-      await until('answers wait to be read', () => serverSideOf(connection)!.writableLength > PADDING_BYTES);
-      const read = serverSideOf(connection)!.bytesRead;
-      assert.ok(read < PADDED_REQUESTS * PADDING_BYTES, 'some requests are not read yet');
+test('while the service shuts down, a client that reads late, with more than the buffers take, gets all answers, and the last one closes', async () => {
+  await using service = await startTestService();
+  using connection = await openOrdinary(service);
+  connection.socket.pause();
+  const tag = 'x'.repeat(PADDING_BYTES);
+  for (let id = 2; id < 2 + PADDED_REQUESTS; id++)
+    connection.write(requestBytes(service.token, { body: `{"id":${id},"name":"A","tag":"${tag}"}` }));
+  await until('answers wait to be read', () => serverSideOf(connection)!.writableLength > PADDING_BYTES);
+  const read = serverSideOf(connection)!.bytesRead;
+  assert.ok(read < PADDED_REQUESTS * PADDING_BYTES, 'some requests are not read yet');
 
-      const closed = close(service);
-      await wait(startsToRead === 'in time' ? SHUTDOWN_GRACE_MS / 4 : AFTER_GRACE_MS);
-      connection.socket.resume();
-      assert.equal(await connection.ended, 'closed');
-      const answers: RawAnswer[] = [];
-      while (connection.unread !== '') answers.push(await connection.answer());
-      connection.finish();
-      await closed;
-      const closing = answers.map(({ headers }) => headers.get('connection') === 'close');
-      assert.equal(closing.indexOf(true), answers.length - 1, `of ${answers.length} answers`);
-      const kept = answers.flatMap(({ headers }) => headers.get('plant-id') ?? []).map(Number);
-      assert.deepEqual(await storedIds(service), [1, ...kept]);
-    });
+  const closed = close(service);
+  await wait(AFTER_GRACE_MS);
+  connection.socket.resume();
+  assert.equal(await connection.ended, 'closed');
+  const answers: RawAnswer[] = [];
+  while (connection.unread !== '') answers.push(await connection.answer());
+  connection.finish();
+  await closed;
+  const closing = answers.map(({ headers }) => headers.get('connection') === 'close');
+  assert.equal(closing.indexOf(true), answers.length - 1, `of ${answers.length} answers`);
+  const kept = answers.flatMap(({ headers }) => headers.get('plant-id') ?? []).map(Number);
+  assert.deepEqual(await storedIds(service), [1, ...kept]);
 });

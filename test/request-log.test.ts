@@ -50,12 +50,8 @@ test('--log-requests gives each request one line, with nothing secret in it', as
     .map(line => JSON.parse(line) as Record<string, unknown>)
     .filter(({ msg }) => msg === 'answered')
     .map(({ level, msg, time, durationMs, ...line }) => {
-      assert.equal(
-        durationMs === undefined,
-        line.result === 'badHttp',
-        'only what was no request took no time',
-      );
-      if (durationMs !== undefined) assert.ok((durationMs as number) > 0);
+      // What was no request took no time.
+      assert.equal(line.result === 'badHttp', !((durationMs as number) > 0));
       assert.ok(!Number.isNaN(Date.parse(time as string)));
       return line;
     });

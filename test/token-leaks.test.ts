@@ -15,7 +15,7 @@ const SHOWN_MAX = 20;
 
 /** Every place of a request where a client may put a token, by design or by mistake, but the name and tag of a plant. */
 function waysToSend(token: string): Buffer[] {
-  const request = (parts: RequestParts, own: string = token): Buffer => requestBytes(own, parts);
+  const request = (parts: RequestParts): Buffer => requestBytes(token, parts);
   const headers = (fields: NonNullable<RequestParts['headers']>): Buffer => request({ headers: fields });
   const bodies = [
     `{"id":1,"name":"A","access_token":"${token}"}`,
@@ -44,14 +44,10 @@ function waysToSend(token: string): Buffer[] {
     headers({ 'X-Padding': token.repeat(500) }),
     request({ method: token }),
     request({ version: token }),
-    ...[
-      `/plants?access_token=${token}`,
-      `/plants/${token}`,
-      `/${token}`,
-      `http://${token}@a/plants`,
-      `/%zz${token}`,
-    ].map(target => request({ target, headers: { Authorization: null } })),
-    ...[`/plants?access_token=${token}`, `/plants#${token}`, token].map(target => request({ target })),
+    ...['/plants?access_token=', '/plants/', '/%zz', '/plants#', ''].map(start =>
+      request({ target: `${start}${token}` }),
+    ),
+    request({ target: `http://${token}@a/plants` }),
     ...bodies.map(body => request({ body })),
     request({
       headers: { 'Content-Length': null, 'Transfer-Encoding': 'chunked' },
@@ -78,12 +74,8 @@ interface Reading {
 }
 
 async function readFiles(folder: string, names: string[]): Promise<Reading[]> {
-  return Promise.all(
-    names.map(async name => ({
-      place: join(folder, name),
-      text: await readFile(join(folder, name), 'latin1'),
-    })),
-  );
+  const places = names.map(name => join(folder, name));
+  return Promise.all(places.map(async place => ({ place, text: await readFile(place, 'latin1') })));
 }
 
 test('no token shows up in logs, answers, files of the store or the process list, wherever a client puts it', async () => {
@@ -102,18 +94,15 @@ test('no token shows up in logs, answers, files of the store or the process list
 
   const opsPort = await freePort();
   const serve = await startServe(database, ['--ops', `127.0.0.1:${opsPort}`]);
-  const port = Number(new URL(serve.url).port);
   const seen: Reading[] = [];
-  const readAnswers = async (place: string, at: number, requests: Uint8Array[]): Promise<void> => {
-    const texts = await Promise.all(requests.map(bytes => answersTo(at, bytes)));
-    seen.push(...texts.map(text => ({ place, text })));
-  };
-  await readAnswers('an answer', port, tokens.flatMap(waysToSend));
-  const readings = ['/readyz', '/livez', '/metrics'].map(path => `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`);
-  await readAnswers('an answer to an operator', opsPort, [
-    ...tokens.flatMap(waysToSend),
-    ...readings.map(text => Buffer.from(text)),
-  ]);
+  const readings = ['/readyz', '/livez', '/metrics'].map(path =>
+    Buffer.from(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`),
+  );
+  const requests = [...tokens.flatMap(waysToSend), ...readings];
+  for (const port of [Number(new URL(serve.url).port), opsPort]) {
+    const texts = await Promise.all(requests.map(bytes => answersTo(port, bytes)));
+    seen.push(...texts.map(text => ({ place: `a response of port ${port}`, text })));
+  }
   const processFolder = `/proc/${serve.child.pid}`;
   // Linux alone shows them as files.
   if (existsSync(processFolder)) seen.push(...(await readFiles(processFolder, ['cmdline', 'environ'])));

@@ -109,41 +109,35 @@ export const jsonBody = fc
     return spaced(`{${members.map(([name, value]) => `${spaced(name)}:${spaced(value)}`).join()}}`);
   });
 
-/** One change to some bytes; positions are fractions of the length. */
-interface Mutation {
-  kind: 'delete' | 'insert' | 'repeat' | 'swap';
-  at: number;
-  to: number;
-  byte: number;
-}
-
 const FRACTIONS = 2 ** 20;
 /** From 0 to below 1, each position as likely as any other: `fc.double` mostly gives numbers that are hardly above 0. */
 export const fraction = fc.noBias(fc.nat(FRACTIONS - 1)).map(part => part / FRACTIONS);
-const mutation: fc.Arbitrary<Mutation> = fc.record({
-  kind: fc.constantFrom('delete', 'insert', 'repeat', 'swap'),
-  at: fraction,
-  to: fraction,
-  byte: fc.oneof(
-    fc.nat(255),
-    fc.constantFrom(...Buffer.from('{}[]",:\\-+.eE0159 \n\0'), 0xef, 0xbb, 0xbf, 0xed, 0xa0),
-  ),
-});
 
-function mutate(bytes: Buffer, { kind, at, to, byte }: Mutation): Buffer {
-  if (bytes.length === 0) return bytes;
-  const [first, second] = [Math.floor(at * bytes.length), Math.floor(to * bytes.length)];
-  const [start, end] = [Math.min(first, second), Math.max(first, second) + 1];
-  if (kind === 'delete') return Buffer.concat([bytes.subarray(0, first), bytes.subarray(first + 1)]);
-  if (kind === 'insert')
-    return Buffer.concat([bytes.subarray(0, first), Buffer.of(byte), bytes.subarray(first)]);
-  if (kind === 'repeat') return Buffer.concat([bytes.subarray(0, end), bytes.subarray(start)]);
-  const swapped = Buffer.from(bytes);
-  swapped[first] = bytes[second]!;
-  swapped[second] = bytes[first]!;
-  return swapped;
-}
+/** One change to some bytes. */
+export const byteMutation = fc
+  .record({
+    kind: fc.constantFrom('delete', 'insert', 'repeat', 'swap'),
+    at: fraction,
+    to: fraction,
+    byte: fc.oneof(
+      fc.nat(255),
+      fc.constantFrom(...Buffer.from('{}[]",:\\-+.eE0159 \r\n\t\0'), 0xef, 0xbb, 0xbf, 0xed, 0xa0),
+    ),
+  })
+  .map(({ kind, at, to, byte }) => (bytes: Buffer): Buffer => {
+    if (bytes.length === 0) return bytes;
+    const [first, second] = [Math.floor(at * bytes.length), Math.floor(to * bytes.length)];
+    const [start, end] = [Math.min(first, second), Math.max(first, second) + 1];
+    const [before, rest] = [bytes.subarray(0, first), bytes.subarray(first)];
+    if (kind === 'delete') return Buffer.concat([before, rest.subarray(1)]);
+    if (kind === 'insert') return Buffer.concat([before, Buffer.of(byte), rest]);
+    if (kind === 'repeat') return Buffer.concat([bytes.subarray(0, end), bytes.subarray(start)]);
+    const swapped = Buffer.from(bytes);
+    swapped[first] = bytes[second]!;
+    swapped[second] = bytes[first]!;
+    return swapped;
+  });
 
 export const mutatedBody = fc
-  .tuple(jsonBody, fc.array(mutation, { minLength: 1, maxLength: 3 }))
-  .map(([body, mutations]) => mutations.reduce(mutate, Buffer.from(body)));
+  .tuple(jsonBody, fc.array(byteMutation, { minLength: 1, maxLength: 3 }))
+  .map(([body, mutations]) => mutations.reduce<Buffer>((bytes, mutate) => mutate(bytes), Buffer.from(body)));

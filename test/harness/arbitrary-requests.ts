@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import fc from 'fast-check';
-import { fraction } from './arbitrary-bodies.ts';
+import { byteMutation, fraction } from './arbitrary-bodies.ts';
 import { type RawConnection, requestBytes } from './raw-connection.ts';
 
 /** What a client sends on one connection, and where it pauses; positions are fractions of the length. */
@@ -93,11 +93,6 @@ const oddRequestLine = fc.constantFrom(
   '\r\nPOST /plants HTTP/1.1',
 );
 
-/** Replaces the lines of a head that a condition picks. */
-function replaced(lines: string[], picks: (line: string, index: number) => boolean, by: string): string[] {
-  return lines.map((line, index) => (picks(line, index) ? by : line));
-}
-
 /** One change to the lines of a head; `at` is a fraction of them. */
 const headChange: fc.Arbitrary<(lines: string[], bodyBytes: number) => string[]> = fc.oneof(
   fc.tuple(fraction, oddLine).map(
@@ -113,12 +108,12 @@ const headChange: fc.Arbitrary<(lines: string[], bodyBytes: number) => string[]>
   }),
   oddField.map(
     field => (lines: string[]) =>
-      replaced(lines, line => line.split(':', 1)[0] === field.split(':', 1)[0], field),
+      lines.map(line => (line.split(':', 1)[0] === field.split(':', 1)[0] ? field : line)),
   ),
-  oddRequestLine.map(line => (lines: string[]) => replaced(lines, (_, index) => index === 0, line)),
+  oddRequestLine.map(line => (lines: string[]) => lines.with(0, line)),
   oddLength.map(
     length => (lines: string[], bodyBytes: number) =>
-      replaced(lines, line => line.startsWith('Content-Length'), `Content-Length: ${length(bodyBytes)}`),
+      lines.map(line => (line.startsWith('Content-Length') ? `Content-Length: ${length(bodyBytes)}` : line)),
   ),
 );
 
@@ -141,35 +136,18 @@ const request = (token: string) =>
     });
 
 /** One change to the bytes of all requests of a connection. */
-const byteChange = fc
-  .record({
-    kind: fc.constantFrom('delete', 'insert', 'repeat', 'swap', 'cut'),
-    at: fraction,
-    length: fc.nat(40),
-    byte: fc.oneof(fc.nat(255), fc.constantFrom(...Buffer.from('\r\n \t:,0{}"'))),
-  })
-  .map(({ kind, at, length, byte }) => (bytes: Buffer) => {
-    const first = Math.floor(at * bytes.length);
-    const end = Math.min(first + length, bytes.length);
-    const [before, part, behind] = [
-      bytes.subarray(0, first),
-      bytes.subarray(first, end),
-      bytes.subarray(end),
-    ];
-    if (kind === 'delete') return Buffer.concat([before, bytes.subarray(first + 1)]);
-    if (kind === 'insert') return Buffer.concat([before, Buffer.of(byte), bytes.subarray(first)]);
-    if (kind === 'repeat') return Buffer.concat([before, part, part, behind]);
-    if (kind === 'swap') return Buffer.concat([before, Buffer.from(part).reverse(), behind]);
-    return before;
-  });
+const byteChange: fc.Arbitrary<(bytes: Buffer) => Buffer> = fc.oneof(
+  { weight: 4, arbitrary: byteMutation },
+  {
+    weight: 1,
+    arbitrary: fraction.map(at => (bytes: Buffer) => bytes.subarray(0, Math.floor(at * bytes.length))),
+  },
+);
 
 /** No elements in two of three cases. */
 function onceInThree<T>(elements: fc.Arbitrary<T[]>): fc.Arbitrary<T[]> {
   return fc.oneof({ weight: 2, arbitrary: fc.constant<T[]>([]) }, { weight: 1, arbitrary: elements });
 }
-
-/** Where to pause. */
-export const arbitraryCuts = onceInThree(fc.array(fraction, { minLength: 1, maxLength: 3 }));
 
 /**
  * Up to five requests on one connection: POSTs of new plants, some of them with changes to their bodies, their heads
@@ -182,7 +160,7 @@ export function arbitrarySending(token: string): fc.Arbitrary<Sending> {
     .tuple(
       fc.array(request(token), { minLength: 1, maxLength: 5 }),
       onceInThree(fc.array(byteChange, { minLength: 1, maxLength: 2 })),
-      arbitraryCuts,
+      onceInThree(fc.array(fraction, { minLength: 1, maxLength: 3 })),
     )
     .map(([requests, changes, cuts]) => ({
       bytes: changes.reduce<Buffer>((bytes, change) => change(bytes), Buffer.concat(requests)),
