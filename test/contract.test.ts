@@ -97,20 +97,13 @@ suite('an id is judged on its digits', () => {
 suite('name and tag', () => {
   test('are taken as they are', () => {
     const members: [members: string, plant: { name: string; tag?: string }][] = [
-      ['"name":"Ipê"', { name: 'Ipê' }],
-      ['"name":"Ipê","tag":""', { name: 'Ipê', tag: '' }],
-      ['"name":"Ipê","tag":"tree"', { name: 'Ipê', tag: 'tree' }],
-      ['"name":""', { name: '' }],
-      ['"name":"  a \u00a0 "', { name: '  a \u00a0 ' }],
-      ['"name":"\ufeffa\ufffd\u2028\u007f"', { name: '\ufeffa\ufffd\u2028\u007f' }],
+      ['"name":"","tag":""', { name: '', tag: '' }],
+      ['"name":"\ufeff  a \u00a0\ufffd\u2028\u007f"', { name: '\ufeff  a \u00a0\ufffd\u2028\u007f' }],
       // Composed and decomposed stay so.
       ['"name":"\u00ea e\u0302"', { name: '\u00ea e\u0302' }],
-      ['"name":"🌱"', { name: '🌱' }],
-      [String.raw`"name":"\ud83c\uDF31"`, { name: '🌱' }],
-      [String.raw`"name":"\uffff\ufffe"`, { name: '\uffff\ufffe' }],
-      [String.raw`"name":"\"\\\/\b\f\n\r\t\u0041"`, { name: '"\\/\b\f\n\r\tA' }],
+      [String.raw`"name":"\ud83c\uDF31\uffff"`, { name: '🌱\uffff' }],
+      [String.raw`"name":"\"\\\/\b\f\n\r\t\u0041\u0001"`, { name: '"\\/\b\f\n\r\tA\u0001' }],
       ['"name":"{\\"},[:"', { name: '{"},[:' }],
-      [String.raw`"name":"\u0001\u001f"`, { name: '\u0001\u001f' }],
       // The first and last characters of each length of UTF-8.
       ...['\u0080\u07ff\u0800\ud7ff\ue000\uffff\u{10000}\u{10ffff}', 'ipê🌱'.repeat(1024 * 128)].map(
         name => [`"name":"${name}"`, { name }] as [string, { name: string }],
@@ -158,17 +151,12 @@ suite('name and tag', () => {
 suite('members', () => {
   test('further ones are ignored, before and behind', () => {
     for (const members of [
-      '"colour":"yellow"',
       '"x":[{"id":2,"name":null},"}",",",1e999,{}]',
       '"ID":"x","Name":1,"TAG":null',
-      '"x":{"id":"x","name":2,"tag":3}',
       '"x":{"a":1,"a":2}',
-      '"":0',
       '"__proto__":{"tag":"inherited","id":"x"}',
-      '"constructor":{"prototype":{"tag":"inherited"}}',
-      '"toString":1,"hasOwnProperty":2,"valueOf":3',
-      String.raw`"\u0000":"\u0000","\ud800":"\ud800"`,
-      String.raw`"\u0069\u0064\u0020":1`,
+      '"constructor":1,"hasOwnProperty":2',
+      String.raw`"\u0000":"\u0000","\ud800":"\ud800","":0`,
     ]) {
       assertRead(`{"id":1,"name":"Ipê",${members}}`, { id: 1n, name: 'Ipê' });
       assertRead(`{${members},"id":1,"name":"Ipê"}`, { id: 1n, name: 'Ipê' });
@@ -189,12 +177,9 @@ suite('members', () => {
 
   test('are rejected when repeated', () => {
     const repeats: [body: string, shown: string, others?: string][] = [
-      ['{"id":1,"name":"a","id":1}', '"id"'],
       ['{"id":1,"id":2,"name":"a"}', '"id"'],
       [String.raw`{"id":1,"name":"a","\u0069d":2}`, '"id"'],
-      ['{"id":1,"name":"a","name":"b"}', '"name"'],
       ['{"id":1,"name":"a","tag":"b","tag":"b","tag":"c"}', '"tag"'],
-      ['{"id":1,"name":"a","x":1,"x":2}', '"x"'],
       [String.raw`{"id":1,"name":"a","x\"":1,"x\u0022":2}`, String.raw`"x\""`],
       ['{"id":1,"name":"a","":1,"":2}', '""'],
       ['{"id":1,"name":"a","__proto__":1,"__proto__":2}', '"__proto__"'],
@@ -218,21 +203,16 @@ suite('the body', () => {
     }
     for (const space of [...'\u000b\u000c\u0085\u00a0\u2028\u3000\ufeff\0', '/**/']) {
       assertRejected(`{"id":${space}1,"name":"a"}`, 'notJson', NOT_JSON);
-      assertRejected(`{"id":1${space},"name":"a"}`, 'notJson', NOT_JSON);
       assertRejected(`${plain}${space}`, 'notJson', NOT_JSON);
     }
   });
 
   test('is JSON', () => {
-    for (const behind of ['}', plain, `\n${plain}`, 'x', '\0'])
-      assertRejected(plain + behind, 'notJson', NOT_JSON);
     for (const body of [
-      ...['', ' ', 'plant', '{', '}', 'id=1&name=a', '<plant id="1" name="a"/>', '['.repeat(500_000)],
-      ...['{"id":1,"name":"a"', '{"id":1,"name":"a",}', '{,"id":1,"name":"a"}', '{"id":1 "name":"a"}'],
-      ...['{"id" 1,"name":"a"}', "{'id':1,'name':'a'}", '{id:1,"name":"a"}', '{"id":1,"name":"a}'],
-      ...['{"id":1,"name":"a\n"}', '{"id":1,"name":"a\t"}', '{"id":1,"name":"a\0"}'],
-      ...['{"id":1,"name":"a","tag":"b\n"}', '{"id":1,"name":"a","tag":"b\u001f"}'],
-      ...['{"id":1,"name":"\\', '{"id":1,"name":"\\x41"}', '{"id":1,"name":"\\u004"}'],
+      ...[`${plain}}`, `${plain}\n${plain}`, '', ' ', '{', 'id=1&name=a', '['.repeat(500_000)],
+      ...['{"id":1,"name":"a",}', '{,"id":1,"name":"a"}', '{"id":1 "name":"a"}', '{"id" 1,"name":"a"}'],
+      ...["{'id':1,'name':'a'}", '{"id":1,"name":"a}', '{"id":1,"name":"a\n"}', '{"id":1,"name":"a\0"}'],
+      ...['{"id":1,"name":"a","tag":"b\u001f"}', '{"id":1,"name":"\\x41"}', '{"id":1,"name":"\\u004"}'],
     ])
       assertRejected(body, 'notJson', NOT_JSON);
   });
@@ -273,13 +253,7 @@ suite('the body', () => {
       'eda080 edbfbf eda0bcedbcb1 f4908080 f888808080 fe ff';
     for (const sequence of illFormed.split(' ')) {
       const bytes = Buffer.from(sequence, 'hex').toString('latin1');
-      for (const body of [
-        `{"id":1,"name":"${bytes}"}`,
-        `{"id":1,"name":"a","tag":"${bytes}"}`,
-        `{"id":1,"name":"a","${bytes}":0}`,
-        `${plain}${bytes}`,
-        `${bytes}${plain}`,
-      ])
+      for (const body of [`{"id":1,"name":"${bytes}"}`, `${plain}${bytes}`])
         assertRejected(Buffer.from(body, 'latin1'), 'notJson', NOT_UTF8);
     }
   });

@@ -40,12 +40,8 @@ export function contentType(value: string | string[] | null): RequestParts {
   return { headers: { 'Content-Type': value } };
 }
 
-function target(value: string, parts: RequestParts = {}): RequestParts {
-  return { target: value, ...parts };
-}
-
-function method(value: string, target = '/plants'): RequestParts {
-  return { method: value, target };
+function target(value: string): RequestParts {
+  return { target: value };
 }
 
 /** A case for each request, named by what is different in it from a plain one. */
@@ -60,6 +56,9 @@ function cases(requests: RequestParts[], expected: Partial<RequestCase>): Reques
   }));
 }
 
+const IN_CHUNKS = { 'Content-Length': null, 'Transfer-Encoding': 'chunked' };
+/** The whole body in one chunk, as {@link chunks} takes it. */
+const ONE_CHUNK = 'size\r\nBODY\r\n0\r\n\r\n';
 const CHALLENGE = 'Bearer realm="plant-store"';
 const INVALID_TOKEN = `${CHALLENGE}, error="invalid_token", error_description="the token is unknown, mistyped, expired or revoked"`;
 const EXPECTED = { Expect: '100-continue', 'Content-Length': String(BODY_BYTES_MAX) };
@@ -68,38 +67,49 @@ const TOO_LONG = plantOfBytes(BODY_BYTES_MAX + 1);
 /** By the rule that refuses them. */
 export const REFUSED_REQUESTS: Record<string, RequestCase[]> = {
   'a path that is not there is answered 404': [
-    ...cases([target('/plants/')], { error: 40401, headers: { allow: undefined, location: undefined } }),
     ...cases(
       [
-        ...['/Plants', '//plants', '/plants/1', '/plants;a=b', '/plants%2F', '/%2Fplants', '/../plants'],
+        ...[
+          '/plants/',
+          '/Plants',
+          '//plants',
+          '/plants/1',
+          '/plants;a=b',
+          '/plants%2F',
+          '/%2Fplants',
+          '/../plants',
+        ],
         ...['/plants%zz', '/%', '/%ff', '/__proto__', `/${'a'.repeat(8000)}`],
         ...['http://other.example', 'http://other.example?/plants', 'http://other.example/Plants'],
         'ftp://other.example/plants',
-      ].map(value => target(value)),
-      { error: 40401 },
+      ].map(target),
+      { error: 40401, headers: { allow: undefined, location: undefined } },
     ),
     ...cases(
-      ['/', '/constructor', '/livez', '/docs/', '/openapi.json/'].map(value => method('GET', value)),
+      [
+        ...['/', '/constructor', '/livez', '/docs/', '/openapi.json/'].map(path => ({
+          ...{ method: 'GET', target: path },
+        })),
+        { method: 'OPTIONS', target: '*' },
+        { target: '/nowhere', headers: { Expect: 'flowers' } },
+      ],
       { error: 40401 },
     ),
-    ...cases([method('OPTIONS', '*'), target('/nowhere', { headers: { Expect: 'flowers' } })], {
-      error: 40401,
-    }),
   ],
 
   'a method that the path does not take is answered 405 with Allow': [
     ...cases(
       [
-        ...['GET', 'HEAD', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'TRACE', 'PROPFIND', 'QUERY'].map(each =>
-          method(each),
-        ),
-        ...['/plants?id=1', '/%70lants', 'http://other.example/plants'].map(each => method('PUT', each)),
+        ...['GET', 'HEAD', 'PUT', 'DELETE', 'OPTIONS', 'TRACE', 'QUERY'].map(method => ({ method })),
+        ...['/plants?id=1', '/%70lants', 'http://other.example/plants'].map(path => ({
+          ...{ method: 'PUT', target: path },
+        })),
       ],
       { error: 40501, headers: { allow: 'POST' } },
     ),
     ...cases(
-      ['POST', 'PUT', 'DELETE', 'OPTIONS'].flatMap(each =>
-        ['/openapi.json', '/docs'].map(path => method(each, path)),
+      ['POST', 'OPTIONS'].flatMap(method =>
+        ['/openapi.json', '/docs'].map(path => ({ method, target: path })),
       ),
       { error: 40501, headers: { allow: 'GET, HEAD' } },
     ),
@@ -117,7 +127,7 @@ export const REFUSED_REQUESTS: Record<string, RequestCase[]> = {
         authorization,
       ),
       ...['Bearer\ta', 'Bearer "a"', [`Bearer ${TOKENS.revoked}`, 'Bearer a']].map(authorization),
-      target('/plants?access_token=a', authorization(null)),
+      { target: '/plants?access_token=a', ...authorization(null) },
       { headers: { Authorization: null, 'Proxy-Authorization': 'Bearer a' } },
       // Behind so many fields Node would drop the second one unseen.
       { headers: { a: Array<string>(2500).fill(''), authorization: 'Bearer a' } },
@@ -154,7 +164,7 @@ export const REFUSED_REQUESTS: Record<string, RequestCase[]> = {
   ],
 
   'a body over the limit is answered 413': [
-    ...cases([{ body: TOO_LONG }, target('/plants?', { body: TOO_LONG }), chunked(TOO_LONG)], {
+    ...cases([{ body: TOO_LONG }, { target: '/plants?', body: TOO_LONG }, chunked(TOO_LONG)], {
       error: 41301,
     }),
     ...cases(
@@ -209,7 +219,7 @@ export const REFUSED_REQUESTS: Record<string, RequestCase[]> = {
 
   'a target with a fragment, or not one valid Host, is answered 400 (RFC 9112 sections 3.2, 3.2.1)': cases(
     [
-      ...['/plants#part', '/plants?a=b#part'].map(value => target(value)),
+      ...['/plants#part', '/plants?a=b#part'].map(target),
       ...[
         ['a', 'b'],
         ['a', 'a'],
@@ -232,9 +242,7 @@ export const REFUSED_REQUESTS: Record<string, RequestCase[]> = {
 export const TAKEN_REQUESTS: RequestCase[] = [
   ...cases(
     [
-      ...['/plants?a=b', '/plants?', '/%70lants', '/plants?%zz', 'http://other.example/plants'].map(value =>
-        target(value),
-      ),
+      ...['/plants?a=b', '/plants?', '/%70lants', '/plants?%zz', 'http://other.example/plants'].map(target),
       target('HTTPS://other.example:8443/plants?a=b'),
       ...['APPLICATION/JSON', 'application/json; charset=utf-8', 'application/json;charset="UTF-8"'].map(
         contentType,
@@ -264,22 +272,24 @@ export const TAKEN_REQUESTS: RequestCase[] = [
     ],
     { closes: true },
   ),
-  chunks('a body in chunks', body => String(chunked(body).body)),
-  chunks('as many bytes in chunks as the limit allows', body =>
-    String(chunked(body.padEnd(BODY_BYTES_MAX)).body),
-  ),
-  chunks('a byte in each chunk', body => `${Array.from(body, byte => `1\r\n${byte}\r\n`).join('')}0\r\n\r\n`),
-  chunks('Chunked in another case', body => oneChunk(body), { 'Transfer-Encoding': 'Chunked' }),
-  chunks('spaces around chunked', body => oneChunk(body), { 'Transfer-Encoding': '  chunked ' }),
-  chunks(
-    'a size in capitals with zeros before it',
-    body => `000${sizeOf(body).toUpperCase()}\r\n${body}\r\n000\r\n\r\n`,
-  ),
-  chunks('a chunk extension', body => `${sizeOf(body)};a=b;c="d;e"\r\n${body}\r\n0;f\r\n\r\n`),
-  chunks(
-    'a trailer, which says nothing',
-    body => `${sizeOf(body)}\r\n${body}\r\n0\r\nHost: b\r\nAuthorization: Bearer a\r\n\r\n`,
-  ),
+  {
+    what: 'as many bytes in chunks as the limit allows',
+    bytes: (token, body) => requestBytes(token, chunked(body.padEnd(BODY_BYTES_MAX))),
+  },
+  {
+    what: 'a byte in each chunk',
+    bytes: (token, body) =>
+      requestBytes(token, {
+        headers: IN_CHUNKS,
+        body: `${Array.from(body, byte => `1\r\n${byte}\r\n`).join('')}0\r\n\r\n`,
+      }),
+  },
+  ...['Chunked', '  chunked '].map(coding => chunks(ONE_CHUNK, { 'Transfer-Encoding': coding })),
+  ...[
+    '000SIZE\r\nBODY\r\n000\r\n\r\n',
+    'size;a=b;c="d;e"\r\nBODY\r\n0;f\r\n\r\n',
+    'size\r\nBODY\r\n0\r\nHost: b\r\nAuthorization: Bearer a\r\n\r\n',
+  ].map(wire => chunks(wire)),
   ...['/plants', '/plants?'].map(path => ({
     what: `as many bytes as the limit allows, ${path}`,
     bytes: (token: string, body: string) =>
@@ -287,99 +297,78 @@ export const TAKEN_REQUESTS: RequestCase[] = [
   })),
 ];
 
-/** A request with a Transfer-Encoding, its body as it goes over the wire. */
-function chunks(
-  what: string,
-  wire: (body: string) => string,
-  headers: RequestParts['headers'] = {},
-): RequestCase {
+/**
+ * A request with a Transfer-Encoding.
+ *
+ * @param wire its body as it goes over the wire, where BODY stands for the NewPlant and `size` for its length in
+ *   hexadecimal, in capitals as SIZE
+ */
+function chunks(wire: string, headers: RequestParts['headers'] = {}, version = '1.1'): RequestCase {
   return {
-    what,
-    bytes: (token, body) =>
-      requestBytes(token, {
-        headers: { 'Content-Length': null, 'Transfer-Encoding': 'chunked', ...headers },
-        body: wire(body),
-      }),
+    what: JSON.stringify({ wire, ...headers, version }),
+    bytes(token, body) {
+      const size = body.length.toString(16);
+      const text = wire.replace('SIZE', size.toUpperCase()).replace('size', size).replace('BODY', body);
+      return requestBytes(token, { version, headers: { ...IN_CHUNKS, ...headers }, body: text });
+    },
   };
 }
 
-function sizeOf(body: string): string {
-  return body.length.toString(16);
-}
-
-/** One chunk with the whole body, and the last chunk. */
-function oneChunk(body: string, size = sizeOf(body), end = '\r\n'): string {
-  return `${size}\r\n${body}${end}0\r\n\r\n`;
-}
-
-function changed(what: string, change: (text: string) => string): RequestCase {
-  return { what, bytes: (token, body) => Buffer.from(change(requestBytes(token, { body }).toString())) };
+/** A request in which a text stands for another one, wherever that stands. */
+function changed(from: string, to: string): RequestCase {
+  return {
+    what: `${JSON.stringify(to)} instead of ${JSON.stringify(from)}`,
+    bytes: (token, body) => Buffer.from(requestBytes(token, { body }).toString().replaceAll(from, to)),
+  };
 }
 
 /** Each is wrong by RFC 9112, though a lenient parser may find a request in it. */
 const MALFORMED: RequestCase[] = [
   // How requests are smuggled past a proxy (section 11.2).
-  ...[
-    ...[['19', '5'], ['19', '19'], '19, 5', '1 9', '-1', '+19', '0x13', '', '18446744073709551617'].map(
-      length => ({ headers: { 'Content-Length': length } }),
-    ),
-    ...['flowers', 'identity', ''].map(coding => ({
-      headers: { 'Content-Length': null, 'Transfer-Encoding': coding },
+  ...cases(
+    [['19', '5'], ['19', '19'], '19, 5', '1 9', '-1', '+19', '', '18446744073709551617'].map(length => ({
+      headers: { 'Content-Length': length },
     })),
-  ].flatMap(parts => cases([parts], {})),
-  ...['chunked, gzip', ['chunked', 'chunked'], 'chunked, identity', 'xchunked', '"chunked"', '\vchunked'].map(
-    coding =>
-      chunks(`Transfer-Encoding: ${JSON.stringify(coding)}`, oneChunk, { 'Transfer-Encoding': coding }),
+    {},
   ),
-  chunks('chunked on the next line', oneChunk, { 'Transfer-Encoding': '\r\n chunked' }),
+  ...['flowers', '', 'chunked, gzip', ['chunked', 'chunked'], 'xchunked', '\vchunked', '\r\n chunked'].map(
+    coding => chunks(ONE_CHUNK, { 'Transfer-Encoding': coding }),
+  ),
   ...['chunked', 'identity, chunked'].map(coding =>
-    chunks(`Content-Length with Transfer-Encoding: ${coding}`, oneChunk, {
-      ...{ 'Content-Length': '19', 'Transfer-Encoding': coding },
-    }),
+    chunks(ONE_CHUNK, { 'Content-Length': '19', 'Transfer-Encoding': coding }),
   ),
-  {
-    what: 'a Transfer-Encoding in HTTP/1.0, which has none',
-    bytes: (token, body) =>
-      requestBytes(token, {
-        ...{ version: '1.0', body: oneChunk(body) },
-        headers: { 'Content-Length': null, 'Transfer-Encoding': 'chunked', Connection: 'keep-alive' },
-      }),
-  },
+  // HTTP/1.0 has none.
+  chunks(ONE_CHUNK, { Connection: 'keep-alive' }, '1.0'),
+  ...['0xsize', '+size', '-size', ' size', 'size ', 'size;a=\rb', '', '10000000000000001', '3'].map(size =>
+    chunks(ONE_CHUNK.replace('size', size)),
+  ),
   ...[
-    ...[(size: string) => `0x${size}`, (size: string) => `+${size}`, (size: string) => `-${size}`],
-    ...[(size: string) => ` ${size}`, (size: string) => `${size} `, (size: string) => `${size};a=\rb`],
-    ...[() => '', () => 'size', () => '10000000000000001', () => '3'],
-  ].map(size =>
-    chunks(`the chunk size ${JSON.stringify(size('13'))}`, body => oneChunk(body, size(sizeOf(body)))),
-  ),
-  chunks('a chunk without its line end', body => oneChunk(body, undefined, '')),
-  chunks('a chunk that ends with a line feed alone', body => oneChunk(body, undefined, '\n')),
-  chunks('a size that ends with a line feed alone', body => `${sizeOf(body)}\n${body}\r\n0\r\n\r\n`),
-  chunks('an extension that ends with a line feed alone', body => `${sizeOf(body)};a\n${body}\r\n0\r\n\r\n`),
-  chunks(
-    'a trailer that ends with a line feed alone',
-    body => `${sizeOf(body)}\r\n${body}\r\n0\r\nA: b\n\r\n`,
-  ),
-  changed('a field on two lines', text => text.replace('Bearer ', 'Bearer\r\n ')),
-  changed('a space before the colon', text => text.replace('Content-Length:', 'Content-Length :')),
-  changed('a tab before the colon', text => text.replace('Content-Length:', 'Content-Length\t:')),
-  changed('lines that end with a carriage return alone', text => text.replaceAll('\r\n', '\r')),
-  changed('lines that end with a line feed alone', text => text.replaceAll('\r\n', '\n')),
-  changed('one line that ends with a line feed alone', text => text.replace('example\r\n', 'example\n')),
-  changed('U+0000 in the name of a field', text => text.replace('Content-Length', 'Content\0Length')),
-  changed('U+0000 in a field', text => text.replace('plants.example', 'plants\0example')),
-  changed('a carriage return in a field', text => text.replace('plants.example', 'plants\rexample')),
-  changed('a tab between method and target', text => text.replace('POST ', 'POST\t')),
-  changed('a carriage return before the version', text => text.replace(' HTTP', '\r HTTP')),
-  changed('a space before the first field', text => text.replace('\r\nHost', '\r\n Host')),
-  changed('a field without a colon', text => text.replace('\r\nHost:', '\r\nflowers\r\nHost:')),
-  changed('a field without a name', text => text.replace('\r\nHost:', '\r\n: flowers\r\nHost:')),
-  changed('a method in small letters', text => text.replace('POST', 'post')),
-  changed('a method that nobody knows', text => text.replace('POST', 'PLANT')),
-  changed('a space in the request target', text => text.replace('/plants ', '/plants a ')),
-  ...['', ' HTTP/1.10', ' HTTP/0.9', ' HTTP/2.0', ' HTTP/3.0', ' ICY/1.1'].map(version =>
-    changed(`the version ${JSON.stringify(version)}`, text => text.replace(' HTTP/1.1', version)),
-  ),
+    'size\r\nBODY0\r\n\r\n',
+    'size\r\nBODY\n0\r\n\r\n',
+    'size\nBODY\r\n0\r\n\r\n',
+    'size;a\nBODY\r\n0\r\n\r\n',
+    'size\r\nBODY\r\n0\r\nA: b\n\r\n',
+  ].map(wire => chunks(wire)),
+  ...[
+    ['Bearer ', 'Bearer\r\n '],
+    ['Content-Length:', 'Content-Length :'],
+    ['Content-Length:', 'Content-Length\t:'],
+    ['Content-Length', 'Content\0Length'],
+    ['plants.example', 'plants\0example'],
+    ['plants.example', 'plants\rexample'],
+    ['example\r\n', 'example\n'],
+    ['\r\n', '\r'],
+    ['\r\n', '\n'],
+    ['\r\nHost', '\r\n Host'],
+    ['\r\nHost:', '\r\nflowers\r\nHost:'],
+    ['\r\nHost:', '\r\n: flowers\r\nHost:'],
+    ['POST ', 'POST\t'],
+    ['POST ', 'post '],
+    ['POST ', 'PLANT '],
+    ['/plants ', '/plants a '],
+    [' HTTP', '\r HTTP'],
+    ...['', ' HTTP/1.10', ' HTTP/0.9', ' HTTP/2.0', ' ICY/1.1'].map(version => [' HTTP/1.1', version]),
+  ].map(([from, to]) => changed(from!, to!)),
   { what: 'the preface of HTTP/2', bytes: () => Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n') },
   { what: 'the hello of TLS', bytes: () => Buffer.from('160301020001000001fc0303', 'hex') },
   { what: 'junk', bytes: () => Buffer.from('junk\r\n\r\n') },
@@ -389,9 +378,9 @@ const MALFORMED: RequestCase[] = [
 export const NOT_HTTP: RequestCase[] = [
   ...MALFORMED.map(each => ({ ...each, error: 40000, closes: true })),
   ...[
-    chunks('chunk extensions over 16 KiB', body => oneChunk(body, `${sizeOf(body)};a=${'b'.repeat(20_000)}`)),
-    chunks('trailers over 16 KiB', body => `${oneChunk(body).slice(0, -2)}A: ${'b'.repeat(20_000)}\r\n\r\n`),
-  ].map(each => ({ ...each, error: 43101, closes: true })),
+    `size;a=${'b'.repeat(20_000)}\r\nBODY\r\n0\r\n\r\n`,
+    `size\r\nBODY\r\n0\r\nA: ${'b'.repeat(20_000)}\r\n\r\n`,
+  ].map(wire => ({ ...chunks(wire), error: 43101, closes: true })),
 ];
 
 /** A NewPlant of exactly so many bytes. */
