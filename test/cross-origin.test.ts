@@ -2,9 +2,15 @@ import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { corsOriginOption } from '../src/cli/http-options.ts';
 import { runInTime } from './harness/program.ts';
-import { type RawAnswer, RawConnection, type RequestParts, requestBytes } from './harness/raw-connection.ts';
+import {
+  ask,
+  type RawAnswer,
+  RawConnection,
+  type RequestParts,
+  requestBytes,
+} from './harness/raw-connection.ts';
 import { authorization, contentType } from './request-cases.ts';
-import { type RunningService, startTestService } from './running-service.ts';
+import { startTestService } from './running-service.ts';
 import { isLeftToNode } from './server-side.ts';
 
 const PAGE = 'https://pages.example';
@@ -12,12 +18,6 @@ const OTHER_PAGE = 'http://localhost:5173';
 const STRANGER = 'https://strangers.example';
 const EXPOSED =
   'Plant-Id, Plant-Revision, Plant-Outcome, Retry-After, RateLimit, RateLimit-Policy, WWW-Authenticate, Link';
-
-async function ask({ address, token }: RunningService, parts: RequestParts): Promise<RawAnswer> {
-  using connection = await RawConnection.open(address.port);
-  connection.write(requestBytes(token, parts));
-  return await connection.answer(parts.method !== 'OPTIONS');
-}
 
 /** What a browser sends before a page may POST with a token. */
 function preflight(origin: string, parts: RequestParts = {}): RequestParts {
@@ -57,7 +57,7 @@ suite('with --cors-origin', () => {
     test(`${corsOrigins}: a preflight of POST /plants alone is answered 204 and says what a page may send`, async () => {
       await using service = await startTestService({ corsOrigins });
       for (const origin of [PAGE, OTHER_PAGE]) {
-        const answer = await ask(service, preflight(origin));
+        const answer = await ask(service.address.port, service.token, preflight(origin));
         assert.equal(answer.status, 204);
         assert.deepEqual(browserFields(answer), {
           ...readableFor(shown(origin)),
@@ -69,8 +69,14 @@ suite('with --cors-origin', () => {
         assert.equal(answer.headers.get('cache-control'), 'no-store');
         assert.equal(answer.headers.get('x-content-type-options'), 'nosniff');
       }
-      assert.equal((await ask(service, preflight(PAGE, { target: '/openapi.json' }))).status, 405);
-      assert.equal((await ask(service, preflight(PAGE, { target: '/nowhere' }))).status, 404);
+      assert.equal(
+        (await ask(service.address.port, service.token, preflight(PAGE, { target: '/openapi.json' }))).status,
+        405,
+      );
+      assert.equal(
+        (await ask(service.address.port, service.token, preflight(PAGE, { target: '/nowhere' }))).status,
+        404,
+      );
     });
 
     test(`${corsOrigins}: a page may read every answer to it`, async () => {
@@ -87,7 +93,10 @@ suite('with --cors-origin', () => {
         [415, contentType('text/plain')],
       ];
       for (const [status, parts] of requests) {
-        const answer = await ask(service, { ...parts, headers: { ...parts.headers, Origin: PAGE } });
+        const answer = await ask(service.address.port, service.token, {
+          ...parts,
+          headers: { ...parts.headers, Origin: PAGE },
+        });
         assert.equal(answer.status, status, answer.body);
         assert.deepEqual(browserFields(answer), readableFor(shown(PAGE)), answer.body);
       }
@@ -103,7 +112,11 @@ suite('with --cors-origin', () => {
       assert.ok(!isLeftToNode(connection));
       // Without an origin or a method to ask for, it is no preflight.
       for (const missing of ['Origin', 'Access-Control-Request-Method']) {
-        const { status, headers } = await ask(service, preflight(PAGE, { headers: { [missing]: null } }));
+        const { status, headers } = await ask(
+          service.address.port,
+          service.token,
+          preflight(PAGE, { headers: { [missing]: null } }),
+        );
         assert.deepEqual([status, headers.get('allow')], [405, 'POST']);
       }
     });
@@ -120,14 +133,14 @@ suite('with --cors-origin', () => {
       'http://pages.example',
     ];
     for (const origin of [...others, PAGE.toUpperCase(), `${PAGE}/`, `${PAGE}, ${STRANGER}`]) {
-      const preflightAnswer = await ask(service, preflight(origin));
+      const preflightAnswer = await ask(service.address.port, service.token, preflight(origin));
       assert.equal(preflightAnswer.status, 405, origin);
       assert.deepEqual(browserFields(preflightAnswer), { vary: 'Origin' }, origin);
-      const answer = await ask(service, { headers: { Origin: origin } });
+      const answer = await ask(service.address.port, service.token, { headers: { Origin: origin } });
       assert.equal(answer.status, 200, 'the credential decides, not the origin');
       assert.deepEqual(browserFields(answer), { vary: 'Origin' }, origin);
     }
-    const twice = await ask(service, { headers: { Origin: [PAGE, STRANGER] } });
+    const twice = await ask(service.address.port, service.token, { headers: { Origin: [PAGE, STRANGER] } });
     assert.deepEqual(browserFields(twice), { vary: 'Origin' });
   });
 });

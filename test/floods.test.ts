@@ -6,11 +6,10 @@ import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
-import { hashToken, makeToken } from '../src/auth/token.ts';
+import { makeToken } from '../src/auth/token.ts';
 import { BODY_BYTES_MAX } from '../src/contract/limits.ts';
 import { ARRIVING_BODIES_BYTES_MAX, TURN_FURTHER_REQUESTS_MAX } from '../src/http/limits.ts';
 import { RequestTurns } from '../src/http/request-turns.ts';
-import { openTokenStore } from '../src/store/open-store.ts';
 import {
   assertCreated,
   assertRefused,
@@ -22,6 +21,7 @@ import {
 import { startServe } from './harness/program.ts';
 import { chunked, type RawConnection, type RequestParts, requestBytes } from './harness/raw-connection.ts';
 import { until } from './harness/until.ts';
+import { addToken } from './running-service.ts';
 import { isLeftToNode } from './server-side.ts';
 
 const NOWHERE = Buffer.from('GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n');
@@ -77,25 +77,6 @@ suite('hundreds of requests that are not ordinary, on one connection', () => {
       await target.assertOpen(connection);
     });
   }
-
-  test('are parsed one at a time also behind a head that ends, and a body that goes on, in the next piece', async () => {
-    using connection = await target.open();
-    const id = target.nextId();
-    const long = target.request(id, { headers: { 'X-Odd': '\tform' }, body: plantJson(id).padEnd(8_000) });
-    const bodyStart = long.length - 8_000;
-    const count = 100;
-    connection.write(NOWHERE);
-    await assertRefused(connection, 40401);
-    const ahead = await parsedAhead(async () => {
-      await writeApart(connection, long.subarray(0, bodyStart - 1));
-      await writeApart(connection, long.subarray(bodyStart - 1, bodyStart + 4_000));
-      connection.write(Buffer.concat([long.subarray(bodyStart + 4_000), ...Array(count).fill(NOWHERE)]));
-      await assertCreated(connection, id);
-      for (let index = 0; index < count; index++) await assertRefused(connection, 40401);
-    });
-    assert.equal(ahead, 1);
-    await target.assertOpen(connection);
-  });
 });
 
 test('a request with a long body counts as several of a turn', () => {
@@ -161,6 +142,17 @@ suite('long bodies that are begun and not ended', () => {
     return begun;
   }
 
+  /** Begins all that there is memory for, once that of bodies before them is free. */
+  async function untilAllBegun(): Promise<RawConnection[]> {
+    let begun: RawConnection[] = [];
+    await until('there is room for all of them', async () => {
+      begun = await beginAll();
+      if (begun.length < MOST) for (const each of begun) each[Symbol.dispose]();
+      return begun.length === MOST;
+    });
+    return begun;
+  }
+
   test('are so many as there is memory for; short ones have theirs, and one that ends makes room', async () => {
     const begun = await beginAll();
     assert.equal(begun.length, MOST);
@@ -189,23 +181,16 @@ suite('long bodies that are begun and not ended', () => {
     next[0]!.write(head());
     assert.equal((await next[0]!.answer()).status, 100, 'the memory of a body that was read is free');
     for (const connection of [...begun, ...next]) connection[Symbol.dispose]();
-    await until('there is room for all of them again', async () => {
-      const again = await beginAll();
-      for (const each of again) each[Symbol.dispose]();
-      return again.length === MOST;
-    });
+    for (const connection of await untilAllBegun()) connection[Symbol.dispose]();
   });
 
   test('leave no memory taken when they break off while their token is looked for', async () => {
-    const token = makeToken();
     const connections = await Promise.all(Array.from({ length: MOST }, () => target.open()));
     // A guess, so that the service looks for the next token some time later.
     using guess = await target.open();
     guess.write(requestBytes(makeToken(), { headers: { 'X-Odd': '\tform' } }));
     await assertRefused(guess, 40102);
-    const store = await openTokenStore(target.service.database);
-    await store.createToken({ hash: hashToken(token), label: 'new', createdAt: Date.now(), expiresAt: null });
-    await store.close();
+    const token = await addToken(target.service.database, 'new');
     const begun = requestBytes(token, { headers: { 'Content-Length': String(BODY_BYTES_MAX) }, body: '{' });
     await Promise.all(connections.map(connection => writeApart(connection, begun)));
     for (const connection of connections) connection[Symbol.dispose]();
@@ -214,11 +199,7 @@ suite('long bodies that are begun and not ended', () => {
     const id = target.nextId();
     last.write(requestBytes(token, { body: plantJson(id) }));
     await assertCreated(last, id);
-    await until('there is room for all', async () => {
-      const all = await beginAll();
-      for (const each of all) each[Symbol.dispose]();
-      return all.length === MOST;
-    });
+    for (const connection of await untilAllBegun()) connection[Symbol.dispose]();
   });
 
   test('in chunks have as much memory as has come of them asks for, not as much as they might become', async () => {
@@ -236,12 +217,7 @@ suite('long bodies that are begun and not ended', () => {
   });
 
   test('in chunks are refused when they outgrow the memory, which is then that of the others', async () => {
-    let begun: RawConnection[] = [];
-    await until('nearly all memory is taken', async () => {
-      begun = await beginAll();
-      if (begun.length < MOST) for (const each of begun) each[Symbol.dispose]();
-      return begun.length === MOST;
-    });
+    const begun = await untilAllBegun();
     begun.pop()![Symbol.dispose]();
     const ids = [GHOST_ID, target.nextId()];
     const [first, second] = await Promise.all(

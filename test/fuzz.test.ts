@@ -16,6 +16,6 @@ test(`${REQUESTS} mutated requests do no harm, seed ${SEED}`, async context => {
   );
   assert.deepEqual(faults, []);
   // Otherwise all that was said above would be of other requests than it should.
-  for (const status of ['200', '400', '401', '404', '405', '413', '415'])
+  for (const status of ['200', '400', '401', '404', '405', '415'])
     assert.ok(status in answers, `${status}: ${JSON.stringify(answers)}`);
 });

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { after, before, suite, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { TOKEN_REFRESH_INTERVAL_MIN_MS } from '../src/auth/limits.ts';
-import { hashToken, makeToken } from '../src/auth/token.ts';
+import { makeToken } from '../src/auth/token.ts';
 import { BODY_BYTES_MAX } from '../src/contract/limits.ts';
 import { openTokenStore } from '../src/store/open-store.ts';
 import {
@@ -16,9 +16,9 @@ import {
   writeApart,
 } from './connection-target.ts';
 import { assertErrorAnswer } from './harness/answer-assertions.ts';
-import { chunked, RawConnection, type RequestParts, requestBytes } from './harness/raw-connection.ts';
+import { chunked, type RawConnection, type RequestParts, requestBytes } from './harness/raw-connection.ts';
 import { storedRevisions } from './harness/stored-revisions.ts';
-import { startTestService } from './running-service.ts';
+import { addToken } from './running-service.ts';
 import { isLeftToNode, serverSideOf } from './server-side.ts';
 import { holdStore } from './store-hold.ts';
 
@@ -67,19 +67,19 @@ for (const way of WAYS) {
         await assertRefused(connection, 40000);
         await assertClosed(connection);
       });
-
-      test(`${count} are answered before a part of a further one, which waits for its rest`, async () => {
-        using connection = await openOn(way);
-        const ids = nextIds(count);
-        const last = target.nextId();
-        const request = target.request(last);
-        connection.write(Buffer.concat([requests(ids), request.subarray(0, -5)]));
-        await assertAllCreated(connection, ids);
-        connection.write(request.subarray(-5));
-        await assertAllCreated(connection, [last]);
-        await target.assertOpen(connection);
-      });
     }
+
+    test('are answered before a part of a further one, which waits for its rest', async () => {
+      using connection = await openOn(way);
+      const ids = nextIds(2);
+      const last = target.nextId();
+      const request = target.request(last);
+      connection.write(Buffer.concat([requests(ids), request.subarray(0, -5)]));
+      await assertAllCreated(connection, ids);
+      connection.write(request.subarray(-5));
+      await assertAllCreated(connection, [last]);
+      await target.assertOpen(connection);
+    });
   });
 
   suite(`requests in pieces that arrive apart, ${way}`, { concurrency: true }, () => {
@@ -176,24 +176,6 @@ suite('the fast path', () => {
     await assertRefused(connection, 40501);
     await target.assertOpen(connection);
   });
-
-  test('answers 503 with Retry-After while the store does not answer, and 200 when it does again', async () => {
-    await using failing = await startTestService();
-    using connection = await RawConnection.open(failing.address.port);
-    const send = (id: number): void =>
-      connection.write(requestBytes(failing.token, { body: `{"id":${id},"name":"Plant ${id}"}` }));
-    send(1);
-    await assertCreated(connection, 1);
-    const held = holdStore(failing.database);
-    send(2);
-    const answer = await connection.answer();
-    assertErrorAnswer(answer, 50302);
-    assert.equal(answer.headers.get('retry-after'), '1');
-    held[Symbol.dispose]();
-    send(4);
-    await assertCreated(connection, 4);
-    assert.ok(!isLeftToNode(connection), 'they are ordinary');
-  });
 });
 
 suite('a client that goes on sending behind its last answer can read that', { concurrency: true }, () => {
@@ -243,17 +225,9 @@ test('CONNECT on a connection that is then reset harms nobody', async () => {
 });
 
 suite('a token', { concurrency: true }, () => {
-  async function makeStored(expiresAt: number | null = null): Promise<string> {
-    const token = makeToken();
+  async function revoke(label: string): Promise<void> {
     const store = await openTokenStore(target.service.database);
-    await store.createToken({ hash: hashToken(token), label: token.slice(-9), createdAt: 1, expiresAt });
-    await store.close();
-    return token;
-  }
-
-  async function revoke(token: string): Promise<void> {
-    const store = await openTokenStore(target.service.database);
-    await store.revokeToken(token.slice(-9), Date.now());
+    await store.revokeToken(label, Date.now());
     await store.close();
   }
 
@@ -279,7 +253,7 @@ suite('a token', { concurrency: true }, () => {
   }
 
   test('that was just made is looked up, and taken', async () => {
-    const token = await makeStored();
+    const token = await addToken(target.service.database, 'new');
     using connection = await target.open();
     const ids = nextIds(3);
     connection.write(Buffer.concat(ids.map(id => requestBytes(token, { body: plantJson(id) }))));
@@ -301,11 +275,11 @@ suite('a token', { concurrency: true }, () => {
   });
 
   test('that is revoked is refused within 5 s, though its head was read before', async () => {
-    const token = await makeStored();
+    const token = await addToken(target.service.database, 'to be revoked');
     using connection = await target.open();
     connection.write(requestBytes(token, { body: '{' }));
     await assertRefused(connection, 40001);
-    await revoke(token);
+    await revoke('to be revoked');
     await assertRefusedSoon(connection, token);
   });
 
@@ -315,7 +289,9 @@ suite('a token', { concurrency: true }, () => {
   ] as const) {
     test(`that is revoked or expires while a body is on its way is refused, ${way}`, async () => {
       const expiresAt = Date.now() + 2_500;
-      const [expiring, revoked] = [await makeStored(expiresAt), await makeStored()];
+      const { database } = target.service;
+      const expiring = await addToken(database, `expiring ${way}`, expiresAt);
+      const revoked = await addToken(database, `revoked ${way}`);
       const begin = async (token: string): Promise<{ connection: RawConnection; rest: Buffer }> => {
         const connection = await target.open();
         connection.write(requestBytes(token, { body: '{' }));
@@ -325,7 +301,7 @@ suite('a token', { concurrency: true }, () => {
         return { connection, rest: request.subarray(-1) };
       };
       const begun = [await begin(expiring), await begin(revoked)];
-      await revoke(revoked);
+      await revoke(`revoked ${way}`);
       await wait(Math.max(expiresAt + 100 - Date.now(), 2_000));
       for (const { connection, rest } of begun) {
         connection.write(rest);

@@ -77,16 +77,6 @@ suite('a client that is too slow', { concurrency: true }, () => {
       await assertCreated(connection, id);
       return '}';
     },
-    'within the head of a request behind others': async connection => {
-      const request = target.request(GHOST_ID);
-      for (let count = 0; count < 3; count++) {
-        const id = target.nextId();
-        connection.write(target.request(id));
-        await assertCreated(connection, id);
-      }
-      connection.write(request.subarray(0, 40));
-      return request.toString('latin1', 40);
-    },
   };
   for (const [what, begin] of Object.entries(slowSenders)) {
     test(`${what} is answered 408, and what comes then is not stored`, async () => {

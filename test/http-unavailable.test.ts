@@ -10,23 +10,11 @@ import { startTestService } from './running-service.ts';
 import { answersIn, scrape } from './scrape.ts';
 import { holdStore } from './store-hold.ts';
 
-/** What `/readyz?verbose` answers: what is there without `verbose` too, and what it lists, by name. */
-interface Look {
-  status: number;
-  body: object;
-  checks: Map<string, { ok: boolean; detail: string }>;
-}
-
-async function lookVerbosely(opsUrl: string): Promise<Look> {
+/** What `/readyz?verbose` answers, and what it lists, by name. */
+async function readVerbosely(opsUrl: string) {
   const response = await fetch(`${opsUrl}/readyz?verbose`);
-  const { checks, ...body } = (await response.json()) as {
-    checks: { name: string; ok: boolean; detail: string }[];
-  };
-  return {
-    status: response.status,
-    body,
-    checks: new Map(checks.map(({ name, ...check }) => [name, check])),
-  };
+  const { checks, ...body } = (await response.json()) as { checks: { name: string; ok: boolean }[] };
+  return { status: response.status, body, checks: new Map(checks.map(check => [check.name, check])) };
 }
 
 /** A hundred of these fill the queue, sooner than held batches lose their patience and make room in it. */
@@ -71,7 +59,7 @@ test('a full queue answers 503 with Retry-After at once, and keeps every plant t
 
 test('/readyz says 503 while the store does not answer, and 200 when it does again', async () => {
   await using service = await startTestService();
-  const ready = (): Promise<Look> => lookVerbosely(service.opsUrl);
+  const ready = () => readVerbosely(service.opsUrl);
   assert.equal((await ready()).status, 200);
   using connection = await RawConnection.open(service.address.port);
   const held = holdStore(service.database);
@@ -90,7 +78,7 @@ test('/readyz says 503 while the store does not answer, and 200 when it does aga
   assert.equal(looked.status, 503);
   const reason = 'the store cannot be used now; the log has the cause';
   assert.deepEqual(looked.body, { status: 'not ready', reason });
-  assert.deepEqual(looked.checks.get('store'), { ok: false, detail: reason });
+  assert.deepEqual(looked.checks.get('store'), { name: 'store', ok: false, detail: reason });
   assert.equal(looked.checks.get('shutdown')?.ok, true);
   assert.ok(service.logged.some(line => line.includes('cannot be used')));
   held[Symbol.dispose]();
@@ -114,8 +102,8 @@ test('while it shuts down, /readyz says 503, what was begun is kept, and what be
   const response = await fetch(`${service.opsUrl}/readyz`);
   assert.equal(response.status, 503);
   assert.deepEqual(await response.json(), { status: 'not ready', reason: 'shutting down' });
-  const { checks } = await lookVerbosely(service.opsUrl);
-  assert.deepEqual(checks.get('shutdown'), { ok: false, detail: 'shutting down' });
+  const { checks } = await readVerbosely(service.opsUrl);
+  assert.deepEqual(checks.get('shutdown'), { name: 'shutdown', ok: false, detail: 'shutting down' });
   assert.equal((await scrape(service.opsUrl)).values.get('plant_store_shutting_down'), 1);
 
   await wait(SHUTDOWN_GRACE_MS + 100);

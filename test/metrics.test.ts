@@ -5,7 +5,7 @@ import packageJson from '../package.json' with { type: 'json' };
 import { makeToken } from '../src/auth/token.ts';
 import { ERRORS } from '../src/contract/errors.ts';
 import { QUEUE_PLANTS_MAX } from '../src/store/limits.ts';
-import { chunked, RawConnection, type RequestParts, requestBytes } from './harness/raw-connection.ts';
+import { ask, chunked, RawConnection, type RequestParts, requestBytes } from './harness/raw-connection.ts';
 import { until } from './harness/until.ts';
 import { type RunningService, startTestService } from './running-service.ts';
 import { answersIn, scrape } from './scrape.ts';
@@ -48,9 +48,7 @@ async function sendAll({ address, token }: RunningService): Promise<string[]> {
   pipelined.write(Buffer.concat(bodies));
   for (const _ of bodies) assert.equal((await pipelined.answer()).status, 200);
   for (const [expected, parts] of REQUESTS) {
-    using connection = await RawConnection.open(address.port);
-    connection.write(requestBytes(token, parts));
-    const { status } = await connection.answer();
+    const { status } = await ask(address.port, token, parts);
     assert.equal(status, expected in ERRORS ? ERRORS[expected as keyof typeof ERRORS].status : 200, expected);
   }
   return [...bodies.map(() => 'created'), ...REQUESTS.map(([expected]) => expected)];

@@ -44,16 +44,6 @@ suite('a log of changes', () => {
     log.recovered();
     assert.equal(said[3], 'recovered');
   });
-
-  test('says nothing after the silence of what works again', async () => {
-    const { log, said } = logOf(SHORT);
-    log.failed('first');
-    log.recovered();
-    log.failed('second');
-    log.recovered();
-    await wait(SHORT.intervalMs * 2);
-    assert.deepEqual(said, ['failed: first', 'recovered']);
-  });
 });
 
 test('a paced log says the first and how many it left unsaid', async () => {

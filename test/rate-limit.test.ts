@@ -1,17 +1,22 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
-import { hashToken, makeToken } from '../src/auth/token.ts';
+import { makeToken } from '../src/auth/token.ts';
 import { rateLimitOption } from '../src/cli/http-options.ts';
 import { RateLimit } from '../src/http/rate-limit.ts';
-import { openTokenStore } from '../src/store/open-store.ts';
 import { writeApart } from './connection-target.ts';
 import { assertErrorAnswer } from './harness/answer-assertions.ts';
 import { runProgram, startServe } from './harness/program.ts';
-import { type RawAnswer, RawConnection, type RequestParts, requestBytes } from './harness/raw-connection.ts';
+import {
+  ask,
+  type RawAnswer,
+  RawConnection,
+  type RequestParts,
+  requestBytes,
+} from './harness/raw-connection.ts';
 import { storedRevisions } from './harness/stored-revisions.ts';
 import { contentType } from './request-cases.ts';
-import { type RunningService, startTestService } from './running-service.ts';
+import { addToken, type RunningService, startTestService } from './running-service.ts';
 import { isLeftToNode } from './server-side.ts';
 
 const HOUR_SECONDS = 3_600;
@@ -33,18 +38,8 @@ const FLOOD = 1_000;
 /** So slow that nothing comes back within a test. */
 const POLICY = { requests: REQUESTS, windowSeconds: HOUR_SECONDS };
 
-async function ask(service: RunningService, parts: RequestParts, token = service.token): Promise<RawAnswer> {
-  using connection = await RawConnection.open(service.address.port);
-  connection.write(requestBytes(token, parts));
-  return await connection.answer();
-}
-
-async function addToken({ database }: RunningService, label: string): Promise<string> {
-  const token = makeToken();
-  const store = await openTokenStore(database);
-  await store.createToken({ hash: hashToken(token), label, createdAt: 1, expiresAt: null });
-  await store.close();
-  return token;
+function askService({ address, token }: RunningService, parts: RequestParts = {}): Promise<RawAnswer> {
+  return ask(address.port, token, parts);
 }
 
 function assertLimited(answer: RawAnswer): void {
@@ -99,13 +94,13 @@ suite('over --rate-limit', () => {
     await wait(1_500);
     slow.write(bytes.subarray(-5));
     assert.match((await slow.answer()).headers.get('ratelimit')!, /r=2;/);
-    assert.match((await ask(service, {})).headers.get('ratelimit')!, /r=1;/);
+    assert.match((await askService(service)).headers.get('ratelimit')!, /r=1;/);
   });
 
   test('it is judged behind the credential and before all else, and a fault is counted too', async () => {
     await using service = await startTestService({ rateLimit: POLICY });
     for (let count = 0; count < REQUESTS * 2; count++) {
-      const stranger = await ask(service, {}, makeToken());
+      const stranger = await ask(service.address.port, makeToken());
       assert.deepEqual([stranger.status, stranger.headers.get('ratelimit')], [401, undefined]);
     }
     const faulty: [status: number, parts: RequestParts][] = [
@@ -116,26 +111,26 @@ suite('over --rate-limit', () => {
       [415, { headers: { 'Content-Encoding': 'gzip' } }],
     ];
     for (const [index, [status, parts]] of faulty.entries()) {
-      const answer = await ask(service, parts);
+      const answer = await askService(service, parts);
       assert.equal(answer.status, status);
       assert.match(answer.headers.get('ratelimit') ?? '', new RegExp(`r=${REQUESTS - 1 - index};`));
     }
-    for (const [, parts] of faulty) assertLimited(await ask(service, parts));
+    for (const [, parts] of faulty) assertLimited(await askService(service, parts));
     const unread = { headers: { Expect: '100-continue' }, body: '' };
-    assertLimited(await ask(service, unread));
+    assertLimited(await askService(service, unread));
   });
 
   test('what one token sends takes nothing from another', async () => {
     await using service = await startTestService({ rateLimit: POLICY });
-    const other = await addToken(service, 'other');
+    const other = await addToken(service.database, 'other');
     using flood = await RawConnection.open(service.address.port);
     flood.write(Buffer.concat(Array(FLOOD).fill(requestBytes(service.token))));
     for (let left = REQUESTS - 1; left >= 0; left--) {
-      const answer = await ask(service, {}, other);
+      const answer = await ask(service.address.port, other);
       assert.equal(answer.status, 200);
       assert.match(answer.headers.get('ratelimit')!, new RegExp(`r=${left};`));
     }
-    assertLimited(await ask(service, {}, other));
+    assertLimited(await ask(service.address.port, other));
     for (let count = 0; count < FLOOD; count++)
       assert.equal((await flood.answer()).status, count < REQUESTS ? 200 : 429);
   });
@@ -143,7 +138,7 @@ suite('over --rate-limit', () => {
 
 test('without --rate-limit no answer speaks of one', async () => {
   await using service = await startTestService();
-  const { status, headers } = await ask(service, {});
+  const { status, headers } = await askService(service);
   assert.deepEqual([status, headers.has('ratelimit'), headers.has('ratelimit-policy')], [200, false, false]);
 });
 

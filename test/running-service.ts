@@ -1,7 +1,9 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { hashToken, makeToken } from '../src/auth/token.ts';
 import { type Service, type ServiceSettings, startService } from '../src/service.ts';
+import { openTokenStore } from '../src/store/open-store.ts';
 import { POSTGRES_CONNECTIONS } from '../src/store/postgres/limits.ts';
 
 /** A real service on a database file of its own, on free ports of this machine. */
@@ -56,4 +58,17 @@ export async function startTestService(settings: Partial<ServiceSettings> = {}):
       await rm(folder, { recursive: true });
     },
   };
+}
+
+/** Makes a token, as the command line does while a service runs. */
+export async function addToken(
+  database: string,
+  label: string,
+  expiresAt: number | null = null,
+): Promise<string> {
+  const token = makeToken();
+  const store = await openTokenStore(database);
+  await store.createToken({ hash: hashToken(token), label, createdAt: 1, expiresAt });
+  await store.close();
+  return token;
 }

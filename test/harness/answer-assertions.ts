@@ -2,19 +2,7 @@ import assert from 'node:assert/strict';
 import type { RawAnswer } from './raw-connection.ts';
 
 /** What no answer may tell: the software behind it, its causes, its files. */
-const NEVER = [
-  'fastify',
-  'node:',
-  'node_modules',
-  'sqlite',
-  'SQLITE',
-  '.ts:',
-  'at Object',
-  'Unexpected token',
-  'undefined',
-  '[object',
-  'plant_',
-];
+const NEVER = /fastify|node:|node_modules|sqlite|\.ts:|at Object|Unexpected token|undefined|\[object|plant_/i;
 
 /** Asserts what every answer of the service has in common. */
 export function assertCommonHeaders({ headers }: RawAnswer): void {
@@ -54,7 +42,7 @@ export function assertErrorAnswer(answer: RawAnswer, number: number): void {
   assert.equal(body.error, number, context);
   assert.equal(typeof body.message, 'string');
   assert.notEqual(body.message, '');
-  for (const text of NEVER) assert.ok(!answer.body.includes(text), `${text} in ${context}`);
+  assert.doesNotMatch(answer.body, NEVER);
 }
 
 /** Asserts that an answer is a Plant with this content and nothing else. */

@@ -9,7 +9,7 @@ import type { NewPlant } from '../../src/contract/plant.ts';
 import { assertCommonHeaders, assertErrorAnswer } from './answer-assertions.ts';
 import { arbitrarySending, type Sending, send } from './arbitrary-requests.ts';
 import { faultsOf, type LoggedRequest } from './client-log.ts';
-import { startServe } from './program.ts';
+import { type ServeProcess, startServe } from './program.ts';
 import { type RawAnswer, RawConnection } from './raw-connection.ts';
 import { storedRevisions } from './stored-revisions.ts';
 
@@ -52,7 +52,7 @@ export async function fuzz({ seed, requests, waitMsMax }: FuzzOrder): Promise<Fu
   const folder = await mkdtemp(join(tmpdir(), 'plant-store-fuzz-'));
   const database = `sqlite:${join(folder, 'plants.db')}`;
   const serve = await startServe(database);
-  const run = new FuzzRun(Number(new URL(serve.url).port), serve.token, waitMsMax);
+  const run = new FuzzRun(serve, waitMsMax);
   const { result } = run;
   try {
     for (let draw = 0; result.requests < requests && result.faults.length < FAULTS_MAX; draw++) {
@@ -91,33 +91,36 @@ class FuzzRun {
   readonly result: FuzzResult = {
     ...{ faults: [], requests: 0, connections: 0, stored: 0, slowestMs: 0, answers: {} },
   };
-  readonly #port: number;
-  readonly #token: string;
+  readonly #serve: ServeProcess;
   readonly #waitMsMax: number;
 
-  constructor(port: number, token: string, waitMsMax: number) {
-    this.#port = port;
-    this.#token = token;
+  constructor(serve: ServeProcess, waitMsMax: number) {
+    this.#serve = serve;
     this.#waitMsMax = waitMsMax;
   }
 
   /** Sends one case and judges what came back. */
   async send(each: Sending): Promise<void> {
     try {
-      using connection = await RawConnection.open(this.#port);
+      using connection = await RawConnection.open(Number(new URL(this.#serve.url).port));
       await send(connection, each);
       connection.finish();
       const sentAt = performance.now();
       const late = wait(this.#waitMsMax, 'late' as const, { ref: false });
       const ending = await Promise.race([connection.ended, late]);
       if (ending === 'late') connection.socket.destroy();
-      const answers = await answersOn(connection);
+      const answers: RawAnswer[] = [];
+      while (connection.unread !== '') {
+        const answer = await connection.answer();
+        // A 100 (Continue) is no final one.
+        if (answer.status !== 100) answers.push(answer);
+      }
       this.#count(each, answers, performance.now() - sentAt);
       assert.equal(ending, 'closed', ending === 'late' ? 'the connection hangs' : 'the connection was reset');
       judgeNumber(each.bytes, answers);
       for (const answer of answers) this.#judge(answer, sentAt);
     } catch (error) {
-      const shown = JSON.stringify(each.bytes.toString('latin1').replaceAll(this.#token, 'TOKEN'));
+      const shown = JSON.stringify(each.bytes.toString('latin1').replaceAll(this.#serve.token, 'TOKEN'));
       const what = (error as Error).message.split('\n', 1)[0];
       this.result.faults.push(`${what}: cut at [${each.cuts}] ${shown.slice(0, SHOWN_BYTES_MAX)}`);
     }
@@ -158,16 +161,6 @@ class FuzzRun {
 }
 
 const ERROR_NUMBERS = new Set<number>(Object.values(ERRORS).map(({ number }) => number));
-
-/** All answers but a 100 (Continue), which is none. */
-async function answersOn(connection: RawConnection): Promise<RawAnswer[]> {
-  const answers: RawAnswer[] = [];
-  while (connection.unread !== '') {
-    const answer = await connection.answer();
-    if (answer.status !== 100) answers.push(answer);
-  }
-  return answers;
-}
 
 /** Never more answers than whole requests, but for one refusal of what is none, which closes the connection. */
 function judgeNumber(bytes: Buffer, answers: RawAnswer[]): void {

@@ -151,3 +151,10 @@ export function chunked(body: string | Uint8Array): RequestParts {
     ),
   };
 }
+
+/** Sends a request on a connection of its own, a valid `POST /plants` but for what is given. */
+export async function ask(port: number, token: string, parts: RequestParts = {}): Promise<RawAnswer> {
+  using connection = await RawConnection.open(port);
+  connection.write(requestBytes(token, parts));
+  return await connection.answer(parts.method !== 'HEAD' && parts.method !== 'OPTIONS');
+}
