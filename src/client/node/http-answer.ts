@@ -26,19 +26,12 @@ const CHUNK_SIZE = /^([0-9A-Fa-f]{1,7})[ \t]*(?:;.*)?$/;
 const LINE_END = '\r\n';
 const HEAD_END = '\r\n\r\n';
 
-/** The status line and header fields of a final or an interim answer. */
-interface Head {
-  status: number;
-  minorVersion: string;
-  fields: string[];
-  /** Where it ends in the text. */
-  end: number;
-}
-
 /** A body, a character for each byte, and where it ends. */
 interface Body {
   bytes: string;
   end: number;
+  /** Whether the end of the connection is its end. */
+  isLast?: boolean;
 }
 
 /**
@@ -58,28 +51,19 @@ export function readHttpAnswer(
   bytesMax: number,
 ): ReceivedAnswer | undefined {
   const isTooLong = text.length - start > bytesMax;
-  const head = readFinalHead(text, start);
-  if (head === undefined) {
+  const header = readHeaderSection(text, start);
+  if (header === undefined) {
     if (isTooLong) throw new NotHttp();
     return undefined;
   }
-  const { status, minorVersion } = head;
-  const headers = readHeaders(head.fields);
-  const { 'content-length': length, 'transfer-encoding': coding, connection = '' } = headers;
-  // RFC 9112 section 6.3, rules 1 and 8.
-  const isBodiless = status === 204 || status === 304;
-  const endsWithConnection = !isBodiless && length === undefined && coding === undefined;
-  let body: Body | undefined;
-  if (isBodiless) body = { bytes: '', end: head.end };
-  else if (!endsWithConnection) body = readBody(text, head.end, length, coding);
-  else if (hasEnded) body = { bytes: text.slice(head.end), end: text.length };
-  if (body === undefined) {
-    if (!isTooLong) return undefined;
-    return { status, headers, body: utf8Text(text.slice(head.end)), isLast: true, end: text.length };
+  const { status, headers, end } = header;
+  const body = readBody(text, end, hasEnded, header);
+  if (body !== undefined) {
+    const isLast = header.isLast || body.isLast === true;
+    return { status, headers, body: utf8Text(body.bytes), isLast, end: body.end };
   }
-  const saysClose = /(?:^|,)[ \t]*close[ \t]*(?:,|$)/i.test(connection);
-  const isLast = endsWithConnection || saysClose || minorVersion === '0';
-  return { status, headers, body: utf8Text(body.bytes), isLast, end: body.end };
+  if (!isTooLong) return undefined;
+  return { status, headers, body: utf8Text(text.slice(end)), isLast: true, end: text.length };
 }
 
 const utf8 = new TextDecoder();
@@ -92,24 +76,26 @@ function utf8Text(characters: string): string {
   return utf8.decode(bytes);
 }
 
-/** Reads past the interim answers. @returns undefined when it has not arrived whole */
-function readFinalHead(text: string, start: number): Head | undefined {
-  let head = readHead(text, start);
-  for (let interim = 0; head !== undefined && head.status < 200; interim++) {
-    if (interim === INTERIM_ANSWERS_MAX) throw new NotHttp();
-    head = readHead(text, head.end);
+/**
+ * Reads status line and header fields, past those of interim responses.
+ *
+ * @returns undefined when they have not arrived whole
+ */
+function readHeaderSection(text: string, start: number): Omit<ReceivedAnswer, 'body'> | undefined {
+  let from = start;
+  for (let interim = 0; interim <= INTERIM_ANSWERS_MAX; interim++) {
+    const fieldsEnd = text.indexOf(HEAD_END, from);
+    if (fieldsEnd < 0) return undefined;
+    const [statusLine = '', ...fields] = text.slice(from, fieldsEnd).split(LINE_END);
+    const [, minorVersion, status] = STATUS_LINE.exec(statusLine) ?? [];
+    if (status === undefined) throw new NotHttp();
+    from = fieldsEnd + HEAD_END.length;
+    if (status.startsWith('1')) continue;
+    const headers = readHeaders(fields);
+    const saysClose = /(?:^|,)[ \t]*close[ \t]*(?:,|$)/i.test(headers.connection ?? '');
+    return { status: Number(status), headers, isLast: saysClose || minorVersion === '0', end: from };
   }
-  return head;
-}
-
-/** @returns undefined when it has not arrived whole */
-function readHead(text: string, start: number): Head | undefined {
-  const headEnd = text.indexOf(HEAD_END, start);
-  if (headEnd < 0) return undefined;
-  const [statusLine, ...fields] = text.slice(start, headEnd).split(LINE_END) as [string, ...string[]];
-  const [, minorVersion, status] = STATUS_LINE.exec(statusLine) ?? [];
-  if (minorVersion === undefined || status === undefined) throw new NotHttp();
-  return { status: Number(status), minorVersion, fields, end: headEnd + HEAD_END.length };
+  throw new NotHttp();
 }
 
 function readHeaders(fields: string[]): Record<string, string> {
@@ -128,15 +114,19 @@ function readHeaders(fields: string[]): Record<string, string> {
 function readBody(
   text: string,
   start: number,
-  length: string | undefined,
-  coding: string | undefined,
+  hasEnded: boolean,
+  { status, headers }: Omit<ReceivedAnswer, 'body'>,
 ): Body | undefined {
+  if (status === 204 || status === 304) return { bytes: '', end: start };
+  const { 'content-length': length, 'transfer-encoding': coding } = headers;
   if (coding !== undefined) {
     // Both together is how answers are smuggled past a gateway.
     if (length !== undefined || coding.toLowerCase() !== 'chunked') throw new NotHttp();
     return readChunks(text, start);
   }
-  if (length === undefined || !LENGTH.test(length)) throw new NotHttp();
+  if (length === undefined)
+    return hasEnded ? { bytes: text.slice(start), end: text.length, isLast: true } : undefined;
+  if (!LENGTH.test(length)) throw new NotHttp();
   const end = start + Number(length);
   return end > text.length ? undefined : { bytes: text.slice(start, end), end };
 }

@@ -29,21 +29,6 @@ export class PipelinedRequest implements Post {
   }
 }
 
-/** Whoever is told what becomes of a connection. */
-export interface PipelinedConnectionListener {
-  /** Answers have come. */
-  onAnswers(): void;
-  /** More may be sent. */
-  onRoom(): void;
-  /**
-   * It is closed.
-   *
-   * @param unsent the requests that are to be sent elsewhere: those behind an answer with which the service closes the
-   *   connection (RFC 9112 section 9.6)
-   */
-  onClose(unsent: PipelinedRequest[]): void;
-}
-
 /**
  * One connection that sends requests without waiting for the answers to those before (pipelining); requests that come
  * together go in one write. It carries a single request until an answer has shown that it lasts: what is behind an
@@ -55,7 +40,8 @@ export interface PipelinedConnectionListener {
 export class PipelinedConnection {
   readonly #socket: Socket;
   readonly #answerWaitMs: number;
-  readonly #listener: PipelinedConnectionListener;
+  readonly #onAnswers: () => void;
+  readonly #onClose: (unsent: PipelinedRequest[]) => void;
   /** In the order in which their answers come. */
   #unanswered: PipelinedRequest[] = [];
   /** How many of the unanswered, from the first on, are written; only these can have been answered. */
@@ -67,15 +53,26 @@ export class PipelinedConnection {
   #lasts = false;
   /** Whether the service said that it takes nothing more on this connection. */
   #saidLast = false;
-  #code = 'ECONNRESET';
-  #cause: unknown;
+  /** Why requests fail that were not answered. */
+  #failure = new NoAnswer('ECONNRESET');
   /** Runs from when a request becomes the first of the unanswered, or from when there is none. */
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(socket: Socket, answerWaitMs: number, listener: PipelinedConnectionListener) {
+  /**
+   * @param onAnswers is called when responses have arrived; there may be room for more requests then
+   * @param onClose is called when it is closed, with the requests to be sent on another one: those behind a response with
+   *   which the service closes the connection (RFC 9112 section 9.6)
+   */
+  constructor(
+    socket: Socket,
+    answerWaitMs: number,
+    onAnswers: () => void,
+    onClose: (unsent: PipelinedRequest[]) => void,
+  ) {
     this.#socket = socket;
     this.#answerWaitMs = answerWaitMs;
-    this.#listener = listener;
+    this.#onAnswers = onAnswers;
+    this.#onClose = onClose;
     this.#socket.setEncoding('latin1');
     this.#socket.on('data', piece => this.#take(piece, false));
     this.#socket.on('end', () => {
@@ -83,8 +80,7 @@ export class PipelinedConnection {
       this.#cut();
     });
     this.#socket.on('error', error => {
-      this.#code = error.code ?? this.#code;
-      this.#cause = error;
+      this.#failure = new NoAnswer(error.code ?? 'ECONNRESET', error);
     });
     this.#socket.on('close', () => this.#closed());
   }
@@ -139,14 +135,11 @@ export class PipelinedConnection {
       return;
     }
     this.#arrived = text.slice(start);
-    if (start > 0) this.#listener.onAnswers();
     if (this.#saidLast) this.#cut();
     // Such as the answer to a connection on which nothing came; it belongs to no request that has yet to be written.
     else if (this.#writtenCount === 0 && this.#arrived !== '') this.#fail('EPROTO');
-    else if (start > 0) {
-      this.#startTimer();
-      this.#listener.onRoom();
-    }
+    else if (start > 0) this.#startTimer();
+    if (start > 0) this.#onAnswers();
   }
 
   #startTimer(): void {
@@ -166,7 +159,7 @@ export class PipelinedConnection {
   }
 
   #fail(code: string): void {
-    this.#code = code;
+    this.#failure = new NoAnswer(code);
     this.#cut();
   }
 
@@ -179,7 +172,7 @@ export class PipelinedConnection {
     clearTimeout(this.#timer);
     const left = this.#unanswered.filter(({ isAbandoned }) => !isAbandoned);
     this.#unanswered = [];
-    if (!this.#saidLast) for (const request of left) request.reject(new NoAnswer(this.#code, this.#cause));
-    this.#listener.onClose(this.#saidLast ? left : []);
+    if (!this.#saidLast) for (const request of left) request.reject(this.#failure);
+    this.#onClose(this.#saidLast ? left : []);
   }
 }

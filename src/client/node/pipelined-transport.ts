@@ -38,7 +38,11 @@ class PipelinedTransport implements Transport {
   post(body: string): Post {
     const request = new PipelinedRequest(`${this.#head}${utf8Length(body)}\r\n\r\n${body}`);
     if (this.#isClosed) request.abandon(new NoAnswer('ECONNABORTED'));
-    else this.#send(request);
+    else {
+      const connection = this.#withRoom();
+      if (connection !== undefined) connection.send(request);
+      else if (this.#waiting.push(request) === 1) this.#startWaitTimer();
+    }
     return request;
   }
 
@@ -46,12 +50,6 @@ class PipelinedTransport implements Transport {
     this.#isClosed = true;
     this.#failWaiting('ECONNABORTED');
     for (const connection of this.#connections) connection.close();
-  }
-
-  #send(request: PipelinedRequest): void {
-    const connection = this.#withRoom();
-    if (connection !== undefined) connection.send(request);
-    else if (this.#waiting.push(request) === 1) this.#startWaitTimer();
   }
 
   #startWaitTimer(): void {
@@ -73,17 +71,18 @@ class PipelinedTransport implements Transport {
   }
 
   #open(): PipelinedConnection {
-    const connection = new PipelinedConnection(this.#connect(), this.#answerWaitMs, {
-      onAnswers: () => this.#startWaitTimer(),
-      onRoom: () => this.#sendWaiting(),
-      onClose: unsent => {
-        this.#connections.delete(connection);
-        this.#waiting.unshift(...unsent);
-        // They wait since the answer that closed it.
-        if (unsent.length > 0) this.#startWaitTimer();
-        this.#sendWaiting();
-      },
-    });
+    const onAnswers = (): void => {
+      this.#startWaitTimer();
+      this.#sendWaiting();
+    };
+    const onClose = (unsent: PipelinedRequest[]): void => {
+      this.#connections.delete(connection);
+      this.#waiting.unshift(...unsent);
+      // They wait since the answer that closed it.
+      if (unsent.length > 0) this.#startWaitTimer();
+      this.#sendWaiting();
+    };
+    const connection = new PipelinedConnection(this.#connect(), this.#answerWaitMs, onAnswers, onClose);
     this.#connections.add(connection);
     return connection;
   }
