@@ -5,6 +5,16 @@
 import { PlantStore, PlantStoreError, type PlantStoreOptions } from '../src/client/plant-store.ts';
 
 const EXACT = [9007199254740993n, 9223372036854775807n, -9223372036854775808n];
+
+/** What {@link useClient} returns in each runtime; `moved` has no status in a browser. */
+export const EXPECTED = {
+  exact: EXACT.map(id => `${id} exact 🌱 1 created`).join(', '),
+  sentAgain: 'created',
+  inOrder: '550 of 550',
+  refused: '40102 401 is for good',
+  moved: 'undefined 307 is for good',
+  cut: 'undefined undefined may be sent again',
+};
 const REVISIONS = 50;
 const MANY = 500;
 

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer as createHttpsServer } from 'node:https';
-import { type AddressInfo, connect, type Server } from 'node:net';
+import { connect } from 'node:net';
 import { suite, test } from 'node:test';
 import { createSecureContext, createServer } from 'node:tls';
 import { fileURLToPath } from 'node:url';
@@ -11,6 +10,7 @@ import { promisify } from 'node:util';
 import { PlantStore, PlantStoreError } from '../src/client/plant-store.ts';
 import { startFlakyGateway } from './flaky-gateway.ts';
 import { runProgram } from './harness/program.ts';
+import { type LoopbackServer, listen } from './loopback-server.ts';
 import { startTestService } from './running-service.ts';
 
 const PROGRAM = fileURLToPath(new URL('./client-runtime-program.ts', import.meta.url));
@@ -27,20 +27,8 @@ function identity(certificate = 'server.pem'): { key: Buffer; cert: Buffer } {
   return { key: readFileSync(pathOf(key)), cert: readFileSync(pathOf(certificate)) };
 }
 
-async function listen(server: Server): Promise<{ port: number } & AsyncDisposable> {
-  server.on('tlsClientError', () => {});
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  return {
-    port: (server.address() as AddressInfo).port,
-    [Symbol.asyncDispose]: async () => {
-      server.close();
-      await once(server, 'close');
-    },
-  };
-}
-
 /** Puts TLS before a server, as a gateway does. */
-function startTls(url: string, certificate?: string): Promise<{ port: number } & AsyncDisposable> {
+function startTls(url: string, certificate?: string): Promise<LoopbackServer> {
   const { hostname, port } = new URL(url);
   const server = createServer({ ...identity(certificate), ALPNProtocols: ['http/1.1'] }, socket => {
     const behind = connect(Number(port), hostname);

@@ -3,7 +3,6 @@
  * @ts-expect-error compiles after all. Nothing of this is run.
  */
 import {
-  type ErrorNumber,
   type PlantInput,
   type PlantResult,
   PlantStore,
@@ -46,36 +45,6 @@ export async function mustCompile(signal: AbortSignal, stream: AsyncIterable<Pla
   void store.createPlants(new Set<PlantInput>());
 }
 
-export function everyErrorNumberIsKnown(error: PlantStoreError): string {
-  same<Same<typeof error.error, ErrorNumber | undefined>>();
-  switch (error.error) {
-    case 40000:
-    case 40001:
-    case 40002:
-    case 40003:
-    case 40101:
-    case 40102:
-    case 40401:
-    case 40501:
-    case 40801:
-    case 41301:
-    case 41501:
-    case 41502:
-    case 42901:
-    case 43101:
-    case 50001:
-    case 50301:
-    case 50302:
-    case 50303:
-      return error.message;
-    case undefined:
-      return 'no plant store answered';
-    default:
-      // The catalogue has a number that is not listed here.
-      return error.error satisfies never;
-  }
-}
-
 export async function mustNotCompile(store: PlantStore, error: PlantStoreError): Promise<void> {
   // @ts-expect-error a plant has an id
   await store.createPlant({ name: 'Monstera deliciosa' });
@@ -98,6 +67,7 @@ export async function mustNotCompile(store: PlantStore, error: PlantStoreError):
   const stored = await store.createPlant({ id: 1n, name: 'a' });
   // @ts-expect-error the id is a bigint, for a number would round it
   same<Same<typeof stored.id, number>>();
+  if (error.error === 40001) return;
   // @ts-expect-error no such number is in the catalogue
   if (error.error === 40499) return;
   // @ts-expect-error what was answered does not change

@@ -1,5 +1,5 @@
-import { once } from 'node:events';
-import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { createServer, type Socket } from 'node:net';
+import { listen } from './loopback-server.ts';
 
 /** The beginning of an answer to a stored plant. */
 export const STORED = 'HTTP/1.1 200 OK\r\nPlant-Outcome: created\r\nPlant-Revision: 1\r\n';
@@ -35,9 +35,7 @@ export async function withServer<Result>(
   use: (url: string) => Promise<Result>,
 ): Promise<Result & { connections: number }> {
   let connections = 0;
-  const sockets = new Set<Socket>();
   const server = createServer(socket => {
-    sockets.add(socket);
     const arrived: Arrived = { connection: ++connections, socket, requests: [] };
     let rest = '';
     socket.on('error', () => {});
@@ -48,14 +46,6 @@ export async function withServer<Result>(
       if (parts.length > 0) script(arrived);
     });
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  try {
-    const result = await use(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
-    return { ...result, connections };
-  } finally {
-    server.close();
-    for (const socket of sockets) socket.destroy();
-    await once(server, 'close');
-  }
+  await using listening = await listen(server);
+  return { ...(await use(listening.url)), connections };
 }

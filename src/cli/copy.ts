@@ -14,8 +14,8 @@ import { type PlantReader, StoreMissing, StoreRefused, StoreUnavailable } from '
 import { amount, CountedProgress } from './counted-progress.ts';
 import { passwordFileOption, readDatabase } from './database-option.ts';
 import { Failure } from './failure.ts';
-import { formatCount, perSecond } from './import/tally.ts';
 import { Interruption, stoppable } from './interruption.ts';
+import { formatCount, perSecond } from './progress-display.ts';
 
 const HELP = `
 The source is only read, and a service may be running on it. The target is made when it is not there; one that is must

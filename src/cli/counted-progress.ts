@@ -1,5 +1,4 @@
-import { formatCount, perSecond } from './import/tally.ts';
-import { ProgressDisplay, timeLeft } from './progress-display.ts';
+import { formatCount, ProgressDisplay, perSecond, timeLeft } from './progress-display.ts';
 
 /** Shows how far a command is by what it counts. */
 export class CountedProgress {

@@ -3,8 +3,8 @@ import { Failure } from './failure.ts';
 import { type ImportResult, type ImportSettings, importFiles } from './import/import-run.ts';
 import { IN_FLIGHT_DEFAULT, IN_FLIGHT_MAX } from './import/limits.ts';
 import { STANDARD_INPUT } from './import/plant-file.ts';
-import { formatCount } from './import/tally.ts';
 import { Interruption, stoppable } from './interruption.ts';
+import { formatCount } from './progress-display.ts';
 import { addServiceOptions, readServiceAddress } from './service-options.ts';
 
 const HELP = `

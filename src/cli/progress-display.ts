@@ -71,3 +71,14 @@ function duration(ms: number): string {
   const minutes = Math.ceil(seconds / 60);
   return minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
+
+const whole = new Intl.NumberFormat('en-GB');
+
+/** Writes a count with its thousands apart. */
+export function formatCount(count: number): string {
+  return whole.format(count);
+}
+
+export function perSecond(count: number, ms: number): number {
+  return ms > 0 ? Math.round((count * 1000) / ms) : 0;
+}

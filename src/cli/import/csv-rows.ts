@@ -123,6 +123,9 @@ function shown(fields: Fields): string {
   return line.length > HEADER_LENGTH_SHOWN_MAX ? `${line.slice(0, HEADER_LENGTH_SHOWN_MAX)}…` : line;
 }
 
+/** What spreadsheets make of a long number: 9.00719925474099E+15. As JSON it would be an id, but not the one meant. */
+const EXPONENT = /[0-9][eE][+-]?[0-9]+$/;
+
 class CsvRow implements PlantRow {
   readonly number: number;
   readonly reading: NewPlantReading;
@@ -131,9 +134,24 @@ class CsvRow implements PlantRow {
 
   constructor(number: number, columns: CsvColumns, fields: Fields) {
     this.number = number;
-    this.reading = readFields(columns, fields);
     this.#columns = columns;
     this.#fields = fields;
+    this.reading = this.#read();
+  }
+
+  #read(): NewPlantReading {
+    const { count, id, name, tag } = this.#columns;
+    const idText = this.#fields[id];
+    let message: string;
+    if (this.#fields.length !== count)
+      message = `the row has ${this.#fields.length} fields, and the first row names ${count} columns`;
+    else if (idText !== undefined && EXPONENT.test(idText))
+      message = `id ${visible(idText)} has an exponent, as from a spreadsheet that cuts long numbers; write all its digits`;
+    else {
+      const tagText = tag < 0 ? undefined : this.#fields[tag];
+      return checkNewPlant({ idText, name: this.#fields[name], tag: tagText });
+    }
+    return { error: 'notNewPlant', message };
   }
 
   rejectsHeader(): string {
@@ -143,29 +161,9 @@ class CsvRow implements PlantRow {
   /** A row with too few fields is filled up, so that the reason stands in its columns; one with too many is not cut. */
   rejectsLine({ error, message }: ErrorBody): string {
     const { count, own } = this.#columns;
-    const missing = Math.max(0, count - this.#fields.length);
-    const filled = [...this.#fields, ...new Array<undefined>(missing).fill(undefined)];
-    const ownFields = filled.slice(0, filled.length - (count - own.length));
-    return csvLine([...ownFields, String(this.number), String(error), message]);
+    const filled = [...this.#fields];
+    while (filled.length < count) filled.push(undefined);
+    filled.length -= count - own.length;
+    return csvLine([...filled, String(this.number), String(error), message]);
   }
-}
-
-/** What spreadsheets make of a long number: 9.00719925474099E+15. As JSON it would be an id, but not the one meant. */
-const EXPONENT = /[0-9][eE][+-]?[0-9]+$/;
-
-function readFields(columns: CsvColumns, fields: Fields): NewPlantReading {
-  if (fields.length !== columns.count) {
-    return {
-      error: 'notNewPlant',
-      message: `the row has ${fields.length} fields, and the first row names ${columns.count} columns`,
-    };
-  }
-  const idText = fields[columns.id];
-  const tag = columns.tag < 0 ? undefined : fields[columns.tag];
-  if (idText === undefined || !EXPONENT.test(idText))
-    return checkNewPlant({ idText, name: fields[columns.name], tag });
-  return {
-    error: 'notNewPlant',
-    message: `id ${visible(idText)} has an exponent, as from a spreadsheet that cuts long numbers; write all its digits`,
-  };
 }

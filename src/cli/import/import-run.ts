@@ -96,15 +96,16 @@ class ImportRun {
     this.#rowNumber = 0;
     try {
       const file = await openPlantFile(path, this.#stop, bytes => this.#progress.read(bytes));
-      const { rejects } = this.#settings;
-      this.#rejects = new RejectsFile(
-        rejects ?? defaultRejectsPath(path, file.format),
-        rejects === undefined,
-      );
+      const { rejects = defaultRejectsPath(path, file.format) } = this.#settings;
+      this.#rejects = new RejectsFile(rejects, this.#settings.rejects === undefined);
       await this.#sendRows(file);
     } catch (error) {
-      if (error instanceof NotUtf8) throw notUtf8(plantFileName(path), this.#rowNumber);
-      throw error instanceof PlantStoreError ? this.#trouble.failure(error) : error;
+      if (error instanceof PlantStoreError) throw this.#trouble.failure(error);
+      if (!(error instanceof NotUtf8)) throw error;
+      throw new Failure(
+        `${plantFileName(path)} is not UTF-8 near row ${this.#rowNumber + 1}; the rows before it were sent. Convert it and ` +
+          'run the import again, which is harmless, for instance with: iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW_FILE',
+      );
     } finally {
       this.#rejects?.close();
       if (this.#rejects?.path !== undefined) this.#rejectsFiles.push(this.#rejects.path);
@@ -139,14 +140,8 @@ class ImportRun {
   }
 
   #rowsOf({ name, format, texts }: PlantFile): PlantRows {
-    switch (format) {
-      case 'CSV':
-        return csvRows(name, texts, line => this.#progress.say(line));
-      case 'JSON Lines':
-        return jsonLinesRows(name, texts);
-      case 'JSON array':
-        return jsonArrayRows(name, texts);
-    }
+    if (format === 'CSV') return csvRows(name, texts, line => this.#progress.say(line));
+    return format === 'JSON array' ? jsonArrayRows(name, texts) : jsonLinesRows(name, texts);
   }
 
   #reject(row: PlantRow, fault: ErrorBody): void {
@@ -157,11 +152,4 @@ class ImportRun {
       this.#ownStop.abort(error);
     }
   }
-}
-
-function notUtf8(name: string, rowNumber: number): Failure {
-  return new Failure(
-    `${name} is not UTF-8 near row ${rowNumber + 1}; the rows before it were sent. Convert it and run the import ` +
-      'again, which is harmless, for instance with: iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW_FILE',
-  );
 }

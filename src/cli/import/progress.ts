@@ -1,6 +1,5 @@
 import type { Outcome } from '../../contract/plant.ts';
-import { ProgressDisplay, timeLeft } from '../progress-display.ts';
-import { formatCount, perSecond } from './tally.ts';
+import { formatCount, ProgressDisplay, perSecond, timeLeft } from '../progress-display.ts';
 
 /** Counts the rows that are done with, and shows how far the import is. */
 export class Progress {

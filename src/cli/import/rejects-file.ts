@@ -30,11 +30,8 @@ export class RejectsFile {
   /** @throws {Failure} when the file cannot be written */
   write(row: PlantRow, fault: ErrorBody): void {
     try {
-      if (this.#descriptor === undefined) {
-        this.#descriptor = this.#create();
-        writeFileSync(this.#descriptor, row.rejectsHeader());
-      }
-      writeFileSync(this.#descriptor, row.rejectsLine(fault));
+      if (this.#descriptor === undefined) this.#create(row.rejectsHeader());
+      writeFileSync(this.#descriptor!, row.rejectsLine(fault));
     } catch (error) {
       throw unwritable(this.path ?? this.#wantedPath, error);
     }
@@ -44,17 +41,18 @@ export class RejectsFile {
     if (this.#descriptor !== undefined) closeSync(this.#descriptor);
   }
 
-  #create(): number {
-    for (let number = 1; ; number++) {
-      const path = number === 1 ? this.#wantedPath : numbered(this.#wantedPath, number);
+  #create(header: string): void {
+    const { dir, name, ext } = path.parse(this.#wantedPath);
+    for (let number = 1; this.#descriptor === undefined; number++) {
+      const file = number === 1 ? this.#wantedPath : path.join(dir, `${name}-${number}${ext}`);
       try {
-        const descriptor = openSync(path, 'wx');
-        this.path = path;
-        return descriptor;
+        this.#descriptor = openSync(file, 'wx');
+        this.path = file;
       } catch (error) {
         if (!this.#mayBeNumbered || (error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
       }
     }
+    writeFileSync(this.#descriptor, header);
   }
 }
 
@@ -88,11 +86,6 @@ export function defaultRejectsPath(input: string, format: PlantFileFormat): stri
     .replace(/\.(csv|json|jsonl|ndjson|txt)$/i, '')
     .replace(/\.rejects(-[0-9]+)?$/, '');
   return `${base === '' ? 'plants' : base}.rejects.${format === 'CSV' ? 'csv' : 'jsonl'}`;
-}
-
-function numbered(file: string, number: number): string {
-  const { dir, name, ext } = path.parse(file);
-  return path.join(dir, `${name}-${number}${ext}`);
 }
 
 function unwritable(file: string, error: unknown): unknown {
