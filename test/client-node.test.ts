@@ -4,7 +4,7 @@ import { suite, type TestContext, test } from 'node:test';
 import { CONNECTIONS_MAX, INTERIM_ANSWERS_MAX, PIPELINE_MAX } from '../src/client/limits.ts';
 import { PlantStore, type PlantStoreError } from '../src/client/plant-store.ts';
 import { until } from './harness/until.ts';
-import { type Arrived, idOf, STORED, store, storedRest, withServer } from './scripted-server.ts';
+import { type Arrived, idOf, STORED, startScripted, store, storedRest } from './scripted-server.ts';
 
 const ANSWER_WAIT_MS = 30_000;
 /** A loopback read brings so much at a time. */
@@ -73,12 +73,10 @@ suite('an answer on a connection', { concurrency: 4 }, () => {
           }
           if (what === 'without a length') socket.end();
         };
-        const { results, connections } = await withServer(script as (arrived: Arrived) => void, async url => {
-          const client = clientOf(url);
-          return { results: [await resultOf(client, 1), await resultOf(client, 2)] };
-        });
-        assert.deepEqual(results, [expected, expected]);
-        assert.equal(connections, lasts ? 1 : 2);
+        await using server = await startScripted(arrived => void script(arrived));
+        const client = clientOf(server.url);
+        for (const id of [1, 2]) assert.equal(await resultOf(client, id), expected);
+        assert.equal(server.connections(), lasts ? 1 : 2);
       });
     }
   }
@@ -104,11 +102,8 @@ suite('an answer on a connection', { concurrency: 4 }, () => {
   ];
   for (const [what, answer] of MALFORMED) {
     test(`${what} is no answer`, async () => {
-      const script = ({ socket }: Arrived): void => void socket.write(answer, 'latin1');
-      const { result } = await withServer(script, async url => ({
-        result: await resultOf(clientOf(url), 1),
-      }));
-      assert.equal(result, 'EPROTO');
+      await using server = await startScripted(({ socket }) => void socket.write(answer, 'latin1'));
+      assert.equal(await resultOf(clientOf(server.url), 1), 'EPROTO');
     });
   }
 
@@ -129,12 +124,9 @@ suite('an answer on a connection', { concurrency: 4 }, () => {
           const length = comes === 'with' ? 0 : READ_BYTES - first('').length;
           socket.end(`${first('x'.repeat(length))}${surplus}`, 'latin1');
         };
-        const { results } = await withServer(script, async url => {
-          const client = clientOf(url, 5_000);
-          const first = await resultOf(client, 1);
-          return { results: [first, await resultOf(client, 2)] };
-        });
-        assert.deepEqual(results, ['created', 'created']);
+        await using server = await startScripted(script);
+        const client = clientOf(server.url, 5_000);
+        for (const id of [1, 2]) assert.equal(await resultOf(client, id), 'created');
         assert.deepEqual(received, ['1', '2']);
       });
     }
@@ -142,82 +134,74 @@ suite('an answer on a connection', { concurrency: 4 }, () => {
 });
 
 suite('connections that carry many plants', () => {
-  test('carry one until they have answered, and then many; what has no room waits in its order', async () => {
-    const sent: number[] = [];
+  /** Sends plants, each of which is stored, and whoever sends them hears of no failure. */
+  async function sendMany(url: string, stored: string[], retryForMs: number): Promise<void> {
+    const results = await Array.fromAsync(clientOf(url, retryForMs).createPlants(plants(1000)));
+    assert.ok(results.every(({ plant }) => plant?.outcome === 'created'));
+    assert.equal(new Set(stored).size, 1000);
+  }
+
+  test('carry one until they have answered, and then many; what has no room waits', async () => {
+    const sent: string[] = [];
     const answered = new Set<number>();
     let most = 0;
-    const script = (arrived: Arrived): void => {
+    await using server = await startScripted(arrived => {
       const { connection, requests } = arrived;
-      sent.push(...requests.map(request => Number(idOf(request))));
+      sent.push(...requests.map(idOf));
       if (!answered.has(connection)) assert.equal(requests.length, 1);
       answered.add(connection);
       most = Math.max(most, requests.length);
       store(arrived, requests.length);
-    };
-    const { connections } = await withServer(script, async url => {
-      const client = clientOf(url);
-      const results = await Promise.all(plants(5000).map(({ id }) => resultOf(client, id)));
-      assert.ok(results.every(each => each === 'created'));
-      return {};
     });
-    assert.equal(new Set(sent).size, 5000);
-    assert.equal(sent.length, 5000);
-    assert.equal(connections, CONNECTIONS_MAX);
-    assert.equal(most, PIPELINE_MAX);
+    const client = clientOf(server.url);
+    const results = await Promise.all(plants(5000).map(({ id }) => resultOf(client, id)));
+    assert.ok(results.every(each => each === 'created'));
+    assert.deepEqual([sent.length, new Set(sent).size], [5000, 5000]);
+    assert.deepEqual([server.connections(), most], [CONNECTIONS_MAX, PIPELINE_MAX]);
   });
 
   for (const count of [1, 20]) {
-    test(`plants behind an answer that closes the connection, the ${count}th, are sent again at once`, async () => {
-      const answers = new Map<number, number>();
+    test(`plants behind a response that closes the connection, the ${count}th, are sent again at once`, async () => {
+      const left = new Map<number, number>();
       const stored: string[] = [];
-      const script = (arrived: Arrived): void => {
+      await using server = await startScripted(arrived => {
         const { connection, requests, socket } = arrived;
-        const left = count - (answers.get(connection) ?? 0);
-        const now = Math.min(requests.length, left);
-        answers.set(connection, count - left + now);
+        const leftBefore = left.get(connection) ?? count;
+        const now = Math.min(requests.length, leftBefore);
+        left.set(connection, leftBefore - now);
         stored.push(...requests.slice(0, now).map(idOf));
-        if (now < left) store(arrived, now);
+        if (now < leftBefore) store(arrived, now);
         else {
           store(arrived, now - 1);
           store(arrived, 1, 'Connection: close\r\n');
           socket.end();
         }
-      };
-      const { results, connections } = await withServer(script, async url => ({
-        results: await Array.fromAsync(clientOf(url).createPlants(plants(1000))),
-      }));
-      // Whoever sends them hears nothing of it.
-      assert.ok(results.every(({ plant }) => plant?.outcome === 'created'));
+      });
+      await sendMany(server.url, stored, 0);
       assert.equal(stored.length, 1000);
-      assert.equal(new Set(stored).size, 1000);
-      if (count === 1) assert.equal(connections, 1000);
+      if (count === 1) assert.equal(server.connections(), 1000);
     });
   }
 
-  test('plants behind an answer that is cut are tried again', async () => {
-    const stored = new Set<string>();
+  test('plants behind a response that is cut are tried again', async () => {
+    const stored: string[] = [];
     let pieces = 0;
-    const script = (arrived: Arrived): void => {
+    await using server = await startScripted(arrived => {
       const { requests, socket } = arrived;
       const isCut = ++pieces % 17 === 0;
       const count = isCut ? 1 : requests.length;
-      for (const request of requests.slice(0, count)) stored.add(idOf(request));
+      stored.push(...requests.slice(0, count).map(idOf));
       store(arrived, count);
       if (isCut) socket.end(`${STORED}Plant-I`);
-    };
-    await withServer(script, async url => {
-      const results = await Array.fromAsync(clientOf(url, 30_000).createPlants(plants(1000)));
-      assert.ok(results.every(({ plant }) => plant?.outcome === 'created'));
-      return {};
     });
-    assert.equal(stored.size, 1000);
+    await sendMany(server.url, stored, 30_000);
   });
 
-  test('of the plants with one id one is on the way, while others overtake it', async () => {
+  test('of the plants with one id one is in flight, while others overtake it', async () => {
     const sent: string[] = [];
     let most = 0;
     const arrivals = new Set<Arrived>();
-    const script = (arrived: Arrived): void => {
+    await using server = await startScripted(arrived => {
       arrivals.add(arrived);
       // Later, so that whatever is sent with it has arrived, and the last that came is answered first.
       setTimeout(() => {
@@ -229,13 +213,10 @@ suite('connections that carry many plants', () => {
           store(each, each.requests.length);
         }
       }, 5);
-    };
-    await withServer(script, async url => {
-      const inputs = plants(300).map(({ id, name }) => ({ id: id % 3 ? id + 10 : 7, name }));
-      const results = await Array.fromAsync(clientOf(url).createPlants(inputs));
-      assert.ok(results.every(({ error }) => error === undefined));
-      return {};
     });
+    const inputs = plants(300).map(({ id, name }) => ({ id: id % 3 ? id + 10 : 7, name }));
+    const results = await Array.fromAsync(clientOf(server.url).createPlants(inputs));
+    assert.ok(results.every(({ error }) => error === undefined));
     assert.deepEqual(
       sent.map(request => /name ([0-9]+)/.exec(request)![1]),
       Array.from({ length: 100 }, (_, index) => String(index * 3)),
@@ -243,23 +224,20 @@ suite('connections that carry many plants', () => {
     assert.ok(most > 8, `${most} at the same time`);
   });
 
-  test('one on which nobody waits for an answer any more is cut', { timeout: 10_000 }, async () => {
+  test('one on which nobody waits for a response any more is cut', { timeout: 10_000 }, async () => {
     const { promise: cut, resolve: onCut } = Promise.withResolvers<void>();
     const waiting = new AbortController();
-    const script = ({ socket }: Arrived): void => {
+    await using server = await startScripted(({ socket }) => {
       socket.on('close', () => onCut());
       waiting.abort(new Error('enough'));
-    };
-    await withServer(script, async url => {
-      const sent = clientOf(url).createPlant({ id: 1, name: 'a' }, { signal: waiting.signal });
-      await assert.rejects(sent, /enough/);
-      await cut;
-      return {};
     });
+    const sent = clientOf(server.url).createPlant({ id: 1, name: 'a' }, { signal: waiting.signal });
+    await assert.rejects(sent, /enough/);
+    await cut;
   });
 });
 
-suite('the time for an answer', { timeout: 60_000 }, () => {
+suite('the time for a response', { timeout: 60_000 }, () => {
   function stopClock(context: TestContext): (ms: number) => void {
     context.mock.timers.enable({ apis: ['setTimeout'] });
     return ms => context.mock.timers.tick(ms);
@@ -268,82 +246,62 @@ suite('the time for an answer', { timeout: 60_000 }, () => {
   test('is also that of plants which wait for room where nothing answers', async context => {
     const pass = stopClock(context);
     let arrived = 0;
-    const { results } = await withServer(
-      () => void arrived++,
-      async url => {
-        const client = clientOf(url);
-        const results = Promise.all(plants(1000).map(({ id }) => resultOf(client, id)));
-        while (arrived < CONNECTIONS_MAX) await turns();
-        pass(ANSWER_WAIT_MS);
-        return { results: await results.finally(() => client.close()) };
-      },
-    );
-    assert.deepEqual([...new Set(results)], ['ETIMEDOUT']);
+    await using server = await startScripted(() => void arrived++);
+    const client = clientOf(server.url);
+    const results = Promise.all(plants(1000).map(({ id }) => resultOf(client, id)));
+    while (arrived < CONNECTIONS_MAX) await turns();
+    pass(ANSWER_WAIT_MS);
+    assert.deepEqual([...new Set(await results)], ['ETIMEDOUT']);
   });
 
-  test('begins anew for plants that wait for room as long as any connection brings answers', async context => {
+  test('begins anew for plants that wait for room as long as any connection brings responses', async context => {
     const pass = stopClock(context);
     const arrivals = new Set<Arrived>();
-    const { results } = await withServer(
-      arrived => void arrivals.add(arrived),
-      async url => {
-        const client = clientOf(url);
-        const results = Promise.all(plants(3 * CONNECTIONS_MAX).map(({ id }) => resultOf(client, id)));
-        for (let round = 1; round <= 3; round++) {
-          while (arrivals.size < CONNECTIONS_MAX) await turns();
-          pass(ANSWER_WAIT_MS * 0.6);
-          // Each answer closes its connection, so that one of those that wait is sent for it.
-          for (const each of arrivals) store(each, 1, 'Connection: close\r\n');
-          arrivals.clear();
-        }
-        return { results: await results };
-      },
-    );
-    assert.deepEqual([...new Set(results)], ['created']);
+    await using server = await startScripted(arrived => void arrivals.add(arrived));
+    const client = clientOf(server.url);
+    const results = Promise.all(plants(3 * CONNECTIONS_MAX).map(({ id }) => resultOf(client, id)));
+    for (let round = 1; round <= 3; round++) {
+      while (arrivals.size < CONNECTIONS_MAX) await turns();
+      pass(ANSWER_WAIT_MS * 0.6);
+      // Each response closes its connection, so that one of those that wait is sent for it.
+      for (const each of arrivals) store(each, 1, 'Connection: close\r\n');
+      arrivals.clear();
+    }
+    assert.deepEqual([...new Set(await results)], ['created']);
   });
 
   const DRIPS: [string, string, string][] = [
     ['a body', head('Content-Length: 9999', 200), 'x'],
-    ['a run of interim answers', '', 'HTTP/1.1 102 Processing\r\n\r\n'],
+    ['a run of interim responses', '', 'HTTP/1.1 102 Processing\r\n\r\n'],
   ];
   for (const [what, start, drop] of DRIPS) {
     test(`is not longer for ${what} in drips`, async context => {
       const pass = stopClock(context);
       const { promise: arrived, resolve: arrive } = Promise.withResolvers<Socket>();
-      const { answer } = await withServer(
-        ({ socket }) => arrive(socket),
-        async url => {
-          const answering = resultOf(clientOf(url), 1);
-          const socket = await arrived;
-          socket.write(start);
-          for (let step = 0; step < 4; step++) {
-            socket.write(drop);
-            await turns();
-            pass(ANSWER_WAIT_MS / 4);
-          }
-          return { answer: await answering };
-        },
-      );
-      assert.equal(answer, 'ETIMEDOUT');
+      await using server = await startScripted(({ socket }) => arrive(socket));
+      const result = resultOf(clientOf(server.url), 1);
+      const socket = await arrived;
+      socket.write(start);
+      for (let step = 0; step < 4; step++) {
+        socket.write(drop);
+        await turns();
+        pass(ANSWER_WAIT_MS / 4);
+      }
+      assert.equal(await result, 'ETIMEDOUT');
     });
   }
 
   test('is whole for each plant, also behind others', async context => {
     const pass = stopClock(context);
     const arrivals: Arrived[] = [];
-    await withServer(
-      arrived => void arrivals.push(arrived),
-      async url => {
-        const client = clientOf(url);
-        for (let id = 1; id <= 4; id++) {
-          const answering = resultOf(client, id);
-          await until('the plant has arrived', () => arrivals.length >= id);
-          pass(ANSWER_WAIT_MS - 1);
-          store(arrivals.at(-1)!, 1);
-          assert.equal(await answering, 'created');
-        }
-        return {};
-      },
-    );
+    await using server = await startScripted(arrived => void arrivals.push(arrived));
+    const client = clientOf(server.url);
+    for (let id = 1; id <= 4; id++) {
+      const result = resultOf(client, id);
+      await until('the plant has arrived', () => arrivals.length >= id);
+      pass(ANSWER_WAIT_MS - 1);
+      store(arrivals.at(-1)!, 1);
+      assert.equal(await result, 'created');
+    }
   });
 });

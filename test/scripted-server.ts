@@ -29,11 +29,10 @@ export function idOf(request: string): string {
   return /"id":([0-9]+)/.exec(request)![1]!;
 }
 
-/** Runs a server that does with the bytes of a connection what the script says, for as long as it is used. */
-export async function withServer<Result>(
+/** Starts a server that does with the bytes of a connection what the script says. */
+export async function startScripted(
   script: (arrived: Arrived) => void,
-  use: (url: string) => Promise<Result>,
-): Promise<Result & { connections: number }> {
+): Promise<{ url: string; connections: () => number } & AsyncDisposable> {
   let connections = 0;
   const server = createServer(socket => {
     const arrived: Arrived = { connection: ++connections, socket, requests: [] };
@@ -46,6 +45,5 @@ export async function withServer<Result>(
       if (parts.length > 0) script(arrived);
     });
   });
-  await using listening = await listen(server);
-  return { ...(await use(listening.url)), connections };
+  return Object.assign(await listen(server), { connections: () => connections });
 }

@@ -22,17 +22,16 @@ export class FetchTransport implements Transport {
   post(body: string): Post {
     if (this.#isClosed) return { answer: Promise.reject(new NoAnswer('ECONNABORTED')), abandon: () => {} };
     const attempt = new AbortController();
-    let giveUp!: (reason: unknown) => void;
-    const givenUp = new Promise<never>((_, reject) => {
-      giveUp = reject;
+    let abandon!: (reason: unknown) => void;
+    // Ends the wait by itself, for the caller's fetch may not listen to its signal.
+    const abandoned = new Promise<never>((_, reject) => {
+      abandon = reason => {
+        reject(reason);
+        attempt.abort();
+      };
     });
-    // Waits no longer, also for a fetch of the caller that does not listen to its signal.
-    const abandon = (reason: unknown): void => {
-      giveUp(reason);
-      attempt.abort();
-    };
     const late = setTimeout(() => abandon(new NoAnswer('ETIMEDOUT')), this.#settings.answerWaitMs);
-    const answer = Promise.race([givenUp, this.#send(body, attempt.signal)]).finally(() => {
+    const answer = Promise.race([abandoned, this.#send(body, attempt.signal)]).finally(() => {
       clearTimeout(late);
       this.#posts.delete(post);
     });

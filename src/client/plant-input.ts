@@ -33,12 +33,12 @@ function exactIdOf(id: unknown): bigint | string {
   if (id === undefined) return 'id is required';
   if (typeof id === 'number') {
     if (Number.isSafeInteger(id)) return BigInt(id);
-    return Number.isInteger(id)
-      ? 'id is a number that may have lost digits already (beyond 2^53 - 1); give it as a bigint or as text'
-      : `id must be ${ID_RULE}`;
+    if (Number.isInteger(id))
+      return 'id is a number that may have lost digits already (beyond 2^53 - 1); give it as a bigint or as text';
   }
-  if (typeof id === 'string' && !/^-?[0-9]{1,19}$/.test(id)) return `id must be ${ID_RULE}`;
-  if (typeof id !== 'bigint' && typeof id !== 'string') return `id must be ${ID_RULE}`;
-  const exactId = BigInt(id);
-  return isInt64(exactId) ? exactId : `id must be ${ID_RULE}`;
+  if (typeof id === 'bigint' || (typeof id === 'string' && /^-?[0-9]{1,19}$/.test(id))) {
+    const exactId = BigInt(id);
+    if (isInt64(exactId)) return exactId;
+  }
+  return `id must be ${ID_RULE}`;
 }

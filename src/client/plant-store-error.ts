@@ -86,13 +86,14 @@ const STATUSES_THAT_PASS = [408, 429, 502, 503, 504];
  */
 export function errorOfAnswer(status: number, retryAfter: string | undefined, body: string): PlantStoreError {
   const retryAfterMs = readRetryAfterMs(retryAfter);
-  const said = readErrorBody(body);
-  const entry = ENTRIES.get(said?.error ?? 0);
-  if (said !== undefined && entry !== undefined) {
+  const { error, message } = jsonObject(body);
+  const isErrorBody = Number.isInteger(error) && typeof message === 'string';
+  const entry = isErrorBody ? ENTRIES.get(error as number) : undefined;
+  if (entry !== undefined) {
     const canRetry = entry.retry || entry === ERRORS.badHttp;
-    return new PlantStoreError(said.message, { error: entry.number, status, canRetry, retryAfterMs });
+    return new PlantStoreError(String(message), { error: entry.number, status, canRetry, retryAfterMs });
   }
-  const what = said === undefined ? '' : `: ${said.message}`;
+  const what = isErrorBody ? `: ${message}` : '';
   // A browser shows no status of a redirect that it was told not to follow.
   const answer = status === 0 ? 'a redirect' : String(status);
   return new PlantStoreError(
@@ -101,12 +102,11 @@ export function errorOfAnswer(status: number, retryAfter: string | undefined, bo
   );
 }
 
-/** The Error of the interface; undefined when the text is none. */
-function readErrorBody(text: string): { error: number; message: string } | undefined {
+/** The members of a JSON object; of any other text none. */
+export function jsonObject(text: string): Record<string, unknown> {
   try {
-    const { error, message } = Object(JSON.parse(text));
-    return Number.isInteger(error) && typeof message === 'string' ? { error, message } : undefined;
+    return Object(JSON.parse(text));
   } catch {
-    return undefined;
+    return {};
   }
 }

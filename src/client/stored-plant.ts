@@ -1,5 +1,5 @@
 import { type NewPlant, OUTCOMES, type Outcome, type Plant, plantJson } from '../contract/plant.ts';
-import { errorOfAnswer, PlantStoreError } from './plant-store-error.ts';
+import { errorOfAnswer, jsonObject, PlantStoreError } from './plant-store-error.ts';
 import type { HttpAnswer } from './transport.ts';
 
 /** A plant that is on the disk of the service. */
@@ -31,7 +31,7 @@ export function readStoredPlant(sent: NewPlant, { status, headers, body }: HttpA
 }
 
 function comparePlants(sent: NewPlant, body: string): void {
-  const { name, tag } = Object(parsed(body)) as { name?: unknown; tag?: unknown };
+  const { name, tag } = jsonObject(body);
   if (typeof name !== 'string' || (tag !== undefined && typeof tag !== 'string'))
     throw noProof('and its body is no Plant; is it a plant store?');
   if (name === sent.name && tag === sent.tag) return;
@@ -42,12 +42,4 @@ function comparePlants(sent: NewPlant, body: string): void {
 
 function noProof(what: string): PlantStoreError {
   return new PlantStoreError(`the answer is 200 ${what}`, { status: 200, canRetry: false });
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -1,7 +1,5 @@
-import { createInterface } from 'node:readline';
 import { ID_MAX, ID_MIN } from '../../src/contract/limits.ts';
-import { type NewPlant, newPlantJson } from '../../src/contract/plant.ts';
-import { startProgram } from './program.ts';
+import type { NewPlant } from '../../src/contract/plant.ts';
 
 const EDGES = [
   ID_MIN,
@@ -25,17 +23,4 @@ export function wholeRangePlants(count: number): NewPlant[] {
     const name = `Árbol ${index} 🌳 "${index % 97}"`;
     return index % 3 === 0 ? { id, name } : { id, name, tag: index % 3 === 1 ? '' : `tag ${index % 50}` };
   });
-}
-
-/**
- * Compares plants with what `export` prints of a store, digit for digit.
- *
- * @returns how many are missing there or different
- */
-export async function differencesInExport(plants: readonly NewPlant[], database: string): Promise<number> {
-  const expected = new Set(plants.map(newPlantJson));
-  const child = startProgram(['export', '--database', database, '--format', 'jsonl']);
-  child.stderr!.resume();
-  for await (const line of createInterface({ input: child.stdout! })) expected.delete(line);
-  return expected.size;
 }
