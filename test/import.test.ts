@@ -200,12 +200,6 @@ suite('import', { concurrency: 4 }, () => {
       '1,a,\n',
     ],
     [
-      'a quote that is never closed',
-      'id,name\n1,a\n2,"b\n',
-      /x: a quote in the row that begins on line 3/,
-      '1,a,\n',
-    ],
-    [
       'a plant over several lines',
       '{\n "id": 1,\n "name": "a"\n}\n',
       /x is neither JSON Lines nor a JSON array: a plant goes over several lines/,

@@ -89,15 +89,11 @@ export class PlantSender {
       return new PlantStoreError('the client was closed', { code, canRetry: false });
     const untrusted = untrustedCertificate(this.#url, code);
     if (untrusted !== undefined) return new PlantStoreError(untrusted, { code, canRetry: false, cause });
-    const message = `no answer from ${this.#url}${this.#whyUnanswered(code)}`;
-    return new PlantStoreError(message, { code, canRetry: true, cause });
-  }
-
-  #whyUnanswered(code: string | undefined): string {
-    if (code === 'ETIMEDOUT') return ` within ${this.#answerWaitMs} ms`;
-    if (!takesNoHttp(code)) return `${code === undefined ? '' : ` (${code})`}; is the service running there?`;
     const tls = this.#url.startsWith('https:') ? ' over TLS' : '';
-    return `; what listens there takes no HTTP${tls} (${code}); check the address`;
+    let why = `${code === undefined ? '' : ` (${code})`}; is the service running there?`;
+    if (code === 'ETIMEDOUT') why = ` within ${this.#answerWaitMs} ms`;
+    else if (takesNoHttp(code)) why = `; what listens there takes no HTTP${tls} (${code}); check the address`;
+    return new PlantStoreError(`no answer from ${this.#url}${why}`, { code, canRetry: true, cause });
   }
 }
 

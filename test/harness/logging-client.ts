@@ -1,4 +1,4 @@
-import { Client, type Dispatcher } from 'undici';
+import { Client } from 'undici';
 import { type NewPlant, newPlantJson } from '../../src/contract/plant.ts';
 import type { LoggedAnswer, LoggedRequest } from './client-log.ts';
 
@@ -40,30 +40,30 @@ export class LoggingClient {
 
   async #answer(token: string, body: string): Promise<LoggedAnswer | undefined> {
     try {
-      const response = await this.#connection.request({
+      const {
+        statusCode,
+        headers,
+        body: text,
+      } = await this.#connection.request({
         method: 'POST',
         path: '/plants',
         headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
         body,
       });
-      return await this.#read(response);
+      const field = (name: string): string | undefined => headers[name]?.toString();
+      this.ended ||= field('connection') === 'close';
+      return {
+        status: statusCode,
+        body: await text.text(),
+        id: field('plant-id'),
+        revision: Number(field('plant-revision') ?? 0),
+        outcome: field('plant-outcome'),
+        retryAfter: field('retry-after'),
+      };
     } catch {
       this.ended = true;
       return undefined;
     }
-  }
-
-  async #read({ statusCode, headers, body }: Dispatcher.ResponseData): Promise<LoggedAnswer> {
-    const field = (name: string): string | undefined => headers[name]?.toString();
-    this.ended ||= field('connection') === 'close';
-    return {
-      status: statusCode,
-      body: await body.text(),
-      id: field('plant-id'),
-      revision: Number(field('plant-revision') ?? 0),
-      outcome: field('plant-outcome'),
-      retryAfter: field('retry-after'),
-    };
   }
 
   async close(): Promise<void> {

@@ -134,24 +134,9 @@ class CsvRow implements PlantRow {
 
   constructor(number: number, columns: CsvColumns, fields: Fields) {
     this.number = number;
+    this.reading = readFields(columns, fields);
     this.#columns = columns;
     this.#fields = fields;
-    this.reading = this.#read();
-  }
-
-  #read(): NewPlantReading {
-    const { count, id, name, tag } = this.#columns;
-    const idText = this.#fields[id];
-    let message: string;
-    if (this.#fields.length !== count)
-      message = `the row has ${this.#fields.length} fields, and the first row names ${count} columns`;
-    else if (idText !== undefined && EXPONENT.test(idText))
-      message = `id ${visible(idText)} has an exponent, as from a spreadsheet that cuts long numbers; write all its digits`;
-    else {
-      const tagText = tag < 0 ? undefined : this.#fields[tag];
-      return checkNewPlant({ idText, name: this.#fields[name], tag: tagText });
-    }
-    return { error: 'notNewPlant', message };
   }
 
   rejectsHeader(): string {
@@ -166,4 +151,15 @@ class CsvRow implements PlantRow {
     filled.length -= count - own.length;
     return csvLine([...filled, String(this.number), String(error), message]);
   }
+}
+
+function readFields({ count, id, name, tag }: CsvColumns, fields: Fields): NewPlantReading {
+  const idText = fields[id];
+  let message: string;
+  if (fields.length !== count)
+    message = `the row has ${fields.length} fields, and the first row names ${count} columns`;
+  else if (idText !== undefined && EXPONENT.test(idText))
+    message = `id ${visible(idText)} has an exponent, as from a spreadsheet that cuts long numbers; write all its digits`;
+  else return checkNewPlant({ idText, name: fields[name], tag: tag < 0 ? undefined : fields[tag] });
+  return { error: 'notNewPlant', message };
 }

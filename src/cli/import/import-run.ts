@@ -41,18 +41,15 @@ export interface ImportResult {
  * @throws {Failure} when something is wrong before the first plant is sent
  */
 export async function importFiles(settings: ImportSettings, stop: AbortSignal): Promise<ImportResult> {
-  return await new ImportRun(settings, stop, await checkFiles(settings)).run();
-}
-
-/** @returns the bytes of all files; undefined when one does not tell */
-async function checkFiles({ files, rejects }: ImportSettings): Promise<number | undefined> {
-  let total: number | undefined = 0;
+  const { files, rejects } = settings;
+  /** Undefined when one file does not tell its size. */
+  let bytesTotal: number | undefined = 0;
   for (const file of files) {
     const size = await checkPlantFile(file);
-    total = size === undefined || total === undefined ? undefined : total + size;
+    bytesTotal = size === undefined || bytesTotal === undefined ? undefined : bytesTotal + size;
     await checkRejectsPath(rejects ?? defaultRejectsPath(file, 'CSV'), rejects !== undefined);
   }
-  return total;
+  return await new ImportRun(settings, stop, bytesTotal).run();
 }
 
 class ImportRun {

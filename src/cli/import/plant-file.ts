@@ -70,14 +70,13 @@ export async function openPlantFile(
   }
   const first = NOT_BLANK.exec(start)?.[0];
   if (first === undefined) throw empty(name);
-  return { name, format: FORMATS.get(first) ?? 'CSV', texts: joined(start, texts) };
+  let format: PlantFileFormat = 'CSV';
+  if (first === '[') format = 'JSON array';
+  if (first === '{') format = 'JSON Lines';
+  return { name, format, texts: joined(start, texts) };
 }
 
 const NOT_BLANK = /[^ \t\r\n]/;
-const FORMATS = new Map<string, PlantFileFormat>([
-  ['[', 'JSON array'],
-  ['{', 'JSON Lines'],
-]);
 
 async function* storedBytes(
   path: string,

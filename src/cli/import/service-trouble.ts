@@ -45,7 +45,12 @@ export class ServiceTrouble {
   retried(error: PlantStoreError): void {
     const { status, code, message } = error;
     if (status !== undefined) this.#hasAnswered = true;
-    else if (!this.#hasAnswered && !MAY_PASS.includes(code)) throw this.#noService(code, message);
+    else if (!this.#hasAnswered && !MAY_PASS.includes(code)) {
+      const noService =
+        `no service answers at ${this.#address.url} (${code}); start one with: npx plant-store serve, ` +
+        'or give its address with --url';
+      throw new Failure(takesNoHttp(code) ? message : noService);
+    }
     if (status === 429) {
       if (!this.#limitSaid)
         this.#say('the service limits how many plants this token may send; going on at that rate');
@@ -89,14 +94,6 @@ export class ServiceTrouble {
   /** What the service or a gateway said, fit for a terminal and for a file. */
   shown(message: string): string {
     return visible(withoutToken(message, this.#address.token));
-  }
-
-  #noService(code: string | undefined, message: string): Failure {
-    if (takesNoHttp(code)) return new Failure(message);
-    return new Failure(
-      `no service answers at ${this.#address.url} (${code}); start one with: npx plant-store serve, ` +
-        'or give its address with --url',
-    );
   }
 }
 
