@@ -114,6 +114,14 @@ test('reading a store that is not there does not make one', async () => {
   assert.ok(!existsSync(path));
 });
 
+test('a file in which Litestream was quicker to make its own tables becomes a store', async () => {
+  const path = await newPath();
+  await sqlite.sql(path, 'CREATE TABLE _litestream_seq (id INTEGER PRIMARY KEY, seq INTEGER)');
+  const { engine, close } = await openServed(path);
+  assert.deepEqual(await engine.commit([WRITE]), CREATED);
+  await close();
+});
+
 test('an address that names no store of this program is rejected', async () => {
   for (const database of ['', 'sqlite:', 'sqlite::memory:', 'mysql://localhost/plants', 'plants.db']) {
     const settings = { database, repeatedIdRule: 'revise', connections: 1 } as const;

@@ -138,7 +138,11 @@ function refuseHardLinks(path: string): void {
 /** The number of the last schema step applied to the database; 0 for one that is new. */
 function schemaVersion(database: DatabaseSync, path: string): number {
   // In this order: another process may be making the store, and all three change in one commit.
-  const isEmpty = database.prepare('SELECT count(*) AS tables FROM sqlite_schema').get()?.tables === 0;
+  // Litestream makes tables of its own as soon as there is a file, even before those of the store.
+  const isEmpty =
+    database
+      .prepare(`SELECT count(*) AS tables FROM sqlite_schema WHERE tbl_name NOT GLOB '_litestream_*'`)
+      .get()?.tables === 0;
   const application = database.prepare('PRAGMA application_id').get()?.application_id;
   const version = database.prepare('PRAGMA user_version').get()?.user_version as number;
   if (application !== APPLICATION_ID && !isEmpty) {
