@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { type ChildProcess, execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -19,52 +19,20 @@ import { until } from './harness/until.ts';
 const CHECKPOINT_PAGES = 100;
 /** Far more than is written between two of them. */
 const LOG_BYTES_MAX = 64 * 1024 * 1024;
-/** How often the log was begun anew and copied before the fault. */
+/** How often the log is begun anew and copied. */
 const ROUNDS = 3;
-/** Of the service under load, in the middle of a commit as likely as not. */
-const KILLS = 1;
 
 const litestream = programOfPackage();
 const folder = mkdtempSync(join(tmpdir(), 'plant-store-litestream-'));
 /** Of the service that Litestream runs: it would outlive Litestream. */
 let servicePid: number | undefined;
-const started: ChildProcess[] = [];
+let litestreamProcess: ChildProcess | undefined;
 after(() => {
   // What a failed test has left behind would keep this process alive.
-  for (const child of started) child.kill('SIGKILL');
+  litestreamProcess?.kill('SIGKILL');
   if (servicePid !== undefined) process.kill(servicePid, 'SIGKILL');
   rmSync(folder, { recursive: true });
 });
-
-if (litestream !== undefined)
-  test('beside Litestream every plant is stored, and its copy brings them all back', async () => {
-    console.log(`repeat with PLANT_STORE_TEST_SEED=${SEED}`);
-    const store = new ReplicatedStore();
-    const serve = await startServe(store.database);
-    started.push(serve.child);
-    const replicating = store.replicate();
-
-    const log: LoggedRequest[] = [];
-    const load = new RandomLoad(serve.url, serve.token, log, SEED);
-    await until('the log was copied again and again while plants were stored', () => {
-      assert.equal(replicating.exitCode, null, store.litestreamLog);
-      assert.ok(statSync(`${store.path}-wal`).size < LOG_BYTES_MAX, 'the log stays short');
-      return store.copiedRounds() >= ROUNDS;
-    });
-    await load.stop();
-    // It rejects what it must, and everything else is stored: Litestream's locks cost nobody an answer.
-    const statuses = new Set(log.map(({ answer }) => answer?.status));
-    assert.deepEqual([...statuses].sort(), [200, 400, 401]);
-    assert.deepEqual(await faultsIn(store.database, log), []);
-
-    await store.copyHasAllOf(log);
-    for (const child of [serve.child, replicating]) {
-      child.kill('SIGKILL');
-      await once(child, 'close');
-    }
-    await store.assertRestored(log);
-    assert.doesNotMatch(store.litestreamLog, /level=(WARN|ERROR)/);
-  });
 
 if (litestream !== undefined)
   test('started by Litestream as the manual has it, the service is killed under load: the next copy is whole', async () => {
@@ -72,22 +40,22 @@ if (litestream !== undefined)
     const store = new ReplicatedStore();
     const log: LoggedRequest[] = [];
     let token = '';
-    for (let start = 0; start <= KILLS; start++) {
-      const {
-        child,
-        url,
-        token: newToken,
-      } = await startServe(store.database, [], { executable: store.startScript() });
-      started.push(child);
+    for (const isKilled of [true, false]) {
+      const serve = await startServe(store.database, [], { executable: store.startScript() });
+      const { child } = serve;
+      litestreamProcess = child;
       servicePid = childOf(child.pid!);
       const hasEnded = once(child, 'close');
-      token ||= newToken;
-      const load = new RandomLoad(url, token, log, SEED + start);
+      token ||= serve.token;
+      const load = new RandomLoad(serve.url, token, log, SEED + Number(isKilled));
       await load.underWay();
-      if (start < KILLS) {
+      if (isKilled) {
         process.kill(servicePid, 'SIGKILL');
-        servicePid = undefined;
       } else {
+        await until('the log was copied again and again while plants were stored', () => {
+          assert.ok(statSync(`${store.path}-wal`).size < LOG_BYTES_MAX, 'the log stays short');
+          return copiedRounds(serve.logged()) >= ROUNDS;
+        });
         await load.stop();
         await store.copyHasAllOf(log);
         child.kill('SIGTERM');
@@ -96,6 +64,9 @@ if (litestream !== undefined)
       await Promise.all([hasEnded, load.ended()]);
       servicePid = undefined;
     }
+    // Litestream's locks cost nobody a response.
+    const statuses = new Set(log.flatMap(({ answer }) => answer?.status ?? []));
+    assert.deepEqual([...statuses].sort(), [200, 400, 401]);
     await store.assertRestored(log);
   });
 
@@ -103,7 +74,6 @@ if (litestream !== undefined)
 class ReplicatedStore {
   readonly path: string;
   readonly database: string;
-  litestreamLog = '';
   readonly #folder: string;
   readonly #configFile: string;
   #restored = 0;
@@ -124,17 +94,6 @@ class ReplicatedStore {
     writeFileSync(this.#configFile, JSON.stringify({ dbs: [database] }));
   }
 
-  /** Begins to copy, as a process of its own. */
-  replicate(): ChildProcess {
-    const child = spawn(litestream!, ['replicate', '-config', this.#configFile]);
-    started.push(child);
-    for (const output of [child.stdout, child.stderr])
-      output.setEncoding('utf8').on('data', text => {
-        this.litestreamLog += text;
-      });
-    return child;
-  }
-
   /** The script of docs/operate/backup.md. */
   startScript(): string {
     const script = join(this.#folder, 'start.sh');
@@ -145,12 +104,6 @@ class ReplicatedStore {
     ];
     writeFileSync(script, lines.join('\n'), { mode: 0o700 });
     return script;
-  }
-
-  /** Of how many logs, begun anew each time, a part has been copied. */
-  copiedRounds(): number {
-    const segments = this.litestreamLog.matchAll(/msg="wal segment written".* position=(\w+\/\w+):\d+/g);
-    return new Set(Array.from(segments, ([, round]) => round)).size;
   }
 
   async copyHasAllOf(log: readonly LoggedRequest[]): Promise<void> {
@@ -174,6 +127,12 @@ class ReplicatedStore {
     await promisify(execFile)(litestream!, ['restore', '-config', this.#configFile, '-o', path, this.path]);
     return path;
   }
+}
+
+/** Of how many logs, begun anew each time, a part has been copied, by what Litestream has printed. */
+function copiedRounds(lines: string[]): number {
+  const segment = /msg="wal segment written".* position=(\w+\/\w+):\d+/;
+  return new Set(lines.map(line => segment.exec(line)?.[1]).filter(Boolean)).size;
 }
 
 /** The service that Litestream has started, by one of its threads. */
