@@ -7,7 +7,7 @@ import { after, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { LoggedRequest } from './harness/client-log.ts';
 import { LoggingClient } from './harness/logging-client.ts';
-import { runProgram, type ServeProcess, startServe } from './harness/program.ts';
+import { runProgram, sendPlant, startServe } from './harness/program.ts';
 import { RandomLoad } from './harness/random-load.ts';
 import { SEED } from './harness/seeded-random.ts';
 import { faultsIn } from './harness/stored-revisions.ts';
@@ -17,18 +17,7 @@ const folder = mkdtempSync(join(tmpdir(), 'plant-store-restore-'));
 const path = join(folder, 'data', 'plant-store.db');
 const database = `sqlite:${path}`;
 const backup = join(folder, 'backup.db');
-const started: ServeProcess[] = [];
-after(() => {
-  // What a failed test has left behind would keep this process alive.
-  for (const { child } of started) child.kill('SIGKILL');
-  rmSync(folder, { recursive: true });
-});
-
-async function serve(): Promise<ServeProcess> {
-  const process = await startServe(database);
-  started.push(process);
-  return process;
-}
+after(() => rmSync(folder, { recursive: true }));
 
 async function cli(...args: string[]): Promise<string> {
   const { exitCode, stdout, stderr } = await runProgram([...args, '--database', database]);
@@ -36,17 +25,10 @@ async function cli(...args: string[]): Promise<string> {
   return stdout.trim();
 }
 
-async function send(url: string, token: string): Promise<number | undefined> {
-  const client = new LoggingClient(url, token, []);
-  const { answer } = await client.send({ id: -1n, name: 'oak' });
-  await client.close();
-  return answer?.status;
-}
-
 test('a backup made under load is put back after a kill: plants and tokens are as they were then', async () => {
   console.log(`repeat with PLANT_STORE_TEST_SEED=${SEED}`);
   mkdirSync(join(folder, 'data'));
-  const first = await serve();
+  await using first = await startServe(database);
   await cli('token', 'create', 'revoked before');
   await cli('token', 'revoke', 'revoked before');
   const revoked = await cli('token', 'create', 'revoked since');
@@ -67,7 +49,7 @@ test('a backup made under load is put back after a kill: plants and tokens are a
   // As docs/operate/backup.md has it: the log of the old store must not come to the new one.
   const commands = 'mv data lost && mkdir -p data && install -m 600 "$0" "$1"';
   execFileSync('sh', ['-c', commands, backup, path], { cwd: folder });
-  const second = await serve();
+  await using second = await startServe(database);
   // What was answered 200 since then may be there or not; what was rejected must not, whenever that was.
   const isOpen = ({ answer, answeredAt }: LoggedRequest): boolean =>
     answer?.status === 200 && answeredAt > begunAt;
@@ -80,14 +62,13 @@ test('a backup made under load is put back after a kill: plants and tokens are a
   await client.close();
   assert.deepEqual(await faultsIn(database, [...cut, ...again]), []);
 
-  assert.equal(await send(second.url, gone), 401);
-  assert.equal(await send(second.url, revoked), 200);
+  assert.equal(await sendPlant(second.url, gone, -1n), 401);
+  assert.equal(await sendPlant(second.url, revoked, -1n), 200);
   // The numbers of these changes were given before, to others.
   const madeAgain = await cli('token', 'create', 'made since');
-  assert.equal(await send(second.url, madeAgain), 200);
+  assert.equal(await sendPlant(second.url, madeAgain, -1n), 200);
   await cli('token', 'revoke', 'revoked since');
-  await until('the revocation takes effect', async () => (await send(second.url, revoked)) === 401);
-  assert.equal(await send(second.url, madeAgain), 200);
+  await until('the revocation takes effect', async () => (await sendPlant(second.url, revoked, -1n)) === 401);
+  assert.equal(await sendPlant(second.url, madeAgain, -1n), 200);
   assert.match(await cli('token', 'list'), /revoked before/);
-  await second.stop('SIGTERM');
 });
