@@ -4,7 +4,7 @@ import type { NewPlant } from '../src/contract/plant.ts';
 import type { StoredToken } from '../src/contract/stored-token.ts';
 import type { PlantRevision } from '../src/store/plant-store.ts';
 import { type Finished, runProgram } from './harness/program.ts';
-import { openForReading, openStore, openTokens } from './store-under-test.ts';
+import { openForReading, openStore } from './store-under-test.ts';
 
 /** Tokens of a store that is to be copied, as clients hold them. */
 export interface Tokens {
@@ -84,9 +84,4 @@ export async function rowsOf(
   const revisions = await Array.fromAsync(reader.revisions());
   const tokens = (await reader.tokens()).map(({ changeNumber: _, ...rest }) => rest);
   return { revisions, tokens };
-}
-
-export async function revokeToken(database: string, label: string): Promise<void> {
-  await using store = await openTokens(database);
-  assert.ok((await store.revokeToken(label, Date.now())) !== undefined);
 }

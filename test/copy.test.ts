@@ -2,19 +2,18 @@ import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { suite, test } from 'node:test';
+import type { StoredToken } from '../src/contract/stored-token.ts';
 import { openCopyTarget, openServedStore } from '../src/store/open-store.ts';
 import {
-  copiedRevisions,
-  copy,
-  equalDigest,
-  fillStore,
-  manyPlants,
-  revokeToken,
-  rowsOf,
-} from './copied-stores.ts';
-import type { Finished } from './harness/program.ts';
+  type CopyTarget,
+  type PlantReader,
+  type PlantRevision,
+  StoreRefused,
+} from '../src/store/plant-store.ts';
+import { copiedRevisions, copy, equalDigest, fillStore, manyPlants, rowsOf } from './copied-stores.ts';
+import { type Finished, sendPlant } from './harness/program.ts';
 import { startTestService } from './running-service.ts';
-import { type EngineUnderTest, enginesUnderTest } from './store-under-test.ts';
+import { type EngineUnderTest, enginesUnderTest, openForReading, openTokens } from './store-under-test.ts';
 
 const [sqlite, postgres] = await enginesUnderTest();
 const PAIRS: [from: EngineUnderTest, to: EngineUnderTest][] = [
@@ -26,16 +25,6 @@ function assertFailed({ exitCode, stdout, stderr }: Finished, says: RegExp): voi
   assert.equal(exitCode, 1, stdout + stderr);
   assert.match(stderr, says);
   assert.match(stderr, /^plant-store: [^\n]+\n$/, 'one line');
-}
-
-async function post(url: string, token: string): Promise<number> {
-  const answer = await fetch(`${url}/plants`, {
-    method: 'POST',
-    headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
-    body: '{"id": 1, "name": "sent"}',
-  });
-  await answer.text();
-  return answer.status;
 }
 
 for (const [from, to] of PAIRS) {
@@ -56,9 +45,9 @@ for (const [from, to] of PAIRS) {
       assert.equal(equalDigest(await copy(target, back)), equalDigest(first));
 
       await using service = await startTestService({ database: target });
-      assert.equal(await post(service.url, tokens.inForce), 200);
-      assert.equal(await post(service.url, tokens.expired), 401);
-      assert.equal(await post(service.url, tokens.revoked), 401);
+      assert.equal(await sendPlant(service.url, tokens.inForce, 1n), 200);
+      assert.equal(await sendPlant(service.url, tokens.expired, 1n), 401);
+      assert.equal(await sendPlant(service.url, tokens.revoked, 1n), 401);
     });
 
     test('goes on with what is missing when it is run again, and says before what that is', async () => {
@@ -69,7 +58,10 @@ for (const [from, to] of PAIRS) {
         source,
         `INSERT INTO plant_revision VALUES (1, 1, 'between', NULL, 5, 1), (3, 2, 'again', '', 6, 2)`,
       );
-      await revokeToken(source, 'inForce');
+      {
+        await using tokens = await openTokens(source);
+        await tokens.revokeToken('inForce', Date.now());
+      }
       const before = await rowsOf(target);
       const { stdout } = await copy(source, target, '--dry-run');
       assert.equal(stdout, 'would copy 2 revisions and 1 token; nothing was written\n');
@@ -102,7 +94,6 @@ for (const [from, to] of PAIRS) {
       const assertRejected = async (sql: string, says: RegExp): Promise<void> => {
         await to.sql(target, sql);
         const before = await rowsOf(target);
-        assertFailed(await copy(source, target, '--dry-run'), says);
         assertFailed(await copy(source, target), says);
         assert.deepEqual(await rowsOf(target), before);
       };
@@ -112,6 +103,7 @@ for (const [from, to] of PAIRS) {
       );
       await to.sql(target, 'UPDATE token SET revoked_at = NULL WHERE id = 1');
       await assertRejected(`INSERT INTO plant_revision VALUES (99, 1, 'x', NULL, 1, 1)`, /plant 99, which/);
+      assertFailed(await copy(source, target, '--dry-run'), /plant 99, which/);
     });
   });
 }
@@ -152,4 +144,106 @@ test('a SQLite store that is served is no target, and one that is copied to is n
   await assert.rejects(openServedStore(settings), /another plant-store service is running/);
   await target.close();
   await (await openServedStore(settings)).close();
+});
+
+function revision(id: bigint, number = 1, name = `plant ${id}`): PlantRevision {
+  return { plant: { id, name }, revision: number, recordedAt: 5, recordedBy: 1 };
+}
+
+const TOKEN: StoredToken = {
+  id: 7,
+  hash: 'a'.repeat(64),
+  label: 'seven',
+  createdAt: 1,
+  expiresAt: 2,
+  revokedAt: null,
+  lastUsedDay: null,
+  changeNumber: 99,
+};
+
+/** The store, to be written; `await using` closes it. */
+async function openTarget(database: string): Promise<CopyTarget & AsyncDisposable> {
+  const target = await openCopyTarget(database);
+  return Object.assign(target, { [Symbol.asyncDispose]: () => target.close() });
+}
+
+async function tokensOf(reader: PlantReader): Promise<StoredToken[]> {
+  // SQLite's rows have no prototype, which is a difference to deepEqual.
+  return (await reader.tokens()).map(token => ({ ...token }));
+}
+
+for (const engine of [sqlite, postgres]) {
+  suite(`a target on ${engine.name}`, () => {
+    test('takes a batch as a whole or not at all, and writes nothing over', async () => {
+      const database = await engine.newDatabase();
+      await using target = await openTarget(database);
+      const first = [revision(1n), revision(1n, 2, 'again'), revision(3n)];
+      await target.insertRevisions(first);
+      for (const other of [
+        revision(3n, 1, 'other'),
+        { ...revision(3n), recordedBy: 2 },
+        { ...revision(3n), plant: { id: 3n, name: 'plant 3', tag: '' } },
+      ]) {
+        await assert.rejects(target.insertRevisions([revision(3n, 2), other]), StoreRefused);
+      }
+      assert.deepEqual((await rowsOf(database)).revisions, first);
+    });
+
+    test('gets no first token from a service while the copy is not finished', async () => {
+      const database = await engine.newDatabase();
+      const target = await openTarget(database);
+      await target.insertRevisions([revision(1n)]);
+      await target.close();
+      await using service = await startTestService({ database });
+      assert.deepEqual([service.firstToken, service.hasToken], [undefined, false]);
+    });
+
+    test('brings a token up to the state it has elsewhere, and tells services of it', async () => {
+      const database = await engine.newDatabase();
+      await using target = await openTarget(database);
+      await using reader = await openForReading(database);
+      const other = { ...TOKEN, id: 8, hash: 'b'.repeat(64), label: 'eight' };
+      await target.putTokens([TOKEN, other]);
+      assert.deepEqual(await tokensOf(reader), [
+        { ...TOKEN, changeNumber: 1 },
+        { ...other, changeNumber: 2 },
+      ]);
+      const used = { ...TOKEN, lastUsedDay: '2026-01-01' };
+      await target.putTokens([used]);
+      assert.deepEqual((await tokensOf(reader))[0], { ...used, changeNumber: 1 });
+      const revoked = { ...used, revokedAt: 3, expiresAt: null };
+      await target.putTokens([revoked]);
+      assert.deepEqual((await tokensOf(reader))[0], { ...revoked, changeNumber: 3 });
+    });
+
+    test('never undoes a revocation, nor takes a token for another, and changes all of them or none', async () => {
+      const database = await engine.newDatabase();
+      await using target = await openTarget(database);
+      await using reader = await openForReading(database);
+      const revoked = { ...TOKEN, revokedAt: 3 };
+      await target.putTokens([revoked]);
+      const fresh = { ...TOKEN, id: 8, hash: 'b'.repeat(64), label: 'eight' };
+      const others = [
+        TOKEN,
+        { ...TOKEN, lastUsedDay: '2026-01-01' },
+        { ...revoked, hash: 'c'.repeat(64) },
+        { ...revoked, id: 9 },
+        { ...fresh, label: 'seven' },
+      ];
+      for (const other of others) {
+        const tokens = [fresh, other];
+        await assert.rejects(target.putTokens(tokens), StoreRefused);
+        assert.deepEqual(await tokensOf(reader), [{ ...revoked, changeNumber: 1 }]);
+      }
+    });
+  });
+}
+
+test('PostgreSQL takes a revision for done that a copy before it left on its way', async () => {
+  const database = await postgres.newDatabase();
+  await using target = await openTarget(database);
+  await target.insertRevisions([revision(1n), revision(2n)]);
+  await target.insertRevisions([revision(1n), revision(1n, 2), revision(2n), revision(3n)]);
+  const { revisions } = await rowsOf(database);
+  assert.deepEqual(revisions, [revision(1n), revision(1n, 2), revision(2n), revision(3n)]);
 });
