@@ -1,229 +1,18 @@
 import assert from 'node:assert/strict';
 import { after, suite, test } from 'node:test';
-import type { NewPlant } from '../src/contract/plant.ts';
-import type { PlantWrite, RepeatedIdRule, StorageEngine, WriteResult } from '../src/store/plant-store.ts';
-import { faultsOf, type LoggedRequest } from './harness/client-log.ts';
-import { LoggingClient } from './harness/logging-client.ts';
+import {
+  type PlantWrite,
+  type RepeatedIdRule,
+  type StorageEngine,
+  StoreUnavailable,
+  type WriteResult,
+} from '../src/store/plant-store.ts';
 import { type HeldStatement, PLANT_INSERT, PLANT_LOOKUP, PostgresProxy } from './harness/postgres-proxy.ts';
 import { storedRevisions } from './harness/stored-revisions.ts';
-import { type RunningService, startTestService } from './running-service.ts';
-import { openStore, postgresUnderTest } from './store-under-test.ts';
+import { until } from './harness/until.ts';
+import { openNewStore, openStore, postgresUnderTest } from './store-under-test.ts';
 
 const under = await postgresUnderTest();
-const opened = new AsyncDisposableStack();
-after(() => opened.disposeAsync());
-
-/** A service behind a proxy, and another one on the same database with a connection of its own. */
-class Pair {
-  readonly proxy: PostgresProxy;
-  readonly #database: string;
-  readonly #service: RunningService;
-  readonly #other: RunningService;
-  readonly #log: LoggedRequest[] = [];
-  #lastId = 2n ** 53n;
-
-  private constructor(
-    database: string,
-    proxy: PostgresProxy,
-    service: RunningService,
-    other: RunningService,
-  ) {
-    this.#database = database;
-    this.proxy = proxy;
-    this.#service = service;
-    this.#other = other;
-  }
-
-  static async start(repeatedIdRule: RepeatedIdRule): Promise<Pair> {
-    const database = await under.newDatabase();
-    const proxy = opened.use(await PostgresProxy.start(under.server.port));
-    // One connection, so that the order of batches is known.
-    const settings = { repeatedIdRule, connections: 1 };
-    const service = opened.use(await startTestService({ database: proxy.url(database), ...settings }));
-    const other = opened.use(await startTestService({ database, ...settings }));
-    return new Pair(database, proxy, service, other);
-  }
-
-  /** Contents for an id that is new. */
-  newPlants(): Record<'oak' | 'elm' | 'ash', NewPlant> {
-    const id = ++this.#lastId;
-    return { oak: { id, name: 'oak', tag: 'tree' }, elm: { id, name: 'elm' }, ash: { id, name: 'ash' } };
-  }
-
-  /** @returns status, outcome and revision of the response, in that order */
-  send(plant: NewPlant): Promise<string> {
-    return this.#sendTo(this.#service, plant);
-  }
-
-  sendToOther(plant: NewPlant): Promise<string> {
-    return this.#sendTo(this.#other, plant);
-  }
-
-  /** Sends a plant, and holds its statement before PostgreSQL. */
-  async sendHeld(
-    plant: NewPlant,
-    pattern = PLANT_INSERT,
-  ): Promise<{ sent: Promise<string>; held: HeldStatement }> {
-    const holding = this.proxy.holdNext(pattern);
-    const sent = this.send(plant);
-    return { sent, held: await holding };
-  }
-
-  /** Checks that every promise was kept. @returns the names of the revisions of this plant, in their order */
-  async stored(id: bigint): Promise<string[]> {
-    const revisions = await storedRevisions(this.#database);
-    assert.deepEqual(faultsOf(this.#log, revisions), []);
-    return revisions.filter(({ plant }) => plant.id === id).map(({ plant }) => plant.name);
-  }
-
-  async #sendTo({ url }: RunningService, plant: NewPlant): Promise<string> {
-    const client = new LoggingClient(url, this.#service.token, this.#log);
-    const { answer } = await client.send(plant);
-    await client.close();
-    return answer?.status === 200 ? `200 ${answer.outcome} ${answer.revision}` : `${answer?.status}`;
-  }
-}
-
-const pairs = { revise: await Pair.start('revise'), reject: await Pair.start('reject') };
-
-suite('the response to a commit is lost', () => {
-  /** What happens to the statement that writes `oak`, which is new and held. */
-  const FATES: Record<string, (held: HeldStatement, pair: Pair, sent: Promise<string>) => Promise<void>> = {
-    'it is cut off': async held => {
-      await held.deliver();
-      held.cut();
-    },
-    'it never comes': held => held.deliver(),
-    'the statement arrives late, after it was sent again': async (held, _pair, sent) => {
-      held.cut();
-      await sent;
-      await held.deliver();
-    },
-    'the statement arrives after the lookup': async (held, pair) => {
-      const holdingAgain = pair.proxy.holdNext(PLANT_INSERT);
-      held.cut();
-      const again = await holdingAgain;
-      await held.deliver();
-      await again.deliver();
-      again.answer();
-    },
-    'the statement arrives during the lookup': async (held, pair) => {
-      const holdingLookup = pair.proxy.holdNext(PLANT_LOOKUP);
-      held.cut();
-      const lookup = await holdingLookup;
-      await lookup.deliver();
-      await held.deliver();
-      lookup.answer();
-    },
-  };
-  for (const [fate, happen] of Object.entries(FATES)) {
-    test(`${fate}: the plant is stored once, and reported as created`, async () => {
-      const pair = pairs.revise;
-      const { oak } = pair.newPlants();
-      const { sent, held } = await pair.sendHeld(oak);
-      await happen(held, pair, sent);
-      assert.equal(await sent, '200 created 1');
-      assert.deepEqual(await pair.stored(oak.id), ['oak']);
-    });
-  }
-
-  test('it is that of a further revision', async () => {
-    const pair = pairs.revise;
-    const { oak, elm } = pair.newPlants();
-    await pair.send(elm);
-    // The first revision is tried first, and is taken.
-    const { sent, held: first } = await pair.sendHeld(oak);
-    const holdingSecond = pair.proxy.holdNext(PLANT_INSERT);
-    await first.deliver();
-    first.answer();
-    const second = await holdingSecond;
-    await second.deliver();
-    second.cut();
-    assert.equal(await sent, '200 revised 2');
-    assert.deepEqual(await pair.stored(oak.id), ['elm', 'oak']);
-  });
-
-  test('a later revision of another instance does not hide it', async () => {
-    const pair = pairs.revise;
-    const { oak, elm, ash } = pair.newPlants();
-    const { sent, held } = await pair.sendHeld(oak);
-    await held.deliver();
-    assert.equal(await pair.sendToOther(elm), '200 revised 2');
-    assert.equal(await pair.sendToOther(ash), '200 revised 3');
-    held.cut();
-    assert.equal(await sent, '200 created 1');
-    assert.deepEqual(await pair.stored(oak.id), ['oak', 'elm', 'ash']);
-  });
-
-  test('nor does a revision that was added during the lookup', async () => {
-    const pair = pairs.revise;
-    const { oak, elm } = pair.newPlants();
-    const { sent, held } = await pair.sendHeld(oak);
-    const holdingLookup = pair.proxy.holdNext(PLANT_LOOKUP);
-    held.cut();
-    const lookup = await holdingLookup;
-    await lookup.deliver();
-    await held.deliver();
-    assert.equal(await pair.sendToOther(elm), '200 revised 2');
-    lookup.answer();
-    assert.equal(await sent, '200 created 1');
-    assert.deepEqual(await pair.stored(oak.id), ['oak', 'elm']);
-  });
-
-  for (const [rule, others, expected, stored] of [
-    ['revise', 'elm', '200 revised 2', ['elm', 'oak']],
-    ['revise', 'oak', '200 unchanged 1', ['oak']],
-    ['reject', 'elm', '400', ['elm']],
-  ] as const) {
-    test(`${rule}: another instance stored ${others} meanwhile, and oak never arrived: ${expected}`, async () => {
-      const pair = pairs[rule];
-      const plants = pair.newPlants();
-      const { sent, held } = await pair.sendHeld(plants.oak);
-      assert.equal(await pair.sendToOther(plants[others]), '200 created 1');
-      held.cut();
-      assert.equal(await sent, expected);
-      await held.deliver();
-      assert.deepEqual(await pair.stored(plants.oak.id), stored);
-    });
-  }
-
-  test('reject: a later plant of another instance is rejected, and this one created', async () => {
-    const pair = pairs.reject;
-    const { oak, elm } = pair.newPlants();
-    const { sent, held } = await pair.sendHeld(oak);
-    await held.deliver();
-    assert.equal(await pair.sendToOther(elm), '400');
-    held.cut();
-    assert.equal(await sent, '200 created 1');
-    assert.deepEqual(await pair.stored(oak.id), ['oak']);
-  });
-
-  test('the connection is cut during the lookup before a further revision', async () => {
-    const pair = pairs.revise;
-    const { oak, elm, ash } = pair.newPlants();
-    await pair.send(elm);
-    const { sent, held: lookup } = await pair.sendHeld(oak, PLANT_LOOKUP);
-    assert.equal(await pair.sendToOther(ash), '200 revised 2');
-    lookup.cut();
-    assert.equal(await sent, '200 revised 3');
-    assert.deepEqual(await pair.stored(oak.id), ['elm', 'ash', 'oak']);
-  });
-
-  test('a commit that cannot be looked up in time gets 503, and a retry finds it', async () => {
-    const pair = pairs.revise;
-    const { oak } = pair.newPlants();
-    const { sent, held } = await pair.sendHeld(oak);
-    await held.deliver();
-    pair.proxy.stall();
-    held.cut();
-    assert.equal(await sent, '503');
-    pair.proxy.passAgain();
-    let again = await pair.send(oak);
-    while (again === '503') again = await pair.send(oak);
-    assert.equal(again, '200 unchanged 1');
-    assert.deepEqual(await pair.stored(oak.id), ['oak']);
-  });
-});
 
 /** An engine behind a proxy, and another one on the same database. */
 interface Engines extends AsyncDisposable {
@@ -233,27 +22,208 @@ interface Engines extends AsyncDisposable {
   database: string;
 }
 
-async function startEngines(): Promise<Engines> {
+async function startEngines(repeatedIdRule: RepeatedIdRule = 'revise'): Promise<Engines> {
   const stack = new AsyncDisposableStack();
   const database = await under.newDatabase();
   const proxy = stack.use(await PostgresProxy.start(under.server.port));
-  const ours = stack.use(await openStore(proxy.url(database)));
-  const other = stack.use(await openStore(database));
+  const ours = stack.use(await openStore(proxy.url(database), repeatedIdRule));
+  const other = stack.use(await openStore(database, repeatedIdRule));
   return { ours, other, proxy, database, [Symbol.asyncDispose]: () => stack.disposeAsync() };
 }
+
+/** For tests of plants with ids of their own. */
+const shared = { revise: await startEngines('revise'), reject: await startEngines('reject') };
+after(async () => {
+  for (const engines of Object.values(shared)) await engines[Symbol.asyncDispose]();
+});
+let lastId = 0;
 
 function writes(...plants: [id: number, name: string][]): PlantWrite[] {
   return plants.map(([id, name]) => ({ plant: { id: BigInt(id), name }, recordedBy: 1 }));
 }
 
 async function shownResults(committing: Promise<WriteResult[]>): Promise<string[]> {
-  return (await committing).map(({ outcome, revision }) => `${outcome} ${revision}`);
+  return (await committing).map(({ refused, outcome, revision }) => refused ?? `${outcome} ${revision}`);
 }
 
 async function storedNames(database: string): Promise<string[]> {
   const revisions = await storedRevisions(database);
   return revisions.map(({ plant, revision }) => `${plant.id} ${revision} ${plant.name}`);
 }
+
+/** One plant with a new id, on engines that tests share. */
+class OnePlant {
+  readonly proxy: PostgresProxy;
+  readonly #engines: Engines;
+  readonly #id = ++lastId;
+
+  constructor(rule: RepeatedIdRule = 'revise') {
+    this.#engines = shared[rule];
+    this.proxy = this.#engines.proxy;
+  }
+
+  /** @returns the result in words */
+  async commit(name: string, by: 'ours' | 'other' = 'ours'): Promise<string> {
+    const [result = ''] = await shownResults(this.#engines[by].commit(writes([this.#id, name])));
+    return result;
+  }
+
+  /** Commits it, and holds its statement before PostgreSQL. */
+  async commitHeld(
+    name: string,
+    pattern = PLANT_INSERT,
+  ): Promise<{ committing: Promise<string>; held: HeldStatement }> {
+    const holding = this.proxy.holdNext(pattern);
+    const committing = this.commit(name);
+    return { committing, held: await holding };
+  }
+
+  /** @returns the names of its revisions, in their order */
+  async stored(): Promise<string[]> {
+    const all = await storedNames(this.#engines.database);
+    return all
+      .map(line => line.split(' '))
+      .filter(([id]) => id === String(this.#id))
+      .map(([, , name]) => name!);
+  }
+}
+
+suite('the response to a commit is lost', () => {
+  /** What happens to the statement that writes a plant, which is new and held. */
+  const FATES: Record<
+    string,
+    (held: HeldStatement, proxy: PostgresProxy, committing: Promise<string>) => Promise<void>
+  > = {
+    'it is cut off': async held => {
+      await held.deliver();
+      held.cut();
+    },
+    'it never comes': held => held.deliver(),
+    'the statement arrives late, after it was sent again': async (held, _proxy, committing) => {
+      held.cut();
+      await committing;
+      await held.deliver();
+    },
+    'the statement arrives after the lookup': async (held, proxy) => {
+      const holdingAgain = proxy.holdNext(PLANT_INSERT);
+      held.cut();
+      const again = await holdingAgain;
+      await held.deliver();
+      await again.deliver();
+      again.answer();
+    },
+    'the statement arrives during the lookup': async (held, proxy) => {
+      const holdingLookup = proxy.holdNext(PLANT_LOOKUP);
+      held.cut();
+      const lookup = await holdingLookup;
+      await lookup.deliver();
+      await held.deliver();
+      lookup.answer();
+    },
+  };
+  for (const [fate, happen] of Object.entries(FATES)) {
+    test(`${fate}: the plant is stored once, and reported as created`, async () => {
+      const plant = new OnePlant();
+      const { committing, held } = await plant.commitHeld('oak');
+      await happen(held, plant.proxy, committing);
+      assert.equal(await committing, 'created 1');
+      assert.deepEqual(await plant.stored(), ['oak']);
+    });
+  }
+
+  test('it is that of a further revision', async () => {
+    const plant = new OnePlant();
+    await plant.commit('elm');
+    // The first revision is tried first, and is taken.
+    const { committing, held: first } = await plant.commitHeld('oak');
+    const holdingSecond = plant.proxy.holdNext(PLANT_INSERT);
+    await first.deliver();
+    first.answer();
+    const second = await holdingSecond;
+    await second.deliver();
+    second.cut();
+    assert.equal(await committing, 'revised 2');
+    assert.deepEqual(await plant.stored(), ['elm', 'oak']);
+  });
+
+  test('a later revision of another instance does not hide it', async () => {
+    const plant = new OnePlant();
+    const { committing, held } = await plant.commitHeld('oak');
+    await held.deliver();
+    assert.equal(await plant.commit('elm', 'other'), 'revised 2');
+    assert.equal(await plant.commit('ash', 'other'), 'revised 3');
+    held.cut();
+    assert.equal(await committing, 'created 1');
+    assert.deepEqual(await plant.stored(), ['oak', 'elm', 'ash']);
+  });
+
+  test('nor does a revision that was added during the lookup', async () => {
+    const plant = new OnePlant();
+    const { committing, held } = await plant.commitHeld('oak');
+    const holdingLookup = plant.proxy.holdNext(PLANT_LOOKUP);
+    held.cut();
+    const lookup = await holdingLookup;
+    await lookup.deliver();
+    await held.deliver();
+    assert.equal(await plant.commit('elm', 'other'), 'revised 2');
+    lookup.answer();
+    assert.equal(await committing, 'created 1');
+    assert.deepEqual(await plant.stored(), ['oak', 'elm']);
+  });
+
+  for (const [rule, others, expected, stored] of [
+    ['revise', 'elm', 'revised 2', ['elm', 'oak']],
+    ['revise', 'oak', 'unchanged 1', ['oak']],
+    ['reject', 'elm', 'idTaken', ['elm']],
+  ] as const) {
+    test(`${rule}: another instance stored ${others} meanwhile, and oak never arrived: ${expected}`, async () => {
+      const plant = new OnePlant(rule);
+      const { committing, held } = await plant.commitHeld('oak');
+      assert.equal(await plant.commit(others, 'other'), 'created 1');
+      held.cut();
+      assert.equal(await committing, expected);
+      await held.deliver();
+      assert.deepEqual(await plant.stored(), stored);
+    });
+  }
+
+  test('reject: a later plant of another instance is rejected, and this one created', async () => {
+    const plant = new OnePlant('reject');
+    const { committing, held } = await plant.commitHeld('oak');
+    await held.deliver();
+    assert.equal(await plant.commit('elm', 'other'), 'idTaken');
+    held.cut();
+    assert.equal(await committing, 'created 1');
+    assert.deepEqual(await plant.stored(), ['oak']);
+  });
+
+  test('the connection is cut during the lookup before a further revision', async () => {
+    const plant = new OnePlant();
+    await plant.commit('elm');
+    const { committing, held: lookup } = await plant.commitHeld('oak', PLANT_LOOKUP);
+    assert.equal(await plant.commit('ash', 'other'), 'revised 2');
+    lookup.cut();
+    assert.equal(await committing, 'revised 3');
+    assert.deepEqual(await plant.stored(), ['elm', 'ash', 'oak']);
+  });
+
+  test('a commit that cannot be looked up in time is not confirmed, and a retry finds it', async () => {
+    const plant = new OnePlant();
+    const { committing, held } = await plant.commitHeld('oak');
+    await held.deliver();
+    plant.proxy.stall();
+    held.cut();
+    await assert.rejects(committing, StoreUnavailable);
+    plant.proxy.passAgain();
+    let again: string | undefined;
+    await until('the store is available', async () => {
+      again = await plant.commit('oak').catch(() => undefined);
+      return again !== undefined;
+    });
+    assert.equal(again, 'unchanged 1');
+    assert.deepEqual(await plant.stored(), ['oak']);
+  });
+});
 
 /** Makes the first statements that insert plants fail on the server, after their rows are in. */
 async function failInserts(database: string, times: number, sqlState: string): Promise<void> {
@@ -359,26 +329,64 @@ suite('a batch', () => {
     ['a lock timeout', '55P03'],
   ] as const) {
     test(`is sent again after ${name} (${sqlState})`, async () => {
-      const database = await under.newDatabase();
-      await using engine = await openStore(database);
+      await using engine = await openNewStore(under);
       await engine.commit(writes([1, 'elm']));
-      await failInserts(database, 3, sqlState);
+      await failInserts(engine.database, 3, sqlState);
       const committing = engine.commit(writes([0, 'oak'], [1, 'oak'], [1, 'oak']));
       assert.deepEqual(await shownResults(committing), ['created 1', 'revised 2', 'unchanged 2']);
-      assert.deepEqual(await storedNames(database), ['0 1 oak', '1 1 elm', '1 2 oak']);
-      const [attempts] = await under.sql(database, 'SELECT last_value FROM attempt');
+      assert.deepEqual(await storedNames(engine.database), ['0 1 oak', '1 1 elm', '1 2 oak']);
+      const [attempts] = await under.sql(engine.database, 'SELECT last_value FROM attempt');
       assert.ok(Number(attempts!.last_value) > 3, 'it has failed');
     });
   }
 
   test('is unavailable with the cause after a failure that does not pass', async () => {
-    const database = await under.newDatabase();
-    await using engine = await openStore(database);
-    await failInserts(database, 1_000_000, '22P02');
+    await using engine = await openNewStore(under);
+    await failInserts(engine.database, 1_000_000, '22P02');
     await assert.rejects(engine.commit(writes([1, 'oak'])), {
       name: 'StoreUnavailable',
       message: 'failed for the test',
     });
-    assert.deepEqual(await storedNames(database), []);
+    assert.deepEqual(await storedNames(engine.database), []);
+  });
+});
+
+/** What somebody with an SQL client may do to a store, and what must not come of it. */
+suite('a database that was tampered with', { concurrency: true }, () => {
+  test('a trigger that swallows plants is named in the error, and other plants are stored', async () => {
+    await using engine = await openNewStore(under);
+    await under.sql(
+      engine.database,
+      `CREATE FUNCTION swallow() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN IF NEW.name = 'swallowed' THEN RETURN NULL; END IF; RETURN NEW; END $$;
+      CREATE TRIGGER swallow BEFORE INSERT ON plant_revision FOR EACH ROW EXECUTE FUNCTION swallow()`,
+    );
+    await assert.rejects(engine.commit(writes([1, 'swallowed'])), {
+      name: 'StoreUnavailable',
+      message: /takes a plant and does not keep it; look for a trigger, /,
+    });
+    assert.deepEqual(await engine.commit(writes([2, 'kept'])), [{ outcome: 'created', revision: 1 }]);
+  });
+
+  test('without its primary key nothing is stored, rather than twice', async () => {
+    await using engine = await openNewStore(under);
+    await engine.commit(writes([1, 'oak']));
+    await under.sql(engine.database, 'ALTER TABLE plant_revision DROP CONSTRAINT plant_revision_pkey');
+    await assert.rejects(engine.commit(writes([1, 'oak'], [2, 'elm'])), StoreUnavailable);
+    assert.deepEqual(await under.sql(engine.database, 'SELECT id, name FROM plant_revision'), [
+      { id: '1', name: 'oak' },
+    ]);
+  });
+
+  test('a column that changes its type under prepared statements is no outage', async () => {
+    await using engine = await openNewStore(under);
+    for (let count = 0; count < 2; count++) await engine.commit(writes([1, 'oak']));
+    await under.sql(
+      engine.database,
+      'DROP VIEW plant; ALTER TABLE plant_revision ALTER COLUMN revision TYPE bigint',
+    );
+    for (let count = 0; count < 3; count++) {
+      assert.deepEqual(await engine.commit(writes([1, 'oak'])), [{ outcome: 'unchanged', revision: 1 }]);
+    }
   });
 });

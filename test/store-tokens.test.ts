@@ -8,6 +8,7 @@ import {
   type EngineUnderTest,
   enginesUnderTest,
   openForReading,
+  openNewStore,
   openStore,
   openTokens,
 } from './store-under-test.ts';
@@ -38,7 +39,7 @@ function testTokens(under: EngineUnderTest): void {
   });
 
   test('are stored and revoked with all that is known of them, and each change has a number', async () => {
-    await using engine = await openStore(await under.newDatabase());
+    await using engine = await openNewStore(under);
     assert.deepEqual(await engine.tokensChangedSince(0), []);
     const first = {
       ...newToken('first', { createdAt: 2 ** 41, expiresAt: 2 ** 53 - 1 }),
@@ -59,10 +60,12 @@ function testTokens(under: EngineUnderTest): void {
     // For good, and as it was: that is no change.
     assert.deepEqual(plain([await engine.revokeToken('first', 2 ** 42)]), plain([revoked]));
     assert.deepEqual(await engine.tokensChangedSince(3), []);
+    await using reader = await openForReading(engine.database);
+    assert.deepEqual(plain(await reader.tokens()), plain([revoked, second]), 'in the order of ids');
   });
 
   test('have a label that no other has, of a revoked one neither', async () => {
-    await using engine = await openStore(await under.newDatabase());
+    await using engine = await openNewStore(under);
     const first = await engine.createToken(newToken('taken'));
     const other = newToken('taken', { hash: '1'.repeat(64) });
     assert.equal(await engine.createToken(other), undefined);
@@ -80,7 +83,7 @@ function testTokens(under: EngineUnderTest): void {
   });
 
   test('note the day of their last use, which is no change and is of no other token', async () => {
-    await using engine = await openStore(await under.newDatabase());
+    await using engine = await openNewStore(under);
     for (const label of ['a', 'b', 'c']) await engine.createToken(newToken(label));
     await engine.recordTokenUse([1, 3], '2026-01-30');
     await engine.recordTokenUse([3], '2026-01-31');
@@ -93,32 +96,15 @@ function testTokens(under: EngineUnderTest): void {
     );
   });
 
-  test('are read in the order of ids, with all that is known of them', async () => {
-    const database = await under.newDatabase();
-    await using engine = await openStore(database);
-    for (const label of ['c', 'a', 'b']) await engine.createToken(newToken(label, { expiresAt: 2 ** 41 }));
-    await engine.revokeToken('c', 3);
-    await engine.recordTokenUse([2], '2026-01-31');
-    const byChange = await engine.tokensChangedSince(0);
-    await using reader = await openForReading(database);
-    const tokens = await reader.tokens();
-    assert.deepEqual(
-      tokens.map(({ label }) => label),
-      ['c', 'a', 'b'],
-    );
-    assert.deepEqual(plain(tokens), plain(byChange.toSorted((one, other) => one.id - other.id)));
-  });
-
   test('are read in pieces where they are many, and none is left out', async () => {
-    const database = await under.newDatabase();
-    await using engine = await openStore(database);
+    await using engine = await openNewStore(under);
     const count = 2 * TOKENS_AT_A_TIME_MAX + 1;
     const rows = Array.from({ length: count }, (_, index) => {
       const id = index + 1;
       return `(${id}, '${hashToken(String(id))}', 'token ${id}', 1, ${id})`;
     });
     const insert = 'INSERT INTO token (id, hash, label, created_at, change_number) VALUES';
-    await under.sql(database, `${insert} ${rows.join(', ')}`);
+    await under.sql(engine.database, `${insert} ${rows.join(', ')}`);
     const pieces = [];
     for (let last = 0; last < count; last = pieces.at(-1)!.at(-1)!.changeNumber) {
       pieces.push(await engine.tokensChangedSince(last));
@@ -134,9 +120,8 @@ function testTokens(under: EngineUnderTest): void {
   });
 
   test('have a fingerprint that is another one where a number was given a second time', async () => {
-    const database = await under.newDatabase();
-    await using engine = await openStore(database);
-    await using other = await openTokens(database);
+    await using engine = await openNewStore(under);
+    await using other = await openTokens(engine.database);
     const seen = new Set<string>();
     const assertIsAnother = async (): Promise<void> => {
       const fingerprint = await engine.tokensFingerprint();
@@ -149,10 +134,10 @@ function testTokens(under: EngineUnderTest): void {
     await assertIsAnother();
     for (const label of ['kept', 'lost']) await other.createToken(newToken(label));
     await assertIsAnother();
-    await under.sql(database, `DELETE FROM token WHERE label = 'lost'`);
+    await under.sql(engine.database, `DELETE FROM token WHERE label = 'lost'`);
     assert.equal((await other.createToken(newToken('in its place')))?.changeNumber, 2);
     await assertIsAnother();
-    await under.sql(database, `DELETE FROM token WHERE label = 'in its place'`);
+    await under.sql(engine.database, `DELETE FROM token WHERE label = 'in its place'`);
     assert.equal((await other.revokeToken('kept', 2))?.changeNumber, 2);
     await assertIsAnother();
   });

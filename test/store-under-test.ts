@@ -76,6 +76,15 @@ export async function openStore(
   return Object.assign(engine, { [Symbol.asyncDispose]: close });
 }
 
+/** A new store; `await using` closes it. */
+export async function openNewStore(
+  under: EngineUnderTest,
+  rule?: RepeatedIdRule,
+): Promise<StorageEngine & AsyncDisposable & { database: string }> {
+  const database = await under.newDatabase();
+  return Object.assign(await openStore(database, rule), { database });
+}
+
 /** The store as the command line has it to manage tokens, beside a service; `await using` closes it. */
 export async function openTokens(database: string): Promise<StorageEngine & AsyncDisposable> {
   const engine = await openTokenStore(database);
