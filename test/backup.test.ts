@@ -3,7 +3,6 @@ import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
   closeSync,
-  mkdirSync,
   mkdtempSync,
   openSync,
   readdirSync,
@@ -22,7 +21,7 @@ import { openForWriting } from '../src/store/sqlite/database.ts';
 import { BACKUP_STEP_PAGES } from '../src/store/sqlite/limits.ts';
 import { checkCopy, copySnapshot } from '../src/store/sqlite/sqlite-backup.ts';
 import { fillStore, manyPlants, rowsOf } from './copied-stores.ts';
-import { type Finished, PROGRAM, runProgram, startProgram } from './harness/program.ts';
+import { type Finished, runProgram, startProgram } from './harness/program.ts';
 import { until } from './harness/until.ts';
 
 const PLANTS = 50_000;
@@ -131,8 +130,6 @@ test('what cannot be backed up, or not there, is said in a line, and leaves noth
     [join(folder, 'a.db'), `sqlite:${noStore}`, 1, /there is no plant store at .*no\.db; /],
     [join(folder, 'a.db'), `sqlite:${other}`, 1, /other\.db cannot be opened .* no SQLite database; /],
     [join(folder, 'no', 'a.db'), database, 1, /a\.db cannot be made \(ENOENT\); make the folder first/],
-    [join(noStore, 'a.db'), database, 1, /a\.db cannot be made \(ENO(?:ENT|TDIR)\); /],
-    ['/proc/a.db', database, 1, /\/proc\/a\.db cannot be made \(\w+\); /],
     [join(folder, 'a.db'), 'postgres://u:secret@db.example/plants', 2, /pg_dump/],
     [join(folder, 'a.db'), 'plants.db', 2, /the address names no store/],
   ];
@@ -163,25 +160,21 @@ test('SIGINT ends it at once, and leaves nothing', async () => {
 
 test('a disk without room for it is said, and leaves nothing', async () => {
   const { database } = await newStore(manyPlants(PLANTS));
-  const folder = newFolder();
-  const disk = join(folder, 'disk');
-  mkdirSync(disk);
-  const command = [process.execPath, PROGRAM, 'backup', join(disk, 'backup.db'), '--database', database];
+  const disk = newFolder();
+  const args = ['backup', join(disk, 'backup.db'), '--database', database];
   // No file can grow beyond 1 MiB, on any POSIX system; `ulimit -f` counts half KiB.
-  const small = spawnSync('sh', ['-c', 'ulimit -f 2048; exec "$0" "$@"', ...command], { encoding: 'utf8' });
-  assert.deepEqual([small.status, small.stdout], [1, '']);
+  const small = await runProgram(args, { prefix: ['sh', '-c', 'ulimit -f 2048; exec "$0" "$@"'] });
+  assert.deepEqual([small.exitCode, small.stdout], [1, '']);
   assert.match(small.stderr, /^plant-store: (?:copying failed|the disk is full)[^\n]+\n$/);
   assert.deepEqual(readdirSync(disk), []);
 
-  const namespace = ['unshare', '--user', '--map-root-user', '--mount'];
-  if (spawnSync(namespace[0]!, [...namespace.slice(1), 'true']).status !== 0) {
+  const inOwnNamespace = ['unshare', '--user', '--map-root-user', '--mount'];
+  if (spawnSync(inOwnNamespace[0]!, [...inOwnNamespace.slice(1), 'true']).status !== 0) {
     console.error('NOT TESTED HERE: ENOSPC needs user namespaces, which this system does not allow');
     return;
   }
   const onSmallDisk = 'mount -t tmpfs -o size=1m tmpfs "$0" && "$@"; code=$?; ls "$0"; exit $code';
-  const full = spawnSync(namespace[0]!, [...namespace.slice(1), 'sh', '-c', onSmallDisk, disk, ...command], {
-    encoding: 'utf8',
-  });
-  assert.deepEqual([full.status, full.stdout], [1, '']);
+  const full = await runProgram(args, { prefix: [...inOwnNamespace, 'sh', '-c', onSmallDisk, disk] });
+  assert.deepEqual([full.exitCode, full.stdout], [1, '']);
   assert.equal(full.stderr, 'plant-store: the disk is full; make room, or name a file on another disk\n');
 });

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -82,23 +82,6 @@ test('a log that a reader let grow is begun anew behind it, and cut', async () =
     return statSync(`${path}-wal`).size <= WAL_BYTES_KEPT_MAX;
   });
   assert.notEqual(logSalt(path), first);
-});
-
-test('what was committed is soon in the database file itself', async () => {
-  await using store = await openNew('soon.db');
-  await store.engine.commit(scatteredPlants(BATCH_PLANTS, 0));
-  const alone = join(folder, 'alone.db');
-  await until('the file holds all of it without its log', () => {
-    copyFileSync(store.path, alone);
-    using database = new DatabaseSync(alone);
-    try {
-      const { plants } = database.prepare('SELECT count(*) AS plants FROM plant_revision').get()!;
-      return plants === BATCH_PLANTS;
-    } catch {
-      // Copied in the middle of a checkpoint.
-      return false;
-    }
-  });
 });
 
 test('a store that was closed in the middle of a checkpoint leaves no log behind', async () => {

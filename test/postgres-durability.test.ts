@@ -17,13 +17,6 @@ async function setOnServer(name: string, value: string): Promise<void> {
   await until(`${name} is ${value}`, async () => (await server.query(`SHOW ${name}`))[0]![name] === value);
 }
 
-/** Turns synchronous_commit off for a role or database, and on by leaving it to the server. */
-function setOf(what: string, value: 'off' | 'on'): Promise<unknown> {
-  return server.query(
-    `ALTER ${what} ${value === 'off' ? 'SET synchronous_commit = off' : 'RESET synchronous_commit'}`,
-  );
-}
-
 /** @returns its name and its address, as the role `careless` */
 async function newDatabase(): Promise<[name: string, url: string]> {
   const name = databaseName(await server.createDatabase());
@@ -70,11 +63,13 @@ const CARELESS: [
   ['fsync', FSYNC, value => setOnServer('fsync', value)],
   ['full_page_writes', FULL_PAGE_WRITES, value => setOnServer('full_page_writes', value)],
   ['synchronous_commit', SYNCHRONOUS_COMMIT, value => setOnServer('synchronous_commit', value)],
-  ['synchronous_commit of the role', SYNCHRONOUS_COMMIT, value => setOf('ROLE careless', value)],
   [
     'synchronous_commit of the database',
     SYNCHRONOUS_COMMIT,
-    (value, database) => setOf(`DATABASE ${database}`, value),
+    (value, database) =>
+      server.query(
+        `ALTER DATABASE ${database} ${value === 'off' ? 'SET synchronous_commit = off' : 'RESET synchronous_commit'}`,
+      ),
   ],
 ];
 

@@ -93,7 +93,7 @@ const UNKNOWN_CA =
 const WRONG_NAME =
   /cannot be opened: the TLS connection failed: Hostname\/IP does not match certificate's altnames: .*127\.0\.0\.1.*; check sslmode, /;
 const UNUSABLE =
-  /cannot be opened: the files that sslrootcert, sslcert and sslkey name cannot be used \(.*(?:ENOENT.*none\.pem|key values mismatch|no start line).*\); they must be readable PEM, /;
+  /cannot be opened: the files that sslrootcert, sslcert and sslkey name cannot be used \(.*(?:ENOENT.*none\.pem|key values mismatch).*\); they must be readable PEM, /;
 
 type Case = [name: string, way: Way, expected: string | RegExp];
 
@@ -118,7 +118,6 @@ const CASES: Case[] = [
     'plain',
   ],
   ['another authority, verify-full', { sslmode: 'verify-full', sslrootcert: OTHER_CA }, UNKNOWN_CA],
-  ['another authority, verify-ca', { sslmode: 'verify-ca', sslrootcert: OTHER_CA }, UNKNOWN_CA],
   ['another authority, require', { sslmode: 'require', sslrootcert: OTHER_CA }, UNKNOWN_CA],
   ['another authority, prefer', { sslmode: 'prefer', sslrootcert: OTHER_CA }, 'plain'],
   ['the authority, require', { sslmode: 'require', sslrootcert: CA }, 'TLS'],
@@ -130,12 +129,6 @@ const CASES: Case[] = [
   ['a certificate of the client', { user: 'certified', ...modeOf('verify-full'), ...CLIENT }, 'TLS'],
   ['no certificate of the client', { user: 'certified', ...modeOf('verify-full') }, NOT_LET_IN],
   ['a key of another certificate', { ...modeOf('require'), ...CLIENT, sslcert: OTHER_CA }, UNUSABLE],
-  ['a missing key', { ...modeOf('require'), ...CLIENT, sslkey: join(PEM, 'none.pem') }, UNUSABLE],
-  [
-    'a file without certificate',
-    { ...modeOf('prefer'), ...CLIENT, sslcert: join(PEM, 'README.md') },
-    UNUSABLE,
-  ],
 ];
 
 suite('a connection with TLS', () => {
@@ -146,11 +139,6 @@ suite('a connection with TLS', () => {
       else assert.match(found, expected);
     });
   }
-
-  test('a wrong password is reported, and not tried again without TLS', async () => {
-    const address = addressOf({ sslmode: 'prefer' }).replace(encodeURIComponent(OWNER_PASSWORD), 'wrong');
-    await assert.rejects(openReader(address), /the server refuses the password/);
-  });
 
   test('an authority that this machine trusts, and then the name counts', async () => {
     // Where the roots of the system are files, OpenSSL's own variable names them; it is read once in a process.

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { chmodSync, existsSync, linkSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, linkSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { suite, test } from 'node:test';
 import { openReader, openServedStore, openTokenStore } from '../src/store/open-store.ts';
@@ -103,15 +103,6 @@ test('a path that no folder can be made for is rejected', async () => {
   // This binds root as well, which permissions do not.
   await assertRejected(join(file, 'plants.db'), /cannot be opened .*; is the folder there and writable\?/);
   await assertRejected(dirname(file), /cannot be opened/);
-});
-
-test('reading a store that is not there does not make one', async () => {
-  const path = await newPath();
-  await assert.rejects(
-    openReader(`sqlite:${path}`),
-    /there is no plant store at .*name another with --database/,
-  );
-  assert.ok(!existsSync(path));
 });
 
 test('a file in which Litestream was quicker to make its own tables becomes a store', async () => {

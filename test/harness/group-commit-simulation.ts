@@ -22,18 +22,17 @@ import {
 import { seededRandom } from './seeded-random.ts';
 
 /** What happened in simulations, counted, so that it is seen that they bring about what they are to judge. */
-export const SIMULATED = [
-  'plants',
-  'batches',
-  'batches out of order',
-  'batches failed',
-  'plants busy for number',
-  'plants busy for text',
-  'plants busy for pace',
-  'plants settled from the queue',
-  'plants refused for shutdown',
-] as const;
-export type Simulated = Record<(typeof SIMULATED)[number], number>;
+export class SimulatedCounts {
+  plants = 0;
+  batches = 0;
+  batchesOutOfOrder = 0;
+  batchesFailed = 0;
+  busyForNumber = 0;
+  busyForText = 0;
+  busyForPace = 0;
+  settledFromQueue = 0;
+  refusedForShutdown = 0;
+}
 
 interface SimulatedPlant {
   /** Its place in the order of arrival; its id, its token and its revision are made of it. */
@@ -43,23 +42,6 @@ interface SimulatedPlant {
   /** Under way when it arrived. */
   ahead: number;
   result: WriteResult | NotConfirmed | undefined;
-}
-
-/** What a seed stands for. */
-interface Scenario {
-  commitsInFlightMax: number;
-  /** A commit takes this long, and up to so much more. */
-  commitMs: number;
-  jitterMs: number;
-  /** Of a hundred commits. */
-  failing: number;
-  stalling: number;
-  /** Arrivals: how many times, how far apart at most, how many at once at most. */
-  bursts: number;
-  pauseMs: number;
-  burstPlants: number;
-  textLengths: readonly number[];
-  closesEarly: boolean;
 }
 
 const STALL_MS = 2_000;
@@ -72,7 +54,7 @@ const LONG_TEXTS = [1, 1_000_000, BATCH_TEXT_LENGTH_MAX / 2 + 1, BATCH_TEXT_LENG
  * @param counts is added to
  * @throws {Error} with the seed, at the first thing that must not happen
  */
-export async function simulateGroupCommit(seed: number, counts: Simulated): Promise<void> {
+export async function simulateGroupCommit(seed: number, counts: SimulatedCounts): Promise<void> {
   try {
     await new Simulation(seed, counts).run();
   } catch (error) {
@@ -80,21 +62,21 @@ export async function simulateGroupCommit(seed: number, counts: Simulated): Prom
   }
 }
 
-export function noCounts(): Simulated {
-  return Object.fromEntries(SIMULATED.map(what => [what, 0])) as Simulated;
-}
-
-function scenarioOf(seed: number, random: (below: number) => number): Scenario {
+/** What a seed stands for. */
+function scenarioOf(seed: number, random: (below: number) => number) {
   const pick = <Value>(...values: Value[]): Value => values[random(values.length)]!;
   // Few fill the queue, for that takes as long as a hundred others.
   const isFlood = seed % 200 === 0;
   const isSlow = seed % 40 === 20;
   return {
     commitsInFlightMax: 1 + random(4),
+    /** A commit takes this long, and up to so much more. */
     commitMs: isSlow ? pick(50, 400, 800) : pick(0, 1, 5, 30),
     jitterMs: pick(0, 0, 3, 100),
+    /** Of a hundred commits. */
     failing: isSlow ? pick(0, 50) : pick(0, 0, 10, 50, 100),
     stalling: isSlow ? pick(0, 50) : pick(0, 0, 0, 10, 30),
+    /** Arrivals: how many times, how far apart at most, how many at once at most. */
     bursts: isFlood ? 4 : isSlow ? 40 : 5 + random(25),
     pauseMs: isSlow ? pick(2, 300) : pick(0, 2, 20, 300),
     burstPlants: isFlood ? QUEUE_PLANTS_MAX : isSlow ? 800 : pick(1, 3, 20),
@@ -105,8 +87,8 @@ function scenarioOf(seed: number, random: (below: number) => number): Scenario {
 
 class Simulation {
   readonly #random: (below: number) => number;
-  readonly #scenario: Scenario;
-  readonly #counts: Simulated;
+  readonly #scenario: ReturnType<typeof scenarioOf>;
+  readonly #counts: SimulatedCounts;
   readonly #groupCommit: GroupCommit;
   #nowMs = 0;
   /** What is to happen, in the order in which it was decided; of those due at the same time the first is first. */
@@ -128,7 +110,7 @@ class Simulation {
   readonly #told: string[] = [];
   #closed: 'no' | 'asked' | 'settled' = 'no';
 
-  constructor(seed: number, counts: Simulated) {
+  constructor(seed: number, counts: SimulatedCounts) {
     this.#random = seededRandom(seed);
     this.#scenario = scenarioOf(seed, this.#random);
     this.#counts = counts;
@@ -218,14 +200,13 @@ class Simulation {
 
   #refusalDue({ ahead, textLength }: SimulatedPlant): NotConfirmed['refused'] | undefined {
     if (this.#closed !== 'no') {
-      this.#counts['plants refused for shutdown']++;
+      this.#counts.refusedForShutdown++;
       return 'shuttingDown';
     }
-    if (this.#queue.length >= QUEUE_PLANTS_MAX) this.#counts['plants busy for number']++;
-    else if (this.#queueTextLength + textLength > QUEUE_TEXT_LENGTH_MAX)
-      this.#counts['plants busy for text']++;
+    if (this.#queue.length >= QUEUE_PLANTS_MAX) this.#counts.busyForNumber++;
+    else if (this.#queueTextLength + textLength > QUEUE_TEXT_LENGTH_MAX) this.#counts.busyForText++;
     else if (ahead >= UNDER_WAY_PLANTS_MIN && ahead >= this.#aheadMax) {
-      this.#counts['plants busy for pace']++;
+      this.#counts.busyForPace++;
     } else return undefined;
     return 'busy';
   }
@@ -300,7 +281,7 @@ class Simulation {
       batch.every(({ result }) => result === undefined),
       'a plant is answered before the engine has answered for its batch',
     );
-    if (this.#inFlight[0] !== batch) this.#counts['batches out of order']++;
+    if (this.#inFlight[0] !== batch) this.#counts.batchesOutOfOrder++;
     this.#inFlight.splice(this.#inFlight.indexOf(batch), 1);
   }
 
@@ -323,12 +304,12 @@ class Simulation {
 
   #fail(batch: SimulatedPlant[], answered: PromiseWithResolvers<WriteResult[]>): void {
     this.#end(batch);
-    this.#counts['batches failed']++;
+    this.#counts.batchesFailed++;
     this.#failing = true;
     const long = this.#queue.filter(({ queuedAt }) => this.#nowMs - queuedAt >= FAILING_QUEUE_WAIT_MS);
     this.#queue.splice(0, long.length);
     this.#queueTextLength -= lengthOf(long);
-    this.#counts['plants settled from the queue'] += long.length;
+    this.#counts.settledFromQueue += long.length;
     answered.reject(new StoreUnavailable('the engine was told to fail'));
     const due = [...batch, ...long];
     this.#atEndOfTurn.push(() => {
