@@ -209,7 +209,7 @@ test('a path that no folder can be made for is rejected', async () => {
 });
 
 test('a file in which Litestream was quicker to make its own tables becomes a store', async () => {
-  const path = await newPath();
+  const { path } = await newStore();
   await sqlite.sql(path, 'CREATE TABLE _litestream_seq (id INTEGER PRIMARY KEY, seq INTEGER)');
   const { engine, close } = await openServed(path);
   assert.deepEqual(await engine.commit([WRITE]), CREATED);
