@@ -16,13 +16,14 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { StoreRefused } from '../src/store/plant-store.ts';
+import { StoreRefused, StoreUnavailable } from '../src/store/plant-store.ts';
 import { openForWriting } from '../src/store/sqlite/database.ts';
 import { BACKUP_STEP_PAGES } from '../src/store/sqlite/limits.ts';
 import { checkCopy, copySnapshot } from '../src/store/sqlite/sqlite-backup.ts';
 import { fillStore, manyPlants, rowsOf } from './copied-stores.ts';
 import { type Finished, runProgram, startProgram } from './harness/program.ts';
 import { until } from './harness/until.ts';
+import { openForReading } from './store-under-test.ts';
 
 const PLANTS = 50_000;
 
@@ -90,6 +91,11 @@ test('a copy that is damaged is found out, and so is one that is no store', asyn
   writeSync(damaged, Buffer.alloc(64, 0xff), 0, 64, 100 * 4096);
   closeSync(damaged);
   assert.throws(() => checkCopy(copy), { name: 'StoreRefused', message: /^the copy is damaged \(/ });
+  {
+    await using reader = await openForReading(`sqlite:${copy}`);
+    await assert.rejects(Array.fromAsync(reader.revisions()), StoreUnavailable);
+    await assert.rejects(reader.countRevisions(), StoreUnavailable);
+  }
   writeFileSync(copy, '');
   assert.throws(() => checkCopy(copy), StoreRefused);
 });

@@ -15,7 +15,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { suite, test } from 'node:test';
 import type { Worker } from 'node:worker_threads';
 import type { NewPlant } from '../src/contract/plant.ts';
-import { openReader, openServedStore, openTokenStore } from '../src/store/open-store.ts';
+import { openCopyTarget, openReader, openServedStore, openTokenStore } from '../src/store/open-store.ts';
 import {
   type StorageEngine,
   StoreRefused,
@@ -140,6 +140,7 @@ async function assertRejected(path: string, message: RegExp): Promise<void> {
   // Twice: the first start leaves no lock behind.
   for (let start = 0; start < 2; start++) await assert.rejects(openServed(path), rejected);
   await assert.rejects(openTokenStore(`sqlite:${path}`), rejected);
+  await assert.rejects(openCopyTarget(`sqlite:${path}`), rejected);
   await assert.rejects(openReader(`sqlite:${path}`), StoreRefused);
 }
 
