@@ -4,7 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
 import type { PlantWrite } from '../src/store/plant-store.ts';
+import { Checkpoints } from '../src/store/sqlite/checkpoints.ts';
+import { openForWriting } from '../src/store/sqlite/database.ts';
 import { WAL_BYTES_KEPT_MAX } from '../src/store/sqlite/limits.ts';
 import { SqliteEngine } from '../src/store/sqlite/sqlite-engine.ts';
 import { until } from './harness/until.ts';
@@ -35,6 +38,35 @@ function scatteredPlants(count: number, first: number): PlantWrite[] {
 function logSalt(path: string): string {
   return readFileSync(`${path}-wal`).subarray(16, 24).toString('hex');
 }
+
+test('the writer is to copy the rest of a log that is long, and of no other', async () => {
+  const path = join(folder, 'long.db');
+  using database = openForWriting(path);
+  database.exec('PRAGMA wal_autocheckpoint = 0');
+  const insert = database.prepare(`INSERT INTO plant_revision VALUES (?, 1, ?, NULL, 0, 1)`);
+  /** With the text that a page holds, so that each plant is a page of the log. */
+  const write = (plants: number, first: number): void => {
+    database.exec('BEGIN');
+    for (let id = first; id < first + plants; id++) insert.run(id, 'x'.repeat(4_000));
+    database.exec('COMMIT');
+  };
+  let finished = 0;
+  const checkpoints = new Checkpoints(path, async () => {
+    finished++;
+  });
+  try {
+    write(100, 0);
+    checkpoints.committed();
+    await until('the short log is in the file', () => statSync(path).size > 400_000);
+    await wait(300);
+    assert.equal(finished, 0);
+    write(5_000, 100);
+    checkpoints.committed();
+    await until('the writer is asked', () => finished === 1);
+  } finally {
+    await checkpoints.close();
+  }
+});
 
 test('the log is begun anew while commits go on without a pause', async () => {
   await using store = await openNew('busy.db');
