@@ -25,7 +25,7 @@ interface Ban {
 }
 
 const CODE = /\.[cm]?[jt]s$/;
-const SOURCE = /^(?:src|bin)\/.*\.(?:[cm]?[jt]s|css|sql)$/;
+export const SOURCE = /^(?:src|bin)\/.*\.(?:[cm]?[jt]s|css|sql)$/;
 
 /** What is not written here, and what is written instead. */
 const BANS: Ban[] = [
@@ -178,88 +178,6 @@ export function importDirections(files: readonly RepositoryFile[]): string[] {
   });
 }
 
-/** Every dependency of the service is imported in src or bin. */
-export function dependenciesInUse(files: readonly RepositoryFile[]): string[] {
-  const specifiers = files.filter(isSource).flatMap(importsOf);
-  return Object.keys(packageJson(files).dependencies ?? {})
-    .filter(
-      name => !specifiers.some(({ specifier }) => specifier === name || specifier.startsWith(`${name}/`)),
-    )
-    .map(name => `package.json:1: ${name} is imported nowhere in src and bin; npm uninstall ${name}`);
-}
-
-/** Versions in package.json are exact, so that what was tested is what is installed. */
-export function exactVersions(files: readonly RepositoryFile[]): string[] {
-  return Object.entries(allDependencies(files))
-    .filter(([, version]) => !/^(?:[0-9]+\.[0-9]+\.[0-9]+(?:-[\w.]+)?)$/.test(version))
-    .map(([name, version]) => `package.json:1: ${name} ${version}; npm install --save-exact ${name}`);
-}
-
-const DEPENDENCIES_DOCUMENT = 'docs/dependencies.md';
-
-/** docs/dependencies.md has a row for every dependency, under what it is needed for, and for nothing else. */
-export function dependenciesDocument(files: readonly RepositoryFile[]): string[] {
-  const runtime = Object.keys(packageJson(files).dependencies ?? {});
-  const declared = Object.keys(allDependencies(files));
-  const rows = dependencyRows(files);
-  const missing = declared
-    .filter(name => !rows.some(row => row.name === name))
-    .map(
-      name => `${DEPENDENCIES_DOCUMENT}:1: ${name} has no row; say why it is here and what would replace it`,
-    );
-  const wrong = rows.flatMap(({ name, neededTo, line }) => {
-    const place = `${DEPENDENCIES_DOCUMENT}:${line}: ${name}`;
-    if (!declared.includes(name)) return [`${place} is not in package.json; remove the row`];
-    const expected = runtime.includes(name) ? 'run' : 'develop';
-    return neededTo === expected
-      ? []
-      : [`${place} is needed to ${expected} by package.json; mend the one or the other`];
-  });
-  return [...missing, ...wrong];
-}
-
-interface DependencyRow {
-  name: string;
-  licence: string;
-  neededTo: string;
-  line: number;
-}
-
-/** The rows of the table in docs/dependencies.md: name, why, licence, needed to, and what would replace it. */
-export function dependencyRows(files: readonly RepositoryFile[]): DependencyRow[] {
-  const text = files.find(({ path }) => path === DEPENDENCIES_DOCUMENT)?.text ?? '';
-  return [...text.matchAll(/^\| `([^`]+)` \|[^|]+\| ([^|]+) \| ([^|]+) \|[^|]+\|$/gm)].map(match => ({
-    name: match[1]!,
-    licence: match[2]!,
-    neededTo: match[3]!,
-    line: lineOf(text, match.index),
-  }));
-}
-
-/** Files are named by what they are. */
-export function fileNames(files: readonly RepositoryFile[]): string[] {
-  const bag =
-    /(?:^|\/)(?:index|utils?|helpers?|types?|common|misc|shared|interfaces?)(?:\/|\.(?:d\.)?[cm]?[jt]s$)/;
-  return files
-    .filter(({ path }) => bag.test(path) && /^(?:src|bin|test|bench)\//.test(path))
-    .map(({ path }) => `${path}:1: a bag; name it by the one thing it holds`);
-}
-
-/** Every limit has its one home, and is kept to somewhere else. */
-export function limitsInUse(files: readonly RepositoryFile[]): string[] {
-  const sources = files.filter(isSource);
-  return sources
-    .filter(({ path }) => path.endsWith('/limits.ts'))
-    .flatMap(({ path, text }) =>
-      [...text.matchAll(/^export const (\w+)/gm)]
-        .filter(
-          ([, name]) =>
-            !sources.some(file => file.path !== path && new RegExp(`\\b${name}\\b`).test(file.text)),
-        )
-        .map(match => `${path}:${lineOf(text, match.index)}: nothing keeps to ${match[1]}; remove it`),
-    );
-}
-
 /** A link in a Markdown file leads to a file or folder of the repository, and to a heading that is there. */
 export function markdownLinks(files: readonly RepositoryFile[]): string[] {
   return files
@@ -315,7 +233,7 @@ interface Import {
 }
 
 /** What a file loads: import and export from, import(), and the program of a thread. */
-function importsOf({ path, text }: RepositoryFile): Import[] {
+export function importsOf({ path, text }: RepositoryFile): Import[] {
   const code = blankComments(text);
   const forms = [
     /^(?:import|export)\b(?<type>\s+type\b)?[^;'"]*?\bfrom\s*['"](?<specifier>[^'"]+)['"]/gm,
@@ -338,26 +256,6 @@ function importsOf({ path, text }: RepositoryFile): Import[] {
     target: specifier.startsWith('.') ? resolvePath(path, specifier) : undefined,
     typeOnly,
   }));
-}
-
-function isSource({ path }: RepositoryFile): boolean {
-  return SOURCE.test(path);
-}
-
-function packageJson(
-  files: readonly RepositoryFile[],
-  file = 'package.json',
-): Record<string, Record<string, string> | undefined> {
-  return JSON.parse(files.find(({ path }) => path === file)?.text ?? '{}');
-}
-
-/** Those of the service, and those of the tests and checks. */
-function allDependencies(files: readonly RepositoryFile[]): Record<string, string> {
-  const manifests = ['package.json', 'test/package.json'].map(file => packageJson(files, file));
-  return Object.assign(
-    {},
-    ...manifests.flatMap(each => [each.dependencies, each.devDependencies, each.optionalDependencies]),
-  );
 }
 
 /** The path that a relative link or specifier in a file means; empty for the root itself. */

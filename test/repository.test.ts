@@ -6,71 +6,93 @@ import path from 'node:path';
 import { suite, test } from 'node:test';
 import {
   bannedText,
-  dependenciesDocument,
-  dependenciesInUse,
-  dependencyRows,
-  exactVersions,
-  fileNames,
   importDirections,
-  limitsInUse,
+  importsOf,
   markdownLinks,
   type RepositoryFile,
   type Rule,
+  SOURCE,
 } from './repository-rules.ts';
 
-/** Files that a rule is not for, each with the reason. */
-const EXCEPTIONS: { rule: Rule; path: string; why: string }[] = [
-  { rule: bannedText, path: 'test/repository.test.ts', why: 'the broken samples below' },
-  { rule: bannedText, path: 'test/repository-rules.ts', why: 'the patterns themselves' },
-];
-
-const RULES: Rule[] = [
-  bannedText,
-  dependenciesDocument,
-  dependenciesInUse,
-  exactVersions,
-  fileNames,
-  importDirections,
-  limitsInUse,
-  markdownLinks,
-];
+/** Files that hold banned text: the broken samples below, and the patterns themselves. */
+const EXCEPTED = /^test\/repository(?:\.test|-rules)\.ts:/;
 
 const ROOT = path.resolve(import.meta.dirname, '..');
 const files = repositoryFiles();
 
+interface Manifest {
+  license?: string;
+  dependencies?: Record<string, string>;
+  devDependencies?: Record<string, string>;
+  optionalDependencies?: Record<string, string>;
+}
+
+function readManifest(file: string): Manifest {
+  return JSON.parse(readFileSync(path.join(ROOT, file), 'utf8'));
+}
+
+const MANIFEST = readManifest('package.json');
+const RUNTIME = Object.keys(MANIFEST.dependencies!);
+/** Those of the service, and those of the tests and checks, with their versions. */
+const DEPENDENCIES: Record<string, string> = Object.assign(
+  {},
+  ...[MANIFEST, readManifest('test/package.json')].flatMap(each => [
+    each.dependencies,
+    each.devDependencies,
+    each.optionalDependencies,
+  ]),
+);
+const SOURCES = files.filter(file => SOURCE.test(file.path));
+
 suite('this repository', () => {
-  for (const rule of RULES) {
+  for (const rule of [bannedText, importDirections, markdownLinks]) {
     test(`keeps the rule ${rule.name}`, () => {
-      const excepted = EXCEPTIONS.filter(exception => exception.rule === rule).map(
-        exception => exception.path,
-      );
-      const findings = rule(files).filter(finding => !excepted.some(each => finding.startsWith(`${each}:`)));
+      const findings = rule(files).filter(finding => !EXCEPTED.test(finding));
       assert.ok(findings.length === 0, `\n${findings.join('\n')}`);
     });
   }
 
-  test('has the files that its exceptions are for, and needs each of them', () => {
-    for (const { rule, path: excepted } of EXCEPTIONS) {
-      assert.ok(
-        rule(files).some(finding => finding.startsWith(`${excepted}:`)),
-        `${excepted} keeps ${rule.name}; remove the exception`,
-      );
+  test('depends on exact versions, so that what was tested is what is installed', () => {
+    for (const [name, version] of Object.entries(DEPENDENCIES))
+      assert.match(version, /^[0-9]+\.[0-9]+\.[0-9]+(?:-[\w.]+)?$/, name);
+  });
+
+  test('imports every dependency of the service in src or bin', () => {
+    const specifiers = SOURCES.flatMap(importsOf).map(({ specifier }) => `${specifier}/`);
+    const unused = RUNTIME.filter(name => !specifiers.some(each => each.startsWith(`${name}/`)));
+    assert.deepEqual(unused, []);
+  });
+
+  test('has a row in docs/dependencies.md for every dependency, with its licence and what needs it', () => {
+    const document = readFileSync(path.join(ROOT, 'docs/dependencies.md'), 'utf8');
+    const rows = [...document.matchAll(/^\| `([^`]+)` \|[^|]+\| ([^|]+) \| ([^|]+) \|[^|]+\|$/gm)];
+    assert.deepEqual(rows.map(([, name]) => name).sort(), Object.keys(DEPENDENCIES).sort());
+    for (const [, name = '', licence, neededTo] of rows) {
+      assert.equal(neededTo, RUNTIME.includes(name) ? 'run' : 'develop', name);
+      const installed = ['', 'test/']
+        .map(folder => `${folder}node_modules/${name}/package.json`)
+        .find(each => existsSync(path.join(ROOT, each)));
+      // An optional one is not installed on every platform.
+      if (installed !== undefined) assert.equal(licence, readManifest(installed).license, name);
     }
   });
 
-  test('names the licence of each dependency as the dependency itself does', () => {
-    for (const { name, licence, line } of dependencyRows(files)) {
-      const manifest = ['', 'test']
-        .map(folder => path.join(ROOT, folder, 'node_modules', name, 'package.json'))
-        .find(each => existsSync(each));
-      // An optional one is not installed on every platform.
-      if (manifest === undefined) continue;
-      assert.equal(
-        licence,
-        JSON.parse(readFileSync(manifest, 'utf8')).license,
-        `docs/dependencies.md:${line}: ${name}`,
-      );
-    }
+  test('has no file named as a bag', () => {
+    const bag =
+      /^(?:src|bin|test|bench)\/(?:.*\/)?(?:index|utils?|helpers?|types?|common|misc|shared|interfaces?)(?:\/|\.(?:d\.)?[cm]?[jt]s$)/;
+    assert.deepEqual(
+      files.filter(file => bag.test(file.path)).map(file => file.path),
+      [],
+    );
+  });
+
+  test('keeps to every limit of a limits.ts somewhere else', () => {
+    const unused = SOURCES.filter(file => file.path.endsWith('/limits.ts')).flatMap(limits =>
+      [...limits.text.matchAll(/^export const (\w+)/gm)]
+        .map(([, name]) => new RegExp(`\\b${name}\\b`))
+        .filter(name => !SOURCES.some(file => file !== limits && name.test(file.text))),
+    );
+    assert.deepEqual(unused, []);
   });
 });
 
@@ -143,70 +165,6 @@ const SAMPLES: {
     ],
   },
   {
-    rule: fileNames,
-    sound: { 'src/store/token-table.ts': '', 'docs/index.md': '' },
-    broken: [
-      [{ 'src/store/index.ts': '' }, /^src\/store\/index\.ts:1: a bag/],
-      [{ 'src/http/helpers/answer.ts': '' }, /a bag/],
-      [{ 'src/types.d.ts': '' }, /a bag/],
-    ],
-  },
-  {
-    rule: limitsInUse,
-    sound: {
-      'src/contract/limits.ts': 'export const WAIT_MS = 1;\n',
-      'src/http/a.ts': "import { WAIT_MS } from '../contract/limits.ts';\n",
-    },
-    broken: [
-      [
-        {
-          'src/http/limits.ts': '\nexport const WAIT_MS = 1;\nrelation(WAIT_MS < 2);\n',
-          'src/a.ts': 'WAIT_MS_MAX',
-        },
-        /^src\/http\/limits\.ts:2: nothing keeps to WAIT_MS;/,
-      ],
-    ],
-  },
-  {
-    rule: dependenciesInUse,
-    sound: {
-      'package.json': '{"dependencies":{"a":"1.0.0","@b/c":"1.0.0"},"devDependencies":{"d":"1.0.0"}}',
-      'src/a.ts': "import 'a';\nimport type { C } from '@b/c/deep';\n",
-    },
-    broken: [
-      [
-        { 'package.json': '{"dependencies":{"a":"1.0.0"}}', 'src/a.ts': "import 'ab';\n" },
-        /a is imported nowhere/,
-      ],
-    ],
-  },
-  {
-    rule: exactVersions,
-    sound: { 'package.json': '{"dependencies":{"a":"1.2.3"},"devDependencies":{"b":"1.0.0-rc.1"}}' },
-    broken: [
-      [{ 'package.json': '{"dependencies":{"a":"^1.2.3"}}' }, /a \^1\.2\.3; npm install --save-exact a/],
-      [{ 'test/package.json': '{"dependencies":{"a":"latest"}}' }, /a latest/],
-    ],
-  },
-  {
-    rule: dependenciesDocument,
-    sound: {
-      'package.json': '{"dependencies":{"a":"1.0.0"},"devDependencies":{"@b/c":"1.0.0"}}',
-      'docs/dependencies.md': '| `a` | x | MIT | run | x |\n| `@b/c` | x | MIT | develop | x |\n',
-    },
-    broken: [
-      [{ 'package.json': '{"devDependencies":{"a":"1.0.0"}}' }, /a has no row/],
-      [{ 'docs/dependencies.md': '\n| `a` | x | MIT | run | x |\n' }, /\.md:2: a is not in package\.json/],
-      [
-        {
-          'package.json': '{"devDependencies":{"a":"1.0.0"}}',
-          'docs/dependencies.md': '| `a` | x | MIT | run | x |\n',
-        },
-        /^docs\/dependencies\.md:1: a is needed to develop/,
-      ],
-    ],
-  },
-  {
     rule: markdownLinks,
     sound: {
       'README.md': '# A `b`, c!\n# Twice\n# Twice\n[1](docs/a.md#-one) [2](#a-b-c) [3](#twice-1) [4](docs)\n',
@@ -239,10 +197,6 @@ suite('a rule finds what breaks it, and nothing else', () => {
       }
     });
   }
-
-  test('every rule has samples', () => {
-    assert.deepEqual(SAMPLES.map(({ rule }) => rule.name).sort(), RULES.map(rule => rule.name).sort());
-  });
 });
 
 /** Every text file that is in git or would be added to it. */

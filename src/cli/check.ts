@@ -1,10 +1,9 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { checkRules, leaveUnchecked } from './check/check-run.ts';
 import { makeContact } from './check/first-contact.ts';
-import { jsonReport } from './check/json-report.ts';
 import { junitReport } from './check/junit-report.ts';
 import { OWN_RULES } from './check/own-rules.ts';
-import { isBroken, type Report } from './check/report.ts';
+import { isBroken, jsonReport, type Report } from './check/report.ts';
 import type { Rule } from './check/rule.ts';
 import { RULES_FOR_EVERY_STORE } from './check/rules.ts';
 import {
@@ -70,11 +69,11 @@ async function check(baseUrlText: string, options: CheckOptions, command: Comman
     process.stdout.write(write({ baseUrl, startedAt: new Date(), elapsedMs: 0, results }));
     return;
   }
-  const run = { baseUrl, rules, range: options.ids, token: readToken(command) };
+  const token = readToken(command);
   let interruption: unknown;
-  const report = await stoppable(async stop => {
+  const report = await stoppable(stop => {
     stop.addEventListener('abort', () => (interruption = stop.reason));
-    return await checkServer(run, stop);
+    return checkServer(baseUrl, token, rules, options.ids, stop);
   });
   process.stdout.write(write(report));
   if (report.failure !== undefined) throw new Failure(report.failure);
@@ -85,14 +84,13 @@ async function check(baseUrlText: string, options: CheckOptions, command: Comman
   process.exitCode = interruption instanceof Interruption ? interruption.exitCode : broken > 0 ? 1 : 0;
 }
 
-interface CheckRun {
-  baseUrl: URL;
-  rules: readonly Rule[];
-  range: IdRange | undefined;
-  token: string;
-}
-
-async function checkServer({ baseUrl, rules, range, token }: CheckRun, stop: AbortSignal): Promise<Report> {
+async function checkServer(
+  baseUrl: URL,
+  token: string,
+  rules: readonly Rule[],
+  range: IdRange | undefined,
+  stop: AbortSignal,
+): Promise<Report> {
   const ids = drawIds(rules, range);
   console.error(warning(ids, rules, range));
   const startMs = performance.now();

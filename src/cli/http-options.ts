@@ -1,32 +1,9 @@
-import { InvalidArgumentError, Option } from 'commander';
+import { InvalidArgumentError } from 'commander';
 import { RATE_LIMIT_REQUESTS_MAX } from '../contract/limits.ts';
 import type { AllowedOrigins, RateLimitPolicy } from '../service.ts';
 
-/** What `serve` is told of its clients. */
-export interface HttpOptions {
-  corsOrigin?: AllowedOrigins;
-  rateLimit?: RateLimitPolicy;
-}
-
-/** Which pages may use the service from a browser; none but its own when it is not given. */
-export function corsOriginOption(): Option {
-  return new Option(
-    '--cors-origin <origins>',
-    'pages that may send plants from a browser: origins with commas between them, or * for all',
-  )
-    .env('PLANT_STORE_CORS_ORIGIN')
-    .argParser(parseOrigins);
-}
-
-/** How many requests each token may send; any number when it is not given. */
-export function rateLimitOption(): Option {
-  return new Option('--rate-limit <rate>', 'requests that each token may send, such as 100/s or 6000/min')
-    .env('PLANT_STORE_RATE_LIMIT')
-    .argParser(parseRateLimit);
-}
-
 /** A browser compares origins as texts, so each must be written as it writes them (RFC 6454 section 6.2). */
-function parseOrigins(text: string): AllowedOrigins {
+export function parseOrigins(text: string): AllowedOrigins {
   if (text === '*') return text;
   const origins = text.split(',').map(each => each.trim());
   for (const origin of origins) {
@@ -47,7 +24,7 @@ function parseOrigins(text: string): AllowedOrigins {
 
 const WINDOW_SECONDS: Record<string, number> = { s: 1, min: 60 };
 
-function parseRateLimit(text: string): RateLimitPolicy {
+export function parseRateLimit(text: string): RateLimitPolicy {
   const [, digits = '', unit = ''] = /^([0-9]{1,9})\/(s|min)$/.exec(text) ?? [];
   const requests = Number(digits);
   const windowSeconds = WINDOW_SECONDS[unit];

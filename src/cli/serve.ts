@@ -3,15 +3,22 @@ import { Command, InvalidArgumentError, Option } from 'commander';
 import { type Logger, pino } from 'pino';
 import { BODY_BYTES_MAX, BODY_BYTES_SETTING_MAX, EXIT_MS } from '../contract/limits.ts';
 import { newPlantJson } from '../contract/plant.ts';
-import { type ListenAddress, ListenFailed, type Service, startService } from '../service.ts';
+import {
+  type AllowedOrigins,
+  type ListenAddress,
+  ListenFailed,
+  type RateLimitPolicy,
+  type Service,
+  startService,
+} from '../service.ts';
 import { shownDatabase } from '../store/database-url.ts';
 import type { RepeatedIdRule } from '../store/plant-store.ts';
 import { POSTGRES_CONNECTIONS, POSTGRES_CONNECTIONS_MAX } from '../store/postgres/limits.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './database-option.ts';
 import { Failure } from './failure.ts';
-import { corsOriginOption, type HttpOptions, rateLimitOption } from './http-options.ts';
+import { parseOrigins, parseRateLimit } from './http-options.ts';
 
-interface ServeOptions extends DatabaseOptions, HttpOptions {
+interface ServeOptions extends DatabaseOptions {
   listen: ListenAddress;
   ops: ListenAddress;
   repeatedId: RepeatedIdRule;
@@ -19,6 +26,10 @@ interface ServeOptions extends DatabaseOptions, HttpOptions {
   connections: number;
   logRequests: 'on' | 'off';
   docs: 'on' | 'off';
+  /** No page but its own may use the service unless it is given. */
+  corsOrigin?: AllowedOrigins;
+  /** A token may send any number of requests unless it is given. */
+  rateLimit?: RateLimitPolicy;
 }
 
 export function serveCommand(): Command {
@@ -69,8 +80,19 @@ export function serveCommand(): Command {
         .choices(['on', 'off'])
         .default('on'),
     )
-    .addOption(rateLimitOption())
-    .addOption(corsOriginOption())
+    .addOption(
+      new Option('--rate-limit <rate>', 'requests that each token may send, such as 100/s or 6000/min')
+        .env('PLANT_STORE_RATE_LIMIT')
+        .argParser(parseRateLimit),
+    )
+    .addOption(
+      new Option(
+        '--cors-origin <origins>',
+        'pages that may send plants from a browser: origins with commas between them, or * for all',
+      )
+        .env('PLANT_STORE_CORS_ORIGIN')
+        .argParser(parseOrigins),
+    )
     .addHelpText(
       'after',
       `
@@ -86,7 +108,8 @@ async function serve(options: ServeOptions): Promise<void> {
   const log = pino({ base: null, timestamp: pino.stdTimeFunctions.isoTime }, { write: writeLogLine });
   // Before the first word to anyone, who may answer it with a signal.
   const signal = firstSignal();
-  void signal.then(() => endInTime(log));
+  // Also where the signal comes before the store is open; whatever holds the process after that, it does so in vain.
+  void signal.then(() => setTimeout(endLate, EXIT_MS, log).unref());
   const service = await start(database, options, log);
   greet(service, options, shownDatabase(database));
   log.info(
@@ -98,30 +121,20 @@ async function serve(options: ServeOptions): Promise<void> {
   log.info('stopped');
 }
 
-/** Also where the signal comes before the store is open; whatever holds the process after that, it does so in vain. */
-function endInTime(log: Logger): void {
-  const deadline = setTimeout(() => {
-    log.error('the store did not come to its end in time; what was answered 200 is on disk');
-    process.exit(1);
-  }, EXIT_MS);
-  deadline.unref();
+function endLate(log: Logger): void {
+  log.error('the store did not come to its end in time; what was answered 200 is on disk');
+  process.exit(1);
 }
 
 async function start(database: string, options: ServeOptions, log: Logger): Promise<Service> {
-  const { listen, ops, repeatedId, bodyLimit, connections, docs, corsOrigin, rateLimit, logRequests } =
-    options;
+  const { listen, ops, connections, rateLimit, logRequests } = options;
   try {
     return await startService({
-      database,
-      listen,
-      ops,
-      repeatedIdRule: repeatedId,
-      bodyBytesMax: bodyLimit,
-      connections,
-      docs: docs === 'on',
-      corsOrigins: corsOrigin,
-      rateLimit,
-      log,
+      ...{ database, listen, ops, connections, rateLimit, log },
+      repeatedIdRule: options.repeatedId,
+      bodyBytesMax: options.bodyLimit,
+      docs: options.docs === 'on',
+      corsOrigins: options.corsOrigin,
       ...(logRequests === 'on' && { logRequest: request => log.info(request, 'answered') }),
     });
   } catch (error) {

@@ -46,29 +46,31 @@ async function create(label: string, options: TokenOptions): Promise<void> {
   const expiresAt = expires === undefined ? null : createdAt + expires;
   const store = await openTokenStore(database);
   if (store.isNew) console.error(`there was no store at ${shownDatabase(database)} yet; it is made now`);
-  try {
-    const stored = await store.createToken({ hash: hashToken(token), label, createdAt, expiresAt });
-    if (stored === undefined) {
-      throw new Failure(
-        `there is a token with the label ${JSON.stringify(label)} already; choose another label`,
-      );
-    }
-  } finally {
-    await store.close();
+  const stored = await store
+    .createToken({ hash: hashToken(token), label, createdAt, expiresAt })
+    .finally(() => store.close());
+  if (stored === undefined) {
+    throw new Failure(
+      `there is a token with the label ${JSON.stringify(label)} already; choose another label`,
+    );
   }
   console.error(`token ${JSON.stringify(label)} is in force in ${shownDatabase(database)}`);
   console.log(token);
 }
 
 async function list(options: TokenOptions): Promise<void> {
-  const rows = (await storedTokens(readDatabase(options))).map(token => [
-    token.label,
-    day(token.createdAt),
-    day(token.expiresAt),
-    state(token),
-    token.lastUsedDay ?? '-',
-  ]);
-  const table = [['LABEL', 'CREATED', 'EXPIRES', 'STATE', 'LAST USED'], ...rows];
+  const reader = await openReader(readDatabase(options));
+  const tokens = await reader.tokens().finally(() => reader.close());
+  const table = [
+    ['LABEL', 'CREATED', 'EXPIRES', 'STATE', 'LAST USED'],
+    ...tokens.map(token => [
+      token.label,
+      day(token.createdAt),
+      day(token.expiresAt),
+      state(token),
+      token.lastUsedDay ?? '-',
+    ]),
+  ];
   const widths = table[0]!.map((_, column) => Math.max(...table.map(row => row[column]!.length)));
   for (const row of table) {
     const cells = row.map((cell, column) => cell.padEnd(widths[column]!));
@@ -78,7 +80,10 @@ async function list(options: TokenOptions): Promise<void> {
 
 async function revoke(label: string, options: TokenOptions): Promise<void> {
   const database = readDatabase(options);
-  const token = await revokeStored(label, database);
+  // The store must be there: a slip in the path must not make a new one.
+  await (await openReader(database)).close();
+  const store = await openTokenStore(database);
+  const token = await store.revokeToken(label, Date.now()).finally(() => store.close());
   if (token === undefined) {
     throw new Failure(
       `there is no token with the label ${JSON.stringify(label)} in ${shownDatabase(database)}; see \`npx plant-store token list\``,
@@ -87,26 +92,6 @@ async function revoke(label: string, options: TokenOptions): Promise<void> {
   console.error(
     `token ${JSON.stringify(label)} is revoked in ${shownDatabase(database)}; a running service refuses it within 5 seconds`,
   );
-}
-
-async function storedTokens(database: string): Promise<StoredToken[]> {
-  const reader = await openReader(database);
-  try {
-    return await reader.tokens();
-  } finally {
-    await reader.close();
-  }
-}
-
-async function revokeStored(label: string, database: string): Promise<StoredToken | undefined> {
-  // The store must be there: a slip in the path must not make a new one.
-  await (await openReader(database)).close();
-  const store = await openTokenStore(database);
-  try {
-    return await store.revokeToken(label, Date.now());
-  } finally {
-    await store.close();
-  }
 }
 
 function state({ revokedAt, expiresAt }: StoredToken): string {

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -14,18 +15,15 @@ import {
 } from './limits.ts';
 import { Finding, type Target } from './rule.ts';
 
-/** What differs from an ordinary request; what is left out is a valid `POST /plants`. */
+/**
+ * Header fields that differ from those of a valid `POST /plants`, by name: a list is sent as so many fields, null takes out
+ * what would be sent otherwise. `<ACCESS_TOKEN>` stands for the token.
+ */
 export interface RequestChanges {
-  method?: string;
-  /** Behind the base address; `/plants` otherwise. */
-  path?: string;
-  /** Whether the request target is the whole URL (RFC 9112 section 3.2.2). */
-  absoluteForm?: true;
-  /**
-   * Fields by name: a list is sent as so many fields, null takes out what would be sent otherwise. `<ACCESS_TOKEN>`
-   * stands for the token.
-   */
-  headers?: Record<string, string | string[] | null>;
+  [field: string]: string | string[] | null;
+  ':method'?: string;
+  /** Behind the base address; `<PLANTS_URL>` for the absolute form of the request target (RFC 9112 section 3.2.2). */
+  ':path'?: string;
 }
 
 /** A request and its response. */
@@ -70,28 +68,34 @@ export async function send(
   }
 }
 
-async function sendOnce(target: Target, body: Buffer, changes: RequestChanges): Promise<Exchange> {
-  const { plantsUrl, token } = target;
-  const { method = 'POST', absoluteForm } = changes;
-  const path = plantsUrl.pathname.replace(/\/plants$/, plants => changes.path ?? plants);
+async function sendOnce(
+  { plantsUrl, token, stop }: Target,
+  body: Buffer,
+  { ':method': method = 'POST', ':path': path = '/plants', ...fieldChanges }: RequestChanges,
+): Promise<Exchange> {
   const fields = {
     Host: plantsUrl.host,
     Authorization: 'Bearer <ACCESS_TOKEN>',
     'Content-Type': 'application/json',
     'Content-Length': String(body.length),
     Connection: 'close',
-    ...changes.headers,
+    ...fieldChanges,
   };
   // Names and values in turn: the one form in which Node repeats a field and adds none of its own.
   const headers = Object.entries(fields).flatMap(([name, values]) =>
     [values ?? []].flat().flatMap(value => [name, value.replace('<ACCESS_TOKEN>', token)]),
   );
-  const requestTarget = absoluteForm ? plantsUrl.href : path;
+  const requestTarget =
+    path === '<PLANTS_URL>' ? plantsUrl.href : plantsUrl.pathname.replace(/\/plants$/, () => path);
   const sent = show(`${method} ${requestTarget}`, headers, body, token);
   const timeout = AbortSignal.timeout(EXCHANGE_TIMEOUT_MS);
-  const signal = AbortSignal.any([timeout, target.stop]);
+  const signal = AbortSignal.any([timeout, stop]);
+  const start = plantsUrl.protocol === 'https:' ? httpsRequest : httpRequest;
   try {
-    const response = await responseTo(plantsUrl, { method, path: requestTarget, headers, signal }, body);
+    const request = start(plantsUrl, { method, path: requestTarget, headers, signal, agent: false });
+    // A server may respond and close before it has read everything; a fault behind the response changes nothing.
+    request.on('error', () => {}).end(body);
+    const [response] = (await once(request, 'response')) as [IncomingMessage];
     const responseBody = await readWhole(response);
     // Nothing more is wanted of this connection, though the server may still wait for a body that was announced.
     response.socket.destroy();
@@ -108,21 +112,6 @@ async function sendOnce(target: Target, body: Buffer, changes: RequestChanges): 
     const why = timeout.aborted ? `within ${EXCHANGE_TIMEOUT_MS / 1000} s` : `(${code ?? message})`;
     throw new Finding(`no whole answer came ${why}`, sent, undefined, { cause });
   }
-}
-
-function responseTo(
-  url: URL,
-  options: { method: string; path: string; headers: string[]; signal: AbortSignal },
-  body: Buffer,
-): Promise<IncomingMessage> {
-  const start = url.protocol === 'https:' ? httpsRequest : httpRequest;
-  return new Promise((resolve, reject) => {
-    const request = start(url, { ...options, agent: false });
-    request.on('response', resolve);
-    // A server may respond and close before it has read everything; a fault behind the response changes nothing.
-    request.on('error', reject);
-    request.end(body);
-  });
 }
 
 async function readWhole(response: IncomingMessage): Promise<Buffer> {

@@ -60,7 +60,7 @@ async function reasonToStop(exchange: Exchange, plant: string, target: Target): 
  * in two ways. Where it does not, a token that was refused looks like one that never arrived.
  */
 async function refusedToken(refused: Exchange, plant: string, target: Target): Promise<string> {
-  const without = await send(target, plant, { headers: { Authorization: null } }).catch(() => undefined);
+  const without = await send(target, plant, { Authorization: null }).catch(() => undefined);
   const same =
     without?.status === refused.status &&
     without.body.equals(refused.body) &&

@@ -1,3 +1,4 @@
+import { visible } from '../visible-text.ts';
 import type { Rule } from './rule.ts';
 
 /** What came of one rule. No text in it holds the token. */
@@ -49,4 +50,22 @@ export function tallyResults(results: readonly RuleResult[]): Tally[] {
 /** Whether a rule does not hold that must: one of the interface, or a promise of this plant store that was asked for. */
 export function isBroken({ rule, verdict }: RuleResult): boolean {
   return verdict === 'does not hold' && rule.level === 'MUST';
+}
+
+/** For programs; docs/check.md describes its members. New ones may be added, none is renamed or removed. */
+export function jsonReport({ baseUrl, startedAt, elapsedMs, results, failure }: Report): string {
+  const report = {
+    baseUrl: baseUrl.href,
+    startedAt: startedAt.toISOString(),
+    elapsedMs: Math.round(elapsedMs),
+    ...(failure !== undefined && { failure }),
+    summary: Object.fromEntries(tallyResults(results).map(({ name, ...counts }) => [name, counts])),
+    rules: results.map(
+      ({ rule: { id, level, title, source }, verdict, message, sent, received, ...rest }) => ({
+        ...{ id, level, title, source, verdict, message, sent, received },
+        elapsedMs: Math.round(rest.elapsedMs),
+      }),
+    ),
+  };
+  return `${JSON.stringify(report, undefined, 2).split('\n').map(visible).join('\n')}\n`;
 }

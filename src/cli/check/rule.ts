@@ -34,12 +34,8 @@ export interface Target {
   stop: AbortSignal;
   /** An id that no check has used; each check takes one at most. */
   nextId(): bigint;
-  /**
-   * Two ids in a row that are one double, for the one rule that needs them.
-   *
-   * @throws {NotChecked} when the ids that may be used hold none
-   */
-  neighbours(): [bigint, bigint];
+  /** Two ids in a row that are one double; undefined when the ids that may be used hold none. */
+  neighbours: [bigint, bigint] | undefined;
 }
 
 /** A rule does not hold: what was expected, what was sent, and what came back. */

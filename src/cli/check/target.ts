@@ -2,25 +2,22 @@ import { randomBytes } from 'node:crypto';
 import { plantsUrl } from '../../client/plants-url.ts';
 import { isInt64 } from '../../contract/int64.ts';
 import { NEIGHBOUR_SEARCH_IDS } from './limits.ts';
-import { NotChecked, type Rule, type Target } from './rule.ts';
+import type { Rule, Target } from './rule.ts';
 
 /** @param baseUrl without the `/plants` */
-export function makeTarget(baseUrl: URL, token: string, ids: RunIds, stop: AbortSignal): Target {
-  const fresh = ids.fresh.values();
-  return {
-    ...{ plantsUrl: plantsUrl(baseUrl), token, stop },
-    nextId: () => {
-      const { value } = fresh.next();
-      if (value === undefined) throw new Error('a check has taken more than one id');
-      return value;
-    },
-    neighbours: () => {
-      if (ids.neighbours !== undefined) return ids.neighbours;
-      throw new NotChecked(
-        'the ids that may be used hold no two that are one double, as those beyond 2^53 are',
-      );
-    },
+export function makeTarget(
+  baseUrl: URL,
+  token: string,
+  { fresh, neighbours }: RunIds,
+  stop: AbortSignal,
+): Target {
+  const unused = fresh.values();
+  const nextId = () => {
+    const { value } = unused.next();
+    if (value === undefined) throw new Error('a check has taken more than one id');
+    return value;
   };
+  return { plantsUrl: plantsUrl(baseUrl), token, stop, nextId, neighbours };
 }
 
 /** Ids from the first to the last, both included. */
