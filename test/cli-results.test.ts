@@ -253,19 +253,6 @@ test('show prints every revision of any id, and nothing that a terminal obeys', 
   assert.equal(rest, '');
 });
 
-test('show and export beside a running service see what was answered', async () => {
-  const database = newDatabase();
-  await using serve = await startServe(database);
-  const client = new LoggingClient(serve.url, serve.token, []);
-  await client.send({ id: 9007199254740993n, name: 'just now' });
-  const [shown, exported] = await run(database, ['show', '9007199254740993'], ['export']);
-  assert.match(shown!.stdout, /by first {2}{"name":"just now"}\n$/);
-  assert.equal(exported!.stdout, 'id,name,tag\n9007199254740993,just now,\n');
-  assert.equal((await client.send({ id: 1n, name: 'still taken' })).answer?.status, 200);
-  await client.close();
-  await serve.stop('SIGTERM');
-});
-
 const MANY = Array.from({ length: 30_000 }, (_, id) => ({
   id: BigInt(id),
   name: `plant ${id} ${'x'.repeat(20)}`,

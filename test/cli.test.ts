@@ -213,11 +213,6 @@ test('what cannot be done is said in one line', async () => {
 });
 
 suite('said in one line by a process of its own', { concurrency: 3 }, () => {
-  test('a usage error', async () => {
-    const finished = await runInTime(['serve', '--listen', 'here'], { cwd: folder });
-    assert.deepEqual([linesOf(finished).length, finished.exitCode, finished.stdout], [1, 2, '']);
-  });
-
   test('a store that another program is writing to', async () => {
     const writer = new DatabaseSync(join(folder, 'plants.db'));
     writer.exec('BEGIN IMMEDIATE');
@@ -241,37 +236,32 @@ suite('said in one line by a process of its own', { concurrency: 3 }, () => {
   });
 });
 
-/** Commands, and what their help must mention. */
-const HELP: [command: string, mentioned: string[]][] = [
-  ['', ['serve', 'token', 'add', 'import', 'show', 'export', 'copy', 'backup', 'check', 'openapi']],
-  [
-    'serve',
-    [
-      ...['--database', '--listen', '--ops', '--repeated-id', '--log-requests', '--body-limit'],
-      ...['PLANT_STORE_DATABASE', 'PLANT_STORE_LISTEN', 'sqlite:./data/plant-store.db'],
-      ...['127.0.0.1:8080', '127.0.0.1:8081'],
-    ],
-  ],
-  ['token', ['create', 'list', 'revoke']],
-  ['token create', ['<label>', '--expires', '90d', '--database']],
-  ['token list', ['--database']],
-  ['token revoke', ['<label>', '--database']],
-  ['export', ['--database', '--format', '"csv", "jsonl"', '--revisions']],
-  ['show', ['<id>', '--database']],
-  ['check', ['<BASE_URL>', '--token-file', '"text"', '"json"', '"junit"', '--ids', '--ours', '--dry-run']],
-  ['openapi', ['OpenAPI']],
-];
+/** Commands, and the words that their help must hold. */
+const HELP: Record<string, string> = {
+  '': 'serve token add import show export copy backup check openapi',
+  serve:
+    '--database --listen --ops --repeated-id --log-requests --body-limit PLANT_STORE_DATABASE PLANT_STORE_LISTEN ' +
+    'sqlite:./data/plant-store.db 127.0.0.1:8080 127.0.0.1:8081',
+  token: 'create list revoke',
+  'token create': '<label> --expires 90d --database',
+  'token list': '--database',
+  'token revoke': '<label> --database',
+  export: '--database --format "csv", "jsonl" --revisions',
+  show: '<id> --database',
+  check: '<BASE_URL> --token-file "text", "json", "junit" --ids --ours --dry-run',
+  openapi: 'OpenAPI',
+};
 
 test('--help says how each command is used, and so does a command that is not complete', async () => {
-  const args = HELP.map(([command]) => `${command} --help`.trim().split(' '));
+  const args = Object.keys(HELP).map(command => `${command} --help`.trim().split(' '));
   const results = await runAll([...args, [], ['token']].map(each => ({ args: each })));
-  for (const [index, [command, mentioned]] of HELP.entries()) {
+  for (const [index, [command, words]] of Object.entries(HELP).entries()) {
     const { exitCode, stdout, stderr } = results[index]!;
     assert.deepEqual([exitCode, stderr], [0, '']);
-    for (const each of mentioned)
+    for (const each of words.split(' '))
       assert.ok(stdout.includes(each), `${command}: ${each} is not in:\n${stdout}`);
   }
-  for (const { exitCode, stdout, stderr } of results.slice(HELP.length)) {
+  for (const { exitCode, stdout, stderr } of results.slice(args.length)) {
     assert.match(stderr, /^Usage: plant-store .*\nCommands:\n/s);
     assert.deepEqual([exitCode, stdout], [2, '']);
   }

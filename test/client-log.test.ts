@@ -42,7 +42,7 @@ function storedOf(revisions: string): PlantRevision[] {
     });
 }
 
-for (const [requests, stored] of [
+for (const [requests, stored, fault = /^$/] of [
   ['a created 1, a unchanged 1, b revised 2, b unchanged 2, a revised 3', 'a 1, b 2, a 3'],
   ['a 401, b 400', ''],
   // Rejected from one client, accepted from another.
@@ -50,14 +50,7 @@ for (const [requests, stored] of [
   ['a 503, b -', ''],
   ['a 503, b -', 'a 1, b 2'],
   ['a 503, a unchanged 1', 'a 1'],
-] as const) {
-  test(`no fault: ${requests}; stored: ${stored || 'nothing'}`, () =>
-    assert.deepEqual(faultsOf(logOf(requests), storedOf(stored)), []));
-}
-
-for (const [requests, stored, fault] of [
   ['a created 1', '', /^lost: created .*9007199254740993.* missing$/],
-  ['a unchanged 1', '', /^lost/],
   ['a created 1', 'b 1', /^lost: .*"name":"a".*which is .*"name":"b"/],
   ['a created 1', 'a-with-tag 1', /^lost/],
   ['a created 1', 'a-rounded 1', /^lost/],
@@ -72,13 +65,12 @@ for (const [requests, stored, fault] of [
   ['a created 1, b revised 3', 'a 1, b 3', /^gap/],
   ['a created 1, a revised 2', 'a 1, a 2', /^stored again/],
   ['a created 1, b created 2', 'a 1, b 2', /^wrong outcome/],
-  ['a revised 1', 'a 1', /^wrong outcome/],
-] as const) {
-  test(`a fault: ${requests}; stored: ${stored || 'nothing'}`, () => {
+] as [requests: string, stored: string, fault?: RegExp][]) {
+  test(`requests: ${requests}; stored: ${stored || 'nothing'}`, () => {
     const faults = faultsOf(logOf(requests), storedOf(stored));
     assert.ok(
-      faults.some(each => fault.test(each)),
-      `found instead: ${faults.join('; ') || 'nothing'}`,
+      (faults.length === 0 ? [''] : faults).some(each => fault.test(each)),
+      faults.join('; ') || 'no fault found',
     );
   });
 }

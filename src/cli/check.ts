@@ -3,7 +3,7 @@ import { checkRules, leaveUnchecked } from './check/check-run.ts';
 import { makeContact } from './check/first-contact.ts';
 import { junitReport } from './check/junit-report.ts';
 import { OWN_RULES } from './check/own-rules.ts';
-import { isBroken, jsonReport, type Report } from './check/report.ts';
+import { isBroken, jsonReport, type Report, textReport } from './check/report.ts';
 import type { Rule } from './check/rule.ts';
 import { RULES_FOR_EVERY_STORE } from './check/rules.ts';
 import {
@@ -15,7 +15,6 @@ import {
   type RunIds,
   readIdRange,
 } from './check/target.ts';
-import { textReport } from './check/text-report.ts';
 import { Failure } from './failure.ts';
 import { Interruption, stoppable } from './interruption.ts';
 import { ProgressDisplay } from './progress-display.ts';
@@ -62,7 +61,12 @@ export function checkCommand(): Command {
 async function check(baseUrlText: string, options: CheckOptions, command: Command): Promise<void> {
   const baseUrl = readBaseUrl(baseUrlText, 'BASE_URL');
   const rules = options.ours ? [...RULES_FOR_EVERY_STORE, ...OWN_RULES] : RULES_FOR_EVERY_STORE;
-  requireIds(options.ids, rules);
+  const { ids } = options;
+  const needed = idsNeeded(rules);
+  if (ids !== undefined && ids.to - ids.from + 1n < needed) {
+    const has = `--ids ${ids.from}..${ids.to} holds ${ids.to - ids.from + 1n} ids`;
+    throw new Failure(`${has}, and the rules need ${needed}; give a wider range`, 2);
+  }
   const write = FORMATS[options.format];
   if (options.dryRun) {
     const results = leaveUnchecked(rules, 'dry run');
@@ -73,7 +77,7 @@ async function check(baseUrlText: string, options: CheckOptions, command: Comman
   let interruption: unknown;
   const report = await stoppable(stop => {
     stop.addEventListener('abort', () => (interruption = stop.reason));
-    return checkServer(baseUrl, token, rules, options.ids, stop);
+    return checkServer(baseUrl, token, rules, ids, stop);
   });
   process.stdout.write(write(report));
   if (report.failure !== undefined) throw new Failure(report.failure);
@@ -117,17 +121,6 @@ function parseIds(text: string): IdRange {
   if (range !== undefined) return range;
   throw new InvalidArgumentError(
     'Write it as FROM..TO with two integers of 64 bits, the smaller first, for example 1000000..1999999.',
-  );
-}
-
-function requireIds(range: IdRange | undefined, rules: readonly Rule[]): void {
-  if (range === undefined) return;
-  const count = range.to - range.from + 1n;
-  const needed = idsNeeded(rules);
-  if (count >= needed) return;
-  throw new Failure(
-    `--ids ${range.from}..${range.to} holds ${count} ids, and the rules need ${needed}; give a wider range`,
-    2,
   );
 }
 

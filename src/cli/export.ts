@@ -32,14 +32,14 @@ export function exportCommand(): Command {
 async function exportPlants(options: ExportOptions): Promise<void> {
   const { format, revisions = false } = options;
   const reader = await openReader(readDatabase(options));
-  const layout = LAYOUTS[format][revisions ? 'all' : 'latest'];
+  const lineOf = format === 'csv' ? csvLineOf : jsonLineOf;
   let count = 0;
   try {
-    let piece = layout.head;
+    let piece = format === 'csv' ? csvLine(revisions ? REVISION_COLUMNS : PLANT_COLUMNS) : '';
     let labelOf: ((tokenId: number) => string) | undefined;
     for await (const revision of revisions ? reader.revisions() : latestOf(reader.revisions())) {
-      labelOf ??= await tokenLabels(reader);
-      piece += layout.line(revision, labelOf(revision.recordedBy));
+      if (revisions) labelOf ??= await tokenLabels(reader);
+      piece += lineOf(revision, labelOf?.(revision.recordedBy));
       count++;
       if (piece.length >= PIECE_LENGTH) {
         await write(piece);
@@ -53,35 +53,24 @@ async function exportPlants(options: ExportOptions): Promise<void> {
   console.error(`${count.toLocaleString('en')} ${revisions ? 'revisions' : 'plants'} exported`);
 }
 
-interface Layout {
-  head: string;
-  /** @param tokenLabel of the token it came with */
-  line(revision: PlantRevision, tokenLabel: string): string;
+const PLANT_COLUMNS = ['id', 'name', 'tag'];
+const REVISION_COLUMNS = ['id', 'revision', 'name', 'tag', 'recorded_at', 'recorded_by'];
+
+/** @param recordedBy the label of the token it came with; undefined: the plant alone */
+function csvLineOf(
+  { plant: { id, name, tag }, revision, recordedAt }: PlantRevision,
+  recordedBy: string | undefined,
+): string {
+  if (recordedBy === undefined) return csvLine([String(id), name, tag]);
+  return csvLine([String(id), String(revision), name, tag, new Date(recordedAt).toISOString(), recordedBy]);
 }
 
-const LAYOUTS: Record<ExportOptions['format'], Record<'latest' | 'all', Layout>> = {
-  csv: {
-    latest: {
-      head: csvLine(['id', 'name', 'tag']),
-      line: ({ plant: { id, name, tag } }) => csvLine([String(id), name, tag]),
-    },
-    all: {
-      head: csvLine(['id', 'revision', 'name', 'tag', 'recorded_at', 'recorded_by']),
-      line: ({ plant: { id, name, tag }, revision, recordedAt }, tokenLabel) =>
-        csvLine([String(id), String(revision), name, tag, new Date(recordedAt).toISOString(), tokenLabel]),
-    },
-  },
-  jsonl: {
-    latest: { head: '', line: ({ plant }) => `${newPlantJson(plant)}\n` },
-    all: {
-      head: '',
-      line: ({ plant, revision, recordedAt }, tokenLabel) => {
-        const record = { revision, recorded_at: new Date(recordedAt).toISOString(), recorded_by: tokenLabel };
-        return `${newPlantJson(plant).slice(0, -1)},${JSON.stringify(record).slice(1)}\n`;
-      },
-    },
-  },
-};
+/** As {@link csvLineOf}. */
+function jsonLineOf({ plant, revision, recordedAt }: PlantRevision, recordedBy: string | undefined): string {
+  if (recordedBy === undefined) return `${newPlantJson(plant)}\n`;
+  const record = { revision, recorded_at: new Date(recordedAt).toISOString(), recorded_by: recordedBy };
+  return `${newPlantJson(plant).slice(0, -1)},${JSON.stringify(record).slice(1)}\n`;
+}
 
 /** Waits for a reader that is slower than the store, so that memory stays flat. */
 async function write(piece: string): Promise<void> {

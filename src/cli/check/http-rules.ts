@@ -24,7 +24,13 @@ function faulty(status: number, id: string, source: string, what: string, change
 
 const NO_CREDENTIAL = { Authorization: null };
 
-const REQUEST_RULES: Rule[] = [
+const REPEATS: [name: string, what: string, secondName: string][] = [
+  ['same', 'the same plant sent again', 'A'],
+  ['other', 'another plant with the same id', 'B'],
+];
+
+/** What HTTP and JSON say of a request like this where the interface is silent. */
+export const HTTP_RULES: readonly Rule[] = [
   taken('credential.scheme-case', 'RFC 9110 section 11.1', 'the scheme Bearer is taken in any case', {
     Authorization: 'bEARER <ACCESS_TOKEN>',
   }),
@@ -81,9 +87,6 @@ const REQUEST_RULES: Rule[] = [
   faulty(400, 'http.host-repeated', 'RFC 9112 section 3.2', 'a request with two Host fields', {
     Host: ['a.example', 'b.example'],
   }),
-];
-
-const FIELD_RULES: Rule[] = [
   should(
     'credential.challenge',
     'an answer of 401 names the scheme Bearer in WWW-Authenticate',
@@ -108,9 +111,6 @@ const FIELD_RULES: Rule[] = [
       expectHeader(exchange, 'Allow', /(?:^|,)[ \t]*POST[ \t]*(?:,|$)/, 'POST, perhaps among others');
     },
   ),
-];
-
-const BODY_RULES: Rule[] = [
   // Node writes the chunks when it sees the field.
   taken('http.chunked', 'RFC 9112 section 7.1', 'a body in chunks is taken', {
     'Content-Length': null,
@@ -128,24 +128,17 @@ const BODY_RULES: Rule[] = [
       },
     ),
   ),
+  ...REPEATS.map(
+    ([name, what, secondName]): Rule => ({
+      id: `repeat.${name}`,
+      level: 'MAY',
+      title: `${what} is answered 200 too`,
+      source: 'interface, POST /plants, rule 1',
+      check: async target => {
+        const id = target.nextId();
+        expectStatus(await send(target, newPlantJson({ id, name: 'A' })), 200);
+        expectStatus(await send(target, newPlantJson({ id, name: secondName })), 200);
+      },
+    }),
+  ),
 ];
-
-const REPEATS: [name: string, what: string, secondName: string][] = [
-  ['same', 'the same plant sent again', 'A'],
-  ['other', 'another plant with the same id', 'B'],
-];
-
-const REPEAT_RULES: Rule[] = REPEATS.map(([name, what, secondName]) => ({
-  id: `repeat.${name}`,
-  level: 'MAY',
-  title: `${what} is answered 200 too`,
-  source: 'interface, POST /plants, rule 1',
-  check: async target => {
-    const id = target.nextId();
-    expectStatus(await send(target, newPlantJson({ id, name: 'A' })), 200);
-    expectStatus(await send(target, newPlantJson({ id, name: secondName })), 200);
-  },
-}));
-
-/** What HTTP and JSON say of a request like this where the interface is silent. */
-export const HTTP_RULES: readonly Rule[] = [...REQUEST_RULES, ...FIELD_RULES, ...BODY_RULES, ...REPEAT_RULES];

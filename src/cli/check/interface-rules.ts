@@ -17,44 +17,6 @@ function must(id: string, title: string, source: string, check: Rule['check']): 
 
 const NO_NEIGHBOURS = 'the ids that may be used hold no two that are one double, as those beyond 2^53 are';
 
-const CREATE_RULES: Rule[] = [
-  must('create.status', 'a valid NewPlant is answered 200', RULE_1, async target =>
-    expectStatus(await sendPlant(target, { name: 'A', tag: 'B' }), 200),
-  ),
-  must('create.media-type', 'the answer to a valid NewPlant is application/json', RESPONSES, async target =>
-    expectJsonMediaType(await sendPlant(target, { name: 'A', tag: 'B' })),
-  ),
-  must('create.no-id', 'the Plant that answers has no id', PLANT_SHAPE, async target => {
-    const exchange = await sendPlant(target);
-    expectStatus(exchange, 200);
-    expectMember(exchange, 'id', undefined);
-  }),
-  must(
-    'create.id.neighbours-above-double',
-    'two plants whose ids are one double are both created',
-    NEW_PLANT_SHAPE,
-    async target => {
-      if (target.neighbours === undefined) throw new NotChecked(NO_NEIGHBOURS);
-      const [first, second] = target.neighbours;
-      expectStatus(await send(target, newPlantJson({ id: first, name: 'A' })), 200);
-      expectStatus(await send(target, newPlantJson({ id: second, name: 'B' })), 200);
-    },
-  ),
-  must(
-    'create.json.member-order',
-    'the members of a NewPlant may come in any order',
-    `${RULE_1}; RFC 8259 section 4`,
-    async target => expectStatus(await send(target, `{"tag":"B","name":"A","id":${target.nextId()}}`), 200),
-  ),
-  must(
-    'create.json.white-space',
-    'white space between the tokens of a NewPlant means nothing',
-    `${RULE_1}; RFC 8259 section 2`,
-    async target =>
-      expectStatus(await send(target, ` {\r\n\t"id" : ${target.nextId()} ,"name" :\n"A"\t} `), 200),
-  ),
-];
-
 /**
  * Ids that programs tend to lose. They are the same in every run, and so is the rest of the plant: a server that stores
  * them takes the second for a repeat of the first, which most give 200 like any valid NewPlant.
@@ -124,7 +86,46 @@ const TAG_RULES = TAGS.map(([rule, title, plant]) =>
   }),
 );
 
-const ERROR_RULES: Rule[] = [
+/** What the interface itself says, and nothing else: the rules that every plant store must hold. */
+export const INTERFACE_RULES: readonly Rule[] = [
+  must('create.status', 'a valid NewPlant is answered 200', RULE_1, async target =>
+    expectStatus(await sendPlant(target, { name: 'A', tag: 'B' }), 200),
+  ),
+  must('create.media-type', 'the answer to a valid NewPlant is application/json', RESPONSES, async target =>
+    expectJsonMediaType(await sendPlant(target, { name: 'A', tag: 'B' })),
+  ),
+  must('create.no-id', 'the Plant that answers has no id', PLANT_SHAPE, async target => {
+    const exchange = await sendPlant(target);
+    expectStatus(exchange, 200);
+    expectMember(exchange, 'id', undefined);
+  }),
+  must(
+    'create.id.neighbours-above-double',
+    'two plants whose ids are one double are both created',
+    NEW_PLANT_SHAPE,
+    async target => {
+      if (target.neighbours === undefined) throw new NotChecked(NO_NEIGHBOURS);
+      const [first, second] = target.neighbours;
+      expectStatus(await send(target, newPlantJson({ id: first, name: 'A' })), 200);
+      expectStatus(await send(target, newPlantJson({ id: second, name: 'B' })), 200);
+    },
+  ),
+  must(
+    'create.json.member-order',
+    'the members of a NewPlant may come in any order',
+    `${RULE_1}; RFC 8259 section 4`,
+    async target => expectStatus(await send(target, `{"tag":"B","name":"A","id":${target.nextId()}}`), 200),
+  ),
+  must(
+    'create.json.white-space',
+    'white space between the tokens of a NewPlant means nothing',
+    `${RULE_1}; RFC 8259 section 2`,
+    async target =>
+      expectStatus(await send(target, ` {\r\n\t"id" : ${target.nextId()} ,"name" :\n"A"\t} `), 200),
+  ),
+  ...ID_RULES,
+  ...NAME_RULES,
+  ...TAG_RULES,
   must('error.media-type', 'an answer of 400 is application/json', RESPONSES, async target => {
     const exchange = await send(target, '{"id":');
     if (exchange.status === 400) expectJsonMediaType(exchange);
@@ -140,13 +141,4 @@ const ERROR_RULES: Rule[] = [
       },
     ),
   ),
-];
-
-/** What the interface itself says, and nothing else: the rules that every plant store must hold. */
-export const INTERFACE_RULES: readonly Rule[] = [
-  ...CREATE_RULES,
-  ...ID_RULES,
-  ...NAME_RULES,
-  ...TAG_RULES,
-  ...ERROR_RULES,
 ];

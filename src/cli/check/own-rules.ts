@@ -84,16 +84,47 @@ const REPEAT_RULES = REPEATS.map(([name, title, first, second, outcome]) =>
   }),
 );
 
-const BODY_RULES = [...FAULTY_BODIES, ...OWN_FAULTY_BODIES].map(([error, fault, what, body, fixedIds]) =>
-  ours(
-    `refuse.${fault}`,
-    `a body ${what} is answered with the error ${ERRORS[error].number}`,
-    async target => expectError(await send(target, body(target.nextId())), error),
-    fixedIds,
-  ),
-);
+const NO_CREDENTIAL = { Authorization: null };
+const MISTYPED = { Authorization: `Bearer plant_${'0'.repeat(36)}` };
+const OTHER_MEDIA_TYPE = { 'Content-Type': 'text/plain' };
+const TOO_LONG = { 'Content-Length': String(BODY_BYTES_SETTING_MAX + 1) };
 
-const MEMBER_RULES: Rule[] = [
+/** A request that is rejected for its header section, so that its body, which is not even JSON, does not matter. */
+function refused(error: ErrorName, id: string, title: string, changes: RequestChanges): Rule {
+  return ours(id, title, async target => expectError(await send(target, '{', changes), error));
+}
+
+/** The challenge in the response to such a request. */
+function challenge(id: string, title: string, value: string, changes: RequestChanges): Rule {
+  return ours(id, title, async target =>
+    expectHeader(await send(target, '{', changes), 'WWW-Authenticate', value),
+  );
+}
+
+/** Every response has the common fields and names no software. */
+function expectCommonFields(exchange: Exchange, status: number): void {
+  expectStatus(exchange, status);
+  expectHeader(exchange, 'Content-Type', 'application/json');
+  expectHeader(exchange, 'X-Content-Type-Options', 'nosniff');
+  expectHeader(exchange, 'Cache-Control', 'no-store');
+  expectHeader(exchange, 'Server', undefined);
+  expectHeader(exchange, 'X-Powered-By', undefined);
+}
+
+const CHALLENGE = 'Bearer realm="plant-store"';
+
+/** What this plant store promises beyond the interface: bodies, repeated ids, header sections and response fields. */
+export const OWN_RULES: readonly Rule[] = [
+  ...ID_RULES,
+  ...REPEAT_RULES,
+  ...[...FAULTY_BODIES, ...OWN_FAULTY_BODIES].map(([error, fault, what, body, fixedIds]) =>
+    ours(
+      `refuse.${fault}`,
+      `a body ${what} is answered with the error ${ERRORS[error].number}`,
+      async target => expectError(await send(target, body(target.nextId())), error),
+      fixedIds,
+    ),
+  ),
   ours('further-members', 'members beyond id, name and tag are ignored', async target => {
     const id = target.nextId();
     expectStored(await send(target, `{"id":${id},"name":"A","height":[1.5,{}]}`), id, 1, 'created');
@@ -105,19 +136,6 @@ const MEMBER_RULES: Rule[] = [
     const unnamed = ['id', 'name', 'tag'].filter(member => !new RegExp(`\\b${member}\\b`).test(message));
     expect(exchange, unnamed.length === 0, 'a message that names id, name and tag', `${unnamed} not named`);
   }),
-];
-
-const NO_CREDENTIAL = { Authorization: null };
-const MISTYPED = { Authorization: `Bearer plant_${'0'.repeat(36)}` };
-const OTHER_MEDIA_TYPE = { 'Content-Type': 'text/plain' };
-const TOO_LONG = { 'Content-Length': String(BODY_BYTES_SETTING_MAX + 1) };
-
-/** A request that is rejected for its header section, so that its body, which is not even JSON, does not matter. */
-function refused(error: ErrorName, id: string, title: string, changes: RequestChanges): Rule {
-  return ours(id, title, async target => expectError(await send(target, '{', changes), error));
-}
-
-const REQUEST_RULES: Rule[] = [
   refused('noCredential', 'credential.missing', 'a request without a credential is refused', NO_CREDENTIAL),
   refused(
     'noCredential',
@@ -170,28 +188,6 @@ const REQUEST_RULES: Rule[] = [
     ...OTHER_MEDIA_TYPE,
     ...TOO_LONG,
   }),
-];
-
-/** The challenge in the response to such a request. */
-function challenge(id: string, title: string, value: string, changes: RequestChanges): Rule {
-  return ours(id, title, async target =>
-    expectHeader(await send(target, '{', changes), 'WWW-Authenticate', value),
-  );
-}
-
-/** Every response has the common fields and names no software. */
-function expectCommonFields(exchange: Exchange, status: number): void {
-  expectStatus(exchange, status);
-  expectHeader(exchange, 'Content-Type', 'application/json');
-  expectHeader(exchange, 'X-Content-Type-Options', 'nosniff');
-  expectHeader(exchange, 'Cache-Control', 'no-store');
-  expectHeader(exchange, 'Server', undefined);
-  expectHeader(exchange, 'X-Powered-By', undefined);
-}
-
-const CHALLENGE = 'Bearer realm="plant-store"';
-
-const FIELD_RULES: Rule[] = [
   challenge(
     'credential.missing.challenge',
     'the challenge to a request without a credential names no error (RFC 6750 section 3.1)',
@@ -224,14 +220,4 @@ const FIELD_RULES: Rule[] = [
     const body = newPlantJson({ id, name: 'A' });
     expectStored(await send(target, body, { ':path': '/plants?id=1' }), id, 1, 'created');
   }),
-];
-
-/** What this plant store promises beyond the interface: bodies, repeated ids, header sections and response fields. */
-export const OWN_RULES: readonly Rule[] = [
-  ...ID_RULES,
-  ...REPEAT_RULES,
-  ...BODY_RULES,
-  ...MEMBER_RULES,
-  ...REQUEST_RULES,
-  ...FIELD_RULES,
 ];

@@ -24,26 +24,17 @@ export interface Report {
   failure?: string;
 }
 
-/** How many rules of a list there are of each verdict. */
-export interface Tally {
-  name: (typeof TALLIES)[number];
-  holds: number;
-  doesNotHold: number;
-  notChecked: number;
-}
-
-/** The lists that are counted by themselves: the rules for every store by level, and those of this plant store. */
-const TALLIES = ['MUST', 'SHOULD', 'MAY', 'ours'] as const;
-
-/** Each list that has rules in the report. */
-export function tallyResults(results: readonly RuleResult[]): Tally[] {
-  return TALLIES.flatMap(name => {
-    const own = results.filter(
-      ({ rule: { id, level } }) => name === (id.startsWith('ours.') ? 'ours' : level),
-    );
-    const count = (verdict: RuleResult['verdict']) => own.filter(each => each.verdict === verdict).length;
-    const [holds, doesNotHold] = [count('holds'), count('does not hold')];
-    return own.length === 0 ? [] : [{ name, holds, doesNotHold, notChecked: count('not checked') }];
+/** How many rules there are of each verdict: those for every store by level, and those of this plant store. */
+function tallyResults(results: readonly RuleResult[]) {
+  const lists = Map.groupBy(results, ({ rule: { id, level } }) => (id.startsWith('ours.') ? 'ours' : level));
+  return [...lists].map(([name, list]) => {
+    const count = (verdict: RuleResult['verdict']) => list.filter(each => each.verdict === verdict).length;
+    return {
+      name,
+      holds: count('holds'),
+      doesNotHold: count('does not hold'),
+      notChecked: count('not checked'),
+    };
   });
 }
 
@@ -68,4 +59,36 @@ export function jsonReport({ baseUrl, startedAt, elapsedMs, results, failure }: 
     ),
   };
   return `${JSON.stringify(report, undefined, 2).split('\n').map(visible).join('\n')}\n`;
+}
+
+/** For people: a line for each rule, below it what does not fit, and what it comes to at the end. */
+export function textReport({ results, failure }: Report): string {
+  if (failure !== undefined) return '';
+  const idLength = Math.max(...results.map(({ rule }) => rule.id.length));
+  const sums = tallyResults(results).map(({ name, holds, doesNotHold, notChecked }) => {
+    const left = notChecked > 0 ? `, ${notChecked} not checked` : '';
+    return `${`${name}:`.padEnd('SHOULD:'.length)} ${holds} hold, ${doesNotHold} do not${left}`;
+  });
+  return [...results.flatMap(result => linesOf(result, idLength)), '', ...sums, ''].join('\n');
+}
+
+function linesOf({ rule, verdict, message, sent, received }: RuleResult, idLength: number): string[] {
+  const { id, level, title, source } = rule;
+  const line = `${verdict.padEnd('does not hold'.length)}  ${level.padEnd('SHOULD'.length)}  ${id.padEnd(idLength)}  ${title}`;
+  if (verdict === 'holds') return [line];
+  if (verdict === 'not checked') return [`${line} (${message})`];
+  return [
+    line,
+    `    ${source}`,
+    `    ${visible(message ?? '')}`,
+    ...blockOf('sent', sent),
+    ...blockOf('received', received),
+    '',
+  ];
+}
+
+function blockOf(name: string, text: string | undefined): string[] {
+  return text === undefined
+    ? []
+    : [`    ${name}:`, ...text.split('\n').map(line => `      ${visible(line)}`.trimEnd())];
 }
