@@ -200,16 +200,6 @@ suite('what is said where nothing can be checked:', { concurrency: true }, () =>
     );
   });
 
-  test('no answer comes in time', async () => {
-    await using server = await serve(() => {});
-    await says(server.url, /: no whole answer came within 10 s; is the service running there\?$/);
-  });
-
-  test('the answer is far too long', async () => {
-    await using server = await serve((_request, response) => response.end(Buffer.alloc(2 * 1024 * 1024)));
-    await says(server.url, /no whole answer came \(the answer is longer than 1048576 bytes\)/);
-  });
-
   test('the token is rejected, or a proxy strips the Authorization header', async () => {
     await using service = await startTestService();
     await says(
@@ -247,16 +237,26 @@ suite('what is said where nothing can be checked:', { concurrency: true }, () =>
     assert.equal(exitCode, 0, stderr);
   });
 
+  const respond = (status: number, headers = {}): RequestListener => {
+    return (_request, response) => response.writeHead(status, headers).end();
+  };
   const elsewhere = { Location: 'https://plants.example/plants' };
-  for (const [status, headers, message] of [
-    [308, elsewhere, /elsewhere \(https:\/\/plants\.example\/plants\); give that base address$/],
-    [404, {}, /give the base address of the service, without \/plants$/],
-    [405, {}, /give the base address of the service, without \/plants$/],
-    [403, {}, /the token may not create plants there/],
-    [502, {}, /cannot be reached now; try again when it can$/],
-  ] as const) {
-    test(`status ${status}`, async () => {
-      await using server = await serve((_request, response) => response.writeHead(status, headers).end());
+  const tooLong: RequestListener = (_request, response) => response.end(Buffer.alloc(2 * 1024 * 1024));
+  for (const [what, listener, message] of [
+    ['no answer in time', () => {}, /: no whole answer came within 10 s; is the service running there\?$/],
+    ['a long answer', tooLong, /no whole answer came \(the answer is longer than 1048576 bytes\)/],
+    [
+      '308',
+      respond(308, elsewhere),
+      /elsewhere \(https:\/\/plants\.example\/plants\); give that base address$/,
+    ],
+    ['404', respond(404), /give the base address of the service, without \/plants$/],
+    ['405', respond(405), /give the base address of the service, without \/plants$/],
+    ['403', respond(403), /the token may not create plants there/],
+    ['502', respond(502), /cannot be reached now; try again when it can$/],
+  ] as [string, RequestListener, RegExp][]) {
+    test(what, async () => {
+      await using server = await serve(listener);
       await says(server.url, message);
       assert.equal(server.requests(), 1);
     });

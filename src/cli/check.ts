@@ -1,4 +1,5 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
+import { isInt64 } from '../contract/int64.ts';
 import { checkRules, leaveUnchecked } from './check/check-run.ts';
 import { makeContact } from './check/first-contact.ts';
 import { junitReport } from './check/junit-report.ts';
@@ -6,15 +7,7 @@ import { OWN_RULES } from './check/own-rules.ts';
 import { isBroken, jsonReport, type Report, textReport } from './check/report.ts';
 import type { Rule } from './check/rule.ts';
 import { RULES_FOR_EVERY_STORE } from './check/rules.ts';
-import {
-  drawIds,
-  fixedIdsOf,
-  type IdRange,
-  idsNeeded,
-  makeTarget,
-  type RunIds,
-  readIdRange,
-} from './check/target.ts';
+import { drawIds, fixedIdsOf, type IdRange, idsNeeded, makeTarget, type RunIds } from './check/target.ts';
 import { Failure } from './failure.ts';
 import { Interruption, stoppable } from './interruption.ts';
 import { ProgressDisplay } from './progress-display.ts';
@@ -117,8 +110,9 @@ async function checkServer(
 }
 
 function parseIds(text: string): IdRange {
-  const range = readIdRange(text);
-  if (range !== undefined) return range;
+  const [, from, to] = /^(-?[0-9]{1,19})\.\.(-?[0-9]{1,19})$/.exec(text) ?? [];
+  const range = { from: BigInt(from ?? 1), to: BigInt(to ?? 0) };
+  if (isInt64(range.from) && isInt64(range.to) && range.from <= range.to) return range;
   throw new InvalidArgumentError(
     'Write it as FROM..TO with two integers of 64 bits, the smaller first, for example 1000000..1999999.',
   );

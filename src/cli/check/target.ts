@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
 import { plantsUrl } from '../../client/plants-url.ts';
-import { isInt64 } from '../../contract/int64.ts';
 import { NEIGHBOUR_SEARCH_IDS } from './limits.ts';
 import type { Rule, Target } from './rule.ts';
 
@@ -76,12 +75,4 @@ function findNeighbours(start: bigint, end: bigint, fixed: Set<bigint>): [bigint
 function randomBelow(bound: bigint): bigint {
   // With twice the bits of the bound, no number below it is noticeably likelier than another.
   return BigInt(`0x${randomBytes(16).toString('hex')}`) % bound;
-}
-
-/** Reads `FROM..TO`. @returns undefined when it is no such text, or no range within int64 */
-export function readIdRange(text: string): IdRange | undefined {
-  const match = /^(-?[0-9]{1,19})\.\.(-?[0-9]{1,19})$/.exec(text);
-  if (match === null) return undefined;
-  const [from, to] = [BigInt(match[1]!), BigInt(match[2]!)];
-  return isInt64(from) && isInt64(to) && from <= to ? { from, to } : undefined;
 }
