@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { makeToken } from '../src/auth/token.ts';
-import { rateLimitOption } from '../src/cli/http-options.ts';
+import { parseRateLimit } from '../src/cli/http-options.ts';
 import { RateLimit } from '../src/http/rate-limit.ts';
 import { writeApart } from './connection-target.ts';
 import { assertErrorAnswer } from './harness/answer-assertions.ts';
@@ -163,5 +163,5 @@ test('import goes on at the rate that the service grants, says so once, and lose
 test('a rate that is none is rejected, with the form that it should have', () => {
   const advice = /Write it as COUNT\/s or COUNT\/min with a count from 1 to 1000000, for example 100\/s\./;
   for (const value of ['', '100', '0/s', '100/h', '1.5/s', '1000001/s'])
-    assert.throws(() => rateLimitOption().parseArg!(value, undefined), advice, value);
+    assert.throws(() => parseRateLimit(value), advice, value);
 });
