@@ -31,6 +31,16 @@ suite('a log of changes', () => {
     assert.deepEqual(said, ['failed: 0', 'recovered', 'failed: 1', 'recovered']);
   });
 
+  test('says nothing after the silence of what works again', async () => {
+    const { log, said } = logOf(SHORT);
+    log.failed('first');
+    log.recovered();
+    log.failed('second');
+    log.recovered();
+    await wait(SHORT.intervalMs * 2);
+    assert.deepEqual(said, ['failed: first', 'recovered']);
+  });
+
   test('says after the silence what fails still, with its last cause', async () => {
     const { log, said } = logOf(SHORT);
     log.failed('first');
