@@ -39,7 +39,11 @@ after(async () => {
 let lastId = 0;
 
 function writes(...plants: [id: number, name: string][]): PlantWrite[] {
-  return plants.map(([id, name]) => ({ plant: { id: BigInt(id), name }, recordedBy: 1 }));
+  return writesBy(1, plants);
+}
+
+function writesBy(recordedBy: number, plants: [id: number, name: string][]): PlantWrite[] {
+  return plants.map(([id, name]) => ({ plant: { id: BigInt(id), name }, recordedBy }));
 }
 
 async function shownResults(committing: Promise<WriteResult[]>): Promise<string[]> {
@@ -62,9 +66,14 @@ class OnePlant {
     this.proxy = this.#engines.proxy;
   }
 
-  /** @returns the result in words */
+  /**
+   * Each instance has a token of its own: by the same token in the same millisecond the rows would be the same.
+   *
+   * @returns the result in words
+   */
   async commit(name: string, by: 'ours' | 'other' = 'ours'): Promise<string> {
-    const [result = ''] = await shownResults(this.#engines[by].commit(writes([this.#id, name])));
+    const write = writesBy(by === 'ours' ? 1 : 2, [[this.#id, name]]);
+    const [result = ''] = await shownResults(this.#engines[by].commit(write));
     return result;
   }
 

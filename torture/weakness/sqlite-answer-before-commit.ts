@@ -24,13 +24,8 @@ const { run, get, all } = StatementSync.prototype;
 const { exec, close } = DatabaseSync.prototype;
 
 StatementSync.prototype.run = function (...parameters) {
-  if (this.sourceSQL !== 'COMMIT') {
-    commitNow();
-    return Reflect.apply(run, this, parameters);
-  }
-  commit = () => void Reflect.apply(run, this, []);
-  setTimeout(commitNow, COMMIT_AFTER_MS);
-  return { changes: 0, lastInsertRowid: 0 };
+  commitNow();
+  return Reflect.apply(run, this, parameters);
 };
 StatementSync.prototype.get = function (...parameters) {
   commitNow();
@@ -42,7 +37,9 @@ StatementSync.prototype.all = function (...parameters) {
 };
 DatabaseSync.prototype.exec = function (sql) {
   commitNow();
-  exec.call(this, sql);
+  if (sql !== 'COMMIT') return exec.call(this, sql);
+  commit = () => exec.call(this, sql);
+  setTimeout(commitNow, COMMIT_AFTER_MS);
 };
 DatabaseSync.prototype.close = function () {
   commitNow();
