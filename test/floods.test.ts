@@ -8,8 +8,7 @@ import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { makeToken } from '../src/auth/token.ts';
 import { BODY_BYTES_MAX } from '../src/contract/limits.ts';
-import { ARRIVING_BODIES_BYTES_MAX, TURN_FURTHER_REQUESTS_MAX } from '../src/http/limits.ts';
-import { RequestTurns } from '../src/http/request-turns.ts';
+import { ARRIVING_BODIES_BYTES_MAX, PIECE_BYTES_MAX } from '../src/http/limits.ts';
 import {
   assertCreated,
   assertRefused,
@@ -62,7 +61,7 @@ suite('hundreds of requests that are not ordinary, on one connection', () => {
     ['with a field of an odd form', id => target.request(id, { headers: { 'X-Odd': '\tform' } })],
   ];
   for (const [what, request, number] of kinds) {
-    test(`${what}, are answered in order, and none is parsed before the one before it is answered`, async () => {
+    test(`${what}, are answered in order, and few are parsed before those before them are answered`, async () => {
       using connection = await target.open();
       const ids = Array.from({ length: 300 }, () => (number === undefined ? target.nextId() : GHOST_ID));
       const ahead = await parsedAhead(async () => {
@@ -73,28 +72,16 @@ suite('hundreds of requests that are not ordinary, on one connection', () => {
         }
       });
       assert.ok(isLeftToNode(connection));
-      assert.equal(ahead, 1);
+      assert.ok(ahead <= PIECE_BYTES_MAX / NOWHERE.length, `${ahead} were parsed ahead`);
       await target.assertOpen(connection);
     });
   }
 });
 
-test('a request with a long body counts as several of a turn', () => {
-  const takenOf = (bodyBytes: number): number => {
-    const turns = new RequestTurns(100);
-    let taken = 0;
-    while (turns.take(bodyBytes)) taken++;
-    return taken;
-  };
-  assert.equal(takenOf(0), 100);
-  const taken = takenOf(64 * 1024);
-  assert.ok(taken >= 1 && taken < 10, `${taken} of 64 KiB`);
-});
-
 test('a client that waits for each answer is not behind those that send thousands', async () => {
   const lone = await target.open();
   const flooders = await Promise.all(Array.from({ length: 30 }, () => target.open()));
-  const each = 10 * TURN_FURTHER_REQUESTS_MAX;
+  const each = 1_280;
   let answered = 0;
   const reading = flooders.map(async flooder => {
     flooder.write(Buffer.concat(Array.from({ length: each }, () => target.request(target.nextId()))));

@@ -18,6 +18,7 @@ import {
 import { assertErrorAnswer } from './harness/answer-assertions.ts';
 import { chunked, type RawConnection, type RequestParts, requestBytes } from './harness/raw-connection.ts';
 import { storedRevisions } from './harness/stored-revisions.ts';
+import { until } from './harness/until.ts';
 import { addToken } from './running-service.ts';
 import { isLeftToNode, serverSideOf } from './server-side.ts';
 import { holdStore } from './store-hold.ts';
@@ -55,7 +56,6 @@ function openOn(way: (typeof WAYS)[number]): Promise<RawConnection> {
 
 for (const way of WAYS) {
   suite(`requests in one write, ${way}`, { concurrency: true }, () => {
-    // More than wait for answers at a time; Node's HTTP server takes one after the other.
     for (const count of [1, way === 'on the fast path' ? 1_500 : 200]) {
       test(`${count} are answered in order to a client that closes its side, and junk behind them in its turn`, async () => {
         using connection = await openOn(way);
@@ -97,7 +97,7 @@ for (const way of WAYS) {
       const ids = nextIds(3);
       const all = requests(ids);
       await writeApart(connection, all.subarray(0, -100));
-      // Node's HTTP server is given what follows a request when that has its answer, and nothing more is read meanwhile.
+      // Node's HTTP server parses further requests when those before them have their responses.
       connection.write(all.subarray(-100));
       connection.finish();
       await wait(50);
@@ -139,7 +139,7 @@ for (const way of WAYS) {
       ]) {
         const connection = await openOn(way);
         connection.write(Buffer.concat([bytes, Buffer.from('POST')]));
-        await wait(20);
+        await until('it is read', () => (serverSideOf(connection)?.bytesRead ?? 0) > bytes.length);
         const closed = new Promise(resolve => serverSideOf(connection)!.on('close', resolve));
         connection.socket.resetAndDestroy();
         await closed;

@@ -1,8 +1,6 @@
 import { subscribe } from 'node:diagnostics_channel';
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Duplex } from 'node:stream';
-import { PacedConnection } from '../src/http/paced-connection.ts';
 import type { RawConnection } from './harness/raw-connection.ts';
 
 /** By both ports, since a client may have the same one towards two services; a service of the same process took them. */
@@ -24,8 +22,7 @@ export function serverSideOf({ socket }: RawConnection): Socket | undefined {
 const leftToNode = new WeakSet<Socket>();
 
 subscribe('http.server.request.start', message => {
-  const connection: Duplex = (message as { request: IncomingMessage }).request.socket;
-  if (connection instanceof PacedConnection) leftToNode.add(connection.socket);
+  leftToNode.add((message as { request: IncomingMessage }).request.socket);
 });
 
 /** Whether Node's HTTP server has a connection, and a request on it. */

@@ -20,18 +20,14 @@ export const ORDINARY_REST_BYTES_MAX = 64 * 1024;
 /** The second part of a request has this long to come before Node's HTTP server gets the connection. */
 export const ORDINARY_REST_WAIT_MS = 1_000;
 
-/**
- * Requests that the fast path takes in one event-loop iteration: of connections that wait for no response, and of those
- * that do. Together they take a few ms, after which commits are heard of.
- */
-export const TURN_FIRST_REQUESTS_MAX = 384;
-export const TURN_FURTHER_REQUESTS_MAX = 128;
-/** This much of a body takes about as long as a request without one (`npm run torture -- --only floods`). */
-export const BODY_BYTES_LIKE_A_REQUEST = 2_048;
-/** Node's HTTP server gets what arrives in pieces of this at most (paced-connection.ts). */
-export const SERVER_PIECE_BYTES_MAX = 16 * 1024;
-/** In one event-loop iteration it gets pieces for this long; answering them takes about as long again. */
+/** Time of one event-loop iteration for requests on the fast path of connections that await no response, */
+export const FIRST_TURN_MS = 3;
+/** for those of connections that do, */
+export const FURTHER_TURN_MS = 0.5;
+/** and for what Node's HTTP server parses; its responses take about as long again. */
 export const SERVER_TURN_MS = 1;
+/** Node's HTTP server parses at most this much before the requests in it have their responses. */
+export const PIECE_BYTES_MAX = 8 * 1024;
 
 /** A client has this long to send its header section. */
 export const HEADERS_WAIT_MS = 10_000;

@@ -1,91 +1,125 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Duplex } from 'node:stream';
 import { HEADER_BYTES_MAX, REQUEST_WAIT_MS } from '../contract/limits.ts';
 import { errorAnswer } from './answer.ts';
-import type { Connections, Exchange } from './connections.ts';
 import { fieldValues } from './header-fields.ts';
-import { HEADERS_WAIT_MS, KEEP_ALIVE_MS, STALLED_CONNECTION_MS, WAIT_CHECK_INTERVAL_MS } from './limits.ts';
-import { PacedConnection } from './paced-connection.ts';
-import { ServerTurns } from './request-turns.ts';
+import {
+  HEADERS_WAIT_MS,
+  KEEP_ALIVE_MS,
+  SERVER_TURN_MS,
+  STALLED_CONNECTION_MS,
+  WAIT_CHECK_INTERVAL_MS,
+} from './limits.ts';
+import { type Exchange, NodeConnection } from './node-connection.ts';
+import type { Listener } from './plant-service.ts';
+import { Turns } from './turns.ts';
 
 /** RFC 3986 section 3.2: host and port, without user information. */
 const HOST = /^(?:\[[0-9A-Za-z:.%_~-]+\]|[0-9A-Za-z\-._~%!$&'()*+,;=]*)(?::[0-9]*)?$/;
 /** RFC 9112 section 3.2.2: a server must accept the absolute form, which a request to a proxy has. */
 const ABSOLUTE_FORM = /^https?:\/\/[^/?#]*([^#]*)/i;
 
-/**
- * Makes Node's HTTP server with every limit set, and with the answers that Node would give by itself (an empty body
- * for a missing Host, a 100 before the credential was seen, 417) given by us instead.
- *
- * @param listener gets each request that is HTTP
- */
-export function createNodeServer(connections: Connections, listener: (exchange: Exchange) => void): Server {
-  const server = createServer({
-    maxHeaderSize: HEADER_BYTES_MAX,
-    headersTimeout: HEADERS_WAIT_MS,
-    requestTimeout: REQUEST_WAIT_MS,
-    connectionsCheckingInterval: WAIT_CHECK_INTERVAL_MS,
-    keepAliveTimeout: KEEP_ALIVE_MS,
-    // Checked below, where it can be answered in the Error shape.
-    requireHostHeader: false,
-  });
-  // Past a number of headers Node drops the rest unseen, a second Authorization among them; the size is the limit.
-  server.maxHeadersCount = 0;
-  // A client that stops reading its answers: Node then stops reading too, and nothing moves any more. A third of the time,
-  // since Node's socket takes the first look at a write that waits for progress, and looks once more.
-  server.timeout = STALLED_CONNECTION_MS / 3;
-  server.on('connection', socket => {
-    socket.destroySoon = () => connections.close(socket);
-  });
-  server.on('timeout', socket => connections.stalled(socket));
-  server.on('clientError', (error, socket) => connections.failed(error, socket as Socket));
-  // A client may close its sending side behind its last request and still wants the answer.
-  (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
+/** Node's HTTP server, for every request that is not on the fast path. */
+export class NodeServer {
+  /** It accepts the connections of both. */
+  readonly server: Server;
+  readonly #listener: Listener;
+  readonly #handle: (exchange: Exchange) => void;
+  readonly #turns = new Turns(SERVER_TURN_MS);
+  readonly #connections = new Map<Socket, NodeConnection>();
+  /** Node's own, which has its HTTP parser read a connection. */
+  readonly #parse: ((this: Server, socket: Socket) => void)[];
 
-  const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
-    const exchange = connections.begin(request, response);
+  /**
+   * @param accept gets each new connection
+   * @param handle gets each valid request
+   */
+  constructor(listener: Listener, accept: (socket: Socket) => void, handle: (exchange: Exchange) => void) {
+    this.#listener = listener;
+    this.#handle = handle;
+    const server = createServer({
+      maxHeaderSize: HEADER_BYTES_MAX,
+      headersTimeout: HEADERS_WAIT_MS,
+      requestTimeout: REQUEST_WAIT_MS,
+      connectionsCheckingInterval: WAIT_CHECK_INTERVAL_MS,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      // Checked below, where it can be answered in the Error shape.
+      requireHostHeader: false,
+    });
+    this.server = server;
+    // Past a number of headers Node drops the rest unseen, a second Authorization among them; the size is the limit.
+    server.maxHeadersCount = 0;
+    // A third of the time, since Node's socket takes the first look at a write that waits for progress, and looks once more.
+    server.timeout = STALLED_CONNECTION_MS / 3;
+    // A client may close its sending side behind its last request and still wants the response.
+    (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
+
+    this.#parse = server.listeners('connection') as ((this: Server, socket: Socket) => void)[];
+    server.removeAllListeners('connection').on('connection', accept);
+    // Without the last two, Node invites a body before the credential was validated, and answers other expectations itself.
+    for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, this.#onRequest);
+    server.on('timeout', socket => this.#connections.get(socket)?.stalled());
+    server.on('clientError', (error, socket) => this.#connections.get(socket as Socket)?.failed(error));
+    // Not a proxy: without this, Node would close the connection with no response at all.
+    server.on('connect', (_request, socket) => {
+      // Node takes its own listener off before it hands the socket over; an error that nobody hears ends the process.
+      socket.on('error', () => socket.destroy());
+      const error = errorAnswer('methodNotAllowed', undefined, ['Allow', 'POST']);
+      this.#connections.get(socket as Socket)?.endWith(error);
+    });
+    server.closeIdleConnections = () => this.#closeIdle();
+  }
+
+  /** Serves a connection from here on, beginning with what has arrived on it. */
+  serve(socket: Socket, arrived: Buffer): void {
+    socket.pause();
+    if (arrived.length > 0) socket.unshift(arrived);
+    for (const parse of this.#parse) parse.call(this.server, socket);
+    keepRestBehindUpgrade(socket);
+    this.#connections.set(socket, new NodeConnection(socket, this.#listener, this.#turns));
+    socket.on('close', () => this.#connections.delete(socket));
+  }
+
+  readonly #onRequest = (request: IncomingMessage, response: ServerResponse): void => {
+    const exchange = this.#connections.get(request.socket)?.begin(request, response);
     if (exchange === undefined) return;
-    if (isValidHead(request)) listener(exchange);
-    else connections.refuse(exchange);
+    if (isValidHead(request)) this.#handle(exchange);
+    else exchange.connection.refuse(exchange);
   };
-  server.on('request', onRequest);
-  // Without these two, Node invites a body before the credential was looked at, and answers other expectations itself.
-  server.on('checkContinue', onRequest);
-  server.on('checkExpectation', onRequest);
-  // Not a proxy: without this, Node would close the connection with no answer at all.
-  server.on('connect', (_request, socket) => {
-    // Node takes its own listener off before it hands the socket over; an error that nobody hears ends the process.
-    socket.on('error', () => socket.destroy());
-    connections.refuseRest(socket as Socket, errorAnswer('methodNotAllowed', undefined, ['Allow', 'POST']));
-  });
-  return server;
+
+  /**
+   * Node closes those on which its parser has no part of a request. It does not know of what has arrived and was not parsed,
+   * nor whether the client has taken its response.
+   */
+  #closeIdle(): void {
+    const busy = [...this.#connections].filter(([, connection]) => !connection.isIdle);
+    for (const [socket] of busy) socket.destroy = () => socket;
+    Server.prototype.closeIdleConnections.call(this.server);
+    for (const [socket] of busy) Reflect.deleteProperty(socket, 'destroy');
+  }
+}
+
+/** The part of Node's HTTP parser that is used below; the parser of a socket is no documented property. */
+interface Parser {
+  /** @returns how many bytes were parsed, or why not */
+  execute(bytes: Buffer): number | Error;
 }
 
 /**
- * Gives new connections to a taker of our own instead of Node's HTTP server.
- *
- * @returns has that server serve a connection after all, beginning with what has arrived on it, at the pace of its answers
+ * Has what follows a request with `Upgrade` in the same piece parsed, too. Node's parser stops there, and Node drops the
+ * rest, also where the request is then answered as one of HTTP/1.1.
  */
-export function interceptConnections(
-  server: Server,
-  take: (socket: Socket) => void,
-): (socket: Socket, arrived: Buffer, hasEnded: boolean) => void {
-  const listeners = server.listeners('connection') as ((this: Server, socket: Socket) => void)[];
-  server.removeAllListeners('connection');
-  server.on('connection', take);
-  const turns = new ServerTurns();
-  const open = new Set<PacedConnection>();
-  // Node takes a connection for idle whose request waits for its turn, or whose client has not taken its answer.
-  server.closeIdleConnections = () => {
-    for (const connection of open) connection.closeIfIdle();
+function keepRestBehindUpgrade(socket: Socket & { parser?: Parser }): void {
+  const { parser } = socket;
+  if (parser === undefined) return;
+  const { execute } = Object.getPrototypeOf(parser) as Parser;
+  parser.execute = bytes => {
+    const parsed = execute.call(parser, bytes);
+    if (typeof parsed === 'number' && parsed < bytes.length) socket.unshift(bytes.subarray(parsed));
+    return parsed;
   };
-  return (socket, arrived, hasEnded) => {
-    const connection = new PacedConnection(socket, arrived, hasEnded, turns);
-    open.add(connection);
-    connection.on('close', () => open.delete(connection));
-    for (const listener of listeners) listener.call(server, connection as Duplex as Socket);
-  };
+  // Node uses it for other connections then.
+  socket.on('close', () => Reflect.deleteProperty(parser, 'execute'));
 }
 
 /** What the parser lets through and RFC 9112 does not. */

@@ -1,51 +1,52 @@
-import type { IncomingMessage, Server } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { type AddressInfo, Server as NetServer } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { TOKEN_REFRESH_INTERVAL_MS } from '../auth/limits.ts';
 import { SHUTDOWN_MS } from '../contract/limits.ts';
 import { type Answer, errorAnswer } from './answer.ts';
-import { Connections, type Exchange, isOver } from './connections.ts';
 import type { Admission } from './create-plant.ts';
-import { SHUTDOWN_GRACE_MS, TURN_FIRST_REQUESTS_MAX, TURN_FURTHER_REQUESTS_MAX } from './limits.ts';
+import { FIRST_TURN_MS, FURTHER_TURN_MS, SHUTDOWN_GRACE_MS } from './limits.ts';
 import { type ListenAddress, listen } from './listen.ts';
-import { createNodeServer, interceptConnections, pathOf } from './node-server.ts';
+import { type Exchange, isAnswered } from './node-connection.ts';
+import { NodeServer, pathOf } from './node-server.ts';
 import { type FastPath, OrdinaryConnection } from './ordinary-connection.ts';
 import { OrdinaryHeads } from './ordinary-head.ts';
-import type { PlantService } from './plant-service.ts';
+import type { Listener, PlantService } from './plant-service.ts';
 import { type BodyMemory, BodyRoom, bodyBytesOf, readBody } from './request-body.ts';
-import { RequestTurns } from './request-turns.ts';
+import { Turns } from './turns.ts';
 
 /** The HTTP listener of the service. */
 export class PlantServer {
-  readonly #server: Server;
-  readonly #connections: Connections;
+  readonly #listener: Listener;
   readonly #fastPath: FastPath;
-  readonly #service: PlantService;
+  readonly #node: NodeServer;
   readonly #bodyMemory: BodyMemory = { reservedBytes: 0 };
   #shutDown = false;
 
   constructor(service: PlantService) {
-    this.#service = service;
-    this.#connections = new Connections(service);
-    this.#server = createNodeServer(this.#connections, exchange => this.#take(exchange));
+    this.#listener = { ...service, isDraining: false };
+    this.#node = new NodeServer(
+      this.#listener,
+      socket => new OrdinaryConnection(socket, this.#fastPath),
+      exchange => this.#take(exchange),
+    );
     this.#fastPath = {
-      ...service,
+      listener: this.#listener,
       heads: new OrdinaryHeads(service.crossOrigin !== undefined),
-      firstTurns: new RequestTurns(TURN_FIRST_REQUESTS_MAX),
-      furtherTurns: new RequestTurns(TURN_FURTHER_REQUESTS_MAX),
+      firstTurns: new Turns(FIRST_TURN_MS),
+      furtherTurns: new Turns(FURTHER_TURN_MS),
       open: new Set(),
-      connections: this.#connections,
-      serveHttp: interceptConnections(this.#server, socket => new OrdinaryConnection(socket, this.#fastPath)),
+      leaveToNode: (socket, arrived) => this.#node.serve(socket, arrived),
     };
   }
 
   openConnections(): Promise<number> {
-    return new Promise(resolve => this.#server.getConnections((_error, count) => resolve(count)));
+    return new Promise(resolve => this.#node.server.getConnections((_error, count) => resolve(count)));
   }
 
   /** @throws {ListenFailed} when the address cannot be had */
   listen(address: ListenAddress): Promise<AddressInfo> {
-    return listen(this.#server, address);
+    return listen(this.#node.server, address);
   }
 
   /**
@@ -56,13 +57,13 @@ export class PlantServer {
    * answered 503.
    */
   async close(): Promise<void> {
-    this.#connections.draining = true;
+    this.#listener.isDraining = true;
     // A request that has begun to arrive is the HTTP server's to wait for.
     for (const connection of this.#fastPath.open) connection.goOn();
-    const allClosed = new Promise(resolve => NetServer.prototype.close.call(this.#server, resolve));
+    const allClosed = new Promise(resolve => NetServer.prototype.close.call(this.#node.server, resolve));
     await wait(SHUTDOWN_GRACE_MS);
     this.#shutDown = true;
-    this.#server.close();
+    this.#node.server.close();
     for (const connection of this.#fastPath.open) connection.closeIfIdle();
     const deadline = new AbortController();
     await Promise.race([
@@ -70,7 +71,7 @@ export class PlantServer {
       wait(SHUTDOWN_MS - SHUTDOWN_GRACE_MS, undefined, { signal: deadline.signal }),
     ]);
     deadline.abort();
-    this.#server.closeAllConnections();
+    this.#node.server.closeAllConnections();
     for (const connection of this.#fastPath.open) connection.close();
   }
 
@@ -79,15 +80,15 @@ export class PlantServer {
     const { method, url } = exchange.request;
     const path = pathOf(url!);
     if (path === '/plants' && method === 'POST') void this.#takePlant(exchange);
-    else void this.#connections.answer(exchange, this.#otherAnswer(path, exchange.request));
+    else void exchange.connection.answer(exchange, this.#otherAnswer(path, exchange.request));
   }
 
   #otherAnswer(path: string, { method, rawHeaders }: IncomingMessage): Answer<string | Uint8Array> {
     if (path === '/plants') {
-      const preflight = this.#service.crossOrigin?.preflightAnswer(method, rawHeaders);
+      const preflight = this.#listener.crossOrigin?.preflightAnswer(method, rawHeaders);
       return preflight ?? errorAnswer('methodNotAllowed', undefined, ['Allow', 'POST']);
     }
-    const answerTo = this.#service.documentation?.get(path);
+    const answerTo = this.#listener.documentation?.get(path);
     if (answerTo === undefined) return errorAnswer('noSuchPath');
     if (method === 'GET' || method === 'HEAD') return answerTo(rawHeaders);
     return errorAnswer('methodNotAllowed', undefined, ['Allow', 'GET, HEAD']);
@@ -95,28 +96,28 @@ export class PlantServer {
 
   async #takePlant(exchange: Exchange): Promise<void> {
     const answer = await this.#plantAnswer(exchange).catch(cause => {
-      this.#service.failed(cause);
+      this.#listener.failed(cause);
       return errorAnswer('internal');
     });
-    if (answer !== undefined) await this.#connections.answer(exchange, answer);
+    if (answer !== undefined) await exchange.connection.answer(exchange, answer);
   }
 
   /** @returns undefined when nobody waits for an answer any more, or the request has had one */
   async #plantAnswer(exchange: Exchange): Promise<Answer | undefined> {
     if (this.#shutDown) return errorAnswer('shuttingDown');
-    const { createPlant } = this.#service;
+    const { createPlant } = this.#listener;
     const { request, response } = exchange;
     const beganMs = performance.now();
     const admitted = await createPlant.admit(request.rawHeaders);
     if ('status' in admitted) return admitted;
     // The client may have gone away, or been refused for its slowness, while its token was looked up.
-    if (request.destroyed || isOver(exchange)) return undefined;
+    if (request.destroyed || isAnswered(exchange)) return undefined;
     using room = new BodyRoom(this.#bodyMemory);
     if (!room.reserve(bodyBytesOf(request))) return noRoomAnswer(admitted);
     if (expectsContinue(request)) response.writeContinue();
-    const body = await readBody(request, createPlant.bodyBytesMax, room);
+    const body = await readBody(request, response, createPlant.bodyBytesMax, room);
     // A body that came too slowly, or broke off, was answered meanwhile and must not be stored.
-    if (body === undefined || isOver(exchange)) return undefined;
+    if (body === undefined || isAnswered(exchange)) return undefined;
     if (body === 'tooLarge') return errorAnswer('bodyTooLarge');
     if (body === 'noRoom') return noRoomAnswer(admitted);
     Object.assign(exchange, { arrivedAt: performance.now(), bodyBytes: body.length });

@@ -15,3 +15,9 @@ export interface PlantService {
   /** Told of each answer as it is written. */
   readonly answered: AnswerWatcher;
 }
+
+/** What every connection of the listener is served with. */
+export interface Listener extends PlantService {
+  /** Whether the service shuts down: the last response on each connection then closes it. */
+  isDraining: boolean;
+}

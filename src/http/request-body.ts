@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ARRIVING_BODIES_BYTES_MAX, SHORT_BODY_BYTES_MAX } from './limits.ts';
 
 /** What all bodies that are arriving have of {@link ARRIVING_BODIES_BYTES_MAX}. */
@@ -52,14 +52,19 @@ const NO_BYTES = Buffer.alloc(0);
 type BodyReading = Uint8Array | 'tooLarge' | 'noRoom' | undefined;
 
 /**
- * Reads a request body whole. It settles at the latest when the connection closes, also one that has closed before.
+ * Reads a request body whole. It settles at the latest when the response is over, also one that was over before.
  *
+ * @param response to the request
  * @param bytesMax more than this is not kept
  * @param room has room for what the head says; a body in chunks says nothing of its length
  * @returns the reading; `tooLarge` or `noRoom` as soon as it is
  */
-export function readBody(request: IncomingMessage, bytesMax: number, room: BodyRoom): Promise<BodyReading> {
-  const { socket } = request;
+export function readBody(
+  request: IncomingMessage,
+  response: ServerResponse,
+  bytesMax: number,
+  room: BodyRoom,
+): Promise<BodyReading> {
   return new Promise(resolve => {
     /** Where chunks are copied together, or the only one. */
     let body: Buffer = NO_BYTES;
@@ -68,12 +73,11 @@ export function readBody(request: IncomingMessage, bytesMax: number, room: BodyR
     const settle = (reading: BodyReading): void => {
       // What still comes takes no room: nobody would give it back.
       isOver = true;
-      socket.off('close', giveUp);
       resolve(reading);
     };
     const giveUp = (): void => settle(undefined);
     // Its events are over, and none would be heard of again.
-    if (request.destroyed || socket.destroyed) {
+    if (request.destroyed || response.destroyed) {
       giveUp();
       return;
     }
@@ -99,8 +103,8 @@ export function readBody(request: IncomingMessage, bytesMax: number, room: BodyR
     // Settling again changes nothing: after an end these tell nothing new.
     request.on('error', giveUp);
     request.on('close', giveUp);
-    // A request that was answered before it was whole may be forgotten by Node, and then hears of no end; its connection does.
-    socket.on('close', giveUp);
+    // Node may forget a request that was answered before it was whole, which then hears of no end.
+    response.on('close', giveUp);
   });
 }
 

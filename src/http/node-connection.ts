@@ -1,0 +1,191 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { parserErrorName } from '../contract/errors.ts';
+import { type Answer, type AnsweredRequest, CLOSING, errorAnswer, HELP_FIELDS, KEEPING } from './answer.ts';
+import { closeInStages, closeWithError } from './close-in-stages.ts';
+import { PIECE_BYTES_MAX, REFUSED_REST_BYTES_MAX } from './limits.ts';
+import type { Listener } from './plant-service.ts';
+import type { Turns } from './turns.ts';
+
+/** A request and its response. */
+export interface Exchange extends AnsweredRequest {
+  readonly connection: NodeConnection;
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+}
+
+/** llhttp's code for what comes behind a request that said it was the last one. RFC 9112 section 9.6: not processed. */
+const BEHIND_LAST_REQUEST = 'HPE_CLOSED_CONNECTION';
+
+/**
+ * A connection that Node's HTTP server has. It bounds what that server parses ahead, and writes each request's response
+ * once, in order.
+ *
+ * | state | event | next state | what is sent |
+ * |---|---|---|---|
+ * | open | request | open | its response, behind those of the requests before it |
+ * | open | response to a request that has not arrived whole, or while the service shuts down | closing | that response, `Connection: close` |
+ * | open | fault or timeout within a body | closing | the error as the response to that request |
+ * | open | fault or timeout outside a body, or CONNECT | ending | |
+ * | open | invalid request that the parser let through | ending | the error, behind the responses before it |
+ * | ending | the last response is written | closing | the error that was held back, if there is one |
+ * | ending | request, fault | ending | |
+ * | closing | the client closes, or {@link closeInStages} has waited long enough | closed | |
+ *
+ * Node would write an error for junk at once, before the plant of the request in front of it is durable: the client would
+ * take the error for that request's response though its plant is stored.
+ */
+export class NodeConnection {
+  readonly #socket: Socket;
+  readonly #listener: Listener;
+  readonly #turns: Turns;
+  readonly #unanswered = new Set<Exchange>();
+  /** The last request that began to arrive. */
+  #latest: Exchange | undefined;
+  /** Whether nothing that follows is taken. */
+  #isEnding = false;
+  /** Sent behind the response of the last request. */
+  #lastError: Answer | undefined;
+  #isTurnDue = false;
+
+  /** @param socket that Node's HTTP server listens to */
+  constructor(socket: Socket, listener: Listener, turns: Turns) {
+    this.#socket = socket;
+    this.#listener = listener;
+    this.#turns = turns;
+    // A stream with a listener for `readable` emits `data`, which Node's parser listens to, only as it is read from.
+    socket.on('readable', this.#readInTurn).on('resume', this.#readInTurn);
+    // Node calls this behind a response with `Connection: close`.
+    socket.destroySoon = () => {
+      this.#isEnding = true;
+      closeInStages(socket);
+    };
+  }
+
+  /** Whether the client awaits nothing, and nothing has arrived that is not parsed. */
+  get isIdle(): boolean {
+    return this.#unanswered.size === 0 && this.#socket.readableLength === 0;
+  }
+
+  /** @returns undefined for a request behind the last one that is taken: it gets no response */
+  begin(request: IncomingMessage, response: ServerResponse): Exchange | undefined {
+    if (this.#isEnding) return undefined;
+    const exchange = { connection: this, request, response, arrivedAt: performance.now(), bodyBytes: 0 };
+    this.#latest = exchange;
+    this.#unanswered.add(exchange);
+    response.on('close', () => {
+      this.#unanswered.delete(exchange);
+      if (this.#lastError !== undefined) this.endWith(this.#lastError);
+      else this.#readInTurn();
+    });
+    return exchange;
+  }
+
+  /** Answers a request, unless that was done already. Where the client has not sent all of it, the connection is closed. */
+  async answer(exchange: Exchange, answer: Answer<string | Uint8Array>): Promise<void> {
+    if (!exchange.request.complete) await this.#readRest(exchange);
+    if (!isAnswered(exchange)) this.#write(exchange, answer);
+  }
+
+  /** Answers a request in which something is not valid HTTP; nothing behind it is taken. */
+  refuse(exchange: Exchange, error = errorAnswer('badHttp')): void {
+    this.#isEnding = true;
+    this.#write(exchange, error);
+  }
+
+  /** Takes what Node's `clientError` event tells: the parser gave up, or a request took too long. */
+  failed({ code }: NodeJS.ErrnoException): void {
+    if (!this.#socket.writable) this.#socket.destroy();
+    if (this.#isEnding) return;
+    const error = errorAnswer(parserErrorName(code));
+    if (code === BEHIND_LAST_REQUEST) this.#isEnding = true;
+    else if (this.#latest === undefined || this.#latest.request.complete) this.endWith(error);
+    else this.refuse(this.#latest, error);
+  }
+
+  /** Sends an error behind the response to the last request, and closes the connection. */
+  endWith(error: Answer): void {
+    this.#isEnding = true;
+    this.#lastError = error;
+    // Else Node would end our side as soon as the client ends its own.
+    this.#socket.removeAllListeners('end');
+    if (this.#unanswered.size === 0) closeWithError(this.#socket, error, this.#listener);
+  }
+
+  /**
+   * Takes Node's `timeout` event: nothing has moved for a while. That ends a connection whose client reads no responses, or
+   * that was kept open for another request. A request that is still arriving has limits of its own, and one that waits for
+   * the disk may wait.
+   */
+  stalled(): void {
+    const socket = this.#socket;
+    if (this.#latest === undefined) return;
+    if (this.#unanswered.size === 0 || socket.writableLength > 0) socket.destroy();
+    else socket.setTimeout(socket.timeout ?? 0);
+  }
+
+  #write(exchange: Exchange, answer: Answer<string | Uint8Array>): void {
+    const { request, response } = exchange;
+    const { answered, crossOrigin, documentation, isDraining } = this.#listener;
+    answered(answer, exchange, this.#socket);
+    const mayBeLast = exchange === this.#latest && this.#lastError === undefined;
+    const isLast = mayBeLast && (this.#isEnding || !request.complete || isDraining);
+    // RFC 9112 section 9.6: behind a response that closes the connection no further request is processed.
+    if (isLast) this.#isEnding = true;
+    const headers = [...answer.headers];
+    if (documentation !== undefined) headers.push(...(HELP_FIELDS[answer.result] ?? []));
+    if (crossOrigin !== undefined) headers.push(...crossOrigin.fieldsFor(request.rawHeaders));
+    // Said outright: Node would close behind a refusal that comes without the 100 that its request expects, though all
+    // of the request is there and further ones may have been taken.
+    headers.push(...(isLast || !response.shouldKeepAlive ? CLOSING : KEEPING));
+    response.writeHead(answer.status, headers);
+    response.end(request.method === 'HEAD' ? '' : answer.body);
+  }
+
+  /** Lets Node's parser read what has arrived, in the turn of this connection. */
+  readonly #readInTurn = (): void => {
+    if (this.#isTurnDue) return;
+    this.#isTurnDue = true;
+    this.#turns.wait(() => {
+      this.#isTurnDue = false;
+      while (this.#mayRead) {
+        if (!this.#turns.hasTime()) {
+          this.#readInTurn();
+          return;
+        }
+        const piece = this.#socket.read(Math.min(this.#socket.readableLength, PIECE_BYTES_MAX));
+        if (piece === null) return;
+      }
+    });
+  };
+
+  /** Only the rest of a body is read before the requests that were parsed have their responses. */
+  get #mayRead(): boolean {
+    if (this.#isEnding || this.#socket.destroyed) return false;
+    if (this.#unanswered.size === 0) return true;
+    const { complete, readableLength, readableHighWaterMark } = this.#latest!.request;
+    return this.#unanswered.size === 1 && !complete && readableLength < readableHighWaterMark;
+  }
+
+  /** Reads and drops what has arrived of a refused request: one that is whole leaves its connection open. */
+  async #readRest({ request }: Exchange): Promise<void> {
+    // Nothing is read before the requests in front of it have their responses.
+    const previous = [...this.#unanswered].at(-2);
+    if (previous !== undefined) await new Promise(resolve => previous.response.on('close', resolve));
+    const socket = this.#socket;
+    const parsedBytes = (): number => socket.bytesRead - socket.readableLength;
+    const bytesMax = parsedBytes() + REFUSED_REST_BYTES_MAX;
+    let before: number;
+    request.resume();
+    do {
+      before = parsedBytes();
+      // What arrives until the first turn is parsed by the second.
+      for (let turn = 0; turn < 2; turn++) await new Promise<void>(resolve => this.#turns.wait(resolve));
+    } while (!request.complete && parsedBytes() > before && parsedBytes() < bytesMax);
+  }
+}
+
+/** Whether a request must not be carried out any more, since it has its response or its client has gone. */
+export function isAnswered({ response }: Exchange): boolean {
+  return response.headersSent || response.destroyed;
+}
