@@ -116,8 +116,8 @@ export class PlantServer {
     if (!room.reserve(bodyBytesOf(request))) return noRoomAnswer(admitted);
     if (expectsContinue(request)) response.writeContinue();
     const body = await readBody(request, response, createPlant.bodyBytesMax, room);
-    // A body that came too slowly, or broke off, was answered meanwhile and must not be stored.
-    if (body === undefined || isAnswered(exchange)) return undefined;
+    // It came too slowly or broke off, which is answered by the connection.
+    if (body === undefined) return undefined;
     if (body === 'tooLarge') return errorAnswer('bodyTooLarge');
     if (body === 'noRoom') return noRoomAnswer(admitted);
     Object.assign(exchange, { arrivedAt: performance.now(), bodyBytes: body.length });
