@@ -72,7 +72,7 @@ function page(): Html {
 <main id="content">
 <section>
 <h1>One operation takes a plant, and responds when it is on disk.</h1>
-<p class="address"><b>POST</b> <span data-address>${SAMPLE_ADDRESS}</span>/plants</p>
+<p class="address">POST ${SAMPLE_ADDRESS}/plants</p>
 <p>${CREATE_PLANT.description}</p>
 </section>
 ${plantForm()}
@@ -138,12 +138,10 @@ ${CODE_SAMPLES.map(codeSample)}
 }
 
 function codeSample({ language, note, code }: CodeSample): Html {
-  const [first = '', ...rest] = code.split(SAMPLE_ADDRESS);
-  const filled = rest.map(part => html`<span data-address>${SAMPLE_ADDRESS}</span>${part}`);
   return html`<div class="sample">
 <h3>${language}</h3> <button type="button" class="copy" hidden>Copy</button>
 <p>${note}</p>
-<pre>${first}${filled}</pre>
+<pre>${code}</pre>
 </div>`;
 }
 

@@ -14,7 +14,8 @@ function element(id, kind) {
 /** Where the service is: the page stands beside `/plants`, also where a proxy puts a path in front of both. */
 const plantsUrl = new URL('plants', location.href);
 const baseAddress = plantsUrl.href.slice(0, -'/plants'.length);
-for (const place of document.querySelectorAll('[data-address]')) place.textContent = baseAddress;
+for (const place of document.querySelectorAll('.address, .sample pre'))
+  place.textContent = (place.textContent ?? '').replaceAll('https://plants.example', baseAddress);
 
 const form = element('plant-form', HTMLFormElement);
 const token = element('token', HTMLInputElement);
