@@ -1,32 +1,14 @@
 import fc from 'fast-check';
 
-const digits = (maxLength: number) =>
-  fc.string({ unit: fc.constantFrom(...'0123456789'), minLength: 1, maxLength });
-
 /** Texts of JSON numbers around the ends of 64 bits, around 2^53, and of every form. */
 export const numberText = fc.oneof(
   { weight: 4, arbitrary: fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }).map(String) },
   fc
     .tuple(fc.constantFrom(0n, 2n ** 31n, 2n ** 53n, 2n ** 63n, 2n ** 64n), fc.bigInt({ min: -3n, max: 3n }))
     .chain(([centre, offset]) => fc.constantFrom(String(centre + offset), String(-centre + offset))),
-  fc
-    .record({
-      sign: fc.constantFrom('', '-'),
-      whole: fc.oneof(fc.constant('0'), fc.bigInt({ min: 1n, max: 10n ** 20n }).map(String)),
-      zeros: fc.nat(24),
-      fraction: fc.option(fc.oneof(digits(22), fc.constantFrom('0', '5', '00000000000000000000'))),
-      exponent: fc.option(
-        fc.tuple(
-          fc.constantFrom('e', 'E'),
-          fc.constantFrom('', '+', '-'),
-          fc.oneof(fc.nat(25).map(String), fc.constantFrom('00', '007', '308', '400', '999', '999999999')),
-        ),
-      ),
-    })
-    .map(({ sign, whole, zeros, fraction, exponent }) => {
-      const integer = whole === '0' ? '0' : whole + '0'.repeat(zeros);
-      return sign + integer + (fraction === null ? '' : `.${fraction}`) + (exponent ?? []).join('');
-    }),
+  fc.stringMatching(
+    /^-?(?:0|[1-9][0-9]{0,19}0{0,24})(?:\.(?:[0-9]{1,22}|5|0{1,20}))?(?:[eE][+-]?(?:[0-9]{1,2}|007|308|400|9{9}))?$/,
+  ),
   // The exponent takes back what the zeros give, so that an integer hides behind a fraction and the reverse.
   fc
     .tuple(fc.bigInt({ min: -(10n ** 19n), max: 10n ** 19n }), fc.nat(30), fc.integer({ min: -2, max: 2 }))
