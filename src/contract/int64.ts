@@ -20,13 +20,12 @@ export function int64FromNumberText(text: string): bigint | undefined {
 
   // The value is digits × 10^exponent, with digits free of zeros at both ends. Nothing here is ever expanded, so
   // an exponent of a million digits costs no more than reading it.
-  const coefficient = whole + fraction;
-  const start = countLeadingZeros(coefficient);
-  if (start === coefficient.length) return 0n;
-  const end = coefficient.length - countTrailingZeros(coefficient);
-  const digits = coefficient.slice(start, end);
+  const coefficient = (whole + fraction).replace(/^0+/, '');
+  if (coefficient === '') return 0n;
+  const trailingZeros = countTrailingZeros(coefficient);
+  const digits = coefficient.slice(0, coefficient.length - trailingZeros);
   // Beyond 2^53 this loses digits of the exponent or becomes infinite; the verdict below is the same either way.
-  const exponent = Number(exponentText) - fraction.length + (coefficient.length - end);
+  const exponent = Number(exponentText) - fraction.length + trailingZeros;
 
   if (exponent < 0 || digits.length + exponent > ID_DIGITS_MAX) return undefined;
   const value = BigInt(minus + digits + '0'.repeat(exponent));
@@ -38,12 +37,7 @@ export function isInt64(value: bigint): boolean {
   return value >= ID_MIN && value <= ID_MAX;
 }
 
-function countLeadingZeros(digits: string): number {
-  let count = 0;
-  while (digits.charCodeAt(count) === 48) count++;
-  return count;
-}
-
+/** Without a regular expression, which would try again at each zero of the text. */
 function countTrailingZeros(digits: string): number {
   let count = 0;
   while (digits.charCodeAt(digits.length - 1 - count) === 48) count++;

@@ -1,12 +1,4 @@
-import {
-  ERRORS,
-  type ErrorBody,
-  type ErrorName,
-  type ErrorStatus,
-  errorBody,
-  errorNamesOf,
-  ID_RULE,
-} from './errors.ts';
+import { ERRORS, type ErrorName, type ErrorStatus, errorBody, errorNamesOf, ID_RULE } from './errors.ts';
 import { helpLink } from './help-link.ts';
 import {
   BODY_BYTES_MAX,
@@ -62,28 +54,29 @@ function header(description: string, schema: object, required = true): Header {
   return { description, required, schema };
 }
 
-function retryAfterHeader(minimum: number, example: number): Header {
-  return header('Seconds to wait before sending the plant again, RFC 9110 section 10.2.3.', {
-    type: 'integer',
-    minimum,
-    examples: [example],
-  });
+/** The schema of a header that is text. */
+function text(...examples: string[]): object {
+  return { type: 'string', examples };
+}
+
+function retryAfter(minimum: number): Header {
+  const description = 'Seconds to wait before sending the plant again, RFC 9110 section 10.2.3.';
+  return header(description, { type: 'integer', minimum, examples: [RETRY_AFTER_SECONDS] });
 }
 
 /** Those of draft-ietf-httpapi-ratelimit-headers-10; on a 200 they stand only where the service has such a limit. */
 function rateLimitHeaders(required: boolean): Record<string, Header> {
+  const policy = 'What the token is granted: q requests in each window of w seconds.';
+  const left = 'What is left of that: r requests now, more in t seconds.';
   return {
-    'RateLimit-Policy': header(
-      'What the token is granted: q requests in each window of w seconds.',
-      { type: 'string', examples: ['"default";q=100;w=1'] },
-      required,
-    ),
-    RateLimit: header(
-      'What is left of that: r requests now, more in t seconds.',
-      { type: 'string', examples: ['"default";r=99;t=1'] },
-      required,
-    ),
+    'RateLimit-Policy': header(policy, text('"default";q=100;w=1'), required),
+    RateLimit: header(left, text('"default";r=99;t=1'), required),
   };
+}
+
+/** A body of one record shape. */
+function jsonContent(shape: SchemaName, examples: Record<string, { value: unknown; summary?: string }>) {
+  return { 'application/json': { schema: { $ref: `#/components/schemas/${shape}` }, examples } };
 }
 
 /** What an error status means, apart from the entries of the catalogue under it. */
@@ -107,21 +100,13 @@ export const STATUS_DESCRIPTIONS: Record<ErrorStatus, StatusDescription> = {
   401: {
     description: 'No credential, or one that is not accepted. Nothing of the body is read.',
     headers: {
-      'WWW-Authenticate': header('The challenge of RFC 6750 section 3.', {
-        type: 'string',
-        examples: ['Bearer realm="plant-store"'],
-      }),
+      'WWW-Authenticate': header('The challenge of RFC 6750 section 3.', text('Bearer realm="plant-store"')),
     },
   },
   404: { description: 'There is nothing at this path. Paths are case-sensitive.' },
   405: {
     description: 'The path does not take this method.',
-    headers: {
-      Allow: header('The methods that this path takes, RFC 9110 section 10.2.1.', {
-        type: 'string',
-        examples: ['POST'],
-      }),
-    },
+    headers: { Allow: header('The methods that this path takes, RFC 9110 section 10.2.1.', text('POST')) },
   },
   408: {
     description: `The request did not arrive whole, by default within ${REQUEST_WAIT_MS / 1_000} s.`,
@@ -130,39 +115,30 @@ export const STATUS_DESCRIPTIONS: Record<ErrorStatus, StatusDescription> = {
   415: { description: 'The body is not application/json in UTF-8, or it is compressed.' },
   429: {
     description: 'The service limits how many requests a token may send, which it does not by default.',
-    headers: {
-      'Retry-After': retryAfterHeader(1, 1),
-      ...rateLimitHeaders(true),
-    },
+    headers: { 'Retry-After': retryAfter(1), ...rateLimitHeaders(true) },
   },
   431: { description: `The request line and the headers are larger than ${HEADER_BYTES_MAX} bytes.` },
   500: { description: `The service failed. ${KEPT_OR_NOT}` },
   503: {
     description: `The service cannot keep the plant now, or cannot tell. ${KEPT_OR_NOT}`,
-    headers: { 'Retry-After': retryAfterHeader(0, RETRY_AFTER_SECONDS) },
+    headers: { 'Retry-After': retryAfter(0) },
   },
 };
 
-/** Describes the answer with one error status: its numbers as a list, and an example of each. */
+/** Describes the response with one error status: its numbers as a list, and an example of each. */
 function errorResponse(status: ErrorStatus): object {
   const names = errorNamesOf(status);
   const { description, headers } = STATUS_DESCRIPTIONS[status];
+  const help = 'Where the documentation page of the service says more of this error, RFC 8288.';
   return {
     description: `${description}\n\n${names.map(catalogueLine).join('\n')}`,
-    headers: { ...headers, Link: helpHeader(names) },
-    content: {
-      'application/json': {
-        schema: { $ref: '#/components/schemas/Error' },
-        examples: Object.fromEntries(names.map(name => [name, { value: exampleError(name) }])),
-      },
-    },
+    // A service that runs without its documentation page sends no Link.
+    headers: { ...headers, Link: header(help, text(...names.map(helpLink)), false) },
+    content: jsonContent(
+      'Error',
+      Object.fromEntries(names.map(name => [name, { value: exampleError(name) }])),
+    ),
   };
-}
-
-/** For every error, unless the service runs without its documentation page. */
-function helpHeader(names: ErrorName[]): Header {
-  const description = 'Where the documentation page of the service says more of this error, RFC 8288.';
-  return header(description, { type: 'string', examples: names.map(helpLink) }, false);
 }
 
 function catalogueLine(name: ErrorName): string {
@@ -171,9 +147,11 @@ function catalogueLine(name: ErrorName): string {
 }
 
 /** The body of an error; for a faulty NewPlant it is what the service itself says to one. */
-function exampleError(name: ErrorName): ErrorBody {
-  if (name !== 'notNewPlant') return errorBody(name);
-  return errorBody(name, readNewPlantText('{"id": 1.5, "tag": null}').message);
+function exampleError(name: ErrorName) {
+  return errorBody(
+    name,
+    name === 'notNewPlant' ? readNewPlantText('{"id": 1.5, "tag": null}').message : undefined,
+  );
 }
 
 /** Of a 200. */
@@ -196,19 +174,14 @@ export const PLANT_HEADERS: Record<string, Header> = {
   ...rateLimitHeaders(false),
 };
 
-/** The answer 200. */
+/** The response 200. */
 export const PLANT_RESPONSE = {
   description: 'Plant response: the plant was created. It is on disk before this answer is sent.',
   headers: PLANT_HEADERS,
-  content: {
-    'application/json': {
-      schema: { $ref: '#/components/schemas/Plant' },
-      examples: {
-        tagged: { value: { name: 'Araucaria angustifolia', tag: 'tree' } },
-        untagged: { value: { name: 'Araucaria angustifolia' } },
-      },
-    },
-  },
+  content: jsonContent('Plant', {
+    tagged: { value: { name: 'Araucaria angustifolia', tag: 'tree' } },
+    untagged: { value: { name: 'Araucaria angustifolia' } },
+  }),
 };
 
 /** The one operation. */
@@ -222,25 +195,18 @@ export const CREATE_PLANT = {
   requestBody: {
     description: 'The plant to create, as UTF-8 without a byte order mark.',
     required: true,
-    content: {
-      'application/json': {
-        schema: { $ref: '#/components/schemas/NewPlant' },
-        examples: {
-          tagged: { value: { id: 1, name: 'Araucaria angustifolia', tag: 'tree' } },
-          untagged: { value: { id: 2, name: 'Araucaria angustifolia' } },
-          largestId: {
-            summary: 'The largest id; a reader that takes numbers as doubles rounds it',
-            value: { id: ID_MAX, name: 'Araucaria angustifolia' },
-          },
-        },
+    content: jsonContent('NewPlant', {
+      tagged: { value: { id: 1, name: 'Araucaria angustifolia', tag: 'tree' } },
+      untagged: { value: { id: 2, name: 'Araucaria angustifolia' } },
+      largestId: {
+        summary: 'The largest id; a reader that takes numbers as doubles rounds it',
+        value: { id: ID_MAX, name: 'Araucaria angustifolia' },
       },
-    },
+    }),
   },
   responses: {
     200: PLANT_RESPONSE,
-    ...Object.fromEntries(
-      Object.values(ERRORS).map(({ status }) => [status, errorResponse(status)] as const),
-    ),
+    ...Object.fromEntries(Object.values(ERRORS).map(({ status }) => [status, errorResponse(status)])),
   },
 };
 

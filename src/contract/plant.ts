@@ -99,21 +99,17 @@ function readAnyBody(text: string): NewPlantReading {
   );
 }
 
-/** What claims to be a NewPlant, with the id as the text it was written in. */
-export interface NewPlantCandidate {
-  /** The JSON text of the id; undefined when there is none. */
-  idText: string | undefined;
-  name: unknown;
-  tag: unknown;
-}
-
 /**
- * Checks a candidate against the rules of a NewPlant.
+ * Checks what claims to be a NewPlant against its rules.
  *
+ * @param candidate with the JSON text of the id, which is undefined when there is none
  * @param faults what was found wrong before; named first
  * @returns the plant; or `notNewPlant` with every fault
  */
-export function checkNewPlant(candidate: NewPlantCandidate, faults: string[] = []): NewPlantReading {
+export function checkNewPlant(
+  candidate: { idText: string | undefined; name: unknown; tag: unknown },
+  faults: string[] = [],
+): NewPlantReading {
   const { idText, name, tag } = candidate;
   const id = idText === undefined ? undefined : int64FromNumberText(idText);
   if (idText === undefined) faults.push('id is required');

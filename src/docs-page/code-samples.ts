@@ -1,4 +1,4 @@
-/** Stands for the base address of the service; the page puts its own there. */
+/** Stands for the base address of the service; the script of the page puts its own there. */
 export const SAMPLE_ADDRESS = 'https://plants.example';
 
 /** A program that sends a plant with the largest id. It takes the token from the environment. */

@@ -5,7 +5,6 @@ import { errorAnchor } from '../contract/help-link.ts';
 import { ID_MAX, ID_MIN } from '../contract/limits.ts';
 import {
   CREATE_PLANT,
-  type Header,
   ID_SCHEMA,
   PLANT_HEADERS,
   PLANT_RESPONSE,
@@ -63,20 +62,17 @@ function page(): Html {
 </head>
 <body>
 <a class="skip" href="#content">Skip to the content</a>
-<header>
-<p class="brand">plant store</p>
-<nav aria-label="On this page"><ul>
-<li><a href="#send">Send a plant</a></li>
-<li><a href="#request">Request</a></li>
-<li><a href="#response">Response</a></li>
-<li><a href="#code">Code</a></li>
-<li><a href="#errors">Errors</a></li>
-</ul></nav>
-</header>
+<header><nav aria-label="On this page">
+<a href="#send">Send a plant</a>
+<a href="#request">Request</a>
+<a href="#response">Response</a>
+<a href="#code">Code</a>
+<a href="#errors">Errors</a>
+</nav></header>
 <main id="content">
 <section>
 <h1>One operation takes a plant, and responds when it is on disk.</h1>
-<p class="address"><b>POST</b> <span data-address>${SAMPLE_ADDRESS}</span>/plants</p>
+<p class="address">POST ${SAMPLE_ADDRESS}/plants</p>
 <p>${CREATE_PLANT.description}</p>
 </section>
 ${plantForm()}
@@ -98,15 +94,12 @@ function requestSection(): Html {
 <h2>Request</h2>
 <p>A bearer token in <code>Authorization</code>, and a NewPlant as JSON in UTF-8. The operator of the service makes the
 token, with <code>plant-store token create LABEL</code>.</p>
-${example(
-  'An example of a request',
-  `POST /plants HTTP/1.1
-Authorization: Bearer <ACCESS_TOKEN>
+<pre>POST /plants HTTP/1.1
+Authorization: Bearer ${'<ACCESS_TOKEN>'}
 Content-Type: application/json
 
-{"id":${ID_MAX},"name":"Ficus lyrata","tag":"houseplant"}`,
-)}
-<dl class="fields">
+{"id":${ID_MAX},"name":"Ficus lyrata","tag":"houseplant"}</pre>
+<dl>
 ${field('id', 'integer, int64, required', ID_SCHEMA.description)}
 ${field('name', 'string, required', `${name.description}; may be empty.`)}
 ${field('tag', 'string, optional', `${tag.description}; may be empty, which is not the same as absent. Not null.`)}
@@ -121,37 +114,34 @@ function responseSection(): Html {
 <h2>Response</h2>
 <p><strong>200.</strong> ${PLANT_RESPONSE.description} The body is the Plant as it was stored, without its id; the headers
 have the id and say what was done.</p>
-${example(
-  'An example of a response',
-  `HTTP/1.1 200 OK
+<pre>HTTP/1.1 200 OK
 Content-Type: application/json
 Plant-Id: ${ID_MAX}
 Plant-Revision: 1
 Plant-Outcome: created
 
-{"name":"Ficus lyrata","tag":"houseplant"}`,
-)}
-${headerList(PLANT_HEADERS)}
+{"name":"Ficus lyrata","tag":"houseplant"}</pre>
+<dl>${Object.entries(PLANT_HEADERS).map(([name, { description, required }]) =>
+    field(name, required ? 'always' : 'where it applies', description),
+  )}</dl>
 </section>`;
 }
 
 function codeSection(): Html {
   return html`<section id="code">
 <h2>Code</h2>
-<p>Each sends the largest id, <code>${ID_MAX.toString()}</code>, with all its digits; the smallest is
-<code>${ID_MIN.toString()}</code>. In Go and Java, <code>int64</code> and <code>long</code> are exact; a float or double is
+<p>Each sends the largest id, <code>${ID_MAX}</code>, with all its digits; the smallest is
+<code>${ID_MIN}</code>. In Go and Java, <code>int64</code> and <code>long</code> are exact; a float or double is
 not. The token comes from the environment variable <code>PLANT_STORE_TOKEN</code>.</p>
 ${CODE_SAMPLES.map(codeSample)}
 </section>`;
 }
 
 function codeSample({ language, note, code }: CodeSample): Html {
-  const [first = '', ...rest] = code.split(SAMPLE_ADDRESS);
-  const filled = rest.map(part => html`<span data-address>${SAMPLE_ADDRESS}</span>${part}`);
   return html`<div class="sample">
 <h3>${language}</h3> <button type="button" class="copy" hidden>Copy</button>
 <p>${note}</p>
-<pre tabindex="0" role="group" aria-label="${language}">${first}${filled}</pre>
+<pre>${code}</pre>
 </div>`;
 }
 
@@ -160,56 +150,32 @@ function errorsSection(): Html {
 <h2>Errors</h2>
 <p>Every response but 200 has the body below. Go by the number, which never changes its meaning; the message is for a
 person. The header <code>Link</code> of each leads to its place here.</p>
-${example('An example of an error', JSON.stringify(errorBody('notNewPlant', `id must be ${ID_RULE}`)))}
+<pre>${JSON.stringify(errorBody('notNewPlant', `id must be ${ID_RULE}`))}</pre>
 <p>After 400 to 499 nothing is stored. After 500 or 503, or no response at all, send the same plant again: that settles
 whether it is stored, and harms nothing.</p>
-<table>
-<thead><tr><th>Error</th><th>Message</th><th>What to do</th><th>Retry</th></tr></thead>
-<tbody>
-${ERROR_NAMES.map(errorRow)}
-</tbody>
-</table>
+<dl>${ERROR_NAMES.map(errorField)}</dl>
 <h3>Headers of errors</h3>
-${errorHeaders()}
+<dl>${Object.entries(STATUS_DESCRIPTIONS).flatMap(([status, { headers = {} }]) =>
+    Object.entries(headers).map(([name, { description }]) => field(name, `with ${status}`, description)),
+  )}</dl>
 </section>`;
 }
 
-function errorRow(name: ErrorName): Html {
+function errorField(name: ErrorName): Html {
   const { number, status, message, retry } = ERRORS[name];
   const anchor = errorAnchor(name);
-  return html`<tr id="${anchor}">
-<th scope="row"><a href="#${anchor}">${number}</a> <span class="muted">${status} ${STATUS_CODES[status] ?? ''}</span></th>
-<td>${message}</td>
-<td class="advice">${sentence(ERROR_ADVICE[name])}</td>
-<td class="retry">${retry ? 'yes, unchanged' : 'no, it fails again'}</td>
-</tr>
+  return html`<div class="columns" id="${anchor}">
+<dt><a href="#${anchor}">${number}</a> <span class="note">${status} ${STATUS_CODES[status] ?? ''}</span></dt>
+<dd>The message: ${message}.<br>${sentence(ERROR_ADVICE[name])}<br>
+<span class="note">Retry: ${retry ? 'yes, unchanged' : 'no, it fails again'}.</span></dd>
+</div>
 `;
-}
-
-/** The headers of errors, with the statuses that have them. */
-function errorHeaders(): Html {
-  const all = Object.entries(STATUS_DESCRIPTIONS).flatMap(([status, { headers = {} }]) =>
-    Object.entries(headers).map(([name, { description }]) => ({ name, description, status })),
-  );
-  const rows = [...Map.groupBy(all, ({ name }) => name)].map(([name, same]) =>
-    field(name, `with ${same.map(({ status }) => status).join(', ')}`, same[0]!.description),
-  );
-  return html`<dl class="fields">${rows}</dl>`;
-}
-
-function headerList(headers: Record<string, Header>): Html {
-  const entries = Object.entries(headers).map(([name, { description, required }]) =>
-    field(name, required ? 'always' : 'where it applies', description),
-  );
-  return html`<dl class="fields">${entries}</dl>`;
 }
 
 function field(name: string, note: string, description: string): Html {
-  return html`<div><dt><code>${name}</code> <span class="muted">${note}</span></dt><dd>${description}</dd></div>
+  return html`<div class="columns">
+<dt><code>${name}</code> <span class="note">${note}</span></dt>
+<dd>${description}</dd>
+</div>
 `;
-}
-
-/** A block of text as it goes over the wire, which the keyboard can scroll. */
-function example(label: string, text: string): Html {
-  return html`<pre tabindex="0" role="group" aria-label="${label}">${text}</pre>`;
 }

@@ -8,7 +8,7 @@ export class Html {
 }
 
 /** What may stand in {@link html}: anything but Html is escaped. */
-type Insertion = Html | string | number | readonly (Html | string)[];
+type Insertion = Html | string | number | bigint | readonly (Html | string)[];
 
 /**
  * Writes HTML; what is put in is escaped.
