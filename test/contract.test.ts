@@ -3,7 +3,7 @@ import { suite, test } from 'node:test';
 import { ERRORS, type ErrorName } from '../src/contract/errors.ts';
 import { int64FromNumberText } from '../src/contract/int64.ts';
 import { BODY_BYTES_MAX, HEADER_BYTES_MAX } from '../src/contract/limits.ts';
-import { readNewPlant, readNewPlantText } from '../src/contract/plant.ts';
+import { plantJson, readNewPlant, readNewPlantText } from '../src/contract/plant.ts';
 
 const ID_FAULT = 'id must be an integer from -9223372036854775808 to 9223372036854775807';
 const NOT_JSON = 'the body is not JSON in UTF-8';
