@@ -119,7 +119,7 @@ function testTokens(under: EngineUnderTest): void {
     );
   });
 
-  test('have a fingerprint that is another one where a number was given a second time', async () => {
+  test('have a fingerprint that changes with each change, also where a number was given a second time', async () => {
     await using engine = await openNewStore(under);
     await using other = await openTokens(engine.database);
     const seen = new Set<string>();
