@@ -37,17 +37,6 @@ const BANS: Ban[] = [
   },
   {
     where: SOURCE,
-    what: /\blastInsertRowid\b/,
-    instead: 'use the id that was written: node:sqlite throws here beyond 2^53, after the row is in',
-  },
-  {
-    // The argument may hold calls, but not calls within calls.
-    where: SOURCE,
-    what: /\bJSON\.parse\((?:[^()]|\([^()]*\))*,/,
-    instead: 'use jsonMembers of src/contract: a reviver overflows on nesting that JSON.parse takes',
-  },
-  {
-    where: SOURCE,
     what: /\bparse(?:Int|Float)\(/,
     instead: 'match the text first and use Number() or BigInt(): these take "12abc" for 12',
   },
@@ -55,11 +44,6 @@ const BANS: Ban[] = [
     where: SOURCE,
     what: /\b(?:err|error|cause|failure|reason)\.message(?:\s*[!=]==|\??\.(?:endsWith|includes|match|search|startsWith)\()/,
     instead: 'know failures by their code; their text changes',
-  },
-  {
-    where: SOURCE,
-    what: /\b(?:UPDATE|DELETE\s+FROM|REPLACE\s+INTO|OR\s+REPLACE\s+INTO|DROP\s+TABLE|TRUNCATE)\s+plant_revision\b/i,
-    instead: 'append a revision: no plant row is ever changed or deleted',
   },
   {
     where: /^src\/auth\//,
@@ -74,7 +58,7 @@ const BANS: Ban[] = [
   {
     where: CODE,
     what: /@ts-(?:ignore|nocheck)|biome-ignore/,
-    instead: 'mend what is complained of, or change the rule for all in biome.json or tsconfig.json',
+    instead: 'fix what is complained of, or change the rule for all in biome.json or tsconfig.json',
     inComments: true,
   },
   {
@@ -82,7 +66,7 @@ const BANS: Ban[] = [
     where: CODE,
     except: /^test\//,
     what: /@ts-expect-error/,
-    instead: 'mend the type',
+    instead: 'fix the type',
     inComments: true,
   },
   {
@@ -204,11 +188,10 @@ function linkFault(link: string, from: string, files: readonly RepositoryFile[])
   if (file === undefined) {
     const folder =
       target === '' || files.some(({ path }) => path.startsWith(`${target.replace(/\/$/, '')}/`));
-    return folder && anchor === undefined ? undefined : 'leads to no file; mend or remove the link';
+    return folder && anchor === undefined ? undefined : 'leads to no file; fix or remove the link';
   }
-  if (anchor === undefined) return undefined;
-  if (!target.endsWith('.md')) return 'points into a file whose lines move; link the file alone';
-  return anchorsOf(file.text).includes(anchor) ? undefined : 'leads to no heading; mend or remove the link';
+  if (anchor === undefined || anchorsOf(file.text).includes(anchor)) return undefined;
+  return 'leads to no heading; fix or remove the link';
 }
 
 /** The anchors that GitHub gives the headings of a Markdown file. */
