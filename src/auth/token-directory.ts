@@ -115,7 +115,7 @@ export class TokenDirectory {
     return token.id;
   }
 
-  /** Caches a token that this service has made itself. On SQLite the fingerprint changes with those of others only. */
+  /** Caches a token that this service has made itself: on SQLite such a commit does not change the fingerprint. */
   add(token: StoredToken): void {
     this.#tokens.set(token.hash, cachedToken(token));
   }
