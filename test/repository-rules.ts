@@ -20,8 +20,6 @@ interface Ban {
   except?: RegExp;
   what: RegExp;
   instead: string;
-  /** Whether comments count too. */
-  inComments?: boolean;
 }
 
 const CODE = /\.[cm]?[jt]s$/;
@@ -59,7 +57,6 @@ const BANS: Ban[] = [
     where: CODE,
     what: /@ts-(?:ignore|nocheck)|biome-ignore/,
     instead: 'fix what is complained of, or change the rule for all in biome.json or tsconfig.json',
-    inComments: true,
   },
   {
     // A type test says with @ts-expect-error what must not compile.
@@ -67,25 +64,21 @@ const BANS: Ban[] = [
     except: /^test\//,
     what: /@ts-expect-error/,
     instead: 'fix the type',
-    inComments: true,
   },
   {
     where: CODE,
     what: /\b(?:TODO|FIXME|XXX)\b/,
     instead: 'do it, or leave it out',
-    inComments: true,
   },
   {
     where: /^/,
     what: /(?<![\w.~-])\/(?:work|root|home|Users)\/[\w.]/,
     instead: 'name a path from the root of the repository: this one exists on one machine',
-    inComments: true,
   },
   {
     where: /^/,
     what: /\bregistry\.(?:npmjs\.org|npmmirror\.com|yarnpkg\.com)\b|\bregistry\s*=\s*['"]?https?:|\bartifactory\b/i,
     instead: 'leave the choice of the package registry to the machine',
-    inComments: true,
   },
   {
     where: /(?:^|\/)(?:package-lock|npm-shrinkwrap)\.json$/,
@@ -94,15 +87,15 @@ const BANS: Ban[] = [
   },
 ];
 
+/** Comments count too. */
 export function bannedText(files: readonly RepositoryFile[]): string[] {
-  return files.flatMap(({ path, text }) => {
-    const withoutComments = CODE.test(path) ? blankComments(text) : text;
-    return BANS.filter(({ where, except }) => where.test(path) && !except?.test(path)).flatMap(ban =>
-      [...(ban.inComments ? text : withoutComments).matchAll(new RegExp(ban.what, `${ban.what.flags}g`))].map(
-        match => `${path}:${lineOf(text, match.index)}: ${match[0].trim()}; ${ban.instead}`,
+  return files.flatMap(({ path, text }) =>
+    BANS.filter(({ where, except }) => where.test(path) && !except?.test(path)).flatMap(({ what, instead }) =>
+      [...text.matchAll(new RegExp(what, `${what.flags}g`))].map(
+        match => `${path}:${lineOf(text, match.index)}: ${match[0].trim()}; ${instead}`,
       ),
-    );
-  });
+    ),
+  );
 }
 
 const ARCHITECTURE_DOCUMENT = 'ARCHITECTURE.md';
@@ -217,22 +210,21 @@ interface Import {
 
 /** What a file loads: import and export from, import(), and the program of a thread. */
 export function importsOf({ path, text }: RepositoryFile): Import[] {
-  const code = blankComments(text);
   const forms = [
     /^(?:import|export)\b(?<type>\s+type\b)?[^;'"]*?\bfrom\s*['"](?<specifier>[^'"]+)['"]/gm,
     /^import\s*['"](?<specifier>[^'"]+)['"]/gm,
     /\bimport\(\s*['"](?<specifier>[^'"]+)['"]/g,
   ];
   const imports = forms
-    .flatMap(form => [...code.matchAll(form)])
+    .flatMap(form => [...text.matchAll(form)])
     .map(({ index, groups }) => ({
       index,
       specifier: groups!.specifier!,
       typeOnly: groups!.type !== undefined,
     }));
-  const threads = programsNamed(code)
+  const threads = programsNamed(text)
     .map(name => `${name}.ts`)
-    .map(specifier => ({ index: code.indexOf(`'${specifier}'`), specifier, typeOnly: false }));
+    .map(specifier => ({ index: text.indexOf(`'${specifier}'`), specifier, typeOnly: false }));
   return [...imports, ...threads].map(({ index, specifier, typeOnly }) => ({
     line: lineOf(text, index),
     specifier,
@@ -253,12 +245,6 @@ function lineOf(text: string, index: number): number {
 /** Replaces all but line ends by spaces, so that positions stay. */
 function blank(text: string): string {
   return text.replace(/[^\n]/g, ' ');
-}
-
-/** Blanks comments; what looks like one inside a string stays. A quotation mark in a regular expression can hide one. */
-function blankComments(code: string): string {
-  const token = /\/\/[^\n]*|\/\*[\s\S]*?\*\/|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\[\s\S])*`/g;
-  return code.replace(token, found => (found.startsWith('/') ? blank(found) : found));
 }
 
 function blankFences(markdown: string): string {
