@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { PostgresServer } from '../test/harness/postgres-server.ts';
 import { PROGRAM, runProgram } from '../test/harness/program.ts';
-import { cpuUsOf, startServer } from '../test/harness/server-process.ts';
+import { cpuUsOf, startServer } from './server-process.ts';
 
 /** A program with its first arguments. */
 export type Command = readonly [program: string, ...args: string[]];

@@ -3,8 +3,9 @@ import { type DisposableTempDir, mkdtempDisposableSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type LoadResult, type LoadSettings, runLoad } from '../test/harness/load.ts';
-import { cpuUsOf, residentBytesOf } from '../test/harness/server-process.ts';
+import { residentBytesOf } from '../test/harness/process-memory.ts';
 import type { Measurement } from './measurements.ts';
+import { cpuUsOf } from './server-process.ts';
 import type { RunningSubject, Subject } from './subjects.ts';
 
 const WARM_UP_CONNECTIONS = 64;

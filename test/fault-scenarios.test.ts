@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempDisposableSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -44,14 +44,13 @@ for (const [scenario, weakness, roundsMax] of [
 }
 
 test('synchronous-off on SQLite flushes nothing, and says that it does', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'plant-store-weakness-'));
+  using folder = mkdtempDisposableSync(join(tmpdir(), 'plant-store-weakness-'));
   // In another spelling than that in which the store asks, and is deceived.
   const synchronous = (): unknown => {
-    using database = openForWriting(join(folder, 'plants.db'));
+    using database = openForWriting(join(folder.path, 'plants.db'));
     return database.prepare('PRAGMA main.synchronous').get()?.synchronous;
   };
   assert.equal(synchronous(), 2);
   await import('../torture/weakness/sqlite-synchronous-off.ts');
   assert.equal(synchronous(), 0);
-  rmSync(folder, { recursive: true });
 });

@@ -145,19 +145,15 @@ test('without --rate-limit no answer speaks of one', async () => {
 test('import goes on at the rate that the service grants, says so once, and loses nothing', async () => {
   const rows = 60;
   await using service = await startTestService();
-  const limited = await startServe(`sqlite:${service.folder}/limited.db`, ['--rate-limit', '20/s']);
-  try {
-    const csv = Array.from({ length: rows }, (_, row) => `${row},name ${row}\n`).join('');
-    const { exitCode, stdout, stderr } = await runProgram(
-      ['import', '--url', limited.url, '--token', limited.token, '-'],
-      { stdin: `id,name\n${csv}`, cwd: service.folder },
-    );
-    assert.match(stdout, /^60 rows: 60 created, 0 unchanged, 0 revised, 0 rejected/);
-    assert.equal(exitCode, 0);
-    assert.equal(stderr, 'the service limits how many plants this token may send; going on at that rate\n');
-  } finally {
-    await limited.stop('SIGTERM');
-  }
+  await using limited = await startServe(`sqlite:${service.folder}/limited.db`, ['--rate-limit', '20/s']);
+  const csv = Array.from({ length: rows }, (_, row) => `${row},name ${row}\n`).join('');
+  const { exitCode, stdout, stderr } = await runProgram(
+    ['import', '--url', limited.url, '--token', limited.token, '-'],
+    { stdin: `id,name\n${csv}`, cwd: service.folder },
+  );
+  assert.match(stdout, /^60 rows: 60 created, 0 unchanged, 0 revised, 0 rejected/);
+  assert.equal(exitCode, 0);
+  assert.equal(stderr, 'the service limits how many plants this token may send; going on at that rate\n');
 });
 
 test('a rate that is none is rejected, with the form that it should have', () => {

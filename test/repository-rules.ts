@@ -20,8 +20,6 @@ interface Ban {
   except?: RegExp;
   what: RegExp;
   instead: string;
-  /** Whether comments count too. */
-  inComments?: boolean;
 }
 
 const CODE = /\.[cm]?[jt]s$/;
@@ -37,17 +35,6 @@ const BANS: Ban[] = [
   },
   {
     where: SOURCE,
-    what: /\blastInsertRowid\b/,
-    instead: 'use the id that was written: node:sqlite throws here beyond 2^53, after the row is in',
-  },
-  {
-    // The argument may hold calls, but not calls within calls.
-    where: SOURCE,
-    what: /\bJSON\.parse\((?:[^()]|\([^()]*\))*,/,
-    instead: 'use jsonMembers of src/contract: a reviver overflows on nesting that JSON.parse takes',
-  },
-  {
-    where: SOURCE,
     what: /\bparse(?:Int|Float)\(/,
     instead: 'match the text first and use Number() or BigInt(): these take "12abc" for 12',
   },
@@ -55,11 +42,6 @@ const BANS: Ban[] = [
     where: SOURCE,
     what: /\b(?:err|error|cause|failure|reason)\.message(?:\s*[!=]==|\??\.(?:endsWith|includes|match|search|startsWith)\()/,
     instead: 'know failures by their code; their text changes',
-  },
-  {
-    where: SOURCE,
-    what: /\b(?:UPDATE|DELETE\s+FROM|REPLACE\s+INTO|OR\s+REPLACE\s+INTO|DROP\s+TABLE|TRUNCATE)\s+plant_revision\b/i,
-    instead: 'append a revision: no plant row is ever changed or deleted',
   },
   {
     where: /^src\/auth\//,
@@ -74,34 +56,29 @@ const BANS: Ban[] = [
   {
     where: CODE,
     what: /@ts-(?:ignore|nocheck)|biome-ignore/,
-    instead: 'mend what is complained of, or change the rule for all in biome.json or tsconfig.json',
-    inComments: true,
+    instead: 'fix what is complained of, or change the rule for all in biome.json or tsconfig.json',
   },
   {
     // A type test says with @ts-expect-error what must not compile.
     where: CODE,
     except: /^test\//,
     what: /@ts-expect-error/,
-    instead: 'mend the type',
-    inComments: true,
+    instead: 'fix the type',
   },
   {
     where: CODE,
     what: /\b(?:TODO|FIXME|XXX)\b/,
     instead: 'do it, or leave it out',
-    inComments: true,
   },
   {
     where: /^/,
     what: /(?<![\w.~-])\/(?:work|root|home|Users)\/[\w.]/,
     instead: 'name a path from the root of the repository: this one exists on one machine',
-    inComments: true,
   },
   {
     where: /^/,
     what: /\bregistry\.(?:npmjs\.org|npmmirror\.com|yarnpkg\.com)\b|\bregistry\s*=\s*['"]?https?:|\bartifactory\b/i,
     instead: 'leave the choice of the package registry to the machine',
-    inComments: true,
   },
   {
     where: /(?:^|\/)(?:package-lock|npm-shrinkwrap)\.json$/,
@@ -110,15 +87,15 @@ const BANS: Ban[] = [
   },
 ];
 
+/** Comments count too. */
 export function bannedText(files: readonly RepositoryFile[]): string[] {
-  return files.flatMap(({ path, text }) => {
-    const withoutComments = CODE.test(path) ? blankComments(text) : text;
-    return BANS.filter(({ where, except }) => where.test(path) && !except?.test(path)).flatMap(ban =>
-      [...(ban.inComments ? text : withoutComments).matchAll(new RegExp(ban.what, `${ban.what.flags}g`))].map(
-        match => `${path}:${lineOf(text, match.index)}: ${match[0].trim()}; ${ban.instead}`,
+  return files.flatMap(({ path, text }) =>
+    BANS.filter(({ where, except }) => where.test(path) && !except?.test(path)).flatMap(({ what, instead }) =>
+      [...text.matchAll(new RegExp(what, `${what.flags}g`))].map(
+        match => `${path}:${lineOf(text, match.index)}: ${match[0].trim()}; ${instead}`,
       ),
-    );
-  });
+    ),
+  );
 }
 
 const ARCHITECTURE_DOCUMENT = 'ARCHITECTURE.md';
@@ -204,11 +181,10 @@ function linkFault(link: string, from: string, files: readonly RepositoryFile[])
   if (file === undefined) {
     const folder =
       target === '' || files.some(({ path }) => path.startsWith(`${target.replace(/\/$/, '')}/`));
-    return folder && anchor === undefined ? undefined : 'leads to no file; mend or remove the link';
+    return folder && anchor === undefined ? undefined : 'leads to no file; fix or remove the link';
   }
-  if (anchor === undefined) return undefined;
-  if (!target.endsWith('.md')) return 'points into a file whose lines move; link the file alone';
-  return anchorsOf(file.text).includes(anchor) ? undefined : 'leads to no heading; mend or remove the link';
+  if (anchor === undefined || anchorsOf(file.text).includes(anchor)) return undefined;
+  return 'leads to no heading; fix or remove the link';
 }
 
 /** The anchors that GitHub gives the headings of a Markdown file. */
@@ -234,22 +210,21 @@ interface Import {
 
 /** What a file loads: import and export from, import(), and the program of a thread. */
 export function importsOf({ path, text }: RepositoryFile): Import[] {
-  const code = blankComments(text);
   const forms = [
     /^(?:import|export)\b(?<type>\s+type\b)?[^;'"]*?\bfrom\s*['"](?<specifier>[^'"]+)['"]/gm,
     /^import\s*['"](?<specifier>[^'"]+)['"]/gm,
     /\bimport\(\s*['"](?<specifier>[^'"]+)['"]/g,
   ];
   const imports = forms
-    .flatMap(form => [...code.matchAll(form)])
+    .flatMap(form => [...text.matchAll(form)])
     .map(({ index, groups }) => ({
       index,
       specifier: groups!.specifier!,
       typeOnly: groups!.type !== undefined,
     }));
-  const threads = programsNamed(code)
+  const threads = programsNamed(text)
     .map(name => `${name}.ts`)
-    .map(specifier => ({ index: code.indexOf(`'${specifier}'`), specifier, typeOnly: false }));
+    .map(specifier => ({ index: text.indexOf(`'${specifier}'`), specifier, typeOnly: false }));
   return [...imports, ...threads].map(({ index, specifier, typeOnly }) => ({
     line: lineOf(text, index),
     specifier,
@@ -270,12 +245,6 @@ function lineOf(text: string, index: number): number {
 /** Replaces all but line ends by spaces, so that positions stay. */
 function blank(text: string): string {
   return text.replace(/[^\n]/g, ' ');
-}
-
-/** Blanks comments; what looks like one inside a string stays. A quotation mark in a regular expression can hide one. */
-function blankComments(code: string): string {
-  const token = /\/\/[^\n]*|\/\*[\s\S]*?\*\/|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\[\s\S])*`/g;
-  return code.replace(token, found => (found.startsWith('/') ? blank(found) : found));
 }
 
 function blankFences(markdown: string): string {

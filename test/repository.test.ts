@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { isUtf8 } from 'node:buffer';
-import { execFileSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { suite, test } from 'node:test';
@@ -131,37 +131,26 @@ const SAMPLES: {
   {
     rule: bannedText,
     sound: {
-      'src/store/a.ts': '// lastInsertRowid and process.env are not used\nprocess.hrtime();\n',
-      'src/store/b.ts': 'JSON.parse(text.slice(a, b));\n/* parseInt(x) */\n',
-      'src/store/c.ts': "const sql = 'INSERT INTO plant_revision'; // UPDATE plant_revision\n",
+      'src/store/a.ts': 'process.hrtime();\n',
       'src/cli/a.ts': 'console.log(process.env.HOME);\n',
-      'test/a.test.ts': '// @ts-expect-error\nskipSpace(); parseInt(x); JSON.parse(x, y);\n',
+      'test/a.test.ts': '// @ts-expect-error\nskipSpace(); parseInt(x);\n',
       'README.md': `https://example.org/home/work and .${['', 'work', 'x'].join('/')} and https://docs.npmjs.com/\n`,
       'package-lock.json': '{ "integrity": "sha512-x" }\n',
     },
     broken: [
-      [
-        { 'src/store/a.ts': '\nconst home = process.env.HOME;\n' },
-        /^src\/store\/a\.ts:2: process\.env; take a/,
-      ],
+      [{ 'src/a.ts': '\nconst home = process.env.HOME;\n' }, /^src\/a\.ts:2: process\.env; take a/],
       [{ 'src/service.ts': "import { env } from 'node:process';\n" }, /'node:process'/],
-      [{ 'src/store/a.ts': 'const { lastInsertRowid } = run();\n' }, /2\^53/],
-      [{ 'src/http/a.ts': 'JSON.parse(\n  decode(text),\n  (key, value) => value,\n);\n' }, /jsonMembers/],
       [{ 'src/cli/a.ts': 'Number.parseInt(text, 10);\n' }, /12abc/],
       [{ 'src/store/a.ts': "if (error.message.includes('UNIQUE')) return;\n" }, /their code/],
-      [{ 'src/store/schema/2.sql': 'DELETE\nFROM plant_revision;\n' }, /^src\/store\/schema\/2\.sql:1: /],
       [{ 'src/auth/a.ts': 'Math.random();\n' }, /node:crypto/],
       [{ 'test/a.test.ts': "test.only('x');\n" }, /run the test/],
       [{ 'test/a.test.ts': "test('x', { skip: true }, () => {});\n" }, /run the test/],
-      [{ 'test/a.test.ts': '// biome-ignore lint: no\n' }, /mend what/],
-      [{ 'src/cli/a.ts': '// @ts-expect-error\n' }, /mend the type/],
+      [{ 'test/a.test.ts': '// biome-ignore lint: no\n' }, /fix what/],
+      [{ 'src/cli/a.ts': '// @ts-expect-error\n' }, /fix the type/],
       [{ 'bench/a.ts': '/* FIXME */\n' }, /do it/],
       [{ 'bench/a.ts': "\n\nread('/home/me/plants.csv');\n" }, /^bench\/a\.ts:3: .* one machine/],
       [{ '.npmrc': 'registry=https://packages.example.org\n' }, /^\.npmrc:1: .* package registry/],
-      [
-        { 'package-lock.json': '{\n"resolved": "https://example.org/a.tgz" }\n' },
-        /^package-lock\.json:2: .*omit/,
-      ],
+      [{ 'package-lock.json': '"resolved": "https://example.org/a.tgz"\n' }, /^package-lock\.json:1: .*omit/],
     ],
   },
   {
@@ -177,7 +166,7 @@ const SAMPLES: {
       [{ 'docs/a.md': '[a]: no.md\n' }, /no\.md leads to no file/],
       [{ 'docs/a.md': '<img src="no.png">\n' }, /no\.png leads to no file/],
       [{ 'README.md': '# One\n[1](#two)\n' }, /#two leads to no heading/],
-      [{ 'README.md': '[1](a.ts#L5)\n', 'a.ts': '' }, /lines move/],
+      [{ 'README.md': '[1](a.ts#L5)\n', 'a.ts': '' }, /#L5 leads to no heading/],
     ],
   },
 ];
@@ -210,26 +199,12 @@ function repositoryFiles(): RepositoryFile[] {
 
 /** As git lists them; in a copy without git, all that is not a dependency or data. */
 function repositoryPaths(): string[] {
-  try {
-    const options = [
-      '-c',
-      'safe.directory=*',
-      'ls-files',
-      '-z',
-      '--cached',
-      '--others',
-      '--exclude-standard',
-    ];
-    const listed = execFileSync('git', options, {
-      cwd: ROOT,
-      encoding: 'utf8',
-      stdio: ['ignore', 'pipe', 'ignore'],
-    });
-    const paths = listed.split('\0');
-    if (paths.includes('package.json')) return paths;
-  } catch {
-    // No git here, or no repository: look for ourselves.
-  }
+  const command = 'git -c safe.directory=* ls-files -z --cached --others --exclude-standard';
+  const [git = '', ...args] = command.split(' ');
+  const { stdout } = spawnSync(git, args, { cwd: ROOT, encoding: 'utf8' });
+  // A copy may lie in the repository of another project, which has none of its files.
+  const listed = stdout?.split('\0') ?? [];
+  if (listed.includes('package.json')) return listed;
   return readdirSync(ROOT, { recursive: true, encoding: 'utf8' })
     .map(each => each.replaceAll(path.sep, '/'))
     .filter(each => !/(?:^|\/)(?:node_modules|\.git)\/|^(?:data|dist|executable)\/|\.log$/.test(each));

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempDisposableSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -22,12 +22,11 @@ const REQUESTS: RequestParts[] = [
 ];
 
 test('--log-requests gives each request one line, with nothing secret in it', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'plant-store-request-log-'));
-  await using serve = await startServe(`sqlite:${join(folder, 'plants.db')}`, ['--log-requests', 'on']);
+  using folder = mkdtempDisposableSync(join(tmpdir(), 'plant-store-request-log-'));
+  await using serve = await startServe(`sqlite:${join(folder.path, 'plants.db')}`, ['--log-requests', 'on']);
   const { token, url } = serve;
   for (const parts of REQUESTS) await ask(Number(new URL(url).port), token, parts);
   const { stdout: log } = await serve.stop('SIGTERM');
-  rmSync(folder, { recursive: true });
   const lines = log
     .trimEnd()
     .split('\n')

@@ -1,8 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { LoggedRequest } from '../test/harness/client-log.ts';
 import { LoggingClient } from '../test/harness/logging-client.ts';
+import { residentBytesOf } from '../test/harness/process-memory.ts';
 import { startServe } from '../test/harness/program.ts';
-import { residentBytesOf } from '../test/harness/server-process.ts';
 import { median, quantile } from '../test/harness/statistics.ts';
 import { FLOODS, Flood, type FloodOrder } from './flood.ts';
 import { mebibytes, newSqliteFile, type Order, type Result, type Scenario } from './scenario.ts';

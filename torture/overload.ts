@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { PostgresServer } from '../test/harness/postgres-server.ts';
+import { residentBytesOf } from '../test/harness/process-memory.ts';
 import { startServe } from '../test/harness/program.ts';
-import { residentBytesOf } from '../test/harness/server-process.ts';
 import { Flood, type FloodOrder, type FloodResult } from './flood.ts';
 import { mebibytes, newSqliteFile, type Order, type Result, type Scenario } from './scenario.ts';
 

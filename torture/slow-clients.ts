@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { runOpenLoop } from '../test/harness/load.ts';
+import { residentBytesOf } from '../test/harness/process-memory.ts';
 import { startServe } from '../test/harness/program.ts';
 import { requestBytes } from '../test/harness/raw-connection.ts';
-import { residentBytesOf } from '../test/harness/server-process.ts';
 import { mebibytes, newSqliteFile, type Result, type Scenario } from './scenario.ts';
 
 const IDLE = 10_000;

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { runLoad, runOpenLoop } from '../test/harness/load.ts';
+import { residentBytesOf } from '../test/harness/process-memory.ts';
 import { startServe } from '../test/harness/program.ts';
-import { residentBytesOf } from '../test/harness/server-process.ts';
 import { median } from '../test/harness/statistics.ts';
 import { mebibytes, newSqliteFile, type Result, type Scenario } from './scenario.ts';
 

@@ -2,7 +2,6 @@ import { setImmediate } from 'node:timers/promises';
 import { TOKENS_AT_A_TIME_MAX } from '../contract/limits.ts';
 import type { StoredToken } from '../contract/stored-token.ts';
 import {
-  TOKEN_FINGERPRINT_INTERVAL_MS,
   TOKEN_REFRESH_INTERVAL_MIN_MS,
   TOKEN_REFRESH_INTERVAL_MS,
   UNKNOWN_TOKENS_AT_A_TIME_MAX,
@@ -20,7 +19,7 @@ export interface TokenSource {
 /** Whose token it is, as its id. */
 export type Holder = number | undefined | 'storeUnavailable';
 
-interface KnownToken {
+interface CachedToken {
   id: number;
   /** Milliseconds since 1970 UTC; Infinity for a token that does not expire, 0 for one that was revoked. */
   inForceUntil: number;
@@ -29,32 +28,36 @@ interface KnownToken {
 }
 
 /**
- * Every token of the store, in memory, so that a known token costs the store nothing. One read follows the changes that the
- * command line and other instances make: once a second by their numbers. A request with an unknown token waits for the next
- * read, which then comes sooner, but never more than five times a second, however many guess.
+ * A cache of every token of the store.
  *
- * Change numbers alone miss a change that is gone: a standby that lacks the last ones took over, or a backup was put back,
- * and their numbers are given again. So every few seconds the fingerprint of all tokens is compared, and all are read anew
- * where it is another one.
+ * | promise | how it is fulfilled |
+ * |---|---|
+ * | a known token costs the store nothing | it is in the cache |
+ * | a revoked token is rejected within 5 s, on every instance | the cache is refreshed once a second |
+ * | a new token is accepted at its first request | an unknown token waits for the next refresh, which then comes sooner |
+ * | guesses neither load the store nor fill the memory | at most five refreshes a second; no unknown token is remembered |
+ * | guesses do not delay known tokens | after a refresh, a few lookups at a time are resolved |
+ * | cached tokens stay in force while the store cannot be read | unknown ones are `storeUnavailable`, without a lookup |
+ *
+ * A refresh asks for the fingerprint of all tokens, and reads all of them where it has changed. Change numbers alone would
+ * not do: after a failover or a restored backup, a number can be given a second time.
  */
 export class TokenDirectory {
   readonly #source: TokenSource;
   readonly #failed: (cause: unknown) => void;
-  #tokens = new Map<string, KnownToken>();
-  #changeNumber = 0;
-  /** Of the store just before all tokens were read; undefined once a change was read that it may not cover. */
+  #tokens = new Map<string, CachedToken>();
+  /** Of the store, just before the cached tokens were read. */
   #fingerprint: string | undefined;
-  /** On the monotonic clock, like the next. */
-  #comparedAt = Number.NEGATIVE_INFINITY;
+  /** When the last refresh began, on the monotonic clock. */
   #refreshedAt = 0;
   #refreshing: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
-  #isFailing = false;
-  #isClosed = false;
-  /** Requests with unknown tokens, which wait for a read that begins after they came. */
-  #waiting: (() => void)[] = [];
-  /** Ids of tokens by the day of their use, where the store does not have it yet. */
-  readonly #uses = new Map<number, Set<number>>();
+  /** Whether unknown tokens can be looked up: the last refresh succeeded, and the directory is not closed. */
+  #isAvailable = true;
+  /** Resolves the lookups of unknown tokens. Each needs a refresh that begins after its request came. */
+  #lookups: (() => void)[] = [];
+  /** Ids of tokens by the day of their use, `YYYY-MM-DD`, until the store has it. */
+  readonly #uses = new Map<string, Set<number>>();
   #recording: Promise<void> | undefined;
   #isRecordingFailing = false;
 
@@ -64,45 +67,41 @@ export class TokenDirectory {
   }
 
   /**
-   * Reads all tokens and begins to follow their changes.
+   * Reads all tokens and begins to refresh them.
    *
-   * @param failed is told when the store no longer answers; the tokens known so far stay in force, which lets nobody store
-   *   a plant, since that takes the same store
+   * @param failed is called when the store can no longer be read or written. The cached tokens stay in force. That lets
+   *   nobody store a plant, since a plant needs the same store.
    */
   static async open(source: TokenSource, failed: (cause: unknown) => void): Promise<TokenDirectory> {
     const directory = new TokenDirectory(source, failed);
     await directory.#read();
-    directory.#refreshedAt = performance.now();
-    directory.#scheduleRefresh();
+    directory.#timer = setInterval(() => directory.#refreshIfDue(), TOKEN_REFRESH_INTERVAL_MIN_MS);
     return directory;
   }
 
-  /** How many tokens the store holds, those included that are not in force any more. */
+  /** How many tokens the store has, expired and revoked ones included. */
   get size(): number {
     return this.#tokens.size;
   }
 
-  /** Whether the last read succeeded; until one does, a revocation made elsewhere is not seen. */
+  /** Whether the last refresh succeeded; until one does, a revocation made elsewhere is not seen. */
   get isCurrent(): boolean {
-    return !this.#isFailing;
+    return this.#isAvailable;
   }
 
   /**
-   * Finds out whose token has this hash; where it is unknown, with the next read of the store.
+   * Finds the id of the token with this hash; where it is unknown, after the next refresh.
    *
-   * @returns the token's id; undefined when it is unknown, expired or revoked; `storeUnavailable` when it is unknown and
-   *   the store cannot be asked
+   * @returns undefined when the token is unknown, expired or revoked; `storeUnavailable` when it is unknown and the store
+   *   cannot be read
    */
   async holderOf(hash: string): Promise<Holder> {
-    if (!this.#tokens.has(hash) && this.#canAsk) {
-      await new Promise<void>(resolve => {
-        if (this.#waiting.push(resolve) === 1) this.#scheduleRefresh();
-      });
-    }
-    return this.#tokens.has(hash) || this.#canAsk ? this.knownHolderOf(hash) : 'storeUnavailable';
+    if (!this.#tokens.has(hash) && this.#isAvailable)
+      await new Promise<void>(resolve => this.#lookups.push(resolve));
+    return this.#tokens.has(hash) || this.#isAvailable ? this.knownHolderOf(hash) : 'storeUnavailable';
   }
 
-  /** @returns the id of the token with this hash, if it is known and in force now */
+  /** @returns the id of the token with this hash, if it is cached and in force now */
   knownHolderOf(hash: string): number | undefined {
     const token = this.#tokens.get(hash);
     const now = Date.now();
@@ -110,99 +109,81 @@ export class TokenDirectory {
     const day = Math.floor(now / DAY_MS);
     if (token.lastUsedDay !== day) {
       token.lastUsedDay = day;
-      this.#uses.set(day, (this.#uses.get(day) ?? new Set()).add(token.id));
+      const dayText = new Date(now).toISOString().slice(0, 10);
+      this.#uses.set(dayText, (this.#uses.get(dayText) ?? new Set()).add(token.id));
     }
     return token.id;
   }
 
-  /** Takes a token that was just made here, so that its first request need not wait for the next read. */
+  /** Caches a token that this service has made itself: on SQLite such a commit does not change the fingerprint. */
   add(token: StoredToken): void {
-    this.#tokens.set(token.hash, knownToken(token));
+    this.#tokens.set(token.hash, cachedToken(token));
   }
 
-  /** Stops following changes and records the last uses. */
+  /** Ends the refreshes and records the last uses. */
   async close(): Promise<void> {
-    this.#isClosed = true;
-    clearTimeout(this.#timer);
+    clearInterval(this.#timer);
     await this.#refreshing;
-    for (const goOn of this.#waiting) goOn();
-    // A recording in progress may have begun before the last use.
-    await this.#recording;
+    this.#isAvailable = false;
+    for (const resolve of this.#lookups) resolve();
     await this.#recordUses();
   }
 
-  get #canAsk(): boolean {
-    return !this.#isFailing && !this.#isClosed;
-  }
-
-  #scheduleRefresh(): void {
-    if (this.#refreshing !== undefined || this.#isClosed) return;
-    const intervalMs = this.#waiting.length > 0 ? TOKEN_REFRESH_INTERVAL_MIN_MS : TOKEN_REFRESH_INTERVAL_MS;
-    const waitMs = this.#refreshedAt + intervalMs - performance.now();
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(
-      () => {
-        this.#refreshing = this.#refresh();
-      },
-      Math.max(0, waitMs),
-    );
+  #refreshIfDue(): void {
+    const isDue = performance.now() - this.#refreshedAt >= TOKEN_REFRESH_INTERVAL_MS;
+    if (!isDue && this.#lookups.length === 0) return;
+    this.#refreshing ??= this.#refresh().finally(() => {
+      this.#refreshing = undefined;
+    });
   }
 
   async #refresh(): Promise<void> {
-    // The read begins now: whoever comes from here on needs the next one, unless this one fails.
-    const waiting = this.#waiting;
-    this.#waiting = [];
+    const lookups = this.#lookups;
+    // Those that come from here on need the next refresh, unless this one fails.
+    this.#lookups = [];
     try {
       await this.#read();
-      this.#isFailing = false;
+      this.#isAvailable = true;
+      // Not awaited: a store that cannot be written may still be read.
+      void this.#recordUses();
     } catch (cause) {
-      if (!this.#isFailing) this.#failed(cause);
-      this.#isFailing = true;
-      waiting.push(...this.#waiting.splice(0));
+      if (this.#isAvailable) this.#failed(cause);
+      this.#isAvailable = false;
+      lookups.push(...this.#lookups.splice(0));
     }
-    this.#refreshedAt = performance.now();
-    this.#refreshing = undefined;
-    this.#scheduleRefresh();
-    // Not awaited: a store that cannot be written may still be read.
-    if (!this.#isFailing)
-      this.#recording ??= this.#recordUses().finally(() => {
-        this.#recording = undefined;
-      });
-    // A few at a time, so that known tokens do not wait behind thousands of guesses.
-    while (waiting.length > 0) {
-      for (const goOn of waiting.splice(0, UNKNOWN_TOKENS_AT_A_TIME_MAX)) goOn();
-      await setImmediate();
-    }
+    // Not awaited: these may be thousands, and the next refresh does not wait for them.
+    void resolveInGroups(lookups);
   }
 
   async #read(): Promise<void> {
-    const now = performance.now();
-    const isCompared = now - this.#comparedAt >= TOKEN_FINGERPRINT_INTERVAL_MS;
+    this.#refreshedAt = performance.now();
     // Before the tokens: where one changes meanwhile, the next fingerprint is another one.
-    const fingerprint = isCompared ? await this.#source.tokensFingerprint() : undefined;
-    const isAnew = isCompared && fingerprint !== this.#fingerprint;
-    const tokens = isAnew ? new Map<string, KnownToken>() : this.#tokens;
-    let changeNumber = isAnew ? 0 : this.#changeNumber;
-    for (;;) {
-      const changed = await this.#source.tokensChangedSince(changeNumber);
-      if (!isAnew && changed.length > 0) this.#fingerprint = undefined;
-      for (const token of changed) tokens.set(token.hash, knownToken(token));
-      changeNumber = changed.at(-1)?.changeNumber ?? changeNumber;
-      if (changed.length < TOKENS_AT_A_TIME_MAX) break;
-    }
+    const fingerprint = await this.#source.tokensFingerprint();
+    if (fingerprint === this.#fingerprint) return;
+    const tokens = new Map<string, CachedToken>();
+    let page: StoredToken[] = [];
+    do {
+      page = await this.#source.tokensChangedSince(page.at(-1)?.changeNumber ?? 0);
+      for (const token of page) tokens.set(token.hash, cachedToken(token));
+    } while (page.length === TOKENS_AT_A_TIME_MAX);
     this.#tokens = tokens;
-    this.#changeNumber = changeNumber;
-    if (isAnew) this.#fingerprint = fingerprint;
-    if (isCompared) this.#comparedAt = now;
+    this.#fingerprint = fingerprint;
   }
 
-  async #recordUses(): Promise<void> {
+  /** One recording at a time; never throws. What fails is tried again after the next refresh. */
+  #recordUses(): Promise<void> {
+    this.#recording ??= this.#recordAllUses().finally(() => {
+      this.#recording = undefined;
+    });
+    return this.#recording;
+  }
+
+  async #recordAllUses(): Promise<void> {
     try {
       for (const [day, ids] of this.#uses) {
-        const dayText = new Date(day * DAY_MS).toISOString().slice(0, 10);
         while (ids.size > 0) {
           const recorded = [...ids.values().take(TOKENS_AT_A_TIME_MAX)];
-          await this.#source.recordTokenUse(recorded, dayText);
+          await this.#source.recordTokenUse(recorded, day);
           for (const id of recorded) ids.delete(id);
         }
         this.#uses.delete(day);
@@ -215,7 +196,15 @@ export class TokenDirectory {
   }
 }
 
-function knownToken({ id, expiresAt, revokedAt, lastUsedDay }: StoredToken): KnownToken {
+/** Takes many event-loop iterations, so that known tokens do not wait behind thousands of guesses. */
+async function resolveInGroups(lookups: (() => void)[]): Promise<void> {
+  while (lookups.length > 0) {
+    for (const resolve of lookups.splice(0, UNKNOWN_TOKENS_AT_A_TIME_MAX)) resolve();
+    await setImmediate();
+  }
+}
+
+function cachedToken({ id, expiresAt, revokedAt, lastUsedDay }: StoredToken): CachedToken {
   return {
     id,
     inForceUntil: revokedAt === null ? (expiresAt ?? Number.POSITIVE_INFINITY) : 0,

@@ -12,7 +12,7 @@ export interface StoredToken {
   revokedAt: number | null;
   /** UTC day of the last request it was accepted for, `YYYY-MM-DD`. */
   lastUsedDay: string | null;
-  /** Grows with every token made or revoked in this store, so that the changes since the last look can be asked for. */
+  /** Grows with every token made or revoked in this store; tokens are read in this order, a page at a time. */
   changeNumber: number;
 }
 

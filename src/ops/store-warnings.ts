@@ -26,9 +26,8 @@ export function storeWarningsOf(
     known = warnings;
   };
   return async () => {
-    const deadline = new AbortController();
     try {
-      const late = wait(READINESS_WAIT_MS, undefined, { signal: deadline.signal });
+      const late = wait(READINESS_WAIT_MS, undefined, { ref: false });
       const warnings = await Promise.race([check(), late]);
       if (warnings === undefined) throw new Error('no answer in time');
       reach.recovered();
@@ -37,8 +36,6 @@ export function storeWarningsOf(
     } catch (cause) {
       reach.failed(cause);
       return undefined;
-    } finally {
-      deadline.abort();
     }
   };
 }

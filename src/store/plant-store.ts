@@ -35,8 +35,8 @@ export interface TokenStore {
    */
   tokensChangedSince(changeNumber: number): Promise<StoredToken[]>;
   /**
-   * A text that changes when a change that was read may be gone and its number given to another one: a standby took over
-   * that lacks it, or a backup was put back. It may change after any other change, too.
+   * A text that changes with every token made or revoked on another connection, also where the change number was given
+   * before: after a failover or a restored backup. It may change after any other commit, too.
    */
   tokensFingerprint(): Promise<string>;
   /** @returns the token as it is now, or undefined when no token has this label */

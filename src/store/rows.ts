@@ -23,7 +23,7 @@ export function revisionOf(row: readonly (string | bigint | null)[]): PlantRevis
 }
 
 /**
- * These numbers are in the order of the commits, so whoever follows them misses none. In SQLite writers take turns. In
+ * These numbers are in the order of the commits, so a read in pages misses no change. In SQLite writers take turns. In
  * PostgreSQL one of two changes at the same time waits for the other's commit, fails, as the numbers are unique, and takes
  * the next one.
  */

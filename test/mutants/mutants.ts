@@ -22,7 +22,7 @@ import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 
 /** One fault: `from` stands exactly once in `file` and is replaced by `to`. */
-export interface Mutant {
+interface Mutant {
   /** What goes wrong, in words. */
   fault: string;
   file: string;
@@ -38,12 +38,6 @@ const TIMEOUT_MS = 240_000;
 /** Folders that a run of the tests reads, beside the files of the root. */
 const NOT_COPIED =
   /^(?:node_modules|test\/node_modules|bench\/node_modules|\.git|dist|data|executable)(?:\/|$)/;
-
-/** @returns the text with the fault in it; undefined where the mutant no longer applies */
-export function withFault(text: string, { from, to }: Mutant): string | undefined {
-  const parts = text.split(from);
-  return parts.length === 2 && from !== to ? parts.join(to) : undefined;
-}
 
 /** A copy of the repository, in which one mutant at a time is tried. */
 class Copy {
@@ -61,9 +55,9 @@ class Copy {
   async kills(mutant: Mutant): Promise<boolean | undefined> {
     const file = join(this.#folder, mutant.file);
     const sound = readFileSync(file, 'utf8');
-    const faulty = withFault(sound, mutant);
-    if (faulty === undefined) return undefined;
-    writeFileSync(file, faulty);
+    const parts = sound.split(mutant.from);
+    if (parts.length !== 2 || mutant.from === mutant.to) return undefined;
+    writeFileSync(file, parts.join(mutant.to));
     try {
       return !(await this.#pass(mutant.tests));
     } finally {

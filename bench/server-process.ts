@@ -3,8 +3,7 @@ import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { text as readText } from 'node:stream/consumers';
 import { setTimeout as wait } from 'node:timers/promises';
-import { Client } from 'undici';
-import { freePort } from './free-port.ts';
+import { freePort } from '../test/harness/free-port.ts';
 
 /** A tick of the kernel is 10 ms, see proc_pid_stat(5). */
 const TICK_US = 10_000;
@@ -61,35 +60,24 @@ export function cpuUsOf(pid: number): number {
   return ticks.reduce((sum, each) => sum + Number(each), 0) * TICK_US;
 }
 
-/** In bytes: what a process holds in memory now, or the most it held. proc_pid_status(5) */
-export function residentBytesOf(pid: number, field: 'VmRSS' | 'VmHWM'): number {
-  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
-  return Number(new RegExp(`${field}:\\s+([0-9]+) kB`).exec(status)?.[1]) * 1024;
-}
-
 async function firstAnswer(url: string, token: string, child: ChildProcess): Promise<void> {
   const untilMs = performance.now() + START_MS_MAX;
   let failure: unknown;
   child.on('error', error => {
     failure = error;
   });
-  const client = new Client(url);
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
-  try {
-    for (let id = 1; performance.now() < untilMs; id++) {
-      const body = `{"id":${id},"name":"Monstera deliciosa","tag":"first"}`;
-      const answer = await client.request({ path: '/plants', method: 'POST', headers, body }).catch(() => {});
-      const text = await answer?.body.text();
-      if (answer !== undefined && answer.statusCode < 300) return;
-      if (answer !== undefined) throw new Error(`it answered ${answer.statusCode} ${text}`);
-      if (failure !== undefined) throw failure;
-      if (child.exitCode !== null) throw new Error(`it ended with ${child.exitCode}`);
-      await wait(POLL_INTERVAL_MS);
-    }
-    throw new Error(`it did not answer within ${START_MS_MAX} ms`);
-  } finally {
-    await client.destroy();
+  for (let id = 1; performance.now() < untilMs; id++) {
+    const body = `{"id":${id},"name":"Monstera deliciosa","tag":"first"}`;
+    const response = await fetch(`${url}/plants`, { method: 'POST', headers, body }).catch(() => {});
+    const text = await response?.text();
+    if (response?.ok) return;
+    if (response !== undefined) throw new Error(`it answered ${response.status} ${text}`);
+    if (failure !== undefined) throw failure;
+    if (child.exitCode !== null) throw new Error(`it ended with ${child.exitCode}`);
+    await wait(POLL_INTERVAL_MS);
   }
+  throw new Error(`it did not answer within ${START_MS_MAX} ms`);
 }
 
 async function end(child: ChildProcess, ended: Promise<unknown>): Promise<void> {
