@@ -8,8 +8,11 @@ import { HARMLESS, type PlantRow, type PlantRows, tooLong } from './plant-row.ts
 /** The members that a rejects file adds; those of an earlier one are replaced. */
 const REASON_MEMBERS = ['row', 'error', 'message'];
 
-/** RFC 8259 section 2: ws = *( %x20 / %x09 / %x0A / %x0D ). String.trim would cut more, which is a fault to report. */
-const JSON_SPACE = ' \t\n\r';
+/**
+ * The white space around a value (RFC 8259 section 2). String.trim would cut more, which is a fault to report. The match
+ * of a run begins at its first character only, or many runs would take a time that grows with their square.
+ */
+const OUTER_SPACE = /^[ \t\n\r]+|(?<![ \t\n\r])[ \t\n\r]+$/g;
 
 /**
  * Reads the plants of a JSON Lines file, a value on every line; empty lines are skipped but counted.
@@ -22,15 +25,14 @@ export async function* jsonLinesRows(name: string, texts: AsyncIterable<string>)
   /** The beginning of a line that has not arrived whole. */
   let rest = '';
   for await (const text of withLineEnd(texts)) {
+    const lines = text.split('\n');
+    lines[0] = rest + lines[0];
+    rest = lines.pop()!;
     const rows: JsonRow[] = [];
-    for (const [index, part] of text.split('\n').entries()) {
-      if (index > 0) {
-        const value = trimJsonSpace(rest);
-        number++;
-        if (value !== '') rows.push(new JsonRow(number, value));
-        rest = '';
-      }
-      rest += part;
+    for (const line of lines) {
+      number++;
+      const value = line.replace(OUTER_SPACE, '');
+      if (value !== '') rows.push(new JsonRow(number, value));
     }
     // One object over many lines, or many of them: each line would be rejected with a reason that does not help.
     if (rows[0]?.number === 1 && rows[0].text === '{') {
@@ -73,7 +75,7 @@ export async function* jsonArrayRows(name: string, texts: AsyncIterable<string>)
       // The array's own elements have no colon; this one is in an element that is not JSON.
       if (mark === ':') continue;
       if (mark !== '[') {
-        const value = trimJsonSpace(rest + text.slice(start, end));
+        const value = (rest + text.slice(start, end)).replace(OUTER_SPACE, '');
         isClosed = mark === ']';
         number++;
         // An array without elements holds nothing before its end.
@@ -84,7 +86,7 @@ export async function* jsonArrayRows(name: string, texts: AsyncIterable<string>)
     }
     yield rows;
     if (!isClosed) rest += text.slice(start);
-    else if (trimJsonSpace(text.slice(start)) !== '')
+    else if (text.slice(start).replace(OUTER_SPACE, '') !== '')
       throw new Failure(`${name} goes on after the JSON array, behind element ${number}; ${HARMLESS}`);
     if (rest.length > ROW_LENGTH_MAX) throw tooLong(`${name}: element ${number + 1}`, 'quote or bracket');
   }
@@ -92,14 +94,6 @@ export async function* jsonArrayRows(name: string, texts: AsyncIterable<string>)
   throw new Failure(
     `${name} ends before the JSON array does, in element ${number + 1} or behind it; ${HARMLESS}`,
   );
-}
-
-function trimJsonSpace(text: string): string {
-  let start = 0;
-  let end = text.length;
-  while (start < end && JSON_SPACE.includes(text[start]!)) start++;
-  while (end > start && JSON_SPACE.includes(text[end - 1]!)) end--;
-  return text.slice(start, end);
 }
 
 class JsonRow implements PlantRow {
@@ -121,7 +115,8 @@ class JsonRow implements PlantRow {
   /** The reason is added to the text of an object; what is no object becomes the member `text` of one. */
   rejectsLine({ error, message }: ErrorBody): string {
     const reason = `"row":${this.number},"error":${error},"message":${JSON.stringify(message)}}\n`;
-    if (!isJsonObject(this.text)) return `{"text":${JSON.stringify(this.text)},${reason}`;
+    if (!this.text.startsWith('{') || this.reading.error === 'notJson')
+      return `{"text":${JSON.stringify(this.text)},${reason}`;
 
     const members = jsonMembers(this.text);
     const own = members.filter(({ name }) => !REASON_MEMBERS.includes(name));
@@ -131,15 +126,5 @@ class JsonRow implements PlantRow {
         : own.map(({ name, valueText }) => `${JSON.stringify(name)}:${valueText}`).join(',');
     // JSON allows a line break only between its parts, never inside a string, so a blank may take its place.
     return `{${text.replace(/[\r\n]+/g, ' ')}${own.length === 0 ? '' : ','}${reason}`;
-  }
-}
-
-function isJsonObject(text: string): boolean {
-  if (!text.startsWith('{')) return false;
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
   }
 }
