@@ -1,6 +1,5 @@
-import type { ErrorBody } from '../../contract/errors.ts';
 import { JsonScanner, jsonMembers } from '../../contract/json-members.ts';
-import { type NewPlantReading, readNewPlantText } from '../../contract/plant.ts';
+import { readNewPlantText } from '../../contract/plant.ts';
 import { Failure } from '../failure.ts';
 import { ROW_LENGTH_MAX } from './limits.ts';
 import { HARMLESS, type PlantRow, type PlantRows, tooLong } from './plant-row.ts';
@@ -28,18 +27,18 @@ export async function* jsonLinesRows(name: string, texts: AsyncIterable<string>)
     const lines = text.split('\n');
     lines[0] = rest + lines[0];
     rest = lines.pop()!;
-    const rows: JsonRow[] = [];
+    const rows: PlantRow[] = [];
     for (const line of lines) {
       number++;
       const value = line.replace(OUTER_SPACE, '');
-      if (value !== '') rows.push(new JsonRow(number, value));
-    }
-    // One object over many lines, or many of them: each line would be rejected with a reason that does not help.
-    if (rows[0]?.number === 1 && rows[0].text === '{') {
-      throw new Failure(
-        `${name} is neither JSON Lines nor a JSON array: a plant goes over several lines in it; put each on one line, ` +
-          'or all into one array',
-      );
+      // One object over many lines, or many of them: each line would be rejected with a reason that does not help.
+      if (number === 1 && value === '{') {
+        throw new Failure(
+          `${name} is neither JSON Lines nor a JSON array: a plant goes over several lines in it; put each on one line, ` +
+            'or all into one array',
+        );
+      }
+      if (value !== '') rows.push(jsonRow(number, value));
     }
     yield rows;
     if (rest.length > ROW_LENGTH_MAX) throw tooLong(`${name}: line ${number + 1}`, 'quote or bracket');
@@ -66,7 +65,7 @@ export async function* jsonArrayRows(name: string, texts: AsyncIterable<string>)
   let rest = '';
   let isClosed = false;
   for await (const text of texts) {
-    const rows: JsonRow[] = [];
+    const rows: PlantRow[] = [];
     let start = 0;
     for (let end = -1; !isClosed; ) {
       end = scanner.next(text, end + 1);
@@ -79,7 +78,7 @@ export async function* jsonArrayRows(name: string, texts: AsyncIterable<string>)
         isClosed = mark === ']';
         number++;
         // An array without elements holds nothing before its end.
-        if (!isClosed || number > 1 || value !== '') rows.push(new JsonRow(number, value));
+        if (!isClosed || number > 1 || value !== '') rows.push(jsonRow(number, value));
       }
       rest = '';
       start = end + 1;
@@ -96,35 +95,30 @@ export async function* jsonArrayRows(name: string, texts: AsyncIterable<string>)
   );
 }
 
-class JsonRow implements PlantRow {
-  /** The line, or the element of the array. */
-  readonly number: number;
-  readonly reading: NewPlantReading;
-  readonly text: string;
+/** @param number of the line, or of the element of the array */
+function jsonRow(number: number, text: string): PlantRow {
+  const reading = readNewPlantText(text);
+  return {
+    number,
+    reading,
+    rejectsHeader: () => '',
+    rejectsLine: ({ error, message }) => {
+      const isObject = text.startsWith('{') && reading.error !== 'notJson';
+      const own = isObject ? ownMembers(text) : `"text":${JSON.stringify(text)}`;
+      const comma = own.trim() === '' ? '' : ',';
+      return `{${own}${comma}"row":${number},"error":${error},"message":${JSON.stringify(message)}}\n`;
+    },
+  };
+}
 
-  constructor(number: number, text: string) {
-    this.number = number;
-    this.text = text;
-    this.reading = readNewPlantText(text);
-  }
-
-  rejectsHeader(): string {
-    return '';
-  }
-
-  /** The reason is added to the text of an object; what is no object becomes the member `text` of one. */
-  rejectsLine({ error, message }: ErrorBody): string {
-    const reason = `"row":${this.number},"error":${error},"message":${JSON.stringify(message)}}\n`;
-    if (!this.text.startsWith('{') || this.reading.error === 'notJson')
-      return `{"text":${JSON.stringify(this.text)},${reason}`;
-
-    const members = jsonMembers(this.text);
-    const own = members.filter(({ name }) => !REASON_MEMBERS.includes(name));
-    const text =
-      own.length === members.length
-        ? this.text.slice(1, this.text.lastIndexOf('}'))
-        : own.map(({ name, valueText }) => `${JSON.stringify(name)}:${valueText}`).join(',');
-    // JSON allows a line break only between its parts, never inside a string, so a blank may take its place.
-    return `{${text.replace(/[\r\n]+/g, ' ')}${own.length === 0 ? '' : ','}${reason}`;
-  }
+/** The members of an object as they are written, on one line and without the reason that an earlier rejects file added. */
+function ownMembers(text: string): string {
+  const members = jsonMembers(text);
+  const own = members.filter(({ name }) => !REASON_MEMBERS.includes(name));
+  const ownText =
+    own.length === members.length
+      ? text.slice(1, text.lastIndexOf('}'))
+      : own.map(({ name, valueText }) => `${JSON.stringify(name)}:${valueText}`).join(',');
+  // JSON allows a line break only between its parts, never inside a string, so a blank may take its place.
+  return ownText.replace(/[\r\n]+/g, ' ');
 }
