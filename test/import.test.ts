@@ -250,41 +250,4 @@ suite('import', { concurrency: 4 }, () => {
     );
     assert.equal(refused.exitCode, 1);
   });
-
-  const MISUSED: [string, string[], RegExp][] = [
-    [
-      'no token',
-      ['a.csv'],
-      /a token is needed: give --token-file FILE or --token TOKEN, or set PLANT_STORE_TOKEN/,
-    ],
-    [
-      'a token given twice',
-      ['--token', 't', '--token-file', 'f', 'a.csv'],
-      /--token and --token-file are both given/,
-    ],
-    ['a token with a blank', ['--token', 'a b', 'a.csv'], /the token is not a token/],
-    [
-      'a token file that is missing',
-      ['--token-file', 'none', 'a.csv'],
-      /token file none cannot be read \(ENOENT\)/,
-    ],
-    [
-      'an address that is none',
-      ['--url', 'localhost:8080', '--token', 't', 'a.csv'],
-      /--url must be an http or https/,
-    ],
-    ['an address with a query', ['--url', 'http://a/?b', '--token', 't', 'a.csv'], /--url must hold no/],
-    ['no file', ['--token', 't'], /missing required argument 'FILE'/],
-    ['standard input twice', ['--token', 't', '-', '-'], /give - only once/],
-    ['one rejects file for two', ['--token', 't', '--rejects', 'r', 'a', 'b'], /give one input FILE with it/],
-    ['too many in flight', ['--token', 't', '--in-flight', '1025', 'a.csv'], /a number from 1 to 1024/],
-    ['none in flight', ['--token', 't', '--in-flight', '0', 'a.csv'], /a number from 1 to 1024/],
-  ];
-  for (const [what, args, expected] of MISUSED) {
-    test(`${what} is misuse`, async () => {
-      const { exitCode, stdout, stderr } = await runProgram(['import', ...args]);
-      assert.match(stderr, expected);
-      assert.deepEqual([exitCode, stdout], [2, '']);
-    });
-  }
 });
