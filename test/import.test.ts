@@ -127,18 +127,6 @@ suite('import', { concurrency: 4 }, () => {
     assert.match(await read(service, 'trees.rejects.csv'), /mended/);
   });
 
-  test('what the service answers with 400 is rejected with its number and sentence', async () => {
-    await using service = await startTestService({ repeatedIdRule: 'reject' });
-    await write(service, { 'trees.json': '[{"id":1,"name":"a"},{"id":1,"name":"b"},{"id":"2","name":"c"}]' });
-    const { stdout, exitCode } = await importInto(service, ['--rejects', 'refused.txt', 'trees.json']);
-    assert.match(stdout, /^3 rows: 1 created, 0 unchanged, 0 revised, 2 rejected/);
-    assert.equal(exitCode, 1);
-    const lines = (await read(service, 'refused.txt')).trimEnd().split('\n').sort();
-    assert.equal(lines.length, 2);
-    assert.match(lines[0]!, /^\{"id":"2","name":"c","row":3,"error":40002,"message":"id must be an integer /);
-    assert.match(lines[1]!, /^\{"id":1,"name":"b","row":2,"error":40003,"message":"a plant with this id /);
-  });
-
   test('each input has its own rejects file, and none is overwritten', async () => {
     await using service = await startTestService();
     await mkdir(join(service.folder, 'sub'));

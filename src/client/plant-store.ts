@@ -7,8 +7,8 @@ import { openNodeTransport } from './node/pipelined-transport.ts';
 import { newPlantOf, type PlantInput } from './plant-input.ts';
 import { PlantSending, type Service } from './plant-sending.ts';
 import type { PlantStoreError } from './plant-store-error.ts';
-import { plantsUrl } from './plants-url.ts';
 import type { StoredPlant } from './stored-plant.ts';
+import { plantsUrl } from './transport.ts';
 
 export { type ErrorNumber, PlantStoreError } from './plant-store-error.ts';
 export type { Outcome, Plant, PlantInput, PlantResult, StoredPlant };

@@ -64,9 +64,7 @@ const utf8 = new TextDecoder();
 /** Decodes bytes that are given as characters. */
 function utf8Text(characters: string): string {
   if (!/[\x80-\xff]/.test(characters)) return characters;
-  const bytes = new Uint8Array(characters.length);
-  for (let index = 0; index < bytes.length; index++) bytes[index] = characters.charCodeAt(index);
-  return utf8.decode(bytes);
+  return utf8.decode(Buffer.from(characters, 'latin1'));
 }
 
 /**

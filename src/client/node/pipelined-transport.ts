@@ -36,7 +36,7 @@ class PipelinedTransport implements Transport {
   }
 
   post(body: string): Post {
-    const request = new PipelinedRequest(`${this.#head}${utf8Length(body)}\r\n\r\n${body}`);
+    const request = new PipelinedRequest(`${this.#head}${Buffer.byteLength(body)}\r\n\r\n${body}`);
     if (this.#isClosed) request.abandon(new NoAnswer('ECONNABORTED'));
     else {
       this.#waiting.push(request);
@@ -99,12 +99,4 @@ class PipelinedTransport implements Transport {
     if (this.#waiting.length === 0) this.#stopWaitTimer();
     else this.#waitTimer ??= setTimeout(() => this.#failWaiting('ETIMEDOUT'), this.#answerWaitMs);
   }
-}
-
-const encoder = new TextEncoder();
-const ASCII = /^[\0-\x7f]*$/;
-
-/** In bytes. */
-function utf8Length(text: string): number {
-  return ASCII.test(text) ? text.length : encoder.encode(text).length;
 }
