@@ -231,11 +231,5 @@ suite('import', { concurrency: 4 }, () => {
       assert.equal(stderr, '');
       assert.equal(exitCode, 0);
     }
-    const refused = await run(['--token-file', 'wrong']);
-    assert.match(
-      refused.stderr,
-      /^plant-store: the service refuses the token; make one for the store that it runs on, with: npx plant-store token create/,
-    );
-    assert.equal(refused.exitCode, 1);
   });
 });

@@ -124,24 +124,23 @@ export class ManyPlants<Input extends PlantInput> {
     }
     entry.textLength = plant.name.length + (plant.tag?.length ?? 0);
     this.#textLength += entry.textLength;
+    const { id } = plant;
     const sending = new PlantSending(this.#service, this.#call, plant);
     entry.sending = sending;
-    const settle = (): Promise<void> => this.#settle(entry, sending, plant.id, input);
-    const before = this.#lastOfId.get(plant.id);
+    const settle = async (): Promise<void> => {
+      try {
+        entry.result = { plant: await sending.run(), input };
+      } catch (error) {
+        if (error instanceof PlantStoreError && ERRORS_OF_ONE_PLANT.includes(error.error))
+          entry.result = { error, input };
+        else this.#fail(error);
+      }
+      if (entry.result !== undefined) this.#call.settledMs = performance.now();
+      if (this.#lastOfId.get(id) === entry.settled) this.#lastOfId.delete(id);
+    };
+    const before = this.#lastOfId.get(id);
     entry.settled = before === undefined ? settle() : before.then(settle);
-    this.#lastOfId.set(plant.id, entry.settled);
-  }
-
-  async #settle(entry: Entry<Input>, sending: PlantSending, id: bigint, input: Input): Promise<void> {
-    try {
-      entry.result = { plant: await sending.run(), input };
-    } catch (error) {
-      if (error instanceof PlantStoreError && ERRORS_OF_ONE_PLANT.includes(error.error))
-        entry.result = { error, input };
-      else this.#fail(error);
-    }
-    if (entry.result !== undefined) this.#call.settledMs = performance.now();
-    if (this.#lastOfId.get(id) === entry.settled) this.#lastOfId.delete(id);
+    this.#lastOfId.set(id, entry.settled);
   }
 
   #fail(reason: unknown): void {
