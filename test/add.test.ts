@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
-import { createServer } from 'node:http';
 import { suite, test } from 'node:test';
+import { errorBody, startFaulty } from './faulty-service.ts';
 import { freePort } from './harness/free-port.ts';
 import { runProgram } from './harness/program.ts';
-import { listen } from './loopback-server.ts';
 import { startTestService } from './running-service.ts';
 
 suite('add', () => {
@@ -75,10 +74,7 @@ suite('add', () => {
       [418, 7],
     ];
     for (const [status, error] of answers) {
-      const server = createServer((_request, response) => {
-        response.writeHead(status).end(JSON.stringify({ error, message: evil }));
-      });
-      await using talking = await listen(server);
+      await using talking = await startFaulty(post => post.answer(status, errorBody(error, evil)));
       const env = { PLANT_STORE_URL: talking.url, PLANT_STORE_TOKEN: 'plant_test' };
       const { stderr } = await runProgram(['add', '1', 'Fern'], { env });
       assert.ok(stderr.includes(shown), stderr);

@@ -156,6 +156,17 @@ const MISUSES: Misuse[] = [
   [1, `show 9007199254740993 --database ${database}`, /there is no plant with the id 9007199254740993 in /],
   [2, 'export --format xml', /Allowed choices are csv, jsonl/],
 
+  [2, 'import --token t', /missing required argument 'FILE'/],
+  [2, 'import --token t --token-file f a.csv', /--token and --token-file are both given/],
+  [2, 'import --token-file none a.csv', /token file none cannot be read \(ENOENT\)/],
+  [2, 'import --token t --url localhost:8080 a.csv', /--url must be an http or https/],
+  [2, 'import --token t --url http://a/?b a.csv', /--url must hold no/],
+  [2, 'import --token t - -', /give - only once/],
+  [2, 'import --token t --rejects r a b', /give one input FILE with it/],
+  ...['1025', '0'].map(
+    (count): Misuse => [2, `import --token t --in-flight ${count} a.csv`, /a number from 1 to 1024/],
+  ),
+
   [2, 'check', /missing required argument 'BASE_URL'/],
   [2, 'check plants.example --token a', /BASE_URL must be an http or https address/],
   [2, 'check http://127.0.0.1:1', /a token is needed: give --token-file/],

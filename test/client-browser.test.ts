@@ -38,14 +38,11 @@ async function bundle(file: string, plugins: Plugin[] = []): Promise<string> {
 
 /** A page of another origin than the service. */
 async function startPage(script: string): Promise<{ url: string } & AsyncDisposable> {
+  const html =
+    '<!doctype html><title>plants</title><link rel="icon" href="data:,"><script src="client.js"></script>';
   const server = createServer((request, response) => {
-    if (request.url === '/client.js') response.setHeader('Content-Type', 'text/javascript').end(script);
-    else {
-      response.setHeader('Content-Type', 'text/html');
-      response.end(
-        '<!doctype html><title>plants</title><link rel="icon" href="data:,"><script src="client.js"></script>',
-      );
-    }
+    const [type, text] = request.url === '/client.js' ? ['text/javascript', script] : ['text/html', html];
+    response.setHeader('Content-Type', type).end(text);
   });
   return await listen(server);
 }

@@ -1,49 +1,16 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { createServer, type IncomingMessage } from 'node:http';
 import { createServer as createSocketServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { suite, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
+import { errorBody, type Post, startFaulty } from './faulty-service.ts';
 import { freePort } from './harness/free-port.ts';
 import { type Finished, runProgram, startProgram } from './harness/program.ts';
-import { type LoopbackServer, listen } from './loopback-server.ts';
-
-/** A request as it arrived, with its answer to be given. */
-interface Post {
-  body: string;
-  /** Counted from 1, over all requests. */
-  number: number;
-  request: IncomingMessage;
-  answer(status: number, body?: string, headers?: Record<string, string>): void;
-  store(): void;
-}
-
-/** Not a store: a listener that fails as the test tells it to. */
-async function startFaulty(
-  script: (post: Post) => void,
-  port = 0,
-): Promise<LoopbackServer & { count: () => number }> {
-  let count = 0;
-  const server = createServer(async (request, response) => {
-    const body = await text(request).catch(() => undefined);
-    if (body === undefined) return;
-    const answer: Post['answer'] = (status, answerBody = '{}', headers = {}) =>
-      response.writeHead(status, headers).end(answerBody);
-    const [, id = ''] = /"id":([0-9]+),/.exec(body) ?? [];
-    const stored = { 'Plant-Outcome': 'created', 'Plant-Revision': '1', 'Plant-Id': id };
-    const store = (): void => answer(200, body.replace(`"id":${id},`, ''), stored);
-    script({ body, number: ++count, request, answer, store });
-  });
-  return Object.assign(await listen(server, port), { count: () => count });
-}
-
-function errorBody(error: number, message: string): string {
-  return JSON.stringify({ error, message });
-}
+import { listen } from './loopback-server.ts';
 
 function serviceArgs(url: string): string[] {
   return ['--url', url, '--token', 'plant_test'];

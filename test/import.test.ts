@@ -127,18 +127,6 @@ suite('import', { concurrency: 4 }, () => {
     assert.match(await read(service, 'trees.rejects.csv'), /mended/);
   });
 
-  test('what the service answers with 400 is rejected with its number and sentence', async () => {
-    await using service = await startTestService({ repeatedIdRule: 'reject' });
-    await write(service, { 'trees.json': '[{"id":1,"name":"a"},{"id":1,"name":"b"},{"id":"2","name":"c"}]' });
-    const { stdout, exitCode } = await importInto(service, ['--rejects', 'refused.txt', 'trees.json']);
-    assert.match(stdout, /^3 rows: 1 created, 0 unchanged, 0 revised, 2 rejected/);
-    assert.equal(exitCode, 1);
-    const lines = (await read(service, 'refused.txt')).trimEnd().split('\n').sort();
-    assert.equal(lines.length, 2);
-    assert.match(lines[0]!, /^\{"id":"2","name":"c","row":3,"error":40002,"message":"id must be an integer /);
-    assert.match(lines[1]!, /^\{"id":1,"name":"b","row":2,"error":40003,"message":"a plant with this id /);
-  });
-
   test('each input has its own rejects file, and none is overwritten', async () => {
     await using service = await startTestService();
     await mkdir(join(service.folder, 'sub'));
@@ -243,48 +231,5 @@ suite('import', { concurrency: 4 }, () => {
       assert.equal(stderr, '');
       assert.equal(exitCode, 0);
     }
-    const refused = await run(['--token-file', 'wrong']);
-    assert.match(
-      refused.stderr,
-      /^plant-store: the service refuses the token; make one for the store that it runs on, with: npx plant-store token create/,
-    );
-    assert.equal(refused.exitCode, 1);
   });
-
-  const MISUSED: [string, string[], RegExp][] = [
-    [
-      'no token',
-      ['a.csv'],
-      /a token is needed: give --token-file FILE or --token TOKEN, or set PLANT_STORE_TOKEN/,
-    ],
-    [
-      'a token given twice',
-      ['--token', 't', '--token-file', 'f', 'a.csv'],
-      /--token and --token-file are both given/,
-    ],
-    ['a token with a blank', ['--token', 'a b', 'a.csv'], /the token is not a token/],
-    [
-      'a token file that is missing',
-      ['--token-file', 'none', 'a.csv'],
-      /token file none cannot be read \(ENOENT\)/,
-    ],
-    [
-      'an address that is none',
-      ['--url', 'localhost:8080', '--token', 't', 'a.csv'],
-      /--url must be an http or https/,
-    ],
-    ['an address with a query', ['--url', 'http://a/?b', '--token', 't', 'a.csv'], /--url must hold no/],
-    ['no file', ['--token', 't'], /missing required argument 'FILE'/],
-    ['standard input twice', ['--token', 't', '-', '-'], /give - only once/],
-    ['one rejects file for two', ['--token', 't', '--rejects', 'r', 'a', 'b'], /give one input FILE with it/],
-    ['too many in flight', ['--token', 't', '--in-flight', '1025', 'a.csv'], /a number from 1 to 1024/],
-    ['none in flight', ['--token', 't', '--in-flight', '0', 'a.csv'], /a number from 1 to 1024/],
-  ];
-  for (const [what, args, expected] of MISUSED) {
-    test(`${what} is misuse`, async () => {
-      const { exitCode, stdout, stderr } = await runProgram(['import', ...args]);
-      assert.match(stderr, expected);
-      assert.deepEqual([exitCode, stdout], [2, '']);
-    });
-  }
 });

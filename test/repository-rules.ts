@@ -99,7 +99,7 @@ export function bannedText(files: readonly RepositoryFile[]): string[] {
 }
 
 const ARCHITECTURE_DOCUMENT = 'ARCHITECTURE.md';
-/** Parts that import nothing of Node and no package either. */
+/** Parts that import nothing of Node but types, and no package either. */
 const WITHOUT_PACKAGES = ['src/contract', 'src/client'];
 
 /** A row of the table of folders: what a part may import, as it is said there. */
@@ -142,8 +142,9 @@ export function importDirections(files: readonly RepositoryFile[]): string[] {
       ];
     const { folder, said } = part;
     return importsOf(file)
-      .filter(({ target, typeOnly }) => {
-        if (target === undefined) return WITHOUT_PACKAGES.includes(folder);
+      .filter(({ target, typeOnly, specifier }) => {
+        if (target === undefined)
+          return WITHOUT_PACKAGES.includes(folder) && !(typeOnly && specifier.startsWith('node:'));
         const other = partOf(target, parts);
         if (other === undefined) return folder.startsWith('src/');
         return other !== part && !mayImport(part, target, other, typeOnly);

@@ -1,21 +1,16 @@
 import { once } from 'node:events';
-import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { until } from './harness/until.ts';
 
 /** A host that accepts connections and sends nothing, as a machine that hangs. */
 export class SilentHost implements Disposable {
-  readonly #server: Server;
   readonly #sockets: Socket[] = [];
-
-  private constructor(server: Server) {
-    this.#server = server;
-    server.on('connection', socket => this.#sockets.push(socket.on('error', () => {}).resume()));
-  }
+  readonly #server = createServer(socket => this.#sockets.push(socket.on('error', () => {}).resume()));
 
   static async listen(): Promise<SilentHost> {
-    const server = createServer().listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    return new SilentHost(server);
+    const host = new SilentHost();
+    await once(host.#server.listen(0, '127.0.0.1'), 'listening');
+    return host;
   }
 
   /** With its port, as in an address of PostgreSQL. */

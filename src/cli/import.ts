@@ -1,10 +1,10 @@
 import { Command, InvalidArgumentError } from 'commander';
+import { amount } from './counted-progress.ts';
 import { Failure } from './failure.ts';
-import { type ImportResult, type ImportSettings, importFiles } from './import/import-run.ts';
+import { type ImportRun, type ImportSettings, importFiles } from './import/import-run.ts';
 import { IN_FLIGHT_DEFAULT, IN_FLIGHT_MAX } from './import/limits.ts';
 import { STANDARD_INPUT } from './import/plant-file.ts';
 import { Interruption, stoppable } from './interruption.ts';
-import { formatCount } from './progress-display.ts';
 import { addServiceOptions, readServiceAddress } from './service-options.ts';
 
 const HELP = `
@@ -51,8 +51,7 @@ async function runImport(files: string[], options: ImportOptions, command: Comma
     inFlightMax: options.inFlight,
   };
   checkFileNames(settings);
-  const result = await stoppable(stop => importFiles(settings, stop));
-  process.exitCode = report(result);
+  process.exitCode = report(await stoppable(stop => importFiles(settings, stop)));
 }
 
 function readInFlight(text: string): number {
@@ -75,14 +74,14 @@ function checkFileNames({ files, rejects }: ImportSettings): void {
  *
  * @throws the cause, if the import failed
  */
-function report({ progress, rejectsFiles, cause }: ImportResult): number {
+function report({ progress, rejectsFiles, cause }: ImportRun): number {
   const { rows, rejected } = progress;
   if (cause === undefined || rows > 0) console.log(progress.summary());
   if (rejected > 0) {
-    const [verb, noun] = rejected === 1 ? ['is', 'row'] : ['are', 'rows'];
+    const files = rejectsFiles.join(' ');
     console.log(
-      `${formatCount(rejected)} rejected ${noun} ${verb} in ${rejectsFiles.join(' ')}, with the reasons; ` +
-        `mend and import again: npx plant-store import ${rejectsFiles.join(' ')}`,
+      `${amount(rejected, 'rejected row')} ${rejected === 1 ? 'is' : 'are'} in ${files}, with the reasons; ` +
+        `mend and import again: npx plant-store import ${files}`,
     );
   }
   if (cause instanceof Interruption) {

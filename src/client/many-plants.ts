@@ -1,8 +1,7 @@
 import type { NewPlant } from '../contract/plant.ts';
-import { Cancellation, onAbort } from './cancellation.ts';
 import { IN_FLIGHT_TEXT_LENGTH_MAX, LAST_ANSWERS_MS } from './limits.ts';
 import { newPlantOf, type PlantInput } from './plant-input.ts';
-import type { Call, PlantSender } from './plant-sender.ts';
+import { type Call, PlantSending, type Service } from './plant-sending.ts';
 import { ERRORS_OF_ONE_PLANT, PlantStoreError } from './plant-store-error.ts';
 import type { StoredPlant } from './stored-plant.ts';
 
@@ -14,6 +13,8 @@ export type PlantResult<Input extends PlantInput = PlantInput> =
 /** An input that was taken, until its result is handed out. */
 interface Entry<Input extends PlantInput> {
   textLength: number;
+  /** Undefined for what is not sent. */
+  sending: PlantSending | undefined;
   /** Settles when it is known what became of it, and never fails; undefined for what is not sent. */
   settled: Promise<void> | undefined;
   /** There is none either where the whole call has failed. */
@@ -31,7 +32,7 @@ interface Entry<Input extends PlantInput> {
  * | the caller wants no more results | all is given up |
  */
 export class ManyPlants<Input extends PlantInput> {
-  readonly #sender: PlantSender;
+  readonly #service: Service;
   readonly #concurrency: number;
   readonly #call: Call;
   /** In the order of the inputs. */
@@ -40,25 +41,29 @@ export class ManyPlants<Input extends PlantInput> {
   /** Of the entries with one id that are not settled, the last: when it settles. */
   readonly #lastOfId = new Map<bigint, Promise<void>>();
   #isRead = false;
+  /** No input is taken and no try begins any more. */
+  #isStopped = false;
   #failure: { reason: unknown } | undefined;
   #lastAnswersTimer: ReturnType<typeof setTimeout> | undefined;
   readonly #waiting: (() => void)[] = [];
 
   constructor(
-    sender: PlantSender,
+    service: Service,
     concurrency: number,
     onRetry: ((error: PlantStoreError) => void) | undefined,
   ) {
-    this.#sender = sender;
+    this.#service = service;
     this.#concurrency = concurrency;
-    this.#call = { tries: new Cancellation(), requests: new Cancellation(), onRetry, settledMs: 0 };
+    this.#call = { onRetry, settledMs: 0 };
   }
 
   async *results(
     inputs: Iterable<Input> | AsyncIterable<Input>,
     signal: AbortSignal | undefined,
   ): AsyncGenerator<PlantResult<Input>, void, undefined> {
-    const unfollow = onAbort(signal, reason => this.#fail(reason));
+    const onAbort = (): void => this.#fail(signal?.reason);
+    if (signal?.aborted) onAbort();
+    signal?.addEventListener('abort', onAbort);
     try {
       void this.#read(inputs);
       while (this.#entries.length > 0 || !this.#takesNoMore) {
@@ -74,16 +79,16 @@ export class ManyPlants<Input extends PlantInput> {
       }
       if (this.#failure !== undefined) throw this.#failure.reason;
     } finally {
-      unfollow();
+      signal?.removeEventListener('abort', onAbort);
       clearTimeout(this.#lastAnswersTimer);
-      this.#call.tries.abort(undefined);
-      this.#call.requests.abort(undefined);
+      this.#isStopped = true;
+      this.#abandonAll(undefined);
       this.#changed();
     }
   }
 
   get #takesNoMore(): boolean {
-    return this.#isRead || this.#call.tries.isAborted;
+    return this.#isRead || this.#isStopped;
   }
 
   get #isFull(): boolean {
@@ -106,7 +111,7 @@ export class ManyPlants<Input extends PlantInput> {
   }
 
   #take(input: Input): void {
-    const entry: Entry<Input> = { textLength: 0, settled: undefined, result: undefined };
+    const entry: Entry<Input> = { textLength: 0, sending: undefined, settled: undefined, result: undefined };
     this.#entries.push(entry);
     this.#changed();
     let plant: NewPlant;
@@ -119,33 +124,36 @@ export class ManyPlants<Input extends PlantInput> {
     }
     entry.textLength = plant.name.length + (plant.tag?.length ?? 0);
     this.#textLength += entry.textLength;
-    const before = this.#lastOfId.get(plant.id);
-    entry.settled =
-      before === undefined
-        ? this.#settle(entry, plant, input)
-        : before.then(() => this.#settle(entry, plant, input));
-    this.#lastOfId.set(plant.id, entry.settled);
-  }
-
-  async #settle(entry: Entry<Input>, plant: NewPlant, input: Input): Promise<void> {
-    try {
-      entry.result = { plant: await this.#sender.send(plant, this.#call), input };
-    } catch (error) {
-      if (error instanceof PlantStoreError && ERRORS_OF_ONE_PLANT.includes(error.error))
-        entry.result = { error, input };
-      else this.#fail(error);
-    }
-    if (entry.result !== undefined) this.#call.settledMs = performance.now();
-    if (this.#lastOfId.get(plant.id) === entry.settled) this.#lastOfId.delete(plant.id);
+    const { id } = plant;
+    const sending = new PlantSending(this.#service, this.#call, plant);
+    entry.sending = sending;
+    const settle = async (): Promise<void> => {
+      try {
+        entry.result = { plant: await sending.run(), input };
+      } catch (error) {
+        if (error instanceof PlantStoreError && ERRORS_OF_ONE_PLANT.includes(error.error))
+          entry.result = { error, input };
+        else this.#fail(error);
+      }
+      if (entry.result !== undefined) this.#call.settledMs = performance.now();
+      if (this.#lastOfId.get(id) === entry.settled) this.#lastOfId.delete(id);
+    };
+    const before = this.#lastOfId.get(id);
+    entry.settled = before === undefined ? settle() : before.then(settle);
+    this.#lastOfId.set(id, entry.settled);
   }
 
   #fail(reason: unknown): void {
-    const { tries, requests } = this.#call;
-    if (tries.isAborted) return;
+    if (this.#isStopped) return;
+    this.#isStopped = true;
     this.#failure ??= { reason };
-    this.#lastAnswersTimer = setTimeout(() => requests.abort(reason), LAST_ANSWERS_MS);
-    tries.abort(reason);
+    this.#lastAnswersTimer = setTimeout(() => this.#abandonAll(reason), LAST_ANSWERS_MS);
+    for (const { sending } of this.#entries) sending?.stop(reason);
     this.#changed();
+  }
+
+  #abandonAll(reason: unknown): void {
+    for (const { sending } of this.#entries) sending?.abandon(reason);
   }
 
   /** Settles when there is a new entry, or room for one, or no more will come. */

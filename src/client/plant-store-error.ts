@@ -1,5 +1,4 @@
 import { ERRORS } from '../contract/errors.ts';
-import { readRetryAfterMs } from './retry-wait.ts';
 
 /** The numbers of the error catalogue, as `error` of an answer has them. */
 export type ErrorNumber = (typeof ERRORS)[keyof typeof ERRORS]['number'];
@@ -100,6 +99,13 @@ export function errorOfAnswer(status: number, retryAfter: string | undefined, bo
     `the answer is ${answer}${what}, which no plant store gives here; check the address`,
     { status: status || undefined, canRetry: STATUSES_THAT_PASS.includes(status), retryAfterMs },
   );
+}
+
+/** Reads the header Retry-After (RFC 9110 section 10.2.3): seconds, or a date. @returns ms from now; 0 without one */
+export function readRetryAfterMs(text: string | undefined): number {
+  if (text === undefined) return 0;
+  const ms = /^[0-9]+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - Date.now();
+  return Number.isFinite(ms) ? Math.max(ms, 0) : 0;
 }
 
 /** The members of a JSON object; of any other text none. */

@@ -1,16 +1,14 @@
 import { BEARER_TOKEN } from '../contract/bearer-token.ts';
 import type { Outcome, Plant } from '../contract/plant.ts';
-import { Cancellation, onAbort } from './cancellation.ts';
 import { FetchTransport } from './fetch-transport.ts';
 import { ANSWER_WAIT_MS, CONCURRENCY, CONCURRENCY_MAX, RETRY_FOR_MS, WAIT_MS_MAX } from './limits.ts';
 import { ManyPlants, type PlantResult } from './many-plants.ts';
 import { openNodeTransport } from './node/pipelined-transport.ts';
 import { newPlantOf, type PlantInput } from './plant-input.ts';
-import { PlantSender } from './plant-sender.ts';
+import { PlantSending, type Service } from './plant-sending.ts';
 import type { PlantStoreError } from './plant-store-error.ts';
-import { plantsUrl } from './plants-url.ts';
 import type { StoredPlant } from './stored-plant.ts';
-import type { Transport } from './transport.ts';
+import { plantsUrl } from './transport.ts';
 
 export { type ErrorNumber, PlantStoreError } from './plant-store-error.ts';
 export type { Outcome, Plant, PlantInput, PlantResult, StoredPlant };
@@ -50,8 +48,7 @@ export interface CreatePlantsOptions {
  * wait that doubles, or as long as the answer asks for with `Retry-After`.
  */
 export class PlantStore {
-  readonly #transport: Transport;
-  readonly #sender: PlantSender;
+  readonly #service: Service;
 
   /** @throws {TypeError} when address or token is missing, or an option is malformed */
   constructor(options: PlantStoreOptions = {}) {
@@ -64,8 +61,8 @@ export class PlantStore {
       throw new TypeError('fetch must be a function');
     const settings = { url, token, answerWaitMs };
     const nodeTransport = fetchWith === undefined ? openNodeTransport(settings) : undefined;
-    this.#transport = nodeTransport ?? new FetchTransport(settings, fetchWith ?? fetch);
-    this.#sender = new PlantSender(this.#transport, url.href, answerWaitMs, retryForMs);
+    const transport = nodeTransport ?? new FetchTransport(settings, fetchWith ?? fetch);
+    this.#service = { transport, url: url.href, answerWaitMs, retryForMs };
   }
 
   /**
@@ -76,13 +73,14 @@ export class PlantStore {
    * @throws the reason of the signal when it is aborted
    */
   async createPlant(input: PlantInput, { signal }: { signal?: AbortSignal } = {}): Promise<StoredPlant> {
-    const plant = newPlantOf(input);
-    const cancellation = new Cancellation();
-    const unfollow = onAbort(signal, reason => cancellation.abort(reason));
+    const sending = new PlantSending(this.#service, { settledMs: 0 }, newPlantOf(input));
+    const onAbort = (): void => sending.abandon(signal?.reason);
+    signal?.throwIfAborted();
+    signal?.addEventListener('abort', onAbort);
     try {
-      return await this.#sender.send(plant, { tries: cancellation, requests: cancellation, settledMs: 0 });
+      return await sending.run();
     } finally {
-      unfollow();
+      signal?.removeEventListener('abort', onAbort);
     }
   }
 
@@ -104,12 +102,12 @@ export class PlantStore {
     { concurrency = CONCURRENCY, signal, onRetry }: CreatePlantsOptions = {},
   ): AsyncGenerator<PlantResult<Input>, void, undefined> {
     checkNumber('concurrency', concurrency, 1, CONCURRENCY_MAX);
-    return new ManyPlants<Input>(this.#sender, concurrency, onRetry).results(inputs, signal);
+    return new ManyPlants<Input>(this.#service, concurrency, onRetry).results(inputs, signal);
   }
 
   /** Cuts the connections, which else close by themselves. Plants that are on their way fail, and so do all others. */
   close(): void {
-    this.#transport.close();
+    this.#service.transport.close();
   }
 }
 

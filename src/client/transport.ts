@@ -1,4 +1,3 @@
-import type { Cancellable } from './cancellation.ts';
 import { ANSWER_BYTES_MAX, ANSWER_BYTES_PER_CHARACTER } from './limits.ts';
 
 /** An HTTP answer that has arrived whole. */
@@ -10,7 +9,7 @@ export interface HttpAnswer {
 }
 
 /** A request that was sent once. */
-export interface Post extends Cancellable {
+export interface Post {
   /**
    * Redirects are not followed.
    *
@@ -18,6 +17,8 @@ export interface Post extends Cancellable {
    * @throws the reason for which it was abandoned
    */
   readonly answer: Promise<HttpAnswer>;
+  /** Gives it up before it is answered. @param reason what whoever waits for the answer gets as an error */
+  abandon(reason: unknown): void;
 }
 
 /** Carries requests of one client to one service. */
@@ -35,6 +36,20 @@ export interface TransportSettings {
   token: string;
   /** How long to wait for one answer, from when it is the next one to come. */
   answerWaitMs: number;
+}
+
+/**
+ * The address of the operation.
+ *
+ * @param base address of the service, with or without a / at its end
+ */
+export function plantsUrl(base: URL): URL {
+  const url = new URL(base);
+  url.pathname = `${url.pathname.replace(/\/$/, '')}/plants`;
+  // A bare ? or # is not part of either, and would stay.
+  url.search = '';
+  url.hash = '';
+  return url;
 }
 
 /**

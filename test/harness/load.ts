@@ -40,12 +40,7 @@ export interface OpenLoopResult extends LoadResult {
 }
 
 /** How load settings reach the process that makes the load. */
-export interface LoadOrder {
-  url: string;
-  token: string;
-  connections: number;
-  seconds: number;
-  ids: 'ascending' | 'random';
+export interface LoadOrder extends Required<Omit<LoadSettings, 'signal'>> {
   /** The plants that ascend begin after this one, of 16 digits. */
   firstId: number;
   /** Of an open loop. */

@@ -40,21 +40,17 @@ export class LoggingClient {
 
   async #answer(token: string, body: string): Promise<LoggedAnswer | undefined> {
     try {
-      const {
-        statusCode,
-        headers,
-        body: text,
-      } = await this.#connection.request({
+      const response = await this.#connection.request({
         method: 'POST',
         path: '/plants',
         headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
         body,
       });
-      const field = (name: string): string | undefined => headers[name]?.toString();
+      const field = (name: string): string | undefined => response.headers[name]?.toString();
       this.ended ||= field('connection') === 'close';
       return {
-        status: statusCode,
-        body: await text.text(),
+        status: response.statusCode,
+        body: await response.body.text(),
         id: field('plant-id'),
         revision: Number(field('plant-revision') ?? 0),
         outcome: field('plant-outcome'),

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { setTimeout as wait } from 'node:timers/promises';
-import { readRetryAfterMs } from '../../client/retry-wait.ts';
+import { readRetryAfterMs } from '../../client/plant-store-error.ts';
 import { newPlantJson, type Plant } from '../../contract/plant.ts';
 import { withoutToken } from '../visible-text.ts';
 import {

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { plantsUrl } from '../../client/plants-url.ts';
+import { plantsUrl } from '../../client/transport.ts';
 import { NEIGHBOUR_SEARCH_IDS } from './limits.ts';
 import type { Rule, Target } from './rule.ts';
 

@@ -1,5 +1,4 @@
 import { type CsvError, parse } from 'csv-parse';
-import type { ErrorBody } from '../../contract/errors.ts';
 import { checkNewPlant, type NewPlantReading } from '../../contract/plant.ts';
 import { csvLine } from '../csv-line.ts';
 import { Failure } from '../failure.ts';
@@ -10,6 +9,7 @@ import { HARMLESS, type PlantRow, type PlantRows, tooLong } from './plant-row.ts
 /** One record: undefined is an unquoted empty field, an absent value; '' is a quoted one, an empty text. */
 type Fields = (string | undefined)[];
 
+const PLANT_COLUMNS: Fields = ['id', 'name', 'tag'];
 /** The columns that a rejects file adds; those of an earlier one are replaced. */
 const REASON_COLUMNS = ['row', 'error', 'message'];
 
@@ -28,7 +28,7 @@ export async function* csvRows(
   texts: AsyncIterable<string>,
   onNote: (line: string) => void,
 ): PlantRows {
-  let columns: CsvColumns | undefined;
+  let columns: Columns | undefined;
   let rows: PlantRow[] = [];
   let rowCount = 0;
   let lastLine = 0;
@@ -41,8 +41,8 @@ export async function* csvRows(
     // Records are taken here and not from the stream: a stream forgets those it holds when the next one is broken.
     on_record: (fields: Fields, { lines }) => {
       lastLine = lines;
-      if (columns === undefined) columns = new CsvColumns(name, fields, onNote);
-      else rows.push(new CsvRow(++rowCount, columns, fields));
+      if (columns === undefined) columns = new Columns(name, fields, onNote);
+      else rows.push(columns.row(++rowCount, fields));
       return null;
     },
   });
@@ -84,82 +84,73 @@ function named(name: string, error: Error, rowLine: number): Error {
   }
 }
 
+/** What spreadsheets make of a long number: 9.00719925474099E+15. As JSON it would be an id, but not the one meant. */
+const EXPONENT = /[0-9][eE][+-]?[0-9]+$/;
+
 /** Where the columns of a file are. */
-class CsvColumns {
-  readonly count: number;
-  readonly id: number;
-  readonly name: number;
+class Columns {
+  readonly #count: number;
+  readonly #id: number;
+  readonly #name: number;
   /** -1 when there is none. */
-  readonly tag: number;
+  readonly #tag: number;
   /** The file's own columns: all but the reasons that an earlier rejects file added at the end. */
-  readonly own: Fields;
+  readonly #own: Fields;
 
   constructor(fileName: string, header: Fields, onNote: (line: string) => void) {
-    this.count = header.length;
-    this.id = header.indexOf('id');
-    this.name = header.indexOf('name');
-    this.tag = header.indexOf('tag');
-    if (this.id < 0 || this.name < 0) {
+    this.#count = header.length;
+    this.#id = header.indexOf('id');
+    this.#name = header.indexOf('name');
+    this.#tag = header.indexOf('tag');
+    if (this.#id < 0 || this.#name < 0) {
       throw new Failure(
         `${fileName}: the first row must name the columns id and name, and tag if there is one, separated by ` +
           `commas; it is: ${shown(header)}`,
       );
     }
-    for (const column of ['id', 'name', 'tag']) {
+    for (const column of PLANT_COLUMNS) {
       if (header.indexOf(column) !== header.lastIndexOf(column))
         throw new Failure(`${fileName}: the column ${column} is there more than once; keep one of them`);
     }
     const hasReasons = REASON_COLUMNS.every(
       (column, index) => header.at(index - REASON_COLUMNS.length) === column,
     );
-    this.own = hasReasons ? header.slice(0, -REASON_COLUMNS.length) : header;
-    const ignored = this.own.filter((_, index) => ![this.id, this.name, this.tag].includes(index));
+    this.#own = hasReasons ? header.slice(0, -REASON_COLUMNS.length) : header;
+    const ignored = this.#own.filter(column => !PLANT_COLUMNS.includes(column));
     if (ignored.length > 0) onNote(`${fileName}: only id, name and tag are read; ignored: ${shown(ignored)}`);
+  }
+
+  row(number: number, fields: Fields): PlantRow {
+    return {
+      number,
+      reading: this.#read(fields),
+      rejectsHeader: () => csvLine([...this.#own, ...REASON_COLUMNS]),
+      rejectsLine: ({ error, message }) =>
+        csvLine([...this.#ownFields(fields), String(number), String(error), message]),
+    };
+  }
+
+  #read(fields: Fields): NewPlantReading {
+    const idText = fields[this.#id];
+    let message: string;
+    if (fields.length !== this.#count)
+      message = `the row has ${fields.length} fields, and the first row names ${this.#count} columns`;
+    else if (idText !== undefined && EXPONENT.test(idText))
+      message = `id ${visible(idText)} has an exponent, as from a spreadsheet that cuts long numbers; write all its digits`;
+    else return checkNewPlant({ idText, name: fields[this.#name], tag: fields[this.#tag] });
+    return { error: 'notNewPlant', message };
+  }
+
+  /** A row with too few fields is filled up, so that the reason stands in its columns; one with too many is not cut. */
+  #ownFields(fields: Fields): Fields {
+    const own = [...fields];
+    while (own.length < this.#count) own.push(undefined);
+    own.length -= this.#count - this.#own.length;
+    return own;
   }
 }
 
 function shown(fields: Fields): string {
   const line = fields.map(field => JSON.stringify(field ?? '')).join(', ');
   return line.length > HEADER_LENGTH_SHOWN_MAX ? `${line.slice(0, HEADER_LENGTH_SHOWN_MAX)}…` : line;
-}
-
-/** What spreadsheets make of a long number: 9.00719925474099E+15. As JSON it would be an id, but not the one meant. */
-const EXPONENT = /[0-9][eE][+-]?[0-9]+$/;
-
-class CsvRow implements PlantRow {
-  readonly number: number;
-  readonly reading: NewPlantReading;
-  readonly #columns: CsvColumns;
-  readonly #fields: Fields;
-
-  constructor(number: number, columns: CsvColumns, fields: Fields) {
-    this.number = number;
-    this.reading = readFields(columns, fields);
-    this.#columns = columns;
-    this.#fields = fields;
-  }
-
-  rejectsHeader(): string {
-    return csvLine([...this.#columns.own, ...REASON_COLUMNS]);
-  }
-
-  /** A row with too few fields is filled up, so that the reason stands in its columns; one with too many is not cut. */
-  rejectsLine({ error, message }: ErrorBody): string {
-    const { count, own } = this.#columns;
-    const filled = [...this.#fields];
-    while (filled.length < count) filled.push(undefined);
-    filled.length -= count - own.length;
-    return csvLine([...filled, String(this.number), String(error), message]);
-  }
-}
-
-function readFields({ count, id, name, tag }: CsvColumns, fields: Fields): NewPlantReading {
-  const idText = fields[id];
-  let message: string;
-  if (fields.length !== count)
-    message = `the row has ${fields.length} fields, and the first row names ${count} columns`;
-  else if (idText !== undefined && EXPONENT.test(idText))
-    message = `id ${visible(idText)} has an exponent, as from a spreadsheet that cuts long numbers; write all its digits`;
-  else return checkNewPlant({ idText, name: fields[name], tag: tag < 0 ? undefined : fields[tag] });
-  return { error: 'notNewPlant', message };
 }

@@ -24,15 +24,6 @@ export interface ImportSettings {
   inFlightMax: number;
 }
 
-/** How an import ended. */
-export interface ImportResult {
-  progress: Progress;
-  /** The files with rejected rows. */
-  rejectsFiles: string[];
-  /** Why it ended early, if it did: a Failure, or the reason of the stop. */
-  cause: unknown;
-}
-
 /**
  * Sends every plant of the files to the service, file by file. Whatever ends it early, what is in flight is waited
  * for and counted, and the rejected rows are safe in their file.
@@ -40,7 +31,7 @@ export interface ImportResult {
  * @param stop ends the import; its reason becomes the cause
  * @throws {Failure} when something is wrong before the first plant is sent
  */
-export async function importFiles(settings: ImportSettings, stop: AbortSignal): Promise<ImportResult> {
+export async function importFiles(settings: ImportSettings, stop: AbortSignal): Promise<ImportRun> {
   const { files, rejects } = settings;
   /** Undefined when one file does not tell its size. */
   let bytesTotal: number | undefined = 0;
@@ -49,18 +40,24 @@ export async function importFiles(settings: ImportSettings, stop: AbortSignal): 
     bytesTotal = size === undefined || bytesTotal === undefined ? undefined : bytesTotal + size;
     await checkRejectsPath(rejects ?? defaultRejectsPath(file, 'CSV'), rejects !== undefined);
   }
-  return await new ImportRun(settings, stop, bytesTotal).run();
+  const run = new ImportRun(settings, stop, bytesTotal);
+  await run.run();
+  return run;
 }
 
-class ImportRun {
+/** An import, and how it ended. */
+export class ImportRun {
+  readonly progress: Progress;
+  /** The files with rejected rows. */
+  readonly rejectsFiles: string[] = [];
+  /** Why it ended early, if it did: a Failure, or the reason of the stop. */
+  cause: unknown;
   readonly #settings: ImportSettings;
   /** Aborted from outside, or here when rejected rows cannot be written. */
   readonly #stop: AbortSignal;
   readonly #ownStop = new AbortController();
-  readonly #progress: Progress;
   readonly #trouble: ServiceTrouble;
   readonly #store: PlantStore;
-  readonly #rejectsFiles: string[] = [];
   #rejects: RejectsFile | undefined;
   /** The last row that was read from the current file. */
   #rowNumber = 0;
@@ -68,44 +65,48 @@ class ImportRun {
   constructor(settings: ImportSettings, stop: AbortSignal, bytesTotal: number | undefined) {
     this.#settings = settings;
     this.#stop = AbortSignal.any([stop, this.#ownStop.signal]);
-    this.#progress = new Progress(bytesTotal);
-    this.#trouble = new ServiceTrouble(settings.service, line => this.#progress.say(line));
+    this.progress = new Progress(bytesTotal);
+    this.#trouble = new ServiceTrouble(settings.service, line => this.progress.say(line));
     this.#store = new PlantStore({
       ...settings.service,
       ...{ answerWaitMs: IMPORT_ANSWER_WAIT_MS, retryForMs: OUTAGE_MAX_MS },
     });
   }
 
-  async run(): Promise<ImportResult> {
-    let cause: unknown;
+  async run(): Promise<void> {
     try {
       for (const file of this.#settings.files) await this.#importFile(file);
     } catch (error) {
-      cause = this.#stop.aborted ? this.#stop.reason : error;
+      this.cause = this.#stop.aborted ? this.#stop.reason : error;
     } finally {
       this.#store.close();
-      this.#progress.stop();
+      this.progress.stop();
     }
-    return { progress: this.#progress, rejectsFiles: this.#rejectsFiles, cause };
   }
 
   async #importFile(path: string): Promise<void> {
     this.#rowNumber = 0;
     try {
-      const file = await openPlantFile(path, this.#stop, bytes => this.#progress.read(bytes));
+      const file = await openPlantFile(path, this.#stop, bytes => this.progress.read(bytes));
       const { rejects = defaultRejectsPath(path, file.format) } = this.#settings;
       this.#rejects = new RejectsFile(rejects, this.#settings.rejects === undefined);
       await this.#sendRows(file);
     } catch (error) {
       if (error instanceof PlantStoreError) throw this.#trouble.failure(error);
       if (!(error instanceof NotUtf8)) throw error;
+      const name = plantFileName(path);
+      if (error.isUtf16) {
+        throw new Failure(
+          `${name} is UTF-16; convert it first, for instance with: iconv -f UTF-16 -t UTF-8 FILE > NEW_FILE`,
+        );
+      }
       throw new Failure(
-        `${plantFileName(path)} is not UTF-8 near row ${this.#rowNumber + 1}; the rows before it were sent. Convert it and ` +
+        `${name} is not UTF-8 near row ${this.#rowNumber + 1}; the rows before it were sent. Convert it and ` +
           'run the import again, which is harmless, for instance with: iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW_FILE',
       );
     } finally {
       this.#rejects?.close();
-      if (this.#rejects?.path !== undefined) this.#rejectsFiles.push(this.#rejects.path);
+      if (this.#rejects?.path !== undefined) this.rejectsFiles.push(this.#rejects.path);
       this.#rejects = undefined;
     }
   }
@@ -118,7 +119,7 @@ class ImportRun {
     });
     for await (const { plant, error, input } of results) {
       this.#trouble.settled();
-      if (error === undefined) this.#progress.count(plant.outcome);
+      if (error === undefined) this.progress.count(plant.outcome);
       else this.#reject(input.row, { error: error.error!, message: this.#trouble.shown(error.message) });
     }
   }
@@ -131,20 +132,20 @@ class ImportRun {
         const { plant, error, message } = row.reading;
         if (plant === undefined) this.#reject(row, { error: ERRORS[error].number, message });
         else yield { ...plant, row };
-        this.#progress.sent(index + 1, rows.length);
+        this.progress.sent(index + 1, rows.length);
       }
     }
   }
 
   #rowsOf({ name, format, texts }: PlantFile): PlantRows {
-    if (format === 'CSV') return csvRows(name, texts, line => this.#progress.say(line));
+    if (format === 'CSV') return csvRows(name, texts, line => this.progress.say(line));
     return format === 'JSON array' ? jsonArrayRows(name, texts) : jsonLinesRows(name, texts);
   }
 
   #reject(row: PlantRow, fault: ErrorBody): void {
     try {
       this.#rejects?.write(row, fault);
-      this.#progress.count('rejected');
+      this.progress.count('rejected');
     } catch (error) {
       this.#ownStop.abort(error);
     }

@@ -1,6 +1,5 @@
-import type { ErrorBody } from '../../contract/errors.ts';
 import { JsonScanner, jsonMembers } from '../../contract/json-members.ts';
-import { type NewPlantReading, readNewPlantText } from '../../contract/plant.ts';
+import { readNewPlantText } from '../../contract/plant.ts';
 import { Failure } from '../failure.ts';
 import { ROW_LENGTH_MAX } from './limits.ts';
 import { HARMLESS, type PlantRow, type PlantRows, tooLong } from './plant-row.ts';
@@ -8,8 +7,11 @@ import { HARMLESS, type PlantRow, type PlantRows, tooLong } from './plant-row.ts
 /** The members that a rejects file adds; those of an earlier one are replaced. */
 const REASON_MEMBERS = ['row', 'error', 'message'];
 
-/** RFC 8259 section 2: ws = *( %x20 / %x09 / %x0A / %x0D ). String.trim would cut more, which is a fault to report. */
-const JSON_SPACE = ' \t\n\r';
+/**
+ * The white space around a value (RFC 8259 section 2). String.trim would cut more, which is a fault to report. The match
+ * of a run begins at its first character only, or many runs would take a time that grows with their square.
+ */
+const OUTER_SPACE = /^[ \t\n\r]+|(?<![ \t\n\r])[ \t\n\r]+$/g;
 
 /**
  * Reads the plants of a JSON Lines file, a value on every line; empty lines are skipped but counted.
@@ -22,22 +24,21 @@ export async function* jsonLinesRows(name: string, texts: AsyncIterable<string>)
   /** The beginning of a line that has not arrived whole. */
   let rest = '';
   for await (const text of withLineEnd(texts)) {
-    const rows: JsonRow[] = [];
-    for (const [index, part] of text.split('\n').entries()) {
-      if (index > 0) {
-        const value = trimJsonSpace(rest);
-        number++;
-        if (value !== '') rows.push(new JsonRow(number, value));
-        rest = '';
+    const lines = text.split('\n');
+    lines[0] = rest + lines[0];
+    rest = lines.pop()!;
+    const rows: PlantRow[] = [];
+    for (const line of lines) {
+      number++;
+      const value = line.replace(OUTER_SPACE, '');
+      // One object over many lines, or many of them: each line would be rejected with a reason that does not help.
+      if (number === 1 && value === '{') {
+        throw new Failure(
+          `${name} is neither JSON Lines nor a JSON array: a plant goes over several lines in it; put each on one line, ` +
+            'or all into one array',
+        );
       }
-      rest += part;
-    }
-    // One object over many lines, or many of them: each line would be rejected with a reason that does not help.
-    if (rows[0]?.number === 1 && rows[0].text === '{') {
-      throw new Failure(
-        `${name} is neither JSON Lines nor a JSON array: a plant goes over several lines in it; put each on one line, ` +
-          'or all into one array',
-      );
+      if (value !== '') rows.push(jsonRow(number, value));
     }
     yield rows;
     if (rest.length > ROW_LENGTH_MAX) throw tooLong(`${name}: line ${number + 1}`, 'quote or bracket');
@@ -64,7 +65,7 @@ export async function* jsonArrayRows(name: string, texts: AsyncIterable<string>)
   let rest = '';
   let isClosed = false;
   for await (const text of texts) {
-    const rows: JsonRow[] = [];
+    const rows: PlantRow[] = [];
     let start = 0;
     for (let end = -1; !isClosed; ) {
       end = scanner.next(text, end + 1);
@@ -73,18 +74,18 @@ export async function* jsonArrayRows(name: string, texts: AsyncIterable<string>)
       // The array's own elements have no colon; this one is in an element that is not JSON.
       if (mark === ':') continue;
       if (mark !== '[') {
-        const value = trimJsonSpace(rest + text.slice(start, end));
+        const value = (rest + text.slice(start, end)).replace(OUTER_SPACE, '');
         isClosed = mark === ']';
         number++;
         // An array without elements holds nothing before its end.
-        if (!isClosed || number > 1 || value !== '') rows.push(new JsonRow(number, value));
+        if (!isClosed || number > 1 || value !== '') rows.push(jsonRow(number, value));
       }
       rest = '';
       start = end + 1;
     }
     yield rows;
     if (!isClosed) rest += text.slice(start);
-    else if (trimJsonSpace(text.slice(start)) !== '')
+    else if (text.slice(start).replace(OUTER_SPACE, '') !== '')
       throw new Failure(`${name} goes on after the JSON array, behind element ${number}; ${HARMLESS}`);
     if (rest.length > ROW_LENGTH_MAX) throw tooLong(`${name}: element ${number + 1}`, 'quote or bracket');
   }
@@ -94,52 +95,30 @@ export async function* jsonArrayRows(name: string, texts: AsyncIterable<string>)
   );
 }
 
-function trimJsonSpace(text: string): string {
-  let start = 0;
-  let end = text.length;
-  while (start < end && JSON_SPACE.includes(text[start]!)) start++;
-  while (end > start && JSON_SPACE.includes(text[end - 1]!)) end--;
-  return text.slice(start, end);
+/** @param number of the line, or of the element of the array */
+function jsonRow(number: number, text: string): PlantRow {
+  const reading = readNewPlantText(text);
+  return {
+    number,
+    reading,
+    rejectsHeader: () => '',
+    rejectsLine: ({ error, message }) => {
+      const isObject = text.startsWith('{') && reading.error !== 'notJson';
+      const own = isObject ? ownMembers(text) : `"text":${JSON.stringify(text)}`;
+      const comma = own.trim() === '' ? '' : ',';
+      return `{${own}${comma}"row":${number},"error":${error},"message":${JSON.stringify(message)}}\n`;
+    },
+  };
 }
 
-class JsonRow implements PlantRow {
-  /** The line, or the element of the array. */
-  readonly number: number;
-  readonly reading: NewPlantReading;
-  readonly text: string;
-
-  constructor(number: number, text: string) {
-    this.number = number;
-    this.text = text;
-    this.reading = readNewPlantText(text);
-  }
-
-  rejectsHeader(): string {
-    return '';
-  }
-
-  /** The reason is added to the text of an object; what is no object becomes the member `text` of one. */
-  rejectsLine({ error, message }: ErrorBody): string {
-    const reason = `"row":${this.number},"error":${error},"message":${JSON.stringify(message)}}\n`;
-    if (!isJsonObject(this.text)) return `{"text":${JSON.stringify(this.text)},${reason}`;
-
-    const members = jsonMembers(this.text);
-    const own = members.filter(({ name }) => !REASON_MEMBERS.includes(name));
-    const text =
-      own.length === members.length
-        ? this.text.slice(1, this.text.lastIndexOf('}'))
-        : own.map(({ name, valueText }) => `${JSON.stringify(name)}:${valueText}`).join(',');
-    // JSON allows a line break only between its parts, never inside a string, so a blank may take its place.
-    return `{${text.replace(/[\r\n]+/g, ' ')}${own.length === 0 ? '' : ','}${reason}`;
-  }
-}
-
-function isJsonObject(text: string): boolean {
-  if (!text.startsWith('{')) return false;
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
+/** The members of an object as they are written, on one line and without the reason that an earlier rejects file added. */
+function ownMembers(text: string): string {
+  const members = jsonMembers(text);
+  const own = members.filter(({ name }) => !REASON_MEMBERS.includes(name));
+  const ownText =
+    own.length === members.length
+      ? text.slice(1, text.lastIndexOf('}'))
+      : own.map(({ name, valueText }) => `${JSON.stringify(name)}:${valueText}`).join(',');
+  // JSON allows a line break only between its parts, never inside a string, so a blank may take its place.
+  return ownText.replace(/[\r\n]+/g, ' ');
 }

@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { access, constants, stat } from 'node:fs/promises';
 import { addAbortSignal, pipeline } from 'node:stream';
-import { createGunzip } from 'node:zlib';
+import { createGunzip, type Gunzip } from 'node:zlib';
 import { Failure } from '../failure.ts';
 import { CHUNK_BYTES, ROW_LENGTH_MAX } from './limits.ts';
 import { HARMLESS } from './plant-row.ts';
@@ -52,8 +52,8 @@ export async function checkPlantFile(path: string): Promise<number | undefined> 
  *
  * @param signal ends the reading at once, in an AbortError
  * @param onBytes is told how many bytes of the file, as it is stored, were read
- * @throws {Failure} here or from `texts`, when it is empty, not readable, damaged or UTF-16; `texts` throws
- *   {@link NotUtf8} too
+ * @throws {Failure} here or from `texts`, when it is empty, not readable or damaged
+ * @throws {NotUtf8} here or from `texts`
  */
 export async function openPlantFile(
   path: string,
@@ -78,6 +78,7 @@ export async function openPlantFile(
 
 const NOT_BLANK = /[^ \t\r\n]/;
 
+/** The bytes as they are stored. */
 async function* storedBytes(
   path: string,
   signal: AbortSignal,
@@ -92,45 +93,28 @@ async function* storedBytes(
   }
 }
 
+/** RFC 1952 section 2.3.1: ID1 = 31, ID2 = 139. */
+const GZIP = Buffer.from([31, 139]);
+
 /** The bytes unpacked, if they are packed, with the faults of reading and unpacking named. */
 async function* plainBytes(
   name: string,
   stored: AsyncGenerator<Buffer, void, undefined>,
 ): AsyncGenerator<Buffer, void, undefined> {
   try {
-    const storedStart = await startOf(stored);
-    const bytes = joined(storedStart, stored);
-    const plain = startsWith(storedStart, GZIP) ? unpacked(bytes) : bytes;
-    const start = await startOf(plain);
-    if (UTF_16_MARKS.some(mark => startsWith(start, mark))) {
-      throw new Failure(
-        `${name} is UTF-16; convert it first, for instance with: iconv -f UTF-16 -t UTF-8 FILE > NEW_FILE`,
-      );
+    let start = Buffer.alloc(0);
+    while (start.length < GZIP.length) {
+      const next = await stored.next();
+      if (next.done) break;
+      start = Buffer.concat([start, next.value]);
     }
-    yield* joined(start, plain);
+    const bytes = joined(start, stored);
+    // A failure of either stream destroys the other. It surfaces here, so the callback has nothing to add.
+    const unpacked = (): Gunzip => pipeline(bytes, createGunzip({ chunkSize: CHUNK_BYTES }), () => {});
+    yield* startsWith(start, GZIP) ? unpacked() : bytes;
   } catch (error) {
     throw unreadable(name, error);
   }
-}
-
-/** RFC 1952 section 2.3.1: ID1 = 31, ID2 = 139. */
-const GZIP = Buffer.from([31, 139]);
-const UTF_16_MARKS = [Buffer.from([0xff, 0xfe]), Buffer.from([0xfe, 0xff])];
-
-async function* unpacked(bytes: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, undefined> {
-  // A failure of either destroys the other; it surfaces in the loop below, so the callback has nothing to add.
-  yield* pipeline(bytes, createGunzip({ chunkSize: CHUNK_BYTES }), () => {});
-}
-
-/** The first two bytes and what came with them; fewer only when there are no more. */
-async function startOf(bytes: AsyncGenerator<Buffer, void, undefined>): Promise<Buffer> {
-  let start = Buffer.alloc(0);
-  while (start.length < 2) {
-    const next = await bytes.next();
-    if (next.done) break;
-    start = Buffer.concat([start, next.value]);
-  }
-  return start;
 }
 
 async function* joined<T>(

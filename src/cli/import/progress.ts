@@ -1,4 +1,5 @@
 import type { Outcome } from '../../contract/plant.ts';
+import { amount } from '../counted-progress.ts';
 import { formatCount, ProgressDisplay, perSecond, timeLeft } from '../progress-display.ts';
 
 /** Counts the rows that are done with, and shows how far the import is. */
@@ -76,8 +77,7 @@ export class Progress {
   summary(): string {
     const elapsedMs = performance.now() - this.#startMs;
     const counts = Object.entries(this.#counts).map(([name, count]) => `${formatCount(count)} ${name}`);
-    const rows = `${formatCount(this.rows)} ${this.rows === 1 ? 'row' : 'rows'}`;
     const seconds = (elapsedMs / 1000).toFixed(1);
-    return `${rows}: ${counts.join(', ')} in ${seconds} s (${formatCount(perSecond(this.rows, elapsedMs))}/s)`;
+    return `${amount(this.rows, 'row')}: ${counts.join(', ')} in ${seconds} s (${formatCount(perSecond(this.rows, elapsedMs))}/s)`;
   }
 }

@@ -15,9 +15,8 @@ export class ServiceTrouble {
   readonly #address: ServiceAddress;
   readonly #say: (line: string) => void;
   #hasAnswered = false;
-  /** When the first try failed since a row was settled, by `performance.now()`. */
-  #outageSinceMs: number | undefined;
-  #outageSaid = false;
+  /** Since when tries fail and no row was settled, by `performance.now()`, and whether that was said. */
+  #outage: { sinceMs: number; isSaid: boolean } | undefined;
   #limitSaid = false;
 
   constructor(address: ServiceAddress, say: (line: string) => void) {
@@ -28,12 +27,11 @@ export class ServiceTrouble {
   /** A row is stored, or the service has rejected it. */
   settled(): void {
     this.#hasAnswered = true;
-    if (this.#outageSaid && this.#outageSinceMs !== undefined) {
-      const seconds = (performance.now() - this.#outageSinceMs) / 1000;
+    if (this.#outage?.isSaid) {
+      const seconds = (performance.now() - this.#outage.sinceMs) / 1000;
       this.#say(`the service is back after ${seconds.toFixed(1)} s; going on`);
     }
-    this.#outageSinceMs = undefined;
-    this.#outageSaid = false;
+    this.#outage = undefined;
   }
 
   /**
@@ -57,10 +55,13 @@ export class ServiceTrouble {
       this.#limitSaid = true;
       return;
     }
+    // Tried a few times only, so it is no outage.
+    if (error.error === ERRORS.badHttp.number) return;
     const nowMs = performance.now();
-    this.#outageSinceMs ??= nowMs - (code === 'ETIMEDOUT' ? IMPORT_ANSWER_WAIT_MS : 0);
-    if (this.#outageSaid || nowMs - this.#outageSinceMs < OUTAGE_SAID_AFTER_MS) return;
-    this.#outageSaid = true;
+    const sinceMs = nowMs - (code === 'ETIMEDOUT' ? IMPORT_ANSWER_WAIT_MS : 0);
+    this.#outage ??= { sinceMs, isSaid: false };
+    if (this.#outage.isSaid || nowMs - this.#outage.sinceMs < OUTAGE_SAID_AFTER_MS) return;
+    this.#outage.isSaid = true;
     const waiting = `waiting for up to ${OUTAGE_MAX_MINUTES} minutes and trying again…`;
     this.#say(`the service ${whatItDoes(error)}; ${waiting}`);
   }

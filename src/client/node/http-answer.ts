@@ -30,8 +30,6 @@ const HEAD_END = '\r\n\r\n';
 interface Body {
   bytes: string;
   end: number;
-  /** Whether the end of the connection is its end. */
-  isLast?: boolean;
 }
 
 /**
@@ -50,20 +48,15 @@ export function readHttpAnswer(
   hasEnded: boolean,
   bytesMax: number,
 ): ReceivedAnswer | undefined {
-  const isTooLong = text.length - start > bytesMax;
   const header = readHeaderSection(text, start);
-  if (header === undefined) {
-    if (isTooLong) throw new NotHttp();
-    return undefined;
+  const body = header && readBody(text, header, hasEnded);
+  if (header !== undefined && body !== undefined) {
+    const { status, headers, isLast } = header;
+    return { status, headers, body: utf8Text(body.bytes), isLast: isLast || hasEnded, end: body.end };
   }
-  const { status, headers, end } = header;
-  const body = readBody(text, end, hasEnded, header);
-  if (body !== undefined) {
-    const isLast = header.isLast || body.isLast === true;
-    return { status, headers, body: utf8Text(body.bytes), isLast, end: body.end };
-  }
-  if (!isTooLong) return undefined;
-  return { status, headers, body: utf8Text(text.slice(end)), isLast: true, end: text.length };
+  if (text.length - start <= bytesMax) return undefined;
+  if (header === undefined) throw new NotHttp();
+  return { ...header, body: utf8Text(text.slice(header.end)), isLast: true, end: text.length };
 }
 
 const utf8 = new TextDecoder();
@@ -71,9 +64,7 @@ const utf8 = new TextDecoder();
 /** Decodes bytes that are given as characters. */
 function utf8Text(characters: string): string {
   if (!/[\x80-\xff]/.test(characters)) return characters;
-  const bytes = new Uint8Array(characters.length);
-  for (let index = 0; index < bytes.length; index++) bytes[index] = characters.charCodeAt(index);
-  return utf8.decode(bytes);
+  return utf8.decode(Buffer.from(characters, 'latin1'));
 }
 
 /**
@@ -113,9 +104,8 @@ function readHeaders(fields: string[]): Record<string, string> {
 /** RFC 9112 section 6.3. @returns undefined when it has not arrived whole */
 function readBody(
   text: string,
-  start: number,
+  { status, headers, end: start }: Omit<ReceivedAnswer, 'body'>,
   hasEnded: boolean,
-  { status, headers }: Omit<ReceivedAnswer, 'body'>,
 ): Body | undefined {
   if (status === 204 || status === 304) return { bytes: '', end: start };
   const { 'content-length': length, 'transfer-encoding': coding } = headers;
@@ -124,8 +114,8 @@ function readBody(
     if (length !== undefined || coding.toLowerCase() !== 'chunked') throw new NotHttp();
     return readChunks(text, start);
   }
-  if (length === undefined)
-    return hasEnded ? { bytes: text.slice(start), end: text.length, isLast: true } : undefined;
+  // The end of the connection is its end.
+  if (length === undefined) return hasEnded ? { bytes: text.slice(start), end: text.length } : undefined;
   if (!LENGTH.test(length)) throw new NotHttp();
   const end = start + Number(length);
   return end > text.length ? undefined : { bytes: text.slice(start, end), end };

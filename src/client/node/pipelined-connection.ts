@@ -1,7 +1,7 @@
+import type { Socket } from 'node:net';
 import { IDLE_CONNECTION_MS, PIPELINE_MAX } from '../limits.ts';
 import { answerBytesMax, type HttpAnswer, NoAnswer, type Post } from '../transport.ts';
 import { NotHttp, readHttpAnswer } from './http-answer.ts';
-import type { Socket } from './sockets.ts';
 
 /** A request with its head, and its answer. */
 export class PipelinedRequest implements Post {
@@ -74,12 +74,12 @@ export class PipelinedConnection {
     this.#onAnswers = onAnswers;
     this.#onClose = onClose;
     this.#socket.setEncoding('latin1');
-    this.#socket.on('data', piece => this.#take(piece, false));
+    this.#socket.on('data', (chunk: string) => this.#take(chunk, false));
     this.#socket.on('end', () => {
       this.#take('', true);
       this.#cut();
     });
-    this.#socket.on('error', error => {
+    this.#socket.on('error', (error: NodeJS.ErrnoException) => {
       this.#failure = new NoAnswer(error.code ?? 'ECONNRESET', error);
     });
     this.#socket.on('close', () => this.#closed());
@@ -114,8 +114,8 @@ export class PipelinedConnection {
     this.#writtenCount = this.#unanswered.length;
   }
 
-  #take(piece: string, hasEnded: boolean): void {
-    const text = this.#arrived + piece;
+  #take(chunk: string, hasEnded: boolean): void {
+    const text = this.#arrived + chunk;
     let start = 0;
     try {
       while (!this.#saidLast && this.#writtenCount > 0) {

@@ -36,12 +36,11 @@ class PipelinedTransport implements Transport {
   }
 
   post(body: string): Post {
-    const request = new PipelinedRequest(`${this.#head}${utf8Length(body)}\r\n\r\n${body}`);
+    const request = new PipelinedRequest(`${this.#head}${Buffer.byteLength(body)}\r\n\r\n${body}`);
     if (this.#isClosed) request.abandon(new NoAnswer('ECONNABORTED'));
     else {
-      const connection = this.#withRoom();
-      if (connection !== undefined) connection.send(request);
-      else if (this.#waiting.push(request) === 1) this.#startWaitTimer();
+      this.#waiting.push(request);
+      this.#sendWaiting();
     }
     return request;
   }
@@ -52,15 +51,14 @@ class PipelinedTransport implements Transport {
     for (const connection of this.#connections) connection.close();
   }
 
-  #startWaitTimer(): void {
-    clearTimeout(this.#waitTimer);
-    if (this.#waiting.length === 0) return;
-    this.#waitTimer = setTimeout(() => this.#failWaiting('ETIMEDOUT'), this.#answerWaitMs);
+  #failWaiting(code: string): void {
+    this.#stopWaitTimer();
+    for (const request of this.#waiting.splice(0)) request.abandon(new NoAnswer(code));
   }
 
-  #failWaiting(code: string): void {
+  #stopWaitTimer(): void {
     clearTimeout(this.#waitTimer);
-    for (const request of this.#waiting.splice(0)) request.abandon(new NoAnswer(code));
+    this.#waitTimer = undefined;
   }
 
   #withRoom(): PipelinedConnection | undefined {
@@ -72,14 +70,14 @@ class PipelinedTransport implements Transport {
 
   #open(): PipelinedConnection {
     const onAnswers = (): void => {
-      this.#startWaitTimer();
+      this.#stopWaitTimer();
       this.#sendWaiting();
     };
     const onClose = (unsent: PipelinedRequest[]): void => {
       this.#connections.delete(connection);
       this.#waiting.unshift(...unsent);
-      // They wait since the answer that closed it.
-      if (unsent.length > 0) this.#startWaitTimer();
+      // They wait since the response that closed it.
+      if (unsent.length > 0) this.#stopWaitTimer();
       this.#sendWaiting();
     };
     const connection = new PipelinedConnection(this.#connect(), this.#answerWaitMs, onAnswers, onClose);
@@ -87,6 +85,7 @@ class PipelinedTransport implements Transport {
     return connection;
   }
 
+  /** Sends what there is room for, and gives the rest its time. */
   #sendWaiting(): void {
     let sent = 0;
     for (; sent < this.#waiting.length; sent++) {
@@ -97,14 +96,7 @@ class PipelinedTransport implements Transport {
       connection.send(request);
     }
     if (sent > 0) this.#waiting.splice(0, sent);
-    if (this.#waiting.length === 0) clearTimeout(this.#waitTimer);
+    if (this.#waiting.length === 0) this.#stopWaitTimer();
+    else this.#waitTimer ??= setTimeout(() => this.#failWaiting('ETIMEDOUT'), this.#answerWaitMs);
   }
-}
-
-const encoder = new TextEncoder();
-const ASCII = /^[\0-\x7f]*$/;
-
-/** In bytes. */
-function utf8Length(text: string): number {
-  return ASCII.test(text) ? text.length : encoder.encode(text).length;
 }

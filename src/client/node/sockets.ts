@@ -1,25 +1,7 @@
-/** What is used of the sockets of `node:net` and `node:tls`. */
-export interface Socket {
-  readonly destroyed: boolean;
-  setEncoding(encoding: 'latin1'): void;
-  setNoDelay(noDelay: boolean): void;
-  on(event: 'data', listener: (piece: string) => void): void;
-  on(event: 'end' | 'close', listener: () => void): void;
-  on(event: 'error', listener: (error: { code?: string }) => void): void;
-  write(text: string): void;
-  destroy(): void;
-  /** Whether an open socket keeps the process from ending. */
-  ref(): void;
-  unref(): void;
-}
+import type { Socket } from 'node:net';
 
 /** Opens a connection to the service. */
 export type Connect = () => Socket;
-
-/** Both modules connect alike. */
-interface SocketModule {
-  connect(options: { host: string; port: number; servername?: string; ALPNProtocols?: string[] }): Socket;
-}
 
 /**
  * Finds the sockets of Node without importing them, which would keep this file out of browsers.
@@ -31,25 +13,18 @@ interface SocketModule {
  *   which does not hand out its modules
  */
 export function nodeConnect({ protocol, hostname, port }: URL): Connect | undefined {
-  const { navigator, process } = globalThis as {
-    navigator?: { userAgent?: string };
-    process?: { getBuiltinModule?: (name: string) => SocketModule | undefined };
-  };
+  const { navigator, process } = globalThis as Partial<typeof globalThis>;
   if (navigator !== undefined && navigator.userAgent?.startsWith('Node.js/') !== true) return undefined;
-  const hasTls = protocol === 'https:';
-  const sockets = process?.getBuiltinModule?.(hasTls ? 'node:tls' : 'node:net');
-  if (sockets === undefined) return undefined;
-  const target = {
-    host: hostname.replace(/^\[|\]$/g, ''),
-    port: port === '' ? (hasTls ? 443 : 80) : Number(port),
-    // A server that has several names chooses its certificate by this one (RFC 6066 section 3, which leaves addresses out).
-    ...(hasTls && !/^(?:\[.*\]|[0-9.]+)$/.test(hostname) ? { servername: hostname } : {}),
-    // Where HTTP/1.1 is not asked for, a server may choose HTTP/2 (RFC 7301).
-    ...(hasTls ? { ALPNProtocols: ['http/1.1'] } : {}),
-  };
-  return () => {
-    const socket = sockets.connect(target);
-    socket.setNoDelay(true);
-    return socket;
-  };
+  if (process?.getBuiltinModule === undefined) return undefined;
+  const host = hostname.replace(/^\[|\]$/g, '');
+  if (protocol === 'http:') {
+    const net = process.getBuiltinModule('node:net');
+    return () => net.connect({ host, port: Number(port || 80) }).setNoDelay(true);
+  }
+  const tls = process.getBuiltinModule('node:tls');
+  // A server that has several names chooses its certificate by this one (RFC 6066 section 3, which leaves addresses out).
+  const name = /^(?:\[.*\]|[0-9.]+)$/.test(hostname) ? {} : { servername: hostname };
+  // Where HTTP/1.1 is not asked for, a server may choose HTTP/2 (RFC 7301).
+  const target = { host, port: Number(port || 443), ...name, ALPNProtocols: ['http/1.1'] };
+  return () => tls.connect(target).setNoDelay(true);
 }
