@@ -214,6 +214,20 @@ suite('a client that goes on sending behind its last answer can read that', { co
   }
 });
 
+// Node's parser reports no fault there, and drops the rest of what it was given.
+test('what follows a request with Upgrade is answered in its turn, valid or not', async () => {
+  for (const rest of ['junk\r\n\r\n', 'GET /', 'GET / HTTP/1.1\r\nHost : a\r\n\r\n']) {
+    using connection = await target.open();
+    const [first, second] = nextIds(2);
+    const upgrade = { headers: { Connection: 'upgrade', Upgrade: 'h2c' } };
+    const bytes = [target.request(first!, upgrade), target.request(second!, upgrade), Buffer.from(rest)];
+    connection.socket.end(Buffer.concat(bytes));
+    await assertAllCreated(connection, [first!, second!]);
+    if (rest !== 'GET /') await assertRefused(connection, 40000);
+    await assertClosed(connection);
+  }
+});
+
 test('CONNECT on a connection that is then reset harms nobody', async () => {
   for (let round = 0; round < 20; round++) {
     const connection = await target.open();

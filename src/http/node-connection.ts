@@ -14,6 +14,14 @@ export interface Exchange extends AnsweredRequest {
   readonly response: ServerResponse;
 }
 
+/** What is used of Node's HTTP parser, which is no documented property of a socket. */
+interface Parser {
+  /** The message that is being parsed. */
+  readonly incoming: IncomingMessage | null;
+  /** @returns how many bytes were parsed, or the fault in them */
+  execute(bytes: Buffer): number | Error;
+}
+
 /** llhttp's code for what comes behind a request that said it was the last one. RFC 9112 section 9.6: not processed. */
 const BEHIND_LAST_REQUEST = 'HPE_CLOSED_CONNECTION';
 
@@ -55,6 +63,7 @@ export class NodeConnection {
     this.#turns = turns;
     // A stream with a listener for `readable` emits `data`, which Node's parser listens to, only as it is read from.
     socket.on('readable', this.#readInTurn).on('resume', this.#readInTurn);
+    this.#parseBehindUpgrade();
     // Node calls this behind a response with `Connection: close`.
     socket.destroySoon = () => {
       this.#isEnding = true;
@@ -140,6 +149,32 @@ export class NodeConnection {
     headers.push(...(isLast || !response.shouldKeepAlive ? CLOSING : KEEPING));
     response.writeHead(answer.status, headers);
     response.end(request.method === 'HEAD' ? '' : answer.body);
+  }
+
+  /**
+   * Has what follows a request with `Upgrade` parsed. llhttp stops behind it, also where it is answered as one of HTTP/1.1,
+   * and Node would drop the rest. Until the next header section ends, llhttp then stops at a fault without reporting it.
+   */
+  #parseBehindUpgrade(): void {
+    const socket = this.#socket as Socket & { parser?: Parser };
+    const { parser } = socket;
+    if (parser === undefined) return;
+    const { execute } = Object.getPrototypeOf(parser) as Parser;
+    parser.execute = bytes => {
+      const before = this.#latest?.request;
+      const wasComplete = before?.complete;
+      const parsed = execute.call(parser, bytes);
+      // A tunnel that CONNECT asks for is refused.
+      if (parsed instanceof Error || parsed === bytes.length || parser.incoming?.method === 'CONNECT')
+        return parsed;
+      const latest = this.#latest?.request;
+      const isBehindRequest = latest?.complete && (latest !== before || !wasComplete);
+      if (!isBehindRequest) return new Error('invalid HTTP behind a request with Upgrade');
+      socket.unshift(bytes.subarray(parsed));
+      return parsed;
+    };
+    // Node uses the parser for other connections then.
+    socket.on('close', () => Reflect.deleteProperty(parser, 'execute'));
   }
 
   /** Lets Node's parser read what has arrived, in the turn of this connection. */

@@ -75,7 +75,6 @@ export class NodeServer {
     socket.pause();
     if (arrived.length > 0) socket.unshift(arrived);
     for (const parse of this.#parse) parse.call(this.server, socket);
-    keepRestBehindUpgrade(socket);
     this.#connections.set(socket, new NodeConnection(socket, this.#listener, this.#turns));
     socket.on('close', () => this.#connections.delete(socket));
   }
@@ -97,29 +96,6 @@ export class NodeServer {
     Server.prototype.closeIdleConnections.call(this.server);
     for (const [socket] of busy) Reflect.deleteProperty(socket, 'destroy');
   }
-}
-
-/** The part of Node's HTTP parser that is used below; the parser of a socket is no documented property. */
-interface Parser {
-  /** @returns how many bytes were parsed, or why not */
-  execute(bytes: Buffer): number | Error;
-}
-
-/**
- * Has what follows a request with `Upgrade` in the same piece parsed, too. Node's parser stops there, and Node drops the
- * rest, also where the request is then answered as one of HTTP/1.1.
- */
-function keepRestBehindUpgrade(socket: Socket & { parser?: Parser }): void {
-  const { parser } = socket;
-  if (parser === undefined) return;
-  const { execute } = Object.getPrototypeOf(parser) as Parser;
-  parser.execute = bytes => {
-    const parsed = execute.call(parser, bytes);
-    if (typeof parsed === 'number' && parsed < bytes.length) socket.unshift(bytes.subarray(parsed));
-    return parsed;
-  };
-  // Node uses it for other connections then.
-  socket.on('close', () => Reflect.deleteProperty(parser, 'execute'));
 }
 
 /** What the parser lets through and RFC 9112 does not. */
