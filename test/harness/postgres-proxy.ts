@@ -4,6 +4,9 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 /** SSLRequest, https://www.postgresql.org/docs/current/protocol-message-formats.html */
 const SSL_REQUEST = 80_877_103;
 
+/** The message ReadyForQuery, up to its last byte, which is the state of the transaction. */
+const READY_FOR_QUERY = Buffer.from([0x5a, 0, 0, 0, 5]);
+
 /** Statements that write or look up plants. */
 export const PLANT_INSERT = /^INSERT INTO plant_revision\b/;
 export const PLANT_LOOKUP = /^SELECT\b.*\bplant_revision\b/s;
@@ -112,7 +115,6 @@ class Passage {
   /** The texts of prepared statements, by name. */
   readonly #texts = new Map<string, string>();
   #fromClient = Buffer.alloc(0);
-  #fromServer = Buffer.alloc(0);
   #isStarted = false;
   /** Of the statement that is arriving, up to its Sync. */
   #arriving: Buffer[] = [];
@@ -213,19 +215,8 @@ class Passage {
       return;
     }
     this.#withheld.push(data);
-    this.#fromServer = Buffer.concat([this.#fromServer, data]);
-    if (this.#isReadyForQuery()) this.#answered?.();
-  }
-
-  /** Between two statements nothing is in flight, so what comes back for one begins with a whole message. */
-  #isReadyForQuery(): boolean {
-    while (this.#fromServer.length >= 5) {
-      const type = this.#fromServer[0];
-      const length = 1 + this.#fromServer.readUInt32BE(1);
-      if (this.#fromServer.length < length) return false;
-      this.#fromServer = this.#fromServer.subarray(length);
-      if (type === 0x5a) return true;
-    }
-    return false;
+    // What comes back for a statement ends with this message, and then nothing is in flight.
+    const end = Buffer.concat(this.#withheld).subarray(-READY_FOR_QUERY.length - 1, -1);
+    if (end.equals(READY_FOR_QUERY)) this.#answered?.();
   }
 }
