@@ -26,7 +26,7 @@ export async function openPostgresReader(address: PostgresAddress): Promise<Plan
       return (await orUnavailable(connection.run({ text, values: [id] }))).map(revisionOf);
     },
     revisions: () => allRevisions(connect),
-    countRevisions: () => countRevisions(connect),
+    countRevisions: () => countRevisions(connection),
     tokens: () => orUnavailable(allTokens(connection)),
     identity: () => identity(connection),
     close: () => connection.close(),
@@ -80,30 +80,18 @@ async function* allRevisions(connect: () => Promise<Connection>): AsyncIterable<
   }
 }
 
-/** On a connection of its own, which is given up when counting takes too long. */
-async function countRevisions(connect: () => Promise<Connection>): Promise<number | undefined> {
-  let connection: Connection | undefined;
-  try {
-    connection = await connect();
-    const [row] = await connection.run({ text: 'SELECT count(*) FROM plant_revision' });
-    return Number(row![0]);
-  } catch {
-    return undefined;
-  } finally {
-    connection?.destroy();
-  }
+/** The server gives it up when it takes too long. */
+async function countRevisions(connection: Connection): Promise<number | undefined> {
+  const text = 'SELECT count(*) FROM plant_revision';
+  const [row] = await connection.run({ text }).catch(() => []);
+  return row && Number(row[0]);
 }
 
 /** One table of one database of one run of a server. Engines that only speak the protocol may not know it. */
 async function identity(connection: Connection): Promise<string | undefined> {
-  try {
-    const [row] = await connection.run({
-      text: `SELECT pg_postmaster_start_time()::text, current_database()::text, 'plant_revision'::regclass::oid::text`,
-    });
-    return `table ${row!.join(' ')}`;
-  } catch {
-    return undefined;
-  }
+  const text = `SELECT pg_postmaster_start_time()::text, current_database()::text, 'plant_revision'::regclass::oid::text`;
+  const [row] = await connection.run({ text }).catch(() => []);
+  return row && `table ${row.join(' ')}`;
 }
 
 function orUnavailable<T>(work: Promise<T>): Promise<T> {
