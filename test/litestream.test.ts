@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { basename, dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, test } from 'node:test';
 import { promisify } from 'node:util';
+import { childrenOf } from './harness/child-processes.ts';
 import type { LoggedRequest } from './harness/client-log.ts';
 import { PROGRAM, startServe } from './harness/program.ts';
 import { RandomLoad } from './harness/random-load.ts';
@@ -53,7 +54,8 @@ if (litestream !== undefined)
       const serve = await startServe(database, [], { executable: startScript() });
       const { child } = serve;
       litestreamProcess = child;
-      servicePid = childOf(child.pid!);
+      servicePid = childrenOf(child.pid!)[0];
+      assert.ok(servicePid !== undefined, 'Litestream runs the service');
       const hasEnded = once(child, 'close');
       token ||= serve.token;
       const load = new RandomLoad(serve.url, token, log, SEED + Number(isKilled));
@@ -109,15 +111,6 @@ async function restore(): Promise<string> {
 function copiedRounds(lines: string[]): number {
   const segment = /msg="wal segment written".* position=(\w+\/\w+):\d+/;
   return new Set(lines.map(line => segment.exec(line)?.[1]).filter(Boolean)).size;
-}
-
-/** The service that Litestream has started, by one of its threads. */
-function childOf(pid: number): number {
-  const threads = readdirSync(`/proc/${pid}/task`);
-  const children = threads.map(thread => readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8'));
-  const [child] = children.join(' ').match(/\d+/g) ?? [];
-  assert.ok(child !== undefined, 'Litestream runs the service');
-  return Number(child);
 }
 
 /** @returns undefined where npm has none */
