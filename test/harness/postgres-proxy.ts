@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+import { until } from './until.ts';
 
 /** SSLRequest, https://www.postgresql.org/docs/current/protocol-message-formats.html */
 const SSL_REQUEST = 80_877_103;
@@ -10,9 +11,6 @@ const READY_FOR_QUERY = Buffer.from([0x5a, 0, 0, 0, 5]);
 /** Statements that write or look up plants. */
 export const PLANT_INSERT = /^INSERT INTO plant_revision\b/;
 export const PLANT_LOOKUP = /^SELECT\b.*\bplant_revision\b/s;
-
-/** Far longer than anything tested here takes. */
-const STATEMENT_WAIT_MS_MAX = 30_000;
 
 /** A statement that has arrived and that the server has not seen. Until it is answered or cut, its client waits. */
 export interface HeldStatement {
@@ -26,7 +24,7 @@ export interface HeldStatement {
 
 interface Expected {
   pattern: RegExp;
-  arrived: (statement: HeldStatement) => void;
+  arrived?: HeldStatement;
 }
 
 /** A network between a service and PostgreSQL that can be cut, go silent, and hold a statement or its answer. */
@@ -81,14 +79,10 @@ export class PostgresProxy implements AsyncDisposable {
 
   /** Holds the next statement of any client whose text matches; of several that wait, the first gets it. */
   async holdNext(pattern: RegExp): Promise<HeldStatement> {
-    const { promise, resolve, reject } = Promise.withResolvers<HeldStatement>();
-    this.#expected.push({ pattern, arrived: resolve });
-    const late = setTimeout(() => reject(new Error(`no statement came: ${pattern}`)), STATEMENT_WAIT_MS_MAX);
-    try {
-      return await promise;
-    } finally {
-      clearTimeout(late);
-    }
+    const expected: Expected = { pattern };
+    this.#expected.push(expected);
+    await until(`a statement came: ${pattern}`, () => expected.arrived !== undefined);
+    return expected.arrived!;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -193,7 +187,8 @@ class Passage {
       return;
     }
     this.#withheld = [];
-    this.#expected.splice(index, 1)[0]!.arrived({
+    const [expected] = this.#expected.splice(index, 1);
+    expected!.arrived = {
       deliver: async () => {
         const { promise, resolve } = Promise.withResolvers<void>();
         this.#answered = resolve;
@@ -206,7 +201,7 @@ class Passage {
         this.#withheld = undefined;
       },
       cut: () => this.#client.destroy(),
-    });
+    };
   }
 
   #readServer(data: Buffer): void {
