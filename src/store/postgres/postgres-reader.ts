@@ -15,17 +15,12 @@ export async function openPostgresReader(address: PostgresAddress): Promise<Plan
     await opened.allowLongStatements();
     await checkSchema(opened);
   });
-  const connect = async (): Promise<Connection> => {
-    const another = await search.connect();
-    await another.allowLongStatements();
-    return another;
-  };
   return {
     revisionsOf: async id => {
       const text = `SELECT ${REVISION_COLUMNS} FROM plant_revision WHERE id = $1 ORDER BY revision`;
       return (await orUnavailable(connection.run({ text, values: [id] }))).map(revisionOf);
     },
-    revisions: () => allRevisions(connect),
+    revisions: () => allRevisions(search),
     countRevisions: () => countRevisions(connection),
     tokens: () => orUnavailable(allTokens(connection)),
     identity: () => identity(connection),
@@ -54,8 +49,8 @@ const PAGE = `
  * Reads page by page, all of them from one snapshot (https://www.postgresql.org/docs/current/transaction-iso.html,
  * section 13.2.2). The server works on the next page while this one is used.
  */
-async function* allRevisions(connect: () => Promise<Connection>): AsyncIterable<PlantRevision> {
-  const connection = await orUnavailable(connect());
+async function* allRevisions(search: HostSearch): AsyncIterable<PlantRevision> {
+  const connection = await orUnavailable(search.connect());
   const pageAfter = (id: unknown, revision: unknown): Promise<TextRow[]> => {
     const page = connection.run({ name: 'page', text: PAGE, values: [id, revision] });
     // It is awaited later, or never.
@@ -63,6 +58,7 @@ async function* allRevisions(connect: () => Promise<Connection>): AsyncIterable<
     return page;
   };
   try {
+    await connection.allowLongStatements();
     await connection.run({ text: 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY' });
     let next = pageAfter(ID_MIN, 0);
     for (;;) {
