@@ -55,7 +55,6 @@ export class PostgresServer implements AsyncDisposable {
     await this.stop();
     await cp(this.#data, standby.#data, { recursive: true, preserveTimestamps: true });
     await this.startAgain();
-    await giveAway(standby.folder);
     await writeFile(join(standby.#data, 'standby.signal'), '');
     await standby.#configure({
       unix_socket_directories: `'${standby.folder}'`,
