@@ -173,7 +173,7 @@ function storeBytes(path: string): number {
 
 async function databaseUse(postgres: PostgresServer): Promise<DatabaseUse> {
   const [row] = await postgres.query(`SELECT pg_current_wal_lsn() - '0/0' AS bytes`);
-  const cpuUs = (await postgres.processIds()).map(cpuUsOf).reduce((sum, each) => sum + each);
+  const cpuUs = postgres.processIds().reduce((sum, pid) => sum + cpuUsOf(pid), 0);
   return { cpuUs, logBytes: Number(row!.bytes) };
 }
 

@@ -1,29 +1,23 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { PlantWrite } from '../src/store/plant-store.ts';
 import { Checkpoints } from '../src/store/sqlite/checkpoints.ts';
 import { openForWriting } from '../src/store/sqlite/database.ts';
 import { WAL_BYTES_KEPT_MAX } from '../src/store/sqlite/limits.ts';
-import { SqliteEngine } from '../src/store/sqlite/sqlite-engine.ts';
 import { until } from './harness/until.ts';
+import { openNewStore, openStore, sqliteUnderTest } from './store-under-test.ts';
 
 /** Each plant of a batch dirties a page of its own, since its id is far from the others. */
 const BATCH_PLANTS = 256;
 /** Beyond what checkpoints beside the commits let the log become, and below what SQLite itself would cut it at. */
 const LOG_BYTES_MAX = 150 * 1024 * 1024;
-const folder = mkdtempSync(join(tmpdir(), 'plant-store-checkpoints-'));
-after(() => rmSync(folder, { recursive: true }));
+const sqlite = sqliteUnderTest();
 
-/** Opens a new store, and closes it when the test is over. */
-async function openNew(name: string): Promise<{ engine: SqliteEngine; path: string } & AsyncDisposable> {
-  const path = join(folder, name);
-  const engine = await SqliteEngine.open({ path, repeatedIdRule: 'revise' });
-  return { engine, path, [Symbol.asyncDispose]: () => engine.close() };
+function pathOf(database: string): string {
+  return database.replace('sqlite:', '');
 }
 
 /** Plants whose ids are all over the range, in no order. */
@@ -40,7 +34,7 @@ function logSalt(path: string): string {
 }
 
 test('the writer is to copy the rest of a log that is long, and of no other', async () => {
-  const path = join(folder, 'long.db');
+  const path = pathOf(await sqlite.newDatabase());
   using database = openForWriting(path);
   database.exec('PRAGMA wal_autocheckpoint = 0');
   const insert = database.prepare(`INSERT INTO plant_revision VALUES (?, 1, ?, NULL, 0, 1)`);
@@ -69,8 +63,8 @@ test('the writer is to copy the rest of a log that is long, and of no other', as
 });
 
 test('the log is begun anew while commits go on without a pause', async () => {
-  await using store = await openNew('busy.db');
-  const { engine, path } = store;
+  await using engine = await openNewStore(sqlite);
+  const path = pathOf(engine.database);
   let sent = 0;
   const commit = async (): Promise<void> => {
     await engine.commit(scatteredPlants(BATCH_PLANTS, sent));
@@ -90,8 +84,8 @@ test('the log is begun anew while commits go on without a pause', async () => {
 });
 
 test('a log that a reader let grow is begun anew behind it, and cut', async () => {
-  await using store = await openNew('read.db');
-  const { engine, path } = store;
+  await using engine = await openNewStore(sqlite);
+  const path = pathOf(engine.database);
   let last = 0n;
   /** About 4 MiB of the log. */
   const commitMuch = (): Promise<unknown> =>
@@ -117,11 +111,13 @@ test('a log that a reader let grow is begun anew behind it, and cut', async () =
 });
 
 test('a store that was closed in the middle of a checkpoint leaves no log behind', async () => {
-  const { engine, path } = await openNew('closed.db');
-  const commits = Array.from({ length: 40 }, (_, batch) =>
-    engine.commit(scatteredPlants(BATCH_PLANTS, batch * BATCH_PLANTS)),
-  );
-  await Promise.all(commits);
-  await engine.close();
-  assert.ok(!existsSync(`${path}-wal`));
+  const database = await sqlite.newDatabase();
+  {
+    await using engine = await openStore(database);
+    const commits = Array.from({ length: 40 }, (_, batch) =>
+      engine.commit(scatteredPlants(BATCH_PLANTS, batch * BATCH_PLANTS)),
+    );
+    await Promise.all(commits);
+  }
+  assert.ok(!existsSync(`${pathOf(database)}-wal`));
 });

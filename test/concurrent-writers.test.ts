@@ -67,25 +67,25 @@ const DEPLOYMENTS: Deployment[] = [
 ];
 
 /** Sends what each client picks at random, all at once, and each waits for its answer before it sends again. */
-async function sendFromMany(services: RunningService[], token: string): Promise<LoggedRequest[][]> {
-  return Promise.all(
+async function sendFromMany(services: RunningService[], token: string): Promise<LoggedRequest[]> {
+  const log: LoggedRequest[] = [];
+  await Promise.all(
     Array.from({ length: CLIENTS }, async (_, client) => {
       const random = seededRandom(SEED * CLIENTS + client);
-      const log: LoggedRequest[] = [];
       const sender = new LoggingClient(services[client % services.length]!.url, token, log);
       for (let sent = 0; sent < REQUESTS_OF_A_CLIENT; sent++) {
         await sender.send({ id: IDS[random(IDS.length)]!, ...CONTENTS[random(CONTENTS.length)]! });
       }
       await sender.close();
-      return log;
     }),
   );
+  return log;
 }
 
 async function withManyClients(
   { instances, newDatabase }: Deployment,
   repeatedIdRule: RepeatedIdRule,
-  check: (logs: LoggedRequest[][], revisions: PlantRevision[]) => void,
+  check: (log: LoggedRequest[], revisions: PlantRevision[]) => void,
 ): Promise<void> {
   console.log(`repeat with PLANT_STORE_TEST_SEED=${SEED}`);
   const database = await newDatabase();
@@ -94,11 +94,11 @@ async function withManyClients(
   while (services.length < instances) {
     services.push(opened.use(await startTestService({ database, repeatedIdRule })));
   }
-  const logs = await sendFromMany(services, services[0]!.token);
+  const log = await sendFromMany(services, services[0]!.token);
   const revisions = await storedRevisions(database);
-  assert.deepEqual(faultsOf(logs.flat(), revisions), []);
+  assert.deepEqual(faultsOf(log, revisions), []);
   for (const { logged } of services) assert.deepEqual(logged, []);
-  check(logs, revisions);
+  check(log, revisions);
 }
 
 /**
@@ -126,8 +126,7 @@ function outOfOrder(log: readonly LoggedRequest[]): string[] {
 
 for (const deployment of DEPLOYMENTS) {
   test(`many clients on the same ids: every answer is a revision, in one order, without gaps: ${deployment.name}`, () =>
-    withManyClients(deployment, 'revise', (logs, revisions) => {
-      const log = logs.flat();
+    withManyClients(deployment, 'revise', (log, revisions) => {
       assert.ok(log.every(({ answer }) => answer?.status === 200));
       assert.deepEqual(outOfOrder(log), []);
       const outcomes = Map.groupBy(log, ({ answer }) => answer!.outcome);
@@ -137,10 +136,10 @@ for (const deployment of DEPLOYMENTS) {
     }));
 
   test(`many clients with the rule reject: the first content of an id stays, and every other is rejected: ${deployment.name}`, () =>
-    withManyClients(deployment, 'reject', (logs, revisions) => {
+    withManyClients(deployment, 'reject', (log, revisions) => {
       const stored = new Map(revisions.map(({ plant }) => [plant.id, newPlantJson(plant)]));
       assert.equal(revisions.length, IDS.length);
-      for (const { plant, answer } of logs.flat()) {
+      for (const { plant, answer } of log) {
         if (newPlantJson(plant) === stored.get(plant.id)) {
           assert.deepEqual([answer!.status, answer!.revision], [200, 1]);
         } else {

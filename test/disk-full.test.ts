@@ -1,9 +1,6 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
-import { after, test } from 'node:test';
+import { writeFileSync } from 'node:fs';
+import { test } from 'node:test';
 import type { LoggedRequest } from './harness/client-log.ts';
 import { LoggingClient } from './harness/logging-client.ts';
 import { sendPlant, startServe } from './harness/program.ts';
@@ -11,9 +8,9 @@ import { RandomLoad } from './harness/random-load.ts';
 import { SEED } from './harness/seeded-random.ts';
 import { faultsIn } from './harness/stored-revisions.ts';
 import { until } from './harness/until.ts';
+import { sqliteUnderTest } from './store-under-test.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'plant-store-disk-'));
-after(() => rmSync(folder, { recursive: true }));
+const sqlite = sqliteUnderTest();
 
 const LIMIT_BYTES = 2 * 1024 * 1024;
 /** No file can grow beyond the limit, which binds every user on every POSIX system; `ulimit -f` counts half KiB. */
@@ -22,8 +19,8 @@ const LIMIT_AND_RUN = `ulimit -S -f ${LIMIT_BYTES / 512} && exec "$0" "$@"`;
 // The fault scenario `disk-limits` does the same with a full file system of its own, for which it must be root.
 test('files that cannot grow, and room again: 503 in between, nothing lost, nothing rejected stored', async () => {
   console.log(`repeat with PLANT_STORE_TEST_SEED=${SEED}`);
-  const path = join(folder, 'plants.db');
-  await using service = await startServe(`sqlite:${path}`, [], { prefix: ['sh', '-c', LIMIT_AND_RUN] });
+  const database = await sqlite.newDatabase();
+  await using service = await startServe(database, [], { prefix: ['sh', '-c', LIMIT_AND_RUN] });
   const log: LoggedRequest[] = [];
   const load = new RandomLoad(service.url, service.token, log, SEED);
   await load.underWay();
@@ -42,27 +39,24 @@ test('files that cannot grow, and room again: 503 in between, nothing lost, noth
     assert.match(answer.retryAfter ?? '', /^[1-9][0-9]*$/);
     assert.equal(JSON.parse(answer.body).error, 50302);
   }
-  assert.deepEqual(await faultsIn(`sqlite:${path}`, log), [], 'while the disk is full');
+  assert.deepEqual(await faultsIn(database, log), [], 'while the disk is full');
 
   const inDoubt = failed().slice(-20);
-  {
-    // This process has no such limit: it moves the write-ahead log into the database.
-    using outside = new DatabaseSync(path);
-    outside.exec('PRAGMA wal_checkpoint(TRUNCATE)');
-  }
+  // This process has no such limit: it moves the write-ahead log into the database.
+  await sqlite.sql(database, 'PRAGMA wal_checkpoint(TRUNCATE)');
   await until('it finds out that there is room again', async () => {
     return (await client.send(inDoubt[0]!.plant)).answer?.status === 200;
   });
   for (const { plant } of inDoubt) assert.equal((await client.send(plant)).answer?.status, 200);
   await client.close();
-  assert.deepEqual(await faultsIn(`sqlite:${path}`, log), [], 'when there was room again');
+  assert.deepEqual(await faultsIn(database, log), [], 'when there was room again');
   assert.equal((await service.stop('SIGTERM')).exitCode, 0);
 });
 
 test('a log that cannot be written holds up neither plants nor the end', async () => {
-  const log = join(folder, 'full.log');
+  const database = await sqlite.newDatabase();
+  const log = `${database.replace('sqlite:', '')}.log`;
   writeFileSync(log, Buffer.alloc(LIMIT_BYTES));
-  const database = `sqlite:${join(folder, 'logged.db')}`;
   const prefix = ['sh', '-c', `${LIMIT_AND_RUN} >>'${log}'`];
   await using service = await startServe(database, [], { prefix });
   assert.equal(await sendPlant(service.url, service.token, 1n), 200);

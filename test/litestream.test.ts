@@ -1,19 +1,20 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, test } from 'node:test';
 import { promisify } from 'node:util';
+import { childrenOf } from './harness/child-processes.ts';
 import type { LoggedRequest } from './harness/client-log.ts';
 import { PROGRAM, startServe } from './harness/program.ts';
 import { RandomLoad } from './harness/random-load.ts';
 import { SEED } from './harness/seeded-random.ts';
 import { faultsIn } from './harness/stored-revisions.ts';
 import { until } from './harness/until.ts';
+import { sqliteUnderTest } from './store-under-test.ts';
 
 /** So many pages in the log make a checkpoint due: 400 KiB, which the load writes in less than a second. */
 const CHECKPOINT_PAGES = 100;
@@ -23,7 +24,6 @@ const LOG_BYTES_MAX = 64 * 1024 * 1024;
 const ROUNDS = 3;
 
 const litestream = programOfPackage();
-const folder = mkdtempSync(join(tmpdir(), 'plant-store-litestream-'));
 /** Of the service that Litestream runs: it would outlive Litestream. */
 let servicePid: number | undefined;
 let litestreamProcess: ChildProcess | undefined;
@@ -31,20 +31,31 @@ after(() => {
   // What a failed test has left behind would keep this process alive.
   litestreamProcess?.kill('SIGKILL');
   if (servicePid !== undefined) process.kill(servicePid, 'SIGKILL');
-  rmSync(folder, { recursive: true });
 });
 
+const database = await sqliteUnderTest().newDatabase();
+const path = database.replace('sqlite:', '');
+const folder = dirname(path);
+const configFile = join(folder, 'litestream.yml');
+// JSON is YAML. From this length on Litestream holds up those who write until nobody reads an older part of the log, and
+// so begins it anew.
+const replicated = {
+  ...{ path, 'max-checkpoint-page-count': CHECKPOINT_PAGES },
+  replicas: [{ type: 'file', path: join(folder, 'replica') }],
+};
+writeFileSync(configFile, JSON.stringify({ dbs: [replicated] }));
+let restores = 0;
 if (litestream !== undefined)
   test('started by Litestream as the manual has it, the service is killed under load: the next copy is whole', async () => {
     console.log(`repeat with PLANT_STORE_TEST_SEED=${SEED}`);
-    const store = new ReplicatedStore();
     const log: LoggedRequest[] = [];
     let token = '';
     for (const isKilled of [true, false]) {
-      const serve = await startServe(store.database, [], { executable: store.startScript() });
+      const serve = await startServe(database, [], { executable: startScript() });
       const { child } = serve;
       litestreamProcess = child;
-      servicePid = childOf(child.pid!);
+      servicePid = childrenOf(child.pid!)[0];
+      assert.ok(servicePid !== undefined, 'Litestream runs the service');
       const hasEnded = once(child, 'close');
       token ||= serve.token;
       const load = new RandomLoad(serve.url, token, log, SEED + Number(isKilled));
@@ -53,11 +64,15 @@ if (litestream !== undefined)
         process.kill(servicePid, 'SIGKILL');
       } else {
         await until('the log was copied again and again while plants were stored', () => {
-          assert.ok(statSync(`${store.path}-wal`).size < LOG_BYTES_MAX, 'the log stays short');
+          assert.ok(statSync(`${path}-wal`).size < LOG_BYTES_MAX, 'the log stays short');
           return copiedRounds(serve.logged()) >= ROUNDS;
         });
         await load.stop();
-        await store.copyHasAllOf(log);
+        await until('the copy has all of it', async () => {
+          // There is none before the first snapshot, nor between a kill and the next.
+          const restored = await restore().catch(() => undefined);
+          return restored !== undefined && (await faultsIn(`sqlite:${restored}`, log)).length === 0;
+        });
         child.kill('SIGTERM');
       }
       // Each ends with the other.
@@ -67,81 +82,35 @@ if (litestream !== undefined)
     // Litestream's locks cost nobody a response.
     const statuses = new Set(log.flatMap(({ answer }) => answer?.status ?? []));
     assert.deepEqual([...statuses].sort(), [200, 400, 401]);
-    await store.assertRestored(log);
+    const restored = await restore();
+    assert.deepEqual(await faultsIn(`sqlite:${restored}`, log), []);
+    using copy = new DatabaseSync(restored);
+    assert.equal(copy.prepare('PRAGMA integrity_check').get()?.integrity_check, 'ok');
   });
 
-/** A store, Litestream's copy of it, and what was restored from that. */
-class ReplicatedStore {
-  readonly path: string;
-  readonly database: string;
-  readonly #folder: string;
-  readonly #configFile: string;
-  #restored = 0;
+/** The script of docs/operate/backup.md. @returns its path */
+function startScript(): string {
+  const script = join(folder, 'start.sh');
+  const lines = [
+    '#!/bin/sh',
+    `rm -rf '${dirname(path)}/.${basename(path)}-litestream'`,
+    `exec '${litestream}' replicate -config '${configFile}' -exec "'${process.execPath}' '${PROGRAM}' $*"`,
+  ];
+  writeFileSync(script, lines.join('\n'), { mode: 0o700 });
+  return script;
+}
 
-  constructor() {
-    this.#folder = mkdtempSync(join(folder, 'store-'));
-    this.path = join(this.#folder, 'plants.db');
-    this.database = `sqlite:${this.path}`;
-    this.#configFile = join(this.#folder, 'litestream.yml');
-    const replica = join(this.#folder, 'replica');
-    // JSON is YAML. From this length on Litestream holds up those who write until nobody reads an older part of the log, and
-    // so begins it anew.
-    const database = {
-      path: this.path,
-      'max-checkpoint-page-count': CHECKPOINT_PAGES,
-      replicas: [{ type: 'file', path: replica }],
-    };
-    writeFileSync(this.#configFile, JSON.stringify({ dbs: [database] }));
-  }
-
-  /** The script of docs/operate/backup.md. */
-  startScript(): string {
-    const script = join(this.#folder, 'start.sh');
-    const lines = [
-      '#!/bin/sh',
-      `rm -rf '${dirname(this.path)}/.${basename(this.path)}-litestream'`,
-      `exec '${litestream}' replicate -config '${this.#configFile}' -exec "'${process.execPath}' '${PROGRAM}' $*"`,
-    ];
-    writeFileSync(script, lines.join('\n'), { mode: 0o700 });
-    return script;
-  }
-
-  async copyHasAllOf(log: readonly LoggedRequest[]): Promise<void> {
-    await until('the copy has all of it', async () => {
-      // There is none before the first snapshot, nor between a kill and the next.
-      const restored = await this.#restore().catch(() => undefined);
-      return restored !== undefined && (await faultsIn(`sqlite:${restored}`, log)).length === 0;
-    });
-  }
-
-  async assertRestored(log: readonly LoggedRequest[]): Promise<void> {
-    const restored = await this.#restore();
-    assert.deepEqual(await faultsIn(`sqlite:${restored}`, log), []);
-    using database = new DatabaseSync(restored);
-    assert.equal(database.prepare('PRAGMA integrity_check').get()?.integrity_check, 'ok');
-  }
-
-  /** Makes a store of the copy. @returns its path */
-  async #restore(): Promise<string> {
-    const path = join(this.#folder, `restored-${++this.#restored}.db`);
-    await promisify(execFile)(litestream!, ['restore', '-config', this.#configFile, '-o', path, this.path]);
-    return path;
-  }
+/** Makes a store of the copy. @returns its path */
+async function restore(): Promise<string> {
+  const restored = join(folder, `restored-${++restores}.db`);
+  await promisify(execFile)(litestream!, ['restore', '-config', configFile, '-o', restored, path]);
+  return restored;
 }
 
 /** Of how many logs, begun anew each time, a part has been copied, by what Litestream has printed. */
 function copiedRounds(lines: string[]): number {
   const segment = /msg="wal segment written".* position=(\w+\/\w+):\d+/;
   return new Set(lines.map(line => segment.exec(line)?.[1]).filter(Boolean)).size;
-}
-
-/** The service that Litestream has started, by one of its threads. */
-function childOf(pid: number): number {
-  const threads = readdirSync(`/proc/${pid}/task`);
-  const children = threads.map(thread => readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8'));
-  const [child] = children.join(' ').match(/\d+/g) ?? [];
-  assert.ok(child !== undefined, 'Litestream runs the service');
-  return Number(child);
 }
 
 /** @returns undefined where npm has none */

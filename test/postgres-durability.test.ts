@@ -3,7 +3,7 @@ import { suite, test } from 'node:test';
 import { startServe } from './harness/program.ts';
 import { until } from './harness/until.ts';
 import { type RunningService, startTestService } from './running-service.ts';
-import { newPlant, send } from './store-outage.ts';
+import { newPlant, readyz, send } from './store-outage.ts';
 import { databaseName, postgresUnderTest } from './store-under-test.ts';
 
 const { server } = await postgresUnderTest();
@@ -41,11 +41,6 @@ async function notedCommits(database: string, service: RunningService): Promise<
   for (const { status } of answers) assert.equal(status, 200);
   const rows = await server.query('SELECT DISTINCT settings FROM noted', database);
   return rows.map(({ settings }) => settings);
-}
-
-async function readyz({ opsUrl }: RunningService): Promise<{ status: string; warnings?: string[] }> {
-  const response = await fetch(`${opsUrl}/readyz`);
-  return (await response.json()) as { status: string; warnings?: string[] };
 }
 
 const FSYNC =

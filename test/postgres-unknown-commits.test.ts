@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { after, suite, test } from 'node:test';
+import { suite, test } from 'node:test';
 import {
   type PlantWrite,
   type RepeatedIdRule,
@@ -14,36 +14,41 @@ import { openNewStore, openStore, postgresUnderTest } from './store-under-test.t
 
 const under = await postgresUnderTest();
 
-/** An engine behind a proxy, and another one on the same database. */
-interface Engines extends AsyncDisposable {
+/** Two instances on one new database, of which ours reaches it by way of a proxy. */
+interface Instances extends AsyncDisposable {
   ours: StorageEngine;
   other: StorageEngine;
   proxy: PostgresProxy;
   database: string;
+  /** Commits plant 1. @returns the result in words */
+  commit(name: string, by?: StorageEngine): Promise<string>;
+  /** Commits plant 1 by our instance, and holds its statement before PostgreSQL. */
+  commitHeld(name: string, pattern?: RegExp): Promise<{ committing: Promise<string>; held: HeldStatement }>;
 }
 
-async function startEngines(repeatedIdRule: RepeatedIdRule = 'revise'): Promise<Engines> {
+async function startInstances(repeatedIdRule: RepeatedIdRule = 'revise'): Promise<Instances> {
   const stack = new AsyncDisposableStack();
   const database = await under.newDatabase();
   const proxy = stack.use(await PostgresProxy.start(under.server.port));
   const ours = stack.use(await openStore(proxy.url(database), repeatedIdRule));
   const other = stack.use(await openStore(database, repeatedIdRule));
-  return { ours, other, proxy, database, [Symbol.asyncDispose]: () => stack.disposeAsync() };
+  const commit = async (name: string, by: StorageEngine = ours): Promise<string> => {
+    // Each instance has a token of its own: by the same token in the same millisecond the rows would be the same.
+    const recordedBy = by === ours ? 1 : 2;
+    const [result = ''] = await shownResults(by.commit([{ plant: { id: 1n, name }, recordedBy }]));
+    return result;
+  };
+  const commitHeld: Instances['commitHeld'] = async (name, pattern = PLANT_INSERT) => {
+    const holding = proxy.holdNext(pattern);
+    const committing = commit(name);
+    return { committing, held: await holding };
+  };
+  const close = () => stack.disposeAsync();
+  return { ours, other, proxy, database, commit, commitHeld, [Symbol.asyncDispose]: close };
 }
-
-/** For tests of plants with ids of their own. */
-const shared = { revise: await startEngines('revise'), reject: await startEngines('reject') };
-after(async () => {
-  for (const engines of Object.values(shared)) await engines[Symbol.asyncDispose]();
-});
-let lastId = 0;
 
 function writes(...plants: [id: number, name: string][]): PlantWrite[] {
-  return writesBy(1, plants);
-}
-
-function writesBy(recordedBy: number, plants: [id: number, name: string][]): PlantWrite[] {
-  return plants.map(([id, name]) => ({ plant: { id: BigInt(id), name }, recordedBy }));
+  return plants.map(([id, name]) => ({ plant: { id: BigInt(id), name }, recordedBy: 1 }));
 }
 
 async function shownResults(committing: Promise<WriteResult[]>): Promise<string[]> {
@@ -53,48 +58,6 @@ async function shownResults(committing: Promise<WriteResult[]>): Promise<string[
 async function storedNames(database: string): Promise<string[]> {
   const revisions = await storedRevisions(database);
   return revisions.map(({ plant, revision }) => `${plant.id} ${revision} ${plant.name}`);
-}
-
-/** One plant with a new id, on engines that tests share. */
-class OnePlant {
-  readonly proxy: PostgresProxy;
-  readonly #engines: Engines;
-  readonly #id = ++lastId;
-
-  constructor(rule: RepeatedIdRule = 'revise') {
-    this.#engines = shared[rule];
-    this.proxy = this.#engines.proxy;
-  }
-
-  /**
-   * Each instance has a token of its own: by the same token in the same millisecond the rows would be the same.
-   *
-   * @returns the result in words
-   */
-  async commit(name: string, by: 'ours' | 'other' = 'ours'): Promise<string> {
-    const write = writesBy(by === 'ours' ? 1 : 2, [[this.#id, name]]);
-    const [result = ''] = await shownResults(this.#engines[by].commit(write));
-    return result;
-  }
-
-  /** Commits it, and holds its statement before PostgreSQL. */
-  async commitHeld(
-    name: string,
-    pattern = PLANT_INSERT,
-  ): Promise<{ committing: Promise<string>; held: HeldStatement }> {
-    const holding = this.proxy.holdNext(pattern);
-    const committing = this.commit(name);
-    return { committing, held: await holding };
-  }
-
-  /** @returns the names of its revisions, in their order */
-  async stored(): Promise<string[]> {
-    const all = await storedNames(this.#engines.database);
-    return all
-      .map(line => line.split(' '))
-      .filter(([id]) => id === String(this.#id))
-      .map(([, , name]) => name!);
-  }
 }
 
 suite('the response to a commit is lost', () => {
@@ -132,105 +95,105 @@ suite('the response to a commit is lost', () => {
   };
   for (const [fate, happen] of Object.entries(FATES)) {
     test(`${fate}: the plant is stored once, and reported as created`, async () => {
-      const plant = new OnePlant();
-      const { committing, held } = await plant.commitHeld('oak');
-      await happen(held, plant.proxy, committing);
+      await using instances = await startInstances();
+      const { committing, held } = await instances.commitHeld('oak');
+      await happen(held, instances.proxy, committing);
       assert.equal(await committing, 'created 1');
-      assert.deepEqual(await plant.stored(), ['oak']);
+      assert.deepEqual(await storedNames(instances.database), ['1 1 oak']);
     });
   }
 
   test('it is that of a further revision', async () => {
-    const plant = new OnePlant();
-    await plant.commit('elm');
+    await using instances = await startInstances();
+    await instances.commit('elm');
     // The first revision is tried first, and is taken.
-    const { committing, held: first } = await plant.commitHeld('oak');
-    const holdingSecond = plant.proxy.holdNext(PLANT_INSERT);
+    const { committing, held: first } = await instances.commitHeld('oak');
+    const holdingSecond = instances.proxy.holdNext(PLANT_INSERT);
     await first.deliver();
     first.answer();
     const second = await holdingSecond;
     await second.deliver();
     second.cut();
     assert.equal(await committing, 'revised 2');
-    assert.deepEqual(await plant.stored(), ['elm', 'oak']);
+    assert.deepEqual(await storedNames(instances.database), ['1 1 elm', '1 2 oak']);
   });
 
   test('a later revision of another instance does not hide it', async () => {
-    const plant = new OnePlant();
-    const { committing, held } = await plant.commitHeld('oak');
+    await using instances = await startInstances();
+    const { committing, held } = await instances.commitHeld('oak');
     await held.deliver();
-    assert.equal(await plant.commit('elm', 'other'), 'revised 2');
-    assert.equal(await plant.commit('ash', 'other'), 'revised 3');
+    assert.equal(await instances.commit('elm', instances.other), 'revised 2');
+    assert.equal(await instances.commit('ash', instances.other), 'revised 3');
     held.cut();
     assert.equal(await committing, 'created 1');
-    assert.deepEqual(await plant.stored(), ['oak', 'elm', 'ash']);
+    assert.deepEqual(await storedNames(instances.database), ['1 1 oak', '1 2 elm', '1 3 ash']);
   });
 
   test('nor does a revision that was added during the lookup', async () => {
-    const plant = new OnePlant();
-    const { committing, held } = await plant.commitHeld('oak');
-    const holdingLookup = plant.proxy.holdNext(PLANT_LOOKUP);
+    await using instances = await startInstances();
+    const { committing, held } = await instances.commitHeld('oak');
+    const holdingLookup = instances.proxy.holdNext(PLANT_LOOKUP);
     held.cut();
     const lookup = await holdingLookup;
     await lookup.deliver();
     await held.deliver();
-    assert.equal(await plant.commit('elm', 'other'), 'revised 2');
+    assert.equal(await instances.commit('elm', instances.other), 'revised 2');
     lookup.answer();
     assert.equal(await committing, 'created 1');
-    assert.deepEqual(await plant.stored(), ['oak', 'elm']);
+    assert.deepEqual(await storedNames(instances.database), ['1 1 oak', '1 2 elm']);
   });
 
   for (const [rule, others, expected, stored] of [
-    ['revise', 'elm', 'revised 2', ['elm', 'oak']],
-    ['revise', 'oak', 'unchanged 1', ['oak']],
-    ['reject', 'elm', 'idTaken', ['elm']],
+    ['revise', 'elm', 'revised 2', ['1 1 elm', '1 2 oak']],
+    ['revise', 'oak', 'unchanged 1', ['1 1 oak']],
+    ['reject', 'elm', 'idTaken', ['1 1 elm']],
   ] as const) {
     test(`${rule}: another instance stored ${others} meanwhile, and oak never arrived: ${expected}`, async () => {
-      const plant = new OnePlant(rule);
-      const { committing, held } = await plant.commitHeld('oak');
-      assert.equal(await plant.commit(others, 'other'), 'created 1');
+      await using instances = await startInstances(rule);
+      const { committing, held } = await instances.commitHeld('oak');
+      assert.equal(await instances.commit(others, instances.other), 'created 1');
       held.cut();
       assert.equal(await committing, expected);
       await held.deliver();
-      assert.deepEqual(await plant.stored(), stored);
+      assert.deepEqual(await storedNames(instances.database), stored);
     });
   }
 
   test('reject: a later plant of another instance is rejected, and this one created', async () => {
-    const plant = new OnePlant('reject');
-    const { committing, held } = await plant.commitHeld('oak');
+    await using instances = await startInstances('reject');
+    const { committing, held } = await instances.commitHeld('oak');
     await held.deliver();
-    assert.equal(await plant.commit('elm', 'other'), 'idTaken');
+    assert.equal(await instances.commit('elm', instances.other), 'idTaken');
     held.cut();
     assert.equal(await committing, 'created 1');
-    assert.deepEqual(await plant.stored(), ['oak']);
+    assert.deepEqual(await storedNames(instances.database), ['1 1 oak']);
   });
 
   test('the connection is cut during the lookup before a further revision', async () => {
-    const plant = new OnePlant();
-    await plant.commit('elm');
-    const { committing, held: lookup } = await plant.commitHeld('oak', PLANT_LOOKUP);
-    assert.equal(await plant.commit('ash', 'other'), 'revised 2');
+    await using instances = await startInstances();
+    await instances.commit('elm');
+    const { committing, held: lookup } = await instances.commitHeld('oak', PLANT_LOOKUP);
+    assert.equal(await instances.commit('ash', instances.other), 'revised 2');
     lookup.cut();
     assert.equal(await committing, 'revised 3');
-    assert.deepEqual(await plant.stored(), ['elm', 'ash', 'oak']);
+    assert.deepEqual(await storedNames(instances.database), ['1 1 elm', '1 2 ash', '1 3 oak']);
   });
 
   test('a commit that cannot be looked up in time is not confirmed, and a retry finds it', async () => {
-    const plant = new OnePlant();
-    const { committing, held } = await plant.commitHeld('oak');
+    await using instances = await startInstances();
+    const { committing, held } = await instances.commitHeld('oak');
     await held.deliver();
-    plant.proxy.stall();
+    instances.proxy.stall();
     held.cut();
     await assert.rejects(committing, StoreUnavailable);
-    plant.proxy.passAgain();
+    instances.proxy.passAgain();
     let again: string | undefined;
     await until('the store is available', async () => {
-      again = await plant.commit('oak').catch(() => undefined);
+      again = await instances.commit('oak').catch(() => undefined);
       return again !== undefined;
     });
     assert.equal(again, 'unchanged 1');
-    assert.deepEqual(await plant.stored(), ['oak']);
+    assert.deepEqual(await storedNames(instances.database), ['1 1 oak']);
   });
 });
 
@@ -261,8 +224,8 @@ async function holdInsert(proxy: PostgresProxy, number: number): Promise<HeldSta
 
 suite('a batch', () => {
   test('is settled plant by plant, also several of one id, and those that another instance has', async () => {
-    await using engines = await startEngines();
-    const { ours, other, proxy } = engines;
+    await using instances = await startInstances();
+    const { ours, other, proxy } = instances;
     await other.commit(writes([3, 'elm'], [4, 'elm']));
     const committing = ours.commit(
       writes([1, 'oak'], [2, 'oak'], [2, 'oak'], [2, 'elm'], [3, 'elm'], [3, 'oak'], [4, 'oak'], [4, 'elm']),
@@ -288,8 +251,8 @@ suite('a batch', () => {
   });
 
   test('with a plant that is unchanged and a revision after it is settled, and neither is written again', async () => {
-    await using engines = await startEngines();
-    const { ours, other, proxy, database } = engines;
+    await using instances = await startInstances();
+    const { ours, other, proxy, database } = instances;
     await ours.commit(writes([1, 'elm']));
     const holding = holdInsert(proxy, 2);
     const committing = ours.commit(writes([1, 'elm'], [1, 'oak']));
@@ -302,8 +265,8 @@ suite('a batch', () => {
   });
 
   test('leaves no gap where what it looked up is gone at the next attempt, as after a failover', async () => {
-    await using engines = await startEngines();
-    const { ours, proxy, database } = engines;
+    await using instances = await startInstances();
+    const { ours, proxy, database } = instances;
     await ours.commit(writes([1, 'elm']));
     const holding = holdInsert(proxy, 2);
     const committing = ours.commit(writes([1, 'oak']));
@@ -317,8 +280,8 @@ suite('a batch', () => {
   });
 
   test('does not take a plant for an earlier one of the same batch with the same content', async () => {
-    await using engines = await startEngines();
-    const { ours, proxy, database } = engines;
+    await using instances = await startInstances();
+    const { ours, proxy, database } = instances;
     const holding = holdInsert(proxy, 3);
     const committing = ours.commit(writes([1, 'oak'], [1, 'elm'], [1, 'oak']));
     const third = await holding;

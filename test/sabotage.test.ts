@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict';
-import { copyFileSync, existsSync, mkdtempSync, renameSync, rmSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { copyFileSync, existsSync, renameSync, rmSync, statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import type { LoggedRequest } from './harness/client-log.ts';
@@ -11,9 +9,13 @@ import { faultsIn } from './harness/stored-revisions.ts';
 import { until } from './harness/until.ts';
 import { type RunningService, startTestService } from './running-service.ts';
 import { scrape } from './scrape.ts';
+import { readyz } from './store-outage.ts';
+import { sqliteUnderTest } from './store-under-test.ts';
 
 /** A store that is larger than this has had its log copied into it. */
 const COPIED_BYTES = 200_000;
+
+const sqlite = sqliteUnderTest();
 
 /** A service, the path of its store, and a client that sends one plant after the other. */
 interface Sabotaged {
@@ -35,12 +37,6 @@ async function withService(run: (sabotaged: Sabotaged) => Promise<void>): Promis
   await run({ service, path, send });
   await client.close();
   if (existsSync(path)) assert.deepEqual(await faultsIn(service.database, log), []);
-}
-
-async function readyz({ opsUrl }: RunningService): Promise<string[] | undefined> {
-  const response = await fetch(`${opsUrl}/readyz`);
-  const { warnings } = (await response.json()) as { warnings?: string[] };
-  return warnings;
 }
 
 const SABOTAGES: [what: string, begin: (path: string) => void, end?: (path: string) => void][] = [
@@ -103,23 +99,23 @@ test('a log that cannot be copied into the file is warned of, in the log, in /re
     // Before the first checkpoint, which comes soon.
     const files = ['', '-wal', '-shm'].map(suffix => `${path}${suffix}`);
     for (const file of files) renameSync(file, `${file}.away`);
-    await until('it is warned of', async () => (await readyz(service)) !== undefined);
-    const warnings = await readyz(service);
+    await until('it is warned of', async () => (await readyz(service)).warnings !== undefined);
+    const { warnings } = await readyz(service);
     assert.match(String(warnings), /^the write-ahead log cannot be copied into the database file/);
     assert.equal((await scrape(service.opsUrl)).values.get('plant_store_store_warnings'), 1);
     assert.deepEqual(service.logged, [`the store warns: ${warnings}`]);
 
     for (const file of files) renameSync(`${file}.away`, file);
     assert.equal(await send(), 200);
-    await until('nothing is left to warn of', async () => (await readyz(service)) === undefined);
+    await until('nothing is left to warn of', async () => (await readyz(service)).warnings === undefined);
     assert.equal(service.logged.at(-1), 'the store has nothing to warn of any more');
   }));
 
 test('a log that is deleted under load loses nothing, also when the service is killed behind it', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'plant-store-sabotage-'));
-  const path = join(folder, 'plants.db');
+  const store = await sqlite.newDatabase();
+  const path = store.replace('sqlite:', '');
   const log: LoggedRequest[] = [];
-  const serve = await startServe(`sqlite:${path}`);
+  const serve = await startServe(store);
   const clients = Array.from({ length: 16 }, () => new LoggingClient(serve.url, serve.token, log));
   let sent = 0n;
   // Far from each other and large, so that there are many pages that may be taken for others.
@@ -142,7 +138,6 @@ test('a log that is deleted under load loses nothing, also when the service is k
     const [check] = database.prepare('PRAGMA integrity_check').all();
     assert.equal(check?.integrity_check, 'ok');
   }
-  assert.deepEqual(await faultsIn(`sqlite:${path}`, log), []);
+  assert.deepEqual(await faultsIn(store, log), []);
   assert.ok(log.filter(({ answer }) => answer?.status === 200).length > 2_000, 'it goes on behind it');
-  rmSync(folder, { recursive: true });
 });

@@ -15,7 +15,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { suite, test } from 'node:test';
 import type { Worker } from 'node:worker_threads';
 import type { NewPlant } from '../src/contract/plant.ts';
-import { openCopyTarget, openReader, openServedStore, openTokenStore } from '../src/store/open-store.ts';
+import { openCopyTarget, openReader, openTokenStore } from '../src/store/open-store.ts';
 import {
   type StorageEngine,
   StoreRefused,
@@ -124,10 +124,6 @@ async function makeStore(path: string): Promise<void> {
   await store[Symbol.asyncDispose]();
 }
 
-function openServed(path: string): ReturnType<typeof openServedStore> {
-  return openServedStore({ database: `sqlite:${path}`, repeatedIdRule: 'revise', connections: 1 });
-}
-
 /** Every way into a store rejects, with a message that says what is wrong and what to do. */
 async function assertRejected(path: string, message: RegExp): Promise<void> {
   const rejected = (error: unknown): true => {
@@ -138,7 +134,7 @@ async function assertRejected(path: string, message: RegExp): Promise<void> {
     return true;
   };
   // Twice: the first start leaves no lock behind.
-  for (let start = 0; start < 2; start++) await assert.rejects(openServed(path), rejected);
+  for (let start = 0; start < 2; start++) await assert.rejects(openStore(`sqlite:${path}`), rejected);
   await assert.rejects(openTokenStore(`sqlite:${path}`), rejected);
   await assert.rejects(openCopyTarget(`sqlite:${path}`), rejected);
   await assert.rejects(openReader(`sqlite:${path}`), StoreRefused);
@@ -210,43 +206,41 @@ test('a path that no folder can be made for is rejected', async () => {
 });
 
 test('a file in which Litestream was quicker to make its own tables becomes a store', async () => {
-  const { path } = await newStore();
-  await sqlite.sql(path, 'CREATE TABLE _litestream_seq (id INTEGER PRIMARY KEY, seq INTEGER)');
-  const { engine, close } = await openServed(path);
+  const database = await sqlite.newDatabase();
+  await sqlite.sql(database, 'CREATE TABLE _litestream_seq (id INTEGER PRIMARY KEY, seq INTEGER)');
+  await using engine = await openStore(database);
   assert.deepEqual(await engine.commit([WRITE]), CREATED);
-  await close();
 });
 
 test('an address that names no store of this program is rejected', async () => {
   for (const database of ['', 'sqlite:', 'sqlite::memory:', 'mysql://localhost/plants', 'plants.db']) {
-    const settings = { database, repeatedIdRule: 'revise', connections: 1 } as const;
-    await assert.rejects(openServedStore(settings), /names no store; write sqlite:PATH/, database);
+    await assert.rejects(openStore(database), /names no store; write sqlite:PATH/, database);
   }
 });
 
 test('a second service on the same file, by whichever name, is rejected until the first lets go', async () => {
-  const { path } = await newStore();
-  const link = `${path}-link.db`;
-  symlinkSync(path, link);
-  const first = await openServed(path);
-  for (const name of [path, link]) {
-    await assert.rejects(openServed(name), {
-      name: 'StoreRefused',
-      message: /another plant-store service is running on .*; stop it first/,
-    });
+  const { database, path } = await newStore();
+  const link = `${database}-link.db`;
+  symlinkSync(path, link.replace('sqlite:', ''));
+  {
+    await using first = await openStore(database);
+    for (const name of [database, link]) {
+      await assert.rejects(openStore(name), {
+        name: 'StoreRefused',
+        message: /another plant-store service is running on .*; stop it first/,
+      });
+    }
+    assert.deepEqual(await first.commit([WRITE]), CREATED);
   }
-  assert.deepEqual(await first.engine.commit([WRITE]), CREATED);
-  await first.close();
-  const second = await openServed(link);
-  assert.deepEqual(await second.engine.commit([WRITE]), UNCHANGED);
-  await second.close();
+  await using second = await openStore(link);
+  assert.deepEqual(await second.commit([WRITE]), UNCHANGED);
 });
 
 test('a lock file that is no lock is rejected with a message', async () => {
-  const { path } = await newStore();
+  const { database, path } = await newStore();
   const text = 'not a database, and long enough to be read as a page of one\n';
   writeFileSync(`${path}-serve-lock`, text.repeat(100));
-  await assert.rejects(openServed(path), StoreRefused);
+  await assert.rejects(openStore(database), StoreRefused);
 });
 
 test('a new store and its lock are for their owner alone, and an existing store keeps its mode', async () => {

@@ -34,10 +34,16 @@ export async function send(
   return answer;
 }
 
-export async function isReady({ opsUrl }: RunningService): Promise<boolean> {
+/** What `/readyz` says. */
+export async function readyz({ opsUrl }: RunningService): Promise<{ status: string; warnings?: string[] }> {
   const response = await fetch(`${opsUrl}/readyz`);
-  await response.body?.cancel();
-  return response.status === 200;
+  const state = (await response.json()) as { status: string; warnings?: string[] };
+  assert.equal(response.status === 200, state.status === 'ready');
+  return state;
+}
+
+export async function isReady(service: RunningService): Promise<boolean> {
+  return (await readyz(service)).status === 'ready';
 }
 
 export async function assertKept(database: string, log: readonly LoggedRequest[]): Promise<void> {

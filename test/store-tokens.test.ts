@@ -169,18 +169,4 @@ function testTokens(under: EngineUnderTest): void {
     // 20 made and 5 revoked, and no number without a change.
     assert.equal(all.at(-1)!.changeNumber, 25);
   });
-
-  test('that ask for the same label at the same time are told of one that has it', async () => {
-    const database = await under.newDatabase();
-    await using one = await openStore(database);
-    await using other = await openTokens(database);
-    const made = await Promise.all(
-      Array.from({ length: 10 }, (_, index) =>
-        (index % 2 === 0 ? one : other).createToken(newToken('the same', { hash: String(index).repeat(64) })),
-      ),
-    );
-    const holders = made.filter(token => token !== undefined);
-    assert.deepEqual(plain(await other.tokensChangedSince(0)), plain(holders));
-    assert.equal(holders.length, 1);
-  });
 }

@@ -18,16 +18,6 @@ export interface StoreWatcher {
   storeRecovered(): void;
 }
 
-/** Time as group commit sees it; a simulation has its own. */
-export interface Clock {
-  /** Milliseconds on a monotonic clock. */
-  now(): number;
-  /** Runs it at the end of this event-loop iteration. */
-  atEndOfTurn(run: () => void): void;
-}
-
-const REAL_CLOCK: Clock = { now: () => performance.now(), atEndOfTurn: run => void setImmediate(run) };
-
 interface Waiting extends PlantWrite {
   queuedAt: number;
   /** Plants that were queued or in a batch at that moment. */
@@ -62,7 +52,7 @@ export class GroupCommit implements PlantKeeper {
   readonly #engine: CommittingEngine;
   readonly #watcher: StoreWatcher;
   readonly #queue: Waiting[] = [];
-  readonly #clock: Clock;
+  readonly #now: () => number;
   #queueTextLength = 0;
   /** Plants that are queued or in a batch, and how many may be: see {@link #learnPace}. */
   #underWay = 0;
@@ -73,10 +63,11 @@ export class GroupCommit implements PlantKeeper {
   #failing = false;
   #closed: PromiseWithResolvers<void> | undefined;
 
-  constructor(engine: CommittingEngine, watcher: StoreWatcher, clock = REAL_CLOCK) {
+  /** @param now milliseconds on a monotonic clock */
+  constructor(engine: CommittingEngine, watcher: StoreWatcher, now = () => performance.now()) {
     this.#engine = engine;
     this.#watcher = watcher;
-    this.#clock = clock;
+    this.#now = now;
   }
 
   /** Plants that are queued or in a batch. */
@@ -111,9 +102,9 @@ export class GroupCommit implements PlantKeeper {
     this.#queueTextLength += textLength;
     if (!this.#dispatchIsDue) {
       this.#dispatchIsDue = true;
-      this.#clock.atEndOfTurn(() => this.#dispatch());
+      setImmediate(() => this.#dispatch());
     }
-    const queuedAt = this.#clock.now();
+    const queuedAt = this.#now();
     const ahead = this.#underWay++;
     return new Promise(settle =>
       this.#queue.push({ plant, recordedBy, queuedAt, ahead, textLength, settle }),
@@ -181,7 +172,7 @@ export class GroupCommit implements PlantKeeper {
    */
   #learnPace({ ahead, queuedAt }: Waiting): void {
     if (ahead < UNDER_WAY_PLANTS_MIN / 2) return;
-    const waitedMs = this.#clock.now() - queuedAt;
+    const waitedMs = this.#now() - queuedAt;
     this.#underWayMax = Math.max((ahead * OVERLOAD_WAIT_MS) / waitedMs, UNDER_WAY_PLANTS_MIN);
   }
 
@@ -200,7 +191,7 @@ export class GroupCommit implements PlantKeeper {
   }
 
   #takeLongQueued(): Waiting[] {
-    const since = this.#clock.now() - FAILING_QUEUE_WAIT_MS;
+    const since = this.#now() - FAILING_QUEUE_WAIT_MS;
     const first = this.#queue.findIndex(({ queuedAt }) => queuedAt > since);
     const taken = this.#queue.splice(0, first === -1 ? this.#queue.length : first);
     this.#underWay -= taken.length;

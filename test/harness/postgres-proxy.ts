@@ -1,15 +1,16 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+import { until } from './until.ts';
 
 /** SSLRequest, https://www.postgresql.org/docs/current/protocol-message-formats.html */
 const SSL_REQUEST = 80_877_103;
 
+/** The message ReadyForQuery, up to its last byte, which is the state of the transaction. */
+const READY_FOR_QUERY = Buffer.from([0x5a, 0, 0, 0, 5]);
+
 /** Statements that write or look up plants. */
 export const PLANT_INSERT = /^INSERT INTO plant_revision\b/;
 export const PLANT_LOOKUP = /^SELECT\b.*\bplant_revision\b/s;
-
-/** Far longer than anything tested here takes. */
-const STATEMENT_WAIT_MS_MAX = 30_000;
 
 /** A statement that has arrived and that the server has not seen. Until it is answered or cut, its client waits. */
 export interface HeldStatement {
@@ -23,7 +24,7 @@ export interface HeldStatement {
 
 interface Expected {
   pattern: RegExp;
-  arrived: (statement: HeldStatement) => void;
+  arrived?: HeldStatement;
 }
 
 /** A network between a service and PostgreSQL that can be cut, go silent, and hold a statement or its answer. */
@@ -78,14 +79,10 @@ export class PostgresProxy implements AsyncDisposable {
 
   /** Holds the next statement of any client whose text matches; of several that wait, the first gets it. */
   async holdNext(pattern: RegExp): Promise<HeldStatement> {
-    const { promise, resolve, reject } = Promise.withResolvers<HeldStatement>();
-    this.#expected.push({ pattern, arrived: resolve });
-    const late = setTimeout(() => reject(new Error(`no statement came: ${pattern}`)), STATEMENT_WAIT_MS_MAX);
-    try {
-      return await promise;
-    } finally {
-      clearTimeout(late);
-    }
+    const expected: Expected = { pattern };
+    this.#expected.push(expected);
+    await until(`a statement came: ${pattern}`, () => expected.arrived !== undefined);
+    return expected.arrived!;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -112,7 +109,6 @@ class Passage {
   /** The texts of prepared statements, by name. */
   readonly #texts = new Map<string, string>();
   #fromClient = Buffer.alloc(0);
-  #fromServer = Buffer.alloc(0);
   #isStarted = false;
   /** Of the statement that is arriving, up to its Sync. */
   #arriving: Buffer[] = [];
@@ -191,7 +187,8 @@ class Passage {
       return;
     }
     this.#withheld = [];
-    this.#expected.splice(index, 1)[0]!.arrived({
+    const [expected] = this.#expected.splice(index, 1);
+    expected!.arrived = {
       deliver: async () => {
         const { promise, resolve } = Promise.withResolvers<void>();
         this.#answered = resolve;
@@ -204,7 +201,7 @@ class Passage {
         this.#withheld = undefined;
       },
       cut: () => this.#client.destroy(),
-    });
+    };
   }
 
   #readServer(data: Buffer): void {
@@ -213,19 +210,8 @@ class Passage {
       return;
     }
     this.#withheld.push(data);
-    this.#fromServer = Buffer.concat([this.#fromServer, data]);
-    if (this.#isReadyForQuery()) this.#answered?.();
-  }
-
-  /** Between two statements nothing is in flight, so what comes back for one begins with a whole message. */
-  #isReadyForQuery(): boolean {
-    while (this.#fromServer.length >= 5) {
-      const type = this.#fromServer[0];
-      const length = 1 + this.#fromServer.readUInt32BE(1);
-      if (this.#fromServer.length < length) return false;
-      this.#fromServer = this.#fromServer.subarray(length);
-      if (type === 0x5a) return true;
-    }
-    return false;
+    // What comes back for a statement ends with this message, and then nothing is in flight.
+    const end = Buffer.concat(this.#withheld).subarray(-READY_FOR_QUERY.length - 1, -1);
+    if (end.equals(READY_FOR_QUERY)) this.#answered?.();
   }
 }

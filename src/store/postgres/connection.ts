@@ -123,7 +123,8 @@ export class Connection {
   /** For the command line: statements may take longer, and the connection may idle as long as it likes. */
   async allowLongStatements(): Promise<void> {
     this.#statementTimeoutMs = COMMAND_STATEMENT_TIMEOUT_MS;
-    await this.run({ text: `SET statement_timeout = ${COMMAND_STATEMENT_TIMEOUT_MS}` });
+    const timeoutMs = COMMAND_STATEMENT_TIMEOUT_MS - STATEMENT_CANCEL_MARGIN_MS;
+    await this.run({ text: `SET statement_timeout = ${timeoutMs}` });
     // Only those that the server knows: one is new in version 14, another in 17.
     await this.run({
       text: `SELECT set_config(name, '0', false) FROM pg_settings

@@ -15,18 +15,13 @@ export async function openPostgresReader(address: PostgresAddress): Promise<Plan
     await opened.allowLongStatements();
     await checkSchema(opened);
   });
-  const connect = async (): Promise<Connection> => {
-    const another = await search.connect();
-    await another.allowLongStatements();
-    return another;
-  };
   return {
     revisionsOf: async id => {
       const text = `SELECT ${REVISION_COLUMNS} FROM plant_revision WHERE id = $1 ORDER BY revision`;
       return (await orUnavailable(connection.run({ text, values: [id] }))).map(revisionOf);
     },
-    revisions: () => allRevisions(connect),
-    countRevisions: () => countRevisions(connect),
+    revisions: () => allRevisions(search),
+    countRevisions: () => countRevisions(connection),
     tokens: () => orUnavailable(allTokens(connection)),
     identity: () => identity(connection),
     close: () => connection.close(),
@@ -54,8 +49,8 @@ const PAGE = `
  * Reads page by page, all of them from one snapshot (https://www.postgresql.org/docs/current/transaction-iso.html,
  * section 13.2.2). The server works on the next page while this one is used.
  */
-async function* allRevisions(connect: () => Promise<Connection>): AsyncIterable<PlantRevision> {
-  const connection = await orUnavailable(connect());
+async function* allRevisions(search: HostSearch): AsyncIterable<PlantRevision> {
+  const connection = await orUnavailable(search.connect());
   const pageAfter = (id: unknown, revision: unknown): Promise<TextRow[]> => {
     const page = connection.run({ name: 'page', text: PAGE, values: [id, revision] });
     // It is awaited later, or never.
@@ -63,6 +58,7 @@ async function* allRevisions(connect: () => Promise<Connection>): AsyncIterable<
     return page;
   };
   try {
+    await connection.allowLongStatements();
     await connection.run({ text: 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY' });
     let next = pageAfter(ID_MIN, 0);
     for (;;) {
@@ -80,30 +76,18 @@ async function* allRevisions(connect: () => Promise<Connection>): AsyncIterable<
   }
 }
 
-/** On a connection of its own, which is given up when counting takes too long. */
-async function countRevisions(connect: () => Promise<Connection>): Promise<number | undefined> {
-  let connection: Connection | undefined;
-  try {
-    connection = await connect();
-    const [row] = await connection.run({ text: 'SELECT count(*) FROM plant_revision' });
-    return Number(row![0]);
-  } catch {
-    return undefined;
-  } finally {
-    connection?.destroy();
-  }
+/** The server gives it up when it takes too long. */
+async function countRevisions(connection: Connection): Promise<number | undefined> {
+  const text = 'SELECT count(*) FROM plant_revision';
+  const [row] = await connection.run({ text }).catch(() => []);
+  return row && Number(row[0]);
 }
 
 /** One table of one database of one run of a server. Engines that only speak the protocol may not know it. */
 async function identity(connection: Connection): Promise<string | undefined> {
-  try {
-    const [row] = await connection.run({
-      text: `SELECT pg_postmaster_start_time()::text, current_database()::text, 'plant_revision'::regclass::oid::text`,
-    });
-    return `table ${row!.join(' ')}`;
-  } catch {
-    return undefined;
-  }
+  const text = `SELECT pg_postmaster_start_time()::text, current_database()::text, 'plant_revision'::regclass::oid::text`;
+  const [row] = await connection.run({ text }).catch(() => []);
+  return row && `table ${row.join(' ')}`;
 }
 
 function orUnavailable<T>(work: Promise<T>): Promise<T> {
