@@ -10,10 +10,10 @@ import { suite, test } from 'node:test';
 import { createServer as createTlsServer } from 'node:tls';
 import { fileURLToPath } from 'node:url';
 import { makeContact } from '../src/cli/check/first-contact.ts';
+import { idsNeeded } from '../src/cli/check/ids.ts';
 import { INTERFACE_RULES } from '../src/cli/check/interface-rules.ts';
 import { OWN_RULES } from '../src/cli/check/own-rules.ts';
 import { RULES_FOR_EVERY_STORE } from '../src/cli/check/rules.ts';
-import { drawIds, idsNeeded, makeTarget } from '../src/cli/check/target.ts';
 import { mapJson, setField, startAlteringGateway } from './altering-gateway.ts';
 import { startForeignStore } from './foreign-plant-store.ts';
 import { freePort } from './harness/free-port.ts';
@@ -166,9 +166,9 @@ async function serve(
 
 suite('what is said where nothing can be checked:', { concurrency: true }, () => {
   async function says(url: string, message: RegExp, token = TOKEN): Promise<void> {
-    const ids = drawIds(RULES_FOR_EVERY_STORE, undefined);
-    const target = makeTarget(new URL(url), token, ids, new AbortController().signal);
-    await assert.rejects(makeContact(target), { name: 'Failure', exitCode: 1, message });
+    const server = { plantsUrl: new URL(`${url}/plants`), token, stop: new AbortController().signal };
+    const contact = makeContact({ ...server, id: 1n, neighbours: undefined });
+    await assert.rejects(contact, { name: 'Failure', exitCode: 1, message });
   }
 
   test('nobody answers, on one line and in each format', async () => {

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { after, before, suite, test } from 'node:test';
+import { drawIds } from '../src/cli/check/ids.ts';
 import { INTERFACE_RULES } from '../src/cli/check/interface-rules.ts';
 import { OWN_RULES } from '../src/cli/check/own-rules.ts';
 import { Finding, type Rule } from '../src/cli/check/rule.ts';
 import { RULES_FOR_EVERY_STORE } from '../src/cli/check/rules.ts';
-import { drawIds, makeTarget } from '../src/cli/check/target.ts';
+import { plantsUrl } from '../src/client/plants-url.ts';
 import { type Alterations, mapJson, onStatus, setField, startAlteringGateway } from './altering-gateway.ts';
 import { listen } from './loopback-server.ts';
 import { type RunningService, startTestService } from './running-service.ts';
@@ -19,11 +20,12 @@ async function findings(
   token: string,
   rules: readonly Rule[] = RULES,
 ): Promise<Map<string, Finding>> {
-  const target = makeTarget(new URL(url), token, drawIds(rules, undefined), new AbortController().signal);
+  const server = { plantsUrl: plantsUrl(new URL(url)), token, stop: new AbortController().signal };
+  const { fresh, neighbours } = drawIds(rules);
   const found = new Map<string, Finding>();
   await Promise.all(
-    rules.map(rule =>
-      rule.check(target).catch(error => {
+    rules.map((rule, index) =>
+      rule.check({ ...server, neighbours, id: fresh[index]! }).catch(error => {
         assert.ok(error instanceof Finding, `${rule.id} failed by itself: ${error.stack}`);
         found.set(rule.id, error);
       }),
