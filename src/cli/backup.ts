@@ -5,12 +5,11 @@ import { databaseAddressOf } from '../store/database-url.ts';
 import type { StoreCounts } from '../store/sqlite/sqlite-backup.ts';
 import { makeBackupFile } from './backup/backup-file.ts';
 import type { BackupNews } from './backup/backup-process.ts';
-import { amount, CountedProgress } from './counted-progress.ts';
 import { type DatabaseOptions, databaseOption, readDatabase } from './database-option.ts';
 import { Failure } from './failure.ts';
 import { Interruption, stoppable } from './interruption.ts';
 import { BACKUP_PROCESS, ownProgram } from './own-program.ts';
-import { formatCount } from './progress-display.ts';
+import { amount, CountedProgress, formatCount } from './progress-display.ts';
 
 const HELP = `
 A service may be running on the store. The backup holds every plant that was answered 200 before the command began; it

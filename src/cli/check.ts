@@ -10,7 +10,7 @@ import type { Rule, Server } from './check/rule.ts';
 import { RULES_FOR_EVERY_STORE } from './check/rules.ts';
 import { Failure } from './failure.ts';
 import { Interruption, stoppable } from './interruption.ts';
-import { ProgressDisplay } from './progress-display.ts';
+import { CountedProgress } from './progress-display.ts';
 import { addTokenOptions, readBaseUrl, readToken } from './service-options.ts';
 
 const FORMATS = { text: textReport, json: jsonReport, junit: junitReport };
@@ -89,11 +89,9 @@ async function checkServer(
     `Storing ${shownIds(ids)}. What the server has under these ids already may be revised or replaced.`,
   );
   const startMs = performance.now();
-  let done = 0;
-  const state = () => ({ done, text: `${done} of ${rules.length} rules checked` });
-  const progress = new ProgressDisplay(rules.length, state);
+  const progress = new CountedProgress('checking', 'rules', rules.length);
   try {
-    report.results = await checkRules(rules, server, ids, () => done++);
+    report.results = await checkRules(rules, server, ids, () => progress.done++);
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
     report.failure = error.message;

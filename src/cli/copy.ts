@@ -11,11 +11,10 @@ import {
 import type { StoreSummary } from '../store/copy/store-digest.ts';
 import { checkNotServed, openCopyTarget, openReader } from '../store/open-store.ts';
 import { type PlantReader, StoreMissing, StoreRefused, StoreUnavailable } from '../store/plant-store.ts';
-import { amount, CountedProgress } from './counted-progress.ts';
 import { passwordFileOption, readDatabase } from './database-option.ts';
 import { Failure } from './failure.ts';
 import { Interruption, stoppable } from './interruption.ts';
-import { formatCount, perSecond } from './progress-display.ts';
+import { amount, CountedProgress, formatCount, perSecond } from './progress-display.ts';
 
 const HELP = `
 The source is only read, and a service may be running on it. The target is made when it is not there; one that is must

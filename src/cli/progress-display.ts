@@ -82,3 +82,55 @@ export function formatCount(count: number): string {
 export function perSecond(count: number, ms: number): number {
   return ms > 0 ? Math.round((count * 1000) / ms) : 0;
 }
+
+/** Such as `1 plant` or `2,000 plants`. */
+export function amount(count: number, noun: string): string {
+  return `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`;
+}
+
+/** Shows how far a command is by what it counts. */
+export class CountedProgress {
+  title: string;
+  done = 0;
+  /** 0 until it is known. */
+  total: number;
+  readonly #unit: string;
+  readonly #startMs = performance.now();
+  readonly #display: ProgressDisplay;
+
+  /**
+   * @param title what the command does, such as `copying`
+   * @param unit what is counted, such as `revisions`
+   * @param total of them; undefined where nobody will know
+   */
+  constructor(title: string, unit: string, total: number | undefined) {
+    this.title = title;
+    this.total = total ?? 0;
+    this.#unit = unit;
+    const percents = total === undefined ? undefined : 100;
+    this.#display = new ProgressDisplay(percents, () => ({ done: this.#percent, text: this.#state() }));
+  }
+
+  stop(): void {
+    this.#display.stop();
+  }
+
+  get #share(): number {
+    // A store may take more while it is read.
+    return this.total === 0 ? 0 : Math.min(1, this.done / this.total);
+  }
+
+  get #percent(): number {
+    return Math.floor(this.#share * 100);
+  }
+
+  /** Such as `copying: 34%, 51,717 revisions, 74,630/s, 4 s left`. */
+  #state(): string {
+    if (this.done === 0) return this.title;
+    const elapsedMs = performance.now() - this.#startMs;
+    const rate = formatCount(perSecond(this.done, elapsedMs));
+    const counts = `${formatCount(this.done)} ${this.#unit}, ${rate}/s`;
+    if (this.total === 0) return `${this.title}: ${counts}`;
+    return `${this.title}: ${this.#percent}%, ${counts}, ${timeLeft(elapsedMs, this.#share)}`;
+  }
+}
