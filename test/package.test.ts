@@ -5,26 +5,24 @@ import {
   existsSync,
   globSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
-  rmSync,
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
-import { after, before, suite, test } from 'node:test';
+import { before, suite, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { build } from 'esbuild';
 import packageJson from '../package.json' with { type: 'json' };
 import { runProgram, type StartOptions, sendPlant, startServe } from './harness/program.ts';
 import { bannedText, markdownLinks } from './repository-rules.ts';
+import { testFolder } from './test-folder.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const COMPILER = fileURLToPath(new URL('../test/node_modules/typescript/bin/tsc', import.meta.url));
-const folder = mkdtempSync(join(tmpdir(), 'plant-store-package-'));
+const folder = testFolder();
 /** With the Node of these tests before any other, and nothing that npm has fetched before. */
 const ENVIRONMENT = {
   ...process.env,
@@ -44,7 +42,6 @@ before(() => {
   npm(home, ['rebuild', '--ignore-scripts']);
   npm(home, ['install', '--offline', join(folder, `plant-store-${packageJson.version}.tgz`)]);
 });
-after(() => rmSync(folder, { recursive: true }));
 
 function npm(cwd: string, args: string[]): void {
   execFileSync('npm', [...args, '--no-audit', '--no-fund'], { cwd, env: ENVIRONMENT, stdio: 'pipe' });
