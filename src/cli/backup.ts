@@ -7,7 +7,7 @@ import { makeBackupFile } from './backup/backup-file.ts';
 import type { BackupNews } from './backup/backup-process.ts';
 import { type DatabaseOptions, databaseOption, readDatabase } from './database-option.ts';
 import { Failure } from './failure.ts';
-import { Interruption, stoppable } from './interruption.ts';
+import { stoppable } from './interruption.ts';
 import { BACKUP_PROCESS, ownProgram } from './own-program.ts';
 import { amount, CountedProgress, formatCount } from './progress-display.ts';
 
@@ -44,17 +44,12 @@ async function backUp(file: string, options: DatabaseOptions): Promise<void> {
     );
   }
   const sinceMs = performance.now();
-  try {
-    const { written, bytes } = await stoppable(stop =>
-      makeBackupFile(file, partial => copyAndCheck(database.path, partial, stop)),
-    );
-    const seconds = ((performance.now() - sinceMs) / 1000).toFixed(1);
-    console.log(`${file}: ${shown(written)}, ${formatCount(bytes)} bytes, in ${seconds} s`);
-  } catch (error) {
-    if (!(error instanceof Interruption)) throw error;
-    console.error('plant-store: stopped; no backup was made');
-    process.exitCode = error.exitCode;
-  }
+  const { written, bytes } = await stoppable(
+    stop => makeBackupFile(file, partial => copyAndCheck(database.path, partial, stop)),
+    'no backup was made',
+  );
+  const seconds = ((performance.now() - sinceMs) / 1000).toFixed(1);
+  console.log(`${file}: ${shown(written)}, ${formatCount(bytes)} bytes, in ${seconds} s`);
 }
 
 /** @throws {Failure} when the copy is not what the store was */

@@ -9,7 +9,7 @@ import { isBroken, jsonReport, type Report, textReport } from './check/report.ts
 import type { Rule, Server } from './check/rule.ts';
 import { RULES_FOR_EVERY_STORE } from './check/rules.ts';
 import { Failure } from './failure.ts';
-import { Interruption, stoppable } from './interruption.ts';
+import { stoppable } from './interruption.ts';
 import { CountedProgress } from './progress-display.ts';
 import { addTokenOptions, readBaseUrl, readToken } from './service-options.ts';
 
@@ -63,18 +63,15 @@ async function check(baseUrlText: string, options: CheckOptions, command: Comman
     return;
   }
   const token = readToken(command);
-  let interruption: unknown;
   await stoppable(async stop => {
-    stop.addEventListener('abort', () => (interruption = stop.reason));
     await checkServer({ plantsUrl: plantsUrl(baseUrl), token, stop }, rules, options.ids, report);
-  });
-  process.stdout.write(write(report));
+    process.stdout.write(write(report));
+    stop.throwIfAborted();
+  }, 'what was found before that is written');
   if (report.failure !== undefined) throw new Failure(report.failure);
   const broken = report.results.filter(isBroken).length;
-  if (broken > 0) {
-    console.error(`plant-store: ${broken} of the rules that must hold ${broken === 1 ? 'does' : 'do'} not`);
-  }
-  process.exitCode = interruption instanceof Interruption ? interruption.exitCode : broken > 0 ? 1 : 0;
+  if (broken === 0) return;
+  throw new Failure(`${broken} of the rules that must hold ${broken === 1 ? 'does' : 'do'} not`);
 }
 
 /** @param report gets the results, or why there are none */

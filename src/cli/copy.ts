@@ -13,7 +13,7 @@ import { checkNotServed, openCopyTarget, openReader } from '../store/open-store.
 import { type PlantReader, StoreMissing, StoreRefused, StoreUnavailable } from '../store/plant-store.ts';
 import { passwordFileOption, readDatabase } from './database-option.ts';
 import { Failure } from './failure.ts';
-import { Interruption, stoppable } from './interruption.ts';
+import { stoppable } from './interruption.ts';
 import { amount, CountedProgress, formatCount, perSecond } from './progress-display.ts';
 
 const HELP = `
@@ -57,16 +57,11 @@ export function copyCommand(): Command {
 }
 
 async function copy(options: CopyOptions): Promise<void> {
+  const rest = 'what was copied stays, and the same command goes on from there';
   try {
-    await stoppable(stop => copyStore(options, stop));
+    await stoppable(stop => copyStore(options, stop), rest);
   } catch (error) {
-    if (error instanceof Interruption) {
-      console.error('plant-store: stopped; what was copied stays, and the same command goes on from there');
-      process.exitCode = error.exitCode;
-      return;
-    }
-    if (!(error instanceof StoreUnavailable)) throw error;
-    throw new Failure(`${error.message}; what was copied stays, and the same command goes on from there`);
+    throw error instanceof StoreUnavailable ? new Failure(`${error.message}; ${rest}`) : error;
   }
 }
 

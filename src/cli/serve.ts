@@ -64,12 +64,12 @@ async function start(database: string, options: ServeOptions, log: Logger): Prom
 }
 
 function listenAdvice({ address: { host, port }, code, message }: ListenFailed, flag: string): string {
-  const where = `${host}:${port}`;
   if (code === 'EADDRINUSE') {
-    return `${where} is taken by another program; stop it, or choose another address with ${flag}`;
+    return `${host}:${port} is taken by another program; stop it, or choose another address with ${flag}`;
   }
-  if (code === 'EACCES')
-    return `${where} may not be used by this user; choose a port from 1024 up with ${flag}`;
+  if (code === 'EACCES') {
+    return `${host}:${port} may not be used by this user; choose a port from 1024 up with ${flag}`;
+  }
   if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') {
     return `${host} is not an address of this machine; choose another with ${flag}`;
   }
