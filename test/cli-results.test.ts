@@ -51,10 +51,9 @@ test('token create prints the token alone, and list and the store hold no token'
     ['token', 'list'],
   )) as [Finished, Finished, Finished, Finished, Finished];
   assert.equal(created.exitCode, 0);
-  assert.match(
-    created.stderr,
-    /^there was no store at .*plants\.db yet; it is made now\ntoken "field app" is in force in sqlite:\S+\n$/,
-  );
+  const made =
+    /^there was no store at .*plants\.db yet; it is made now\ntoken "field app" is in force in sqlite:\S+\n$/;
+  assert.match(created.stderr, made);
   assert.match(created.stdout, /^plant_[0-9A-Za-z]{36}\n$/);
   assert.deepEqual([revoked.exitCode, revoked.stdout], [0, '']);
   assert.match(revoked.stderr, /"lost phone" is revoked/);
@@ -82,11 +81,8 @@ test('token create prints the token alone, and list and the store hold no token'
 test('token list only reads, and token revoke makes no store', async () => {
   const database = await sqlite.newDatabase();
   const path = database.replace('sqlite:', '');
-  for (const { exitCode, stdout, stderr } of await run(
-    database,
-    ['token', 'list'],
-    ['token', 'revoke', 'first'],
-  )) {
+  const missing = await run(database, ['token', 'list'], ['token', 'revoke', 'first']);
+  for (const { exitCode, stdout, stderr } of missing) {
     assert.deepEqual([exitCode, stdout], [1, '']);
     assert.match(stderr, /there is no plant store at /);
   }
@@ -114,11 +110,8 @@ test('tokens made and revoked while the service runs', async () => {
     assert.ok(performance.now() - revokedAt < REVOCATION_MS_MAX, 'it is still accepted');
     await wait(20);
   }
-  assert.equal(
-    (await client.send(plant, { token: serve.token })).answer?.status,
-    200,
-    'the other one is not touched',
-  );
+  const { answer } = await client.send(plant, { token: serve.token });
+  assert.equal(answer?.status, 200, 'the other one is not touched');
   await client.close();
   await serve.stop('SIGTERM');
   const [again, listed] = await run(database, ['token', 'create', 'second'], ['token', 'list']);
@@ -166,11 +159,8 @@ test('export prints every plant exactly, in the order of ids', async () => {
   assert.equal(csv!.stderr, '11 plants exported\n');
   assert.equal(jsonLines!.stdout, ODD_PLANTS.map(plant => `${newPlantJson(plant)}\n`).join(''));
 
-  const empty = await run(await storeWith([]), ['export'], ['export', '--format', 'jsonl']);
-  assert.deepEqual(
-    empty.map(({ stdout }) => stdout),
-    ['id,name,tag\n', ''],
-  );
+  const [emptyCsv, emptyJson] = await run(await storeWith([]), ['export'], ['export', '--format', 'jsonl']);
+  assert.deepEqual([emptyCsv!.stdout, emptyJson!.stdout], ['id,name,tag\n', '']);
 });
 
 test('export --revisions prints the whole history', async () => {
@@ -181,12 +171,8 @@ test('export --revisions prints the whole history', async () => {
   ]);
   await using reader = await openForReading(database);
   const time = new Date((await reader.revisionsOf(7n))[0]!.recordedAt).toISOString();
-  const results = await run(
-    database,
-    ['export', '--revisions'],
-    ['export', '--revisions', '--format', 'jsonl'],
-    ['export'],
-  );
+  const history = ['export', '--revisions'];
+  const results = await run(database, history, [...history, '--format', 'jsonl'], ['export']);
   const recorded = `"recorded_at":"${time}","recorded_by":"nursery, east"}`;
   assert.deepEqual(
     results.map(({ stdout }) => stdout.split('\n')),
@@ -221,11 +207,9 @@ test('show prints every revision of any id, and nothing that a terminal obeys', 
     { id: -(2n ** 63n), name: 'clear \u001b[2J screen', tag: '\u202e' },
     { id: -(2n ** 63n), name: 'line\nbreak' },
   ]);
-  const [{ exitCode, stdout, stderr }] = (await run(database, ['show', '-9223372036854775808'])) as [
-    Finished,
-  ];
-  assert.deepEqual([exitCode, stderr], [0, '']);
-  const [head, first, second, rest] = stdout.split('\n');
+  const [shown] = await run(database, ['show', '-9223372036854775808']);
+  assert.deepEqual([shown!.exitCode, shown!.stderr], [0, '']);
+  const [head, first, second, rest] = shown!.stdout.split('\n');
   assert.equal(head, 'plant -9223372036854775808');
   assert.match(first!, /^revision 1 .* by nursery, east .*"clear \\u001b\[2J screen","tag":"\\u202e"}$/);
   assert.match(second!, /^revision 2 .*{"name":"line\\nbreak"}$/);

@@ -7,26 +7,24 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { text as readText } from 'node:stream/consumers';
 import { after, suite, test } from 'node:test';
-import { openServedStore } from '../src/store/open-store.ts';
 import { type CommandLine, runCommandLines } from './command-lines.ts';
 import { LoggingClient } from './harness/logging-client.ts';
 import { type Finished, PROGRAM, runInTime, startServe } from './harness/program.ts';
+import { listen } from './loopback-server.ts';
+import { openStore } from './store-under-test.ts';
 import { testFolder } from './test-folder.ts';
 
 const folder = testFolder();
 
 /** A store with the plants 1 and -1 and the token "first". */
 const database = `sqlite:${join(folder, 'plants.db')}`;
-const store = await openServedStore({ database, repeatedIdRule: 'revise', connections: 1 });
-const first = { hash: '0'.repeat(64), label: 'first', createdAt: Date.now(), expiresAt: null };
-await store.engine.createToken(first);
-await store.engine.commit([1n, -1n].map(id => ({ plant: { id, name: `plant ${id}` }, recordedBy: 1 })));
-await store.close();
-
 const newer = join(folder, 'newer.db');
-await (
-  await openServedStore({ database: `sqlite:${newer}`, repeatedIdRule: 'revise', connections: 1 })
-).close();
+{
+  await using store = await openStore(database);
+  await store.createToken({ hash: '0'.repeat(64), label: 'first', createdAt: Date.now(), expiresAt: null });
+  await store.commit([1n, -1n].map(id => ({ plant: { id, name: `plant ${id}` }, recordedBy: 1 })));
+  await using _newer = await openStore(`sqlite:${newer}`);
+}
 execute(newer, 'PRAGMA user_version = 99');
 const stranger = join(folder, 'stranger.db');
 execute(stranger, 'CREATE TABLE account (id)');
@@ -39,10 +37,9 @@ function execute(path: string, statement: string): void {
   client.close();
 }
 
-const taken = createServer().listen(0, '127.0.0.1');
-await once(taken, 'listening');
-after(() => taken.close());
-const takenAddress = `127.0.0.1:${(taken.address() as { port: number }).port}`;
+const taken = await listen(createServer());
+after(() => taken[Symbol.asyncDispose]());
+const takenAddress = `127.0.0.1:${taken.port}`;
 
 function runAll(commands: readonly CommandLine[]): Promise<Finished[]> {
   return runCommandLines(commands, folder);

@@ -62,33 +62,27 @@ async function copyAndCheck(path: string, to: string, stop: AbortSignal): Promis
   });
   // When its last message is here too.
   const ended = once(child, 'close');
-  const end = (): boolean => child.kill('SIGKILL');
-  stop.addEventListener('abort', end);
-  const progress = new CountedProgress('copying', 'pages', 0);
+  stop.addEventListener('abort', () => child.kill('SIGKILL'));
+  using progress = new CountedProgress('copying', 'pages', 0);
   let last: BackupNews = {};
   child.on('message', (news: BackupNews) => {
     last = news;
     if (news.copied !== undefined) ({ pages: progress.done, totalPages: progress.total } = news.copied);
     if (news.isChecking) Object.assign(progress, { title: 'checking the copy', done: 0 });
   });
-  try {
-    const [exitCode, signal] = await ended;
-    stop.throwIfAborted();
-    const { made, failure } = last;
-    if (failure !== undefined) throw new Failure(failedBecause(failure));
-    if (made === undefined) {
-      throw new Failure(`the process that copied ended early (${signal ?? exitCode}); run the command again`);
-    }
-    if (shown(made.source) !== shown(made.copy)) {
-      throw new Failure(
-        `the store holds ${shown(made.source)} and the copy ${shown(made.copy)}, which must not happen; keep an older backup, and report this`,
-      );
-    }
-    return made.copy;
-  } finally {
-    progress.stop();
-    stop.removeEventListener('abort', end);
+  const [exitCode, signal] = await ended;
+  stop.throwIfAborted();
+  const { made, failure } = last;
+  if (failure !== undefined) throw new Failure(failedBecause(failure));
+  if (made === undefined) {
+    throw new Failure(`the process that copied ended early (${signal ?? exitCode}); run the command again`);
   }
+  if (shown(made.source) !== shown(made.copy)) {
+    throw new Failure(
+      `the store holds ${shown(made.source)} and the copy ${shown(made.copy)}, which must not happen; keep an older backup, and report this`,
+    );
+  }
+  return made.copy;
 }
 
 function failedBecause({ message, errcode }: { message: string; errcode: number | undefined }): string {

@@ -86,14 +86,12 @@ async function checkServer(
     `Storing ${shownIds(ids)}. What the server has under these ids already may be revised or replaced.`,
   );
   const startMs = performance.now();
-  const progress = new CountedProgress('checking', 'rules', rules.length);
+  using progress = new CountedProgress('checking', 'rules', rules.length);
   try {
     report.results = await checkRules(rules, server, ids, () => progress.done++);
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
     report.failure = error.message;
-  } finally {
-    progress.stop();
   }
   report.elapsedMs = performance.now() - startMs;
 }

@@ -80,16 +80,12 @@ async function copyStore(options: CopyOptions, stop: AbortSignal): Promise<void>
   if (existing !== undefined) await checkDistinct(source, existing);
   const total = await source.countRevisions();
   const pass = async <T>(title: string, work: (pass: CopyPass) => Promise<T>, target: CopySide['reader']) => {
-    const progress = new CountedProgress(title, 'revisions', total);
+    using progress = new CountedProgress(title, 'revisions', total);
     const onRead = (revisions: number): void => {
       progress.done += revisions;
     };
-    try {
-      const sides = { source: { name: SOURCE, reader: source }, target: { name: TARGET, reader: target } };
-      return await work({ ...sides, stop, onRead });
-    } finally {
-      progress.stop();
-    }
+    const sides = { source: { name: SOURCE, reader: source }, target: { name: TARGET, reader: target } };
+    return await work({ ...sides, stop, onRead });
   };
 
   if (options.dryRun) {

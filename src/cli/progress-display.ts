@@ -82,7 +82,7 @@ export function amount(count: number, noun: string): string {
   return `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`;
 }
 
-/** Shows how far a command is by what it counts. */
+/** Shows how far a command is by what it counts; `using` ends it. */
 export class CountedProgress {
   title: string;
   done = 0;
@@ -105,7 +105,7 @@ export class CountedProgress {
     this.#display = new ProgressDisplay(percents, () => ({ done: this.#percent, text: this.#state() }));
   }
 
-  stop(): void {
+  [Symbol.dispose](): void {
     this.#display.stop();
   }
 

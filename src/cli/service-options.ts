@@ -44,19 +44,12 @@ export function readServiceAddress(command: Command): ServiceAddress {
  */
 export function readBaseUrl(text: string, name: string): URL {
   const url = URL.parse(text);
-  if (url === null || !['http:', 'https:'].includes(url.protocol)) {
-    throw new Failure(
-      `${name} must be an http or https address such as http://127.0.0.1:8080; it is: ${text}`,
-      2,
-    );
-  }
-  if (url.search !== '' || url.hash !== '' || url.username !== '' || url.password !== '') {
-    throw new Failure(
-      `${name} must hold no user name, password, ? or #; it is the base address of the service`,
-      2,
-    );
-  }
-  return url;
+  const isHttp = url !== null && ['http:', 'https:'].includes(url.protocol);
+  if (isHttp && `${url.username}${url.password}${url.search}${url.hash}` === '') return url;
+  throw new Failure(
+    `${name} must be an http or https address such as http://127.0.0.1:8080, without user name, password, ? and #`,
+    2,
+  );
 }
 
 /**
