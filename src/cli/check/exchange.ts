@@ -14,8 +14,12 @@ import {
 } from './limits.ts';
 import { Finding, type Target } from './rule.ts';
 
-/** A valid NewPlant, under an id of the rule's own. */
-export const PLANT = '{"id":<ID>,"name":"A"}';
+/** A NewPlant whose id is written like this; `<ID>` stands for an id of the rule's own. */
+export function withId(id: bigint | string, name = 'A'): string {
+  return `{"id":${id},"name":"${name}"}`;
+}
+
+export const PLANT = withId('<ID>');
 
 /**
  * Header fields that differ from those of a valid `POST /plants`, by name: a list is sent as so many fields, null takes out

@@ -1,5 +1,6 @@
 import type { ErrorName } from '../../contract/errors.ts';
 import { ID_MAX, ID_MIN } from '../../contract/limits.ts';
+import { PLANT, withId } from './exchange.ts';
 
 /**
  * A body that is no NewPlant for one reason alone. The fault is part of the ids of the rules made from it, so it never
@@ -20,13 +21,13 @@ export const FAULTY_BODIES: readonly FaultyBody[] = [
   ['notJson', 'empty', 'that is empty', ''],
   ['notJson', 'not-json', 'that breaks off within the JSON', '{"id":<ID>,"name":"A'],
   ['notJson', 'not-utf8', 'in ISO 8859-1 instead of UTF-8', '{"id":<ID>,"name":"Ip\u00ea"}', 'latin1'],
-  ['notNewPlant', 'array', 'that is an array', '[{"id":<ID>,"name":"A"}]'],
+  ['notNewPlant', 'array', 'that is an array', `[${PLANT}]`],
   ['notNewPlant', 'id-missing', 'without id', '{"name":"A"}'],
-  ['notNewPlant', 'id-null', 'with null as id', '{"id":null,"name":"A"}'],
-  ['notNewPlant', 'id-string', 'with a string as id', '{"id":"<ID>","name":"A"}'],
-  ['notNewPlant', 'id-fraction', 'with a fraction as id', '{"id":<ID>.5,"name":"A"}'],
-  ['notNewPlant', 'id-above-int64', 'with an id one above int64', `{"id":${ID_MAX + 1n},"name":"A"}`],
-  ['notNewPlant', 'id-below-int64', 'with an id one below int64', `{"id":${ID_MIN - 1n},"name":"A"}`],
+  ['notNewPlant', 'id-null', 'with null as id', withId('null')],
+  ['notNewPlant', 'id-string', 'with a string as id', withId('"<ID>"')],
+  ['notNewPlant', 'id-fraction', 'with a fraction as id', withId('<ID>.5')],
+  ['notNewPlant', 'id-above-int64', 'with an id one above int64', withId(ID_MAX + 1n)],
+  ['notNewPlant', 'id-below-int64', 'with an id one below int64', withId(ID_MIN - 1n)],
   ['notNewPlant', 'name-missing', 'without name', '{"id":<ID>}'],
   ['notNewPlant', 'name-null', 'with null as name', '{"id":<ID>,"name":null}'],
   ['notNewPlant', 'name-number', 'with a number as name', '{"id":<ID>,"name":1}'],
@@ -37,17 +38,13 @@ export const FAULTY_BODIES: readonly FaultyBody[] = [
 const UNPAIRED = String.raw`{"id":<ID>,"name":"A","tag":"\ud83c"}`;
 const TINY_FRACTION = '.0000000000000000000001';
 const FRACTION = '9007199254740993.5';
-/** What a server takes that one for which reads it as a double. */
+/** What the fraction may become when it is read as a double. */
 const NEARBY = [2n ** 53n + 1n, 2n ** 53n + 2n];
 
-function withId(id: string): string {
-  return `{"id":${id},"name":"A"}`;
-}
-
-/** Faults that the interface leaves open, or that its shapes do not name. A double takes each of the fractions for an integer. */
+/** Faults that the interface leaves open, or that its shapes do not name. As doubles the fractions are integers. */
 export const OWN_FAULTY_BODIES: readonly FaultyBody[] = [
-  ['notJson', 'byte-order-mark', 'that begins with a byte order mark', '\ufeff{"id":<ID>,"name":"A"}'],
-  ['notJson', 'utf16', 'in UTF-16', '{"id":<ID>,"name":"A"}', 'utf16le'],
+  ['notJson', 'byte-order-mark', 'that begins with a byte order mark', `\ufeff${PLANT}`],
+  ['notJson', 'utf16', 'in UTF-16', PLANT, 'utf16le'],
   ['notNewPlant', 'id-tiny-fraction', 'with an id 10^-22 above an integer', withId(`<ID>${TINY_FRACTION}`)],
   ['notNewPlant', 'id-underflow', 'with the id 1e-400', withId('1e-400'), 'utf8', [0n]],
   ['notNewPlant', 'id-fraction-above-double', 'with the id 2^53 + 1.5', withId(FRACTION), 'utf8', NEARBY],

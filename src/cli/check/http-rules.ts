@@ -1,4 +1,4 @@
-import { PLANT, type RequestChanges, send } from './exchange.ts';
+import { PLANT, type RequestChanges, send, withId } from './exchange.ts';
 import { expect, expectHeader, expectStatus } from './expectations.ts';
 import { FAULTY_BODIES } from './faulty-bodies.ts';
 import type { Rule } from './rule.ts';
@@ -26,7 +26,7 @@ function repeat(id: string, what: string, second: string): Rule {
 
 const NO_CREDENTIAL = { Authorization: null };
 const BASIC = { Authorization: 'Basic cGxhbnQ6c3RvcmU=' };
-const CHALLENGE = 'RFC 9110 section 15.5.2; RFC 6750 section 3';
+const CHALLENGE_SOURCE = 'RFC 9110 section 15.5.2; RFC 6750 section 3';
 const CODING = { 'Content-Encoding': 'x-no-such-coding' };
 const TWO_HOSTS = { Host: ['a.example', 'b.example'] };
 /** Node writes the chunks when it sees the field. */
@@ -67,7 +67,7 @@ export const HTTP_RULES: readonly Rule[] = [
   answered(404, 'path.unknown', 'RFC 9110 section 15.5.5', 'an unknown path', { ':path': '/no-such-path' }),
   answered(400, 'http.host-missing', 'RFC 9112 section 3.2', 'a request without Host', { Host: null }),
   answered(400, 'http.host-repeated', 'RFC 9112 section 3.2', 'a request with two Host fields', TWO_HOSTS),
-  should('credential.challenge', 'a 401 names Bearer in WWW-Authenticate', CHALLENGE, async target => {
+  should('credential.challenge', 'a 401 names Bearer in WWW-Authenticate', CHALLENGE_SOURCE, async target => {
     const exchange = await send(target, PLANT, NO_CREDENTIAL);
     if (exchange.status !== 401) return;
     const bearer = /(?:^|,)[ \t]*Bearer\b/i;
@@ -96,5 +96,5 @@ export const HTTP_RULES: readonly Rule[] = [
     });
   }),
   repeat('repeat.same', 'the same plant sent again', PLANT),
-  repeat('repeat.other', 'another plant with the same id', '{"id":<ID>,"name":"B"}'),
+  repeat('repeat.other', 'another plant with the same id', withId('<ID>', 'B')),
 ];

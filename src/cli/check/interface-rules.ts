@@ -1,5 +1,5 @@
 import { ID_MAX, ID_MIN } from '../../contract/limits.ts';
-import { type Exchange, PLANT, send } from './exchange.ts';
+import { type Exchange, PLANT, send, withId } from './exchange.ts';
 import { expectErrorShape, expectJsonMediaType, expectMember, expectStatus } from './expectations.ts';
 import { FAULTY_BODIES } from './faulty-bodies.ts';
 import { NotChecked, type Rule, type Target } from './rule.ts';
@@ -19,10 +19,6 @@ function must(id: string, title: string, source: string, check: Rule['check']): 
 /** This body is a valid NewPlant. */
 function created(id: string, title: string, source: string, text: string): Rule {
   return must(id, title, source, async target => expectStatus(await send(target, text), 200));
-}
-
-function withId(id: bigint, name = 'A'): string {
-  return `{"id":${id},"name":"${name}"}`;
 }
 
 /**

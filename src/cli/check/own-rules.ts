@@ -1,6 +1,6 @@
 import { ERRORS, type ErrorName } from '../../contract/errors.ts';
 import { BODY_BYTES_SETTING_MAX, HEADER_BYTES_MAX, ID_MAX, ID_MIN } from '../../contract/limits.ts';
-import { PLANT, type RequestChanges, send } from './exchange.ts';
+import { PLANT, type RequestChanges, send, withId } from './exchange.ts';
 import {
   expect,
   expectError,
@@ -20,7 +20,7 @@ function ours(id: string, title: string, check: Rule['check'], fixedIds: readonl
 /** An id as it is written, and the digits that Plant-Id must give. */
 function exactId(name: string, what: string, text: string, digits: bigint): Rule {
   const check: Rule['check'] = async target => {
-    const exchange = await send(target, `{"id":${text},"name":"A"}`);
+    const exchange = await send(target, withId(text));
     expectStatus(exchange, 200);
     expectHeader(exchange, 'Plant-Id', String(digits));
   };
@@ -98,7 +98,7 @@ export const OWN_RULES: readonly Rule[] = [
   ]),
   repeated('revised', 'repeat.other-name', 'another name makes a revision, or is rejected as write-once', [
     PLANT,
-    '{"id":<ID>,"name":"B"}',
+    withId('<ID>', 'B'),
   ]),
   repeated('revised', 'repeat.tag-removed', 'no tag for an empty one makes a revision, or is rejected too', [
     '{"id":<ID>,"name":"A","tag":""}',
