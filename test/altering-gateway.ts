@@ -10,12 +10,15 @@ export interface Message {
   body: Buffer;
 }
 
+/** @param status of a response; 0 for a request */
+export type Alteration = (message: Message, status: number) => Message;
+
 /** What a tampering proxy does to the messages it passes on. */
 export interface Alterations {
   /** Changes the request target. */
   target?(target: string): string;
-  request?(message: Message): Message;
-  answer?(message: Message, status: number): Message;
+  request?: Alteration;
+  answer?: Alteration;
 }
 
 /** Bodies that say they are longer are passed on without one: the service rejects them by their header section. */
@@ -49,7 +52,7 @@ async function passOn(
   const isLong = Number(request.headers['content-length'] ?? 0) > BUFFERED_BODY_BYTES_MAX;
   const sent = isLong
     ? { rawHeaders: request.rawHeaders, body: Buffer.alloc(0) }
-    : withLength(alterRequest({ rawHeaders: request.rawHeaders, body: await buffer(request) }));
+    : withLength(alterRequest({ rawHeaders: request.rawHeaders, body: await buffer(request) }, 0));
   const behind = httpRequest(serviceUrl, {
     method: request.method!,
     path: target(request.url!),
@@ -68,42 +71,39 @@ async function passOn(
 
 /** Content-Length as the body now is, where there was one. */
 function withLength(message: Message): Message {
-  return setField(message, 'content-length', () => String(message.body.length));
+  return setField('content-length', String(message.body.length))(message, 0);
 }
 
 /** Replaces the value of every field of a name; undefined takes the field out. */
-export function setField(
-  message: Message,
-  name: string,
-  change: (value: string) => string | undefined,
-): Message {
-  const rawHeaders: string[] = [];
-  for (let index = 0; index < message.rawHeaders.length; index += 2) {
-    const [field, value] = message.rawHeaders.slice(index, index + 2) as [string, string];
-    const changed = field.toLowerCase() === name ? change(value) : value;
-    if (changed !== undefined) rawHeaders.push(field, changed);
-  }
-  return { ...message, rawHeaders };
+export function setField(name: string, value: string | undefined): Alteration {
+  return message => {
+    const rawHeaders: string[] = [];
+    for (let index = 0; index < message.rawHeaders.length; index += 2) {
+      const [field, old] = message.rawHeaders.slice(index, index + 2) as [string, string];
+      const kept = field.toLowerCase() === name ? value : old;
+      if (kept !== undefined) rawHeaders.push(field, kept);
+    }
+    return { ...message, rawHeaders };
+  };
 }
 
 /** Changes the responses of one status alone. */
-export function onStatus(
-  wanted: number,
-  alter: (message: Message) => Message,
-): NonNullable<Alterations['answer']> {
-  return (message, status) => (status === wanted ? alter(message) : message);
+export function onStatus(wanted: number, alter: Alteration): Alteration {
+  return (message, status) => (status === wanted ? alter(message, status) : message);
 }
 
 /** Reads a body as a JSON object and writes what is made of it; any other body stays as it is. */
-export function mapJson(message: Message, change: (value: Record<string, unknown>) => object): Message {
-  try {
-    // What is not UTF-8 must stay so on its way.
-    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(message.body);
-    const value: unknown = JSON.parse(text);
-    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-    if (!isObject) return message;
-    return { ...message, body: Buffer.from(JSON.stringify(change(value as Record<string, unknown>))) };
-  } catch {
-    return message;
-  }
+export function mapJson(change: (value: Record<string, unknown>) => object): Alteration {
+  return message => {
+    try {
+      // What is not UTF-8 must stay so on its way.
+      const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(message.body);
+      const value: unknown = JSON.parse(text);
+      const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
+      if (!isObject) return message;
+      return { ...message, body: Buffer.from(JSON.stringify(change(value as Record<string, unknown>))) };
+    } catch {
+      return message;
+    }
+  };
 }

@@ -13,9 +13,8 @@ import {
   writeFileSync,
   writeSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import { StoreRefused, StoreUnavailable } from '../src/store/plant-store.ts';
 import { openForWriting } from '../src/store/sqlite/database.ts';
 import { BACKUP_STEP_PAGES } from '../src/store/sqlite/limits.ts';
@@ -24,11 +23,11 @@ import { fillStore, manyPlants, rowsOf } from './copied-stores.ts';
 import { type Finished, runProgram, startProgram } from './harness/program.ts';
 import { until } from './harness/until.ts';
 import { openForReading } from './store-under-test.ts';
+import { testFolder } from './test-folder.ts';
 
 const PLANTS = 50_000;
 
-const root = mkdtempSync(join(tmpdir(), 'plant-store-backup-'));
-after(() => rmSync(root, { recursive: true }));
+const root = testFolder();
 
 /** A folder of a test's own. */
 function newFolder(): string {
@@ -44,6 +43,15 @@ async function newStore(plants = manyPlants(3)): Promise<{ path: string; databas
 
 function backUp(file: string, database: string): Promise<Finished> {
   return runProgram(['backup', file, '--database', database]);
+}
+
+/** It says in one line why there is no backup. */
+async function assertRejected(file: string, database: string, says: string, code = 1): Promise<void> {
+  const { exitCode, stdout, stderr } = await backUp(file, database);
+  assert.deepEqual([exitCode, stdout], [code, ''], stderr);
+  assert.match(stderr, /^plant-store: [^\n]+\n$/);
+  assert.ok(stderr.includes(says), stderr);
+  assert.ok(!stderr.includes('secret'));
 }
 
 test('a backup holds everything, to the digit, in one file for its owner alone', async () => {
@@ -105,23 +113,22 @@ test('no file is written over, nor joined with what an earlier backup left', asy
   const folder = newFolder();
   const backup = join(folder, 'backup.db');
   const left = ['-wal', '-journal', '-shm', '.partial'].map(suffix => `${backup}${suffix}`);
-  const assertRefused = async (file: string, says: string): Promise<void> => {
-    const { exitCode, stdout, stderr } = await backUp(file, database);
-    assert.deepEqual([exitCode, stdout], [1, '']);
-    assert.ok(stderr.startsWith(`plant-store: ${says}`), stderr);
-  };
   for (const file of left) {
     writeFileSync(file, 'of yesterday');
     const isPartial = file.endsWith('.partial');
     const why = 'is there already and stays as it is; name another file, or move this one away';
     const killed = 'is there: another backup is writing it, or one was killed; delete it ';
-    await assertRefused(backup, `${file} ${isPartial ? killed : why}`);
+    await assertRejected(backup, database, `plant-store: ${file} ${isPartial ? killed : why}`);
     assert.equal(readFileSync(file, 'utf8'), 'of yesterday');
     rmSync(file);
   }
   symlinkSync('nowhere', join(folder, 'link.db'));
   for (const file of [join(folder, 'link.db'), folder, path]) {
-    await assertRefused(file, `${file} is there already and stays as it is; name another file\n`);
+    await assertRejected(
+      file,
+      database,
+      `plant-store: ${file} is there already and stays as it is; name another file\n`,
+    );
   }
   assert.deepEqual(readdirSync(folder), ['link.db']);
 });
@@ -132,20 +139,12 @@ test('what cannot be backed up, or not there, is said in a line, and leaves noth
   const noStore = join(folder, 'no.db');
   const other = join(newFolder(), 'other.db');
   writeFileSync(other, 'no database, whatever its name'.repeat(100));
-  const cases: [file: string, database: string, exitCode: number, message: RegExp][] = [
-    [join(folder, 'a.db'), `sqlite:${noStore}`, 1, /there is no plant store at .*no\.db; /],
-    [join(folder, 'a.db'), `sqlite:${other}`, 1, /other\.db cannot be opened .* no SQLite database; /],
-    [join(folder, 'no', 'a.db'), database, 1, /a\.db cannot be made \(ENOENT\); make the folder first/],
-    [join(folder, 'a.db'), 'postgres://u:secret@db.example/plants', 2, /pg_dump/],
-    [join(folder, 'a.db'), 'plants.db', 2, /the address names no store/],
-  ];
-  for (const [file, from, code, message] of cases) {
-    const { exitCode, stdout, stderr } = await backUp(file, from);
-    assert.deepEqual([exitCode, stdout], [code, ''], stderr);
-    assert.match(stderr, /^plant-store: [^\n]+\n$/);
-    assert.match(stderr, message);
-    assert.ok(!stderr.includes('secret'));
-  }
+  const [file, inNoFolder] = [join(folder, 'a.db'), join(folder, 'no', 'a.db')];
+  await assertRejected(file, `sqlite:${noStore}`, `there is no plant store at ${noStore}; `);
+  await assertRejected(file, `sqlite:${other}`, `${other} cannot be opened`);
+  await assertRejected(inNoFolder, database, 'a.db cannot be made (ENOENT); make the folder first');
+  await assertRejected(file, 'postgres://u:secret@db.example/plants', 'pg_dump', 2);
+  await assertRejected(file, 'plants.db', 'the address names no store', 2);
   assert.deepEqual(readdirSync(folder), []);
 });
 

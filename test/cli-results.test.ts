@@ -1,20 +1,18 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
-import { DatabaseSync } from 'node:sqlite';
 import { text as readText } from 'node:stream/consumers';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { hashToken } from '../src/auth/token.ts';
 import { openApiJson } from '../src/contract/openapi.ts';
 import { type NewPlant, newPlantJson } from '../src/contract/plant.ts';
-import { openReader, openServedStore, openTokenStore } from '../src/store/open-store.ts';
 import { runCommandLines } from './command-lines.ts';
 import { LoggingClient } from './harness/logging-client.ts';
 import { type Finished, startProgram, startServe } from './harness/program.ts';
+import { openForReading, openNewStore, openTokens, sqliteUnderTest } from './store-under-test.ts';
+import { testFolder } from './test-folder.ts';
 
 /** A revocation is in force by then: that is a promise. */
 const REVOCATION_MS_MAX = 5_000;
@@ -22,31 +20,16 @@ const REVOCATION_MS_MAX = 5_000;
 /** Far longer than an export takes on a slow machine. */
 const EXPORT_MS_MAX = 30_000;
 
-const folder = mkdtempSync(join(tmpdir(), 'plant-store-results-'));
-after(() => rmSync(folder, { recursive: true }));
-let stores = 0;
-
-function newDatabase(): string {
-  return `sqlite:${join(folder, `plants-${++stores}.db`)}`;
-}
+const folder = testFolder();
+const sqlite = sqliteUnderTest();
 
 /** Makes a store with these plants in it, all from the token "nursery, east", the first that it has. */
 async function storeWith(plants: NewPlant[], recordedBy = 1): Promise<string> {
-  const database = newDatabase();
-  const { engine, close } = await openServedStore({
-    database,
-    repeatedIdRule: 'revise',
-    connections: 1,
-  });
-  await engine.createToken({
-    hash: '0'.repeat(64),
-    label: 'nursery, east',
-    createdAt: Date.now(),
-    expiresAt: null,
-  });
-  await engine.commit(plants.map(plant => ({ plant, recordedBy })));
-  await close();
-  return database;
+  await using store = await openNewStore(sqlite);
+  const token = { hash: '0'.repeat(64), label: 'nursery, east', createdAt: Date.now(), expiresAt: null };
+  await store.createToken(token);
+  await store.commit(plants.map(plant => ({ plant, recordedBy })));
+  return store.database;
 }
 
 /** Runs commands on a database one after the other. @returns what each left behind */
@@ -58,69 +41,62 @@ function run(database: string, ...commands: string[][]): Promise<Finished[]> {
 }
 
 test('token create prints the token alone, and list and the store hold no token', async () => {
-  const database = newDatabase();
+  const database = await sqlite.newDatabase();
   const [created, , , revoked, listed] = (await run(
     database,
     ['token', 'create', 'field app', '--expires', '90d'],
     ['token', 'create', 'for good'],
-    ['token', 'create', 'lost phone'],
+    ['token', 'create', 'lost phone', '--expires', '48h'],
     ['token', 'revoke', 'lost phone'],
     ['token', 'list'],
   )) as [Finished, Finished, Finished, Finished, Finished];
   assert.equal(created.exitCode, 0);
-  assert.match(
-    created.stderr,
-    /^there was no store at .*plants-[0-9]+\.db yet; it is made now\ntoken "field app" is in force in sqlite:\S+\n$/,
-  );
+  const made =
+    /^there was no store at .*plants\.db yet; it is made now\ntoken "field app" is in force in sqlite:\S+\n$/;
+  assert.match(created.stderr, made);
   assert.match(created.stdout, /^plant_[0-9A-Za-z]{36}\n$/);
   assert.deepEqual([revoked.exitCode, revoked.stdout], [0, '']);
   assert.match(revoked.stderr, /"lost phone" is revoked/);
 
   assert.deepEqual([listed.exitCode, listed.stderr], [0, '']);
-  const today = new Date().toISOString().slice(0, 10);
-  const expiry = new Date(Date.parse(today) + 90 * 86_400_000).toISOString().slice(0, 10);
+  const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString().slice(0, 10);
+  const today = inDays(0);
   const rows = listed.stdout.trimEnd().split('\n');
   assert.deepEqual(
     rows.map(line => line.split(/ {2,}/)),
     [
       ['LABEL', 'CREATED', 'EXPIRES', 'STATE', 'LAST USED'],
-      ['field app', today, expiry, 'in force', '-'],
+      ['field app', today, inDays(90), 'in force', '-'],
       ['for good', today, '-', 'in force', '-'],
-      ['lost phone', today, '-', `revoked ${today}`, '-'],
+      ['lost phone', today, inDays(2), `revoked ${today}`, '-'],
     ],
   );
   const secret = created.stdout.trim();
   for (const hidden of [secret, secret.slice(6, 20), hashToken(secret)])
     assert.ok(!listed.stdout.includes(hidden));
-  const store = await openTokenStore(database);
+  await using store = await openTokens(database);
   assert.ok(!JSON.stringify(await store.tokensChangedSince(0)).includes(secret.slice(6)));
-  await store.close();
 });
 
 test('token list only reads, and token revoke makes no store', async () => {
-  const database = newDatabase();
+  const database = await sqlite.newDatabase();
   const path = database.replace('sqlite:', '');
-  for (const { exitCode, stdout, stderr } of await run(
-    database,
-    ['token', 'list'],
-    ['token', 'revoke', 'first'],
-  )) {
+  const missing = await run(database, ['token', 'list'], ['token', 'revoke', 'first']);
+  for (const { exitCode, stdout, stderr } of missing) {
     assert.deepEqual([exitCode, stdout], [1, '']);
     assert.match(stderr, /there is no plant store at /);
   }
   assert.throws(() => readFileSync(path), { code: 'ENOENT' });
   await run(database, ['token', 'create', 'first']);
   // Whoever opens it for writing would set the write-ahead log again, which is noted in the file.
-  const client = new DatabaseSync(path);
-  client.exec('PRAGMA journal_mode = DELETE');
-  client.close();
+  await sqlite.sql(database, 'PRAGMA journal_mode = DELETE');
   const before = readFileSync(path);
   assert.match((await run(database, ['token', 'list']))[0]!.stdout, /^first /m);
   assert.deepEqual(readFileSync(path), before);
 });
 
 test('tokens made and revoked while the service runs', async () => {
-  const database = newDatabase();
+  const database = await sqlite.newDatabase();
   await using serve = await startServe(database);
   const [created] = await run(database, ['token', 'create', 'second']);
   const client = new LoggingClient(serve.url, created!.stdout.trim(), []);
@@ -134,11 +110,8 @@ test('tokens made and revoked while the service runs', async () => {
     assert.ok(performance.now() - revokedAt < REVOCATION_MS_MAX, 'it is still accepted');
     await wait(20);
   }
-  assert.equal(
-    (await client.send(plant, { token: serve.token })).answer?.status,
-    200,
-    'the other one is not touched',
-  );
+  const { answer } = await client.send(plant, { token: serve.token });
+  assert.equal(answer?.status, 200, 'the other one is not touched');
   await client.close();
   await serve.stop('SIGTERM');
   const [again, listed] = await run(database, ['token', 'create', 'second'], ['token', 'list']);
@@ -186,11 +159,8 @@ test('export prints every plant exactly, in the order of ids', async () => {
   assert.equal(csv!.stderr, '11 plants exported\n');
   assert.equal(jsonLines!.stdout, ODD_PLANTS.map(plant => `${newPlantJson(plant)}\n`).join(''));
 
-  const empty = await run(await storeWith([]), ['export'], ['export', '--format', 'jsonl']);
-  assert.deepEqual(
-    empty.map(({ stdout }) => stdout),
-    ['id,name,tag\n', ''],
-  );
+  const [emptyCsv, emptyJson] = await run(await storeWith([]), ['export'], ['export', '--format', 'jsonl']);
+  assert.deepEqual([emptyCsv!.stdout, emptyJson!.stdout], ['id,name,tag\n', '']);
 });
 
 test('export --revisions prints the whole history', async () => {
@@ -199,15 +169,10 @@ test('export --revisions prints the whole history', async () => {
     { id: 7n, name: 'new', tag: '' },
     { id: -7n, name: 'other' },
   ]);
-  const reader = await openReader(database);
+  await using reader = await openForReading(database);
   const time = new Date((await reader.revisionsOf(7n))[0]!.recordedAt).toISOString();
-  await reader.close();
-  const results = await run(
-    database,
-    ['export', '--revisions'],
-    ['export', '--revisions', '--format', 'jsonl'],
-    ['export'],
-  );
+  const history = ['export', '--revisions'];
+  const results = await run(database, history, [...history, '--format', 'jsonl'], ['export']);
   const recorded = `"recorded_at":"${time}","recorded_by":"nursery, east"}`;
   assert.deepEqual(
     results.map(({ stdout }) => stdout.split('\n')),
@@ -242,11 +207,9 @@ test('show prints every revision of any id, and nothing that a terminal obeys', 
     { id: -(2n ** 63n), name: 'clear \u001b[2J screen', tag: '\u202e' },
     { id: -(2n ** 63n), name: 'line\nbreak' },
   ]);
-  const [{ exitCode, stdout, stderr }] = (await run(database, ['show', '-9223372036854775808'])) as [
-    Finished,
-  ];
-  assert.deepEqual([exitCode, stderr], [0, '']);
-  const [head, first, second, rest] = stdout.split('\n');
+  const [shown] = await run(database, ['show', '-9223372036854775808']);
+  assert.deepEqual([shown!.exitCode, shown!.stderr], [0, '']);
+  const [head, first, second, rest] = shown!.stdout.split('\n');
   assert.equal(head, 'plant -9223372036854775808');
   assert.match(first!, /^revision 1 .* by nursery, east .*"clear \\u001b\[2J screen","tag":"\\u202e"}$/);
   assert.match(second!, /^revision 2 .*{"name":"line\\nbreak"}$/);
@@ -260,7 +223,8 @@ const MANY = Array.from({ length: 30_000 }, (_, id) => ({
 
 test('export into a slow reader is complete, and into a closed one ends quietly', async () => {
   const database = await storeWith(MANY);
-  const slow = startProgram(['export', '--database', database], { timeout: EXPORT_MS_MAX });
+  const start = () => startProgram(['export', '--database', database], { timeout: EXPORT_MS_MAX });
+  const slow = start();
   const summary = readText(slow.stderr!);
   const expected = ['id,name,tag', ...MANY.map(({ id, name }) => `${id},${name},`)];
   let lines = 0;
@@ -271,7 +235,7 @@ test('export into a slow reader is complete, and into a closed one ends quietly'
   assert.equal(lines, expected.length);
   assert.equal(await summary, '30,000 plants exported\n');
 
-  const closed = startProgram(['export', '--database', database], { timeout: EXPORT_MS_MAX });
+  const closed = start();
   const said = readText(closed.stderr!);
   const ended = once(closed, 'exit');
   await once(closed.stdout!, 'data');

@@ -1,33 +1,30 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { text as readText } from 'node:stream/consumers';
 import { after, suite, test } from 'node:test';
-import { openServedStore } from '../src/store/open-store.ts';
 import { type CommandLine, runCommandLines } from './command-lines.ts';
 import { LoggingClient } from './harness/logging-client.ts';
 import { type Finished, PROGRAM, runInTime, startServe } from './harness/program.ts';
+import { listen } from './loopback-server.ts';
+import { openStore } from './store-under-test.ts';
+import { testFolder } from './test-folder.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'plant-store-cli-'));
-after(() => rmSync(folder, { recursive: true }));
+const folder = testFolder();
 
 /** A store with the plants 1 and -1 and the token "first". */
 const database = `sqlite:${join(folder, 'plants.db')}`;
-const store = await openServedStore({ database, repeatedIdRule: 'revise', connections: 1 });
-const first = { hash: '0'.repeat(64), label: 'first', createdAt: Date.now(), expiresAt: null };
-await store.engine.createToken(first);
-await store.engine.commit([1n, -1n].map(id => ({ plant: { id, name: `plant ${id}` }, recordedBy: 1 })));
-await store.close();
-
 const newer = join(folder, 'newer.db');
-await (
-  await openServedStore({ database: `sqlite:${newer}`, repeatedIdRule: 'revise', connections: 1 })
-).close();
+{
+  await using store = await openStore(database);
+  await store.createToken({ hash: '0'.repeat(64), label: 'first', createdAt: Date.now(), expiresAt: null });
+  await store.commit([1n, -1n].map(id => ({ plant: { id, name: `plant ${id}` }, recordedBy: 1 })));
+  await using _newer = await openStore(`sqlite:${newer}`);
+}
 execute(newer, 'PRAGMA user_version = 99');
 const stranger = join(folder, 'stranger.db');
 execute(stranger, 'CREATE TABLE account (id)');
@@ -40,10 +37,9 @@ function execute(path: string, statement: string): void {
   client.close();
 }
 
-const taken = createServer().listen(0, '127.0.0.1');
-await once(taken, 'listening');
-after(() => taken.close());
-const takenAddress = `127.0.0.1:${(taken.address() as { port: number }).port}`;
+const taken = await listen(createServer());
+after(() => taken[Symbol.asyncDispose]());
+const takenAddress = `127.0.0.1:${taken.port}`;
 
 function runAll(commands: readonly CommandLine[]): Promise<Finished[]> {
   return runCommandLines(commands, folder);
@@ -57,6 +53,11 @@ function linesOf({ stderr }: Finished): string[] {
 /** Exit code, arguments (in one text where none holds a space), the one line on stderr, and the environment. */
 type Misuse = [exitCode: 1 | 2, args: string | string[], says: RegExp, env?: Record<string, string>];
 
+/** Values that an option or an argument does not take. */
+function wrong(command: string, values: readonly string[], says: RegExp): Misuse[] {
+  return values.map(value => [2, [...command.split(' '), value], says]);
+}
+
 const ANY_PORTS = '--listen 127.0.0.1:0 --ops 127.0.0.1:0';
 /** Every command that reads or writes a store, with what else it needs; those that make one come first. */
 const STORE_COMMANDS = [
@@ -68,6 +69,11 @@ const STORE_COMMANDS = [
   'show 1',
 ];
 const FOLDER_ADVICE = /cannot be opened .*; is the folder there and writable\?$/;
+const ADDRESSES = ['8080', ':8080', '127.0.0.1:65536', '::1:8080', ''];
+const NO_SUCH_STORE = /there is no plant store at .*missing\.db; .* or name another with --database$/;
+const NO_RANGES = ['5', '5..1', '1..9223372036854775808', '1..1e3', 'a..b', ''];
+const SERVE = 'serve --database sqlite:unused.db';
+const ID_RULE = /It must be an integer from -9223372036854775808 to 9223372036854775807/;
 
 const MISUSES: Misuse[] = [
   [2, 'plant', /unknown command 'plant'/],
@@ -79,12 +85,10 @@ const MISUSES: Misuse[] = [
   ]),
   [2, 'serve --database', /'--database <url>' argument missing/],
 
-  ...['8080', ':8080', '127.0.0.1:65536', '::1:8080', ''].map(
-    (address): Misuse => [
-      2,
-      `serve --listen=${address}`,
-      /'--listen <host:port>' argument .* is invalid.*HOST:PORT, for example/,
-    ],
+  ...wrong(
+    'serve --listen',
+    ADDRESSES,
+    /'--listen <host:port>' argument .* is invalid.*HOST:PORT, for example/,
   ),
   [2, 'serve --ops here', /'--ops <host:port>' argument 'here' is invalid.*HOST:PORT/],
   [2, 'serve', /value 'here' from env 'PLANT_STORE_LISTEN' is invalid/, { PLANT_STORE_LISTEN: 'here' }],
@@ -92,67 +96,33 @@ const MISUSES: Misuse[] = [
   [2, 'serve', /'keep' from env 'PLANT_STORE_REPEATED_ID' is invalid/, { PLANT_STORE_REPEATED_ID: 'keep' }],
   [2, 'serve --log-requests often', /Allowed choices are on, off/],
   [2, 'serve --log-requests', /'--log-requests <on\|off>' argument missing/],
-  [
-    2,
-    'serve',
-    /'true' from env 'PLANT_STORE_LOG_REQUESTS' is.*on, off/,
-    { PLANT_STORE_LOG_REQUESTS: 'true' },
-  ],
-  ...['0', '-1', '1e6', '8388609', ''].map(
-    (limit): Misuse => [
-      2,
-      `serve --body-limit=${limit}`,
-      /'--body-limit <bytes>' argument .* is invalid.*from 1 to 8388608/,
-    ],
+  ...wrong(
+    'serve --body-limit',
+    ['0', '-1', '1e6', '8388609', ''],
+    /'--body-limit <bytes>' argument .* is invalid.*from 1 to 8388608/,
   ),
   [
     1,
-    `serve --database sqlite:unused.db --listen ${takenAddress} --ops 127.0.0.1:0`,
-    /^plant-store: .* is taken by another program; stop it, or choose another address with --listen$/,
+    `${SERVE} --listen ${takenAddress} --ops 127.0.0.1:0`,
+    /^plant-store: .* taken by another .* --listen$/,
   ],
-  [
-    1,
-    `serve --database sqlite:unused.db --listen 127.0.0.1:0 --ops ${takenAddress}`,
-    / is taken by another program; .* with --ops$/,
-  ],
+  [1, `${SERVE} --listen 127.0.0.1:0 --ops ${takenAddress}`, / is taken by another program; .* with --ops$/],
   // RFC 5737 section 3: an address for documentation, which no machine has.
-  [
-    1,
-    'serve --database sqlite:unused.db --listen 203.0.113.1:0 --ops 127.0.0.1:0',
-    /203\.0\.113\.1 is not an address of this machine; choose another with --listen$/,
-  ],
+  [1, `${SERVE} --listen 203.0.113.1:0 --ops 127.0.0.1:0`, /203\.0\.113\.1 is not an address .* --listen$/],
 
   [2, 'token create', /missing required argument 'label'/],
-  ...['', 'x'.repeat(101), 'a\tb'].map(
-    (label): Misuse => [2, ['token', 'create', label], /Give 1 to 100 characters/],
+  ...wrong('token create', ['', 'x'.repeat(101), 'a\tb'], /Give 1 to 100 characters/),
+  ...wrong(
+    'token create label --expires',
+    ['', '90', '0d', '-1d', '1.5d', '1000000d'],
+    /a whole number of days, hours or minutes, such as 90d/,
   ),
-  ...['', '90', '0d', '-1d', '1.5d', '1000000d'].map(
-    (duration): Misuse => [
-      2,
-      `token create label --expires=${duration}`,
-      /a whole number of days, hours or minutes, such as 90d/,
-    ],
-  ),
-  [
-    1,
-    `token create first --database ${database}`,
-    /there is a token with the label "first" already; choose another label$/,
-  ],
+  [1, `token create first --database ${database}`, /the label "first" already; choose another label$/],
   [2, 'token revoke', /missing required argument 'label'/],
-  [
-    1,
-    `token revoke nobody --database ${database}`,
-    /there is no token with the label "nobody" in sqlite:[^ ]+; see `npx plant-store token list`$/,
-  ],
+  [1, `token revoke nobody --database ${database}`, /no token with the label "nobody" in sqlite:[^ ]+; see /],
 
   [2, 'show', /missing required argument 'id'/],
-  ...['Ficus', '', '1.5', '9223372036854775808', '-9223372036854775809'].map(
-    (id): Misuse => [
-      2,
-      ['show', '--', id],
-      /It must be an integer from -9223372036854775808 to 9223372036854775807/,
-    ],
-  ),
+  ...wrong('show --', ['Ficus', '', '1.5', '9223372036854775808', '-9223372036854775809'], ID_RULE),
   [1, `show 9007199254740993 --database ${database}`, /there is no plant with the id 9007199254740993 in /],
   [2, 'export --format xml', /Allowed choices are csv, jsonl/],
 
@@ -160,7 +130,7 @@ const MISUSES: Misuse[] = [
   [2, 'import --token t --token-file f a.csv', /--token and --token-file are both given/],
   [2, 'import --token-file none a.csv', /token file none cannot be read \(ENOENT\)/],
   [2, 'import --token t --url localhost:8080 a.csv', /--url must be an http or https/],
-  [2, 'import --token t --url http://a/?b a.csv', /--url must hold no/],
+  [2, 'import --token t --url http://a/?b a.csv', /--url .* without/],
   [2, 'import --token t - -', /give - only once/],
   [2, 'import --token t --rejects r a b', /give one input FILE with it/],
   ...['1025', '0'].map(
@@ -172,13 +142,7 @@ const MISUSES: Misuse[] = [
   [2, 'check http://127.0.0.1:1', /a token is needed: give --token-file/],
   [2, ['check', 'http://127.0.0.1:1', '--token', 'a b'], /is not a token/],
   [2, 'check http://127.0.0.1:1 --format xml', /Allowed choices are text, json, junit/],
-  ...['5', '5..1', '1..9223372036854775808', '1..1e3', 'a..b', ''].map(
-    (ids): Misuse => [
-      2,
-      `check http://127.0.0.1:1 --ids=${ids}`,
-      /Write it as FROM\.\.TO with two integers of 64/,
-    ],
-  ),
+  ...wrong('check http://127.0.0.1:1 --ids', NO_RANGES, /Write it as FROM\.\.TO with two integers of 64/),
 
   [2, 'export --database plants.db', /names no store; write sqlite:PATH, for example sqlite:/],
   ...STORE_COMMANDS.map(
@@ -197,11 +161,7 @@ const MISUSES: Misuse[] = [
     [1, `${command} --database sqlite:${textFile}`, /text\.db cannot be opened/],
   ]),
   ...STORE_COMMANDS.slice(2).map(
-    (command): Misuse => [
-      1,
-      `${command} --database sqlite:missing.db`,
-      /there is no plant store at .*missing\.db; .* or name another with --database$/,
-    ],
+    (command): Misuse => [1, `${command} --database sqlite:missing.db`, NO_SUCH_STORE],
   ),
   // These bind root as well, which permissions do not. Node makes no folder in the second place, and never gives up.
   [1, `serve ${ANY_PORTS} --database sqlite:${textFile}/plants.db`, FOLDER_ADVICE],

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, suite, test } from 'node:test';
+import { before, suite, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import packageJson from '../package.json' with { type: 'json' };
@@ -13,12 +13,13 @@ import { PAGE_SCRIPT, PAGE_STYLE } from '../src/docs-page/page-files.ts';
 import { PostgresServer } from './harness/postgres-server.ts';
 import { type Finished, runProgram, type ServeProcess, sendPlant, startServe } from './harness/program.ts';
 import { bannedText } from './repository-rules.ts';
+import { testFolder } from './test-folder.ts';
 
 const BUILD = fileURLToPath(new URL('../packaging/build-executable.ts', import.meta.url));
 /** As on a machine that has nothing: no Node to be found, and no setting. */
 const NOTHING = { PATH: '' };
 
-const folder = mkdtempSync(join(tmpdir(), 'plant-store-executable-test-'));
+const folder = testFolder();
 const executable = join(folder, 'built', 'plant-store');
 const licences = join(folder, 'built', 'THIRD-PARTY-LICENSES.txt');
 
@@ -28,7 +29,6 @@ before(async () => {
   build('built');
   bundle = await bundleProgram();
 });
-after(() => rmSync(folder, { recursive: true }));
 
 function build(name: string): void {
   execFileSync(process.execPath, [BUILD, join(folder, name)], { stdio: 'pipe' });

@@ -5,26 +5,24 @@ import {
   existsSync,
   globSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
-  rmSync,
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
-import { after, before, suite, test } from 'node:test';
+import { before, suite, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { build } from 'esbuild';
 import packageJson from '../package.json' with { type: 'json' };
 import { runProgram, type StartOptions, sendPlant, startServe } from './harness/program.ts';
 import { bannedText, markdownLinks } from './repository-rules.ts';
+import { testFolder } from './test-folder.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const COMPILER = fileURLToPath(new URL('../test/node_modules/typescript/bin/tsc', import.meta.url));
-const folder = mkdtempSync(join(tmpdir(), 'plant-store-package-'));
+const folder = testFolder();
 /** With the Node of these tests before any other, and nothing that npm has fetched before. */
 const ENVIRONMENT = {
   ...process.env,
@@ -44,7 +42,6 @@ before(() => {
   npm(home, ['rebuild', '--ignore-scripts']);
   npm(home, ['install', '--offline', join(folder, `plant-store-${packageJson.version}.tgz`)]);
 });
-after(() => rmSync(folder, { recursive: true }));
 
 function npm(cwd: string, args: string[]): void {
   execFileSync('npm', [...args, '--no-audit', '--no-fund'], { cwd, env: ENVIRONMENT, stdio: 'pipe' });
@@ -65,6 +62,10 @@ function filesIn(root: string, part: string): string[] {
   return globSync(`${part}/**/*`, { cwd: root }).filter(each => statSync(join(root, each)).isFile());
 }
 
+function textsOf(paths: string[]): { path: string; text: string }[] {
+  return paths.map(path => ({ path, text: readFileSync(join(installed, path), 'utf8') }));
+}
+
 function inHome(name: string): StartOptions {
   const cwd = join(home, name);
   mkdirSync(cwd);
@@ -80,20 +81,9 @@ function runModule(name: string, code: string, args: string[] = []): string {
 
 suite('the package', () => {
   test('holds the program, its types and its documents, and nothing of its making', () => {
-    assert.deepEqual(readdirSync(installed).sort(), [
-      'ARCHITECTURE.md',
-      'CHANGELOG.md',
-      'CONTRIBUTING.md',
-      'LICENSE',
-      'README.md',
-      'SECURITY.md',
-      'bench',
-      'bin',
-      'dist',
-      'docs',
-      'examples',
-      'package.json',
-    ]);
+    const documents = 'ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md LICENSE README.md SECURITY.md';
+    const all = `${documents} bench bin dist docs examples package.json`;
+    assert.deepEqual(readdirSync(installed).sort(), all.split(' '));
     const files = filesIn(installed, 'dist');
     const declarations = files.filter(each => each.endsWith('.d.ts'));
     for (const each of declarations) assert.match(each, /^dist\/(?:client|contract)\//);
@@ -102,29 +92,20 @@ suite('the package', () => {
       .filter(each => !/\.d\.ts$|\/tsconfig\.json$/.test(each))
       .map(each => each.replace(/^src/, 'dist').replace(/\.ts$/, '.js'));
     assert.deepEqual(files.filter(each => !declarations.includes(each)).sort(), expected.sort());
-    const texts = files.map(path => ({
-      path: `${path}.txt`,
-      text: readFileSync(join(installed, path), 'utf8'),
-    }));
+    const texts = textsOf(files).map(({ path, text }) => ({ path: `${path}.txt`, text }));
     assert.deepEqual(bannedText(texts), []);
     assert.ok(texts.every(({ text }) => !text.includes(ROOT)));
   });
 
   test('holds whatever its documents link to', () => {
-    const files = filesIn(installed, '.').map(path => ({
-      path,
-      text: readFileSync(join(installed, path), 'utf8'),
-    }));
+    const files = textsOf(filesIn(installed, '.'));
     assert.ok(files.some(({ path }) => path === 'README.md'));
     assert.deepEqual(markdownLinks(files), []);
   });
 
   test('runs by npx in a folder that has nothing else', () => {
-    const version = execFileSync('npx', ['--offline', 'plant-store', '--version'], {
-      cwd: home,
-      env: ENVIRONMENT,
-      encoding: 'utf8',
-    });
+    const options = { cwd: home, env: ENVIRONMENT, encoding: 'utf8' } as const;
+    const version = execFileSync('npx', ['--offline', 'plant-store', '--version'], options);
     assert.equal(version, `${packageJson.version}\n`);
   });
 
@@ -202,19 +183,10 @@ suite('the package', () => {
   });
 
   test('lets a browser have client and contract: they import nothing of Node', async () => {
+    const contents = "export * from 'plant-store/client';\nexport * from 'plant-store/contract';\n";
     const { warnings, metafile } = await build({
-      stdin: {
-        contents: "export * from 'plant-store/client';\nexport * from 'plant-store/contract';\n",
-        resolveDir: home,
-      },
-      ...{
-        bundle: true,
-        platform: 'browser',
-        format: 'esm',
-        write: false,
-        metafile: true,
-        logLevel: 'silent',
-      },
+      ...{ stdin: { contents, resolveDir: home }, bundle: true, platform: 'browser', format: 'esm' },
+      ...{ write: false, metafile: true, logLevel: 'silent' },
     });
     assert.deepEqual(warnings, []);
     for (const input of Object.keys(metafile.inputs))

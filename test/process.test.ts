@@ -1,10 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { type NewPlant, newPlantJson } from '../src/contract/plant.ts';
 import type { LoggedRequest } from './harness/client-log.ts';
@@ -13,19 +10,13 @@ import { type Finished, runProgram, type ServeProcess, startServe } from './harn
 import { RandomLoad } from './harness/random-load.ts';
 import { SEED, seededRandom } from './harness/seeded-random.ts';
 import { faultsIn } from './harness/stored-revisions.ts';
+import { sqliteUnderTest } from './store-under-test.ts';
 
 const KILLS = 3;
 /** A service that was told to end is gone by then: that is a promise. */
 const SHUTDOWN_MS_MAX = 10_000;
 
-const folder = mkdtempSync(join(tmpdir(), 'plant-store-process-'));
-after(() => rmSync(folder, { recursive: true }));
-
-let stores = 0;
-
-function newDatabase(): string {
-  return `sqlite:${join(folder, `plants-${++stores}.db`)}`;
-}
+const sqlite = sqliteUnderTest();
 
 /** Ends a service; one that is not gone in time is killed, and then has no exit code. */
 async function stopInTime(serve: ServeProcess, signal: NodeJS.Signals): Promise<Finished> {
@@ -38,7 +29,7 @@ async function stopInTime(serve: ServeProcess, signal: NodeJS.Signals): Promise<
 test('kill -9 under load, again and again: nothing answered is lost, nothing refused is stored', async () => {
   console.log(`repeat with PLANT_STORE_TEST_SEED=${SEED}`);
   const random = seededRandom(SEED);
-  const database = newDatabase();
+  const database = await sqlite.newDatabase();
   const log: LoggedRequest[] = [];
   let token = '';
   for (let kill = 1; kill <= KILLS; kill++) {
@@ -81,7 +72,7 @@ async function textUntilEnd(socket: Socket): Promise<string> {
 
 test('SIGTERM under load: whatever was sent is answered, and the process ends with 0', async () => {
   console.log(`repeat with PLANT_STORE_TEST_SEED=${SEED}`);
-  const database = newDatabase();
+  const database = await sqlite.newDatabase();
   await using serve = await startServe(database);
   const log: LoggedRequest[] = [];
 
@@ -117,7 +108,7 @@ test('SIGTERM under load: whatever was sent is answered, and the process ends wi
 });
 
 test('a second service on the same database is refused in one line, and the first goes on', async () => {
-  const database = newDatabase();
+  const database = await sqlite.newDatabase();
   await using serve = await startServe(database);
   const args = ['serve', '--database', database, '--listen', '127.0.0.1:0', '--ops', '127.0.0.1:0'];
   const second = await runProgram(args);
@@ -138,7 +129,7 @@ test('a second service on the same database is refused in one line, and the firs
 
 test('a signal at the moment it takes plants ends it cleanly too', async () => {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    await using serve = await startServe(newDatabase());
+    await using serve = await startServe(await sqlite.newDatabase());
     const { exitCode, stderr } = await stopInTime(serve, signal);
     assert.equal(exitCode, 0, `${signal}: ${stderr}`);
   }

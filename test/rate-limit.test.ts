@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { makeToken } from '../src/auth/token.ts';
-import { parseRateLimit } from '../src/cli/http-options.ts';
+import { parseRateLimit } from '../src/cli/serve-options.ts';
 import { RateLimit } from '../src/http/rate-limit.ts';
 import { writeApart } from './connection-target.ts';
 import { assertErrorAnswer } from './harness/answer-assertions.ts';

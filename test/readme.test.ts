@@ -1,21 +1,13 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import {
-  chmodSync,
-  cpSync,
-  globSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { chmodSync, cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { ERRORS } from '../src/contract/errors.ts';
+import { runCommandLines } from './command-lines.ts';
 import { freePort } from './harness/free-port.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
@@ -105,9 +97,13 @@ test('the table of answers has every error of the catalogue, and no other', () =
   assert.deepEqual(listed, catalogue);
 });
 
-test('the table of settings has every environment variable, and no other', () => {
-  const sources = globSync('src/**/*.ts', { cwd: ROOT }).map(file => readFileSync(join(ROOT, file), 'utf8'));
-  const read = new Set(sources.join('').match(/PLANT_STORE_[A-Z_]+/g));
+test('the table of settings has every environment variable, and no other', async () => {
+  const names = 'serve add import show export copy backup check'.split(' ');
+  const helps = await runCommandLines(
+    names.map(name => ({ args: [name, '--help'] })),
+    checkout,
+  );
+  const read = new Set(helps.flatMap(({ stdout }) => stdout.match(/PLANT_STORE_[A-Z_]+/g) ?? []));
   const listed = new Set(README.match(/(?<=^\|.*`)PLANT_STORE_[A-Z_]+(?=`)/gm));
   assert.deepEqual([...listed].sort(), [...read].sort());
 });

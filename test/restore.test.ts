@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { LoggedRequest } from './harness/client-log.ts';
 import { LoggingClient } from './harness/logging-client.ts';
@@ -12,12 +11,12 @@ import { RandomLoad } from './harness/random-load.ts';
 import { SEED } from './harness/seeded-random.ts';
 import { faultsIn } from './harness/stored-revisions.ts';
 import { until } from './harness/until.ts';
+import { testFolder } from './test-folder.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'plant-store-restore-'));
+const folder = testFolder();
 const path = join(folder, 'data', 'plant-store.db');
 const database = `sqlite:${path}`;
 const backup = join(folder, 'backup.db');
-after(() => rmSync(folder, { recursive: true }));
 
 async function cli(...args: string[]): Promise<string> {
   const { exitCode, stdout, stderr } = await runProgram([...args, '--database', database]);

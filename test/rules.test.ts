@@ -1,12 +1,20 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { after, before, suite, test } from 'node:test';
+import { drawIds } from '../src/cli/check/ids.ts';
 import { INTERFACE_RULES } from '../src/cli/check/interface-rules.ts';
 import { OWN_RULES } from '../src/cli/check/own-rules.ts';
 import { Finding, type Rule } from '../src/cli/check/rule.ts';
 import { RULES_FOR_EVERY_STORE } from '../src/cli/check/rules.ts';
-import { drawIds, makeTarget } from '../src/cli/check/target.ts';
-import { type Alterations, mapJson, onStatus, setField, startAlteringGateway } from './altering-gateway.ts';
+import { plantsUrl } from '../src/client/transport.ts';
+import {
+  type Alteration,
+  type Alterations,
+  mapJson,
+  onStatus,
+  setField,
+  startAlteringGateway,
+} from './altering-gateway.ts';
 import { listen } from './loopback-server.ts';
 import { type RunningService, startTestService } from './running-service.ts';
 
@@ -19,11 +27,12 @@ async function findings(
   token: string,
   rules: readonly Rule[] = RULES,
 ): Promise<Map<string, Finding>> {
-  const target = makeTarget(new URL(url), token, drawIds(rules, undefined), new AbortController().signal);
+  const server = { plantsUrl: plantsUrl(new URL(url)), token, stop: new AbortController().signal };
+  const { fresh, neighbours } = drawIds(rules);
   const found = new Map<string, Finding>();
   await Promise.all(
-    rules.map(rule =>
-      rule.check(target).catch(error => {
+    rules.map((rule, index) =>
+      rule.check({ ...server, neighbours, id: fresh[index]! }).catch(error => {
         assert.ok(error instanceof Finding, `${rule.id} failed by itself: ${error.stack}`);
         found.set(rule.id, error);
       }),
@@ -49,11 +58,13 @@ suite('the list of rules', () => {
   });
 });
 
+const AS_TEXT = setField('content-type', 'text/plain');
+
 /** What a tampering proxy does, and the ids of exactly the rules that it breaks; a star stands for any part of an id. */
 const BROKEN_PROXIES: [what: string, alterations: Alterations, rules: string][] = [
   [
     'rounds ids to doubles, as JSON.parse does',
-    { request: message => mapJson(message, value => value) },
+    { request: mapJson(value => value) },
     `create.id.int64-* create.id.neighbours-above-double
      ours.id.above-double ours.id.below-double ours.id.int64-*
      ours.refuse.further-member-repeated ours.refuse.id-fraction-above-double ours.refuse.id-repeated
@@ -61,27 +72,17 @@ const BROKEN_PROXIES: [what: string, alterations: Alterations, rules: string][] 
   ],
   [
     'rejects ids beyond 32 bits',
-    {
-      request: message =>
-        mapJson(message, plant => {
-          const { id } = plant;
-          return Number.isInteger(id) && id !== (Number(id) | 0) ? { ...plant, id: 'large' } : plant;
-        }),
-    },
+    { request: mapJson(plant => (isBeyondInt32(plant.id) ? { ...plant, id: 'large' } : plant)) },
     // Of the last, written anew by JSON.parse and JSON.stringify, the ids are small integers, and no member repeats.
     `create.id.above-* create.id.below-int32 create.id.int64-* create.id.neighbours-above-double
      ours.id.above-double ours.id.below-double ours.id.int64-*
      ours.refuse.further-member-repeated ours.refuse.id-repeated
      ours.refuse.id-tiny-fraction ours.refuse.id-underflow`,
   ],
-  [
-    'drops an empty tag',
-    { answer: mapPlant(({ tag, ...rest }) => (tag ? { ...rest, tag } : rest)) },
-    'create.tag.empty',
-  ],
+  ['drops an empty tag', mapPlant(({ tag, ...rest }) => (tag ? { ...rest, tag } : rest)), 'create.tag.empty'],
   [
     'adds a tag of null where there was none',
-    { answer: mapPlant(plant => ({ tag: null, ...plant })) },
+    mapPlant(plant => ({ tag: null, ...plant })),
     'create.tag.absent',
   ],
   [
@@ -91,27 +92,24 @@ const BROKEN_PROXIES: [what: string, alterations: Alterations, rules: string][] 
   ],
   [
     'trims names',
-    { answer: mapPlant(plant => ({ ...plant, name: String(plant.name).trim() })) },
+    mapPlant(plant => ({ ...plant, name: String(plant.name).trim() })),
     'create.name.escaped create.name.space',
   ],
   [
     'responds with error numbers beyond int32',
-    { answer: onStatus(400, message => mapJson(message, body => ({ ...body, error: 2 ** 31 }))) },
+    {
+      answer: onStatus(
+        400,
+        mapJson(body => ({ ...body, error: 2 ** 31 })),
+      ),
+    },
     `error.shape.* ours.refuse.* ours.every-fault-named ours.repeat.other-name ours.repeat.tag-removed`,
   ],
-  [
-    'sends 400 as text',
-    { answer: onStatus(400, message => setField(message, 'content-type', () => 'text/plain')) },
-    'error.media-type ours.fields.refused',
-  ],
-  [
-    'sends 200 as text',
-    { answer: onStatus(200, message => setField(message, 'content-type', () => 'text/plain')) },
-    'create.media-type ours.fields.kept',
-  ],
+  ['sends 400 as text', { answer: onStatus(400, AS_TEXT) }, 'error.media-type ours.fields.refused'],
+  ['sends 200 as text', { answer: onStatus(200, AS_TEXT) }, 'create.media-type ours.fields.kept'],
   [
     'takes the challenge off 401',
-    { answer: message => setField(message, 'www-authenticate', () => undefined) },
+    { answer: setField('www-authenticate', undefined) },
     'credential.challenge ours.credential.*.challenge',
   ],
   [
@@ -121,25 +119,27 @@ const BROKEN_PROXIES: [what: string, alterations: Alterations, rules: string][] 
   ],
   [
     'takes any media type',
-    { request: message => setField(message, 'content-type', () => 'application/json') },
+    { request: setField('content-type', 'application/json') },
     'media-type.other ours.media-type.charset ours.media-type.other',
   ],
   [
     'takes any content coding',
-    { request: message => setField(message, 'content-encoding', () => undefined) },
+    { request: setField('content-encoding', undefined) },
     'content-coding.unknown ours.content-encoding',
   ],
-  [
-    'names the software it is',
-    {
-      answer: message => ({ ...message, rawHeaders: [...message.rawHeaders, 'Server', 'garden/1.0'] }),
-    },
-    'ours.fields.*',
-  ],
+  ['names the software it is', { answer: addField('Server', 'garden/1.0') }, 'ours.fields.*'],
 ];
 
-function mapPlant(change: (plant: Record<string, unknown>) => object): NonNullable<Alterations['answer']> {
-  return onStatus(200, message => mapJson(message, change));
+function isBeyondInt32(id: unknown): boolean {
+  return Number.isInteger(id) && id !== (Number(id) | 0);
+}
+
+function mapPlant(change: (plant: Record<string, unknown>) => object): Alterations {
+  return { answer: onStatus(200, mapJson(change)) };
+}
+
+function addField(name: string, value: string): Alteration {
+  return message => ({ ...message, rawHeaders: [...message.rawHeaders, name, value] });
 }
 
 function firstOfEach(rawHeaders: string[]): string[] {
@@ -178,9 +178,9 @@ suite('before a service whose ids are write-once, exactly the rules that are bro
 
   test('a proxy that puts its own credential in place of any', async () => {
     await using gateway = await startAlteringGateway(service.url, {
-      request: message => {
-        const bare = setField(message, 'authorization', () => undefined);
-        return { ...bare, rawHeaders: [...bare.rawHeaders, 'Authorization', `Bearer ${service.token}`] };
+      request: (message, status) => {
+        const bare = setField('authorization', undefined)(message, status);
+        return addField('Authorization', `Bearer ${service.token}`)(bare, status);
       },
     });
     const found = await findings(gateway.url, 'any', RULES_FOR_EVERY_STORE);

@@ -5,12 +5,11 @@ import { databaseAddressOf } from '../store/database-url.ts';
 import type { StoreCounts } from '../store/sqlite/sqlite-backup.ts';
 import { makeBackupFile } from './backup/backup-file.ts';
 import type { BackupNews } from './backup/backup-process.ts';
-import { amount, CountedProgress } from './counted-progress.ts';
 import { type DatabaseOptions, databaseOption, readDatabase } from './database-option.ts';
 import { Failure } from './failure.ts';
-import { Interruption, stoppable } from './interruption.ts';
+import { stoppable } from './interruption.ts';
 import { BACKUP_PROCESS, ownProgram } from './own-program.ts';
-import { formatCount } from './progress-display.ts';
+import { amount, CountedProgress, formatCount } from './progress-display.ts';
 
 const HELP = `
 A service may be running on the store. The backup holds every plant that was answered 200 before the command began; it
@@ -45,17 +44,12 @@ async function backUp(file: string, options: DatabaseOptions): Promise<void> {
     );
   }
   const sinceMs = performance.now();
-  try {
-    const { written, bytes } = await stoppable(stop =>
-      makeBackupFile(file, partial => copyAndCheck(database.path, partial, stop)),
-    );
-    const seconds = ((performance.now() - sinceMs) / 1000).toFixed(1);
-    console.log(`${file}: ${shown(written)}, ${formatCount(bytes)} bytes, in ${seconds} s`);
-  } catch (error) {
-    if (!(error instanceof Interruption)) throw error;
-    console.error('plant-store: stopped; no backup was made');
-    process.exitCode = error.exitCode;
-  }
+  const { written, bytes } = await stoppable(
+    stop => makeBackupFile(file, partial => copyAndCheck(database.path, partial, stop)),
+    'no backup was made',
+  );
+  const seconds = ((performance.now() - sinceMs) / 1000).toFixed(1);
+  console.log(`${file}: ${shown(written)}, ${formatCount(bytes)} bytes, in ${seconds} s`);
 }
 
 /** @throws {Failure} when the copy is not what the store was */
@@ -68,33 +62,27 @@ async function copyAndCheck(path: string, to: string, stop: AbortSignal): Promis
   });
   // When its last message is here too.
   const ended = once(child, 'close');
-  const end = (): boolean => child.kill('SIGKILL');
-  stop.addEventListener('abort', end);
-  const progress = new CountedProgress('copying', 'pages', 0);
+  stop.addEventListener('abort', () => child.kill('SIGKILL'));
+  using progress = new CountedProgress('copying', 'pages', 0);
   let last: BackupNews = {};
   child.on('message', (news: BackupNews) => {
     last = news;
     if (news.copied !== undefined) ({ pages: progress.done, totalPages: progress.total } = news.copied);
     if (news.isChecking) Object.assign(progress, { title: 'checking the copy', done: 0 });
   });
-  try {
-    const [exitCode, signal] = await ended;
-    stop.throwIfAborted();
-    const { made, failure } = last;
-    if (failure !== undefined) throw new Failure(failedBecause(failure));
-    if (made === undefined) {
-      throw new Failure(`the process that copied ended early (${signal ?? exitCode}); run the command again`);
-    }
-    if (shown(made.source) !== shown(made.copy)) {
-      throw new Failure(
-        `the store holds ${shown(made.source)} and the copy ${shown(made.copy)}, which must not happen; keep an older backup, and report this`,
-      );
-    }
-    return made.copy;
-  } finally {
-    progress.stop();
-    stop.removeEventListener('abort', end);
+  const [exitCode, signal] = await ended;
+  stop.throwIfAborted();
+  const { made, failure } = last;
+  if (failure !== undefined) throw new Failure(failedBecause(failure));
+  if (made === undefined) {
+    throw new Failure(`the process that copied ended early (${signal ?? exitCode}); run the command again`);
   }
+  if (shown(made.source) !== shown(made.copy)) {
+    throw new Failure(
+      `the store holds ${shown(made.source)} and the copy ${shown(made.copy)}, which must not happen; keep an older backup, and report this`,
+    );
+  }
+  return made.copy;
 }
 
 function failedBecause({ message, errcode }: { message: string; errcode: number | undefined }): string {

@@ -1,16 +1,16 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
+import { plantsUrl } from '../client/transport.ts';
 import { isInt64 } from '../contract/int64.ts';
-import { checkRules, leaveUnchecked } from './check/check-run.ts';
-import { makeContact } from './check/first-contact.ts';
+import { checkRules } from './check/check-run.ts';
+import { drawIds, type IdRange, idsNeeded, shownIds } from './check/ids.ts';
 import { junitReport } from './check/junit-report.ts';
 import { OWN_RULES } from './check/own-rules.ts';
 import { isBroken, jsonReport, type Report, textReport } from './check/report.ts';
-import type { Rule } from './check/rule.ts';
+import type { Rule, Server } from './check/rule.ts';
 import { RULES_FOR_EVERY_STORE } from './check/rules.ts';
-import { drawIds, fixedIdsOf, type IdRange, idsNeeded, makeTarget, type RunIds } from './check/target.ts';
 import { Failure } from './failure.ts';
-import { Interruption, stoppable } from './interruption.ts';
-import { ProgressDisplay } from './progress-display.ts';
+import { stoppable } from './interruption.ts';
+import { CountedProgress } from './progress-display.ts';
 import { addTokenOptions, readBaseUrl, readToken } from './service-options.ts';
 
 const FORMATS = { text: textReport, json: jsonReport, junit: junitReport };
@@ -54,59 +54,46 @@ export function checkCommand(): Command {
 async function check(baseUrlText: string, options: CheckOptions, command: Command): Promise<void> {
   const baseUrl = readBaseUrl(baseUrlText, 'BASE_URL');
   const rules = options.ours ? [...RULES_FOR_EVERY_STORE, ...OWN_RULES] : RULES_FOR_EVERY_STORE;
-  const { ids } = options;
-  const needed = idsNeeded(rules);
-  if (ids !== undefined && ids.to - ids.from + 1n < needed) {
-    const has = `--ids ${ids.from}..${ids.to} holds ${ids.to - ids.from + 1n} ids`;
-    throw new Failure(`${has}, and the rules need ${needed}; give a wider range`, 2);
-  }
+  checkIsEnough(rules, options.ids);
   const write = FORMATS[options.format];
+  const report: Report = { baseUrl, startedAt: new Date(), elapsedMs: 0, results: [] };
   if (options.dryRun) {
-    const results = leaveUnchecked(rules, 'dry run');
-    process.stdout.write(write({ baseUrl, startedAt: new Date(), elapsedMs: 0, results }));
+    report.results = rules.map(rule => ({ rule, verdict: 'not checked', message: 'dry run', elapsedMs: 0 }));
+    process.stdout.write(write(report));
     return;
   }
   const token = readToken(command);
-  let interruption: unknown;
-  const report = await stoppable(stop => {
-    stop.addEventListener('abort', () => (interruption = stop.reason));
-    return checkServer(baseUrl, token, rules, ids, stop);
-  });
-  process.stdout.write(write(report));
+  await stoppable(async stop => {
+    await checkServer({ plantsUrl: plantsUrl(baseUrl), token, stop }, rules, options.ids, report);
+    process.stdout.write(write(report));
+    stop.throwIfAborted();
+  }, 'what was found before that is written');
   if (report.failure !== undefined) throw new Failure(report.failure);
   const broken = report.results.filter(isBroken).length;
-  if (broken > 0) {
-    console.error(`plant-store: ${broken} of the rules that must hold ${broken === 1 ? 'does' : 'do'} not`);
-  }
-  process.exitCode = interruption instanceof Interruption ? interruption.exitCode : broken > 0 ? 1 : 0;
+  if (broken === 0) return;
+  throw new Failure(`${broken} of the rules that must hold ${broken === 1 ? 'does' : 'do'} not`);
 }
 
+/** @param report gets the results, or why there are none */
 async function checkServer(
-  baseUrl: URL,
-  token: string,
+  server: Server,
   rules: readonly Rule[],
   range: IdRange | undefined,
-  stop: AbortSignal,
-): Promise<Report> {
+  report: Report,
+): Promise<void> {
   const ids = drawIds(rules, range);
-  console.error(warning(ids, rules, range));
+  console.error(
+    `Storing ${shownIds(ids)}. What the server has under these ids already may be revised or replaced.`,
+  );
   const startMs = performance.now();
-  const report: Report = { baseUrl, startedAt: new Date(), elapsedMs: 0, results: [] };
-  const target = makeTarget(baseUrl, token, ids, stop);
+  using progress = new CountedProgress('checking', 'rules', rules.length);
   try {
-    await makeContact(target);
-    let done = 0;
-    const state = () => ({ done, text: `${done} of ${rules.length} rules checked` });
-    const progress = new ProgressDisplay(rules.length, state);
-    const checked = checkRules(rules, target, range, () => done++);
-    report.results = await checked.finally(() => progress.stop());
+    report.results = await checkRules(rules, server, ids, () => progress.done++);
   } catch (error) {
-    if (stop.aborted) report.results = leaveUnchecked(rules, 'the check was stopped before');
-    else if (error instanceof Failure) report.failure = error.message;
-    else throw error;
+    if (!(error instanceof Failure)) throw error;
+    report.failure = error.message;
   }
   report.elapsedMs = performance.now() - startMs;
-  return report;
 }
 
 function parseIds(text: string): IdRange {
@@ -118,16 +105,13 @@ function parseIds(text: string): IdRange {
   );
 }
 
-/** Says under which ids plants will be stored. */
-function warning({ fresh, neighbours }: RunIds, rules: readonly Rule[], range: IdRange | undefined): string {
-  const fixed = [...fixedIdsOf(rules)].filter(
-    id => range === undefined || (id >= range.from && id <= range.to),
-  );
-  const single = [...(neighbours ?? []), ...fixed].sort((a, b) => Number(a - b));
-  const count = fresh.length + single.length;
-  const others = single.length > 0 ? `, and ${single.join(', ')}` : '';
-  return (
-    `Storing up to ${count} plants that nobody can delete: ids ${fresh[0]} to ${fresh.at(-1)}${others}. ` +
-    'What the server has under these ids already may be revised or replaced.'
+function checkIsEnough(rules: readonly Rule[], range: IdRange | undefined): void {
+  if (range === undefined) return;
+  const { from, to } = range;
+  const [needed, count] = [idsNeeded(rules), to - from + 1n];
+  if (count >= needed) return;
+  throw new Failure(
+    `--ids ${from}..${to} holds ${count} ids, and the rules need ${needed}; give a wider range`,
+    2,
   );
 }

@@ -11,11 +11,10 @@ import {
 import type { StoreSummary } from '../store/copy/store-digest.ts';
 import { checkNotServed, openCopyTarget, openReader } from '../store/open-store.ts';
 import { type PlantReader, StoreMissing, StoreRefused, StoreUnavailable } from '../store/plant-store.ts';
-import { amount, CountedProgress } from './counted-progress.ts';
 import { passwordFileOption, readDatabase } from './database-option.ts';
 import { Failure } from './failure.ts';
-import { Interruption, stoppable } from './interruption.ts';
-import { formatCount, perSecond } from './progress-display.ts';
+import { stoppable } from './interruption.ts';
+import { amount, CountedProgress, formatCount, perSecond } from './progress-display.ts';
 
 const HELP = `
 The source is only read, and a service may be running on it. The target is made when it is not there; one that is must
@@ -58,16 +57,11 @@ export function copyCommand(): Command {
 }
 
 async function copy(options: CopyOptions): Promise<void> {
+  const rest = 'what was copied stays, and the same command goes on from there';
   try {
-    await stoppable(stop => copyStore(options, stop));
+    await stoppable(stop => copyStore(options, stop), rest);
   } catch (error) {
-    if (error instanceof Interruption) {
-      console.error('plant-store: stopped; what was copied stays, and the same command goes on from there');
-      process.exitCode = error.exitCode;
-      return;
-    }
-    if (!(error instanceof StoreUnavailable)) throw error;
-    throw new Failure(`${error.message}; what was copied stays, and the same command goes on from there`);
+    throw error instanceof StoreUnavailable ? new Failure(`${error.message}; ${rest}`) : error;
   }
 }
 
@@ -86,16 +80,12 @@ async function copyStore(options: CopyOptions, stop: AbortSignal): Promise<void>
   if (existing !== undefined) await checkDistinct(source, existing);
   const total = await source.countRevisions();
   const pass = async <T>(title: string, work: (pass: CopyPass) => Promise<T>, target: CopySide['reader']) => {
-    const progress = new CountedProgress(title, 'revisions', total);
+    using progress = new CountedProgress(title, 'revisions', total);
     const onRead = (revisions: number): void => {
       progress.done += revisions;
     };
-    try {
-      const sides = { source: { name: SOURCE, reader: source }, target: { name: TARGET, reader: target } };
-      return await work({ ...sides, stop, onRead });
-    } finally {
-      progress.stop();
-    }
+    const sides = { source: { name: SOURCE, reader: source }, target: { name: TARGET, reader: target } };
+    return await work({ ...sides, stop, onRead });
   };
 
   if (options.dryRun) {

@@ -1,8 +1,8 @@
-import { readFileSync } from 'node:fs';
-import { type Command, Option } from 'commander';
+import type { Command, Option } from 'commander';
 import { databaseAddressOf } from '../store/database-url.ts';
 import { StoreRefused } from '../store/plant-store.ts';
 import { Failure } from './failure.ts';
+import { readSecretFile, setting } from './setting.ts';
 
 /** What {@link addDatabaseOptions} adds. */
 export interface DatabaseOptions {
@@ -10,6 +10,7 @@ export interface DatabaseOptions {
   databasePasswordFile?: string;
 }
 
+/** Never with its name, which may be the password, put where the name belongs. */
 const PASSWORD_FILE = 'the file that --database-password-file or PLANT_STORE_DATABASE_PASSWORD_FILE names';
 
 /** Adds --database and --database-password-file: which store a command works on, the same for every command. */
@@ -18,16 +19,13 @@ export function addDatabaseOptions(command: Command): Command {
 }
 
 export function databaseOption(): Option {
-  return new Option('--database <url>', 'the store: sqlite:PATH, or postgres://USER@HOST:PORT/DATABASE')
-    .env('PLANT_STORE_DATABASE')
-    .default('sqlite:./data/plant-store.db');
+  const description = 'the store: sqlite:PATH, or postgres://USER@HOST:PORT/DATABASE';
+  return setting('--database <url>', description, undefined, 'sqlite:./data/plant-store.db');
 }
 
 export function passwordFileOption(): Option {
-  return new Option(
-    '--database-password-file <file>',
-    'file that holds the password for PostgreSQL and nothing else',
-  ).env('PLANT_STORE_DATABASE_PASSWORD_FILE');
+  const description = 'file that holds the password for PostgreSQL and nothing else';
+  return setting('--database-password-file <file>', description);
 }
 
 /**
@@ -36,10 +34,10 @@ export function passwordFileOption(): Option {
  * @returns the address of the store, with a password from the file or from PGPASSWORD where it has none of its own
  * @throws {Failure} with exit code 2 when it is malformed
  */
-export function readDatabase({ database, databasePasswordFile }: DatabaseOptions): string {
+export function readDatabase({ database, databasePasswordFile: file }: DatabaseOptions): string {
   const address = parseDatabase(database);
   if (address.engine === 'sqlite' || address.address.password !== undefined) return database;
-  const password = databasePasswordFile ? readPasswordFile(databasePasswordFile) : process.env.PGPASSWORD;
+  const password = file ? readSecretFile(file, PASSWORD_FILE, 'password') : process.env.PGPASSWORD;
   if (!password) return database;
   return `${database}${database.includes('?') ? '&' : '?'}password=${encodeURIComponent(password)}`;
 }
@@ -52,17 +50,4 @@ function parseDatabase(text: string): ReturnType<typeof databaseAddressOf> {
     if (error instanceof StoreRefused) throw new Failure(error.message, 2);
     throw error;
   }
-}
-
-/** Never with the name of the file in a message: it may be the password, put where the name belongs. */
-function readPasswordFile(file: string): string {
-  let password: string;
-  try {
-    password = readFileSync(file, 'utf8').replace(/\r?\n$/, '');
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    throw new Failure(`${PASSWORD_FILE} cannot be read (${code}); give the path of a file`, 2);
-  }
-  if (password === '') throw new Failure(`${PASSWORD_FILE} is empty; put the password into it`, 2);
-  return password;
 }

@@ -1,10 +1,10 @@
 import { Command, InvalidArgumentError } from 'commander';
-import { amount } from './counted-progress.ts';
 import { Failure } from './failure.ts';
 import { type ImportRun, type ImportSettings, importFiles } from './import/import-run.ts';
 import { IN_FLIGHT_DEFAULT, IN_FLIGHT_MAX } from './import/limits.ts';
 import { STANDARD_INPUT } from './import/plant-file.ts';
 import { Interruption, stoppable } from './interruption.ts';
+import { amount } from './progress-display.ts';
 import { addServiceOptions, readServiceAddress } from './service-options.ts';
 
 const HELP = `

@@ -1,16 +1,15 @@
 type StopSignal = 'SIGINT' | 'SIGTERM';
 
-/** The person or the system wants the command to end. */
+/** The person or the system wants the command to end. A command that lets it pass is reported as stopped. */
 export class Interruption {
-  readonly signal: StopSignal;
-
-  constructor(signal: StopSignal) {
-    this.signal = signal;
-  }
-
+  /** What became of the work, for the person. */
+  readonly consequence: string;
   /** As a shell reports a process that the signal ended. */
-  get exitCode(): number {
-    return this.signal === 'SIGINT' ? 130 : 143;
+  readonly exitCode: number;
+
+  constructor(signal: StopSignal, consequence: string) {
+    this.consequence = consequence;
+    this.exitCode = signal === 'SIGINT' ? 130 : 143;
   }
 }
 
@@ -18,10 +17,11 @@ export class Interruption {
  * Lets the first Ctrl-C or SIGTERM stop the work in good order; a second one ends the process at once.
  *
  * @param work is stopped with an {@link Interruption} as the reason
+ * @param consequence what becomes of the work then
  */
-export async function stoppable<T>(work: (stop: AbortSignal) => Promise<T>): Promise<T> {
+export async function stoppable<T>(work: (stop: AbortSignal) => Promise<T>, consequence = ''): Promise<T> {
   const stop = new AbortController();
-  const onSignal = (signal: StopSignal) => stop.abort(new Interruption(signal));
+  const onSignal = (signal: StopSignal) => stop.abort(new Interruption(signal, consequence));
   process.once('SIGINT', onSignal);
   process.once('SIGTERM', onSignal);
   try {

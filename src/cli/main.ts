@@ -2,6 +2,7 @@ import { Command, CommanderError } from 'commander';
 import { StoreRefused, StoreUnavailable } from '../store/plant-store.ts';
 import { VERSION } from '../version.ts';
 import { Failure } from './failure.ts';
+import { Interruption } from './interruption.ts';
 import { BACKUP_PROCESS } from './own-program.ts';
 
 /** Loaded one by one: `serve` is up sooner without what only `import` needs. */
@@ -71,6 +72,10 @@ function report(error: unknown): number {
   if (error instanceof Failure || error instanceof StoreRefused) {
     console.error(`plant-store: ${error.message}`);
     return error instanceof Failure ? error.exitCode : 1;
+  }
+  if (error instanceof Interruption) {
+    console.error(`plant-store: stopped; ${error.consequence}`);
+    return error.exitCode;
   }
   if (error instanceof StoreUnavailable) {
     console.error(`plant-store: the store cannot be used now: ${error.message}; try again when that is over`);

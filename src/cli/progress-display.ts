@@ -1,8 +1,9 @@
-import { SingleBar } from 'cli-progress';
-
 /** Between two lines of progress when stderr is not a terminal. */
 const LINE_INTERVAL_MS = 10_000;
 const BAR_INTERVAL_MS = 100;
+/** In characters. */
+const BAR_LENGTH = 24;
+const COLUMNS = 80;
 
 /** How far a command is. */
 export interface ProgressState {
@@ -17,47 +18,40 @@ export interface ProgressState {
  * else that goes to stderr meanwhile, so that the bar and the lines keep apart.
  */
 export class ProgressDisplay {
-  readonly #bar: SingleBar | undefined;
   readonly #timer: NodeJS.Timeout;
 
   /** @param total undefined when nobody knows: then there is no bar, only the words */
   constructor(total: number | undefined, state: () => ProgressState) {
-    if (process.stderr.isTTY) {
-      this.#bar = new SingleBar({
-        stream: process.stderr,
-        format: total === undefined ? '{state}' : '[{bar}] {state}',
-        barCompleteChar: '#',
-        barIncompleteChar: '.',
-        barsize: 24,
-        clearOnComplete: true,
-        hideCursor: true,
-        // Ctrl-C is the command's own to handle.
-        gracefulExit: false,
-      });
-      this.#bar.start(total ?? 0, 0, { state: state().text });
-      this.#timer = setInterval(() => {
-        const { done, text } = state();
-        this.#bar?.update(done, { state: text });
-      }, BAR_INTERVAL_MS);
-    } else {
-      this.#timer = setInterval(() => console.error(state().text), LINE_INTERVAL_MS);
-    }
-    this.#timer.unref();
+    const { isTTY } = process.stderr;
+    const show = () => (isTTY ? drawBar(total, state()) : console.error(state().text));
+    this.#timer = setInterval(show, isTTY ? BAR_INTERVAL_MS : LINE_INTERVAL_MS).unref();
   }
 
   /** Says a line between two states of the bar. */
   say(line: string): void {
-    if (this.#bar !== undefined) {
-      process.stderr.cursorTo(0);
-      process.stderr.clearLine(0);
-    }
+    clearBar();
     console.error(line);
   }
 
   stop(): void {
     clearInterval(this.#timer);
-    this.#bar?.stop();
+    clearBar();
   }
+}
+
+function drawBar(total: number | undefined, { done, text }: ProgressState): void {
+  const share = Math.min(1, done / (total || 1));
+  const bar = '#'.repeat(Math.round(share * BAR_LENGTH)).padEnd(BAR_LENGTH, '.');
+  clearBar();
+  const line = total === undefined ? text : `[${bar}] ${text}`;
+  // What does not fit would make a second line, which is not cleared. Some terminals do not say their width.
+  process.stderr.write(line.slice(0, process.stderr.columns || COLUMNS));
+}
+
+function clearBar(): void {
+  if (!process.stderr.isTTY) return;
+  process.stderr.cursorTo(0);
+  process.stderr.clearLine(0);
 }
 
 /** How long the rest takes at the pace so far, such as `8 s left`, `3 min left` or `2 h 5 min left`. */
@@ -81,4 +75,56 @@ export function formatCount(count: number): string {
 
 export function perSecond(count: number, ms: number): number {
   return ms > 0 ? Math.round((count * 1000) / ms) : 0;
+}
+
+/** Such as `1 plant` or `2,000 plants`. */
+export function amount(count: number, noun: string): string {
+  return `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`;
+}
+
+/** Shows how far a command is by what it counts; `using` ends it. */
+export class CountedProgress {
+  title: string;
+  done = 0;
+  /** 0 until it is known. */
+  total: number;
+  readonly #unit: string;
+  readonly #startMs = performance.now();
+  readonly #display: ProgressDisplay;
+
+  /**
+   * @param title what the command does, such as `copying`
+   * @param unit what is counted, such as `revisions`
+   * @param total of them; undefined where nobody will know
+   */
+  constructor(title: string, unit: string, total: number | undefined) {
+    this.title = title;
+    this.total = total ?? 0;
+    this.#unit = unit;
+    const percents = total === undefined ? undefined : 100;
+    this.#display = new ProgressDisplay(percents, () => ({ done: this.#percent, text: this.#state() }));
+  }
+
+  [Symbol.dispose](): void {
+    this.#display.stop();
+  }
+
+  get #share(): number {
+    // A store may take more while it is read.
+    return this.total === 0 ? 0 : Math.min(1, this.done / this.total);
+  }
+
+  get #percent(): number {
+    return Math.floor(this.#share * 100);
+  }
+
+  /** Such as `copying: 34%, 51,717 revisions, 74,630/s, 4 s left`. */
+  #state(): string {
+    if (this.done === 0) return this.title;
+    const elapsedMs = performance.now() - this.#startMs;
+    const rate = formatCount(perSecond(this.done, elapsedMs));
+    const counts = `${formatCount(this.done)} ${this.#unit}, ${rate}/s`;
+    if (this.total === 0) return `${this.title}: ${counts}`;
+    return `${this.title}: ${this.#percent}%, ${counts}, ${timeLeft(elapsedMs, this.#share)}`;
+  }
 }

@@ -1,98 +1,17 @@
 import { writeSync } from 'node:fs';
-import { Command, InvalidArgumentError, Option } from 'commander';
+import { Command } from 'commander';
 import { type Logger, pino } from 'pino';
-import { BODY_BYTES_MAX, BODY_BYTES_SETTING_MAX, EXIT_MS } from '../contract/limits.ts';
+import { EXIT_MS } from '../contract/limits.ts';
 import { newPlantJson } from '../contract/plant.ts';
-import {
-  type AllowedOrigins,
-  type ListenAddress,
-  ListenFailed,
-  type RateLimitPolicy,
-  type Service,
-  startService,
-} from '../service.ts';
+import { ListenFailed, type Service, startService } from '../service.ts';
 import { shownDatabase } from '../store/database-url.ts';
-import type { RepeatedIdRule } from '../store/plant-store.ts';
-import { POSTGRES_CONNECTIONS, POSTGRES_CONNECTIONS_MAX } from '../store/postgres/limits.ts';
-import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './database-option.ts';
+import { readDatabase } from './database-option.ts';
 import { Failure } from './failure.ts';
-import { parseOrigins, parseRateLimit } from './http-options.ts';
-
-interface ServeOptions extends DatabaseOptions {
-  listen: ListenAddress;
-  ops: ListenAddress;
-  repeatedId: RepeatedIdRule;
-  bodyLimit: number;
-  connections: number;
-  logRequests: 'on' | 'off';
-  docs: 'on' | 'off';
-  /** No page but its own may use the service unless it is given. */
-  corsOrigin?: AllowedOrigins;
-  /** A token may send any number of requests unless it is given. */
-  rateLimit?: RateLimitPolicy;
-}
+import { addServeOptions, type ServeOptions } from './serve-options.ts';
 
 export function serveCommand(): Command {
-  return addDatabaseOptions(new Command('serve'))
+  return addServeOptions(new Command('serve'))
     .description('run the service until it is told to stop (SIGTERM, SIGINT)')
-    .addOption(
-      new Option('--listen <host:port>', 'where clients send plants')
-        .env('PLANT_STORE_LISTEN')
-        .argParser(parseListenAddress)
-        .default(parseListenAddress('127.0.0.1:8080'), '127.0.0.1:8080'),
-    )
-    .addOption(
-      new Option('--ops <host:port>', 'where /livez, /readyz and /metrics answer')
-        .env('PLANT_STORE_OPS')
-        .argParser(parseListenAddress)
-        .default(parseListenAddress('127.0.0.1:8081'), '127.0.0.1:8081'),
-    )
-    .addOption(
-      new Option(
-        '--repeated-id <rule>',
-        'an id that comes again with other content: keep it as the next revision, or refuse it',
-      )
-        .env('PLANT_STORE_REPEATED_ID')
-        .choices(['revise', 'reject'])
-        .default('revise'),
-    )
-    .addOption(
-      new Option('--body-limit <bytes>', 'largest request body')
-        .env('PLANT_STORE_BODY_LIMIT')
-        .argParser(countUpTo(BODY_BYTES_SETTING_MAX))
-        .default(BODY_BYTES_MAX),
-    )
-    .addOption(
-      new Option('--connections <count>', 'connections that carry plants into PostgreSQL; one more is opened')
-        .env('PLANT_STORE_CONNECTIONS')
-        .argParser(countUpTo(POSTGRES_CONNECTIONS_MAX))
-        .default(POSTGRES_CONNECTIONS),
-    )
-    .addOption(
-      new Option('--log-requests <on|off>', 'a line in the log for each request')
-        .env('PLANT_STORE_LOG_REQUESTS')
-        .choices(['on', 'off'])
-        .default('off'),
-    )
-    .addOption(
-      new Option('--docs <on|off>', 'whether /docs and /openapi.json are served')
-        .env('PLANT_STORE_DOCS')
-        .choices(['on', 'off'])
-        .default('on'),
-    )
-    .addOption(
-      new Option('--rate-limit <rate>', 'requests that each token may send, such as 100/s or 6000/min')
-        .env('PLANT_STORE_RATE_LIMIT')
-        .argParser(parseRateLimit),
-    )
-    .addOption(
-      new Option(
-        '--cors-origin <origins>',
-        'pages that may send plants from a browser: origins with commas between them, or * for all',
-      )
-        .env('PLANT_STORE_CORS_ORIGIN')
-        .argParser(parseOrigins),
-    )
     .addHelpText(
       'after',
       `
@@ -145,12 +64,12 @@ async function start(database: string, options: ServeOptions, log: Logger): Prom
 }
 
 function listenAdvice({ address: { host, port }, code, message }: ListenFailed, flag: string): string {
-  const where = `${host}:${port}`;
   if (code === 'EADDRINUSE') {
-    return `${where} is taken by another program; stop it, or choose another address with ${flag}`;
+    return `${host}:${port} is taken by another program; stop it, or choose another address with ${flag}`;
   }
-  if (code === 'EACCES')
-    return `${where} may not be used by this user; choose a port from 1024 up with ${flag}`;
+  if (code === 'EACCES') {
+    return `${host}:${port} may not be used by this user; choose a port from 1024 up with ${flag}`;
+  }
   if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') {
     return `${host} is not an address of this machine; choose another with ${flag}`;
   }
@@ -200,21 +119,4 @@ function firstSignal(): Promise<NodeJS.Signals> {
     process.on('SIGTERM', resolve);
     process.once('SIGINT', resolve);
   });
-}
-
-function parseListenAddress(text: string): ListenAddress {
-  const parts = /^(?:\[([0-9A-Fa-f:.]+)\]|([^:[\]]+)):([0-9]{1,5})$/.exec(text);
-  const port = Number(parts?.[3]);
-  if (parts === null || port > 65_535) {
-    throw new InvalidArgumentError('Write it as HOST:PORT, for example 127.0.0.1:8080 or [::1]:8080.');
-  }
-  return { host: (parts[1] ?? parts[2])!, port };
-}
-
-function countUpTo(max: number): (text: string) => number {
-  return text => {
-    const count = /^[0-9]+$/.test(text) ? Number(text) : 0;
-    if (count < 1 || count > max) throw new InvalidArgumentError(`Give a number from 1 to ${max}.`);
-    return count;
-  };
 }

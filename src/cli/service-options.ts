@@ -1,7 +1,7 @@
-import { readFileSync } from 'node:fs';
-import { type Command, Option } from 'commander';
+import type { Command } from 'commander';
 import { isBearerToken } from '../auth/bearer.ts';
 import { Failure } from './failure.ts';
+import { readSecretFile, setting } from './setting.ts';
 
 /** The running service that a command speaks to. */
 export interface ServiceAddress {
@@ -13,29 +13,18 @@ export interface ServiceAddress {
 
 /** Adds --url, --token and --token-file to a command that speaks to a running service. */
 export function addServiceOptions(command: Command): Command {
+  const description = 'base address of the running service';
   return addTokenOptions(
-    command.addOption(
-      new Option('--url <URL>', 'base address of the running service')
-        .env('PLANT_STORE_URL')
-        .default('http://127.0.0.1:8080'),
-    ),
+    command.addOption(setting('--url <URL>', description, undefined, 'http://127.0.0.1:8080')),
   );
 }
 
 /** Adds --token and --token-file to a command that is told the address in another way. */
 export function addTokenOptions(command: Command): Command {
+  const warning = 'bearer token; other users of the machine may see it in the list of processes';
   return command
-    .addOption(
-      new Option(
-        '--token <TOKEN>',
-        'bearer token; other users of the machine may see it in the list of processes',
-      ).env('PLANT_STORE_TOKEN'),
-    )
-    .addOption(
-      new Option('--token-file <FILE>', 'file that holds the bearer token and nothing else').env(
-        'PLANT_STORE_TOKEN_FILE',
-      ),
-    );
+    .addOption(setting('--token <TOKEN>', warning))
+    .addOption(setting('--token-file <FILE>', 'file that holds the bearer token and nothing else'));
 }
 
 /**
@@ -55,19 +44,12 @@ export function readServiceAddress(command: Command): ServiceAddress {
  */
 export function readBaseUrl(text: string, name: string): URL {
   const url = URL.parse(text);
-  if (url === null || !['http:', 'https:'].includes(url.protocol)) {
-    throw new Failure(
-      `${name} must be an http or https address such as http://127.0.0.1:8080; it is: ${text}`,
-      2,
-    );
-  }
-  if (url.search !== '' || url.hash !== '' || url.username !== '' || url.password !== '') {
-    throw new Failure(
-      `${name} must hold no user name, password, ? or #; it is the base address of the service`,
-      2,
-    );
-  }
-  return url;
+  const isHttp = url !== null && ['http:', 'https:'].includes(url.protocol);
+  if (isHttp && `${url.username}${url.password}${url.search}${url.hash}` === '') return url;
+  throw new Failure(
+    `${name} must be an http or https address such as http://127.0.0.1:8080, without user name, password, ? and #`,
+    2,
+  );
 }
 
 /**
@@ -91,20 +73,8 @@ export function readToken(command: Command): string {
       tokenSource === 'env' ? 'PLANT_STORE_TOKEN and PLANT_STORE_TOKEN_FILE' : '--token and --token-file';
     throw new Failure(`${both} are both given; keep one of them`, 2);
   }
-  const file = fileSource === 'cli' || tokenSource === undefined ? tokenFile! : undefined;
-  const text = file === undefined ? token! : readTokenFile(file);
+  const file = fileSource === 'cli' || tokenSource === undefined ? tokenFile : undefined;
+  const text = file ? readSecretFile(file, `the token file ${file}`, 'token') : token!;
   if (isBearerToken(text)) return text;
-  const what = file === undefined ? 'token' : `text in ${file}`;
-  throw new Failure(`the ${what} is not a token: it holds other characters`, 2);
-}
-
-function readTokenFile(file: string): string {
-  let text: string;
-  try {
-    text = readFileSync(file, 'utf8').replace(/\r?\n$/, '');
-  } catch (error) {
-    throw new Failure(`the token file ${file} cannot be read (${(error as NodeJS.ErrnoException).code})`, 2);
-  }
-  if (text === '') throw new Failure(`the token file ${file} is empty; put the token into it`, 2);
-  return text;
+  throw new Failure(`the ${file ? `text in ${file}` : 'token'} is not a token: it holds other characters`, 2);
 }

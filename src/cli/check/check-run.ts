@@ -1,28 +1,33 @@
 import { withoutToken } from '../visible-text.ts';
+import { makeContact } from './first-contact.ts';
+import type { RunIds } from './ids.ts';
 import { MESSAGE_LENGTH_MAX, RULES_IN_FLIGHT } from './limits.ts';
 import type { RuleResult } from './report.ts';
-import { Finding, NotChecked, type Rule, type Target } from './rule.ts';
-import type { IdRange } from './target.ts';
+import { Finding, NotChecked, type Rule, type Server, type Target } from './rule.ts';
 
 /**
  * Checks rules against a server, several at a time.
  *
- * @param range the ids that may be used; a rule that needs others is not checked
+ * @param ids drawn for these rules; a rule that needs others is not checked
  * @param onResult is called as each result is there
- * @returns a result for each rule, in their order; once the target is stopped, the rest is not checked
+ * @returns a result for each rule, in their order; once the server is stopped, the rest is not checked
+ * @throws {Failure} when there is nothing to check
  */
 export async function checkRules(
   rules: readonly Rule[],
-  target: Target,
-  range: IdRange | undefined,
+  server: Server,
+  { fresh, fixed, neighbours }: RunIds,
   onResult: () => void,
 ): Promise<RuleResult[]> {
+  await makeContact({ ...server, neighbours, id: fresh.at(-1)! }).catch(error => {
+    if (!server.stop.aborted) throw error;
+  });
   const results: RuleResult[] = [];
   const queue = rules.entries();
   const work = async (): Promise<void> => {
     for (const [index, rule] of queue) {
       const startMs = performance.now();
-      const outcome = await checkRule(rule, target, range);
+      const outcome = await checkRule(rule, { ...server, neighbours, id: fresh[index]! }, fixed);
       results[index] = { rule, ...outcome, elapsedMs: performance.now() - startMs };
       onResult();
     }
@@ -31,19 +36,14 @@ export async function checkRules(
   return results;
 }
 
-/** A result for each rule of a run that sends nothing. */
-export function leaveUnchecked(rules: readonly Rule[], message: string): RuleResult[] {
-  return rules.map(rule => ({ rule, verdict: 'not checked', message, elapsedMs: 0 }));
-}
-
 /** @throws an error that says nothing of the rule */
 async function checkRule(
   rule: Rule,
   target: Target,
-  range: IdRange | undefined,
+  fixed: Set<bigint>,
 ): Promise<Omit<RuleResult, 'rule' | 'elapsedMs'>> {
   const { stop, token } = target;
-  const outside = rule.fixedIds?.find(id => range !== undefined && (id < range.from || id > range.to));
+  const outside = rule.fixedIds?.find(id => !fixed.has(id));
   try {
     stop.throwIfAborted();
     if (outside !== undefined) throw new NotChecked(`it needs the id ${outside}, which may not be used`);

@@ -3,7 +3,6 @@ import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { setTimeout as wait } from 'node:timers/promises';
 import { readRetryAfterMs } from '../../client/plant-store-error.ts';
-import { newPlantJson, type Plant } from '../../contract/plant.ts';
 import { withoutToken } from '../visible-text.ts';
 import {
   EXCHANGE_TIMEOUT_MS,
@@ -14,6 +13,13 @@ import {
   SHOWN_BODY_LENGTH_MAX,
 } from './limits.ts';
 import { Finding, type Target } from './rule.ts';
+
+/** A NewPlant whose id is written like this; `<ID>` stands for an id of the rule's own. */
+export function withId(id: bigint | string, name = 'A'): string {
+  return `{"id":${id},"name":"${name}"}`;
+}
+
+export const PLANT = withId('<ID>');
 
 /**
  * Header fields that differ from those of a valid `POST /plants`, by name: a list is sent as so many fields, null takes out
@@ -37,34 +43,26 @@ export interface Exchange {
   body: Buffer;
 }
 
-/** Sends a valid NewPlant under an id of its own. @throws {Finding} when no whole response comes */
-export function sendPlant(
-  target: Target,
-  plant: Plant = { name: 'A' },
-  changes?: RequestChanges,
-): Promise<Exchange> {
-  return send(target, newPlantJson({ id: target.nextId(), ...plant }), changes);
-}
-
 /**
  * Sends one request on a connection of its own, byte for byte as it is given, and reads the response. One that the server
  * puts off with 429 (RFC 6585 section 4) says nothing of a rule, and is sent again.
  *
- * @param body the NewPlant as JSON, or what stands in its place
+ * @param text the body; `<ID>` stands for the id of the rule
  * @throws {Finding} when no whole response comes
  */
 export async function send(
   target: Target,
-  body: string | Uint8Array,
+  text = PLANT,
   changes: RequestChanges = {},
+  encoding: BufferEncoding = 'utf8',
 ): Promise<Exchange> {
+  const body = Buffer.from(text.replaceAll('<ID>', String(target.id)), encoding);
   for (let tries = 1; ; tries++) {
-    const exchange = await sendOnce(target, Buffer.from(body), changes);
+    const exchange = await sendOnce(target, body, changes);
     if (exchange.status !== 429 || tries === RATE_LIMIT_TRIES_MAX) return exchange;
     const askedMs = readRetryAfterMs(exchange.headers.get('retry-after'));
-    await wait(Math.min(askedMs || RATE_LIMIT_DELAY_MS, RATE_LIMIT_DELAY_MS_MAX), undefined, {
-      signal: target.stop,
-    });
+    const delayMs = Math.min(askedMs || RATE_LIMIT_DELAY_MS, RATE_LIMIT_DELAY_MS_MAX);
+    await wait(delayMs, undefined, { signal: target.stop });
   }
 }
 

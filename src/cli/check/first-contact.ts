@@ -1,41 +1,12 @@
 import { takesNoHttp } from '../../client/transport.ts';
 import { untrustedCertificate } from '../../client/untrusted-certificate.ts';
-import { newPlantJson } from '../../contract/plant.ts';
 import { Failure } from '../failure.ts';
 import { visible, withoutToken } from '../visible-text.ts';
-import { type Exchange, send } from './exchange.ts';
+import { type Exchange, PLANT, send } from './exchange.ts';
 import { Finding, type Target } from './rule.ts';
 
 /** A message shows this much of what the server says, in UTF-16 code units. */
 const SHOWN_LENGTH_MAX = 200;
-
-/**
- * Sends one valid plant, to find out whether there is anything to check: without a server behind the address or a token
- * that it takes, every rule would fail for the same reason.
- *
- * @throws {Failure} which says that reason
- */
-export async function makeContact(target: Target): Promise<void> {
-  const plant = newPlantJson({ id: target.nextId(), name: 'A' });
-  let exchange: Exchange;
-  try {
-    exchange = await send(target, plant);
-  } catch (error) {
-    if (!(error instanceof Finding)) throw error;
-    throw unanswered(error, target);
-  }
-  const reason = await reasonToStop(exchange, plant, target);
-  if (reason === undefined) return;
-  throw new Failure(`${target.plantsUrl.href} answers ${exchange.status} to a valid plant: ${reason}`);
-}
-
-function unanswered({ message, cause }: Finding, { plantsUrl: { href } }: Target): Failure {
-  const { code } = cause as NodeJS.ErrnoException;
-  const question = takesNoHttp(code)
-    ? 'what listens there takes no HTTP; check the address'
-    : 'is the service running there?';
-  return new Failure(untrustedCertificate(href, code) ?? `${href}: ${message}; ${question}`);
-}
 
 /** What to do before anything can be checked, by the statuses that say so. */
 const ADVICE: [statuses: number[], advice: string][] = [
@@ -45,30 +16,49 @@ const ADVICE: [statuses: number[], advice: string][] = [
   [[502, 503, 504], 'the service behind it cannot be reached now; try again when it can'],
 ];
 
-/** @returns what to do before anything can be checked; undefined: nothing */
-async function reasonToStop(exchange: Exchange, plant: string, target: Target): Promise<string | undefined> {
+/**
+ * Sends one valid plant, to find out whether there is anything to check: without a server behind the address or a token
+ * that it takes, every rule would fail for the same reason.
+ *
+ * @throws {Failure} which says that reason
+ */
+export async function makeContact(target: Target): Promise<void> {
+  const exchange = await send(target).catch(error => {
+    throw error instanceof Finding ? noResponse(error, target) : error;
+  });
   const { status, headers } = exchange;
-  if (status === 401) return refusedToken(exchange, plant, target);
+  let reason = ADVICE.find(([statuses]) => statuses.includes(status))?.[1];
+  if (status === 401) reason = await rejectedToken(exchange, target);
   if (status >= 300 && status <= 399) {
-    return `it leads elsewhere (${shown(headers.get('location') ?? 'it does not say where', target)}); give that base address`;
+    const location = headers.get('location') ?? 'it does not say where';
+    reason = `it leads elsewhere (${shown(location, target)}); give that base address`;
   }
-  return ADVICE.find(([statuses]) => statuses.includes(status))?.[1];
+  if (reason === undefined) return;
+  throw new Failure(`${target.plantsUrl.href} answers ${status} to a valid plant: ${reason}`);
+}
+
+function noResponse({ message, cause }: Finding, { plantsUrl: { href } }: Target): Failure {
+  const { code } = cause as NodeJS.ErrnoException;
+  const question = takesNoHttp(code)
+    ? 'what listens there takes no HTTP; check the address'
+    : 'is the service running there?';
+  return new Failure(untrustedCertificate(href, code) ?? `${href}: ${message}; ${question}`);
 }
 
 /**
  * A server that is sent no credential should name no error in its challenge (RFC 6750 section 3.1), so that it may answer
  * in two ways. Where it does not, a token that was refused looks like one that never arrived.
  */
-async function refusedToken(refused: Exchange, plant: string, target: Target): Promise<string> {
-  const without = await send(target, plant, { Authorization: null }).catch(() => undefined);
+async function rejectedToken(rejected: Exchange, target: Target): Promise<string> {
+  const without = await send(target, PLANT, { Authorization: null }).catch(() => undefined);
   const same =
-    without?.status === refused.status &&
-    without.body.equals(refused.body) &&
-    without.headers.get('www-authenticate') === refused.headers.get('www-authenticate');
+    without?.status === rejected.status &&
+    without.body.equals(rejected.body) &&
+    without.headers.get('www-authenticate') === rejected.headers.get('www-authenticate');
   return same
     ? 'it answers the same without any credential, so something before the service takes the Authorization header ' +
         'off, or the token is unknown there'
-    : `the token is refused (${shown(refused.body.toString(), target)}); give one that is in force with --token-file`;
+    : `the token is refused (${shown(rejected.body.toString(), target)}); give one that is in force with --token-file`;
 }
 
 /** On one line, and without what a terminal obeys. */

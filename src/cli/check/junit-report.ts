@@ -1,5 +1,5 @@
 import { visible } from '../visible-text.ts';
-import { isBroken, type Report, type RuleResult } from './report.ts';
+import { evidenceOf, isBroken, type Report, type RuleResult } from './report.ts';
 
 /**
  * JUnit XML, as CI servers read it (https://github.com/testmoapp/junitxml describes what they agree on). It has no word for
@@ -26,7 +26,7 @@ export function junitReport({ baseUrl, startedAt, elapsedMs, results, failure }:
 }
 
 function testCase(result: RuleResult): string {
-  const { rule, verdict, message = '', sent, received, elapsedMs } = result;
+  const { rule, verdict, message = '', elapsedMs } = result;
   const attributes = {
     classname: rule.id.startsWith('ours.') ? 'plant-store.ours' : `plant-store.${rule.level}`,
     name: `${rule.id}: ${rule.title}`,
@@ -34,12 +34,7 @@ function testCase(result: RuleResult): string {
   };
   if (verdict === 'holds') return element('testcase', attributes);
   if (verdict === 'not checked') return element('testcase', attributes, [element('skipped', { message })]);
-  const exchange = [
-    rule.source,
-    `sent:\n${sent}`,
-    ...(received === undefined ? [] : [`received:\n${received}`]),
-  ];
-  const text = exchange.join('\n\n').split('\n').map(escapeMarkup);
+  const text = evidenceOf(result).map(escapeMarkup);
   const what = isBroken(result)
     ? [element('failure', { message }, text)]
     : [element('skipped', { message: `${rule.level}: ${message}` }), element('system-out', {}, text)];

@@ -25,22 +25,30 @@ export interface Report {
 }
 
 /** How many rules there are of each verdict: those for every store by level, and those of this plant store. */
-function tallyResults(results: readonly RuleResult[]) {
+function summaryOf(results: readonly RuleResult[]) {
   const lists = Map.groupBy(results, ({ rule: { id, level } }) => (id.startsWith('ours.') ? 'ours' : level));
-  return [...lists].map(([name, list]) => {
+  const counts = [...lists].map(([name, list]) => {
     const count = (verdict: RuleResult['verdict']) => list.filter(each => each.verdict === verdict).length;
-    return {
+    return [
       name,
-      holds: count('holds'),
-      doesNotHold: count('does not hold'),
-      notChecked: count('not checked'),
-    };
+      { holds: count('holds'), doesNotHold: count('does not hold'), notChecked: count('not checked') },
+    ] as const;
   });
+  return Object.fromEntries(counts);
 }
 
 /** Whether a rule does not hold that must: one of the interface, or a promise of this plant store that was asked for. */
 export function isBroken({ rule, verdict }: RuleResult): boolean {
   return verdict === 'does not hold' && rule.level === 'MUST';
+}
+
+/** What stands below a rule that does not hold: where it is written, the request and the response. */
+export function evidenceOf({ rule, sent, received }: RuleResult): string[] {
+  return [
+    rule.source,
+    ...(sent === undefined ? [] : ['', 'sent:', ...sent.split('\n')]),
+    ...(received === undefined ? [] : ['', 'received:', ...received.split('\n')]),
+  ];
 }
 
 /** For programs; docs/check.md describes its members. New ones may be added, none is renamed or removed. */
@@ -49,14 +57,12 @@ export function jsonReport({ baseUrl, startedAt, elapsedMs, results, failure }: 
     baseUrl: baseUrl.href,
     startedAt: startedAt.toISOString(),
     elapsedMs: Math.round(elapsedMs),
-    ...(failure !== undefined && { failure }),
-    summary: Object.fromEntries(tallyResults(results).map(({ name, ...counts }) => [name, counts])),
-    rules: results.map(
-      ({ rule: { id, level, title, source }, verdict, message, sent, received, ...rest }) => ({
-        ...{ id, level, title, source, verdict, message, sent, received },
-        elapsedMs: Math.round(rest.elapsedMs),
-      }),
-    ),
+    failure,
+    summary: summaryOf(results),
+    rules: results.map(({ rule: { id, level, title, source }, elapsedMs, verdict, ...finding }) => ({
+      ...{ id, level, title, source, verdict, ...finding },
+      elapsedMs: Math.round(elapsedMs),
+    })),
   };
   return `${JSON.stringify(report, undefined, 2).split('\n').map(visible).join('\n')}\n`;
 }
@@ -65,30 +71,17 @@ export function jsonReport({ baseUrl, startedAt, elapsedMs, results, failure }: 
 export function textReport({ results, failure }: Report): string {
   if (failure !== undefined) return '';
   const idLength = Math.max(...results.map(({ rule }) => rule.id.length));
-  const sums = tallyResults(results).map(({ name, holds, doesNotHold, notChecked }) => {
+  const sums = Object.entries(summaryOf(results)).map(([name, { holds, doesNotHold, notChecked }]) => {
     const left = notChecked > 0 ? `, ${notChecked} not checked` : '';
     return `${`${name}:`.padEnd('SHOULD:'.length)} ${holds} hold, ${doesNotHold} do not${left}`;
   });
-  return [...results.flatMap(result => linesOf(result, idLength)), '', ...sums, ''].join('\n');
-}
-
-function linesOf({ rule, verdict, message, sent, received }: RuleResult, idLength: number): string[] {
-  const { id, level, title, source } = rule;
-  const line = `${verdict.padEnd('does not hold'.length)}  ${level.padEnd('SHOULD'.length)}  ${id.padEnd(idLength)}  ${title}`;
-  if (verdict === 'holds') return [line];
-  if (verdict === 'not checked') return [`${line} (${message})`];
-  return [
-    line,
-    `    ${source}`,
-    `    ${visible(message ?? '')}`,
-    ...blockOf('sent', sent),
-    ...blockOf('received', received),
-    '',
-  ];
-}
-
-function blockOf(name: string, text: string | undefined): string[] {
-  return text === undefined
-    ? []
-    : [`    ${name}:`, ...text.split('\n').map(line => `      ${visible(line)}`.trimEnd())];
+  const lines = results.flatMap(result => {
+    const { verdict, message = '', rule } = result;
+    const line = `${verdict.padEnd(13)}  ${rule.level.padEnd(6)}  ${rule.id.padEnd(idLength)}  ${rule.title}`;
+    if (verdict === 'holds') return [line];
+    if (verdict === 'not checked') return [`${line} (${message})`];
+    const below = [message, ...evidenceOf(result)].map(each => `    ${visible(each)}`.trimEnd());
+    return [line, ...below, ''];
+  });
+  return [...lines, '', ...sums, ''].join('\n');
 }

@@ -21,19 +21,23 @@ export interface Rule {
    * @throws {Finding} when it does not
    * @throws {NotChecked} when it cannot be told
    */
-  check(target: Target): Promise<void>;
+  check(target: Target): Promise<unknown>;
 }
 
-/** The server that rules are checked against: all that a check knows of it. */
-export interface Target {
+/** The server that rules are checked against. */
+export interface Server {
   /** The address of the operation. */
   plantsUrl: URL;
   /** A bearer token that the server accepts. */
   token: string;
   /** Breaks off the exchanges in flight. */
   stop: AbortSignal;
-  /** An id that no check has used; each check takes one at most. */
-  nextId(): bigint;
+}
+
+/** All that the check of one rule knows. */
+export interface Target extends Server {
+  /** An id that no other check uses. */
+  id: bigint;
   /** Two ids in a row that are one double; undefined when the ids that may be used hold none. */
   neighbours: [bigint, bigint] | undefined;
 }

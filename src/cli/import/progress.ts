@@ -1,6 +1,5 @@
 import type { Outcome } from '../../contract/plant.ts';
-import { amount } from '../counted-progress.ts';
-import { formatCount, ProgressDisplay, perSecond, timeLeft } from '../progress-display.ts';
+import { amount, formatCount, ProgressDisplay, perSecond, timeLeft } from '../progress-display.ts';
 
 /** Counts the rows that are done with, and shows how far the import is. */
 export class Progress {

@@ -1,23 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { plantsUrl } from '../../client/transport.ts';
 import { NEIGHBOUR_SEARCH_IDS } from './limits.ts';
-import type { Rule, Target } from './rule.ts';
-
-/** @param baseUrl without the `/plants` */
-export function makeTarget(
-  baseUrl: URL,
-  token: string,
-  { fresh, neighbours }: RunIds,
-  stop: AbortSignal,
-): Target {
-  const unused = fresh.values();
-  const nextId = () => {
-    const { value } = unused.next();
-    if (value === undefined) throw new Error('a check has taken more than one id');
-    return value;
-  };
-  return { plantsUrl: plantsUrl(baseUrl), token, stop, nextId, neighbours };
-}
+import type { Rule } from './rule.ts';
 
 /** Ids from the first to the last, both included. */
 export interface IdRange {
@@ -31,6 +14,8 @@ export interface RunIds {
   fresh: bigint[];
   /** Two in a row that are one double; undefined when the range has none. */
   neighbours: [bigint, bigint] | undefined;
+  /** Those that rules name themselves and that may be used. */
+  fixed: Set<bigint>;
 }
 
 /** Used unless others are asked for: every server can hold them, one that stores 32 bits included. */
@@ -42,7 +27,7 @@ export function idsNeeded(rules: readonly Rule[]): bigint {
 }
 
 /** The ids that rules name themselves, such as the largest. */
-export function fixedIdsOf(rules: readonly Rule[]): Set<bigint> {
+function fixedIdsOf(rules: readonly Rule[]): Set<bigint> {
   return new Set(rules.flatMap(({ fixedIds = [] }) => fixedIds));
 }
 
@@ -52,27 +37,29 @@ export function fixedIdsOf(rules: readonly Rule[]): Set<bigint> {
  *
  * @param range the ids that may be used, at least as many as {@link idsNeeded} says; undefined: any
  */
-export function drawIds(rules: readonly Rule[], range: IdRange | undefined): RunIds {
+export function drawIds(rules: readonly Rule[], range?: IdRange): RunIds {
   const { from, to } = range ?? IDS_OF_EVERY_SERVER;
-  const fixed = fixedIdsOf(rules);
+  const named = fixedIdsOf(rules);
   const fresh: bigint[] = [];
-  let id = from + randomBelow(to - from + 2n - idsNeeded(rules));
-  for (; fresh.length < rules.length + 1; id++) if (!fixed.has(id)) fresh.push(id);
+  // With far more bits than there are places, no place is noticeably likelier than another.
+  const random = BigInt(`0x${randomBytes(16).toString('hex')}`);
+  let id = from + (random % (to - from + 2n - idsNeeded(rules)));
+  for (; fresh.length < rules.length + 1; id++) if (!named.has(id)) fresh.push(id);
+  const fixed = new Set([...named].filter(each => range === undefined || (each >= from && each <= to)));
   // Below 2^53 no two integers are one double, so without a range a place beyond that goes with the first id.
   const start = range === undefined ? 2n ** 53n + 4n * fresh[0]! : id;
-  const end = range === undefined ? start + NEIGHBOUR_SEARCH_IDS : to;
-  return { fresh, neighbours: findNeighbours(start, end, fixed) };
-}
-
-function findNeighbours(start: bigint, end: bigint, fixed: Set<bigint>): [bigint, bigint] | undefined {
-  for (let id = start; id < end && id < start + NEIGHBOUR_SEARCH_IDS; id++) {
-    if (Number(id) === Number(id + 1n) && !fixed.has(id) && !fixed.has(id + 1n)) return [id, id + 1n];
+  for (let first = start; first < start + NEIGHBOUR_SEARCH_IDS; first++) {
+    const second = first + 1n;
+    if (range !== undefined && second > to) break;
+    const isFree = !named.has(first) && !named.has(second);
+    if (isFree && Number(first) === Number(second)) return { fresh, fixed, neighbours: [first, second] };
   }
-  return undefined;
+  return { fresh, fixed, neighbours: undefined };
 }
 
-/** @param bound above 0, below 2^65 */
-function randomBelow(bound: bigint): bigint {
-  // With twice the bits of the bound, no number below it is noticeably likelier than another.
-  return BigInt(`0x${randomBytes(16).toString('hex')}`) % bound;
+/** Says under which ids plants will be stored. */
+export function shownIds({ fresh, fixed, neighbours }: RunIds): string {
+  const single = [...(neighbours ?? []), ...fixed].sort((a, b) => Number(a - b));
+  const others = single.length > 0 ? `, and ${single.join(', ')}` : '';
+  return `up to ${fresh.length + single.length} plants that nobody can delete: ids ${fresh[0]} to ${fresh.at(-1)}${others}`;
 }

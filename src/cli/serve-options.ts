@@ -1,0 +1,100 @@
+import { type Command, InvalidArgumentError } from 'commander';
+import { BODY_BYTES_MAX, BODY_BYTES_SETTING_MAX, RATE_LIMIT_REQUESTS_MAX } from '../contract/limits.ts';
+import type { AllowedOrigins, ListenAddress, RateLimitPolicy } from '../service.ts';
+import type { RepeatedIdRule } from '../store/plant-store.ts';
+import { POSTGRES_CONNECTIONS, POSTGRES_CONNECTIONS_MAX } from '../store/postgres/limits.ts';
+import { addDatabaseOptions, type DatabaseOptions } from './database-option.ts';
+import { choice, setting } from './setting.ts';
+
+/** What {@link addServeOptions} adds. */
+export interface ServeOptions extends DatabaseOptions {
+  listen: ListenAddress;
+  ops: ListenAddress;
+  repeatedId: RepeatedIdRule;
+  bodyLimit: number;
+  connections: number;
+  logRequests: 'on' | 'off';
+  docs: 'on' | 'off';
+  /** No page but its own may use the service unless it is given. */
+  corsOrigin?: AllowedOrigins;
+  /** A token may send any number of requests unless it is given. */
+  rateLimit?: RateLimitPolicy;
+}
+
+const REPEATED_ID = 'an id that comes again with other content: keep it as the next revision, or refuse it';
+const CONNECTIONS = 'connections that carry plants into PostgreSQL; one more is opened';
+const RATE_LIMIT = 'requests that each token may send, such as 100/s or 6000/min';
+const ORIGINS = 'pages that may send plants from a browser: origins with commas between them, or * for all';
+
+/** Adds the settings of the service to `serve`. */
+export function addServeOptions(command: Command): Command {
+  const settings = [
+    setting('--listen <host:port>', 'where clients send plants', parseAddress, '127.0.0.1:8080'),
+    setting('--ops <host:port>', 'where /livez, /readyz and /metrics answer', parseAddress, '127.0.0.1:8081'),
+    choice('--repeated-id <rule>', REPEATED_ID, ['revise', 'reject'], 'revise'),
+    setting(
+      '--body-limit <bytes>',
+      'largest request body',
+      countUpTo(BODY_BYTES_SETTING_MAX),
+      BODY_BYTES_MAX,
+    ),
+    setting('--connections <count>', CONNECTIONS, countUpTo(POSTGRES_CONNECTIONS_MAX), POSTGRES_CONNECTIONS),
+    choice('--log-requests <on|off>', 'a line in the log for each request', ['on', 'off'], 'off'),
+    choice('--docs <on|off>', 'whether /docs and /openapi.json are served', ['on', 'off'], 'on'),
+    setting('--rate-limit <rate>', RATE_LIMIT, parseRateLimit),
+    setting('--cors-origin <origins>', ORIGINS, parseOrigins),
+  ];
+  for (const each of settings) command.addOption(each);
+  return addDatabaseOptions(command);
+}
+
+function parseAddress(text: string): ListenAddress {
+  const parts = /^(?:\[([0-9A-Fa-f:.]+)\]|([^:[\]]+)):([0-9]{1,5})$/.exec(text);
+  const port = Number(parts?.[3]);
+  if (parts === null || port > 65_535) {
+    throw new InvalidArgumentError('Write it as HOST:PORT, for example 127.0.0.1:8080 or [::1]:8080.');
+  }
+  return { host: (parts[1] ?? parts[2])!, port };
+}
+
+function countUpTo(max: number): (text: string) => number {
+  return text => {
+    const count = /^[0-9]+$/.test(text) ? Number(text) : 0;
+    if (count < 1 || count > max) throw new InvalidArgumentError(`Give a number from 1 to ${max}.`);
+    return count;
+  };
+}
+
+/** A browser compares origins as texts, so each must be written as it writes them (RFC 6454 section 6.2). */
+export function parseOrigins(text: string): AllowedOrigins {
+  if (text === '*') return text;
+  const origins = text.split(',').map(each => each.trim());
+  for (const origin of origins) {
+    const url = URL.parse(origin);
+    if (url === null || !['http:', 'https:'].includes(url.protocol)) {
+      throw new InvalidArgumentError(
+        'Write each as SCHEME://HOST or SCHEME://HOST:PORT, for example https://plants.example, or * alone for all.',
+      );
+    }
+    if (url.origin !== origin) {
+      throw new InvalidArgumentError(
+        `Write ${url.origin}, as a browser does: no path, no port that the scheme implies.`,
+      );
+    }
+  }
+  return origins;
+}
+
+const WINDOW_SECONDS: Record<string, number> = { s: 1, min: 60 };
+
+export function parseRateLimit(text: string): RateLimitPolicy {
+  const [, digits = '', unit = ''] = /^([0-9]{1,9})\/(s|min)$/.exec(text) ?? [];
+  const requests = Number(digits);
+  const windowSeconds = WINDOW_SECONDS[unit];
+  if (windowSeconds === undefined || requests < 1 || requests > RATE_LIMIT_REQUESTS_MAX) {
+    throw new InvalidArgumentError(
+      `Write it as COUNT/s or COUNT/min with a count from 1 to ${RATE_LIMIT_REQUESTS_MAX}, for example 100/s.`,
+    );
+  }
+  return { requests, windowSeconds };
+}

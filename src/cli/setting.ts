@@ -1,0 +1,43 @@
+import { readFileSync } from 'node:fs';
+import { Option } from 'commander';
+import { Failure } from './failure.ts';
+
+/**
+ * An option that the environment may give too, under the name of the flag: `--body-limit` is PLANT_STORE_BODY_LIMIT there.
+ *
+ * @param initial the default as somebody would write it; undefined where there is none
+ */
+export function setting(
+  flags: string,
+  description: string,
+  parse: (text: string) => unknown = text => text,
+  initial?: string | number,
+): Option {
+  const option = new Option(flags, description).argParser(parse);
+  if (initial !== undefined) option.default(parse(String(initial)), String(initial));
+  return option.env(`PLANT_STORE_${option.name().toUpperCase().replaceAll('-', '_')}`);
+}
+
+/** A setting that takes one of a few words. */
+export function choice(flags: string, description: string, words: string[], initial: string): Option {
+  return setting(flags, description, undefined, initial).choices(words);
+}
+
+/**
+ * Reads a token or a password that stands alone in a file.
+ *
+ * @param name of the file in a message
+ * @param secret what is in it
+ * @throws {Failure} with exit code 2
+ */
+export function readSecretFile(file: string, name: string, secret: 'token' | 'password'): string {
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8').replace(/\r?\n$/, '');
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new Failure(`${name} cannot be read (${code}); give the path of a file`, 2);
+  }
+  if (text === '') throw new Failure(`${name} is empty; put the ${secret} into it`, 2);
+  return text;
+}
