@@ -214,6 +214,21 @@ suite('a client that goes on sending behind its last answer can read that', { co
   }
 });
 
+// Node gives the parser of a connection to another one at CONNECT, while the first is still open.
+test('CONNECT on one connection changes nothing for the next', async () => {
+  using tunnel = await target.openOnNode();
+  tunnel.write('CONNECT a:443 HTTP/1.1\r\nHost: a\r\n\r\n');
+  await assertRefused(tunnel, 40501);
+  using next = await target.openOnNode();
+  const closed = once(serverSideOf(tunnel)!, 'close');
+  tunnel[Symbol.dispose]();
+  await closed;
+  const [first, second] = nextIds(2);
+  const upgrade = { headers: { Connection: 'upgrade', Upgrade: 'h2c' } };
+  next.write(Buffer.concat([target.request(first!, upgrade), target.request(second!)]));
+  await assertAllCreated(next, [first!, second!]);
+});
+
 // Node's parser reports no fault there, and drops the rest of what it was given.
 test('what follows a request with Upgrade is answered in its turn, valid or not', async () => {
   for (const rest of ['junk\r\n\r\n', 'GET /', 'GET / HTTP/1.1\r\nHost : a\r\n\r\n']) {

@@ -3,12 +3,14 @@ import { suite, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { makeToken } from '../src/auth/token.ts';
 import { parseRateLimit } from '../src/cli/serve-options.ts';
+import { BODY_BYTES_MAX } from '../src/contract/limits.ts';
 import { RateLimit } from '../src/http/rate-limit.ts';
 import { writeApart } from './connection-target.ts';
 import { assertErrorAnswer } from './harness/answer-assertions.ts';
 import { runProgram, startServe } from './harness/program.ts';
 import {
   ask,
+  chunked,
   type RawAnswer,
   RawConnection,
   type RequestParts,
@@ -105,7 +107,7 @@ suite('over --rate-limit', () => {
     }
     const faulty: [status: number, parts: RequestParts][] = [
       [400, { body: '{}' }],
-      [400, { body: '{' }],
+      [413, chunked(' '.repeat(BODY_BYTES_MAX + 1))],
       [400, { target: '/plants?', body: '{}' }],
       [415, contentType('text/plain')],
       [415, { headers: { 'Content-Encoding': 'gzip' } }],

@@ -114,7 +114,7 @@ export function answerText(
   hasDocs: boolean,
 ): string {
   const connection = isLast ? CLOSING_TEXT : KEEPING_TEXT;
-  // A plant that is stored has none, and is not to pay for it.
+  // Only errors have a help link.
   const helpFields = hasDocs ? HELP_FIELDS[result] : undefined;
   const help = helpFields === undefined ? '' : fieldsText(helpFields);
   return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${fieldsText(headers)}${help}Date: ${dateNow()}\r\n${connection}\r\n${body}`;

@@ -20,11 +20,11 @@ export const ORDINARY_REST_BYTES_MAX = 64 * 1024;
 /** The second part of a request has this long to come before Node's HTTP server gets the connection. */
 export const ORDINARY_REST_WAIT_MS = 1_000;
 
-/** Time of one event-loop iteration for requests on the fast path of connections that await no response, */
+/** In each event-loop iteration, requests on the fast path are taken for this long from connections without a pending response, */
 export const FIRST_TURN_MS = 3;
-/** for those of connections that do, */
+/** and for this long from connections with pending responses. */
 export const FURTHER_TURN_MS = 0.5;
-/** and for what Node's HTTP server parses; its responses take about as long again. */
+/** In each event-loop iteration, Node's HTTP server parses requests for this long; their responses take about as long again. */
 export const SERVER_TURN_MS = 1;
 /** Node's HTTP server parses at most this much before the requests in it have their responses. */
 export const PIECE_BYTES_MAX = 8 * 1024;
@@ -34,7 +34,9 @@ export const HEADERS_WAIT_MS = 10_000;
 /** How often Node checks waiting requests against that limit and the one for whole requests. */
 export const WAIT_CHECK_INTERVAL_MS = 500;
 /** A connection is cut after at most this if nothing moves on it while a response waits to be read. */
-export const STALLED_CONNECTION_MS = 15_000;
+const STALLED_CONNECTION_MS = 15_000;
+/** How often that is checked: a socket with a write that made progress since passes the first check, and the next one. */
+export const STALLED_CHECK_MS = STALLED_CONNECTION_MS / 3;
 /** An idle connection is kept open for the next request for this long. */
 export const KEEP_ALIVE_MS = 65_000;
 /** It is closed this much later than it was told, for a request that is in flight then; as Node has it. */

@@ -14,7 +14,7 @@ export interface Exchange extends AnsweredRequest {
   readonly response: ServerResponse;
 }
 
-/** What is used of Node's HTTP parser, which is no documented property of a socket. */
+/** What is used of Node's HTTP parser, which no document mentions; Node keeps parsers for further connections. */
 interface Parser {
   /** The message that is being parsed. */
   readonly incoming: IncomingMessage | null;
@@ -32,12 +32,13 @@ const BEHIND_LAST_REQUEST = 'HPE_CLOSED_CONNECTION';
  * | state | event | next state | what is sent |
  * |---|---|---|---|
  * | open | request | open | its response, behind those of the requests before it |
- * | open | response to a request that has not arrived whole, or while the service shuts down | closing | that response, `Connection: close` |
- * | open | fault or timeout within a body | closing | the error as the response to that request |
- * | open | fault or timeout outside a body, or CONNECT | ending | |
- * | open | invalid request that the parser let through | ending | the error, behind the responses before it |
- * | ending | the last response is written | closing | the error that was held back, if there is one |
+ * | open | the response to a request that has not arrived whole, that says it is the last one, or during shutdown | closing | it, with `Connection: close` |
+ * | open | bytes behind a request that says it is the last one | ending | |
+ * | open | fault or timeout within a body, or a request that is not valid HTTP | ending | the error as its response |
+ * | open | fault or timeout between requests, or CONNECT | ending | |
+ * | open | nothing moves while a response is not read, or no request comes | closed | |
  * | ending | request, fault | ending | |
+ * | ending | the last response is written | closing | the error that was held back, if there is one |
  * | closing | the client closes, or {@link closeInStages} has waited long enough | closed | |
  *
  * Node would write an error for junk at once, before the plant of the request in front of it is durable: the client would
@@ -61,7 +62,8 @@ export class NodeConnection {
     this.#socket = socket;
     this.#listener = listener;
     this.#turns = turns;
-    // A stream with a listener for `readable` emits `data`, which Node's parser listens to, only as it is read from.
+    // As a listener for `readable` is added, Node's parser stops reading the socket by itself and listens to `data`. A stream
+    // with such a listener emits `data` only as it is read from, which is done in turns.
     socket.on('readable', this.#readInTurn).on('resume', this.#readInTurn);
     this.#parseBehindUpgrade();
     // Node calls this behind a response with `Connection: close`.
@@ -152,29 +154,32 @@ export class NodeConnection {
   }
 
   /**
-   * Has what follows a request with `Upgrade` parsed. llhttp stops behind it, also where it is answered as one of HTTP/1.1,
-   * and Node would drop the rest. Until the next header section ends, llhttp then stops at a fault without reporting it.
+   * Has what follows a request with `Upgrade` parsed. Node's parser stops behind it, also where it is answered as one of
+   * HTTP/1.1, and Node would drop the rest. Until the next header section ends, the parser stops at a fault without reporting it.
    */
   #parseBehindUpgrade(): void {
-    const socket = this.#socket as Socket & { parser?: Parser };
+    const socket = this.#socket as Socket & { parser: Parser };
     const { parser } = socket;
-    if (parser === undefined) return;
     const { execute } = Object.getPrototypeOf(parser) as Parser;
-    parser.execute = bytes => {
+    const executeToTheEnd = (bytes: Buffer): number | Error => {
       const before = this.#latest?.request;
       const wasComplete = before?.complete;
       const parsed = execute.call(parser, bytes);
-      // A tunnel that CONNECT asks for is refused.
-      if (parsed instanceof Error || parsed === bytes.length || parser.incoming?.method === 'CONNECT')
-        return parsed;
+      const isAnothers = socket.parser !== parser;
+      // CONNECT stops it as well, and is refused.
+      const isConnect = parser.incoming?.method === 'CONNECT';
+      if (parsed instanceof Error || parsed === bytes.length || isAnothers || isConnect) return parsed;
       const latest = this.#latest?.request;
       const isBehindRequest = latest?.complete && (latest !== before || !wasComplete);
       if (!isBehindRequest) return new Error('invalid HTTP behind a request with Upgrade');
       socket.unshift(bytes.subarray(parsed));
       return parsed;
     };
-    // Node uses the parser for other connections then.
-    socket.on('close', () => Reflect.deleteProperty(parser, 'execute'));
+    parser.execute = executeToTheEnd;
+    // Behind CONNECT another connection may have the parser by then.
+    socket.on('close', () => {
+      if (parser.execute === executeToTheEnd) Reflect.deleteProperty(parser, 'execute');
+    });
   }
 
   /** Lets Node's parser read what has arrived, in the turn of this connection. */
@@ -204,7 +209,7 @@ export class NodeConnection {
 
   /** Reads and drops what has arrived of a refused request: one that is whole leaves its connection open. */
   async #readRest({ request }: Exchange): Promise<void> {
-    // Nothing is read before the requests in front of it have their responses.
+    // It is the last one. Nothing more is read before the requests in front of it have their responses.
     const previous = [...this.#unanswered].at(-2);
     if (previous !== undefined) await new Promise(resolve => previous.response.on('close', resolve));
     const socket = this.#socket;
@@ -214,7 +219,7 @@ export class NodeConnection {
     request.resume();
     do {
       before = parsedBytes();
-      // What arrives until the first turn is parsed by the second.
+      // Turns are taken in order. What arrives before the first one is parsed, at the latest, just before the second.
       for (let turn = 0; turn < 2; turn++) await new Promise<void>(resolve => this.#turns.wait(resolve));
     } while (!request.complete && parsedBytes() > before && parsedBytes() < bytesMax);
   }

@@ -7,7 +7,7 @@ import {
   HEADERS_WAIT_MS,
   KEEP_ALIVE_MS,
   SERVER_TURN_MS,
-  STALLED_CONNECTION_MS,
+  STALLED_CHECK_MS,
   WAIT_CHECK_INTERVAL_MS,
 } from './limits.ts';
 import { type Exchange, NodeConnection } from './node-connection.ts';
@@ -49,8 +49,7 @@ export class NodeServer {
     this.server = server;
     // Past a number of headers Node drops the rest unseen, a second Authorization among them; the size is the limit.
     server.maxHeadersCount = 0;
-    // A third of the time, since Node's socket takes the first look at a write that waits for progress, and looks once more.
-    server.timeout = STALLED_CONNECTION_MS / 3;
+    server.timeout = STALLED_CHECK_MS;
     // A client may close its sending side behind its last request and still wants the response.
     (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
 
@@ -72,6 +71,7 @@ export class NodeServer {
 
   /** Serves a connection from here on, beginning with what has arrived on it. */
   serve(socket: Socket, arrived: Buffer): void {
+    // In this order: what has arrived is put back before the parser listens, and it is read when its turn comes.
     socket.pause();
     if (arrived.length > 0) socket.unshift(arrived);
     for (const parse of this.#parse) parse.call(this.server, socket);
@@ -87,8 +87,8 @@ export class NodeServer {
   };
 
   /**
-   * Node closes those on which its parser has no part of a request. It does not know of what has arrived and was not parsed,
-   * nor whether the client has taken its response.
+   * Node destroys those on which its parser has no part of a request. It does not know of what has arrived and was not parsed,
+   * nor whether the client has taken its response: these are kept from it while it does so.
    */
   #closeIdle(): void {
     const busy = [...this.#connections].filter(([, connection]) => !connection.isIdle);

@@ -9,7 +9,7 @@ import {
   ORDINARY_PIPELINE_MAX,
   ORDINARY_REST_BYTES_MAX,
   ORDINARY_REST_WAIT_MS,
-  STALLED_CONNECTION_MS,
+  STALLED_CHECK_MS,
 } from './limits.ts';
 import { type OrdinaryHeads, REQUEST_LINE } from './ordinary-head.ts';
 import type { Listener } from './plant-service.ts';
@@ -39,8 +39,7 @@ export interface FastPath {
 const WAIT_MS = {
   first: HEADERS_WAIT_MS,
   rest: ORDINARY_REST_WAIT_MS,
-  // A third of the time, since Node's socket takes the first look at a write that waits for progress, and looks once more.
-  reader: STALLED_CONNECTION_MS / 3,
+  reader: STALLED_CHECK_MS,
   next: KEEP_ALIVE_MS + KEEP_ALIVE_MARGIN_MS,
 };
 
@@ -69,7 +68,7 @@ export class OrdinaryConnection {
   readonly #socket: Socket;
   readonly #path: FastPath;
   readonly #responses: ResponseQueue;
-  /** Arrived and not taken: the first piece of a request, or, while reading is stopped, what must wait. */
+  /** Arrived and not taken: the first piece of a request, or, while reading is stopped, all that must wait. */
   #held: Buffer | undefined;
   /** When the last piece came. */
   #arrivedAt = 0;
@@ -88,8 +87,7 @@ export class OrdinaryConnection {
     this.#responses = new ResponseQueue(socket, path.listener, isLast, this.#onWritten);
     path.open.add(this);
     this.#waitFor('first');
-    socket.on('data', this.#onData).on('end', this.#onEnd).on('drain', this.goOn);
-    socket.on('timeout', this.#onTimeout).on('error', this.close).on('close', this.#onClose);
+    for (const [event, handle] of this.#handlers) socket.on(event, handle);
   }
 
   /** Closes the connection if it awaits no response, behind those that the client has yet to read. */
@@ -102,7 +100,10 @@ export class OrdinaryConnection {
     this.#socket.destroy();
   };
 
-  /** Turns to what is held, or to the end of the connection, once no response is pending. */
+  /**
+   * Turns to what is held, or to the end of the connection, once no response is pending. What waits for its turn goes on by
+   * itself. While reading is stopped no end is heard of, so what is held then is only a part of a request.
+   */
   readonly goOn = (): void => {
     if (this.#responses.length > 0) return;
     const held = this.#held;
@@ -187,8 +188,9 @@ export class OrdinaryConnection {
   async #createLookingUp(pending: Pending, tokenHash: string, body: Buffer): Promise<Answer> {
     const { createPlant } = this.#path.listener;
     this.#isLookingUp = true;
-    const holder = await createPlant.lookForHolder(tokenHash);
-    this.#isLookingUp = false;
+    const holder = await createPlant.lookForHolder(tokenHash).finally(() => {
+      this.#isLookingUp = false;
+    });
     if (typeof holder !== 'number') return holder;
     pending.bodyBytes = body.length;
     return createPlant.createOrdinary(holder, body);
@@ -241,6 +243,16 @@ export class OrdinaryConnection {
     this.#path.open.delete(this);
   };
 
+  /** Of its socket, as long as it is on the fast path. */
+  readonly #handlers: [event: string, handle: (piece: Buffer) => void][] = [
+    ['data', this.#onData],
+    ['end', this.#onEnd],
+    ['drain', this.goOn],
+    ['timeout', this.#onTimeout],
+    ['error', this.close],
+    ['close', this.#onClose],
+  ];
+
   #refuse(error: Answer): void {
     this.#held = undefined;
     closeWithError(this.#socket, error, this.#path.listener);
@@ -249,8 +261,7 @@ export class OrdinaryConnection {
   #leave(rest: Buffer): void {
     const socket = this.#socket;
     this.#held = undefined;
-    socket.off('data', this.#onData).off('end', this.#onEnd).off('drain', this.goOn);
-    socket.off('timeout', this.#onTimeout).off('error', this.close).off('close', this.#onClose);
+    for (const [event, handle] of this.#handlers) socket.off(event, handle);
     this.#path.open.delete(this);
     this.#path.leaveToNode(socket, rest);
   }

@@ -60,6 +60,7 @@ export class PlantServer {
     this.#listener.isDraining = true;
     // A request that has begun to arrive is the HTTP server's to wait for.
     for (const connection of this.#fastPath.open) connection.goOn();
+    // Not the HTTP server's own `close` yet, which would stop its time limits.
     const allClosed = new Promise(resolve => NetServer.prototype.close.call(this.#node.server, resolve));
     await wait(SHUTDOWN_GRACE_MS);
     this.#shutDown = true;
@@ -118,7 +119,7 @@ export class PlantServer {
     const body = await readBody(request, response, createPlant.bodyBytesMax, room);
     // It came too slowly or broke off, which is answered by the connection.
     if (body === undefined) return undefined;
-    if (body === 'tooLarge') return errorAnswer('bodyTooLarge');
+    if (body === 'tooLarge') return errorAnswer('bodyTooLarge', undefined, admitted.fields);
     if (body === 'noRoom') return noRoomAnswer(admitted);
     Object.assign(exchange, { arrivedAt: performance.now(), bodyBytes: body.length });
     if (exchange.arrivedAt - beganMs > TOKEN_REFRESH_INTERVAL_MS) {

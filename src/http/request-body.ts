@@ -85,7 +85,7 @@ export function readBody(
       if (isOver) return;
       const start = length;
       length += chunk.length;
-      // As much again: so the bytes are copied a few times in all, however small the chunks.
+      // Twice as much as is needed, so that each byte is copied a few times at most, however small the chunks.
       if (length > bytesMax || !room.reserve(length, Math.min(length * 2, bytesMax))) {
         body = NO_BYTES;
         // At once, since the bodies of other connections may grow before anybody hears of this.
@@ -119,7 +119,7 @@ export function bodyBytesOf({ headers }: IncomingMessage): number {
  */
 function withRoom(body: Buffer, used: number, needed: number, room: BodyRoom): Buffer {
   if (needed <= body.length) return body;
-  // Of a long one the system gives what is written to.
+  // The system gives a long buffer only the memory that is written to.
   const larger = Buffer.allocUnsafe(needed > SHORT_BODY_BYTES_MAX ? room.bytes : needed * 2);
   body.copy(larger, 0, 0, used);
   return larger;

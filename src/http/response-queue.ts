@@ -48,7 +48,7 @@ export class ResponseQueue {
     pending.answer = answer;
     if (this.#pending.length === 1) this.#write();
     else if (!this.#isWriteDue) {
-      // Those of the same commit are all settled by then.
+      // A tick runs when all promises that one commit has settled have called this: one write for all of them.
       this.#isWriteDue = true;
       process.nextTick(() => this.#write());
     }

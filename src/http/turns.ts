@@ -16,7 +16,7 @@ export class Turns {
     this.#turnMs = turnMs;
   }
 
-  /** Whether one more request may be taken in this iteration. */
+  /** Begins the turn of this iteration, if it has not begun. @returns whether one more request may be taken in it */
   hasTime(): boolean {
     const now = performance.now();
     if (!this.#isUnderWay) this.#begin(now);
