@@ -132,6 +132,13 @@ suite('the client sends a plant', () => {
 
   test('with settings that it checks, and takes from the environment', async t => {
     await using service = await startTestService();
+    const forget = (): void => {
+      delete process.env.PLANT_STORE_URL;
+      delete process.env.PLANT_STORE_TOKEN;
+    };
+    // Whoever runs the tests may have set them, as the README says.
+    forget();
+    t.after(forget);
     const url = 'http://127.0.0.1:8080';
     const malformed: [PlantStoreOptions, RegExp][] = [
       [{ token: 'a' }, /PLANT_STORE_URL/],
@@ -149,10 +156,6 @@ suite('the client sends a plant', () => {
     for (const [options, message] of malformed)
       assert.throws(() => new PlantStore(options), { name: 'TypeError', message });
     assert.throws(() => clientOf(url).createPlants([], { concurrency: 0 }), /concurrency must be a whole/);
-    t.after(() => {
-      delete process.env.PLANT_STORE_URL;
-      delete process.env.PLANT_STORE_TOKEN;
-    });
     process.env.PLANT_STORE_URL = service.url;
     process.env.PLANT_STORE_TOKEN = service.token;
     assert.equal((await new PlantStore().createPlant(MONSTERA)).outcome, 'created');

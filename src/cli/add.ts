@@ -25,7 +25,7 @@ export function addCommand(): Command {
       'after',
       `
 Examples:
-  $ npx plant-store add 42 'Monstera deliciosa' --tag houseplant
+  $ npx plant-store add 1000042 'Monstera deliciosa' --tag houseplant
   $ npx plant-store add --json -- -7 'Ficus lyrata'`,
     )
     .action(add);

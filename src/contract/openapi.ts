@@ -15,7 +15,7 @@ import { OUTCOMES, readNewPlantText } from './plant.ts';
  * digit; JSON.parse rounds the larger one.
  *
  * @example
- * reply.type('application/json').send(openApiJson());
+ * response.writeHead(200, { 'Content-Type': 'application/json' }).end(openApiJson());
  */
 export function openApiJson(): string {
   return exactJson(DESCRIPTION);
