@@ -4,7 +4,6 @@ import { StoreRefused } from '../store/plant-store.ts';
 import { Failure } from './failure.ts';
 import { readSecretFile, setting } from './setting.ts';
 
-/** What {@link addDatabaseOptions} adds. */
 export interface DatabaseOptions {
   database: string;
   databasePasswordFile?: string;

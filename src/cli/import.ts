@@ -18,7 +18,6 @@ and what is not becomes a further revision.
 Example:
   $ npx plant-store import --token-file token.txt plants.csv more-plants.jsonl.gz`;
 
-/** `import FILE...`: sends the plants of files to a running service. */
 export function importCommand(): Command {
   const command = new Command('import')
     .description('send the plants of CSV and JSON files to a running service')
@@ -38,18 +37,12 @@ export function importCommand(): Command {
     .action(runImport);
 }
 
-interface ImportOptions {
-  rejects?: string;
-  inFlight: number;
-}
-
-async function runImport(files: string[], options: ImportOptions, command: Command): Promise<void> {
-  const settings: ImportSettings = {
-    files,
-    service: readServiceAddress(command),
-    rejects: options.rejects,
-    inFlightMax: options.inFlight,
-  };
+async function runImport(
+  files: string[],
+  { rejects, inFlight }: { rejects?: string; inFlight: number },
+  command: Command,
+): Promise<void> {
+  const settings = { files, service: readServiceAddress(command), rejects, inFlightMax: inFlight };
   checkFileNames(settings);
   process.exitCode = report(await stoppable(stop => importFiles(settings, stop)));
 }

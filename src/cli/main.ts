@@ -65,7 +65,6 @@ function addCommand(parent: Command, command: Command): void {
   for (const subcommand of command.commands) subcommand.copyInheritedSettings(parent);
 }
 
-/** Says on stderr what went wrong, and chooses the exit code. */
 function report(error: unknown): number {
   // Commander has said it already; its own exit code is 1 for misuse too.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;

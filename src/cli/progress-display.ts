@@ -1,7 +1,6 @@
 /** Between two lines of progress when stderr is not a terminal. */
 const LINE_INTERVAL_MS = 10_000;
 const BAR_INTERVAL_MS = 100;
-/** In characters. */
 const BAR_LENGTH = 24;
 const COLUMNS = 80;
 
@@ -68,7 +67,6 @@ function duration(ms: number): string {
 
 const whole = new Intl.NumberFormat('en-GB');
 
-/** Writes a count with its thousands apart. */
 export function formatCount(count: number): string {
   return whole.format(count);
 }

@@ -6,7 +6,6 @@ import { POSTGRES_CONNECTIONS, POSTGRES_CONNECTIONS_MAX } from '../store/postgre
 import { addDatabaseOptions, type DatabaseOptions } from './database-option.ts';
 import { choice, setting } from './setting.ts';
 
-/** What {@link addServeOptions} adds. */
 export interface ServeOptions extends DatabaseOptions {
   listen: ListenAddress;
   ops: ListenAddress;
@@ -26,7 +25,6 @@ const CONNECTIONS = 'connections that carry plants into PostgreSQL; one more is 
 const RATE_LIMIT = 'requests that each token may send, such as 100/s or 6000/min';
 const ORIGINS = 'pages that may send plants from a browser: origins with commas between them, or * for all';
 
-/** Adds the settings of the service to `serve`. */
 export function addServeOptions(command: Command): Command {
   const settings = [
     setting('--listen <host:port>', 'where clients send plants', parseAddress, '127.0.0.1:8080'),

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
-import { isBearerToken } from '../auth/bearer.ts';
+import { isBaseUrl } from '../client/transport.ts';
+import { BEARER_TOKEN } from '../contract/bearer-token.ts';
 import { Failure } from './failure.ts';
 import { readSecretFile, setting } from './setting.ts';
 
@@ -7,7 +8,6 @@ import { readSecretFile, setting } from './setting.ts';
 export interface ServiceAddress {
   /** The base address, without the `/plants`. */
   url: URL;
-  /** The bearer token. */
   token: string;
 }
 
@@ -44,8 +44,7 @@ export function readServiceAddress(command: Command): ServiceAddress {
  */
 export function readBaseUrl(text: string, name: string): URL {
   const url = URL.parse(text);
-  const isHttp = url !== null && ['http:', 'https:'].includes(url.protocol);
-  if (isHttp && `${url.username}${url.password}${url.search}${url.hash}` === '') return url;
+  if (url !== null && isBaseUrl(url)) return url;
   throw new Failure(
     `${name} must be an http or https address such as http://127.0.0.1:8080, without user name, password, ? and #`,
     2,
@@ -75,6 +74,6 @@ export function readToken(command: Command): string {
   }
   const file = fileSource === 'cli' || tokenSource === undefined ? tokenFile : undefined;
   const text = file ? readSecretFile(file, `the token file ${file}`, 'token') : token!;
-  if (isBearerToken(text)) return text;
+  if (BEARER_TOKEN.test(text)) return text;
   throw new Failure(`the ${file ? `text in ${file}` : 'token'} is not a token: it holds other characters`, 2);
 }

@@ -18,7 +18,6 @@ export function setting(
   return option.env(`PLANT_STORE_${option.name().toUpperCase().replaceAll('-', '_')}`);
 }
 
-/** A setting that takes one of a few words. */
 export function choice(flags: string, description: string, words: string[], initial: string): Option {
   return setting(flags, description, undefined, initial).choices(words);
 }

@@ -26,15 +26,10 @@ export function readStoredPlant(sent: NewPlant, { status, headers, body }: HttpA
     );
   }
   // The service writes a plant as it is written here; what differs may still mean the same.
-  if (body !== plantJson(sent)) comparePlants(sent, body);
-  return { ...sent, revision, outcome };
-}
-
-function comparePlants(sent: NewPlant, body: string): void {
-  const { name, tag } = jsonObject(body);
+  const { name, tag } = body === plantJson(sent) ? sent : jsonObject(body);
   if (typeof name !== 'string' || (tag !== undefined && typeof tag !== 'string'))
     throw noProof('and its body is no Plant; is it a plant store?');
-  if (name === sent.name && tag === sent.tag) return;
+  if (name === sent.name && tag === sent.tag) return { ...sent, revision, outcome };
   throw noProof(
     'with another name or tag than was sent; is it a plant store, and does a gateway before it change them?',
   );

@@ -61,16 +61,12 @@ export const ERRORS = {
   shuttingDown: entry(50303, 503, 'the service is shutting down; send this plant again shortly'),
 } as const;
 
-/** The name of an entry of the catalogue. */
 export type ErrorName = keyof typeof ERRORS;
 
-/** A status of the catalogue. */
 export type ErrorStatus = (typeof ERRORS)[ErrorName]['status'];
 
-/** In the order of their numbers. */
 export const ERROR_NAMES = Object.keys(ERRORS) as readonly ErrorName[];
 
-/** The errors that are answered with a status. */
 export function errorNamesOf(status: ErrorStatus): ErrorName[] {
   return ERROR_NAMES.filter(name => ERRORS[name].status === status);
 }

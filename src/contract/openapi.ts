@@ -43,7 +43,6 @@ function exactJson(value: unknown): string {
   return `${text.replace(/"bigint (-?[0-9]+)"/g, '$1')}\n`;
 }
 
-/** A header of a response. */
 export interface Header {
   description: string;
   required: boolean;
@@ -54,7 +53,6 @@ function header(description: string, schema: object, required = true): Header {
   return { description, required, schema };
 }
 
-/** The schema of a header that is text. */
 function text(...examples: string[]): object {
   return { type: 'string', examples };
 }
@@ -74,7 +72,6 @@ function rateLimitHeaders(required: boolean): Record<string, Header> {
   };
 }
 
-/** A body of one record shape. */
 function jsonContent(shape: SchemaName, examples: Record<string, { value: unknown; summary?: string }>) {
   return { 'application/json': { schema: { $ref: `#/components/schemas/${shape}` }, examples } };
 }
@@ -154,7 +151,6 @@ function exampleError(name: ErrorName) {
   );
 }
 
-/** Of a 200. */
 export const PLANT_HEADERS: Record<string, Header> = {
   'Plant-Id': header('The id of the plant, every digit of it; the Plant itself has none.', {
     type: 'string',
@@ -174,7 +170,6 @@ export const PLANT_HEADERS: Record<string, Header> = {
   ...rateLimitHeaders(false),
 };
 
-/** The response 200. */
 export const PLANT_RESPONSE = {
   description: 'Plant response: the plant was created. It is on disk before this answer is sent.',
   headers: PLANT_HEADERS,
@@ -184,7 +179,6 @@ export const PLANT_RESPONSE = {
   }),
 };
 
-/** The one operation. */
 export const CREATE_PLANT = {
   operationId: 'createPlant',
   summary: 'Creates a new plant in the store',
@@ -210,7 +204,6 @@ export const CREATE_PLANT = {
   },
 };
 
-/** The id of a NewPlant. */
 export const ID_SCHEMA = {
   type: 'integer',
   format: 'int64',

@@ -35,7 +35,6 @@ with urllib.request.urlopen(request) as response:
     print(response.headers["Plant-Id"], response.headers["Plant-Outcome"])
 `;
 
-/** In the order in which the page has them. */
 export const CODE_SAMPLES: readonly CodeSample[] = [
   { language: 'curl', note: 'The digits go out as they are written.', code: CURL },
   {

@@ -1,14 +1,23 @@
-import type { ServiceState } from './service-state.ts';
+import type { CommitFigures, EngineFigures } from '../store/plant-store.ts';
 
-/** One thing that is well or not. */
+/** The service as it is now, for the operations listener. */
+export interface ServiceState extends CommitFigures {
+  /** What an operator should know of the store, a sentence each; undefined while the store cannot be used. */
+  storeWarnings: readonly string[] | undefined;
+  engine: EngineFigures;
+  openConnections: number;
+  isShuttingDown: boolean;
+  tokensKnown: number;
+  /** Whether the last lookup of changes to tokens succeeded. */
+  areTokensCurrent: boolean;
+}
+
 interface Check {
   name: string;
   ok: boolean;
-  /** A sentence for an operator. */
   detail: string;
 }
 
-/** What `/readyz` says. */
 export interface Readiness {
   status: 'ready' | 'not ready';
   /** Why plants cannot be taken. */

@@ -16,7 +16,6 @@ function must(id: string, title: string, source: string, check: Rule['check']): 
   return { id, level: 'MUST', title, source, check };
 }
 
-/** This body is a valid NewPlant. */
 function created(id: string, title: string, source: string, text: string): Rule {
   return must(id, title, source, async target => expectStatus(await send(target, text), 200));
 }

@@ -9,9 +9,7 @@ export interface Rule {
   /** Never changes and is never given to another rule: reports and lists of exceptions hold on to it. */
   id: string;
   level: Level;
-  /** What holds, as a sentence. */
   title: string;
-  /** Where the rule is written. */
   source: string;
   /** Ids that the check sends whatever ids it is given: the ends of int64 and the like. */
   fixedIds?: readonly bigint[];
@@ -24,9 +22,7 @@ export interface Rule {
   check(target: Target): Promise<unknown>;
 }
 
-/** The server that rules are checked against. */
 export interface Server {
-  /** The address of the operation. */
   plantsUrl: URL;
   /** A bearer token that the server accepts. */
   token: string;
@@ -34,7 +30,6 @@ export interface Server {
   stop: AbortSignal;
 }
 
-/** All that the check of one rule knows. */
 export interface Target extends Server {
   /** An id that no other check uses. */
   id: bigint;

@@ -64,7 +64,6 @@ export async function* csvRows(
   }
 }
 
-/** Says where the file is broken. */
 function named(name: string, error: Error, rowLine: number): Error {
   const { code, lines } = error as CsvError;
   switch (code) {
@@ -87,7 +86,6 @@ function named(name: string, error: Error, rowLine: number): Error {
 /** What spreadsheets make of a long number: 9.00719925474099E+15. As JSON it would be an id, but not the one meant. */
 const EXPONENT = /[0-9][eE][+-]?[0-9]+$/;
 
-/** Where the columns of a file are. */
 class Columns {
   readonly #count: number;
   readonly #id: number;

@@ -18,7 +18,6 @@ export class Progress {
     this.#display = new ProgressDisplay(bytesTotal, () => ({ done: this.#bytesSent, text: this.state() }));
   }
 
-  /** More bytes of the files, as they are stored, were read. */
   read(bytes: number): void {
     this.#bytesRead += bytes;
   }

@@ -27,7 +27,6 @@ export class RejectsFile {
     this.#mayBeNumbered = mayBeNumbered;
   }
 
-  /** @throws {Failure} when the file cannot be written */
   write(row: PlantRow, fault: ErrorBody): void {
     try {
       if (this.#descriptor === undefined) this.#create(row.rejectsHeader());

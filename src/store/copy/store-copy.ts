@@ -7,13 +7,11 @@ import { StoreDigest, type StoreSummary } from './store-digest.ts';
 
 /** One of the two stores of a copy. */
 export interface CopySide {
-  /** As failures call it. */
   name: string;
   /** Each time it is read, it shows the store as it is then. */
   reader: Pick<PlantReader, 'revisions' | 'tokens'>;
 }
 
-/** One pass over both stores. */
 export interface CopyPass {
   source: CopySide;
   target: CopySide;
