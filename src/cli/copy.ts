@@ -1,6 +1,5 @@
 import { Command } from 'commander';
 import {
-  type Comparison,
   type CopyCount,
   type CopyPass,
   type CopySide,
@@ -104,7 +103,7 @@ async function copyStore(options: CopyOptions, stop: AbortSignal): Promise<void>
 }
 
 /** @throws {Failure} when the two stores are not equal */
-function report({ source, target, missing }: Comparison): void {
+function report({ source, target, missing }: Awaited<ReturnType<typeof compareStores>>): void {
   console.log(`source: ${summary(source)}\ntarget: ${summary(target)}`);
   if (missing.revisions + missing.tokens > 0) {
     console.log('not equal');

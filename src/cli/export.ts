@@ -48,11 +48,7 @@ async function exportPlants(options: ExportOptions): Promise<void> {
   console.error(`${count.toLocaleString('en')} ${revisions ? 'revisions' : 'plants'} exported`);
 }
 
-/**
- * The last revision of each plant.
- *
- * @param revisions in the order of ids, then revisions, as every reader gives them
- */
+/** The last revision of each plant. @param revisions in the order of ids, then revisions, as every reader gives them */
 export async function* latestOf(revisions: AsyncIterable<PlantRevision>): AsyncIterable<PlantRevision> {
   let last: PlantRevision | undefined;
   for await (const revision of revisions) {

@@ -27,21 +27,12 @@ export function addTokenOptions(command: Command): Command {
     .addOption(setting('--token-file <FILE>', 'file that holds the bearer token and nothing else'));
 }
 
-/**
- * Reads what {@link addServiceOptions} added. A flag beats the environment.
- *
- * @throws {Failure} with exit code 2 when the address or the token is missing, given twice or malformed
- */
+/** Reads what {@link addServiceOptions} added. @throws {Failure} with exit code 2 */
 export function readServiceAddress(command: Command): ServiceAddress {
   return { url: readBaseUrl(command.opts<{ url: string }>().url, '--url'), token: readToken(command) };
 }
 
-/**
- * Reads the base address of a service.
- *
- * @param name what the address was given as
- * @throws {Failure} with exit code 2 when it is none
- */
+/** @param name what the address was given as. @throws {Failure} with exit code 2 when it is none */
 export function readBaseUrl(text: string, name: string): URL {
   const url = URL.parse(text);
   if (url !== null && isBaseUrl(url)) return url;

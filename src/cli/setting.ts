@@ -22,13 +22,7 @@ export function choice(flags: string, description: string, words: string[], init
   return setting(flags, description, undefined, initial).choices(words);
 }
 
-/**
- * Reads a token or a password that stands alone in a file.
- *
- * @param name of the file in a message
- * @param secret what is in it
- * @throws {Failure} with exit code 2
- */
+/** Reads a secret that stands alone in a file. @param name of the file in a message. @throws {Failure} with exit code 2 */
 export function readSecretFile(file: string, name: string, secret: 'token' | 'password'): string {
   let text: string;
   try {

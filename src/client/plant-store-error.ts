@@ -62,10 +62,7 @@ const STATUSES_THAT_PASS = [408, 429, 502, 503, 504];
 
 /**
  * Reads an answer that is not 200. What is sent is valid HTTP, so error 40000 is about a request that was cut on its way, and
- * may pass.
- *
- * @param retryAfter the value of that header
- * @param body its text, which a gateway may have written
+ * may pass. The body may be that of a gateway.
  */
 export function errorOfAnswer(status: number, retryAfter: string | undefined, body: string): PlantStoreError {
   const retryAfterMs = readRetryAfterMs(retryAfter);

@@ -10,11 +10,7 @@ export interface StoredPlant extends Plant {
   outcome: Outcome;
 }
 
-/**
- * Reads the answer to a plant.
- *
- * @throws {PlantStoreError} when it does not prove that this plant is stored
- */
+/** @throws {PlantStoreError} when the answer does not prove that this plant is stored */
 export function readStoredPlant(sent: NewPlant, { status, headers, body }: HttpAnswer): StoredPlant {
   if (status !== 200) throw errorOfAnswer(status, headers['retry-after'], body);
   const outcome = OUTCOMES.find(each => each === headers['plant-outcome']);

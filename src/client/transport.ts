@@ -40,11 +40,7 @@ export function isBaseUrl({ protocol, username, password, search, hash }: URL): 
   return ['http:', 'https:'].includes(protocol) && `${username}${password}${search}${hash}` === '';
 }
 
-/**
- * The address of the operation.
- *
- * @param base address of the service, with or without a / at its end
- */
+/** The address of the operation. @param base address of the service, with or without a / at its end */
 export function plantsUrl(base: URL): URL {
   const url = new URL(base);
   url.pathname = `${url.pathname.replace(/\/$/, '')}/plants`;

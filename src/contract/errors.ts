@@ -92,11 +92,7 @@ export interface ErrorBody {
 /** The text about an id, the same in the service, the command line and the description. */
 export const ID_RULE = `an integer from ${ID_MIN} to ${ID_MAX}`;
 
-/**
- * Makes the body of an error answer.
- * @param name the catalogue's entry
- * @param message said instead of the entry's own, to name the faults of one request
- */
+/** @param message said instead of the entry's own, to name the faults of one request */
 export function errorBody(name: ErrorName, message: string = ERRORS[name].message): ErrorBody {
   return { error: ERRORS[name].number, message };
 }

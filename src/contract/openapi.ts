@@ -13,9 +13,6 @@ import { OUTCOMES, readNewPlantText } from './plant.ts';
 /**
  * The OpenAPI 3.1 description of the service, as JSON text. The ends of the range of ids stand in it digit for
  * digit; JSON.parse rounds the larger one.
- *
- * @example
- * reply.type('application/json').send(openApiJson());
  */
 export function openApiJson(): string {
   return exactJson(DESCRIPTION);
@@ -76,17 +73,17 @@ function jsonContent(shape: SchemaName, examples: Record<string, { value: unknow
   return { 'application/json': { schema: { $ref: `#/components/schemas/${shape}` }, examples } };
 }
 
-/** What an error status means, apart from the entries of the catalogue under it. */
-export interface StatusDescription {
-  description: string;
-  headers?: Record<string, Header>;
-}
-
 /** Of every 500 and 503: a gateway may have sent the plant before, so that none of them says that it is not kept. */
 const KEPT_OR_NOT = 'The plant may be kept or not; sending it again settles that, and does no harm.';
 
-/** Every status of the catalogue; the compiler refuses a catalogue with a status that is not described here. */
-export const STATUS_DESCRIPTIONS: Record<ErrorStatus, StatusDescription> = {
+/**
+ * What each status of the catalogue means, apart from its entries; the compiler refuses a catalogue with a status that is
+ * not described here.
+ */
+export const STATUS_DESCRIPTIONS: Record<
+  ErrorStatus,
+  { description: string; headers?: Record<string, Header> }
+> = {
   400: {
     description:
       'Unexpected error. The message names every fault of the body at once. Besides what NewPlant asks for, a ' +

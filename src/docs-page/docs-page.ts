@@ -12,7 +12,7 @@ import {
   SCHEMAS,
   STATUS_DESCRIPTIONS,
 } from '../contract/openapi.ts';
-import { CODE_SAMPLES, type CodeSample, SAMPLE_ADDRESS } from './code-samples.ts';
+import { CODE_SAMPLES, SAMPLE_ADDRESS } from './code-samples.ts';
 import { ERROR_ADVICE } from './error-advice.ts';
 import { Html, html, sentence } from './html.ts';
 import { plantForm } from './plant-form.ts';
@@ -140,7 +140,7 @@ ${CODE_SAMPLES.map(codeSample)}
 </section>`;
 }
 
-function codeSample({ language, note, code }: CodeSample): Html {
+function codeSample({ language, note, code }: (typeof CODE_SAMPLES)[number]): Html {
   return html`<div class="sample">
 <h3>${language}</h3> <button type="button" class="copy" hidden>Copy</button>
 <p>${note}</p>

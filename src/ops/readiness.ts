@@ -12,29 +12,18 @@ export interface ServiceState extends CommitFigures {
   areTokensCurrent: boolean;
 }
 
-interface Check {
-  name: string;
-  ok: boolean;
-  detail: string;
-}
-
-export interface Readiness {
-  status: 'ready' | 'not ready';
-  /** Why plants cannot be taken. */
-  reason?: string;
-  /** What an operator should know though they can; a sentence each. */
-  warnings?: readonly string[];
-  checks: readonly Check[];
-}
-
 /** Those that decide whether the service is ready; the others will need somebody's hand. */
 const DECISIVE = ['shutdown', 'store'];
 
-/** Checks everything that keeps the service from taking plants, or soon may. */
-export function readinessOf(state: ServiceState): Readiness {
+/**
+ * Checks everything that keeps the service from taking plants, or soon may.
+ *
+ * @returns what `/readyz` says: why plants cannot be taken; or what an operator should know though they can
+ */
+export function readinessOf(state: ServiceState) {
   const { storeWarnings: warnings, plantsUnderWay, plantsUnderWayMax } = state;
   const { isCheckpointFailing } = state.engine;
-  const checks: Check[] = [];
+  const checks: { name: string; ok: boolean; detail: string }[] = [];
   const check = (name: string, ok: boolean, detail: string, fault: string): void => {
     checks.push({ name, ok, detail: ok ? detail : fault });
   };

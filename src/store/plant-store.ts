@@ -24,27 +24,6 @@ export interface PlantKeeper {
   keep(write: PlantWrite): Promise<WriteResult | NotConfirmed>;
 }
 
-/** What the service and the command line need to manage tokens. */
-export interface TokenStore {
-  /** @returns the token as it is stored, or undefined when its label is taken */
-  createToken(token: NewStoredToken): Promise<StoredToken | undefined>;
-  /**
-   * The tokens made or revoked after this change number, in the order of the changes; 0 asks for all.
-   *
-   * @returns at most `TOKENS_AT_A_TIME_MAX` of them; where there are fewer, these are the last
-   */
-  tokensChangedSince(changeNumber: number): Promise<StoredToken[]>;
-  /**
-   * A text that changes with every token made or revoked on another connection, also where the change number was given
-   * before: after a failover or a restored backup. It may change after any other commit, too.
-   */
-  tokensFingerprint(): Promise<string>;
-  /** @returns the token as it is now, or undefined when no token has this label */
-  revokeToken(label: string, revokedAt: number): Promise<StoredToken | undefined>;
-  /** Notes the day (`YYYY-MM-DD`) on which these tokens were last accepted. */
-  recordTokenUse(tokenIds: number[], day: string): Promise<void>;
-}
-
 /** What an engine can tell of itself; what it does not have is left out, always or never. */
 export interface EngineFigures {
   /** How often a commit was flushed to the disk, and how long that took in all, in ms. */
@@ -72,7 +51,7 @@ export interface CommitFigures {
 }
 
 /** What a storage engine does. Group commit is written once, above every engine; an engine makes a batch durable. */
-export interface StorageEngine extends TokenStore {
+export interface StorageEngine {
   /** How many batches the engine works on side by side. */
   readonly commitsInFlightMax: number;
   /** There was no store at this address before. */
@@ -93,6 +72,23 @@ export interface StorageEngine extends TokenStore {
   /** What the engine can tell of itself without asking the store; never throws. */
   figures(): Promise<EngineFigures>;
   hasPlants(): Promise<boolean>;
+  /** @returns the token as it is stored, or undefined when its label is taken */
+  createToken(token: NewStoredToken): Promise<StoredToken | undefined>;
+  /**
+   * The tokens made or revoked after this change number, in the order of the changes; 0 asks for all.
+   *
+   * @returns at most `TOKENS_AT_A_TIME_MAX` of them; where there are fewer, these are the last
+   */
+  tokensChangedSince(changeNumber: number): Promise<StoredToken[]>;
+  /**
+   * A text that changes with every token made or revoked on another connection, also where the change number was given
+   * before: after a failover or a restored backup. It may change after any other commit, too.
+   */
+  tokensFingerprint(): Promise<string>;
+  /** @returns the token as it is now, or undefined when no token has this label */
+  revokeToken(label: string, revokedAt: number): Promise<StoredToken | undefined>;
+  /** Notes the day (`YYYY-MM-DD`) on which these tokens were last accepted. */
+  recordTokenUse(tokenIds: number[], day: string): Promise<void>;
   close(): Promise<void>;
 }
 

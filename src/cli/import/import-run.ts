@@ -77,7 +77,7 @@ export class ImportRun {
       this.cause = this.#stop.aborted ? this.#stop.reason : error;
     } finally {
       this.#store.close();
-      this.progress.stop();
+      this.progress[Symbol.dispose]();
     }
   }
 

@@ -21,27 +21,12 @@ export interface CopyPass {
   onRead(revisions: number): void;
 }
 
-export interface CopyCount {
-  revisions: number;
-  tokens: number;
-}
-
-/** Two stores, compared row by row. */
-export interface Comparison {
-  source: StoreSummary;
-  target: StoreSummary;
-  /** What the source has beyond the target. */
-  missing: CopyCount;
-}
+export type CopyCount = Pick<StoreSummary, 'revisions' | 'tokens'>;
 
 /** Timers and signals are handled after so many rows: an engine that reads without waiting never lets them. */
 const ITERATION_ROWS = 512;
 
-/**
- * Makes sure that the target holds nothing but a part of the source, before anything is written to it.
- *
- * @throws {StoreRefused} when it does
- */
+/** @throws {StoreRefused} when the target holds anything but a part of the source */
 export async function checkTarget(pass: CopyPass): Promise<void> {
   missingTokens(await tokensOf(pass.source), await tokensOf(pass.target));
   let isRead = false;
@@ -81,12 +66,8 @@ export async function copyMissing(pass: CopyPass, writer: CopyTarget): Promise<C
   return { revisions, tokens: tokens.length };
 }
 
-/**
- * Reads every row of both stores, and digests it.
- *
- * @throws {StoreRefused} when the target holds what the source does not
- */
-export async function compareStores(pass: CopyPass): Promise<Comparison> {
+/** Reads and digests every row of both stores. @throws {StoreRefused} when the target holds what the source does not */
+export async function compareStores(pass: CopyPass) {
   const { source, target } = pass;
   const [sourceDigest, targetDigest] = [new StoreDigest(), new StoreDigest()];
   let revisions = 0;
@@ -98,6 +79,7 @@ export async function compareStores(pass: CopyPass): Promise<Comparison> {
   return {
     source: sourceDigest.summary(sourceTokens),
     target: targetDigest.summary(targetTokens),
+    /** What the source has beyond the target. */
     missing: { revisions, tokens },
   };
 }
