@@ -10,11 +10,6 @@ import { tokenLabels } from './token-labels.ts';
 /** Lines are handed to stdout in pieces of about this many characters: one write for each line costs far more. */
 const PIECE_LENGTH = 64 * 1024;
 
-interface ExportOptions extends DatabaseOptions {
-  format: 'csv' | 'jsonl';
-  revisions?: boolean;
-}
-
 export function exportCommand(): Command {
   return addDatabaseOptions(new Command('export'))
     .description('print every plant in the order of ids, as the store is at this moment')
@@ -28,7 +23,9 @@ export function exportCommand(): Command {
     .action(exportPlants);
 }
 
-async function exportPlants(options: ExportOptions): Promise<void> {
+async function exportPlants(
+  options: DatabaseOptions & { format: string; revisions?: boolean },
+): Promise<void> {
   const { format, revisions = false } = options;
   await using reader = await openReader(readDatabase(options));
   const lineOf = format === 'csv' ? csvLineOf : jsonLineOf;

@@ -22,8 +22,6 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
 /**
  * Runs the command line: results go to stdout, talk to stderr. The exit code is 0 when it was done, 1 when it
  * failed and 2 when it was asked for wrongly.
- *
- * @param argv as `process.argv`
  */
 export async function main(argv: string[]): Promise<void> {
   if (argv[2] === BACKUP_PROCESS && process.send !== undefined) {

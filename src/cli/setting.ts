@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { Option } from 'commander';
+import { InvalidArgumentError, Option } from 'commander';
 import { Failure } from './failure.ts';
 
 /**
@@ -20,6 +20,15 @@ export function setting(
 
 export function choice(flags: string, description: string, words: string[], initial: string): Option {
   return setting(flags, description, undefined, initial).choices(words);
+}
+
+/** Parses a number from 1 to this. */
+export function countUpTo(max: number): (text: string) => number {
+  return text => {
+    const count = /^[0-9]+$/.test(text) ? Number(text) : 0;
+    if (count < 1 || count > max) throw new InvalidArgumentError(`Give a number from 1 to ${max}.`);
+    return count;
+  };
 }
 
 /** Reads a secret that stands alone in a file. @param name of the file in a message. @throws {Failure} with exit code 2 */

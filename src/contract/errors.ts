@@ -67,10 +67,6 @@ export type ErrorStatus = (typeof ERRORS)[ErrorName]['status'];
 
 export const ERROR_NAMES = Object.keys(ERRORS) as readonly ErrorName[];
 
-export function errorNamesOf(status: ErrorStatus): ErrorName[] {
-  return ERROR_NAMES.filter(name => ERRORS[name].status === status);
-}
-
 /** What the HTTP parser found, by the codes of llhttp and Node. */
 const PARSER_ERRORS: Record<string, ErrorName> = {
   HPE_HEADER_OVERFLOW: 'headersTooLarge',

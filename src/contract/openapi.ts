@@ -1,4 +1,12 @@
-import { ERRORS, type ErrorName, type ErrorStatus, errorBody, errorNamesOf, ID_RULE } from './errors.ts';
+import {
+  ERROR_NAMES,
+  ERRORS,
+  type ErrorBody,
+  type ErrorName,
+  type ErrorStatus,
+  errorBody,
+  ID_RULE,
+} from './errors.ts';
 import { helpLink } from './help-link.ts';
 import {
   BODY_BYTES_MAX,
@@ -121,17 +129,14 @@ export const STATUS_DESCRIPTIONS: Record<
 
 /** Describes the response with one error status: its numbers as a list, and an example of each. */
 function errorResponse(status: ErrorStatus): object {
-  const names = errorNamesOf(status);
+  const names = ERROR_NAMES.filter(name => ERRORS[name].status === status);
   const { description, headers } = STATUS_DESCRIPTIONS[status];
   const help = 'Where the documentation page of the service says more of this error, RFC 8288.';
   return {
     description: `${description}\n\n${names.map(catalogueLine).join('\n')}`,
     // A service that runs without its documentation page sends no Link.
     headers: { ...headers, Link: header(help, text(...names.map(helpLink)), false) },
-    content: jsonContent(
-      'Error',
-      Object.fromEntries(names.map(name => [name, { value: exampleError(name) }])),
-    ),
+    content: jsonContent('Error', Object.fromEntries(names.map(exampleError))),
   };
 }
 
@@ -140,12 +145,11 @@ function catalogueLine(name: ErrorName): string {
   return `- \`${number}\`: ${message}${retry ? ' (the same request may succeed later)' : ''}`;
 }
 
-/** The body of an error; for a faulty NewPlant it is what the service itself says to one. */
-function exampleError(name: ErrorName) {
-  return errorBody(
-    name,
-    name === 'notNewPlant' ? readNewPlantText('{"id": 1.5, "tag": null}').message : undefined,
-  );
+/** What the service itself says to a faulty NewPlant. */
+const FAULTS_NAMED = readNewPlantText('{"id": 1.5, "tag": null}').message;
+
+function exampleError(name: ErrorName): [ErrorName, { value: ErrorBody }] {
+  return [name, { value: errorBody(name, name === 'notNewPlant' ? FAULTS_NAMED : undefined) }];
 }
 
 export const PLANT_HEADERS: Record<string, Header> = {

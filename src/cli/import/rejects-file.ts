@@ -18,7 +18,6 @@ export class RejectsFile {
   #descriptor: number | undefined;
 
   /**
-   * @param path where it goes
    * @param mayBeNumbered whether `x.rejects-2.csv` and so on may take the place of a `x.rejects.csv` that exists;
    *   no file is ever overwritten, for somebody may be mending it
    */

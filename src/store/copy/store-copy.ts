@@ -43,7 +43,6 @@ export async function checkTarget(pass: CopyPass): Promise<void> {
  *
  * The tokens come last, and are read last: so the token of every revision is known, also of one made an instant ago.
  *
- * @param writer writes the target
  * @throws {StoreRefused} when the target turns out to hold something else
  */
 export async function copyMissing(pass: CopyPass, writer: CopyTarget): Promise<CopyCount> {
