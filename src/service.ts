@@ -13,17 +13,16 @@ import { STORE_WATCH_INTERVAL_MS } from './ops/limits.ts';
 import { Metrics } from './ops/metrics.ts';
 import { OpsServer } from './ops/ops-server.ts';
 import { ChangeLog, pacedLog, type ServiceLog } from './ops/paced-log.ts';
-import type { ServiceState } from './ops/service-state.ts';
+import type { ServiceState } from './ops/readiness.ts';
 import { storeWarningsOf } from './ops/store-warnings.ts';
 import { databaseAddressOf } from './store/database-url.ts';
-import { type CommittingEngine, GroupCommit, type StoreWatcher } from './store/group-commit.ts';
+import { type CommittingEngine, GroupCommit } from './store/group-commit.ts';
 import { openServedStore, type StoreSettings } from './store/open-store.ts';
 import { type StorageEngine, StoreRefused, StoreUnavailable } from './store/plant-store.ts';
 import { VERSION } from './version.ts';
 
 export { type AllowedOrigins, type ListenAddress, ListenFailed, type RateLimitPolicy };
 
-/** What a service is started with. */
 export interface ServiceSettings extends StoreSettings {
   listen: ListenAddress;
   ops: ListenAddress;
@@ -34,13 +33,11 @@ export interface ServiceSettings extends StoreSettings {
   corsOrigins?: AllowedOrigins | undefined;
   /** What each token is granted; undefined for no limit. */
   rateLimit?: RateLimitPolicy | undefined;
-  /** Where the service says what an operator must know. */
   log: ServiceLog;
   /** Is told of each request when it is answered: fields for the log. */
   logRequest?: (request: object) => void;
 }
 
-/** A service that takes plants. */
 export interface Service {
   address: AddressInfo;
   opsAddress: AddressInfo;
@@ -66,9 +63,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
   const opened = new AsyncDisposableStack();
   try {
     const metrics = new Metrics(VERSION, databaseAddressOf(settings.database).engine);
-    const store = await openServedStore(settings);
-    opened.defer(() => store.close());
-    const { engine } = store;
+    const { engine } = opened.use(await openServedStore(settings));
     const tokensMessage = 'the store does not answer for tokens; those known so far stay in force';
     const tokens = await TokenDirectory.open(
       engine,
@@ -86,15 +81,13 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     opened.defer(() => clearInterval(watch));
     const server = plantServer(settings, tokens, keeper, metrics);
     const readState = async (): Promise<ServiceState> => {
-      // Before the store is waited for, since its answer may come after the plants that wait now.
-      const { plantsUnderWay, plantsUnderWayMax, batchesInFlight } = keeper;
       return {
-        ...{ plantsUnderWay, plantsUnderWayMax, batchesInFlight },
+        // Before the store is waited for, since its answer may come after the plants that wait now.
+        ...keeper.figures,
         storeWarnings: await storeWarnings(),
         engine: await engine.figures(),
         openConnections: await server.openConnections(),
         isShuttingDown: closing !== undefined,
-        isCommitFailing: keeper.isFailing,
         tokensKnown: tokens.size,
         areTokensCurrent: tokens.isCurrent,
       };
@@ -188,16 +181,12 @@ function measured(engine: StorageEngine, metrics: Metrics): CommittingEngine {
   };
 }
 
-function confirmationLog(log: ServiceLog): StoreWatcher {
+function confirmationLog(log: ServiceLog): ChangeLog {
   const message = 'the store does not confirm plants; they are answered 503 until it does';
-  const confirmation = new ChangeLog(
+  return new ChangeLog(
     cause => log.error({ err: rawCause(cause) }, message),
     () => log.info('the store confirms plants again'),
   );
-  return {
-    storeFailed: cause => confirmation.failed(cause),
-    storeRecovered: () => confirmation.recovered(),
-  };
 }
 
 /** The log says what went wrong, and not a second time what was made of it for a person. */

@@ -15,6 +15,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { openReader } from '../src/store/open-store.ts';
 import { StoreRefused, StoreUnavailable } from '../src/store/plant-store.ts';
 import { openForWriting } from '../src/store/sqlite/database.ts';
 import { BACKUP_STEP_PAGES } from '../src/store/sqlite/limits.ts';
@@ -22,7 +23,6 @@ import { checkCopy, copySnapshot } from '../src/store/sqlite/sqlite-backup.ts';
 import { fillStore, manyPlants, rowsOf } from './copied-stores.ts';
 import { type Finished, runProgram, startProgram } from './harness/program.ts';
 import { until } from './harness/until.ts';
-import { openForReading } from './store-under-test.ts';
 import { testFolder } from './test-folder.ts';
 
 const PLANTS = 50_000;
@@ -100,7 +100,7 @@ test('a copy that is damaged is found out, and so is one that is no store', asyn
   closeSync(damaged);
   assert.throws(() => checkCopy(copy), { name: 'StoreRefused', message: /^the copy is damaged \(/ });
   {
-    await using reader = await openForReading(`sqlite:${copy}`);
+    await using reader = await openReader(`sqlite:${copy}`);
     await assert.rejects(Array.fromAsync(reader.revisions()), StoreUnavailable);
     await assert.rejects(reader.countRevisions(), StoreUnavailable);
   }

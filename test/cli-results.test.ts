@@ -8,10 +8,11 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { hashToken } from '../src/auth/token.ts';
 import { openApiJson } from '../src/contract/openapi.ts';
 import { type NewPlant, newPlantJson } from '../src/contract/plant.ts';
+import { openReader } from '../src/store/open-store.ts';
 import { runCommandLines } from './command-lines.ts';
 import { LoggingClient } from './harness/logging-client.ts';
 import { type Finished, startProgram, startServe } from './harness/program.ts';
-import { openForReading, openNewStore, openTokens, sqliteUnderTest } from './store-under-test.ts';
+import { openNewStore, openTokens, sqliteUnderTest } from './store-under-test.ts';
 import { testFolder } from './test-folder.ts';
 
 /** A revocation is in force by then: that is a promise. */
@@ -169,7 +170,7 @@ test('export --revisions prints the whole history', async () => {
     { id: 7n, name: 'new', tag: '' },
     { id: -7n, name: 'other' },
   ]);
-  await using reader = await openForReading(database);
+  await using reader = await openReader(database);
   const time = new Date((await reader.revisionsOf(7n))[0]!.recordedAt).toISOString();
   const history = ['export', '--revisions'];
   const results = await run(database, history, [...history, '--format', 'jsonl'], ['export']);

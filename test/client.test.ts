@@ -514,9 +514,8 @@ suite('the client sends many plants', () => {
       assert.equal(error, undefined);
       assert.equal(plant?.id, input.id);
     }
-    const reader = await openReader(service.database);
+    await using reader = await openReader(service.database);
     const stored = await Array.fromAsync(reader.revisions(), ({ plant }) => plant);
-    await reader.close();
     assert.deepEqual(
       stored,
       plants.sort((a, b) => (a.id < b.id ? -1 : 1)),

@@ -57,9 +57,8 @@ export class ConnectionTarget {
   }
 
   async isStored(id: number): Promise<boolean> {
-    const reader = await openReader(this.service.database);
+    await using reader = await openReader(this.service.database);
     const revisions = await reader.revisionsOf(BigInt(id));
-    await reader.close();
     assert.ok(revisions.length <= 1, 'stored once');
     return revisions.length === 1;
   }

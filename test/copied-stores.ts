@@ -2,9 +2,10 @@ import assert from 'node:assert/strict';
 import { hashToken, makeToken } from '../src/auth/token.ts';
 import type { NewPlant } from '../src/contract/plant.ts';
 import type { StoredToken } from '../src/contract/stored-token.ts';
+import { openReader } from '../src/store/open-store.ts';
 import type { PlantRevision } from '../src/store/plant-store.ts';
 import { type Finished, runProgram } from './harness/program.ts';
-import { openForReading, openStore } from './store-under-test.ts';
+import { openStore } from './store-under-test.ts';
 
 /** Tokens of a store that is to be copied, as clients hold them. */
 export interface Tokens {
@@ -80,7 +81,7 @@ export function copiedRevisions({ stdout, stderr }: Finished): number {
 export async function rowsOf(
   database: string,
 ): Promise<{ revisions: PlantRevision[]; tokens: Omit<StoredToken, 'changeNumber'>[] }> {
-  await using reader = await openForReading(database);
+  await using reader = await openReader(database);
   const revisions = await Array.fromAsync(reader.revisions());
   const tokens = (await reader.tokens()).map(({ changeNumber: _, ...rest }) => rest);
   return { revisions, tokens };

@@ -18,10 +18,8 @@ const PLANTS = 40_000;
 const REST = 'what was copied stays, and the same command goes on from there';
 
 async function count(database: string): Promise<number> {
-  const reader = await openReader(database).catch(() => undefined);
-  const revisions = await reader?.countRevisions();
-  await reader?.close();
-  return revisions ?? 0;
+  await using reader = await openReader(database).catch(() => undefined);
+  return (await reader?.countRevisions()) ?? 0;
 }
 
 for (const [from, to, signal, exitCode, says] of [

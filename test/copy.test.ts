@@ -3,17 +3,12 @@ import { readdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { suite, test } from 'node:test';
 import type { StoredToken } from '../src/contract/stored-token.ts';
-import { openCopyTarget, openServedStore } from '../src/store/open-store.ts';
-import {
-  type CopyTarget,
-  type PlantReader,
-  type PlantRevision,
-  StoreRefused,
-} from '../src/store/plant-store.ts';
+import { openCopyTarget, openReader, openServedStore } from '../src/store/open-store.ts';
+import { type PlantReader, type PlantRevision, StoreRefused } from '../src/store/plant-store.ts';
 import { copiedRevisions, copy, equalDigest, fillStore, manyPlants, rowsOf } from './copied-stores.ts';
 import { type Finished, sendPlant } from './harness/program.ts';
 import { startTestService } from './running-service.ts';
-import { type EngineUnderTest, enginesUnderTest, openForReading, openTokens } from './store-under-test.ts';
+import { type EngineUnderTest, enginesUnderTest, openTokens } from './store-under-test.ts';
 
 const [sqlite, postgres] = await enginesUnderTest();
 const PAIRS: [from: EngineUnderTest, to: EngineUnderTest][] = [
@@ -142,8 +137,8 @@ test('a SQLite store that is served is no target, and one that is copied to is n
   const target = await openCopyTarget(database);
   const settings = { database, repeatedIdRule: 'revise', connections: 1 } as const;
   await assert.rejects(openServedStore(settings), /another plant-store service is running/);
-  await target.close();
-  await (await openServedStore(settings)).close();
+  await target[Symbol.asyncDispose]();
+  await (await openServedStore(settings))[Symbol.asyncDispose]();
 });
 
 function revision(id: bigint, number = 1, name = `plant ${id}`): PlantRevision {
@@ -161,12 +156,6 @@ const TOKEN: StoredToken = {
   changeNumber: 99,
 };
 
-/** The store, to be written; `await using` closes it. */
-async function openTarget(database: string): Promise<CopyTarget & AsyncDisposable> {
-  const target = await openCopyTarget(database);
-  return Object.assign(target, { [Symbol.asyncDispose]: () => target.close() });
-}
-
 async function tokensOf(reader: PlantReader): Promise<StoredToken[]> {
   // SQLite's rows have no prototype, which is a difference to deepEqual.
   return (await reader.tokens()).map(token => ({ ...token }));
@@ -176,7 +165,7 @@ for (const engine of [sqlite, postgres]) {
   suite(`a target on ${engine.name}`, () => {
     test('takes a batch as a whole or not at all, and writes nothing over', async () => {
       const database = await engine.newDatabase();
-      await using target = await openTarget(database);
+      await using target = await openCopyTarget(database);
       const first = [revision(1n), revision(1n, 2, 'again'), revision(3n)];
       await target.insertRevisions(first);
       for (const other of [
@@ -191,17 +180,17 @@ for (const engine of [sqlite, postgres]) {
 
     test('gets no first token from a service while the copy is not finished', async () => {
       const database = await engine.newDatabase();
-      const target = await openTarget(database);
+      const target = await openCopyTarget(database);
       await target.insertRevisions([revision(1n)]);
-      await target.close();
+      await target[Symbol.asyncDispose]();
       await using service = await startTestService({ database });
       assert.deepEqual([service.firstToken, service.hasToken], [undefined, false]);
     });
 
     test('brings a token up to the state it has elsewhere, and tells services of it', async () => {
       const database = await engine.newDatabase();
-      await using target = await openTarget(database);
-      await using reader = await openForReading(database);
+      await using target = await openCopyTarget(database);
+      await using reader = await openReader(database);
       const other = { ...TOKEN, id: 8, hash: 'b'.repeat(64), label: 'eight' };
       await target.putTokens([TOKEN, other]);
       assert.deepEqual(await tokensOf(reader), [
@@ -218,8 +207,8 @@ for (const engine of [sqlite, postgres]) {
 
     test('never undoes a revocation, nor takes a token for another, and changes all of them or none', async () => {
       const database = await engine.newDatabase();
-      await using target = await openTarget(database);
-      await using reader = await openForReading(database);
+      await using target = await openCopyTarget(database);
+      await using reader = await openReader(database);
       const revoked = { ...TOKEN, revokedAt: 3 };
       await target.putTokens([revoked]);
       const fresh = { ...TOKEN, id: 8, hash: 'b'.repeat(64), label: 'eight' };
@@ -241,7 +230,7 @@ for (const engine of [sqlite, postgres]) {
 
 test('PostgreSQL takes a revision for done that a copy before it left on its way', async () => {
   const database = await postgres.newDatabase();
-  await using target = await openTarget(database);
+  await using target = await openCopyTarget(database);
   await target.insertRevisions([revision(1n), revision(2n)]);
   await target.insertRevisions([revision(1n), revision(1n, 2), revision(2n), revision(3n)]);
   const { revisions } = await rowsOf(database);

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import packageJson from '../package.json' with { type: 'json' };
 import { bundleProgram, type ProgramBundle } from '../packaging/program-bundle.ts';
-import { PAGE_SCRIPT, PAGE_STYLE } from '../src/docs-page/page-files.ts';
+import { PAGE_SCRIPT, PAGE_STYLE } from '../src/docs-page/docs-page.ts';
 import { PostgresServer } from './harness/postgres-server.ts';
 import { type Finished, runProgram, type ServeProcess, sendPlant, startServe } from './harness/program.ts';
 import { bannedText } from './repository-rules.ts';

@@ -86,7 +86,7 @@ class Simulation {
       assert.notEqual(isFailing, this.#saysFailing, 'the watcher is told of each change once');
       this.#saysFailing = isFailing;
     };
-    const watcher = { storeFailed: () => say(true), storeRecovered: () => say(false) };
+    const watcher = { failed: () => say(true), recovered: () => say(false) };
     this.#groupCommit = new GroupCommit(engine, watcher, () => this.#nowMs);
   }
 
@@ -229,7 +229,7 @@ class Simulation {
     assert.ok(this.#queue.length === 0 || this.#inFlight.length > 0, 'plants wait for an idle engine');
     assert.ok(!isWhole || room === 0, 'a whole batch waits');
     assert.equal(this.#saysFailing, this.#isFailing);
-    assert.equal(this.#groupCommit.plantsUnderWay, this.#waiting.length);
+    assert.equal(this.#groupCommit.figures.plantsUnderWay, this.#waiting.length);
     assert.equal(this.#isClosed, this.#isClosing && this.#waiting.length === 0);
   }
 }

@@ -91,7 +91,7 @@ test('the time left is that of the rows that are still to be sent, also where al
     progress.sent(10, 10);
     assert.match(progress.state(), /^100% sent, .* 0 s left, /);
   } finally {
-    progress.stop();
+    progress[Symbol.dispose]();
   }
 });
 

@@ -1,15 +1,16 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
-import { ChangeLog, type LogPace, pacedLog } from '../src/ops/paced-log.ts';
+import type { LOG_PACE } from '../src/ops/limits.ts';
+import { ChangeLog, pacedLog } from '../src/ops/paced-log.ts';
 import { until } from './harness/until.ts';
 
 /** Never over while a test runs. */
-const LONG: LogPace = { linesAtOnce: 2, intervalMs: 600_000 };
-const SHORT: LogPace = { linesAtOnce: 1, intervalMs: 300 };
+const LONG: typeof LOG_PACE = { linesAtOnce: 2, intervalMs: 600_000 };
+const SHORT: typeof LOG_PACE = { linesAtOnce: 1, intervalMs: 300 };
 
 suite('a log of changes', () => {
-  function logOf(pace: LogPace): { log: ChangeLog; said: string[] } {
+  function logOf(pace: typeof LOG_PACE): { log: ChangeLog; said: string[] } {
     const said: string[] = [];
     const log = new ChangeLog(
       cause => said.push(`failed: ${cause}`),

@@ -83,7 +83,7 @@ test('a standby that is gone makes plants wait, nobody is told of one that it la
   // Far longer than it takes to promote: so this one search must ask the standby again while the primary is silent.
   const opening = openReader(`${pair.url('primary')}?connect_timeout=60`);
   await pair.promote();
-  await (await opening).close();
+  await (await opening)[Symbol.asyncDispose]();
   await assertBack(service, log);
   await assertKept(pair.standbyDatabase, log);
 });

@@ -63,7 +63,7 @@ async function openingFailure(opener: Opener, database: string): Promise<string>
     return store.message;
   }
   // One that is open would keep this process alive.
-  await store.close();
+  await store[Symbol.asyncDispose]();
   return 'opened';
 }
 

@@ -69,11 +69,10 @@ let connections = 0;
 async function connect(way: Way): Promise<string> {
   const name = `tls_${++connections}`;
   try {
-    const reader = await openReader(addressOf({ ...way, application_name: name }));
+    await using _reader = await openReader(addressOf({ ...way, application_name: name }));
     const [row] = await server.query(
       `SELECT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE application_name = '${name}'`,
     );
-    await reader.close();
     return row!.ssl === true ? 'TLS' : 'plain';
   } catch (error) {
     const { message } = error as Error;
@@ -153,13 +152,16 @@ suite('a connection with TLS', () => {
 
   test('all connections of a service use it', async () => {
     const address = addressOf({ ...modeOf('verify-full'), application_name: 'over_tls' });
-    const store = await openServedStore({ database: address, repeatedIdRule: 'revise', connections: 2 });
+    await using store = await openServedStore({
+      database: address,
+      repeatedIdRule: 'revise',
+      connections: 2,
+    });
     const write = (id: bigint) => store.engine.commit([{ plant: { id, name: 'Ficus' }, recordedBy: 1 }]);
     await Promise.all([write(1n), write(2n), store.engine.check()]);
     const rows = await server.query(
       `SELECT ssl, version FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE application_name = 'over_tls'`,
     );
-    await store.close();
     assert.ok(rows.length >= 2, 'there are several connections');
     for (const row of rows) assert.deepEqual(row, { ssl: true, version: 'TLSv1.3' });
   });

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { after, before, suite, test } from 'node:test';
+import { RULES_FOR_EVERY_STORE } from '../src/cli/check/http-rules.ts';
 import { drawIds } from '../src/cli/check/ids.ts';
 import { INTERFACE_RULES } from '../src/cli/check/interface-rules.ts';
 import { OWN_RULES } from '../src/cli/check/own-rules.ts';
 import { Finding, type Rule } from '../src/cli/check/rule.ts';
-import { RULES_FOR_EVERY_STORE } from '../src/cli/check/rules.ts';
 import { plantsUrl } from '../src/client/transport.ts';
 import {
   type Alteration,

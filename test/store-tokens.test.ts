@@ -3,11 +3,11 @@ import { suite, test } from 'node:test';
 import { hashToken } from '../src/auth/token.ts';
 import { TOKENS_AT_A_TIME_MAX } from '../src/contract/limits.ts';
 import type { NewStoredToken, StoredToken } from '../src/contract/stored-token.ts';
+import { openReader } from '../src/store/open-store.ts';
 import { StoreUnavailable } from '../src/store/plant-store.ts';
 import {
   type EngineUnderTest,
   enginesUnderTest,
-  openForReading,
   openNewStore,
   openStore,
   openTokens,
@@ -59,7 +59,7 @@ function testTokens(under: EngineUnderTest): void {
     // For good, and as it was: that is no change.
     assert.deepEqual(plain([await engine.revokeToken('first', 2 ** 42)]), plain([revoked]));
     assert.deepEqual(await engine.tokensChangedSince(3), []);
-    await using reader = await openForReading(engine.database);
+    await using reader = await openReader(engine.database);
     assert.deepEqual(plain(await reader.tokens()), plain([revoked, second]), 'in the order of ids');
   });
 

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after } from 'node:test';
-import { openReader, openServedStore, openTokenStore } from '../src/store/open-store.ts';
-import type { PlantReader, RepeatedIdRule, StorageEngine } from '../src/store/plant-store.ts';
+import { openServedStore, openTokenStore } from '../src/store/open-store.ts';
+import type { RepeatedIdRule, StorageEngine } from '../src/store/plant-store.ts';
 import { PostgresServer } from './harness/postgres-server.ts';
 
 /** An engine that the tests of every store are run on, with real databases of its own. */
@@ -72,8 +72,8 @@ export async function openStore(
   database: string,
   repeatedIdRule: RepeatedIdRule = 'revise',
 ): Promise<StorageEngine & AsyncDisposable> {
-  const { engine, close } = await openServedStore({ database, repeatedIdRule, connections: 4 });
-  return Object.assign(engine, { [Symbol.asyncDispose]: close });
+  const store = await openServedStore({ database, repeatedIdRule, connections: 4 });
+  return Object.assign(store.engine, { [Symbol.asyncDispose]: store[Symbol.asyncDispose] });
 }
 
 /** A new store; `await using` closes it. */
@@ -89,10 +89,4 @@ export async function openNewStore(
 export async function openTokens(database: string): Promise<StorageEngine & AsyncDisposable> {
   const engine = await openTokenStore(database);
   return Object.assign(engine, { [Symbol.asyncDispose]: () => engine.close() });
-}
-
-/** A reader of its own; `await using` closes it. */
-export async function openForReading(database: string): Promise<PlantReader & AsyncDisposable> {
-  const reader = await openReader(database);
-  return Object.assign(reader, { [Symbol.asyncDispose]: () => reader.close() });
 }

@@ -1,18 +1,13 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { suite, test } from 'node:test';
+import { latestOf } from '../src/cli/export.ts';
 import { ID_MAX, ID_MIN } from '../src/contract/limits.ts';
 import type { NewPlant } from '../src/contract/plant.ts';
-import { latestOf } from '../src/store/latest-revisions.ts';
 import { BATCH_PLANTS_MAX } from '../src/store/limits.ts';
+import { openReader } from '../src/store/open-store.ts';
 import type { PlantRevision, StorageEngine, WriteResult } from '../src/store/plant-store.ts';
-import {
-  type EngineUnderTest,
-  enginesUnderTest,
-  openForReading,
-  openNewStore,
-  openStore,
-} from './store-under-test.ts';
+import { type EngineUnderTest, enginesUnderTest, openNewStore, openStore } from './store-under-test.ts';
 
 const CREATED = { outcome: 'created', revision: 1 };
 const UNCHANGED = { outcome: 'unchanged', revision: 1 };
@@ -37,7 +32,7 @@ function commit(engine: StorageEngine, ...plants: NewPlant[]): Promise<WriteResu
 
 /** What a reader of its own finds: the latest revision of each plant, all revisions, or those of one id. */
 async function stored(database: string, which: 'latest' | 'all' | bigint): Promise<PlantRevision[]> {
-  await using reader = await openForReading(database);
+  await using reader = await openReader(database);
   if (typeof which === 'bigint') return await reader.revisionsOf(which);
   const revisions = reader.revisions();
   return await Array.fromAsync(which === 'all' ? revisions : latestOf(revisions));
@@ -272,7 +267,7 @@ function testReaders(under: EngineUnderTest): void {
   test('is read as it was when the first revision was asked for', async () => {
     await using engine = await openNewStore(under);
     await commit(engine, ...numbered(5_000, 'before'));
-    await using reader = await openForReading(engine.database);
+    await using reader = await openReader(engine.database);
     const revisions = reader.revisions();
     // Opened is not asked.
     await commit(engine, { id: -1n, name: 'before' });

@@ -3,11 +3,6 @@ import { BEARER_TOKEN } from '../contract/bearer-token.ts';
 /** RFC 6750 section 2.1: credentials = "Bearer" 1*SP b64token; RFC 9110 section 11.1: the scheme in any case. */
 const SCHEME = /^bearer +/i;
 
-/** Whether a text can be sent as a bearer token, whoever made it. */
-export function isBearerToken(text: string): boolean {
-  return BEARER_TOKEN.test(text);
-}
-
 /**
  * Finds the bearer token of a request.
  *
@@ -19,5 +14,5 @@ export function bearerToken(authorization: readonly string[]): string | undefine
   const [credential = ''] = authorization;
   if (authorization.length !== 1 || !SCHEME.test(credential)) return undefined;
   const token = credential.replace(SCHEME, '');
-  return isBearerToken(token) ? token : undefined;
+  return BEARER_TOKEN.test(token) ? token : undefined;
 }

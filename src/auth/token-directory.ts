@@ -120,7 +120,6 @@ export class TokenDirectory {
     this.#tokens.set(token.hash, cachedToken(token));
   }
 
-  /** Ends the refreshes and records the last uses. */
   async close(): Promise<void> {
     clearInterval(this.#timer);
     await this.#refreshing;

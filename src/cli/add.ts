@@ -9,11 +9,6 @@ import { visible, withoutToken } from './visible-text.ts';
 /** A person waits for it: long enough for a restart of the service, and no longer. */
 const RETRY_FOR_MS = 5_000;
 
-interface AddOptions {
-  tag?: string;
-  json?: true;
-}
-
 export function addCommand(): Command {
   return addServiceOptions(new Command('add'))
     .description('send one plant to a running service and print what was stored')
@@ -31,7 +26,12 @@ Examples:
     .action(add);
 }
 
-async function add(id: string, name: string, options: AddOptions, command: Command): Promise<void> {
+async function add(
+  id: string,
+  name: string,
+  options: { tag?: string; json?: true },
+  command: Command,
+): Promise<void> {
   const address = readServiceAddress(command);
   const store = new PlantStore({ ...address, retryForMs: RETRY_FOR_MS });
   try {

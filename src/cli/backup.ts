@@ -25,7 +25,6 @@ Example:
 /** https://sqlite.org/rescode.html#full */
 const SQLITE_FULL = 13;
 
-/** `backup FILE`: a copy of a SQLite store, made beside a running service, and proved. */
 export function backupCommand(): Command {
   return new Command('backup')
     .description('copy a SQLite store to a file while a service runs on it, and check the copy')

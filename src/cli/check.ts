@@ -2,12 +2,12 @@ import { Command, InvalidArgumentError, Option } from 'commander';
 import { plantsUrl } from '../client/transport.ts';
 import { isInt64 } from '../contract/int64.ts';
 import { checkRules } from './check/check-run.ts';
+import { RULES_FOR_EVERY_STORE } from './check/http-rules.ts';
 import { drawIds, type IdRange, idsNeeded, shownIds } from './check/ids.ts';
 import { junitReport } from './check/junit-report.ts';
 import { OWN_RULES } from './check/own-rules.ts';
 import { isBroken, jsonReport, type Report, textReport } from './check/report.ts';
 import type { Rule, Server } from './check/rule.ts';
-import { RULES_FOR_EVERY_STORE } from './check/rules.ts';
 import { Failure } from './failure.ts';
 import { stoppable } from './interruption.ts';
 import { CountedProgress } from './progress-display.ts';
@@ -33,7 +33,6 @@ interface CheckOptions {
   dryRun?: true;
 }
 
-/** `check BASE_URL`: finds out which rules a server keeps that claims to be a plant store. */
 export function checkCommand(): Command {
   const command = new Command('check')
     .description('check whether a server keeps the rules of a plant store')

@@ -1,6 +1,5 @@
 import { Command } from 'commander';
 import {
-  type Comparison,
   type CopyCount,
   type CopyPass,
   type CopySide,
@@ -44,7 +43,6 @@ const EMPTY_READER: CopySide['reader'] = {
   tokens: async () => [],
 };
 
-/** `copy --from URL --to URL`: makes one store hold what another one does. */
 export function copyCommand(): Command {
   return new Command('copy')
     .description('copy a store to another engine or place, tokens and history included, and compare the two')
@@ -67,10 +65,8 @@ async function copy(options: CopyOptions): Promise<void> {
 
 async function copyStore(options: CopyOptions, stop: AbortSignal): Promise<void> {
   await using opened = new AsyncDisposableStack();
-  const open = <T extends { close(): Promise<void> } | undefined>(
-    flag: string,
-    opening: () => Promise<T>,
-  ): Promise<T> => at(flag, async () => opened.adopt(await opening(), async store => store?.close()));
+  const open = <T extends AsyncDisposable | undefined>(flag: string, opening: () => Promise<T>): Promise<T> =>
+    at(flag, async () => opened.use(await opening()));
 
   const sourceUrl = await at(SOURCE, async () => readDatabase({ ...options, database: options.from }));
   const targetUrl = await at(TARGET, async () => readDatabase({ ...options, database: options.to }));
@@ -107,7 +103,7 @@ async function copyStore(options: CopyOptions, stop: AbortSignal): Promise<void>
 }
 
 /** @throws {Failure} when the two stores are not equal */
-function report({ source, target, missing }: Comparison): void {
+function report({ source, target, missing }: Awaited<ReturnType<typeof compareStores>>): void {
   console.log(`source: ${summary(source)}\ntarget: ${summary(target)}`);
   if (missing.revisions + missing.tokens > 0) {
     console.log('not equal');

@@ -3,10 +3,8 @@ const NEEDS_QUOTES = /[",\r\n]/;
 
 /**
  * Writes one line of a CSV file, ended by LF. A field is quoted only where RFC 4180 section 2 demands it, with one
- * addition that lets an absent value and an empty text be told apart: an absent one is an empty field, an empty
+ * addition that lets an absent value, undefined, and an empty text be told apart: an absent one is an empty field, an empty
  * text is `""`.
- *
- * @param fields the values in the order of the columns; undefined is an absent one
  */
 export function csvLine(fields: readonly (string | undefined)[]): string {
   return `${fields.map(csvField).join(',')}\n`;

@@ -1,10 +1,9 @@
 import type { Command, Option } from 'commander';
-import { databaseAddressOf } from '../store/database-url.ts';
+import { type DatabaseAddress, databaseAddressOf } from '../store/database-url.ts';
 import { StoreRefused } from '../store/plant-store.ts';
 import { Failure } from './failure.ts';
 import { readSecretFile, setting } from './setting.ts';
 
-/** What {@link addDatabaseOptions} adds. */
 export interface DatabaseOptions {
   database: string;
   databasePasswordFile?: string;
@@ -43,7 +42,7 @@ export function readDatabase({ database, databasePasswordFile: file }: DatabaseO
 }
 
 /** Never with the argument itself in the message, as commander's own have it: it may hold a password. */
-function parseDatabase(text: string): ReturnType<typeof databaseAddressOf> {
+function parseDatabase(text: string): DatabaseAddress {
   try {
     return databaseAddressOf(text);
   } catch (error) {

@@ -1,7 +1,6 @@
 import { once } from 'node:events';
 import { Command, Option } from 'commander';
 import { newPlantJson } from '../contract/plant.ts';
-import { latestOf } from '../store/latest-revisions.ts';
 import { openReader } from '../store/open-store.ts';
 import type { PlantRevision } from '../store/plant-store.ts';
 import { csvLine } from './csv-line.ts';
@@ -10,11 +9,6 @@ import { tokenLabels } from './token-labels.ts';
 
 /** Lines are handed to stdout in pieces of about this many characters: one write for each line costs far more. */
 const PIECE_LENGTH = 64 * 1024;
-
-interface ExportOptions extends DatabaseOptions {
-  format: 'csv' | 'jsonl';
-  revisions?: boolean;
-}
 
 export function exportCommand(): Command {
   return addDatabaseOptions(new Command('export'))
@@ -29,28 +23,36 @@ export function exportCommand(): Command {
     .action(exportPlants);
 }
 
-async function exportPlants(options: ExportOptions): Promise<void> {
+async function exportPlants(
+  options: DatabaseOptions & { format: string; revisions?: boolean },
+): Promise<void> {
   const { format, revisions = false } = options;
-  const reader = await openReader(readDatabase(options));
+  await using reader = await openReader(readDatabase(options));
   const lineOf = format === 'csv' ? csvLineOf : jsonLineOf;
   let count = 0;
-  try {
-    let piece = format === 'csv' ? csvLine(revisions ? REVISION_COLUMNS : PLANT_COLUMNS) : '';
-    let labelOf: ((tokenId: number) => string) | undefined;
-    for await (const revision of revisions ? reader.revisions() : latestOf(reader.revisions())) {
-      if (revisions) labelOf ??= await tokenLabels(reader);
-      piece += lineOf(revision, labelOf?.(revision.recordedBy));
-      count++;
-      if (piece.length >= PIECE_LENGTH) {
-        await write(piece);
-        piece = '';
-      }
+  let piece = format === 'csv' ? csvLine(revisions ? REVISION_COLUMNS : PLANT_COLUMNS) : '';
+  let labelOf: ((tokenId: number) => string) | undefined;
+  for await (const revision of revisions ? reader.revisions() : latestOf(reader.revisions())) {
+    if (revisions) labelOf ??= await tokenLabels(reader);
+    piece += lineOf(revision, labelOf?.(revision.recordedBy));
+    count++;
+    if (piece.length >= PIECE_LENGTH) {
+      await write(piece);
+      piece = '';
     }
-    await write(piece);
-  } finally {
-    await reader.close();
   }
+  await write(piece);
   console.error(`${count.toLocaleString('en')} ${revisions ? 'revisions' : 'plants'} exported`);
+}
+
+/** The last revision of each plant. @param revisions in the order of ids, then revisions, as every reader gives them */
+export async function* latestOf(revisions: AsyncIterable<PlantRevision>): AsyncIterable<PlantRevision> {
+  let last: PlantRevision | undefined;
+  for await (const revision of revisions) {
+    if (last !== undefined && last.plant.id !== revision.plant.id) yield last;
+    last = revision;
+  }
+  if (last !== undefined) yield last;
 }
 
 const PLANT_COLUMNS = ['id', 'name', 'tag'];

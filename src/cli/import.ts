@@ -1,4 +1,4 @@
-import { Command, InvalidArgumentError } from 'commander';
+import { Command } from 'commander';
 import { Failure } from './failure.ts';
 import { type ImportRun, type ImportSettings, importFiles } from './import/import-run.ts';
 import { IN_FLIGHT_DEFAULT, IN_FLIGHT_MAX } from './import/limits.ts';
@@ -6,6 +6,7 @@ import { STANDARD_INPUT } from './import/plant-file.ts';
 import { Interruption, stoppable } from './interruption.ts';
 import { amount } from './progress-display.ts';
 import { addServiceOptions, readServiceAddress } from './service-options.ts';
+import { countUpTo } from './setting.ts';
 
 const HELP = `
 FILE is CSV with the columns id, name and perhaps tag, or JSON Lines, or a JSON array; any of them in UTF-8, also
@@ -18,7 +19,6 @@ and what is not becomes a further revision.
 Example:
   $ npx plant-store import --token-file token.txt plants.csv more-plants.jsonl.gz`;
 
-/** `import FILE...`: sends the plants of files to a running service. */
 export function importCommand(): Command {
   const command = new Command('import')
     .description('send the plants of CSV and JSON files to a running service')
@@ -31,33 +31,21 @@ export function importCommand(): Command {
     .option(
       '--in-flight <N>',
       `plants sent and not yet answered, 1 to ${IN_FLIGHT_MAX}`,
-      readInFlight,
+      countUpTo(IN_FLIGHT_MAX),
       IN_FLIGHT_DEFAULT,
     )
     .addHelpText('after', HELP)
     .action(runImport);
 }
 
-interface ImportOptions {
-  rejects?: string;
-  inFlight: number;
-}
-
-async function runImport(files: string[], options: ImportOptions, command: Command): Promise<void> {
-  const settings: ImportSettings = {
-    files,
-    service: readServiceAddress(command),
-    rejects: options.rejects,
-    inFlightMax: options.inFlight,
-  };
+async function runImport(
+  files: string[],
+  { rejects, inFlight }: { rejects?: string; inFlight: number },
+  command: Command,
+): Promise<void> {
+  const settings = { files, service: readServiceAddress(command), rejects, inFlightMax: inFlight };
   checkFileNames(settings);
   process.exitCode = report(await stoppable(stop => importFiles(settings, stop)));
-}
-
-function readInFlight(text: string): number {
-  const number = /^[0-9]+$/.test(text) ? Number(text) : 0;
-  if (number >= 1 && number <= IN_FLIGHT_MAX) return number;
-  throw new InvalidArgumentError(`It must be a number from 1 to ${IN_FLIGHT_MAX}.`);
 }
 
 function checkFileNames({ files, rejects }: ImportSettings): void {

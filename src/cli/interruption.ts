@@ -2,7 +2,6 @@ type StopSignal = 'SIGINT' | 'SIGTERM';
 
 /** The person or the system wants the command to end. A command that lets it pass is reported as stopped. */
 export class Interruption {
-  /** What became of the work, for the person. */
   readonly consequence: string;
   /** As a shell reports a process that the signal ended. */
   readonly exitCode: number;

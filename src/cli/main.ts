@@ -22,8 +22,6 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
 /**
  * Runs the command line: results go to stdout, talk to stderr. The exit code is 0 when it was done, 1 when it
  * failed and 2 when it was asked for wrongly.
- *
- * @param argv as `process.argv`
  */
 export async function main(argv: string[]): Promise<void> {
   if (argv[2] === BACKUP_PROCESS && process.send !== undefined) {
@@ -65,7 +63,6 @@ function addCommand(parent: Command, command: Command): void {
   for (const subcommand of command.commands) subcommand.copyInheritedSettings(parent);
 }
 
-/** Says on stderr what went wrong, and chooses the exit code. */
 function report(error: unknown): number {
   // Commander has said it already; its own exit code is 1 for misuse too.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;

@@ -1,31 +1,28 @@
 /** Between two lines of progress when stderr is not a terminal. */
 const LINE_INTERVAL_MS = 10_000;
 const BAR_INTERVAL_MS = 100;
-/** In characters. */
 const BAR_LENGTH = 24;
 const COLUMNS = 80;
-
-/** How far a command is. */
-export interface ProgressState {
-  /** Of the total. */
-  done: number;
-  /** A few words with numbers. */
-  text: string;
-}
 
 /**
  * Shows on stderr how far a command is: a bar on a terminal, else a plain line every ten seconds. It says everything
  * else that goes to stderr meanwhile, so that the bar and the lines keep apart.
  */
-export class ProgressDisplay {
+export abstract class ProgressDisplay {
+  protected readonly startMs = performance.now();
   readonly #timer: NodeJS.Timeout;
 
-  /** @param total undefined when nobody knows: then there is no bar, only the words */
-  constructor(total: number | undefined, state: () => ProgressState) {
+  constructor() {
     const { isTTY } = process.stderr;
-    const show = () => (isTTY ? drawBar(total, state()) : console.error(state().text));
+    const show = () => (isTTY ? drawBar(this.share, this.state()) : console.error(this.state()));
     this.#timer = setInterval(show, isTTY ? BAR_INTERVAL_MS : LINE_INTERVAL_MS).unref();
   }
+
+  /** What is done, from 0 to 1; undefined when nobody knows: then there is no bar, only the words. */
+  protected abstract get share(): number | undefined;
+
+  /** How far it is, in a few words with numbers. */
+  abstract state(): string;
 
   /** Says a line between two states of the bar. */
   say(line: string): void {
@@ -33,17 +30,16 @@ export class ProgressDisplay {
     console.error(line);
   }
 
-  stop(): void {
+  [Symbol.dispose](): void {
     clearInterval(this.#timer);
     clearBar();
   }
 }
 
-function drawBar(total: number | undefined, { done, text }: ProgressState): void {
-  const share = Math.min(1, done / (total || 1));
-  const bar = '#'.repeat(Math.round(share * BAR_LENGTH)).padEnd(BAR_LENGTH, '.');
+function drawBar(share: number | undefined, text: string): void {
+  const bar = '#'.repeat(Math.round((share ?? 0) * BAR_LENGTH)).padEnd(BAR_LENGTH, '.');
   clearBar();
-  const line = total === undefined ? text : `[${bar}] ${text}`;
+  const line = share === undefined ? text : `[${bar}] ${text}`;
   // What does not fit would make a second line, which is not cleared. Some terminals do not say their width.
   process.stderr.write(line.slice(0, process.stderr.columns || COLUMNS));
 }
@@ -68,7 +64,6 @@ function duration(ms: number): string {
 
 const whole = new Intl.NumberFormat('en-GB');
 
-/** Writes a count with its thousands apart. */
 export function formatCount(count: number): string {
   return whole.format(count);
 }
@@ -83,14 +78,12 @@ export function amount(count: number, noun: string): string {
 }
 
 /** Shows how far a command is by what it counts; `using` ends it. */
-export class CountedProgress {
+export class CountedProgress extends ProgressDisplay {
   title: string;
   done = 0;
   /** 0 until it is known. */
-  total: number;
+  total: number | undefined;
   readonly #unit: string;
-  readonly #startMs = performance.now();
-  readonly #display: ProgressDisplay;
 
   /**
    * @param title what the command does, such as `copying`
@@ -98,33 +91,25 @@ export class CountedProgress {
    * @param total of them; undefined where nobody will know
    */
   constructor(title: string, unit: string, total: number | undefined) {
+    super();
     this.title = title;
-    this.total = total ?? 0;
+    this.total = total;
     this.#unit = unit;
-    const percents = total === undefined ? undefined : 100;
-    this.#display = new ProgressDisplay(percents, () => ({ done: this.#percent, text: this.#state() }));
   }
 
-  [Symbol.dispose](): void {
-    this.#display.stop();
-  }
-
-  get #share(): number {
+  protected get share(): number | undefined {
     // A store may take more while it is read.
-    return this.total === 0 ? 0 : Math.min(1, this.done / this.total);
-  }
-
-  get #percent(): number {
-    return Math.floor(this.#share * 100);
+    return this.total && Math.min(1, this.done / this.total);
   }
 
   /** Such as `copying: 34%, 51,717 revisions, 74,630/s, 4 s left`. */
-  #state(): string {
+  state(): string {
     if (this.done === 0) return this.title;
-    const elapsedMs = performance.now() - this.#startMs;
+    const elapsedMs = performance.now() - this.startMs;
     const rate = formatCount(perSecond(this.done, elapsedMs));
     const counts = `${formatCount(this.done)} ${this.#unit}, ${rate}/s`;
-    if (this.total === 0) return `${this.title}: ${counts}`;
-    return `${this.title}: ${this.#percent}%, ${counts}, ${timeLeft(elapsedMs, this.#share)}`;
+    const { share } = this;
+    if (!share) return `${this.title}: ${counts}`;
+    return `${this.title}: ${Math.floor(share * 100)}%, ${counts}, ${timeLeft(elapsedMs, share)}`;
   }
 }

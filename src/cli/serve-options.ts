@@ -4,9 +4,8 @@ import type { AllowedOrigins, ListenAddress, RateLimitPolicy } from '../service.
 import type { RepeatedIdRule } from '../store/plant-store.ts';
 import { POSTGRES_CONNECTIONS, POSTGRES_CONNECTIONS_MAX } from '../store/postgres/limits.ts';
 import { addDatabaseOptions, type DatabaseOptions } from './database-option.ts';
-import { choice, setting } from './setting.ts';
+import { choice, countUpTo, setting } from './setting.ts';
 
-/** What {@link addServeOptions} adds. */
 export interface ServeOptions extends DatabaseOptions {
   listen: ListenAddress;
   ops: ListenAddress;
@@ -26,7 +25,6 @@ const CONNECTIONS = 'connections that carry plants into PostgreSQL; one more is 
 const RATE_LIMIT = 'requests that each token may send, such as 100/s or 6000/min';
 const ORIGINS = 'pages that may send plants from a browser: origins with commas between them, or * for all';
 
-/** Adds the settings of the service to `serve`. */
 export function addServeOptions(command: Command): Command {
   const settings = [
     setting('--listen <host:port>', 'where clients send plants', parseAddress, '127.0.0.1:8080'),
@@ -55,14 +53,6 @@ function parseAddress(text: string): ListenAddress {
     throw new InvalidArgumentError('Write it as HOST:PORT, for example 127.0.0.1:8080 or [::1]:8080.');
   }
   return { host: (parts[1] ?? parts[2])!, port };
-}
-
-function countUpTo(max: number): (text: string) => number {
-  return text => {
-    const count = /^[0-9]+$/.test(text) ? Number(text) : 0;
-    if (count < 1 || count > max) throw new InvalidArgumentError(`Give a number from 1 to ${max}.`);
-    return count;
-  };
 }
 
 /** A browser compares origins as texts, so each must be written as it writes them (RFC 6454 section 6.2). */

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
-import { isBearerToken } from '../auth/bearer.ts';
+import { isBaseUrl } from '../client/transport.ts';
+import { BEARER_TOKEN } from '../contract/bearer-token.ts';
 import { Failure } from './failure.ts';
 import { readSecretFile, setting } from './setting.ts';
 
@@ -7,7 +8,6 @@ import { readSecretFile, setting } from './setting.ts';
 export interface ServiceAddress {
   /** The base address, without the `/plants`. */
   url: URL;
-  /** The bearer token. */
   token: string;
 }
 
@@ -27,25 +27,15 @@ export function addTokenOptions(command: Command): Command {
     .addOption(setting('--token-file <FILE>', 'file that holds the bearer token and nothing else'));
 }
 
-/**
- * Reads what {@link addServiceOptions} added. A flag beats the environment.
- *
- * @throws {Failure} with exit code 2 when the address or the token is missing, given twice or malformed
- */
+/** Reads what {@link addServiceOptions} added. @throws {Failure} with exit code 2 */
 export function readServiceAddress(command: Command): ServiceAddress {
   return { url: readBaseUrl(command.opts<{ url: string }>().url, '--url'), token: readToken(command) };
 }
 
-/**
- * Reads the base address of a service.
- *
- * @param name what the address was given as
- * @throws {Failure} with exit code 2 when it is none
- */
+/** @param name what the address was given as. @throws {Failure} with exit code 2 when it is none */
 export function readBaseUrl(text: string, name: string): URL {
   const url = URL.parse(text);
-  const isHttp = url !== null && ['http:', 'https:'].includes(url.protocol);
-  if (isHttp && `${url.username}${url.password}${url.search}${url.hash}` === '') return url;
+  if (url !== null && isBaseUrl(url)) return url;
   throw new Failure(
     `${name} must be an http or https address such as http://127.0.0.1:8080, without user name, password, ? and #`,
     2,
@@ -75,6 +65,6 @@ export function readToken(command: Command): string {
   }
   const file = fileSource === 'cli' || tokenSource === undefined ? tokenFile : undefined;
   const text = file ? readSecretFile(file, `the token file ${file}`, 'token') : token!;
-  if (isBearerToken(text)) return text;
+  if (BEARER_TOKEN.test(text)) return text;
   throw new Failure(`the ${file ? `text in ${file}` : 'token'} is not a token: it holds other characters`, 2);
 }

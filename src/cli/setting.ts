@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { Option } from 'commander';
+import { InvalidArgumentError, Option } from 'commander';
 import { Failure } from './failure.ts';
 
 /**
@@ -18,18 +18,20 @@ export function setting(
   return option.env(`PLANT_STORE_${option.name().toUpperCase().replaceAll('-', '_')}`);
 }
 
-/** A setting that takes one of a few words. */
 export function choice(flags: string, description: string, words: string[], initial: string): Option {
   return setting(flags, description, undefined, initial).choices(words);
 }
 
-/**
- * Reads a token or a password that stands alone in a file.
- *
- * @param name of the file in a message
- * @param secret what is in it
- * @throws {Failure} with exit code 2
- */
+/** Parses a number from 1 to this. */
+export function countUpTo(max: number): (text: string) => number {
+  return text => {
+    const count = /^[0-9]+$/.test(text) ? Number(text) : 0;
+    if (count < 1 || count > max) throw new InvalidArgumentError(`Give a number from 1 to ${max}.`);
+    return count;
+  };
+}
+
+/** Reads a secret that stands alone in a file. @param name of the file in a message. @throws {Failure} with exit code 2 */
 export function readSecretFile(file: string, name: string, secret: 'token' | 'password'): string {
   let text: string;
   try {

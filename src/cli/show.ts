@@ -18,20 +18,16 @@ export function showCommand(): Command {
 
 async function show(id: bigint, options: DatabaseOptions): Promise<void> {
   const database = readDatabase(options);
-  const reader = await openReader(database);
-  try {
-    const revisions = await reader.revisionsOf(id);
-    if (revisions.length === 0) {
-      throw new Failure(`there is no plant with the id ${id} in ${shownDatabase(database)}`);
-    }
-    const labelOf = await tokenLabels(reader);
-    console.log(`plant ${id}`);
-    for (const { plant, revision, recordedAt, recordedBy } of revisions) {
-      const time = new Date(recordedAt).toISOString();
-      console.log(`revision ${revision}  ${time}  by ${labelOf(recordedBy)}  ${visible(plantJson(plant))}`);
-    }
-  } finally {
-    await reader.close();
+  await using reader = await openReader(database);
+  const revisions = await reader.revisionsOf(id);
+  if (revisions.length === 0) {
+    throw new Failure(`there is no plant with the id ${id} in ${shownDatabase(database)}`);
+  }
+  const labelOf = await tokenLabels(reader);
+  console.log(`plant ${id}`);
+  for (const { plant, revision, recordedAt, recordedBy } of revisions) {
+    const time = new Date(recordedAt).toISOString();
+    console.log(`revision ${revision}  ${time}  by ${labelOf(recordedBy)}  ${visible(plantJson(plant))}`);
   }
 }
 

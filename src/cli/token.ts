@@ -7,10 +7,6 @@ import { openReader, openTokenStore } from '../store/open-store.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './database-option.ts';
 import { Failure } from './failure.ts';
 
-interface TokenOptions extends DatabaseOptions {
-  expires?: number;
-}
-
 export function tokenCommand(): Command {
   return new Command('token')
     .description('make, list and revoke the tokens that plants are sent with, also while the service runs')
@@ -38,12 +34,11 @@ export function tokenCommand(): Command {
     );
 }
 
-async function create(label: string, options: TokenOptions): Promise<void> {
-  const { expires } = options;
+async function create(label: string, options: DatabaseOptions & { expires?: number }): Promise<void> {
   const database = readDatabase(options);
   const token = makeToken();
   const createdAt = Date.now();
-  const expiresAt = expires === undefined ? null : createdAt + expires;
+  const expiresAt = options.expires === undefined ? null : createdAt + options.expires;
   const store = await openTokenStore(database);
   if (store.isNew) console.error(`there was no store at ${shownDatabase(database)} yet; it is made now`);
   const stored = await store
@@ -58,9 +53,9 @@ async function create(label: string, options: TokenOptions): Promise<void> {
   console.log(token);
 }
 
-async function list(options: TokenOptions): Promise<void> {
-  const reader = await openReader(readDatabase(options));
-  const tokens = await reader.tokens().finally(() => reader.close());
+async function list(options: DatabaseOptions): Promise<void> {
+  await using reader = await openReader(readDatabase(options));
+  const tokens = await reader.tokens();
   const table = [
     ['LABEL', 'CREATED', 'EXPIRES', 'STATE', 'LAST USED'],
     ...tokens.map(token => [
@@ -78,10 +73,10 @@ async function list(options: TokenOptions): Promise<void> {
   }
 }
 
-async function revoke(label: string, options: TokenOptions): Promise<void> {
+async function revoke(label: string, options: DatabaseOptions): Promise<void> {
   const database = readDatabase(options);
   // The store must be there: a slip in the path must not make a new one.
-  await (await openReader(database)).close();
+  await (await openReader(database))[Symbol.asyncDispose]();
   const store = await openTokenStore(database);
   const token = await store.revokeToken(label, Date.now()).finally(() => store.close());
   if (token === undefined) {

@@ -47,11 +47,7 @@ export class ManyPlants<Input extends PlantInput> {
   #lastAnswersTimer: ReturnType<typeof setTimeout> | undefined;
   readonly #waiting: (() => void)[] = [];
 
-  constructor(
-    service: Service,
-    concurrency: number,
-    onRetry: ((error: PlantStoreError) => void) | undefined,
-  ) {
+  constructor(service: Service, concurrency: number, onRetry: Call['onRetry']) {
     this.#service = service;
     this.#concurrency = concurrency;
     this.#call = { onRetry, settledMs: 0 };

@@ -11,11 +11,7 @@ export interface PlantInput {
   tag?: string | undefined;
 }
 
-/**
- * Makes the NewPlant that is sent.
- *
- * @throws {PlantStoreError} that names every fault, of what the service would have to refuse
- */
+/** @throws {PlantStoreError} that names every fault, of what the service would have to refuse */
 export function newPlantOf(input: PlantInput): NewPlant {
   // What a program in plain JavaScript gives may be nothing at all.
   const { id, name, tag } = Object(input) as PlantInput;

@@ -134,12 +134,7 @@ export class PlantSending {
   }
 }
 
-/**
- * How long to wait before a plant is sent again, in ms.
- *
- * @param tries how often it was sent; the wait doubles from one to the next
- * @param askedMs what the response asked for
- */
+/** How long to wait before a plant is sent again that was sent so often. @param askedMs what the response asked for */
 function retryWaitMs(tries: number, askedMs: number): number {
   const doubledMs = Math.min(RETRY_WAIT_MAX_MS, RETRY_WAIT_MIN_MS * 2 ** (tries - 1));
   // A little later each, or all that were rejected together would come back together.

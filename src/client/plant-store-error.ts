@@ -32,17 +32,7 @@ export class PlantStoreError extends Error {
   /** What the answer asked to be waited for before the next try, in ms; 0 when it asked for nothing. */
   readonly retryAfterMs: number;
 
-  constructor(
-    message: string,
-    about: {
-      error?: ErrorNumber | undefined;
-      status?: number | undefined;
-      code?: string | undefined;
-      canRetry: boolean;
-      retryAfterMs?: number;
-      cause?: unknown;
-    },
-  ) {
+  constructor(message: string, about: Partial<PlantStoreError> & { canRetry: boolean }) {
     super(message, { cause: about.cause });
     this.error = about.error;
     this.status = about.status;
@@ -63,32 +53,23 @@ export function mayHaveStored({ status, code, canRetry }: PlantStoreError): bool
 /** The error of a further try: what it says is true of that one alone, where one before it may have stored the plant. */
 export function errorAfterUnknown(failed: PlantStoreError): PlantStoreError {
   if (mayHaveStored(failed)) return failed;
-  const { message, cause } = failed;
-  return new PlantStoreError(
-    `${message}; an earlier try was not confirmed, so the plant may be stored all the same`,
-    { ...failed, cause },
-  );
+  const addition = 'an earlier try was not confirmed, so the plant may be stored all the same';
+  return new PlantStoreError(`${failed.message}; ${addition}`, failed);
 }
 
-const ENTRIES = new Map<number, (typeof ERRORS)[keyof typeof ERRORS]>(
-  Object.values(ERRORS).map(entry => [entry.number, entry]),
-);
 /** What a gateway before the service answers while the service is away (RFC 9110 section 15), and what asks for time. */
 const STATUSES_THAT_PASS = [408, 429, 502, 503, 504];
 
 /**
  * Reads an answer that is not 200. What is sent is valid HTTP, so error 40000 is about a request that was cut on its way, and
- * may pass.
- *
- * @param retryAfter the value of that header
- * @param body its text, which a gateway may have written
+ * may pass. The body may be that of a gateway.
  */
 export function errorOfAnswer(status: number, retryAfter: string | undefined, body: string): PlantStoreError {
   const retryAfterMs = readRetryAfterMs(retryAfter);
   const { error, message } = jsonObject(body);
   const isErrorBody = Number.isInteger(error) && typeof message === 'string';
-  const entry = isErrorBody ? ENTRIES.get(error as number) : undefined;
-  if (entry !== undefined) {
+  const entry = isErrorBody && Object.values(ERRORS).find(({ number }) => number === error);
+  if (entry) {
     const canRetry = entry.retry || entry === ERRORS.badHttp;
     return new PlantStoreError(String(message), { error: entry.number, status, canRetry, retryAfterMs });
   }
@@ -108,7 +89,6 @@ export function readRetryAfterMs(text: string | undefined): number {
   return Number.isFinite(ms) ? Math.max(ms, 0) : 0;
 }
 
-/** The members of a JSON object; of any other text none. */
 export function jsonObject(text: string): Record<string, unknown> {
   try {
     return Object(JSON.parse(text));

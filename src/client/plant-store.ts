@@ -8,7 +8,7 @@ import { newPlantOf, type PlantInput } from './plant-input.ts';
 import { PlantSending, type Service } from './plant-sending.ts';
 import type { PlantStoreError } from './plant-store-error.ts';
 import type { StoredPlant } from './stored-plant.ts';
-import { plantsUrl } from './transport.ts';
+import { isBaseUrl, plantsUrl } from './transport.ts';
 
 export { type ErrorNumber, PlantStoreError } from './plant-store-error.ts';
 export type { Outcome, Plant, PlantInput, PlantResult, StoredPlant };
@@ -117,13 +117,8 @@ function checkUrl(base: string | URL | undefined): URL {
   if (!URL.canParse(base))
     throw new TypeError(`url is no address: ${base}; it is one such as http://127.0.0.1:8080`);
   const url = new URL(base);
-  if (
-    !['http:', 'https:'].includes(url.protocol) ||
-    url.username + url.password + url.search + url.hash !== ''
-  ) {
-    throw new TypeError(`url must be an http or https address without user name, password, ? and #`);
-  }
-  return url;
+  if (isBaseUrl(url)) return url;
+  throw new TypeError('url must be an http or https address without user name, password, ? and #');
 }
 
 function checkNumber(name: string, value: number, min: number, max: number): number {

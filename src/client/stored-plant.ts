@@ -10,11 +10,7 @@ export interface StoredPlant extends Plant {
   outcome: Outcome;
 }
 
-/**
- * Reads the answer to a plant.
- *
- * @throws {PlantStoreError} when it does not prove that this plant is stored
- */
+/** @throws {PlantStoreError} when the answer does not prove that this plant is stored */
 export function readStoredPlant(sent: NewPlant, { status, headers, body }: HttpAnswer): StoredPlant {
   if (status !== 200) throw errorOfAnswer(status, headers['retry-after'], body);
   const outcome = OUTCOMES.find(each => each === headers['plant-outcome']);
@@ -26,15 +22,10 @@ export function readStoredPlant(sent: NewPlant, { status, headers, body }: HttpA
     );
   }
   // The service writes a plant as it is written here; what differs may still mean the same.
-  if (body !== plantJson(sent)) comparePlants(sent, body);
-  return { ...sent, revision, outcome };
-}
-
-function comparePlants(sent: NewPlant, body: string): void {
-  const { name, tag } = jsonObject(body);
+  const { name, tag } = body === plantJson(sent) ? sent : jsonObject(body);
   if (typeof name !== 'string' || (tag !== undefined && typeof tag !== 'string'))
     throw noProof('and its body is no Plant; is it a plant store?');
-  if (name === sent.name && tag === sent.tag) return;
+  if (name === sent.name && tag === sent.tag) return { ...sent, revision, outcome };
   throw noProof(
     'with another name or tag than was sent; is it a plant store, and does a gateway before it change them?',
   );

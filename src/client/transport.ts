@@ -23,26 +23,24 @@ export interface Post {
 
 /** Carries requests of one client to one service. */
 export interface Transport {
-  /** Sends one POST of JSON. */
   post(body: string): Post;
   /** Cuts the connections. What was not answered fails, and so does all that is sent from then on. */
   close(): void;
 }
 
-/** What a transport needs to know. */
 export interface TransportSettings {
-  /** Of the operation. */
   url: URL;
   token: string;
   /** How long to wait for one answer, from when it is the next one to come. */
   answerWaitMs: number;
 }
 
-/**
- * The address of the operation.
- *
- * @param base address of the service, with or without a / at its end
- */
+/** Whether it is an http or https address without user name, password, ? and #. */
+export function isBaseUrl({ protocol, username, password, search, hash }: URL): boolean {
+  return ['http:', 'https:'].includes(protocol) && `${username}${password}${search}${hash}` === '';
+}
+
+/** The address of the operation. @param base address of the service, with or without a / at its end */
 export function plantsUrl(base: URL): URL {
   const url = new URL(base);
   url.pathname = `${url.pathname.replace(/\/$/, '')}/plants`;

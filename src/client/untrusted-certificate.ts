@@ -19,13 +19,7 @@ const ADVICE: readonly [codes: RegExp, advice: string][] = [
   [/^(?:CERT|CRL|ERROR_IN|INVALID|PATH_LENGTH|UNABLE_TO)_/, 'ask who runs the service to mend it'],
 ];
 
-/**
- * Says that the certificate of a service is not trusted, and what to do.
- *
- * @param url of the operation
- * @param code of the network's error
- * @returns undefined when that is about something else
- */
+/** What to do where a certificate is not trusted. @returns undefined when the code of the network's error is another one */
 export function untrustedCertificate(url: string, code: string | undefined): string | undefined {
   const [, advice] = ADVICE.find(([codes]) => codes.test(code ?? '')) ?? [];
   return advice && `the certificate of ${url} is not trusted (${code}); ${advice}`;

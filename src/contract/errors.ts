@@ -61,19 +61,11 @@ export const ERRORS = {
   shuttingDown: entry(50303, 503, 'the service is shutting down; send this plant again shortly'),
 } as const;
 
-/** The name of an entry of the catalogue. */
 export type ErrorName = keyof typeof ERRORS;
 
-/** A status of the catalogue. */
 export type ErrorStatus = (typeof ERRORS)[ErrorName]['status'];
 
-/** In the order of their numbers. */
 export const ERROR_NAMES = Object.keys(ERRORS) as readonly ErrorName[];
-
-/** The errors that are answered with a status. */
-export function errorNamesOf(status: ErrorStatus): ErrorName[] {
-  return ERROR_NAMES.filter(name => ERRORS[name].status === status);
-}
 
 /** What the HTTP parser found, by the codes of llhttp and Node. */
 const PARSER_ERRORS: Record<string, ErrorName> = {
@@ -96,11 +88,7 @@ export interface ErrorBody {
 /** The text about an id, the same in the service, the command line and the description. */
 export const ID_RULE = `an integer from ${ID_MIN} to ${ID_MAX}`;
 
-/**
- * Makes the body of an error answer.
- * @param name the catalogue's entry
- * @param message said instead of the entry's own, to name the faults of one request
- */
+/** @param message said instead of the entry's own, to name the faults of one request */
 export function errorBody(name: ErrorName, message: string = ERRORS[name].message): ErrorBody {
   return { error: ERRORS[name].number, message };
 }

@@ -10,7 +10,6 @@ const ID_DIGITS_MAX = 19;
  * and 0 (JSON Schema 2020-12 core, section 4.2.2: an integer is a number with a zero fractional part), while
  * `9007199254740993.5` and `1e-400` are none, though a double would round them to one.
  *
- * @param text any text
  * @returns the integer, or undefined when the text is no JSON number, no integer, or beyond 64 bits
  */
 export function int64FromNumberText(text: string): bigint | undefined {

@@ -1,18 +1,12 @@
-/** One member of a JSON object: its name, and its value as the text it was written in. */
-export interface JsonMember {
-  name: string;
-  valueText: string;
-}
-
 /**
- * Lists the members of a JSON object in order, repeated names included, each value as its own text. JSON.parse
+ * Lists the members of a JSON object in order, repeated names included, each value as the text it was written in. JSON.parse
  * drops both the repeats and the digits of a number, and its reviver overflows the stack on nesting that plain
  * JSON.parse takes.
  *
  * @param text a JSON object that JSON.parse has accepted; on any other text the result means nothing
  */
-export function jsonMembers(text: string): JsonMember[] {
-  const members: JsonMember[] = [];
+export function jsonMembers(text: string): { name: string; valueText: string }[] {
+  const members = [];
   const scanner = new JsonScanner();
   for (let position = scanner.next(text, 0); text[position] !== '}'; ) {
     const colon = scanner.next(text, position + 1);

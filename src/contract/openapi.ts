@@ -1,4 +1,12 @@
-import { ERRORS, type ErrorName, type ErrorStatus, errorBody, errorNamesOf, ID_RULE } from './errors.ts';
+import {
+  ERROR_NAMES,
+  ERRORS,
+  type ErrorBody,
+  type ErrorName,
+  type ErrorStatus,
+  errorBody,
+  ID_RULE,
+} from './errors.ts';
 import { helpLink } from './help-link.ts';
 import {
   BODY_BYTES_MAX,
@@ -13,9 +21,6 @@ import { OUTCOMES, readNewPlantText } from './plant.ts';
 /**
  * The OpenAPI 3.1 description of the service, as JSON text. The ends of the range of ids stand in it digit for
  * digit; JSON.parse rounds the larger one.
- *
- * @example
- * response.writeHead(200, { 'Content-Type': 'application/json' }).end(openApiJson());
  */
 export function openApiJson(): string {
   return exactJson(DESCRIPTION);
@@ -43,7 +48,6 @@ function exactJson(value: unknown): string {
   return `${text.replace(/"bigint (-?[0-9]+)"/g, '$1')}\n`;
 }
 
-/** A header of a response. */
 export interface Header {
   description: string;
   required: boolean;
@@ -54,7 +58,6 @@ function header(description: string, schema: object, required = true): Header {
   return { description, required, schema };
 }
 
-/** The schema of a header that is text. */
 function text(...examples: string[]): object {
   return { type: 'string', examples };
 }
@@ -74,22 +77,21 @@ function rateLimitHeaders(required: boolean): Record<string, Header> {
   };
 }
 
-/** A body of one record shape. */
 function jsonContent(shape: SchemaName, examples: Record<string, { value: unknown; summary?: string }>) {
   return { 'application/json': { schema: { $ref: `#/components/schemas/${shape}` }, examples } };
-}
-
-/** What an error status means, apart from the entries of the catalogue under it. */
-export interface StatusDescription {
-  description: string;
-  headers?: Record<string, Header>;
 }
 
 /** Of every 500 and 503: a gateway may have sent the plant before, so that none of them says that it is not kept. */
 const KEPT_OR_NOT = 'The plant may be kept or not; sending it again settles that, and does no harm.';
 
-/** Every status of the catalogue; the compiler refuses a catalogue with a status that is not described here. */
-export const STATUS_DESCRIPTIONS: Record<ErrorStatus, StatusDescription> = {
+/**
+ * What each status of the catalogue means, apart from its entries; the compiler refuses a catalogue with a status that is
+ * not described here.
+ */
+export const STATUS_DESCRIPTIONS: Record<
+  ErrorStatus,
+  { description: string; headers?: Record<string, Header> }
+> = {
   400: {
     description:
       'Unexpected error. The message names every fault of the body at once. Besides what NewPlant asks for, a ' +
@@ -127,17 +129,14 @@ export const STATUS_DESCRIPTIONS: Record<ErrorStatus, StatusDescription> = {
 
 /** Describes the response with one error status: its numbers as a list, and an example of each. */
 function errorResponse(status: ErrorStatus): object {
-  const names = errorNamesOf(status);
+  const names = ERROR_NAMES.filter(name => ERRORS[name].status === status);
   const { description, headers } = STATUS_DESCRIPTIONS[status];
   const help = 'Where the documentation page of the service says more of this error, RFC 8288.';
   return {
     description: `${description}\n\n${names.map(catalogueLine).join('\n')}`,
     // A service that runs without its documentation page sends no Link.
     headers: { ...headers, Link: header(help, text(...names.map(helpLink)), false) },
-    content: jsonContent(
-      'Error',
-      Object.fromEntries(names.map(name => [name, { value: exampleError(name) }])),
-    ),
+    content: jsonContent('Error', Object.fromEntries(names.map(exampleError))),
   };
 }
 
@@ -146,15 +145,13 @@ function catalogueLine(name: ErrorName): string {
   return `- \`${number}\`: ${message}${retry ? ' (the same request may succeed later)' : ''}`;
 }
 
-/** The body of an error; for a faulty NewPlant it is what the service itself says to one. */
-function exampleError(name: ErrorName) {
-  return errorBody(
-    name,
-    name === 'notNewPlant' ? readNewPlantText('{"id": 1.5, "tag": null}').message : undefined,
-  );
+/** What the service itself says to a faulty NewPlant. */
+const FAULTS_NAMED = readNewPlantText('{"id": 1.5, "tag": null}').message;
+
+function exampleError(name: ErrorName): [ErrorName, { value: ErrorBody }] {
+  return [name, { value: errorBody(name, name === 'notNewPlant' ? FAULTS_NAMED : undefined) }];
 }
 
-/** Of a 200. */
 export const PLANT_HEADERS: Record<string, Header> = {
   'Plant-Id': header('The id of the plant, every digit of it; the Plant itself has none.', {
     type: 'string',
@@ -174,7 +171,6 @@ export const PLANT_HEADERS: Record<string, Header> = {
   ...rateLimitHeaders(false),
 };
 
-/** The response 200. */
 export const PLANT_RESPONSE = {
   description: 'Plant response: the plant was created. It is on disk before this answer is sent.',
   headers: PLANT_HEADERS,
@@ -184,7 +180,6 @@ export const PLANT_RESPONSE = {
   }),
 };
 
-/** The one operation. */
 export const CREATE_PLANT = {
   operationId: 'createPlant',
   summary: 'Creates a new plant in the store',
@@ -210,7 +205,6 @@ export const CREATE_PLANT = {
   },
 };
 
-/** The id of a NewPlant. */
 export const ID_SCHEMA = {
   type: 'integer',
   format: 'int64',

@@ -31,25 +31,15 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
  * decoded UTF-8 holds no unpaired surrogate. It reads a body three times as fast as JSON.parse alone.
  */
 const ORDINARY_BODY = new RegExp(
-  [
-    '^',
-    String.raw`\{`,
-    '"id"',
-    ':',
-    '(-?(?:0|[1-9][0-9]{0,17}))',
-    ',',
-    '"name"',
-    ':',
-    String.raw`"([^"\\\u0000-\u001f]*)"`,
-    String.raw`(?:,[ \t\n\r]*"tag"[ \t\n\r]*:[ \t\n\r]*"([^"\\\u0000-\u001f]*)"[ \t\n\r]*)?\}`,
-    '$',
-  ].join(String.raw`[ \t\n\r]*`),
+  String.raw`^ \{ "id" : (-?(?:0|[1-9][0-9]{0,17})) , "name" : TEXT (?:, "tag" : TEXT )?\} $`
+    .replaceAll('TEXT', String.raw`"([^"\\\u0000-\u001f]*)"`)
+    // Every blank stands for white space of any length.
+    .replaceAll(' ', String.raw`[ \t\n\r]*`),
 );
 
 /**
  * Reads a request body as a NewPlant, exact to the digit, and names every fault of it at once.
  *
- * @param bytes the body as it was sent
  * @returns the plant; or `notJson` or `notNewPlant` with a message for a person
  */
 export function readNewPlant(bytes: Uint8Array): NewPlantReading {
@@ -104,7 +94,6 @@ function readAnyBody(text: string): NewPlantReading {
  *
  * @param candidate with the JSON text of the id, which is undefined when there is none
  * @param faults what was found wrong before; named first
- * @returns the plant; or `notNewPlant` with every fault
  */
 export function checkNewPlant(
   candidate: { idText: string | undefined; name: unknown; tag: unknown },
@@ -117,13 +106,7 @@ export function checkNewPlant(
   return checkNamedPlant(id, name, tag, faults);
 }
 
-/**
- * Checks name and tag against the rules of a NewPlant.
- *
- * @param id undefined when a fault of it is among the faults
- * @param faults what was found wrong before; named first
- * @returns the plant; or `notNewPlant` with every fault
- */
+/** Checks name and tag as {@link checkNewPlant} does. @param id undefined when a fault of it is among the faults */
 export function checkNamedPlant(
   id: bigint | undefined,
   name: unknown,

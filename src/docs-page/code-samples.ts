@@ -1,14 +1,6 @@
 /** Stands for the base address of the service; the script of the page puts its own there. */
 export const SAMPLE_ADDRESS = 'https://plants.example';
 
-/** A program that sends a plant with the largest id. It takes the token from the environment. */
-export interface CodeSample {
-  language: string;
-  /** How the id keeps its digits there. */
-  note: string;
-  code: string;
-}
-
 const CURL = `curl -i ${SAMPLE_ADDRESS}/plants \\
   -H "Authorization: Bearer $PLANT_STORE_TOKEN" \\
   -H 'Content-Type: application/json' \\
@@ -35,8 +27,8 @@ with urllib.request.urlopen(request) as response:
     print(response.headers["Plant-Id"], response.headers["Plant-Outcome"])
 `;
 
-/** In the order in which the page has them. */
-export const CODE_SAMPLES: readonly CodeSample[] = [
+/** Programs that send a plant with the largest id, each with a note on how the id keeps its digits there. */
+export const CODE_SAMPLES = [
   { language: 'curl', note: 'The digits go out as they are written.', code: CURL },
   {
     language: 'TypeScript',

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { STATUS_CODES } from 'node:http';
 import { ERROR_NAMES, ERRORS, type ErrorName, errorBody, ID_RULE } from '../contract/errors.ts';
 import { errorAnchor } from '../contract/help-link.ts';
@@ -11,11 +12,13 @@ import {
   SCHEMAS,
   STATUS_DESCRIPTIONS,
 } from '../contract/openapi.ts';
-import { CODE_SAMPLES, type CodeSample, SAMPLE_ADDRESS } from './code-samples.ts';
+import { CODE_SAMPLES, SAMPLE_ADDRESS } from './code-samples.ts';
 import { ERROR_ADVICE } from './error-advice.ts';
 import { Html, html, sentence } from './html.ts';
-import { PAGE_SCRIPT, PAGE_STYLE } from './page-files.ts';
 import { plantForm } from './plant-form.ts';
+
+export const PAGE_STYLE = readFileSync(new URL('./browser/page.css', import.meta.url), 'utf8');
+export const PAGE_SCRIPT = readFileSync(new URL('./browser/page.js', import.meta.url), 'utf8');
 
 /**
  * Writes the documentation page: one file that loads nothing further, made of the contract, so that it says what the
@@ -137,7 +140,7 @@ ${CODE_SAMPLES.map(codeSample)}
 </section>`;
 }
 
-function codeSample({ language, note, code }: CodeSample): Html {
+function codeSample({ language, note, code }: (typeof CODE_SAMPLES)[number]): Html {
   return html`<div class="sample">
 <h3>${language}</h3> <button type="button" class="copy" hidden>Copy</button>
 <p>${note}</p>

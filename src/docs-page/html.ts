@@ -1,4 +1,3 @@
-/** Text that is HTML already. */
 export class Html {
   readonly text: string;
 
@@ -10,12 +9,7 @@ export class Html {
 /** What may stand in {@link html}: anything but Html is escaped. */
 type Insertion = Html | string | number | bigint | readonly (Html | string)[];
 
-/**
- * Writes HTML; what is put in is escaped.
- *
- * @example
- * html`<p title="${title}">${paragraph}</p>`
- */
+/** Writes HTML, such as html`<p title="${title}">${paragraph}</p>`; what is put in is escaped. */
 export function html(literals: TemplateStringsArray, ...insertions: Insertion[]): Html {
   return new Html(String.raw({ raw: literals }, ...insertions.map(textOf)));
 }

@@ -4,7 +4,7 @@ import { OUTCOMES } from '../contract/plant.ts';
 import { isErrorName, isOutcome, type Result } from '../contract/result.ts';
 import { BucketHistogram } from './bucket-histogram.ts';
 import { BATCH_BOUNDS_PLANTS, DURATION_BOUNDS_SECONDS } from './limits.ts';
-import type { ServiceState } from './service-state.ts';
+import type { ServiceState } from './readiness.ts';
 
 /**
  * What Prometheus reads, under the names and in the units that it asks for

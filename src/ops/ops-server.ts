@@ -5,8 +5,7 @@ import { type Answer, answerText, contentAnswer, errorAnswer, jsonAnswer } from 
 import { type ListenAddress, listen } from '../http/listen.ts';
 import { OPS_KEEP_ALIVE_MS } from './limits.ts';
 import type { Metrics } from './metrics.ts';
-import { readinessOf } from './readiness.ts';
-import type { ServiceState } from './service-state.ts';
+import { readinessOf, type ServiceState } from './readiness.ts';
 
 const NOTHING_HERE = 'there is nothing at this path; try GET /livez, GET /readyz or GET /metrics';
 

@@ -7,15 +7,12 @@ export interface ServiceLog {
   error(details: object, message: string): void;
 }
 
-/** How often the same thing may be said: so many times in a row, and then once in every interval. */
-export type LogPace = typeof LOG_PACE;
-
 /**
  * A token bucket for lines.
  *
  * @returns takes a line: 0 when it may be said now, otherwise after how many ms to ask again
  */
-function linesOf({ linesAtOnce, intervalMs }: LogPace): () => number {
+function linesOf({ linesAtOnce, intervalMs }: typeof LOG_PACE): () => number {
   let left = linesAtOnce;
   let countedAt = performance.now();
   return () => {

@@ -1,31 +1,29 @@
-import type { ServiceState } from './service-state.ts';
+import type { CommitFigures, EngineFigures } from '../store/plant-store.ts';
 
-/** One thing that is well or not. */
-interface Check {
-  name: string;
-  ok: boolean;
-  /** A sentence for an operator. */
-  detail: string;
-}
-
-/** What `/readyz` says. */
-export interface Readiness {
-  status: 'ready' | 'not ready';
-  /** Why plants cannot be taken. */
-  reason?: string;
-  /** What an operator should know though they can; a sentence each. */
-  warnings?: readonly string[];
-  checks: readonly Check[];
+/** The service as it is now, for the operations listener. */
+export interface ServiceState extends CommitFigures {
+  /** What an operator should know of the store, a sentence each; undefined while the store cannot be used. */
+  storeWarnings: readonly string[] | undefined;
+  engine: EngineFigures;
+  openConnections: number;
+  isShuttingDown: boolean;
+  tokensKnown: number;
+  /** Whether the last lookup of changes to tokens succeeded. */
+  areTokensCurrent: boolean;
 }
 
 /** Those that decide whether the service is ready; the others will need somebody's hand. */
 const DECISIVE = ['shutdown', 'store'];
 
-/** Checks everything that keeps the service from taking plants, or soon may. */
-export function readinessOf(state: ServiceState): Readiness {
+/**
+ * Checks everything that keeps the service from taking plants, or soon may.
+ *
+ * @returns what `/readyz` says: why plants cannot be taken; or what an operator should know though they can
+ */
+export function readinessOf(state: ServiceState) {
   const { storeWarnings: warnings, plantsUnderWay, plantsUnderWayMax } = state;
   const { isCheckpointFailing } = state.engine;
-  const checks: Check[] = [];
+  const checks: { name: string; ok: boolean; detail: string }[] = [];
   const check = (name: string, ok: boolean, detail: string, fault: string): void => {
     checks.push({ name, ok, detail: ok ? detail : fault });
   };

@@ -6,7 +6,6 @@ import {
   shownPostgresAddress,
 } from './postgres/postgres-url.ts';
 
-/** Where a store is. */
 export type DatabaseAddress =
   | { engine: 'sqlite' /** Of the database file, absolute or from the current folder. */; path: string }
   | { engine: 'postgres'; address: PostgresAddress };

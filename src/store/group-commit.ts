@@ -7,15 +7,21 @@ import {
   QUEUE_TEXT_LENGTH_MAX,
   UNDER_WAY_PLANTS_MIN,
 } from './limits.ts';
-import type { NotConfirmed, PlantKeeper, PlantWrite, StorageEngine, WriteResult } from './plant-store.ts';
+import type {
+  CommitFigures,
+  NotConfirmed,
+  PlantKeeper,
+  PlantWrite,
+  StorageEngine,
+  WriteResult,
+} from './plant-store.ts';
 
-/** What group commit needs of an engine. */
 export type CommittingEngine = Pick<StorageEngine, 'commit' | 'commitsInFlightMax'>;
 
 /** Told when the store stops or starts confirming, once for each change. */
 export interface StoreWatcher {
-  storeFailed(cause: unknown): void;
-  storeRecovered(): void;
+  failed(cause: unknown): void;
+  recovered(): void;
 }
 
 interface Waiting extends PlantWrite {
@@ -70,23 +76,13 @@ export class GroupCommit implements PlantKeeper {
     this.#now = now;
   }
 
-  /** Plants that are queued or in a batch. */
-  get plantsUnderWay(): number {
-    return this.#underWay;
-  }
-
-  /** How many may be, as far as the pace is known; the next one is settled `busy`. */
-  get plantsUnderWayMax(): number {
-    return Math.min(Math.floor(this.#underWayMax), QUEUE_PLANTS_MAX);
-  }
-
-  /** Whether the last batch that ended failed. */
-  get isFailing(): boolean {
-    return this.#failing;
-  }
-
-  get batchesInFlight(): number {
-    return this.#batchesInFlight;
+  get figures(): CommitFigures {
+    return {
+      plantsUnderWay: this.#underWay,
+      plantsUnderWayMax: Math.min(Math.floor(this.#underWayMax), QUEUE_PLANTS_MAX),
+      batchesInFlight: this.#batchesInFlight,
+      isCommitFailing: this.#failing,
+    };
   }
 
   keep({ plant, recordedBy }: PlantWrite): Promise<WriteResult | NotConfirmed> {
@@ -158,7 +154,7 @@ export class GroupCommit implements PlantKeeper {
     this.#learnPace(batch.at(-1)!);
     if (this.#failing) {
       this.#failing = false;
-      this.#watcher.storeRecovered();
+      this.#watcher.recovered();
     }
     // The next batch first: the engine works on it while these callers get their answers.
     this.#dispatch();
@@ -181,7 +177,7 @@ export class GroupCommit implements PlantKeeper {
     this.#underWay -= batch.length;
     if (!this.#failing) {
       this.#failing = true;
-      this.#watcher.storeFailed(cause);
+      this.#watcher.failed(cause);
     }
     for (const waiting of [...batch, ...this.#takeLongQueued()]) {
       waiting.settle({ refused: 'storeUnavailable' });

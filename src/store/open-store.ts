@@ -6,7 +6,6 @@ import { openSqliteReader } from './sqlite/sqlite-reader.ts';
 
 // Each engine is imported when it is wanted: a service on SQLite starts sooner without the driver of PostgreSQL.
 
-/** What a service opens its store with. */
 export interface StoreSettings {
   /** `sqlite:PATH` or `postgres://…`. */
   database: string;
@@ -16,10 +15,8 @@ export interface StoreSettings {
 }
 
 /** A store that a service works on; of a SQLite store it is the only service. */
-export interface ServedStore {
+export interface ServedStore extends AsyncDisposable {
   engine: StorageEngine;
-  /** Closes the store and lets the next service have it. */
-  close(): Promise<void>;
 }
 
 /**
@@ -33,7 +30,7 @@ export async function openServedStore(settings: StoreSettings): Promise<ServedSt
   if (database.engine === 'postgres') {
     const { PostgresEngine } = await import('./postgres/postgres-engine.ts');
     const engine = await PostgresEngine.open({ address: database.address, repeatedIdRule, connections });
-    return { engine, close: () => engine.close() };
+    return { engine, [Symbol.asyncDispose]: () => engine.close() };
   }
   // Before the file is touched: a second service must not even bring the schema up to date under the first.
   const releaseLock = takeServeLock(database.path);
@@ -41,7 +38,7 @@ export async function openServedStore(settings: StoreSettings): Promise<ServedSt
     const { SqliteEngine } = await import('./sqlite/sqlite-engine.ts');
     // The log lies beside the file itself, not beside a link to it.
     const engine = await SqliteEngine.open({ path: realpathSync(database.path), repeatedIdRule });
-    return { engine, close: () => engine.close().finally(releaseLock) };
+    return { engine, [Symbol.asyncDispose]: () => engine.close().finally(releaseLock) };
   } catch (error) {
     releaseLock();
     throw error;
@@ -57,7 +54,7 @@ export async function openTokenStore(text: string): Promise<StorageEngine> {
   }
   const { path } = database;
   // The schema of an existing store is the service's to change, which may be running: it must be up to date.
-  if (existsSync(path)) await openSqliteReader(path).close();
+  if (existsSync(path)) await openSqliteReader(path)[Symbol.asyncDispose]();
   const { SqliteEngine } = await import('./sqlite/sqlite-engine.ts');
   return SqliteEngine.open({ path, repeatedIdRule: 'revise' });
 }

@@ -24,27 +24,6 @@ export interface PlantKeeper {
   keep(write: PlantWrite): Promise<WriteResult | NotConfirmed>;
 }
 
-/** What the service and the command line need to manage tokens. */
-export interface TokenStore {
-  /** @returns the token as it is stored, or undefined when its label is taken */
-  createToken(token: NewStoredToken): Promise<StoredToken | undefined>;
-  /**
-   * The tokens made or revoked after this change number, in the order of the changes; 0 asks for all.
-   *
-   * @returns at most `TOKENS_AT_A_TIME_MAX` of them; where there are fewer, these are the last
-   */
-  tokensChangedSince(changeNumber: number): Promise<StoredToken[]>;
-  /**
-   * A text that changes with every token made or revoked on another connection, also where the change number was given
-   * before: after a failover or a restored backup. It may change after any other commit, too.
-   */
-  tokensFingerprint(): Promise<string>;
-  /** @returns the token as it is now, or undefined when no token has this label */
-  revokeToken(label: string, revokedAt: number): Promise<StoredToken | undefined>;
-  /** Notes the day (`YYYY-MM-DD`) on which these tokens were last accepted. */
-  recordTokenUse(tokenIds: number[], day: string): Promise<void>;
-}
-
 /** What an engine can tell of itself; what it does not have is left out, always or never. */
 export interface EngineFigures {
   /** How often a commit was flushed to the disk, and how long that took in all, in ms. */
@@ -59,8 +38,20 @@ export interface EngineFigures {
   connections?: number;
 }
 
+/** How far group commit is. */
+export interface CommitFigures {
+  /** Plants that wait for a commit or are in one. */
+  plantsUnderWay: number;
+  /** How many may be, as far as the pace is known; the next one is answered 503. */
+  plantsUnderWayMax: number;
+  /** Batches that the engine works on. */
+  batchesInFlight: number;
+  /** Whether the last commit failed; the next plant that is sent finds out whether that is over. */
+  isCommitFailing: boolean;
+}
+
 /** What a storage engine does. Group commit is written once, above every engine; an engine makes a batch durable. */
-export interface StorageEngine extends TokenStore {
+export interface StorageEngine {
   /** How many batches the engine works on side by side. */
   readonly commitsInFlightMax: number;
   /** There was no store at this address before. */
@@ -80,8 +71,24 @@ export interface StorageEngine extends TokenStore {
   check(): Promise<readonly string[]>;
   /** What the engine can tell of itself without asking the store; never throws. */
   figures(): Promise<EngineFigures>;
-  /** Whether the store holds any plant. */
   hasPlants(): Promise<boolean>;
+  /** @returns the token as it is stored, or undefined when its label is taken */
+  createToken(token: NewStoredToken): Promise<StoredToken | undefined>;
+  /**
+   * The tokens made or revoked after this change number, in the order of the changes; 0 asks for all.
+   *
+   * @returns at most `TOKENS_AT_A_TIME_MAX` of them; where there are fewer, these are the last
+   */
+  tokensChangedSince(changeNumber: number): Promise<StoredToken[]>;
+  /**
+   * A text that changes with every token made or revoked on another connection, also where the change number was given
+   * before: after a failover or a restored backup. It may change after any other commit, too.
+   */
+  tokensFingerprint(): Promise<string>;
+  /** @returns the token as it is now, or undefined when no token has this label */
+  revokeToken(label: string, revokedAt: number): Promise<StoredToken | undefined>;
+  /** Notes the day (`YYYY-MM-DD`) on which these tokens were last accepted. */
+  recordTokenUse(tokenIds: number[], day: string): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -101,7 +108,6 @@ export class StoreMissing extends StoreRefused {}
 /** One revision of a plant, as it is stored. */
 export interface PlantRevision {
   plant: NewPlant;
-  /** 1 for the first. */
   revision: number;
   /** Milliseconds since 1970 UTC. */
   recordedAt: number;
@@ -110,7 +116,7 @@ export interface PlantRevision {
 }
 
 /** Reads a store, beside a service that may be writing to it. */
-export interface PlantReader {
+export interface PlantReader extends AsyncDisposable {
   /** The revisions of one plant, oldest first; none when the id is not stored. */
   revisionsOf(id: bigint): Promise<PlantRevision[]>;
   /**
@@ -120,15 +126,13 @@ export interface PlantReader {
   revisions(): AsyncIterable<PlantRevision>;
   /** How many revisions there are; undefined when that takes too long to find out. */
   countRevisions(): Promise<number | undefined>;
-  /** Every token, in the order of ids. */
   tokens(): Promise<StoredToken[]>;
   /** Tells this store from others, whichever address leads to it; undefined when the engine does not say. */
   identity(): Promise<string | undefined>;
-  close(): Promise<void>;
 }
 
 /** What a store does to become the copy of another one. */
-export interface CopyTarget {
+export interface CopyTarget extends AsyncDisposable {
   /**
    * Adds revisions, in the order of their keys, in one transaction, and settles once it is durable. Nothing is ever
    * written over. One that is here already, the same in every column, is taken for done where a statement of a copy that
@@ -146,7 +150,6 @@ export interface CopyTarget {
    * @throws {StoreRefused} when something else changed them meanwhile
    */
   putTokens(tokens: readonly StoredToken[]): Promise<void>;
-  close(): Promise<void>;
 }
 
 /** A row of the target of a copy is not as the copy found it. */

@@ -6,14 +6,8 @@ export const REVISION_COLUMNS = 'id, revision, name, tag, recorded_at, recorded_
 
 /** @param row the {@link REVISION_COLUMNS}, numbers as text or as bigint */
 export function revisionOf(row: readonly (string | bigint | null)[]): PlantRevision {
-  const [id, revision, name, tag, recordedAt, recordedBy] = row as [
-    bigint,
-    bigint,
-    string,
-    string | null,
-    bigint,
-    bigint,
-  ];
+  type Row = [bigint, bigint, string, string | null, bigint, bigint];
+  const [id, revision, name, tag, recordedAt, recordedBy] = row as Row;
   return {
     plant: tag === null ? { id: BigInt(id), name } : { id: BigInt(id), name, tag },
     revision: Number(revision),

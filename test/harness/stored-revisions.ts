@@ -4,12 +4,8 @@ import { faultsOf, type LoggedRequest } from './client-log.ts';
 
 /** Every revision of a store, as a reader of its own finds them. */
 export async function storedRevisions(database: string): Promise<PlantRevision[]> {
-  const reader = await openReader(database);
-  try {
-    return await Array.fromAsync(reader.revisions());
-  } finally {
-    await reader.close();
-  }
+  await using reader = await openReader(database);
+  return await Array.fromAsync(reader.revisions());
 }
 
 /** Compares all that is stored with what clients were told; see {@link faultsOf}. */

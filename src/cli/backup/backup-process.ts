@@ -14,9 +14,6 @@ export interface BackupNews {
 /**
  * The work of the process in which a backup is made. What SQLite does there cannot be interrupted, a process can be ended
  * at any moment.
- *
- * @param path of the store
- * @param to the file that becomes its copy
  */
 export async function runBackupProcess(path: string, to: string): Promise<void> {
   // Plants come first where the processor is short.

@@ -9,7 +9,6 @@ import { Finding, NotChecked, type Rule, type Server, type Target } from './rule
  * Checks rules against a server, several at a time.
  *
  * @param ids drawn for these rules; a rule that needs others is not checked
- * @param onResult is called as each result is there
  * @returns a result for each rule, in their order; once the server is stopped, the rest is not checked
  * @throws {Failure} when there is nothing to check
  */

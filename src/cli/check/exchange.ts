@@ -32,7 +32,6 @@ export interface RequestChanges {
   ':path'?: string;
 }
 
-/** A request and its response. */
 export interface Exchange {
   /** Both as text, for a {@link Finding}; the token in them reads `<ACCESS_TOKEN>`. */
   sent: string;

@@ -53,7 +53,6 @@ export function expectErrorShape(exchange: Exchange): ErrorBody {
   return { error, message };
 }
 
-/** The response is this error of the catalogue. */
 export function expectError(exchange: Exchange, name: ErrorName): void {
   const { status, number } = ERRORS[name];
   expectStatus(exchange, status);

@@ -1,6 +1,7 @@
 import { PLANT, type RequestChanges, send, withId } from './exchange.ts';
 import { expect, expectHeader, expectStatus } from './expectations.ts';
 import { FAULTY_BODIES } from './faulty-bodies.ts';
+import { INTERFACE_RULES } from './interface-rules.ts';
 import type { Rule } from './rule.ts';
 
 function should(id: string, title: string, source: string, check: Rule['check']): Rule {
@@ -36,8 +37,9 @@ const FIELD_NAMES = {
   ...{ 'Content-Type': null, 'content-TYPE': 'application/json' },
 };
 
-/** What HTTP and JSON say of a request like this where the interface is silent. */
-export const HTTP_RULES: readonly Rule[] = [
+/** The rules for any server that claims to be a plant store: of the interface, and of HTTP and JSON where it is silent. */
+export const RULES_FOR_EVERY_STORE: readonly Rule[] = [
+  ...INTERFACE_RULES,
   answered(200, 'credential.scheme-case', 'RFC 9110 section 11.1', 'the scheme Bearer in any case', {
     Authorization: 'bEARER <ACCESS_TOKEN>',
   }),

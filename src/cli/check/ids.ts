@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto';
 import { NEIGHBOUR_SEARCH_IDS } from './limits.ts';
 import type { Rule } from './rule.ts';
 
-/** Ids from the first to the last, both included. */
 export interface IdRange {
   from: bigint;
   to: bigint;
@@ -21,7 +20,6 @@ export interface RunIds {
 /** Used unless others are asked for: every server can hold them, one that stores 32 bits included. */
 const IDS_OF_EVERY_SERVER: IdRange = { from: 1n, to: 2n ** 31n - 1n };
 
-/** How many ids a range must hold for these rules. */
 export function idsNeeded(rules: readonly Rule[]): bigint {
   return BigInt(rules.length + 1) + BigInt(fixedIdsOf(rules).size) + NEIGHBOUR_SEARCH_IDS;
 }
@@ -57,7 +55,6 @@ export function drawIds(rules: readonly Rule[], range?: IdRange): RunIds {
   return { fresh, fixed, neighbours: undefined };
 }
 
-/** Says under which ids plants will be stored. */
 export function shownIds({ fresh, fixed, neighbours }: RunIds): string {
   const single = [...(neighbours ?? []), ...fixed].sort((a, b) => Number(a - b));
   const others = single.length > 0 ? `, and ${single.join(', ')}` : '';

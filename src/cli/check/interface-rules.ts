@@ -16,7 +16,6 @@ function must(id: string, title: string, source: string, check: Rule['check']): 
   return { id, level: 'MUST', title, source, check };
 }
 
-/** This body is a valid NewPlant. */
 function created(id: string, title: string, source: string, text: string): Rule {
   return must(id, title, source, async target => expectStatus(await send(target, text), 200));
 }
@@ -58,18 +57,14 @@ function errorOf(body: Buffer): unknown {
   return /"error"\s*:\s*(-?[0-9]+)/.exec(body.toString())?.[1];
 }
 
+const ESCAPED = String.raw`{"id":<ID>,"name":"\u0049p\u00ea \ud83c\udf35 \"\\\/\n"}`;
 /** Names and tags that are the same string however they are written or stored. */
 const MEMBERS: [member: 'name' | 'tag', rule: string, what: string, text: string][] = [
   ['name', 'as-sent', 'a plain name', '{"id":<ID>,"name":"Dracaena trifasciata"}'],
   ['name', 'empty', 'an empty name', '{"id":<ID>,"name":""}'],
   ['name', 'space', 'a name with white space at both ends', '{"id":<ID>,"name":"  Aloe "}'],
   ['name', 'non-ascii', 'a name beyond ASCII', '{"id":<ID>,"name":"\u012ape\u0302 \u690d\u7269 \u{1f335}"}'],
-  [
-    'name',
-    'escaped',
-    'an escaped name',
-    String.raw`{"id":<ID>,"name":"\u0049p\u00ea \ud83c\udf35 \"\\\/\n"}`,
-  ],
+  ['name', 'escaped', 'an escaped name', ESCAPED],
   ['tag', 'as-sent', 'a tag', '{"id":<ID>,"name":"A","tag":"houseplant"}'],
   ['tag', 'absent', 'an absent tag', PLANT],
   ['tag', 'empty', 'an empty tag', '{"id":<ID>,"name":"A","tag":""}'],

@@ -27,7 +27,6 @@ function exactId(name: string, what: string, text: string, digits: bigint): Rule
   return ours(`id.${name}`, `${what} is kept, digit for digit in Plant-Id`, check, [digits]);
 }
 
-/** Two bodies with one id; the second one has this outcome. */
 function repeated(
   outcome: 'unchanged' | 'revised',
   id: string,
@@ -49,14 +48,12 @@ function rejected(error: ErrorName, id: string, what: string, changes: RequestCh
   );
 }
 
-/** The challenge in the response to such a request. */
 function challenge(id: string, what: string, value: string, changes: RequestChanges): Rule {
   return ours(`${id}.challenge`, `the challenge names ${what} (RFC 6750 section 3.1)`, async target =>
     expectHeader(await send(target, '{', changes), 'WWW-Authenticate', value),
   );
 }
 
-/** Every response has the common fields and names no software. */
 function commonFields(id: string, what: string, status: number, text: string): Rule {
   return ours(id, `the answer to ${what} has the common fields and names no software`, async target => {
     const exchange = await send(target, text);

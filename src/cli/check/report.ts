@@ -13,9 +13,7 @@ export interface RuleResult {
   elapsedMs: number;
 }
 
-/** A run of the rules against a server, as it is written in one of the formats. */
 export interface Report {
-  /** The base address. */
   baseUrl: URL;
   startedAt: Date;
   elapsedMs: number;

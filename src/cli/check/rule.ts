@@ -1,17 +1,13 @@
-/**
- * How binding a rule is, by RFC 2119. Among the rules for every server MUST is what the interface itself says, SHOULD
- * what HTTP and JSON say where it is silent, and MAY a free choice worth knowing; among our own, MUST is our promise.
- */
-export type Level = 'MUST' | 'SHOULD' | 'MAY';
-
 /** One rule of the operation, and the way to find out whether a server keeps it. */
 export interface Rule {
   /** Never changes and is never given to another rule: reports and lists of exceptions hold on to it. */
   id: string;
-  level: Level;
-  /** What holds, as a sentence. */
+  /**
+   * How binding it is, by RFC 2119. Among the rules for every server MUST is what the interface itself says, SHOULD what
+   * HTTP and JSON say where it is silent, and MAY a free choice worth knowing; among our own, MUST is our promise.
+   */
+  level: 'MUST' | 'SHOULD' | 'MAY';
   title: string;
-  /** Where the rule is written. */
   source: string;
   /** Ids that the check sends whatever ids it is given: the ends of int64 and the like. */
   fixedIds?: readonly bigint[];
@@ -24,9 +20,7 @@ export interface Rule {
   check(target: Target): Promise<unknown>;
 }
 
-/** The server that rules are checked against. */
 export interface Server {
-  /** The address of the operation. */
   plantsUrl: URL;
   /** A bearer token that the server accepts. */
   token: string;
@@ -34,7 +28,6 @@ export interface Server {
   stop: AbortSignal;
 }
 
-/** All that the check of one rule knows. */
 export interface Target extends Server {
   /** An id that no other check uses. */
   id: bigint;

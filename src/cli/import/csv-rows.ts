@@ -4,14 +4,12 @@ import { csvLine } from '../csv-line.ts';
 import { Failure } from '../failure.ts';
 import { visible } from '../visible-text.ts';
 import { HEADER_LENGTH_SHOWN_MAX, ROW_LENGTH_MAX } from './limits.ts';
-import { HARMLESS, type PlantRow, type PlantRows, tooLong } from './plant-row.ts';
+import { HARMLESS, type PlantRow, type PlantRows, REASON_NAMES, tooLong } from './plant-row.ts';
 
 /** One record: undefined is an unquoted empty field, an absent value; '' is a quoted one, an empty text. */
 type Fields = (string | undefined)[];
 
 const PLANT_COLUMNS: Fields = ['id', 'name', 'tag'];
-/** The columns that a rejects file adds; those of an earlier one are replaced. */
-const REASON_COLUMNS = ['row', 'error', 'message'];
 
 /**
  * Reads the rows of a CSV file (RFC 4180; lines end in CRLF or LF, empty lines are skipped). Text is kept exactly:
@@ -64,7 +62,6 @@ export async function* csvRows(
   }
 }
 
-/** Says where the file is broken. */
 function named(name: string, error: Error, rowLine: number): Error {
   const { code, lines } = error as CsvError;
   switch (code) {
@@ -87,7 +84,6 @@ function named(name: string, error: Error, rowLine: number): Error {
 /** What spreadsheets make of a long number: 9.00719925474099E+15. As JSON it would be an id, but not the one meant. */
 const EXPONENT = /[0-9][eE][+-]?[0-9]+$/;
 
-/** Where the columns of a file are. */
 class Columns {
   readonly #count: number;
   readonly #id: number;
@@ -112,10 +108,10 @@ class Columns {
       if (header.indexOf(column) !== header.lastIndexOf(column))
         throw new Failure(`${fileName}: the column ${column} is there more than once; keep one of them`);
     }
-    const hasReasons = REASON_COLUMNS.every(
-      (column, index) => header.at(index - REASON_COLUMNS.length) === column,
+    const hasReasons = REASON_NAMES.every(
+      (column, index) => header.at(index - REASON_NAMES.length) === column,
     );
-    this.#own = hasReasons ? header.slice(0, -REASON_COLUMNS.length) : header;
+    this.#own = hasReasons ? header.slice(0, -REASON_NAMES.length) : header;
     const ignored = this.#own.filter(column => !PLANT_COLUMNS.includes(column));
     if (ignored.length > 0) onNote(`${fileName}: only id, name and tag are read; ignored: ${shown(ignored)}`);
   }
@@ -124,7 +120,7 @@ class Columns {
     return {
       number,
       reading: this.#read(fields),
-      rejectsHeader: () => csvLine([...this.#own, ...REASON_COLUMNS]),
+      rejectsHeader: () => csvLine([...this.#own, ...REASON_NAMES]),
       rejectsLine: ({ error, message }) =>
         csvLine([...this.#ownFields(fields), String(number), String(error), message]),
     };

@@ -13,7 +13,6 @@ import { checkRejectsPath, defaultRejectsPath, RejectsFile } from './rejects-fil
 import { ServiceTrouble } from './service-trouble.ts';
 import { NotUtf8 } from './utf8-texts.ts';
 
-/** What is to be imported, where to and how. */
 export interface ImportSettings {
   /** Files in the order they are sent; `-` is standard input. */
   files: string[];
@@ -45,10 +44,8 @@ export async function importFiles(settings: ImportSettings, stop: AbortSignal): 
   return run;
 }
 
-/** An import, and how it ended. */
 export class ImportRun {
   readonly progress: Progress;
-  /** The files with rejected rows. */
   readonly rejectsFiles: string[] = [];
   /** Why it ended early, if it did: a Failure, or the reason of the stop. */
   cause: unknown;
@@ -80,7 +77,7 @@ export class ImportRun {
       this.cause = this.#stop.aborted ? this.#stop.reason : error;
     } finally {
       this.#store.close();
-      this.progress.stop();
+      this.progress[Symbol.dispose]();
     }
   }
 

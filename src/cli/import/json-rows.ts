@@ -2,10 +2,7 @@ import { JsonScanner, jsonMembers } from '../../contract/json-members.ts';
 import { readNewPlantText } from '../../contract/plant.ts';
 import { Failure } from '../failure.ts';
 import { ROW_LENGTH_MAX } from './limits.ts';
-import { HARMLESS, type PlantRow, type PlantRows, tooLong } from './plant-row.ts';
-
-/** The members that a rejects file adds; those of an earlier one are replaced. */
-const REASON_MEMBERS = ['row', 'error', 'message'];
+import { HARMLESS, type PlantRow, type PlantRows, REASON_NAMES, tooLong } from './plant-row.ts';
 
 /**
  * The white space around a value (RFC 8259 section 2). String.trim would cut more, which is a fault to report. The match
@@ -114,7 +111,7 @@ function jsonRow(number: number, text: string): PlantRow {
 /** The members of an object as they are written, on one line and without the reason that an earlier rejects file added. */
 function ownMembers(text: string): string {
   const members = jsonMembers(text);
-  const own = members.filter(({ name }) => !REASON_MEMBERS.includes(name));
+  const own = members.filter(({ name }) => !REASON_NAMES.includes(name));
   const ownText =
     own.length === members.length
       ? text.slice(1, text.lastIndexOf('}'))

@@ -7,22 +7,17 @@ import { CHUNK_BYTES, ROW_LENGTH_MAX } from './limits.ts';
 import { HARMLESS } from './plant-row.ts';
 import { startsWith, utf8Texts } from './utf8-texts.ts';
 
-/** The name that stands for standard input. */
 export const STANDARD_INPUT = '-';
 
-/** How the plants are written in a file. */
 export type PlantFileFormat = 'CSV' | 'JSON Lines' | 'JSON array';
 
-/** A file that is being read. */
 export interface PlantFile {
-  /** As a message names it. */
   name: string;
   format: PlantFileFormat;
   /** The unpacked text from its first character on, in pieces. */
   texts: AsyncGenerator<string, void, undefined>;
 }
 
-/** How a file is called in a message. */
 export function plantFileName(path: string): string {
   return path === STANDARD_INPUT ? 'standard input' : path;
 }
@@ -78,7 +73,6 @@ export async function openPlantFile(
 
 const NOT_BLANK = /[^ \t\r\n]/;
 
-/** The bytes as they are stored. */
 async function* storedBytes(
   path: string,
   signal: AbortSignal,

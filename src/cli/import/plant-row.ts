@@ -18,6 +18,9 @@ export interface PlantRow {
 /** Rows in file order, as many at a time as one piece of the file brought. */
 export type PlantRows = AsyncGenerator<PlantRow[], void, undefined>;
 
+/** What a rejects file adds to each row; what an earlier one added is replaced. */
+export const REASON_NAMES = ['row', 'error', 'message'];
+
 /** Said wherever the import stops in the middle of a file. */
 export const HARMLESS = 'the rows before it were sent, and running the import again is harmless';
 

@@ -2,11 +2,9 @@ import type { Outcome } from '../../contract/plant.ts';
 import { amount, formatCount, ProgressDisplay, perSecond, timeLeft } from '../progress-display.ts';
 
 /** Counts the rows that are done with, and shows how far the import is. */
-export class Progress {
+export class Progress extends ProgressDisplay {
   readonly #counts = { created: 0, unchanged: 0, revised: 0, rejected: 0 };
   readonly #bytesTotal: number | undefined;
-  readonly #startMs = performance.now();
-  readonly #display: ProgressDisplay;
   #bytesRead = 0;
   /** Of these, the ones whose rows are on their way; and so many were before the rows that are being sent. */
   #bytesSent = 0;
@@ -14,11 +12,14 @@ export class Progress {
 
   /** @param bytesTotal of all files as they are stored; undefined when nobody knows */
   constructor(bytesTotal: number | undefined) {
+    super();
     this.#bytesTotal = bytesTotal;
-    this.#display = new ProgressDisplay(bytesTotal, () => ({ done: this.#bytesSent, text: this.state() }));
   }
 
-  /** More bytes of the files, as they are stored, were read. */
+  protected get share(): number | undefined {
+    return this.#bytesTotal && Math.min(1, this.#bytesSent / this.#bytesTotal);
+  }
+
   read(bytes: number): void {
     this.#bytesRead += bytes;
   }
@@ -45,26 +46,17 @@ export class Progress {
     return created + unchanged + revised + rejected;
   }
 
-  /** Says a line between two states of the bar. */
-  say(line: string): void {
-    this.#display.say(line);
-  }
-
-  stop(): void {
-    this.#display.stop();
-  }
-
   /** Such as `34% sent, 51,717 plants, 24,630/s, 4 s left, 0 rejected`. */
   state(): string {
-    const elapsedMs = performance.now() - this.#startMs;
+    const elapsedMs = performance.now() - this.startMs;
     const rows = this.rows;
     const parts = [
       `${formatCount(rows)} plants`,
       `${formatCount(perSecond(rows, elapsedMs))}/s`,
       `${formatCount(this.rejected)} rejected`,
     ];
-    if (this.#bytesTotal !== undefined && this.#bytesSent > 0) {
-      const share = Math.min(1, this.#bytesSent / this.#bytesTotal);
+    const { share } = this;
+    if (share) {
       parts.unshift(`${Math.floor(share * 100)}% sent`);
       // What is sent says nothing of the time that answers take.
       parts.splice(3, 0, rows === 0 ? 'no answer yet' : timeLeft(elapsedMs, share));
@@ -74,7 +66,7 @@ export class Progress {
 
   /** Such as `2 rows: 1 created, 0 unchanged, 0 revised, 1 rejected in 0.3 s (7/s)`. */
   summary(): string {
-    const elapsedMs = performance.now() - this.#startMs;
+    const elapsedMs = performance.now() - this.startMs;
     const counts = Object.entries(this.#counts).map(([name, count]) => `${formatCount(count)} ${name}`);
     const seconds = (elapsedMs / 1000).toFixed(1);
     return `${amount(this.rows, 'row')}: ${counts.join(', ')} in ${seconds} s (${formatCount(perSecond(this.rows, elapsedMs))}/s)`;

@@ -18,7 +18,6 @@ export class RejectsFile {
   #descriptor: number | undefined;
 
   /**
-   * @param path where it goes
    * @param mayBeNumbered whether `x.rejects-2.csv` and so on may take the place of a `x.rejects.csv` that exists;
    *   no file is ever overwritten, for somebody may be mending it
    */
@@ -27,7 +26,6 @@ export class RejectsFile {
     this.#mayBeNumbered = mayBeNumbered;
   }
 
-  /** @throws {Failure} when the file cannot be written */
   write(row: PlantRow, fault: ErrorBody): void {
     try {
       if (this.#descriptor === undefined) this.#create(row.rejectsHeader());

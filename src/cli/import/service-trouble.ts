@@ -66,7 +66,6 @@ export class ServiceTrouble {
     this.#say(`the service ${whatItDoes(error)}; ${waiting}`);
   }
 
-  /** Why no further row would fare better. */
   failure(error: PlantStoreError): Failure {
     const { status, error: number, canRetry } = error;
     const message = this.shown(error.message);
@@ -98,7 +97,6 @@ export class ServiceTrouble {
   }
 }
 
-/** The end of a sentence about the service. */
 function whatItDoes({ status, code }: PlantStoreError): string {
   return status === undefined ? `does not answer (${code})` : `answers ${status}`;
 }

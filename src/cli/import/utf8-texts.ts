@@ -20,7 +20,6 @@ const UTF_16_MARKS = [Buffer.from([0xff, 0xfe]), Buffer.from([0xfe, 0xff])];
  * Decodes UTF-8 chunk by chunk. Nothing is ever replaced: the text before the first wrong byte is handed on, then
  * {@link NotUtf8} is thrown. A byte order mark at the start is skipped (RFC 3629 section 6).
  *
- * @param chunks the bytes, cut anywhere
  * @returns the text, cut between characters; no chunk is empty
  */
 export async function* utf8Texts(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string, void, undefined> {

@@ -5,7 +5,6 @@ import type { HttpAnswer } from '../transport.ts';
 export interface ReceivedAnswer extends HttpAnswer {
   /** Whether no other answer follows on this connection. */
   isLast: boolean;
-  /** Where it ends in the text that was read. */
   end: number;
 }
 
@@ -26,7 +25,6 @@ const CHUNK_SIZE = /^([0-9A-Fa-f]{1,7})[ \t]*(?:;.*)?$/;
 const LINE_END = '\r\n';
 const HEAD_END = '\r\n\r\n';
 
-/** A body, a character for each byte, and where it ends. */
 interface Body {
   bytes: string;
   end: number;
@@ -61,7 +59,6 @@ export function readHttpAnswer(
 
 const utf8 = new TextDecoder();
 
-/** Decodes bytes that are given as characters. */
 function utf8Text(characters: string): string {
   if (!/[\x80-\xff]/.test(characters)) return characters;
   return utf8.decode(Buffer.from(characters, 'latin1'));

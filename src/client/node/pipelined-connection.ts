@@ -3,7 +3,6 @@ import { IDLE_CONNECTION_MS, PIPELINE_MAX } from '../limits.ts';
 import { answerBytesMax, type HttpAnswer, NoAnswer, type Post } from '../transport.ts';
 import { NotHttp, readHttpAnswer } from './http-answer.ts';
 
-/** A request with its head, and its answer. */
 export class PipelinedRequest implements Post {
   readonly text: string;
   readonly answer: Promise<HttpAnswer>;
@@ -46,7 +45,6 @@ export class PipelinedConnection {
   #unanswered: PipelinedRequest[] = [];
   /** How many of the unanswered, from the first on, are written; only these can have been answered. */
   #writtenCount = 0;
-  /** Requests that the next write takes. */
   #unwritten = '';
   /** What has arrived of an answer that is not whole. */
   #arrived = '';

@@ -1,7 +1,33 @@
+import type { Socket } from 'node:net';
 import { CONNECTIONS_MAX } from '../limits.ts';
 import { NoAnswer, type Post, type Transport, type TransportSettings } from '../transport.ts';
 import { PipelinedConnection, PipelinedRequest } from './pipelined-connection.ts';
-import { type Connect, nodeConnect } from './sockets.ts';
+
+/**
+ * Finds the sockets of Node without importing them, which would keep this file out of browsers.
+ *
+ * Other runtimes that have `node:net` too are left to their `fetch`: some forbid a connection that outlives the request
+ * in which it was opened. Each names itself in `navigator.userAgent`; Node does since 21.
+ *
+ * @returns what connects to the host of a `http:` or `https:` address; undefined elsewhere, and in a Node before 20.16,
+ *   which does not hand out its modules
+ */
+function nodeConnect({ protocol, hostname, port }: URL): (() => Socket) | undefined {
+  const { navigator, process } = globalThis as Partial<typeof globalThis>;
+  if (navigator !== undefined && navigator.userAgent?.startsWith('Node.js/') !== true) return undefined;
+  if (process?.getBuiltinModule === undefined) return undefined;
+  const host = hostname.replace(/^\[|\]$/g, '');
+  if (protocol === 'http:') {
+    const net = process.getBuiltinModule('node:net');
+    return () => net.connect({ host, port: Number(port || 80) }).setNoDelay(true);
+  }
+  const tls = process.getBuiltinModule('node:tls');
+  // A server that has several names chooses its certificate by this one (RFC 6066 section 3, which leaves addresses out).
+  const name = /^(?:\[.*\]|[0-9.]+)$/.test(hostname) ? {} : { servername: hostname };
+  // Where HTTP/1.1 is not asked for, a server may choose HTTP/2 (RFC 7301).
+  const target = { host, port: Number(port || 443), ...name, ALPNProtocols: ['http/1.1'] };
+  return () => tls.connect(target).setNoDelay(true);
+}
 
 /** @returns the transport over connections of our own; undefined where there is no Node */
 export function openNodeTransport(settings: TransportSettings): Transport | undefined {
@@ -17,7 +43,7 @@ export function openNodeTransport(settings: TransportSettings): Transport | unde
  * fails when no connection has brought an answer for as long as one may take.
  */
 class PipelinedTransport implements Transport {
-  readonly #connect: Connect;
+  readonly #connect: () => Socket;
   readonly #answerWaitMs: number;
   readonly #head: string;
   readonly #connections = new Set<PipelinedConnection>();
@@ -27,7 +53,7 @@ class PipelinedTransport implements Transport {
   #waitTimer: ReturnType<typeof setTimeout> | undefined;
   #isClosed = false;
 
-  constructor({ url, token, answerWaitMs }: TransportSettings, connect: Connect) {
+  constructor({ url, token, answerWaitMs }: TransportSettings, connect: () => Socket) {
     this.#connect = connect;
     this.#answerWaitMs = answerWaitMs;
     this.#head =

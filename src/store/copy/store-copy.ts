@@ -7,13 +7,11 @@ import { StoreDigest, type StoreSummary } from './store-digest.ts';
 
 /** One of the two stores of a copy. */
 export interface CopySide {
-  /** As failures call it. */
   name: string;
   /** Each time it is read, it shows the store as it is then. */
   reader: Pick<PlantReader, 'revisions' | 'tokens'>;
 }
 
-/** One pass over both stores. */
 export interface CopyPass {
   source: CopySide;
   target: CopySide;
@@ -23,27 +21,12 @@ export interface CopyPass {
   onRead(revisions: number): void;
 }
 
-export interface CopyCount {
-  revisions: number;
-  tokens: number;
-}
-
-/** Two stores, compared row by row. */
-export interface Comparison {
-  source: StoreSummary;
-  target: StoreSummary;
-  /** What the source has beyond the target. */
-  missing: CopyCount;
-}
+export type CopyCount = Pick<StoreSummary, 'revisions' | 'tokens'>;
 
 /** Timers and signals are handled after so many rows: an engine that reads without waiting never lets them. */
 const ITERATION_ROWS = 512;
 
-/**
- * Makes sure that the target holds nothing but a part of the source, before anything is written to it.
- *
- * @throws {StoreRefused} when it does
- */
+/** @throws {StoreRefused} when the target holds anything but a part of the source */
 export async function checkTarget(pass: CopyPass): Promise<void> {
   missingTokens(await tokensOf(pass.source), await tokensOf(pass.target));
   let isRead = false;
@@ -60,7 +43,6 @@ export async function checkTarget(pass: CopyPass): Promise<void> {
  *
  * The tokens come last, and are read last: so the token of every revision is known, also of one made an instant ago.
  *
- * @param writer writes the target
  * @throws {StoreRefused} when the target turns out to hold something else
  */
 export async function copyMissing(pass: CopyPass, writer: CopyTarget): Promise<CopyCount> {
@@ -83,12 +65,8 @@ export async function copyMissing(pass: CopyPass, writer: CopyTarget): Promise<C
   return { revisions, tokens: tokens.length };
 }
 
-/**
- * Reads every row of both stores, and digests it.
- *
- * @throws {StoreRefused} when the target holds what the source does not
- */
-export async function compareStores(pass: CopyPass): Promise<Comparison> {
+/** Reads and digests every row of both stores. @throws {StoreRefused} when the target holds what the source does not */
+export async function compareStores(pass: CopyPass) {
   const { source, target } = pass;
   const [sourceDigest, targetDigest] = [new StoreDigest(), new StoreDigest()];
   let revisions = 0;
@@ -100,6 +78,7 @@ export async function compareStores(pass: CopyPass): Promise<Comparison> {
   return {
     source: sourceDigest.summary(sourceTokens),
     target: targetDigest.summary(targetTokens),
+    /** What the source has beyond the target. */
     missing: { revisions, tokens },
   };
 }

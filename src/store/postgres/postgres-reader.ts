@@ -24,7 +24,7 @@ export async function openPostgresReader(address: PostgresAddress): Promise<Plan
     countRevisions: () => countRevisions(connection),
     tokens: () => orUnavailable(allTokens(connection)),
     identity: () => identity(connection),
-    close: () => connection.close(),
+    [Symbol.asyncDispose]: () => connection.close(),
   };
 }
 

@@ -29,7 +29,7 @@ export async function openPostgresTarget(address: PostgresAddress): Promise<Copy
           if (!isWritten) throw changedMeanwhile(`token ${JSON.stringify(token.label)}`);
         }
       }),
-    close: () => connection.close(),
+    [Symbol.asyncDispose]: () => connection.close(),
   };
 }
 

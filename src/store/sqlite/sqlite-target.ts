@@ -39,7 +39,7 @@ export function openSqliteTarget(path: string): CopyTarget {
           if (!putToken(database, token)) throw changedMeanwhile(`token ${JSON.stringify(token.label)}`);
         }
       }),
-    close: async () => {
+    [Symbol.asyncDispose]: async () => {
       database.close();
       releaseLock();
     },
