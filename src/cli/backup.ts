@@ -29,7 +29,7 @@ export function backupCommand(): Command {
   return new Command('backup')
     .description('copy a SQLite store to a file while a service runs on it, and check the copy')
     .argument('<file>', 'the file to make')
-    .addOption(databaseOption())
+    .addOption(databaseOption('the store: sqlite:PATH'))
     .addHelpText('after', HELP)
     .action(backUp);
 }

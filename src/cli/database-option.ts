@@ -17,8 +17,9 @@ export function addDatabaseOptions(command: Command): Command {
   return command.addOption(databaseOption()).addOption(passwordFileOption());
 }
 
-export function databaseOption(): Option {
-  const description = 'the store: sqlite:PATH, or postgres://USER@HOST:PORT/DATABASE';
+export function databaseOption(
+  description = 'the store: sqlite:PATH, or postgres://USER@HOST:PORT/DATABASE',
+): Option {
   return setting('--database <url>', description, undefined, 'sqlite:./data/plant-store.db');
 }
 

@@ -45,17 +45,23 @@ form.addEventListener('submit', event => {
   event.preventDefault();
   void send();
 });
+// What was said of the plant before is not said of this one.
+form.addEventListener('input', clearVerdict);
 sendButton.disabled = false;
 
 let isSending = false;
 
+function clearVerdict() {
+  delete verdict.dataset.result;
+  verdict.textContent = '';
+  wire.hidden = true;
+}
+
 async function send() {
   if (isSending) return;
   isSending = true;
-  delete verdict.dataset.result;
+  clearVerdict();
   verdict.textContent = 'Sending …';
-  // What is there belongs to the plant before.
-  wire.hidden = true;
   const tokenSent = token.value;
   // The id goes into the body as the digits that were typed: a number of JavaScript would round it.
   const tagMember = hasTag.checked ? `,"tag":${JSON.stringify(tag.value)}` : '';
@@ -63,10 +69,11 @@ async function send() {
   const exchange = await post(body);
   element('sent', HTMLElement).textContent = requestText(body);
   // A gateway in between may repeat the token in its response.
+  if (exchange !== undefined) exchange.text = exchange.text.replaceAll(tokenSent, '<ACCESS_TOKEN>');
   const received = exchange === undefined ? 'none' : responseText(exchange);
   element('received', HTMLElement).textContent = received.replaceAll(tokenSent, '<ACCESS_TOKEN>');
   wire.hidden = false;
-  verdict.replaceChildren(...(exchange === undefined ? [NO_RESPONSE] : verdictOf(exchange.response)));
+  verdict.replaceChildren(...(exchange === undefined ? [NO_RESPONSE] : verdictOf(exchange)));
   verdict.dataset.result = exchange?.response.status === 200 ? 'stored' : 'rejected';
   // On a small screen it is out of sight.
   verdict.scrollIntoView({ block: 'nearest', behavior: 'instant' });
@@ -117,8 +124,8 @@ function responseText({ response: { status, statusText, headers }, text }) {
   return [`${status} ${statusText}`.trimEnd(), ...fields, '', text].join('\n');
 }
 
-/** @param {Response} response */
-function verdictOf({ status, headers }) {
+/** @param {Exchange} exchange */
+function verdictOf({ response: { status, headers }, text }) {
   if (status === 200) return [storedText(headers)];
   const [, number] = /#error-([0-9]+)>; rel="help"/.exec(headers.get('Link') ?? '') ?? [];
   if (number === undefined)
@@ -126,7 +133,16 @@ function verdictOf({ status, headers }) {
   const link = document.createElement('a');
   link.href = `#error-${number}`;
   link.textContent = `what error ${number} means`;
-  return [`Rejected with ${status}: `, link, '.'];
+  return [`Rejected with ${status}: ${messageIn(text)} (`, link, ')'];
+}
+
+/** @param {string} text body of an Error */
+function messageIn(text) {
+  try {
+    return JSON.parse(text).message;
+  } catch {
+    return 'the response is no JSON';
+  }
 }
 
 /** @param {Headers} headers */
