@@ -67,18 +67,6 @@ export type ErrorStatus = (typeof ERRORS)[ErrorName]['status'];
 
 export const ERROR_NAMES = Object.keys(ERRORS) as readonly ErrorName[];
 
-/** What the HTTP parser found, by the codes of llhttp and Node. */
-const PARSER_ERRORS: Record<string, ErrorName> = {
-  HPE_HEADER_OVERFLOW: 'headersTooLarge',
-  HPE_CHUNK_EXTENSIONS_OVERFLOW: 'headersTooLarge',
-  ERR_HTTP_REQUEST_TIMEOUT: 'tooSlow',
-};
-
-/** @param code of the error that Node's `clientError` event tells; any other one is a request that is not HTTP */
-export function parserErrorName(code: string | undefined): ErrorName {
-  return PARSER_ERRORS[code ?? ''] ?? 'badHttp';
-}
-
 /** The Error of the interface: what the body of every answer but 200 holds. */
 export interface ErrorBody {
   error: number;

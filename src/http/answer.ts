@@ -1,6 +1,5 @@
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
-import { COMMON_HEADERS } from '../contract/answer-headers.ts';
 import { ERROR_NAMES, ERRORS, type ErrorName, errorBody } from '../contract/errors.ts';
 import { helpLink } from '../contract/help-link.ts';
 import { RETRY_AFTER_SECONDS } from '../contract/limits.ts';
@@ -35,8 +34,8 @@ export type AnswerWatcher = (
   socket: Socket,
 ) => void;
 
-/** Names and values that every answer begins with. */
-export const COMMON_FIELDS = Object.entries(COMMON_HEADERS).flat();
+/** Names and values of every answer, on both listeners: its type is what it says, and no cache keeps it. */
+export const COMMON_FIELDS = ['X-Content-Type-Options', 'nosniff', 'Cache-Control', 'no-store'];
 const JSON_FIELDS = ['Content-Type', 'application/json', ...COMMON_FIELDS];
 
 /** RFC 6750 section 3: without a credential the challenge names no error. */
@@ -87,6 +86,18 @@ function makeErrorAnswer(name: ErrorName, message: string | undefined, headers: 
   const own = challenge === undefined ? [] : ['WWW-Authenticate', challenge];
   if (status === 503) own.push('Retry-After', String(RETRY_AFTER_SECONDS));
   return jsonAnswer(status, JSON.stringify(errorBody(name, message)), [...own, ...headers], name);
+}
+
+/** What Node's HTTP parser found, by its codes and those of llhttp. */
+const PARSER_ERRORS: Record<string, ErrorName> = {
+  HPE_HEADER_OVERFLOW: 'headersTooLarge',
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: 'headersTooLarge',
+  ERR_HTTP_REQUEST_TIMEOUT: 'tooSlow',
+};
+
+/** @param error that Node's `clientError` event tells; one that is not known is a request that is not HTTP */
+export function parserErrorAnswer({ code }: NodeJS.ErrnoException): Answer {
+  return errorAnswer(PARSER_ERRORS[code ?? ''] ?? 'badHttp');
 }
 
 /** By result, names and values: where the documentation page says more of an error. */

@@ -1,7 +1,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { parserErrorName } from '../contract/errors.ts';
-import { type Answer, type AnsweredRequest, CLOSING, errorAnswer, HELP_FIELDS, KEEPING } from './answer.ts';
+import {
+  type Answer,
+  type AnsweredRequest,
+  CLOSING,
+  errorAnswer,
+  HELP_FIELDS,
+  KEEPING,
+  parserErrorAnswer,
+} from './answer.ts';
 import { closeInStages, closeWithError } from './close-in-stages.ts';
 import { PIECE_BYTES_MAX, REFUSED_REST_BYTES_MAX } from './limits.ts';
 import type { Listener } from './plant-service.ts';
@@ -105,13 +112,13 @@ export class NodeConnection {
   }
 
   /** Takes what Node's `clientError` event tells: the parser gave up, or a request took too long. */
-  failed({ code }: NodeJS.ErrnoException): void {
+  failed(error: NodeJS.ErrnoException): void {
     if (!this.#socket.writable) this.#socket.destroy();
     if (this.#isEnding) return;
-    const error = errorAnswer(parserErrorName(code));
-    if (code === BEHIND_LAST_REQUEST) this.#isEnding = true;
-    else if (this.#latest === undefined || this.#latest.request.complete) this.endWith(error);
-    else this.refuse(this.#latest, error);
+    const answer = parserErrorAnswer(error);
+    if (error.code === BEHIND_LAST_REQUEST) this.#isEnding = true;
+    else if (this.#latest === undefined || this.#latest.request.complete) this.endWith(answer);
+    else this.refuse(this.#latest, answer);
   }
 
   /** Sends an error behind the response to the last request, and closes the connection. */

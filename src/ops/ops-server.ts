@@ -1,7 +1,13 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { parserErrorName } from '../contract/errors.ts';
-import { type Answer, answerText, contentAnswer, errorAnswer, jsonAnswer } from '../http/answer.ts';
+import {
+  type Answer,
+  answerText,
+  contentAnswer,
+  errorAnswer,
+  jsonAnswer,
+  parserErrorAnswer,
+} from '../http/answer.ts';
 import { type ListenAddress, listen } from '../http/listen.ts';
 import { OPS_KEEP_ALIVE_MS } from './limits.ts';
 import type { Metrics } from './metrics.ts';
@@ -31,7 +37,7 @@ export class OpsServer {
     for (const event of ['request', 'checkExpectation'])
       this.#server.on(event, (request, response) => this.#respond(request, response));
     this.#server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-      if (socket.writable) socket.end(answerText(errorAnswer(parserErrorName(error.code)), true, false));
+      if (socket.writable) socket.end(answerText(parserErrorAnswer(error), true, false));
       else socket.destroy();
     });
   }
