@@ -152,6 +152,24 @@ for (const way of WAYS) {
 }
 
 suite('the fast path', () => {
+  test('hands on whole requests to a client that closes its side behind them', async () => {
+    const token = await addToken(target.service.database, 'closes its side');
+    // The second is not plain; the token is not known, so the second waits for the first.
+    for (const [first, parts] of [
+      [target.service.token, chunked],
+      [token, (body: string): RequestParts => ({ body })],
+    ] as const) {
+      using connection = await target.open();
+      const ids = nextIds(3);
+      const bytes = ids.map((id, index) =>
+        requestBytes(first, index === 0 ? { body: plantJson(id) } : parts(plantJson(id))),
+      );
+      connection.socket.end(Buffer.concat(bytes));
+      await assertAllCreated(connection, ids);
+      await assertClosed(connection);
+    }
+  });
+
   test('keeps a connection while its requests come in two pieces, cut anywhere', async () => {
     using connection = await target.open();
     for (let cut = 1; cut < target.request(100_000).length; cut += 2) {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { connect } from 'node:net';
 import { pipeline } from 'node:stream/promises';
 import { after, before, suite, test } from 'node:test';
@@ -131,6 +132,17 @@ suite('a client that is too slow', { concurrency: true }, () => {
     connection.write(request.subarray(100));
     connection.socket.resume();
     for (let count = 0; count <= sent; count++) assert.equal((await connection.answer()).status, 200);
+  });
+
+  test('to read the answers in front of CONNECT is cut', async () => {
+    const connection = await target.open();
+    connection.socket.pause();
+    const pages = Array<string>(400).fill('GET /openapi.json HTTP/1.1\r\nHost: a\r\n\r\n');
+    connection.write([...pages, 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n'].join(''));
+    await until('it is taken', () => serverSideOf(connection) !== undefined);
+    const closed = once(serverSideOf(connection)!, 'close', { signal: AbortSignal.timeout(WAIT_MS_MAX) });
+    await closed;
+    connection[Symbol.dispose]();
   });
 
   // The shorter ones arrive in two pieces at most, which is another way through the service.

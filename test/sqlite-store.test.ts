@@ -24,6 +24,8 @@ import {
 } from '../src/store/plant-store.ts';
 import { openForWriting } from '../src/store/sqlite/database.ts';
 import { storedRevisions } from './harness/stored-revisions.ts';
+import { until } from './harness/until.ts';
+import { holdStore } from './store-hold.ts';
 import { openStore, sqliteUnderTest } from './store-under-test.ts';
 
 const sqlite = sqliteUnderTest();
@@ -72,6 +74,28 @@ test('a writer thread that dies takes only its batch with it; the next one start
   }
   // All of the batch or nothing of it.
   assert.ok([2, 5_002].includes((await storedRevisions(database)).length));
+});
+
+// As a process closes a file, it loses its locks on it, and whoever closes the store next takes the log away:
+// https://sqlite.org/howtocorrupt.html, section 2.2.
+test('a store is still locked when the writer has opened it again behind a commit that failed', async () => {
+  const { database, path } = await newStore();
+  await using engine = await openStore(database);
+  const { ino, size } = statSync(path);
+  const isLocked = (): boolean =>
+    new RegExp(` READ ${process.pid} [0-9a-f:]+:${ino} `).test(readFileSync('/proc/locks', 'latin1'));
+  // Until the thread that copies the log has a connection of its own, which stays open.
+  let id = 0n;
+  await until('the log is copied', async () => {
+    await commit(engine, ...Array.from({ length: 50 }, () => ({ id: id++, name: 'x'.repeat(10_000) })));
+    return statSync(path).size > size;
+  });
+  assert.ok(isLocked());
+  const held = holdStore(database);
+  await assert.rejects(commit(engine, { id, name: 'A' }), StoreUnavailable);
+  held[Symbol.dispose]();
+  assert.ok(await engine.hasPlants());
+  assert.ok(isLocked());
 });
 
 test('of the files that a crash left, the log is written again before a plant in it is answered as unchanged', async () => {

@@ -137,7 +137,7 @@ export class TokenDirectory {
   }
 
   async #refresh(): Promise<void> {
-    const lookups = this.#lookups;
+    let lookups = this.#lookups;
     // Those that come from here on need the next refresh, unless this one fails.
     this.#lookups = [];
     try {
@@ -148,7 +148,7 @@ export class TokenDirectory {
     } catch (cause) {
       if (this.#isAvailable) this.#failed(cause);
       this.#isAvailable = false;
-      lookups.push(...this.#lookups.splice(0));
+      lookups = lookups.concat(this.#lookups.splice(0));
     }
     // Not awaited: these may be thousands, and the next refresh does not wait for them.
     void resolveInGroups(lookups);

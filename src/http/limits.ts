@@ -26,8 +26,8 @@ export const FIRST_TURN_MS = 3;
 export const FURTHER_TURN_MS = 0.5;
 /** In each event-loop iteration, Node's HTTP server parses requests for this long; their responses take about as long again. */
 export const SERVER_TURN_MS = 1;
-/** Node's HTTP server parses at most this much before the requests in it have their responses. */
-export const PIECE_BYTES_MAX = 8 * 1024;
+/** Node's HTTP server parses at most this much before the requests in it have their responses: 20 of the shortest. */
+export const PIECE_BYTES_MAX = 512;
 
 /** A client has this long to send its header section. */
 export const HEADERS_WAIT_MS = 10_000;

@@ -72,6 +72,7 @@ export class NodeConnection {
     // As a listener for `readable` is added, Node's parser stops reading the socket by itself and listens to `data`. A stream
     // with such a listener emits `data` only as it is read from, which is done in turns.
     socket.on('readable', this.#readInTurn).on('resume', this.#readInTurn);
+    socket.on('timeout', () => this.#stalled());
     this.#parseBehindUpgrade();
     // Node calls this behind a response with `Connection: close`.
     socket.destroySoon = () => {
@@ -131,14 +132,14 @@ export class NodeConnection {
   }
 
   /**
-   * Takes Node's `timeout` event: nothing has moved for a while. That ends a connection whose client reads no responses, or
+   * Takes the `timeout` event of the socket: nothing has moved for a while. That ends a connection whose client reads no responses, or
    * that was kept open for another request. A request that is still arriving has limits of its own, and one that waits for
    * the disk may wait.
    */
-  stalled(): void {
+  #stalled(): void {
     const socket = this.#socket;
-    if (this.#latest === undefined) return;
-    if (this.#unanswered.size === 0 || socket.writableLength > 0) socket.destroy();
+    const isKeptOpen = this.#latest !== undefined && this.#unanswered.size === 0;
+    if (isKeptOpen || socket.writableLength > 0) socket.destroy();
     else socket.setTimeout(socket.timeout ?? 0);
   }
 

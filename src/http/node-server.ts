@@ -57,7 +57,8 @@ export class NodeServer {
     server.removeAllListeners('connection').on('connection', accept);
     // Without the last two, Node invites a body before the credential was validated, and answers other expectations itself.
     for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, this.#onRequest);
-    server.on('timeout', socket => this.#connections.get(socket)?.stalled());
+    // Each connection hears of it by itself; without a listener here Node would destroy it.
+    server.on('timeout', () => {});
     server.on('clientError', (error, socket) => this.#connections.get(socket as Socket)?.failed(error));
     // Not a proxy: without this, Node would close the connection with no response at all.
     server.on('connect', (_request, socket) => {
@@ -69,11 +70,11 @@ export class NodeServer {
     server.closeIdleConnections = () => this.#closeIdle();
   }
 
-  /** Serves a connection from here on, beginning with what has arrived on it. */
-  serve(socket: Socket, arrived: Buffer): void {
-    // In this order: what has arrived is put back before the parser listens, and it is read when its turn comes.
+  /** Serves a connection from here on, beginning with what was read of its next request. */
+  serve(socket: Socket, read: Buffer | undefined): void {
+    // In this order: what was read is put back before the parser listens, and it is parsed when its turn comes.
     socket.pause();
-    if (arrived.length > 0) socket.unshift(arrived);
+    if (read !== undefined) socket.unshift(read);
     for (const parse of this.#parse) parse.call(this.server, socket);
     this.#connections.set(socket, new NodeConnection(socket, this.#listener, this.#turns));
     socket.on('close', () => this.#connections.delete(socket));

@@ -31,8 +31,8 @@ export interface FastPath {
   readonly furtherTurns: Turns;
   /** All connections that are on the fast path now. */
   readonly open: Set<OrdinaryConnection>;
-  /** Has Node's HTTP server serve a connection from here on, beginning with what has arrived and was not taken. */
-  leaveToNode(socket: Socket, arrived: Buffer): void;
+  /** Has Node's HTTP server serve a connection from here on, beginning with what was read of its next request. */
+  leaveToNode(socket: Socket, read: Buffer | undefined): void;
 }
 
 /** What a connection waits for while nothing moves on it, and for how long. */
@@ -68,11 +68,14 @@ export class OrdinaryConnection {
   readonly #socket: Socket;
   readonly #path: FastPath;
   readonly #responses: ResponseQueue;
-  /** Arrived and not taken: the first piece of a request, or, while reading is stopped, all that must wait. */
+  /** The first piece of a request, whose rest is still to come. */
   #held: Buffer | undefined;
   /** When the last piece came. */
   #arrivedAt = 0;
-  /** Why nothing is read: until responses are written, until the next turn, or until Node has the connection. */
+  /**
+   * Why nothing is read: until responses are written, until the next turn, or until Node has the connection. What has arrived
+   * is put back into the socket, which then tells of no end before it was read again.
+   */
   #stoppedFor: 'room' | 'turn' | 'node' | undefined;
   #waitsFor: keyof typeof WAIT_MS = 'first';
   /** Whether the token of the last request that was taken is looked up. */
@@ -83,7 +86,7 @@ export class OrdinaryConnection {
   constructor(socket: Socket, path: FastPath) {
     this.#socket = socket;
     this.#path = path;
-    const isLast = (): boolean => path.listener.isDraining && this.#held === undefined;
+    const isLast = (): boolean => path.listener.isDraining && !this.#hasMore;
     this.#responses = new ResponseQueue(socket, path.listener, isLast, this.#onWritten);
     path.open.add(this);
     this.#waitFor('first');
@@ -92,7 +95,12 @@ export class OrdinaryConnection {
 
   /** Closes the connection if it awaits no response, behind those that the client has yet to read. */
   closeIfIdle(): void {
-    if (this.#responses.length === 0 && this.#held === undefined) closeInStages(this.#socket);
+    if (this.#responses.length === 0 && !this.#hasMore) closeInStages(this.#socket);
+  }
+
+  /** Whether something has arrived that is not taken. */
+  get #hasMore(): boolean {
+    return this.#held !== undefined || this.#stoppedFor !== undefined;
   }
 
   /** Cuts the connection. */
@@ -100,22 +108,19 @@ export class OrdinaryConnection {
     this.#socket.destroy();
   };
 
-  /**
-   * Turns to what is held, or to the end of the connection, once no response is pending. What waits for its turn goes on by
-   * itself. While reading is stopped no end is heard of, so what is held then is only a part of a request.
-   */
+  /** Turns to what has arrived, or to the end of the connection, once no response is pending. */
   readonly goOn = (): void => {
     if (this.#responses.length > 0) return;
-    const held = this.#held;
-    if (held === undefined) {
+    if (!this.#hasMore) {
       if (this.#hasEnded) this.#socket.end();
       return;
     }
     if (this.#socket.writableNeedDrain) return;
     if (this.#hasEnded) this.#refuse(errorAnswer('badHttp'));
-    else if (this.#stoppedFor === 'node' || this.#path.listener.isDraining) this.#leave(held);
+    else if (this.#stoppedFor === 'node' || this.#path.listener.isDraining) this.#leave();
     else if (this.#stoppedFor === undefined) this.#waitFor('rest');
-    else if (this.#stoppedFor === 'room') this.#takeHeld();
+    // What waits for its turn goes on by itself.
+    else if (this.#stoppedFor === 'room') this.#readOn();
   };
 
   readonly #onData = (piece: Buffer): void => {
@@ -197,25 +202,25 @@ export class OrdinaryConnection {
   }
 
   #keep(rest: Buffer, why: 'room' | 'turn' | 'incomplete' | 'node', isContinued: boolean): void {
-    this.#held = rest;
     if (why === 'incomplete' && !isContinued) {
+      this.#held = rest;
       if (this.#responses.length === 0) this.#waitFor('rest');
       return;
     }
     this.#stoppedFor = why === 'incomplete' ? 'node' : why;
     this.#socket.pause();
-    if (why === 'turn') this.#turns.wait(() => this.#takeHeld());
+    this.#socket.unshift(rest);
+    if (why === 'turn') this.#turns.wait(() => this.#readOn());
     else this.goOn();
   }
 
-  /** Goes on with what is held, unless the connection was closed or left to Node's HTTP server meanwhile. */
-  #takeHeld(): void {
-    const held = this.#held;
-    if (held === undefined || this.#socket.destroyed) return;
-    this.#held = undefined;
+  /** Reads on, unless the connection was closed or left to Node's HTTP server meanwhile. */
+  #readOn(): void {
+    if (this.#stoppedFor === undefined || this.#socket.destroyed) return;
     this.#stoppedFor = undefined;
     this.#socket.resume();
-    this.#takeAll(held, false);
+    // At once, within the turn; `resume` alone reads later.
+    this.#socket.read();
   }
 
   readonly #onWritten = (isLast: boolean): void => {
@@ -233,7 +238,7 @@ export class OrdinaryConnection {
   readonly #onTimeout = (): void => {
     const socket = this.#socket;
     if (this.#waitsFor === 'first') this.#refuse(errorAnswer('tooSlow'));
-    else if (this.#waitsFor === 'rest' && this.#held !== undefined) this.#leave(this.#held);
+    else if (this.#waitsFor === 'rest' && this.#held !== undefined) this.#leave();
     else if (socket.writableLength > 0) socket.destroy();
     else if (this.#responses.length > 0 || this.#waitsFor === 'reader') this.#waitFor('next');
     else socket.destroy();
@@ -258,12 +263,14 @@ export class OrdinaryConnection {
     closeWithError(this.#socket, error, this.#path.listener);
   }
 
-  #leave(rest: Buffer): void {
+  #leave(): void {
     const socket = this.#socket;
+    const held = this.#held;
     this.#held = undefined;
+    this.#stoppedFor = undefined;
     for (const [event, handle] of this.#handlers) socket.off(event, handle);
     this.#path.open.delete(this);
-    this.#path.leaveToNode(socket, rest);
+    this.#path.leaveToNode(socket, held);
   }
 }
 

@@ -36,7 +36,7 @@ export class PlantServer {
       firstTurns: new Turns(FIRST_TURN_MS),
       furtherTurns: new Turns(FURTHER_TURN_MS),
       open: new Set(),
-      leaveToNode: (socket, arrived) => this.#node.serve(socket, arrived),
+      leaveToNode: (socket, read) => this.#node.serve(socket, read),
     };
   }
 

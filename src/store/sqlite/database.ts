@@ -188,9 +188,12 @@ export function flush(path: string): void {
 /**
  * Makes the file of a store for its owner alone, since plants and the hashes of tokens are in it; an existing one keeps
  * its mode. SQLite gives the log the mode of the file.
+ *
+ * One that is there is not opened: as a process closes a file, it loses all locks on it, also those of its other
+ * connections (https://sqlite.org/howtocorrupt.html, section 2.2).
  */
 export function makeFile(path: string): void {
-  closeSync(openSync(path, 'a', 0o600));
+  if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600));
 }
 
 /** Turns what Node and SQLite say of a file that cannot be opened into what a person can do. @throws {StoreRefused} */

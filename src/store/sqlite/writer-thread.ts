@@ -113,7 +113,10 @@ export class StoreWriter {
 
   /** Another one after each commit of another connection: nothing else undoes what this one has read. */
   tokensFingerprint(): string {
-    return this.#run(({ database, connection }) => {
+    return this.#run(open => {
+      const { database, connection, log } = open;
+      // In a log that was deleted nothing changes any more.
+      if (log !== undefined) this.#checkFiles(open);
       // https://sqlite.org/pragma.html#pragma_data_version: to be compared on one connection only.
       const { data_version: version } = database.prepare('PRAGMA data_version').get()!;
       return `${connection} ${version}`;
