@@ -21,7 +21,7 @@ export const ORDINARY_REST_BYTES_MAX = 64 * 1024;
 export const ORDINARY_REST_WAIT_MS = 1_000;
 
 /** In each event-loop iteration, requests on the fast path are taken for this long from connections without a pending response, */
-export const FIRST_TURN_MS = 3;
+export const FIRST_TURN_MS = 8;
 /** and for this long from connections with pending responses. */
 export const FURTHER_TURN_MS = 0.5;
 /** In each event-loop iteration, Node's HTTP server parses requests for this long; their responses take about as long again. */
