@@ -177,7 +177,7 @@ export class OrdinaryConnection {
       const mayComeWhole = holder !== undefined && head.bodyBytes <= ORDINARY_REST_BYTES_MAX;
       return mayComeWhole ? 'incomplete' : 'node';
     }
-    if (!this.#turns.hasTime()) return 'turn';
+    if (!this.#turns.hasTime(start === 0 ? this.#arrivedAt : undefined)) return 'turn';
     const body = arrived.subarray(bodyStart, end);
     const bodyBytes = holder === undefined ? 0 : body.length;
     const pending: Pending = { answer: undefined, arrivedAt: this.#arrivedAt, bodyBytes };

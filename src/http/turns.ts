@@ -16,9 +16,13 @@ export class Turns {
     this.#turnMs = turnMs;
   }
 
-  /** Begins the turn of this iteration, if it has not begun. @returns whether one more request may be taken in it */
-  hasTime(): boolean {
-    const now = performance.now();
+  /**
+   * Begins the turn of this iteration, if it has not begun.
+   *
+   * @param now given by a caller that has just read the clock, which is 0.1 µs of the 24 of a create
+   * @returns whether one more request may be taken in this turn
+   */
+  hasTime(now = performance.now()): boolean {
     if (!this.#isUnderWay) this.#begin(now);
     return now < this.#endsAt;
   }
