@@ -114,6 +114,8 @@ for (const way of WAYS) {
       'within the head': id => half(half(target.request(id))),
       'before the last byte': id => target.request(id).subarray(0, -1),
       'within a body of known length': id => target.request(id, { headers: { 'Content-Length': '1000' } }),
+      'within a body with Upgrade': id =>
+        target.request(id, { headers: { Connection: 'upgrade', Upgrade: 'h2c' } }).subarray(0, -1),
       'within a chunk': id =>
         target.request(id, { ...chunked(plantJson(id)), body: `3e8\r\n${plantJson(id)}` }),
       'before the last chunk': id => target.request(id, chunked(plantJson(id))).subarray(0, -5),

@@ -73,6 +73,10 @@ export class NodeConnection {
     // with such a listener emits `data` only as it is read from, which is done in turns.
     socket.on('readable', this.#readInTurn).on('resume', this.#readInTurn);
     socket.on('timeout', () => this.#stalled());
+    // Of a request with `Upgrade` that is broken off, Node's parser does not tell.
+    socket.on('end', () => {
+      if (!this.#isEnding && this.#latest?.request.complete === false) this.refuse(this.#latest);
+    });
     this.#parseBehindUpgrade();
     // Node calls this behind a response with `Connection: close`.
     socket.destroySoon = () => {
