@@ -36,7 +36,6 @@ export type AnswerWatcher = (
 
 /** Names and values of every answer, on both listeners: its type is what it says, and no cache keeps it. */
 export const COMMON_FIELDS = ['X-Content-Type-Options', 'nosniff', 'Cache-Control', 'no-store'];
-const JSON_FIELDS = ['Content-Type', 'application/json', ...COMMON_FIELDS];
 
 /** RFC 6750 section 3: without a credential the challenge names no error. */
 const CHALLENGE = 'Bearer realm="plant-store"';
@@ -49,10 +48,12 @@ export function contentAnswer<Body extends string | Uint8Array>(
   contentType: string,
   body: Body,
   headers: readonly string[] = [],
+  status = 200,
+  result: Result = 'other',
 ): Answer<Body> {
   const length = ['Content-Length', String(Buffer.byteLength(body))];
   const fields = ['Content-Type', contentType, ...COMMON_FIELDS, ...length, ...headers];
-  return { result: 'other', status: 200, headers: fields, body };
+  return { result, status, headers: fields, body };
 }
 
 export function jsonAnswer(
@@ -61,8 +62,7 @@ export function jsonAnswer(
   headers: readonly string[] = [],
   result: Result = 'other',
 ): Answer {
-  const length = ['Content-Length', String(Buffer.byteLength(body))];
-  return { result, status, headers: [...JSON_FIELDS, ...length, ...headers], body };
+  return contentAnswer('application/json', body, headers, status, result);
 }
 
 /**

@@ -20,9 +20,9 @@ export const ORDINARY_REST_BYTES_MAX = 64 * 1024;
 /** The second part of a request has this long to come before Node's HTTP server gets the connection. */
 export const ORDINARY_REST_WAIT_MS = 1_000;
 
-/** In each event-loop iteration, requests on the fast path are taken for this long from connections without a pending response, */
+/** In each event-loop iteration, the fast path takes requests from connections without a pending response for this long. */
 export const FIRST_TURN_MS = 8;
-/** and for this long from connections with pending responses. */
+/** In each event-loop iteration, the fast path takes requests from connections with pending responses for this long. */
 export const FURTHER_TURN_MS = 0.5;
 /** In each event-loop iteration, Node's HTTP server parses requests for this long; their responses take about as long again. */
 export const SERVER_TURN_MS = 1;

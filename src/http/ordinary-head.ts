@@ -3,7 +3,7 @@ import { isJsonMediaType } from './header-fields.ts';
 import { ORDINARY_HEAD_BYTES_MAX, ORDINARY_HEADS_MAX } from './limits.ts';
 
 /** What the head of an ordinary request says. */
-export interface OrdinaryHead {
+interface OrdinaryHead {
   /** SHA-256 of the token in hexadecimal. */
   tokenHash: string;
   bodyBytes: number;

@@ -5,7 +5,7 @@ export interface RateLimitPolicy {
 }
 
 /** Whether a request is granted, and what its answer says of that. */
-export interface Grant {
+interface Grant {
   isGranted: boolean;
   /** The token may send another request after so many seconds, if not sooner; 1 or more. */
   retryAfterSeconds: number;

@@ -19,7 +19,7 @@ import type {
 export type CommittingEngine = Pick<StorageEngine, 'commit' | 'commitsInFlightMax'>;
 
 /** Told when the store stops or starts confirming, once for each change. */
-export interface StoreWatcher {
+interface StoreWatcher {
   failed(cause: unknown): void;
   recovered(): void;
 }

@@ -2,7 +2,7 @@ import { INTERIM_ANSWERS_MAX } from '../limits.ts';
 import type { HttpAnswer } from '../transport.ts';
 
 /** An answer, and where it stands among those of its connection. */
-export interface ReceivedAnswer extends HttpAnswer {
+interface ReceivedAnswer extends HttpAnswer {
   /** Whether no other answer follows on this connection. */
   isLast: boolean;
   end: number;

@@ -44,7 +44,7 @@ const READ_ONLY = '25006';
 export const GRANTS = 'docs/postgresql-grants.sql has the statements that grant it';
 
 /** What became of a statement that failed. */
-export type FailureKind =
+type FailureKind =
   /** The connection is of no more use; what was sent on it may have been carried out. */
   | 'connectionLost'
   /** Nothing was done, and the same may be sent again at once. */
