@@ -1,4 +1,5 @@
 import type { AddressInfo } from 'node:net';
+import { RateLimit, type RateLimitPolicy } from './auth/rate-limit.ts';
 import { hashToken, makeToken } from './auth/token.ts';
 import { TokenDirectory } from './auth/token-directory.ts';
 import { docsPage } from './docs-page/docs-page.ts';
@@ -6,10 +7,9 @@ import { CreatePlant } from './http/create-plant.ts';
 import { type AllowedOrigins, CrossOrigin } from './http/cross-origin.ts';
 import { documentationOf } from './http/documentation.ts';
 import { type ListenAddress, ListenFailed } from './http/listen.ts';
-import { loggedRequest } from './http/logged-request.ts';
 import { PlantServer } from './http/plant-server.ts';
-import { RateLimit, type RateLimitPolicy } from './http/rate-limit.ts';
 import { STORE_WATCH_INTERVAL_MS } from './ops/limits.ts';
+import { loggedRequest } from './ops/logged-request.ts';
 import { Metrics } from './ops/metrics.ts';
 import { OpsServer } from './ops/ops-server.ts';
 import { ChangeLog, pacedLog, type ServiceLog } from './ops/paced-log.ts';

@@ -97,6 +97,22 @@ suite('/docs', () => {
   });
 });
 
+test('/ leads a browser to the page and tells others of it, and so does the page with a slash behind it', async () => {
+  const { url } = service;
+  for (const [path, accept, status] of [
+    ['/', 'text/html,application/xhtml+xml,*/*;q=0.8', 303],
+    ['/docs/', '*/*', 303],
+    ['/', '*/*', 404],
+    ['/', 'application/json, text/html;q=0', 404],
+  ] as const) {
+    const response = await fetch(url + path, { headers: { accept }, redirect: 'manual' });
+    assert.equal(response.status, status, `${path} for ${accept}`);
+    const text = await response.text();
+    if (status === 404) assert.match(JSON.parse(text).message, /\/docs\b/);
+    else assert.equal(new URL(response.headers.get('location')!, response.url).href, `${url}/docs`);
+  }
+});
+
 suite('what the page says', () => {
   test('every error of the catalogue has its anchor, and every link within the page leads to something', () => {
     const ids = Array.from(PAGE.html.matchAll(/\bid="([^"]+)"/g), ([, id]) => id!);

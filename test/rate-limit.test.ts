@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
+import { RateLimit } from '../src/auth/rate-limit.ts';
 import { makeToken } from '../src/auth/token.ts';
 import { parseRateLimit } from '../src/cli/serve-options.ts';
 import { BODY_BYTES_MAX } from '../src/contract/limits.ts';
-import { RateLimit } from '../src/http/rate-limit.ts';
 import { writeApart } from './connection-target.ts';
 import { assertErrorAnswer } from './harness/answer-assertions.ts';
 import { runProgram, startServe } from './harness/program.ts';

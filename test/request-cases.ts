@@ -87,7 +87,7 @@ export const REFUSED_REQUESTS: Record<string, RequestCase[]> = {
     ),
     ...cases(
       [
-        ...['/', '/constructor', '/livez', '/docs/', '/openapi.json/'].map(path => ({
+        ...['/', '/constructor', '/livez', '/openapi.json/'].map(path => ({
           ...{ method: 'GET', target: path },
         })),
         { method: 'OPTIONS', target: '*' },
@@ -331,9 +331,10 @@ const MALFORMED: RequestCase[] = [
     })),
     {},
   ),
-  ...['flowers', '', 'chunked, gzip', ['chunked', 'chunked'], 'xchunked', '\vchunked', '\r\n chunked'].map(
-    coding => chunks(ONE_CHUNK, { 'Transfer-Encoding': coding }),
-  ),
+  ...[
+    ...['flowers', '', 'chunked, gzip', ['chunked', 'chunked'], 'xchunked', '\vchunked', '\r\n chunked'],
+    ...['gzip, chunked', 'identity, chunked', ',chunked', 'chunked,', ['identity', 'chunked'], 'chunked;a=b'],
+  ].map(coding => chunks(ONE_CHUNK, { 'Transfer-Encoding': coding })),
   ...['chunked', 'identity, chunked'].map(coding =>
     chunks(ONE_CHUNK, { 'Content-Length': '19', 'Transfer-Encoding': coding }),
   ),
@@ -366,8 +367,13 @@ const MALFORMED: RequestCase[] = [
     ['POST ', 'post '],
     ['/plants ', '/plants a '],
     [' HTTP', '\r HTTP'],
-    ...['', ' HTTP/1.10', ' HTTP/0.9', ' HTTP/2.0', ' ICY/1.1'].map(version => [' HTTP/1.1', version]),
+    ...['', ' HTTP/1.10', ' HTTP/0.9', ' HTTP/2.0', ' ICY/1.1', ' RTSP/1.0', ' RTSP/1.1'].map(version => [
+      ' HTTP/1.1',
+      version,
+    ]),
   ].map(([from, to]) => changed(from!, to!)),
+  // Its protocol lies on both sides of what is parsed at a time.
+  changed('/plants HTTP', `/plants?${'a'.repeat(495)} RTSP`),
   { what: 'the preface of HTTP/2', bytes: () => Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n') },
   { what: 'the hello of TLS', bytes: () => Buffer.from('160301020001000001fc0303', 'hex') },
   { what: 'junk', bytes: () => Buffer.from('junk\r\n\r\n') },

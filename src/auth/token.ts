@@ -1,5 +1,6 @@
 import { hash, randomInt } from 'node:crypto';
 import { crc32 } from 'node:zlib';
+import { TOKEN_HASHES_MAX } from './limits.ts';
 
 /** Recognisable to people and to secret scanners; says nothing of who holds the token. */
 const PREFIX = 'plant_';
@@ -25,6 +26,21 @@ export function isWellFormed(token: string): boolean {
 /** SHA-256 of a token in hexadecimal. A fast hash is enough: 178 random bits cannot be guessed. */
 export function hashToken(token: string): string {
   return hash('sha256', token, 'hex');
+}
+
+/** Hashes of tokens. Clients send the same token again and again, so some are remembered: a look costs a tenth of a hash. */
+export class TokenHashes {
+  readonly #hashes = new Map<string, string>();
+
+  /** @returns undefined for what cannot be a token */
+  of(text: string): string | undefined {
+    const known = this.#hashes.get(text);
+    if (known !== undefined || !isWellFormed(text)) return known;
+    if (this.#hashes.size >= TOKEN_HASHES_MAX) this.#hashes.clear();
+    const tokenHash = hashToken(text);
+    this.#hashes.set(text, tokenHash);
+    return tokenHash;
+  }
 }
 
 /** CRC-32 in base 62, most significant digit first. */

@@ -11,7 +11,7 @@ import type { Listener } from './plant-service.ts';
 export function closeInStages(socket: Socket): void {
   if (!socket.writable) return;
   // From here on nobody parses what arrives.
-  socket.removeAllListeners('readable').removeAllListeners('data').resume();
+  socket.removeAllListeners('data').resume();
   socket.end(() => {
     const timer = setTimeout(() => socket.destroy(), DISCARD_MS).unref();
     socket.on('close', () => clearTimeout(timer));

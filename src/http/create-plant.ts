@@ -1,12 +1,12 @@
 import { bearerToken } from '../auth/bearer.ts';
-import { hashToken, isWellFormed } from '../auth/token.ts';
+import type { RateLimit } from '../auth/rate-limit.ts';
+import { TokenHashes } from '../auth/token.ts';
 import type { TokenDirectory } from '../auth/token-directory.ts';
 import type { ErrorName } from '../contract/errors.ts';
 import { plantJson, readNewPlant } from '../contract/plant.ts';
 import type { PlantKeeper } from '../store/plant-store.ts';
 import { type Answer, errorAnswer, jsonAnswer } from './answer.ts';
 import { fieldValues, isJsonMediaType } from './header-fields.ts';
-import type { RateLimit } from './rate-limit.ts';
 
 /** A request that may send its body. */
 export interface Admission {
@@ -21,6 +21,7 @@ export interface Admission {
  * It knows no server: heads and bytes come in, answers go out.
  */
 export class CreatePlant {
+  readonly #tokenHashes = new TokenHashes();
   readonly #tokens: TokenDirectory;
   readonly #keeper: PlantKeeper;
   /** A body that is longer is refused, by its head where it says so. */
@@ -51,25 +52,22 @@ export class CreatePlant {
     return fault === undefined ? admission : errorAnswer(fault, undefined, admission.fields);
   }
 
-  /** @returns the id of the caller's token, or the answer that refuses */
+  /** @returns the id of the caller's token, if need be from the store; or the answer that refuses */
   async authenticate(rawHeaders: readonly string[]): Promise<number | Answer> {
     const token = bearerToken(fieldValues(rawHeaders, 'authorization'));
     if (token === undefined) return errorAnswer('noCredential');
-    return isWellFormed(token) ? this.lookForHolder(hashToken(token)) : errorAnswer('credentialRefused');
-  }
-
-  /** @returns the id of a token that is known to be in force; undefined for any other */
-  knownHolder(tokenHash: string): number | undefined {
-    return this.#tokens.knownHolderOf(tokenHash);
-  }
-
-  /** Finds out whose a well-formed token is, if need be in the store. @returns its id, or the answer that refuses it */
-  async lookForHolder(tokenHash: string): Promise<number | Answer> {
+    const tokenHash = this.#tokenHashes.of(token);
+    if (tokenHash === undefined) return errorAnswer('credentialRefused');
     const holder = await this.#tokens.holderOf(tokenHash);
     if (holder === undefined) return errorAnswer('credentialRefused');
     if (holder === 'storeUnavailable')
       return errorAnswer(holder, 'the store does not answer, so the token cannot be checked; send it again');
     return holder;
+  }
+
+  /** @returns the id of a token that is known to be in force; undefined for any other */
+  knownHolder(tokenHash: string): number | undefined {
+    return this.#tokens.knownHolderOf(tokenHash);
   }
 
   /** As {@link create}, for a whole request whose head is known to be without fault. */

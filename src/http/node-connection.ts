@@ -10,7 +10,8 @@ import {
   parserErrorAnswer,
 } from './answer.ts';
 import { closeInStages, closeWithError } from './close-in-stages.ts';
-import { PIECE_BYTES_MAX, REFUSED_REST_BYTES_MAX } from './limits.ts';
+import { REFUSED_REST_BYTES_MAX } from './limits.ts';
+import { NodeParser } from './node-parser.ts';
 import type { Listener } from './plant-service.ts';
 import type { Turns } from './turns.ts';
 
@@ -19,14 +20,6 @@ export interface Exchange extends AnsweredRequest {
   readonly connection: NodeConnection;
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-}
-
-/** What is used of Node's HTTP parser, which no document mentions; Node keeps parsers for further connections. */
-interface Parser {
-  /** The message that is being parsed. */
-  readonly incoming: IncomingMessage | null;
-  /** @returns how many bytes were parsed, or the fault in them */
-  execute(bytes: Buffer): number | Error;
 }
 
 /** llhttp's code for what comes behind a request that said it was the last one. RFC 9112 section 9.6: not processed. */
@@ -62,22 +55,19 @@ export class NodeConnection {
   #isEnding = false;
   /** Sent behind the response of the last request. */
   #lastError: Answer | undefined;
-  #isTurnDue = false;
+  readonly #parser: NodeParser;
 
   /** @param socket that Node's HTTP server listens to */
   constructor(socket: Socket, listener: Listener, turns: Turns) {
     this.#socket = socket;
     this.#listener = listener;
     this.#turns = turns;
-    // As a listener for `readable` is added, Node's parser stops reading the socket by itself and listens to `data`. A stream
-    // with such a listener emits `data` only as it is read from, which is done in turns.
-    socket.on('readable', this.#readInTurn).on('resume', this.#readInTurn);
+    this.#parser = new NodeParser(socket, turns, this);
     socket.on('timeout', () => this.#stalled());
     // Of a request with `Upgrade` that is broken off, Node's parser does not tell.
     socket.on('end', () => {
       if (!this.#isEnding && this.#latest?.request.complete === false) this.refuse(this.#latest);
     });
-    this.#parseBehindUpgrade();
     // Node calls this behind a response with `Connection: close`.
     socket.destroySoon = () => {
       this.#isEnding = true;
@@ -99,7 +89,7 @@ export class NodeConnection {
     response.on('close', () => {
       this.#unanswered.delete(exchange);
       if (this.#lastError !== undefined) this.endWith(this.#lastError);
-      else this.#readInTurn();
+      else this.#parser.readOn();
     });
     return exchange;
   }
@@ -165,54 +155,12 @@ export class NodeConnection {
     response.end(request.method === 'HEAD' ? '' : answer.body);
   }
 
-  /**
-   * Has what follows a request with `Upgrade` parsed. Node's parser stops behind it, also where it is answered as one of
-   * HTTP/1.1, and Node would drop the rest. Until the next header section ends, the parser stops at a fault without reporting it.
-   */
-  #parseBehindUpgrade(): void {
-    const socket = this.#socket as Socket & { parser: Parser };
-    const { parser } = socket;
-    const { execute } = Object.getPrototypeOf(parser) as Parser;
-    const executeToTheEnd = (bytes: Buffer): number | Error => {
-      const before = this.#latest?.request;
-      const wasComplete = before?.complete;
-      const parsed = execute.call(parser, bytes);
-      const isAnothers = socket.parser !== parser;
-      // CONNECT stops it as well, and is refused.
-      const isConnect = parser.incoming?.method === 'CONNECT';
-      if (parsed instanceof Error || parsed === bytes.length || isAnothers || isConnect) return parsed;
-      const latest = this.#latest?.request;
-      const isBehindRequest = latest?.complete && (latest !== before || !wasComplete);
-      if (!isBehindRequest) return new Error('invalid HTTP behind a request with Upgrade');
-      socket.unshift(bytes.subarray(parsed));
-      return parsed;
-    };
-    parser.execute = executeToTheEnd;
-    // Behind CONNECT another connection may have the parser by then.
-    socket.on('close', () => {
-      if (parser.execute === executeToTheEnd) Reflect.deleteProperty(parser, 'execute');
-    });
+  get latestRequest(): IncomingMessage | undefined {
+    return this.#latest?.request;
   }
 
-  /** Lets Node's parser read what has arrived, in the turn of this connection. */
-  readonly #readInTurn = (): void => {
-    if (this.#isTurnDue) return;
-    this.#isTurnDue = true;
-    this.#turns.wait(() => {
-      this.#isTurnDue = false;
-      while (this.#mayRead) {
-        if (!this.#turns.hasTime()) {
-          this.#readInTurn();
-          return;
-        }
-        const piece = this.#socket.read(Math.min(this.#socket.readableLength, PIECE_BYTES_MAX));
-        if (piece === null) return;
-      }
-    });
-  };
-
   /** Only the rest of a body is read before the requests that were parsed have their responses. */
-  get #mayRead(): boolean {
+  get mayRead(): boolean {
     if (this.#isEnding || this.#socket.destroyed) return false;
     if (this.#unanswered.size === 0) return true;
     const { complete, readableLength, readableHighWaterMark } = this.#latest!.request;

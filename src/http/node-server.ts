@@ -103,8 +103,10 @@ export class NodeServer {
 function isValidHead({ headers, rawHeaders, httpVersion, url }: IncomingMessage): boolean {
   // Section 2.3; the parser also takes 0.9 and 2.0 in the form of version 1.
   if (httpVersion !== '1.1' && httpVersion !== '1.0') return false;
-  // Section 6.1: HTTP/1.0 has no Transfer-Encoding, so what stands in front of us may see another end of the request.
-  if (httpVersion === '1.0' && headers['transfer-encoding'] !== undefined) return false;
+  // Section 6.1: HTTP/1.0 has no Transfer-Encoding, so what stands in front of us may see another end of the request; and of
+  // other codings than `chunked` we undo none.
+  const coding = headers['transfer-encoding'];
+  if (coding !== undefined && (httpVersion === '1.0' || coding.toLowerCase() !== 'chunked')) return false;
   // Section 3.2.1: the target of a request has no fragment.
   if (url!.includes('#')) return false;
   // Section 3.2: one valid Host field in a request of HTTP/1.1.

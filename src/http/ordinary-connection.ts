@@ -47,9 +47,9 @@ const WAIT_MS = {
  * A connection on the fast path: its requests are parsed here, past Node's HTTP server, which costs more than all the rest
  * of a create (docs/performance.md).
  *
- * A request stays on the fast path when {@link OrdinaryHeads} takes its header section and it arrives whole or, if its token
- * is known, in two pieces. Several may arrive in one piece. The first that is anything else goes to Node's HTTP server with
- * its connection, for good. So nothing is refused here for its form: what is hard in HTTP is left to Node's parser.
+ * A request stays on the fast path when {@link OrdinaryHeads} takes its header section, its token is in force, and it arrives
+ * whole or in two pieces. Several may arrive in one piece. The first that is anything else goes to Node's HTTP server with its
+ * connection, for good. So nothing is refused here for its form or its token.
  *
  * | waits for | event | next | what is sent |
  * |---|---|---|---|
@@ -78,8 +78,6 @@ export class OrdinaryConnection {
    */
   #stoppedFor: 'room' | 'turn' | 'node' | undefined;
   #waitsFor: keyof typeof WAIT_MS = 'first';
-  /** Whether the token of the last request that was taken is looked up. */
-  #isLookingUp = false;
   /** Whether the client has ended its side; it may still want its responses. */
   #hasEnded = false;
 
@@ -153,8 +151,7 @@ export class OrdinaryConnection {
 
   /** Whether further requests wait until those before them are answered, and the responses read. */
   get #isFull(): boolean {
-    const isPipelineFull = this.#responses.length >= ORDINARY_PIPELINE_MAX;
-    return this.#isLookingUp || isPipelineFull || this.#socket.writableNeedDrain;
+    return this.#responses.length >= ORDINARY_PIPELINE_MAX || this.#socket.writableNeedDrain;
   }
 
   /** What the next request has its turn of. */
@@ -171,34 +168,14 @@ export class OrdinaryConnection {
     const head = this.#path.heads.read(arrived.toString('latin1', start, headEnd));
     if (head === undefined || head.bodyBytes > createPlant.bodyBytesMax) return 'node';
     const holder = createPlant.knownHolder(head.tokenHash);
+    if (holder === undefined) return 'node';
     const bodyStart = headEnd + HEAD_END.length;
     const end = bodyStart + head.bodyBytes;
-    if (end > arrived.length) {
-      const mayComeWhole = holder !== undefined && head.bodyBytes <= ORDINARY_REST_BYTES_MAX;
-      return mayComeWhole ? 'incomplete' : 'node';
-    }
+    if (end > arrived.length) return head.bodyBytes <= ORDINARY_REST_BYTES_MAX ? 'incomplete' : 'node';
     if (!this.#turns.hasTime(start === 0 ? this.#arrivedAt : undefined)) return 'turn';
-    const body = arrived.subarray(bodyStart, end);
-    const bodyBytes = holder === undefined ? 0 : body.length;
-    const pending: Pending = { answer: undefined, arrivedAt: this.#arrivedAt, bodyBytes };
-    const answering =
-      holder === undefined
-        ? this.#createLookingUp(pending, head.tokenHash, body)
-        : createPlant.createOrdinary(holder, body);
-    this.#responses.add(pending, answering);
+    const pending: Pending = { answer: undefined, arrivedAt: this.#arrivedAt, bodyBytes: head.bodyBytes };
+    this.#responses.add(pending, createPlant.createOrdinary(holder, arrived.subarray(bodyStart, end)));
     return end;
-  }
-
-  /** As of a known token; nothing behind it is taken meanwhile, so a client that guesses waits for each lookup. */
-  async #createLookingUp(pending: Pending, tokenHash: string, body: Buffer): Promise<Answer> {
-    const { createPlant } = this.#path.listener;
-    this.#isLookingUp = true;
-    const holder = await createPlant.lookForHolder(tokenHash).finally(() => {
-      this.#isLookingUp = false;
-    });
-    if (typeof holder !== 'number') return holder;
-    pending.bodyBytes = body.length;
-    return createPlant.createOrdinary(holder, body);
   }
 
   #keep(rest: Buffer, why: 'room' | 'turn' | 'incomplete' | 'node', isContinued: boolean): void {

@@ -75,10 +75,9 @@ export function readBody(
       isOver = true;
       resolve(reading);
     };
-    const giveUp = (): void => settle(undefined);
     // Its events are over, and none would be heard of again.
     if (request.destroyed || response.destroyed) {
-      giveUp();
+      resolve(undefined);
       return;
     }
     request.on('data', (chunk: Buffer) => {
@@ -100,11 +99,10 @@ export function readBody(
       }
     });
     request.on('end', () => settle(body.subarray(0, length)));
-    // Settling again changes nothing: after an end these tell nothing new.
-    request.on('error', giveUp);
-    request.on('close', giveUp);
-    // Node may forget a request that was answered before it was whole, which then hears of no end.
-    response.on('close', giveUp);
+    // Behind an end these change nothing. A request that breaks off comes to no end, nor does one that is answered before it
+    // was whole, which Node may forget without a word.
+    request.on('close', () => settle(undefined));
+    response.on('close', () => settle(undefined));
   });
 }
 

@@ -1,6 +1,6 @@
 import { ERRORS } from '../contract/errors.ts';
 import { isErrorName } from '../contract/result.ts';
-import type { Answer, AnsweredRequest } from './answer.ts';
+import type { Answer, AnsweredRequest } from '../http/answer.ts';
 
 /**
  * A request and its answer as the log has them: nothing of a token, and of a plant the id alone.

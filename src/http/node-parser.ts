@@ -1,0 +1,112 @@
+import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import { PIECE_BYTES_MAX } from './limits.ts';
+import type { Turns } from './turns.ts';
+
+/** What is used of Node's HTTP parser, which no document mentions; Node keeps parsers for further connections. */
+interface Parser {
+  /** The message that is being parsed. */
+  readonly incoming: IncomingMessage | null;
+  /** @returns how many bytes were parsed, or the fault in them */
+  execute(bytes: Buffer): number | Error;
+}
+
+/** The connection whose requests are parsed. */
+interface ParsedConnection {
+  /** Whether more of what has arrived may be parsed. */
+  readonly mayRead: boolean;
+  /** The last request that began to arrive. */
+  readonly latestRequest: IncomingMessage | undefined;
+}
+
+const RTSP_LINE_END = / RTSP\/\d\.\d\r?\n/;
+const RTSP_LINE_END_LENGTH = ' RTSP/1.0\r\n'.length;
+
+/**
+ * Decides what Node's HTTP parser is given of a connection, and when: a piece at a time, in turn with other connections,
+ * so that few requests are parsed ahead of the first that has no response. The rest goes back into the socket.
+ *
+ * Two things are not left to the parser. It takes RTSP for HTTP: here a line that ends like a request line of RTSP is a fault.
+ * And it stops behind a request with `Upgrade`, also where that is answered as one of HTTP/1.1, and Node would drop the rest:
+ * here it is parsed. Until the next header section ends, the parser then stops at a fault without reporting it.
+ */
+export class NodeParser {
+  readonly #socket: Socket & { parser: Parser };
+  readonly #turns: Turns;
+  readonly #connection: ParsedConnection;
+  readonly #parser: Parser;
+  readonly #execute: Parser['execute'];
+  /** The last bytes that were parsed. */
+  #lineEnd = '';
+
+  /** @param socket that Node's HTTP server listens to */
+  constructor(socket: Socket, turns: Turns, connection: ParsedConnection) {
+    this.#socket = socket as Socket & { parser: Parser };
+    this.#turns = turns;
+    this.#connection = connection;
+    const parser = this.#socket.parser;
+    this.#parser = parser;
+    this.#execute = Object.getPrototypeOf(parser).execute;
+    // As a listener is added, the parser stops reading the socket by itself, and Node gives it what `data` brings.
+    socket.on('data', () => {});
+    const parse = (arrived: Buffer): number | Error => this.#parse(arrived);
+    parser.execute = parse;
+    socket.on('close', () => {
+      // Behind CONNECT another connection may have the parser by then.
+      if (parser.execute === parse) Reflect.deleteProperty(parser, 'execute');
+    });
+    turns.wait(this.readOn);
+  }
+
+  /** Has what was put back parsed, if it may be. */
+  readonly readOn = (): void => {
+    if (!this.#connection.mayRead || !this.#socket.isPaused()) return;
+    this.#socket.resume();
+    // At once, within the turn; `resume` alone reads later.
+    this.#socket.read();
+  };
+
+  #parse(arrived: Buffer): number | Error {
+    let start = 0;
+    while (start < arrived.length) {
+      if (!this.#connection.mayRead || !this.#turns.hasTime()) {
+        this.#putBack(arrived.subarray(start));
+        break;
+      }
+      const piece = arrived.subarray(start, start + PIECE_BYTES_MAX);
+      const parsed = this.#parsePiece(piece);
+      if (parsed instanceof Error) return parsed;
+      start += parsed;
+      if (this.#isGivenAway) break;
+    }
+    return start;
+  }
+
+  /** CONNECT stops the parser as well, and is refused. */
+  get #isGivenAway(): boolean {
+    return this.#socket.parser !== this.#parser || this.#parser.incoming?.method === 'CONNECT';
+  }
+
+  #putBack(rest: Buffer): void {
+    this.#socket.pause();
+    this.#socket.unshift(rest);
+    if (this.#connection.mayRead) this.#turns.wait(this.readOn);
+  }
+
+  #parsePiece(piece: Buffer): number | Error {
+    const text = this.#lineEnd + piece.toString('latin1');
+    const rtspAt = text.search(RTSP_LINE_END);
+    if (rtspAt !== -1) {
+      this.#execute.call(this.#parser, piece.subarray(0, Math.max(0, rtspAt - this.#lineEnd.length)));
+      return new Error('RTSP');
+    }
+    this.#lineEnd = text.slice(-RTSP_LINE_END_LENGTH);
+    const before = this.#connection.latestRequest;
+    const wasComplete = before?.complete;
+    const parsed = this.#execute.call(this.#parser, piece);
+    if (parsed instanceof Error || parsed === piece.length || this.#isGivenAway) return parsed;
+    const latest = this.#connection.latestRequest;
+    const isBehindRequest = latest?.complete && (latest !== before || !wasComplete);
+    return isBehindRequest ? parsed : new Error('invalid HTTP behind a request with Upgrade');
+  }
+}
