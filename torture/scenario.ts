@@ -42,8 +42,11 @@ export interface Result {
   figures: Record<string, string | number>;
 }
 
-/** Each is two modules of `torture/weakness`, one for each engine, of which the right one is loaded before the service. */
-export const WEAKNESSES = ['synchronous-off', 'answer-before-commit'] as const;
+/**
+ * The first two are modules of `torture/weakness`, one for each engine, of which the right one is loaded before the service.
+ * `cut-connections` is a gateway in front of the service (`torture/ordinary-clients.ts`).
+ */
+export const WEAKNESSES = ['synchronous-off', 'answer-before-commit', 'cut-connections'] as const;
 export type Weakness = (typeof WEAKNESSES)[number];
 
 /** What a machine may lack, and what to do about that. */

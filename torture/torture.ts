@@ -10,6 +10,7 @@ import { failingCalls } from './failing-calls.ts';
 import { floods } from './floods.ts';
 import { fuzzing } from './fuzz.ts';
 import { kills } from './kills.ts';
+import { ordinaryClients } from './ordinary-clients.ts';
 import { overload } from './overload.ts';
 import { postgresCuts } from './postgres-cuts.ts';
 import { postgresFailover } from './postgres-failover.ts';
@@ -24,7 +25,7 @@ import { soak } from './soak.ts';
 const SCENARIOS: readonly Scenario[] = [
   ...[kills, powerCut, failingCalls, diskLimits],
   ...[postgresKills, postgresFailover, postgresCuts, postgresPartition, rollingRestart],
-  ...[overload, floods, slowClients, soak, fuzzing],
+  ...[overload, floods, slowClients, soak, fuzzing, ordinaryClients],
 ];
 
 const HELP = `Usage: npm run torture -- [options]
@@ -36,7 +37,8 @@ interrupted.
   --minutes N      how long, shared by the scenarios alike (default: 10)
   --seed N         gives the faults of an earlier run again (default: the time)
   --only NAME      only this scenario; may be given several times
-  --weakened NAME  breaks a promise on purpose: ${WEAKNESSES.join(' or ')}.
+  --weakened NAME  breaks a promise on purpose: ${WEAKNESSES.slice(0, -1).join(', ')}
+                   or ${WEAKNESSES.at(-1)}.
                    Each scenario that must notice it has to find faults then
   --list           prints the scenarios, and what keeps one from running here
 `;
