@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { openForWriting } from '../src/store/sqlite/database.ts';
 import { kills } from '../torture/kills.ts';
+import { ordinaryClients } from '../torture/ordinary-clients.ts';
 import { postgresFailover } from '../torture/postgres-failover.ts';
 import { postgresKills } from '../torture/postgres-kills.ts';
 import type { Order, Result, Scenario } from '../torture/scenario.ts';
@@ -42,6 +43,11 @@ for (const [scenario, weakness, roundsMax] of [
     assert.notDeepEqual(faults, []);
   });
 }
+
+test('clients finds cut-connections', async () => {
+  const { faults } = await run(ordinaryClients, { weakness: 'cut-connections' });
+  assert.notDeepEqual(faults, []);
+});
 
 test('synchronous-off on SQLite flushes nothing, and says that it does', async () => {
   using folder = mkdtempDisposableSync(join(tmpdir(), 'plant-store-weakness-'));
