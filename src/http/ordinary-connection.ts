@@ -5,18 +5,16 @@ import {
   HEADERS_WAIT_MS,
   KEEP_ALIVE_MARGIN_MS,
   KEEP_ALIVE_MS,
-  ORDINARY_HEAD_BYTES_MAX,
   ORDINARY_PIPELINE_MAX,
   ORDINARY_REST_BYTES_MAX,
   ORDINARY_REST_WAIT_MS,
   STALLED_CHECK_MS,
 } from './limits.ts';
-import { type OrdinaryHeads, REQUEST_LINE } from './ordinary-head.ts';
+import { mayBeOrdinary, type OrdinaryHeads } from './ordinary-head.ts';
 import type { Listener } from './plant-service.ts';
 import { type Pending, ResponseQueue } from './response-queue.ts';
 import type { Turns } from './turns.ts';
 
-const BEGINNING = Buffer.from(`${REQUEST_LINE}\r\n`);
 const HEAD_END = '\r\n\r\n';
 
 /** What all connections of the fast path are served with. */
@@ -249,10 +247,4 @@ export class OrdinaryConnection {
     this.#path.open.delete(this);
     this.#path.leaveToNode(socket, held);
   }
-}
-
-/** Whether a head that has not arrived whole begins as one of the fast path. */
-function mayBeOrdinary(arrived: Buffer): boolean {
-  const length = Math.min(arrived.length, BEGINNING.length);
-  return arrived.length <= ORDINARY_HEAD_BYTES_MAX && arrived.compare(BEGINNING, 0, length, 0, length) === 0;
 }

@@ -10,7 +10,8 @@ interface OrdinaryHead {
 }
 
 /** Of every ordinary request. */
-export const REQUEST_LINE = 'POST /plants HTTP/1.1';
+const REQUEST_LINE = 'POST /plants HTTP/1.1';
+const BEGINNING = Buffer.from(`${REQUEST_LINE}\r\n`);
 /** RFC 9112 section 5 allows more: no space or several in front of a value, some behind it, bytes beyond ASCII. */
 const FIELD = /^([A-Za-z][A-Za-z0-9-]*): ([!-~](?:[ -~]*[!-~])?)$/;
 const HOST = /^[A-Za-z0-9.-]+(?::[0-9]{1,5})?$/;
@@ -74,4 +75,10 @@ function readOrdinaryHead(text: string, leavesOrigin: boolean): OrdinaryHead | u
     HOST.test(values.get('host') ?? '') &&
     isJsonMediaType(values.get('content-type') ?? '');
   return isOrdinary ? { tokenHash: hashToken(token), bodyBytes: Number(length) } : undefined;
+}
+
+/** Whether a head that has not arrived whole begins as one of the fast path. */
+export function mayBeOrdinary(arrived: Buffer): boolean {
+  const length = Math.min(arrived.length, BEGINNING.length);
+  return arrived.length <= ORDINARY_HEAD_BYTES_MAX && arrived.compare(BEGINNING, 0, length, 0, length) === 0;
 }

@@ -1,7 +1,12 @@
-import type { AnswerWatcher } from './answer.ts';
+import type { Answer, AnswerWatcher } from './answer.ts';
 import type { CreatePlant } from './create-plant.ts';
 import type { CrossOrigin } from './cross-origin.ts';
-import type { Documentation } from './documentation.ts';
+
+/** Answers the GET of one path. The header fields of the request are given as names and values in turn. */
+export type AnswerTo = (rawHeaders: readonly string[]) => Answer<string | Uint8Array>;
+
+/** What the listener says of itself, by path. */
+export type Documentation = ReadonlyMap<string, AnswerTo>;
 
 /** What the listener serves, to whom, and whom it tells. */
 export interface PlantService {

@@ -1,13 +1,8 @@
 import { gzipSync } from 'node:zlib';
 import { openApiJson } from '../contract/openapi.ts';
-import { type Answer, contentAnswer, errorAnswer, jsonAnswer } from './answer.ts';
-import { fieldValues } from './header-fields.ts';
-
-/** Answers the GET of one path. The header fields of the request are given as names and values in turn. */
-type AnswerTo = (rawHeaders: readonly string[]) => Answer<string | Uint8Array>;
-
-/** What the listener says of itself, by path. */
-export type Documentation = ReadonlyMap<string, AnswerTo>;
+import { type Answer, contentAnswer, errorAnswer, jsonAnswer } from '../http/answer.ts';
+import { fieldValues } from '../http/header-fields.ts';
+import type { AnswerTo, Documentation } from '../http/plant-service.ts';
 
 /** `/docs` for people, to which `/` leads a browser, and `/openapi.json` for programs. Both are made once. */
 export function documentationOf(page: { html: string; contentSecurityPolicy: string }): Documentation {
