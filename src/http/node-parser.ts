@@ -36,6 +36,7 @@ export class NodeParser {
   readonly #connection: ParsedConnection;
   readonly #parser: Parser;
   readonly #execute: Parser['execute'];
+  #isTurnDue = false;
   /** The last bytes that were parsed. */
   #lineEnd = '';
 
@@ -90,7 +91,13 @@ export class NodeParser {
   #putBack(rest: Buffer): void {
     this.#socket.pause();
     this.#socket.unshift(rest);
-    if (this.#connection.mayRead) this.#turns.wait(this.readOn);
+    // Once, also where Node has resumed the socket meanwhile.
+    if (!this.#connection.mayRead || this.#isTurnDue) return;
+    this.#isTurnDue = true;
+    this.#turns.wait(() => {
+      this.#isTurnDue = false;
+      this.readOn();
+    });
   }
 
   #parsePiece(piece: Buffer): number | Error {
