@@ -4,6 +4,10 @@ import { existsSync } from 'node:fs';
 import module from 'node:module';
 import { fileURLToPath } from 'node:url';
 
+// Node opens a debugger port on SIGUSR1 unless the program listens for it. `npm start` and the executable also pass
+// --disable-sigusr1, which works from the first moment. The first line of this file cannot pass it: BusyBox has no `env -S`,
+// and an older Node would end with "bad option" instead of the message below.
+process.on('SIGUSR1', () => {});
 // An older Node cannot read the TypeScript behind this file; say so in a line instead of failing on its syntax.
 const [major] = process.versions.node.split('.');
 if (Number(major) < 26) {

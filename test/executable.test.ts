@@ -10,6 +10,7 @@ import { gzipSync } from 'node:zlib';
 import packageJson from '../package.json' with { type: 'json' };
 import { bundleProgram, type ProgramBundle } from '../packaging/program-bundle.ts';
 import { PAGE_SCRIPT, PAGE_STYLE } from '../src/docs-page/docs-page.ts';
+import { assertNoDebugger } from './harness/debugger-signal.ts';
 import { PostgresServer } from './harness/postgres-server.ts';
 import { type Finished, runProgram, type ServeProcess, sendPlant, startServe } from './harness/program.ts';
 import { bannedText } from './repository-rules.ts';
@@ -122,6 +123,10 @@ suite('the executable', () => {
     await run(cwd, ['backup', 'backup.db', '--database', database]);
     assert.equal((await service.stop('SIGTERM')).exitCode, 0);
     assert.equal(await run(cwd, ['export', '--database', 'sqlite:backup.db']), expected);
+  });
+
+  test('opens no debugger on SIGUSR1', async () => {
+    await assertNoDebugger('sqlite:plants.db', { executable, cwd: emptyFolder('signalled'), env: NOTHING });
   });
 
   test('keeps plants on PostgreSQL', async () => {

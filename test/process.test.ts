@@ -1,12 +1,21 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import { dirname } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { type NewPlant, newPlantJson } from '../src/contract/plant.ts';
 import type { LoggedRequest } from './harness/client-log.ts';
+import { assertNoDebugger } from './harness/debugger-signal.ts';
 import { LoggingClient } from './harness/logging-client.ts';
-import { type Finished, runProgram, type ServeProcess, startServe } from './harness/program.ts';
+import {
+  type Finished,
+  PROGRAM,
+  runProgram,
+  type ServeProcess,
+  type StartOptions,
+  startServe,
+} from './harness/program.ts';
 import { RandomLoad } from './harness/random-load.ts';
 import { SEED, seededRandom } from './harness/seeded-random.ts';
 import { faultsIn } from './harness/stored-revisions.ts';
@@ -134,3 +143,15 @@ test('a signal at the moment it takes plants ends it cleanly too', async () => {
     assert.equal(exitCode, 0, `${signal}: ${stderr}`);
   }
 });
+
+/** As npm starts the program, and as the documents say to. */
+const FORMS: [name: string, options: StartOptions][] = [
+  ['npx plant-store', { executable: PROGRAM, env: { PATH: dirname(process.execPath) } }],
+  ['npm start', { nodeArgs: ['--disable-sigusr1'] }],
+  ['a command without the flag', {}],
+];
+
+for (const [name, options] of FORMS)
+  test(`SIGUSR1 opens no debugger and changes nothing: ${name}`, async () => {
+    await assertNoDebugger(await sqlite.newDatabase(), options);
+  });

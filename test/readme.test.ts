@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import packageJson from '../package.json' with { type: 'json' };
 import { ERRORS } from '../src/contract/errors.ts';
 import { runCommandLines } from './command-lines.ts';
 import { freePort } from './harness/free-port.ts';
@@ -59,6 +60,12 @@ after(async () => {
 test('the README begins with the start and names the checks', () => {
   assert.equal(BLOCKS[0], START);
   assert.ok(BLOCKS.includes(CHECKS));
+});
+
+test('a supervisor is told to run what npm start runs', () => {
+  const backup = readFileSync(join(ROOT, 'docs/operate/backup.md'), 'utf8');
+  for (const document of [README, backup])
+    assert.ok(document.includes(`node_modules/.bin/${packageJson.scripts.start}`));
 });
 
 test('the curl line that the first start prints works when pasted', () => {
