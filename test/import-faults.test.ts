@@ -165,7 +165,7 @@ suite('import against a server that is told how to behave', { concurrency: 4 }, 
     ['SIGINT', 130],
     ['SIGTERM', 143],
   ] as const) {
-    test(`${signal} ends it in good order: what is in flight is counted, rejects are safe`, async () => {
+    test(`${signal}, also twice at once, ends it in good order: what is in flight is counted, rejects are safe`, async () => {
       const waiting: Post[] = [];
       const { promise: full, resolve: onFull } = Promise.withResolvers<void>();
       await using server = await startFaulty(post => {
@@ -181,6 +181,8 @@ suite('import against a server that is told how to behave', { concurrency: 4 }, 
         const closed = once(child, 'close');
         await full;
         child.kill(signal);
+        await wait(20);
+        child.kill(signal);
         // Only once the program has taken the signal do the answers come: nothing tells when, and it waits 5 s for them.
         await wait(1_000);
         for (const post of waiting) post.store();
@@ -192,6 +194,19 @@ suite('import against a server that is told how to behave', { concurrency: 4 }, 
       assert.equal(server.count(), 13);
     });
   }
+
+  test('a second SIGINT a second later ends it at once', async () => {
+    const { promise: asked, resolve: onAsked } = Promise.withResolvers<void>();
+    await using server = await startFaulty(() => onAsked());
+    const child = startProgram(['import', ...serviceArgs(server.url), '-']);
+    const closed = once(child, 'close');
+    child.stdin!.write('id,name\n1,a\n2,b\n');
+    await asked;
+    child.kill('SIGINT');
+    await wait(1_000);
+    child.kill('SIGINT');
+    assert.deepEqual(await closed, [null, 'SIGINT']);
+  });
 
   test('SIGINT ends it while standard input has nothing to give', async () => {
     const { promise: stored, resolve: onStored } = Promise.withResolvers<void>();

@@ -72,6 +72,17 @@ async function openConnection({ url }: ServeProcess, sent = ''): Promise<Socket>
   return socket;
 }
 
+/** A connection on which half of a request was sent, and the other half. */
+async function openHalfSent(serve: ServeProcess, plant: NewPlant): Promise<[slow: Socket, rest: string]> {
+  const body = newPlantJson(plant);
+  const slow = await openConnection(
+    serve,
+    `POST /plants HTTP/1.1\r\nHost: plants\r\nAuthorization: Bearer ${serve.token}\r\n` +
+      `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(0, 30)}`,
+  );
+  return [slow, body.slice(30)];
+}
+
 /** All that arrives until the other side ends. */
 async function textUntilEnd(socket: Socket): Promise<string> {
   let text = '';
@@ -90,12 +101,7 @@ test('SIGTERM under load: whatever was sent is answered, and the process ends wi
   for (const client of idle) await client.send({ id: 1n, name: 'then silent' });
   const silent = await openConnection(serve);
   const plant: NewPlant = { id: 2n ** 63n - 1n, name: 'half of it was sent when the signal came' };
-  const body = newPlantJson(plant);
-  const slow = await openConnection(
-    serve,
-    `POST /plants HTTP/1.1\r\nHost: plants\r\nAuthorization: Bearer ${serve.token}\r\n` +
-      `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(0, 30)}`,
-  );
+  const [slow, rest] = await openHalfSent(serve, plant);
   const slowAnswer = textUntilEnd(slow);
   const load = new RandomLoad(serve.url, serve.token, log, SEED);
   await load.underWay();
@@ -103,7 +109,7 @@ test('SIGTERM under load: whatever was sent is answered, and the process ends wi
   const signalledAt = performance.now();
   const stopped = stopInTime(serve, 'SIGTERM');
   // Longer than connections without a request are kept, so that only the request under way keeps this one.
-  const restSent = wait(1_500).then(() => slow.write(body.slice(30)));
+  const restSent = wait(1_500).then(() => slow.write(rest));
   const { exitCode, stderr } = await stopped;
   await Promise.all([restSent, load.ended(), ...idle.map(client => client.close())]);
   silent.destroy();
@@ -143,6 +149,26 @@ test('a signal at the moment it takes plants ends it cleanly too', async () => {
     assert.equal(exitCode, 0, `${signal}: ${stderr}`);
   }
 });
+
+/** Whether a second Ctrl-C ends a service that still answers a request; one Ctrl-C can arrive twice under npm. */
+const SECOND_SIGNALS: [laterMs: number, exitCode: number | null, answer: RegExp][] = [
+  [20, 0, /^HTTP\/1\.1 200 /],
+  [1_000, null, /^$/],
+];
+
+for (const [laterMs, expectedCode, expectedAnswer] of SECOND_SIGNALS)
+  test(`a second SIGINT after ${laterMs} ms ${expectedCode === null ? 'ends it at once' : 'changes nothing'}`, async () => {
+    await using serve = await startServe(await sqlite.newDatabase());
+    const [slow, rest] = await openHalfSent(serve, { id: 1n, name: 'half of it was sent' });
+    const answer = textUntilEnd(slow);
+    const stopped = stopInTime(serve, 'SIGINT');
+    await wait(laterMs);
+    serve.child.kill('SIGINT');
+    await wait(500);
+    slow.write(rest);
+    assert.equal((await stopped).exitCode, expectedCode);
+    assert.match(await answer, expectedAnswer);
+  });
 
 /** As npm starts the program, and as the documents say to. */
 const FORMS: [name: string, options: StartOptions][] = [

@@ -7,6 +7,7 @@ import { ListenFailed, type Service, startService } from '../service.ts';
 import { shownDatabase } from '../store/database-url.ts';
 import { readDatabase } from './database-option.ts';
 import { Failure } from './failure.ts';
+import { onFirstSignal } from './interruption.ts';
 import { addServeOptions, type ServeOptions } from './serve-options.ts';
 
 export function serveCommand(): Command {
@@ -117,6 +118,6 @@ function firstSignal(): Promise<NodeJS.Signals> {
   return new Promise(resolve => {
     // A second SIGTERM changes nothing; a second Ctrl-C ends the process at once, as a person at a keyboard expects.
     process.on('SIGTERM', resolve);
-    process.once('SIGINT', resolve);
+    onFirstSignal(['SIGINT'], resolve);
   });
 }
