@@ -26,6 +26,8 @@ export { type AllowedOrigins, type ListenAddress, ListenFailed, type RateLimitPo
 export interface ServiceSettings extends StoreSettings {
   listen: ListenAddress;
   ops: ListenAddress;
+  /** Names of the operations listener, besides localhost and the host in `ops`. */
+  opsHosts?: readonly string[] | undefined;
   bodyBytesMax: number;
   /** Whether `/docs` and `/openapi.json` are served. */
   docs: boolean;
@@ -92,7 +94,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
         areTokensCurrent: tokens.isCurrent,
       };
     };
-    const ops = new OpsServer(readState, metrics);
+    const ops = new OpsServer(readState, metrics, [settings.ops.host, ...(settings.opsHosts ?? [])]);
     const opsAddress = await ops.listen(settings.ops);
     opened.defer(() => ops.close());
     const address = await server.listen(settings.listen);

@@ -8,8 +8,10 @@ import { DatabaseSync } from 'node:sqlite';
 import { text as readText } from 'node:stream/consumers';
 import { after, suite, test } from 'node:test';
 import { type CommandLine, runCommandLines } from './command-lines.ts';
+import { freePort } from './harness/free-port.ts';
 import { LoggingClient } from './harness/logging-client.ts';
 import { type Finished, PROGRAM, runInTime, startServe } from './harness/program.ts';
+import { ask } from './harness/raw-connection.ts';
 import { listen } from './loopback-server.ts';
 import { openStore } from './store-under-test.ts';
 import { testFolder } from './test-folder.ts';
@@ -91,6 +93,11 @@ const MISUSES: Misuse[] = [
     /'--listen <host:port>' argument .* is invalid.*HOST:PORT, for example/,
   ),
   [2, 'serve --ops here', /'--ops <host:port>' argument 'here' is invalid.*HOST:PORT/],
+  ...wrong(
+    'serve --ops-host',
+    ['plants.internal:8081', 'http://plants.internal', 'a,,b', '*', ''],
+    /'--ops-host <names>' argument .* is invalid.*a host name without a port/,
+  ),
   [2, 'serve', /value 'here' from env 'PLANT_STORE_LISTEN' is invalid/, { PLANT_STORE_LISTEN: 'here' }],
   [2, 'serve --repeated-id keep', /Allowed choices are revise, reject/],
   [2, 'serve', /'keep' from env 'PLANT_STORE_REPEATED_ID' is invalid/, { PLANT_STORE_REPEATED_ID: 'keep' }],
@@ -211,7 +218,7 @@ suite('said in one line by a process of its own', { concurrency: 3 }, () => {
 const HELP: Record<string, string> = {
   '': 'serve token add import show export copy backup check openapi',
   serve:
-    '--database --listen --ops --repeated-id --log-requests --body-limit PLANT_STORE_DATABASE PLANT_STORE_LISTEN ' +
+    '--database --listen --ops --ops-host --repeated-id --log-requests --body-limit PLANT_STORE_DATABASE PLANT_STORE_LISTEN ' +
     'sqlite:./data/plant-store.db 127.0.0.1:8080 127.0.0.1:8081',
   token: 'create list revoke',
   'token create': '<label> --expires 90d --database',
@@ -258,12 +265,18 @@ test('every setting of serve can come from the environment, and a flag beats it'
   const env = {
     PLANT_STORE_LISTEN: '127.0.0.1:0',
     PLANT_STORE_OPS: takenAddress,
+    PLANT_STORE_OPS_HOST: 'other.internal, plants.internal',
     PLANT_STORE_REPEATED_ID: 'reject',
     PLANT_STORE_BODY_LIMIT: '10',
     PLANT_STORE_LOG_REQUESTS: 'on',
   };
   const own = `sqlite:${join(folder, 'environment', 'plants.db')}`;
-  const { url, token, stop } = await startServe(own, ['--body-limit', '40'], { env });
+  const opsPort = await freePort();
+  const flags = ['--body-limit', '40', '--ops', `127.0.0.1:${opsPort}`];
+  await using serve = await startServe(own, flags, { env });
+  const { url, token, stop } = serve;
+  const parts = { method: 'GET', target: '/livez', headers: { Host: 'plants.internal' }, body: '' };
+  assert.equal((await ask(opsPort, token, parts)).status, 200);
   const client = new LoggingClient(url, token, []);
   assert.equal((await client.send({ id: 1n, name: 'fits the flag' })).answer?.status, 200);
   assert.equal((await client.send({ id: 1n, name: 'is refused' })).answer?.status, 400);

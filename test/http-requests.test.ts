@@ -22,7 +22,7 @@ let target: ConnectionTarget;
 const created: number[] = [];
 
 before(async () => {
-  target = await ConnectionTarget.start({ bodyBytesMax: BODY_BYTES_MAX });
+  target = await ConnectionTarget.start({ bodyBytesMax: BODY_BYTES_MAX, opsHosts: ['plants.example', 'a'] });
   await makeTokensKnown(target.service.database);
 });
 after(() => target.end());
@@ -195,4 +195,40 @@ test('every answer of the operations listener is hardened too, and it takes no p
     }),
   );
   assert.equal((await ask(opsAddress.port, token)).status, 404);
+});
+
+/** Host fields and what the operations listener answers to them, an error by its number. */
+const OPS_HOSTS: [answer: 200 | 40000 | 42101, hosts: (string | string[] | null)[], version?: string][] = [
+  [200, ['localhost', 'LocalHost.', 'localhost:8081', 'plants.localhost:1']],
+  [200, ['127.0.0.1', '127.0.0.1.:8081', '10.0.0.7:9090', '[::1]', '[2001:DB8::1]:8081']],
+  [200, ['plants.internal', 'PLANTS.Internal.:8081', 'monitored.example']],
+  // The host in --ops: systems take it for 127.0.0.1, and a browser would write that.
+  [200, ['127.1:8081']],
+  [200, [null, 'localhost'], '1.0'],
+  [42101, ['pages.example', 'pages.example:8081', 'localhost.pages.example', 'notlocalhost', 'localhost..']],
+  [42101, ['127.0.0.1.pages.example', '[::1].pages.example', '[pages.example]', '::1', '127.2', '']],
+  [42101, ['a.plants.internal', 'internal', 'plants.internal.pages.example', 'plants.internal@a', 'a b']],
+  [42101, ['pages.example'], '1.0'],
+  [40000, [null, ['localhost', 'localhost'], ['localhost', 'pages.example']]],
+];
+
+test('the operations listener answers under addresses, names of this machine and configured names alone', async () => {
+  await using service = await startTestService({
+    ops: { host: '127.1', port: 0 },
+    opsHosts: ['plants.internal', 'Monitored.example.'],
+  });
+  for (const [expected, hosts, version] of OPS_HOSTS) {
+    for (const host of hosts) {
+      const answer = await ask(service.opsAddress.port, service.token, {
+        ...{ method: 'GET', target: '/livez', headers: { Host: host }, body: '' },
+        ...(version !== undefined && { version }),
+      });
+      const context = `Host: ${host}: ${answer.body}`;
+      assertCommonHeaders(answer);
+      const body = JSON.parse(answer.body);
+      if (expected === 200) assert.deepEqual([answer.status, body], [200, { status: 'live' }], context);
+      else assert.deepEqual([answer.status, body.error], [Math.floor(expected / 100), expected], context);
+      if (expected === 42101) assert.match(body.message, /^the Host field .* --ops-host NAME$/);
+    }
+  }
 });

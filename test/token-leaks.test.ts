@@ -93,7 +93,12 @@ test('no token shows up in logs, answers, files of the store or the process list
   const tokens = [good, unknown, expired, revoked, `${makeToken().slice(0, -6)}000000`];
 
   const opsPort = await freePort();
-  const serve = await startServe(database, ['--ops', `127.0.0.1:${opsPort}`]);
+  const serve = await startServe(database, [
+    '--ops',
+    `127.0.0.1:${opsPort}`,
+    '--ops-host',
+    'plants.example,a',
+  ]);
   const seen: Reading[] = [];
   const readings = ['/readyz', '/livez', '/metrics'].map(path =>
     Buffer.from(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`),

@@ -9,6 +9,8 @@ import { choice, countUpTo, setting } from './setting.ts';
 export interface ServeOptions extends DatabaseOptions {
   listen: ListenAddress;
   ops: ListenAddress;
+  /** Names of the operations listener, besides localhost and the host in `ops`. */
+  opsHost?: string[];
   repeatedId: RepeatedIdRule;
   bodyLimit: number;
   connections: number;
@@ -24,11 +26,13 @@ const REPEATED_ID = 'an id that comes again with other content: keep it as the n
 const CONNECTIONS = 'connections that carry plants into PostgreSQL; one more is opened';
 const RATE_LIMIT = 'requests that each token may send, such as 100/s or 6000/min';
 const ORIGINS = 'pages that may send plants from a browser: origins with commas between them, or * for all';
+const OPS_HOSTS = 'names of the --ops listener besides localhost and IP addresses, with commas between them';
 
 export function addServeOptions(command: Command): Command {
   const settings = [
     setting('--listen <host:port>', 'where clients send plants', parseAddress, '127.0.0.1:8080'),
     setting('--ops <host:port>', 'where /livez, /readyz and /metrics answer', parseAddress, '127.0.0.1:8081'),
+    setting('--ops-host <names>', OPS_HOSTS, parseHostNames),
     choice('--repeated-id <rule>', REPEATED_ID, ['revise', 'reject'], 'revise'),
     setting(
       '--body-limit <bytes>',
@@ -53,6 +57,13 @@ function parseAddress(text: string): ListenAddress {
     throw new InvalidArgumentError('Write it as HOST:PORT, for example 127.0.0.1:8080 or [::1]:8080.');
   }
   return { host: (parts[1] ?? parts[2])!, port };
+}
+
+function parseHostNames(text: string): string[] {
+  const names = text.split(',').map(each => each.trim());
+  if (!names.every(each => /^[\w-]+(?:\.[\w-]+)*\.?$/.test(each)))
+    throw new InvalidArgumentError('Write each as a host name without a port, for example plants.internal.');
+  return names;
 }
 
 /** A browser compares origins as texts, so each must be written as it writes them (RFC 6454 section 6.2). */

@@ -55,6 +55,7 @@ async function start(database: string, options: ServeOptions, log: Logger): Prom
       bodyBytesMax: options.bodyLimit,
       docs: options.docs === 'on',
       corsOrigins: options.corsOrigin,
+      opsHosts: options.opsHost,
       ...(logRequests === 'on' && { logRequest: request => log.info(request, 'answered') }),
     });
   } catch (error) {

@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { ErrorBody } from '../contract/errors.ts';
 import {
   type Answer,
   answerText,
@@ -9,11 +10,19 @@ import {
   parserErrorAnswer,
 } from '../http/answer.ts';
 import { type ListenAddress, listen } from '../http/listen.ts';
+import { isAllowedHost } from './allowed-host.ts';
 import { OPS_KEEP_ALIVE_MS } from './limits.ts';
 import type { Metrics } from './metrics.ts';
 import { readinessOf, type ServiceState } from './readiness.ts';
 
 const NOTHING_HERE = 'there is nothing at this path; try GET /livez, GET /readyz or GET /metrics';
+
+/** Not in the error catalogue: that is a part of the interface for clients, and no client gets this error. */
+const MISDIRECTED: ErrorBody = {
+  error: 42101,
+  message:
+    'the Host field has a name that is not configured; send to localhost or an IP address, or start the service with --ops-host NAME',
+};
 
 /**
  * The listener for operators and orchestrators, apart from the one for clients so that it need not be reachable
@@ -23,17 +32,24 @@ const NOTHING_HERE = 'there is nothing at this path; try GET /livez, GET /readyz
  * - `GET /readyz`: 200 when plants can be taken, with the warnings if there are any, else 503 with the reason; with
  *   `?verbose` also each check that was made.
  * - `GET /metrics`: figures for Prometheus.
+ *
+ * A request with a Host field that {@link isAllowedHost} does not allow is answered 421 (RFC 9110 section 15.5.20).
  */
 export class OpsServer {
   // Node's own response to a missing Host would have none of our headers; it is checked below.
   readonly #server = createServer({ requireHostHeader: false, keepAliveTimeout: OPS_KEEP_ALIVE_MS });
   readonly #readState: () => Promise<ServiceState>;
   readonly #metrics: Metrics;
+  readonly #hostNames: readonly string[];
 
-  /** @param readState asks the store and waits for it a bounded time; never throws */
-  constructor(readState: () => Promise<ServiceState>, metrics: Metrics) {
+  /**
+   * @param readState asks the store and waits for it a bounded time; never throws
+   * @param hostNames the configured ones, for {@link isAllowedHost}
+   */
+  constructor(readState: () => Promise<ServiceState>, metrics: Metrics, hostNames: readonly string[]) {
     this.#readState = readState;
     this.#metrics = metrics;
+    this.#hostNames = hostNames;
     for (const event of ['request', 'checkExpectation'])
       this.#server.on(event, (request, response) => this.#respond(request, response));
     this.#server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
@@ -48,11 +64,15 @@ export class OpsServer {
   }
 
   async #answerTo(request: IncomingMessage, response: ServerResponse): Promise<Answer> {
-    const { method = '', url = '', headers, httpVersion } = request;
-    if (httpVersion === '1.1' && headers.host === undefined) {
+    const { method = '', url = '', httpVersion } = request;
+    const { host: hosts = [] } = request.headersDistinct;
+    // RFC 9112 section 3.2: one Host field, which HTTP/1.0 may leave out.
+    if (hosts.length > 1 || (httpVersion === '1.1' && hosts.length === 0)) {
       response.shouldKeepAlive = false;
       return errorAnswer('badHttp');
     }
+    if (!hosts.every(host => isAllowedHost(host, this.#hostNames)))
+      return jsonAnswer(421, JSON.stringify(MISDIRECTED));
     const [path = '', query] = url.split('?', 2);
     if (!['GET', 'HEAD'].includes(method)) return errorAnswer('noSuchPath', NOTHING_HERE);
     switch (path) {
