@@ -80,12 +80,12 @@ function readAnyBody(text: string): NewPlantReading {
   const texts = new Map<string, string>();
   const repeated = new Set<string>();
   for (const { name, valueText } of jsonMembers(text)) {
-    if (texts.has(name)) repeated.add(name);
+    if (texts.has(name)) repeated.add(repeatedFault(name));
     texts.set(name, valueText);
   }
   return checkNewPlant(
     { idText: texts.get('id'), name: ownValue(value, 'name'), tag: ownValue(value, 'tag') },
-    [...repeated].slice(0, REPEATED_NAMES_SHOWN_MAX).map(repeatedFault),
+    [...repeated],
   );
 }
 
@@ -132,15 +132,10 @@ function textFaults(member: string, value: unknown): string[] {
   return faults;
 }
 
-// A body can repeat a hundred thousand names, each as long as it likes; the message is for a person. Of a token that was
-// sent in the wrong place it shows less than half.
-const REPEATED_NAMES_SHOWN_MAX = 5;
-const REPEATED_NAME_LENGTH_SHOWN_MAX = 20;
-
+/** Names no other member: a client may have put its token there, and a response repeats no token. */
 function repeatedFault(name: string): string {
-  const long = name.length > REPEATED_NAME_LENGTH_SHOWN_MAX;
-  const shown = long ? `${name.slice(0, REPEATED_NAME_LENGTH_SHOWN_MAX)}…` : name;
-  return `${JSON.stringify(shown)} is given more than once`;
+  const isKnown = name === 'id' || name === 'name' || name === 'tag';
+  return `${isKnown ? `"${name}"` : 'a member other than id, name and tag'} is given more than once`;
 }
 
 /** A member's value, never one that the object inherits: `__proto__` and the like are ordinary names in JSON. */
