@@ -2,7 +2,14 @@ import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import fc from 'fast-check';
 import { int64FromNumberText } from '../src/contract/int64.ts';
-import { type NewPlant, newPlantJson, plantJson, readNewPlant } from '../src/contract/plant.ts';
+import { readJson, readToEnd } from '../src/contract/json-reader.ts';
+import {
+  type NewPlant,
+  newPlantJson,
+  plantJson,
+  readNewPlant,
+  readNewPlantInSlices,
+} from '../src/contract/plant.ts';
 import { jsonBody, mutatedBody, numberText, text } from './harness/arbitrary-bodies.ts';
 import { exactInteger, isStorable, secondOpinion } from './harness/second-opinion.ts';
 
@@ -15,9 +22,11 @@ const plant = fc
   })
   .map(({ id, name, tag }): NewPlant => (tag === undefined ? { id, name } : { id, name, tag }));
 
-/** What src says, reduced to what the second opinion says too. */
+/** What src says, in one go and in slices, reduced to what the second opinion says too. */
 function verdict(bytes: Uint8Array): unknown {
-  const { plant, error, message } = readNewPlant(bytes);
+  const reading = readNewPlant(bytes);
+  assert.deepEqual(readToEnd(readNewPlantInSlices(bytes)), reading);
+  const { plant, error, message } = reading;
   if (error === undefined) return { plant };
   assert.equal(typeof message, 'string');
   return { error };
@@ -56,6 +65,33 @@ suite('a body is read as the published schema and exact arithmetic have it', () 
       { numRuns: 5_000 },
     );
   });
+});
+
+suite('a text is JSON if JSON.parse takes it', () => {
+  /** How a text begins, and its further parts, of which all sequences up to a length are tried. */
+  const kinds: [what: string, beginning: string, parts: string[], lengthMax: number][] = [
+    ['nesting', '', ['{', '}', '[', ']', ',', ':', '"a"', '1'], 6],
+    ['numbers and literals', '', ['-', '0', '1', '.', 'e', '+', ' ', 'true', 'null'], 5],
+    ['strings', '"', ['"', '\\', 'u', '00', 'aF', 'n', '\n', '\u2028', '\ud800', ' '], 5],
+  ];
+  const isJson = (text: string): boolean => {
+    try {
+      JSON.parse(text);
+      return true;
+    } catch {
+      return false;
+    }
+  };
+  for (const [what, beginning, parts, lengthMax] of kinds) {
+    test(what, () => {
+      let texts = [beginning];
+      for (let length = 0; length <= lengthMax; length++) {
+        const others = texts.filter(text => readToEnd(readJson(text, () => {})) !== isJson(text));
+        assert.deepEqual(others, []);
+        texts = length < lengthMax ? texts.flatMap(text => parts.map(part => text + part)) : [];
+      }
+    });
+  }
 });
 
 test('a plant as it is written is read back, also with its members in another order or with one more', () => {

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test';
 import { ERRORS, type ErrorName } from '../src/contract/errors.ts';
 import { int64FromNumberText } from '../src/contract/int64.ts';
 import { BODY_BYTES_MAX, HEADER_BYTES_MAX } from '../src/contract/limits.ts';
-import { plantJson, readNewPlant, readNewPlantText } from '../src/contract/plant.ts';
+import { plantJson, readNewPlant, readNewPlantInSlices, readNewPlantText } from '../src/contract/plant.ts';
 
 const ID_FAULT = 'id must be an integer from -9223372036854775808 to 9223372036854775807';
 const NOT_JSON = 'the body is not JSON in UTF-8';
@@ -183,6 +183,11 @@ suite('members', () => {
     ];
     for (const [body, shown, others = ''] of repeats)
       assertRejected(body, 'notNewPlant', `${shown} is given more than once${others}`);
+    // More names than a set holds.
+    const many = Array.from({ length: 300_000 }, (_, index) => `"${index}":0`).join();
+    assertRead(`{"id":1,"name":"a",${many}}`, { id: 1n, name: 'a' });
+    const message = `${OTHER} is given more than once`;
+    assertRejected(`{"id":1,"name":"a",${many},"0":0}`, 'notNewPlant', message);
   });
 });
 
@@ -225,6 +230,26 @@ suite('the body', () => {
       assertRejected(`{"id":${deep},"name":"a"}`, 'notNewPlant', ID_FAULT);
     }
     assertRejected(arrays, 'notNewPlant', NOT_OBJECT);
+  });
+
+  test('is read in slices of a few thousand characters, whatever it is made of', () => {
+    const elements = '0,'.repeat(20_000);
+    const names = Array.from({ length: 20_000 }, (_, index) => `"${index}":0`).join();
+    for (const members of [
+      names,
+      `"x":{${names}}`,
+      `"x":[${elements}0]`,
+      `"x":${'['.repeat(50_000)}${']'.repeat(50_000)}`,
+      `"x":[${'"a\\n", '.repeat(20_000)}0]`,
+    ]) {
+      const body = `{"id":1,${members},"name":"a"}`;
+      const slices = readNewPlantInSlices(Buffer.from(body));
+      let pauses = 0;
+      let slice = slices.next();
+      for (; !slice.done; slice = slices.next()) pauses++;
+      assert.deepEqual(slice.value, { plant: { id: 1n, name: 'a' } });
+      assert.ok(pauses > body.length / 5_000, `${pauses} in ${body.length}`);
+    }
   });
 
   test('has no byte order mark, and is not UTF-16', () => {

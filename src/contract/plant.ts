@@ -1,6 +1,6 @@
 import { type ErrorName, errorBody, ID_RULE } from './errors.ts';
 import { int64FromNumberText } from './int64.ts';
-import { jsonMembers } from './json-members.ts';
+import { readJson, readToEnd, stringOf } from './json-reader.ts';
 
 /** The Plant of the interface: what a 200 answers with. An absent tag stays absent. */
 export interface Plant {
@@ -25,6 +25,11 @@ export type NewPlantReading =
 // RFC 8259 section 8.1: UTF-8, and no byte order mark; ignoreBOM leaves one in the text, where it is refused.
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
+const NOT_UTF8 = refuse('notJson', ['the body is not UTF-8']);
+const NAMES_IN_SET_MAX = 2 ** 18;
+/** What begins a JSON text that is an object. */
+const OBJECT = /^[ \t\n\r]*\{/;
+
 /**
  * The shape nearly every body has: id, name and perhaps tag in this order, an id of at most 18 plain digits and
  * no escape in the texts. What matches is exact as it stands: 18 digits are within 64 bits, no member repeats, and
@@ -43,13 +48,19 @@ const ORDINARY_BODY = new RegExp(
  * @returns the plant; or `notJson` or `notNewPlant` with a message for a person
  */
 export function readNewPlant(bytes: Uint8Array): NewPlantReading {
-  let text: string;
-  try {
-    text = utf8.decode(bytes);
-  } catch {
-    return refuse('notJson', ['the body is not UTF-8']);
-  }
-  return readNewPlantText(text);
+  const text = decoded(bytes);
+  return text === undefined ? NOT_UTF8 : readNewPlantText(text);
+}
+
+/** Whether a body has the shape that is read fast at any length. */
+export function isOrdinaryBody(bytes: Uint8Array): boolean {
+  return ORDINARY_BODY.test(decoded(bytes) ?? '');
+}
+
+/** Reads a long body as {@link readNewPlant} does, and yields after each slice of it. */
+export function* readNewPlantInSlices(bytes: Uint8Array): Generator<undefined, NewPlantReading, undefined> {
+  const text = decoded(bytes);
+  return text === undefined ? NOT_UTF8 : yield* readAnyBody(text);
 }
 
 /** Reads the text of a request body as {@link readNewPlant} reads its bytes. */
@@ -60,33 +71,56 @@ export function readNewPlantText(text: string): NewPlantReading {
     const [, id, name, tag] = ordinary as unknown as [string, string, string, string | undefined];
     return { plant: tag === undefined ? { id: BigInt(id), name } : { id: BigInt(id), name, tag } };
   }
-  return readAnyBody(text);
+  return readToEnd(readAnyBody(text));
 }
 
-function readAnyBody(text: string): NewPlantReading {
+/** @returns undefined where the bytes are not UTF-8 */
+function decoded(bytes: Uint8Array): string | undefined {
+  try {
+    return utf8.decode(bytes);
+  } catch {
+    return undefined;
+  }
+}
+
+function* readAnyBody(text: string): Generator<undefined, NewPlantReading, undefined> {
   if (text.charCodeAt(0) === 0xfeff) {
     return refuse('notJson', ['the body begins with a byte order mark; send UTF-8 without one']);
   }
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return refuse('notJson', [errorBody('notJson').message]);
-  }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    return refuse('notNewPlant', ['the body must be a JSON object with id and name']);
-  }
-
+  const names = new Names();
+  /** The values of id, name and tag, as they are written. */
   const texts = new Map<string, string>();
-  const repeated = new Set<string>();
-  for (const { name, valueText } of jsonMembers(text)) {
-    if (texts.has(name)) repeated.add(repeatedFault(name));
-    texts.set(name, valueText);
+  const faults = new Set<string>();
+  const isJson = yield* readJson(text, (name, valueText) => {
+    const isKnown = name === 'id' || name === 'name' || name === 'tag';
+    if (isKnown) texts.set(name, valueText);
+    // No other is named: a client may have put its token there, and a response repeats no token.
+    const shown = isKnown ? `"${name}"` : 'a member other than id, name and tag';
+    if (!names.add(name)) faults.add(`${shown} is given more than once`);
+  });
+  if (!isJson) return refuse('notJson', [errorBody('notJson').message]);
+  if (!OBJECT.test(text)) return refuse('notNewPlant', ['the body must be a JSON object with id and name']);
+  const [name, tag] = [texts.get('name'), texts.get('tag')].map(stringOrNull);
+  return checkNewPlant({ idText: texts.get('id'), name, tag }, [...faults]);
+}
+
+/** @returns null for a value that is no string; what else it is makes no difference */
+function stringOrNull(valueText: string | undefined): string | null | undefined {
+  if (valueText === undefined) return undefined;
+  return valueText.startsWith('"') ? stringOf(valueText) : null;
+}
+
+/** The names of members. They are in several sets, since a set of a million stops the program for 50 ms as it grows. */
+class Names {
+  readonly #sets = [new Set<string>()];
+
+  /** @returns whether it is new */
+  add(name: string): boolean {
+    if (this.#sets.some(set => set.has(name))) return false;
+    if (this.#sets[0]!.size === NAMES_IN_SET_MAX) this.#sets.unshift(new Set());
+    this.#sets[0]!.add(name);
+    return true;
   }
-  return checkNewPlant(
-    { idText: texts.get('id'), name: ownValue(value, 'name'), tag: ownValue(value, 'tag') },
-    [...repeated],
-  );
 }
 
 /**
@@ -130,17 +164,6 @@ function textFaults(member: string, value: unknown): string[] {
   if (value.includes('\0')) faults.push(`${member} must not contain U+0000`);
   if (!value.isWellFormed()) faults.push(`${member} must not contain an unpaired surrogate`);
   return faults;
-}
-
-/** Names no other member: a client may have put its token there, and a response repeats no token. */
-function repeatedFault(name: string): string {
-  const isKnown = name === 'id' || name === 'name' || name === 'tag';
-  return `${isKnown ? `"${name}"` : 'a member other than id, name and tag'} is given more than once`;
-}
-
-/** A member's value, never one that the object inherits: `__proto__` and the like are ordinary names in JSON. */
-function ownValue(object: object, name: string): unknown {
-  return Object.hasOwn(object, name) ? (object as Record<string, unknown>)[name] : undefined;
 }
 
 function refuse(error: ErrorName, faults: string[]): NewPlantReading {

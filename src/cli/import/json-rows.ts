@@ -1,6 +1,7 @@
-import { JsonScanner, jsonMembers } from '../../contract/json-members.ts';
+import { readJson, readToEnd } from '../../contract/json-reader.ts';
 import { readNewPlantText } from '../../contract/plant.ts';
 import { Failure } from '../failure.ts';
+import { ArrayScanner } from './array-scanner.ts';
 import { ROW_LENGTH_MAX } from './limits.ts';
 import { HARMLESS, type PlantRow, type PlantRows, REASON_NAMES, tooLong } from './plant-row.ts';
 
@@ -56,7 +57,7 @@ async function* withLineEnd(texts: AsyncIterable<string>): AsyncGenerator<string
  *   handed on then
  */
 export async function* jsonArrayRows(name: string, texts: AsyncIterable<string>): PlantRows {
-  const scanner = new JsonScanner();
+  const scanner = new ArrayScanner();
   let number = 0;
   /** The beginning of an element that has not arrived whole. */
   let rest = '';
@@ -68,8 +69,6 @@ export async function* jsonArrayRows(name: string, texts: AsyncIterable<string>)
       end = scanner.next(text, end + 1);
       if (end < 0) break;
       const mark = text[end];
-      // The array's own elements have no colon; this one is in an element that is not JSON.
-      if (mark === ':') continue;
       if (mark !== '[') {
         const value = (rest + text.slice(start, end)).replace(OUTER_SPACE, '');
         isClosed = mark === ']';
@@ -110,7 +109,8 @@ function jsonRow(number: number, text: string): PlantRow {
 
 /** The members of an object as they are written, on one line and without the reason that an earlier rejects file added. */
 function ownMembers(text: string): string {
-  const members = jsonMembers(text);
+  const members: { name: string; valueText: string }[] = [];
+  readToEnd(readJson(text, (name, valueText) => members.push({ name, valueText })));
   const own = members.filter(({ name }) => !REASON_NAMES.includes(name));
   const ownText =
     own.length === members.length
