@@ -52,11 +52,6 @@ export function readNewPlant(bytes: Uint8Array): NewPlantReading {
   return text === undefined ? NOT_UTF8 : readNewPlantText(text);
 }
 
-/** Whether a body has the shape that is read fast at any length. */
-export function isOrdinaryBody(bytes: Uint8Array): boolean {
-  return ORDINARY_BODY.test(decoded(bytes) ?? '');
-}
-
 /** Reads a long body as {@link readNewPlant} does, and yields after each slice of it. */
 export function* readNewPlantInSlices(bytes: Uint8Array): Generator<undefined, NewPlantReading, undefined> {
   const text = decoded(bytes);

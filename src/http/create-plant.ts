@@ -3,10 +3,12 @@ import type { RateLimit } from '../auth/rate-limit.ts';
 import { TokenHashes } from '../auth/token.ts';
 import type { TokenDirectory } from '../auth/token-directory.ts';
 import type { ErrorName } from '../contract/errors.ts';
-import { plantJson, readNewPlant } from '../contract/plant.ts';
+import { type NewPlantReading, plantJson, readNewPlant } from '../contract/plant.ts';
 import type { PlantKeeper } from '../store/plant-store.ts';
 import { type Answer, errorAnswer, jsonAnswer } from './answer.ts';
 import { fieldValues, isJsonMediaType } from './header-fields.ts';
+import { SHORT_BODY_BYTES_MAX } from './limits.ts';
+import { LongBodies } from './long-bodies.ts';
 
 /** A request that may send its body. */
 export interface Admission {
@@ -27,6 +29,7 @@ export class CreatePlant {
   /** A body that is longer is refused, by its head where it says so. */
   readonly bodyBytesMax: number;
   readonly #rateLimit: RateLimit | undefined;
+  readonly #longBodies = new LongBodies();
 
   /** @param rateLimit of each token; undefined for none */
   constructor(tokens: TokenDirectory, keeper: PlantKeeper, bodyBytesMax: number, rateLimit?: RateLimit) {
@@ -70,15 +73,24 @@ export class CreatePlant {
     return this.#tokens.knownHolderOf(tokenHash);
   }
 
-  /** As {@link create}, for a whole request whose head is known to be without fault. */
+  /** As {@link read} and {@link create}, for a whole request with a short body whose head is known to be without fault. */
   createOrdinary(holder: number, body: Uint8Array): Promise<Answer> {
     const admission = this.#count(holder);
-    return 'status' in admission ? Promise.resolve(admission) : this.create(admission, body);
+    return 'status' in admission ? Promise.resolve(admission) : this.create(admission, readNewPlant(body));
   }
 
-  /** Reads the body, keeps the plant, and answers once it is durable. */
-  async create({ holder, fields }: Admission, body: Uint8Array): Promise<Answer> {
-    const reading = readNewPlant(body);
+  /**
+   * Reads the body of an admitted request, a long one behind those that came before it.
+   *
+   * @param isAwaited whether anybody still waits for the answer
+   * @returns undefined where nobody does
+   */
+  async read(body: Uint8Array, isAwaited: () => boolean): Promise<NewPlantReading | undefined> {
+    return body.length > SHORT_BODY_BYTES_MAX ? this.#longBodies.read(body, isAwaited) : readNewPlant(body);
+  }
+
+  /** Keeps the plant, and answers once it is durable; or answers with what is wrong with the body. */
+  async create({ holder, fields }: Admission, reading: NewPlantReading): Promise<Answer> {
     if (reading.plant === undefined) return errorAnswer(reading.error, reading.message, fields);
     const { plant } = reading;
     const result = await this.#keeper.keep({ plant, recordedBy: holder });

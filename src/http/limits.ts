@@ -2,7 +2,7 @@ import { BODY_BYTES_SETTING_MAX, REQUEST_WAIT_MS, relation, SHUTDOWN_MS } from '
 
 /** Bodies that are arriving share this much memory; one that finds no room is answered 503. */
 export const ARRIVING_BODIES_BYTES_MAX = 64 * 1024 * 1024;
-/** A body up to this always has room. */
+/** A body up to this always has room, and is read at once; the fast path takes no longer one. */
 export const SHORT_BODY_BYTES_MAX = 16 * 1024;
 /** Longest Content-Type that is parsed; no name of JSON is longer, and parsing takes quadratic time. */
 export const MEDIA_TYPE_LENGTH_MAX = 200;
@@ -15,8 +15,6 @@ export const ORDINARY_HEAD_BYTES_MAX = 2 * 1024;
 export const ORDINARY_HEADS_MAX = 1_000;
 /** Requests of one connection that the fast path takes before the first of them has its response. */
 export const ORDINARY_PIPELINE_MAX = 1_024;
-/** The fast path waits for the rest of a body up to this, since a socket is read by so much at a time. */
-export const ORDINARY_REST_BYTES_MAX = 64 * 1024;
 /** The second part of a request has this long to come before Node's HTTP server gets the connection. */
 export const ORDINARY_REST_WAIT_MS = 1_000;
 
@@ -26,6 +24,8 @@ export const FIRST_TURN_MS = 8;
 export const FURTHER_TURN_MS = 0.5;
 /** In each event-loop iteration, Node's HTTP server parses requests for this long; their responses take about as long again. */
 export const SERVER_TURN_MS = 1;
+/** In each event-loop iteration, a body longer than {@link SHORT_BODY_BYTES_MAX} is read for this long. */
+export const LONG_BODY_TURN_MS = 2;
 /** Node's HTTP server parses at most this much before the requests in it have their responses: 20 of the shortest. */
 export const PIECE_BYTES_MAX = 512;
 

@@ -6,8 +6,8 @@ import {
   KEEP_ALIVE_MARGIN_MS,
   KEEP_ALIVE_MS,
   ORDINARY_PIPELINE_MAX,
-  ORDINARY_REST_BYTES_MAX,
   ORDINARY_REST_WAIT_MS,
+  SHORT_BODY_BYTES_MAX,
   STALLED_CHECK_MS,
 } from './limits.ts';
 import { mayBeOrdinary, type OrdinaryHeads } from './ordinary-head.ts';
@@ -45,8 +45,8 @@ const WAIT_MS = {
  * A connection on the fast path: its requests are parsed here, past Node's HTTP server, which costs more than all the rest
  * of a create (docs/performance.md).
  *
- * A request stays on the fast path when {@link OrdinaryHeads} takes its header section, its token is in force, and it arrives
- * whole or in two pieces. Several may arrive in one piece. The first that is anything else goes to Node's HTTP server with its
+ * A request stays on the fast path when {@link OrdinaryHeads} takes its header section, its token is in force, its body is short,
+ * and it arrives whole or in two pieces. Several may arrive in one piece. The first that is anything else goes to Node's HTTP server with its
  * connection, for good. So nothing is refused here for its form or its token.
  *
  * | waits for | event | next | what is sent |
@@ -164,12 +164,12 @@ export class OrdinaryConnection {
     const headEnd = arrived.indexOf(HEAD_END, start, 'latin1');
     if (headEnd === -1) return mayBeOrdinary(arrived.subarray(start)) ? 'incomplete' : 'node';
     const head = this.#path.heads.read(arrived.toString('latin1', start, headEnd));
-    if (head === undefined || head.bodyBytes > createPlant.bodyBytesMax) return 'node';
+    if (head === undefined || head.bodyBytes > Math.min(createPlant.bodyBytesMax, SHORT_BODY_BYTES_MAX)) return 'node';
     const holder = createPlant.knownHolder(head.tokenHash);
     if (holder === undefined) return 'node';
     const bodyStart = headEnd + HEAD_END.length;
     const end = bodyStart + head.bodyBytes;
-    if (end > arrived.length) return head.bodyBytes <= ORDINARY_REST_BYTES_MAX ? 'incomplete' : 'node';
+    if (end > arrived.length) return 'incomplete';
     if (!this.#turns.hasTime(start === 0 ? this.#arrivedAt : undefined)) return 'turn';
     const pending: Pending = { answer: undefined, arrivedAt: this.#arrivedAt, bodyBytes: head.bodyBytes };
     this.#responses.add(pending, createPlant.createOrdinary(holder, arrived.subarray(bodyStart, end)));

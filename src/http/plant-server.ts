@@ -122,12 +122,14 @@ export class PlantServer {
     if (body === 'tooLarge') return errorAnswer('bodyTooLarge', undefined, admitted.fields);
     if (body === 'noRoom') return noRoomAnswer(admitted);
     Object.assign(exchange, { arrivedAt: performance.now(), bodyBytes: body.length });
-    if (exchange.arrivedAt - beganMs > TOKEN_REFRESH_INTERVAL_MS) {
-      // The token may have been revoked while the body was on its way.
+    const reading = await createPlant.read(body, () => !isAnswered(exchange));
+    if (reading === undefined) return undefined;
+    if (performance.now() - beganMs > TOKEN_REFRESH_INTERVAL_MS) {
+      // The token may have been revoked while the body arrived or was read.
       const holder = await createPlant.authenticate(request.rawHeaders);
       if (typeof holder !== 'number') return holder;
     }
-    return createPlant.create(admitted, body);
+    return createPlant.create(admitted, reading);
   }
 }
 
