@@ -4,9 +4,11 @@ import { suite, test } from 'node:test';
 import { setImmediate as nextIteration } from 'node:timers/promises';
 import { LongBodies } from '../src/http/long-bodies.ts';
 import { openReader } from '../src/store/open-store.ts';
+import { ConnectionTarget } from './connection-target.ts';
 import { assertErrorAnswer, assertPlantAnswer } from './harness/answer-assertions.ts';
 import { startServe } from './harness/program.ts';
 import { chunked, RawConnection, requestBytes } from './harness/raw-connection.ts';
+import { isLeftToNode } from './server-side.ts';
 import { testFolder } from './test-folder.ts';
 
 const folder = testFolder();
@@ -79,15 +81,36 @@ test('long bodies of many parts are taken one after the other, and short ones in
   }
 });
 
+test('the fast path keeps a connection with a long name, and leaves one with many members to Node', async () => {
+  const target = await ConnectionTarget.start();
+  try {
+    for (const [further, isLeft] of [
+      [`"tag":"${'x'.repeat(30_000)}"`, false],
+      [MANY_MEMBERS.slice(0, 30_000).replace(/,[^,]*$/, ''), true],
+    ] as const) {
+      using connection = await target.open();
+      const id = target.nextId();
+      connection.write(target.request(id, { body: `{"id":${id},"name":"a",${further}}` }));
+      assert.equal((await connection.answer()).headers.get('plant-id'), String(id));
+      assert.equal(isLeftToNode(connection), isLeft);
+    }
+  } finally {
+    await target.end();
+  }
+});
+
 suite('of long bodies', () => {
-  const body = Buffer.from(`{"id":1,"name":"a","x":[${'{},'.repeat(300_000)}0]}`);
+  const bodyOf = (elements: number): Buffer =>
+    Buffer.from(`{"id":1,"name":"a","x":[${'{},'.repeat(elements)}0]}`);
+  const body = bodyOf(300_000);
 
   test('the first is read first, and the event loop goes on meanwhile', async () => {
     const bodies = new LongBodies();
-    const read: string[] = [];
-    const readings = ['first', 'second'].map(async which => {
-      assert.deepEqual(await bodies.read(body, () => true), { plant: { id: 1n, name: 'a' } });
-      read.push(which);
+    const read: number[] = [];
+    // Side by side the second would be read first.
+    const readings = [body, bodyOf(10_000)].map(async (each, index) => {
+      assert.deepEqual(await bodies.read(each, () => true), { plant: { id: 1n, name: 'a' } });
+      read.push(index);
     });
     let iterations = 0;
     while (read.length < 2) {
@@ -95,7 +118,7 @@ suite('of long bodies', () => {
       iterations++;
     }
     await Promise.all(readings);
-    assert.deepEqual(read, ['first', 'second']);
+    assert.deepEqual(read, [0, 1]);
     assert.ok(iterations >= 4, `${iterations} iterations`);
   });
 
