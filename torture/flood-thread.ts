@@ -87,6 +87,13 @@ function blocksOf({ kind, token }: FloodOrder): (count: number) => Uint8Array {
       const almost = Buffer.concat([headers, Buffer.alloc(BODY_BYTES_MAX - 1, ' ')]);
       return () => almost;
     }
+    case 'many members': {
+      // Short names, so that there are nearly as many as a body may have.
+      let members = '';
+      for (let index = 0; members.length < BODY_BYTES_MAX - 100; index++)
+        members += `,"a${index.toString(36)}":0`;
+      return alike(token, { body: `{"id":1,"name":"f"${members}}` });
+    }
   }
 }
 

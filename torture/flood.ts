@@ -11,6 +11,7 @@ export const FLOODS = [
   'other paths',
   'one-byte chunks',
   'begun bodies',
+  'many members',
 ] as const;
 
 export interface FloodOrder {

@@ -7,8 +7,17 @@ import { median, quantile } from '../test/harness/statistics.ts';
 import { FLOODS, Flood, type FloodOrder } from './flood.ts';
 import { mebibytes, newSqliteFile, type Order, type Result, type Scenario } from './scenario.ts';
 
-/** What a flood is answered with, beside 503; and how it is made, where it is not by 100 connections as fast as they are read. */
-const KINDS: Record<FloodOrder['kind'], { status: string; connections?: number; inFlightMax?: number }> = {
+interface Kind {
+  /** What it is answered with, beside 503. */
+  status: string;
+  /** How it is made, where it is not by 100 connections as fast as they are read. */
+  connections?: number;
+  inFlightMax?: number;
+  /** Of the others, where the bar is not {@link P99_MS_MAX}. */
+  p99MsMax?: number;
+}
+
+const KINDS: Record<FloodOrder['kind'], Kind> = {
   plants: { status: '200' },
   'long plants': { status: '200' },
   'malformed tokens': { status: '401' },
@@ -19,6 +28,8 @@ const KINDS: Record<FloodOrder['kind'], { status: string; connections?: number; 
   'one-byte chunks': { status: '200' },
   // Of which each would hold a body for as long as it may.
   'begun bodies': { status: '408', connections: 900, inFlightMax: 1 },
+  // Few: it is one body that must not hold up others.
+  'many members': { status: '200', connections: 8, inFlightMax: 1, p99MsMax: 100 },
 };
 /** Of the time for one kind, before the flood begins. */
 const ALONE_SHARE = 0.2;
@@ -71,7 +82,7 @@ async function flood(
 
   const kindMs = budgetMs / FLOODS.length;
   const alone = await sendOthers(kindMs * ALONE_SHARE);
-  const { status, connections = 100, inFlightMax = Infinity } = KINDS[kind];
+  const { status, connections = 100, inFlightMax = Infinity, p99MsMax = P99_MS_MAX } = KINDS[kind];
   const port = Number(new URL(serve.url).port);
   const flooding = opened.use(new Flood({ kind, port, token: serve.token, connections, inFlightMax }));
   const beside = await sendOthers(kindMs * (1 - ALONE_SHARE));
@@ -97,7 +108,7 @@ async function flood(
   const unkept = log.filter(({ answer }) => answer?.status !== 200).length;
   expect(unkept === 0, `${unkept} of ${log.length} plants of others were not answered 200`);
   expect(median(beside) <= P50_MS_MAX, `others wait: median ${Math.round(median(beside))} ms`);
-  expect(quantile(beside, 0.99) <= P99_MS_MAX, `others wait: p99 ${Math.round(quantile(beside, 0.99))} ms`);
+  expect(quantile(beside, 0.99) <= p99MsMax, `others wait: p99 ${Math.round(quantile(beside, 0.99))} ms`);
   expect(residentBytes <= RESIDENT_BYTES_MAX, `${mebibytes(residentBytes)} MiB of memory`);
   expect(
     exitCode === 0 && shutdownMs <= SHUTDOWN_MS_MAX,
