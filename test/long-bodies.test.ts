@@ -81,11 +81,11 @@ test('long bodies of many parts are taken one after the other, and short ones in
   }
 });
 
-test('the fast path keeps a connection with a long name, and leaves one with many members to Node', async () => {
+test('the fast path leaves a connection with a long body to Node', async () => {
   const target = await ConnectionTarget.start();
   try {
     for (const [further, isLeft] of [
-      [`"tag":"${'x'.repeat(30_000)}"`, false],
+      [`"tag":"${'x'.repeat(10_000)}"`, false],
       [MANY_MEMBERS.slice(0, 30_000).replace(/,[^,]*$/, ''), true],
     ] as const) {
       using connection = await target.open();

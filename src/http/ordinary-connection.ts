@@ -164,7 +164,8 @@ export class OrdinaryConnection {
     const headEnd = arrived.indexOf(HEAD_END, start, 'latin1');
     if (headEnd === -1) return mayBeOrdinary(arrived.subarray(start)) ? 'incomplete' : 'node';
     const head = this.#path.heads.read(arrived.toString('latin1', start, headEnd));
-    if (head === undefined || head.bodyBytes > Math.min(createPlant.bodyBytesMax, SHORT_BODY_BYTES_MAX)) return 'node';
+    if (head === undefined || head.bodyBytes > Math.min(createPlant.bodyBytesMax, SHORT_BODY_BYTES_MAX))
+      return 'node';
     const holder = createPlant.knownHolder(head.tokenHash);
     if (holder === undefined) return 'node';
     const bodyStart = headEnd + HEAD_END.length;
