@@ -251,7 +251,12 @@ test('CONNECT on one connection changes nothing for the next', async () => {
 
 // Node's parser reports no fault there, and drops the rest of what it was given.
 test('what follows a request with Upgrade is answered in its turn, valid or not', async () => {
-  for (const rest of ['junk\r\n\r\n', 'GET /', 'GET / HTTP/1.1\r\nHost : a\r\n\r\n']) {
+  for (const rest of [
+    'junk\r\n\r\n',
+    'GET /',
+    'GET / RTSP/1.0\r\n\r\n',
+    'GET / HTTP/1.1\r\nHost : a\r\n\r\n',
+  ]) {
     using connection = await target.open();
     const [first, second] = nextIds(2);
     const upgrade = { headers: { Connection: 'upgrade', Upgrade: 'h2c' } };

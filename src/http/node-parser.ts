@@ -103,15 +103,14 @@ export class NodeParser {
   #parsePiece(piece: Buffer): number | Error {
     const text = this.#lineEnd + piece.toString('latin1');
     const rtspAt = text.search(RTSP_LINE_END);
-    if (rtspAt !== -1) {
-      this.#execute.call(this.#parser, piece.subarray(0, Math.max(0, rtspAt - this.#lineEnd.length)));
-      return new Error('RTSP');
-    }
-    this.#lineEnd = text.slice(-RTSP_LINE_END_LENGTH);
+    const rtspFree = rtspAt === -1 ? piece : piece.subarray(0, Math.max(0, rtspAt - this.#lineEnd.length));
+    if (rtspFree.length === 0) return new Error('RTSP');
     const before = this.#connection.latestRequest;
     const wasComplete = before?.complete;
-    const parsed = this.#execute.call(this.#parser, piece);
-    if (parsed instanceof Error || parsed === piece.length || this.#isGivenAway) return parsed;
+    const parsed = this.#execute.call(this.#parser, rtspFree);
+    if (parsed instanceof Error) return parsed;
+    this.#lineEnd = text.slice(0, this.#lineEnd.length + parsed).slice(-RTSP_LINE_END_LENGTH);
+    if (parsed === rtspFree.length || this.#isGivenAway) return parsed;
     const latest = this.#connection.latestRequest;
     const isBehindRequest = latest?.complete && (latest !== before || !wasComplete);
     return isBehindRequest ? parsed : new Error('invalid HTTP behind a request with Upgrade');
