@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { hashToken, makeToken } from '../src/auth/token.ts';
 import { plantJson } from '../src/contract/plant.ts';
 import { ORDINARY_HEAD_BYTES_MAX } from '../src/http/limits.ts';
-import { OrdinaryHeads } from '../src/http/ordinary-head.ts';
+import { ordinaryHeadOf } from '../src/http/ordinary-head.ts';
 import { openTokenStore } from '../src/store/open-store.ts';
 import { arbitrarySending, type Sending, send } from './harness/arbitrary-requests.ts';
 import { type Ending, RawConnection, requestBytes } from './harness/raw-connection.ts';
@@ -197,7 +197,6 @@ test(`the same bytes are answered and stored alike whichever way they go, seed $
   await using throughNode = await startKnowing();
   const drawn = fc.sample(arbitrarySending(TOKEN), { seed: SEED, numRuns: CASES });
   const cases = [...sendingsOf([...ORDINARY, ...ODD]), ...drawn];
-  const heads = new OrdinaryHeads();
   const confirmed = [['1 1 {"name":"A"}'], ['1 1 {"name":"A"}']];
   let early = 0;
   const statuses = new Set<string>();
@@ -214,7 +213,7 @@ test(`the same bytes are answered and stored alike whichever way they go, seed $
         assert.equal(ending, 'closed', `seed ${SEED}: ${JSON.stringify(bytes)}`);
         confirmed[index]!.push(...confirmedBy(text));
       }
-      if (heads.read(bytes.split('\r\n\r\n', 1)[0]!) !== undefined) ordinary++;
+      if (ordinaryHeadOf(bytes.split('\r\n\r\n', 1)[0]!) !== undefined) ordinary++;
       for (const [, status] of one.text.matchAll(/HTTP\/1\.1 (\d{3}) /g)) statuses.add(status!);
     }
   };

@@ -100,21 +100,33 @@ export function parserErrorAnswer({ code }: NodeJS.ErrnoException): Answer {
   return errorAnswer(PARSER_ERRORS[code ?? ''] ?? 'badHttp');
 }
 
-/** By result, names and values: where the documentation page says more of an error. */
-export const HELP_FIELDS: Partial<Record<Result, readonly string[]>> = Object.fromEntries(
+/** By result: where the documentation page says more of an error. */
+const HELP_FIELDS: Partial<Record<Result, readonly string[]>> = Object.fromEntries(
   ERROR_NAMES.map(name => [name, ['Link', helpLink(name)]]),
 );
-/** Names and values: the connection is closed behind this answer. */
-export const CLOSING: readonly string[] = ['Connection', 'close'];
-/** Names and values: it is kept open, and for how long when nothing comes. */
-export const KEEPING = ['Connection', 'keep-alive', 'Keep-Alive', `timeout=${KEEP_ALIVE_MS / 1000}`];
+const CLOSING = ['Connection', 'close'];
+const KEEPING = ['Connection', 'keep-alive', 'Keep-Alive', `timeout=${KEEP_ALIVE_MS / 1000}`];
 
 // As text, since the fast path writes them with every answer.
 const CLOSING_TEXT = fieldsText(CLOSING);
 const KEEPING_TEXT = fieldsText(KEEPING);
 
 /**
- * Writes an answer as it goes over the wire where no Node response writes it.
+ * The header fields of an answer that a Node response writes, but Date; names and values in turn.
+ *
+ * @param isLast and `hasDocs`: as for {@link answerText}
+ */
+export function fieldsOf(
+  { result, headers }: Omit<Answer, 'body'>,
+  isLast: boolean,
+  hasDocs: boolean,
+): string[] {
+  const help = hasDocs ? HELP_FIELDS[result] : undefined;
+  return [...headers, ...(help ?? []), ...(isLast ? CLOSING : KEEPING)];
+}
+
+/**
+ * An answer as it goes over the wire, where no Node response writes it.
  *
  * @param isLast whether the connection is closed behind it
  * @param hasDocs whether there is a documentation page, to which an error points

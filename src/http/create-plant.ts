@@ -12,7 +12,9 @@ import { LongBodies } from './long-bodies.ts';
 
 /** A request that may send its body. */
 export interface Admission {
-  /** The id of the caller's token. */
+  /** Of the caller's token. */
+  tokenHash: string;
+  /** The id of that token. */
   holder: number;
   /** Header fields for the answer, whatever it is; names and values in turn. */
   fields: readonly string[];
@@ -47,16 +49,6 @@ export class CreatePlant {
    * @returns what goes on with the body, or the answer that refuses
    */
   async admit(rawHeaders: readonly string[]): Promise<Admission | Answer> {
-    const holder = await this.authenticate(rawHeaders);
-    if (typeof holder !== 'number') return holder;
-    const admission = this.#count(holder);
-    if ('status' in admission) return admission;
-    const fault = this.#headFault(rawHeaders);
-    return fault === undefined ? admission : errorAnswer(fault, undefined, admission.fields);
-  }
-
-  /** @returns the id of the caller's token, if need be from the store; or the answer that refuses */
-  async authenticate(rawHeaders: readonly string[]): Promise<number | Answer> {
     const token = bearerToken(fieldValues(rawHeaders, 'authorization'));
     if (token === undefined) return errorAnswer('noCredential');
     const tokenHash = this.#tokenHashes.of(token);
@@ -65,7 +57,12 @@ export class CreatePlant {
     if (holder === undefined) return errorAnswer('credentialRefused');
     if (holder === 'storeUnavailable')
       return errorAnswer(holder, 'the store does not answer, so the token cannot be checked; send it again');
-    return holder;
+    const admission = this.#count(holder);
+    if ('status' in admission) return admission;
+    const fault = this.#headFault(rawHeaders);
+    return fault === undefined
+      ? { ...admission, tokenHash }
+      : errorAnswer(fault, undefined, admission.fields);
   }
 
   /** @returns the id of a token that is known to be in force; undefined for any other */
@@ -90,26 +87,18 @@ export class CreatePlant {
   }
 
   /** Keeps the plant, and answers once it is durable; or answers with what is wrong with the body. */
-  async create({ holder, fields }: Admission, reading: NewPlantReading): Promise<Answer> {
+  async create({ holder, fields }: Omit<Admission, 'tokenHash'>, reading: NewPlantReading): Promise<Answer> {
     if (reading.plant === undefined) return errorAnswer(reading.error, reading.message, fields);
     const { plant } = reading;
     const result = await this.#keeper.keep({ plant, recordedBy: holder });
     if (result.refused !== undefined) return errorAnswer(result.refused, undefined, fields);
     const { outcome, revision } = result;
-    const proof = [
-      'Plant-Id',
-      String(plant.id),
-      'Plant-Revision',
-      String(revision),
-      'Plant-Outcome',
-      outcome,
-      ...fields,
-    ];
-    return jsonAnswer(200, plantJson(plant), proof, outcome);
+    const proof = ['Plant-Id', `${plant.id}`, 'Plant-Revision', `${revision}`, 'Plant-Outcome', outcome];
+    return jsonAnswer(200, plantJson(plant), [...proof, ...fields], outcome);
   }
 
   /** Counts a request against what its token is granted. */
-  #count(holder: number): Admission | Answer {
+  #count(holder: number): Omit<Admission, 'tokenHash'> | Answer {
     if (this.#rateLimit === undefined) return { holder, fields: [] };
     const { isGranted, retryAfterSeconds, fields } = this.#rateLimit.take(holder, performance.now());
     if (isGranted) return { holder, fields };

@@ -33,16 +33,12 @@ export const PIECE_BYTES_MAX = 512;
 export const HEADERS_WAIT_MS = 10_000;
 /** How often Node checks waiting requests against that limit and the one for whole requests. */
 export const WAIT_CHECK_INTERVAL_MS = 500;
-/** A connection is cut after at most this if nothing moves on it while a response waits to be read. */
-const STALLED_CONNECTION_MS = 15_000;
-/** How often that is checked: a socket with a write that made progress since passes the first check, and the next one. */
-export const STALLED_CHECK_MS = STALLED_CONNECTION_MS / 3;
+/** A connection whose client reads nothing is closed at the first to third check: Node's timer forgives progress since the last one. */
+export const STALLED_CHECK_MS = 5_000;
 /** An idle connection is kept open for the next request for this long. */
 export const KEEP_ALIVE_MS = 65_000;
 /** It is closed this much later than it was told, for a request that is in flight then; as Node has it. */
 export const KEEP_ALIVE_MARGIN_MS = 1_000;
-/** Bytes of a rejected request that are read before the response, if they are there: the connection stays usable then. */
-export const REFUSED_REST_BYTES_MAX = 128 * 1024;
 /** What a client still sends behind the last response is read and dropped for at most this long. */
 export const DISCARD_MS = 2_000;
 /** While the service shuts down, a connection on which no request is seen is kept for this long. */

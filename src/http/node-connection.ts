@@ -1,16 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import {
-  type Answer,
-  type AnsweredRequest,
-  CLOSING,
-  errorAnswer,
-  HELP_FIELDS,
-  KEEPING,
-  parserErrorAnswer,
-} from './answer.ts';
+import { type Answer, type AnsweredRequest, errorAnswer, fieldsOf, parserErrorAnswer } from './answer.ts';
 import { closeInStages, closeWithError } from './close-in-stages.ts';
-import { REFUSED_REST_BYTES_MAX } from './limits.ts';
 import { NodeParser } from './node-parser.ts';
 import type { Listener } from './plant-service.ts';
 import type { Turns } from './turns.ts';
@@ -22,7 +13,7 @@ export interface Exchange extends AnsweredRequest {
   readonly response: ServerResponse;
 }
 
-/** llhttp's code for what comes behind a request that said it was the last one. RFC 9112 section 9.6: not processed. */
+/** llhttp's code for bytes behind a request with `Connection: close`. RFC 9112 section 9.6: not processed. */
 const BEHIND_LAST_REQUEST = 'HPE_CLOSED_CONNECTION';
 
 /**
@@ -32,13 +23,14 @@ const BEHIND_LAST_REQUEST = 'HPE_CLOSED_CONNECTION';
  * | state | event | next state | what is sent |
  * |---|---|---|---|
  * | open | request | open | its response, behind those of the requests before it |
- * | open | the response to a request that has not arrived whole, that says it is the last one, or during shutdown | closing | it, with `Connection: close` |
+ * | open | the response to the latest request, if that is not whole or says it is the last one, or during shutdown | ending | it, with `Connection: close` |
  * | open | bytes behind a request that says it is the last one | ending | |
- * | open | fault or timeout within a body, or a request that is not valid HTTP | ending | the error as its response |
- * | open | fault or timeout between requests, or CONNECT | ending | |
- * | open | nothing moves while a response is not read, or no request comes | closed | |
+ * | open | fault, timeout or the client's end within a body; or a request that breaks a rule which the parser does not check | ending | the error as its response |
+ * | open | fault or timeout between requests or within a header section, or CONNECT | ending | |
+ * | open | no further request comes in time, or the service shuts down and nothing is pending | closed | |
  * | ending | request, fault | ending | |
  * | ending | the last response is written | closing | the error that was held back, if there is one |
+ * | open, ending | nothing moves while a response is not read | closed | |
  * | closing | the client closes, or {@link closeInStages} has waited long enough | closed | |
  *
  * Node would write an error for junk at once, before the plant of the request in front of it is durable: the client would
@@ -51,7 +43,7 @@ export class NodeConnection {
   readonly #unanswered = new Set<Exchange>();
   /** The last request that began to arrive. */
   #latest: Exchange | undefined;
-  /** Whether nothing that follows is taken. */
+  /** Whether no further request is taken. */
   #isEnding = false;
   /** Sent behind the response of the last request. */
   #lastError: Answer | undefined;
@@ -64,7 +56,7 @@ export class NodeConnection {
     this.#turns = turns;
     this.#parser = new NodeParser(socket, turns, this);
     socket.on('timeout', () => this.#stalled());
-    // Of a request with `Upgrade` that is broken off, Node's parser does not tell.
+    // Node's parser reports nothing when the client ends its side within a request with `Upgrade`.
     socket.on('end', () => {
       if (!this.#isEnding && this.#latest?.request.complete === false) this.refuse(this.#latest);
     });
@@ -75,9 +67,9 @@ export class NodeConnection {
     };
   }
 
-  /** Whether the client awaits nothing, and nothing has arrived that is not parsed. */
+  /** Whether no response is pending, and all that has arrived is parsed. */
   get isIdle(): boolean {
-    return this.#unanswered.size === 0 && this.#socket.readableLength === 0;
+    return this.#unanswered.size === 0 && this.#socket.readableLength === 0 && this.#socket.writable;
   }
 
   /** @returns undefined for a request behind the last one that is taken: it gets no response */
@@ -97,7 +89,8 @@ export class NodeConnection {
   /** Answers a request, unless that was done already. Where the client has not sent all of it, the connection is closed. */
   async answer(exchange: Exchange, answer: Answer<string | Uint8Array>): Promise<void> {
     if (!exchange.request.complete) await this.#readRest(exchange);
-    if (!isAnswered(exchange)) this.#write(exchange, answer);
+    const { headersSent, destroyed } = exchange.response;
+    if (!headersSent && !destroyed) this.#write(exchange, answer);
   }
 
   /** Answers a request in which something is not valid HTTP; nothing behind it is taken. */
@@ -109,7 +102,7 @@ export class NodeConnection {
   /** Takes what Node's `clientError` event tells: the parser gave up, or a request took too long. */
   failed(error: NodeJS.ErrnoException): void {
     if (!this.#socket.writable) this.#socket.destroy();
-    if (this.#isEnding) return;
+    if (this.#isEnding || this.#socket.destroyed) return;
     const answer = parserErrorAnswer(error);
     if (error.code === BEHIND_LAST_REQUEST) this.#isEnding = true;
     else if (this.#latest === undefined || this.#latest.request.complete) this.endWith(answer);
@@ -145,21 +138,19 @@ export class NodeConnection {
     const isLast = mayBeLast && (this.#isEnding || !request.complete || isDraining);
     // RFC 9112 section 9.6: behind a response that closes the connection no further request is processed.
     if (isLast) this.#isEnding = true;
-    const headers = [...answer.headers];
-    if (documentation !== undefined) headers.push(...(HELP_FIELDS[answer.result] ?? []));
+    // Explicit: without it, Node closes behind a response that comes instead of the 100 (Continue) that was asked for,
+    // though the request is whole and further ones may have been taken.
+    const isClosing = isLast || !response.shouldKeepAlive;
+    const headers = fieldsOf(answer, isClosing, documentation !== undefined);
     if (crossOrigin !== undefined) headers.push(...crossOrigin.fieldsFor(request.rawHeaders));
-    // Said outright: Node would close behind a refusal that comes without the 100 that its request expects, though all
-    // of the request is there and further ones may have been taken.
-    headers.push(...(isLast || !response.shouldKeepAlive ? CLOSING : KEEPING));
-    response.writeHead(answer.status, headers);
-    response.end(request.method === 'HEAD' ? '' : answer.body);
+    response.writeHead(answer.status, headers).end(answer.body);
   }
 
   get latestRequest(): IncomingMessage | undefined {
     return this.#latest?.request;
   }
 
-  /** Only the rest of a body is read before the requests that were parsed have their responses. */
+  /** While responses are pending, only the rest of a body is parsed. */
   get mayRead(): boolean {
     if (this.#isEnding || this.#socket.destroyed) return false;
     if (this.#unanswered.size === 0) return true;
@@ -172,20 +163,8 @@ export class NodeConnection {
     // It is the last one. Nothing more is read before the requests in front of it have their responses.
     const previous = [...this.#unanswered].at(-2);
     if (previous !== undefined) await new Promise(resolve => previous.response.on('close', resolve));
-    const socket = this.#socket;
-    const parsedBytes = (): number => socket.bytesRead - socket.readableLength;
-    const bytesMax = parsedBytes() + REFUSED_REST_BYTES_MAX;
-    let before: number;
     request.resume();
-    do {
-      before = parsedBytes();
-      // Turns are taken in order. What arrives before the first one is parsed, at the latest, just before the second.
-      for (let turn = 0; turn < 2; turn++) await new Promise<void>(resolve => this.#turns.wait(resolve));
-    } while (!request.complete && parsedBytes() > before && parsedBytes() < bytesMax);
+    // Turns are taken in order. What arrives before the first one is parsed just before the second, at the latest.
+    for (let turn = 0; turn < 2; turn++) await new Promise<void>(resolve => this.#turns.wait(resolve));
   }
-}
-
-/** Whether a request must not be carried out any more, since it has its response or its client has gone. */
-export function isAnswered({ response }: Exchange): boolean {
-  return response.headersSent || response.destroyed;
 }

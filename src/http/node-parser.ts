@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { PIECE_BYTES_MAX } from './limits.ts';
 import type { Turns } from './turns.ts';
 
-/** What is used of Node's HTTP parser, which no document mentions; Node keeps parsers for further connections. */
+/** The part of Node's HTTP parser that is used here. It is not documented; Node reuses parsers for further connections. */
 interface Parser {
   /** The message that is being parsed. */
   readonly incoming: IncomingMessage | null;
@@ -31,31 +31,27 @@ const RTSP_LINE_END_LENGTH = ' RTSP/1.0\r\n'.length;
  * here it is parsed. Until the next header section ends, the parser then stops at a fault without reporting it.
  */
 export class NodeParser {
-  readonly #socket: Socket & { parser: Parser };
+  readonly #socket: Socket;
   readonly #turns: Turns;
   readonly #connection: ParsedConnection;
   readonly #parser: Parser;
   readonly #execute: Parser['execute'];
-  #isTurnDue = false;
+  #isReleased = false;
   /** The last bytes that were parsed. */
   #lineEnd = '';
 
   /** @param socket that Node's HTTP server listens to */
   constructor(socket: Socket, turns: Turns, connection: ParsedConnection) {
-    this.#socket = socket as Socket & { parser: Parser };
+    this.#socket = socket;
     this.#turns = turns;
     this.#connection = connection;
-    const parser = this.#socket.parser;
+    const { parser } = socket as Socket & { parser: Parser };
     this.#parser = parser;
     this.#execute = Object.getPrototypeOf(parser).execute;
-    // As a listener is added, the parser stops reading the socket by itself, and Node gives it what `data` brings.
+    // With a `data` listener Node gives the parser what the socket emits; without one the parser reads the handle itself.
     socket.on('data', () => {});
-    const parse = (arrived: Buffer): number | Error => this.#parse(arrived);
-    parser.execute = parse;
-    socket.on('close', () => {
-      // Behind CONNECT another connection may have the parser by then.
-      if (parser.execute === parse) Reflect.deleteProperty(parser, 'execute');
-    });
+    parser.execute = arrived => this.#parse(arrived);
+    socket.on('close', () => this.#release());
     turns.wait(this.readOn);
   }
 
@@ -78,26 +74,29 @@ export class NodeParser {
       const parsed = this.#parsePiece(piece);
       if (parsed instanceof Error) return parsed;
       start += parsed;
-      if (this.#isGivenAway) break;
+      if (this.#isBehindConnect) {
+        this.#release();
+        break;
+      }
     }
     return start;
   }
 
-  /** CONNECT stops the parser as well, and is refused. */
-  get #isGivenAway(): boolean {
-    return this.#socket.parser !== this.#parser || this.#parser.incoming?.method === 'CONNECT';
+  /** CONNECT stops the parser as well, and is refused; Node then keeps the parser for another connection. */
+  get #isBehindConnect(): boolean {
+    return this.#parser.incoming?.method === 'CONNECT';
+  }
+
+  /** Leaves the parser as it was. Once: another connection may have it from then on. */
+  #release(): void {
+    if (!this.#isReleased) Reflect.deleteProperty(this.#parser, 'execute');
+    this.#isReleased = true;
   }
 
   #putBack(rest: Buffer): void {
     this.#socket.pause();
     this.#socket.unshift(rest);
-    // Once, also where Node has resumed the socket meanwhile.
-    if (!this.#connection.mayRead || this.#isTurnDue) return;
-    this.#isTurnDue = true;
-    this.#turns.wait(() => {
-      this.#isTurnDue = false;
-      this.readOn();
-    });
+    if (this.#connection.mayRead) this.#turns.wait(this.readOn);
   }
 
   #parsePiece(piece: Buffer): number | Error {
@@ -110,7 +109,7 @@ export class NodeParser {
     const parsed = this.#execute.call(this.#parser, rtspFree);
     if (parsed instanceof Error) return parsed;
     this.#lineEnd = text.slice(0, this.#lineEnd.length + parsed).slice(-RTSP_LINE_END_LENGTH);
-    if (parsed === rtspFree.length || this.#isGivenAway) return parsed;
+    if (parsed === rtspFree.length || this.#isBehindConnect) return parsed;
     const latest = this.#connection.latestRequest;
     const isBehindRequest = latest?.complete && (latest !== before || !wasComplete);
     return isBehindRequest ? parsed : new Error('invalid HTTP behind a request with Upgrade');

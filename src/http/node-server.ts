@@ -27,7 +27,7 @@ export class NodeServer {
   readonly #handle: (exchange: Exchange) => void;
   readonly #turns = new Turns(SERVER_TURN_MS);
   readonly #connections = new Map<Socket, NodeConnection>();
-  /** Node's own, which has its HTTP parser read a connection. */
+  /** Node's own listeners, which give a connection its HTTP parser. */
   readonly #parse: ((this: Server, socket: Socket) => void)[];
 
   /**

@@ -5,22 +5,24 @@ import {
   HEADERS_WAIT_MS,
   KEEP_ALIVE_MARGIN_MS,
   KEEP_ALIVE_MS,
+  ORDINARY_HEAD_BYTES_MAX,
   ORDINARY_PIPELINE_MAX,
   ORDINARY_REST_WAIT_MS,
   SHORT_BODY_BYTES_MAX,
   STALLED_CHECK_MS,
 } from './limits.ts';
-import { mayBeOrdinary, type OrdinaryHeads } from './ordinary-head.ts';
+import { ordinaryHeadOf } from './ordinary-head.ts';
 import type { Listener } from './plant-service.ts';
 import { type Pending, ResponseQueue } from './response-queue.ts';
 import type { Turns } from './turns.ts';
 
 const HEAD_END = '\r\n\r\n';
+/** The first byte of `POST`. */
+const POST_P = 0x50;
 
 /** What all connections of the fast path are served with. */
 export interface FastPath {
   readonly listener: Listener;
-  readonly heads: OrdinaryHeads;
   /**
    * For requests whose connection awaits no other response, and for those that it sends meanwhile. The two share each
    * iteration of the event loop, so that a client that sends one plant at a time does not wait for those that send thousands.
@@ -45,22 +47,24 @@ const WAIT_MS = {
  * A connection on the fast path: its requests are parsed here, past Node's HTTP server, which costs more than all the rest
  * of a create (docs/performance.md).
  *
- * A request stays on the fast path when {@link OrdinaryHeads} takes its header section, its token is in force, its body is short,
+ * A request stays on the fast path when {@link ordinaryHeadOf} takes its header section, its token is in force, its body is short,
  * and it arrives whole or in two pieces. Several may arrive in one piece. The first that is anything else goes to Node's HTTP server with its
  * connection, for good. So nothing is refused here for its form or its token.
  *
  * | waits for | event | next | what is sent |
  * |---|---|---|---|
- * | `first` byte | nothing came in time | closed | 408 |
+ * | `first` byte | nothing came in time | closed in stages | 408 |
  * | `first`, `next` request | whole requests | `next` | their responses, in order |
- * | `next` | a part of a request, no response pending | its `rest` | |
+ * | `first`, `next` | a part of a request | its `rest`, once no response is pending | |
  * | `rest` | all of it | `next` | its response |
  * | `rest` | a part of it, or nothing in time | Node | |
- * | any | a request that is not for the fast path, or the service shuts down | Node, behind the pending responses | |
- * | any | the client ends its side | closed, behind the pending responses | 400 where a part of a request is there |
+ * | any | requests that may not be taken yet: too many responses pending, or its turn is over | the same; they go back into the socket | |
+ * | any | a request that is not for the fast path | Node, behind the pending responses | |
+ * | any | the client ends its side, and all was read | closed, behind the pending responses | 400 where a part of a request is there |
  * | any | a response that the client has not read | `reader` | |
- * | `reader` | it reads nothing in time | cut | |
- * | `next` | nothing came in time | cut | |
+ * | `reader` | nothing moved in time | cut where a response is still unread, else `next` | |
+ * | `next` | nothing came in time | cut, unless a response is pending | |
+ * | any | the service shuts down | Node with what was not taken; closed in stages behind the last response, or idle for a moment | |
  */
 export class OrdinaryConnection {
   readonly #socket: Socket;
@@ -71,8 +75,8 @@ export class OrdinaryConnection {
   /** When the last piece came. */
   #arrivedAt = 0;
   /**
-   * Why nothing is read: until responses are written, until the next turn, or until Node has the connection. What has arrived
-   * is put back into the socket, which then tells of no end before it was read again.
+   * Why reading has stopped: until responses are written, until the next turn, or until Node has the connection. What was not
+   * taken is back in the socket, so its `end` comes after that was read again.
    */
   #stoppedFor: 'room' | 'turn' | 'node' | undefined;
   #waitsFor: keyof typeof WAIT_MS = 'first';
@@ -138,7 +142,8 @@ export class OrdinaryConnection {
   #takeAll(arrived: Buffer, isContinued: boolean): void {
     let start = 0;
     while (start < arrived.length) {
-      const end = this.#isFull ? 'room' : this.#take(arrived, start);
+      const isFull = this.#responses.length >= ORDINARY_PIPELINE_MAX || this.#socket.writableNeedDrain;
+      const end = isFull ? 'room' : this.#take(arrived, start);
       if (typeof end !== 'number') {
         this.#keep(arrived.subarray(start), end, isContinued && start === 0);
         return;
@@ -147,12 +152,7 @@ export class OrdinaryConnection {
     }
   }
 
-  /** Whether further requests wait until those before them are answered, and the responses read. */
-  get #isFull(): boolean {
-    return this.#responses.length >= ORDINARY_PIPELINE_MAX || this.#socket.writableNeedDrain;
-  }
-
-  /** What the next request has its turn of. */
+  /** The turns that the next request counts against. */
   get #turns(): Turns {
     return this.#responses.length === 0 ? this.#path.firstTurns : this.#path.furtherTurns;
   }
@@ -162,8 +162,11 @@ export class OrdinaryConnection {
     const { createPlant, isDraining } = this.#path.listener;
     if (isDraining) return 'node';
     const headEnd = arrived.indexOf(HEAD_END, start, 'latin1');
-    if (headEnd === -1) return mayBeOrdinary(arrived.subarray(start)) ? 'incomplete' : 'node';
-    const head = this.#path.heads.read(arrived.toString('latin1', start, headEnd));
+    if (headEnd === -1)
+      return arrived[start] === POST_P && arrived.length - start <= ORDINARY_HEAD_BYTES_MAX
+        ? 'incomplete'
+        : 'node';
+    const head = ordinaryHeadOf(arrived.toString('latin1', start, headEnd));
     if (head === undefined || head.bodyBytes > Math.min(createPlant.bodyBytesMax, SHORT_BODY_BYTES_MAX))
       return 'node';
     const holder = createPlant.knownHolder(head.tokenHash);
@@ -220,10 +223,6 @@ export class OrdinaryConnection {
     else socket.destroy();
   };
 
-  readonly #onClose = (): void => {
-    this.#path.open.delete(this);
-  };
-
   /** Of its socket, as long as it is on the fast path. */
   readonly #handlers: [event: string, handle: (piece: Buffer) => void][] = [
     ['data', this.#onData],
@@ -231,7 +230,7 @@ export class OrdinaryConnection {
     ['drain', this.goOn],
     ['timeout', this.#onTimeout],
     ['error', this.close],
-    ['close', this.#onClose],
+    ['close', () => this.#path.open.delete(this)],
   ];
 
   #refuse(error: Answer): void {

@@ -1,18 +1,14 @@
-import type { IncomingMessage } from 'node:http';
 import { type AddressInfo, Server as NetServer } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
-import { TOKEN_REFRESH_INTERVAL_MS } from '../auth/limits.ts';
 import { SHUTDOWN_MS } from '../contract/limits.ts';
 import { type Answer, errorAnswer } from './answer.ts';
-import type { Admission } from './create-plant.ts';
 import { FIRST_TURN_MS, FURTHER_TURN_MS, SHUTDOWN_GRACE_MS } from './limits.ts';
 import { type ListenAddress, listen } from './listen.ts';
-import { type Exchange, isAnswered } from './node-connection.ts';
+import type { Exchange } from './node-connection.ts';
 import { NodeServer, pathOf } from './node-server.ts';
 import { type FastPath, OrdinaryConnection } from './ordinary-connection.ts';
-import { OrdinaryHeads } from './ordinary-head.ts';
 import type { Listener, PlantService } from './plant-service.ts';
-import { type BodyMemory, BodyRoom, bodyBytesOf, readBody } from './request-body.ts';
+import { RequestBody } from './request-body.ts';
 import { Turns } from './turns.ts';
 
 /** The HTTP listener of the service. */
@@ -20,7 +16,6 @@ export class PlantServer {
   readonly #listener: Listener;
   readonly #fastPath: FastPath;
   readonly #node: NodeServer;
-  readonly #bodyMemory: BodyMemory = { reservedBytes: 0 };
   #shutDown = false;
 
   constructor(service: PlantService) {
@@ -28,11 +23,10 @@ export class PlantServer {
     this.#node = new NodeServer(
       this.#listener,
       socket => new OrdinaryConnection(socket, this.#fastPath),
-      exchange => this.#take(exchange),
+      exchange => void this.#take(exchange),
     );
     this.#fastPath = {
       listener: this.#listener,
-      heads: new OrdinaryHeads(service.crossOrigin !== undefined),
       firstTurns: new Turns(FIRST_TURN_MS),
       furtherTurns: new Turns(FURTHER_TURN_MS),
       open: new Set(),
@@ -52,9 +46,8 @@ export class PlantServer {
   /**
    * Stops taking connections, answers what was taken, and cuts what is left when the time for it is over.
    *
-   * Connections are kept for a moment, though no request is seen on them: one may be on its way, and closing would
-   * leave it unanswered. Each answer given from now on closes its connection; what begins after that moment is
-   * answered 503.
+   * Idle connections are kept for a moment, since a request may be on its way. The last answer on each connection closes it.
+   * What begins after that moment is answered 503.
    */
   async close(): Promise<void> {
     this.#listener.isDraining = true;
@@ -76,31 +69,28 @@ export class PlantServer {
     for (const connection of this.#fastPath.open) connection.close();
   }
 
-  /** The only place where paths and methods are told apart; the fast path takes `POST /plants` alone. */
-  #take(exchange: Exchange): void {
-    const { method, url } = exchange.request;
-    const path = pathOf(url!);
-    if (path === '/plants' && method === 'POST') void this.#takePlant(exchange);
-    else void exchange.connection.answer(exchange, this.#otherAnswer(path, exchange.request));
-  }
-
-  #otherAnswer(path: string, { method, rawHeaders }: IncomingMessage): Answer<string | Uint8Array> {
-    if (path === '/plants') {
-      const preflight = this.#listener.crossOrigin?.preflightAnswer(method, rawHeaders);
-      return preflight ?? errorAnswer('methodNotAllowed', undefined, ['Allow', 'POST']);
-    }
-    const answerTo = this.#listener.documentation?.get(path);
-    if (answerTo === undefined) return errorAnswer('noSuchPath');
-    if (method === 'GET' || method === 'HEAD') return answerTo(rawHeaders);
-    return errorAnswer('methodNotAllowed', undefined, ['Allow', 'GET, HEAD']);
-  }
-
-  async #takePlant(exchange: Exchange): Promise<void> {
-    const answer = await this.#plantAnswer(exchange).catch(cause => {
+  async #take(exchange: Exchange): Promise<void> {
+    const answer = await this.#answerTo(exchange).catch(cause => {
       this.#listener.failed(cause);
       return errorAnswer('internal');
     });
     if (answer !== undefined) await exchange.connection.answer(exchange, answer);
+  }
+
+  /** The only place where paths and methods are told apart; the fast path takes `POST /plants` alone. */
+  async #answerTo(exchange: Exchange): Promise<Answer<string | Uint8Array> | undefined> {
+    const { method, url, rawHeaders } = exchange.request;
+    const { crossOrigin, documentation } = this.#listener;
+    const path = pathOf(url!);
+    if (path === '/plants') {
+      if (method === 'POST') return this.#plantAnswer(exchange);
+      const preflight = crossOrigin?.preflightAnswer(method, rawHeaders);
+      return preflight ?? errorAnswer('methodNotAllowed', undefined, ['Allow', 'POST']);
+    }
+    const answerTo = documentation?.get(path);
+    if (answerTo === undefined) return errorAnswer('noSuchPath');
+    if (method === 'GET' || method === 'HEAD') return answerTo(rawHeaders);
+    return errorAnswer('methodNotAllowed', undefined, ['Allow', 'GET, HEAD']);
   }
 
   /** @returns undefined when nobody waits for an answer any more, or the request has had one */
@@ -108,37 +98,20 @@ export class PlantServer {
     if (this.#shutDown) return errorAnswer('shuttingDown');
     const { createPlant } = this.#listener;
     const { request, response } = exchange;
-    const beganMs = performance.now();
     const admitted = await createPlant.admit(request.rawHeaders);
     if ('status' in admitted) return admitted;
-    // The client may have gone away, or been refused for its slowness, while its token was looked up.
-    if (request.destroyed || isAnswered(exchange)) return undefined;
-    using room = new BodyRoom(this.#bodyMemory);
-    if (!room.reserve(bodyBytesOf(request))) return noRoomAnswer(admitted);
-    if (expectsContinue(request)) response.writeContinue();
-    const body = await readBody(request, response, createPlant.bodyBytesMax, room);
-    // It came too slowly or broke off, which is answered by the connection.
-    if (body === undefined) return undefined;
-    if (body === 'tooLarge') return errorAnswer('bodyTooLarge', undefined, admitted.fields);
-    if (body === 'noRoom') return noRoomAnswer(admitted);
-    Object.assign(exchange, { arrivedAt: performance.now(), bodyBytes: body.length });
-    const reading = await createPlant.read(body, () => !isAnswered(exchange));
+    using body = new RequestBody(createPlant.bodyBytesMax);
+    const bytes = await body.read(request, response);
+    if (bytes === undefined) return undefined;
+    if (bytes === 'tooLarge') return errorAnswer('bodyTooLarge', undefined, admitted.fields);
+    if (bytes === 'noRoom') return errorAnswer('busy', NO_ROOM, admitted.fields);
+    Object.assign(exchange, { arrivedAt: performance.now(), bodyBytes: bytes.length });
+    const reading = await createPlant.read(bytes, () => !response.headersSent && !response.destroyed);
     if (reading === undefined) return undefined;
-    if (performance.now() - beganMs > TOKEN_REFRESH_INTERVAL_MS) {
-      // The token may have been revoked while the body arrived or was read.
-      const holder = await createPlant.authenticate(request.rawHeaders);
-      if (typeof holder !== 'number') return holder;
-    }
+    // The token may have been revoked while the body arrived or was read.
+    if (createPlant.knownHolder(admitted.tokenHash) === undefined) return errorAnswer('credentialRefused');
     return createPlant.create(admitted, reading);
   }
 }
 
-function noRoomAnswer({ fields }: Admission): Answer {
-  const message = 'more long bodies are arriving than the service can take; send this plant again shortly';
-  return errorAnswer('busy', message, fields);
-}
-
-/** RFC 9110 section 10.1.1: the expectation of an HTTP/1.0 client is ignored. */
-function expectsContinue({ headers, httpVersion }: IncomingMessage): boolean {
-  return httpVersion !== '1.0' && headers.expect?.toLowerCase() === '100-continue';
-}
+const NO_ROOM = 'more long bodies are arriving than the service can take; send this plant again shortly';

@@ -1,124 +1,90 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ARRIVING_BODIES_BYTES_MAX, SHORT_BODY_BYTES_MAX } from './limits.ts';
 
-/** What all bodies that are arriving have of {@link ARRIVING_BODIES_BYTES_MAX}. */
-export interface BodyMemory {
-  reservedBytes: number;
-}
-
-/**
- * What one body has of that memory; `using` gives it back, where it was not given back before.
- *
- * A short body always has room. A longer one whose head says its length has room for all of it before it is read, or not at
- * all. One in chunks gets more as it grows, and is refused where there is no more; its room goes to the others at once, so
- * that some of many that grow together come through.
- */
-export class BodyRoom implements Disposable {
-  readonly #memory: BodyMemory;
-  #bytes = 0;
-
-  constructor(memory: BodyMemory) {
-    this.#memory = memory;
-  }
-
-  /** What it has; 0 while it is short. */
-  get bytes(): number {
-    return this.#bytes;
-  }
-
-  /**
-   * @param bytes that the body has
-   * @param reserved that it gets where it has outgrown its room
-   * @returns whether there is room
-   */
-  reserve(bytes: number, reserved = bytes): boolean {
-    if (bytes <= Math.max(this.#bytes, SHORT_BODY_BYTES_MAX)) return true;
-    const moreBytes = reserved - this.#bytes;
-    if (this.#memory.reservedBytes + moreBytes > ARRIVING_BODIES_BYTES_MAX) return false;
-    this.#memory.reservedBytes += moreBytes;
-    this.#bytes = reserved;
-    return true;
-  }
-
-  [Symbol.dispose](): void {
-    this.#memory.reservedBytes -= this.#bytes;
-    this.#bytes = 0;
-  }
-}
-
-const NO_BYTES = Buffer.alloc(0);
-
-/** The bytes, why they are not kept, or undefined when the client went away before the end. */
+/** The bytes, why they are rejected, or undefined when nobody waits for a response any more. */
 type BodyReading = Uint8Array | 'tooLarge' | 'noRoom' | undefined;
 
 /**
- * Reads a request body whole. It settles at the latest when the response is over, also one that was over before.
+ * The body of one request, and its part of the shared memory, which `using` gives back.
  *
- * @param response to the request
- * @param bytesMax more than this is not kept
- * @param room has room for what the head says; a body in chunks says nothing of its length
- * @returns the reading; `tooLarge` or `noRoom` as soon as it is
+ * A short body always has room. A longer one reserves its Content-Length before it is read. A chunked one reserves twice
+ * what has arrived, as it grows; when there is no room, it gives all back at once, so that some of many that grow together
+ * are read.
  */
-export function readBody(
-  request: IncomingMessage,
-  response: ServerResponse,
-  bytesMax: number,
-  room: BodyRoom,
-): Promise<BodyReading> {
-  return new Promise(resolve => {
-    /** Where chunks are copied together, or the only one. */
-    let body: Buffer = NO_BYTES;
-    let length = 0;
-    let isOver = false;
-    const settle = (reading: BodyReading): void => {
-      // What still comes takes no room: nobody would give it back.
-      isOver = true;
-      resolve(reading);
-    };
-    // Its events are over, and none would be heard of again.
-    if (request.destroyed || response.destroyed) {
-      resolve(undefined);
-      return;
-    }
-    request.on('data', (chunk: Buffer) => {
-      if (isOver) return;
-      const start = length;
-      length += chunk.length;
-      // Twice as much as is needed, so that each byte is copied a few times at most, however small the chunks.
-      if (length > bytesMax || !room.reserve(length, Math.min(length * 2, bytesMax))) {
-        body = NO_BYTES;
-        // At once, since the bodies of other connections may grow before anybody hears of this.
-        room[Symbol.dispose]();
-        settle(length > bytesMax ? 'tooLarge' : 'noRoom');
-      } else if (start === 0) {
-        // Nearly every body is one chunk, which needs no copy.
-        body = chunk;
-      } else {
-        body = withRoom(body, start, length, room);
-        chunk.copy(body, start);
-      }
+export class RequestBody implements Disposable {
+  /** What all bodies of the process have of {@link ARRIVING_BODIES_BYTES_MAX}. */
+  static #allReservedBytes = 0;
+  readonly #bytesMax: number;
+  #reservedBytes = 0;
+  /** Chunks are copied together: in a list, a million chunks of one byte take hundreds of times their memory. */
+  #buffer: Buffer = Buffer.alloc(0);
+  #length = 0;
+
+  /** @param bytesMax a longer body is rejected */
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax;
+  }
+
+  /** Invites the body if the client waits for that, and reads it. Settles at the latest when the response is over. */
+  read(request: IncomingMessage, response: ServerResponse): Promise<BodyReading> {
+    // The events below would not come.
+    if (request.destroyed || response.headersSent || response.destroyed) return Promise.resolve(undefined);
+    // A chunked body says no length.
+    const { 'content-length': length = 0, 'transfer-encoding': coding } = request.headers;
+    if (coding === undefined && !this.#reserve(Number(length))) return Promise.resolve('noRoom');
+    // RFC 9110 section 10.1.1: the expectation of an HTTP/1.0 client is ignored.
+    if (request.httpVersion !== '1.0' && request.headers.expect?.toLowerCase() === '100-continue')
+      response.writeContinue();
+    return new Promise(resolve => {
+      const settle = (reading: BodyReading): void => {
+        // What still comes takes no memory: nobody would give it back.
+        request.off('data', add);
+        resolve(reading);
+      };
+      const add = (chunk: Buffer): void => {
+        const fault = this.#add(chunk);
+        if (fault === undefined) return;
+        // At once, since other bodies may grow before anybody hears of this.
+        this[Symbol.dispose]();
+        settle(fault);
+      };
+      request.on('data', add);
+      request.on('end', () => settle(this.#buffer.subarray(0, this.#length)));
+      // A request that breaks off has no end, nor has one that is answered before it is whole.
+      request.on('close', () => settle(undefined));
+      response.on('close', () => settle(undefined));
     });
-    request.on('end', () => settle(body.subarray(0, length)));
-    // Behind an end these change nothing. A request that breaks off comes to no end, nor does one that is answered before it
-    // was whole, which Node may forget without a word.
-    request.on('close', () => settle(undefined));
-    response.on('close', () => settle(undefined));
-  });
-}
+  }
 
-/** @returns the length that the header section says; 0 for a body in chunks, which says none */
-export function bodyBytesOf({ headers }: IncomingMessage): number {
-  return headers['transfer-encoding'] === undefined ? Number(headers['content-length'] ?? 0) : 0;
-}
+  [Symbol.dispose](): void {
+    RequestBody.#allReservedBytes -= this.#reservedBytes;
+    this.#reservedBytes = 0;
+    this.#buffer = Buffer.alloc(0);
+  }
 
-/**
- * The chunks of a body are copied together as they come: a client may send a byte in each, and a list of a million
- * buffers takes hundreds of times the memory of what is in them.
- */
-function withRoom(body: Buffer, used: number, needed: number, room: BodyRoom): Buffer {
-  if (needed <= body.length) return body;
-  // The system gives a long buffer only the memory that is written to.
-  const larger = Buffer.allocUnsafe(needed > SHORT_BODY_BYTES_MAX ? room.bytes : needed * 2);
-  body.copy(larger, 0, 0, used);
-  return larger;
+  #add(chunk: Buffer): 'tooLarge' | 'noRoom' | undefined {
+    const length = this.#length + chunk.length;
+    if (length > this.#bytesMax) return 'tooLarge';
+    const hasOutgrown = length > Math.max(this.#reservedBytes, SHORT_BODY_BYTES_MAX);
+    // Twice as much as is needed, so that each byte is copied a few times at most, however small the chunks.
+    const neededBytes = Math.min(length * 2, this.#bytesMax);
+    if (hasOutgrown && !this.#reserve(neededBytes)) return 'noRoom';
+    if (length > this.#buffer.length) {
+      const larger = Buffer.allocUnsafe(Math.max(this.#reservedBytes, neededBytes));
+      this.#buffer.copy(larger, 0, 0, this.#length);
+      this.#buffer = larger;
+    }
+    chunk.copy(this.#buffer, this.#length);
+    this.#length = length;
+    return undefined;
+  }
+
+  #reserve(bytes: number): boolean {
+    if (bytes <= SHORT_BODY_BYTES_MAX) return true;
+    const moreBytes = bytes - this.#reservedBytes;
+    if (RequestBody.#allReservedBytes + moreBytes > ARRIVING_BODIES_BYTES_MAX) return false;
+    RequestBody.#allReservedBytes += moreBytes;
+    this.#reservedBytes = bytes;
+    return true;
+  }
 }

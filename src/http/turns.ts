@@ -8,8 +8,8 @@
 export class Turns {
   readonly #turnMs: number;
   #endsAt = 0;
-  #isUnderWay = false;
-  #waiting: (() => void)[] = [];
+  #isBegun = false;
+  #waiting = new Set<() => void>();
 
   /** @param turnMs time that one iteration spends on requests */
   constructor(turnMs: number) {
@@ -17,36 +17,36 @@ export class Turns {
   }
 
   /**
-   * Begins the turn of this iteration, if it has not begun.
+   * Whether one more request may be taken in this iteration. The first call in an iteration begins its time.
    *
    * @param now given by a caller that has just read the clock, which is 0.1 µs of the 24 of a create
-   * @returns whether one more request may be taken in this turn
    */
   hasTime(now = performance.now()): boolean {
-    if (!this.#isUnderWay) this.#begin(now);
+    if (!this.#isBegun) {
+      this.#isBegun = true;
+      this.#endsAt = now + this.#turnMs;
+      setImmediate(() => this.#next());
+    }
     return now < this.#endsAt;
   }
 
-  /** Calls back in a later iteration, behind all that wait already. */
+  /** Calls back in a later iteration, behind all that wait already; once, also when it is asked twice. */
   wait(callback: () => void): void {
-    this.#waiting.push(callback);
-    if (!this.#isUnderWay) this.#begin(performance.now());
-  }
-
-  #begin(now: number): void {
-    this.#endsAt = now + this.#turnMs;
-    this.#isUnderWay = true;
-    setImmediate(() => this.#next());
+    this.#waiting.add(callback);
+    this.hasTime();
   }
 
   #next(): void {
-    this.#isUnderWay = false;
-    if (this.#waiting.length === 0) return;
+    this.#isBegun = false;
     const waiting = this.#waiting;
-    this.#waiting = [];
-    let next = 0;
-    while (next < waiting.length && this.hasTime()) waiting[next++]!();
+    this.#waiting = new Set();
+    for (const callback of waiting) {
+      if (!this.hasTime()) break;
+      waiting.delete(callback);
+      callback();
+    }
     // Those that were called and wait again go behind those that were not called.
-    this.#waiting = [...waiting.slice(next), ...this.#waiting];
+    for (const callback of this.#waiting) waiting.add(callback);
+    this.#waiting = waiting;
   }
 }
