@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { STATUS_CODES } from 'node:http';
 import { ERROR_NAMES, ERRORS, type ErrorName, errorBody, ID_RULE } from '../contract/errors.ts';
 import { errorAnchor } from '../contract/help-link.ts';
 import { ID_MAX, ID_MIN } from '../contract/limits.ts';
@@ -12,6 +11,7 @@ import {
   SCHEMAS,
   STATUS_DESCRIPTIONS,
 } from '../contract/openapi.ts';
+import { STATUS_CODES } from '../http/node-http.ts';
 import { CODE_SAMPLES, SAMPLE_ADDRESS } from './code-samples.ts';
 import { ERROR_ADVICE } from './error-advice.ts';
 import { Html, html, sentence } from './html.ts';

@@ -1,10 +1,10 @@
-import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { ERROR_NAMES, ERRORS, type ErrorName, errorBody } from '../contract/errors.ts';
 import { helpLink } from '../contract/help-link.ts';
 import { RETRY_AFTER_SECONDS } from '../contract/limits.ts';
 import type { Result } from '../contract/result.ts';
 import { KEEP_ALIVE_MS } from './limits.ts';
+import { STATUS_CODES } from './node-http.ts';
 
 /** An HTTP answer as a value. Names and values of the headers follow each other in turn. */
 export interface Answer<Body extends string | Uint8Array = string> {

@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, Server, type ServerResponse } from 'node:http';
+import type { Server as HttpServer, IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { HEADER_BYTES_MAX, REQUEST_WAIT_MS } from '../contract/limits.ts';
 import { errorAnswer } from './answer.ts';
@@ -11,6 +11,7 @@ import {
   WAIT_CHECK_INTERVAL_MS,
 } from './limits.ts';
 import { type Exchange, NodeConnection } from './node-connection.ts';
+import { createServer, Server } from './node-http.ts';
 import type { Listener } from './plant-service.ts';
 import { Turns } from './turns.ts';
 
@@ -22,13 +23,13 @@ const ABSOLUTE_FORM = /^https?:\/\/[^/?#]*([^#]*)/i;
 /** Node's HTTP server, for every request that is not on the fast path. */
 export class NodeServer {
   /** It accepts the connections of both. */
-  readonly server: Server;
+  readonly server: HttpServer;
   readonly #listener: Listener;
   readonly #handle: (exchange: Exchange) => void;
   readonly #turns = new Turns(SERVER_TURN_MS);
   readonly #connections = new Map<Socket, NodeConnection>();
   /** Node's own listeners, which give a connection its HTTP parser. */
-  readonly #parse: ((this: Server, socket: Socket) => void)[];
+  readonly #parse: ((this: HttpServer, socket: Socket) => void)[];
 
   /**
    * @param accept gets each new connection
@@ -51,9 +52,9 @@ export class NodeServer {
     server.maxHeadersCount = 0;
     server.timeout = STALLED_CHECK_MS;
     // A client may close its sending side behind its last request and still wants the response.
-    (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
+    (server as HttpServer & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
 
-    this.#parse = server.listeners('connection') as ((this: Server, socket: Socket) => void)[];
+    this.#parse = server.listeners('connection') as ((this: HttpServer, socket: Socket) => void)[];
     server.removeAllListeners('connection').on('connection', accept);
     // Without the last two, Node invites a body before the credential was validated, and answers other expectations itself.
     for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, this.#onRequest);

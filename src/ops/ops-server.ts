@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { ErrorBody } from '../contract/errors.ts';
 import {
@@ -10,6 +10,7 @@ import {
   parserErrorAnswer,
 } from '../http/answer.ts';
 import { type ListenAddress, listen } from '../http/listen.ts';
+import { createServer } from '../http/node-http.ts';
 import { isAllowedHost } from './allowed-host.ts';
 import { OPS_KEEP_ALIVE_MS } from './limits.ts';
 import type { Metrics } from './metrics.ts';

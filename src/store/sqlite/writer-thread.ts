@@ -1,7 +1,6 @@
-import { randomUUID } from 'node:crypto';
 import { statSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
-import { parentPort, workerData } from 'node:worker_threads';
+import { parentPort, threadId, workerData } from 'node:worker_threads';
 import type { NewStoredToken } from '../../contract/stored-token.ts';
 import { type RepeatedIdRule, StoreRefused } from '../plant-store.ts';
 import type { Batch, BatchResults } from './batch.ts';
@@ -38,7 +37,7 @@ type FileIdentity = string | undefined;
 interface OpenStore {
   database: DatabaseSync;
   plants: PlantTable;
-  /** Tells this connection from every other. */
+  /** Tells this connection from every other of the process. */
   connection: string;
   /** Of the write-ahead log, known from the first commit; it stays as long as the connection. */
   log: FileIdentity;
@@ -71,6 +70,8 @@ export class StoreWriter {
   /** Of the database file that was opened first: no other one is ever taken for it. */
   #file: FileIdentity;
   #isGone = false;
+  /** How many were opened. */
+  #connections = 0;
 
   constructor(settings: SqliteSettings) {
     this.#settings = settings;
@@ -159,7 +160,7 @@ export class StoreWriter {
     database.exec(`PRAGMA journal_size_limit = ${WAL_BYTES_KEPT_MAX}`);
     this.#file ??= identityOf(path);
     const plants = new PlantTable(database, repeatedIdRule);
-    return { database, plants, connection: randomUUID(), log: undefined };
+    return { database, plants, connection: `${threadId} ${++this.#connections}`, log: undefined };
   }
 
   /**
