@@ -71,9 +71,9 @@ export class CreatePlant {
   }
 
   /** As {@link read} and {@link create}, for a whole request with a short body whose head is known to be without fault. */
-  createOrdinary(holder: number, body: Uint8Array): Promise<Answer> {
+  async createOrdinary(holder: number, body: Uint8Array): Promise<Answer> {
     const admission = this.#count(holder);
-    return 'status' in admission ? Promise.resolve(admission) : this.create(admission, readNewPlant(body));
+    return 'status' in admission ? admission : this.create(admission, readNewPlant(body));
   }
 
   /**
