@@ -40,7 +40,7 @@ export async function startServer(
   const stop = () => end(child, ended);
   const url = `http://127.0.0.1:${port}`;
   try {
-    await firstAnswer(url, token, child);
+    await firstResponse(url, token, child);
   } catch (error) {
     await stop();
     throw new Error(
@@ -60,7 +60,7 @@ export function cpuUsOf(pid: number): number {
   return ticks.reduce((sum, each) => sum + Number(each), 0) * TICK_US;
 }
 
-async function firstAnswer(url: string, token: string, child: ChildProcess): Promise<void> {
+async function firstResponse(url: string, token: string, child: ChildProcess): Promise<void> {
   const untilMs = performance.now() + START_MS_MAX;
   let failure: unknown;
   child.on('error', error => {

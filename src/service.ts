@@ -1,7 +1,7 @@
 import type { AddressInfo } from 'node:net';
 import { RateLimit, type RateLimitPolicy } from './auth/rate-limit.ts';
 import { hashToken, makeToken } from './auth/token.ts';
-import { TokenDirectory } from './auth/token-directory.ts';
+import { TokenCache } from './auth/token-cache.ts';
 import { docsPage } from './docs-page/docs-page.ts';
 import { documentationOf } from './docs-page/documentation.ts';
 import { CreatePlant } from './http/create-plant.ts';
@@ -12,13 +12,13 @@ import { STORE_WATCH_INTERVAL_MS } from './ops/limits.ts';
 import { loggedRequest } from './ops/logged-request.ts';
 import { Metrics } from './ops/metrics.ts';
 import { OpsServer } from './ops/ops-server.ts';
-import { ChangeLog, pacedLog, type ServiceLog } from './ops/paced-log.ts';
+import { ChangeLog, rateLimitedLog, type ServiceLog } from './ops/rate-limited-log.ts';
 import type { ServiceState } from './ops/readiness.ts';
 import { storeWarningsOf } from './ops/store-warnings.ts';
 import { databaseAddressOf } from './store/database-url.ts';
 import { type CommittingEngine, GroupCommit } from './store/group-commit.ts';
 import { openServedStore, type StoreSettings } from './store/open-store.ts';
-import { type StorageEngine, StoreRefused, StoreUnavailable } from './store/plant-store.ts';
+import { type StorageEngine, StoreRejected, StoreUnavailable } from './store/plant-store.ts';
 import { VERSION } from './version.ts';
 
 export { type AllowedOrigins, type ListenAddress, ListenFailed, type RateLimitPolicy };
@@ -67,13 +67,13 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     const metrics = new Metrics(VERSION, databaseAddressOf(settings.database).engine);
     const { engine } = opened.use(await openServedStore(settings));
     const tokensMessage = 'the store does not answer for tokens; those known so far stay in force';
-    const tokens = await TokenDirectory.open(
+    const tokens = await TokenCache.open(
       engine,
-      pacedLog((cause, unsaid) => log.warn({ err: rawCause(cause), unsaid }, tokensMessage)),
+      rateLimitedLog((cause, unsaid) => log.warn({ err: rawCause(cause), unsaid }, tokensMessage)),
     );
     opened.defer(() => tokens.close());
-    const keeper = new GroupCommit(measured(engine, metrics), confirmationLog(log));
-    opened.defer(() => keeper.close());
+    const writer = new GroupCommit(measured(engine, metrics), confirmationLog(log));
+    opened.defer(() => writer.close());
 
     let closing: Promise<void> | undefined;
     const storeWarnings = storeWarningsOf(() => engine.check(), rawCause, log);
@@ -81,13 +81,13 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     const warnings = (await storeWarnings()) ?? [];
     const watch = setInterval(() => void storeWarnings(), STORE_WATCH_INTERVAL_MS);
     opened.defer(() => clearInterval(watch));
-    const server = plantServer(settings, tokens, keeper, metrics);
+    const server = plantServer(settings, tokens, writer, metrics);
     const readState = async (): Promise<ServiceState> => {
       return {
         // Before the store is waited for, since its answer may come after the plants that wait now.
-        ...keeper.figures,
+        ...writer.statistics,
         storeWarnings: await storeWarnings(),
-        engine: await engine.figures(),
+        engine: await engine.statistics(),
         openConnections: await server.openConnections(),
         isShuttingDown: closing !== undefined,
         tokensKnown: tokens.size,
@@ -117,21 +117,21 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
 
 function plantServer(
   settings: ServiceSettings,
-  tokens: TokenDirectory,
-  keeper: GroupCommit,
+  tokens: TokenCache,
+  writer: GroupCommit,
   metrics: Metrics,
 ): PlantServer {
   const { bodyBytesMax, docs, corsOrigins, rateLimit, log, logRequest } = settings;
   return new PlantServer({
-    createPlant: new CreatePlant(tokens, keeper, bodyBytesMax, rateLimit && new RateLimit(rateLimit)),
+    createPlant: new CreatePlant(tokens, writer, bodyBytesMax, rateLimit && new RateLimit(rateLimit)),
     crossOrigin: corsOrigins && new CrossOrigin(corsOrigins),
     documentation: docs ? documentationOf(docsPage()) : undefined,
-    failed: pacedLog((cause, unsaid) =>
+    failed: rateLimitedLog((cause, unsaid) =>
       log.error({ err: cause, unsaid }, 'a request failed in a way the service does not know'),
     ),
-    answered: (answer, request, socket) => {
-      metrics.answered(answer.result, request && performance.now() - request.arrivedAt);
-      logRequest?.(loggedRequest(answer, request, socket.remoteAddress));
+    onResponse: (response, request, socket) => {
+      metrics.countResponse(response.result, request && performance.now() - request.arrivedAt);
+      logRequest?.(loggedRequest(response, request, socket.remoteAddress));
     },
   });
 }
@@ -144,7 +144,7 @@ const LOOPBACK = /^(?:localhost|127\.[0-9.]+|::1)$/;
  * @returns the token, empty when another instance made it at the same time; undefined when there is none
  */
 async function makeFirstToken(
-  tokens: TokenDirectory,
+  tokens: TokenCache,
   engine: StorageEngine,
   { listen, log }: ServiceSettings,
 ): Promise<string | undefined> {
@@ -159,7 +159,7 @@ async function makeFirstToken(
     tokens.add(stored);
     return token;
   } catch (cause) {
-    if (!(cause instanceof StoreRefused)) throw cause;
+    if (!(cause instanceof StoreRejected)) throw cause;
     log.info('no first token is made: this service may make none; make one as the owner of the store');
     return undefined;
   }

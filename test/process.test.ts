@@ -18,8 +18,8 @@ import {
 } from './harness/program.ts';
 import { RandomLoad } from './harness/random-load.ts';
 import { SEED, seededRandom } from './harness/seeded-random.ts';
+import { sqliteUnderTest } from './harness/store-under-test.ts';
 import { faultsIn } from './harness/stored-revisions.ts';
-import { sqliteUnderTest } from './store-under-test.ts';
 
 const KILLS = 3;
 /** A service that was told to end is gone by then: that is a promise. */
@@ -45,7 +45,7 @@ test('kill -9 under load, again and again: nothing answered is lost, nothing ref
     await using serve = await startServe(database);
     token ||= serve.token;
     const load = new RandomLoad(serve.url, token, log, SEED + kill);
-    await load.underWay();
+    await load.inFlight();
     await wait(random(300));
     const [{ exitCode }] = await Promise.all([serve.stop('SIGKILL'), load.ended()]);
     assert.equal(exitCode, null, 'ended by the signal');
@@ -55,9 +55,9 @@ test('kill -9 under load, again and again: nothing answered is lost, nothing ref
   // A start on what the last kill left changes nothing either, and whatever is in doubt can be sent again.
   await using serve = await startServe(database);
   const client = new LoggingClient(serve.url, token, log);
-  const inDoubt = log.filter(({ answer }) => answer === undefined);
+  const inDoubt = log.filter(({ response }) => response === undefined);
   assert.ok(inDoubt.length > 0, 'the kills hit requests under way');
-  for (const { plant } of inDoubt) assert.equal((await client.send(plant)).answer?.status, 200);
+  for (const { plant } of inDoubt) assert.equal((await client.send(plant)).response?.status, 200);
   await client.close();
   await stopInTime(serve, 'SIGTERM');
   assert.deepEqual(await faultsIn(database, log), []);
@@ -86,7 +86,7 @@ async function openHalfSent(serve: ServeProcess, plant: NewPlant): Promise<[slow
 /** All that arrives until the other side ends. */
 async function textUntilEnd(socket: Socket): Promise<string> {
   let text = '';
-  for await (const piece of socket.setEncoding('utf8')) text += piece;
+  for await (const chunk of socket.setEncoding('utf8')) text += chunk;
   return text;
 }
 
@@ -102,9 +102,9 @@ test('SIGTERM under load: whatever was sent is answered, and the process ends wi
   const silent = await openConnection(serve);
   const plant: NewPlant = { id: 2n ** 63n - 1n, name: 'half of it was sent when the signal came' };
   const [slow, rest] = await openHalfSent(serve, plant);
-  const slowAnswer = textUntilEnd(slow);
+  const slowResponse = textUntilEnd(slow);
   const load = new RandomLoad(serve.url, serve.token, log, SEED);
-  await load.underWay();
+  await load.inFlight();
 
   const signalledAt = performance.now();
   const stopped = stopInTime(serve, 'SIGTERM');
@@ -115,10 +115,10 @@ test('SIGTERM under load: whatever was sent is answered, and the process ends wi
   silent.destroy();
 
   assert.equal(exitCode, 0, stderr);
-  assert.match(await slowAnswer, /^HTTP\/1\.1 200 .*\r\nPlant-Outcome: created\r\nConnection: close\r\n/is);
-  const unanswered = log.filter(({ answer }) => answer === undefined || answer.status >= 500);
-  assert.deepEqual(unanswered, []);
-  log.push({ plant, sentAt: signalledAt, answeredAt: signalledAt, answer: undefined });
+  assert.match(await slowResponse, /^HTTP\/1\.1 200 .*\r\nPlant-Outcome: created\r\nConnection: close\r\n/is);
+  const pending = log.filter(({ response }) => response === undefined || response.status >= 500);
+  assert.deepEqual(pending, []);
+  log.push({ plant, sentAt: signalledAt, respondedAt: signalledAt, response: undefined });
   assert.deepEqual(await faultsIn(database, log), []);
 });
 
@@ -135,7 +135,7 @@ test('a second service on the same database is refused in one line, and the firs
   assert.equal(second.stdout, '');
   const log: LoggedRequest[] = [];
   const client = new LoggingClient(serve.url, serve.token, log);
-  assert.equal((await client.send({ id: 1n, name: 'undisturbed' })).answer?.status, 200);
+  assert.equal((await client.send({ id: 1n, name: 'undisturbed' })).response?.status, 200);
   await client.close();
   await serve.stop('SIGKILL');
   // However the first one ended, its lock ended with it.
@@ -151,23 +151,23 @@ test('a signal at the moment it takes plants ends it cleanly too', async () => {
 });
 
 /** Whether a second Ctrl-C ends a service that still answers a request; one Ctrl-C can arrive twice under npm. */
-const SECOND_SIGNALS: [laterMs: number, exitCode: number | null, answer: RegExp][] = [
+const SECOND_SIGNALS: [laterMs: number, exitCode: number | null, response: RegExp][] = [
   [20, 0, /^HTTP\/1\.1 200 /],
   [1_000, null, /^$/],
 ];
 
-for (const [laterMs, expectedCode, expectedAnswer] of SECOND_SIGNALS)
+for (const [laterMs, expectedCode, expectedResponse] of SECOND_SIGNALS)
   test(`a second SIGINT after ${laterMs} ms ${expectedCode === null ? 'ends it at once' : 'changes nothing'}`, async () => {
     await using serve = await startServe(await sqlite.newDatabase());
     const [slow, rest] = await openHalfSent(serve, { id: 1n, name: 'half of it was sent' });
-    const answer = textUntilEnd(slow);
+    const response = textUntilEnd(slow);
     const stopped = stopInTime(serve, 'SIGINT');
     await wait(laterMs);
     serve.child.kill('SIGINT');
     await wait(500);
     slow.write(rest);
     assert.equal((await stopped).exitCode, expectedCode);
-    assert.match(await answer, expectedAnswer);
+    assert.match(await response, expectedResponse);
   });
 
 /** As npm starts the program, and as the documents say to. */

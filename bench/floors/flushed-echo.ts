@@ -30,14 +30,14 @@ function flush(): void {
     if (error !== null) throw error;
     fdatasync(file, syncError => {
       if (syncError !== null) throw syncError;
-      for (const { plant, response } of flushed) answer(plant, response);
+      for (const { plant, response } of flushed) respond(plant, response);
       if (waiting.length > 0) flush();
       else isFlushing = false;
     });
   });
 }
 
-function answer(plant: Buffer, response: ServerResponse): void {
+function respond(plant: Buffer, response: ServerResponse): void {
   const { name, tag } = JSON.parse(plant.toString());
   const body = JSON.stringify({ name, tag });
   response.writeHead(200, {

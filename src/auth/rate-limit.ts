@@ -38,16 +38,16 @@ export class RateLimit {
   /**
    * Takes one request of a token.
    *
-   * @param holder the id of a token that is in force
+   * @param tokenId the id of a token that is in force
    * @param nowMs on the monotonic clock
    */
-  take(holder: number, nowMs: number): Grant {
+  take(tokenId: number, nowMs: number): Grant {
     const requests = this.#requests;
-    const before = this.#buckets.get(holder) ?? { left: requests, atMs: nowMs };
+    const before = this.#buckets.get(tokenId) ?? { left: requests, atMs: nowMs };
     const came = Math.min(requests, before.left + (nowMs - before.atMs) * this.#perMs);
     const isGranted = came >= 1;
     const rest = isGranted ? came - 1 : came;
-    this.#buckets.set(holder, { left: rest, atMs: nowMs });
+    this.#buckets.set(tokenId, { left: rest, atMs: nowMs });
     const left = Math.floor(rest);
     const nextMs = (left + 1 - rest) / this.#perMs;
     const retryAfterSeconds = Math.ceil(nextMs / 1000);

@@ -9,7 +9,7 @@ import {
 } from '../store/copy/store-copy.ts';
 import type { StoreSummary } from '../store/copy/store-digest.ts';
 import { checkNotServed, openCopyTarget, openReader } from '../store/open-store.ts';
-import { type PlantReader, StoreMissing, StoreRefused, StoreUnavailable } from '../store/plant-store.ts';
+import { type PlantReader, StoreMissing, StoreRejected, StoreUnavailable } from '../store/plant-store.ts';
 import { passwordFileOption, readDatabase } from './database-option.ts';
 import { Failure } from './failure.ts';
 import { stoppable } from './interruption.ts';
@@ -142,7 +142,7 @@ async function at<T>(flag: string, open: () => Promise<T>): Promise<T> {
   try {
     return await open();
   } catch (error) {
-    if (!(error instanceof StoreRefused || error instanceof Failure)) throw error;
+    if (!(error instanceof StoreRejected || error instanceof Failure)) throw error;
     const message = `${flag}: ${error.message.replaceAll('--database', flag)}`;
     throw new Failure(message, error instanceof Failure ? error.exitCode : 1);
   }

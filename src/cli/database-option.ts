@@ -1,6 +1,6 @@
 import type { Command, Option } from 'commander';
 import { type DatabaseAddress, databaseAddressOf } from '../store/database-url.ts';
-import { StoreRefused } from '../store/plant-store.ts';
+import { StoreRejected } from '../store/plant-store.ts';
 import { Failure } from './failure.ts';
 import { readSecretFile, setting } from './setting.ts';
 
@@ -47,7 +47,7 @@ function parseDatabase(text: string): DatabaseAddress {
   try {
     return databaseAddressOf(text);
   } catch (error) {
-    if (error instanceof StoreRefused) throw new Failure(error.message, 2);
+    if (error instanceof StoreRejected) throw new Failure(error.message, 2);
     throw error;
   }
 }

@@ -8,7 +8,7 @@ import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './databa
 import { tokenLabels } from './token-labels.ts';
 
 /** Lines are handed to stdout in pieces of about this many characters: one write for each line costs far more. */
-const PIECE_LENGTH = 64 * 1024;
+const CHUNK_LENGTH = 64 * 1024;
 
 export function exportCommand(): Command {
   return addDatabaseOptions(new Command('export'))
@@ -30,18 +30,18 @@ async function exportPlants(
   await using reader = await openReader(readDatabase(options));
   const lineOf = format === 'csv' ? csvLineOf : jsonLineOf;
   let count = 0;
-  let piece = format === 'csv' ? csvLine(revisions ? REVISION_COLUMNS : PLANT_COLUMNS) : '';
+  let chunk = format === 'csv' ? csvLine(revisions ? REVISION_COLUMNS : PLANT_COLUMNS) : '';
   let labelOf: ((tokenId: number) => string) | undefined;
   for await (const revision of revisions ? reader.revisions() : latestOf(reader.revisions())) {
     if (revisions) labelOf ??= await tokenLabels(reader);
-    piece += lineOf(revision, labelOf?.(revision.recordedBy));
+    chunk += lineOf(revision, labelOf?.(revision.recordedBy));
     count++;
-    if (piece.length >= PIECE_LENGTH) {
-      await write(piece);
-      piece = '';
+    if (chunk.length >= CHUNK_LENGTH) {
+      await write(chunk);
+      chunk = '';
     }
   }
-  await write(piece);
+  await write(chunk);
   console.error(`${count.toLocaleString('en')} ${revisions ? 'revisions' : 'plants'} exported`);
 }
 
@@ -75,6 +75,6 @@ function jsonLineOf({ plant, revision, recordedAt }: PlantRevision, recordedBy: 
 }
 
 /** Waits for a reader that is slower than the store, so that memory stays flat. */
-async function write(piece: string): Promise<void> {
-  if (!process.stdout.write(piece)) await once(process.stdout, 'drain');
+async function write(chunk: string): Promise<void> {
+  if (!process.stdout.write(chunk)) await once(process.stdout, 'drain');
 }

@@ -1,5 +1,5 @@
 import { Command, CommanderError } from 'commander';
-import { StoreRefused, StoreUnavailable } from '../store/plant-store.ts';
+import { StoreRejected, StoreUnavailable } from '../store/plant-store.ts';
 import { VERSION } from '../version.ts';
 import { Failure } from './failure.ts';
 import { Interruption } from './interruption.ts';
@@ -66,7 +66,7 @@ function addCommand(parent: Command, command: Command): void {
 function report(error: unknown): number {
   // Commander has said it already; its own exit code is 1 for misuse too.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-  if (error instanceof Failure || error instanceof StoreRefused) {
+  if (error instanceof Failure || error instanceof StoreRejected) {
     console.error(`plant-store: ${error.message}`);
     return error instanceof Failure ? error.exitCode : 1;
   }

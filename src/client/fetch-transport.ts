@@ -1,8 +1,8 @@
 import {
-  answerBytesMax,
-  type HttpAnswer,
-  NoAnswer,
+  type HttpResponse,
+  NoResponse,
   type Post,
+  responseBytesMax,
   type Transport,
   type TransportSettings,
 } from './transport.ts';
@@ -20,7 +20,8 @@ export class FetchTransport implements Transport {
   }
 
   post(body: string): Post {
-    if (this.#isClosed) return { answer: Promise.reject(new NoAnswer('ECONNABORTED')), abandon: () => {} };
+    if (this.#isClosed)
+      return { response: Promise.reject(new NoResponse('ECONNABORTED')), abandon: () => {} };
     const attempt = new AbortController();
     let abandon!: (reason: unknown) => void;
     // Ends the wait by itself, for the caller's fetch may not listen to its signal.
@@ -30,22 +31,22 @@ export class FetchTransport implements Transport {
         attempt.abort();
       };
     });
-    const late = setTimeout(() => abandon(new NoAnswer('ETIMEDOUT')), this.#settings.answerWaitMs);
-    const answer = Promise.race([abandoned, this.#send(body, attempt.signal)]).finally(() => {
+    const late = setTimeout(() => abandon(new NoResponse('ETIMEDOUT')), this.#settings.responseTimeoutMs);
+    const response = Promise.race([abandoned, this.#send(body, attempt.signal)]).finally(() => {
       clearTimeout(late);
       this.#posts.delete(post);
     });
-    const post: Post = { answer, abandon };
+    const post: Post = { response, abandon };
     this.#posts.add(post);
     return post;
   }
 
   close(): void {
     this.#isClosed = true;
-    for (const post of this.#posts) post.abandon(new NoAnswer('ECONNABORTED'));
+    for (const post of this.#posts) post.abandon(new NoResponse('ECONNABORTED'));
   }
 
-  async #send(body: string, signal: AbortSignal): Promise<HttpAnswer> {
+  async #send(body: string, signal: AbortSignal): Promise<HttpResponse> {
     const { url, token } = this.#settings;
     // A browser's fetch must not be called as a method of something else.
     const send = this.#fetch;
@@ -56,9 +57,9 @@ export class FetchTransport implements Transport {
         ...{ body, signal, redirect: 'manual', credentials: 'omit', cache: 'no-store' },
       } as RequestInit);
       const headers = Object.fromEntries(response.headers);
-      return { status: response.status, headers, body: await textOf(response, answerBytesMax(body)) };
+      return { status: response.status, headers, body: await textOf(response, responseBytesMax(body)) };
     } catch (cause) {
-      throw new NoAnswer(codeOf(cause), cause);
+      throw new NoResponse(codeOf(cause), cause);
     }
   }
 }

@@ -64,7 +64,11 @@ const STATUSES_THAT_PASS = [408, 429, 502, 503, 504];
  * Reads an answer that is not 200. What is sent is valid HTTP, so error 40000 is about a request that was cut on its way, and
  * may pass. The body may be that of a gateway.
  */
-export function errorOfAnswer(status: number, retryAfter: string | undefined, body: string): PlantStoreError {
+export function errorOfResponse(
+  status: number,
+  retryAfter: string | undefined,
+  body: string,
+): PlantStoreError {
   const retryAfterMs = readRetryAfterMs(retryAfter);
   const { error, message } = jsonObject(body);
   const isErrorBody = Number.isInteger(error) && typeof message === 'string';
@@ -75,9 +79,9 @@ export function errorOfAnswer(status: number, retryAfter: string | undefined, bo
   }
   const what = isErrorBody ? `: ${message}` : '';
   // A browser shows no status of a redirect that it was told not to follow.
-  const answer = status === 0 ? 'a redirect' : String(status);
+  const response = status === 0 ? 'a redirect' : String(status);
   return new PlantStoreError(
-    `the answer is ${answer}${what}, which no plant store gives here; check the address`,
+    `the answer is ${response}${what}, which no plant store gives here; check the address`,
     { status: status || undefined, canRetry: STATUSES_THAT_PASS.includes(status), retryAfterMs },
   );
 }

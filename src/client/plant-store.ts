@@ -1,12 +1,12 @@
 import { BEARER_TOKEN } from '../contract/bearer-token.ts';
 import type { Outcome, Plant } from '../contract/plant.ts';
+import { ManyPlants, type PlantResult } from './bulk-create.ts';
 import { FetchTransport } from './fetch-transport.ts';
-import { ANSWER_WAIT_MS, CONCURRENCY, CONCURRENCY_MAX, RETRY_FOR_MS, WAIT_MS_MAX } from './limits.ts';
-import { ManyPlants, type PlantResult } from './many-plants.ts';
+import { CONCURRENCY, CONCURRENCY_MAX, RESPONSE_TIMEOUT_MS, RETRY_FOR_MS, TIMER_MS_MAX } from './limits.ts';
 import { openNodeTransport } from './node/pipelined-transport.ts';
 import { newPlantOf, type PlantInput } from './plant-input.ts';
-import { PlantSending, type Service } from './plant-sending.ts';
 import type { PlantStoreError } from './plant-store-error.ts';
+import { PlantSending, type Service } from './retrying-request.ts';
 import type { StoredPlant } from './stored-plant.ts';
 import { isBaseUrl, plantsUrl } from './transport.ts';
 
@@ -23,7 +23,7 @@ export interface PlantStoreOptions {
    * How long to wait for one answer, in ms; 10,000 unless given. In Node, where plants that are sent together share
    * connections, it counts from the answer before on the same connection; while it waits for one, from the last of any.
    */
-  answerWaitMs?: number | undefined;
+  responseTimeoutMs?: number | undefined;
   /** For how long a plant is sent again, in ms from the call; 30,000 unless given, and 0 sends it once. */
   retryForMs?: number | undefined;
   /** Sends with this, for a proxy or certificates of your own. Without it Node sends over connections of its own. */
@@ -54,15 +54,20 @@ export class PlantStore {
   constructor(options: PlantStoreOptions = {}) {
     const { fetch: fetchWith } = options;
     const url = plantsUrl(checkUrl(options.url ?? environment('PLANT_STORE_URL')));
-    const answerWaitMs = checkNumber('answerWaitMs', options.answerWaitMs ?? ANSWER_WAIT_MS, 1, WAIT_MS_MAX);
-    const retryForMs = checkNumber('retryForMs', options.retryForMs ?? RETRY_FOR_MS, 0, WAIT_MS_MAX);
+    const responseTimeoutMs = checkNumber(
+      'answerWaitMs',
+      options.responseTimeoutMs ?? RESPONSE_TIMEOUT_MS,
+      1,
+      TIMER_MS_MAX,
+    );
+    const retryForMs = checkNumber('retryForMs', options.retryForMs ?? RETRY_FOR_MS, 0, TIMER_MS_MAX);
     const token = checkToken(options.token ?? environment('PLANT_STORE_TOKEN'));
     if (fetchWith !== undefined && typeof fetchWith !== 'function')
       throw new TypeError('fetch must be a function');
-    const settings = { url, token, answerWaitMs };
+    const settings = { url, token, responseTimeoutMs };
     const nodeTransport = fetchWith === undefined ? openNodeTransport(settings) : undefined;
     const transport = nodeTransport ?? new FetchTransport(settings, fetchWith ?? fetch);
-    this.#service = { transport, url: url.href, answerWaitMs, retryForMs };
+    this.#service = { transport, url: url.href, responseTimeoutMs, retryForMs };
   }
 
   /**

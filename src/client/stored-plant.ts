@@ -1,6 +1,6 @@
 import { type NewPlant, OUTCOMES, type Outcome, type Plant, plantJson } from '../contract/plant.ts';
-import { errorOfAnswer, jsonObject, PlantStoreError } from './plant-store-error.ts';
-import type { HttpAnswer } from './transport.ts';
+import { errorOfResponse, jsonObject, PlantStoreError } from './plant-store-error.ts';
+import type { HttpResponse } from './transport.ts';
 
 /** A plant that is on the disk of the service. */
 export interface StoredPlant extends Plant {
@@ -11,8 +11,8 @@ export interface StoredPlant extends Plant {
 }
 
 /** @throws {PlantStoreError} when the answer does not prove that this plant is stored */
-export function readStoredPlant(sent: NewPlant, { status, headers, body }: HttpAnswer): StoredPlant {
-  if (status !== 200) throw errorOfAnswer(status, headers['retry-after'], body);
+export function readStoredPlant(sent: NewPlant, { status, headers, body }: HttpResponse): StoredPlant {
+  if (status !== 200) throw errorOfResponse(status, headers['retry-after'], body);
   const outcome = OUTCOMES.find(each => each === headers['plant-outcome']);
   const revision = Number(/^[1-9][0-9]{0,15}$/.exec(headers['plant-revision'] ?? '')?.[0]);
   if (outcome === undefined || Number.isNaN(revision) || headers['plant-id'] !== String(sent.id)) {

@@ -1,7 +1,7 @@
-import { ANSWER_BYTES_MAX, ANSWER_BYTES_PER_CHARACTER } from './limits.ts';
+import { RESPONSE_BYTES_MAX, RESPONSE_BYTES_PER_CHARACTER } from './limits.ts';
 
 /** An HTTP answer that has arrived whole. */
-export interface HttpAnswer {
+export interface HttpResponse {
   status: number;
   /** By their names in lower case; the values of a repeated one are joined by commas. */
   headers: Readonly<Record<string, string | undefined>>;
@@ -16,7 +16,7 @@ export interface Post {
    * @throws {NoAnswer} when it does not arrive whole
    * @throws the reason for which it was abandoned
    */
-  readonly answer: Promise<HttpAnswer>;
+  readonly response: Promise<HttpResponse>;
   /** Gives it up before it is answered. @param reason what whoever waits for the answer gets as an error */
   abandon(reason: unknown): void;
 }
@@ -32,7 +32,7 @@ export interface TransportSettings {
   url: URL;
   token: string;
   /** How long to wait for one answer, from when it is the next one to come. */
-  answerWaitMs: number;
+  responseTimeoutMs: number;
 }
 
 /** Whether it is an http or https address without user name, password, ? and #. */
@@ -54,12 +54,12 @@ export function plantsUrl(base: URL): URL {
  * The most that is read of the answer to a request, in bytes: a plant store repeats the plant, or says what is wrong
  * with it.
  */
-export function answerBytesMax(request: string): number {
-  return ANSWER_BYTES_MAX + ANSWER_BYTES_PER_CHARACTER * request.length;
+export function responseBytesMax(request: string): number {
+  return RESPONSE_BYTES_MAX + RESPONSE_BYTES_PER_CHARACTER * request.length;
 }
 
 /** No whole answer came; whether the request was taken is not known. */
-export class NoAnswer extends Error {
+export class NoResponse extends Error {
   /**
    * Of the network's error, such as `ECONNREFUSED`; `ETIMEDOUT` when it took too long, `EPROTO` for what is no HTTP,
    * `ECONNABORTED` when the client was closed; undefined where the runtime tells none, as a browser.

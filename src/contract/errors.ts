@@ -22,7 +22,7 @@ export const ERRORS = {
     'a plant with this id and other content is stored already, and this service keeps the first',
   ),
   noCredential: entry(40101, 401, 'send one Authorization header with the scheme Bearer and a token'),
-  credentialRefused: entry(40102, 401, 'the token is unknown, mistyped, expired or revoked'),
+  tokenRejected: entry(40102, 401, 'the token is unknown, mistyped, expired or revoked'),
   noSuchPath: entry(40401, 404, 'there is nothing at this path; plants are created with POST /plants'),
   methodNotAllowed: entry(
     40501,

@@ -19,7 +19,7 @@ export const HEADER_BYTES_MAX = 16 * 1024;
 export const RATE_LIMIT_REQUESTS_MAX = 1_000_000;
 
 /** A client has this long to send a whole request; then 408. */
-export const REQUEST_WAIT_MS = 13_000;
+export const REQUEST_TIMEOUT_MS = 13_000;
 /** From SIGTERM to the last answer; what is still open then is cut. */
 export const SHUTDOWN_MS = 8_000;
 /** From SIGTERM to the end of the process, also where a disk that hangs does not let go of the store. */

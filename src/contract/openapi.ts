@@ -13,7 +13,7 @@ import {
   HEADER_BYTES_MAX,
   ID_MAX,
   ID_MIN,
-  REQUEST_WAIT_MS,
+  REQUEST_TIMEOUT_MS,
   RETRY_AFTER_SECONDS,
 } from './limits.ts';
 import { OUTCOMES, readNewPlantText } from './plant.ts';
@@ -82,7 +82,7 @@ function jsonContent(shape: SchemaName, examples: Record<string, { value: unknow
 }
 
 /** Of every 500 and 503: a gateway may have sent the plant before, so that none of them says that it is not kept. */
-const KEPT_OR_NOT = 'The plant may be kept or not; sending it again settles that, and does no harm.';
+const STORED_OR_NOT = 'The plant may be kept or not; sending it again settles that, and does no harm.';
 
 /**
  * What each status of the catalogue means, apart from its entries; the compiler refuses a catalogue with a status that is
@@ -111,7 +111,7 @@ export const STATUS_DESCRIPTIONS: Record<
     headers: { Allow: header('The methods that this path takes, RFC 9110 section 10.2.1.', text('POST')) },
   },
   408: {
-    description: `The request did not arrive whole, by default within ${REQUEST_WAIT_MS / 1_000} s.`,
+    description: `The request did not arrive whole, by default within ${REQUEST_TIMEOUT_MS / 1_000} s.`,
   },
   413: { description: `The body is too large, by default larger than ${BODY_BYTES_MAX} bytes.` },
   415: { description: 'The body is not application/json in UTF-8, or it is compressed.' },
@@ -120,9 +120,9 @@ export const STATUS_DESCRIPTIONS: Record<
     headers: { 'Retry-After': retryAfter(1), ...rateLimitHeaders(true) },
   },
   431: { description: `The request line and the headers are larger than ${HEADER_BYTES_MAX} bytes.` },
-  500: { description: `The service failed. ${KEPT_OR_NOT}` },
+  500: { description: `The service failed. ${STORED_OR_NOT}` },
   503: {
-    description: `The service cannot keep the plant now, or cannot tell. ${KEPT_OR_NOT}`,
+    description: `The service cannot keep the plant now, or cannot tell. ${STORED_OR_NOT}`,
     headers: { 'Retry-After': retryAfter(0) },
   },
 };

@@ -13,7 +13,7 @@ import {
 } from '../contract/openapi.ts';
 import { STATUS_CODES } from '../http/node-http.ts';
 import { CODE_SAMPLES, SAMPLE_ADDRESS } from './code-samples.ts';
-import { ERROR_ADVICE } from './error-advice.ts';
+import { ERROR_ADVICE } from './error-help.ts';
 import { Html, html, sentence } from './html.ts';
 import { plantForm } from './plant-form.ts';
 

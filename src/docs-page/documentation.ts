@@ -1,22 +1,22 @@
 import { gzipSync } from 'node:zlib';
 import { openApiJson } from '../contract/openapi.ts';
-import { type Answer, contentAnswer, errorAnswer, jsonAnswer } from '../http/answer.ts';
 import { fieldValues } from '../http/header-fields.ts';
-import type { AnswerTo, Documentation } from '../http/plant-service.ts';
+import { contentResponse, errorResponse, type HttpResponse, jsonResponse } from '../http/response.ts';
+import type { Documentation, GetHandler } from '../http/server-context.ts';
 
 /** `/docs` for people, to which `/` leads a browser, and `/openapi.json` for programs. Both are made once. */
 export function documentationOf(page: { html: string; contentSecurityPolicy: string }): Documentation {
   const fields = ['Content-Security-Policy', page.contentSecurityPolicy, 'Referrer-Policy', 'no-referrer'];
   // That it goes out in two codings needs no `Vary`: no cache may keep it.
-  const plain = contentAnswer(HTML, page.html, fields);
+  const plain = contentResponse(HTML, page.html, fields);
   const gzipped = gzipSync(page.html, { level: 9 });
-  const compressed = contentAnswer(HTML, gzipped, [...fields, 'Content-Encoding', 'gzip']);
-  const openApi = jsonAnswer(200, openApiJson());
-  const nothingHere = errorAnswer(
+  const compressed = contentResponse(HTML, gzipped, [...fields, 'Content-Encoding', 'gzip']);
+  const openApi = jsonResponse(200, openApiJson());
+  const nothingHere = errorResponse(
     'noSuchPath',
     'there is nothing here; GET /docs says how to send a plant to /plants',
   );
-  return new Map<string, AnswerTo>([
+  return new Map<string, GetHandler>([
     ['/', rawHeaders => (accepts(rawHeaders, 'accept', HTML_RANGE) ? seeOther('docs') : nothingHere)],
     ['/docs', rawHeaders => (accepts(rawHeaders, 'accept-encoding', GZIP) ? compressed : plain)],
     ['/docs/', () => seeOther('../docs')],
@@ -25,8 +25,8 @@ export function documentationOf(page: { html: string; contentSecurityPolicy: str
 }
 
 /** @param path relative, so that a proxy may put the service below a path of its own */
-function seeOther(path: string): Answer {
-  return contentAnswer('text/plain', '', ['Location', path], 303);
+function seeOther(path: string): HttpResponse {
+  return contentResponse('text/plain', '', ['Location', path], 303);
 }
 
 const HTML = 'text/html; charset=utf-8';

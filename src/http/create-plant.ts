@@ -1,21 +1,21 @@
-import { bearerToken } from '../auth/bearer.ts';
+import { bearerToken } from '../auth/authorization-header.ts';
 import type { RateLimit } from '../auth/rate-limit.ts';
 import { TokenHashes } from '../auth/token.ts';
-import type { TokenDirectory } from '../auth/token-directory.ts';
+import type { TokenCache } from '../auth/token-cache.ts';
 import type { ErrorName } from '../contract/errors.ts';
 import { type NewPlantReading, plantJson, readNewPlant } from '../contract/plant.ts';
-import type { PlantKeeper } from '../store/plant-store.ts';
-import { type Answer, errorAnswer, jsonAnswer } from './answer.ts';
+import type { PlantWriter } from '../store/plant-store.ts';
 import { fieldValues, isJsonMediaType } from './header-fields.ts';
 import { SHORT_BODY_BYTES_MAX } from './limits.ts';
 import { LongBodies } from './long-bodies.ts';
+import { errorResponse, type HttpResponse, jsonResponse } from './response.ts';
 
 /** A request that may send its body. */
 export interface Admission {
   /** Of the caller's token. */
   tokenHash: string;
   /** The id of that token. */
-  holder: number;
+  tokenId: number;
   /** Header fields for the answer, whatever it is; names and values in turn. */
   fields: readonly string[];
 }
@@ -26,17 +26,17 @@ export interface Admission {
  */
 export class CreatePlant {
   readonly #tokenHashes = new TokenHashes();
-  readonly #tokens: TokenDirectory;
-  readonly #keeper: PlantKeeper;
+  readonly #tokens: TokenCache;
+  readonly #writer: PlantWriter;
   /** A body that is longer is refused, by its head where it says so. */
   readonly bodyBytesMax: number;
   readonly #rateLimit: RateLimit | undefined;
   readonly #longBodies = new LongBodies();
 
   /** @param rateLimit of each token; undefined for none */
-  constructor(tokens: TokenDirectory, keeper: PlantKeeper, bodyBytesMax: number, rateLimit?: RateLimit) {
+  constructor(tokens: TokenCache, writer: PlantWriter, bodyBytesMax: number, rateLimit?: RateLimit) {
     this.#tokens = tokens;
-    this.#keeper = keeper;
+    this.#writer = writer;
     this.bodyBytesMax = bodyBytesMax;
     this.#rateLimit = rateLimit;
   }
@@ -48,31 +48,34 @@ export class CreatePlant {
    * @param rawHeaders names and values in turn, repeated fields included
    * @returns what goes on with the body, or the answer that refuses
    */
-  async admit(rawHeaders: readonly string[]): Promise<Admission | Answer> {
+  async admit(rawHeaders: readonly string[]): Promise<Admission | HttpResponse> {
     const token = bearerToken(fieldValues(rawHeaders, 'authorization'));
-    if (token === undefined) return errorAnswer('noCredential');
+    if (token === undefined) return errorResponse('noCredential');
     const tokenHash = this.#tokenHashes.of(token);
-    if (tokenHash === undefined) return errorAnswer('credentialRefused');
-    const holder = await this.#tokens.holderOf(tokenHash);
-    if (holder === undefined) return errorAnswer('credentialRefused');
-    if (holder === 'storeUnavailable')
-      return errorAnswer(holder, 'the store does not answer, so the token cannot be checked; send it again');
-    const admission = this.#count(holder);
+    if (tokenHash === undefined) return errorResponse('tokenRejected');
+    const tokenId = await this.#tokens.lookUp(tokenHash);
+    if (tokenId === undefined) return errorResponse('tokenRejected');
+    if (tokenId === 'storeUnavailable')
+      return errorResponse(
+        tokenId,
+        'the store does not answer, so the token cannot be checked; send it again',
+      );
+    const admission = this.#count(tokenId);
     if ('status' in admission) return admission;
-    const fault = this.#headFault(rawHeaders);
+    const fault = this.#headersFault(rawHeaders);
     return fault === undefined
       ? { ...admission, tokenHash }
-      : errorAnswer(fault, undefined, admission.fields);
+      : errorResponse(fault, undefined, admission.fields);
   }
 
   /** @returns the id of a token that is known to be in force; undefined for any other */
-  knownHolder(tokenHash: string): number | undefined {
-    return this.#tokens.knownHolderOf(tokenHash);
+  cachedTokenId(tokenHash: string): number | undefined {
+    return this.#tokens.lookUpCached(tokenHash);
   }
 
   /** As {@link read} and {@link create}, for a whole request with a short body whose head is known to be without fault. */
-  async createOrdinary(holder: number, body: Uint8Array): Promise<Answer> {
-    const admission = this.#count(holder);
+  async createOnFastPath(tokenId: number, body: Uint8Array): Promise<HttpResponse> {
+    const admission = this.#count(tokenId);
     return 'status' in admission ? admission : this.create(admission, readNewPlant(body));
   }
 
@@ -87,25 +90,28 @@ export class CreatePlant {
   }
 
   /** Keeps the plant, and answers once it is durable; or answers with what is wrong with the body. */
-  async create({ holder, fields }: Omit<Admission, 'tokenHash'>, reading: NewPlantReading): Promise<Answer> {
-    if (reading.plant === undefined) return errorAnswer(reading.error, reading.message, fields);
+  async create(
+    { tokenId, fields }: Omit<Admission, 'tokenHash'>,
+    reading: NewPlantReading,
+  ): Promise<HttpResponse> {
+    if (reading.plant === undefined) return errorResponse(reading.error, reading.message, fields);
     const { plant } = reading;
-    const result = await this.#keeper.keep({ plant, recordedBy: holder });
-    if (result.refused !== undefined) return errorAnswer(result.refused, undefined, fields);
+    const result = await this.#writer.write({ plant, recordedBy: tokenId });
+    if (result.rejected !== undefined) return errorResponse(result.rejected, undefined, fields);
     const { outcome, revision } = result;
     const proof = ['Plant-Id', `${plant.id}`, 'Plant-Revision', `${revision}`, 'Plant-Outcome', outcome];
-    return jsonAnswer(200, plantJson(plant), [...proof, ...fields], outcome);
+    return jsonResponse(200, plantJson(plant), [...proof, ...fields], outcome);
   }
 
   /** Counts a request against what its token is granted. */
-  #count(holder: number): Omit<Admission, 'tokenHash'> | Answer {
-    if (this.#rateLimit === undefined) return { holder, fields: [] };
-    const { isGranted, retryAfterSeconds, fields } = this.#rateLimit.take(holder, performance.now());
-    if (isGranted) return { holder, fields };
-    return errorAnswer('tooManyRequests', undefined, ['Retry-After', String(retryAfterSeconds), ...fields]);
+  #count(tokenId: number): Omit<Admission, 'tokenHash'> | HttpResponse {
+    if (this.#rateLimit === undefined) return { tokenId, fields: [] };
+    const { isGranted, retryAfterSeconds, fields } = this.#rateLimit.take(tokenId, performance.now());
+    if (isGranted) return { tokenId, fields };
+    return errorResponse('tooManyRequests', undefined, ['Retry-After', String(retryAfterSeconds), ...fields]);
   }
 
-  #headFault(rawHeaders: readonly string[]): ErrorName | undefined {
+  #headersFault(rawHeaders: readonly string[]): ErrorName | undefined {
     if (fieldValues(rawHeaders, 'content-encoding').length > 0) return 'contentEncoding';
     const mediaTypes = fieldValues(rawHeaders, 'content-type');
     if (mediaTypes.length !== 1 || !isJsonMediaType(mediaTypes[0]!)) return 'notJsonMediaType';

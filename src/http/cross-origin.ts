@@ -1,6 +1,6 @@
-import { type Answer, COMMON_FIELDS } from './answer.ts';
 import { fieldValues } from './header-fields.ts';
 import { PREFLIGHT_MAX_AGE_SECONDS } from './limits.ts';
+import { COMMON_FIELDS, type HttpResponse } from './response.ts';
 
 /** Origins as a browser writes them, such as `https://plants.example`, or `*` for all. */
 export type AllowedOrigins = readonly string[] | '*';
@@ -13,7 +13,7 @@ const EXPOSED =
  * The answer to a preflight. A `*` for the headers would not stand for Authorization. RFC 9110 section 8.6: with the
  * status 204 there is no Content-Length.
  */
-const PREFLIGHT: Answer = {
+const PREFLIGHT: HttpResponse = {
   result: 'other',
   status: 204,
   headers: [
@@ -56,7 +56,7 @@ export class CrossOrigin {
    *
    * @returns undefined for what is no such question, or comes from an origin that is not allowed
    */
-  preflightAnswer(method: string | undefined, rawHeaders: readonly string[]): Answer | undefined {
+  preflightResponse(method: string | undefined, rawHeaders: readonly string[]): HttpResponse | undefined {
     if (method !== 'OPTIONS' || fieldValues(rawHeaders, 'access-control-request-method').length === 0)
       return undefined;
     return this.#allows(fieldValues(rawHeaders, 'origin')) ? PREFLIGHT : undefined;

@@ -1,4 +1,4 @@
-import { BODY_BYTES_SETTING_MAX, REQUEST_WAIT_MS, relation, SHUTDOWN_MS } from '../contract/limits.ts';
+import { BODY_BYTES_SETTING_MAX, REQUEST_TIMEOUT_MS, relation, SHUTDOWN_MS } from '../contract/limits.ts';
 
 /** Bodies that are arriving share this much memory; one that finds no room is answered 503. */
 export const ARRIVING_BODIES_BYTES_MAX = 64 * 1024 * 1024;
@@ -10,29 +10,29 @@ export const MEDIA_TYPE_LENGTH_MAX = 200;
 export const PREFLIGHT_MAX_AGE_SECONDS = 7_200;
 
 /** Longest header section that the fast path takes (ordinary-connection.ts). */
-export const ORDINARY_HEAD_BYTES_MAX = 2 * 1024;
+export const FAST_PATH_HEADERS_BYTES_MAX = 2 * 1024;
 /** Header sections that the fast path remembers. */
-export const ORDINARY_HEADS_MAX = 1_000;
+export const FAST_PATH_CACHED_HEADERS_MAX = 1_000;
 /** Requests of one connection that the fast path takes before the first of them has its response. */
-export const ORDINARY_PIPELINE_MAX = 1_024;
+export const FAST_PATH_PIPELINE_MAX = 1_024;
 /** The second part of a request has this long to come before Node's HTTP server gets the connection. */
-export const ORDINARY_REST_WAIT_MS = 1_000;
+export const FAST_PATH_REST_TIMEOUT_MS = 1_000;
 
 /** In each event-loop iteration, the fast path takes requests from connections without a pending response for this long. */
-export const FIRST_TURN_MS = 8;
+export const FIRST_REQUEST_BUDGET_MS = 8;
 /** In each event-loop iteration, the fast path takes requests from connections with pending responses for this long. */
-export const FURTHER_TURN_MS = 0.5;
+export const PIPELINED_BUDGET_MS = 0.5;
 /** In each event-loop iteration, Node's HTTP server parses requests for this long; their responses take about as long again. */
-export const SERVER_TURN_MS = 1;
+export const NODE_SERVER_BUDGET_MS = 1;
 /** In each event-loop iteration, a body longer than {@link SHORT_BODY_BYTES_MAX} is read for this long. */
-export const LONG_BODY_TURN_MS = 2;
+export const LONG_BODY_BUDGET_MS = 2;
 /** Node's HTTP server parses at most this much before the requests in it have their responses: 20 of the shortest. */
-export const PIECE_BYTES_MAX = 512;
+export const PARSED_CHUNK_BYTES_MAX = 512;
 
 /** A client has this long to send its header section. */
-export const HEADERS_WAIT_MS = 10_000;
+export const HEADERS_TIMEOUT_MS = 10_000;
 /** How often Node checks waiting requests against that limit and the one for whole requests. */
-export const WAIT_CHECK_INTERVAL_MS = 500;
+export const TIMEOUT_CHECK_INTERVAL_MS = 500;
 /** A connection whose client reads nothing is closed at the first to third check: Node's timer forgives progress since the last one. */
 export const STALLED_CHECK_MS = 5_000;
 /** An idle connection is kept open for the next request for this long. */
@@ -44,9 +44,9 @@ export const DISCARD_MS = 2_000;
 /** While the service shuts down, a connection on which no request is seen is kept for this long. */
 export const SHUTDOWN_GRACE_MS = 500;
 
-relation(HEADERS_WAIT_MS < REQUEST_WAIT_MS, 'headers are part of the request');
+relation(HEADERS_TIMEOUT_MS < REQUEST_TIMEOUT_MS, 'headers are part of the request');
 relation(
-  ORDINARY_REST_WAIT_MS + REQUEST_WAIT_MS + WAIT_CHECK_INTERVAL_MS <= 15_000,
+  FAST_PATH_REST_TIMEOUT_MS + REQUEST_TIMEOUT_MS + TIMEOUT_CHECK_INTERVAL_MS <= 15_000,
   'a request that comes too slowly is refused within 15 s',
 );
 relation(SHORT_BODY_BYTES_MAX < ARRIVING_BODIES_BYTES_MAX, 'short bodies are the small part');

@@ -1,6 +1,6 @@
 import { type NewPlantReading, readNewPlantInSlices } from '../contract/plant.ts';
-import { LONG_BODY_TURN_MS } from './limits.ts';
-import { Turns } from './turns.ts';
+import { LONG_BODY_BUDGET_MS } from './limits.ts';
+import { TickBudget } from './tick-budget.ts';
 
 /**
  * Reads long bodies one after the other, for a few milliseconds of each event-loop iteration. So other requests do not wait
@@ -10,7 +10,7 @@ import { Turns } from './turns.ts';
  * need the same reader; without a thread there is none to start, to close and to replace when it dies.
  */
 export class LongBodies {
-  readonly #turns = new Turns(LONG_BODY_TURN_MS);
+  readonly #budget = new TickBudget(LONG_BODY_BUDGET_MS);
   /** Settles when all bodies that came are read. */
   #allRead: Promise<unknown> = Promise.resolve();
 
@@ -19,16 +19,16 @@ export class LongBodies {
    * @returns undefined where nobody does
    */
   read(body: Uint8Array, isAwaited: () => boolean): Promise<NewPlantReading | undefined> {
-    const reading = this.#allRead.then(() => this.#readInTurns(body, isAwaited));
+    const reading = this.#allRead.then(() => this.#readInSlices(body, isAwaited));
     // One that fails holds up no other.
     this.#allRead = reading.catch(() => {});
     return reading;
   }
 
-  async #readInTurns(body: Uint8Array, isAwaited: () => boolean): Promise<NewPlantReading | undefined> {
+  async #readInSlices(body: Uint8Array, isAwaited: () => boolean): Promise<NewPlantReading | undefined> {
     const slices = readNewPlantInSlices(body);
     for (;;) {
-      if (!this.#turns.hasTime()) await new Promise<void>(resolve => this.#turns.wait(resolve));
+      if (!this.#budget.hasTime()) await new Promise<void>(resolve => this.#budget.wait(resolve));
       if (!isAwaited()) return undefined;
       const slice = slices.next();
       if (slice.done) return slice.value;

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import { PIECE_BYTES_MAX } from './limits.ts';
-import type { Turns } from './turns.ts';
+import { PARSED_CHUNK_BYTES_MAX } from './limits.ts';
+import type { TickBudget } from './tick-budget.ts';
 
 /** The part of Node's HTTP parser that is used here. It is not documented; Node reuses parsers for further connections. */
 interface Parser {
@@ -32,7 +32,7 @@ const RTSP_LINE_END_LENGTH = ' RTSP/1.0\r\n'.length;
  */
 export class NodeParser {
   readonly #socket: Socket;
-  readonly #turns: Turns;
+  readonly #budget: TickBudget;
   readonly #connection: ParsedConnection;
   readonly #parser: Parser;
   readonly #execute: Parser['execute'];
@@ -41,9 +41,9 @@ export class NodeParser {
   #lineEnd = '';
 
   /** @param socket that Node's HTTP server listens to */
-  constructor(socket: Socket, turns: Turns, connection: ParsedConnection) {
+  constructor(socket: Socket, budget: TickBudget, connection: ParsedConnection) {
     this.#socket = socket;
-    this.#turns = turns;
+    this.#budget = budget;
     this.#connection = connection;
     const { parser } = socket as Socket & { parser: Parser };
     this.#parser = parser;
@@ -52,7 +52,7 @@ export class NodeParser {
     socket.on('data', () => {});
     parser.execute = arrived => this.#parse(arrived);
     socket.on('close', () => this.#release());
-    turns.wait(this.readOn);
+    budget.wait(this.readOn);
   }
 
   /** Has what was put back parsed, if it may be. */
@@ -66,12 +66,12 @@ export class NodeParser {
   #parse(arrived: Buffer): number | Error {
     let start = 0;
     while (start < arrived.length) {
-      if (!this.#connection.mayRead || !this.#turns.hasTime()) {
+      if (!this.#connection.mayRead || !this.#budget.hasTime()) {
         this.#putBack(arrived.subarray(start));
         break;
       }
-      const piece = arrived.subarray(start, start + PIECE_BYTES_MAX);
-      const parsed = this.#parsePiece(piece);
+      const chunk = arrived.subarray(start, start + PARSED_CHUNK_BYTES_MAX);
+      const parsed = this.#parseChunk(chunk);
       if (parsed instanceof Error) return parsed;
       start += parsed;
       if (this.#isBehindConnect) {
@@ -96,13 +96,13 @@ export class NodeParser {
   #putBack(rest: Buffer): void {
     this.#socket.pause();
     this.#socket.unshift(rest);
-    if (this.#connection.mayRead) this.#turns.wait(this.readOn);
+    if (this.#connection.mayRead) this.#budget.wait(this.readOn);
   }
 
-  #parsePiece(piece: Buffer): number | Error {
-    const text = this.#lineEnd + piece.toString('latin1');
+  #parseChunk(chunk: Buffer): number | Error {
+    const text = this.#lineEnd + chunk.toString('latin1');
     const rtspAt = text.search(RTSP_LINE_END);
-    const rtspFree = rtspAt === -1 ? piece : piece.subarray(0, Math.max(0, rtspAt - this.#lineEnd.length));
+    const rtspFree = rtspAt === -1 ? chunk : chunk.subarray(0, Math.max(0, rtspAt - this.#lineEnd.length));
     if (rtspFree.length === 0) return new Error('RTSP');
     const before = this.#connection.latestRequest;
     const wasComplete = before?.complete;

@@ -1,19 +1,19 @@
 import type { Server as HttpServer, IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { HEADER_BYTES_MAX, REQUEST_WAIT_MS } from '../contract/limits.ts';
-import { errorAnswer } from './answer.ts';
+import { HEADER_BYTES_MAX, REQUEST_TIMEOUT_MS } from '../contract/limits.ts';
 import { fieldValues } from './header-fields.ts';
 import {
-  HEADERS_WAIT_MS,
+  HEADERS_TIMEOUT_MS,
   KEEP_ALIVE_MS,
-  SERVER_TURN_MS,
+  NODE_SERVER_BUDGET_MS,
   STALLED_CHECK_MS,
-  WAIT_CHECK_INTERVAL_MS,
+  TIMEOUT_CHECK_INTERVAL_MS,
 } from './limits.ts';
 import { type Exchange, NodeConnection } from './node-connection.ts';
 import { createServer, Server } from './node-http.ts';
-import type { Listener } from './plant-service.ts';
-import { Turns } from './turns.ts';
+import { errorResponse } from './response.ts';
+import type { Listener } from './server-context.ts';
+import { TickBudget } from './tick-budget.ts';
 
 /** RFC 3986 section 3.2: host and port, without user information. */
 const HOST = /^(?:\[[0-9A-Za-z:.%_~-]+\]|[0-9A-Za-z\-._~%!$&'()*+,;=]*)(?::[0-9]*)?$/;
@@ -26,7 +26,7 @@ export class NodeServer {
   readonly server: HttpServer;
   readonly #listener: Listener;
   readonly #handle: (exchange: Exchange) => void;
-  readonly #turns = new Turns(SERVER_TURN_MS);
+  readonly #budget = new TickBudget(NODE_SERVER_BUDGET_MS);
   readonly #connections = new Map<Socket, NodeConnection>();
   /** Node's own listeners, which give a connection its HTTP parser. */
   readonly #parse: ((this: HttpServer, socket: Socket) => void)[];
@@ -40,9 +40,9 @@ export class NodeServer {
     this.#handle = handle;
     const server = createServer({
       maxHeaderSize: HEADER_BYTES_MAX,
-      headersTimeout: HEADERS_WAIT_MS,
-      requestTimeout: REQUEST_WAIT_MS,
-      connectionsCheckingInterval: WAIT_CHECK_INTERVAL_MS,
+      headersTimeout: HEADERS_TIMEOUT_MS,
+      requestTimeout: REQUEST_TIMEOUT_MS,
+      connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL_MS,
       keepAliveTimeout: KEEP_ALIVE_MS,
       // Checked below, where it can be answered in the Error shape.
       requireHostHeader: false,
@@ -65,7 +65,7 @@ export class NodeServer {
     server.on('connect', (_request, socket) => {
       // Node takes its own listener off before it hands the socket over; an error that nobody hears ends the process.
       socket.on('error', () => socket.destroy());
-      const error = errorAnswer('methodNotAllowed', undefined, ['Allow', 'POST']);
+      const error = errorResponse('methodNotAllowed', undefined, ['Allow', 'POST']);
       this.#connections.get(socket as Socket)?.endWith(error);
     });
     server.closeIdleConnections = () => this.#closeIdle();
@@ -77,15 +77,15 @@ export class NodeServer {
     socket.pause();
     if (read !== undefined) socket.unshift(read);
     for (const parse of this.#parse) parse.call(this.server, socket);
-    this.#connections.set(socket, new NodeConnection(socket, this.#listener, this.#turns));
+    this.#connections.set(socket, new NodeConnection(socket, this.#listener, this.#budget));
     socket.on('close', () => this.#connections.delete(socket));
   }
 
-  readonly #onRequest = (request: IncomingMessage, response: ServerResponse): void => {
-    const exchange = this.#connections.get(request.socket)?.begin(request, response);
+  readonly #onRequest = (request: IncomingMessage, serverResponse: ServerResponse): void => {
+    const exchange = this.#connections.get(request.socket)?.begin(request, serverResponse);
     if (exchange === undefined) return;
-    if (isValidHead(request)) this.#handle(exchange);
-    else exchange.connection.refuse(exchange);
+    if (isValidRequest(request)) this.#handle(exchange);
+    else exchange.connection.reject(exchange);
   };
 
   /**
@@ -101,7 +101,7 @@ export class NodeServer {
 }
 
 /** What the parser lets through and RFC 9112 does not. */
-function isValidHead({ headers, rawHeaders, httpVersion, url }: IncomingMessage): boolean {
+function isValidRequest({ headers, rawHeaders, httpVersion, url }: IncomingMessage): boolean {
   // Section 2.3; the parser also takes 0.9 and 2.0 in the form of version 1.
   if (httpVersion !== '1.1' && httpVersion !== '1.0') return false;
   // Section 6.1: HTTP/1.0 has no Transfer-Encoding, so what stands in front of us may see another end of the request; and of

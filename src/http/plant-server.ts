@@ -1,15 +1,15 @@
 import { type AddressInfo, Server as NetServer } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { SHUTDOWN_MS } from '../contract/limits.ts';
-import { type Answer, errorAnswer } from './answer.ts';
-import { FIRST_TURN_MS, FURTHER_TURN_MS, SHUTDOWN_GRACE_MS } from './limits.ts';
+import { type FastPath, FastPathConnection } from './fast-path-connection.ts';
+import { FIRST_REQUEST_BUDGET_MS, PIPELINED_BUDGET_MS, SHUTDOWN_GRACE_MS } from './limits.ts';
 import { type ListenAddress, listen } from './listen.ts';
 import type { Exchange } from './node-connection.ts';
 import { NodeServer, pathOf } from './node-server.ts';
-import { type FastPath, OrdinaryConnection } from './ordinary-connection.ts';
-import type { Listener, PlantService } from './plant-service.ts';
 import { RequestBody } from './request-body.ts';
-import { Turns } from './turns.ts';
+import { errorResponse, type HttpResponse } from './response.ts';
+import type { Listener, PlantService } from './server-context.ts';
+import { TickBudget } from './tick-budget.ts';
 
 /** The HTTP listener of the service. */
 export class PlantServer {
@@ -22,13 +22,13 @@ export class PlantServer {
     this.#listener = { ...service, isDraining: false };
     this.#node = new NodeServer(
       this.#listener,
-      socket => new OrdinaryConnection(socket, this.#fastPath),
+      socket => new FastPathConnection(socket, this.#fastPath),
       exchange => void this.#take(exchange),
     );
     this.#fastPath = {
       listener: this.#listener,
-      firstTurns: new Turns(FIRST_TURN_MS),
-      furtherTurns: new Turns(FURTHER_TURN_MS),
+      firstRequestBudget: new TickBudget(FIRST_REQUEST_BUDGET_MS),
+      pipelinedBudget: new TickBudget(PIPELINED_BUDGET_MS),
       open: new Set(),
       leaveToNode: (socket, read) => this.#node.serve(socket, read),
     };
@@ -70,46 +70,49 @@ export class PlantServer {
   }
 
   async #take(exchange: Exchange): Promise<void> {
-    const answer = await this.#answerTo(exchange).catch(cause => {
+    const response = await this.#respondTo(exchange).catch(cause => {
       this.#listener.failed(cause);
-      return errorAnswer('internal');
+      return errorResponse('internal');
     });
-    if (answer !== undefined) await exchange.connection.answer(exchange, answer);
+    if (response !== undefined) await exchange.connection.response(exchange, response);
   }
 
   /** The only place where paths and methods are told apart; the fast path takes `POST /plants` alone. */
-  async #answerTo(exchange: Exchange): Promise<Answer<string | Uint8Array> | undefined> {
+  async #respondTo(exchange: Exchange): Promise<HttpResponse<string | Uint8Array> | undefined> {
     const { method, url, rawHeaders } = exchange.request;
     const { crossOrigin, documentation } = this.#listener;
     const path = pathOf(url!);
     if (path === '/plants') {
-      if (method === 'POST') return this.#plantAnswer(exchange);
-      const preflight = crossOrigin?.preflightAnswer(method, rawHeaders);
-      return preflight ?? errorAnswer('methodNotAllowed', undefined, ['Allow', 'POST']);
+      if (method === 'POST') return this.#createPlant(exchange);
+      const preflight = crossOrigin?.preflightResponse(method, rawHeaders);
+      return preflight ?? errorResponse('methodNotAllowed', undefined, ['Allow', 'POST']);
     }
-    const answerTo = documentation?.get(path);
-    if (answerTo === undefined) return errorAnswer('noSuchPath');
-    if (method === 'GET' || method === 'HEAD') return answerTo(rawHeaders);
-    return errorAnswer('methodNotAllowed', undefined, ['Allow', 'GET, HEAD']);
+    const handler = documentation?.get(path);
+    if (handler === undefined) return errorResponse('noSuchPath');
+    if (method === 'GET' || method === 'HEAD') return handler(rawHeaders);
+    return errorResponse('methodNotAllowed', undefined, ['Allow', 'GET, HEAD']);
   }
 
   /** @returns undefined when nobody waits for an answer any more, or the request has had one */
-  async #plantAnswer(exchange: Exchange): Promise<Answer | undefined> {
-    if (this.#shutDown) return errorAnswer('shuttingDown');
+  async #createPlant(exchange: Exchange): Promise<HttpResponse | undefined> {
+    if (this.#shutDown) return errorResponse('shuttingDown');
     const { createPlant } = this.#listener;
-    const { request, response } = exchange;
+    const { request, serverResponse } = exchange;
     const admitted = await createPlant.admit(request.rawHeaders);
     if ('status' in admitted) return admitted;
     using body = new RequestBody(createPlant.bodyBytesMax);
-    const bytes = await body.read(request, response);
+    const bytes = await body.read(request, serverResponse);
     if (bytes === undefined) return undefined;
-    if (bytes === 'tooLarge') return errorAnswer('bodyTooLarge', undefined, admitted.fields);
-    if (bytes === 'noRoom') return errorAnswer('busy', NO_ROOM, admitted.fields);
+    if (bytes === 'tooLarge') return errorResponse('bodyTooLarge', undefined, admitted.fields);
+    if (bytes === 'noRoom') return errorResponse('busy', NO_ROOM, admitted.fields);
     Object.assign(exchange, { arrivedAt: performance.now(), bodyBytes: bytes.length });
-    const reading = await createPlant.read(bytes, () => !response.headersSent && !response.destroyed);
+    const reading = await createPlant.read(
+      bytes,
+      () => !serverResponse.headersSent && !serverResponse.destroyed,
+    );
     if (reading === undefined) return undefined;
     // The token may have been revoked while the body arrived or was read.
-    if (createPlant.knownHolder(admitted.tokenHash) === undefined) return errorAnswer('credentialRefused');
+    if (createPlant.cachedTokenId(admitted.tokenHash) === undefined) return errorResponse('tokenRejected');
     return createPlant.create(admitted, reading);
   }
 }

@@ -26,15 +26,16 @@ export class RequestBody implements Disposable {
   }
 
   /** Invites the body if the client waits for that, and reads it. Settles at the latest when the response is over. */
-  read(request: IncomingMessage, response: ServerResponse): Promise<BodyReading> {
+  read(request: IncomingMessage, serverResponse: ServerResponse): Promise<BodyReading> {
     // The events below would not come.
-    if (request.destroyed || response.headersSent || response.destroyed) return Promise.resolve(undefined);
+    if (request.destroyed || serverResponse.headersSent || serverResponse.destroyed)
+      return Promise.resolve(undefined);
     // A chunked body says no length.
     const { 'content-length': length = 0, 'transfer-encoding': coding } = request.headers;
     if (coding === undefined && !this.#reserve(Number(length))) return Promise.resolve('noRoom');
     // RFC 9110 section 10.1.1: the expectation of an HTTP/1.0 client is ignored.
     if (request.httpVersion !== '1.0' && request.headers.expect?.toLowerCase() === '100-continue')
-      response.writeContinue();
+      serverResponse.writeContinue();
     return new Promise(resolve => {
       const settle = (reading: BodyReading): void => {
         // What still comes takes no memory: nobody would give it back.
@@ -52,7 +53,7 @@ export class RequestBody implements Disposable {
       request.on('end', () => settle(this.#buffer.subarray(0, this.#length)));
       // A request that breaks off has no end, nor has one that is answered before it is whole.
       request.on('close', () => settle(undefined));
-      response.on('close', () => settle(undefined));
+      serverResponse.on('close', () => settle(undefined));
     });
   }
 

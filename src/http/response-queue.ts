@@ -1,10 +1,10 @@
 import type { Socket } from 'node:net';
-import { type Answer, type AnsweredRequest, answerText, errorAnswer } from './answer.ts';
-import type { Listener } from './plant-service.ts';
+import { errorResponse, type HttpResponse, type ReceivedRequest, responseText } from './response.ts';
+import type { Listener } from './server-context.ts';
 
 /** A request whose response is not written yet. */
-export interface Pending extends AnsweredRequest {
-  answer: Answer | undefined;
+export interface Pending extends ReceivedRequest {
+  response: HttpResponse | undefined;
 }
 
 /** Writes the responses of one connection in the order of its requests, those to plants of one commit in one write. */
@@ -33,19 +33,19 @@ export class ResponseQueue {
   }
 
   /** Has a response written when it is there, and those to all requests before it. */
-  add(pending: Pending, answering: Promise<Answer>): void {
+  add(pending: Pending, promised: Promise<HttpResponse>): void {
     this.#pending.push(pending);
-    answering.then(
-      answer => this.#answered(pending, answer),
+    promised.then(
+      response => this.#ready(pending, response),
       cause => {
         this.#listener.failed(cause);
-        this.#answered(pending, errorAnswer('internal'));
+        this.#ready(pending, errorResponse('internal'));
       },
     );
   }
 
-  #answered(pending: Pending, answer: Answer): void {
-    pending.answer = answer;
+  #ready(pending: Pending, response: HttpResponse): void {
+    pending.response = response;
     if (this.#pending.length === 1) this.#write();
     else if (!this.#isWriteDue) {
       // A tick runs when all promises that one commit has settled have called this: one write for all of them.
@@ -56,15 +56,15 @@ export class ResponseQueue {
 
   #write(): void {
     this.#isWriteDue = false;
-    const { answered, documentation } = this.#listener;
+    const { onResponse, documentation } = this.#listener;
     if (this.#socket.destroyed) return;
     let text = '';
     let isLast = false;
-    for (let next = this.#pending[0]; next?.answer !== undefined; next = this.#pending[0]) {
+    for (let next = this.#pending[0]; next?.response !== undefined; next = this.#pending[0]) {
       this.#pending.shift();
       isLast = this.#pending.length === 0 && this.#isLast();
-      answered(next.answer, next, this.#socket);
-      text += answerText(next.answer, isLast, documentation !== undefined);
+      onResponse(next.response, next, this.#socket);
+      text += responseText(next.response, isLast, documentation !== undefined);
     }
     if (text !== '') this.#socket.write(text);
     this.#written(isLast);

@@ -1,13 +1,13 @@
 /** Limits of what operators are told: the operations listener and the log. */
 
 /** The store has this long to answer before `/readyz` calls the service not ready. */
-export const READINESS_WAIT_MS = 2_000;
+export const READINESS_TIMEOUT_MS = 2_000;
 /** The service asks its store this often what it warns of, so that the log has it though nobody asks `/readyz`. */
 export const STORE_WATCH_INTERVAL_MS = 10_000;
 /** An idle connection of an operator is kept open this long: longer than Prometheus waits between two scrapes. */
 export const OPS_KEEP_ALIVE_MS = 72_000;
 /** What happens over and over gets so many lines in the log, and then one in each interval. */
-export const LOG_PACE = { linesAtOnce: 20, intervalMs: 10_000 };
+export const LOG_RATE = { linesAtOnce: 20, intervalMs: 10_000 };
 
 /** Upper bounds of the histograms of times: from a response out of memory to the longest that a plant may wait. */
 export const DURATION_BOUNDS_SECONDS = [

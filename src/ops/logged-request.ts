@@ -1,6 +1,6 @@
 import { ERRORS } from '../contract/errors.ts';
 import { isErrorName } from '../contract/result.ts';
-import type { Answer, AnsweredRequest } from '../http/answer.ts';
+import type { HttpResponse, ReceivedRequest } from '../http/response.ts';
 
 /**
  * A request and its answer as the log has them: nothing of a token, and of a plant the id alone.
@@ -9,8 +9,8 @@ import type { Answer, AnsweredRequest } from '../http/answer.ts';
  * none.
  */
 export function loggedRequest(
-  { status, result, headers }: Omit<Answer, 'body'>,
-  request: AnsweredRequest | undefined,
+  { status, result, headers }: Omit<HttpResponse, 'body'>,
+  request: ReceivedRequest | undefined,
   remoteAddress: string | undefined,
 ): object {
   const idPlace = headers.indexOf('Plant-Id');

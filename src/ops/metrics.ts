@@ -39,7 +39,7 @@ export class Metrics {
     collectDefaultMetrics({ register: this.#ofProcess });
   }
 
-  answered(result: Result, durationMs = 0): void {
+  countResponse(result: Result, durationMs = 0): void {
     this.#responses.set(result, this.#responses.get(result)! + 1);
     if (isOutcome(result)) this.#createDuration.observe(durationMs / 1000);
   }
@@ -103,11 +103,11 @@ function labelsOf(result: Result): string {
 function gauges({ storeWarnings, engine, ...state }: ServiceState): string[] {
   const { flushes } = engine;
   const rows: [name: string, help: string, value: number | boolean | undefined][] = [
-    ['under_way_plants', 'Plants that wait for a commit or are in one.', state.plantsUnderWay],
+    ['under_way_plants', 'Plants that wait for a commit or are in one.', state.plantsInFlight],
     [
       'under_way_limit_plants',
       'How many may be under way, by the pace of the last commits; the next one is answered 503.',
-      state.plantsUnderWayMax,
+      state.plantsInFlightMax,
     ],
     ['batches_in_flight', 'Batches that the engine works on.', state.batchesInFlight],
     ['connections', 'Open connections of clients.', state.openConnections],

@@ -1,16 +1,16 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { ErrorBody } from '../contract/errors.ts';
-import {
-  type Answer,
-  answerText,
-  contentAnswer,
-  errorAnswer,
-  jsonAnswer,
-  parserErrorAnswer,
-} from '../http/answer.ts';
 import { type ListenAddress, listen } from '../http/listen.ts';
 import { createServer } from '../http/node-http.ts';
+import {
+  contentResponse,
+  errorResponse,
+  type HttpResponse,
+  jsonResponse,
+  parserErrorResponse,
+  responseText,
+} from '../http/response.ts';
 import { isAllowedHost } from './allowed-host.ts';
 import { OPS_KEEP_ALIVE_MS } from './limits.ts';
 import type { Metrics } from './metrics.ts';
@@ -54,40 +54,40 @@ export class OpsServer {
     for (const event of ['request', 'checkExpectation'])
       this.#server.on(event, (request, response) => this.#respond(request, response));
     this.#server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-      if (socket.writable) socket.end(answerText(parserErrorAnswer(error), true, false));
+      if (socket.writable) socket.end(responseText(parserErrorResponse(error), true, false));
       else socket.destroy();
     });
   }
 
-  async #respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const answer = await this.#answerTo(request, response).catch(() => errorAnswer('internal'));
-    response.writeHead(answer.status, [...answer.headers]).end(answer.body);
+  async #respond(request: IncomingMessage, serverResponse: ServerResponse): Promise<void> {
+    const response = await this.#respondTo(request, serverResponse).catch(() => errorResponse('internal'));
+    serverResponse.writeHead(response.status, [...response.headers]).end(response.body);
   }
 
-  async #answerTo(request: IncomingMessage, response: ServerResponse): Promise<Answer> {
+  async #respondTo(request: IncomingMessage, response: ServerResponse): Promise<HttpResponse> {
     const { method = '', url = '', httpVersion } = request;
     const { host: hosts = [] } = request.headersDistinct;
     // RFC 9112 section 3.2: one Host field, which HTTP/1.0 may leave out.
     if (hosts.length > 1 || (httpVersion === '1.1' && hosts.length === 0)) {
       response.shouldKeepAlive = false;
-      return errorAnswer('badHttp');
+      return errorResponse('badHttp');
     }
     if (!hosts.every(host => isAllowedHost(host, this.#hostNames)))
-      return jsonAnswer(421, JSON.stringify(MISDIRECTED));
+      return jsonResponse(421, JSON.stringify(MISDIRECTED));
     const [path = '', query] = url.split('?', 2);
-    if (!['GET', 'HEAD'].includes(method)) return errorAnswer('noSuchPath', NOTHING_HERE);
+    if (!['GET', 'HEAD'].includes(method)) return errorResponse('noSuchPath', NOTHING_HERE);
     switch (path) {
       case '/livez':
-        return jsonAnswer(200, JSON.stringify({ status: 'live' }));
+        return jsonResponse(200, JSON.stringify({ status: 'live' }));
       case '/readyz': {
         const { checks, ...readiness } = readinessOf(await this.#readState());
         const body = new URLSearchParams(query).has('verbose') ? { ...readiness, checks } : readiness;
-        return jsonAnswer(readiness.status === 'ready' ? 200 : 503, JSON.stringify(body));
+        return jsonResponse(readiness.status === 'ready' ? 200 : 503, JSON.stringify(body));
       }
       case '/metrics':
-        return contentAnswer(this.#metrics.contentType, await this.#metrics.text(await this.#readState()));
+        return contentResponse(this.#metrics.contentType, await this.#metrics.text(await this.#readState()));
       default:
-        return errorAnswer('noSuchPath', NOTHING_HERE);
+        return errorResponse('noSuchPath', NOTHING_HERE);
     }
   }
 

@@ -1,10 +1,10 @@
-import type { CommitFigures, EngineFigures } from '../store/plant-store.ts';
+import type { CommitStatistics, EngineStatistics } from '../store/plant-store.ts';
 
 /** The service as it is now, for the operations listener. */
-export interface ServiceState extends CommitFigures {
+export interface ServiceState extends CommitStatistics {
   /** What an operator should know of the store, a sentence each; undefined while the store cannot be used. */
   storeWarnings: readonly string[] | undefined;
-  engine: EngineFigures;
+  engine: EngineStatistics;
   openConnections: number;
   isShuttingDown: boolean;
   tokensKnown: number;
@@ -21,7 +21,7 @@ const DECISIVE = ['shutdown', 'store'];
  * @returns what `/readyz` says: why plants cannot be taken; or what an operator should know though they can
  */
 export function readinessOf(state: ServiceState) {
-  const { storeWarnings: warnings, plantsUnderWay, plantsUnderWayMax } = state;
+  const { storeWarnings: warnings, plantsInFlight, plantsInFlightMax } = state;
   const { isCheckpointFailing } = state.engine;
   const checks: { name: string; ok: boolean; detail: string }[] = [];
   const check = (name: string, ok: boolean, detail: string, fault: string): void => {
@@ -39,8 +39,8 @@ export function readinessOf(state: ServiceState) {
   );
   check(
     'queue',
-    plantsUnderWay < plantsUnderWayMax,
-    `${plantsUnderWay} of at most ${plantsUnderWayMax} plants wait for a commit or are in one`,
+    plantsInFlight < plantsInFlightMax,
+    `${plantsInFlight} of at most ${plantsInFlightMax} plants wait for a commit or are in one`,
     'as many plants are under way as can be committed in good time; further ones are answered 503',
   );
   check(

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { READINESS_WAIT_MS } from './limits.ts';
-import { ChangeLog, type ServiceLog } from './paced-log.ts';
+import { READINESS_TIMEOUT_MS } from './limits.ts';
+import { ChangeLog, type ServiceLog } from './rate-limited-log.ts';
 
 /**
  * Asks the store whether it can be used; the cause and the warnings go to the log, once for each change.
@@ -27,7 +27,7 @@ export function storeWarningsOf(
   };
   return async () => {
     try {
-      const late = wait(READINESS_WAIT_MS, undefined, { ref: false });
+      const late = wait(READINESS_TIMEOUT_MS, undefined, { ref: false });
       const warnings = await Promise.race([check(), late]);
       if (warnings === undefined) throw new Error('no answer in time');
       reach.recovered();

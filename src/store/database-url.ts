@@ -1,4 +1,4 @@
-import { StoreRefused } from './plant-store.ts';
+import { StoreRejected } from './plant-store.ts';
 import {
   isPostgresUrl,
   type PostgresAddress,
@@ -24,7 +24,7 @@ export function databaseAddressOf(text: string): DatabaseAddress {
   const path = text.startsWith(SQLITE_SCHEME) ? text.slice(SQLITE_SCHEME.length) : '';
   // SQLite takes the first two for a temporary database and one in memory, which keep no plant, and the third for a URI.
   if (path === '' || path.startsWith(':memory:') || path.startsWith('file:')) {
-    throw new StoreRefused(
+    throw new StoreRejected(
       'the address names no store; write sqlite:PATH, for example sqlite:./data/plant-store.db, or postgres://USER@HOST:PORT/DATABASE',
     );
   }

@@ -1,17 +1,17 @@
 import {
   BATCH_PLANTS_MAX,
   BATCH_TEXT_LENGTH_MAX,
-  FAILING_QUEUE_WAIT_MS,
-  OVERLOAD_WAIT_MS,
+  FAILING_QUEUE_TIMEOUT_MS,
+  IN_FLIGHT_PLANTS_MIN,
   QUEUE_PLANTS_MAX,
   QUEUE_TEXT_LENGTH_MAX,
-  UNDER_WAY_PLANTS_MIN,
+  QUEUE_TIME_MAX_MS,
 } from './limits.ts';
 import type {
-  CommitFigures,
+  CommitStatistics,
   NotConfirmed,
-  PlantKeeper,
   PlantWrite,
+  PlantWriter,
   StorageEngine,
   WriteResult,
 } from './plant-store.ts';
@@ -19,7 +19,7 @@ import type {
 export type CommittingEngine = Pick<StorageEngine, 'commit' | 'commitsInFlightMax'>;
 
 /** Told when the store stops or starts confirming, once for each change. */
-interface StoreWatcher {
+interface StoreObserver {
   failed(cause: unknown): void;
   recovered(): void;
 }
@@ -54,15 +54,15 @@ interface Waiting extends PlantWrite {
  * client sends again, which is harmless. The plants that stay queued go into the next batch, and so the service finds out
  * by itself that the fault has ended. `close` settles when no plant is queued or in a batch.
  */
-export class GroupCommit implements PlantKeeper {
+export class GroupCommit implements PlantWriter {
   readonly #engine: CommittingEngine;
-  readonly #watcher: StoreWatcher;
+  readonly #observer: StoreObserver;
   readonly #queue: Waiting[] = [];
   readonly #now: () => number;
   #queueTextLength = 0;
-  /** Plants that are queued or in a batch, and how many may be: see {@link #learnPace}. */
-  #underWay = 0;
-  #underWayMax = Number.POSITIVE_INFINITY;
+  /** Plants that are queued or in a batch, and how many may be: see {@link #updateRate}. */
+  #inFlight = 0;
+  #inFlightMax = Number.POSITIVE_INFINITY;
   #batchesInFlight = 0;
   #lastBatchPlants = 0;
   #dispatchIsDue = false;
@@ -70,30 +70,30 @@ export class GroupCommit implements PlantKeeper {
   #closed: PromiseWithResolvers<void> | undefined;
 
   /** @param now milliseconds on a monotonic clock */
-  constructor(engine: CommittingEngine, watcher: StoreWatcher, now = () => performance.now()) {
+  constructor(engine: CommittingEngine, observer: StoreObserver, now = () => performance.now()) {
     this.#engine = engine;
-    this.#watcher = watcher;
+    this.#observer = observer;
     this.#now = now;
   }
 
-  get figures(): CommitFigures {
+  get statistics(): CommitStatistics {
     return {
-      plantsUnderWay: this.#underWay,
-      plantsUnderWayMax: Math.min(Math.floor(this.#underWayMax), QUEUE_PLANTS_MAX),
+      plantsInFlight: this.#inFlight,
+      plantsInFlightMax: Math.min(Math.floor(this.#inFlightMax), QUEUE_PLANTS_MAX),
       batchesInFlight: this.#batchesInFlight,
       isCommitFailing: this.#failing,
     };
   }
 
-  keep({ plant, recordedBy }: PlantWrite): Promise<WriteResult | NotConfirmed> {
+  write({ plant, recordedBy }: PlantWrite): Promise<WriteResult | NotConfirmed> {
     const textLength = plant.name.length + (plant.tag?.length ?? 0);
-    if (this.#closed !== undefined) return Promise.resolve({ refused: 'shuttingDown' });
+    if (this.#closed !== undefined) return Promise.resolve({ rejected: 'shuttingDown' });
     if (
-      this.#underWay >= this.#underWayMax ||
+      this.#inFlight >= this.#inFlightMax ||
       this.#queue.length >= QUEUE_PLANTS_MAX ||
       this.#queueTextLength + textLength > QUEUE_TEXT_LENGTH_MAX
     ) {
-      return Promise.resolve({ refused: 'busy' });
+      return Promise.resolve({ rejected: 'busy' });
     }
     this.#queueTextLength += textLength;
     if (!this.#dispatchIsDue) {
@@ -101,7 +101,7 @@ export class GroupCommit implements PlantKeeper {
       setImmediate(() => this.#dispatch());
     }
     const queuedAt = this.#now();
-    const ahead = this.#underWay++;
+    const ahead = this.#inFlight++;
     return new Promise(settle =>
       this.#queue.push({ plant, recordedBy, queuedAt, ahead, textLength, settle }),
     );
@@ -150,11 +150,11 @@ export class GroupCommit implements PlantKeeper {
 
   #batchEnded(batch: Waiting[], results: WriteResult[]): void {
     this.#batchesInFlight--;
-    this.#underWay -= batch.length;
-    this.#learnPace(batch.at(-1)!);
+    this.#inFlight -= batch.length;
+    this.#updateRate(batch.at(-1)!);
     if (this.#failing) {
       this.#failing = false;
-      this.#watcher.recovered();
+      this.#observer.recovered();
     }
     // The next batch first: the engine works on it while these callers get their answers.
     this.#dispatch();
@@ -166,31 +166,31 @@ export class GroupCommit implements PlantKeeper {
    * How many plants were ahead of one, and how long it waited, tells how many may be under way for the next one to wait no
    * longer than it should (Little's law). Only a long queue shows what the engine can do.
    */
-  #learnPace({ ahead, queuedAt }: Waiting): void {
-    if (ahead < UNDER_WAY_PLANTS_MIN / 2) return;
+  #updateRate({ ahead, queuedAt }: Waiting): void {
+    if (ahead < IN_FLIGHT_PLANTS_MIN / 2) return;
     const waitedMs = this.#now() - queuedAt;
-    this.#underWayMax = Math.max((ahead * OVERLOAD_WAIT_MS) / waitedMs, UNDER_WAY_PLANTS_MIN);
+    this.#inFlightMax = Math.max((ahead * QUEUE_TIME_MAX_MS) / waitedMs, IN_FLIGHT_PLANTS_MIN);
   }
 
   #batchFailed(batch: Waiting[], cause: unknown): void {
     this.#batchesInFlight--;
-    this.#underWay -= batch.length;
+    this.#inFlight -= batch.length;
     if (!this.#failing) {
       this.#failing = true;
-      this.#watcher.failed(cause);
+      this.#observer.failed(cause);
     }
     for (const waiting of [...batch, ...this.#takeLongQueued()]) {
-      waiting.settle({ refused: 'storeUnavailable' });
+      waiting.settle({ rejected: 'storeUnavailable' });
     }
     this.#dispatch();
     this.#settleClose();
   }
 
   #takeLongQueued(): Waiting[] {
-    const since = this.#now() - FAILING_QUEUE_WAIT_MS;
+    const since = this.#now() - FAILING_QUEUE_TIMEOUT_MS;
     const first = this.#queue.findIndex(({ queuedAt }) => queuedAt > since);
     const taken = this.#queue.splice(0, first === -1 ? this.#queue.length : first);
-    this.#underWay -= taken.length;
+    this.#inFlight -= taken.length;
     for (const { textLength } of taken) this.#queueTextLength -= textLength;
     return taken;
   }

@@ -6,17 +6,17 @@ export const QUEUE_PLANTS_MAX = 16_384;
 /** Text of plants that may wait for a commit, in UTF-16 code units of names and tags. */
 export const QUEUE_TEXT_LENGTH_MAX = 64 * 1024 * 1024;
 /** A plant that would wait longer than this, at the rate of the last batches, is answered 503 at once. */
-export const OVERLOAD_WAIT_MS = 500;
+export const QUEUE_TIME_MAX_MS = 500;
 /** So many plants may always wait or be in a commit: fewer say little of the rate, which grows with the batches. */
-export const UNDER_WAY_PLANTS_MIN = 1_024;
+export const IN_FLIGHT_PLANTS_MIN = 1_024;
 /** When a commit fails, plants that have waited longer than this for the next one are answered 503 with it. */
-export const FAILING_QUEUE_WAIT_MS = 1_500;
+export const FAILING_QUEUE_TIMEOUT_MS = 1_500;
 /** Plants in one commit. */
 export const BATCH_PLANTS_MAX = 2_048;
 /** Text in one commit; one plant always fits. */
 export const BATCH_TEXT_LENGTH_MAX = 8 * 1024 * 1024;
 
 relation(BATCH_PLANTS_MAX <= QUEUE_PLANTS_MAX, 'a full batch must fit the queue');
-relation(UNDER_WAY_PLANTS_MIN <= QUEUE_PLANTS_MAX, 'the least that may wait fits the queue');
+relation(IN_FLIGHT_PLANTS_MIN <= QUEUE_PLANTS_MAX, 'the least that may wait fits the queue');
 relation(BATCH_TEXT_LENGTH_MAX <= QUEUE_TEXT_LENGTH_MAX, 'a full batch must fit the queue');
 relation(BODY_BYTES_SETTING_MAX <= BATCH_TEXT_LENGTH_MAX, 'the largest plant must fit a batch');

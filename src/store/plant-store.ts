@@ -12,20 +12,20 @@ export interface PlantWrite {
 
 /** The answer to one write: kept as this revision, or refused because the id is taken. */
 export type WriteResult =
-  | { outcome: Outcome; revision: number; refused?: never }
-  | { refused: 'idTaken'; outcome?: never; revision?: never };
+  | { outcome: Outcome; revision: number; rejected?: never }
+  | { rejected: 'idTaken'; outcome?: never; revision?: never };
 
 /** A plant that was not confirmed. `storeUnavailable`: whether it is stored is unknown. */
-export type NotConfirmed = { refused: 'busy' | 'storeUnavailable' | 'shuttingDown' };
+export type NotConfirmed = { rejected: 'busy' | 'storeUnavailable' | 'shuttingDown' };
 
 /** What the operation needs of a store. */
-export interface PlantKeeper {
+export interface PlantWriter {
   /** Settles once the plant is durable or was refused; never throws. */
-  keep(write: PlantWrite): Promise<WriteResult | NotConfirmed>;
+  write(write: PlantWrite): Promise<WriteResult | NotConfirmed>;
 }
 
 /** What an engine can tell of itself; what it does not have is left out, always or never. */
-export interface EngineFigures {
+export interface EngineStatistics {
   /** How often a commit was flushed to the disk, and how long that took in all, in ms. */
   flushes?: { count: number; totalMs: number };
   /** Length of the write-ahead log's file. */
@@ -39,11 +39,11 @@ export interface EngineFigures {
 }
 
 /** How far group commit is. */
-export interface CommitFigures {
+export interface CommitStatistics {
   /** Plants that wait for a commit or are in one. */
-  plantsUnderWay: number;
+  plantsInFlight: number;
   /** How many may be, as far as the pace is known; the next one is answered 503. */
-  plantsUnderWayMax: number;
+  plantsInFlightMax: number;
   /** Batches that the engine works on. */
   batchesInFlight: number;
   /** Whether the last commit failed; the next plant that is sent finds out whether that is over. */
@@ -70,7 +70,7 @@ export interface StorageEngine {
    */
   check(): Promise<readonly string[]>;
   /** What the engine can tell of itself without asking the store; never throws. */
-  figures(): Promise<EngineFigures>;
+  statistics(): Promise<EngineStatistics>;
   hasPlants(): Promise<boolean>;
   /** @returns the token as it is stored, or undefined when its label is taken */
   createToken(token: NewStoredToken): Promise<StoredToken | undefined>;
@@ -98,12 +98,12 @@ export class StoreUnavailable extends Error {
 }
 
 /** The store cannot be opened as it stands; the message says what to do about it. */
-export class StoreRefused extends Error {
+export class StoreRejected extends Error {
   override name = 'StoreRefused';
 }
 
 /** There is no plant store at this address. */
-export class StoreMissing extends StoreRefused {}
+export class StoreMissing extends StoreRejected {}
 
 /** One revision of a plant, as it is stored. */
 export interface PlantRevision {
@@ -153,8 +153,8 @@ export interface CopyTarget extends AsyncDisposable {
 }
 
 /** A row of the target of a copy is not as the copy found it. */
-export function changedMeanwhile(what: string): StoreRefused {
-  return new StoreRefused(
+export function changedMeanwhile(what: string): StoreRejected {
+  return new StoreRejected(
     `something else wrote ${what} of the target meanwhile; stop the services on it, and copy again`,
   );
 }

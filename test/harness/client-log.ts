@@ -7,12 +7,12 @@ export interface LoggedRequest {
   plant: NewPlant;
   /** When the first byte was sent and when the answer was there, on the clock that is never set. */
   sentAt: number;
-  answeredAt: number;
+  respondedAt: number;
   /** Undefined when the connection broke before there was one. */
-  answer: LoggedAnswer | undefined;
+  response: LoggedResponse | undefined;
 }
 
-export interface LoggedAnswer {
+export interface LoggedResponse {
   status: number;
   /** The text of the body. */
   body: string;
@@ -41,12 +41,12 @@ export function faultsOf(log: readonly LoggedRequest[], stored: Iterable<PlantRe
   const claimed = new Set<string>();
   const faults: string[] = [];
 
-  for (const { plant, answer } of log) {
-    if (answer?.status !== 200) continue;
-    const { outcome, revision } = answer;
+  for (const { plant, response } of log) {
+    if (response?.status !== 200) continue;
+    const { outcome, revision } = response;
     const said = `${outcome} ${contentOf(plant)} as revision ${revision}`;
-    if (answer.id !== String(plant.id) || answer.body !== plantJson(plant)) {
-      faults.push(`answer of another plant: ${said}, but the answer is of ${answer.id} ${answer.body}`);
+    if (response.id !== String(plant.id) || response.body !== plantJson(plant)) {
+      faults.push(`answer of another plant: ${said}, but the answer is of ${response.id} ${response.body}`);
     }
     const found = revisions.get(plant.id)?.find(each => each.revision === revision);
     if (found === undefined) faults.push(`lost: ${said}, which is missing`);
@@ -60,13 +60,17 @@ export function faultsOf(log: readonly LoggedRequest[], stored: Iterable<PlantRe
     claimed.add(claim);
   }
 
-  const contentsOf = (isMeant: (answer: LoggedAnswer | undefined) => boolean): Map<string, LoggedRequest[]> =>
+  const contentsOf = (
+    isMeant: (response: LoggedResponse | undefined) => boolean,
+  ): Map<string, LoggedRequest[]> =>
     Map.groupBy(
-      log.filter(({ answer }) => isMeant(answer)),
+      log.filter(({ response }) => isMeant(response)),
       ({ plant }) => contentOf(plant),
     );
-  const unknown = contentsOf(answer => answer === undefined || answer.status >= 500);
-  const rejected = contentsOf(answer => answer !== undefined && answer.status >= 400 && answer.status < 500);
+  const unknown = contentsOf(response => response === undefined || response.status >= 500);
+  const rejected = contentsOf(
+    response => response !== undefined && response.status >= 400 && response.status < 500,
+  );
   for (const history of revisions.values()) {
     for (const [index, { plant, revision }] of history.entries()) {
       const content = contentOf(plant);

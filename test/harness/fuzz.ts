@@ -6,11 +6,11 @@ import { setTimeout as wait } from 'node:timers/promises';
 import fc from 'fast-check';
 import { ERRORS } from '../../src/contract/errors.ts';
 import type { NewPlant } from '../../src/contract/plant.ts';
-import { assertCommonHeaders, assertErrorAnswer } from './answer-assertions.ts';
 import { arbitrarySending, type Sending, send } from './arbitrary-requests.ts';
 import { faultsOf, type LoggedRequest } from './client-log.ts';
 import { type ServeProcess, startServe } from './program.ts';
-import { type RawAnswer, RawConnection } from './raw-connection.ts';
+import { RawConnection, type RawResponse } from './raw-connection.ts';
+import { assertCommonHeaders, assertErrorResponse } from './response-assertions.ts';
 import { storedRevisions } from './stored-revisions.ts';
 
 export interface FuzzOrder {
@@ -30,7 +30,7 @@ export interface FuzzResult {
   /** From the last byte that was sent on a connection to its end. */
   slowestMs: number;
   /** By status. */
-  answers: Record<string, number>;
+  responses: Record<string, number>;
 }
 
 const LANES = 16;
@@ -89,7 +89,7 @@ class FuzzRun {
   /** Every request that was answered 200, with the plant that the answer names. */
   readonly log: LoggedRequest[] = [];
   readonly result: FuzzResult = {
-    ...{ faults: [], requests: 0, connections: 0, stored: 0, slowestMs: 0, answers: {} },
+    ...{ faults: [], requests: 0, connections: 0, stored: 0, slowestMs: 0, responses: {} },
   };
   readonly #serve: ServeProcess;
   readonly #waitMsMax: number;
@@ -109,16 +109,16 @@ class FuzzRun {
       const late = wait(this.#waitMsMax, 'late' as const, { ref: false });
       const ending = await Promise.race([connection.ended, late]);
       if (ending === 'late') connection.socket.destroy();
-      const answers: RawAnswer[] = [];
+      const responses: RawResponse[] = [];
       while (connection.unread !== '') {
-        const answer = await connection.answer();
+        const response = await connection.response();
         // A 100 (Continue) is no final one.
-        if (answer.status !== 100) answers.push(answer);
+        if (response.status !== 100) responses.push(response);
       }
-      this.#count(each, answers, performance.now() - sentAt);
+      this.#count(each, responses, performance.now() - sentAt);
       assert.equal(ending, 'closed', ending === 'late' ? 'the connection hangs' : 'the connection was reset');
-      judgeNumber(each.bytes, answers);
-      for (const answer of answers) this.#judge(answer, sentAt);
+      assessNumber(each.bytes, responses);
+      for (const response of responses) this.#assess(response, sentAt);
     } catch (error) {
       const shown = JSON.stringify(each.bytes.toString('latin1').replaceAll(this.#serve.token, 'TOKEN'));
       const what = (error as Error).message.split('\n', 1)[0];
@@ -126,24 +126,24 @@ class FuzzRun {
     }
   }
 
-  #count({ bytes }: Sending, answers: RawAnswer[], tookMs: number): void {
+  #count({ bytes }: Sending, responses: RawResponse[], tookMs: number): void {
     const { result } = this;
     result.connections++;
     result.requests += Math.max(1, requestLinesIn(bytes));
     result.slowestMs = Math.max(result.slowestMs, tookMs);
-    for (const { status } of answers) result.answers[status] = (result.answers[status] ?? 0) + 1;
+    for (const { status } of responses) result.responses[status] = (result.responses[status] ?? 0) + 1;
   }
 
-  #judge(answer: RawAnswer, sentAt: number): void {
-    const { status, headers, body } = answer;
+  #assess(response: RawResponse, sentAt: number): void {
+    const { status, headers, body } = response;
     assert.ok(status < 500, `answered ${status} ${body}`);
     if (status !== 200) {
       const { error } = JSON.parse(body) as { error: number };
       assert.ok(ERROR_NUMBERS.has(error), `no number of the catalogue: ${body}`);
-      assertErrorAnswer(answer, error);
+      assertErrorResponse(response, error);
       return;
     }
-    assertCommonHeaders(answer);
+    assertCommonHeaders(response);
     const id = headers.get('plant-id');
     if (id === undefined) {
       assert.ok('openapi' in JSON.parse(body), `neither a plant nor the description: ${body}`);
@@ -151,8 +151,8 @@ class FuzzRun {
     }
     this.log.push({
       plant: { ...JSON.parse(body), id: BigInt(id) } as NewPlant,
-      ...{ sentAt, answeredAt: performance.now() },
-      answer: {
+      ...{ sentAt, respondedAt: performance.now() },
+      response: {
         ...{ status, body, id, revision: Number(headers.get('plant-revision')) },
         ...{ outcome: headers.get('plant-outcome'), retryAfter: undefined },
       },
@@ -163,18 +163,18 @@ class FuzzRun {
 const ERROR_NUMBERS = new Set<number>(Object.values(ERRORS).map(({ number }) => number));
 
 /** Never more answers than whole requests, but for one refusal of what is none, which closes the connection. */
-function judgeNumber(bytes: Buffer, answers: RawAnswer[]): void {
-  const closing = answers.findIndex(({ headers }) => headers.get('connection') === 'close');
+function assessNumber(bytes: Buffer, responses: RawResponse[]): void {
+  const closing = responses.findIndex(({ headers }) => headers.get('connection') === 'close');
   assert.ok(
-    closing === -1 || closing === answers.length - 1,
+    closing === -1 || closing === responses.length - 1,
     'an answer behind one that closes the connection',
   );
-  const last = answers.at(-1);
-  const refusals = closing !== -1 && last!.status >= 400 ? 1 : 0;
+  const last = responses.at(-1);
+  const rejections = closing !== -1 && last!.status >= 400 ? 1 : 0;
   const wholeMax = Math.min(requestLinesIn(bytes), emptyLinesIn(bytes));
   assert.ok(
-    answers.length - refusals <= wholeMax,
-    `${answers.length} answers to ${wholeMax} requests at most`,
+    responses.length - rejections <= wholeMax,
+    `${responses.length} answers to ${wholeMax} requests at most`,
   );
 }
 

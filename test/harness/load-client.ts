@@ -89,7 +89,7 @@ function resultOf(requests: number): OpenLoopResult {
     p99Us: quantile(latenciesUs, 0.99),
     maxUs: quantile(latenciesUs, 1),
     failures,
-    unanswered: requests - endedCount(),
+    pending: requests - endedCount(),
     timeline: [...intervals]
       .sort(([a], [b]) => a - b)
       .map(([atMs, interval]) => ({

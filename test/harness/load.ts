@@ -34,7 +34,7 @@ export interface LoadResult {
 /** A load at a fixed rate. */
 export interface OpenLoopResult extends LoadResult {
   /** Those that had no answer a while after the last was due; they have no latency, and the quantiles are of the others. */
-  unanswered: number;
+  pending: number;
   /** Of the requests that were due in each interval, when one was asked for. */
   timeline: { atMs: number; p50Us: number | null; maxUs: number | null; failures: number }[];
 }

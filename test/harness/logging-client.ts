@@ -1,6 +1,6 @@
 import { Client } from 'undici';
 import { type NewPlant, newPlantJson } from '../../src/contract/plant.ts';
-import type { LoggedAnswer, LoggedRequest } from './client-log.ts';
+import type { LoggedRequest, LoggedResponse } from './client-log.ts';
 
 /** What differs from an ordinary request. */
 interface Unusual {
@@ -10,7 +10,7 @@ interface Unusual {
 }
 
 /** No answer by then counts as a broken connection. Far longer than any answer takes. */
-const ANSWER_WAIT_MS_MAX = 20_000;
+const RESPONSE_TIMEOUT_MS_MAX = 20_000;
 
 /** A client with one connection, which sends one plant after another and writes down what it was told. */
 export class LoggingClient {
@@ -25,20 +25,20 @@ export class LoggingClient {
     this.#token = token;
     this.#log = log;
     this.#connection = new Client(url, {
-      headersTimeout: ANSWER_WAIT_MS_MAX,
-      bodyTimeout: ANSWER_WAIT_MS_MAX,
+      headersTimeout: RESPONSE_TIMEOUT_MS_MAX,
+      bodyTimeout: RESPONSE_TIMEOUT_MS_MAX,
     });
   }
 
   async send(plant: NewPlant, { token = this.#token, body }: Unusual = {}): Promise<LoggedRequest> {
     const sentAt = performance.now();
-    const answer = await this.#answer(token, body ?? newPlantJson(plant));
-    const request = { plant, sentAt, answeredAt: performance.now(), answer };
+    const response = await this.#response(token, body ?? newPlantJson(plant));
+    const request = { plant, sentAt, respondedAt: performance.now(), response };
     this.#log.push(request);
     return request;
   }
 
-  async #answer(token: string, body: string): Promise<LoggedAnswer | undefined> {
+  async #response(token: string, body: string): Promise<LoggedResponse | undefined> {
     try {
       const response = await this.#connection.request({
         method: 'POST',

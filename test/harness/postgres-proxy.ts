@@ -17,7 +17,7 @@ export interface HeldStatement {
   /** Passes it to the server, and settles when that has answered; the answer stays here. */
   deliver(): Promise<void>;
   /** Passes the answer on; the connection goes on as if nothing had been. */
-  answer(): void;
+  response(): void;
   /** Cuts the client off; the connection to the server stays, so that the statement can still be delivered. */
   cut(): void;
 }
@@ -115,7 +115,7 @@ class Passage {
   #text = '';
   /** While a statement is held: what comes back for it. */
   #withheld: Buffer[] | undefined;
-  #answered: (() => void) | undefined;
+  #ready: (() => void) | undefined;
 
   constructor(client: Socket, server: Socket, expected: Expected[]) {
     this.#client = client;
@@ -191,12 +191,12 @@ class Passage {
     expected!.arrived = {
       deliver: async () => {
         const { promise, resolve } = Promise.withResolvers<void>();
-        this.#answered = resolve;
+        this.#ready = resolve;
         this.#server.write(bytes);
         await promise;
         if (this.#client.destroyed) this.#server.end();
       },
-      answer: () => {
+      response: () => {
         for (const data of this.#withheld ?? []) this.#client.write(data);
         this.#withheld = undefined;
       },
@@ -212,6 +212,6 @@ class Passage {
     this.#withheld.push(data);
     // What comes back for a statement ends with this message, and then nothing is in flight.
     const end = Buffer.concat(this.#withheld).subarray(-READY_FOR_QUERY.length - 1, -1);
-    if (end.equals(READY_FOR_QUERY)) this.#answered?.();
+    if (end.equals(READY_FOR_QUERY)) this.#ready?.();
   }
 }

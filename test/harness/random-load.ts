@@ -38,7 +38,7 @@ export class RandomLoad implements AsyncDisposable {
   readonly #reconnects: boolean;
   readonly #finished: Promise<unknown>;
   /** For each instance: when a plant of its clients was confirmed, on the monotonic clock. */
-  readonly #keptAt: number[][];
+  readonly #storedAt: number[][];
   #newestId = BigInt(SHARED_IDS);
   #stopping = false;
 
@@ -58,7 +58,7 @@ export class RandomLoad implements AsyncDisposable {
     this.#log = log;
     this.#reconnects = typeof urls !== 'string';
     this.#urls = typeof urls === 'string' ? [() => urls] : urls;
-    this.#keptAt = this.#urls.map(() => []);
+    this.#storedAt = this.#urls.map(() => []);
     for (const { plant } of log) if (plant.id > this.#newestId) this.#newestId = plant.id;
     const clients = typeof tokens === 'string' ? new Array<string>(CLIENTS).fill(tokens) : tokens;
     this.#finished = Promise.all(
@@ -68,22 +68,22 @@ export class RandomLoad implements AsyncDisposable {
 
   /** Settles when so many more plants have been confirmed. */
   async keeps(more: number): Promise<void> {
-    const last = this.#kept + more;
-    await until(`${more} more plants are kept`, () => this.#kept >= last);
+    const last = this.#stored + more;
+    await until(`${more} more plants are kept`, () => this.#stored >= last);
   }
 
   /** Settles when so many plants have been confirmed that there is something to lose. */
-  underWay(): Promise<void> {
+  inFlight(): Promise<void> {
     return this.keeps(100);
   }
 
   /** Settles when clients of every instance had a plant confirmed after this moment. @returns when each first had */
-  async keptByEachAfter(moment: number): Promise<number[]> {
-    const firstAfter = (keptAt: number[]): number | undefined => keptAt.find(each => each > moment);
+  async storedByEachAfter(moment: number): Promise<number[]> {
+    const firstAfter = (storedAt: number[]): number | undefined => storedAt.find(each => each > moment);
     await until('every instance keeps plants', () =>
-      this.#keptAt.every(each => firstAfter(each) !== undefined),
+      this.#storedAt.every(each => firstAfter(each) !== undefined),
     );
-    return this.#keptAt.map(each => firstAfter(each)!);
+    return this.#storedAt.map(each => firstAfter(each)!);
   }
 
   /** Settles when every client of one service has lost its connection. */
@@ -102,8 +102,8 @@ export class RandomLoad implements AsyncDisposable {
     return this.stop();
   }
 
-  get #kept(): number {
-    return this.#keptAt.reduce((sum, { length }) => sum + length, 0);
+  get #stored(): number {
+    return this.#storedAt.reduce((sum, { length }) => sum + length, 0);
   }
 
   async #run(instance: number, token: string, seed: number): Promise<void> {
@@ -120,14 +120,14 @@ export class RandomLoad implements AsyncDisposable {
       }
       const unusual =
         kind > 0 ? {} : random(10) === 0 ? { token: makeToken() } : { body: `{"id":${plant.id},"name":"` };
-      const { answer, answeredAt } = await client.send(plant, unusual);
-      if (answer?.status === 200) this.#keptAt[instance]!.push(answeredAt);
+      const { response, respondedAt } = await client.send(plant, unusual);
+      if (response?.status === 200) this.#storedAt[instance]!.push(respondedAt);
       if (client.ended) {
         await client.close();
         if (!this.#reconnects) return;
         client = undefined;
       }
-      if (answer === undefined || answer.status >= 500) await wait(PAUSE_MS);
+      if (response === undefined || response.status >= 500) await wait(PAUSE_MS);
     }
     await client?.close();
   }

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 
 /** An answer as it stood on the wire. */
-export interface RawAnswer {
+export interface RawResponse {
   status: number;
   /** Names in lower case. A name that came twice is an error of the server and throws. */
   headers: Map<string, string>;
@@ -12,7 +12,7 @@ export interface RawAnswer {
 /** How a connection ended: the server closed its side in order, or tore the connection down. */
 export type Ending = 'closed' | 'reset';
 
-const HEAD_END = '\r\n\r\n';
+const HEADERS_END = '\r\n\r\n';
 
 /** A TCP connection on which a test writes what it likes, and reads answers one after the other. */
 export class RawConnection {
@@ -62,10 +62,10 @@ export class RawConnection {
    * @param hasBody false for an answer to HEAD
    * @throws when the connection ends before the answer is whole
    */
-  async answer(hasBody = true): Promise<RawAnswer> {
+  async response(hasBody = true): Promise<RawResponse> {
     for (;;) {
-      const answer = this.#take(hasBody);
-      if (answer !== undefined) return answer;
+      const response = this.#take(hasBody);
+      if (response !== undefined) return response;
       if (this.#isOver) throw new Error(`${await this.ended} after: ${JSON.stringify(this.unread)}`);
       await this.#arrived.promise;
     }
@@ -85,8 +85,8 @@ export class RawConnection {
     this.#arrived = Promise.withResolvers();
   }
 
-  #take(hasBody: boolean): RawAnswer | undefined {
-    const headLength = this.#received.indexOf(HEAD_END);
+  #take(hasBody: boolean): RawResponse | undefined {
+    const headLength = this.#received.indexOf(HEADERS_END);
     if (headLength < 0) return undefined;
     const [statusLine = '', ...lines] = this.#received.toString('latin1', 0, headLength).split('\r\n');
     const status = Number(/^HTTP\/1\.1 ([0-9]{3}) [\x20-\x7e]+$/.exec(statusLine)?.[1]);
@@ -97,7 +97,7 @@ export class RawConnection {
       if (name === '' || headers.has(name.toLowerCase())) throw new Error(`not a field, or twice: ${line}`);
       headers.set(name.toLowerCase(), value);
     }
-    const bodyStart = headLength + HEAD_END.length;
+    const bodyStart = headLength + HEADERS_END.length;
     const bodyLength = hasBody && status !== 100 ? Number(headers.get('content-length')) : 0;
     if (Number.isNaN(bodyLength)) throw new Error(`an answer without Content-Length: ${statusLine}`);
     if (this.#received.length < bodyStart + bodyLength) return undefined;
@@ -153,8 +153,8 @@ export function chunked(body: string | Uint8Array): RequestParts {
 }
 
 /** Sends a request on a connection of its own, a valid `POST /plants` but for what is given. */
-export async function ask(port: number, token: string, parts: RequestParts = {}): Promise<RawAnswer> {
+export async function ask(port: number, token: string, parts: RequestParts = {}): Promise<RawResponse> {
   using connection = await RawConnection.open(port);
   connection.write(requestBytes(token, parts));
-  return await connection.answer(parts.method !== 'HEAD' && parts.method !== 'OPTIONS');
+  return await connection.response(parts.method !== 'HEAD' && parts.method !== 'OPTIONS');
 }

@@ -9,7 +9,7 @@ function should(id: string, title: string, source: string, check: Rule['check'])
 }
 
 /** A valid NewPlant in a request whose header section differs has this status. */
-function answered(status: number, id: string, source: string, what: string, changes: RequestChanges): Rule {
+function responded(status: number, id: string, source: string, what: string, changes: RequestChanges): Rule {
   return should(id, `${what} is answered ${status}`, source, async target =>
     expectStatus(await send(target, PLANT, changes), status),
   );
@@ -40,35 +40,35 @@ const FIELD_NAMES = {
 /** The rules for any server that claims to be a plant store: of the interface, and of HTTP and JSON where it is silent. */
 export const RULES_FOR_EVERY_STORE: readonly Rule[] = [
   ...INTERFACE_RULES,
-  answered(200, 'credential.scheme-case', 'RFC 9110 section 11.1', 'the scheme Bearer in any case', {
+  responded(200, 'credential.scheme-case', 'RFC 9110 section 11.1', 'the scheme Bearer in any case', {
     Authorization: 'bEARER <ACCESS_TOKEN>',
   }),
-  answered(200, 'media-type.case', 'RFC 9110 section 8.3.1', 'application/json in any case', {
+  responded(200, 'media-type.case', 'RFC 9110 section 8.3.1', 'application/json in any case', {
     'Content-Type': 'Application/JSON',
   }),
-  answered(200, 'media-type.charset', 'RFC 8259 section 11', 'application/json; charset=utf-8', {
+  responded(200, 'media-type.charset', 'RFC 8259 section 11', 'application/json; charset=utf-8', {
     'Content-Type': 'application/json; charset=utf-8',
   }),
-  answered(200, 'http.absolute-form', 'RFC 9112 section 3.2.2', 'a request target in absolute form', {
+  responded(200, 'http.absolute-form', 'RFC 9112 section 3.2.2', 'a request target in absolute form', {
     ':path': '<PLANTS_URL>',
   }),
-  answered(200, 'http.field-name-case', 'RFC 9110 section 5.1', 'a field name in any case', FIELD_NAMES),
-  answered(200, 'http.chunked', 'RFC 9112 section 7.1', 'a body in chunks', CHUNKED),
-  answered(401, 'credential.missing', 'RFC 6750 section 3', 'a request without a credential', NO_CREDENTIAL),
-  answered(401, 'credential.unknown', 'RFC 6750 section 3.1', 'an unknown token', {
+  responded(200, 'http.field-name-case', 'RFC 9110 section 5.1', 'a field name in any case', FIELD_NAMES),
+  responded(200, 'http.chunked', 'RFC 9112 section 7.1', 'a body in chunks', CHUNKED),
+  responded(401, 'credential.missing', 'RFC 6750 section 3', 'a request without a credential', NO_CREDENTIAL),
+  responded(401, 'credential.unknown', 'RFC 6750 section 3.1', 'an unknown token', {
     Authorization: 'Bearer no-such-token',
   }),
-  answered(401, 'credential.empty', 'RFC 6750 section 3', 'the scheme Bearer without a token', {
+  responded(401, 'credential.empty', 'RFC 6750 section 3', 'the scheme Bearer without a token', {
     Authorization: 'Bearer',
   }),
-  answered(401, 'credential.other-scheme', 'RFC 9110 section 15.5.2', 'another scheme than Bearer', BASIC),
-  answered(415, 'media-type.other', 'RFC 9110 section 15.5.16', 'a body of another media type', {
+  responded(401, 'credential.other-scheme', 'RFC 9110 section 15.5.2', 'another scheme than Bearer', BASIC),
+  responded(415, 'media-type.other', 'RFC 9110 section 15.5.16', 'a body of another media type', {
     'Content-Type': 'text/plain',
   }),
-  answered(415, 'content-coding.unknown', 'RFC 9110 section 8.4', 'an unknown content coding', CODING),
-  answered(404, 'path.unknown', 'RFC 9110 section 15.5.5', 'an unknown path', { ':path': '/no-such-path' }),
-  answered(400, 'http.host-missing', 'RFC 9112 section 3.2', 'a request without Host', { Host: null }),
-  answered(400, 'http.host-repeated', 'RFC 9112 section 3.2', 'a request with two Host fields', TWO_HOSTS),
+  responded(415, 'content-coding.unknown', 'RFC 9110 section 8.4', 'an unknown content coding', CODING),
+  responded(404, 'path.unknown', 'RFC 9110 section 15.5.5', 'an unknown path', { ':path': '/no-such-path' }),
+  responded(400, 'http.host-missing', 'RFC 9112 section 3.2', 'a request without Host', { Host: null }),
+  responded(400, 'http.host-repeated', 'RFC 9112 section 3.2', 'a request with two Host fields', TWO_HOSTS),
   should('credential.challenge', 'a 401 names Bearer in WWW-Authenticate', CHALLENGE_SOURCE, async target => {
     const exchange = await send(target, PLANT, NO_CREDENTIAL);
     if (exchange.status !== 401) return;

@@ -76,7 +76,7 @@ const TOO_LONG = { 'Content-Length': String(BODY_BYTES_SETTING_MAX + 1) };
 const LONG_FIELD = { 'X-Padding': 'x'.repeat(HEADER_BYTES_MAX) };
 const OTHER_METHOD = { ':method': 'PATCH' };
 const CHALLENGE = 'Bearer realm="plant-store"';
-const INVALID_TOKEN = `${CHALLENGE}, error="invalid_token", error_description="${ERRORS.credentialRefused.message}"`;
+const INVALID_TOKEN = `${CHALLENGE}, error="invalid_token", error_description="${ERRORS.tokenRejected.message}"`;
 
 /** What this plant store promises beyond the interface: bodies, repeated ids, header sections and response fields. */
 export const OWN_RULES: readonly Rule[] = [
@@ -120,7 +120,7 @@ export const OWN_RULES: readonly Rule[] = [
 
   rejected('noCredential', 'credential.missing', 'a request without a credential', NO_CREDENTIAL),
   rejected('noCredential', 'credential.repeated', 'a second field with the token', TWO_CREDENTIALS),
-  rejected('credentialRefused', 'credential.mistyped', 'a mistyped token', MISTYPED),
+  rejected('tokenRejected', 'credential.mistyped', 'a mistyped token', MISTYPED),
   rejected('notJsonMediaType', 'media-type.missing', 'an absent Content-Type', { 'Content-Type': null }),
   rejected('notJsonMediaType', 'media-type.other', 'another media type', OTHER_MEDIA_TYPE),
   rejected('notJsonMediaType', 'media-type.charset', 'another charset than utf-8', OTHER_CHARSET),

@@ -5,12 +5,12 @@ import { Failure } from '../failure.ts';
 import type { ServiceAddress } from '../service-options.ts';
 import { csvRows } from './csv-rows.ts';
 import { jsonArrayRows, jsonLinesRows } from './json-rows.ts';
-import { IMPORT_ANSWER_WAIT_MS, OUTAGE_MAX_MS } from './limits.ts';
+import { IMPORT_RESPONSE_TIMEOUT_MS, OUTAGE_MAX_MS } from './limits.ts';
 import { checkPlantFile, openPlantFile, type PlantFile, plantFileName } from './plant-file.ts';
 import type { PlantRow, PlantRows } from './plant-row.ts';
 import { Progress } from './progress.ts';
 import { checkRejectsPath, defaultRejectsPath, RejectsFile } from './rejects-file.ts';
-import { ServiceTrouble } from './service-trouble.ts';
+import { ServiceTrouble } from './retry-rules.ts';
 import { NotUtf8 } from './utf8-texts.ts';
 
 export interface ImportSettings {
@@ -66,7 +66,7 @@ export class ImportRun {
     this.#trouble = new ServiceTrouble(settings.service, line => this.progress.say(line));
     this.#store = new PlantStore({
       ...settings.service,
-      ...{ answerWaitMs: IMPORT_ANSWER_WAIT_MS, retryForMs: OUTAGE_MAX_MS },
+      ...{ responseTimeoutMs: IMPORT_RESPONSE_TIMEOUT_MS, retryForMs: OUTAGE_MAX_MS },
     });
   }
 

@@ -14,7 +14,7 @@ export const IN_FLIGHT_DEFAULT = 64;
 export const IN_FLIGHT_MAX = 1024;
 
 /** Time for one answer; see the option of the client. */
-export const IMPORT_ANSWER_WAIT_MS = 30_000;
+export const IMPORT_RESPONSE_TIMEOUT_MS = 30_000;
 /** A service that is away for less than this is not worth a line on the terminal. */
 export const OUTAGE_SAID_AFTER_MS = 1_000;
 /** The import gives up when no row was answered for good for this long. */
@@ -22,4 +22,4 @@ export const OUTAGE_MAX_MS = 5 * 60_000;
 
 relation(IN_FLIGHT_MAX <= CONCURRENCY_MAX, 'the client takes as many plants at a time as the option');
 relation(CHUNK_BYTES <= IN_FLIGHT_TEXT_LENGTH_MAX, 'what is in flight has room for a piece of the file');
-relation(IMPORT_ANSWER_WAIT_MS < OUTAGE_MAX_MS, 'a service that does not answer is tried again');
+relation(IMPORT_RESPONSE_TIMEOUT_MS < OUTAGE_MAX_MS, 'a service that does not answer is tried again');

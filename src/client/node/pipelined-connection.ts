@@ -1,21 +1,21 @@
 import type { Socket } from 'node:net';
 import { IDLE_CONNECTION_MS, PIPELINE_MAX } from '../limits.ts';
-import { answerBytesMax, type HttpAnswer, NoAnswer, type Post } from '../transport.ts';
-import { NotHttp, readHttpAnswer } from './http-answer.ts';
+import { type HttpResponse, NoResponse, type Post, responseBytesMax } from '../transport.ts';
+import { NotHttp, readHttpResponse } from './http-response-parser.ts';
 
 export class PipelinedRequest implements Post {
   readonly text: string;
-  readonly answer: Promise<HttpAnswer>;
+  readonly response: Promise<HttpResponse>;
   /** Whether nobody waits for the answer any more. */
   isAbandoned = false;
   /** The connection that carries it. */
   onAbandon: (() => void) | undefined;
-  resolve!: (answer: HttpAnswer) => void;
+  resolve!: (response: HttpResponse) => void;
   reject!: (error: unknown) => void;
 
   constructor(text: string) {
     this.text = text;
-    this.answer = new Promise((resolve, reject) => {
+    this.response = new Promise((resolve, reject) => {
       this.resolve = resolve;
       this.reject = reject;
     });
@@ -38,11 +38,11 @@ export class PipelinedRequest implements Post {
  */
 export class PipelinedConnection {
   readonly #socket: Socket;
-  readonly #answerWaitMs: number;
-  readonly #onAnswers: () => void;
+  readonly #responseTimeoutMs: number;
+  readonly #onResponses: () => void;
   readonly #onClose: (unsent: PipelinedRequest[]) => void;
   /** In the order in which their answers come. */
-  #unanswered: PipelinedRequest[] = [];
+  #pending: PipelinedRequest[] = [];
   /** How many of the unanswered, from the first on, are written; only these can have been answered. */
   #writtenCount = 0;
   #unwritten = '';
@@ -52,24 +52,24 @@ export class PipelinedConnection {
   /** Whether the service said that it takes nothing more on this connection. */
   #saidLast = false;
   /** Why requests fail that were not answered. */
-  #failure = new NoAnswer('ECONNRESET');
+  #failure = new NoResponse('ECONNRESET');
   /** Runs from when a request becomes the first of the unanswered, or from when there is none. */
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   /**
-   * @param onAnswers is called when responses have arrived; there may be room for more requests then
+   * @param onResponses is called when responses have arrived; there may be room for more requests then
    * @param onClose is called when it is closed, with the requests to be sent on another one: those behind a response with
    *   which the service closes the connection (RFC 9112 section 9.6)
    */
   constructor(
     socket: Socket,
-    answerWaitMs: number,
-    onAnswers: () => void,
+    responseTimeoutMs: number,
+    onResponses: () => void,
     onClose: (unsent: PipelinedRequest[]) => void,
   ) {
     this.#socket = socket;
-    this.#answerWaitMs = answerWaitMs;
-    this.#onAnswers = onAnswers;
+    this.#responseTimeoutMs = responseTimeoutMs;
+    this.#onResponses = onResponses;
     this.#onClose = onClose;
     this.#socket.setEncoding('latin1');
     this.#socket.on('data', (chunk: string) => this.#take(chunk, false));
@@ -78,20 +78,20 @@ export class PipelinedConnection {
       this.#cut();
     });
     this.#socket.on('error', (error: NodeJS.ErrnoException) => {
-      this.#failure = new NoAnswer(error.code ?? 'ECONNRESET', error);
+      this.#failure = new NoResponse(error.code ?? 'ECONNRESET', error);
     });
     this.#socket.on('close', () => this.#closed());
   }
 
   get hasRoom(): boolean {
-    const { length } = this.#unanswered;
+    const { length } = this.#pending;
     return !this.#socket.destroyed && !this.#saidLast && length < (this.#lasts ? PIPELINE_MAX : 1);
   }
 
   send(request: PipelinedRequest): void {
-    this.#unanswered.push(request);
+    this.#pending.push(request);
     request.onAbandon = () => this.#abandoned();
-    if (this.#unanswered.length === 1) {
+    if (this.#pending.length === 1) {
       this.#socket.ref();
       this.#startTimer();
     }
@@ -109,7 +109,7 @@ export class PipelinedConnection {
   #write(): void {
     if (!this.#socket.destroyed) this.#socket.write(this.#unwritten);
     this.#unwritten = '';
-    this.#writtenCount = this.#unanswered.length;
+    this.#writtenCount = this.#pending.length;
   }
 
   #take(chunk: string, hasEnded: boolean): void {
@@ -117,15 +117,15 @@ export class PipelinedConnection {
     let start = 0;
     try {
       while (!this.#saidLast && this.#writtenCount > 0) {
-        const request = this.#unanswered[0]!;
-        const answer = readHttpAnswer(text, start, hasEnded, answerBytesMax(request.text));
-        if (answer === undefined) break;
-        start = answer.end;
-        this.#saidLast = answer.isLast;
+        const request = this.#pending[0]!;
+        const response = readHttpResponse(text, start, hasEnded, responseBytesMax(request.text));
+        if (response === undefined) break;
+        start = response.end;
+        this.#saidLast = response.isLast;
         this.#lasts = true;
         this.#writtenCount--;
-        this.#unanswered.shift();
-        request.resolve(answer);
+        this.#pending.shift();
+        request.resolve(response);
       }
     } catch (error) {
       if (!(error instanceof NotHttp)) throw error;
@@ -137,13 +137,13 @@ export class PipelinedConnection {
     // Such as the answer to a connection on which nothing came; it belongs to no request that has yet to be written.
     else if (this.#writtenCount === 0 && this.#arrived !== '') this.#fail('EPROTO');
     else if (start > 0) this.#startTimer();
-    if (start > 0) this.#onAnswers();
+    if (start > 0) this.#onResponses();
   }
 
   #startTimer(): void {
     clearTimeout(this.#timer);
-    if (this.#unanswered.length > 0) {
-      this.#timer = setTimeout(() => this.#fail('ETIMEDOUT'), this.#answerWaitMs);
+    if (this.#pending.length > 0) {
+      this.#timer = setTimeout(() => this.#fail('ETIMEDOUT'), this.#responseTimeoutMs);
     } else {
       this.#socket.unref();
       this.#timer = setTimeout(() => this.#cut(), IDLE_CONNECTION_MS);
@@ -153,11 +153,11 @@ export class PipelinedConnection {
 
   /** A request cannot be taken back; so where nobody waits for any answer, the connection is given up. */
   #abandoned(): void {
-    if (this.#unanswered.length > 0 && this.#unanswered.every(({ isAbandoned }) => isAbandoned)) this.#cut();
+    if (this.#pending.length > 0 && this.#pending.every(({ isAbandoned }) => isAbandoned)) this.#cut();
   }
 
   #fail(code: string): void {
-    this.#failure = new NoAnswer(code);
+    this.#failure = new NoResponse(code);
     this.#cut();
   }
 
@@ -168,8 +168,8 @@ export class PipelinedConnection {
 
   #closed(): void {
     clearTimeout(this.#timer);
-    const left = this.#unanswered.filter(({ isAbandoned }) => !isAbandoned);
-    this.#unanswered = [];
+    const left = this.#pending.filter(({ isAbandoned }) => !isAbandoned);
+    this.#pending = [];
     if (!this.#saidLast) for (const request of left) request.reject(this.#failure);
     this.#onClose(this.#saidLast ? left : []);
   }

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import { CONNECTIONS_MAX } from '../limits.ts';
-import { NoAnswer, type Post, type Transport, type TransportSettings } from '../transport.ts';
+import { NoResponse, type Post, type Transport, type TransportSettings } from '../transport.ts';
 import { PipelinedConnection, PipelinedRequest } from './pipelined-connection.ts';
 
 /**
@@ -44,8 +44,8 @@ export function openNodeTransport(settings: TransportSettings): Transport | unde
  */
 class PipelinedTransport implements Transport {
   readonly #connect: () => Socket;
-  readonly #answerWaitMs: number;
-  readonly #head: string;
+  readonly #responseTimeoutMs: number;
+  readonly #headers: string;
   readonly #connections = new Set<PipelinedConnection>();
   /** Requests for which no connection has room, in the order in which they are sent. */
   readonly #waiting: PipelinedRequest[] = [];
@@ -53,17 +53,17 @@ class PipelinedTransport implements Transport {
   #waitTimer: ReturnType<typeof setTimeout> | undefined;
   #isClosed = false;
 
-  constructor({ url, token, answerWaitMs }: TransportSettings, connect: () => Socket) {
+  constructor({ url, token, responseTimeoutMs }: TransportSettings, connect: () => Socket) {
     this.#connect = connect;
-    this.#answerWaitMs = answerWaitMs;
-    this.#head =
+    this.#responseTimeoutMs = responseTimeoutMs;
+    this.#headers =
       `POST ${url.pathname} HTTP/1.1\r\nHost: ${url.host}\r\nAuthorization: Bearer ${token}\r\n` +
       'Content-Type: application/json\r\nContent-Length: ';
   }
 
   post(body: string): Post {
-    const request = new PipelinedRequest(`${this.#head}${Buffer.byteLength(body)}\r\n\r\n${body}`);
-    if (this.#isClosed) request.abandon(new NoAnswer('ECONNABORTED'));
+    const request = new PipelinedRequest(`${this.#headers}${Buffer.byteLength(body)}\r\n\r\n${body}`);
+    if (this.#isClosed) request.abandon(new NoResponse('ECONNABORTED'));
     else {
       this.#waiting.push(request);
       this.#sendWaiting();
@@ -79,7 +79,7 @@ class PipelinedTransport implements Transport {
 
   #failWaiting(code: string): void {
     this.#stopWaitTimer();
-    for (const request of this.#waiting.splice(0)) request.abandon(new NoAnswer(code));
+    for (const request of this.#waiting.splice(0)) request.abandon(new NoResponse(code));
   }
 
   #stopWaitTimer(): void {
@@ -95,7 +95,7 @@ class PipelinedTransport implements Transport {
   }
 
   #open(): PipelinedConnection {
-    const onAnswers = (): void => {
+    const onResponses = (): void => {
       this.#stopWaitTimer();
       this.#sendWaiting();
     };
@@ -106,7 +106,12 @@ class PipelinedTransport implements Transport {
       if (unsent.length > 0) this.#stopWaitTimer();
       this.#sendWaiting();
     };
-    const connection = new PipelinedConnection(this.#connect(), this.#answerWaitMs, onAnswers, onClose);
+    const connection = new PipelinedConnection(
+      this.#connect(),
+      this.#responseTimeoutMs,
+      onResponses,
+      onClose,
+    );
     this.#connections.add(connection);
     return connection;
   }
@@ -123,6 +128,6 @@ class PipelinedTransport implements Transport {
     }
     if (sent > 0) this.#waiting.splice(0, sent);
     if (this.#waiting.length === 0) this.#stopWaitTimer();
-    else this.#waitTimer ??= setTimeout(() => this.#failWaiting('ETIMEDOUT'), this.#answerWaitMs);
+    else this.#waitTimer ??= setTimeout(() => this.#failWaiting('ETIMEDOUT'), this.#responseTimeoutMs);
   }
 }

@@ -1,5 +1,5 @@
 import type { StoredToken } from '../../contract/stored-token.ts';
-import { type PlantRevision, StoreRefused } from '../plant-store.ts';
+import { type PlantRevision, StoreRejected } from '../plant-store.ts';
 
 /**
  * The revisions that the target of a copy lacks, in their order. Both sides are read side by side, to the end of both, and
@@ -24,7 +24,7 @@ export async function* missingRevisions(
         throw foreign(revisionName(next.value));
       } else {
         if (!isSameRevision(revision, next.value)) {
-          throw new StoreRefused(
+          throw new StoreRejected(
             `the target holds ${revisionName(revision)} otherwise than the source does; ${ADVICE}`,
           );
         }
@@ -74,12 +74,12 @@ export function missingTokens(source: readonly StoredToken[], target: readonly S
 
 function isChanged(token: StoredToken, own: StoredToken): boolean {
   if (token.hash !== own.hash || token.label !== own.label || token.createdAt !== own.createdAt) {
-    throw new StoreRefused(
+    throw new StoreRejected(
       `token ${token.id} of the target, ${JSON.stringify(own.label)}, is another one than that of the source, ${JSON.stringify(token.label)}; ${ADVICE}`,
     );
   }
   if (own.revokedAt !== null && token.revokedAt === null) {
-    throw new StoreRefused(
+    throw new StoreRejected(
       `the token ${JSON.stringify(token.label)} is revoked in the target and not in the source; revoke it in the source too, and copy again`,
     );
   }
@@ -97,6 +97,6 @@ function revisionName({ plant, revision }: PlantRevision): string {
   return `revision ${revision} of plant ${plant.id}`;
 }
 
-function foreign(row: string): StoreRefused {
-  return new StoreRefused(`the target holds ${row}, which the source does not; ${ADVICE}`);
+function foreign(row: string): StoreRejected {
+  return new StoreRejected(`the target holds ${row}, which the source does not; ${ADVICE}`);
 }

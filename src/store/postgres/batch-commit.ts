@@ -2,7 +2,7 @@ import {
   type PlantRevision,
   type PlantWrite,
   type RepeatedIdRule,
-  StoreRefused,
+  StoreRejected,
   type WriteResult,
 } from '../plant-store.ts';
 import { revisionOf } from '../rows.ts';
@@ -128,7 +128,7 @@ export class BatchCommit {
       if (latest !== undefined && latest.plant.name === plant.name && latest.plant.tag === plant.tag) {
         this.#results[index] = { outcome: 'unchanged', revision: latest.revision };
       } else if (latest !== undefined && this.#repeatedIdRule === 'reject') {
-        this.#results[index] = { refused: 'idTaken' };
+        this.#results[index] = { rejected: 'idTaken' };
       } else {
         const revision = (latest?.revision ?? 0) + 1;
         return { index, plant, revision, recordedAt: this.#recordedAt, recordedBy };
@@ -166,7 +166,7 @@ export class BatchCommit {
     const found = await latestRevisions(connection, ids);
     if (found.length < taken.length) {
       // Neither inserted nor there: it would be tried for ever.
-      throw new StoreRefused(
+      throw new StoreRejected(
         'PostgreSQL takes a plant and does not keep it; look for a trigger, a rule or row-level security on plant_revision',
       );
     }

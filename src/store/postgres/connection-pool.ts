@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { StoreUnavailable } from '../plant-store.ts';
 import type { Connection } from './connection.ts';
-import { kindOf, NoAnswer, sqlStateOf, TOO_MANY_CONNECTIONS, unavailable } from './failure.ts';
+import { kindOf, NoResponse, sqlStateOf, TOO_MANY_CONNECTIONS, unavailable } from './failure.ts';
 import type { HostSearch } from './host-search.ts';
 import {
   FULL_SERVER_INTERVAL_MS,
@@ -65,7 +65,7 @@ export class ConnectionPool {
       } catch (error) {
         const kind = kindOf(error);
         // Its operation was nearly out of time when it began, so this says nothing of the server.
-        if (error instanceof NoAnswer && error.cutShort) this.#discard(connection);
+        if (error instanceof NoResponse && error.cutShort) this.#discard(connection);
         else if (kind === 'connectionLost') this.#lost(connection, startedAt, error);
         else this.#release(connection);
         if (kind === 'final' || performance.now() >= deadline) throw unavailable(error);

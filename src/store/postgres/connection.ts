@@ -1,8 +1,8 @@
 import { connect, Socket } from 'node:net';
 import type { ConnectionOptions } from 'node:tls';
 import pg from 'pg';
-import { StoreRefused } from '../plant-store.ts';
-import { HostIsReadOnly, NoAnswer, sqlStateOf } from './failure.ts';
+import { StoreRejected } from '../plant-store.ts';
+import { HostIsReadOnly, NoResponse, sqlStateOf } from './failure.ts';
 import {
   CLOSE_TIMEOUT_MS,
   COMMAND_STATEMENT_TIMEOUT_MS,
@@ -100,7 +100,7 @@ export class Connection {
     } catch (error) {
       this.#isInFlight = sqlStateOf(error) === undefined;
       throw (error as Error).message === READ_TIMEOUT
-        ? new NoAnswer(limitMs, limitMs < timeoutMs, { cause: error })
+        ? new NoResponse(limitMs, limitMs < timeoutMs, { cause: error })
         : error;
     }
   }
@@ -227,7 +227,7 @@ export class Connection {
       );
     }
     if (encoding !== 'UTF8') {
-      throw new StoreRefused(
+      throw new StoreRejected(
         `the database has the encoding ${encoding}, which does not hold every name; make one with CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0`,
       );
     }

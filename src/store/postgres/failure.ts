@@ -1,8 +1,8 @@
-import { StoreMissing, StoreRefused, StoreUnavailable } from '../plant-store.ts';
+import { StoreMissing, StoreRejected, StoreUnavailable } from '../plant-store.ts';
 import { type PostgresAddress, shownPostgresAddress } from './postgres-url.ts';
 
 /** A statement was given up; whether it was carried out is unknown. */
-export class NoAnswer extends Error {
+export class NoResponse extends Error {
   override readonly name = 'NoAnswer';
   /** It had less time than a statement has, since its operation was at an end. */
   readonly cutShort: boolean;
@@ -22,7 +22,7 @@ export class HostIsReadOnly extends Error {
   override readonly name = 'HostIsReadOnly';
 }
 
-export class TlsFailed extends StoreRefused {
+export class TlsFailed extends StoreRejected {
   constructor(message: string, options: ErrorOptions) {
     super(`${message}; check sslmode, sslrootcert, sslcert and sslkey`, options);
   }
@@ -61,7 +61,7 @@ const CONNECTION_LOST = /^(?:57P0[1-5]|08...|25006|53300|0A000|26000|42P05)$/;
 const RETRY = /^(?:40001|40P01|57014|55P03)$/;
 
 export function kindOf(error: unknown): FailureKind {
-  if (error instanceof StoreRefused) return 'final';
+  if (error instanceof StoreRejected) return 'final';
   const sqlState = sqlStateOf(error);
   // Without an SQLSTATE the connection was cut or closed, or was silent for too long.
   if (sqlState === undefined || CONNECTION_LOST.test(sqlState)) return 'connectionLost';
@@ -73,15 +73,15 @@ export function saysReadOnly(error: unknown): boolean {
 }
 
 /** Whether a failure to connect needs a person, and is not an outage that passes. */
-export function isRefusal(error: unknown): boolean {
-  return error instanceof StoreRefused || explanationOf(error) !== undefined;
+export function isRejection(error: unknown): boolean {
+  return error instanceof StoreRejected || explanationOf(error) !== undefined;
 }
 
 /** Why the store cannot be opened, as one line that says what to do. */
-export function openFailure(error: unknown, address: PostgresAddress): StoreRefused {
-  const reason = error instanceof StoreRefused ? error.message : (explanationOf(error) ?? outageOf(error));
-  const Refusal = error instanceof StoreMissing ? StoreMissing : StoreRefused;
-  return new Refusal(`the store at ${shownPostgresAddress(address)} cannot be opened: ${reason}`, {
+export function openFailure(error: unknown, address: PostgresAddress): StoreRejected {
+  const reason = error instanceof StoreRejected ? error.message : (explanationOf(error) ?? outageOf(error));
+  const Rejection = error instanceof StoreMissing ? StoreMissing : StoreRejected;
+  return new Rejection(`the store at ${shownPostgresAddress(address)} cannot be opened: ${reason}`, {
     cause: error,
   });
 }

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { StoreUnavailable } from '../plant-store.ts';
 import { Connection } from './connection.ts';
-import { isRefusal, openFailure, saysReadOnly } from './failure.ts';
+import { isRejection, openFailure, saysReadOnly } from './failure.ts';
 import { CONNECT_TIMEOUT_MS, SEARCH_INTERVAL_MS } from './limits.ts';
 import type { HostAddress, PostgresAddress } from './postgres-url.ts';
 
@@ -66,7 +66,7 @@ export class HostSearch {
     this.#current = undefined;
     const failures = [...failureOf.values()];
     throw (
-      failures.find(isRefusal) ??
+      failures.find(isRejection) ??
       failures.find(saysReadOnly) ??
       failures[0] ??
       new StoreUnavailable('the store is closed')
@@ -115,7 +115,7 @@ export class HostSearch {
           failureOf.set(host, error);
           if (failed.add(host).size === hosts.length) lastRound.abort();
           // A password that is rejected ten times a second may lock its account.
-          if (isRefusal(error)) throw error;
+          if (isRejection(error)) throw error;
         }
         await wait(SEARCH_INTERVAL_MS, undefined, { signal: lastRound.signal });
       }

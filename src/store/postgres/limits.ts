@@ -1,5 +1,5 @@
 import { relation } from '../../contract/limits.ts';
-import { FAILING_QUEUE_WAIT_MS } from '../limits.ts';
+import { FAILING_QUEUE_TIMEOUT_MS } from '../limits.ts';
 
 /** Connections that carry plants, beside one for tokens and readiness. The default of `--connections`. */
 export const POSTGRES_CONNECTIONS = 4;
@@ -46,6 +46,6 @@ relation(
 );
 relation(STATEMENT_CANCEL_MARGIN_MS < STATEMENT_TIMEOUT_MS, 'the server has some time for a statement');
 relation(
-  FAILING_QUEUE_WAIT_MS + OPERATION_TIMEOUT_MS < 5_000,
+  FAILING_QUEUE_TIMEOUT_MS + OPERATION_TIMEOUT_MS < 5_000,
   'while PostgreSQL is away every plant gets its response within 5 s',
 );

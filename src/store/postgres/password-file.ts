@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream';
 import pgpass from 'pgpass';
-import { StoreRefused } from '../plant-store.ts';
+import { StoreRejected } from '../plant-store.ts';
 import type { HostAddress, PostgresAddress } from './postgres-url.ts';
 
 /** Why a password file was ignored, such as one that others may read. */
@@ -30,7 +30,7 @@ export async function passwordFromFile(
     pgpass({ host, port, database, user }, found);
   });
   if (password === undefined) {
-    throw new StoreRefused(
+    throw new StoreRejected(
       `the server asks for a password${warning && ` (${warning})`}; give one with PGPASSWORD, PGPASSFILE or PLANT_STORE_DATABASE_PASSWORD_FILE`,
     );
   }

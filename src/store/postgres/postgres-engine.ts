@@ -1,10 +1,10 @@
 import type { NewStoredToken, StoredToken } from '../../contract/stored-token.ts';
 import {
-  type EngineFigures,
+  type EngineStatistics,
   type PlantWrite,
   type RepeatedIdRule,
   type StorageEngine,
-  StoreRefused,
+  StoreRejected,
   type WriteResult,
 } from '../plant-store.ts';
 import { BatchCommit, confirmEverythingBefore } from './batch-commit.ts';
@@ -67,7 +67,7 @@ export class PostgresEngine implements StorageEngine {
     });
   }
 
-  async figures(): Promise<EngineFigures> {
+  async statistics(): Promise<EngineStatistics> {
     return { connections: this.#pool.connections };
   }
 
@@ -107,7 +107,7 @@ export class PostgresEngine implements StorageEngine {
     } catch (error) {
       const { cause } = error as Error;
       if (sqlStateOf(cause ?? error) !== INSUFFICIENT_PRIVILEGE) throw error;
-      throw new StoreRefused(
+      throw new StoreRejected(
         `the store at ${shownPostgresAddress(this.#settings.address)}: only the owner of the store may make and revoke tokens; name its role in --database`,
         { cause },
       );

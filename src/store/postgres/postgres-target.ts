@@ -1,4 +1,4 @@
-import { type CopyTarget, changedMeanwhile, type PlantRevision, StoreRefused } from '../plant-store.ts';
+import { type CopyTarget, changedMeanwhile, type PlantRevision, StoreRejected } from '../plant-store.ts';
 import { REVISION_COLUMNS } from '../rows.ts';
 import type { Connection } from './connection.ts';
 import { kindOf, unavailable } from './failure.ts';
@@ -56,7 +56,7 @@ async function inTransaction(connection: Connection, work: () => Promise<void>):
       return;
     } catch (error) {
       if (kindOf(error) !== 'connectionLost') await connection.run({ text: 'ROLLBACK' });
-      if (error instanceof StoreRefused) throw error;
+      if (error instanceof StoreRejected) throw error;
       if (kindOf(error) !== 'retry' || attempt === COPY_ATTEMPTS_MAX) throw unavailable(error);
     }
   }

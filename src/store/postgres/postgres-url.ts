@@ -1,4 +1,4 @@
-import { StoreRefused } from '../plant-store.ts';
+import { StoreRejected } from '../plant-store.ts';
 import { CONNECT_TIMEOUT_MS } from './limits.ts';
 
 /** How a connection is protected: what libpq does with these values of sslmode (section 34.19 of its manual). */
@@ -85,13 +85,13 @@ export function isPostgresUrl(text: string): boolean {
 export function postgresAddressOf(text: string): PostgresAddress {
   const parts = PARTS.exec(text.replace(SCHEME, ''));
   if (parts === null) {
-    throw refused(
+    throw rejected(
       `is not ${FORM}; write @, /, ? and % within the user, the password or a parameter as %40, %2F, %3F and %25`,
     );
   }
   const [, credentials = '', hosts = '', database = '', query = ''] = parts;
   const [, user = '', password = ''] = /^([^:]*)(?::(.*))?$/s.exec(credentials)!;
-  if (user.includes('@')) throw refused('has an @ in the user; write it as %40');
+  if (user.includes('@')) throw rejected('has an @ in the user; write it as %40');
   const given = parametersOf(query);
   const address: PostgresAddress = {
     hosts: hostsOf(
@@ -127,16 +127,18 @@ function parametersOf(query: string): Partial<Record<ParameterName, string>> {
     const name = PARAMETER_NAMES.find(each => each === text);
     if (name === undefined) {
       if (Object.hasOwn(ALTERNATIVES, text)) {
-        throw refused(`has the parameter ${text}, which is not supported; ${ALTERNATIVES[text]}`);
+        throw rejected(`has the parameter ${text}, which is not supported; ${ALTERNATIVES[text]}`);
       }
       // Not repeated: with a ? or & in it that was not encoded, it may be the rest of a password.
-      throw refused(`has an unknown parameter, number ${index + 1}; known are ${PARAMETER_NAMES.join(', ')}`);
+      throw rejected(
+        `has an unknown parameter, number ${index + 1}; known are ${PARAMETER_NAMES.join(', ')}`,
+      );
     }
     // An empty one, as a password that was left out, may be given further on.
-    if (given[name]) throw refused(`has the parameter ${name} twice`);
+    if (given[name]) throw rejected(`has the parameter ${name} twice`);
     const [pattern, meaning] = PARAMETERS[name];
     const decodedValue = decoded(value, `the parameter ${name}`);
-    if (!pattern.test(decodedValue)) throw refused(`has an invalid ${name}; it must be ${meaning}`);
+    if (!pattern.test(decodedValue)) throw rejected(`has an invalid ${name}; it must be ${meaning}`);
     given[name] = decodedValue;
   }
   return given;
@@ -149,7 +151,7 @@ function hostsOf(text: string, portDefault: string): HostAddress[] {
     const host = each.startsWith('/') ? each : (literal ?? name ?? '');
     if (host === '' || !PORT.test(port) || Number(port) > 65_535) {
       // Not repeated: with a slash in it that was not written as %2F, a password ends up here.
-      throw refused('has an invalid host; write HOST:PORT,HOST:PORT, and a / in user or password as %2F');
+      throw rejected('has an invalid host; write HOST:PORT,HOST:PORT, and a / in user or password as %2F');
     }
     return { host, port: Number(port) };
   });
@@ -157,17 +159,17 @@ function hostsOf(text: string, portDefault: string): HostAddress[] {
 
 function checkAddress(address: PostgresAddress): void {
   const { tlsMode, rootCertificateFile, certificateFile, keyFile } = address;
-  if (address.database === '') throw refused(`names no database; write ${FORM}`);
-  if (address.user === '') throw refused(`names no user; write ${FORM}`);
+  if (address.database === '') throw rejected(`names no database; write ${FORM}`);
+  if (address.user === '') throw rejected(`names no user; write ${FORM}`);
   if (rootCertificateFile === SYSTEM_ROOTS && tlsMode !== 'verify-full') {
     // Anyone can have a certificate that is trusted here; only the host name tells them apart. libpq does the same.
-    throw refused('has sslrootcert=system with a weaker sslmode than verify-full; use that');
+    throw rejected('has sslrootcert=system with a weaker sslmode than verify-full; use that');
   }
   if (tlsMode.startsWith('verify-') && rootCertificateFile === undefined) {
-    throw refused(`has sslmode=${tlsMode} without sslrootcert; name a file with it, or \`system\``);
+    throw rejected(`has sslmode=${tlsMode} without sslrootcert; name a file with it, or \`system\``);
   }
   if ((certificateFile === undefined) !== (keyFile === undefined)) {
-    throw refused('has one of sslcert and sslkey without the other');
+    throw rejected('has one of sslcert and sslkey without the other');
   }
 }
 
@@ -175,12 +177,12 @@ function decoded(text: string, what: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    throw refused(
+    throw rejected(
       `has a % in ${what} that is not followed by two hexadecimal digits of UTF-8; write % as %25`,
     );
   }
 }
 
-function refused(what: string): StoreRefused {
-  return new StoreRefused(`the postgres:// address of the store ${what}`);
+function rejected(what: string): StoreRejected {
+  return new StoreRejected(`the postgres:// address of the store ${what}`);
 }

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
-import { StoreMissing, StoreRefused } from '../plant-store.ts';
+import { StoreMissing, StoreRejected } from '../plant-store.ts';
 import type { Connection } from './connection.ts';
 import { GRANTS, INSUFFICIENT_PRIVILEGE, kindOf, sqlStateOf, UNDEFINED_TABLE } from './failure.ts';
 import { SCHEMA_ATTEMPT_INTERVAL_MS, SCHEMA_ATTEMPTS_MAX, SCHEMA_STEP_TIMEOUT_MS } from './limits.ts';
@@ -64,7 +64,7 @@ export async function checkSchema(connection: Connection): Promise<void> {
     throw new StoreMissing('there is no plant store in this database; `npx plant-store serve` makes one');
   }
   if (step < NEWEST_STEP) {
-    throw new StoreRefused(
+    throw new StoreRejected(
       `it has schema step ${step} and this program expects ${NEWEST_STEP}; start the service once to bring it up to date`,
     );
   }
@@ -99,10 +99,10 @@ export const COPY_RIGHTS: Right[] = [
  */
 export async function checkRights(connection: Connection, rights: Right[]): Promise<void> {
   const questions = rights.map(([question]) => question).join(', ');
-  const [answers] = await connection.run({ text: `SELECT ${questions}` });
-  const missing = rights.filter((_, index) => answers![index] !== 't').map(([, name]) => name);
+  const [replies] = await connection.run({ text: `SELECT ${questions}` });
+  const missing = rights.filter((_, index) => replies![index] !== 't').map(([, name]) => name);
   if (missing.length > 0) {
-    throw new StoreRefused(`the user lacks a right (${missing.join(', ')}); ${GRANTS}`);
+    throw new StoreRejected(`the user lacks a right (${missing.join(', ')}); ${GRANTS}`);
   }
 }
 
@@ -118,26 +118,26 @@ async function schemaStep(connection: Connection): Promise<number> {
     if (sqlState !== UNDEFINED_TABLE) throw error;
   }
   if (step > NEWEST_STEP) {
-    throw new StoreRefused(
+    throw new StoreRejected(
       `it was written by a newer plant-store (schema step ${step}, this program knows ${NEWEST_STEP}); use that one`,
     );
   }
   return step;
 }
 
-function mayNotCreate(step: number, cause: unknown): StoreRefused {
+function mayNotCreate(step: number, cause: unknown): StoreRejected {
   const state =
     step === 0
       ? 'there is no plant store yet, and this user may not make one'
       : `it has schema step ${step}, and this user may not bring it to ${NEWEST_STEP}`;
-  return new StoreRefused(
+  return new StoreRejected(
     `${state} (${(cause as Error).message}); run \`npx plant-store token create LABEL\` once as the role that owns the database, see docs/postgresql-roles.sql`,
     { cause },
   );
 }
 
-function nameTaken(cause: unknown): StoreRefused {
-  return new StoreRefused(
+function nameTaken(cause: unknown): StoreRejected {
+  return new StoreRejected(
     `something else in this database has a name that the plant store needs (${(cause as Error).message}); use a database, or with the parameter options a search_path, of its own`,
     { cause },
   );

@@ -5,7 +5,7 @@ import {
   getCACertificates,
   setDefaultCACertificates,
 } from 'node:tls';
-import { StoreRefused } from '../plant-store.ts';
+import { StoreRejected } from '../plant-store.ts';
 import { sqlStateOf, TlsFailed } from './failure.ts';
 import { type HostAddress, type PostgresAddress, SYSTEM_ROOTS } from './postgres-url.ts';
 
@@ -72,7 +72,7 @@ function secureContext(address: PostgresAddress): NonNullable<ConnectionOptions[
       key: pem(keyFile),
     });
   } catch (error) {
-    throw new StoreRefused(
+    throw new StoreRejected(
       `the files that sslrootcert, sslcert and sslkey name cannot be used (${(error as Error).message}); they must be readable PEM, and the key without a passphrase and that of the certificate`,
       { cause: error },
     );

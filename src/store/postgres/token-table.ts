@@ -22,9 +22,9 @@ export async function createToken(
       return storedToken(row!);
     } catch (error) {
       if (sqlStateOf(error) !== UNIQUE_VIOLATION) throw error;
-      const holder = await tokenWithLabel(connection, token.label);
+      const tokenId = await tokenWithLabel(connection, token.label);
       // Ours, where an earlier attempt was stored and its answer lost.
-      if (holder !== undefined) return holder.hash === token.hash ? holder : undefined;
+      if (tokenId !== undefined) return tokenId.hash === token.hash ? tokenId : undefined;
       if ((error as { constraint?: string }).constraint === 'token_hash_key') return undefined;
     }
   }

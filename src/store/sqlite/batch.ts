@@ -42,6 +42,6 @@ export function packWrites(writes: readonly PlantWrite[]): Batch {
 export function unpackResults({ outcomes, revisions }: BatchResults): WriteResult[] {
   return Array.from(outcomes, (place, index) => {
     const result = RESULTS[place]!;
-    return result === 'idTaken' ? { refused: result } : { outcome: result, revision: revisions[index]! };
+    return result === 'idTaken' ? { rejected: result } : { outcome: result, revision: revisions[index]! };
   });
 }

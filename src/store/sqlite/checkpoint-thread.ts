@@ -6,7 +6,7 @@ import { CHECKPOINT_PASSES_MAX, CHECKPOINT_REST_PAGES_MAX } from './limits.ts';
 export type CheckpointRequest = 'checkpoint' | 'close';
 
 /** How far a checkpoint came, in pages of the write-ahead log. */
-export interface CheckpointAnswer {
+export interface CheckpointReply {
   logPages: number;
   /** Of these, those that are in the database file as well. */
   copiedPages: number;
@@ -18,14 +18,14 @@ const path = workerData as string;
 let database: DatabaseSync | undefined;
 
 parentPort!.on('message', (request: CheckpointRequest) => {
-  if (request === 'checkpoint') parentPort!.postMessage(answer());
+  if (request === 'checkpoint') parentPort!.postMessage(reply());
   else {
     database?.close();
     parentPort!.close();
   }
 });
 
-function answer(): CheckpointAnswer {
+function reply(): CheckpointReply {
   try {
     database ??= open();
     return checkpoint(database);
@@ -47,8 +47,8 @@ function open(): DatabaseSync {
 }
 
 /** PASSIVE waits for nobody and lets nobody wait: https://sqlite.org/pragma.html#pragma_wal_checkpoint */
-function checkpoint(open: DatabaseSync): CheckpointAnswer {
-  let reached: CheckpointAnswer = { logPages: 0, copiedPages: 0 };
+function checkpoint(open: DatabaseSync): CheckpointReply {
+  let reached: CheckpointReply = { logPages: 0, copiedPages: 0 };
   for (let pass = 0; pass < CHECKPOINT_PASSES_MAX; pass++) {
     const row = open.prepare('PRAGMA wal_checkpoint(PASSIVE)').get() as { log: number; checkpointed: number };
     // A reader of an older state, such as an export, is in the way of what came after it.

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
-import type { CheckpointAnswer, CheckpointRequest } from './checkpoint-thread.ts';
+import type { CheckpointReply, CheckpointRequest } from './checkpoint-thread.ts';
 import { CHECKPOINT_INTERVAL_MS, WAL_RESTART_PAGES, WRITER_CHECKPOINT_PAGES_MAX } from './limits.ts';
 
 /**
@@ -70,7 +70,7 @@ export class Checkpoints {
 
   #startWorker(): Worker {
     const worker = new Worker(new URL('./checkpoint-thread.ts', import.meta.url), { workerData: this.#path });
-    worker.on('message', (answer: CheckpointAnswer) => void this.#ended(answer));
+    worker.on('message', (reply: CheckpointReply) => void this.#ended(reply));
     worker.on('error', cause => {
       this.failure = cause instanceof Error ? cause.message : String(cause);
     });
@@ -82,7 +82,7 @@ export class Checkpoints {
     return worker;
   }
 
-  async #ended({ logPages, copiedPages, failure }: CheckpointAnswer): Promise<void> {
+  async #ended({ logPages, copiedPages, failure }: CheckpointReply): Promise<void> {
     this.failure = failure;
     const isRestShort = logPages - copiedPages <= WRITER_CHECKPOINT_PAGES_MAX;
     // A failure is the writer's too, which tells whoever sends it plants.

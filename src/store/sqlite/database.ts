@@ -2,7 +2,7 @@ import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readFileSync, st
 import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
-import { StoreMissing, StoreRefused, StoreUnavailable } from '../plant-store.ts';
+import { StoreMissing, StoreRejected, StoreUnavailable } from '../plant-store.ts';
 import { LOCK_TIMEOUT_MS, PAGE_CACHE_KIB } from './limits.ts';
 
 /** Marks the file as a plant store, so that no other SQLite database is taken for one. "PLNT" as four bytes. */
@@ -28,7 +28,7 @@ const NEWEST_STEP = STEPS.length;
 export function openForWriting(path: string): DatabaseSync {
   return explainFailure(path, () => {
     makeFolder(dirname(resolve(path)));
-    refuseHardLinks(path);
+    rejectHardLinks(path);
     makeFile(path);
     return setUp(new DatabaseSync(path, { timeout: LOCK_TIMEOUT_MS }), database => {
       // Before anything is written: a file that is something else stays as it is.
@@ -50,7 +50,7 @@ export function openForWriting(path: string): DatabaseSync {
 export function openForReading(path: string, isImmutable = false): DatabaseSync {
   return explainFailure(path, () => {
     if (!existsSync(path)) throw missing(path);
-    refuseHardLinks(path);
+    rejectHardLinks(path);
     const url = pathToFileURL(path);
     // https://sqlite.org/c3ref/open.html, "immutable"
     if (isImmutable) url.searchParams.set('immutable', '1');
@@ -59,7 +59,7 @@ export function openForReading(path: string, isImmutable = false): DatabaseSync 
       // Whoever made the file was killed before the schema was in.
       if (version === 0) throw missing(path);
       if (version !== NEWEST_STEP) {
-        throw new StoreRefused(
+        throw new StoreRejected(
           `${path} has schema step ${version} and this program expects ${NEWEST_STEP}; start the service once to bring it up to date`,
         );
       }
@@ -89,7 +89,7 @@ function makeDurable(database: DatabaseSync, path: string): void {
   database.exec(`PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA cache_size = -${PAGE_CACHE_KIB}`);
   const synchronous = database.prepare('PRAGMA synchronous').get()?.synchronous;
   if (journalMode !== 'wal' || synchronous !== SYNCHRONOUS_FULL) {
-    throw new StoreRefused(
+    throw new StoreRejected(
       `${path} cannot be written durably here: SQLite gave journal_mode=${journalMode}, ` +
         `synchronous=${synchronous} instead of wal and ${SYNCHRONOUS_FULL}; choose a local disk`,
     );
@@ -124,12 +124,12 @@ export function inTransaction(database: DatabaseSync, write: () => void): void {
  * SQLite names the write-ahead log after the file: under two names the same file has two logs, and the one written
  * last wins (https://sqlite.org/howtocorrupt.html, section 2.5).
  */
-function refuseHardLinks(path: string): void {
+function rejectHardLinks(path: string): void {
   const stats = statSync(path, { throwIfNoEntry: false });
   // A folder has several by nature, and is rejected for what it is.
   const links = stats?.isFile() ? stats.nlink : 1;
   if (links > 1) {
-    throw new StoreRefused(
+    throw new StoreRejected(
       `${path} is one of ${links} names (hard links) of the same file; keep one of them`,
     );
   }
@@ -146,12 +146,12 @@ function schemaVersion(database: DatabaseSync, path: string): number {
   const application = database.prepare('PRAGMA application_id').get()?.application_id;
   const version = database.prepare('PRAGMA user_version').get()?.user_version as number;
   if (application !== APPLICATION_ID && !isEmpty) {
-    throw new StoreRefused(
+    throw new StoreRejected(
       `${path} is an SQLite database but not a plant store; name another file with --database`,
     );
   }
   if (version > NEWEST_STEP) {
-    throw new StoreRefused(
+    throw new StoreRejected(
       `${path} was written by a newer plant-store (schema step ${version}, this program knows ${NEWEST_STEP}); use that one`,
     );
   }
@@ -201,19 +201,21 @@ export function explainFailure<T>(path: string, open: () => T): T {
   try {
     return open();
   } catch (error) {
-    if (error instanceof StoreRefused) throw error;
+    if (error instanceof StoreRejected) throw error;
     const { message, errcode } = error as Error & { errcode?: number };
     const advice =
       errcode === SQLITE_NOTADB
         ? 'it is no SQLite database; name another file with --database'
         : 'is the folder there and writable?';
-    throw new StoreRefused(`the store at ${path} cannot be opened (${message}); ${advice}`, { cause: error });
+    throw new StoreRejected(`the store at ${path} cannot be opened (${message}); ${advice}`, {
+      cause: error,
+    });
   }
 }
 
 /** What SQLite says of an open store, such as that the disk is full. A refusal stays what it is. */
-export function unavailable(error: unknown): StoreUnavailable | StoreRefused {
-  if (error instanceof StoreRefused) return error;
+export function unavailable(error: unknown): StoreUnavailable | StoreRejected {
+  if (error instanceof StoreRejected) return error;
   const { message, errcode } = error as Error & { errcode?: number };
   const code = errcode === undefined ? '' : ` (SQLite result code ${errcode})`;
   return new StoreUnavailable(`${message}${code}`, { cause: error });

@@ -1,7 +1,7 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { StoreRefused } from '../plant-store.ts';
+import { StoreRejected } from '../plant-store.ts';
 import { explainFailure, makeFile, makeFolder } from './database.ts';
 
 /** https://sqlite.org/rescode.html#busy */
@@ -31,7 +31,7 @@ export function takeServeLock(path: string): () => void {
     } catch (error) {
       lock.close();
       if ((error as { errcode?: number }).errcode !== SQLITE_BUSY) throw error;
-      throw new StoreRefused(
+      throw new StoreRejected(
         `another plant-store service is running on ${path}; stop it first, or name another file with --database`,
         { cause: error },
       );

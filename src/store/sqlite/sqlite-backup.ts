@@ -1,6 +1,6 @@
 import { type BackupProgressInfo, backup, type DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
-import { StoreRefused } from '../plant-store.ts';
+import { StoreRejected } from '../plant-store.ts';
 import { openForReading } from './database.ts';
 import { BACKUP_STEP_PAGES } from './limits.ts';
 
@@ -48,7 +48,7 @@ export function checkCopy(path: string): StoreCounts {
   using database = openForReading(path, true);
   const [first] = database.prepare('PRAGMA integrity_check(1)').all();
   if (first?.integrity_check !== 'ok') {
-    throw new StoreRefused(
+    throw new StoreRejected(
       `the copy is damaged (${first?.integrity_check}); run it again, and look for faults of the disk and of the store when it comes again`,
     );
   }

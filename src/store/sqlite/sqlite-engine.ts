@@ -4,16 +4,16 @@ import { dirname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import type { NewStoredToken } from '../../contract/stored-token.ts';
 import {
-  type EngineFigures,
+  type EngineStatistics,
   type PlantWrite,
   type StorageEngine,
-  StoreRefused,
+  StoreRejected,
   StoreUnavailable,
   type WriteResult,
 } from '../plant-store.ts';
 import { packWrites, unpackResults } from './batch.ts';
 import { Checkpoints } from './checkpoints.ts';
-import type { SqliteSettings, StoreWriter, WriterAnswer, WriterCall } from './writer-thread.ts';
+import type { SqliteSettings, StoreWriter, WriterCall, WriterReply } from './writer-thread.ts';
 
 /**
  * The SQLite engine as the service sees it: every operation runs on a writer thread, so that a flush never holds
@@ -60,7 +60,7 @@ export class SqliteEngine implements StorageEngine {
     return unpackResults(results);
   }
 
-  async figures(): Promise<EngineFigures> {
+  async statistics(): Promise<EngineStatistics> {
     const { path } = this.#settings;
     // What cannot be read is 0: a store that is new or closed has no log, and a folder that is gone takes nothing.
     const log = await stat(`${path}-wal`).catch(() => undefined);
@@ -120,13 +120,13 @@ export class SqliteEngine implements StorageEngine {
 
   #startWorker(): Worker {
     const worker = new Worker(new URL('./writer-thread.ts', import.meta.url), { workerData: this.#settings });
-    worker.on('message', (answer: WriterAnswer) => this.#answered(answer));
+    worker.on('message', (reply: WriterReply) => this.#replied(reply));
     worker.on('error', cause => this.#workerDied(worker, cause));
     worker.on('exit', () => this.#workerDied(worker, undefined));
     return worker;
   }
 
-  #answered({ call, result, failure }: WriterAnswer): void {
+  #replied({ call, result, failure }: WriterReply): void {
     const pending = this.#calls.get(call);
     this.#calls.delete(call);
     if (failure === undefined) {
@@ -134,7 +134,7 @@ export class SqliteEngine implements StorageEngine {
       return;
     }
     if (failure.isGone) this.#reopening ??= this.#reopen();
-    pending?.reject(new (failure.isRefusal ? StoreRefused : StoreUnavailable)(failure.message));
+    pending?.reject(new (failure.isRejection ? StoreRejected : StoreUnavailable)(failure.message));
   }
 
   /** The checkpoint thread closes its connection to what is gone, and then the writer may open what is there now. */

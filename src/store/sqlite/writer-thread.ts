@@ -2,13 +2,13 @@ import { statSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import { parentPort, threadId, workerData } from 'node:worker_threads';
 import type { NewStoredToken } from '../../contract/stored-token.ts';
-import { type RepeatedIdRule, StoreRefused } from '../plant-store.ts';
+import { type RepeatedIdRule, StoreRejected } from '../plant-store.ts';
 import type { Batch, BatchResults } from './batch.ts';
 import { openForWriting, unavailable } from './database.ts';
 import { WAL_BYTES_KEPT_MAX, WAL_PAGES_MAX } from './limits.ts';
-import { flushLogAnew } from './log-flush.ts';
 import { PlantTable } from './plant-table.ts';
 import * as tokenTable from './token-table.ts';
+import { flushLogAnew } from './wal-flush.ts';
 
 /** What a SQLite store is opened with. */
 export interface SqliteSettings {
@@ -25,10 +25,10 @@ export interface WriterCall {
 }
 
 /** The answer to a call: the result, or what went wrong, since an error loses its class between threads. */
-export interface WriterAnswer {
+export interface WriterReply {
   call: number;
   result?: unknown;
-  failure?: { message: string; isRefusal: boolean; isGone: boolean };
+  failure?: { message: string; isRejection: boolean; isGone: boolean };
 }
 
 /** A file, whatever its name: its place on the disk. */
@@ -178,16 +178,16 @@ export class StoreWriter {
 const writer = new StoreWriter(workerData as SqliteSettings);
 
 parentPort!.on('message', ({ call, operation, args }: WriterCall) => {
-  parentPort!.postMessage(answer(call, operation, args));
+  parentPort!.postMessage(reply(call, operation, args));
 });
 
-function answer(call: number, operation: keyof StoreWriter, args: unknown[]): WriterAnswer {
+function reply(call: number, operation: keyof StoreWriter, args: unknown[]): WriterReply {
   try {
     const run = writer[operation] as (...args: unknown[]) => unknown;
     return { call, result: run.apply(writer, args) };
   } catch (error) {
-    const isRefusal = error instanceof StoreRefused;
+    const isRejection = error instanceof StoreRejected;
     const isGone = error instanceof StoreGone;
-    return { call, failure: { message: unavailable(error).message, isRefusal, isGone } };
+    return { call, failure: { message: unavailable(error).message, isRejection, isGone } };
   }
 }

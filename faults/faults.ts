@@ -1,0 +1,142 @@
+/**
+ * Injects faults into the service for as long as it is told; `--help` says how.
+ *
+ *   npm run faults -- --minutes 30
+ */
+import { parseArgs } from 'node:util';
+import { interruption } from '../test/harness/interruption.ts';
+import { commonClients } from './common-clients.ts';
+import { diskLimits } from './disk-limits.ts';
+import { failingCalls } from './failing-calls.ts';
+import { floods } from './floods.ts';
+import { fuzzing } from './fuzz.ts';
+import { kills } from './kills.ts';
+import { overload } from './overload.ts';
+import { postgresCuts } from './postgres-cuts.ts';
+import { postgresFailover } from './postgres-failover.ts';
+import { postgresKills } from './postgres-kills.ts';
+import { postgresPartition } from './postgres-partition.ts';
+import { powerCut } from './power-cut.ts';
+import { rollingRestart } from './rolling-restart.ts';
+import { MUTANTS, type Order, obstacleOf, type Scenario } from './scenario.ts';
+import { slowClients } from './slow-clients.ts';
+import { soak } from './soak.ts';
+
+const SCENARIOS: readonly Scenario[] = [
+  ...[kills, powerCut, failingCalls, diskLimits],
+  ...[postgresKills, postgresFailover, postgresCuts, postgresPartition, rollingRestart],
+  ...[overload, floods, slowClients, soak, fuzzing, commonClients],
+];
+
+const HELP = `Usage: npm run faults -- [options]
+
+Injects faults into the service, and compares what clients were told with what
+is stored. Ends with 1 when a promise was broken, and with 130 when it was
+interrupted.
+
+  --minutes N      how long, shared by the scenarios alike (default: 10)
+  --seed N         gives the faults of an earlier run again (default: the time)
+  --only NAME      only this scenario; may be given several times
+  --mutant NAME    breaks a promise on purpose: ${MUTANTS.slice(0, -1).join(', ')}
+                   or ${MUTANTS.at(-1)}.
+                   Each scenario that must notice it has to find faults then
+  --list           prints the scenarios, and what keeps one from running here
+`;
+
+/** As a shell has it for a program that was ended by SIGINT. */
+const INTERRUPTED_EXIT_CODE = 130;
+
+const { values } = parseArgs({
+  options: {
+    minutes: { type: 'string', default: '10' },
+    seed: { type: 'string', default: String(Math.floor(Date.now() / 1000) % 1_000_000) },
+    only: { type: 'string', multiple: true },
+    mutant: { type: 'string' },
+    list: { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false },
+  },
+});
+
+if (values.help) process.stdout.write(HELP);
+else if (values.list) list();
+else await main();
+
+function list(): void {
+  for (const scenario of SCENARIOS) {
+    const { name, summary, secondsMin } = scenario;
+    const obstacle = obstacleOf(scenario);
+    console.log(`${name}: ${summary} (${secondsMin} s or more)`);
+    if (obstacle !== undefined) console.log(`  CANNOT RUN HERE: ${obstacle}`);
+  }
+}
+
+async function main(): Promise<void> {
+  const minutes = positive('--minutes', values.minutes);
+  const seed = positive('--seed', values.seed);
+  const mutant = MUTANTS.find(name => name === values.mutant);
+  if (values.mutant !== undefined && mutant === undefined)
+    throw new Error(`there is no weakness ${values.mutant}; --help names them`);
+  const unknown = values.only?.find(name => !SCENARIOS.some(scenario => scenario.name === name));
+  if (unknown !== undefined) throw new Error(`there is no scenario ${unknown}; --list names them`);
+  const chosen = SCENARIOS.filter(
+    ({ name, finds }) =>
+      (values.only?.includes(name) ?? true) && (mutant === undefined || finds.includes(mutant)),
+  );
+  const signal = interruption('ending the scenario that is running');
+  console.error(`seed ${seed}; give it again with --seed ${seed}`);
+  let ran = 0;
+  let failed = 0;
+  for (const scenario of chosen) {
+    if (signal.aborted) break;
+    const { name, summary } = scenario;
+    const obstacle = obstacleOf(scenario);
+    if (obstacle !== undefined) {
+      console.error(`\nSKIPPED ${name}: ${obstacle}`);
+      continue;
+    }
+    console.error(`\n${name}: ${summary}`);
+    const found = await runAndPrint(scenario, {
+      ...{ seed, mutant, budgetMs: (minutes * 60_000) / chosen.length, signal },
+      tell: line => console.error(`  ${line}`),
+    });
+    if (signal.aborted) break;
+    ran++;
+    if (found === undefined || found > 0 !== (mutant !== undefined)) failed++;
+  }
+  console.log(
+    `\n${ran} ran, ${failed} failed, ${chosen.length - ran} did not run to the end; seed ${seed}` +
+      (mutant === undefined ? '' : `; mutant: ${mutant}, so each must find faults`),
+  );
+  if (signal.aborted) process.exitCode = INTERRUPTED_EXIT_CODE;
+  else if (failed > 0 || ran === 0) process.exitCode = 1;
+}
+
+/**
+ * One that throws does not keep the others from running.
+ *
+ * @returns how many faults it found; undefined where it failed itself, which says nothing of the service
+ */
+async function runAndPrint({ name, run }: Scenario, order: Order): Promise<number | undefined> {
+  const sinceMs = performance.now();
+  try {
+    const { late = [], figures, ...result } = await run(order);
+    const faults = order.mutant === undefined ? [...result.faults, ...late] : result.faults;
+    const seconds = ((performance.now() - sinceMs) / 1000).toFixed(0);
+    const ending = order.signal.aborted ? 'interrupted, ' : '';
+    console.log(`${name}: ${ending}${faults.length} faults in ${seconds} s`);
+    for (const [figure, value] of Object.entries(figures)) console.log(`  ${figure}: ${value}`);
+    for (const fault of faults.slice(0, 20)) console.log(`  FAULT ${fault}`);
+    return faults.length;
+  } catch (error) {
+    // Some end with an error of their own when they are interrupted.
+    if (order.signal.aborted) console.log(`${name}: interrupted`);
+    else console.error(`BROKE ${name}:`, error);
+    return undefined;
+  }
+}
+
+function positive(option: string, text: string): number {
+  const value = Number(text);
+  if (value > 0) return value;
+  throw new Error(`${option} must be a number above 0, not ${text}`);
+}

@@ -1,0 +1,76 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { PLANT_INSERT, PostgresProxy } from '../test/harness/postgres-proxy.ts';
+import { PostgresServer } from '../test/harness/postgres-server.ts';
+import type { Scenario } from './scenario.ts';
+import { runOnStores } from './served-store.ts';
+
+/** From a cut to the moment at which the statement reaches the server after all. */
+const STRAY_MS_MAX = 1_500;
+/** Shorter and longer than a statement may take. */
+const SILENT_MS_MAX = 4_000;
+
+/** Gives the next whole number from 0 to below. */
+type Random = (below: number) => number;
+
+/** What is done to the network between the instances and PostgreSQL. */
+const CUTS: Record<string, (proxy: PostgresProxy, random: Random) => Promise<unknown>> = {
+  'cuts before the commit, which is made later all the same': async (proxy, random) => {
+    const statement = await proxy.holdNext(PLANT_INSERT);
+    statement.cut();
+    await wait(random(STRAY_MS_MAX));
+    await statement.deliver();
+  },
+  'cuts during the commit': async proxy => {
+    const statement = await proxy.holdNext(PLANT_INSERT);
+    const delivered = statement.deliver();
+    statement.cut();
+    await delivered;
+  },
+  'cuts after the commit': async proxy => {
+    const statement = await proxy.holdNext(PLANT_INSERT);
+    await statement.deliver();
+    statement.cut();
+  },
+  'replies that come late': async (proxy, random) => {
+    const statement = await proxy.holdNext(PLANT_INSERT);
+    await statement.deliver();
+    await wait(random(SILENT_MS_MAX));
+    statement.response();
+  },
+  'cuts of every connection': async (proxy, random) => {
+    await wait(random(50));
+    proxy.cutAll();
+  },
+  'stalls of the server': async (proxy, random) => {
+    proxy.stall();
+    await wait(random(SILENT_MS_MAX));
+    proxy.passAgain();
+  },
+};
+
+/** Connections that are cut at the moments that matter, and silence, by a proxy in front of PostgreSQL. */
+export const postgresCuts: Scenario = {
+  name: 'postgres-cuts',
+  summary:
+    'connections to PostgreSQL cut before, during and after a commit, and a server that stalls, under load',
+  needs: [],
+  secondsMin: 10,
+  finds: ['answer-before-commit'],
+  run: order =>
+    runOnStores(order, {
+      roundsPerStore: 40,
+      async setUp(opened) {
+        const server = opened.use(await PostgresServer.start());
+        const proxy = opened.use(await PostgresProxy.start(server.port));
+        const database = await server.createDatabase();
+        return { store: { database: proxy.url(database), readAs: database }, place: proxy };
+      },
+      async round({ store, place: proxy, random }) {
+        const names = Object.keys(CUTS);
+        const name = names[random(names.length)]!;
+        await CUTS[name]!(proxy, random);
+        await store.recovered();
+        return name;
+      },
+    }),
+};

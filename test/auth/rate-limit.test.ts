@@ -1,0 +1,165 @@
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
+import { RateLimit } from '../../src/auth/rate-limit.ts';
+import { makeToken } from '../../src/auth/token.ts';
+import { parseRateLimit } from '../../src/cli/serve-options.ts';
+import { BODY_BYTES_MAX } from '../../src/contract/limits.ts';
+import { runProgram, startServe } from '../harness/program.ts';
+import {
+  ask,
+  chunked,
+  RawConnection,
+  type RawResponse,
+  type RequestParts,
+  requestBytes,
+} from '../harness/raw-connection.ts';
+import { contentType } from '../harness/request-cases.ts';
+import { assertErrorResponse } from '../harness/response-assertions.ts';
+import { addToken, type RunningService, startTestService } from '../harness/running-service.ts';
+import { isLeftToNode } from '../harness/server-side.ts';
+import { storedRevisions } from '../harness/stored-revisions.ts';
+import { writeApart } from '../http/connection-target.ts';
+
+const HOUR_SECONDS = 3_600;
+
+test('a token is granted all of it at once, then as much again in each window, evenly', () => {
+  const limit = new RateLimit({ requests: 10, windowSeconds: 100 });
+  const take = (seconds: number) => limit.take(1, seconds * 1_000);
+  for (let count = 0; count < 10; count++) assert.ok(take(0).isGranted);
+  assert.deepEqual([take(0).isGranted, take(0).retryAfterSeconds], [false, 10]);
+  assert.deepEqual([take(4).isGranted, take(4).retryAfterSeconds], [false, 6]);
+  assert.ok(take(10.1).isGranted, 'a tenth of the window brings one back');
+  assert.ok(!take(10.1).isGranted);
+  for (let count = 0; count < 10; count++) assert.ok(take(6_000).isGranted);
+  assert.ok(!take(6_000).isGranted, 'a long rest brings no more than all of it');
+});
+
+const REQUESTS = 5;
+const FLOOD = 1_000;
+/** So slow that nothing comes back within a test. */
+const POLICY = { requests: REQUESTS, windowSeconds: HOUR_SECONDS };
+
+function askService({ address, token }: RunningService, parts: RequestParts = {}): Promise<RawResponse> {
+  return ask(address.port, token, parts);
+}
+
+function assertLimited(response: RawResponse): void {
+  assertErrorResponse(response, 42901);
+  const retryAfter = response.headers.get('retry-after');
+  assert.match(retryAfter ?? '', /^[1-9][0-9]*$/);
+  assert.equal(response.headers.get('ratelimit'), `"default";r=0;t=${retryAfter}`);
+  assert.equal(response.headers.get('ratelimit-policy'), `"default";q=${REQUESTS};w=${HOUR_SECONDS}`);
+}
+
+suite('over --rate-limit', () => {
+  const ways: [way: string, parts: RequestParts, isLeft: boolean][] = [
+    ['an ordinary request', {}, false],
+    ['a request that is Node’s HTTP server’s', { target: '/plants?' }, true],
+  ];
+  for (const [way, parts, isLeft] of ways) {
+    test(`${way} is answered 429, and says what is left before`, async () => {
+      await using service = await startTestService({ rateLimit: POLICY });
+      using connection = await RawConnection.open(service.address.port);
+      for (let left = REQUESTS - 1; left >= 0; left--) {
+        connection.write(requestBytes(service.token, parts));
+        const response = await connection.response();
+        assert.equal(response.status, 200, response.body);
+        assert.equal(response.headers.get('ratelimit-policy'), `"default";q=${REQUESTS};w=${HOUR_SECONDS}`);
+        assert.match(response.headers.get('ratelimit') ?? '', new RegExp(`^"default";r=${left};t=[0-9]+$`));
+      }
+      for (let count = 0; count < 3; count++) {
+        connection.write(requestBytes(service.token, { ...parts, body: '{"id":2,"name":"B"}' }));
+        assertLimited(await connection.response());
+      }
+      assert.equal(isLeftToNode(connection), isLeft);
+      const stored = (await storedRevisions(service.database)).map(({ plant }) => plant.id);
+      assert.deepEqual(stored, [1n], 'nothing of it was stored');
+    });
+  }
+
+  test('both ways count together, and each request once, in however many pieces it comes', async () => {
+    await using service = await startTestService({ rateLimit: POLICY });
+    using connection = await RawConnection.open(service.address.port);
+    const bytes = requestBytes(service.token);
+    for (const [size, left] of [
+      [50, 4],
+      [bytes.length - 5, 3],
+    ] as const) {
+      for (let sent = 0; sent < bytes.length; sent += size)
+        await writeApart(connection, bytes.subarray(sent, sent + size));
+      assert.match((await connection.response()).headers.get('ratelimit')!, new RegExp(`r=${left};`));
+    }
+    // The token is looked at again behind a slow body, and the request is not counted again.
+    using slow = await RawConnection.open(service.address.port);
+    slow.write(requestBytes(service.token, { target: '/plants?' }).subarray(0, -5));
+    await wait(1_500);
+    slow.write(bytes.subarray(-5));
+    assert.match((await slow.response()).headers.get('ratelimit')!, /r=2;/);
+    assert.match((await askService(service)).headers.get('ratelimit')!, /r=1;/);
+  });
+
+  test('it is judged behind the credential and before all else, and a fault is counted too', async () => {
+    await using service = await startTestService({ rateLimit: POLICY });
+    for (let count = 0; count < REQUESTS * 2; count++) {
+      const stranger = await ask(service.address.port, makeToken());
+      assert.deepEqual([stranger.status, stranger.headers.get('ratelimit')], [401, undefined]);
+    }
+    const faulty: [status: number, parts: RequestParts][] = [
+      [400, { body: '{}' }],
+      [413, chunked(' '.repeat(BODY_BYTES_MAX + 1))],
+      [400, { target: '/plants?', body: '{}' }],
+      [415, contentType('text/plain')],
+      [415, { headers: { 'Content-Encoding': 'gzip' } }],
+    ];
+    for (const [index, [status, parts]] of faulty.entries()) {
+      const response = await askService(service, parts);
+      assert.equal(response.status, status);
+      assert.match(response.headers.get('ratelimit') ?? '', new RegExp(`r=${REQUESTS - 1 - index};`));
+    }
+    for (const [, parts] of faulty) assertLimited(await askService(service, parts));
+    const unread = { headers: { Expect: '100-continue' }, body: '' };
+    assertLimited(await askService(service, unread));
+  });
+
+  test('what one token sends takes nothing from another', async () => {
+    await using service = await startTestService({ rateLimit: POLICY });
+    const other = await addToken(service.database, 'other');
+    using flood = await RawConnection.open(service.address.port);
+    flood.write(Buffer.concat(Array(FLOOD).fill(requestBytes(service.token))));
+    for (let left = REQUESTS - 1; left >= 0; left--) {
+      const response = await ask(service.address.port, other);
+      assert.equal(response.status, 200);
+      assert.match(response.headers.get('ratelimit')!, new RegExp(`r=${left};`));
+    }
+    assertLimited(await ask(service.address.port, other));
+    for (let count = 0; count < FLOOD; count++)
+      assert.equal((await flood.response()).status, count < REQUESTS ? 200 : 429);
+  });
+});
+
+test('without --rate-limit no answer speaks of one', async () => {
+  await using service = await startTestService();
+  const { status, headers } = await askService(service);
+  assert.deepEqual([status, headers.has('ratelimit'), headers.has('ratelimit-policy')], [200, false, false]);
+});
+
+test('import goes on at the rate that the service grants, says so once, and loses nothing', async () => {
+  const rows = 60;
+  await using service = await startTestService();
+  await using limited = await startServe(`sqlite:${service.folder}/limited.db`, ['--rate-limit', '20/s']);
+  const csv = Array.from({ length: rows }, (_, row) => `${row},name ${row}\n`).join('');
+  const { exitCode, stdout, stderr } = await runProgram(
+    ['import', '--url', limited.url, '--token', limited.token, '-'],
+    { stdin: `id,name\n${csv}`, cwd: service.folder },
+  );
+  assert.match(stdout, /^60 rows: 60 created, 0 unchanged, 0 revised, 0 rejected/);
+  assert.equal(exitCode, 0);
+  assert.equal(stderr, 'the service limits how many plants this token may send; going on at that rate\n');
+});
+
+test('a rate that is none is rejected, with the form that it should have', () => {
+  const advice = /Write it as COUNT\/s or COUNT\/min with a count from 1 to 1000000, for example 100\/s\./;
+  for (const value of ['', '100', '0/s', '100/h', '1.5/s', '1000001/s'])
+    assert.throws(() => parseRateLimit(value), advice, value);
+});

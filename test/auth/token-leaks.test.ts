@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { hashToken, makeToken } from '../../src/auth/token.ts';
+import { openTokenStore } from '../../src/store/open-store.ts';
+import { freePort } from '../harness/free-port.ts';
+import { runProgram, startServe } from '../harness/program.ts';
+import { RawConnection, type RequestParts, requestBytes } from '../harness/raw-connection.ts';
+
+/** So many characters of a token may be shown to who sent it as something else, less than half of them. */
+const SHOWN_MAX = 20;
+
+/** Every place of a request where a client may put a token, by design or by mistake, but the name and tag of a plant. */
+function waysToSend(token: string): Buffer[] {
+  const request = (parts: RequestParts): Buffer => requestBytes(token, parts);
+  const headers = (fields: NonNullable<RequestParts['headers']>): Buffer => request({ headers: fields });
+  const bodies = [
+    `{"id":1,"name":"A","access_token":"${token}"}`,
+    `{"id":1,"name":"A","tag":"B"}${token}`,
+    `{"id":1,"name":"${token}`,
+    `{"id":"${token}","name":"A"}`,
+    `{"id":1,"name":["${token}"]}`,
+    `{"id":1,"name":"A","${token}":1,"${token}":2}`,
+    token,
+  ];
+  return [
+    request({}),
+    headers({ Authorization: `bearer  ${token}` }),
+    ...[token, `Basic ${token}`, `Bearer "${token}"`, `Bearer ${token} ${token}`, `Bearer ${token},`].map(
+      value => headers({ Authorization: value }),
+    ),
+    headers({ Authorization: [`Bearer ${token}`, `Bearer ${token}`] }),
+    headers({ 'Proxy-Authorization': `Bearer ${token}`, 'X-Api-Key': token, Cookie: `token=${token}` }),
+    headers({ [token]: 'a' }),
+    headers({ Host: token }),
+    headers({ Host: `${token}@a` }),
+    headers({ 'Content-Type': token }),
+    headers({ 'Content-Type': `application/json; charset=${token}` }),
+    headers({ 'Content-Length': token }),
+    headers({ 'Transfer-Encoding': token }),
+    headers({ 'X-Padding': token.repeat(500) }),
+    request({ method: token }),
+    request({ version: token }),
+    ...['/plants?access_token=', '/plants/', '/%zz', '/plants#', ''].map(start =>
+      request({ target: `${start}${token}` }),
+    ),
+    request({ target: `http://${token}@a/plants` }),
+    ...bodies.map(body => request({ body })),
+    request({
+      headers: { 'Content-Length': null, 'Transfer-Encoding': 'chunked' },
+      body: `${token}\r\n`,
+    }),
+    Buffer.concat([request({}), Buffer.from(`${token}\r\n\r\n`)]),
+    Buffer.from(`${token}\r\n\r\n`),
+  ];
+}
+
+/** @returns all that is answered before the service closes its side */
+async function responsesTo(port: number, bytes: Uint8Array): Promise<string> {
+  using connection = await RawConnection.open(port);
+  connection.write(bytes);
+  connection.finish();
+  await connection.ended;
+  return connection.unread;
+}
+
+/** What was read somewhere, and where. */
+interface Reading {
+  place: string;
+  text: string;
+}
+
+async function readFiles(folder: string, names: string[]): Promise<Reading[]> {
+  const places = names.map(name => join(folder, name));
+  return Promise.all(places.map(async place => ({ place, text: await readFile(place, 'latin1') })));
+}
+
+test('no token shows up in logs, answers, files of the store or the process list, wherever a client puts it', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'plant-store-leaks-'));
+  const database = `sqlite:${join(folder, 'plants.db')}`;
+  const created = await runProgram(['token', 'create', 'good', '--database', database]);
+  const good = created.stdout.trim();
+  const [unknown, expired, revoked] = [makeToken(), makeToken(), makeToken()];
+  const store = await openTokenStore(database);
+  await store.createToken({ hash: hashToken(expired), label: 'expired', createdAt: 1, expiresAt: 2 });
+  await store.createToken({ hash: hashToken(revoked), label: 'revoked', createdAt: 1, expiresAt: null });
+  await store.revokeToken('revoked', 2);
+  await store.close();
+  // The last is one that the checksum refuses.
+  const tokens = [good, unknown, expired, revoked, `${makeToken().slice(0, -6)}000000`];
+
+  const opsPort = await freePort();
+  const serve = await startServe(database, [
+    '--ops',
+    `127.0.0.1:${opsPort}`,
+    '--ops-host',
+    'plants.example,a',
+  ]);
+  const seen: Reading[] = [];
+  const readings = ['/readyz', '/livez', '/metrics'].map(path =>
+    Buffer.from(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`),
+  );
+  const requests = [...tokens.flatMap(waysToSend), ...readings];
+  for (const port of [Number(new URL(serve.url).port), opsPort]) {
+    const texts = await Promise.all(requests.map(bytes => responsesTo(port, bytes)));
+    seen.push(...texts.map(text => ({ place: `a response of port ${port}`, text })));
+  }
+  const processFolder = `/proc/${serve.child.pid}`;
+  // Linux alone shows them as files.
+  if (existsSync(processFolder)) seen.push(...(await readFiles(processFolder, ['cmdline', 'environ'])));
+  seen.push(...(await readFiles(folder, await readdir(folder))));
+  const { exitCode, stdout, stderr } = await serve.stop('SIGTERM');
+  assert.equal(exitCode, 0);
+  assert.ok(!stdout.includes('"msg":"answered"'), 'no request is logged unless that is asked for');
+  seen.push(...(await readFiles(folder, await readdir(folder))));
+  seen.push({ place: 'stdout', text: stdout }, { place: 'stderr', text: stderr });
+  await rm(folder, { recursive: true });
+
+  const hasSeen = (text: string): boolean => seen.some(reading => reading.text.includes(text));
+  for (const text of ['"name":"A"', 'HTTP/1.1 431', hashToken(good)]) assert.ok(hasSeen(text), text);
+  for (const { place, text } of seen)
+    for (const token of tokens)
+      for (const part of [token.slice(0, SHOWN_MAX + 1), token.slice('plant_'.length)])
+        assert.ok(!text.includes(part), `${part.slice(0, 9)}… in ${place}: ${text.slice(0, 500)}`);
+});

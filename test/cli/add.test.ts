@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+import { errorBody, startFaulty } from '../harness/faulty-service.ts';
+import { freePort } from '../harness/free-port.ts';
+import { type Finished, runProgram } from '../harness/program.ts';
+import { startTestService } from '../harness/running-service.ts';
+
+/** Runs `add` with these arguments; the service and its token come from the environment. */
+function add(url: string, token: string, ...args: string[]): Promise<Finished> {
+  return runProgram(['add', ...args], { env: { PLANT_STORE_URL: url, PLANT_STORE_TOKEN: token } });
+}
+
+suite('add', () => {
+  test('sends a plant and prints what was stored, as a sentence or as JSON', async () => {
+    await using service = await startTestService();
+    const { url, token } = service;
+    const monstera = ['9007199254740993', 'Monstera deliciosa', '--tag', 'houseplant'];
+    const { exitCode, stdout, stderr } = await add(url, token, ...monstera);
+    assert.deepEqual([exitCode, stderr], [0, '']);
+    const plant = '{"name":"Monstera deliciosa","tag":"houseplant"}';
+    assert.equal(stdout, `created plant 9007199254740993, revision 1: ${plant}\n`);
+    const again = await add(url, token, ...monstera);
+    assert.match(again.stdout, /^unchanged plant 9007199254740993, revision 1:/);
+    const json = await add(url, token, '--json', '9007199254740993', 'Monstera');
+    assert.equal(json.stdout, '{"id":9007199254740993,"name":"Monstera","revision":2,"outcome":"revised"}\n');
+  });
+
+  test('takes a negative id behind --, an empty tag, and shows nothing that a terminal obeys', async () => {
+    await using service = await startTestService();
+    const plant = ['--tag', '', '--', '-9223372036854775808', '\u001b[2J'];
+    const { stdout } = await add(service.url, service.token, ...plant);
+    assert.equal(stdout, 'created plant -9223372036854775808, revision 1: {"name":"\\u001b[2J","tag":""}\n');
+  });
+
+  test('says which field is wrong, and sends nothing', async () => {
+    for (const id of ['9223372036854775808', '1.5', 'fern', '']) {
+      const { exitCode, stdout, stderr } = await add('http://127.0.0.1:1', 'token', id, 'Fern');
+      assert.deepEqual([exitCode, stdout], [2, '']);
+      assert.match(stderr, /^plant-store: id must be an integer from -9223372036854775808 to/);
+    }
+    assert.equal((await add('http://127.0.0.1:1', 'token', '1')).exitCode, 2);
+  });
+
+  test('says what to do when the token is refused, the id is taken or nobody answers', async () => {
+    await using service = await startTestService({ repeatedIdRule: 'reject' });
+    const { url, token } = service;
+    assert.equal((await add(url, token, '1', 'Fern')).exitCode, 0);
+    const nowhere = `http://127.0.0.1:${await freePort()}`;
+    for (const [toUrl, withToken, name, says] of [
+      [url, token, 'Moss', /^plant-store: a plant with this id and other content is stored already/],
+      [url, 'plant_unknown', 'Fern', /refused|unknown.* make one with: npx plant-store token create LABEL/],
+      [nowhere, token, 'Fern', /no answer from .* is the service running there\?$/m],
+      [
+        `${url}/plants`,
+        token,
+        'Fern',
+        /with POST \/plants; --url is the base address of a plant store, without \/plants/,
+      ],
+    ] as const) {
+      const { exitCode, stdout, stderr } = await add(toUrl, withToken, '1', name);
+      assert.deepEqual([exitCode, stdout], [1, '']);
+      assert.match(stderr, says);
+    }
+  });
+
+  test('shows nothing that a terminal obeys, and no token, of what a server says', async () => {
+    const evil = '\u001b]0;evil\u0007\u009b2J\r\nnext plant_test';
+    const shown = String.raw`\u001b]0;evil\u0007\u009b2J\u000d\u000anext <ACCESS_TOKEN>`;
+    const responses: [number, number][] = [
+      [400, 40002],
+      [401, 40102],
+      [404, 40401],
+      [418, 7],
+    ];
+    for (const [status, error] of responses) {
+      await using talking = await startFaulty(post => post.respond(status, errorBody(error, evil)));
+      const { stderr } = await add(talking.url, 'plant_test', '1', 'Fern');
+      assert.ok(stderr.includes(shown), stderr);
+      assert.doesNotMatch(stderr.trimEnd(), /\p{Cc}|plant_test/u);
+    }
+  });
+});

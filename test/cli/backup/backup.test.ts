@@ -1,0 +1,185 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  closeSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { openReader } from '../../../src/store/open-store.ts';
+import { StoreRejected, StoreUnavailable } from '../../../src/store/plant-store.ts';
+import { openForWriting } from '../../../src/store/sqlite/database.ts';
+import { BACKUP_STEP_PAGES } from '../../../src/store/sqlite/limits.ts';
+import { checkCopy, copySnapshot } from '../../../src/store/sqlite/sqlite-backup.ts';
+import { fillStore, manyPlants, rowsOf } from '../../harness/copied-stores.ts';
+import { type Finished, runProgram, startProgram } from '../../harness/program.ts';
+import { testFolder } from '../../harness/test-folder.ts';
+import { until } from '../../harness/until.ts';
+
+const PLANTS = 50_000;
+
+const root = testFolder();
+
+/** A folder of a test's own. */
+function newFolder(): string {
+  return mkdtempSync(join(root, 'test-'));
+}
+
+async function newStore(plants = manyPlants(3)): Promise<{ path: string; database: string }> {
+  const path = join(newFolder(), 'plants.db');
+  const database = `sqlite:${path}`;
+  await fillStore(database, plants);
+  return { path, database };
+}
+
+function backUp(file: string, database: string): Promise<Finished> {
+  return runProgram(['backup', file, '--database', database]);
+}
+
+/** It says in one line why there is no backup. */
+async function assertRejected(file: string, database: string, says: string, code = 1): Promise<void> {
+  const { exitCode, stdout, stderr } = await backUp(file, database);
+  assert.deepEqual([exitCode, stdout], [code, ''], stderr);
+  assert.match(stderr, /^plant-store: [^\n]+\n$/);
+  assert.ok(stderr.includes(says), stderr);
+  assert.ok(!stderr.includes('secret'));
+}
+
+test('a backup holds everything, to the digit, in one file for its owner alone', async () => {
+  const database = `sqlite:${join(newFolder(), 'plants.db')}`;
+  await fillStore(database);
+  const folder = newFolder();
+  const file = join(folder, 'backup.db');
+  const { exitCode, stdout, stderr } = await backUp(file, database);
+  assert.deepEqual([exitCode, stderr], [0, '']);
+  const { size, mode } = statSync(file);
+  const bytes = new Intl.NumberFormat('en-GB').format(size);
+  assert.match(stdout, /: 19 plants, 33 revisions and 3 tokens, /);
+  assert.match(stdout, new RegExp(`^${file}: .*, ${bytes} bytes, in [0-9.]+ s\n$`));
+  assert.equal(mode & 0o777, 0o600);
+  assert.deepEqual(readdirSync(folder), ['backup.db']);
+  assert.deepEqual(await rowsOf(`sqlite:${file}`), await rowsOf(database));
+});
+
+test('what is committed while it copies is not in it, and does not make it begin again', async () => {
+  const { path } = await newStore(manyPlants(PLANTS).map(plant => ({ ...plant, tag: 'x'.repeat(200) })));
+  const copy = join(newFolder(), 'copy.db');
+  closeSync(openSync(copy, 'wx'));
+  using writer = openForWriting(path);
+  const insert = writer.prepare(`INSERT INTO plant_revision VALUES (?, 1, 'came later', NULL, 0, 1)`);
+  let steps = 0;
+  let pages = 0;
+  const counts = await copySnapshot(path, copy, ({ totalPages }) => {
+    pages = totalPages;
+    assert.ok(++steps < 100, 'it begins again and again');
+    insert.run(-steps);
+  });
+  assert.ok(steps > 1, 'there is something between two steps');
+  assert.equal(steps, Math.ceil(pages / BACKUP_STEP_PAGES) - 1);
+  assert.deepEqual(counts, { plants: PLANTS, revisions: PLANTS, tokens: 3 });
+  assert.deepEqual(checkCopy(copy), counts);
+});
+
+test('a copy that is damaged is found out, and so is one that is no store', async () => {
+  const { path } = await newStore(manyPlants(20_000));
+  const copy = join(newFolder(), 'copy.db');
+  closeSync(openSync(copy, 'wx'));
+  await copySnapshot(path, copy, () => {});
+  const damaged = openSync(copy, 'r+');
+  // A page in the middle, whose head says how many cells it has.
+  writeSync(damaged, Buffer.alloc(64, 0xff), 0, 64, 100 * 4096);
+  closeSync(damaged);
+  assert.throws(() => checkCopy(copy), { name: 'StoreRefused', message: /^the copy is damaged \(/ });
+  {
+    await using reader = await openReader(`sqlite:${copy}`);
+    await assert.rejects(Array.fromAsync(reader.revisions()), StoreUnavailable);
+    await assert.rejects(reader.countRevisions(), StoreUnavailable);
+  }
+  writeFileSync(copy, '');
+  assert.throws(() => checkCopy(copy), StoreRejected);
+});
+
+test('no file is written over, nor joined with what an earlier backup left', async () => {
+  const { path, database } = await newStore();
+  const folder = newFolder();
+  const backup = join(folder, 'backup.db');
+  const left = ['-wal', '-journal', '-shm', '.partial'].map(suffix => `${backup}${suffix}`);
+  for (const file of left) {
+    writeFileSync(file, 'of yesterday');
+    const isPartial = file.endsWith('.partial');
+    const why = 'is there already and stays as it is; name another file, or move this one away';
+    const killed = 'is there: another backup is writing it, or one was killed; delete it ';
+    await assertRejected(backup, database, `plant-store: ${file} ${isPartial ? killed : why}`);
+    assert.equal(readFileSync(file, 'utf8'), 'of yesterday');
+    rmSync(file);
+  }
+  symlinkSync('nowhere', join(folder, 'link.db'));
+  for (const file of [join(folder, 'link.db'), folder, path]) {
+    await assertRejected(
+      file,
+      database,
+      `plant-store: ${file} is there already and stays as it is; name another file\n`,
+    );
+  }
+  assert.deepEqual(readdirSync(folder), ['link.db']);
+});
+
+test('what cannot be backed up, or not there, is said in a line, and leaves nothing', async () => {
+  const { database } = await newStore();
+  const folder = newFolder();
+  const noStore = join(folder, 'no.db');
+  const other = join(newFolder(), 'other.db');
+  writeFileSync(other, 'no database, whatever its name'.repeat(100));
+  const [file, inNoFolder] = [join(folder, 'a.db'), join(folder, 'no', 'a.db')];
+  await assertRejected(file, `sqlite:${noStore}`, `there is no plant store at ${noStore}; `);
+  await assertRejected(file, `sqlite:${other}`, `${other} cannot be opened`);
+  await assertRejected(inNoFolder, database, 'a.db cannot be made (ENOENT); make the folder first');
+  await assertRejected(file, 'postgres://u:secret@db.example/plants', 'pg_dump', 2);
+  await assertRejected(file, 'plants.db', 'the address names no store', 2);
+  assert.deepEqual(readdirSync(folder), []);
+});
+
+test('SIGINT ends it at once, and leaves nothing', async () => {
+  const { database } = await newStore(manyPlants(PLANTS));
+  const folder = newFolder();
+  const child = startProgram(['backup', join(folder, 'backup.db'), '--database', database]);
+  let stderr = '';
+  child.stderr!.setEncoding('utf8').on('data', text => (stderr += text));
+  const ended = once(child, 'close');
+  // Before the process that copies has even started.
+  await until('it has begun', () => readdirSync(folder).length > 0);
+  child.kill('SIGINT');
+  assert.deepEqual(await ended, [130, null]);
+  assert.equal(stderr, 'plant-store: stopped; no backup was made\n');
+  assert.deepEqual(readdirSync(folder), []);
+});
+
+test('a disk without room for it is said, and leaves nothing', async () => {
+  const { database } = await newStore(manyPlants(PLANTS));
+  const disk = newFolder();
+  const args = ['backup', join(disk, 'backup.db'), '--database', database];
+  // No file can grow beyond 1 MiB, on any POSIX system; `ulimit -f` counts half KiB.
+  const small = await runProgram(args, { prefix: ['sh', '-c', 'ulimit -f 2048; exec "$0" "$@"'] });
+  assert.deepEqual([small.exitCode, small.stdout], [1, '']);
+  assert.match(small.stderr, /^plant-store: (?:copying failed|the disk is full)[^\n]+\n$/);
+  assert.deepEqual(readdirSync(disk), []);
+
+  const inOwnNamespace = ['unshare', '--user', '--map-root-user', '--mount'];
+  if (spawnSync(inOwnNamespace[0]!, [...inOwnNamespace.slice(1), 'true']).status !== 0) {
+    console.error('NOT TESTED HERE: ENOSPC needs user namespaces, which this system does not allow');
+    return;
+  }
+  const onSmallDisk = 'mount -t tmpfs -o size=1m tmpfs "$0" && "$@"; code=$?; ls "$0"; exit $code';
+  const full = await runProgram(args, { prefix: [...inOwnNamespace, 'sh', '-c', onSmallDisk, disk] });
+  assert.deepEqual([full.exitCode, full.stdout], [1, '']);
+  assert.equal(full.stderr, 'plant-store: the disk is full; make room, or name a file on another disk\n');
+});

@@ -1,0 +1,214 @@
+import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import { after, before, suite, test } from 'node:test';
+import { RULES_FOR_EVERY_STORE } from '../../../src/cli/check/http-rules.ts';
+import { drawIds } from '../../../src/cli/check/ids.ts';
+import { INTERFACE_RULES } from '../../../src/cli/check/interface-rules.ts';
+import { OWN_RULES } from '../../../src/cli/check/own-rules.ts';
+import { Finding, type Rule } from '../../../src/cli/check/rule.ts';
+import { plantsUrl } from '../../../src/client/transport.ts';
+import { listen } from '../../harness/loopback-server.ts';
+import { type RunningService, startTestService } from '../../harness/running-service.ts';
+import {
+  type Alteration,
+  type Alterations,
+  mapJson,
+  onStatus,
+  setField,
+  startTamperingProxy,
+} from './tampering-proxy.ts';
+
+const RULES = [...RULES_FOR_EVERY_STORE, ...OWN_RULES];
+const IDS = RULES.map(({ id }) => id);
+
+/** @returns the finding of each rule that does not hold, by the rule's id */
+async function findings(
+  url: string,
+  token: string,
+  rules: readonly Rule[] = RULES,
+): Promise<Map<string, Finding>> {
+  const server = { plantsUrl: plantsUrl(new URL(url)), token, stop: new AbortController().signal };
+  const { fresh, neighbours } = drawIds(rules);
+  const found = new Map<string, Finding>();
+  await Promise.all(
+    rules.map((rule, index) =>
+      rule.check({ ...server, neighbours, id: fresh[index]! }).catch(error => {
+        assert.ok(error instanceof Finding, `${rule.id} failed by itself: ${error.stack}`);
+        found.set(rule.id, error);
+      }),
+    ),
+  );
+  return found;
+}
+
+suite('the list of rules', () => {
+  test('gives each rule an id of its own, in one spelling', () => {
+    assert.deepEqual([...new Set(IDS)], IDS);
+    for (const id of IDS) assert.match(id, /^[a-z]+(?:[.-][a-z0-9]+)+$/);
+  });
+
+  test('has MUST for the interface alone among the rules for every store, and marks its own', () => {
+    const binding = RULES_FOR_EVERY_STORE.filter(({ level }) => level === 'MUST');
+    assert.deepEqual(binding, INTERFACE_RULES);
+    for (const { id, source } of binding) assert.match(source, /^interface, /, id);
+    assert.deepEqual(
+      RULES.filter(({ id }) => id.startsWith('ours.')),
+      OWN_RULES,
+    );
+  });
+});
+
+const AS_TEXT = setField('content-type', 'text/plain');
+
+/** What a tampering proxy does, and the ids of exactly the rules that it breaks; a star stands for any part of an id. */
+const BROKEN_PROXIES: [what: string, alterations: Alterations, rules: string][] = [
+  [
+    'rounds ids to doubles, as JSON.parse does',
+    { request: mapJson(value => value) },
+    `create.id.int64-* create.id.neighbours-above-double
+     ours.id.above-double ours.id.below-double ours.id.int64-*
+     ours.refuse.further-member-repeated ours.refuse.id-fraction-above-double ours.refuse.id-repeated
+     ours.refuse.id-tiny-fraction ours.refuse.id-underflow`,
+  ],
+  [
+    'rejects ids beyond 32 bits',
+    { request: mapJson(plant => (isBeyondInt32(plant.id) ? { ...plant, id: 'large' } : plant)) },
+    // Of the last, written anew by JSON.parse and JSON.stringify, the ids are small integers, and no member repeats.
+    `create.id.above-* create.id.below-int32 create.id.int64-* create.id.neighbours-above-double
+     ours.id.above-double ours.id.below-double ours.id.int64-*
+     ours.refuse.further-member-repeated ours.refuse.id-repeated
+     ours.refuse.id-tiny-fraction ours.refuse.id-underflow`,
+  ],
+  ['drops an empty tag', mapPlant(({ tag, ...rest }) => (tag ? { ...rest, tag } : rest)), 'create.tag.empty'],
+  [
+    'adds a tag of null where there was none',
+    mapPlant(plant => ({ tag: null, ...plant })),
+    'create.tag.absent',
+  ],
+  [
+    'reads UTF-8 as ISO 8859-1',
+    { request: message => ({ ...message, body: Buffer.from(message.body.toString('latin1')) }) },
+    'create.name.non-ascii ours.refuse.not-utf8 refuse.not-utf8',
+  ],
+  [
+    'trims names',
+    mapPlant(plant => ({ ...plant, name: String(plant.name).trim() })),
+    'create.name.escaped create.name.space',
+  ],
+  [
+    'responds with error numbers beyond int32',
+    {
+      response: onStatus(
+        400,
+        mapJson(body => ({ ...body, error: 2 ** 31 })),
+      ),
+    },
+    `error.shape.* ours.refuse.* ours.every-fault-named ours.repeat.other-name ours.repeat.tag-removed`,
+  ],
+  ['sends 400 as text', { response: onStatus(400, AS_TEXT) }, 'error.media-type ours.fields.refused'],
+  ['sends 200 as text', { response: onStatus(200, AS_TEXT) }, 'create.media-type ours.fields.kept'],
+  [
+    'takes the challenge off 401',
+    { response: setField('www-authenticate', undefined) },
+    'credential.challenge ours.credential.*.challenge',
+  ],
+  [
+    'passes on the first of several fields of a name',
+    { request: message => ({ ...message, rawHeaders: firstOfEach(message.rawHeaders) }) },
+    'http.host-repeated ours.credential.repeated ours.media-type.repeated',
+  ],
+  [
+    'takes any media type',
+    { request: setField('content-type', 'application/json') },
+    'media-type.other ours.media-type.charset ours.media-type.other',
+  ],
+  [
+    'takes any content coding',
+    { request: setField('content-encoding', undefined) },
+    'content-coding.unknown ours.content-encoding',
+  ],
+  ['names the software it is', { response: addField('Server', 'garden/1.0') }, 'ours.fields.*'],
+];
+
+function isBeyondInt32(id: unknown): boolean {
+  return Number.isInteger(id) && id !== (Number(id) | 0);
+}
+
+function mapPlant(change: (plant: Record<string, unknown>) => object): Alterations {
+  return { response: onStatus(200, mapJson(change)) };
+}
+
+function addField(name: string, value: string): Alteration {
+  return message => ({ ...message, rawHeaders: [...message.rawHeaders, name, value] });
+}
+
+function firstOfEach(rawHeaders: string[]): string[] {
+  const first = new Map<string, string[]>();
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const field = rawHeaders.slice(index, index + 2);
+    const name = field[0]!.toLowerCase();
+    if (!first.has(name)) first.set(name, field);
+  }
+  return [...first.values()].flat();
+}
+
+// Where ids are write-once, two ids that are taken for one show in the status, and `repeat.other` does not hold by choice.
+suite('before a service whose ids are write-once, exactly the rules that are broken say so', () => {
+  let service: RunningService;
+  before(async () => {
+    service = await startTestService({ repeatedIdRule: 'reject' });
+  });
+  after(() => service[Symbol.asyncDispose]());
+
+  test('without a proxy', async () => {
+    assert.deepEqual([...(await findings(service.url, service.token)).keys()], ['repeat.other']);
+  });
+
+  for (const [what, alterations, rules] of BROKEN_PROXIES) {
+    test(`a proxy that ${what}`, async () => {
+      await using gateway = await startTamperingProxy(service.url, alterations);
+      const found = await findings(gateway.url, service.token);
+      const patterns = [...rules.split(/\s+/), 'repeat.other'].map(
+        text => new RegExp(`^${text.replaceAll('.', String.raw`\.`).replaceAll('*', '.*')}$`),
+      );
+      const expected = IDS.filter(id => patterns.some(pattern => pattern.test(id)));
+      assert.deepEqual([...found.keys()].sort(), expected.sort());
+    });
+  }
+
+  test('a proxy that puts its own credential in place of any', async () => {
+    await using gateway = await startTamperingProxy(service.url, {
+      request: (message, status) => {
+        const bare = setField('authorization', undefined)(message, status);
+        return addField('Authorization', `Bearer ${service.token}`)(bare, status);
+      },
+    });
+    const found = await findings(gateway.url, 'any', RULES_FOR_EVERY_STORE);
+    const credential = ['missing', 'unknown', 'empty', 'other-scheme'].map(each => `credential.${each}`);
+    assert.deepEqual([...found.keys()].sort(), [...credential, 'repeat.other'].sort());
+  });
+
+  test('a proxy with a path before that of the service', async () => {
+    const prefix = '/garden/v1';
+    await using gateway = await startTamperingProxy(service.url, {
+      target: path => (path.startsWith(prefix) ? path.slice(prefix.length) : '/elsewhere'),
+    });
+    const found = await findings(`${gateway.url}${prefix}/`, service.token, INTERFACE_RULES);
+    assert.deepEqual([...found.keys()], []);
+  });
+});
+
+test('no rule holds on each of three servers that do not look at the request', async () => {
+  const everFound = new Set<string>();
+  for (const status of [200, 400, 401]) {
+    const server = createServer({ requireHostHeader: false }, (_request, response) => {
+      response.writeHead(status, { 'Content-Type': 'text/html' }).end('{}');
+    });
+    await using running = await listen(server);
+    for (const id of (await findings(running.url, 'any')).keys()) everFound.add(id);
+  }
+  assert.deepEqual(
+    IDS.filter(id => !everFound.has(id)),
+    [],
+  );
+});

@@ -1,0 +1,252 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+import { text as readText } from 'node:stream/consumers';
+import { test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
+import { hashToken } from '../../src/auth/token.ts';
+import { openApiJson } from '../../src/contract/openapi.ts';
+import { type NewPlant, newPlantJson } from '../../src/contract/plant.ts';
+import { openReader } from '../../src/store/open-store.ts';
+import { runCommandLines } from '../harness/command-lines.ts';
+import { LoggingClient } from '../harness/logging-client.ts';
+import { type Finished, startProgram, startServe } from '../harness/program.ts';
+import { openNewStore, openTokens, sqliteUnderTest } from '../harness/store-under-test.ts';
+import { testFolder } from '../harness/test-folder.ts';
+
+/** A revocation is in force by then: that is a promise. */
+const REVOCATION_MS_MAX = 5_000;
+
+/** Far longer than an export takes on a slow machine. */
+const EXPORT_MS_MAX = 30_000;
+
+const folder = testFolder();
+const sqlite = sqliteUnderTest();
+
+/** Makes a store with these plants in it, all from the token "nursery, east", the first that it has. */
+async function storeWith(plants: NewPlant[], recordedBy = 1): Promise<string> {
+  await using store = await openNewStore(sqlite);
+  const token = { hash: '0'.repeat(64), label: 'nursery, east', createdAt: Date.now(), expiresAt: null };
+  await store.createToken(token);
+  await store.commit(plants.map(plant => ({ plant, recordedBy })));
+  return store.database;
+}
+
+/** Runs commands on a database one after the other. @returns what each left behind */
+function run(database: string, ...commands: string[][]): Promise<Finished[]> {
+  return runCommandLines(
+    commands.map(args => ({ args: [...args, '--database', database] })),
+    folder,
+  );
+}
+
+test('token create prints the token alone, and list and the store hold no token', async () => {
+  const database = await sqlite.newDatabase();
+  const [created, , , revoked, listed] = (await run(
+    database,
+    ['token', 'create', 'field app', '--expires', '90d'],
+    ['token', 'create', 'for good'],
+    ['token', 'create', 'lost phone', '--expires', '48h'],
+    ['token', 'revoke', 'lost phone'],
+    ['token', 'list'],
+  )) as [Finished, Finished, Finished, Finished, Finished];
+  assert.equal(created.exitCode, 0);
+  const made =
+    /^there was no store at .*plants\.db yet; it is made now\ntoken "field app" is in force in sqlite:\S+\n$/;
+  assert.match(created.stderr, made);
+  assert.match(created.stdout, /^plant_[0-9A-Za-z]{36}\n$/);
+  assert.deepEqual([revoked.exitCode, revoked.stdout], [0, '']);
+  assert.match(revoked.stderr, /"lost phone" is revoked/);
+
+  assert.deepEqual([listed.exitCode, listed.stderr], [0, '']);
+  const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString().slice(0, 10);
+  const today = inDays(0);
+  const rows = listed.stdout.trimEnd().split('\n');
+  assert.deepEqual(
+    rows.map(line => line.split(/ {2,}/)),
+    [
+      ['LABEL', 'CREATED', 'EXPIRES', 'STATE', 'LAST USED'],
+      ['field app', today, inDays(90), 'in force', '-'],
+      ['for good', today, '-', 'in force', '-'],
+      ['lost phone', today, inDays(2), `revoked ${today}`, '-'],
+    ],
+  );
+  const secret = created.stdout.trim();
+  for (const hidden of [secret, secret.slice(6, 20), hashToken(secret)])
+    assert.ok(!listed.stdout.includes(hidden));
+  await using store = await openTokens(database);
+  assert.ok(!JSON.stringify(await store.tokensChangedSince(0)).includes(secret.slice(6)));
+});
+
+test('token list only reads, and token revoke makes no store', async () => {
+  const database = await sqlite.newDatabase();
+  const path = database.replace('sqlite:', '');
+  const missing = await run(database, ['token', 'list'], ['token', 'revoke', 'first']);
+  for (const { exitCode, stdout, stderr } of missing) {
+    assert.deepEqual([exitCode, stdout], [1, '']);
+    assert.match(stderr, /there is no plant store at /);
+  }
+  assert.throws(() => readFileSync(path), { code: 'ENOENT' });
+  await run(database, ['token', 'create', 'first']);
+  // Whoever opens it for writing would set the write-ahead log again, which is noted in the file.
+  await sqlite.sql(database, 'PRAGMA journal_mode = DELETE');
+  const before = readFileSync(path);
+  assert.match((await run(database, ['token', 'list']))[0]!.stdout, /^first /m);
+  assert.deepEqual(readFileSync(path), before);
+});
+
+test('tokens made and revoked while the service runs', async () => {
+  const database = await sqlite.newDatabase();
+  await using serve = await startServe(database);
+  const [created] = await run(database, ['token', 'create', 'second']);
+  const client = new LoggingClient(serve.url, created!.stdout.trim(), []);
+  const plant = { id: 1n, name: 'Monstera' };
+  assert.equal((await client.send(plant)).response?.status, 200, 'accepted at once');
+
+  const [revoked] = await run(database, ['token', 'revoke', 'second']);
+  assert.equal(revoked!.exitCode, 0);
+  const revokedAt = performance.now();
+  while ((await client.send(plant)).response?.status !== 401) {
+    assert.ok(performance.now() - revokedAt < REVOCATION_MS_MAX, 'it is still accepted');
+    await wait(20);
+  }
+  const { response } = await client.send(plant, { token: serve.token });
+  assert.equal(response?.status, 200, 'the other one is not touched');
+  await client.close();
+  await serve.stop('SIGTERM');
+  const [again, listed] = await run(database, ['token', 'create', 'second'], ['token', 'list']);
+  assert.equal(again!.exitCode, 1, 'the label of a revoked token is not given to another');
+  const today = new Date().toISOString().slice(0, 10);
+  assert.match(listed!.stdout, new RegExp(`^first .* in force +${today}$`, 'm'));
+});
+
+const ODD_PLANTS: NewPlant[] = [
+  { id: -(2n ** 63n), name: 'smallest', tag: '' },
+  { id: -1n, name: 'comma, comma', tag: 'a,b' },
+  { id: 0n, name: 'the "quoted"', tag: '"' },
+  { id: 1n, name: 'line\nbreak', tag: 'carriage\r\nreturn' },
+  { id: 2n, name: '', tag: '' },
+  { id: 3n, name: '' },
+  { id: 4n, name: ' spaces ', tag: '\t' },
+  { id: 5n, name: '=1+1', tag: "'" },
+  { id: 2n ** 53n, name: 'ceiba 🌳', tag: 'é' },
+  { id: 2n ** 53n + 1n, name: 'its neighbour' },
+  { id: 2n ** 63n - 1n, name: 'largest' },
+];
+
+test('export prints every plant exactly, in the order of ids', async () => {
+  const database = await storeWith(ODD_PLANTS.toReversed());
+  const [csv, jsonLines] = await run(database, ['export'], ['export', '--format', 'jsonl']);
+  assert.equal(csv!.exitCode, 0);
+  assert.equal(
+    csv!.stdout,
+    [
+      'id,name,tag',
+      '-9223372036854775808,smallest,""',
+      '-1,"comma, comma","a,b"',
+      '0,"the ""quoted""",""""',
+      '1,"line\nbreak","carriage\r\nreturn"',
+      '2,"",""',
+      '3,"",',
+      '4, spaces ,\t',
+      "5,=1+1,'",
+      '9007199254740992,ceiba 🌳,é',
+      '9007199254740993,its neighbour,',
+      '9223372036854775807,largest,',
+      '',
+    ].join('\n'),
+  );
+  assert.equal(csv!.stderr, '11 plants exported\n');
+  assert.equal(jsonLines!.stdout, ODD_PLANTS.map(plant => `${newPlantJson(plant)}\n`).join(''));
+
+  const [emptyCsv, emptyJson] = await run(await storeWith([]), ['export'], ['export', '--format', 'jsonl']);
+  assert.deepEqual([emptyCsv!.stdout, emptyJson!.stdout], ['id,name,tag\n', '']);
+});
+
+test('export --revisions prints the whole history', async () => {
+  const database = await storeWith([
+    { id: 7n, name: 'old' },
+    { id: 7n, name: 'new', tag: '' },
+    { id: -7n, name: 'other' },
+  ]);
+  await using reader = await openReader(database);
+  const time = new Date((await reader.revisionsOf(7n))[0]!.recordedAt).toISOString();
+  const history = ['export', '--revisions'];
+  const results = await run(database, history, [...history, '--format', 'jsonl'], ['export']);
+  const recorded = `"recorded_at":"${time}","recorded_by":"nursery, east"}`;
+  assert.deepEqual(
+    results.map(({ stdout }) => stdout.split('\n')),
+    [
+      [
+        'id,revision,name,tag,recorded_at,recorded_by',
+        `-7,1,other,,${time},"nursery, east"`,
+        `7,1,old,,${time},"nursery, east"`,
+        `7,2,new,"",${time},"nursery, east"`,
+        '',
+      ],
+      [
+        `{"id":-7,"name":"other","revision":1,${recorded}`,
+        `{"id":7,"name":"old","revision":1,${recorded}`,
+        `{"id":7,"name":"new","tag":"","revision":2,${recorded}`,
+        '',
+      ],
+      ['id,name,tag', '-7,other,', '7,new,""', ''],
+    ],
+  );
+});
+
+test('a plant from a token that is not in the store is shown with the id of the token', async () => {
+  const database = await storeWith([{ id: 7n, name: 'copied in' }], 2 ** 31);
+  const [csv, shown] = await run(database, ['export', '--revisions'], ['show', '7']);
+  assert.match(csv!.stdout, /^7,1,copied in,,[^,]+,2147483648$/m);
+  assert.match(shown!.stdout, / by 2147483648 {2}{/);
+});
+
+test('show prints every revision of any id, and nothing that a terminal obeys', async () => {
+  const database = await storeWith([
+    { id: -(2n ** 63n), name: 'clear \u001b[2J screen', tag: '\u202e' },
+    { id: -(2n ** 63n), name: 'line\nbreak' },
+  ]);
+  const [shown] = await run(database, ['show', '-9223372036854775808']);
+  assert.deepEqual([shown!.exitCode, shown!.stderr], [0, '']);
+  const [head, first, second, rest] = shown!.stdout.split('\n');
+  assert.equal(head, 'plant -9223372036854775808');
+  assert.match(first!, /^revision 1 .* by nursery, east .*"clear \\u001b\[2J screen","tag":"\\u202e"}$/);
+  assert.match(second!, /^revision 2 .*{"name":"line\\nbreak"}$/);
+  assert.equal(rest, '');
+});
+
+const MANY = Array.from({ length: 30_000 }, (_, id) => ({
+  id: BigInt(id),
+  name: `plant ${id} ${'x'.repeat(20)}`,
+}));
+
+test('export into a slow reader is complete, and into a closed one ends quietly', async () => {
+  const database = await storeWith(MANY);
+  const start = () => startProgram(['export', '--database', database], { timeout: EXPORT_MS_MAX });
+  const slow = start();
+  const summary = readText(slow.stderr!);
+  const expected = ['id,name,tag', ...MANY.map(({ id, name }) => `${id},${name},`)];
+  let lines = 0;
+  for await (const line of createInterface(slow.stdout!)) {
+    assert.equal(line, expected[lines]);
+    if (++lines % 3_000 === 0) await wait(20);
+  }
+  assert.equal(lines, expected.length);
+  assert.equal(await summary, '30,000 plants exported\n');
+
+  const closed = start();
+  const said = readText(closed.stderr!);
+  const ended = once(closed, 'exit');
+  await once(closed.stdout!, 'data');
+  closed.stdout!.destroy();
+  const [exitCode, signal] = await ended;
+  assert.ok(exitCode === 0 || signal === 'SIGPIPE', `${exitCode} ${signal}`);
+  assert.equal(await said, '');
+});
+
+test('openapi prints what is served', async () => {
+  const [{ exitCode, stdout }] = (await runCommandLines([{ args: ['openapi'] }], folder)) as [Finished];
+  assert.deepEqual([exitCode, stdout.trimEnd()], [0, openApiJson().trimEnd()]);
+});

@@ -1,0 +1,287 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { text as readText } from 'node:stream/consumers';
+import { after, suite, test } from 'node:test';
+import { type CommandLine, runCommandLines } from '../harness/command-lines.ts';
+import { freePort } from '../harness/free-port.ts';
+import { LoggingClient } from '../harness/logging-client.ts';
+import { listen } from '../harness/loopback-server.ts';
+import { type Finished, PROGRAM, runInTime, startServe } from '../harness/program.ts';
+import { ask } from '../harness/raw-connection.ts';
+import { openStore } from '../harness/store-under-test.ts';
+import { testFolder } from '../harness/test-folder.ts';
+
+const folder = testFolder();
+
+/** A store with the plants 1 and -1 and the token "first". */
+const database = `sqlite:${join(folder, 'plants.db')}`;
+const newer = join(folder, 'newer.db');
+{
+  await using store = await openStore(database);
+  await store.createToken({ hash: '0'.repeat(64), label: 'first', createdAt: Date.now(), expiresAt: null });
+  await store.commit([1n, -1n].map(id => ({ plant: { id, name: `plant ${id}` }, recordedBy: 1 })));
+  await using _newer = await openStore(`sqlite:${newer}`);
+}
+execute(newer, 'PRAGMA user_version = 99');
+const stranger = join(folder, 'stranger.db');
+execute(stranger, 'CREATE TABLE account (id)');
+const textFile = join(folder, 'text.db');
+writeFileSync(textFile, 'id,name,tag\n'.repeat(100));
+
+function execute(path: string, statement: string): void {
+  const client = new DatabaseSync(path);
+  client.exec(statement);
+  client.close();
+}
+
+const taken = await listen(createServer());
+after(() => taken[Symbol.asyncDispose]());
+const takenAddress = `127.0.0.1:${taken.port}`;
+
+function runAll(commands: readonly CommandLine[]): Promise<Finished[]> {
+  return runCommandLines(commands, folder);
+}
+
+/** What a person reads on stderr, without the hints that commander adds in parentheses. */
+function linesOf({ stderr }: Finished): string[] {
+  return stderr.split('\n').filter(line => line !== '' && !/^\(.*\)$/.test(line));
+}
+
+/** Exit code, arguments (in one text where none holds a space), the one line on stderr, and the environment. */
+type Misuse = [exitCode: 1 | 2, args: string | string[], says: RegExp, env?: Record<string, string>];
+
+/** Values that an option or an argument does not take. */
+function wrong(command: string, values: readonly string[], says: RegExp): Misuse[] {
+  return values.map(value => [2, [...command.split(' '), value], says]);
+}
+
+const ANY_PORTS = '--listen 127.0.0.1:0 --ops 127.0.0.1:0';
+/** Every command that reads or writes a store, with what else it needs; those that make one come first. */
+const STORE_COMMANDS = [
+  `serve ${ANY_PORTS}`,
+  'token create label',
+  'token list',
+  'token revoke first',
+  'export',
+  'show 1',
+];
+const FOLDER_ADVICE = /cannot be opened .*; is the folder there and writable\?$/;
+const ADDRESSES = ['8080', ':8080', '127.0.0.1:65536', '::1:8080', ''];
+const NO_SUCH_STORE = /there is no plant store at .*missing\.db; .* or name another with --database$/;
+const NO_RANGES = ['5', '5..1', '1..9223372036854775808', '1..1e3', 'a..b', ''];
+const SERVE = 'serve --database sqlite:unused.db';
+const ID_RULE = /It must be an integer from -9223372036854775808 to 9223372036854775807/;
+
+const MISUSES: Misuse[] = [
+  [2, 'plant', /unknown command 'plant'/],
+  [2, '--colour', /unknown option '--colour'/],
+  [2, 'token make', /unknown command 'make'/],
+  ...[...STORE_COMMANDS, 'openapi'].flatMap((command): Misuse[] => [
+    [2, `${command} --colour`, /unknown option '--colour'/],
+    [2, `${command} another`, /too many arguments/],
+  ]),
+  [2, 'serve --database', /'--database <url>' argument missing/],
+
+  ...wrong(
+    'serve --listen',
+    ADDRESSES,
+    /'--listen <host:port>' argument .* is invalid.*HOST:PORT, for example/,
+  ),
+  [2, 'serve --ops here', /'--ops <host:port>' argument 'here' is invalid.*HOST:PORT/],
+  ...wrong(
+    'serve --ops-host',
+    ['plants.internal:8081', 'http://plants.internal', 'a,,b', '*', ''],
+    /'--ops-host <names>' argument .* is invalid.*a host name without a port/,
+  ),
+  [2, 'serve', /value 'here' from env 'PLANT_STORE_LISTEN' is invalid/, { PLANT_STORE_LISTEN: 'here' }],
+  [2, 'serve --repeated-id keep', /Allowed choices are revise, reject/],
+  [2, 'serve', /'keep' from env 'PLANT_STORE_REPEATED_ID' is invalid/, { PLANT_STORE_REPEATED_ID: 'keep' }],
+  [2, 'serve --log-requests often', /Allowed choices are on, off/],
+  [2, 'serve --log-requests', /'--log-requests <on\|off>' argument missing/],
+  ...wrong(
+    'serve --body-limit',
+    ['0', '-1', '1e6', '8388609', ''],
+    /'--body-limit <bytes>' argument .* is invalid.*from 1 to 8388608/,
+  ),
+  [
+    1,
+    `${SERVE} --listen ${takenAddress} --ops 127.0.0.1:0`,
+    /^plant-store: .* taken by another .* --listen$/,
+  ],
+  [1, `${SERVE} --listen 127.0.0.1:0 --ops ${takenAddress}`, / is taken by another program; .* with --ops$/],
+  // RFC 5737 section 3: an address for documentation, which no machine has.
+  [1, `${SERVE} --listen 203.0.113.1:0 --ops 127.0.0.1:0`, /203\.0\.113\.1 is not an address .* --listen$/],
+
+  [2, 'token create', /missing required argument 'label'/],
+  ...wrong('token create', ['', 'x'.repeat(101), 'a\tb'], /Give 1 to 100 characters/),
+  ...wrong(
+    'token create label --expires',
+    ['', '90', '0d', '-1d', '1.5d', '1000000d'],
+    /a whole number of days, hours or minutes, such as 90d/,
+  ),
+  [1, `token create first --database ${database}`, /the label "first" already; choose another label$/],
+  [2, 'token revoke', /missing required argument 'label'/],
+  [1, `token revoke nobody --database ${database}`, /no token with the label "nobody" in sqlite:[^ ]+; see /],
+
+  [2, 'show', /missing required argument 'id'/],
+  ...wrong('show --', ['Ficus', '', '1.5', '9223372036854775808', '-9223372036854775809'], ID_RULE),
+  [1, `show 9007199254740993 --database ${database}`, /there is no plant with the id 9007199254740993 in /],
+  [2, 'export --format xml', /Allowed choices are csv, jsonl/],
+
+  [2, 'import --token t', /missing required argument 'FILE'/],
+  [2, 'import --token t --token-file f a.csv', /--token and --token-file are both given/],
+  [2, 'import --token-file none a.csv', /token file none cannot be read \(ENOENT\)/],
+  [2, 'import --token t --url localhost:8080 a.csv', /--url must be an http or https/],
+  [2, 'import --token t --url http://a/?b a.csv', /--url .* without/],
+  [2, 'import --token t - -', /give - only once/],
+  [2, 'import --token t --rejects r a b', /give one input FILE with it/],
+  ...['1025', '0'].map(
+    (count): Misuse => [2, `import --token t --in-flight ${count} a.csv`, /a number from 1 to 1024/],
+  ),
+
+  [2, 'check', /missing required argument 'BASE_URL'/],
+  [2, 'check plants.example --token a', /BASE_URL must be an http or https address/],
+  [2, 'check http://127.0.0.1:1', /a token is needed: give --token-file/],
+  [2, ['check', 'http://127.0.0.1:1', '--token', 'a b'], /is not a token/],
+  [2, 'check http://127.0.0.1:1 --format xml', /Allowed choices are text, json, junit/],
+  ...wrong('check http://127.0.0.1:1 --ids', NO_RANGES, /Write it as FROM\.\.TO with two integers of 64/),
+
+  [2, 'export --database plants.db', /names no store; write sqlite:PATH, for example sqlite:/],
+  ...STORE_COMMANDS.map(
+    (command): Misuse => [
+      1,
+      `${command} --database sqlite:${newer}`,
+      /newer\.db was written by a newer plant-store .*; use that one$/,
+    ],
+  ),
+  ...[STORE_COMMANDS[0]!, 'token create label', 'export'].flatMap((command): Misuse[] => [
+    [
+      1,
+      `${command} --database sqlite:${stranger}`,
+      /stranger\.db is an SQLite database but not a plant store; name another file/,
+    ],
+    [1, `${command} --database sqlite:${textFile}`, /text\.db cannot be opened/],
+  ]),
+  ...STORE_COMMANDS.slice(2).map(
+    (command): Misuse => [1, `${command} --database sqlite:missing.db`, NO_SUCH_STORE],
+  ),
+  // These bind root as well, which permissions do not. Node makes no folder in the second place, and never gives up.
+  [1, `serve ${ANY_PORTS} --database sqlite:${textFile}/plants.db`, FOLDER_ADVICE],
+  [1, 'token create label --database sqlite:/proc/plant-store/plants.db', FOLDER_ADVICE],
+];
+
+test('what cannot be done is said in one line', async () => {
+  const commands = MISUSES.map(([, args, , env]) => ({
+    args: typeof args === 'string' ? args.split(' ') : args,
+    ...(env !== undefined && { env }),
+  }));
+  const results = await runAll(commands);
+  for (const [index, [exitCode, args, says, env]] of MISUSES.entries()) {
+    const finished = results[index]!;
+    const shown = `${args} ${JSON.stringify(env ?? {})}: ${finished.stderr}`;
+    assert.equal(linesOf(finished).length, 1, shown);
+    assert.match(linesOf(finished)[0]!, says, shown);
+    assert.deepEqual([finished.exitCode, finished.stdout], [exitCode, ''], shown);
+  }
+});
+
+suite('said in one line by a process of its own', { concurrency: 3 }, () => {
+  test('a store that another program is writing to', async () => {
+    const writer = new DatabaseSync(join(folder, 'plants.db'));
+    writer.exec('BEGIN IMMEDIATE');
+    const finished = await runInTime(['token', 'create', 'in the way', '--database', database]);
+    writer.close();
+    assert.equal(finished.exitCode, 1);
+    assert.equal(finished.stdout, '', 'no token is shown that is not stored');
+    assert.equal(linesOf(finished).length, 1, finished.stderr);
+  });
+
+  test('a result that cannot be written', async () => {
+    // A file that may not grow, which binds every user on every POSIX system.
+    const script = 'ulimit -S -f 0 && exec "$0" "$@" >cannot-grow.txt';
+    const child = spawn('sh', ['-c', script, process.execPath, PROGRAM, 'openapi'], {
+      cwd: folder,
+      stdio: 'pipe',
+    });
+    const [stderr, [exitCode]] = await Promise.all([readText(child.stderr), once(child, 'close')]);
+    assert.equal(exitCode, 1);
+    assert.match(stderr, /^plant-store: .*cannot be written.*\n$/);
+  });
+});
+
+/** Commands, and the words that their help must hold. */
+const HELP: Record<string, string> = {
+  '': 'serve token add import show export copy backup check openapi',
+  serve:
+    '--database --listen --ops --ops-host --repeated-id --log-requests --body-limit PLANT_STORE_DATABASE PLANT_STORE_LISTEN ' +
+    'sqlite:./data/plant-store.db 127.0.0.1:8080 127.0.0.1:8081',
+  token: 'create list revoke',
+  'token create': '<label> --expires 90d --database',
+  'token list': '--database',
+  'token revoke': '<label> --database',
+  export: '--database --format "csv", "jsonl" --revisions',
+  show: '<id> --database',
+  check: '<BASE_URL> --token-file "text", "json", "junit" --ids --ours --dry-run',
+  openapi: 'OpenAPI',
+};
+
+test('--help says how each command is used, and so does a command that is not complete', async () => {
+  const args = Object.keys(HELP).map(command => `${command} --help`.trim().split(' '));
+  const results = await runAll([...args, [], ['token']].map(each => ({ args: each })));
+  for (const [index, [command, words]] of Object.entries(HELP).entries()) {
+    const { exitCode, stdout, stderr } = results[index]!;
+    assert.deepEqual([exitCode, stderr], [0, '']);
+    for (const each of words.split(' '))
+      assert.ok(stdout.includes(each), `${command}: ${each} is not in:\n${stdout}`);
+  }
+  for (const { exitCode, stdout, stderr } of results.slice(args.length)) {
+    assert.match(stderr, /^Usage: plant-store .*\nCommands:\n/s);
+    assert.deepEqual([exitCode, stdout], [2, '']);
+  }
+});
+
+test('a flag beats the environment, and the environment beats the default', async () => {
+  const PLANT_STORE_DATABASE = 'sqlite:environment.db';
+  await runAll([
+    { args: ['token', 'create', 'by default'] },
+    { args: ['token', 'create', 'by environment'], env: { PLANT_STORE_DATABASE } },
+    { args: ['token', 'create', 'by flag', '--database', 'sqlite:flag.db'], env: { PLANT_STORE_DATABASE } },
+  ]);
+  const lists = await runAll(
+    ['data/plant-store.db', 'environment.db', 'flag.db'].map(path => ({
+      args: ['token', 'list', '--database', `sqlite:${path}`],
+    })),
+  );
+  const labels = lists.map(({ stdout }) => stdout.match(/^by \w+/gm));
+  assert.deepEqual(labels, [['by default'], ['by environment'], ['by flag']]);
+});
+
+test('every setting of serve can come from the environment, and a flag beats it', async () => {
+  const env = {
+    PLANT_STORE_LISTEN: '127.0.0.1:0',
+    PLANT_STORE_OPS: takenAddress,
+    PLANT_STORE_OPS_HOST: 'other.internal, plants.internal',
+    PLANT_STORE_REPEATED_ID: 'reject',
+    PLANT_STORE_BODY_LIMIT: '10',
+    PLANT_STORE_LOG_REQUESTS: 'on',
+  };
+  const own = `sqlite:${join(folder, 'environment', 'plants.db')}`;
+  const opsPort = await freePort();
+  const flags = ['--body-limit', '40', '--ops', `127.0.0.1:${opsPort}`];
+  await using serve = await startServe(own, flags, { env });
+  const { url, token, stop } = serve;
+  const parts = { method: 'GET', target: '/livez', headers: { Host: 'plants.internal' }, body: '' };
+  assert.equal((await ask(opsPort, token, parts)).status, 200);
+  const client = new LoggingClient(url, token, []);
+  assert.equal((await client.send({ id: 1n, name: 'fits the flag' })).response?.status, 200);
+  assert.equal((await client.send({ id: 1n, name: 'is refused' })).response?.status, 400);
+  assert.equal((await client.send({ id: 2n, name: 'is longer than forty bytes' })).response?.status, 413);
+  await client.close();
+  const { stdout } = await stop('SIGTERM');
+  assert.equal(stdout.match(/"msg":"answered"/g)?.length, 3);
+});

@@ -1,0 +1,138 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { suite, test } from 'node:test';
+import { ID_MAX, ID_MIN } from '../../../src/contract/limits.ts';
+import type { StoredToken } from '../../../src/contract/stored-token.ts';
+import { missingRevisions, missingTokens } from '../../../src/store/copy/missing-rows.ts';
+import { StoreDigest } from '../../../src/store/copy/store-digest.ts';
+import { type PlantRevision, StoreRejected } from '../../../src/store/plant-store.ts';
+
+function revision(id: bigint, number = 1, name = `plant ${id}`, tag?: string): PlantRevision {
+  const plant = tag === undefined ? { id, name } : { id, name, tag };
+  return { plant, revision: number, recordedAt: 1_767_225_600_000, recordedBy: 1 };
+}
+
+async function* read<T>(rows: T[]): AsyncIterable<T> {
+  yield* rows;
+}
+
+function missing(source: PlantRevision[], target: PlantRevision[]): Promise<PlantRevision[]> {
+  return Array.fromAsync(missingRevisions(read(source), read(target)));
+}
+
+function rejects(says: RegExp): (error: unknown) => boolean {
+  return error => error instanceof StoreRejected && says.test(error.message);
+}
+
+const SOURCE = [
+  revision(ID_MIN),
+  revision(-1n),
+  revision(-1n, 2, 'again'),
+  revision(-1n, 10, 'at last', ''),
+  revision(2n ** 53n),
+  revision(2n ** 53n + 1n, 1, 'neighbour', 'tagged'),
+  revision(ID_MAX),
+];
+
+test('any part of the source lacks the rest of it, in its order', async () => {
+  for (let stored = 0; stored < 2 ** SOURCE.length; stored++) {
+    const target = SOURCE.filter((_, index) => stored & (1 << index));
+    const rest = SOURCE.filter((_, index) => !(stored & (1 << index)));
+    assert.deepEqual(await missing(SOURCE, structuredClone(target)), rest);
+  }
+});
+
+suite('a target is rejected for a revision', () => {
+  const cases: [what: string, target: PlantRevision, says: RegExp][] = [
+    ['before all of the source', revision(ID_MIN, 0), /revision 0 of plant -9223372036854775808, which/],
+    ['between two', revision(5n), /revision 1 of plant 5, which the source does not/],
+    ['that a double takes for its neighbour', revision(2n ** 53n + 2n), /plant 9007199254740994, which/],
+    ['behind all', revision(ID_MAX, 2), /revision 2 of plant 9223372036854775807, which/],
+    ['with another revision', revision(-1n, 3, 'again'), /revision 3 of plant -1, which/],
+    ['with another name', revision(-1n, 2, 'Again'), /revision 2 of plant -1 otherwise/],
+    ['without its tag', revision(-1n, 10, 'at last'), /revision 10 of plant -1 otherwise/],
+    ['of another time', { ...revision(-1n), recordedAt: 0 }, /otherwise/],
+    ['of another token', { ...revision(-1n), recordedBy: 2 }, /otherwise/],
+  ];
+  for (const [what, foreign, says] of cases) {
+    test(what, async () => {
+      await assert.rejects(missing(SOURCE, [foreign]), rejects(says));
+    });
+  }
+});
+
+function token(id: number, other: Partial<StoredToken> = {}): StoredToken {
+  return {
+    ...{ id, hash: String(id).repeat(64), label: `label ${id}`, createdAt: 1_000, expiresAt: null },
+    ...{ revokedAt: null, lastUsedDay: null, changeNumber: id },
+    ...other,
+  };
+}
+
+suite('what makes the tokens the same:', () => {
+  const day = '2026-01-01';
+  const cases: [what: string, source: StoredToken[], target: StoredToken[], plan: string][] = [
+    ['a target that is empty', [token(1), token(2)], [], '1, 2'],
+    ['another count of changes', [token(1, { changeNumber: 9 })], [token(1)], ''],
+    ['a revocation', [token(1, { revokedAt: 5 })], [token(1)], '1'],
+    ['another expiry', [token(1, { expiresAt: 5 })], [token(1)], '1'],
+    ['a use', [token(1, { lastUsedDay: day })], [token(1)], '1'],
+    ['a use of the target', [token(1)], [token(1, { lastUsedDay: day })], '1'],
+    ['a revocation and a use', [token(1, { revokedAt: 5, lastUsedDay: day })], [token(1)], '1'],
+    [
+      'changes in an order of their own',
+      [
+        token(1, { changeNumber: 8, revokedAt: 5 }),
+        token(2, { changeNumber: 3 }),
+        token(3, { changeNumber: 7 }),
+      ],
+      [token(1)],
+      '2, 3, 1',
+    ],
+  ];
+  for (const [what, source, target, plan] of cases) {
+    test(what, () => {
+      const copies = missingTokens(source, target);
+      assert.equal(copies.map(({ id }) => id).join(', '), plan);
+    });
+  }
+});
+
+suite('a target is rejected for a token', () => {
+  const cases: [what: string, target: StoredToken, says: RegExp][] = [
+    ['that the source does not have', token(3), /holds the token "label 3", which the source does not/],
+    ['with another hash', token(1, { hash: 'f'.repeat(64) }), /token 1 of the target, "label 1", is another/],
+    ['with another label', token(1, { label: 'mine' }), /token 1 of the target, "mine", is another/],
+    ['made at another time', token(1, { createdAt: 2 }), /is another/],
+    ['revoked in the target alone', token(1, { revokedAt: 4 }), /"label 1" is revoked in the target and not/],
+  ];
+  for (const [what, target, says] of cases) {
+    test(what, () => {
+      assert.throws(() => missingTokens([token(1), token(2)], [target]), rejects(says));
+    });
+  }
+});
+
+test('the digest is the one of the lines that its description names', () => {
+  const digest = new StoreDigest();
+  const lines: string[] = [];
+  const add = (each: PlantRevision, line: string): void => {
+    digest.addRevision(each);
+    lines.push(`${line}\n`);
+  };
+  add(revision(-1n, 1, 'x'), '["plant","-1",1,"x",null,1767225600000,1]');
+  add(
+    { ...revision(2n ** 53n + 1n, 3, 'Ácer "x"\n', ''), recordedBy: 2 },
+    '["plant","9007199254740993",3,"Ácer \\"x\\"\\n","",1767225600000,2]',
+  );
+  // More than is digested at once.
+  for (let number = 1; number <= 5_000; number++) {
+    add(revision(2n ** 60n, number, 'x', 't'), `["plant","${2n ** 60n}",${number},"x","t",1767225600000,1]`);
+  }
+  lines.push(`["token",1,"${'1'.repeat(64)}","label 1",1000,2,3,"2026-01-01"]\n`);
+  const tokens = [token(1, { expiresAt: 2, revokedAt: 3, lastUsedDay: '2026-01-01', changeNumber: 9 })];
+  assert.deepEqual(digest.summary(tokens), {
+    ...{ revisions: 5_002, plants: 3, tokens: 1 },
+    digest: createHash('sha256').update(lines.join(''), 'utf8').digest('hex'),
+  });
+});

@@ -1,0 +1,245 @@
+import assert from 'node:assert/strict';
+import { readdirSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { suite, test } from 'node:test';
+import type { StoredToken } from '../../../src/contract/stored-token.ts';
+import { openCopyTarget, openReader, openServedStore } from '../../../src/store/open-store.ts';
+import { type PlantReader, type PlantRevision, StoreRejected } from '../../../src/store/plant-store.ts';
+import {
+  copiedRevisions,
+  copy,
+  equalDigest,
+  fillStore,
+  manyPlants,
+  rowsOf,
+} from '../../harness/copied-stores.ts';
+import { type Finished, sendPlant } from '../../harness/program.ts';
+import { startTestService } from '../../harness/running-service.ts';
+import { type EngineUnderTest, enginesUnderTest, openTokens } from '../../harness/store-under-test.ts';
+
+const [sqlite, postgres] = await enginesUnderTest();
+const PAIRS: [from: EngineUnderTest, to: EngineUnderTest][] = [
+  [sqlite, postgres],
+  [postgres, sqlite],
+];
+
+function assertFailed({ exitCode, stdout, stderr }: Finished, says: RegExp): void {
+  assert.equal(exitCode, 1, stdout + stderr);
+  assert.match(stderr, says);
+  assert.match(stderr, /^plant-store: [^\n]+\n$/, 'one line');
+}
+
+for (const [from, to] of PAIRS) {
+  suite(`copy from ${from.name} to ${to.name}`, () => {
+    test('takes every revision and token along as it is, proves it, and leaves a store to be served', async () => {
+      const [source, target] = [await from.newDatabase(), await to.newDatabase()];
+      const back = await from.newDatabase();
+      const tokens = await fillStore(source);
+      const first = await copy(source, target);
+      assert.match(first.stdout, /^copied 33 revisions and 3 tokens in /);
+      assert.match(first.stdout, /^source: 33 revisions and 3 tokens, 19 plants, SHA-256 /m);
+      const expected = await rowsOf(source);
+      assert.deepEqual(await rowsOf(target), expected);
+      const [inForce, expired, revoked] = expected.tokens;
+      assert.equal(inForce!.lastUsedDay, '2026-01-01');
+      assert.equal(expired!.expiresAt, 1_000_000);
+      assert.equal(revoked!.revokedAt, 6_000);
+      assert.equal(equalDigest(await copy(target, back)), equalDigest(first));
+
+      await using service = await startTestService({ database: target });
+      assert.equal(await sendPlant(service.url, tokens.inForce, 1n), 200);
+      assert.equal(await sendPlant(service.url, tokens.expired, 1n), 401);
+      assert.equal(await sendPlant(service.url, tokens.revoked, 1n), 401);
+    });
+
+    test('goes on with what is missing when it is run again, and says before what that is', async () => {
+      const [source, target] = [await from.newDatabase(), await to.newDatabase()];
+      await fillStore(source, manyPlants(3_000));
+      assert.equal(copiedRevisions(await copy(source, target)), 3_000);
+      await from.sql(
+        source,
+        `INSERT INTO plant_revision VALUES (1, 1, 'between', NULL, 5, 1), (3, 2, 'again', '', 6, 2)`,
+      );
+      {
+        await using tokens = await openTokens(source);
+        await tokens.revokeToken('inForce', Date.now());
+      }
+      const before = await rowsOf(target);
+      const { stdout } = await copy(source, target, '--dry-run');
+      assert.equal(stdout, 'would copy 2 revisions and 1 token; nothing was written\n');
+      assert.deepEqual(await rowsOf(target), before);
+      const second = await copy(source, target);
+      assert.match(second.stdout, /^copied 2 revisions and 1 token in /);
+      equalDigest(second);
+      assert.deepEqual(await rowsOf(target), await rowsOf(source));
+    });
+
+    test('makes no target in a dry run, nor for a source that is missing', async () => {
+      const [source, target] = [await from.newDatabase(), await to.newDatabase()];
+      assertFailed(await copy(source, target), /--from: .*there is no plant store .* serve` makes one/);
+      await fillStore(source, manyPlants(10));
+      const { stdout } = await copy(source, target, '--dry-run');
+      assert.equal(stdout, 'would copy 10 revisions and 3 tokens to a new store; nothing was written\n');
+      if (to === sqlite) assert.deepEqual(readdirSync(dirname(target.replace('sqlite:', ''))), []);
+      else assert.deepEqual(await to.sql(target, `SELECT * FROM pg_tables WHERE schemaname = 'public'`), []);
+    });
+
+    test('leaves a target alone that holds what its source does not', async () => {
+      const [source, target] = [await from.newDatabase(), await to.newDatabase()];
+      await fillStore(source, manyPlants(10));
+      equalDigest(await copy(source, target));
+      // Before, between and after the rows of the target: what would be copied if it was not rejected.
+      await from.sql(
+        source,
+        `INSERT INTO plant_revision VALUES (-9, 1, 'a', NULL, 1, 1), (1, 1, 'b', NULL, 1, 1), (88, 1, 'c', NULL, 1, 1)`,
+      );
+      const assertRejected = async (sql: string, says: RegExp): Promise<void> => {
+        await to.sql(target, sql);
+        const before = await rowsOf(target);
+        assertFailed(await copy(source, target), says);
+        assert.deepEqual(await rowsOf(target), before);
+      };
+      await assertRejected(
+        'UPDATE token SET revoked_at = 5 WHERE id = 1',
+        /"inForce" is revoked in the target/,
+      );
+      await to.sql(target, 'UPDATE token SET revoked_at = NULL WHERE id = 1');
+      await assertRejected(`INSERT INTO plant_revision VALUES (99, 1, 'x', NULL, 1, 1)`, /plant 99, which/);
+      assertFailed(await copy(source, target, '--dry-run'), /plant 99, which/);
+    });
+  });
+}
+
+test('one store on both sides is rejected, by whichever address', async () => {
+  const file = await sqlite.newDatabase();
+  await fillStore(file, manyPlants(10));
+  const says = /--from and --to name the same store; name another one with --to/;
+  assertFailed(await copy(file, file.replace(/\/(\w+)\/plants\.db$/, '/$1/../$1/plants.db')), says);
+  const database = await postgres.newDatabase();
+  await fillStore(database, manyPlants(10));
+  assertFailed(await copy(database, database.replace('127.0.0.1', 'localhost'), '--dry-run'), says);
+});
+
+test('what can be said of an address names its flag, and never its password', async () => {
+  const [source, target] = [await sqlite.newDatabase(), await postgres.newDatabase()];
+  await fillStore(source, manyPlants(10));
+  const nowhere = `${target}_that_is_not_there`;
+  assertFailed(await copy(source, nowhere), /^plant-store: --to: the store at .* there is no such database/);
+  assertFailed(await copy(nowhere, source), /^plant-store: --from: .* there is no such database/);
+  const { exitCode, stderr } = await copy(source, `${target}?password=secret&colour=green`);
+  assert.equal(exitCode, 2);
+  assert.match(stderr, /^plant-store: --to: the postgres:\/\/ address of the store has [^\n]*\n$/);
+  assert.ok(!stderr.includes('secret'));
+});
+
+test('a SQLite store that is served is no target, and one that is copied to is not served', async () => {
+  const source = await sqlite.newDatabase();
+  await fillStore(source, manyPlants(10));
+  await using service = await startTestService();
+  for (const args of [[], ['--dry-run']]) {
+    const finished = await copy(source, service.database, ...args);
+    assertFailed(finished, /^plant-store: --to: another plant-store service is running on .* with --to$/m);
+  }
+  const database = await sqlite.newDatabase();
+  const target = await openCopyTarget(database);
+  const settings = { database, repeatedIdRule: 'revise', connections: 1 } as const;
+  await assert.rejects(openServedStore(settings), /another plant-store service is running/);
+  await target[Symbol.asyncDispose]();
+  await (await openServedStore(settings))[Symbol.asyncDispose]();
+});
+
+function revision(id: bigint, number = 1, name = `plant ${id}`): PlantRevision {
+  return { plant: { id, name }, revision: number, recordedAt: 5, recordedBy: 1 };
+}
+
+const TOKEN: StoredToken = {
+  id: 7,
+  hash: 'a'.repeat(64),
+  label: 'seven',
+  createdAt: 1,
+  expiresAt: 2,
+  revokedAt: null,
+  lastUsedDay: null,
+  changeNumber: 99,
+};
+
+async function tokensOf(reader: PlantReader): Promise<StoredToken[]> {
+  // SQLite's rows have no prototype, which is a difference to deepEqual.
+  return (await reader.tokens()).map(token => ({ ...token }));
+}
+
+for (const engine of [sqlite, postgres]) {
+  suite(`a target on ${engine.name}`, () => {
+    test('takes a batch as a whole or not at all, and writes nothing over', async () => {
+      const database = await engine.newDatabase();
+      await using target = await openCopyTarget(database);
+      const first = [revision(1n), revision(1n, 2, 'again'), revision(3n)];
+      await target.insertRevisions(first);
+      for (const other of [
+        revision(3n, 1, 'other'),
+        { ...revision(3n), recordedBy: 2 },
+        { ...revision(3n), plant: { id: 3n, name: 'plant 3', tag: '' } },
+      ]) {
+        await assert.rejects(target.insertRevisions([revision(3n, 2), other]), StoreRejected);
+      }
+      assert.deepEqual((await rowsOf(database)).revisions, first);
+    });
+
+    test('gets no first token from a service while the copy is not finished', async () => {
+      const database = await engine.newDatabase();
+      const target = await openCopyTarget(database);
+      await target.insertRevisions([revision(1n)]);
+      await target[Symbol.asyncDispose]();
+      await using service = await startTestService({ database });
+      assert.deepEqual([service.firstToken, service.hasToken], [undefined, false]);
+    });
+
+    test('brings a token up to the state it has elsewhere, and tells services of it', async () => {
+      const database = await engine.newDatabase();
+      await using target = await openCopyTarget(database);
+      await using reader = await openReader(database);
+      const other = { ...TOKEN, id: 8, hash: 'b'.repeat(64), label: 'eight' };
+      await target.putTokens([TOKEN, other]);
+      assert.deepEqual(await tokensOf(reader), [
+        { ...TOKEN, changeNumber: 1 },
+        { ...other, changeNumber: 2 },
+      ]);
+      const used = { ...TOKEN, lastUsedDay: '2026-01-01' };
+      await target.putTokens([used]);
+      assert.deepEqual((await tokensOf(reader))[0], { ...used, changeNumber: 1 });
+      const revoked = { ...used, revokedAt: 3, expiresAt: null };
+      await target.putTokens([revoked]);
+      assert.deepEqual((await tokensOf(reader))[0], { ...revoked, changeNumber: 3 });
+    });
+
+    test('never undoes a revocation, nor takes a token for another, and changes all of them or none', async () => {
+      const database = await engine.newDatabase();
+      await using target = await openCopyTarget(database);
+      await using reader = await openReader(database);
+      const revoked = { ...TOKEN, revokedAt: 3 };
+      await target.putTokens([revoked]);
+      const fresh = { ...TOKEN, id: 8, hash: 'b'.repeat(64), label: 'eight' };
+      const others = [
+        TOKEN,
+        { ...TOKEN, lastUsedDay: '2026-01-01' },
+        { ...revoked, hash: 'c'.repeat(64) },
+        { ...revoked, id: 9 },
+        { ...fresh, label: 'seven' },
+      ];
+      for (const other of others) {
+        const tokens = [fresh, other];
+        await assert.rejects(target.putTokens(tokens), StoreRejected);
+        assert.deepEqual(await tokensOf(reader), [{ ...revoked, changeNumber: 1 }]);
+      }
+    });
+  });
+}
+
+test('PostgreSQL takes a revision for done that a copy before it left on its way', async () => {
+  const database = await postgres.newDatabase();
+  await using target = await openCopyTarget(database);
+  await target.insertRevisions([revision(1n), revision(2n)]);
+  await target.insertRevisions([revision(1n), revision(1n, 2), revision(2n), revision(3n)]);
+  const { revisions } = await rowsOf(database);
+  assert.deepEqual(revisions, [revision(1n), revision(1n, 2), revision(2n), revision(3n)]);
+});

@@ -1,0 +1,252 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer as createSocketServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { suite, test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
+import { errorBody, type Post, startFaulty } from '../../harness/faulty-service.ts';
+import { freePort } from '../../harness/free-port.ts';
+import { listen } from '../../harness/loopback-server.ts';
+import { type Finished, runProgram, startProgram } from '../../harness/program.ts';
+
+function serviceArgs(url: string): string[] {
+  return ['--url', url, '--token', 'plant_test'];
+}
+
+/** Uses a CSV file of so many rows, whose ids count from 1. */
+async function withFile<T>(rows: number, use: (file: string, rejects: string) => Promise<T>): Promise<T> {
+  const folder = await mkdtemp(join(tmpdir(), 'plant-store-faults-'));
+  try {
+    const file = join(folder, 'plants.csv');
+    const lines = Array.from({ length: rows }, (_, index) => `${index + 1},name ${index + 1}\n`);
+    await writeFile(file, `id,name\n${lines.join('')}`);
+    return await use(file, join(folder, 'rejects'));
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}
+
+async function importRows(
+  url: string,
+  rows: number,
+  args: string[] = [],
+): Promise<Finished & { rejects: string }> {
+  return await withFile(rows, async (file, rejects) => {
+    const finished = await runProgram(['import', ...serviceArgs(url), '--rejects', rejects, ...args, file]);
+    return { ...finished, rejects: await readFile(rejects, 'utf8').catch(() => '') };
+  });
+}
+
+suite('import against a server that is told how to behave', { concurrency: 4 }, () => {
+  test('a service that goes away and comes back is waited for, and both is said once', async () => {
+    const stored = new Set<string>();
+    const write = (post: Post): void => {
+      stored.add(post.body);
+      post.store();
+    };
+    const { promise: gone, resolve: goAway } = Promise.withResolvers<void>();
+    const first = await startFaulty(post => {
+      if (post.number < 50) write(post);
+      else goAway();
+    });
+    await withFile(500, async file => {
+      const child = startProgram(['import', ...serviceArgs(first.url), file]);
+      const finished = Promise.all([text(child.stdout!), text(child.stderr!), once(child, 'close')]);
+      const said = once(child.stderr!, 'data');
+      await gone;
+      await first[Symbol.asyncDispose]();
+      // It is said after a second. Where it never is, the service comes back all the same, and the message is missing below.
+      await Promise.race([said, wait(20_000, undefined, { ref: false })]);
+      await using _back = await startFaulty(write, first.port);
+      const [stdout, stderr, [exitCode]] = await finished;
+      assert.match(
+        stderr,
+        /^the service does not answer \(\w+\); waiting for up to 5 minutes and trying again…\nthe service is back after [0-9.]+ s; going on\n$/,
+      );
+      assert.match(stdout, /^500 rows: 500 created/);
+      assert.deepEqual([exitCode, stored.size], [0, 500]);
+    });
+  });
+
+  test('what is said of one row rejects it, and the others go on; a lost answer is sent again', async () => {
+    const numbers = [40001, 40002, 40003, 41301];
+    await using server = await startFaulty(post => {
+      const number = numbers[post.number - 2];
+      if (number !== undefined) post.respond(Math.floor(number / 100), errorBody(number, 'this one'));
+      else if (post.number === 6) post.request.socket.destroy();
+      else if (post.number === 7) post.respond(503);
+      else if (post.number === 8) post.respond(400, errorBody(40003, 'taken'));
+      else post.store();
+    });
+    const { exitCode, stdout, rejects } = await importRows(server.url, 10, ['--in-flight', '1']);
+    assert.match(stdout, /^10 rows: 5 created, 0 unchanged, 0 revised, 5 rejected/);
+    const rows = numbers.map((number, index) => {
+      const row = index + 2;
+      return `${row},name ${row},${row},${number},this one\n`;
+    });
+    const unknown = '"taken; an earlier try was not confirmed, so the plant may be stored all the same"';
+    assert.equal(rejects, `id,name,row,error,message\n${rows.join('')}6,name 6,6,40003,${unknown}\n`);
+    assert.equal(exitCode, 1);
+  });
+
+  test('what a server says reaches terminal and file without control characters and token', async () => {
+    const evil = '\u001b]0;evil\u0007\u009b2J\r\nnext plant_test';
+    const shown = String.raw`\u001b]0;evil\u0007\u009b2J\u000d\u000anext <ACCESS_TOKEN>`;
+    await using server = await startFaulty(post => {
+      if (post.number === 1) post.respond(400, errorBody(40002, evil));
+      else post.respond(418, errorBody(7, evil));
+    });
+    const { stderr, rejects } = await importRows(server.url, 2, ['--in-flight', '1']);
+    assert.equal(rejects, `id,name,row,error,message\n1,name 1,1,40002,${shown}\n`);
+    assert.ok(stderr.includes(`418: ${shown}`), stderr);
+  });
+
+  test('where no service is, one line says so, at once', async () => {
+    const free = await importRows(`http://127.0.0.1:${await freePort()}`, 1000);
+    assert.match(
+      free.stderr,
+      /^plant-store: no service answers at http:\/\/127\.0\.0\.1:[0-9]+\/ \(ECONNREFUSED\); start one with: .*\n$/,
+    );
+    await using ssh = await listen(createSocketServer(socket => socket.end('SSH-2.0-OpenSSH\r\n\r\n')));
+    const other = await importRows(ssh.url, 10);
+    assert.match(
+      other.stderr,
+      /^plant-store: no answer from http:\/\/127\S+\/plants; what listens there takes no HTTP \(EPROTO\); check the address\n$/,
+    );
+    for (const { exitCode, stdout } of [free, other]) assert.deepEqual([exitCode, stdout], [1, '']);
+  });
+
+  const STOPS: [string, (post: Post) => void, RegExp][] = [
+    [
+      '401',
+      post => post.respond(401, errorBody(40102, 'no')),
+      /^plant-store: the service refuses the token; /,
+    ],
+    [
+      '404',
+      post => post.respond(404, errorBody(40401, 'no path')),
+      /answers 404 \(no path\); is this the right --url\?\n$/,
+    ],
+    [
+      'a redirect',
+      post => post.respond(302, '', { Location: '/' }),
+      /\/: the answer is 302, which no plant store gives here; /,
+    ],
+    ['200 of another kind', post => post.respond(200), /: the answer is 200 without the headers that prove/],
+    ...[40000, 41501].map((number): [string, (post: Post) => void, RegExp] => [
+      `error ${number}`,
+      post => post.respond(Math.floor(number / 100), errorBody(number, 'every one')),
+      /answers 4[0-9]{2} \(every one\); does a gateway before the service change requests\?\n$/,
+    ]),
+  ];
+  for (const [what, script, expected] of STOPS) {
+    test(`${what} stops the import with what was stored before counted`, async () => {
+      await using server = await startFaulty(post => {
+        if (post.number <= 20) post.store();
+        else script(post);
+      });
+      const { exitCode, stdout, stderr, rejects } = await importRows(server.url, 100_000, [
+        '--in-flight',
+        '8',
+      ]);
+      assert.match(stderr, expected);
+      assert.equal(rejects, '');
+      assert.doesNotMatch(stderr, /\n./);
+      assert.match(stdout, /^20 rows: 20 created, 0 unchanged, 0 revised, 0 rejected/);
+      assert.equal(exitCode, 1);
+      assert.ok(server.count() < 100, `${server.count()} requests were sent`);
+    });
+  }
+
+  for (const [signal, expectedCode] of [
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+  ] as const) {
+    test(`${signal}, also twice at once, ends it in good order: what is in flight is counted, rejects are safe`, async () => {
+      const waiting: Post[] = [];
+      const { promise: full, resolve: onFull } = Promise.withResolvers<void>();
+      await using server = await startFaulty(post => {
+        if (post.number === 1) post.respond(400, errorBody(40003, 'taken'));
+        else if (post.number <= 10) post.store();
+        else if (waiting.push(post) === 3) onFull();
+      });
+      await withFile(10_000, async (file, rejects) => {
+        const child = startProgram([
+          ...['import', ...serviceArgs(server.url), '--in-flight', '3', '--rejects', rejects, file],
+        ]);
+        const [stdout, stderr] = [text(child.stdout!), text(child.stderr!)];
+        const closed = once(child, 'close');
+        await full;
+        child.kill(signal);
+        await wait(20);
+        child.kill(signal);
+        // Only once the program has taken the signal do the answers come: nothing tells when, and it waits 5 s for them.
+        await wait(1_000);
+        for (const post of waiting) post.store();
+        assert.deepEqual(await closed, [expectedCode, null]);
+        assert.match(await stdout, /^13 rows: 12 created, 0 unchanged, 0 revised, 1 rejected/);
+        assert.match(await stderr, /^plant-store: stopped; .*running the import again is harmless\n$/);
+        assert.equal(await readFile(rejects, 'utf8'), 'id,name,row,error,message\n1,name 1,1,40003,taken\n');
+      });
+      assert.equal(server.count(), 13);
+    });
+  }
+
+  test('a second SIGINT a second later ends it at once', async () => {
+    const { promise: asked, resolve: onAsked } = Promise.withResolvers<void>();
+    await using server = await startFaulty(() => onAsked());
+    const child = startProgram(['import', ...serviceArgs(server.url), '-']);
+    const closed = once(child, 'close');
+    child.stdin!.write('id,name\n1,a\n2,b\n');
+    await asked;
+    child.kill('SIGINT');
+    await wait(1_000);
+    child.kill('SIGINT');
+    assert.deepEqual(await closed, [null, 'SIGINT']);
+  });
+
+  test('SIGINT ends it while standard input has nothing to give', async () => {
+    const { promise: stored, resolve: onStored } = Promise.withResolvers<void>();
+    await using server = await startFaulty(post => {
+      post.store();
+      onStored();
+    });
+    const child = startProgram(['import', ...serviceArgs(server.url), '-']);
+    const stdout = text(child.stdout!);
+    child.stdin!.write('id,name\n1,a\n2,b\n');
+    await stored;
+    child.kill('SIGINT');
+    const [exitCode] = await once(child, 'close');
+    assert.equal(exitCode, 130);
+    assert.match(await stdout, /^[12] rows?: [12] created/);
+  });
+
+  test('while no answer comes, the file is not read on, so memory does not grow with it', async () => {
+    const waiting: Post[] = [];
+    const { promise: full, resolve: onFull } = Promise.withResolvers<void>();
+    let holds = true;
+    await using server = await startFaulty(post => {
+      if (!holds) post.store();
+      else if (waiting.push(post) === 64) onFull();
+    });
+    const child = startProgram(['import', ...serviceArgs(server.url), '-']);
+    const [stdout, closed] = [text(child.stdout!), once(child, 'close')];
+    const name = 'x'.repeat(20_000);
+    const lines = Array.from({ length: 1_600 }, (_, id) => `{"id":${id},"name":"${name}"}\n`);
+    let taken = false;
+    child.stdin!.end(lines.join(''), () => {
+      taken = true;
+    });
+    await full;
+    await wait(1_000);
+    assert.equal(taken, false, 'all 32 MB were read with 64 rows in flight');
+    assert.equal(waiting.length, 64);
+    holds = false;
+    for (const post of waiting) post.store();
+    assert.deepEqual(await closed, [0, null]);
+    assert.match(await stdout, /^1,600 rows: 1,600 created/);
+  });
+});

@@ -1,0 +1,367 @@
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+import fc from 'fast-check';
+import { csvLine } from '../../../src/cli/csv-line.ts';
+import { Failure } from '../../../src/cli/failure.ts';
+import { csvRows } from '../../../src/cli/import/csv-rows.ts';
+import { jsonArrayRows, jsonLinesRows } from '../../../src/cli/import/json-rows.ts';
+import type { PlantRow } from '../../../src/cli/import/plant-row.ts';
+import { Progress } from '../../../src/cli/import/progress.ts';
+import { NotUtf8, utf8Texts } from '../../../src/cli/import/utf8-texts.ts';
+import { ERRORS } from '../../../src/contract/errors.ts';
+import { type NewPlant, newPlantJson } from '../../../src/contract/plant.ts';
+
+type Format = 'CSV' | 'lines' | 'array';
+
+/** What was read of a file: its rows, what was said, and why reading ended early. */
+interface Read {
+  rows: PlantRow[];
+  notes: string[];
+  failure: string | undefined;
+}
+
+async function* stream<T>(chunks: Iterable<T>): AsyncGenerator<T, void, undefined> {
+  yield* chunks;
+}
+
+async function readTexts(format: Format, texts: AsyncIterable<string>): Promise<Read> {
+  const read: Read = { rows: [], notes: [], failure: undefined };
+  const batches =
+    format === 'CSV'
+      ? csvRows('trees', texts, note => read.notes.push(note))
+      : (format === 'lines' ? jsonLinesRows : jsonArrayRows)('trees', texts);
+  try {
+    for await (const rows of batches) read.rows.push(...rows);
+  } catch (error) {
+    assert.ok(error instanceof Failure, String(error));
+    read.failure = error.message;
+  }
+  return read;
+}
+
+/** Where a file is cut into pieces, as shares of its length. */
+const cuts = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 20 });
+
+function cut(whole: Uint8Array, shares: number[]): Uint8Array[] {
+  const ends = shares.map(share => Math.floor(share * whole.length)).sort((a, b) => a - b);
+  return [...ends, whole.length].map((end, index) => whole.slice(ends[index - 1] ?? 0, end));
+}
+
+/** Reads a text as a file is read: cut between bytes, then decoded. */
+async function read(format: Format, text: string, shares: number[] = []): Promise<Read> {
+  return await readTexts(format, utf8Texts(stream(cut(Buffer.from(text), shares))));
+}
+
+function plants({ rows }: Read): (NewPlant | undefined)[] {
+  return rows.map(({ reading }) => reading.plant);
+}
+
+/** The rejects file that holds these rows, rejected for one made-up reason. */
+function rejectsOf({ rows }: Read, message = 'why'): string {
+  const lines = rows.map(row => row.rejectsLine({ error: 40002, message }));
+  return (rows[0]?.rejectsHeader() ?? '') + lines.join('');
+}
+
+/** Text that both stores take, with much of what CSV and JSON stumble over. */
+const plantText = fc.oneof(
+  fc.string({ unit: 'binary' }).filter(text => !text.includes('\0')),
+  fc
+    .array(fc.constantFrom(',', '"', '\n', '\r', '\r\n', ' ', '\u00a0', 'e\u0301', '\ufeff', '×', '😀', 'a'))
+    .map(parts => parts.join('')),
+);
+
+const newPlant: fc.Arbitrary<NewPlant> = fc
+  .record({ id: fc.bigInt(-(2n ** 63n), 2n ** 63n - 1n), name: plantText, tag: fc.option(plantText) })
+  .map(({ id, name, tag }) => (tag === null ? { id, name } : { id, name, tag }));
+
+test('the time left is that of the rows that are still to be sent, also where all is read', () => {
+  const progress = new Progress(1000);
+  try {
+    progress.read(500);
+    assert.doesNotMatch(progress.state(), /sent|left/);
+    progress.sent(100, 200);
+    assert.match(progress.state(), /^25% sent, 0 plants, .* no answer yet, /);
+    progress.count('created');
+    assert.match(progress.state(), /^25% sent, .* left, /);
+    progress.sent(200, 200);
+    progress.read(500);
+    assert.match(progress.state(), /^50% sent, /);
+    progress.sent(1, 10);
+    assert.match(progress.state(), /^55% sent, /);
+    progress.sent(10, 10);
+    assert.match(progress.state(), /^100% sent, .* 0 s left, /);
+  } finally {
+    progress[Symbol.dispose]();
+  }
+});
+
+suite('UTF-8', () => {
+  test('text is the same wherever its bytes are cut, and exact up to a wrong byte', async () => {
+    const tails = [[], [0xff], [0x80], [0xc0, 0xaf], [0xed, 0xa0, 0x80], [0xe2, 0x82, 0x41], [0xe2, 0x82]];
+    await fc.assert(
+      fc.asyncProperty(
+        fc.string({ unit: 'binary' }),
+        fc.constantFrom(...tails),
+        cuts,
+        async (text, tail, shares) => {
+          const chunks = cut(Buffer.concat([Buffer.from(`x${text}`), Buffer.from(tail)]), shares);
+          let decoded = '';
+          const decode = async (): Promise<void> => {
+            for await (const chunk of utf8Texts(stream(chunks))) decoded += chunk;
+          };
+          if (tail.length > 0) await assert.rejects(decode, NotUtf8);
+          else await decode();
+          assert.equal(decoded, `x${text}`);
+        },
+      ),
+    );
+  });
+
+  test('a byte order mark is skipped at the start and kept elsewhere', async () => {
+    for (const shares of [[], [0.1], [0.1, 0.2, 0.3]]) {
+      const texts = utf8Texts(stream(cut(Buffer.from('\ufeffab\ufeffc\ufffd'), shares)));
+      assert.equal((await Array.fromAsync(texts)).join(''), 'ab\ufeffc\ufffd');
+    }
+  });
+});
+
+suite('files of plants', () => {
+  test('are read back exactly, wherever they are cut, whatever else stands in them', async () => {
+    const row = fc.tuple(newPlant, fc.jsonValue(), fc.constantFrom('', '\t', '\r\n'));
+    await fc.assert(
+      fc.asyncProperty(fc.array(row), cuts, async (given, shares) => {
+        const expected = given.map(([plant]) => plant);
+        const lines = expected.map(({ id, name, tag }) => csvLine([tag, String(id), name]));
+        const values = given.map(
+          ([plant, more]) => `${newPlantJson(plant).slice(0, -1)},"more":${JSON.stringify(more)}}`,
+        );
+        const spaced = given.map(([, more, indent], index) =>
+          values[index]!.replace(
+            /"more":.*/s,
+            () => `"more":${JSON.stringify(more, null, indent)}${indent}}`,
+          ),
+        );
+        const files: [Format, string, number][] = [
+          ['CSV', `tag,id,name\n${lines.join('')}`, 1],
+          // Empty lines are counted, as an editor does.
+          ['lines', values.map(text => `${text}\r\n`).join('\n'), 2],
+          ['array', ` [${spaced.join(' ,\n')} ]\n`, 1],
+        ];
+        for (const [format, text, step] of files) {
+          const file = await read(format, text, shares);
+          assert.deepEqual([file.notes, file.failure], [[], undefined]);
+          assert.deepEqual(plants(file), expected);
+          const numbers = expected.map((_, index) => index * step + 1);
+          assert.deepEqual(
+            file.rows.map(({ number }) => number),
+            numbers,
+          );
+        }
+      }),
+    );
+  });
+
+  /** Of each row the plant as JSON, or what is wrong with it. */
+  interface Case {
+    what: string;
+    format: Format;
+    text: string;
+    rows: (string | RegExp)[];
+    failure?: RegExp;
+    notes?: string[];
+    numbers?: number[];
+  }
+  const A = '{"id":1,"name":"a"}';
+  const B = '{"id":2,"name":"b"}';
+  const CASES: Case[] = [
+    {
+      what: 'an unquoted empty field is absent, a quoted one is empty text',
+      ...{ format: 'CSV', text: 'id,name,tag\n1,a,\n2,b,""\n3,"",\n4,,x\n' },
+      rows: [A, '{"id":2,"name":"b","tag":""}', '{"id":3,"name":""}', /^name is required$/],
+    },
+    {
+      what: 'line ends may be CRLF or LF, in one file; empty lines are skipped; the last needs none',
+      ...{ format: 'CSV', text: 'id,name\r\n1,a\r\n\r\n2,"b\r\nc\nd"\n\n3,e\rf' },
+      rows: [A, '{"id":2,"name":"b\\r\\nc\\nd"}', '{"id":3,"name":"e\\rf"}'],
+    },
+    {
+      what: 'nothing is trimmed, an id neither',
+      ...{ format: 'CSV', text: 'id,name\n1,  a  b \u00a0\n 2,c\n' },
+      rows: ['{"id":1,"name":"  a  b \u00a0"}', /^id must be an integer from -9223372036854775808 /],
+    },
+    {
+      what: 'an id that a spreadsheet has cut is rejected',
+      ...{ format: 'CSV', text: 'id,name\n9.00719925474099E+15,a\n1e3,b\n' },
+      rows: [/^id 9\.00719925474099E\+15 has an exponent/, /^id 1e3 has an exponent/],
+    },
+    {
+      what: 'a row with too few or too many fields is rejected alone',
+      ...{ format: 'CSV', text: 'id,name,tag\n1,a\n2,b,c,d\n3,e,f\n' },
+      rows: [/^the row has 2 fields, and the first row names 3 columns$/, /^the row has 4 fields/, /^\{/],
+    },
+    {
+      what: 'other columns are ignored and named once; those of a rejects file silently',
+      ...{ format: 'CSV', text: 'family,id,name,row,error,message\nPinaceae,1,a,7,40002,why\nx,2,b,,,\n' },
+      ...{ rows: [A, B], notes: ['trees: only id, name and tag are read; ignored: "family"'] },
+    },
+    ...(
+      [
+        ['id;name;tag\n1;a;b\n', /must name the columns id and name.* it is: "id;name;tag"$/],
+        ['ID,name\n', /it is: "ID", "name"$/],
+        ['id,tag\n1,a\n', /it is: "id", "tag"$/],
+        ['id,name,tag,name\n1,a,b,c\n', /the column name is there more than once/],
+        ['id,id,name\n1,1,c\n', /the column id is there more than once/],
+      ] as const
+    ).map(
+      ([text, failure]): Case => ({ what: `a header is refused`, format: 'CSV', text, rows: [], failure }),
+    ),
+    ...(
+      [
+        ['2,c"d\n3,e\n', /line 4 has a quote out of place .*; the rows before it were sent, and running/],
+        ['2,"c"d\n3,e\n', /line 4 has a quote out of place/],
+        ['2,"c\n3,d\n', /row that begins on line 4 is never closed/],
+      ] as const
+    ).map(
+      ([text, failure]): Case => ({
+        what: 'a broken quote stops, and keeps every row before it',
+        ...{ format: 'CSV', text: `id,name\n1,"a\nb"\n${text}`, rows: ['{"id":1,"name":"a\\nb"}'], failure },
+      }),
+    ),
+    {
+      what: 'an element that is not JSON is rejected alone',
+      ...{ format: 'array', text: `[${A},{bad}, } ,"]",[[],{}],${B},,]` },
+      rows: [A, /not JSON/, /not JSON/, /JSON object/, /JSON object/, B, /not JSON/, /not JSON/],
+    },
+    {
+      what: 'an array that never ends stops after its elements',
+      ...{ format: 'array', text: `[${A},${B},{"id":3`, rows: [A, B] },
+      failure: /^trees ends before the JSON array does, in element 3 or behind it/,
+    },
+    {
+      what: 'an array that goes on stops',
+      ...{ format: 'array', text: `[${A}] {"id":2}`, rows: [A] },
+      failure: /goes on after the JSON array, behind element 1/,
+    },
+    {
+      what: 'lines are numbered as an editor does, empty ones included',
+      ...{ format: 'lines', text: `${A}\n\n \r\n{"id":2,"name":"b"}\n[]`, numbers: [1, 4, 5] },
+      rows: [A, B, /JSON object/],
+    },
+    {
+      what: 'an array nested a million deep is one element',
+      ...{
+        format: 'array',
+        text: `[${'['.repeat(1e6)}${']'.repeat(1e6)},${A}]`,
+        rows: [/JSON object|not JSON/, A],
+      },
+    },
+  ];
+  for (const { what, format, text, rows, failure, notes = [], numbers } of CASES) {
+    test(`${what}: ${JSON.stringify(text.slice(0, 60))}`, async () => {
+      const file = await read(format, text);
+      assert.equal(file.rows.length, rows.length);
+      for (const [index, expected] of rows.entries()) {
+        const { plant, error, message } = file.rows[index]!.reading;
+        if (typeof expected === 'string') assert.equal(plant && newPlantJson(plant), expected);
+        else assert.match(plant ? newPlantJson(plant) : message!, expected);
+        if (error !== undefined) assert.match(String(ERRORS[error].number), /^4000[12]$/);
+      }
+      assert.deepEqual(file.notes, notes);
+      if (failure === undefined) assert.equal(file.failure, undefined);
+      else assert.match(file.failure ?? '', failure);
+      assert.deepEqual(
+        file.rows.map(({ number }) => number),
+        numbers ?? rows.map((_, index) => index + 1),
+      );
+    });
+  }
+
+  test('stop at a row of more than 64 MiB, after the rows before it', async () => {
+    const chunk = 'x'.repeat(33 * 1024 * 1024);
+    const files: [Format, string, string][] = [
+      ['CSV', 'id,name\n1,a\n2,', 'the row that begins on line 3'],
+      ['lines', `${A}\n`, 'line 2'],
+      ['array', `[${A},`, 'element 2'],
+    ];
+    for (const [format, start, row] of files) {
+      const file = await readTexts(format, stream([start, chunk, chunk]));
+      assert.match(file.failure ?? '', new RegExp(`^trees: ${row} is longer than 64 MiB`));
+      assert.equal(file.rows.length, 1);
+    }
+  });
+});
+
+suite('rejected rows', () => {
+  test('of a file are the same rows when they are imported again, and again', async () => {
+    const field = fc.option(plantText, { nil: undefined });
+    const records = fc.array(fc.tuple(field, field, field, field), { minLength: 1 });
+    const values = fc.array(fc.jsonValue(), { minLength: 1 });
+    await fc.assert(
+      fc.asyncProperty(records, values, async (csvRecords, jsonValues) => {
+        const lines = csvRecords.map(([id, ...rest]) => csvLine([id ?? 'x', ...rest]));
+        const files: [Format, Format, string][] = [
+          ['CSV', 'CSV', `id,name,tag,note\n${lines.join('')}`],
+          ['array', 'lines', JSON.stringify(jsonValues, null, '\n')],
+        ];
+        for (const [format, rejectsFormat, text] of files) {
+          const first = await read(format, text);
+          const second = await read(rejectsFormat, rejectsOf(first));
+          assert.equal(second.rows.length, first.rows.length);
+          assert.deepEqual(plants(second), plants(first));
+          const [once, twice] = [rejectsOf(first), rejectsOf(second)];
+          if (format === 'CSV') assert.equal(twice, once);
+          else assert.deepEqual(parseLines(twice), parseLines(once));
+        }
+      }),
+    );
+  });
+
+  const REASON = '"row":1,"error":40002,"message":"why"}\n';
+  const CASES: [string, Format, string, string][] = [
+    [
+      'of a CSV file keep all columns',
+      'CSV',
+      'note,id,name\n"a,b",x,"say ""hi"""\n',
+      'note,id,name,row,error,message\n"a,b",x,"say ""hi""",1,40002,why\n',
+    ],
+    [
+      'with too few fields are filled up, with too many are not cut',
+      'CSV',
+      'id,name,tag\n1,a\n2,b,c,d\n',
+      'id,name,tag,row,error,message\n1,a,,1,40002,why\n2,b,c,d,2,40002,why\n',
+    ],
+    [
+      'of a rejects file with too many fields are not cut again',
+      'CSV',
+      'id,name,tag,row,error,message\n2,b,c,d,2,40002,why\n',
+      'id,name,tag,row,error,message\n2,b,c,d,1,40002,why\n',
+    ],
+    [
+      'of JSON keep their text',
+      'lines',
+      '{"id":1.50, "name":"\\u0041"}',
+      `{"id":1.50, "name":"\\u0041",${REASON}`,
+    ],
+    ['may be empty', 'lines', '{ }', `{ ${REASON}`],
+    [
+      'have their last reason only',
+      'lines',
+      '{"id":1e400,"row":7,"x":[1,{"row":2}],"error":1,"message":"old"}',
+      `{"id":1e400,"x":[1,{"row":2}],${REASON}`,
+    ],
+    ['had nothing but a reason', 'lines', '{"row":7}', `{${REASON}`],
+    ['are no JSON', 'lines', '{"id":1,', `{"text":"{\\"id\\":1,",${REASON}`],
+    ['are no object', 'lines', '[1]', `{"text":"[1]",${REASON}`],
+    ['go over lines', 'array', '[{"id":"a",\n "name":"b"}]', `{"id":"a",  "name":"b",${REASON}`],
+  ];
+  for (const [what, format, text, expected] of CASES) {
+    test(what, async () => assert.equal(rejectsOf(await read(format, text)), expected));
+  }
+});
+
+function parseLines(text: string): unknown[] {
+  return text
+    .trimEnd()
+    .split('\n')
+    .map(line => JSON.parse(line));
+}

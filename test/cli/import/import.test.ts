@@ -1,0 +1,235 @@
+import assert from 'node:assert/strict';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { suite, test } from 'node:test';
+import { gzipSync } from 'node:zlib';
+import { type Finished, runProgram } from '../../harness/program.ts';
+import { type RunningService, startTestService } from '../../harness/running-service.ts';
+
+/** Runs `import` in the folder of the service, with its address and token. */
+function importInto(
+  { url, token, folder }: RunningService,
+  args: string[],
+  stdin: string | Uint8Array = '',
+): Promise<Finished> {
+  return runProgram(['import', '--url', url, '--token', token, ...args], { cwd: folder, stdin });
+}
+
+async function write({ folder }: RunningService, files: Record<string, string | Uint8Array>): Promise<void> {
+  for (const [name, content] of Object.entries(files)) await writeFile(join(folder, name), content);
+}
+
+function read({ folder }: RunningService, name: string): Promise<string> {
+  return readFile(join(folder, name), 'utf8');
+}
+
+async function exported(service: RunningService): Promise<string> {
+  return (await runProgram(['export', '--database', service.database])).stdout;
+}
+
+const STORED =
+  'id,name,tag\n-9223372036854775808,"a ""b"", c",\n1,"  two  lines\nhere ",""\n9007199254740993,é,x\n';
+const CSV =
+  '\ufeffid,tag,name\n9007199254740993,x,é\n1,"","  two  lines\nhere "\n-9223372036854775808,,"a ""b"", c"\n';
+const JSON_VALUES = [
+  '{"id":9007199254740993,"name":"\\u00e9","tag":"x"}',
+  '{"id":1.0,"name":"  two  lines\\nhere ","tag":""}',
+  '{"name":"a \\"b\\", c","id":-9223372036854775808}',
+];
+
+suite('import', { concurrency: 4 }, () => {
+  const FILES: [name: string, content: string | Uint8Array, fromStandardInput: boolean][] = [
+    ['plants.csv', CSV, false],
+    ['plants.txt.gz', gzipSync(CSV.replaceAll('\n', '\r\n').replace('lines\r\n', 'lines\n')), false],
+    ['plants.jsonl', `\ufeff${JSON_VALUES.join('\n\n')}`, true],
+    ['plants.json.gz', gzipSync(` [${JSON_VALUES.join(' ,\n')} ]\n`), true],
+  ];
+  for (const [name, content, fromStandardInput] of FILES) {
+    test(`${name} arrives exactly${fromStandardInput ? ' from standard input' : ''}`, async () => {
+      await using service = await startTestService();
+      await write(service, { [name]: content });
+      const args = [fromStandardInput ? '-' : name];
+      const { exitCode, stdout, stderr } = await importInto(service, args, content);
+      assert.equal(stderr, '');
+      assert.match(
+        stdout,
+        /^3 rows: 3 created, 0 unchanged, 0 revised, 0 rejected in [0-9.]+ s \([0-9,]+\/s\)\n$/,
+      );
+      assert.equal(exitCode, 0);
+      assert.equal(await exported(service), STORED);
+    });
+  }
+
+  test('running it again changes nothing', async () => {
+    await using service = await startTestService();
+    await write(service, {
+      'a.csv': CSV,
+      'b.jsonl': JSON_VALUES.join('\n'),
+      'c.json': '[]',
+      'd.csv': 'id,name\n',
+    });
+    assert.match((await importInto(service, ['a.csv'])).stdout, /^3 rows: 3 created, 0 unchanged/);
+    const again = await importInto(service, ['a.csv', 'b.jsonl', 'c.json', 'd.csv']);
+    assert.match(again.stdout, /^6 rows: 0 created, 6 unchanged, 0 revised, 0 rejected/);
+    assert.equal(again.exitCode, 0);
+  });
+
+  test('rows with the same id become revisions in the order of the file, and of the files', async () => {
+    await using service = await startTestService();
+    const names = Array.from({ length: 300 }, (_, index) => `name ${index}`);
+    const lines = names.map((name, index) => `7,${name}\n${1000 + index},other\n`);
+    await write(service, { 'a.csv': `id,name\n${lines.join('')}`, 'b.csv': 'id,name\n7,the last\n' });
+    const { stdout } = await importInto(service, ['a.csv', 'b.csv']);
+    assert.match(stdout, /^601 rows: 301 created, 0 unchanged, 300 revised, 0 rejected/);
+    const shown = await runProgram(['show', '7', '--database', service.database]);
+    assert.deepEqual(
+      [...shown.stdout.matchAll(/"name":"(.*)"/g)].map(match => match[1]),
+      [...names, 'the last'],
+    );
+  });
+
+  test('rejected rows of a CSV file can be mended and imported again', async () => {
+    await using service = await startTestService();
+    const long = 'x'.repeat(1024 * 1024);
+    await write(service, { 'trees.csv': `note,id,name,tag\n"a,b",1,,t\n,2,good,\n,3,${long},""\n4,5\n` });
+    const first = await importInto(service, ['trees.csv']);
+    assert.match(first.stdout, /^4 rows: 1 created, 0 unchanged, 0 revised, 3 rejected/);
+    assert.match(
+      first.stdout,
+      /\n3 rejected rows are in trees\.rejects\.csv, with the reasons; mend and import again:/,
+    );
+    assert.match(first.stderr, /^trees\.csv: only id, name and tag are read; ignored: "note"\n$/);
+    assert.equal(first.exitCode, 1);
+    const rejects = (await read(service, 'trees.rejects.csv')).split('\n');
+    assert.deepEqual(
+      rejects.map(line => line.replace(long, 'LONG')).sort(),
+      [
+        '',
+        '"a,b",1,,t,1,40002,name is required',
+        '4,5,,,4,40002,"the row has 2 fields, and the first row names 4 columns"',
+        ',3,LONG,"",3,41301,the body is larger than this service takes',
+        'note,id,name,tag,row,error,message',
+      ].sort(),
+    );
+
+    await write(service, {
+      'trees.rejects.csv': rejects
+        .join('\n')
+        .replace('"a,b",1,,t', '"a,b",1,mended,t')
+        .replace(long, 'short'),
+    });
+    const second = await importInto(service, ['trees.rejects.csv']);
+    assert.match(second.stdout, /^3 rows: 2 created, 0 unchanged, 0 revised, 1 rejected/);
+    assert.match(second.stdout, /\n1 rejected row is in trees\.rejects-2\.csv,/);
+    assert.equal(await exported(service), 'id,name,tag\n1,mended,t\n2,good,\n3,short,""\n');
+    const header = 'note,id,name,tag,row,error,message\n';
+    assert.ok((await read(service, 'trees.rejects-2.csv')).startsWith(`${header}4,5,,,`));
+    assert.match(await read(service, 'trees.rejects.csv'), /mended/);
+  });
+
+  test('each input has its own rejects file, and none is overwritten', async () => {
+    await using service = await startTestService();
+    await mkdir(join(service.folder, 'sub'));
+    await write(service, {
+      'a.csv': 'id,name\nx,a\n',
+      'sub/a.csv.gz': gzipSync('id,name\ny,b\n'),
+      'b.jsonl': '{"id":1}\n',
+    });
+    const { stdout } = await importInto(service, ['a.csv', 'sub/a.csv.gz', 'b.jsonl', '-'], 'id,name\nz,c\n');
+    assert.match(stdout, /in a\.rejects\.csv a\.rejects-2\.csv b\.rejects\.jsonl plants\.rejects\.csv, with/);
+    assert.match(await read(service, 'a.rejects.csv'), /\nx,a,1,/);
+    assert.match(await read(service, 'a.rejects-2.csv'), /\ny,b,1,/);
+    assert.match(await read(service, 'plants.rejects.csv'), /\nz,c,1,/);
+  });
+
+  const REFUSED: [string, string[], RegExp][] = [
+    ['a file that is missing', ['good.csv', 'none.csv'], /^plant-store: none\.csv does not exist\n$/],
+    ['a folder', ['good.csv', 'folder'], /^plant-store: folder is a folder; name the files in it\n$/],
+    [
+      'an empty file',
+      ['good.csv', 'empty.csv'],
+      /^plant-store: empty\.csv is empty: there is no plant in it\n$/,
+    ],
+    [
+      'a rejects file that exists',
+      ['--rejects', 'empty.csv', 'good.csv'],
+      /^plant-store: empty\.csv exists already/,
+    ],
+    ['a folder for rejects that is missing', ['--rejects', 'no/r.csv', 'good.csv'], /no\/r\.csv \(ENOENT\)/],
+  ];
+  test('what cannot be imported is refused before anything is sent', async context => {
+    await using service = await startTestService();
+    await mkdir(join(service.folder, 'folder'));
+    await write(service, { 'good.csv': CSV, 'empty.csv': '' });
+    for (const [what, args, expected] of REFUSED) {
+      await context.test(what, async () => {
+        const { exitCode, stdout, stderr } = await importInto(service, args);
+        assert.match(stderr, expected);
+        assert.deepEqual([exitCode, stdout], [1, '']);
+      });
+    }
+    assert.equal(await exported(service), 'id,name,tag\n');
+    const files = await readdir(service.folder);
+    assert.deepEqual(files.filter(name => !name.startsWith('plants.db')).sort(), [
+      'empty.csv',
+      'folder',
+      'good.csv',
+    ]);
+  });
+
+  const BROKEN: [string, string | Uint8Array, RegExp, string][] = [
+    ['blank text', ' \n\t\r\n', /^plant-store: x is empty: there is no plant in it\n$/, ''],
+    ['UTF-16', Buffer.from('\ufeffid,name\n1,a\n', 'utf16le'), /x is UTF-16; .*iconv -f UTF-16 -t UTF-8/, ''],
+    ['a first byte that is not UTF-8', Buffer.from([0xff, 0x2c]), /x is not UTF-8 near row 1;/, ''],
+    [
+      'Latin-1',
+      Buffer.from('id,name\n1,a\n2,Caf\u00e9\n3,c\n', 'latin1'),
+      /x is not UTF-8 near row 2; .*harmless.*iconv -f WINDOWS-1252/,
+      '1,a,\n',
+    ],
+    [
+      'a plant over several lines',
+      '{\n "id": 1,\n "name": "a"\n}\n',
+      /x is neither JSON Lines nor a JSON array: a plant goes over several lines/,
+      '',
+    ],
+    [
+      'packed text cut short',
+      gzipSync(CSV).subarray(0, 40),
+      /x is damaged or cut short: .*\(Z_BUF_ERROR\)/,
+      '',
+    ],
+  ];
+  for (const [what, content, expected, stored] of BROKEN) {
+    test(`${what} stops the import`, async () => {
+      await using service = await startTestService();
+      await write(service, { x: content });
+      const { exitCode, stderr } = await importInto(service, ['x']);
+      assert.match(stderr, expected);
+      assert.doesNotMatch(stderr, /\n./);
+      assert.equal(exitCode, 1);
+      assert.equal(await exported(service), `id,name,tag\n${stored}`);
+    });
+  }
+
+  test('the token comes from a flag, a file or the environment, flags first', async () => {
+    await using service = await startTestService();
+    await write(service, { 'a.csv': CSV, token: `${service.token}\n`, wrong: 'wrong\n' });
+    const run = (args: readonly string[], env: Record<string, string> = {}): Promise<Finished> =>
+      runProgram(['import', ...args, 'a.csv'], {
+        cwd: service.folder,
+        env: { PLANT_STORE_URL: service.url, ...env },
+      });
+    for (const [args, env] of [
+      [['--token', service.token], { PLANT_STORE_TOKEN: 'wrong' }],
+      [['--token-file', 'token'], { PLANT_STORE_TOKEN: 'wrong' }],
+      [['--token', service.token], { PLANT_STORE_TOKEN_FILE: 'wrong' }],
+      [[], { PLANT_STORE_TOKEN: service.token }],
+      [[], { PLANT_STORE_TOKEN_FILE: 'token' }],
+    ] as const) {
+      const { exitCode, stderr } = await run(args, env);
+      assert.equal(stderr, '');
+      assert.equal(exitCode, 0);
+    }
+  });
+});

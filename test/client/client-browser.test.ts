@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import { before, suite, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { gzipSync } from 'node:zlib';
+import { build, type Plugin } from 'esbuild';
+import type { PlantStoreOptions } from '../../src/client/plant-store.ts';
+import { startBrowser } from '../harness/browser.ts';
+import { listen } from '../harness/loopback-server.ts';
+import { runProgram } from '../harness/program.ts';
+import { startTestService } from '../harness/running-service.ts';
+import { EXPECTED } from './client-in-runtime.ts';
+import { startDroppingProxy } from './dropping-proxy.ts';
+
+/** What the client may take of a page, in bytes, as docs/client.md says. */
+const PACKED_BYTES_MAX = 9 * 1024;
+
+/** Leaves out the connections of Node, of which the client imports one function. */
+const withoutNode: Plugin = {
+  name: 'without-node',
+  setup: ({ onLoad }) =>
+    onLoad({ filter: /[/\\]client[/\\]node[/\\]/ }, () => ({
+      contents: 'export const openNodeTransport = () => undefined;',
+    })),
+};
+
+/** Puts a file and what it imports into one script, as a page takes it. */
+async function bundle(file: string, plugins: Plugin[] = []): Promise<string> {
+  const { outputFiles, warnings } = await build({
+    entryPoints: [fileURLToPath(new URL(file, import.meta.url))],
+    ...{ bundle: true, minify: true, write: false, plugins },
+    ...{ platform: 'browser', format: 'iife', globalName: 'client', target: 'es2022' },
+    logLevel: 'silent',
+  });
+  assert.deepEqual(warnings, []);
+  return outputFiles[0]!.text;
+}
+
+/** A page of another origin than the service. */
+async function startPage(script: string): Promise<{ url: string } & AsyncDisposable> {
+  const html =
+    '<!doctype html><title>plants</title><link rel="icon" href="data:,"><script src="client.js"></script>';
+  const server = createServer((request, response) => {
+    const [type, text] = request.url === '/client.js' ? ['text/javascript', script] : ['text/html', html];
+    response.setHeader('Content-Type', type).end(text);
+  });
+  return await listen(server);
+}
+
+suite('the client in a browser', () => {
+  let script: string;
+  before(async () => {
+    script = await bundle('./client-in-runtime.ts', [withoutNode]);
+  });
+
+  test('sends plants from a page of another origin, digit for digit', { timeout: 120_000 }, async () => {
+    await using page = await startPage(script);
+    await using service = await startTestService({ corsOrigins: [page.url] });
+    await using gateway = await startDroppingProxy(service.url);
+    await using browser = await startBrowser();
+    const { page: tab } = await browser.openPage();
+    await tab.goto(page.url);
+    const result = await tab.evaluate(
+      ([url, token, droppingUrl]) => {
+        const { client } = globalThis as unknown as {
+          client: {
+            useClient(service: PlantStoreOptions, droppingUrl: string): Promise<Record<string, string>>;
+          };
+        };
+        return client.useClient({ url: url!, token: token! }, droppingUrl!);
+      },
+      [service.url, service.token, gateway.url],
+    );
+    assert.deepEqual(result, { ...EXPECTED, moved: 'undefined undefined is for good' });
+    const { stdout } = await runProgram(['export', '--database', service.database, '--format', 'jsonl']);
+    assert.match(stdout, /^\{"id":-9223372036854775808,"name":"exact 🌱","tag":""\}$/m);
+    assert.match(stdout, /^\{"id":9007199254740993,"name":"exact 🌱","tag":""\}$/m);
+  });
+
+  test('is small, and asks for no module of Node', async () => {
+    const client = await bundle('../../src/client/plant-store.ts');
+    const packedBytes = gzipSync(client).length;
+    assert.ok(packedBytes <= PACKED_BYTES_MAX, `${packedBytes} bytes`);
+    assert.doesNotMatch(client, /\brequire\(|\bimport\b/);
+    const small = gzipSync(await bundle('../../src/client/plant-store.ts', [withoutNode])).length;
+    assert.ok(small < packedBytes * 0.8, `${small} bytes without the connections of Node`);
+  });
+});

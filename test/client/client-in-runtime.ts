@@ -1,0 +1,69 @@
+/**
+ * What test/client/client-runtimes.test.ts runs in each runtime, and in a browser as it stands: nothing here is of one runtime
+ * alone. Every plant is named after what it shows.
+ */
+import { PlantStore, PlantStoreError, type PlantStoreOptions } from '../../src/client/plant-store.ts';
+
+const EXACT = [9007199254740993n, 9223372036854775807n, -9223372036854775808n];
+
+/** What {@link useClient} returns in each runtime; `moved` has no status in a browser. */
+export const EXPECTED = {
+  exact: EXACT.map(id => `${id} exact 🌱 1 created`).join(', '),
+  sentAgain: 'created',
+  inOrder: '550 of 550',
+  rejected: '40102 401 is for good',
+  moved: 'undefined 307 is for good',
+  cut: 'undefined undefined may be sent again',
+};
+const REVISIONS = 50;
+const MANY = 500;
+
+/**
+ * Sends plants, and says what came of it as text that JSON can hold.
+ *
+ * @param service the address and token; from the environment where they are left out
+ * @param droppingUrl the same service behind a gateway that fails at first
+ */
+export async function useClient(
+  service: PlantStoreOptions,
+  droppingUrl: string,
+): Promise<Record<string, string>> {
+  const store = new PlantStore(service);
+  const exact: string[] = [];
+  for (const id of EXACT) {
+    const stored = await store.createPlant({ id, name: 'exact 🌱', tag: '' });
+    exact.push(`${stored.id} ${stored.name} ${stored.revision} ${stored.outcome}`);
+  }
+  const behindDroppingProxy = new PlantStore({ ...service, url: droppingUrl });
+  const { outcome } = await behindDroppingProxy.createPlant({ id: '1', name: 'sent again' });
+
+  const revisions = Array.from({ length: REVISIONS }, (_, index) => ({
+    id: 7,
+    name: `revision ${index + 1}`,
+  }));
+  const others = Array.from({ length: MANY }, (_, index) => ({ id: 1000 + index, name: 'one of many' }));
+  let inOrder = 0;
+  for await (const { plant, input } of store.createPlants([...revisions, ...others])) {
+    const isRight =
+      plant?.id === BigInt(input.id) && (plant.id !== 7n || plant.name === `revision ${plant.revision}`);
+    if (isRight) inOrder++;
+  }
+  return {
+    exact: exact.join(', '),
+    sentAgain: outcome,
+    inOrder: `${inOrder} of ${REVISIONS + MANY}`,
+    rejected: await errorOf(new PlantStore({ ...service, token: 'plant_stranger' })),
+    moved: await errorOf(new PlantStore({ ...service, url: `${droppingUrl}/moved` })),
+    cut: await errorOf(new PlantStore({ ...service, url: `${droppingUrl}/cut`, retryForMs: 0 })),
+  };
+}
+
+async function errorOf(store: PlantStore): Promise<string> {
+  try {
+    const { outcome } = await store.createPlant({ id: 2, name: 'refused' });
+    return outcome;
+  } catch (error) {
+    if (!(error instanceof PlantStoreError)) throw error;
+    return `${error.error} ${error.status} ${error.canRetry ? 'may be sent again' : 'is for good'}`;
+  }
+}

@@ -1,0 +1,83 @@
+/**
+ * What must compile of the client's types, and what must not: `npm run typecheck` fails where a line marked with
+ * @ts-expect-error compiles after all. Nothing of this is run.
+ */
+import {
+  type PlantInput,
+  type PlantResult,
+  PlantStore,
+  PlantStoreError,
+  type StoredPlant,
+} from '../../src/client/plant-store.ts';
+
+/** Compiles only where both types are the same. */
+type Same<One, Other> =
+  (<T>() => T extends One ? 1 : 2) extends <T>() => T extends Other ? 1 : 2 ? true : false;
+function same<_Holds extends true>(): void {}
+
+export async function mustCompile(signal: AbortSignal, stream: AsyncIterable<PlantInput>): Promise<void> {
+  const store = new PlantStore();
+  new PlantStore({
+    url: 'https://plants.example',
+    token: 'plant_x',
+    responseTimeoutMs: 1,
+    retryForMs: 0,
+    fetch,
+  });
+  new PlantStore({ url: new URL('https://plants.example'), token: undefined });
+
+  const stored = await store.createPlant({ id: 9007199254740993n, name: 'Monstera deliciosa', tag: 'x' });
+  await store.createPlant({ id: '9007199254740993', name: 'Monstera deliciosa' }, { signal });
+  await store.createPlant({ id: 1, name: 'Monstera deliciosa', tag: undefined }, {});
+  // What has more members than a plant may be sent as it is.
+  const tree = { id: 1, name: 'Monstera deliciosa', height: 3 };
+  await store.createPlant(tree);
+  same<Same<typeof stored, StoredPlant>>();
+  same<Same<typeof stored.id, bigint>>();
+  same<Same<typeof stored.outcome, 'created' | 'unchanged' | 'revised'>>();
+  same<Same<typeof stored.tag, string | undefined>>();
+
+  for await (const result of store.createPlants(stream, { concurrency: 8, signal })) {
+    same<Same<typeof result, PlantResult>>();
+    // One of the two is there, and the types know which.
+    if (result.error === undefined) same<Same<typeof result.plant, StoredPlant>>();
+    else same<Same<typeof result.error, PlantStoreError>>();
+  }
+  void store.createPlants([{ id: 1, name: 'a' }], {
+    onRetry: ({ canRetry }) => same<Same<typeof canRetry, boolean>>(),
+  });
+  // What was given comes back with its own type.
+  for await (const { input } of store.createPlants([tree])) same<Same<typeof input.height, number>>();
+  void store.createPlants(new Set<PlantInput>());
+}
+
+export async function mustNotCompile(store: PlantStore, error: PlantStoreError): Promise<void> {
+  // @ts-expect-error a plant has an id
+  await store.createPlant({ name: 'Monstera deliciosa' });
+  // @ts-expect-error a plant has a name
+  await store.createPlant({ id: 1n });
+  // @ts-expect-error a tag may be absent, and is never null
+  await store.createPlant({ id: 1n, name: 'a', tag: null });
+  // @ts-expect-error an id is no date
+  await store.createPlant({ id: new Date(), name: 'a' });
+  // @ts-expect-error a member that a plant does not have is most likely a slip
+  await store.createPlant({ id: 1n, name: 'a', tags: 'x' });
+  // @ts-expect-error many plants are sent by createPlants
+  await store.createPlant([{ id: 1n, name: 'a' }]);
+  // @ts-expect-error one plant is sent by createPlant
+  void store.createPlants({ id: 1n, name: 'a' });
+  // @ts-expect-error an option that is misspelt would be ignored
+  new PlantStore({ url: 'https://plants.example', retryFor: 5 });
+  // @ts-expect-error time is a number of ms
+  new PlantStore({ responseTimeoutMs: '10s' });
+  const stored = await store.createPlant({ id: 1n, name: 'a' });
+  // @ts-expect-error the id is a bigint, for a number would round it
+  same<Same<typeof stored.id, number>>();
+  if (error.error === 40001) return;
+  // @ts-expect-error no such number is in the catalogue
+  if (error.error === 40499) return;
+  // @ts-expect-error what was answered does not change
+  error.status = 200;
+  // @ts-expect-error an error says whether the plant may be sent again
+  throw new PlantStoreError('no');
+}

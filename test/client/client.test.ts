@@ -1,0 +1,524 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { createServer } from 'node:http';
+import { Readable } from 'node:stream';
+import { suite, type TestContext, test } from 'node:test';
+import { promisify } from 'node:util';
+import fc from 'fast-check';
+import {
+  type CreatePlantsOptions,
+  type PlantInput,
+  type PlantResult,
+  PlantStore,
+  PlantStoreError,
+  type PlantStoreOptions,
+} from '../../src/client/plant-store.ts';
+import { ERRORS } from '../../src/contract/errors.ts';
+import { openReader } from '../../src/store/open-store.ts';
+import { errorBody, type Post, startFaulty } from '../harness/faulty-service.ts';
+import { type LoopbackServer, listen } from '../harness/loopback-server.ts';
+import { startTestService } from '../harness/running-service.ts';
+import { until } from '../harness/until.ts';
+import { wholeRangePlants } from '../harness/whole-range-plants.ts';
+
+const MONSTERA = { id: 9007199254740993n, name: 'Monstera deliciosa', tag: 'houseplant' };
+const MONSTERA_JSON = '{"name":"Monstera deliciosa","tag":"houseplant"}';
+const STORED_HEADERS = { 'Plant-Id': '9007199254740993', 'Plant-Revision': '1', 'Plant-Outcome': 'created' };
+
+/** What a server answers: nothing, a cut connection, the plant as stored, or this. */
+type Reply = 'silence' | 'cut' | 'stored' | [status: number, headers?: Record<string, string>, body?: string];
+
+function errorReply(number: number): Reply {
+  return [Math.floor(number / 100), {}, errorBody(number, 'no')];
+}
+
+function give(reply: Reply, { request, store, respond }: Post): void {
+  if (reply === 'cut') request.socket.destroy();
+  else if (reply === 'stored') store();
+  else if (reply !== 'silence') respond(reply[0], reply[2], reply[1]);
+}
+
+/** Replies in turn; the last one again and again. */
+async function startServer(replies: Reply[]): Promise<LoopbackServer & { times: number[] }> {
+  const times: number[] = [];
+  const server = await startFaulty(post => {
+    times.push(performance.now());
+    give(replies[Math.min(post.number, replies.length) - 1]!, post);
+  });
+  return Object.assign(server, { times });
+}
+
+function clientOf(url: string, options: PlantStoreOptions = {}): PlantStore {
+  return new PlantStore({ url, token: 'plant_test', ...options });
+}
+
+/** Lets the waits between tries pass in a moment. */
+function hurry(context: TestContext): void {
+  const ticking = setInterval(() => context.mock.timers.tick(1_000), 5);
+  context.mock.timers.enable({ apis: ['setTimeout'] });
+  context.after(() => clearInterval(ticking));
+}
+
+async function thrownBy(run: () => Promise<unknown>): Promise<PlantStoreError> {
+  const error = await run().then(
+    () => assert.fail('nothing was thrown'),
+    (thrown: unknown) => thrown,
+  );
+  assert.ok(error instanceof PlantStoreError, String(error));
+  return error;
+}
+
+suite('the client sends a plant', () => {
+  test('with its id as a bigint, a number or text', async () => {
+    await using service = await startTestService();
+    const store = new PlantStore({ url: `${service.url}/`, token: service.token });
+    const ids: [PlantInput['id'], bigint][] = [
+      [-(2n ** 63n), -(2n ** 63n)],
+      ['-7', -7n],
+      [0, 0n],
+      [2 ** 53 - 1, 2n ** 53n - 1n],
+      ['9223372036854775807', 2n ** 63n - 1n],
+    ];
+    for (const [given, id] of ids)
+      assert.equal((await store.createPlant({ id: given, name: '', tag: '' })).id, id);
+  });
+
+  test('and rejects by itself what the service would reject for its shape, naming each field', async () => {
+    await using server = await startServer(['silence']);
+    const faults: [unknown, RegExp][] = [
+      [undefined, /^id is required; name is required$/],
+      [{ name: 'a' }, /^id is required$/],
+      [{ id: 2 ** 53, name: 'a' }, /^id is a number that may have lost digits/],
+      [{ id: 1.5, name: 'a' }, /^id must be an integer from -9223372036854775808/],
+      [{ id: Number.NaN, name: 'a' }, /^id must be/],
+      [{ id: 2n ** 63n, name: 'a' }, /^id must be/],
+      [{ id: '1e3', name: 'a' }, /^id must be/],
+      [{ id: '', name: 'a' }, /^id must be/],
+      [{ id: null, name: 'a' }, /^id must be/],
+      [{ id: 1n }, /^name is required$/],
+      [{ id: 1n, name: 5 }, /^name must be a string$/],
+      [{ id: 1n, name: '\ud800' }, /^name must not contain an unpaired surrogate$/],
+      [{ id: 1n, name: 'a', tag: null }, /^tag must be a string$/],
+      [
+        { id: 'x', name: '\0', tag: 1 },
+        /^id must be .*; name must not contain U\+0000; tag must be a string$/,
+      ],
+    ];
+    for (const [input, message] of faults) {
+      const error = await thrownBy(() => clientOf(server.url).createPlant(input as PlantInput));
+      assert.match(error.message, message);
+      assert.deepEqual([error.error, error.status, error.canRetry], [40002, undefined, false]);
+    }
+    assert.equal(server.times.length, 0);
+  });
+
+  test('and nothing that is left of it keeps the process from ending', async () => {
+    await using service = await startTestService();
+    const client = new URL('../../src/client/plant-store.ts', import.meta.url).href;
+    const program = `
+      import { PlantStore } from '${client}';
+      const store = new PlantStore();
+      await Promise.all([1, 2, 3].map(id => store.createPlant({ id, name: 'a' })));
+      await new Promise(setImmediate);
+      process.stdout.write(process.getActiveResourcesInfo().join());`;
+    const { stdout } = await promisify(execFile)(
+      process.execPath,
+      ['--input-type=module-typescript', '--eval', program],
+      { env: { PLANT_STORE_URL: service.url, PLANT_STORE_TOKEN: service.token } },
+    );
+    // A pipe to this process, and no socket or timer.
+    assert.doesNotMatch(stdout, /TCP|Timeout/);
+  });
+
+  test('with settings that it checks, and takes from the environment', async t => {
+    await using service = await startTestService();
+    const forget = (): void => {
+      delete process.env.PLANT_STORE_URL;
+      delete process.env.PLANT_STORE_TOKEN;
+    };
+    // Whoever runs the tests may have set them, as the README says.
+    forget();
+    t.after(forget);
+    const url = 'http://127.0.0.1:8080';
+    const malformed: [PlantStoreOptions, RegExp][] = [
+      [{ token: 'a' }, /PLANT_STORE_URL/],
+      [{ url }, /PLANT_STORE_TOKEN/],
+      [{ url: 'ftp://host', token: 'a' }, /http or https/],
+      [{ url: '127.0.0.1:8080', token: 'a' }, /^url is no address: 127\.0\.0\.1:8080;/],
+      [{ url: `${url}?a=b`, token: 'a' }, /without user name/],
+      [{ url, token: '' }, /token is empty/],
+      [{ url, token: 'plant_a\n' }, /blanks or a line end around it/],
+      [{ url, token: 'a b' }, /is not a bearer token/],
+      [{ url, token: 'a', fetch: 5 as never }, /fetch must be a function/],
+      [{ url, token: 'a', responseTimeoutMs: 0 }, /answerWaitMs must be a whole number from 1 to/],
+      [{ url, token: 'a', retryForMs: Infinity }, /retryForMs must be a whole number from 0 to/],
+    ];
+    for (const [options, message] of malformed)
+      assert.throws(() => new PlantStore(options), { name: 'TypeError', message });
+    assert.throws(() => clientOf(url).createPlants([], { concurrency: 0 }), /concurrency must be a whole/);
+    process.env.PLANT_STORE_URL = service.url;
+    process.env.PLANT_STORE_TOKEN = service.token;
+    assert.equal((await new PlantStore().createPlant(MONSTERA)).outcome, 'created');
+  });
+
+  test('with a fetch that does not listen to its signal: for as long as it waits, until it is aborted or closed', {
+    timeout: 20_000,
+  }, async () => {
+    let calls = 0;
+    const deaf = (): Promise<Response> => {
+      calls++;
+      return new Promise(() => {});
+    };
+    const open = (options = {}): PlantStore =>
+      clientOf('http://plants.example', { fetch: deaf, retryForMs: 0, ...options });
+    const late = await thrownBy(() => open({ responseTimeoutMs: 20 }).createPlant(MONSTERA));
+    assert.deepEqual([late.code, late.canRetry], ['ETIMEDOUT', true]);
+    const reason = new Error('enough');
+    const ending = new AbortController();
+    const aborted = open().createPlant(MONSTERA, { signal: ending.signal });
+    ending.abort(reason);
+    await assert.rejects(aborted, error => error === reason);
+    const store = open();
+    const closed = thrownBy(() => store.createPlant(MONSTERA));
+    store.close();
+    assert.equal((await closed).code, 'ECONNABORTED');
+    assert.equal((await thrownBy(() => store.createPlant(MONSTERA))).code, 'ECONNABORTED');
+    assert.equal(calls, 3, 'a closed client has sent a plant');
+  });
+});
+
+/** One plant, how often it is sent (undefined where that varies), and the error's number, status and canRetry, if any. */
+type TryCase = [
+  what: string,
+  replies: Reply[],
+  tries: number | undefined,
+  error?: [number | undefined, number | undefined, boolean] | undefined,
+  more?: { options?: PlantStoreOptions; message?: RegExp },
+];
+
+const PASSING: TryCase[] = [
+  ['a cut connection', ['cut', 'stored'], 2],
+  [
+    'what a gateway says of a service that is away',
+    [[408], [429], [502, {}, '<html>'], [503], [504], 'stored'],
+    6,
+  ],
+  ['a request that was cut on its way', ['cut', errorReply(40000), 'stored'], 3],
+  ['a request that is cut each time, five times', [errorReply(40000)], 5, [40000, 400, true]],
+  ['an internal error, ten times', [errorReply(50001)], 10, [50001, 500, true]],
+];
+/** What no plant store answers. */
+const FOREIGN: [status: number, headers: Record<string, string>, body: string][] = [
+  [200, {}, MONSTERA_JSON],
+  [200, { ...STORED_HEADERS, 'Plant-Id': '9007199254740992' }, MONSTERA_JSON],
+  [200, { ...STORED_HEADERS, 'Plant-Revision': '1e400' }, MONSTERA_JSON],
+  [200, STORED_HEADERS, '<html>'],
+  [200, STORED_HEADERS, '{"name":"Monstera","tag":"houseplant"}'],
+  [200, STORED_HEADERS, '{"name":"Monstera deliciosa"}'],
+  [302, { Location: '/elsewhere' }, ''],
+  [404, {}, '<html>'],
+  [500, {}, ''],
+];
+/** What comes before a rejection, and whether that may have stored the plant. */
+const BEFORE_REJECTION: [replies: Reply[], error: number, isUnknown: boolean][] = [
+  [['cut'], 40003, true],
+  [[[503]], 40001, true],
+  [['cut', [429]], 40102, true],
+  [[[408]], 40003, false],
+  [[[429]], 40102, false],
+];
+const AT_ONCE: TryCase[] = [
+  ...FOREIGN.map(
+    (reply): TryCase => [
+      `what no plant store answers, ${JSON.stringify(reply)}`,
+      [reply],
+      1,
+      [undefined, reply[0], false],
+    ],
+  ),
+  ...BEFORE_REJECTION.map(
+    ([replies, error, isUnknown]): TryCase => [
+      `a rejection behind ${JSON.stringify(replies)}`,
+      [...replies, errorReply(error)],
+      replies.length + 1,
+      [error, Math.floor(error / 100), false],
+      { message: isUnknown ? /^no; an earlier try was not confirmed, so the plant may be stored/ : /^no$/ },
+    ],
+  ),
+  [
+    'what is not answered in time is tried again',
+    ['silence', 'stored'],
+    undefined,
+    undefined,
+    { options: { responseTimeoutMs: 200 } },
+  ],
+  [
+    'what is not answered in time',
+    ['silence'],
+    undefined,
+    [undefined, undefined, true],
+    { options: { responseTimeoutMs: 50, retryForMs: 0 }, message: /no answer from .* within 50 ms/ },
+  ],
+  [
+    'a service that is away, when it is to send once',
+    [[503]],
+    1,
+    [undefined, 503, true],
+    { options: { retryForMs: 0 } },
+  ],
+];
+
+for (const [way, sending] of [
+  ['over connections of its own', {}],
+  ['with fetch', { fetch }],
+] as const) {
+  suite(`the client ${way}`, { concurrency: 4 }, () => {
+    const run = async ([, replies, tries, error, more]: TryCase, options = more?.options): Promise<void> => {
+      await using server = await startServer(replies);
+      const sent = clientOf(server.url, { ...sending, ...options }).createPlant(MONSTERA);
+      if (error === undefined) assert.deepEqual(await sent, { ...MONSTERA, revision: 1, outcome: 'created' });
+      else {
+        const thrown = await thrownBy(() => sent);
+        assert.deepEqual([thrown.error, thrown.status, thrown.canRetry], error);
+        assert.match(thrown.message, more?.message ?? /^/);
+      }
+      if (tries !== undefined) assert.equal(server.times.length, tries);
+    };
+    for (const each of AT_ONCE) test(each[0], () => run(each));
+
+    test('tries again not before the answer asks for it, and no longer than it was told', async () => {
+      await using server = await startServer([[503, { 'Retry-After': '1' }], 'stored']);
+      await clientOf(server.url, sending).createPlant(MONSTERA);
+      assert.ok(server.times[1]! - server.times[0]! >= 999, `${server.times}`);
+      await using busy = await startServer([errorReply(50302)]);
+      const store = clientOf(busy.url, { ...sending, retryForMs: 500 });
+      assert.equal((await thrownBy(() => store.createPlant(MONSTERA))).error, 50302);
+      assert.ok(busy.times.length >= 2 && busy.times.at(-1)! - busy.times[0]! <= 1_000, `${busy.times}`);
+    });
+
+    test('reads no more of an answer that goes on and on', async () => {
+      let sent = 0;
+      function* chunks(): Generator<string> {
+        for (;;) {
+          sent += 65_536;
+          yield 'x'.repeat(65_536);
+        }
+      }
+      const server = createServer((request, response) => {
+        request.resume();
+        Readable.from(chunks()).pipe(response.writeHead(400));
+      });
+      await using endless = await listen(server);
+      const error = await thrownBy(() => clientOf(endless.url, sending).createPlant(MONSTERA));
+      assert.deepEqual([error.error, error.status], [undefined, 400]);
+      assert.ok(sent < 64 * 1024 * 1024, `${sent} bytes`);
+    });
+
+    test('sends until it is aborted or closed, also while it waits for the next try', async () => {
+      await using silent = await startServer(['silence']);
+      await using busy = await startServer([[503]]);
+      for (const { url, times } of [silent, busy]) {
+        const reason = new Error('enough');
+        const ending = new AbortController();
+        const sent = clientOf(url, sending).createPlant(MONSTERA, { signal: ending.signal });
+        const rejected = assert.rejects(sent, error => error === reason);
+        await until('the plant has arrived', () => times.length > 0);
+        ending.abort(reason);
+        await rejected;
+      }
+      const aborted = AbortSignal.abort(new Error('before'));
+      const before = silent.times.length;
+      const store = clientOf(silent.url, sending);
+      await assert.rejects(store.createPlant(MONSTERA, { signal: aborted }), /before/);
+      const sent = thrownBy(() => store.createPlant(MONSTERA));
+      store.close();
+      for (const error of [await sent, await thrownBy(() => store.createPlant(MONSTERA))])
+        assert.deepEqual([error.code, error.status, error.canRetry], ['ECONNABORTED', undefined, false]);
+      assert.ok(silent.times.length <= before + 1);
+    });
+
+    test('tries again', async context => {
+      hurry(context);
+      const options = { responseTimeoutMs: 1_000_000_000, retryForMs: 60_000 };
+      for (const each of PASSING) await context.test(each[0], () => run(each, options));
+    });
+  });
+}
+
+suite('the client sends many plants', () => {
+  const plain = (count: number): PlantInput[] =>
+    Array.from({ length: count }, (_, index) => ({ id: BigInt(index), name: `plant ${index}` }));
+
+  /** The results until it throws, and what it throws. */
+  async function readAll(results: AsyncIterable<PlantResult>): Promise<[PlantResult[], unknown]> {
+    const read: PlantResult[] = [];
+    try {
+      for await (const result of results) read.push(result);
+    } catch (error) {
+      return [read, error];
+    }
+    return [read, undefined];
+  }
+
+  test('in order, with what became of each', async () => {
+    await using service = await startTestService();
+    const inputs = plain(500).map((each, index) => (index % 100 === 50 ? { ...each, id: 'none' } : each));
+    const results = await Array.fromAsync(new PlantStore(service).createPlants(inputs, { concurrency: 16 }));
+    for (const [index, { plant, error, input }] of results.entries()) {
+      assert.equal(input, inputs[index]);
+      if (index % 100 === 50) assert.equal(error?.error, 40002);
+      else assert.deepEqual([plant?.id, plant?.outcome], [BigInt(index), 'created']);
+    }
+  });
+
+  test('with the contents of one id in their order, and as they were when they were given', async () => {
+    await using service = await startTestService();
+    function* reused(): Generator<PlantInput> {
+      const plant = { id: 7 as number | string, name: '' };
+      for (let index = 0; index < 100; index++)
+        yield Object.assign(plant, { id: index % 2 ? 7 : '07', name: `name ${index}` });
+    }
+    const results = await Array.fromAsync(
+      new PlantStore(service).createPlants(reused(), { concurrency: 32 }),
+    );
+    assert.deepEqual(
+      results.map(({ plant }) => [plant?.name, plant?.revision]),
+      Array.from({ length: 100 }, (_, index) => [`name ${index}`, index + 1]),
+    );
+  });
+
+  test('and takes no more than it may send', async () => {
+    await using service = await startTestService();
+    const cases: [number, string][] = [
+      [8, 'plant'],
+      // Of long ones fewer: 16 Mi characters are in flight at most.
+      [1000, 'x'.repeat(1_000_000)],
+    ];
+    for (const [concurrency, name] of cases) {
+      let taken = 0;
+      async function* endless(): AsyncGenerator<PlantInput> {
+        for (;;) yield { id: taken++, name };
+      }
+      const results = new PlantStore(service).createPlants(endless(), { concurrency });
+      for (let count = 1; count <= 30; count++) {
+        const { value } = await results.next();
+        assert.equal(value?.plant?.id, BigInt(count - 1));
+        assert.ok(taken < count + Math.min(concurrency, 17), `${taken} taken for ${count}`);
+      }
+      await results.return();
+    }
+  });
+
+  test('and hands out results while the next input is still to come', { timeout: 20_000 }, async () => {
+    await using service = await startTestService();
+    async function* slow(): AsyncGenerator<PlantInput> {
+      yield* plain(2);
+      await new Promise(() => {});
+    }
+    const results = new PlantStore(service).createPlants(slow());
+    for (const id of [0n, 1n]) assert.equal((await results.next()).value?.plant?.id, id);
+  });
+
+  test('up to where the inputs fail, and says of those before what became of them', async () => {
+    await using server = await startServer([[503], 'stored']);
+    const failure = new Error('the file ended early');
+    function* inputs(): Generator<PlantInput> {
+      yield MONSTERA;
+      throw failure;
+    }
+    const [results, thrown] = await readAll(clientOf(server.url).createPlants(inputs()));
+    assert.deepEqual([results.map(({ plant }) => plant?.outcome), thrown], [['created'], failure]);
+  });
+
+  test('and says of each what is said of one plant, and throws what is said of all', async () => {
+    for (const { number, retry } of Object.values(ERRORS)) {
+      await using server = await startServer([errorReply(number), 'stored']);
+      const store = clientOf(server.url, { retryForMs: 0 });
+      const [[first, second], thrown] = await readAll(store.createPlants([MONSTERA, MONSTERA]));
+      if ([40001, 40002, 40003, 41301, 50001].includes(number)) {
+        assert.deepEqual([first?.error?.error, second?.plant?.outcome], [number, 'created']);
+      } else {
+        assert.ok(thrown instanceof PlantStoreError);
+        assert.deepEqual([thrown.error, thrown.canRetry], [number, retry || number === 40000]);
+      }
+    }
+  });
+
+  const ENDS: [what: string, options: () => CreatePlantsOptions][] = [
+    ['an error of all plants', () => ({})],
+    [
+      'a listener that throws',
+      () => ({
+        onRetry: error => {
+          throw error;
+        },
+      }),
+    ],
+    [
+      'an aborted signal',
+      () => {
+        const ending = new AbortController();
+        return { signal: ending.signal, onRetry: error => ending.abort(error) };
+      },
+    ],
+  ];
+  for (const [what, options] of ENDS) {
+    test(`until ${what}: no further one is sent, and what was sent is heard of first`, async () => {
+      // The first is answered last.
+      const reply: Reply = what === 'an error of all plants' ? errorReply(40102) : [503];
+      let taken = 0;
+      const waiting: Post[] = [];
+      await using slow = await startFaulty(post => {
+        if (waiting.push(post) < 2) return;
+        give(reply, post);
+        setTimeout(waiting[0]!.store, 100);
+      });
+      function* inputs(): Generator<PlantInput> {
+        for (; ; taken++) yield taken === 0 ? MONSTERA : { id: 1, name: 'a' };
+      }
+      const [results, thrown] = await readAll(clientOf(slow.url).createPlants(inputs(), options()));
+      assert.ok(thrown instanceof PlantStoreError);
+      assert.deepEqual(
+        results.map(({ plant }) => plant?.id),
+        [MONSTERA.id],
+      );
+      assert.equal(waiting.length, 2);
+      assert.ok(taken <= 64, `${taken} taken`);
+    });
+  }
+
+  test('and gives up when none was settled for so long, not when one was tried for so long', async () => {
+    const replies: Reply[] = [[503], [503], [503], 'stored'];
+    await using limited = await startServer([...replies, ...replies, ...replies]);
+    // Each takes about a second, since one waits for the other.
+    const inputs = Array.from({ length: 3 }, () => MONSTERA);
+    const retried: number[] = [];
+    const store = clientOf(limited.url, { retryForMs: 1_500 });
+    const onRetry = ({ status }: PlantStoreError): number => retried.push(status!);
+    const [results, thrown] = await readAll(store.createPlants(inputs, { onRetry }));
+    assert.deepEqual([results.length, thrown], [3, undefined]);
+    assert.deepEqual(retried, new Array(9).fill(503));
+  });
+
+  test('over the whole range of ids, whatever they are', async () => {
+    await using service = await startTestService();
+    const text = fc.string({ unit: 'binary', maxLength: 20 }).filter(each => !each.includes('\0'));
+    const [texts] = fc.sample(fc.array(text, { minLength: 400, maxLength: 400 }), {
+      numRuns: 1,
+      seed: Number(process.env.PLANT_STORE_TEST_SEED ?? Date.now()),
+    });
+    const plants = wholeRangePlants(10_000).map((plant, index) =>
+      index < texts!.length ? { ...plant, name: texts![index]!, tag: texts!.at(-index)! } : plant,
+    );
+    for await (const { plant, error, input } of new PlantStore(service).createPlants(plants)) {
+      assert.equal(error, undefined);
+      assert.equal(plant?.id, input.id);
+    }
+    await using reader = await openReader(service.database);
+    const stored = await Array.fromAsync(reader.revisions(), ({ plant }) => plant);
+    assert.deepEqual(
+      stored,
+      plants.sort((a, b) => (a.id < b.id ? -1 : 1)),
+    );
+  });
+});

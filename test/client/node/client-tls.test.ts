@@ -1,0 +1,154 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { createServer as createHttpsServer } from 'node:https';
+import { connect } from 'node:net';
+import { suite, test } from 'node:test';
+import { createSecureContext, createServer } from 'node:tls';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { PlantStore, PlantStoreError } from '../../../src/client/plant-store.ts';
+import { type LoopbackServer, listen } from '../../harness/loopback-server.ts';
+import { runProgram } from '../../harness/program.ts';
+import { startTestService } from '../../harness/running-service.ts';
+import { startDroppingProxy } from '../dropping-proxy.ts';
+
+const PROGRAM = fileURLToPath(new URL('../client-runtime-program.ts', import.meta.url));
+const AUTHORITY = pathOf('ca.pem');
+const STORED = { 'Plant-Id': '1', 'Plant-Revision': '1', 'Plant-Outcome': 'created' };
+
+function pathOf(certificate: string): string {
+  return fileURLToPath(new URL(`../../harness/postgres-tls/${certificate}`, import.meta.url));
+}
+
+/** All but that of clients are certificates of `localhost`. */
+function identity(certificate = 'server.pem'): { key: Buffer; cert: Buffer } {
+  const key = certificate === 'client.pem' ? 'client-key.pem' : 'server-key.pem';
+  return { key: readFileSync(pathOf(key)), cert: readFileSync(pathOf(certificate)) };
+}
+
+/** Puts TLS before a server, as a gateway does. */
+function startTls(url: string, certificate?: string): Promise<LoopbackServer> {
+  const { hostname, port } = new URL(url);
+  const server = createServer({ ...identity(certificate), ALPNProtocols: ['http/1.1'] }, socket => {
+    const behind = connect(Number(port), hostname);
+    socket.pipe(behind).pipe(socket);
+    socket.on('error', () => behind.destroy());
+    behind.on('error', () => socket.destroy());
+    behind.on('close', () => socket.destroy());
+  });
+  return listen(server);
+}
+
+function environment(host: string, token = 'plant_test'): Record<string, string> {
+  return {
+    NODE_EXTRA_CA_CERTS: AUTHORITY,
+    PLANT_STORE_URL: `https://${host}`,
+    PLANT_STORE_TOKEN: token,
+  };
+}
+
+suite('the client over TLS', () => {
+  test('sends as it does without', async () => {
+    await using service = await startTestService();
+    await using gateway = await startDroppingProxy(service.url);
+    await using secure = await startTls(service.url);
+    await using secureGateway = await startTls(gateway.url);
+    const env = environment(`localhost:${secure.port}`, service.token);
+    const args = [PROGRAM, `https://localhost:${secureGateway.port}`];
+    const { stdout } = await promisify(execFile)(process.execPath, args, { env, timeout: 60_000 });
+    assert.partialDeepStrictEqual(JSON.parse(stdout), { sentAgain: 'created', inOrder: '550 of 550' });
+  });
+
+  test('names the host, by which a server with several certificates chooses', async () => {
+    const names: string[] = [];
+    const server = createHttpsServer({
+      SNICallback: (name, choose) => {
+        names.push(name);
+        choose(null, createSecureContext(identity()));
+      },
+    });
+    server.on('request', (request, response) => {
+      request.resume().on('end', () => response.writeHead(200, STORED).end('{"name":"Fern"}'));
+    });
+    await using named = await listen(server);
+    const add = (host: string) =>
+      runProgram(['add', '1', 'Fern'], { env: environment(`${host}:${named.port}`) });
+    const byName = await add('localhost');
+    assert.equal(byName.stdout, 'created plant 1, revision 1: {"name":"Fern"}\n', byName.stderr);
+    const byAddress = await add('127.0.0.1');
+    assert.equal(byAddress.exitCode, 1);
+    assert.doesNotMatch(byAddress.stderr, /Warning|servername/i);
+    assert.deepEqual(names, ['localhost']);
+  });
+
+  const UNKNOWN =
+    /\([A-Z_]+\); name the file with the certificate of its authority in NODE_EXTRA_CA_CERTS\n$/;
+  const CASES: [command: string, what: string, host: string, certificate: string, trusts: string, RegExp][] =
+    [
+      ['add', 'an authority that nobody trusts', 'localhost', 'server.pem', '', UNKNOWN],
+      [
+        ...(['add', 'another name', '127.0.0.1', 'server.pem', AUTHORITY] as const),
+        /\(ERR_TLS_CERT_ALTNAME_INVALID\); it is that of another name; give the address with the name that it is for\n$/,
+      ],
+      [
+        ...(['import', 'a year that is over', 'localhost', 'expired.pem', pathOf('expired.pem')] as const),
+        /\(CERT_HAS_EXPIRED\); it is not valid today; ask who runs the service to renew it, unless the clock .*\n$/,
+      ],
+    ];
+  for (const [command, what, host, certificate, trusts, says] of CASES) {
+    test(`${command} rejects a certificate of ${what} at once, and sends nothing`, async () => {
+      await using service = await startTestService();
+      await using secure = await startTls(service.url, certificate);
+      const env = {
+        ...environment(`${host}:${secure.port}`, service.token),
+        NODE_EXTRA_CA_CERTS: trusts,
+      };
+      const args = command === 'add' ? ['1', 'Ficus'] : ['-'];
+      const { exitCode, stderr } = await runProgram([command, ...args], { env, stdin: 'id,name\n1,Ficus\n' });
+      assert.match(stderr, /^plant-store: the certificate of https:.*\/plants is not trusted \(.*\n$/m);
+      assert.match(stderr, says);
+      assert.equal(exitCode, 1);
+      const exported = await runProgram(['export', '--database', service.database]);
+      assert.equal(exported.stdout, 'id,name,tag\n');
+    });
+  }
+
+  test('a service that asks for a certificate of the client is not taken for one with a bad certificate', async () => {
+    await using strict = await listen(createServer({ ...identity(), requestCert: true }));
+    const env = environment(`localhost:${strict.port}`);
+    const { exitCode, stderr } = await runProgram(['add', '1', 'Ficus'], { env });
+    assert.match(stderr, /CERTIFICATE_REQUIRED/);
+    assert.doesNotMatch(stderr, /not trusted/);
+    assert.equal(exitCode, 1);
+  });
+
+  test('an import stops at once when the certificate is no longer trusted', { timeout: 30_000 }, async () => {
+    const server = createHttpsServer(identity(), (request, response) => {
+      // One that is good for clients alone, on every connection from the next one on.
+      server.setSecureContext(identity('client.pem'));
+      request.resume().on('end', () => {
+        response.writeHead(200, { ...STORED, Connection: 'close' }).end('{"name":"a"}');
+      });
+    });
+    await using changing = await listen(server);
+    const { exitCode, stdout, stderr } = await runProgram(['import', '--in-flight', '1', '-'], {
+      ...{ env: environment(`localhost:${changing.port}`), stdin: 'id,name\n1,a\n2,b\n' },
+    });
+    assert.match(
+      stderr,
+      /^plant-store: the certificate of .* \(INVALID_PURPOSE\); ask who runs the service to mend it\n$/,
+    );
+    assert.match(stdout, /^1 row: 1 created/);
+    assert.equal(exitCode, 1);
+  });
+
+  test('a server that speaks no TLS is no answer', async () => {
+    await using service = await startTestService();
+    const url = service.url.replace('http:', 'https:');
+    const store = new PlantStore({ url, token: service.token, retryForMs: 0 });
+    const error = await store.createPlant({ id: 1, name: 'a' }).catch((error: PlantStoreError) => error);
+    assert.ok(error instanceof PlantStoreError);
+    assert.deepEqual([error.status, error.canRetry], [undefined, true]);
+  });
+});

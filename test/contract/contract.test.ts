@@ -1,0 +1,360 @@
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+import { ERRORS, type ErrorName } from '../../src/contract/errors.ts';
+import { int64FromNumberText } from '../../src/contract/int64.ts';
+import { BODY_BYTES_MAX, HEADER_BYTES_MAX } from '../../src/contract/limits.ts';
+import { plantJson, readNewPlant, readNewPlantInSlices, readNewPlantText } from '../../src/contract/plant.ts';
+
+const ID_FAULT = 'id must be an integer from -9223372036854775808 to 9223372036854775807';
+const NOT_JSON = 'the body is not JSON in UTF-8';
+const NOT_UTF8 = 'the body is not UTF-8';
+const BYTE_ORDER_MARK = 'the body begins with a byte order mark; send UTF-8 without one';
+/** How a message calls members that the interface does not know. */
+const OTHER = 'a member other than id, name and tag';
+const NOT_OBJECT = 'the body must be a JSON object with id and name';
+
+function read(body: string) {
+  return readNewPlant(Buffer.from(body));
+}
+
+function assertRead(body: string, plant: object): void {
+  assert.deepEqual(read(body), { plant }, body.slice(0, 200));
+}
+
+function assertRejected(body: string | Uint8Array, error: ErrorName, message: string): void {
+  const bytes = typeof body === 'string' ? Buffer.from(body) : body;
+  assert.deepEqual(readNewPlant(bytes), { error, message }, String(body).slice(0, 200));
+}
+
+suite('an id is judged on its digits', () => {
+  const zeros = '0'.repeat(1000);
+  const integers: [value: bigint, texts: string][] = [
+    [0n, '0 -0 -0.0 0e5 0e999999999 -0.000e-999999999 0e99999999999999999999999999'],
+    [1n, '1 1.0 1.000000000000000000000000000000 1e0 1e-0 1000e-3 0.001e3'],
+    [1n, `1${zeros}e-1000 0.${zeros.slice(1)}1e1000 1.${zeros.repeat(100)}`],
+    [-1n, '-1'],
+    [-123n, '-12.30e1'],
+    [1000n, '1e3 1E3 1e+3'],
+    [2n ** 32n, '4294967296'],
+    [2n ** 53n + 1n, '9007199254740993 9007199254740993.0 9.007199254740993e15'],
+    [-(2n ** 53n) - 1n, '-9007199254740993'],
+    [10n ** 18n - 1n, '999999999999999999'],
+    [10n ** 18n, '1000000000000000000 1e18'],
+    [2n ** 63n - 1n, '9223372036854775807 9223372036854775807.000 9.223372036854775807e18'],
+    [2n ** 63n - 1n, '92233720368547758070e-1'],
+    [-(2n ** 63n), '-9223372036854775808 -9223372036854775808e0'],
+  ];
+  test('integers, in whatever way of writing', () => {
+    for (const [value, texts] of integers) {
+      for (const text of texts.split(' ')) {
+        assert.equal(int64FromNumberText(text), value, text.slice(0, 40));
+        assertRead(`{"id":${text},"name":"Ipê"}`, { id: value, name: 'Ipê' });
+        // The same id in a body that is not the ordinary one.
+        assertRead(`{"name":"Ipê","id":${text}}`, { id: value, name: 'Ipê' });
+      }
+    }
+  });
+
+  const others: Record<string, string> = {
+    fractions: '0.5 -0.1 1e-1 123e-2 1e-99999999999999999999999999',
+    'fractions that a double takes for an integer':
+      '1e-400 -1e-999999999 1.0000000000000000000001 9007199254740993.5 9223372036854775807.5',
+    'what is beyond 64 bits':
+      '9223372036854775808 9223372036854775809 -9223372036854775809 9.223372036854775808e18',
+    'what is beyond 64 bits, with as many digits or more': `9999999999999999999 10000000000000000000 1e19 1${zeros}`,
+    'what is an id when cut to 64 bits': '18446744073709551616 18446744073709551617',
+    'what is beyond a double': `1e400 -1e400 1e999999999 1e99999999999999999999999999 1e${'9'.repeat(100_000)}`,
+    'what is no number': '"1" "" null true false [] [1] {} {"id":1}',
+  };
+  for (const [what, texts] of Object.entries(others)) {
+    test(`no ids are ${what}`, () => {
+      for (const text of texts.split(' ')) {
+        assert.equal(int64FromNumberText(text), undefined, text.slice(0, 40));
+        assertRejected(`{"id":${text},"name":"Ipê"}`, 'notNewPlant', ID_FAULT);
+        assertRejected(`{"name":"Ipê","id":${text}}`, 'notNewPlant', ID_FAULT);
+      }
+    });
+  }
+
+  test('what is no number of JSON is none of ours', () => {
+    for (const text of [...'- +1 01 -01 1. .1 1e 1e+ 0x1 1n 1_000 NaN'.split(' '), '', ' ']) {
+      assert.equal(int64FromNumberText(text), undefined, text);
+      assertRejected(`{"id":${text},"name":"Ipê"}`, 'notJson', NOT_JSON);
+    }
+    for (const text of ['Infinity', '１', '٣', '1,0', '1 2', '1\n', ' 1', '--1'])
+      assert.equal(int64FromNumberText(text), undefined, text);
+  });
+});
+
+suite('name and tag', () => {
+  test('are taken as they are', () => {
+    const members: [members: string, plant: { name: string; tag?: string }][] = [
+      ['"name":"","tag":""', { name: '', tag: '' }],
+      ['"name":"\ufeff  a \u00a0\ufffd\u2028\u007f"', { name: '\ufeff  a \u00a0\ufffd\u2028\u007f' }],
+      // Composed and decomposed stay so.
+      ['"name":"\u00ea e\u0302"', { name: '\u00ea e\u0302' }],
+      [String.raw`"name":"\ud83c\uDF31\uffff"`, { name: '🌱\uffff' }],
+      [String.raw`"name":"\"\\\/\b\f\n\r\t\u0041\u0001"`, { name: '"\\/\b\f\n\r\tA\u0001' }],
+      ['"name":"{\\"},[:"', { name: '{"},[:' }],
+      // The first and last characters of each length of UTF-8.
+      ...['\u0080\u07ff\u0800\ud7ff\ue000\uffff\u{10000}\u{10ffff}', 'ipê🌱'.repeat(1024 * 128)].map(
+        name => [`"name":"${name}"`, { name }] as [string, { name: string }],
+      ),
+    ];
+    for (const [text, plant] of members) {
+      assertRead(`{"id":1,${text}}`, { id: 1n, ...plant });
+      assertRead(`{${text},"id":1}`, { id: 1n, ...plant });
+      assert.deepEqual(JSON.parse(plantJson(plant)), plant, 'the response repeats them');
+    }
+    // deepEqual does not tell an absent member from an undefined one.
+    for (const body of ['{"id":1,"name":"Ipê"}', '{"name":"Ipê","id":1}'])
+      assert.equal('tag' in read(body).plant!, false);
+  });
+
+  const faults: [fault: string, texts: string[]][] = [
+    ['must be a string', 'null 1 1.5 true false [] ["Ipê"] {} {"name":"Ipê"}'.split(' ')],
+    [
+      'must not contain an unpaired surrogate',
+      String.raw`"\ud800" "\udfff" "\udf31\ud83c" "\ud83c\ud83c\udf31" "\ud83c\n\udf31" "\ud83cx"`.split(' '),
+    ],
+    ['must not contain U+0000', String.raw`"\u0000" "a\u0000" "\u0000a" "a\u0000b"`.split(' ')],
+  ];
+  for (const [fault, texts] of faults) {
+    test(fault, () => {
+      for (const text of texts) {
+        assertRejected(`{"id":1,"name":${text}}`, 'notNewPlant', `name ${fault}`);
+        assertRejected(`{"id":1,"name":"Ipê","tag":${text}}`, 'notNewPlant', `tag ${fault}`);
+      }
+    });
+  }
+
+  test('of a body given as text follow the same rules', () => {
+    const name = 'name must not contain an unpaired surrogate';
+    const tag = 'tag must not contain an unpaired surrogate';
+    for (const [body, error, message] of [
+      ['{"id":1,"name":"\ud800"}', 'notNewPlant', name],
+      ['{"name":"\ud800","id":1}', 'notNewPlant', name],
+      ['{"id":1,"name":"","tag":"\udfff"}', 'notNewPlant', tag],
+      ['\ufeff{"id":1,"name":""}', 'notJson', BYTE_ORDER_MARK],
+    ] as const)
+      assert.deepEqual(readNewPlantText(body), { error, message });
+  });
+});
+
+suite('members', () => {
+  test('further ones are ignored, before and behind', () => {
+    for (const members of [
+      '"x":[{"id":2,"name":null},"}",",",1e999,{}]',
+      '"ID":"x","Name":1,"TAG":null',
+      '"x":{"a":1,"a":2}',
+      '"__proto__":{"tag":"inherited","id":"x"}',
+      '"constructor":1,"hasOwnProperty":2',
+      String.raw`"\u0000":"\u0000","\ud800":"\ud800","":0`,
+    ]) {
+      assertRead(`{"id":1,"name":"Ipê",${members}}`, { id: 1n, name: 'Ipê' });
+      assertRead(`{${members},"id":1,"name":"Ipê"}`, { id: 1n, name: 'Ipê' });
+    }
+  });
+
+  test('that an object inherits are none of the body', () => {
+    const inherited = '{"id":1,"__proto__":{"name":"Ipê","tag":"tree"}}';
+    assertRejected(inherited, 'notNewPlant', 'name is required');
+    Object.defineProperty(Object.prototype, 'tag', { value: 'inherited', configurable: true });
+    try {
+      const members = Object.entries(read('{"name":"a","id":1}').plant!);
+      assert.deepEqual(members, Object.entries({ id: 1n, name: 'a' }));
+    } finally {
+      Reflect.deleteProperty(Object.prototype, 'tag');
+    }
+  });
+
+  test('are rejected when repeated', () => {
+    const repeats: [body: string, shown: string, others?: string][] = [
+      ['{"id":1,"id":2,"name":"a"}', '"id"'],
+      [String.raw`{"id":1,"name":"a","\u0069d":2}`, '"id"'],
+      ['{"id":1,"name":"a","tag":"b","tag":"b","tag":"c"}', '"tag"'],
+      [String.raw`{"id":1,"name":"a","x\"":1,"x\u0022":2}`, OTHER],
+      ['{"id":1,"name":"a","":1,"":2}', OTHER],
+      ['{"id":1,"name":"a","__proto__":1,"__proto__":2}', OTHER],
+      ['{"id":1,"name":"a","x":{"y":1},"z":[{"x":1}],"x":3}', OTHER],
+      ['{"id":1,"name":"a","x":"{\\"x\\":","x":3}', OTHER],
+      ['{"id":1,"name":"a","id":"x"}', '"id"', `; ${ID_FAULT}`],
+      ['{"id":"x","name":"a","id":1}', '"id"'],
+    ];
+    for (const [body, shown, others = ''] of repeats)
+      assertRejected(body, 'notNewPlant', `${shown} is given more than once${others}`);
+    // More names than a set holds.
+    const many = Array.from({ length: 300_000 }, (_, index) => `"${index}":0`).join();
+    assertRead(`{"id":1,"name":"a",${many}}`, { id: 1n, name: 'a' });
+    const message = `${OTHER} is given more than once`;
+    assertRejected(`{"id":1,"name":"a",${many},"0":0}`, 'notNewPlant', message);
+  });
+});
+
+suite('the body', () => {
+  const plain = '{"id":1,"name":"a"}';
+
+  test('has white space of JSON, and no other, between its tokens', () => {
+    for (const space of [' ', '\t', '\n', '\r', ' \t\r\n '.repeat(100)]) {
+      const tokens = ' { "id" : 1 , "name" : "a" , "tag" : "b" } '.split(' ');
+      assertRead(tokens.join(space), { id: 1n, name: 'a', tag: 'b' });
+    }
+    for (const space of [...'\u000b\u000c\u0085\u00a0\u2028\u3000\ufeff\0', '/**/']) {
+      assertRejected(`{"id":${space}1,"name":"a"}`, 'notJson', NOT_JSON);
+      assertRejected(`${plain}${space}`, 'notJson', NOT_JSON);
+    }
+  });
+
+  test('is JSON', () => {
+    for (const body of [
+      ...[`${plain}}`, `${plain}\n${plain}`, '', ' ', '{', 'id=1&name=a', '['.repeat(500_000)],
+      ...['{"id":1,"name":"a",}', '{,"id":1,"name":"a"}', '{"id":1 "name":"a"}', '{"id" 1,"name":"a"}'],
+      ...["{'id':1,'name':'a'}", '{"id":1,"name":"a}', '{"id":1,"name":"a\n"}', '{"id":1,"name":"a\0"}'],
+      ...['{"id":1,"name":"a","tag":"b\u001f"}', '{"id":1,"name":"\\x41"}', '{"id":1,"name":"\\u004"}'],
+    ])
+      assertRejected(body, 'notJson', NOT_JSON);
+  });
+
+  test('is an object', () => {
+    for (const body of ['null', 'true', '1', '"id"', '[]', `[${plain}]`, ' 1 '])
+      assertRejected(body, 'notNewPlant', NOT_OBJECT);
+  });
+
+  test('may nest 500,000 deep, which neither overflows a stack nor hides what stands behind it', () => {
+    const arrays = `${'['.repeat(500_000)}${']'.repeat(500_000)}`;
+    const objects = `${'{"a":'.repeat(500_000)}0${'}'.repeat(500_000)}`;
+    for (const deep of [arrays, objects]) {
+      assertRead(`{"x":${deep},"id":1,"name":"a"}`, { id: 1n, name: 'a' });
+      const twice = '"id" is given more than once';
+      assertRejected(`{"x":${deep},"id":1,"name":"a","id":2}`, 'notNewPlant', twice);
+      assertRejected(`{"id":${deep},"name":"a"}`, 'notNewPlant', ID_FAULT);
+    }
+    assertRejected(arrays, 'notNewPlant', NOT_OBJECT);
+  });
+
+  test('is read in slices of a few thousand characters, whatever it is made of', () => {
+    const elements = '0,'.repeat(20_000);
+    const names = Array.from({ length: 20_000 }, (_, index) => `"${index}":0`).join();
+    for (const members of [
+      names,
+      `"x":{${names}}`,
+      `"x":[${elements}0]`,
+      `"x":${'['.repeat(50_000)}${']'.repeat(50_000)}`,
+      `"x":[${'"a\\n", '.repeat(20_000)}0]`,
+    ]) {
+      const body = `{"id":1,${members},"name":"a"}`;
+      const slices = readNewPlantInSlices(Buffer.from(body));
+      let pauses = 0;
+      let slice = slices.next();
+      for (; !slice.done; slice = slices.next()) pauses++;
+      assert.deepEqual(slice.value, { plant: { id: 1n, name: 'a' } });
+      assert.ok(pauses > body.length / 5_000, `${pauses} in ${body.length}`);
+    }
+  });
+
+  test('has no byte order mark, and is not UTF-16', () => {
+    for (const body of [`\ufeff${plain}`, `\ufeff\ufeff${plain}`, '\ufeff', '\ufeff{"name":"a","id":1}'])
+      assertRejected(body, 'notJson', BYTE_ORDER_MARK);
+    for (const [body, message] of [
+      [plain, NOT_JSON],
+      [`\ufeff${plain}`, NOT_UTF8],
+    ] as const) {
+      assertRejected(Buffer.from(body, 'utf16le'), 'notJson', message);
+      assertRejected(Buffer.from(body, 'utf16le').swap16(), 'notJson', message);
+    }
+  });
+
+  test('is well-formed UTF-8', () => {
+    // Unicode 16, section 3.9, table 3-7: the well-formed sequences; none of these is one, and the first is Latin-1.
+    const illFormed =
+      'ea 80 bf80 c3 e282 f09f8c c0af e080af f08080af c080 c0a2 e09fbf f08fbfbf ' +
+      'eda080 edbfbf eda0bcedbcb1 f4908080 f888808080 fe ff';
+    for (const sequence of illFormed.split(' ')) {
+      const bytes = Buffer.from(sequence, 'hex').toString('latin1');
+      for (const body of [`{"id":1,"name":"${bytes}"}`, `${plain}${bytes}`])
+        assertRejected(Buffer.from(body, 'latin1'), 'notJson', NOT_UTF8);
+    }
+  });
+
+  test('ends where its bytes end, not with what else is in their memory', () => {
+    const memory = Buffer.from(`${plain}garbage`);
+    assert.deepEqual(readNewPlant(memory.subarray(0, plain.length)), { plant: { id: 1n, name: 'a' } });
+  });
+});
+
+suite('the message of a rejection', () => {
+  test('names every fault', () => {
+    const rows: [body: string, message: string][] = [
+      ['{}', 'id is required; name is required'],
+      ['{"id":null,"name":null,"tag":null}', `${ID_FAULT}; name must be a string; tag must be a string`],
+      ['{"name":1}', 'id is required; name must be a string'],
+      [
+        String.raw`{"id":0.5,"name":"\u0000\ud800","tag":"\ud800\u0000"}`,
+        `${ID_FAULT}; name must not contain U+0000; name must not contain an unpaired surrogate; ` +
+          'tag must not contain U+0000; tag must not contain an unpaired surrogate',
+      ],
+      [
+        '{"x":1,"y":1,"y":2,"tag":2,"tag":1,"x":2}',
+        `${OTHER} is given more than once; "tag" is given more than once; id is required; name is required; ` +
+          'tag must be a string',
+      ],
+    ];
+    for (const [body, message] of rows) assertRejected(body, 'notNewPlant', message);
+  });
+
+  test('repeats nothing of the body', () => {
+    const secret = 'plant_0123456789';
+    for (const body of [
+      `{"id":"${secret}","name":["${secret}"],"tag":{"${secret}":0}}`,
+      `{"id":1,"name":"${secret}\\u0000","tag":"${secret}\\ud800"}`,
+      `{"id":1,"name":"${secret}","name":"${secret}"}`,
+      `{"${secret}":"${secret}"}`,
+      `{"id":1,"name":"a","${secret}":1,"${secret}":2,"${secret}":3}`,
+      `{"id":1,"name":"${secret}"`,
+      ...[secret, `"${secret}"`, `["${secret}"]`],
+    ]) {
+      const { message } = read(body);
+      assert.ok(message, body);
+      assert.doesNotMatch(message, /plant_|0123|undefined|null|position|SyntaxError|\[object/);
+    }
+  });
+});
+
+test('an error number never changes its meaning', () => {
+  const entries = Object.entries(ERRORS);
+  assert.deepEqual(Object.fromEntries(entries.map(([name, { number }]) => [name, number])), {
+    badHttp: 40000,
+    notJson: 40001,
+    notNewPlant: 40002,
+    idTaken: 40003,
+    noCredential: 40101,
+    tokenRejected: 40102,
+    noSuchPath: 40401,
+    methodNotAllowed: 40501,
+    tooSlow: 40801,
+    bodyTooLarge: 41301,
+    notJsonMediaType: 41501,
+    contentEncoding: 41502,
+    tooManyRequests: 42901,
+    headersTooLarge: 43101,
+    internal: 50001,
+    busy: 50301,
+    storeUnavailable: 50302,
+    shuttingDown: 50303,
+  });
+  const retried = entries.filter(([, { retry }]) => retry).map(([name]) => name);
+  const transient = ['busy', 'storeUnavailable', 'shuttingDown'];
+  assert.deepEqual(retried, ['tooSlow', 'tooManyRequests', 'internal', ...transient]);
+  const numbers = Object.values(ERRORS).map(({ number }) => number);
+  assert.deepEqual(numbers, numbers.toSorted(), 'in the order of their numbers');
+  for (const { number, status, message } of Object.values(ERRORS)) {
+    assert.equal(Math.trunc(number / 100), status);
+    // One line that begins small and ends without a full stop.
+    assert.match(message, /^[a-z][ -~]{10,118}[^.\s]$/);
+  }
+});
+
+test('limits in messages are the limits', () => {
+  assert.ok(ERRORS.headersTooLarge.message.includes(`${HEADER_BYTES_MAX / 1024} KiB`));
+  assert.equal(BODY_BYTES_MAX, 1_048_576);
+});

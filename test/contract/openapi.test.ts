@@ -1,0 +1,184 @@
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+import { Validator } from '@seriousme/openapi-schema-validator';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { ERRORS } from '../../src/contract/errors.ts';
+import { openApiJson } from '../../src/contract/openapi.ts';
+
+type Content = Record<string, { schema: { $ref: string }; examples: Record<string, { value: unknown }> }>;
+
+interface Response {
+  description: string;
+  headers?: Record<
+    string,
+    { schema: { type: string; pattern: string; enum: string[]; examples?: unknown[] } }
+  >;
+  content: Content;
+}
+
+const description = JSON.parse(openApiJson());
+const operation = description.paths['/plants'].post;
+const responses: Record<string, Response> = operation.responses;
+const { schemas } = description.components;
+
+suite('the description is valid OpenAPI 3.1', () => {
+  test('by the schema of the OpenAPI Initiative, and would not be without a description of a response', async () => {
+    assert.deepEqual(await new Validator().validate(JSON.parse(openApiJson())), { valid: true });
+    const broken = JSON.parse(openApiJson());
+    delete broken.paths['/plants'].post.responses['503'].description;
+    assert.equal((await new Validator().validate(broken)).valid, false);
+  });
+
+  test('every schema in it is strict JSON Schema 2020-12, and every example fits its schema', () => {
+    const ajv = new Ajv2020({ formats: { int32: true, int64: true } });
+    ajv.addVocabulary(['components']);
+    ajv.addSchema({ $id: 'plant-store', components: { schemas } });
+    const bodies = [operation.requestBody as Response, ...Object.values(responses)];
+    for (const { content } of bodies) {
+      const { schema, examples } = content['application/json']!;
+      const validate = ajv.compile({ $ref: `plant-store${schema.$ref}` });
+      assert.ok(Object.keys(examples).length > 0);
+      for (const { value } of Object.values(examples)) {
+        assert.ok(validate(value), `${JSON.stringify(value)}: ${ajv.errorsText(validate.errors)}`);
+      }
+    }
+    for (const { headers = {} } of Object.values(responses)) {
+      for (const { schema } of Object.values(headers)) {
+        const { examples = [], ...rules } = schema;
+        for (const example of examples) assert.ok(ajv.validate(rules, example), JSON.stringify(example));
+      }
+    }
+  });
+});
+
+suite('the description says what the interface says', () => {
+  test('version 1.0.0 under the MIT license, bearer authentication for the whole service', () => {
+    assert.equal(description.openapi, '3.1.0');
+    assert.equal(description.info.version, '1.0.0');
+    assert.deepEqual(description.info.license, { name: 'MIT', identifier: 'MIT' });
+    const { bearer, ...others } = description.components.securitySchemes;
+    assert.deepEqual(others, {});
+    assert.partialDeepStrictEqual(bearer, { type: 'http', scheme: 'bearer' });
+    assert.deepEqual(description.security, [{ bearer: [] }]);
+    assert.equal(operation.security, undefined);
+  });
+
+  test('one operation, POST {base_url}/plants, with no version segment and no parameters', () => {
+    assert.deepEqual(Object.keys(description.paths), ['/plants']);
+    assert.deepEqual(Object.keys(description.paths['/plants']), ['post']);
+    assert.equal(operation.operationId, 'createPlant');
+    assert.equal(operation.parameters, undefined);
+    assert.equal(operation.requestBody.required, true);
+    assertRefersTo(operation.requestBody.content, 'NewPlant');
+    assert.equal(description.servers.length, 1);
+    assert.equal(description.servers[0].url, '/');
+  });
+
+  test('three record shapes, with no limit on texts, no member forbidden, and no id in Plant', () => {
+    // A description goes on behind what the interface says.
+    const meanings = JSON.parse(JSON.stringify(schemas), (key, value) =>
+      key === 'description' ? value.split(/[:,]/, 1)[0] : value,
+    );
+    const error = { type: 'integer', format: 'int32', description: 'Error number' };
+    // The range of the id is below, digit for digit: as numbers its ends would be rounded.
+    const id = {
+      type: 'integer',
+      format: 'int64',
+      minimum: -(2 ** 63),
+      maximum: 2 ** 63,
+      description: 'Identification number of the plant',
+    };
+    assert.deepEqual(meanings, {
+      Plant: {
+        type: 'object',
+        required: ['name'],
+        properties: {
+          name: { type: 'string', description: 'The name of the plant' },
+          tag: { type: 'string', description: 'Tag to specify the type' },
+        },
+      },
+      NewPlant: {
+        allOf: [
+          { $ref: '#/components/schemas/Plant' },
+          { type: 'object', required: ['id'], properties: { id } },
+        ],
+      },
+      Error: {
+        type: 'object',
+        required: ['error', 'message'],
+        properties: { error, message: { type: 'string', description: 'Error message text' } },
+      },
+    });
+    assert.match(openApiJson(), /"minimum": -9223372036854775808,\n\s*"maximum": 9223372036854775807,/);
+  });
+
+  test('200 is a Plant and every other status an Error, 400 described as an unexpected error', () => {
+    assert.match(responses['200']!.description, /^Plant response: the plant was created/);
+    assert.match(responses['400']!.description, /^Unexpected error/);
+    for (const [status, response] of Object.entries(responses))
+      assertRefersTo(response.content, status === '200' ? 'Plant' : 'Error');
+  });
+});
+
+suite('the description says what was decided where the interface is silent', () => {
+  test('which statuses there are, and which headers come with each', () => {
+    const headers = Object.entries(responses).map(([status, response]) => [
+      status,
+      Object.keys(response.headers ?? {}),
+    ]);
+    assert.deepEqual(Object.fromEntries(headers), {
+      200: ['Plant-Id', 'Plant-Revision', 'Plant-Outcome', 'RateLimit-Policy', 'RateLimit'],
+      400: ['Link'],
+      401: ['WWW-Authenticate', 'Link'],
+      404: ['Link'],
+      405: ['Allow', 'Link'],
+      408: ['Link'],
+      413: ['Link'],
+      415: ['Link'],
+      429: ['Retry-After', 'RateLimit-Policy', 'RateLimit', 'Link'],
+      431: ['Link'],
+      500: ['Link'],
+      503: ['Retry-After', 'Link'],
+    });
+  });
+
+  test('the headers of a 200 have types, and the id is text so that no reader rounds it', () => {
+    const headers = responses['200']!.headers!;
+    assert.equal(headers['Plant-Id']!.schema.type, 'string');
+    assert.equal(headers['Plant-Revision']!.schema.type, 'integer');
+    assert.deepEqual(headers['Plant-Outcome']!.schema.enum, ['created', 'unchanged', 'revised']);
+    const idPattern = new RegExp(headers['Plant-Id']!.schema.pattern);
+    for (const id of ['0', '1', '-1', '-9223372036854775808', '9223372036854775807'])
+      assert.match(id, idPattern);
+    for (const other of ['', '-0', '01', '+1', '1.0', '1e3']) assert.doesNotMatch(other, idPattern);
+  });
+});
+
+suite('the error catalogue and the description agree', () => {
+  test('each error is described and shown under its status, and no other', () => {
+    const described = Object.entries(responses).flatMap(([status, response]) => {
+      const lines = [...response.description.matchAll(/^- `([0-9]+)`: (.*?)( \(the same .*)?$/gm)];
+      const shown = Object.entries(response.content['application/json']!.examples);
+      if (status !== '200') assert.equal(lines.length, shown.length);
+      return lines.map(([, number, message, retry], index) => {
+        const [name, { value }] = shown[index]!;
+        assert.partialDeepStrictEqual(value, { error: Number(number) });
+        const entry = { number: Number(number), status: Number(status), retry: retry !== undefined, message };
+        return [name, entry];
+      });
+    });
+    assert.deepEqual(Object.fromEntries(described), ERRORS);
+  });
+
+  test('of every 500 and 503, and of nothing else, it is left open whether the plant is kept', () => {
+    const open = Object.entries(responses)
+      .filter(([, { description }]) => /may be kept or not; sending it again settles that/.test(description))
+      .map(([status]) => status);
+    assert.deepEqual(open, ['500', '503']);
+  });
+});
+
+function assertRefersTo(content: Content, schema: string): void {
+  assert.deepEqual(Object.keys(content), ['application/json']);
+  assert.deepEqual(content['application/json']!.schema, { $ref: `#/components/schemas/${schema}` });
+}

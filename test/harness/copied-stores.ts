@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict';
+import { hashToken, makeToken } from '../../src/auth/token.ts';
+import type { NewPlant } from '../../src/contract/plant.ts';
+import type { StoredToken } from '../../src/contract/stored-token.ts';
+import { openReader } from '../../src/store/open-store.ts';
+import type { PlantRevision } from '../../src/store/plant-store.ts';
+import { type Finished, runProgram } from './program.ts';
+import { openStore } from './store-under-test.ts';
+
+/** Tokens of a store that is to be copied, as clients hold them. */
+export interface Tokens {
+  inForce: string;
+  expired: string;
+  revoked: string;
+}
+
+/** Longer than a page of text, together: each is as large as a request may be. */
+const LARGE_NAMES = Array.from({ length: 12 }, (_, index) => `${index}ü`.repeat(300_000));
+
+/** Plants whose ids, names and tags are hard to store, in the order in which they are sent. */
+const HARD_PLANTS: NewPlant[] = [
+  { id: 2n ** 63n - 1n, name: 'the last' },
+  { id: -(2n ** 63n), name: 'the first', tag: '' },
+  { id: 2n ** 53n, name: 'a double' },
+  { id: 2n ** 53n + 1n, name: 'no double', tag: 'exact' },
+  { id: 0n, name: '' },
+  { id: -1n, name: 'Ácer 🌳 "quoted" \\ \r\n\t\u2028 de\u0301composed', tag: 'null' },
+  { id: 0n, name: '', tag: '' },
+  { id: 0n, name: '', tag: 'NULL' },
+  { id: 0n, name: '' },
+  ...Array.from({ length: 12 }, (_, revision) => ({ id: 7n, name: `revision ${revision}` })),
+  ...LARGE_NAMES.map((name, index) => ({ id: BigInt(1_000 + index), name, tag: name.slice(0, 9) })),
+];
+
+/** Makes a store with plants and tokens of every kind. */
+export async function fillStore(
+  database: string,
+  plants: readonly NewPlant[] = HARD_PLANTS,
+): Promise<Tokens> {
+  await using store = await openStore(database);
+  const tokens: Tokens = { inForce: makeToken(), expired: makeToken(), revoked: makeToken() };
+  for (const [label, token] of Object.entries(tokens)) {
+    const expiresAt = label === 'expired' ? 1_000_000 : label === 'inForce' ? 4_102_444_800_000 : null;
+    await store.createToken({ hash: hashToken(token), label, createdAt: 5_000, expiresAt });
+  }
+  await store.revokeToken('revoked', 6_000);
+  await store.recordTokenUse([1], '2026-01-01');
+  const batchPlants = 1_000;
+  for (let start = 0; start < plants.length; start += batchPlants) {
+    const batch = plants.slice(start, start + batchPlants);
+    await store.commit(batch.map((plant, index) => ({ plant, recordedBy: (index % 3) + 1 })));
+  }
+  return tokens;
+}
+
+/** Plants that are easy to store, for their number. */
+export function manyPlants(count: number): NewPlant[] {
+  return Array.from({ length: count }, (_, index) => ({ id: BigInt(index) * 3n, name: `plant ${index}` }));
+}
+
+export function copy(from: string, to: string, ...args: string[]): Promise<Finished> {
+  return runProgram(['copy', '--from', from, '--to', to, ...args]);
+}
+
+/** The digest of both sides, when they are equal. */
+export function equalDigest({ exitCode, stdout, stderr }: Finished): string {
+  assert.equal(exitCode, 0, stdout + stderr);
+  const [, source, target] = /^source: (.*)\ntarget: (.*)\nequal\n$/m.exec(stdout) ?? [];
+  assert.ok(source !== undefined && source === target, stdout);
+  return /SHA-256 ([0-9a-f]{64})$/.exec(source)![1]!;
+}
+
+/** How many revisions a copy added. */
+export function copiedRevisions({ stdout, stderr }: Finished): number {
+  const [, count] = /^copied ([0-9,]+) revisions? and [0-9,]+ tokens? in /m.exec(stdout) ?? [];
+  assert.ok(count !== undefined, stdout + stderr);
+  return Number(count.replaceAll(',', ''));
+}
+
+/** All that a store holds; without the numbers of changes, which each store counts for itself. */
+export async function rowsOf(
+  database: string,
+): Promise<{ revisions: PlantRevision[]; tokens: Omit<StoredToken, 'changeNumber'>[] }> {
+  await using reader = await openReader(database);
+  const revisions = await Array.fromAsync(reader.revisions());
+  const tokens = (await reader.tokens()).map(({ changeNumber: _, ...rest }) => rest);
+  return { revisions, tokens };
+}

@@ -1,0 +1,37 @@
+import { createServer, type IncomingMessage } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { type LoopbackServer, listen } from './loopback-server.ts';
+
+/** A request as it arrived, with its response to be given. */
+export interface Post {
+  body: string;
+  /** Counted from 1, over all requests. */
+  number: number;
+  request: IncomingMessage;
+  respond(status: number, body?: string, headers?: Record<string, string>): void;
+  /** Answers as a plant store that has created the plant. */
+  store(): void;
+}
+
+/** Not a store: a server that fails as the test tells it to. */
+export async function startFaulty(
+  script: (post: Post) => void,
+  port = 0,
+): Promise<LoopbackServer & { count: () => number }> {
+  let count = 0;
+  const server = createServer(async (request, response) => {
+    const body = await text(request).catch(() => undefined);
+    if (body === undefined) return;
+    const respond: Post['respond'] = (status, responseBody = '{}', headers = {}) =>
+      response.writeHead(status, headers).end(responseBody);
+    const [, id = ''] = /"id":([0-9]+),/.exec(body) ?? [];
+    const stored = { 'Plant-Outcome': 'created', 'Plant-Revision': '1', 'Plant-Id': id };
+    const store = (): void => respond(200, body.replace(`"id":${id},`, ''), stored);
+    script({ body, number: ++count, request, respond, store });
+  });
+  return Object.assign(await listen(server, port), { count: () => count });
+}
+
+export function errorBody(error: number, message: string): string {
+  return JSON.stringify({ error, message });
+}

@@ -1,0 +1,395 @@
+import { hashToken, makeToken } from '../../src/auth/token.ts';
+import { HEADER_BYTES_MAX } from '../../src/contract/limits.ts';
+import { openTokenStore } from '../../src/store/open-store.ts';
+import { chunked, type RequestParts, requestBytes } from './raw-connection.ts';
+
+/** One request, and what becomes of it on the fast path as by Node's HTTP server. */
+export interface RequestCase {
+  what: string;
+  /** @param body the NewPlant that is sent, where the case does not say another body */
+  bytes(token: string, body: string): Buffer;
+  /** The number of the error; undefined where the plant is created. */
+  error?: number;
+  /** Whether the connection is closed behind the answer, so that what follows is not taken. */
+  closes?: boolean;
+  /** Names in lower case; undefined where there must be no such field. */
+  headers?: Record<string, string | undefined>;
+  isHead?: boolean;
+}
+
+/** The limit of the service that these requests go to. */
+export const BODY_BYTES_MAX = 1000;
+/** Well-formed tokens: two that {@link makeTokensKnown} makes, and one that nobody made. */
+const TOKENS = { expired: makeToken(), revoked: makeToken(), unknown: makeToken() };
+
+/** Has a store know the tokens of these requests as what they are. */
+export async function makeTokensKnown(database: string): Promise<void> {
+  const store = await openTokenStore(database);
+  const token = { createdAt: 1, expiresAt: null };
+  await store.createToken({ ...token, hash: hashToken(TOKENS.expired), label: 'expired', expiresAt: 2 });
+  await store.createToken({ ...token, hash: hashToken(TOKENS.revoked), label: 'revoked' });
+  await store.revokeToken('revoked', 2);
+  await store.close();
+}
+
+export function authorization(value: string | string[] | null): RequestParts {
+  return { headers: { Authorization: value } };
+}
+
+export function contentType(value: string | string[] | null): RequestParts {
+  return { headers: { 'Content-Type': value } };
+}
+
+function target(value: string): RequestParts {
+  return { target: value };
+}
+
+/** A case for each request, named by what is different in it from a plain one. */
+function cases(requests: RequestParts[], expected: Partial<RequestCase>): RequestCase[] {
+  return requests.map(parts => ({
+    what: JSON.stringify(
+      parts.body instanceof Uint8Array ? { hex: Buffer.from(parts.body).toString('hex') } : parts,
+    ),
+    bytes: (token, body) => requestBytes(token, { body, ...parts }),
+    isHead: parts.method === 'HEAD',
+    ...expected,
+  }));
+}
+
+const IN_CHUNKS = { 'Content-Length': null, 'Transfer-Encoding': 'chunked' };
+/** The whole body in one chunk, as {@link chunks} takes it. */
+const ONE_CHUNK = 'size\r\nBODY\r\n0\r\n\r\n';
+const CHALLENGE = 'Bearer realm="plant-store"';
+const INVALID_TOKEN = `${CHALLENGE}, error="invalid_token", error_description="the token is unknown, mistyped, expired or revoked"`;
+const EXPECTED = { Expect: '100-continue', 'Content-Length': String(BODY_BYTES_MAX) };
+const TOO_LONG = plantOfBytes(BODY_BYTES_MAX + 1);
+
+/** By the rule that refuses them. */
+export const REFUSED_REQUESTS: Record<string, RequestCase[]> = {
+  'a path that is not there is answered 404': [
+    ...cases(
+      [
+        ...[
+          '/plants/',
+          '/Plants',
+          '//plants',
+          '/plants/1',
+          '/plants;a=b',
+          '/plants%2F',
+          '/%2Fplants',
+          '/../plants',
+        ],
+        ...['/plants%zz', '/%', '/%ff', '/__proto__', `/${'a'.repeat(8000)}`],
+        ...['http://other.example', 'http://other.example?/plants', 'http://other.example/Plants'],
+        'ftp://other.example/plants',
+      ].map(target),
+      { error: 40401, headers: { allow: undefined, location: undefined } },
+    ),
+    ...cases(
+      [
+        ...['/', '/constructor', '/livez', '/openapi.json/'].map(path => ({
+          ...{ method: 'GET', target: path },
+        })),
+        { method: 'OPTIONS', target: '*' },
+        { target: '/nowhere', headers: { Expect: 'flowers' } },
+      ],
+      { error: 40401 },
+    ),
+  ],
+
+  'a method that the path does not take is answered 405 with Allow': [
+    ...cases(
+      [
+        ...['GET', 'HEAD', 'PUT', 'DELETE', 'OPTIONS', 'TRACE', 'QUERY'].map(method => ({ method })),
+        ...['/plants?id=1', '/%70lants', 'http://other.example/plants'].map(path => ({
+          ...{ method: 'PUT', target: path },
+        })),
+      ],
+      { error: 40501, headers: { allow: 'POST' } },
+    ),
+    ...cases(
+      ['POST', 'OPTIONS'].flatMap(method =>
+        ['/openapi.json', '/docs'].map(path => ({ method, target: path })),
+      ),
+      { error: 40501, headers: { allow: 'GET, HEAD' } },
+    ),
+    {
+      what: 'CONNECT, which opens no tunnel',
+      bytes: () => Buffer.from('CONNECT x:1 HTTP/1.1\r\nHost: x:1\r\n\r\n'),
+      ...{ error: 40501, closes: true, headers: { allow: 'POST' } },
+    },
+  ],
+
+  // RFC 6750 section 3.1: no error code where the request lacks any authentication information.
+  'a request without a bearer token is answered 401, and the challenge names no error': cases(
+    [
+      ...[null, '', 'Bearer', 'Basic YTpi', TOKENS.unknown, 'Bearer a b', 'Bearer a, Bearer b'].map(
+        authorization,
+      ),
+      ...['Bearer\ta', 'Bearer "a"', [`Bearer ${TOKENS.revoked}`, 'Bearer a']].map(authorization),
+      { target: '/plants?access_token=a', ...authorization(null) },
+      { headers: { Authorization: null, 'Proxy-Authorization': 'Bearer a' } },
+      // Behind so many fields Node would drop the second one unseen.
+      { headers: { a: Array<string>(2500).fill(''), authorization: 'Bearer a' } },
+    ],
+    { error: 40101, headers: { 'www-authenticate': CHALLENGE } },
+  ),
+
+  'a token that is not in force is answered 401 with invalid_token': cases(
+    [
+      ...['abc', `${TOKENS.expired.slice(0, -1)}-`, 'a'.repeat(10_000)],
+      ...Object.values(TOKENS),
+      `${TOKENS.unknown}=`,
+      TOKENS.unknown.replace('plant_', 'PLANT_'),
+    ].map(token => authorization(`Bearer ${token}`)),
+    { error: 40102, headers: { 'www-authenticate': INVALID_TOKEN } },
+  ),
+
+  'a body that is not application/json in UTF-8 as it stands is answered 415': [
+    ...cases(
+      [
+        ...[null, '', 'text/plain', 'application/jsonx', 'application/plant+json', 'json'],
+        ...['application/x-www-form-urlencoded', 'application/json; charset=utf-16'],
+        ...['application/json;charset="iso-8859-1"', 'application/json, text/plain'],
+        ['application/json', 'application/json'],
+        // Parsed, it would take a while.
+        `application/json${' '.repeat(15_000)}x`,
+      ].map(contentType),
+      { error: 41501 },
+    ),
+    ...cases(
+      ['gzip', 'identity', ''].map(coding => ({ headers: { 'Content-Encoding': coding } })),
+      { error: 41502 },
+    ),
+  ],
+
+  'a body over the limit is answered 413': [
+    ...cases([{ body: TOO_LONG }, { target: '/plants?', body: TOO_LONG }, chunked(TOO_LONG)], {
+      error: 41301,
+    }),
+    ...cases(
+      ['100000', '9007199254740992'].map(length => ({ headers: { 'Content-Length': length }, body: '' })),
+      { error: 41301, closes: true, headers: { connection: 'close' } },
+    ),
+  ],
+
+  'a body that is no NewPlant is answered 400': [
+    ...cases(
+      [
+        ...['', '{"id":1,"name":"secret', '{"id":1,"name":"A"}{}', '\ufeff{"id":1,"name":"A"}'],
+        ...[Buffer.from('{"id":1,"name":"A"}', 'utf16le'), Buffer.from('{"id":1,"name":"\xff"}', 'latin1')],
+        '['.repeat(BODY_BYTES_MAX),
+      ].map(body => ({ body })),
+      { error: 40001 },
+    ),
+    ...cases([{ body: '', headers: { 'Content-Length': null } }], { error: 40001 }),
+    ...cases(
+      [
+        ...['[]', '{}', '{"id":1,"id":1,"name":"A"}', '{"id":1,"name":"A","tag":null}'],
+        ...[String.raw`{"id":1,"name":"\u0000"}`, String.raw`{"id":1,"name":"\ud800"}`],
+        '{"id":9223372036854775808,"name":"A"}',
+      ].map(body => ({ body })),
+      { error: 40002 },
+    ),
+  ],
+
+  // RFC 9110 section 10.1.1: a final answer may come in place of the 100.
+  'a body that is announced with Expect is not waited for where its headers are refused': [
+    [40101, { Authorization: null }] as const,
+    [40102, { Authorization: 'Bearer a' }] as const,
+    [41501, { 'Content-Type': 'text/plain' }] as const,
+    [41301, { 'Content-Length': '1001' }] as const,
+    [40000, { Host: 'a b' }] as const,
+  ].flatMap(([error, headers]) =>
+    cases([{ headers: { ...EXPECTED, ...headers }, body: '' }], {
+      ...{ error, closes: true, headers: { connection: 'close' } },
+    }),
+  ),
+
+  'headers over 16 KiB are answered 431': cases(
+    [
+      { headers: { 'X-Padding': 'a'.repeat(HEADER_BYTES_MAX) } },
+      // Of each line the parser counts the name and the value.
+      { headers: { a: Array<string>(HEADER_BYTES_MAX / 8).fill('12345678') } },
+      target(`/plants?${'a'.repeat(HEADER_BYTES_MAX)}`),
+      authorization(`Bearer ${'a'.repeat(HEADER_BYTES_MAX)}`),
+    ],
+    { error: 43101, closes: true },
+  ),
+
+  'a target with a fragment, or not one valid Host, is answered 400 (RFC 9112 sections 3.2, 3.2.1)': cases(
+    [
+      ...['/plants#part', '/plants?a=b#part'].map(target),
+      ...[
+        ['a', 'b'],
+        ['a', 'a'],
+        null,
+        'a b',
+        'user@a',
+        'http://a',
+        'a/b',
+        'a:b',
+        '[::1',
+        'a,b c',
+        'a?b',
+      ].map(host => ({ headers: { Host: host } })),
+    ],
+    { error: 40000, closes: true },
+  ),
+};
+
+/** By what differs in form only from a plain request. */
+export const TAKEN_REQUESTS: RequestCase[] = [
+  ...cases(
+    [
+      ...['/plants?a=b', '/plants?', '/%70lants', '/plants?%zz', 'http://other.example/plants'].map(target),
+      target('HTTPS://other.example:8443/plants?a=b'),
+      ...['APPLICATION/JSON', 'application/json; charset=utf-8', 'application/json;charset="UTF-8"'].map(
+        contentType,
+      ),
+      contentType('application/json; profile=a'),
+      { headers: { Accept: 'text/html', Cookie: 'a=b', Origin: 'https://plants.example' } },
+      { headers: { Expect: 'flowers' } },
+      ...['', 'localhost', '127.0.0.1:8080', '[::1]:8080', 'xn--q9jyb4c.example', 'a_b'].map(host => ({
+        headers: { Host: host },
+      })),
+      // What asks for another protocol is processed as HTTP/1.1.
+      ...['h2c', 'websocket'].map(upgrade => ({
+        headers: { Connection: 'Upgrade, HTTP2-Settings', Upgrade: upgrade, 'HTTP2-Settings': 'AAEA' },
+      })),
+    ],
+    {},
+  ),
+  ...['bearer ', 'Bearer  ', 'BEARER '].map(scheme => ({
+    what: `the scheme ${JSON.stringify(scheme)}`,
+    bytes: (token: string, body: string) => requestBytes(token, { body, ...authorization(scheme + token) }),
+  })),
+  ...cases(
+    [
+      { headers: { Connection: 'close' } },
+      { version: '1.0', headers: { Host: null } },
+      { version: '1.0', headers: { Connection: 'close', Expect: '100-continue' } },
+    ],
+    { closes: true },
+  ),
+  {
+    what: 'as many bytes in chunks as the limit allows',
+    bytes: (token, body) => requestBytes(token, chunked(body.padEnd(BODY_BYTES_MAX))),
+  },
+  {
+    what: 'a byte in each chunk',
+    bytes: (token, body) =>
+      requestBytes(token, {
+        headers: IN_CHUNKS,
+        body: `${Array.from(body, byte => `1\r\n${byte}\r\n`).join('')}0\r\n\r\n`,
+      }),
+  },
+  ...['Chunked', '  chunked '].map(coding => chunks(ONE_CHUNK, { 'Transfer-Encoding': coding })),
+  ...[
+    '000SIZE\r\nBODY\r\n000\r\n\r\n',
+    'size;a=b;c="d;e"\r\nBODY\r\n0;f\r\n\r\n',
+    'size\r\nBODY\r\n0\r\nHost: b\r\nAuthorization: Bearer a\r\n\r\n',
+  ].map(wire => chunks(wire)),
+  ...['/plants', '/plants?'].map(path => ({
+    what: `as many bytes as the limit allows, ${path}`,
+    bytes: (token: string, body: string) =>
+      requestBytes(token, { target: path, body: body.padEnd(BODY_BYTES_MAX) }),
+  })),
+];
+
+/**
+ * A request with a Transfer-Encoding.
+ *
+ * @param wire its body as it goes over the wire, where BODY stands for the NewPlant and `size` for its length in
+ *   hexadecimal, in capitals as SIZE
+ */
+function chunks(wire: string, headers: RequestParts['headers'] = {}, version = '1.1'): RequestCase {
+  return {
+    what: JSON.stringify({ wire, ...headers, version }),
+    bytes(token, body) {
+      const size = body.length.toString(16);
+      const text = wire.replace('SIZE', size.toUpperCase()).replace('size', size).replace('BODY', body);
+      return requestBytes(token, { version, headers: { ...IN_CHUNKS, ...headers }, body: text });
+    },
+  };
+}
+
+/** A request in which a text stands for another one, wherever that stands. */
+function changed(from: string, to: string): RequestCase {
+  return {
+    what: `${JSON.stringify(to)} instead of ${JSON.stringify(from)}`,
+    bytes: (token, body) => Buffer.from(requestBytes(token, { body }).toString().replaceAll(from, to)),
+  };
+}
+
+/** Each is wrong by RFC 9112, though a lenient parser may find a request in it. */
+const MALFORMED: RequestCase[] = [
+  // How requests are smuggled past a proxy (section 11.2).
+  ...cases(
+    [['19', '5'], ['19', '19'], '19, 5', '1 9', '-1', '+19', '', '18446744073709551617'].map(length => ({
+      headers: { 'Content-Length': length },
+    })),
+    {},
+  ),
+  ...[
+    ...['flowers', '', 'chunked, gzip', ['chunked', 'chunked'], 'xchunked', '\vchunked', '\r\n chunked'],
+    ...['gzip, chunked', 'identity, chunked', ',chunked', 'chunked,', ['identity', 'chunked'], 'chunked;a=b'],
+  ].map(coding => chunks(ONE_CHUNK, { 'Transfer-Encoding': coding })),
+  ...['chunked', 'identity, chunked'].map(coding =>
+    chunks(ONE_CHUNK, { 'Content-Length': '19', 'Transfer-Encoding': coding }),
+  ),
+  // HTTP/1.0 has none.
+  chunks(ONE_CHUNK, { Connection: 'keep-alive' }, '1.0'),
+  ...['0xsize', '+size', '-size', ' size', 'size ', 'size;a=\rb', '', '10000000000000001', '3'].map(size =>
+    chunks(ONE_CHUNK.replace('size', size)),
+  ),
+  ...[
+    'size\r\nBODY0\r\n\r\n',
+    'size\r\nBODY\n0\r\n\r\n',
+    'size\nBODY\r\n0\r\n\r\n',
+    'size;a\nBODY\r\n0\r\n\r\n',
+    'size\r\nBODY\r\n0\r\nA: b\n\r\n',
+  ].map(wire => chunks(wire)),
+  ...[
+    ['Bearer ', 'Bearer\r\n '],
+    ['Content-Length:', 'Content-Length :'],
+    ['Content-Length:', 'Content-Length\t:'],
+    ['Content-Length', 'Content\0Length'],
+    ['plants.example', 'plants\0example'],
+    ['plants.example', 'plants\rexample'],
+    ['example\r\n', 'example\n'],
+    ['\r\n', '\r'],
+    ['\r\n', '\n'],
+    ['\r\nHost', '\r\n Host'],
+    ['\r\nHost:', '\r\nflowers\r\nHost:'],
+    ['\r\nHost:', '\r\n: flowers\r\nHost:'],
+    ['POST ', 'POST\t'],
+    ['POST ', 'post '],
+    ['/plants ', '/plants a '],
+    [' HTTP', '\r HTTP'],
+    ...['', ' HTTP/1.10', ' HTTP/0.9', ' HTTP/2.0', ' ICY/1.1', ' RTSP/1.0', ' RTSP/1.1'].map(version => [
+      ' HTTP/1.1',
+      version,
+    ]),
+  ].map(([from, to]) => changed(from!, to!)),
+  // Its protocol lies on both sides of what is parsed at a time.
+  changed('/plants HTTP', `/plants?${'a'.repeat(495)} RTSP`),
+  { what: 'the preface of HTTP/2', bytes: () => Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n') },
+  { what: 'the hello of TLS', bytes: () => Buffer.from('160301020001000001fc0303', 'hex') },
+  { what: 'junk', bytes: () => Buffer.from('junk\r\n\r\n') },
+];
+
+/** What is not HTTP/1.1: it is answered behind the requests before it, and nothing that follows is taken. */
+export const NOT_HTTP: RequestCase[] = [
+  ...MALFORMED.map(each => ({ ...each, error: 40000, closes: true })),
+  ...[
+    `size;a=${'b'.repeat(20_000)}\r\nBODY\r\n0\r\n\r\n`,
+    `size\r\nBODY\r\n0\r\nA: ${'b'.repeat(20_000)}\r\n\r\n`,
+  ].map(wire => ({ ...chunks(wire), error: 43101, closes: true })),
+];
+
+/** A NewPlant of exactly so many bytes. */
+function plantOfBytes(bytes: number): string {
+  const frame = '{"id":1,"name":""}';
+  return frame.replace('""', `"${'a'.repeat(bytes - frame.length)}"`);
+}

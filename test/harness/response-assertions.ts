@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict';
+import type { RawResponse } from './raw-connection.ts';
+
+/** What no answer may tell: the software behind it, its causes, its files. */
+const NEVER = /node:|node_modules|sqlite|\.ts:|at Object|Unexpected token|undefined|\[object|plant_/i;
+
+/** Asserts what every answer of the service has in common. */
+export function assertCommonHeaders({ headers }: RawResponse): void {
+  assert.equal(headers.get('content-type'), 'application/json');
+  const ageMs = Date.now() - Date.parse(headers.get('date') ?? '');
+  assert.ok(ageMs >= 0 && ageMs < DATE_AGE_MS_MAX, 'Date, RFC 9110 section 6.6.1');
+  assertHardened(headers);
+}
+
+/** Far longer than an answer takes on a slow machine. */
+const DATE_AGE_MS_MAX = 30_000;
+
+/** Asserts that an answer is nosniff and no-store, names no software and is for no page of another origin. */
+export function assertHardened(headers: RawResponse['headers']): void {
+  assert.equal(headers.get('x-content-type-options'), 'nosniff');
+  assert.equal(headers.get('cache-control'), 'no-store');
+  const telling = [...headers.keys()].filter(name => TELLING.test(name));
+  assert.deepEqual(telling, []);
+}
+
+const TELLING = /^(?:server|x-powered-by|via|vary|access-control-.*)$/;
+
+/**
+ * Asserts that an answer is the Error of the interface with this number, points to where the documentation page says
+ * more of it, and tells no more than it should.
+ *
+ * @param number status times 100 plus a counter
+ */
+export function assertErrorResponse(response: RawResponse, number: number): void {
+  const context = `${response.status} ${response.body}`;
+  assert.equal(response.status, Math.floor(number / 100), context);
+  assertCommonHeaders(response);
+  const page = number === 40401 ? '/docs' : 'docs';
+  assert.equal(response.headers.get('link'), `<${page}#error-${number}>; rel="help"`);
+  const body = JSON.parse(response.body) as { error: number; message: string };
+  assert.deepEqual(Object.keys(body), ['error', 'message']);
+  assert.equal(body.error, number, context);
+  assert.equal(typeof body.message, 'string');
+  assert.notEqual(body.message, '');
+  assert.doesNotMatch(response.body, NEVER);
+}
+
+/** Asserts that an answer is a Plant with this content and nothing else. */
+export function assertPlantResponse(response: RawResponse, plant: { name: string; tag?: string }): void {
+  assert.equal(response.status, 200, `${response.status} ${response.body}`);
+  assertCommonHeaders(response);
+  assert.deepEqual(JSON.parse(response.body), plant);
+}

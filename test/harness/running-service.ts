@@ -1,0 +1,74 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { hashToken, makeToken } from '../../src/auth/token.ts';
+import { type Service, type ServiceSettings, startService } from '../../src/service.ts';
+import { openTokenStore } from '../../src/store/open-store.ts';
+import { POSTGRES_CONNECTIONS } from '../../src/store/postgres/limits.ts';
+
+/** A real service on a database file of its own, on free ports of this machine. */
+export interface RunningService extends Service {
+  /** Base address, without a slash at its end. */
+  url: string;
+  opsUrl: string;
+  /** A token that it accepts. */
+  token: string;
+  /** The store, as the command line wants it. */
+  database: string;
+  folder: string;
+  /** What it has logged, a line each. */
+  logged: string[];
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/**
+ * Starts a service for a test; `await using` ends it and deletes its folder.
+ *
+ * @param settings other than the defaults of the command line
+ */
+export async function startTestService(settings: Partial<ServiceSettings> = {}): Promise<RunningService> {
+  const folder = await mkdtemp(join(tmpdir(), 'plant-store-test-'));
+  const database = settings.database ?? `sqlite:${join(folder, 'plants.db')}`;
+  const logged: string[] = [];
+  const service = await startService({
+    database,
+    listen: { host: '127.0.0.1', port: 0 },
+    ops: { host: '127.0.0.1', port: 0 },
+    repeatedIdRule: 'revise',
+    connections: POSTGRES_CONNECTIONS,
+    bodyBytesMax: 1024 * 1024,
+    docs: true,
+    log: {
+      info: message => logged.push(message),
+      warn: (_details, message) => logged.push(message),
+      error: (_details, message) => logged.push(message),
+    },
+    ...settings,
+  });
+  return {
+    ...service,
+    url: `http://127.0.0.1:${service.address.port}`,
+    opsUrl: `http://127.0.0.1:${service.opsAddress.port}`,
+    token: service.firstToken ?? '',
+    database,
+    folder,
+    logged,
+    [Symbol.asyncDispose]: async () => {
+      await service.close();
+      await rm(folder, { recursive: true });
+    },
+  };
+}
+
+/** Makes a token, as the command line does while a service runs. */
+export async function addToken(
+  database: string,
+  label: string,
+  expiresAt: number | null = null,
+): Promise<string> {
+  const token = makeToken();
+  const store = await openTokenStore(database);
+  await store.createToken({ hash: hashToken(token), label, createdAt: 1, expiresAt });
+  await store.close();
+  return token;
+}

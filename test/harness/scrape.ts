@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict';
+
+/** What /metrics said at one time. */
+export interface Scrape {
+  text: string;
+  /** Names of the metrics as they are declared, and the type of each. */
+  types: Map<string, string>;
+  /** By name and labels, as they stand there. */
+  values: Map<string, number>;
+}
+
+/**
+ * Reads /metrics of a running service.
+ *
+ * @param opsUrl base address of its operations listener
+ */
+export async function scrape(opsUrl: string): Promise<Scrape> {
+  const response = await fetch(`${opsUrl}/metrics`);
+  assert.equal(response.status, 200);
+  assert.equal(response.headers.get('content-type'), 'text/plain; version=0.0.4; charset=utf-8');
+  const text = await response.text();
+  const types = new Map<string, string>();
+  const values = new Map<string, number>();
+  for (const line of text.split('\n').filter(each => each !== '')) {
+    const [, declared, type] = /^# TYPE (\w+) (counter|gauge|histogram)$/.exec(line) ?? [];
+    if (declared !== undefined) {
+      assert.ok(!types.has(declared), `declared twice: ${line}`);
+      types.set(declared, type!);
+    } else if (!line.startsWith('# HELP ')) {
+      const [, series = '', value] = /^(\w+(?:\{.*\})?) (\S+)$/.exec(line) ?? [];
+      assert.ok(series !== '' && !values.has(series), `no series, or one twice: ${line}`);
+      // How prom-client writes that a mean is not known yet.
+      assert.ok(!Number.isNaN(Number(value)) || value === 'Nan', `no number: ${line}`);
+      values.set(series, Number(value));
+    }
+  }
+  return { text, types, values };
+}
+
+/** How often each answer was given, by its result; those that were never given are left out. */
+export function responsesIn({ values }: Scrape): Record<string, number> {
+  const given = [...values].flatMap(([series, count]) => {
+    const result = /^plant_store_requests_total\{.*result="(\w+)"\}$/.exec(series)?.[1];
+    return result === undefined || count === 0 ? [] : [[result, count] as const];
+  });
+  return Object.fromEntries(given);
+}

@@ -1,0 +1,80 @@
+import { isUtf8 } from 'node:buffer';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { openApiJson } from '../../src/contract/openapi.ts';
+import type { NewPlant } from '../../src/contract/plant.ts';
+
+/*
+ * A second opinion on every body: Ajv with the published schema says whether it has the shape, BigInt arithmetic
+ * says what its id is, and a list of tokens says whether a name is repeated. Nothing of it is shared with src but
+ * the published description. It may be slow and it need not stand hostile nesting; it must be plainly right.
+ */
+
+/** The plant that a body is, or the error that it is refused with. */
+export type Verdict = { plant: NewPlant } | { error: 'notJson' | 'notNewPlant' };
+
+const ajv = new Ajv2020({ formats: { int32: true, int64: true } });
+ajv.addVocabulary(['components']);
+ajv.addSchema({ $id: 'plant-store', components: { schemas: JSON.parse(openApiJson()).components.schemas } });
+const hasShape = ajv.compile({ $ref: 'plant-store#/components/schemas/NewPlant' });
+
+/** @param bytes a body, nested no deeper than a reviver of JSON.parse goes without overflowing the stack */
+export function testOracle(bytes: Uint8Array): Verdict {
+  const text = Buffer.from(bytes).toString('utf8');
+  if (!isUtf8(bytes) || text.startsWith('\ufeff')) return { error: 'notJson' };
+
+  const idSources = new Map<unknown, string>();
+  let value: { id: number; name: string; tag?: string };
+  try {
+    // A reviver is told the digits of a number, and `this` is the object that holds it.
+    value = JSON.parse(text, function (this: unknown, key, held, context?: { source?: string }) {
+      if (key === 'id') idSources.set(this, context?.source ?? '');
+      return held;
+    });
+  } catch {
+    return { error: 'notJson' };
+  }
+  if (!hasShape(value)) return { error: 'notNewPlant' };
+
+  const { name, tag } = value;
+  const id = exactInteger(idSources.get(value) ?? '');
+  const names = topLevelNames(text);
+  if (id === undefined || id < -(2n ** 63n) || id > 2n ** 63n - 1n) return { error: 'notNewPlant' };
+  if (new Set(names).size < names.length) return { error: 'notNewPlant' };
+  if (!isStorable(name) || !isStorable(tag ?? '')) return { error: 'notNewPlant' };
+  return { plant: tag === undefined ? { id, name } : { id, name, tag } };
+}
+
+/**
+ * The value of a JSON number, as numerator / 10^places, if that is an integer. Beyond 1,000 places the numbers of
+ * these tests have no digits left to make up for the exponent, so it is not worked out.
+ */
+export function exactInteger(text: string): bigint | undefined {
+  const [mantissa = '', exponentText = '0'] = text.toLowerCase().split('e');
+  const [whole = '', fraction = ''] = mantissa.split('.');
+  const numerator = BigInt(`${whole}${fraction}`.replace('-', ''));
+  const sign = mantissa.startsWith('-') ? -1n : 1n;
+  if (numerator === 0n) return 0n;
+  const places = BigInt(fraction.length) - BigInt(exponentText.replace('+', ''));
+  if (places < -1_000n) return sign * 10n ** 1_000n;
+  if (places <= 0n) return sign * numerator * 10n ** -places;
+  if (places > 1_000n) return undefined;
+  return numerator % 10n ** places === 0n ? (sign * numerator) / 10n ** places : undefined;
+}
+
+/** The names of the members of the outermost object, repeats included. */
+function topLevelNames(json: string): string[] {
+  const tokens = json.match(/"(?:[^"\\]|\\.)*"|[{}[\]:,]|[^\s"{}[\]:,]+/g) ?? [];
+  const names: string[] = [];
+  let depth = 0;
+  for (const [index, token] of tokens.entries()) {
+    if (token === '{' || token === '[') depth++;
+    if (token === '}' || token === ']') depth--;
+    if (depth === 1 && tokens[index + 1] === ':') names.push(JSON.parse(token));
+  }
+  return names;
+}
+
+/** Whether UTF-8 holds the text, and it has no U+0000. */
+export function isStorable(text: string): boolean {
+  return Buffer.from(text).toString() === text && !text.includes('\u0000');
+}

@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict';
+import type { ServiceSettings } from '../../src/service.ts';
+import { openReader } from '../../src/store/open-store.ts';
+import { RawConnection, type RequestParts, requestBytes } from '../harness/raw-connection.ts';
+import { assertErrorResponse, assertPlantResponse } from '../harness/response-assertions.ts';
+import { type RunningService, startTestService } from '../harness/running-service.ts';
+import { isLeftToNode, serverSideOf } from '../harness/server-side.ts';
+import { until } from '../harness/until.ts';
+
+/** The id of plants that must never be stored and need none of their own. */
+export const GHOST_ID = 1;
+
+/** A service for tests that hold its connections in their own hands. */
+export class ConnectionTarget {
+  readonly service: RunningService;
+  #lastId = GHOST_ID;
+
+  private constructor(service: RunningService) {
+    this.service = service;
+  }
+
+  static async start(settings: Partial<ServiceSettings> = {}): Promise<ConnectionTarget> {
+    return new ConnectionTarget(await startTestService(settings));
+  }
+
+  /** Nothing that was refused is stored, nothing is in the log, and the service ends. */
+  async end(): Promise<void> {
+    try {
+      assert.ok(!(await this.isStored(GHOST_ID)));
+      assert.deepEqual(this.service.logged, []);
+    } finally {
+      await this.service[Symbol.asyncDispose]();
+    }
+  }
+
+  /** An id of which nothing is stored. */
+  nextId(): number {
+    return ++this.#lastId;
+  }
+
+  open(): Promise<RawConnection> {
+    return RawConnection.open(this.service.address.port);
+  }
+
+  /** A connection that Node's HTTP server has, since its first request is not ordinary. */
+  async openOnNode(): Promise<RawConnection> {
+    const connection = await this.open();
+    connection.write('GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n');
+    await assertRejected(connection, 40401);
+    assert.ok(isLeftToNode(connection));
+    return connection;
+  }
+
+  /** A valid request but for what is given; `body` stands for its own plant. */
+  request(id: number, parts: RequestParts = {}): Buffer {
+    return requestBytes(this.service.token, { body: plantJson(id), ...parts });
+  }
+
+  async isStored(id: number): Promise<boolean> {
+    await using reader = await openReader(this.service.database);
+    const revisions = await reader.revisionsOf(BigInt(id));
+    assert.ok(revisions.length <= 1, 'stored once');
+    return revisions.length === 1;
+  }
+
+  /** The connection can be used further, and no answer came but those that were read. */
+  async assertOpen(connection: RawConnection): Promise<void> {
+    const id = this.nextId();
+    connection.write(this.request(id));
+    await assertCreated(connection, id);
+    connection.finish();
+    await assertClosed(connection);
+  }
+}
+
+export function plantJson(id: number): string {
+  return `{"id":${id},"name":"Plant ${id}"}`;
+}
+
+/** The next answer says that this plant was created. */
+export async function assertCreated(connection: RawConnection, id: number): Promise<void> {
+  const response = await connection.response();
+  assertPlantResponse(response, { name: `Plant ${id}` });
+  assert.equal(response.headers.get('plant-id'), String(id));
+  assert.equal(response.headers.get('plant-outcome'), 'created');
+}
+
+/** The next answer is the Error with this number. */
+export async function assertRejected(connection: RawConnection, number: number): Promise<void> {
+  assertErrorResponse(await connection.response(), number);
+}
+
+/** Writes, and waits until the service has read it all. */
+export async function writeApart(connection: RawConnection, bytes: Uint8Array): Promise<void> {
+  connection.socket.setNoDelay(true);
+  connection.write(bytes);
+  await until(
+    'the service reads what was written',
+    () => serverSideOf(connection)?.bytesRead === connection.socket.bytesWritten,
+  );
+}
+
+/** The server closes the connection in order, and no answer came but those that were read. */
+export async function assertClosed(connection: RawConnection): Promise<void> {
+  assert.equal(await connection.ended, 'closed');
+  assert.equal(connection.unread, '');
+}

@@ -1,0 +1,143 @@
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+import { parseOrigins } from '../../src/cli/serve-options.ts';
+import { runInTime } from '../harness/program.ts';
+import * as raw from '../harness/raw-connection.ts';
+import { authorization, contentType } from '../harness/request-cases.ts';
+import { type RunningService, startTestService } from '../harness/running-service.ts';
+import { isLeftToNode } from '../harness/server-side.ts';
+
+const PAGE = 'https://pages.example';
+const OTHER_PAGE = 'http://localhost:5173';
+const STRANGER = 'https://strangers.example';
+const EXPOSED =
+  'Plant-Id, Plant-Revision, Plant-Outcome, Retry-After, RateLimit, RateLimit-Policy, WWW-Authenticate, Link';
+
+function ask({ address, token }: RunningService, parts: raw.RequestParts): Promise<raw.RawResponse> {
+  return raw.ask(address.port, token, parts);
+}
+
+/** What a browser sends before a page may POST with a token. */
+function preflight(origin: string, more: raw.RequestParts['headers'] = {}): raw.RequestParts {
+  const headers = {
+    Authorization: null,
+    'Content-Type': null,
+    'Content-Length': null,
+    Origin: origin,
+    'Access-Control-Request-Method': 'POST',
+    'Access-Control-Request-Headers': 'authorization,content-type',
+    ...more,
+  };
+  return { method: 'OPTIONS', body: '', headers };
+}
+
+/** The fields of an answer that are for browsers. */
+function browserFields({ headers }: raw.RawResponse): Record<string, string> {
+  return Object.fromEntries([...headers].filter(([name]) => /^(?:access-control-|vary)/.test(name)));
+}
+
+function readableFor(origin: string): Record<string, string> {
+  return {
+    'access-control-allow-origin': origin,
+    'access-control-expose-headers': EXPOSED,
+    ...(origin !== '*' && { vary: 'Origin' }),
+  };
+}
+
+suite('with --cors-origin', () => {
+  for (const corsOrigins of [[PAGE, OTHER_PAGE], '*'] as const) {
+    const shown = (origin: string): string => (corsOrigins === '*' ? '*' : origin);
+
+    test(`${corsOrigins}: a preflight of POST /plants alone is answered 204 and says what a page may send`, async () => {
+      await using service = await startTestService({ corsOrigins });
+      for (const origin of [PAGE, OTHER_PAGE]) {
+        const response = await ask(service, preflight(origin));
+        assert.equal(response.status, 204);
+        assert.deepEqual(browserFields(response), {
+          ...readableFor(shown(origin)),
+          'access-control-allow-methods': 'POST',
+          'access-control-allow-headers': 'authorization, content-type',
+          'access-control-max-age': '7200',
+        });
+        assert.equal(response.headers.get('content-length'), undefined, 'RFC 9110 section 8.6');
+        assert.equal(response.headers.get('cache-control'), 'no-store');
+        assert.equal(response.headers.get('x-content-type-options'), 'nosniff');
+      }
+      for (const [target, status] of [
+        ['/openapi.json', 405],
+        ['/nowhere', 404],
+      ] as const)
+        assert.equal((await ask(service, { ...preflight(PAGE), target })).status, status);
+    });
+
+    test(`${corsOrigins}: a page may read every answer to it`, async () => {
+      await using service = await startTestService({ corsOrigins });
+      const requests: [status: number, parts: raw.RequestParts][] = [
+        [200, {}],
+        [200, { method: 'GET', target: '/openapi.json', body: '' }],
+        [400, { body: '{}' }],
+        [400, { body: 'no JSON', headers: { 'Transfer-Encoding': 'chunked', 'Content-Length': null } }],
+        [401, authorization(null)],
+        [401, authorization('Bearer a')],
+        [404, { target: '/nowhere' }],
+        [405, { method: 'PUT' }],
+        [415, contentType('text/plain')],
+      ];
+      for (const [status, parts] of requests) {
+        const response = await ask(service, { ...parts, headers: { ...parts.headers, Origin: PAGE } });
+        assert.equal(response.status, status, response.body);
+        assert.deepEqual(browserFields(response), readableFor(shown(PAGE)), response.body);
+      }
+    });
+
+    test(`${corsOrigins}: what is no page gets nothing of it, and is served as ever`, async () => {
+      await using service = await startTestService({ corsOrigins });
+      using connection = await raw.RawConnection.open(service.address.port);
+      connection.write(raw.requestBytes(service.token));
+      const response = await connection.response();
+      assert.equal(response.status, 200);
+      assert.deepEqual(browserFields(response), {});
+      assert.ok(!isLeftToNode(connection));
+      // Without an origin or a method to ask for, it is no preflight.
+      for (const missing of ['Origin', 'Access-Control-Request-Method']) {
+        const { status, headers } = await ask(service, preflight(PAGE, { [missing]: null }));
+        assert.deepEqual([status, headers.get('allow')], [405, 'POST']);
+      }
+    });
+  }
+
+  test('of a list, no other origin is allowed, however like it is', async () => {
+    await using service = await startTestService({ corsOrigins: [PAGE] });
+    const others = [
+      STRANGER,
+      'null',
+      '*',
+      'http://pages.example',
+      PAGE.toUpperCase(),
+      `${PAGE}, ${STRANGER}`,
+    ];
+    for (const origin of [...others, ...[':443', '.strangers.example', '/'].map(end => PAGE + end)]) {
+      const preflightResponse = await ask(service, preflight(origin));
+      assert.equal(preflightResponse.status, 405, origin);
+      assert.deepEqual(browserFields(preflightResponse), { vary: 'Origin' }, origin);
+      const response = await ask(service, { headers: { Origin: origin } });
+      assert.equal(response.status, 200, 'the credential decides, not the origin');
+      assert.deepEqual(browserFields(response), { vary: 'Origin' }, origin);
+    }
+    const twice = await ask(service, { headers: { Origin: [PAGE, STRANGER] } });
+    assert.deepEqual(browserFields(twice), { vary: 'Origin' });
+  });
+});
+
+test('an origin that no browser would send is rejected, with the form that it should have', async () => {
+  const form = /Write each as SCHEME:\/\/HOST/;
+  const spelling = /Write https:\/\/pages\.example, as a browser does/;
+  for (const [values, advice] of [
+    [['pages.example', '', 'null', `${PAGE},*`], form],
+    [[`${PAGE}/`, 'https://pages.example:443', 'HTTPS://Pages.Example'], spelling],
+  ] as const)
+    for (const value of values) assert.throws(() => parseOrigins(value), advice, value);
+  const { exitCode, stderr } = await runInTime(['serve', '--cors-origin', 'null']);
+  assert.match(stderr, form);
+  assert.equal(exitCode, 2);
+});

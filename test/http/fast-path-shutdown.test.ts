@@ -1,0 +1,196 @@
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
+import { SHUTDOWN_MS } from '../../src/contract/limits.ts';
+import { SHUTDOWN_GRACE_MS } from '../../src/http/limits.ts';
+import { RawConnection, type RawResponse, requestBytes } from '../harness/raw-connection.ts';
+import { assertErrorResponse, assertPlantResponse } from '../harness/response-assertions.ts';
+import { type RunningService, startTestService } from '../harness/running-service.ts';
+import { isLeftToNode, serverSideOf } from '../harness/server-side.ts';
+import { holdStore } from '../harness/store-hold.ts';
+import { storedRevisions } from '../harness/stored-revisions.ts';
+import { until } from '../harness/until.ts';
+import { assertClosed, plantJson, writeApart } from './connection-target.ts';
+
+/** When everybody has their answers, the service waits for nobody. */
+const END_WITHIN_MS = SHUTDOWN_MS * 0.75;
+/** Well behind the moment in which idle connections are closed, and well before the end. */
+const AFTER_GRACE_MS = SHUTDOWN_GRACE_MS + 300;
+
+/** 50 MB: more than the kernel may hold for both ends, which is 36 MiB where nobody has changed it. */
+const PADDED_REQUESTS = 500;
+const PADDING_BYTES = 100_000;
+
+function request({ token }: RunningService, id: number): Buffer {
+  return requestBytes(token, { body: plantJson(id) });
+}
+
+/** A connection on which the plant 1 was stored in the ordinary way. */
+async function openFastPath(service: RunningService): Promise<RawConnection> {
+  const connection = await RawConnection.open(service.address.port);
+  connection.socket.setNoDelay(true);
+  connection.write(request(service, 1));
+  await assertStored(connection, 1, 'keep-alive');
+  assert.ok(!isLeftToNode(connection));
+  return connection;
+}
+
+async function assertStored(
+  connection: RawConnection,
+  id: number,
+  then: 'close' | 'keep-alive',
+): Promise<void> {
+  const response = await connection.response();
+  assertPlantResponse(response, { name: `Plant ${id}` });
+  assert.equal(response.headers.get('plant-id'), String(id));
+  assert.equal(response.headers.get('connection'), then);
+}
+
+async function storedIds({ database }: RunningService): Promise<number[]> {
+  const ids = (await storedRevisions(database)).map(({ plant }) => Number(plant.id));
+  return ids.sort((one, other) => one - other);
+}
+
+/** Begins to shut down. @returns settles when the service has ended, and fails if it took too long */
+async function close(service: RunningService): Promise<void> {
+  const since = performance.now();
+  await service.close();
+  const tookMs = performance.now() - since;
+  assert.ok(tookMs < END_WITHIN_MS, `it ended after ${tookMs} ms`);
+}
+
+// Side by side, since real time passes in each.
+suite('while the service shuts down, an ordinary connection', { concurrency: true }, () => {
+  test('that is idle is closed in order', async () => {
+    await using service = await startTestService();
+    using connection = await openFastPath(service);
+    await close(service);
+    await assertClosed(connection);
+  });
+
+  test('that awaits answers gets them all, and the last one closes it', async () => {
+    await using service = await startTestService();
+    using connection = await openFastPath(service);
+    using lone = await openFastPath(service);
+    const held = holdStore(service.database);
+    await writeApart(connection, Buffer.concat([2, 3, 4].map(id => request(service, id))));
+    await writeApart(lone, request(service, 5));
+    const closed = close(service);
+    await wait(AFTER_GRACE_MS);
+    held[Symbol.dispose]();
+    await assertStored(connection, 2, 'keep-alive');
+    await assertStored(connection, 3, 'keep-alive');
+    await assertStored(connection, 4, 'close');
+    await assertStored(lone, 5, 'close');
+    // The client leaves its side open, and is not waited for to the end.
+    await assertClosed(connection);
+    await assertClosed(lone);
+    await closed;
+    assert.deepEqual(await storedIds(service), [1, 2, 3, 4, 5]);
+  });
+
+  for (const when of ['before', 'in time'] as const) {
+    for (const [what, end] of [
+      ['its head', -1],
+      ['a part of its head', 60],
+    ] as const) {
+      const isTaken = end === -1;
+      test(`whose request has ${what} ${when} is answered ${isTaken ? 200 : 503} when the rest comes later`, async () => {
+        await using service = await startTestService();
+        using connection = await openFastPath(service);
+        const begun = request(service, 2);
+        if (when === 'before') await writeApart(connection, begun.subarray(0, end));
+        const closed = close(service);
+        await wait(SHUTDOWN_GRACE_MS / 4);
+        if (when === 'in time') await writeApart(connection, begun.subarray(0, end));
+        await wait(AFTER_GRACE_MS);
+        connection.write(begun.subarray(end));
+        if (isTaken) await assertStored(connection, 2, 'close');
+        else assertErrorResponse(await connection.response(), 50303);
+        await assertClosed(connection);
+        await closed;
+        assert.deepEqual(await storedIds(service), isTaken ? [1, 2] : [1]);
+      });
+    }
+  }
+
+  test('that awaits an answer and holds a part of the next request gets both answers', async () => {
+    await using service = await startTestService();
+    using connection = await openFastPath(service);
+    const held = holdStore(service.database);
+    const [second, third] = [request(service, 2), request(service, 3)];
+    await writeApart(connection, Buffer.concat([second, third.subarray(0, -1)]));
+    const closed = close(service);
+    await wait(SHUTDOWN_GRACE_MS / 4);
+    held[Symbol.dispose]();
+    await assertStored(connection, 2, 'keep-alive');
+    connection.write(third.subarray(-1));
+    await assertStored(connection, 3, 'close');
+    await closed;
+    assert.deepEqual(await storedIds(service), [1, 2, 3]);
+  });
+
+  // RFC 9112 section 9.6.
+  test('takes nothing behind the answer that closes it', async () => {
+    await using service = await startTestService();
+    using connection = await openFastPath(service);
+    const held = holdStore(service.database);
+    await writeApart(connection, request(service, 2));
+    const closed = close(service);
+    held[Symbol.dispose]();
+    await assertStored(connection, 2, 'close');
+    connection.write(request(service, 3));
+    await assertClosed(connection);
+    await closed;
+    assert.deepEqual(await storedIds(service), [1, 2]);
+    assert.deepEqual(service.logged, []);
+  });
+});
+
+// RFC 9112 section 2.2: empty lines before a request are none.
+suite('while the service shuts down, a connection with an empty line', { concurrency: true }, () => {
+  for (const begun of [0, 60]) {
+    test(`is ${begun === 0 ? 'closed as idle' : 'waited for when a request has begun behind it'}`, async () => {
+      await using service = await startTestService();
+      using connection = await RawConnection.open(service.address.port);
+      connection.write('GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n');
+      assertErrorResponse(await connection.response(), 40401);
+      await writeApart(connection, Buffer.from('\r\n'));
+      if (begun > 0) await writeApart(connection, request(service, 2).subarray(0, begun));
+      const closed = close(service);
+      await wait(AFTER_GRACE_MS);
+      if (begun > 0) {
+        connection.write(request(service, 2).subarray(begun));
+        assertErrorResponse(await connection.response(), 50303);
+      }
+      await assertClosed(connection);
+      await closed;
+    });
+  }
+});
+
+// Apart from the others, whose moments would be missed while so much is read.
+test('while the service shuts down, a client that reads late, with more than the buffers take, gets all answers, and the last one closes', async () => {
+  await using service = await startTestService();
+  using connection = await openFastPath(service);
+  connection.socket.pause();
+  const tag = 'x'.repeat(PADDING_BYTES);
+  for (let id = 2; id < 2 + PADDED_REQUESTS; id++)
+    connection.write(requestBytes(service.token, { body: `{"id":${id},"name":"A","tag":"${tag}"}` }));
+  await until('answers wait to be read', () => serverSideOf(connection)!.writableLength > PADDING_BYTES);
+  const read = serverSideOf(connection)!.bytesRead;
+  assert.ok(read < PADDED_REQUESTS * PADDING_BYTES, 'some requests are not read yet');
+
+  const closed = close(service);
+  await wait(AFTER_GRACE_MS);
+  connection.socket.resume();
+  assert.equal(await connection.ended, 'closed');
+  const responses: RawResponse[] = [];
+  while (connection.unread !== '') responses.push(await connection.response());
+  connection.finish();
+  await closed;
+  const closing = responses.map(({ headers }) => headers.get('connection') === 'close');
+  assert.equal(closing.indexOf(true), responses.length - 1, `of ${responses.length} answers`);
+  const stored = responses.flatMap(({ headers }) => headers.get('plant-id') ?? []).map(Number);
+  assert.deepEqual(await storedIds(service), [1, ...stored]);
+});

@@ -1,0 +1,251 @@
+import assert from 'node:assert/strict';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, suite, test } from 'node:test';
+import { makeToken } from '../../src/auth/token.ts';
+import { BODY_BYTES_MAX } from '../../src/contract/limits.ts';
+import { ARRIVING_BODIES_BYTES_MAX, PARSED_CHUNK_BYTES_MAX } from '../../src/http/limits.ts';
+import { startServe } from '../harness/program.ts';
+import { chunked, type RawConnection, type RequestParts, requestBytes } from '../harness/raw-connection.ts';
+import { addToken } from '../harness/running-service.ts';
+import { isLeftToNode } from '../harness/server-side.ts';
+import { until } from '../harness/until.ts';
+import {
+  assertCreated,
+  assertRejected,
+  ConnectionTarget,
+  GHOST_ID,
+  plantJson,
+  writeApart,
+} from './connection-target.ts';
+
+const NOWHERE = Buffer.from('GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n');
+
+let target: ConnectionTarget;
+
+before(async () => {
+  target = await ConnectionTarget.start();
+});
+after(() => target.end());
+
+/** The most requests of one connection that Node's HTTP server has parsed and not answered, while something is done. */
+async function parsedAhead(during: () => Promise<void>): Promise<number> {
+  const open = new Map<Socket, number>();
+  let most = 0;
+  const count = (message: unknown, change: number): void => {
+    const { socket } = message as { socket: Socket };
+    const now = (open.get(socket) ?? 0) + change;
+    open.set(socket, now);
+    most = Math.max(most, now);
+  };
+  const started = (message: unknown): void => count(message, 1);
+  const finished = (message: unknown): void => count(message, -1);
+  subscribe('http.server.request.start', started);
+  subscribe('http.server.response.finish', finished);
+  await during();
+  unsubscribe('http.server.request.start', started);
+  unsubscribe('http.server.response.finish', finished);
+  return most;
+}
+
+suite('hundreds of requests that are not ordinary, on one connection', () => {
+  /** What, and the error that each is answered with. */
+  const kinds: [what: string, request: (id: number) => Buffer, number?: number][] = [
+    ['with a malformed token', id => target.request(id, { headers: { Authorization: 'Bearer a' } }), 40102],
+    ['for another path', () => NOWHERE, 40401],
+    ['with their bodies in chunks', id => target.request(id, chunked(plantJson(id)))],
+    ['with a field of an odd form', id => target.request(id, { headers: { 'X-Odd': '\tform' } })],
+  ];
+  for (const [what, request, number] of kinds) {
+    test(`${what}, are answered in order, and few are parsed before those before them are answered`, async () => {
+      using connection = await target.open();
+      const ids = Array.from({ length: 300 }, () => (number === undefined ? target.nextId() : GHOST_ID));
+      const ahead = await parsedAhead(async () => {
+        connection.write(Buffer.concat(ids.map(request)));
+        for (const id of ids) {
+          if (number === undefined) await assertCreated(connection, id);
+          else await assertRejected(connection, number);
+        }
+      });
+      assert.ok(isLeftToNode(connection));
+      assert.ok(ahead <= 1 + PARSED_CHUNK_BYTES_MAX / NOWHERE.length, `${ahead} were parsed ahead`);
+      await target.assertOpen(connection);
+    });
+  }
+});
+
+test('a client that waits for each answer is not behind those that send thousands', async () => {
+  const lone = await target.open();
+  const flooders = await Promise.all(Array.from({ length: 30 }, () => target.open()));
+  const each = 1_280;
+  let responded = 0;
+  const reading = flooders.map(async flooder => {
+    flooder.write(Buffer.concat(Array.from({ length: each }, () => target.request(target.nextId()))));
+    for (let left = each; left > 0; left--, responded++) await flooder.response();
+  });
+  await once(flooders[0]!.socket, 'data');
+  for (let count = 0; count < 10; count++) {
+    lone.write(target.request(target.nextId()));
+    await lone.response();
+  }
+  const atItsLast = responded;
+  await Promise.all(reading);
+  // Behind them in order it would have waited for all of them: each has more when it has had its turn.
+  assert.ok(atItsLast < responded / 2, `${atItsLast} of ${responded} were answered before it had its ten`);
+});
+
+suite('long bodies that are begun and not ended', () => {
+  const MOST = ARRIVING_BODIES_BYTES_MAX / BODY_BYTES_MAX;
+  const head = (): Buffer =>
+    target.request(GHOST_ID, {
+      headers: { Expect: '100-continue', 'Content-Length': String(BODY_BYTES_MAX) },
+      body: '',
+    });
+
+  /** Begins a long body. @returns whether the service asked for it; otherwise it said that there is no room */
+  async function begin(): Promise<RawConnection | undefined> {
+    const connection = await target.open();
+    connection.write(head());
+    const response = await connection.response();
+    if (response.status === 100) return connection;
+    assert.equal(response.headers.get('retry-after'), '1');
+    assert.equal(JSON.parse(response.body).error, 50301);
+    assert.equal(response.headers.get('connection'), 'close');
+    connection[Symbol.dispose]();
+    return undefined;
+  }
+
+  /** Begins long bodies as long as the service asks for them. */
+  async function beginAll(): Promise<RawConnection[]> {
+    const begun: RawConnection[] = [];
+    for (let next = await begin(); next !== undefined; next = await begin()) {
+      begun.push(next);
+      assert.ok(begun.length <= MOST, 'there is an end to it');
+    }
+    return begun;
+  }
+
+  /** Begins all that there is memory for, once that of bodies before them is free. */
+  async function untilAllBegun(): Promise<RawConnection[]> {
+    let begun: RawConnection[] = [];
+    await until('there is room for all of them', async () => {
+      begun = await beginAll();
+      if (begun.length < MOST) for (const each of begun) each[Symbol.dispose]();
+      return begun.length === MOST;
+    });
+    return begun;
+  }
+
+  test('are so many as there is memory for; short ones have theirs, and one that ends makes room', async () => {
+    const begun = await beginAll();
+    assert.equal(begun.length, MOST);
+
+    using short = await target.open();
+    for (const parts of [{}, { body: '' }]) {
+      const id = target.nextId();
+      const body = plantJson(id);
+      short.write(target.request(id, 'body' in parts ? chunked(body) : { body }));
+      await assertCreated(short, id);
+    }
+    using long = await target.open();
+    long.write(target.request(GHOST_ID, chunked(`{"id":1,"name":"${'x'.repeat(50_000)}"}`)));
+    await assertRejected(long, 50301);
+
+    const last = begun.pop()!;
+    last[Symbol.dispose]();
+    const next: RawConnection[] = [];
+    await until('there is room again', async () => {
+      next.push(...[await begin()].filter(connection => connection !== undefined));
+      return next.length > 0;
+    });
+    const id = target.nextId();
+    next[0]!.write(plantJson(id).padEnd(BODY_BYTES_MAX));
+    await assertCreated(next[0]!, id);
+    next[0]!.write(head());
+    assert.equal((await next[0]!.response()).status, 100, 'the memory of a body that was read is free');
+    for (const connection of [...begun, ...next]) connection[Symbol.dispose]();
+    for (const connection of await untilAllBegun()) connection[Symbol.dispose]();
+  });
+
+  test('leave no memory taken when they break off while their token is looked for', async () => {
+    const connections = await Promise.all(Array.from({ length: MOST }, () => target.open()));
+    // A guess, so that the service looks for the next token some time later.
+    using guess = await target.open();
+    guess.write(requestBytes(makeToken(), { headers: { 'X-Odd': '\tform' } }));
+    await assertRejected(guess, 40102);
+    const token = await addToken(target.service.database, 'new');
+    const begun = requestBytes(token, { headers: { 'Content-Length': String(BODY_BYTES_MAX) }, body: '{' });
+    await Promise.all(connections.map(connection => writeApart(connection, begun)));
+    for (const connection of connections) connection[Symbol.dispose]();
+
+    using last = await target.open();
+    const id = target.nextId();
+    last.write(requestBytes(token, { body: plantJson(id) }));
+    await assertCreated(last, id);
+    for (const connection of await untilAllBegun()) connection[Symbol.dispose]();
+  });
+
+  test('in chunks have as much memory as has come of them asks for, not as much as they might become', async () => {
+    const connections = await Promise.all(Array.from({ length: MOST * 2 }, () => target.open()));
+    const requests = connections.map(connection => {
+      const id = target.nextId();
+      return { connection, id, bytes: target.request(id, chunked(plantJson(id).padEnd(40_000))) };
+    });
+    await Promise.all(
+      requests.map(({ connection, bytes }) => writeApart(connection, bytes.subarray(0, 25_000))),
+    );
+    for (const { connection, bytes } of requests) connection.write(bytes.subarray(25_000));
+    for (const { connection, id } of requests) await assertCreated(connection, id);
+    for (const connection of connections) connection[Symbol.dispose]();
+  });
+
+  test('in chunks are refused when they outgrow the memory, which is then that of the others', async () => {
+    const begun = await untilAllBegun();
+    begun.pop()![Symbol.dispose]();
+    const ids = [GHOST_ID, target.nextId()];
+    const [first, second] = await Promise.all(
+      ids.map(async id => {
+        const bytes = target.request(id, chunked(plantJson(id).padEnd(1_000_000)));
+        const connection = await target.open();
+        await writeApart(connection, bytes.subarray(0, 200_000));
+        return { connection, rest: bytes.subarray(200_000) };
+      }),
+    );
+    first!.connection.write(first!.rest);
+    await assertRejected(first!.connection, 50301);
+    second!.connection.write(second!.rest);
+    await assertCreated(second!.connection, ids[1]!);
+    for (const each of [...begun, first!.connection, second!.connection]) each[Symbol.dispose]();
+  });
+});
+
+test('a service that is told to stop does so in time while floods go on', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'plant-store-floods-'));
+  const serve = await startServe(`sqlite:${join(folder, 'plants.db')}`);
+  const kinds: RequestParts[] = [
+    { headers: { Authorization: 'Bearer a' } },
+    { headers: { 'X-Unusual': '\tflood' } },
+    {},
+  ];
+  const clients = Array.from({ length: 30 }, async (_, index) => {
+    const socket = connect(Number(new URL(serve.url).port), '127.0.0.1').on('error', () => {});
+    await once(socket, 'connect');
+    const block = Buffer.concat(Array(200).fill(requestBytes(serve.token, kinds[index % kinds.length])));
+    const more = (): void => {
+      while (socket.writable && socket.write(block));
+    };
+    socket.on('drain', more).on('data', () => {});
+    more();
+    return socket;
+  });
+  const sockets = await Promise.all(clients);
+  await Promise.all(sockets.map(socket => once(socket, 'data')));
+  const { exitCode, stdout } = await serve.stop('SIGTERM');
+  rmSync(folder, { recursive: true });
+  // Where it does not come to its end, it is ended with 1.
+  assert.equal(exitCode, 0, stdout);
+});

@@ -1,0 +1,392 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { after, before, suite, test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
+import { TOKEN_REFRESH_INTERVAL_MIN_MS } from '../../src/auth/limits.ts';
+import { makeToken } from '../../src/auth/token.ts';
+import { BODY_BYTES_MAX } from '../../src/contract/limits.ts';
+import { openTokenStore } from '../../src/store/open-store.ts';
+import { chunked, type RawConnection, type RequestParts, requestBytes } from '../harness/raw-connection.ts';
+import { assertErrorResponse } from '../harness/response-assertions.ts';
+import { addToken } from '../harness/running-service.ts';
+import { isLeftToNode, serverSideOf } from '../harness/server-side.ts';
+import { holdStore } from '../harness/store-hold.ts';
+import { storedRevisions } from '../harness/stored-revisions.ts';
+import { until } from '../harness/until.ts';
+import {
+  assertClosed,
+  assertCreated,
+  assertRejected,
+  ConnectionTarget,
+  GHOST_ID,
+  plantJson,
+  writeApart,
+} from './connection-target.ts';
+
+/** A change of a token takes effect within this. */
+const EFFECT_WITHIN_MS = 5_000;
+
+let target: ConnectionTarget;
+/** Every plant that was answered as created. */
+const created: number[] = [];
+
+before(async () => {
+  target = await ConnectionTarget.start();
+});
+after(() => target.end());
+
+function nextIds(count: number): number[] {
+  return Array.from({ length: count }, () => target.nextId());
+}
+
+function requests(ids: readonly number[]): Buffer {
+  return Buffer.concat(ids.map(id => target.request(id)));
+}
+
+async function assertAllCreated(connection: RawConnection, ids: readonly number[]): Promise<void> {
+  for (const id of ids) await assertCreated(connection, id);
+  created.push(...ids);
+}
+
+/** The connection is that of Node's HTTP server from its first request, or of the fast path as long as it may be. */
+const WAYS = ['on the fast path', 'by Node’s HTTP server'] as const;
+function openOn(way: (typeof WAYS)[number]): Promise<RawConnection> {
+  return way === 'on the fast path' ? target.open() : target.openOnNode();
+}
+
+for (const way of WAYS) {
+  suite(`requests in one write, ${way}`, { concurrency: true }, () => {
+    for (const count of [1, way === 'on the fast path' ? 1_500 : 200]) {
+      test(`${count} are answered in order to a client that closes its side, and junk behind them in its turn`, async () => {
+        using connection = await openOn(way);
+        const ids = nextIds(count);
+        connection.socket.end(
+          Buffer.concat([requests(ids), Buffer.from('junk\r\n\r\n'), target.request(GHOST_ID)]),
+        );
+        await assertAllCreated(connection, ids);
+        await assertRejected(connection, 40000);
+        await assertClosed(connection);
+      });
+    }
+
+    test('are answered before a part of a further one, which waits for its rest', async () => {
+      using connection = await openOn(way);
+      const ids = nextIds(2);
+      const last = target.nextId();
+      const request = target.request(last);
+      connection.write(Buffer.concat([requests(ids), request.subarray(0, -5)]));
+      await assertAllCreated(connection, ids);
+      connection.write(request.subarray(-5));
+      await assertAllCreated(connection, [last]);
+      await target.assertOpen(connection);
+    });
+  });
+
+  suite(`requests in pieces that arrive apart, ${way}`, { concurrency: true }, () => {
+    test('of a byte are the same requests', async () => {
+      using connection = await openOn(way);
+      const ids = nextIds(2);
+      for (const byte of requests(ids)) await writeApart(connection, Buffer.of(byte));
+      await assertAllCreated(connection, ids);
+      await target.assertOpen(connection);
+    });
+
+    test('are taken while those before them wait for the disk, also when the client closes its side', async () => {
+      using held = holdStore(target.service.database);
+      using connection = await openOn(way);
+      const ids = nextIds(3);
+      const all = requests(ids);
+      await writeApart(connection, all.subarray(0, -100));
+      // Node's HTTP server parses further requests when those before them have their responses.
+      connection.write(all.subarray(-100));
+      connection.finish();
+      await wait(50);
+      held[Symbol.dispose]();
+      await assertAllCreated(connection, ids);
+      await assertClosed(connection);
+    });
+  });
+
+  suite(`a request that is broken off, ${way}`, { concurrency: true }, () => {
+    const half = (bytes: Buffer): Buffer => bytes.subarray(0, bytes.length / 2);
+    const brokenOff: Record<string, (id: number) => Buffer> = {
+      'before its first byte': () => Buffer.alloc(0),
+      'within the head': id => half(half(target.request(id))),
+      'before the last byte': id => target.request(id).subarray(0, -1),
+      'within a body of known length': id => target.request(id, { headers: { 'Content-Length': '1000' } }),
+      'within a body with Upgrade': id =>
+        target.request(id, { headers: { Connection: 'upgrade', Upgrade: 'h2c' } }).subarray(0, -1),
+      'within a chunk': id =>
+        target.request(id, { ...chunked(plantJson(id)), body: `3e8\r\n${plantJson(id)}` }),
+      'before the last chunk': id => target.request(id, chunked(plantJson(id))).subarray(0, -5),
+    };
+    for (const [where, bytes] of Object.entries(brokenOff)) {
+      test(`${where} is not stored, and those before it are answered`, async () => {
+        using connection = await openOn(way);
+        const id = target.nextId();
+        connection.socket.end(Buffer.concat([target.request(id), bytes(GHOST_ID)]));
+        await assertAllCreated(connection, [id]);
+        await connection.ended;
+        if (connection.unread !== '') await assertRejected(connection, 40000);
+        assert.equal(connection.unread, '');
+      });
+    }
+
+    test('by a reset, also while answers wait for the disk, harms nobody', async () => {
+      using held = holdStore(target.service.database);
+      for (const bytes of [
+        requests(nextIds(1)),
+        requests(nextIds(100)),
+        brokenOff['within a chunk']!(GHOST_ID),
+      ]) {
+        const connection = await openOn(way);
+        connection.write(Buffer.concat([bytes, Buffer.from('POST')]));
+        await until('it is read', () => (serverSideOf(connection)?.bytesRead ?? 0) > bytes.length);
+        const closed = new Promise(resolve => serverSideOf(connection)!.on('close', resolve));
+        connection.socket.resetAndDestroy();
+        await closed;
+      }
+      held[Symbol.dispose]();
+      using next = await target.open();
+      await target.assertOpen(next);
+    });
+  });
+}
+
+suite('the fast path', () => {
+  test('hands on whole requests to a client that closes its side behind them', async () => {
+    const token = await addToken(target.service.database, 'closes its side');
+    // The second is not plain; the token is not known, so the second waits for the first.
+    for (const [first, parts] of [
+      [target.service.token, chunked],
+      [token, (body: string): RequestParts => ({ body })],
+    ] as const) {
+      using connection = await target.open();
+      const ids = nextIds(3);
+      const bytes = ids.map((id, index) =>
+        requestBytes(first, index === 0 ? { body: plantJson(id) } : parts(plantJson(id))),
+      );
+      connection.socket.end(Buffer.concat(bytes));
+      await assertAllCreated(connection, ids);
+      await assertClosed(connection);
+    }
+  });
+
+  test('keeps a connection while its requests come in two pieces, cut anywhere', async () => {
+    using connection = await target.open();
+    for (let cut = 1; cut < target.request(100_000).length; cut += 2) {
+      const id = target.nextId() + 100_000;
+      const request = target.request(id);
+      await writeApart(connection, request.subarray(0, cut));
+      assert.equal(connection.unread, '');
+      connection.write(request.subarray(cut));
+      await assertAllCreated(connection, [id]);
+    }
+    assert.ok(!isLeftToNode(connection), 'they are ordinary');
+  });
+
+  test('leaves what is not ordinary to Node’s HTTP server in its turn, and what follows it', async () => {
+    using connection = await target.open();
+    const [ids, more] = [nextIds(1_500), nextIds(100)];
+    const other = target.request(GHOST_ID, { method: 'PUT' });
+    connection.write(Buffer.concat([requests(ids), other, requests(more), other]));
+    await assertAllCreated(connection, ids);
+    await assertRejected(connection, 40501);
+    await assertAllCreated(connection, more);
+    await assertRejected(connection, 40501);
+    await target.assertOpen(connection);
+  });
+});
+
+suite('a client that goes on sending behind its last answer can read that', { concurrency: true }, () => {
+  for (const version of ['1.0', '1.1'])
+    test(`behind Connection: close of HTTP/${version}`, async () => {
+      using connection = await target.open();
+      const id = target.nextId();
+      connection.write(target.request(id, { version, headers: { Connection: 'close' } }));
+      await assertAllCreated(connection, [id]);
+      // On its way for longer than a service would see that closes at once.
+      connection.write(Buffer.concat([Buffer.from('junk'), Buffer.alloc(1024 * 1024)]));
+      connection.finish();
+      await assertClosed(connection);
+      await once(connection.socket, 'close');
+      assert.equal(connection.socket.errored, null, 'the connection was not reset');
+    });
+
+  const length = { 'Content-Length': String(16 * BODY_BYTES_MAX) };
+  const rejected: [number, RequestParts][] = [
+    [41301, { headers: length, body: '' }],
+    [40101, { headers: { ...length, Authorization: null }, body: '' }],
+    [40401, { headers: length, body: '', target: '/nowhere' }],
+  ];
+  for (const [number, parts] of rejected) {
+    test(`in a body that was refused with ${number}, behind which no request is carried out`, async () => {
+      using connection = await target.open();
+      connection.write(target.request(GHOST_ID, parts));
+      // As most clients do, this one reads only when it has sent everything.
+      connection.socket.pause();
+      connection.write(Buffer.concat([Buffer.alloc(16 * BODY_BYTES_MAX, ' '), target.request(GHOST_ID)]));
+      await new Promise(resolve => connection.socket.once('drain', resolve));
+      connection.socket.resume();
+      await assertRejected(connection, number);
+      await assertClosed(connection);
+    });
+  }
+});
+
+// Node gives the parser of a connection to another one at CONNECT, while the first is still open.
+test('CONNECT on one connection changes nothing for the next', async () => {
+  using tunnel = await target.openOnNode();
+  tunnel.write('CONNECT a:443 HTTP/1.1\r\nHost: a\r\n\r\n');
+  await assertRejected(tunnel, 40501);
+  // Enough for one of them to have that parser, though others were given back behind it.
+  const next = await Promise.all(Array.from({ length: 10 }, () => target.openOnNode()));
+  const closed = once(serverSideOf(tunnel)!, 'close');
+  tunnel[Symbol.dispose]();
+  await closed;
+  const upgrade = { headers: { Connection: 'upgrade', Upgrade: 'h2c' } };
+  for (const connection of next) {
+    const [first, second] = nextIds(2);
+    connection.write(Buffer.concat([target.request(first!, upgrade), target.request(second!)]));
+    await assertAllCreated(connection, [first!, second!]);
+    connection[Symbol.dispose]();
+  }
+});
+
+// Node's parser reports no fault there, and drops the rest of what it was given.
+test('what follows a request with Upgrade is answered in its turn, valid or not', async () => {
+  for (const rest of [
+    'junk\r\n\r\n',
+    'GET /',
+    'GET / RTSP/1.0\r\n\r\n',
+    'GET / HTTP/1.1\r\nHost : a\r\n\r\n',
+  ]) {
+    using connection = await target.open();
+    const [first, second] = nextIds(2);
+    const upgrade = { headers: { Connection: 'upgrade', Upgrade: 'h2c' } };
+    const bytes = [target.request(first!, upgrade), target.request(second!, upgrade), Buffer.from(rest)];
+    connection.socket.end(Buffer.concat(bytes));
+    await assertAllCreated(connection, [first!, second!]);
+    if (rest !== 'GET /') await assertRejected(connection, 40000);
+    await assertClosed(connection);
+  }
+});
+
+test('CONNECT on a connection that is then reset harms nobody', async () => {
+  for (let round = 0; round < 20; round++) {
+    const connection = await target.open();
+    connection.write('CONNECT x:1 HTTP/1.1\r\nHost: x:1\r\n\r\n');
+    connection.socket.resetAndDestroy();
+  }
+  using connection = await target.open();
+  await target.assertOpen(connection);
+});
+
+suite('a token', { concurrency: true }, () => {
+  async function revoke(label: string): Promise<void> {
+    const store = await openTokenStore(target.service.database);
+    await store.revokeToken(label, Date.now());
+    await store.close();
+  }
+
+  /** Goes on sending plants until one is refused, which is not stored. */
+  async function assertRejectedSoon(connection: RawConnection, token: string): Promise<void> {
+    const since = performance.now();
+    const dates = new Set<string | undefined>();
+    for (
+      let response = { status: 200, headers: new Map<string, string>(), body: '' };
+      response.status === 200;
+    ) {
+      const id = target.nextId();
+      connection.write(requestBytes(token, { body: plantJson(id) }));
+      response = await connection.response();
+      dates.add(response.headers.get('date'));
+      if (response.status !== 200) assertErrorResponse(response, 40102);
+      else {
+        created.push(id);
+        assert.ok(!isLeftToNode(connection), 'it is ordinary');
+      }
+      assert.ok(performance.now() - since < EFFECT_WITHIN_MS, 'it is refused in time');
+      await wait(50);
+    }
+    await wait(Math.max(0, since + 1_100 - performance.now()));
+    connection.write(requestBytes(token));
+    dates.add((await connection.response()).headers.get('date'));
+    assert.ok(dates.size > 1, 'Date moves on');
+  }
+
+  test('that was just made is looked up, and taken', async () => {
+    const token = await addToken(target.service.database, 'new');
+    using connection = await target.open();
+    const ids = nextIds(3);
+    connection.write(Buffer.concat(ids.map(id => requestBytes(token, { body: plantJson(id) }))));
+    await assertAllCreated(connection, ids);
+  });
+
+  test('that nobody made is refused in its turn, and its client waits for the lookup of a few guesses', async () => {
+    using connection = await target.open();
+    const [first, last] = nextIds(2);
+    const guesses = Array.from({ length: 5 }, () => requestBytes(makeToken(), { body: plantJson(GHOST_ID) }));
+    const since = performance.now();
+    connection.write(Buffer.concat([requests([first!]), ...guesses, requests([last!])]));
+    await assertAllCreated(connection, [first!]);
+    for (const _ of guesses) await assertRejected(connection, 40102);
+    assert.ok(performance.now() - since > TOKEN_REFRESH_INTERVAL_MIN_MS);
+    await assertAllCreated(connection, [last!]);
+  });
+
+  /** One that the service has looked up before. */
+  async function addKnownToken(label: string, expiresAt?: number): Promise<string> {
+    const token = await addToken(target.service.database, label, expiresAt);
+    using connection = await target.open();
+    connection.write(requestBytes(token, { body: '{' }));
+    await assertRejected(connection, 40001);
+    return token;
+  }
+
+  test('that is revoked is refused within 5 s, though its head was read before', async () => {
+    const token = await addKnownToken('to be revoked');
+    using connection = await target.open();
+    connection.write(requestBytes(token, { body: '{' }));
+    await assertRejected(connection, 40001);
+    await revoke('to be revoked');
+    await assertRejectedSoon(connection, token);
+  });
+
+  for (const [way, parts] of [
+    [WAYS[0], {}],
+    [WAYS[1], { target: '/plants?' }],
+  ] as const) {
+    test(`that is revoked or expires while a body is on its way is refused, ${way}`, async () => {
+      const expiresAt = Date.now() + 2_500;
+      const expiring = await addKnownToken(`expiring ${way}`, expiresAt);
+      const revoked = await addKnownToken(`revoked ${way}`);
+      const begin = async (token: string): Promise<{ connection: RawConnection; rest: Buffer }> => {
+        const connection = await target.open();
+        connection.write(requestBytes(token, { body: '{' }));
+        await assertRejected(connection, 40001);
+        const request = requestBytes(token, { ...parts, body: plantJson(GHOST_ID) });
+        await writeApart(connection, request.subarray(0, -1));
+        return { connection, rest: request.subarray(-1) };
+      };
+      const begun = [await begin(expiring), await begin(revoked)];
+      await revoke(`revoked ${way}`);
+      await wait(Math.max(expiresAt + 100 - Date.now(), 2_000));
+      for (const { connection, rest } of begun) {
+        connection.write(rest);
+        await assertRejected(connection, 40102);
+        connection[Symbol.dispose]();
+      }
+    });
+  }
+});
+
+test('in the end each plant that was answered as created is stored, once', async () => {
+  const ids = (await storedRevisions(target.service.database)).map(({ plant }) => Number(plant.id));
+  const stored = new Set(ids);
+  assert.equal(stored.size, ids.length);
+  assert.deepEqual(
+    created.filter(id => !stored.has(id)),
+    [],
+  );
+});

@@ -1,0 +1,234 @@
+import assert from 'node:assert/strict';
+import { after, before, suite, test } from 'node:test';
+import { makeToken } from '../../src/auth/token.ts';
+import { openApiJson } from '../../src/contract/openapi.ts';
+import { ask, RawConnection, type RawResponse, type RequestParts } from '../harness/raw-connection.ts';
+import {
+  authorization,
+  BODY_BYTES_MAX,
+  makeTokensKnown,
+  NOT_HTTP,
+  REFUSED_REQUESTS,
+  type RequestCase,
+  TAKEN_REQUESTS,
+} from '../harness/request-cases.ts';
+import { assertCommonHeaders, assertErrorResponse, assertHardened } from '../harness/response-assertions.ts';
+import { addToken, startTestService } from '../harness/running-service.ts';
+import { storedRevisions } from '../harness/stored-revisions.ts';
+import { assertClosed, assertCreated, ConnectionTarget, GHOST_ID, plantJson } from './connection-target.ts';
+
+let target: ConnectionTarget;
+/** Every plant that was answered as created. */
+const created: number[] = [];
+
+before(async () => {
+  target = await ConnectionTarget.start({ bodyBytesMax: BODY_BYTES_MAX, opsHosts: ['plants.example', 'a'] });
+  await makeTokensKnown(target.service.database);
+});
+after(() => target.end());
+
+/** Sends a case between two plain requests, in one write. */
+async function assertCase(
+  { bytes, error, closes = false, headers = {}, isHead = false }: RequestCase,
+  onNode: boolean,
+): Promise<void> {
+  using connection = await (onNode ? target.openOnNode() : target.open());
+  const ids = [target.nextId(), target.nextId(), target.nextId()] as const;
+  const own = bytes(target.service.token, plantJson(error === undefined ? ids[1] : GHOST_ID));
+  connection.write(Buffer.concat([target.request(ids[0]), own, target.request(ids[2])]));
+  await assertCreated(connection, ids[0]);
+  if (error === undefined) {
+    await assertCreated(connection, ids[1]);
+    created.push(ids[1]);
+  } else {
+    const response = await connection.response(!isHead);
+    if (!isHead) assertErrorResponse(response, error);
+    else assert.equal(response.status, Math.floor(error / 100));
+    assertCommonHeaders(response);
+    for (const [field, value] of Object.entries(headers)) assert.equal(response.headers.get(field), value);
+    assert.ok(!response.body.includes(target.service.token));
+  }
+  created.push(ids[0]);
+  if (!closes) {
+    await assertCreated(connection, ids[2]);
+    created.push(ids[2]);
+    connection.finish();
+  }
+  await assertClosed(connection);
+}
+
+const RULES: Record<string, RequestCase[]> = {
+  ...REFUSED_REQUESTS,
+  'what differs in form only is taken': TAKEN_REQUESTS,
+  'what is not HTTP/1.1 is answered 400 and closes the connection': NOT_HTTP,
+};
+for (const [rule, cases] of Object.entries(RULES)) {
+  // Side by side, since of some of these the service reads on for two seconds.
+  suite(rule, { concurrency: true }, () => {
+    for (const each of cases) {
+      const what = each.what.slice(0, 100);
+      test(`${what} → ${each.error ?? 200}, on the fast path and by Node’s HTTP server`, async () => {
+        await Promise.all([assertCase(each, false), assertCase(each, true)]);
+      });
+    }
+  });
+}
+
+test('in the end the store holds what was answered 200 and nothing else', async () => {
+  const stored = (await storedRevisions(target.service.database)).map(({ plant }) => Number(plant.id));
+  assert.ok(created.length > 500);
+  assert.deepEqual(
+    stored,
+    created.sort((one, other) => one - other),
+  );
+});
+
+test('the message names every fault of a body, and repeats none of its values', async () => {
+  const { body } = await ask(target.service.address.port, target.service.token, {
+    body: '{"id":1.5,"name":7,"tag":null,"secret":"s3cr3t"}',
+  });
+  assert.deepEqual(JSON.parse(body), {
+    error: 40002,
+    message:
+      'id must be an integer from -9223372036854775808 to 9223372036854775807; name must be a string; tag must be a string',
+  });
+});
+
+test('a body that is invited by 100 is read, and HTTP/1.0 is sent no 100', async () => {
+  using connection = await target.open();
+  const id = target.nextId();
+  const body = plantJson(id);
+  const headers = { Expect: '100-continue', 'Content-Length': String(body.length) };
+  connection.write(target.request(id, { headers, body: '' }));
+  assert.equal((await connection.response()).status, 100);
+  connection.write(body);
+  await assertCreated(connection, id);
+  await target.assertOpen(connection);
+});
+
+test('when several faults apply, the first of path, method, credential, media type, size, JSON, shape, store is answered', async () => {
+  await using strict = await startTestService({ bodyBytesMax: BODY_BYTES_MAX, repeatedIdRule: 'reject' });
+  const send = (parts: RequestParts): Promise<RawResponse> => ask(strict.address.port, strict.token, parts);
+  assert.equal((await send({ body: '{"id":1,"name":"First"}' })).status, 200);
+  const good = { Authorization: `Bearer ${strict.token}` };
+  /** Each step mends the fault that was answered before it and leaves all that follow. */
+  const steps: [repair: RequestParts, error: number][] = [
+    [
+      {
+        ...{ target: '/plant', method: 'PUT', body: '{'.repeat(BODY_BYTES_MAX + 1) },
+        headers: { Authorization: null, 'Content-Encoding': 'gzip', 'Content-Type': 'text/plain' },
+      },
+      40401,
+    ],
+    [{ target: '/plants' }, 40501],
+    [{ method: 'POST' }, 40101],
+    [authorization(`Bearer ${makeToken()}`), 40102],
+    [{ headers: good }, 41502],
+    [{ headers: { 'Content-Encoding': null } }, 41501],
+    [{ headers: { 'Content-Type': 'application/json' } }, 41301],
+    [{ body: '{"id":1.5,"name":' }, 40001],
+    [{ body: '{"id":1.5,"name":"Other"}' }, 40002],
+    [{ body: '{"id":1,"name":"Other"}' }, 40003],
+  ];
+  let parts: RequestParts = {};
+  for (const [repair, error] of steps) {
+    parts = { ...parts, ...repair, headers: { ...parts.headers, ...repair.headers } };
+    assertErrorResponse(await send(parts), error);
+  }
+});
+
+test('a plant sent again is unchanged, then revised, as the headers say, and names the token it came with', async () => {
+  await using service = await startTestService();
+  const other = await addToken(service.database, 'other');
+  const outcomes = [];
+  for (const [content, token] of [
+    ['"name":"A"', service.token],
+    ['"name":"A"', other],
+    ['"name":"A","tag":""', other],
+    ['"name":"A"', service.token],
+  ]) {
+    const { headers } = await ask(service.address.port, token!, { body: `{"id":7,${content}}` });
+    outcomes.push([headers.get('plant-outcome'), headers.get('plant-revision')]);
+  }
+  assert.deepEqual(outcomes, [
+    ['created', '1'],
+    ['unchanged', '1'],
+    ['revised', '2'],
+    ['revised', '3'],
+  ]);
+  const recordedBy = (await storedRevisions(service.database)).map(revision => revision.recordedBy);
+  assert.deepEqual(recordedBy, [1, 2, 1]);
+});
+
+test('/openapi.json is the description, without a credential; HEAD has its headers and no body', async () => {
+  const parts = { target: '/openapi.json', ...authorization(null), body: '' };
+  const { address, token } = target.service;
+  const response = await ask(address.port, token, { ...parts, method: 'GET' });
+  assert.equal(response.status, 200);
+  assertCommonHeaders(response);
+  assert.equal(response.body, openApiJson());
+  const head = await ask(address.port, token, { ...parts, method: 'HEAD' });
+  assert.deepEqual([head.status, head.headers.get('content-length')], [200, String(response.body.length)]);
+});
+
+test('every answer of the operations listener is hardened too, and it takes no plants', async () => {
+  const { token, opsAddress } = target.service;
+  const requests = [
+    ...Object.values(RULES)
+      .flat()
+      .map(({ bytes }) => bytes(token, plantJson(GHOST_ID))),
+    ...['/livez', '/readyz', '/metrics', '/%zz'].map(path =>
+      Buffer.from(`GET ${path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`),
+    ),
+  ];
+  await Promise.all(
+    requests.map(async bytes => {
+      using connection = await RawConnection.open(opsAddress.port);
+      connection.write(bytes);
+      connection.finish();
+      await connection.ended;
+      const heads = connection.unread.matchAll(/^HTTP\/1\.1 [2-5][0-9]{2} [^\r]*\r\n(.*?)\r\n\r\n/gms);
+      for (const [, fields] of heads) {
+        const lines = fields!.split('\r\n').map(line => line.toLowerCase().split(': ') as [string, string]);
+        assertHardened(new Map(lines));
+      }
+    }),
+  );
+  assert.equal((await ask(opsAddress.port, token)).status, 404);
+});
+
+/** Host fields and what the operations listener answers to them, an error by its number. */
+const OPS_HOSTS: [response: 200 | 40000 | 42101, hosts: (string | string[] | null)[], version?: string][] = [
+  [200, ['localhost', 'LocalHost.', 'localhost:8081', 'plants.localhost:1']],
+  [200, ['127.0.0.1', '127.0.0.1.:8081', '10.0.0.7:9090', '[::1]', '[2001:DB8::1]:8081']],
+  [200, ['plants.internal', 'PLANTS.Internal.:8081', 'monitored.example']],
+  // The host in --ops: systems take it for 127.0.0.1, and a browser would write that.
+  [200, ['127.1:8081']],
+  [200, [null, 'localhost'], '1.0'],
+  [42101, ['pages.example', 'pages.example:8081', 'localhost.pages.example', 'notlocalhost', 'localhost..']],
+  [42101, ['127.0.0.1.pages.example', '[::1].pages.example', '[pages.example]', '::1', '127.2', '']],
+  [42101, ['a.plants.internal', 'internal', 'plants.internal.pages.example', 'plants.internal@a', 'a b']],
+  [42101, ['pages.example'], '1.0'],
+  [40000, [null, ['localhost', 'localhost'], ['localhost', 'pages.example']]],
+];
+
+test('the operations listener answers under addresses, names of this machine and configured names alone', async () => {
+  await using service = await startTestService({
+    ops: { host: '127.1', port: 0 },
+    opsHosts: ['plants.internal', 'Monitored.example.'],
+  });
+  for (const [expected, hosts, version] of OPS_HOSTS) {
+    for (const host of hosts) {
+      const response = await ask(service.opsAddress.port, service.token, {
+        ...{ method: 'GET', target: '/livez', headers: { Host: host }, body: '' },
+        ...(version !== undefined && { version }),
+      });
+      const context = `Host: ${host}: ${response.body}`;
+      assertCommonHeaders(response);
+      const body = JSON.parse(response.body);
+      if (expected === 200) assert.deepEqual([response.status, body], [200, { status: 'live' }], context);
+      else assert.deepEqual([response.status, body.error], [Math.floor(expected / 100), expected], context);
+      if (expected === 42101) assert.match(body.message, /^the Host field .* --ops-host NAME$/);
+    }
+  }
+});

@@ -1,0 +1,123 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
+import { SHUTDOWN_GRACE_MS } from '../../src/http/limits.ts';
+import { RawConnection, type RawResponse, requestBytes } from '../harness/raw-connection.ts';
+import { assertErrorResponse, assertPlantResponse } from '../harness/response-assertions.ts';
+import { startTestService } from '../harness/running-service.ts';
+import { responsesIn, scrape } from '../harness/scrape.ts';
+import { holdStore } from '../harness/store-hold.ts';
+import { storedRevisions } from '../harness/stored-revisions.ts';
+import { until } from '../harness/until.ts';
+
+/** What `/readyz?verbose` answers, and what it lists, by name. */
+async function readVerbosely(opsUrl: string) {
+  const response = await fetch(`${opsUrl}/readyz?verbose`);
+  const { checks, ...body } = (await response.json()) as { checks: { name: string; ok: boolean }[] };
+  return { status: response.status, body, checks: new Map(checks.map(check => [check.name, check])) };
+}
+
+/** A hundred of these fill the queue, sooner than held batches lose their patience and make room in it. */
+const LONG_NAME = 'x'.repeat(500_000);
+
+test('a full queue answers 503 with Retry-After at once, and keeps every plant that it took', async () => {
+  await using service = await startTestService();
+  using held = holdStore(service.database);
+  using connections = new DisposableStack();
+  const coming: Promise<RawResponse>[] = [];
+  let isFull = false;
+  // However long it takes: a slow machine needs more of them, since room is made meanwhile.
+  await until('a plant is refused while those before it wait', async () => {
+    const connection = connections.use(await RawConnection.open(service.address.port));
+    connection.write(requestBytes(service.token, { body: `{"id":${coming.length},"name":"${LONG_NAME}"}` }));
+    const response = connection.response();
+    coming.push(response);
+    response.then(
+      ({ body }) => (isFull ||= body.includes('"error":50301')),
+      // It is awaited below, and fails there.
+      () => {},
+    );
+    return isFull;
+  });
+  held[Symbol.dispose]();
+
+  const responses = await Promise.all(coming);
+  const stored = new Set((await storedRevisions(service.database)).map(({ plant }) => Number(plant.id)));
+  assert.ok(responses.some(({ status }) => status === 200));
+  const counted = responsesIn(await scrape(service.opsUrl));
+  assert.equal(counted.busy, responses.filter(({ body }) => body.includes('"error":50301')).length);
+  assert.equal(counted.created, responses.filter(({ status }) => status === 200).length);
+  for (const [id, response] of responses.entries()) {
+    if (response.status === 200) assert.ok(stored.has(id), `plant ${id} is lost`);
+    if (response.body.includes('"error":50301')) {
+      assertErrorResponse(response, 50301);
+      assert.equal(response.headers.get('retry-after'), '1');
+      assert.ok(!stored.has(id), `plant ${id} is stored, though it was refused as busy`);
+    }
+  }
+});
+
+test('/readyz says 503 while the store does not answer, and 200 when it does again', async () => {
+  await using service = await startTestService();
+  const ready = () => readVerbosely(service.opsUrl);
+  assert.equal((await ready()).status, 200);
+  using connection = await RawConnection.open(service.address.port);
+  const held = holdStore(service.database);
+  // Each batch waits for the lock as long as the writer has patience, so a look behind two of them comes too late.
+  // Where both plants came in one turn they share a batch, and it takes another try.
+  let sent = 0;
+  let looked = await ready();
+  for (let tries = 0; looked.status === 200 && tries < 8; tries++) {
+    for (let batch = 0; batch < 2; batch++) {
+      sent++;
+      connection.write(requestBytes(service.token, { body: `{"id":${sent},"name":"A"}` }));
+      await wait(100);
+    }
+    looked = await ready();
+  }
+  assert.equal(looked.status, 503);
+  const reason = 'the store cannot be used now; the log has the cause';
+  assert.deepEqual(looked.body, { status: 'not ready', reason });
+  assert.deepEqual(looked.checks.get('store'), { name: 'store', ok: false, detail: reason });
+  assert.equal(looked.checks.get('shutdown')?.ok, true);
+  assert.ok(service.logged.some(line => line.includes('cannot be used')));
+  held[Symbol.dispose]();
+  for (let id = 1; id <= sent; id++) await connection.response();
+  const back = await ready();
+  assert.equal(back.status, 200);
+  assert.equal(back.checks.get('store')?.ok, true);
+  assert.ok(service.logged.includes('the store can be used again'));
+});
+
+test('while it shuts down, /readyz says 503, what was begun is kept, and what begins late is answered 503', async () => {
+  await using service = await startTestService();
+  using connection = await RawConnection.open(service.address.port);
+  const begun = requestBytes(service.token, { body: '{"id":1,"name":"Plant 1"}' });
+  using lateConnection = await RawConnection.open(service.address.port);
+  const late = requestBytes(service.token, { body: '{"id":2,"name":"Plant 2"}' });
+  connection.write(begun.subarray(0, -1));
+  lateConnection.write(late.subarray(0, 20));
+  await wait(50);
+  const closed = service.close();
+  const response = await fetch(`${service.opsUrl}/readyz`);
+  assert.equal(response.status, 503);
+  assert.deepEqual(await response.json(), { status: 'not ready', reason: 'shutting down' });
+  const { checks } = await readVerbosely(service.opsUrl);
+  assert.deepEqual(checks.get('shutdown'), { name: 'shutdown', ok: false, detail: 'shutting down' });
+  assert.equal((await scrape(service.opsUrl)).values.get('plant_store_shutting_down'), 1);
+
+  await wait(SHUTDOWN_GRACE_MS + 100);
+  connection.write(Buffer.concat([begun.subarray(-1), late]));
+  const stored = await connection.response();
+  assertPlantResponse(stored, { name: 'Plant 1' });
+  lateConnection.write(late.subarray(20));
+  for (const each of [connection, lateConnection]) {
+    const rejected = await each.response();
+    assertErrorResponse(rejected, 50303);
+    assert.equal(rejected.headers.get('retry-after'), '1');
+    assert.equal(rejected.headers.get('connection'), 'close');
+    assert.equal(await each.ended, 'closed');
+    assert.equal(each.unread, '');
+  }
+  await closed;
+});

@@ -1,0 +1,135 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { suite, test } from 'node:test';
+import { setImmediate as nextIteration } from 'node:timers/promises';
+import { LongBodies } from '../../src/http/long-bodies.ts';
+import { openReader } from '../../src/store/open-store.ts';
+import { startServe } from '../harness/program.ts';
+import { chunked, RawConnection, requestBytes } from '../harness/raw-connection.ts';
+import { assertErrorResponse, assertPlantResponse } from '../harness/response-assertions.ts';
+import { isLeftToNode } from '../harness/server-side.ts';
+import { testFolder } from '../harness/test-folder.ts';
+import { ConnectionTarget } from './connection-target.ts';
+
+const folder = testFolder();
+
+const MANY_MEMBERS = Array.from({ length: 20_000 }, (_, index) => `"${index}":0`).join();
+
+/** Bodies that take long to read, and the error that each is answered with. */
+const BODIES: [body: (id: number) => string, error?: number][] = [
+  [id => `{"id":${id},"name":"a",${MANY_MEMBERS}}`],
+  [id => `{${MANY_MEMBERS},"id":${id},"name":"a"}`],
+  [id => `{"id":${id},"x":[${'{},'.repeat(50_000)}0],"name":"a"}`],
+  [id => `{"id":${id},"x":${'['.repeat(90_000)}${']'.repeat(90_000)},"name":"a"}`],
+  [id => `{"id":${id},"name":"a","x":"${'\\n'.repeat(90_000)}"}`],
+  [id => `{"id":${id},"name":"a",${MANY_MEMBERS},"0":0}`, 40002],
+  [id => `{"id":${id},"name":"a",${MANY_MEMBERS}`, 40001],
+  [id => `{"id":${id},"name":"a",${MANY_MEMBERS}}}`, 40001],
+];
+
+test('long bodies of many parts are taken one after the other, and short ones in between', async () => {
+  const database = `sqlite:${join(folder, 'served.db')}`;
+  await using serve = await startServe(database);
+  const port = Number(new URL(serve.url).port);
+  let isOver = false;
+  let others = 0;
+  const sendOthers = async (): Promise<void> => {
+    using connection = await RawConnection.open(port);
+    for (; !isOver; others++) {
+      connection.write(requestBytes(serve.token, { body: `{"id":${-1 - others},"name":"other"}` }));
+      assertPlantResponse(await connection.response(), { name: 'other' });
+    }
+  };
+  // Behind each long body a short one, in the same write: what they are answered with stays in order.
+  const sendLong = async (first: number): Promise<void> => {
+    using connection = await RawConnection.open(port);
+    for (const [index, [bodyOf, error]] of BODIES.entries()) {
+      const id = first + 2 * index;
+      const long = bodyOf(id);
+      const parts = first % 4 === 1 ? { body: long } : chunked(long);
+      const short = requestBytes(serve.token, { body: `{"id":${id + 1},"name":"short"}` });
+      connection.write(Buffer.concat([requestBytes(serve.token, parts), short]));
+      const response = await connection.response();
+      if (error !== undefined) assertErrorResponse(response, error);
+      else {
+        assertPlantResponse(response, { name: 'a' });
+        assert.equal(response.headers.get('plant-id'), String(id));
+      }
+      const next = await connection.response();
+      assertPlantResponse(next, { name: 'short' });
+      assert.equal(next.headers.get('plant-id'), String(id + 1));
+    }
+  };
+  const sendingOthers = sendOthers();
+  await Promise.all([1, 1_003, 2_001, 3_003].map(sendLong));
+  isOver = true;
+  await sendingOthers;
+  // One at a time: as many as event-loop iterations that pass while long bodies are read.
+  assert.ok(others > BODIES.length, `${others} short ones`);
+
+  // Clients that go away leave no work behind that would hold up the end.
+  const gone = await Promise.all(Array.from({ length: 20 }, () => RawConnection.open(port)));
+  const long = requestBytes(serve.token, { body: BODIES[0]![0](5_000) });
+  for (const connection of gone) connection.socket.end(long, () => connection[Symbol.dispose]());
+  const { exitCode } = await serve.stop('SIGTERM');
+  assert.equal(exitCode, 0);
+
+  await using reader = await openReader(database);
+  for (const [index, [, error]] of BODIES.entries()) {
+    const revisions = await reader.revisionsOf(BigInt(1 + 2 * index));
+    assert.equal(revisions.length, error === undefined ? 1 : 0);
+  }
+});
+
+test('the fast path leaves a connection with a long body to Node', async () => {
+  const target = await ConnectionTarget.start();
+  try {
+    for (const [further, isLeft] of [
+      [`"tag":"${'x'.repeat(10_000)}"`, false],
+      [MANY_MEMBERS.slice(0, 30_000).replace(/,[^,]*$/, ''), true],
+    ] as const) {
+      using connection = await target.open();
+      const id = target.nextId();
+      connection.write(target.request(id, { body: `{"id":${id},"name":"a",${further}}` }));
+      assert.equal((await connection.response()).headers.get('plant-id'), String(id));
+      assert.equal(isLeftToNode(connection), isLeft);
+    }
+  } finally {
+    await target.end();
+  }
+});
+
+suite('of long bodies', () => {
+  const bodyOf = (elements: number): Buffer =>
+    Buffer.from(`{"id":1,"name":"a","x":[${'{},'.repeat(elements)}0]}`);
+  const body = bodyOf(300_000);
+
+  test('the first is read first, and the event loop goes on meanwhile', async () => {
+    const bodies = new LongBodies();
+    const read: number[] = [];
+    // Side by side the second would be read first.
+    const readings = [body, bodyOf(10_000)].map(async (each, index) => {
+      assert.deepEqual(await bodies.read(each, () => true), { plant: { id: 1n, name: 'a' } });
+      read.push(index);
+    });
+    let iterations = 0;
+    while (read.length < 2) {
+      await nextIteration();
+      iterations++;
+    }
+    await Promise.all(readings);
+    assert.deepEqual(read, [0, 1]);
+    assert.ok(iterations >= 4, `${iterations} iterations`);
+  });
+
+  test('one that nobody waits for any more is not read on', async () => {
+    const bodies = new LongBodies();
+    let isAwaited = true;
+    const given = bodies.read(body, () => isAwaited);
+    const next = bodies.read(body, () => true);
+    await nextIteration();
+    isAwaited = false;
+    assert.equal(await given, undefined);
+    assert.deepEqual(await next, { plant: { id: 1n, name: 'a' } });
+  });
+});

@@ -1,0 +1,174 @@
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
+import packageJson from '../../package.json' with { type: 'json' };
+import { makeToken } from '../../src/auth/token.ts';
+import { ERRORS } from '../../src/contract/errors.ts';
+import { QUEUE_PLANTS_MAX } from '../../src/store/limits.ts';
+import { ask, chunked, RawConnection, type RequestParts, requestBytes } from '../harness/raw-connection.ts';
+import { type RunningService, startTestService } from '../harness/running-service.ts';
+import { responsesIn, scrape } from '../harness/scrape.ts';
+import { holdStore } from '../harness/store-hold.ts';
+import { send } from '../harness/store-outage.ts';
+import { postgresUnderTest, sqliteUnderTest } from '../harness/store-under-test.ts';
+import { until } from '../harness/until.ts';
+
+const NAME = 'Quercus-of-the-operator';
+const UNKNOWN_TOKEN = makeToken();
+const sqlite = sqliteUnderTest();
+const postgres = await postgresUnderTest();
+
+/** Requests, and the answer that each must be counted as. */
+const REQUESTS: [expected: string, parts: RequestParts][] = [
+  ['created', { body: `{"id":1,"name":"${NAME}"}` }],
+  ['created', chunked(`{"id":2,"name":"${NAME}"}`)],
+  ['unchanged', { body: `{"id":1,"name":"${NAME}"}` }],
+  ['unchanged', chunked(`{"id":2,"name":"${NAME}"}`)],
+  ['revised', { body: `{"id":1,"name":"${NAME}","tag":"other"}` }],
+  ['notJson', { body: `{"id":1,"name":"${NAME}"` }],
+  ['notNewPlant', { body: `{"id":1.5,"name":"${NAME}"}` }],
+  ['notNewPlant', chunked(`{"name":"${NAME}"}`)],
+  ['noCredential', { headers: { Authorization: null } }],
+  ['tokenRejected', { headers: { Authorization: `Bearer ${UNKNOWN_TOKEN}` } }],
+  ['noSuchPath', { target: `/${NAME}` }],
+  ['methodNotAllowed', { method: 'PUT' }],
+  ['bodyTooLarge', { headers: { 'Content-Length': '9999999' } }],
+  ['notJsonMediaType', { headers: { 'Content-Type': 'text/plain' } }],
+  ['contentEncoding', { headers: { 'Content-Encoding': 'gzip' } }],
+  ['headersTooLarge', { headers: { 'X-Long': 'x'.repeat(20_000) } }],
+  ['badHttp', { headers: { Host: null } }],
+  ['badHttp', { version: '1.1\r\nno field' }],
+  ['other', { method: 'GET', target: '/openapi.json', headers: { 'Content-Length': null }, body: '' }],
+];
+
+/** Several ordinary requests in one piece, then each of the table on a connection of its own. */
+async function sendAll({ address, token }: RunningService): Promise<string[]> {
+  using pipelined = await RawConnection.open(address.port);
+  const bodies = [11, 12, 13].map(id => requestBytes(token, { body: `{"id":${id},"name":"${NAME}"}` }));
+  pipelined.write(Buffer.concat(bodies));
+  for (const _ of bodies) assert.equal((await pipelined.response()).status, 200);
+  for (const [expected, parts] of REQUESTS) {
+    const { status } = await ask(address.port, token, parts);
+    assert.equal(status, expected in ERRORS ? ERRORS[expected as keyof typeof ERRORS].status : 200, expected);
+  }
+  return [...bodies.map(() => 'created'), ...REQUESTS.map(([expected]) => expected)];
+}
+
+for (const engine of [sqlite, postgres]) {
+  suite(`/metrics of a service on ${engine.name}`, () => {
+    test('counts every request as it was answered, on both ways, and tells nothing of what clients send', async () => {
+      await using service = await startTestService({ database: await engine.newDatabase() });
+      // It knows the first token as soon as that is shown.
+      assert.equal((await scrape(service.opsUrl)).values.get('plant_store_tokens'), 1);
+      const sent = await sendAll(service);
+      const read = await scrape(service.opsUrl);
+      const counts = Object.entries(Object.groupBy(sent, result => result));
+      assert.deepEqual(
+        responsesIn(read),
+        Object.fromEntries(counts.map(([result, each]) => [result, each!.length])),
+      );
+      const stored = sent.filter(result => ['created', 'unchanged', 'revised'].includes(result)).length;
+      assert.equal(read.values.get('plant_store_create_duration_seconds_count'), stored);
+      assert.equal(read.values.get('plant_store_create_duration_seconds_bucket{le="+Inf"}'), stored);
+      assert.ok(read.values.get('plant_store_create_duration_seconds_sum')! > 0);
+      assert.equal(read.values.get('plant_store_batch_plants_sum'), stored);
+      const batches = read.values.get('plant_store_batch_plants_count')!;
+      assert.ok(batches < stored, 'those that came in one piece shared a batch');
+      assert.equal(read.values.get('plant_store_commit_duration_seconds_count'), batches);
+      assert.equal(read.values.get('plant_store_commits_failed_total'), 0);
+      for (const secret of [NAME, service.token, UNKNOWN_TOKEN]) assert.ok(!read.text.includes(secret));
+      assert.doesNotMatch(read.text, /plant_[0-9A-Za-z]{36}/);
+    });
+
+    test('says what the service is and how it fares', async () => {
+      await using service = await startTestService({ database: await engine.newDatabase() });
+      using connection = await RawConnection.open(service.address.port);
+      connection.write(requestBytes(service.token));
+      assert.equal((await connection.response()).status, 200);
+      const { values } = await scrape(service.opsUrl);
+      const isSqlite = engine === sqlite;
+      const expected: Record<string, number> = {
+        plant_store_under_way_plants: 0,
+        plant_store_under_way_limit_plants: QUEUE_PLANTS_MAX,
+        plant_store_batches_in_flight: 0,
+        plant_store_connections: 1,
+        plant_store_store_up: 1,
+        plant_store_store_warnings: 0,
+        plant_store_shutting_down: 0,
+        'plant_store_batch_plants_bucket{le="1"}': 1,
+        plant_store_tokens_current: 1,
+      };
+      const build = `version="${packageJson.version}",node_version="${process.versions.node}"`;
+      expected[`plant_store_build_info{${build},engine="${isSqlite ? 'sqlite' : 'postgres'}"}`] = 1;
+      if (isSqlite) {
+        expected.plant_store_flushes_total = 1;
+        expected.plant_store_checkpoint_failing = 0;
+      }
+      for (const [series, value] of Object.entries(expected)) assert.equal(values.get(series), value, series);
+      for (const own of ['flush_seconds_total', 'wal_bytes', 'disk_free_bytes']) {
+        assert.equal((values.get(`plant_store_${own}`) ?? 0) > 0, isSqlite, own);
+      }
+      assert.equal((values.get('plant_store_store_connections') ?? 0) > 0, !isSqlite);
+      for (const ofNode of ['nodejs_eventloop_lag_p99_seconds', 'process_resident_memory_bytes']) {
+        assert.ok(values.get(ofNode)! > 0, ofNode);
+      }
+    });
+  });
+}
+
+test('/metrics says that PostgreSQL is away, while it is and no longer', async () => {
+  await using service = await startTestService({ database: await postgres.newDatabase() });
+  // The service knows the token from then on, and asks the store for the plant alone.
+  assert.equal((await send(service, { id: 1n, name: 'oak' }, [])).status, 200);
+  await postgres.server.kill();
+  assert.equal((await send(service, { id: 1n, name: 'oak' }, [])).status, 503);
+  const away = await scrape(service.opsUrl);
+  assert.equal(away.values.get('plant_store_store_up'), 0);
+  assert.ok(!away.values.has('plant_store_store_warnings'), 'nobody knows what it would warn of');
+  assert.equal(away.values.get('plant_store_commits_failed_total'), 1);
+  assert.deepEqual(responsesIn(away), { created: 1, storeUnavailable: 1 });
+  await until('it is seen that tokens are not current', async () => {
+    return (await scrape(service.opsUrl)).values.get('plant_store_tokens_current') === 0;
+  });
+  await postgres.server.startAgain();
+  await until('it is seen that the store is back', async () => {
+    const { values } = await scrape(service.opsUrl);
+    return values.get('plant_store_store_up') === 1 && values.get('plant_store_tokens_current') === 1;
+  });
+});
+
+test('plants that wait are seen in /metrics, in a batch or before', async () => {
+  await using service = await startTestService();
+  using connection = await RawConnection.open(service.address.port);
+  const request = (id: number): Buffer => requestBytes(service.token, { body: `{"id":${id},"name":"oak"}` });
+  connection.write(request(0));
+  assert.equal((await connection.response()).status, 200);
+  using held = holdStore(service.database);
+  let sent = 0;
+  // Where all came in one piece they share a batch, and it takes another try.
+  await until('a batch is under way, and a plant waits beside it', async () => {
+    connection.write(Buffer.concat(Array.from({ length: 50 }, () => request(++sent))));
+    await wait(50);
+    // A batch of one has to wait for a larger one.
+    connection.write(request(++sent));
+    await wait(50);
+    const { values } = await scrape(service.opsUrl);
+    return (
+      values.get('plant_store_batches_in_flight')! > 0 && values.get('plant_store_under_way_plants')! > 0
+    );
+  });
+  held[Symbol.dispose]();
+  for (let responses = 0; responses < sent; responses++) await connection.response();
+  const { values } = await scrape(service.opsUrl);
+  assert.equal(values.get('plant_store_batches_in_flight'), 0);
+  assert.equal(values.get('plant_store_under_way_plants'), 0);
+});
+
+test('a request that comes too slowly is counted, with its first byte or with the rest', async () => {
+  await using service = await startTestService();
+  using silent = await RawConnection.open(service.address.port);
+  using half = await RawConnection.open(service.address.port);
+  half.write('POST /plants HTTP/1.1\r\nHost: a\r\n');
+  for (const { status } of await Promise.all([silent.response(), half.response()])) assert.equal(status, 408);
+  assert.deepEqual(responsesIn(await scrape(service.opsUrl)), { tooSlow: 2 });
+});

@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict';
+import { mkdtempDisposableSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { makeToken } from '../../src/auth/token.ts';
+import { startServe } from '../harness/program.ts';
+import { ask, chunked, type RequestParts } from '../harness/raw-connection.ts';
+
+const NAME = 'Quercus-of-the-log';
+const ID = '9007199254740993';
+const UNKNOWN_TOKEN = makeToken();
+const BODY = `{"id":${ID},"name":"${NAME}"}`;
+
+const REQUESTS: RequestParts[] = [
+  { body: BODY },
+  chunked(BODY),
+  { body: '{"id":1}' },
+  { headers: { Authorization: `Bearer ${UNKNOWN_TOKEN}` }, body: BODY },
+  { target: `/${NAME}?${NAME}`, body: BODY },
+  { version: `1.1\r\n${NAME}` },
+];
+
+test('--log-requests gives each request one line, with nothing secret in it', async () => {
+  using folder = mkdtempDisposableSync(join(tmpdir(), 'plant-store-request-log-'));
+  await using serve = await startServe(`sqlite:${join(folder.path, 'plants.db')}`, ['--log-requests', 'on']);
+  const { token, url } = serve;
+  for (const parts of REQUESTS) await ask(Number(new URL(url).port), token, parts);
+  const { stdout: log } = await serve.stop('SIGTERM');
+  const lines = log
+    .trimEnd()
+    .split('\n')
+    .map(line => JSON.parse(line) as Record<string, unknown>)
+    .filter(({ msg }) => msg === 'answered')
+    .map(({ level, msg, time, durationMs, ...line }) => {
+      // What was no request took no time.
+      assert.equal(line.result === 'badHttp', !((durationMs as number) > 0));
+      assert.ok(!Number.isNaN(Date.parse(time as string)));
+      return line;
+    });
+  const remoteAddress = '127.0.0.1';
+  const bodyBytes = BODY.length;
+  assert.deepEqual(lines, [
+    { status: 200, result: 'created', id: ID, bodyBytes, remoteAddress },
+    { status: 200, result: 'unchanged', id: ID, bodyBytes, remoteAddress },
+    { status: 400, result: 'notNewPlant', error: 40002, bodyBytes: 8, remoteAddress },
+    { status: 401, result: 'tokenRejected', error: 40102, bodyBytes: 0, remoteAddress },
+    { status: 404, result: 'noSuchPath', error: 40401, bodyBytes: 0, remoteAddress },
+    { status: 400, result: 'badHttp', error: 40000, bodyBytes: 0, remoteAddress },
+  ]);
+  for (const secret of [NAME, token, UNKNOWN_TOKEN]) assert.ok(!log.includes(secret), secret);
+});

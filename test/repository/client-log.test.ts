@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type NewPlant, plantJson } from '../../src/contract/plant.ts';
+import type { PlantRevision } from '../../src/store/plant-store.ts';
+import { faultsOf, type LoggedRequest } from '../harness/client-log.ts';
+
+const ID = 9007199254740993n;
+
+const PLANTS: Record<string, NewPlant> = {
+  a: { id: ID, name: 'a' },
+  b: { id: ID, name: 'b' },
+  'a-with-tag': { id: ID, name: 'a', tag: '' },
+  'a-rounded': { id: ID - 1n, name: 'a' },
+  other: { id: 1n, name: 'a' },
+};
+
+/** Requests, each a plant and how it was answered: outcome and revision, a status, or `-` for not at all. */
+function logOf(requests: string): LoggedRequest[] {
+  return requests.split(', ').map(request => {
+    const [name = '', told = '', revision] = request.split(' ');
+    const plant = PLANTS[name]!;
+    const response = {
+      status: Number.isNaN(Number(told)) ? 200 : Number(told),
+      body: plantJson(plant),
+      id: String(plant.id),
+      outcome: told,
+      revision: Number(revision ?? 0),
+      retryAfter: undefined,
+    };
+    return { plant, sentAt: 0, respondedAt: 1, response: told === '-' ? undefined : response };
+  });
+}
+
+/** Revisions, each a plant and its number. */
+function storedOf(revisions: string): PlantRevision[] {
+  return revisions
+    .split(', ')
+    .filter(Boolean)
+    .map(each => {
+      const [name = '', revision] = each.split(' ');
+      return { plant: PLANTS[name]!, revision: Number(revision), recordedAt: 0, recordedBy: 1 };
+    });
+}
+
+for (const [requests, stored, fault = /^$/] of [
+  ['a created 1, a unchanged 1, b revised 2, b unchanged 2, a revised 3', 'a 1, b 2, a 3'],
+  ['a 401, b 400', ''],
+  // Rejected from one client, accepted from another.
+  ['a 401, a created 1', 'a 1'],
+  ['a 503, b -', ''],
+  ['a 503, b -', 'a 1, b 2'],
+  ['a 503, a unchanged 1', 'a 1'],
+  ['a created 1', '', /^lost: created .*9007199254740993.* missing$/],
+  ['a created 1', 'b 1', /^lost: .*"name":"a".*which is .*"name":"b"/],
+  ['a created 1', 'a-with-tag 1', /^lost/],
+  ['a created 1', 'a-rounded 1', /^lost/],
+  ['a created 1, b revised 2, a unchanged 2', 'a 1, b 2', /^lost: unchanged/],
+  ['a created 1, b revised 2', 'a 1', /^lost: revised/],
+  ['a 400', 'a 1', /^ghost: revision 1/],
+  ['other created 1, a created 1, b 401', 'other 1, a 1, b 2', /^ghost: revision 2/],
+  ['a created 1', 'a 1, b 2', /^stranger: revision 2/],
+  // One whose outcome is unknown, and stored twice.
+  ['a 503, b revised 2', 'a 1, b 2, a 3', /^stranger: revision 3/],
+  ['a created 1, a created 1', 'a 1', /^made twice/],
+  ['a created 1, b revised 3', 'a 1, b 3', /^gap/],
+  ['a created 1, a revised 2', 'a 1, a 2', /^stored again/],
+  ['a created 1, b created 2', 'a 1, b 2', /^wrong outcome/],
+] as [requests: string, stored: string, fault?: RegExp][]) {
+  test(`requests: ${requests}; stored: ${stored || 'nothing'}`, () => {
+    const faults = faultsOf(logOf(requests), storedOf(stored));
+    assert.ok(
+      (faults.length === 0 ? [''] : faults).some(each => fault.test(each)),
+      faults.join('; ') || 'no fault found',
+    );
+  });
+}
+
+test('a fault: the response of another request', () => {
+  const [request] = logOf('a created 1');
+  const faults = faultsOf([{ ...request!, plant: PLANTS.b! }], storedOf('b 1'));
+  assert.match(faults.join('\n'), /^answer of another plant/);
+});

@@ -1,0 +1,257 @@
+/**
+ * The rules that the repository itself must keep. Each takes the files as values and returns what it found, one
+ * line each: `path:line: what is wrong; what to do instead`. repository.test.ts runs them on this repository, and
+ * each of them on a broken sample.
+ */
+
+import { programsNamed } from '../../packaging/named-files.ts';
+
+export interface RepositoryFile {
+  /** From the root of the repository, with `/` between folders. */
+  path: string;
+  text: string;
+}
+
+export type Rule = (files: readonly RepositoryFile[]) => string[];
+
+interface Ban {
+  /** Paths that the ban is for, and those among them that it is not for. */
+  where: RegExp;
+  except?: RegExp;
+  what: RegExp;
+  instead: string;
+}
+
+const CODE = /\.[cm]?[jt]s$/;
+export const SOURCE = /^(?:src|bin)\/.*\.(?:[cm]?[jt]s|css|sql)$/;
+
+/** What is not written here, and what is written instead. */
+const BANS: Ban[] = [
+  {
+    where: SOURCE,
+    except: /^(?:src\/cli|bin)\//,
+    what: /\bprocess\.(?:argv|env|exit|exitCode|kill|on|once)\b|'(?:node:)?process'/,
+    instead: 'take a setting or a callback; src/cli alone reads the environment, signals and exit',
+  },
+  {
+    where: SOURCE,
+    what: /\bparse(?:Int|Float)\(/,
+    instead: 'match the text first and use Number() or BigInt(): these take "12abc" for 12',
+  },
+  {
+    where: SOURCE,
+    what: /\b(?:err|error|cause|failure|reason)\.message(?:\s*[!=]==|\??\.(?:endsWith|includes|match|search|startsWith)\()/,
+    instead: 'know failures by their code; their text changes',
+  },
+  {
+    where: /^src\/auth\//,
+    what: /\bMath\.random\b/,
+    instead: 'use node:crypto: a token must not be guessed',
+  },
+  {
+    where: /^test\/.*\.[cm]?[jt]s$/,
+    what: /\.(?:only|skip|todo)\(|[{,]\s*(?:only|skip|todo):/,
+    instead: 'run the test or remove it',
+  },
+  {
+    where: CODE,
+    what: /@ts-(?:ignore|nocheck)|biome-ignore/,
+    instead: 'fix what is complained of, or change the rule for all in biome.json or tsconfig.json',
+  },
+  {
+    // A type test says with @ts-expect-error what must not compile.
+    where: CODE,
+    except: /^test\//,
+    what: /@ts-expect-error/,
+    instead: 'fix the type',
+  },
+  {
+    where: CODE,
+    what: /\b(?:TODO|FIXME|XXX)\b/,
+    instead: 'do it, or leave it out',
+  },
+  {
+    where: /^/,
+    what: /(?<![\w.~-])\/(?:work|root|home|Users)\/[\w.]/,
+    instead: 'name a path from the root of the repository: this one exists on one machine',
+  },
+  {
+    where: /^/,
+    what: /\bregistry\.(?:npmjs\.org|npmmirror\.com|yarnpkg\.com)\b|\bregistry\s*=\s*['"]?https?:|\bartifactory\b/i,
+    instead: 'leave the choice of the package registry to the machine',
+  },
+  {
+    where: /(?:^|\/)(?:package-lock|npm-shrinkwrap)\.json$/,
+    what: /"resolved": "[a-z+]+:/,
+    instead: 'run: npm install --omit-lockfile-registry-resolved',
+  },
+];
+
+/** Comments count too. */
+export function bannedText(files: readonly RepositoryFile[]): string[] {
+  return files.flatMap(({ path, text }) =>
+    BANS.filter(({ where, except }) => where.test(path) && !except?.test(path)).flatMap(({ what, instead }) =>
+      [...text.matchAll(new RegExp(what, `${what.flags}g`))].map(
+        match => `${path}:${lineOf(text, match.index)}: ${match[0].trim()}; ${instead}`,
+      ),
+    ),
+  );
+}
+
+const ARCHITECTURE_DOCUMENT = 'ARCHITECTURE.md';
+/** Parts that import nothing of Node but types, and no package either. */
+const WITHOUT_PACKAGES = ['src/contract', 'src/client'];
+
+/** A row of the table of folders: what a part may import, as it is said there. */
+interface Part {
+  folder: string;
+  said: string;
+}
+
+/** The table of folders in ARCHITECTURE.md, without the rows that say the same as another. */
+function partsOf(files: readonly RepositoryFile[]): Part[] {
+  const text = files.find(({ path }) => path === ARCHITECTURE_DOCUMENT)?.text ?? '';
+  const table = text.slice(text.indexOf('| folder | what | may import |')).split('\n\n', 1)[0]!;
+  return [...table.matchAll(/^\| `([^`]+)` \|.+\| ([^|]+) \|$/gm)]
+    .map(([, folder, said]) => ({ folder: folder!, said: said! }))
+    .filter(({ said }) => !said.startsWith('as '));
+}
+
+function partOf(path: string, parts: readonly Part[]): Part | undefined {
+  const above = parts.filter(({ folder }) => path === folder || path.startsWith(`${folder}/`));
+  return above.toSorted((a, b) => b.folder.length - a.folder.length)[0];
+}
+
+/** Whether a row names a part, or a file of it as a type; parts of src stand there without `src/` and `.ts`. */
+function mayImport({ said }: Part, target: string, { folder }: Part, typeOnly: boolean): boolean {
+  const words = said.split(', ');
+  const asType = typeOnly && words.includes(`\`${target.replace(/^src\//, '')}\` as a type`);
+  const wholeSource = folder.startsWith('src/') && words.includes('src');
+  return asType || wholeSource || words.includes(folder.replace(/^src\/|\.ts$/g, ''));
+}
+
+/** Imports go down the table of folders only; the peers of the benchmark are programs of others. */
+export function importDirections(files: readonly RepositoryFile[]): string[] {
+  const parts = partsOf(files);
+  const assessed = files.filter(({ path }) => CODE.test(path) && /^(?!bench\/peers\/)\w+\//.test(path));
+  return assessed.flatMap(file => {
+    const part = partOf(file.path, parts);
+    if (part === undefined)
+      return [
+        `${file.path}:1: has no row in the table of ${ARCHITECTURE_DOCUMENT}; add it, or move the file`,
+      ];
+    const { folder, said } = part;
+    return importsOf(file)
+      .filter(({ target, typeOnly, specifier }) => {
+        if (target === undefined)
+          return WITHOUT_PACKAGES.includes(folder) && !(typeOnly && specifier.startsWith('node:'));
+        const other = partOf(target, parts);
+        if (other === undefined) return folder.startsWith('src/');
+        return other !== part && !mayImport(part, target, other, typeOnly);
+      })
+      .map(
+        ({ line, specifier }) =>
+          `${file.path}:${line}: imports ${specifier}; ${folder} may import ${said}; take what is needed as an argument`,
+      );
+  });
+}
+
+/** A link in a Markdown file leads to a file or folder of the repository, and to a heading that is there. */
+export function markdownLinks(files: readonly RepositoryFile[]): string[] {
+  return files
+    .filter(({ path }) => path.endsWith('.md'))
+    .flatMap(({ path, text }) => {
+      const prose = blankCode(text);
+      const links = prose.matchAll(
+        /\]\(<?([^)>\s]+)>?(?:\s+"[^"]*")?\)|^\[[^\]]+\]:\s+(\S+)|\b(?:src|href)="([^"]+)"/gm,
+      );
+      return [...links]
+        .map(match => ({ link: match[1] ?? match[2] ?? match[3]!, line: lineOf(text, match.index) }))
+        .filter(({ link }) => !/^(?:[a-z][a-z0-9+.-]*:|\/\/)/i.test(link))
+        .flatMap(({ link, line }) => {
+          const fault = linkFault(link, path, files);
+          return fault === undefined ? [] : [`${path}:${line}: ${link} ${fault}`];
+        });
+    });
+}
+
+function linkFault(link: string, from: string, files: readonly RepositoryFile[]): string | undefined {
+  const [targetText = '', anchor] = link.split('#');
+  const target = targetText === '' ? from : resolvePath(from, decodeURI(targetText));
+  const file = files.find(({ path }) => path === target);
+  if (file === undefined) {
+    const folder =
+      target === '' || files.some(({ path }) => path.startsWith(`${target.replace(/\/$/, '')}/`));
+    return folder && anchor === undefined ? undefined : 'leads to no file; fix or remove the link';
+  }
+  if (anchor === undefined || anchorsOf(file.text).includes(anchor)) return undefined;
+  return 'leads to no heading; fix or remove the link';
+}
+
+/** The anchors that GitHub gives the headings of a Markdown file. */
+function anchorsOf(text: string): string[] {
+  const seen = new Map<string, number>();
+  return [...blankFences(text).matchAll(/^#{1,6}\s+(.+?)\s*#*$/gm)].map(([, heading = '']) => {
+    const plain = heading.replace(/\[([^\]]*)\]\([^)]*\)/g, '$1').toLowerCase();
+    const slug = plain.replace(/[^\p{L}\p{M}\p{N}\p{Pc} -]/gu, '').replaceAll(' ', '-');
+    const count = seen.get(slug) ?? 0;
+    seen.set(slug, count + 1);
+    return count === 0 ? slug : `${slug}-${count}`;
+  });
+}
+
+interface Import {
+  line: number;
+  specifier: string;
+  /** The path of the file imported; undefined for a module of Node or a package. */
+  target: string | undefined;
+  /** `import type` alone: a `type` inside the braces still loads the module (TypeScript, verbatimModuleSyntax). */
+  typeOnly: boolean;
+}
+
+/** What a file loads: import and export from, import(), and the program of a thread. */
+export function importsOf({ path, text }: RepositoryFile): Import[] {
+  const forms = [
+    /^(?:import|export)\b(?<type>\s+type\b)?[^;'"]*?\bfrom\s*['"](?<specifier>[^'"]+)['"]/gm,
+    /^import\s*['"](?<specifier>[^'"]+)['"]/gm,
+    /\bimport\(\s*['"](?<specifier>[^'"]+)['"]/g,
+  ];
+  const imports = forms
+    .flatMap(form => [...text.matchAll(form)])
+    .map(({ index, groups }) => ({
+      index,
+      specifier: groups!.specifier!,
+      typeOnly: groups!.type !== undefined,
+    }));
+  const threads = programsNamed(text)
+    .map(name => `${name}.ts`)
+    .map(specifier => ({ index: text.indexOf(`'${specifier}'`), specifier, typeOnly: false }));
+  return [...imports, ...threads].map(({ index, specifier, typeOnly }) => ({
+    line: lineOf(text, index),
+    specifier,
+    target: specifier.startsWith('.') ? resolvePath(path, specifier) : undefined,
+    typeOnly,
+  }));
+}
+
+/** The path that a relative link or specifier in a file means; empty for the root itself. */
+function resolvePath(from: string, relative: string): string {
+  return decodeURI(new URL(relative, `file:///${encodeURI(from)}`).pathname).slice(1);
+}
+
+function lineOf(text: string, index: number): number {
+  return text.slice(0, index).split('\n').length;
+}
+
+/** Replaces all but line ends by spaces, so that positions stay. */
+function blank(text: string): string {
+  return text.replace(/[^\n]/g, ' ');
+}
+
+function blankFences(markdown: string): string {
+  return markdown.replace(/^(```+|~~~+)[\s\S]*?^\1/gm, blank);
+}
+
+function blankCode(markdown: string): string {
+  return blankFences(markdown).replace(/`[^`\n]*`/g, blank);
+}

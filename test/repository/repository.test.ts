@@ -1,0 +1,224 @@
+import assert from 'node:assert/strict';
+import { isUtf8 } from 'node:buffer';
+import { spawnSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import path from 'node:path';
+import { suite, test } from 'node:test';
+import {
+  bannedText,
+  importDirections,
+  importsOf,
+  markdownLinks,
+  type RepositoryFile,
+  type Rule,
+  SOURCE,
+} from './repository-rules.ts';
+
+/** Files that hold banned text: the broken samples below, and the patterns themselves. */
+const EXCEPTED = /^test\/repository\/repository(?:\.test|-rules)\.ts:/;
+
+const ROOT = path.resolve(import.meta.dirname, '../..');
+const files = repositoryFiles();
+
+interface Manifest {
+  license?: string;
+  dependencies?: Record<string, string>;
+  devDependencies?: Record<string, string>;
+  optionalDependencies?: Record<string, string>;
+}
+
+function readManifest(file: string): Manifest {
+  return JSON.parse(readFileSync(path.join(ROOT, file), 'utf8'));
+}
+
+const MANIFEST = readManifest('package.json');
+const RUNTIME = Object.keys(MANIFEST.dependencies!);
+/** Those of the service, and those of the tests and checks, with their versions. */
+const DEPENDENCIES: Record<string, string> = Object.assign(
+  {},
+  ...[MANIFEST, readManifest('test/package.json')].flatMap(each => [
+    each.dependencies,
+    each.devDependencies,
+    each.optionalDependencies,
+  ]),
+);
+const SOURCES = files.filter(file => SOURCE.test(file.path));
+
+suite('this repository', () => {
+  for (const rule of [bannedText, importDirections, markdownLinks]) {
+    test(`keeps the rule ${rule.name}`, () => {
+      const findings = rule(files).filter(finding => !EXCEPTED.test(finding));
+      assert.ok(findings.length === 0, `\n${findings.join('\n')}`);
+    });
+  }
+
+  test('depends on exact versions, so that what was tested is what is installed', () => {
+    for (const [name, version] of Object.entries(DEPENDENCIES))
+      assert.match(version, /^[0-9]+\.[0-9]+\.[0-9]+(?:-[\w.]+)?$/, name);
+  });
+
+  test('imports every dependency of the service in src or bin', () => {
+    const specifiers = SOURCES.flatMap(importsOf).map(({ specifier }) => `${specifier}/`);
+    const unused = RUNTIME.filter(name => !specifiers.some(each => each.startsWith(`${name}/`)));
+    assert.deepEqual(unused, []);
+  });
+
+  test('has a row in docs/dependencies.md for every dependency, with its licence and what needs it', () => {
+    const document = readFileSync(path.join(ROOT, 'docs/dependencies.md'), 'utf8');
+    const rows = [...document.matchAll(/^\| `([^`]+)` \|[^|]+\| ([^|]+) \| ([^|]+) \|[^|]+\|$/gm)];
+    assert.deepEqual(rows.map(([, name]) => name).sort(), Object.keys(DEPENDENCIES).sort());
+    for (const [, name = '', licence, neededTo] of rows) {
+      assert.equal(neededTo, RUNTIME.includes(name) ? 'run' : 'develop', name);
+      const installed = ['', 'test/']
+        .map(folder => `${folder}node_modules/${name}/package.json`)
+        .find(each => existsSync(path.join(ROOT, each)));
+      // An optional one is not installed on every platform.
+      if (installed !== undefined) assert.equal(licence, readManifest(installed).license, name);
+    }
+  });
+
+  test('has no file named as a bag', () => {
+    const bag =
+      /^(?:src|bin|test|bench)\/(?:.*\/)?(?:index|utils?|helpers?|types?|common|misc|shared|interfaces?)(?:\/|\.(?:d\.)?[cm]?[jt]s$)/;
+    assert.deepEqual(
+      files.filter(file => bag.test(file.path)).map(file => file.path),
+      [],
+    );
+  });
+
+  test('keeps to every limit of a limits.ts somewhere else', () => {
+    const unused = SOURCES.filter(file => file.path.endsWith('/limits.ts')).flatMap(limits =>
+      [...limits.text.matchAll(/^export const (\w+)/gm)]
+        .map(([, name]) => new RegExp(`\\b${name}\\b`))
+        .filter(name => !SOURCES.some(file => file !== limits && name.test(file.text))),
+    );
+    assert.deepEqual(unused, []);
+  });
+});
+
+/** A rule, files that keep it, and files that break it with the finding that they must give. Both by their paths. */
+const SAMPLES: {
+  rule: Rule;
+  /** What the rule reads beside the files. */
+  beside?: Record<string, string>;
+  sound: Record<string, string>;
+  broken: [files: Record<string, string>, finding: RegExp][];
+}[] = [
+  {
+    rule: importDirections,
+    beside: { 'ARCHITECTURE.md': files.find(({ path: each }) => each === 'ARCHITECTURE.md')!.text },
+    sound: {
+      'src/http/server.ts': "import type { Store } from '../store/plant-store.ts';\nimport 'pg';\n",
+      'src/cli/serve.ts': "import { x } from '../service.ts';\nimport { y } from './main.ts';\n",
+      'src/auth/token.ts': "// import { x } from '../store/x.ts';\nconst text = \"from '../store/x.ts'\";\n",
+      'test/any.test.ts': "import { x } from '../src/store/sqlite/x.ts';\nimport './harness/y.ts';\n",
+      'faults/any.ts': "import { x } from '../test/harness/x.ts';\n",
+    },
+    broken: [
+      [{ 'src/contract/a.ts': "import fs from 'node:fs';\n" }, /^src\/contract\/a\.ts:1: imports node:fs;/],
+      [{ 'src/auth/a.ts': "\nexport { x } from '../store/b.ts';\n" }, /:2: imports \.\.\/store\/b\.ts/],
+      [{ 'src/store/a.ts': "import '../auth/b.ts';\n" }, /:1: imports/],
+      [{ 'src/store/s/a.ts': "\nnew URL('../../cli/b.ts', import.meta.url);\n" }, /:2: imports/],
+      [{ 'src/http/a.ts': "import { type S } from '../store/plant-store.ts';\n" }, /-store\.ts` as a type/],
+      [{ 'src/ops/a.ts': "const { x } = await import('../auth/b.ts');\n" }, /:1: imports/],
+      [{ 'src/cli/a.ts': "import {\n  x,\n} from '../../test/b.ts';\n" }, /:1: imports/],
+      [{ 'src/garden/a.ts': '' }, /^src\/garden\/a\.ts:1: has no row/],
+      [{ 'test/harness/a.ts': "import '../b.ts';\n" }, /test\/harness may import src;/],
+      [{ 'bench/a.ts': "import '../test/b.ts';\n" }, /bench may import src, bin, test\/harness;/],
+      [{ 'faults/a.ts': "import '../bench/b.ts';\n" }, /faults may import src, test\/harness;/],
+    ],
+  },
+  {
+    rule: bannedText,
+    sound: {
+      'src/store/a.ts': 'process.hrtime();\n',
+      'src/cli/a.ts': 'console.log(process.env.HOME);\n',
+      'test/a.test.ts': '// @ts-expect-error\nskipSpace(); parseInt(x);\n',
+      'README.md': `https://example.org/home/work and .${['', 'work', 'x'].join('/')} and https://docs.npmjs.com/\n`,
+      'package-lock.json': '{ "integrity": "sha512-x" }\n',
+    },
+    broken: [
+      [{ 'src/a.ts': '\nconst home = process.env.HOME;\n' }, /^src\/a\.ts:2: process\.env; take a/],
+      [{ 'src/service.ts': "import { env } from 'node:process';\n" }, /'node:process'/],
+      [{ 'src/cli/a.ts': 'Number.parseInt(text, 10);\n' }, /12abc/],
+      [{ 'src/store/a.ts': "if (error.message.includes('UNIQUE')) return;\n" }, /their code/],
+      [{ 'src/auth/a.ts': 'Math.random();\n' }, /node:crypto/],
+      [{ 'test/a.test.ts': "test.only('x');\n" }, /run the test/],
+      [{ 'test/a.test.ts': "test('x', { skip: true }, () => {});\n" }, /run the test/],
+      [{ 'test/a.test.ts': '// biome-ignore lint: no\n' }, /fix what/],
+      [{ 'src/cli/a.ts': '// @ts-expect-error\n' }, /fix the type/],
+      [{ 'bench/a.ts': '/* FIXME */\n' }, /do it/],
+      [{ 'bench/a.ts': "\n\nread('/home/me/plants.csv');\n" }, /^bench\/a\.ts:3: .* one machine/],
+      [{ '.npmrc': 'registry=https://packages.example.org\n' }, /^\.npmrc:1: .* package registry/],
+      [{ 'package-lock.json': '"resolved": "https://example.org/a.tgz"\n' }, /^package-lock\.json:1: .*omit/],
+    ],
+  },
+  {
+    rule: markdownLinks,
+    sound: {
+      'README.md': '# A `b`, c!\n# Twice\n# Twice\n[1](docs/a.md#-one) [2](#a-b-c) [3](#twice-1) [4](docs)\n',
+      'docs/a.md':
+        '## § One\n[1](../README.md "t") [2](https://x.org/y)\n`[3](no.md)`\n```\n[4](no.md)\n```\n',
+      'docs/b.md': '# One\n[1](a.md#-one)\n[a]: ./a.md\n<img src="../README.md">\n',
+    },
+    broken: [
+      [{ 'README.md': '\n[1](docs/no.md)\n' }, /^README\.md:2: docs\/no\.md leads to no file/],
+      [{ 'docs/a.md': '[a]: no.md\n' }, /no\.md leads to no file/],
+      [{ 'docs/a.md': '<img src="no.png">\n' }, /no\.png leads to no file/],
+      [{ 'README.md': '# One\n[1](#two)\n' }, /#two leads to no heading/],
+      [{ 'README.md': '[1](a.ts#L5)\n', 'a.ts': '' }, /#L5 leads to no heading/],
+    ],
+  },
+];
+
+suite('a rule finds what breaks it, and nothing else', () => {
+  const filesOf = (texts: Record<string, string>): RepositoryFile[] =>
+    Object.entries(texts).map(([each, text]) => ({ path: each, text }));
+  for (const { rule, beside = {}, sound, broken } of SAMPLES) {
+    test(rule.name, () => {
+      assert.deepEqual(rule(filesOf({ ...beside, ...sound })), []);
+      for (const [sample, finding] of broken) {
+        const found = rule(filesOf({ ...beside, ...sample }));
+        assert.ok(
+          found.some(each => finding.test(each)),
+          `${JSON.stringify(sample)} gives only: ${found.join('\n') || 'nothing'}`,
+        );
+      }
+    });
+  }
+});
+
+/** Every text file that is in git or would be added to it. */
+function repositoryFiles(): RepositoryFile[] {
+  return repositoryPaths()
+    .filter(each => statSync(path.join(ROOT, each), { throwIfNoEntry: false })?.isFile())
+    .map(each => ({ path: each, bytes: readFileSync(path.join(ROOT, each)) }))
+    .filter(({ bytes }) => isUtf8(bytes) && !bytes.includes(0))
+    .map(({ path: each, bytes }) => ({ path: each, text: bytes.toString() }));
+}
+
+/** As git lists them; in a copy without git, all that is not a dependency or data. */
+function repositoryPaths(): string[] {
+  const command = 'git -c safe.directory=* ls-files -z --cached --others --exclude-standard';
+  const [git = '', ...args] = command.split(' ');
+  const { stdout } = spawnSync(git, args, { cwd: ROOT, encoding: 'utf8' });
+  // A copy may lie in the repository of another project, which has none of its files.
+  const listed = stdout?.split('\0') ?? [];
+  if (listed.includes('package.json')) return listed;
+  return readdirSync(ROOT, { recursive: true, encoding: 'utf8' })
+    .map(each => each.replaceAll(path.sep, '/'))
+    .filter(each => !/(?:^|\/)(?:node_modules|\.git)\/|^(?:data|dist|executable)\/|\.log$/.test(each));
+}
+
+for (const lockFile of ['package-lock.json', 'test/package-lock.json'])
+  test(`${lockFile} has every package of every platform, without which npm ci refuses it`, () => {
+    const { packages } = JSON.parse(readFileSync(path.join(ROOT, lockFile), 'utf8')) as {
+      packages: Record<string, { optionalDependencies?: Record<string, string> }>;
+    };
+    const optional = Object.values(packages).flatMap(entry => Object.keys(entry.optionalDependencies ?? {}));
+    assert.ok(optional.length > 0);
+    assert.deepEqual(
+      optional.filter(name => packages[`node_modules/${name}`] === undefined),
+      [],
+    );
+  });

@@ -1,0 +1,260 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setImmediate as nextIteration } from 'node:timers/promises';
+import { GroupCommit } from '../../src/store/group-commit.ts';
+import {
+  BATCH_PLANTS_MAX,
+  BATCH_TEXT_LENGTH_MAX,
+  FAILING_QUEUE_TIMEOUT_MS,
+  IN_FLIGHT_PLANTS_MIN,
+  QUEUE_PLANTS_MAX,
+  QUEUE_TEXT_LENGTH_MAX,
+  QUEUE_TIME_MAX_MS,
+} from '../../src/store/limits.ts';
+import {
+  type NotConfirmed,
+  type PlantWrite,
+  StoreUnavailable,
+  type WriteResult,
+} from '../../src/store/plant-store.ts';
+import { SEED, seededRandom } from '../harness/seeded-random.ts';
+
+const RUNS = 1_000;
+const LONG_TEXTS = [1, 1_000_000, BATCH_TEXT_LENGTH_MAX / 2 + 1, BATCH_TEXT_LENGTH_MAX];
+
+interface Plant {
+  /** Its place in the order of arrival; its id, its token and its revision are made of it. */
+  index: number;
+  textLength: number;
+  queuedAt: number;
+  /** Queued or in a batch when it arrived. */
+  ahead: number;
+  /** What its caller must be told by now; undefined while it waits. */
+  due?: WriteResult | NotConfirmed;
+  result?: WriteResult | NotConfirmed;
+}
+
+interface Batch {
+  plants: Plant[];
+  ended: PromiseWithResolvers<WriteResult[]>;
+}
+
+/** What happened in all runs, counted: what never happened was not checked. */
+const happened = {
+  batchBesideAnother: 0,
+  batchOutOfOrder: 0,
+  batchFailed: 0,
+  busyForNumber: 0,
+  busyForText: 0,
+  busyForRate: 0,
+  settledFromQueue: 0,
+  shuttingDown: 0,
+};
+
+/**
+ * Group commit between callers and an engine that a seed decides, on a clock that a seed sets. It takes no real time.
+ * After every step each caller must have been told what is due to it, and nothing else.
+ */
+class Simulation {
+  readonly #random: (below: number) => number;
+  readonly #groupCommit: GroupCommit;
+  readonly #commitsInFlightMax: number;
+  #nowMs = 0;
+  #arrived = 0;
+  /** Those whose callers have been told nothing. */
+  #waiting: Plant[] = [];
+  #queue: Plant[] = [];
+  #queueTextLength = 0;
+  readonly #inFlight: Batch[] = [];
+  #lastBatchPlants = 0;
+  /** With so many ahead of it a plant would wait too long, as far as any plant has shown. */
+  #aheadMax = Number.POSITIVE_INFINITY;
+  #inWrite = false;
+  #isFailing = false;
+  #saysFailing = false;
+  #isClosing = false;
+  #isClosed = false;
+
+  constructor(seed: number) {
+    this.#random = seededRandom(seed);
+    this.#commitsInFlightMax = this.#pick(1, 2, 3, 4);
+    const engine = {
+      commitsInFlightMax: this.#commitsInFlightMax,
+      commit: (writes: readonly PlantWrite[]) => this.#commit(writes),
+    };
+    const say = (isFailing: boolean): void => {
+      assert.notEqual(isFailing, this.#saysFailing, 'the watcher is told of each change once');
+      this.#saysFailing = isFailing;
+    };
+    const observer = { failed: () => say(true), recovered: () => say(false) };
+    this.#groupCommit = new GroupCommit(engine, observer, () => this.#nowMs);
+  }
+
+  /** @param burstPlants arrive at the same time, at most */
+  async run(steps: number, burstPlants: number): Promise<void> {
+    const textLengths = burstPlants > 20 ? [0, 1] : this.#pick([1, 10], [0, 4_000], LONG_TEXTS);
+    const pauseMs = this.#pick(0, 5, 100, 1_000);
+    const failing = this.#pick(0, 0, 10, 50, 100);
+    const [arriving, closeAt] = [this.#pick(30, 50, 80), this.#pick(steps / 2, steps)];
+    for (let step = 0; step < steps; step++) {
+      this.#nowMs += this.#random(pauseMs + 1);
+      if (step === closeAt) this.#close();
+      if (this.#inFlight.length > 0 && this.#random(100) >= arriving)
+        this.#endBatch(this.#random(100) < failing);
+      else this.#arrive(1 + this.#random(burstPlants), this.#pick(...textLengths));
+      await this.#check();
+    }
+    this.#close();
+    for (;;) {
+      await this.#check();
+      if (this.#inFlight.length === 0) break;
+      this.#endBatch(false);
+    }
+    this.#arrive(1, 1);
+    await this.#check();
+    assert.ok(this.#isClosed && this.#waiting.length === 0);
+  }
+
+  #pick<Value>(...values: Value[]): Value {
+    return values[this.#random(values.length)]!;
+  }
+
+  #arrive(count: number, textLength: number): void {
+    const text = 'x'.repeat(textLength);
+    for (let each = 0; each < count; each++) {
+      const ahead = this.#queue.length + plantsIn(this.#inFlight);
+      const plant: Plant = { index: this.#arrived++, textLength, queuedAt: this.#nowMs, ahead };
+      const rejected = this.#rejectionDue(plant);
+      if (rejected === undefined) {
+        this.#queue.push(plant);
+        this.#queueTextLength += textLength;
+      } else plant.due = { rejected };
+      this.#waiting.push(plant);
+      this.#inWrite = true;
+      const write = { plant: { id: BigInt(plant.index), name: text }, recordedBy: plant.index };
+      void this.#groupCommit.write(write).then(result => {
+        plant.result = result;
+      });
+      this.#inWrite = false;
+    }
+  }
+
+  #rejectionDue({ ahead, textLength }: Plant): NotConfirmed['rejected'] | undefined {
+    if (this.#isClosing) {
+      happened.shuttingDown++;
+      return 'shuttingDown';
+    }
+    if (this.#queue.length >= QUEUE_PLANTS_MAX) happened.busyForNumber++;
+    else if (this.#queueTextLength + textLength > QUEUE_TEXT_LENGTH_MAX) happened.busyForText++;
+    else if (ahead >= IN_FLIGHT_PLANTS_MIN && ahead >= this.#aheadMax) happened.busyForRate++;
+    else return undefined;
+    return 'busy';
+  }
+
+  #commit(writes: readonly PlantWrite[]): Promise<WriteResult[]> {
+    assert.ok(!this.#inWrite, 'plants of the same iteration share a batch');
+    const isBesideAnother = this.#inFlight.length > 0;
+    const isSmall = this.#queue.length < this.#lastBatchPlants;
+    assert.ok(!(isBesideAnother && isSmall), 'a small batch beside one in flight');
+    const plants = this.#takeQueued(writes.length);
+    const [next] = this.#queue;
+    const expected = plants.map(({ index }) => index);
+    assert.deepEqual(
+      writes.map(({ recordedBy }) => recordedBy),
+      expected,
+      'in the order of arrival',
+    );
+    assert.deepEqual(
+      writes.map(({ plant }) => Number(plant.id)),
+      expected,
+    );
+    const textLength = textLengthOf(plants);
+    assert.ok(plants.length > 0 && plants.length <= BATCH_PLANTS_MAX && textLength <= BATCH_TEXT_LENGTH_MAX);
+    const isFull = plants.length === BATCH_PLANTS_MAX;
+    const fits = next !== undefined && textLength + next.textLength <= BATCH_TEXT_LENGTH_MAX;
+    assert.ok(isFull || !fits, 'a batch leaves what fits');
+    const batch = { plants, ended: Promise.withResolvers<WriteResult[]>() };
+    this.#inFlight.push(batch);
+    assert.ok(this.#inFlight.length <= this.#commitsInFlightMax);
+    this.#lastBatchPlants = plants.length;
+    if (isBesideAnother) happened.batchBesideAnother++;
+    return batch.ended.promise;
+  }
+
+  #takeQueued(count: number): Plant[] {
+    const plants = this.#queue.splice(0, count);
+    this.#queueTextLength -= textLengthOf(plants);
+    return plants;
+  }
+
+  #endBatch(fails: boolean): void {
+    const place = this.#random(this.#inFlight.length);
+    if (place > 0) happened.batchOutOfOrder++;
+    const { plants, ended } = this.#inFlight.splice(place, 1)[0]!;
+    this.#isFailing = fails;
+    if (fails) {
+      happened.batchFailed++;
+      const long = this.#queue.filter(({ queuedAt }) => this.#nowMs - queuedAt >= FAILING_QUEUE_TIMEOUT_MS);
+      happened.settledFromQueue += long.length;
+      for (const plant of [...plants, ...this.#takeQueued(long.length)])
+        plant.due = { rejected: 'storeUnavailable' };
+      ended.reject(new StoreUnavailable('the engine was told to fail'));
+    } else {
+      const last = plants.at(-1)!;
+      if (last.ahead >= IN_FLIGHT_PLANTS_MIN / 2) {
+        this.#aheadMax = (last.ahead * QUEUE_TIME_MAX_MS) / (this.#nowMs - last.queuedAt);
+      }
+      for (const plant of plants) plant.due = resultOf(plant);
+      ended.resolve(plants.map(resultOf));
+    }
+  }
+
+  #close(): void {
+    this.#isClosing = true;
+    void this.#groupCommit.close().then(() => {
+      this.#isClosed = true;
+    });
+  }
+
+  /** What holds when everything has happened that follows from a step. */
+  async #check(): Promise<void> {
+    await nextIteration();
+    for (const { index, result, due } of this.#waiting) {
+      const isTold = result === due || JSON.stringify(result) === JSON.stringify(due);
+      assert.ok(isTold, `plant ${index} is told ${JSON.stringify(result)} instead of ${JSON.stringify(due)}`);
+    }
+    this.#waiting = this.#waiting.filter(({ due }) => due === undefined);
+    const isWhole = this.#queue.length > 0 && this.#queue.length >= this.#lastBatchPlants;
+    const room = this.#commitsInFlightMax - this.#inFlight.length;
+    assert.ok(this.#queue.length === 0 || this.#inFlight.length > 0, 'plants wait for an idle engine');
+    assert.ok(!isWhole || room === 0, 'a whole batch waits');
+    assert.equal(this.#saysFailing, this.#isFailing);
+    assert.equal(this.#groupCommit.statistics.plantsInFlight, this.#waiting.length);
+    assert.equal(this.#isClosed, this.#isClosing && this.#waiting.length === 0);
+  }
+}
+
+/** No two plants get the same result, apart from those that the engine rejects. */
+function resultOf({ index }: Plant): WriteResult {
+  return index % 7 === 6 ? { rejected: 'idTaken' } : { outcome: 'created', revision: index + 1 };
+}
+
+function plantsIn(batches: readonly Batch[]): number {
+  return batches.reduce((sum, { plants }) => sum + plants.length, 0);
+}
+
+function textLengthOf(plants: readonly Plant[]): number {
+  return plants.reduce((sum, { textLength }) => sum + textLength, 0);
+}
+
+test(`group commit tells each caller the truth, and in time, whatever ${RUNS} seeds bring about`, async t => {
+  t.diagnostic(`seed ${SEED}; PLANT_STORE_TEST_SEED gives it again`);
+  for (let run = 0; run < RUNS; run++) {
+    const simulation = new Simulation(SEED * RUNS + run);
+    // Few fill the queue, which takes as long as a hundred others.
+    if (run % 200 === 0) await simulation.run(10, 2 * QUEUE_PLANTS_MAX);
+    else await simulation.run(60, run % 40 === 20 ? 800 : [1, 3, 20][run % 3]!);
+  }
+  const never = Object.entries(happened).filter(([, count]) => count === 0);
+  assert.deepEqual(never, [], 'what never happened was not checked');
+});

@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { openReader } from '../../../src/store/open-store.ts';
+import type { LoggedRequest } from '../../harness/client-log.ts';
+import { runProgram } from '../../harness/program.ts';
+import { startTestService } from '../../harness/running-service.ts';
+import { assertBack, assertStored, isReady, newPlant, send } from '../../harness/store-outage.ts';
+import { databaseName } from '../../harness/store-under-test.ts';
+import { SynchronousPair } from '../../harness/synchronous-pair.ts';
+import { until } from '../../harness/until.ts';
+
+test('a standby that is gone makes plants wait, nobody is told of one that it lacks, and it is found when it takes over', async () => {
+  await using pair = await SynchronousPair.start();
+  const settings = { database: pair.url('standby') };
+  await using service = await startTestService(settings);
+  await using other = await startTestService(settings);
+  await using rejecting = await startTestService({ ...settings, repeatedIdRule: 'reject' });
+  other.token = service.token;
+  rejecting.token = service.token;
+  const log: LoggedRequest[] = [];
+  await send(service, newPlant(), log);
+  const idle = await pair.standby.query(
+    `SELECT count(*) AS count FROM pg_stat_activity WHERE application_name = 'plant-store'`,
+  );
+  assert.equal(idle[0]!.count, '0', 'a host that is read-only is asked and left');
+
+  await pair.standby.stop();
+  const plant = newPlant();
+  const sent = send(service, plant, log);
+  // As its administrator may: PostgreSQL then answers with success, and a warning.
+  const cancelWaits = async (): Promise<boolean> => {
+    const cancelled = await pair.primary.query(
+      `SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`,
+    );
+    return cancelled.length > 0;
+  };
+  await until('the commit waits for the standby', cancelWaits);
+  assert.equal((await sent).status, 503);
+  const rows = await pair.primary.query(
+    `SELECT name FROM plant_revision WHERE id = ${plant.id}`,
+    databaseName(pair.database),
+  );
+  assert.equal(rows.length, 1, 'the primary has it, and shows it to everyone');
+  // A retry, another instance, and one that would refuse the id: what they see may yet be lost.
+  let responded = false;
+  const promised = Promise.all([
+    send(service, plant, log),
+    send(other, plant, log),
+    send(rejecting, { ...plant, name: 'elm' }, log),
+  ]).finally(() => {
+    responded = true;
+  });
+  while (!responded) await cancelWaits();
+  const responses = await promised;
+  assert.deepEqual(
+    responses.map(({ status }) => status),
+    [503, 503, 503],
+  );
+  assert.equal(await isReady(service), false);
+  // Each would keep a connection of the server from everyone until the standby is back.
+  await until('what was given up does not wait on', async () => {
+    const waiting = await pair.primary.query(`SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'`);
+    return waiting.length === 0;
+  });
+
+  await pair.standby.startAgain();
+  await pair.isSynchronous();
+  await assertBack(service, log);
+  await until('a retry finds it', async () => (await send(service, plant, log)).outcome === 'unchanged');
+  assert.equal((await send(other, plant, log)).outcome, 'unchanged');
+  assert.equal((await send(rejecting, { ...plant, name: 'elm' }, log)).status, 400);
+  await assertStored(pair.database, log);
+
+  await pair.primary.hold('SIGSTOP');
+  await until('nothing takes writes', async () => !(await isReady(service)));
+  assert.equal((await send(service, newPlant(), log)).status, 503);
+  const { exitCode, stderr } = await runProgram(['serve', '--database', pair.url('primary')]);
+  assert.equal(exitCode, 1);
+  assert.match(
+    stderr,
+    /^plant-store: the store at .* is read-only \(a standby, or default_transaction_read_only is on\); name the host that takes writes\n$/,
+  );
+  // Far longer than it takes to promote: so this one search must ask the standby again while the primary is silent.
+  const opening = openReader(`${pair.url('primary')}?connect_timeout=60`);
+  await pair.promote();
+  await (await opening)[Symbol.asyncDispose]();
+  await assertBack(service, log);
+  await assertStored(pair.standbyDatabase, log);
+});

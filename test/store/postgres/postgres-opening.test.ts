@@ -1,0 +1,331 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, suite, test } from 'node:test';
+import { openReader, openServedStore } from '../../../src/store/open-store.ts';
+import { type Finished, runInTime, sendPlant, startServe } from '../../harness/program.ts';
+import { openStore, postgresUnderTest } from '../../harness/store-under-test.ts';
+import { until } from '../../harness/until.ts';
+
+/** Of every role here; with all that means something in a URL, in SQL and in a password file. */
+const PASSWORD = `Qz7@wX/?#:%&'\\Zk`;
+const WRONG_PASSWORD = `Vb3@${PASSWORD}`;
+/** Some of the letters of either, which no message has. */
+const TELLTALE = /Qz7|wX|Zk|Vb3/;
+
+const folder = mkdtempSync(join(tmpdir(), 'plant-store-opening-'));
+after(() => rmSync(folder, { recursive: true }));
+// Not that of whoever runs the tests.
+process.env.PGPASSFILE = join(folder, 'none');
+const under = await postgresUnderTest();
+const { server } = under;
+/** Of nobody: port 1 takes root to listen at, and is for what nobody runs. */
+const REFUSING = '127.0.0.1:1';
+
+const sqlPassword = `'${PASSWORD.replaceAll("'", "''")}'`;
+for (const role of ['keeper', 'visitor', 'half', 'stranger', 'uninvited', 'crowded CONNECTION LIMIT 0']) {
+  const [name, ...attributes] = role.split(' ');
+  await server.query(`CREATE ROLE ${name} LOGIN PASSWORD ${sqlPassword} ${attributes.join(' ')}`);
+}
+for (const sql of [
+  'CREATE DATABASE plants OWNER keeper',
+  'CREATE DATABASE newer OWNER keeper',
+  'CREATE DATABASE empty OWNER keeper',
+  `CREATE DATABASE latin OWNER keeper ENCODING 'LATIN1' TEMPLATE template0`,
+  'CREATE DATABASE frozen OWNER keeper',
+  'ALTER DATABASE frozen SET default_transaction_read_only = on',
+  'CREATE DATABASE closed OWNER keeper',
+  'REVOKE CONNECT ON DATABASE closed FROM PUBLIC',
+]) {
+  await server.query(sql);
+}
+const url = (database: string, role = 'keeper', parameters = '', password = PASSWORD): string =>
+  server.url(database, parameters, role, password);
+const bare = url('plants').replace(/:[^:@]*@/, '@');
+for (const database of ['plants', 'newer']) await (await openStore(url(database))).close();
+await server.query('INSERT INTO schema_step VALUES (99)', 'newer');
+await server.query('GRANT SELECT ON schema_step, token TO half', 'plants');
+
+const OPENERS = {
+  serve: (database: string) => openServedStore({ database, repeatedIdRule: 'revise', connections: 1 }),
+  export: openReader,
+};
+type Opener = keyof typeof OPENERS;
+
+/** @returns the message, which shows no password */
+async function openingFailure(opener: Opener, database: string): Promise<string> {
+  const store = await OPENERS[opener](database).catch((error: Error) => error);
+  if (store instanceof Error) {
+    assert.equal(store.constructor.name.slice(0, 5), 'Store', String(store.stack));
+    assert.doesNotMatch(store.message, TELLTALE);
+    assert.doesNotMatch(store.message, /\n/);
+    return store.message;
+  }
+  // One that is open would keep this process alive.
+  await store[Symbol.asyncDispose]();
+  return 'opened';
+}
+
+/** Every table, view and index of a database, and its columns. */
+function catalogue(database: string): Promise<Record<string, unknown>[]> {
+  return under.sql(
+    database,
+    `SELECT relname, relkind, attname, atttypid::regtype::text AS type
+    FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid
+    WHERE relnamespace = 'public'::regnamespace AND attnum > 0 ORDER BY relname, attnum`,
+  );
+}
+
+/** Behind "cannot be opened: ", where it differs for each way to open. */
+const FAULTS: [name: string, database: string, says: RegExp | Record<Opener, RegExp>][] = [
+  [
+    'nothing listens there',
+    url('plants').replace(/127.*\//, `${REFUSING}/`),
+    /nothing answers there; is PostgreSQL running, and is the address right\?$/,
+  ],
+  [
+    'an unknown host',
+    url('plants').replace(/127.*\//, 'nowhere.invalid:5432/'),
+    // A resolver that does not answer in time is as good as none.
+    /(?:the name of the host is not known; check it|timeout expired; .*)$/,
+  ],
+  [
+    'a wrong password',
+    url('plants', 'keeper', '', WRONG_PASSWORD),
+    /the server refuses the password; check it, and the user$/,
+  ],
+  [
+    'no password',
+    bare,
+    /the server asks for a password; give one with PGPASSWORD, PGPASSFILE or PLANT_STORE_DATABASE_PASSWORD_FILE$/,
+  ],
+  [
+    'a database that is not there',
+    url('nowhere'),
+    /there is no such database; make it with CREATE DATABASE, or name another$/,
+  ],
+  [
+    'no right to connect',
+    url('closed', 'uninvited'),
+    /the user lacks a right \(permission denied for database "closed"\); /,
+  ],
+  [
+    'no right to make the tables',
+    url('empty', 'visitor'),
+    {
+      serve:
+        /there is no plant store yet, and this user may not make one \(permission denied for schema public\); run `npx plant-store token create LABEL` once as the role that owns the database, see docs\/postgresql-roles\.sql$/,
+      export: /there is no plant store in this database; `npx plant-store serve` makes one$/,
+    },
+  ],
+  [
+    'no right to plants',
+    url('plants', 'half'),
+    {
+      serve:
+        /the user lacks a right \(SELECT on plant_revision, INSERT on plant_revision, UPDATE \(last_used_day\) on token\); docs\/postgresql-grants\.sql has the statements that grant it$/,
+      export: /the user lacks a right \(SELECT on plant_revision\); docs\/postgresql-grants\.sql has /,
+    },
+  ],
+  [
+    'no right to anything',
+    url('plants', 'stranger'),
+    /the user lacks a right \(permission denied for table schema_step\); docs\/postgresql-grants\.sql has /,
+  ],
+  [
+    'too many connections',
+    url('plants', 'crowded'),
+    /the server has no connection left \(too many connections for role "crowded"\); raise max_connections there, or lower --connections$/,
+  ],
+  [
+    'a schema that is newer',
+    url('newer'),
+    /it was written by a newer plant-store \(schema step 99, this program knows 1\); use that one$/,
+  ],
+  [
+    'the encoding LATIN1',
+    url('latin'),
+    /the database has the encoding LATIN1, .*; make one with CREATE DATABASE .* ENCODING 'UTF8'/,
+  ],
+  [
+    'hosts that are only read from',
+    url('frozen').replace('@', `@${REFUSING},`),
+    new RegExp(
+      `127\\.0\\.0\\.1:${server.port} is read-only \\(a standby, or default_transaction_read_only is on\\); name the host that takes writes$`,
+    ),
+  ],
+  [
+    'a setting that the server does not know',
+    url('plants', 'keeper', '?options=-c%20nonsense%3D1'),
+    /the server refuses a setting \(unrecognized configuration parameter "nonsense"\); check the parameter options$/,
+  ],
+  [
+    'a server without TLS',
+    url('plants', 'keeper', '?sslmode=require'),
+    /the server does not offer TLS; check sslmode, /,
+  ],
+];
+
+suite('why a store is not opened', { concurrency: 3 }, () => {
+  for (const [name, database, says] of FAULTS) {
+    test(`${name}, and nothing is changed`, async () => {
+      for (const opener of ['serve', 'export'] as const) {
+        const message = await openingFailure(opener, database);
+        assert.match(message, /^the store at postgres:\/\/\w+@[^ ]+ cannot be opened: /);
+        assert.match(message, says instanceof RegExp ? says : says[opener]);
+      }
+    });
+  }
+
+  for (const [what, statement] of [
+    ['a table token', 'CREATE TABLE token (id serial PRIMARY KEY, secret text)'],
+    ['a table plant_revision', 'CREATE TABLE plant_revision (id integer)'],
+    ['a view plant', 'CREATE VIEW plant AS SELECT 1 AS one'],
+    ['a type token', 'CREATE TYPE token AS (secret text)'],
+    ['a table schema_step', 'CREATE TABLE schema_step (name text)'],
+    ['a table schema_step of text', 'CREATE TABLE schema_step (step text)'],
+  ] as const) {
+    test(`${what} of something else, which stays as it is`, async () => {
+      const database = await under.newDatabase();
+      await under.sql(database, `${statement}; CREATE TABLE account (balance integer)`);
+      const before = await catalogue(database);
+      assert.match(
+        await openingFailure('serve', database),
+        /something else in this database has a name that the plant store needs .*use a database, .*of its own/,
+      );
+      assert.deepEqual(await catalogue(database), before);
+    });
+  }
+
+  test('tables with other names do no harm, and stay as they are', async () => {
+    const database = await under.newDatabase();
+    await under.sql(database, 'CREATE TABLE account (balance integer)');
+    assert.equal(await openingFailure('serve', database), 'opened');
+    const tables = (await catalogue(database)).filter(({ relname }) => relname === 'account');
+    assert.equal(tables.length, 1);
+  });
+
+  test('nothing was made or changed in any of them', async () => {
+    for (const name of ['empty', 'latin', 'frozen']) {
+      assert.deepEqual(await catalogue(server.url(name)), []);
+    }
+    const steps = await server.query('SELECT max(step) AS step FROM schema_step', 'newer');
+    assert.deepEqual(steps, [{ step: 99 }]);
+  });
+});
+
+function passwordFile(name: string, text: string, mode = 0o600): string {
+  const path = join(folder, name);
+  writeFileSync(path, text, { mode });
+  return path;
+}
+
+function assertTellsNothing({ stdout, stderr }: Finished): void {
+  for (const text of [stdout, stderr]) {
+    // The token that `serve` shows once and the name of the folder are random, and may have these letters.
+    assert.doesNotMatch(text.replaceAll(folder, '').replaceAll(/plant_\w+/g, ''), TELLTALE);
+    assert.doesNotMatch(stderr, /^ {4}at /m);
+  }
+}
+
+interface Run {
+  database?: string;
+  args?: string[];
+  env?: Record<string, string>;
+}
+
+async function listTokens({ database, args = [], env = {} }: Run): Promise<Finished> {
+  const where = database === undefined ? [] : ['--database', database];
+  const finished = await runInTime(['token', 'list', ...where, ...args], { env });
+  assertTellsNothing(finished);
+  return finished;
+}
+
+const MISUSES: [name: string, exitCode: 1 | 2, says: RegExp, run: Run][] = [
+  [
+    'a password file that others may read',
+    1,
+    /the server asks for a password \(password file ".*readable\.pgpass" has group or world access; permissions should be u=rw \(0600\) or less\); give one with .*\n$/,
+    { database: bare, env: { PGPASSFILE: passwordFile('readable.pgpass', '', 0o644) } },
+  ],
+  [
+    'a password in the place of its file',
+    2,
+    /^plant-store: the file that --database-password-file or PLANT_STORE_DATABASE_PASSWORD_FILE names cannot be read \(E\w+\); give the path of a file\n$/,
+    { database: bare, env: { PLANT_STORE_DATABASE_PASSWORD_FILE: PASSWORD } },
+  ],
+  [
+    'an empty password file',
+    2,
+    /^plant-store: the file that --database-password-file or .* names is empty; put the password into it\n$/,
+    { database: bare, args: ['--database-password-file', passwordFile('empty', '\n')] },
+  ],
+];
+
+const file = passwordFile('password', `${PASSWORD}\n`);
+const wrongFile = passwordFile('wrong', WRONG_PASSWORD);
+const pgpass = passwordFile(
+  'pgpass',
+  `# others first\n127.0.0.1:${server.port}:plants:visitor:${WRONG_PASSWORD}\n*:*:plants:keeper:${PASSWORD.replace(/[\\:]/g, '\\$&')}\n`,
+);
+const wrongPgpass = passwordFile('wrong.pgpass', `*:*:*:*:${WRONG_PASSWORD}\n`);
+const WAYS: Record<string, Run> = {
+  'from PLANT_STORE_DATABASE': { env: { PLANT_STORE_DATABASE: url('plants') } },
+  'from the address before a file and PGPASSWORD': {
+    database: url('plants'),
+    args: ['--database-password-file', wrongFile],
+    env: { PGPASSWORD: WRONG_PASSWORD },
+  },
+  'from a file before PGPASSWORD, where the address has an empty one': {
+    database: url('plants', 'keeper', '', ''),
+    args: ['--database-password-file', file],
+    env: { PGPASSWORD: WRONG_PASSWORD },
+  },
+  'from PLANT_STORE_DATABASE_PASSWORD_FILE': {
+    database: bare,
+    env: { PLANT_STORE_DATABASE_PASSWORD_FILE: file },
+  },
+  'from PGPASSWORD before PGPASSFILE, beside other parameters': {
+    database: `${bare}?sslmode=disable`,
+    env: { PGPASSWORD: PASSWORD, PGPASSFILE: wrongPgpass },
+  },
+  'from PGPASSFILE': { database: bare, env: { PGPASSFILE: pgpass } },
+};
+
+suite('the password of the command line', { concurrency: 3 }, () => {
+  for (const [name, exitCode, says, run] of MISUSES) {
+    test(`${name}: one line, exit code ${exitCode}`, async () => {
+      const finished = await listTokens(run);
+      assert.match(finished.stderr, says);
+      assert.deepEqual([finished.exitCode, finished.stdout], [exitCode, '']);
+    });
+  }
+  for (const [name, run] of Object.entries(WAYS)) {
+    test(`is taken ${name}`, async () => {
+      const finished = await listTokens(run);
+      assert.deepEqual([finished.exitCode, finished.stderr], [0, '']);
+      assert.match(finished.stdout, /^LABEL {2}/);
+    });
+  }
+});
+
+test('a service whose store goes away logs why, and no password', async () => {
+  const service = await startServe(url('plants'));
+  let id = 0n;
+  const untilStatus = (status: number): Promise<void> =>
+    until(`the status is ${status}`, async () => {
+      return (await sendPlant(service.url, service.token, ++id)) === status;
+    });
+  await untilStatus(200);
+  await server.query(`ALTER ROLE keeper PASSWORD 'another'`);
+  await server.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'keeper'`);
+  await untilStatus(503);
+  await server.query(`ALTER ROLE keeper PASSWORD ${sqlPassword}`);
+  await untilStatus(200);
+
+  const finished = await service.stop('SIGTERM');
+  assert.equal(finished.exitCode, 0);
+  assertTellsNothing(finished);
+  assert.match(finished.stdout, /"message":"password authentication failed/);
+});

@@ -1,0 +1,168 @@
+import assert from 'node:assert/strict';
+import { chmodSync, chownSync, copyFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { suite, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { openReader, openServedStore } from '../../../src/store/open-store.ts';
+import { TLS_MODES, type TlsMode } from '../../../src/store/postgres/postgres-url.ts';
+import { OWNER_PASSWORD } from '../../harness/postgres-server.ts';
+import { runProgram } from '../../harness/program.ts';
+import { databaseName, openStore, postgresUnderTest } from '../../harness/store-under-test.ts';
+import { until } from '../../harness/until.ts';
+
+const PEM = fileURLToPath(new URL('../../harness/postgres-tls/', import.meta.url));
+const CA = join(PEM, 'ca.pem');
+const OTHER_CA = join(PEM, 'other-ca.pem');
+const CLIENT = { sslcert: join(PEM, 'client.pem'), sslkey: join(PEM, 'client-key.pem') };
+
+const { server, newDatabase } = await postgresUnderTest();
+await server.query(
+  ['only_with_tls', 'only_without_tls', 'certified']
+    .map(role => `CREATE ROLE ${role} LOGIN PASSWORD '${OWNER_PASSWORD}' IN ROLE pg_read_all_data;`)
+    .join('\n'),
+);
+await offerTls();
+const database = databaseName(await newDatabase());
+await (await openStore(server.url(database)))[Symbol.asyncDispose]();
+
+async function offerTls(): Promise<void> {
+  // The server may run as a user who may not read this repository, and requires its key for itself.
+  const { uid, gid } = statSync(join(server.folder, 'data'));
+  for (const name of ['ca.pem', 'server.pem', 'server-key.pem']) {
+    const copy = join(server.folder, name);
+    copyFileSync(join(PEM, name), copy);
+    chmodSync(copy, 0o600);
+    chownSync(copy, uid, gid);
+  }
+  // The first line that fits is the one that counts.
+  writeFileSync(
+    join(server.folder, 'data', 'pg_hba.conf'),
+    `hostssl   all only_without_tls all reject
+     hostnossl all only_with_tls    all reject
+     hostssl   all certified        all scram-sha-256 clientcert=verify-full
+     hostnossl all certified        all reject
+     host      all all              all scram-sha-256
+     local     all all                  scram-sha-256\n`,
+  );
+  await server.set({
+    ssl: 'on',
+    ssl_cert_file: `'${server.folder}/server.pem'`,
+    ssl_key_file: `'${server.folder}/server-key.pem'`,
+    ssl_ca_file: `'${server.folder}/ca.pem'`,
+  });
+  await until('TLS is offered', async () => (await server.query('SHOW ssl'))[0]!.ssl === 'on');
+}
+
+interface Way extends Record<string, string> {}
+
+const LOCALHOST = `localhost:${server.port}`;
+const NUMERIC = `127.0.0.1:${server.port}`;
+
+/** @param way parameters of the address; `user` and `at` are other than `postgres` and localhost */
+function addressOf({ user = 'postgres', at = LOCALHOST, ...parameters }: Way): string {
+  return server.url(database, `?${new URLSearchParams(parameters)}`, user).replace(NUMERIC, at);
+}
+
+let connections = 0;
+
+/** Connects as the command line does. @returns `TLS`, `plain`, or the message that a person reads */
+async function connect(way: Way): Promise<string> {
+  const name = `tls_${++connections}`;
+  try {
+    await using _reader = await openReader(addressOf({ ...way, application_name: name }));
+    const [row] = await server.query(
+      `SELECT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE application_name = '${name}'`,
+    );
+    return row!.ssl === true ? 'TLS' : 'plain';
+  } catch (error) {
+    const { message } = error as Error;
+    assert.doesNotMatch(message, /owner.secret|\n/);
+    return message;
+  }
+}
+
+function modeOf(sslmode: TlsMode): Way {
+  return sslmode.startsWith('verify') ? { sslmode, sslrootcert: CA } : { sslmode };
+}
+
+const NOT_LET_IN =
+  /cannot be opened: the server does not let this user in \(.*\); check the user and sslmode, /;
+const UNKNOWN_CA =
+  /cannot be opened: the TLS connection failed: self-signed certificate in certificate chain; check sslmode, sslrootcert, sslcert and sslkey$/;
+const WRONG_NAME =
+  /cannot be opened: the TLS connection failed: Hostname\/IP does not match certificate's altnames: .*127\.0\.0\.1.*; check sslmode, /;
+const UNUSABLE =
+  /cannot be opened: the files that sslrootcert, sslcert and sslkey name cannot be used \(.*(?:ENOENT.*none\.pem|key values mismatch).*\); they must be readable PEM, /;
+
+type Case = [name: string, way: Way, expected: string | RegExp];
+
+const CASES: Case[] = [
+  ...TLS_MODES.map((mode): Case => [mode, modeOf(mode), mode === 'disable' ? 'plain' : 'TLS']),
+  ['no sslmode', {}, 'TLS'],
+  ...TLS_MODES.map((mode): Case => {
+    const expected = mode === 'disable' ? NOT_LET_IN : 'TLS';
+    return [`${mode}, where the role must use TLS`, { user: 'only_with_tls', ...modeOf(mode) }, expected];
+  }),
+  ...TLS_MODES.map((mode): Case => {
+    const expected = mode === 'disable' || mode === 'prefer' ? 'plain' : NOT_LET_IN;
+    return [
+      `${mode}, where the role must not use TLS`,
+      { user: 'only_without_tls', ...modeOf(mode) },
+      expected,
+    ];
+  }),
+  [
+    'require through a Unix socket, where libpq uses no TLS either',
+    { at: '', host: server.folder, port: String(server.port), sslmode: 'require' },
+    'plain',
+  ],
+  ['another authority, verify-full', { sslmode: 'verify-full', sslrootcert: OTHER_CA }, UNKNOWN_CA],
+  ['another authority, require', { sslmode: 'require', sslrootcert: OTHER_CA }, UNKNOWN_CA],
+  ['another authority, prefer', { sslmode: 'prefer', sslrootcert: OTHER_CA }, 'plain'],
+  ['the authority, require', { sslmode: 'require', sslrootcert: CA }, 'TLS'],
+  ['another name, verify-full', { at: NUMERIC, sslmode: 'verify-full', sslrootcert: CA }, WRONG_NAME],
+  ['another name, verify-ca', { at: NUMERIC, sslmode: 'verify-ca', sslrootcert: CA }, 'TLS'],
+  ['an authority that this machine does not trust', { sslrootcert: 'system' }, UNKNOWN_CA],
+  ['a missing file of roots', { sslmode: 'verify-full', sslrootcert: join(PEM, 'none.pem') }, UNUSABLE],
+  ['no root in the file', { sslmode: 'verify-full', sslrootcert: join(PEM, 'README.md') }, UNKNOWN_CA],
+  ['a certificate of the client', { user: 'certified', ...modeOf('verify-full'), ...CLIENT }, 'TLS'],
+  ['no certificate of the client', { user: 'certified', ...modeOf('verify-full') }, NOT_LET_IN],
+  ['a key of another certificate', { ...modeOf('require'), ...CLIENT, sslcert: OTHER_CA }, UNUSABLE],
+];
+
+suite('a connection with TLS', () => {
+  for (const [name, way, expected] of CASES) {
+    test(name, async () => {
+      const found = await connect(way);
+      if (typeof expected === 'string') assert.equal(found, expected);
+      else assert.match(found, expected);
+    });
+  }
+
+  test('an authority that this machine trusts, and then the name counts', async () => {
+    // Where the roots of the system are files, OpenSSL's own variable names them; it is read once in a process.
+    const roots = process.platform === 'linux' ? 'SSL_CERT_FILE' : 'NODE_EXTRA_CA_CERTS';
+    const list = (at: string) =>
+      runProgram(['token', 'list', '--database', addressOf({ at, sslrootcert: 'system' })], {
+        env: { [roots]: CA },
+      });
+    assert.equal((await list(LOCALHOST)).exitCode, 0);
+    assert.match((await list(NUMERIC)).stderr, WRONG_NAME);
+  });
+
+  test('all connections of a service use it', async () => {
+    const address = addressOf({ ...modeOf('verify-full'), application_name: 'over_tls' });
+    await using store = await openServedStore({
+      database: address,
+      repeatedIdRule: 'revise',
+      connections: 2,
+    });
+    const write = (id: bigint) => store.engine.commit([{ plant: { id, name: 'Ficus' }, recordedBy: 1 }]);
+    await Promise.all([write(1n), write(2n), store.engine.check()]);
+    const rows = await server.query(
+      `SELECT ssl, version FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE application_name = 'over_tls'`,
+    );
+    assert.ok(rows.length >= 2, 'there are several connections');
+    for (const row of rows) assert.deepEqual(row, { ssl: true, version: 'TLSv1.3' });
+  });
+});

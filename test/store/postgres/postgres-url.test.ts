@@ -1,0 +1,195 @@
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+import fc from 'fast-check';
+import { databaseAddressOf, shownDatabase } from '../../../src/store/database-url.ts';
+import { StoreRejected } from '../../../src/store/plant-store.ts';
+import {
+  type HostAddress,
+  type PostgresAddress,
+  postgresAddressOf,
+  TLS_MODES,
+} from '../../../src/store/postgres/postgres-url.ts';
+import { SEED } from '../../harness/seeded-random.ts';
+
+const DEFAULTS: PostgresAddress = {
+  hosts: [{ host: 'h', port: 5432 }],
+  database: 'd',
+  user: 'u',
+  password: undefined,
+  tlsMode: 'prefer',
+  rootCertificateFile: undefined,
+  certificateFile: undefined,
+  keyFile: undefined,
+  applicationName: 'plant-store',
+  connectTimeoutMs: 1_500,
+  options: undefined,
+};
+
+function hosts(...each: [host: string, port: number][]): { hosts: HostAddress[] } {
+  return { hosts: each.map(([host, port]) => ({ host, port })) };
+}
+
+suite('the address of a PostgreSQL store', () => {
+  const FORMS: [text: string, differs: Partial<PostgresAddress>][] = [
+    ['postgres://u@h/d', {}],
+    ['postgresql://u@h/d', {}],
+    ['postgres://u:secret@h:6543/d', { password: 'secret', ...hosts(['h', 6543]) }],
+    ['postgres://u:@h/d', {}],
+    ['postgres://u:a:b@h/d', { password: 'a:b' }],
+    ['postgres://u:a@b@h/d', { password: 'a@b' }],
+    ['postgres://u:a#b@h/d', { password: 'a#b' }],
+    ['postgres://u%40x:%2F%3f%23%25%C3%A9@h/d%20d', { user: 'u@x', password: '/?#%é', database: 'd d' }],
+    ['postgres://u@h1,h2:6543/d', hosts(['h1', 5432], ['h2', 6543])],
+    ['postgres://u@[::1]:65535,[fe80::1]/d', hosts(['::1', 65_535], ['fe80::1', 5432])],
+    ['postgres://u@%2Frun%2Fpostgresql/d', hosts(['/run/postgresql', 5432])],
+    ['postgres://u@/d?host=/tmp,h:7', hosts(['/tmp', 5432], ['h', 7])],
+    ['postgres://u@/d?host=/run/postgresql&port=5433', hosts(['/run/postgresql', 5433])],
+    ['postgres://u@/d', hosts(['localhost', 5432])],
+    ['postgres://u@h1,h2:1/d?port=5433', hosts(['h1', 5433], ['h2', 1])],
+    ['postgres://u@h/d?password=a%26b', { password: 'a&b' }],
+    ['postgres://u@h/d?password=&password=later', { password: 'later' }],
+    ['postgres://u:first@h/d?password=second', { password: 'first' }],
+    ['postgres://u@h/d?connect_timeout=3', { connectTimeoutMs: 3_000 }],
+    ['postgres://u@h/d?application_name=my%20plants', { applicationName: 'my plants' }],
+    ['postgres://u@h/d?options=-c%20search_path%3Dplants', { options: '-c search_path=plants' }],
+    ['postgres://u@h/d?target_session_attrs=read-write', {}],
+    ['postgres://u@h/d?sslcert=/c.pem&sslkey=/k.pem', { certificateFile: '/c.pem', keyFile: '/k.pem' }],
+    ...TLS_MODES.map((tlsMode): [string, Partial<PostgresAddress>] => [
+      `postgres://u@h/d?sslmode=${tlsMode}&sslrootcert=%2Fca.pem`,
+      { tlsMode, rootCertificateFile: '/ca.pem' },
+    ]),
+    ['postgres://u@h/d?sslrootcert=system', { tlsMode: 'verify-full', rootCertificateFile: 'system' }],
+  ];
+  for (const [text, differs] of FORMS) {
+    test(text, () => assert.deepEqual(postgresAddressOf(text), { ...DEFAULTS, ...differs }));
+  }
+
+  /** What the message says, of each of these addresses behind `postgres://`. */
+  const INVALID: [says: RegExp, ...texts: string[]][] = [
+    [/names no database; write postgres:\/\/USER@HOST:PORT\/DATABASE$/, 'u@h', 'u@h/', ''],
+    [/names no user; write postgres:\/\/USER@HOST:PORT\/DATABASE$/, 'h/d', ':secret@h/d'],
+    [
+      /has an invalid host; write HOST:PORT,HOST:PORT, and a \/ .* as %2F$/,
+      ...['u@h:0/d', 'u@h:65536/d', 'u@h:-1/d', 'u@h:x/d', 'u@h:1:2/d', 'u@h:/d', 'u@::1/d', 'u@[h]/d'],
+      'u@h1,,h2/d',
+    ],
+    [
+      /is not postgres:\/\/USER@HOST:PORT\/DATABASE; write @, .* as %40, %2F, %3F and %25$/,
+      ...['u@h/d/e', 'u:se/cret@h/d', 'u:12/cret@h', 'u:se?cret@h/d', 'u@h/d?application_name=a@b'],
+    ],
+    [/has an @ in the user; write it as %40$/, 'u@x:secret@h/d'],
+    [/has a % in the password that is not followed by two .* as %25$/, 'u:50%@h/d', 'u:%ff@h/d'],
+    [/has a % in the database/, 'u@h/%zz'],
+    [/has an unknown parameter, number 1; known are host, port, password, /, 'u@h/d?sslmod=x&port=1'],
+    [/has an unknown parameter, number 2; known are/, 'u@h/d?port=1&&x=1', 'u@h/d?password=a&b'],
+    [/has an unknown parameter/, 'u@h/d?SSLMODE=require', 'u@h/d?toString=1'],
+    [/has the parameter user, which is not supported; write it before the host/, 'h/d?user=u'],
+    [/has the parameter ssl, which is not supported; write sslmode$/, 'u@h/d?ssl=true'],
+    [/channel_binding, which is not supported; write sslmode=verify-full/, 'u@h/d?channel_binding=require'],
+    [/has the parameter sslmode twice$/, 'u@h/d?sslmode=require&sslmode=disable'],
+    [/has the parameter password twice$/, 'u@h/d?password=a&password=b'],
+    [
+      /has an invalid sslmode; it must be one of disable, prefer, require, verify-ca, verify-full$/,
+      ...['u@h/d?sslmode=', 'u@h/d?sslmode=no-verify', 'u@h/d?sslmode=allow'],
+    ],
+    [
+      /has sslmode=verify-ca without sslrootcert; name a file with it, or `system`$/,
+      'u@h/d?sslmode=verify-ca',
+    ],
+    [/has sslmode=verify-full without sslrootcert/, 'u@h/d?sslmode=verify-full'],
+    [
+      /has sslrootcert=system with a weaker sslmode than verify-full; use that$/,
+      ...TLS_MODES.slice(0, -1).map(mode => `u@h/d?sslrootcert=system&sslmode=${mode}`),
+    ],
+    [/has one of sslcert and sslkey without the other$/, 'u@h/d?sslcert=/c.pem', 'u@h/d?sslkey=/k.pem'],
+    [
+      /has an invalid target_session_attrs; it must be read-write, since a plant store needs .* writes$/,
+      ...['any', 'primary', 'read-only', ''].map(value => `u@h/d?target_session_attrs=${value}`),
+    ],
+    [
+      /has an invalid connect_timeout; it must be a whole number of seconds from 1 to 999$/,
+      ...['', '0', '1000', '-1', '1.5', 'x'].map(value => `u@h/d?connect_timeout=${value}`),
+    ],
+  ];
+  for (const [says, ...texts] of INVALID) {
+    test(`invalid: ${texts.join(' ')}`, () => {
+      for (const text of texts) {
+        assert.throws(
+          () => postgresAddressOf(`postgres://${text}`),
+          error => {
+            assert.ok(error instanceof StoreRejected);
+            assert.match(error.message, /^the postgres:\/\/ address of the store [^\n]+$/);
+            assert.match(error.message, says, text);
+            return true;
+          },
+        );
+      }
+    });
+  }
+
+  test('is shown without its password and parameters', () => {
+    const text = 'postgresql://u:secret@h:1,[::1]/d?sslmode=require&application_name=x';
+    assert.equal(shownDatabase(text), 'postgres://u@h:1,[::1]:5432/d');
+  });
+});
+
+/** Addresses written by hand, the password not encoded. No message has four letters of such a password in a row. */
+const writtenByHand: ((password: string) => string)[] = [
+  password => `postgres://keeper:${password}@db.example:5432/plants`,
+  password => `postgres://keeper:${password}@db.example,db2.example:1/plants?sslmode=nonsense`,
+  password => `postgres://keeper:${password}@db.example/plants?ssl=true`,
+  password => `postgres://keeper:${password}@/plants?host=/tmp`,
+  password => `postgres://db.example/plants?password=${password}&port=1`,
+  password => `postgres://keeper@db.example/plants?port=1&password=${password}`,
+  password => `postgres:/keeper:${password}@db.example/plants`,
+  password => ` postgres://keeper:${password}@db.example/plants`,
+  password => `postgres://keeper@x:${password}@db.example/plants`,
+];
+
+/** Fails where four characters of the password in a row, a letter or digit among them, are shown. */
+function assertHidden(password: string, shown: string, text: string): void {
+  for (const form of [password, encodeURIComponent(password)]) {
+    for (let start = 0; start + 4 <= form.length; start++) {
+      const part = form.slice(start, start + 4);
+      // Four of the signs that any address has, such as `@[::`, tell nothing.
+      if (!/[QWXZqwxzЖ79]/.test(part)) continue;
+      assert.ok(!shown.includes(part), `${JSON.stringify(part)} of ${text} is shown by: ${shown}`);
+    }
+  }
+}
+
+test(`no message about a malformed address shows the password, seed ${SEED}`, () => {
+  const typed = fc.string({
+    unit: fc.oneof(
+      { weight: 4, arbitrary: fc.constantFrom(...'QWXZqwxzЖ79') },
+      { weight: 1, arbitrary: fc.constantFrom(...'@/?#%:&=+,[]') },
+    ),
+    minLength: 4,
+    maxLength: 16,
+  });
+  const counts = { shown: 0, invalid: 0 };
+  fc.assert(
+    fc.property(typed, fc.constantFrom(...writtenByHand), fc.nat(3), (password, write, cut) => {
+      // Also with the end cut off, as by a shell that took a character for its own.
+      const whole = write(password);
+      const text = cut === 0 ? whole.slice(0, whole.lastIndexOf(password) + password.length) : whole;
+      try {
+        databaseAddressOf(text);
+      } catch (error) {
+        counts.invalid++;
+        assert.ok(error instanceof StoreRejected, String(error));
+        // The advice how to write such characters is the messages' own.
+        const said = error.message.replaceAll(/%(?:40|2F|3F|25|26|23)(?:, | and |$)/g, '');
+        assertHidden(password, `${said} ${JSON.stringify([error, error.cause])}`, text);
+        return;
+      }
+      // With the end cut off, what is left may be the address of a host of that name.
+      if (cut === 0) return;
+      counts.shown++;
+      assertHidden(password, shownDatabase(text), text);
+    }),
+    { seed: SEED, numRuns: 4_000 },
+  );
+  // Both happened, and often.
+  assert.ok(counts.shown > 200 && counts.invalid > 200, JSON.stringify(counts));
+});

@@ -1,0 +1,123 @@
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
+import { test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
+import type { PlantWrite } from '../../../src/store/plant-store.ts';
+import { Checkpoints } from '../../../src/store/sqlite/checkpoints.ts';
+import { openForWriting } from '../../../src/store/sqlite/database.ts';
+import { WAL_BYTES_KEPT_MAX } from '../../../src/store/sqlite/limits.ts';
+import { openNewStore, openStore, sqliteUnderTest } from '../../harness/store-under-test.ts';
+import { until } from '../../harness/until.ts';
+
+/** Each plant of a batch dirties a page of its own, since its id is far from the others. */
+const BATCH_PLANTS = 256;
+/** Beyond what checkpoints beside the commits let the log become, and below what SQLite itself would cut it at. */
+const LOG_BYTES_MAX = 150 * 1024 * 1024;
+const sqlite = sqliteUnderTest();
+
+function pathOf(database: string): string {
+  return database.replace('sqlite:', '');
+}
+
+/** Plants whose ids are all over the range, in no order. */
+function scatteredPlants(count: number, first: number): PlantWrite[] {
+  return Array.from({ length: count }, (_, index) => ({
+    plant: { id: BigInt.asIntN(64, BigInt(first + index) * 0x9e3779b97f4a7c15n), name: 'Ficus lyrata' },
+    recordedBy: 1,
+  }));
+}
+
+/** Which round the log is in: SQLite draws this anew each time it begins the log anew, https://sqlite.org/walformat.html */
+function logSalt(path: string): string {
+  return readFileSync(`${path}-wal`).subarray(16, 24).toString('hex');
+}
+
+test('the writer is to copy the rest of a log that is long, and of no other', async () => {
+  const path = pathOf(await sqlite.newDatabase());
+  using database = openForWriting(path);
+  database.exec('PRAGMA wal_autocheckpoint = 0');
+  const insert = database.prepare(`INSERT INTO plant_revision VALUES (?, 1, ?, NULL, 0, 1)`);
+  /** With the text that a page holds, so that each plant is a page of the log. */
+  const write = (plants: number, first: number): void => {
+    database.exec('BEGIN');
+    for (let id = first; id < first + plants; id++) insert.run(id, 'x'.repeat(4_000));
+    database.exec('COMMIT');
+  };
+  let finished = 0;
+  const checkpoints = new Checkpoints(path, async () => {
+    finished++;
+  });
+  try {
+    write(100, 0);
+    checkpoints.committed();
+    await until('the short log is in the file', () => statSync(path).size > 400_000);
+    await wait(300);
+    assert.equal(finished, 0);
+    write(5_000, 100);
+    checkpoints.committed();
+    await until('the writer is asked', () => finished === 1);
+  } finally {
+    await checkpoints.close();
+  }
+});
+
+test('the log is begun anew while commits go on without a pause', async () => {
+  await using engine = await openNewStore(sqlite);
+  const path = pathOf(engine.database);
+  let sent = 0;
+  const commit = async (): Promise<void> => {
+    await engine.commit(scatteredPlants(BATCH_PLANTS, sent));
+    sent += BATCH_PLANTS;
+  };
+  await commit();
+  const first = logSalt(path);
+  // The next commit waits at the writer when one ends, so that it is never idle.
+  let [under, next] = [commit(), commit()];
+  await until('the log is begun anew', async () => {
+    await under;
+    [under, next] = [next, commit()];
+    assert.ok(statSync(`${path}-wal`).size < LOG_BYTES_MAX, 'the log grows on');
+    return logSalt(path) !== first;
+  });
+  await Promise.all([under, next]);
+});
+
+test('a log that a reader let grow is begun anew behind it, and cut', async () => {
+  await using engine = await openNewStore(sqlite);
+  const path = pathOf(engine.database);
+  let last = 0n;
+  /** About 4 MiB of the log. */
+  const commitMuch = (): Promise<unknown> =>
+    engine.commit(
+      Array.from({ length: 16 }, () => ({ plant: { id: ++last, name: 'x'.repeat(250_000) }, recordedBy: 1 })),
+    );
+  await commitMuch();
+  using reader = new DatabaseSync(path, { readOnly: true });
+  reader.exec('BEGIN');
+  reader.prepare('SELECT count(*) FROM plant_revision').get();
+  const first = logSalt(path);
+  while (statSync(`${path}-wal`).size <= 2 * WAL_BYTES_KEPT_MAX) await commitMuch();
+  assert.equal(logSalt(path), first);
+  const { plants } = reader.prepare('SELECT count(*) AS plants FROM plant_revision').get()!;
+  assert.equal(plants, 16, 'the reader sees what it saw');
+
+  reader.exec('COMMIT');
+  await until('the log is cut', async () => {
+    await engine.commit([{ plant: { id: ++last, name: 'oak' }, recordedBy: 1 }]);
+    return statSync(`${path}-wal`).size <= WAL_BYTES_KEPT_MAX;
+  });
+  assert.notEqual(logSalt(path), first);
+});
+
+test('a store that was closed in the middle of a checkpoint leaves no log behind', async () => {
+  const database = await sqlite.newDatabase();
+  {
+    await using engine = await openStore(database);
+    const commits = Array.from({ length: 40 }, (_, batch) =>
+      engine.commit(scatteredPlants(BATCH_PLANTS, batch * BATCH_PLANTS)),
+    );
+    await Promise.all(commits);
+  }
+  assert.ok(!existsSync(`${pathOf(database)}-wal`));
+});

@@ -1,0 +1,280 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import {
+  chmodSync,
+  copyFileSync,
+  linkSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { suite, test } from 'node:test';
+import type { Worker } from 'node:worker_threads';
+import type { NewPlant } from '../../../src/contract/plant.ts';
+import { openCopyTarget, openReader, openTokenStore } from '../../../src/store/open-store.ts';
+import {
+  type StorageEngine,
+  StoreRejected,
+  StoreUnavailable,
+  type WriteResult,
+} from '../../../src/store/plant-store.ts';
+import { openForWriting } from '../../../src/store/sqlite/database.ts';
+import { holdStore } from '../../harness/store-hold.ts';
+import { openStore, sqliteUnderTest } from '../../harness/store-under-test.ts';
+import { storedRevisions } from '../../harness/stored-revisions.ts';
+import { until } from '../../harness/until.ts';
+
+const sqlite = sqliteUnderTest();
+
+/** The address of a new store, and the path of its file, where nothing is yet. */
+async function newStore(): Promise<{ database: string; path: string }> {
+  const database = await sqlite.newDatabase();
+  return { database, path: database.replace('sqlite:', '') };
+}
+
+function commit(engine: StorageEngine, ...plants: NewPlant[]): Promise<WriteResult[]> {
+  return engine.commit(plants.map(plant => ({ plant, recordedBy: 1 })));
+}
+
+test('a connection writes ahead and flushes each commit', async () => {
+  const { path } = await newStore();
+  using database = openForWriting(path);
+  assert.equal(database.prepare('PRAGMA synchronous').get()?.synchronous, 2);
+  assert.equal(database.prepare('PRAGMA journal_mode').get()?.journal_mode, 'wal');
+});
+
+test('no SQL client changes or deletes a revision', async () => {
+  const { database } = await newStore();
+  await using engine = await openStore(database);
+  await commit(engine, { id: 1n, name: 'old' }, { id: 1n, name: 'new' });
+  for (const statement of [`UPDATE plant_revision SET name = 'other'`, 'DELETE FROM plant_revision']) {
+    await assert.rejects(sqlite.sql(database, statement), /append-only/, statement);
+  }
+  assert.equal((await storedRevisions(database)).length, 2);
+});
+
+test('a writer thread that dies takes only its batch with it; the next one starts another', async () => {
+  const { database } = await newStore();
+  const started = once(process, 'worker') as Promise<[Worker]>;
+  {
+    await using engine = await openStore(database);
+    const [thread] = await started;
+    await commit(engine, { id: 1n, name: 'before' });
+    const plants = Array.from({ length: 5_000 }, (_, index) => ({ id: BigInt(index + 2), name: 'at stake' }));
+    const atStake = commit(engine, ...plants);
+    await Promise.all([assert.rejects(atStake, StoreUnavailable), thread.terminate()]);
+    assert.deepEqual(await commit(engine, { id: 1n, name: 'before' }, { id: 0n, name: 'after' }), [
+      { outcome: 'unchanged', revision: 1 },
+      { outcome: 'created', revision: 1 },
+    ]);
+  }
+  // All of the batch or nothing of it.
+  assert.ok([2, 5_002].includes((await storedRevisions(database)).length));
+});
+
+// As a process closes a file, it loses its locks on it, and whoever closes the store next takes the log away:
+// https://sqlite.org/howtocorrupt.html, section 2.2.
+test('a store is still locked when the writer has opened it again behind a commit that failed', async () => {
+  const { database, path } = await newStore();
+  await using engine = await openStore(database);
+  const { ino, size } = statSync(path);
+  const isLocked = (): boolean =>
+    new RegExp(` READ ${process.pid} [0-9a-f:]+:${ino} `).test(readFileSync('/proc/locks', 'latin1'));
+  // Until the thread that copies the log has a connection of its own, which stays open.
+  let id = 0n;
+  await until('the log is copied', async () => {
+    await commit(engine, ...Array.from({ length: 50 }, () => ({ id: id++, name: 'x'.repeat(10_000) })));
+    return statSync(path).size > size;
+  });
+  assert.ok(isLocked());
+  const held = holdStore(database);
+  await assert.rejects(commit(engine, { id, name: 'A' }), StoreUnavailable);
+  held[Symbol.dispose]();
+  assert.ok(await engine.hasPlants());
+  assert.ok(isLocked());
+});
+
+test('of the files that a crash left, the log is written again before a plant in it is answered as unchanged', async () => {
+  const [{ database, path }, { database: crashed, path: copy }] = [await newStore(), await newStore()];
+  const plant = { id: 1n, name: 'perhaps never flushed' };
+  {
+    await using engine = await openStore(database);
+    await commit(engine, plant);
+    for (const suffix of ['', '-wal']) copyFileSync(path + suffix, copy + suffix);
+  }
+  const log = readFileSync(`${copy}-wal`);
+  utimesSync(`${copy}-wal`, 1, 1);
+  await using engine = await openStore(crashed);
+  assert.equal(statSync(`${copy}-wal`).mtimeMs, 1_000, 'opening it writes nothing');
+  assert.deepEqual(await commit(engine, plant), [{ outcome: 'unchanged', revision: 1 }]);
+  assert.ok(statSync(`${copy}-wal`).mtimeMs > 1_000);
+  assert.deepEqual(readFileSync(`${copy}-wal`), log);
+});
+
+test('of a batch larger than the page cache nothing is seen when it fails, and all of it when it does not', async () => {
+  const { database, path } = await newStore();
+  await using engine = await openStore(database);
+  await commit(engine, { id: 0n, name: 'oak' });
+  // With a connection of its own open, the log stays when the writer closes its own.
+  using reader = new DatabaseSync(path, { readOnly: true });
+  const seen = () => reader.prepare('SELECT count(*) AS revisions FROM plant_revision').get()!.revisions;
+  assert.equal(seen(), 1);
+
+  const name = 'x'.repeat(1024 * 1024);
+  const batch = Array.from({ length: 20 }, (_, index) => ({
+    plant: { id: BigInt(index + 1), name },
+    recordedBy: 1,
+  }));
+  const rejectedBySqlite = { plant: { id: 100n, name }, recordedBy: 0.5 };
+  await assert.rejects(engine.commit([...batch, rejectedBySqlite]), StoreUnavailable);
+  const logBytes = statSync(`${path}-wal`).size;
+  assert.ok(logBytes > 8 * 1024 * 1024, `it was in the log before its commit: ${logBytes} bytes`);
+  assert.equal(seen(), 1);
+
+  await engine.commit(batch);
+  assert.equal(seen(), 21);
+});
+
+const CREATED = [{ outcome: 'created', revision: 1 }];
+const UNCHANGED = [{ outcome: 'unchanged', revision: 1 }];
+const WRITE = { plant: { id: 1n, name: 'Fern' }, recordedBy: 1 };
+
+async function makeStore(path: string): Promise<void> {
+  const store = await openStore(`sqlite:${path}`);
+  await store[Symbol.asyncDispose]();
+}
+
+/** Every way into a store rejects, with a message that says what is wrong and what to do. */
+async function assertRejected(path: string, message: RegExp): Promise<void> {
+  const rejected = (error: unknown): true => {
+    assert.ok(error instanceof StoreRejected, String(error));
+    assert.match(error.message, message);
+    assert.ok(error.message.includes(path), `${error.message} names the file`);
+    assert.ok(!error.message.includes('\n'), 'one line');
+    return true;
+  };
+  // Twice: the first start leaves no lock behind.
+  for (let start = 0; start < 2; start++) await assert.rejects(openStore(`sqlite:${path}`), rejected);
+  await assert.rejects(openTokenStore(`sqlite:${path}`), rejected);
+  await assert.rejects(openCopyTarget(`sqlite:${path}`), rejected);
+  await assert.rejects(openReader(`sqlite:${path}`), StoreRejected);
+}
+
+suite('rejected, and left as it is:', () => {
+  const account = 'CREATE TABLE account (id INTEGER PRIMARY KEY, balance INTEGER);';
+  const cases: [what: string, make: (path: string) => unknown, message: RegExp][] = [
+    [
+      'a store of a newer program',
+      async path => {
+        await makeStore(path);
+        await sqlite.sql(path, 'PRAGMA user_version = 99');
+      },
+      /newer plant-store \(schema step 99, this program knows \d+\); use that one/,
+    ],
+    [
+      'a database of another program',
+      path => sqlite.sql(path, account),
+      /not a plant store; name another file with --database/,
+    ],
+    [
+      'a database of another program with a schema number of its own',
+      async path => {
+        await sqlite.sql(path, account);
+        await sqlite.sql(path, 'PRAGMA user_version = 1');
+      },
+      /not a plant store/,
+    ],
+    [
+      'a file that is no database',
+      path => writeFileSync(path, 'id,name,tag\n1,Ficus,\n'.repeat(1_000)),
+      /cannot be opened .* it is no SQLite database/,
+    ],
+    [
+      'a store cut short',
+      async path => {
+        await makeStore(path);
+        writeFileSync(path, readFileSync(path).subarray(0, 1_000));
+      },
+      /cannot be opened/,
+    ],
+    [
+      'a store with two names, under each of which it would have another log',
+      async path => {
+        await makeStore(path);
+        linkSync(path, `${path}.link`);
+      },
+      /one of 2 names \(hard links\) of the same file; keep one/,
+    ],
+  ];
+  for (const [what, make, message] of cases) {
+    test(what, async () => {
+      const { path } = await newStore();
+      await make(path);
+      const before = readFileSync(path);
+      await assertRejected(path, message);
+      assert.deepEqual(readFileSync(path), before);
+    });
+  }
+});
+
+test('a path that no folder can be made for is rejected', async () => {
+  const { path: file } = await newStore();
+  writeFileSync(file, '');
+  // This binds root as well, which permissions do not.
+  await assertRejected(join(file, 'plants.db'), /cannot be opened .*; is the folder there and writable\?/);
+  await assertRejected(dirname(file), /cannot be opened/);
+});
+
+test('a file in which Litestream was quicker to make its own tables becomes a store', async () => {
+  const database = await sqlite.newDatabase();
+  await sqlite.sql(database, 'CREATE TABLE _litestream_seq (id INTEGER PRIMARY KEY, seq INTEGER)');
+  await using engine = await openStore(database);
+  assert.deepEqual(await engine.commit([WRITE]), CREATED);
+});
+
+test('an address that names no store of this program is rejected', async () => {
+  for (const database of ['', 'sqlite:', 'sqlite::memory:', 'mysql://localhost/plants', 'plants.db']) {
+    await assert.rejects(openStore(database), /names no store; write sqlite:PATH/, database);
+  }
+});
+
+test('a second service on the same file, by whichever name, is rejected until the first lets go', async () => {
+  const { database, path } = await newStore();
+  const link = `${database}-link.db`;
+  symlinkSync(path, link.replace('sqlite:', ''));
+  {
+    await using first = await openStore(database);
+    for (const name of [database, link]) {
+      await assert.rejects(openStore(name), {
+        name: 'StoreRefused',
+        message: /another plant-store service is running on .*; stop it first/,
+      });
+    }
+    assert.deepEqual(await first.commit([WRITE]), CREATED);
+  }
+  await using second = await openStore(link);
+  assert.deepEqual(await second.commit([WRITE]), UNCHANGED);
+});
+
+test('a lock file that is no lock is rejected with a message', async () => {
+  const { database, path } = await newStore();
+  const text = 'not a database, and long enough to be read as a page of one\n';
+  writeFileSync(`${path}-serve-lock`, text.repeat(100));
+  await assert.rejects(openStore(database), StoreRejected);
+});
+
+test('a new store and its lock are for their owner alone, and an existing store keeps its mode', async () => {
+  const { path } = await newStore();
+  const modeOf = (file: string): number => statSync(file).mode & 0o777;
+  await makeStore(path);
+  assert.equal(modeOf(path), 0o600);
+  // Whoever may read the lock could take it, and keep the service from starting.
+  assert.equal(modeOf(`${path}-serve-lock`), 0o600);
+  chmodSync(path, 0o640);
+  await makeStore(path);
+  assert.equal(modeOf(path), 0o640);
+});

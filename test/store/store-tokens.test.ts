@@ -1,0 +1,172 @@
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+import { hashToken } from '../../src/auth/token.ts';
+import { TOKENS_AT_A_TIME_MAX } from '../../src/contract/limits.ts';
+import type { NewStoredToken, StoredToken } from '../../src/contract/stored-token.ts';
+import { openReader } from '../../src/store/open-store.ts';
+import { StoreUnavailable } from '../../src/store/plant-store.ts';
+import {
+  type EngineUnderTest,
+  enginesUnderTest,
+  openNewStore,
+  openStore,
+  openTokens,
+} from '../harness/store-under-test.ts';
+
+function newToken(label: string, rest: Partial<NewStoredToken> = {}): NewStoredToken {
+  return { hash: hashToken(label), label, createdAt: 1, expiresAt: null, ...rest };
+}
+
+/** What came through a writer thread is a copy, with the prototype that rows of node:sqlite have not. */
+function plain(tokens: (StoredToken | undefined)[]): unknown[] {
+  return tokens.map(token => token && { ...token });
+}
+
+for (const engine of await enginesUnderTest()) {
+  suite(`the tokens of a store in ${engine.name}`, { concurrency: 4 }, () => {
+    testTokens(engine);
+  });
+}
+
+function testTokens(under: EngineUnderTest): void {
+  test('say whether there was a store before', async () => {
+    const database = await under.newDatabase();
+    for (const isNew of [true, false]) {
+      await using engine = await openTokens(database);
+      assert.equal(engine.isNew, isNew);
+    }
+  });
+
+  test('are stored and revoked with all that is known of them, and each change has a number', async () => {
+    await using engine = await openNewStore(under);
+    assert.deepEqual(await engine.tokensChangedSince(0), []);
+    const first = {
+      ...newToken('first', { createdAt: 2 ** 41, expiresAt: 2 ** 53 - 1 }),
+      ...{ id: 1, revokedAt: null, lastUsedDay: null, changeNumber: 1 },
+    };
+    const { id, revokedAt, lastUsedDay, changeNumber, ...asked } = first;
+    assert.deepEqual(plain([await engine.createToken(asked)]), [first]);
+    const second = (await engine.createToken(newToken('second, "quoted" \'ä\' \u{1f335}')))!;
+    assert.deepEqual([second.id, second.expiresAt, second.changeNumber], [2, null, 2]);
+    assert.deepEqual(plain(await engine.tokensChangedSince(0)), plain([first, second]));
+    assert.deepEqual(plain(await engine.tokensChangedSince(1)), plain([second]));
+
+    const revoked = await engine.revokeToken('first', 2 ** 41 + 1);
+    assert.deepEqual(plain([revoked]), [{ ...first, revokedAt: 2 ** 41 + 1, changeNumber: 3 }]);
+    assert.deepEqual(plain(await engine.tokensChangedSince(2)), plain([revoked]));
+    assert.deepEqual(plain(await engine.tokensChangedSince(0)), plain([second, revoked]));
+    assert.deepEqual(await engine.tokensChangedSince(3), []);
+    // For good, and as it was: that is no change.
+    assert.deepEqual(plain([await engine.revokeToken('first', 2 ** 42)]), plain([revoked]));
+    assert.deepEqual(await engine.tokensChangedSince(3), []);
+    await using reader = await openReader(engine.database);
+    assert.deepEqual(plain(await reader.tokens()), plain([revoked, second]), 'in the order of ids');
+  });
+
+  test('have a label that no other has, of a revoked one neither', async () => {
+    await using engine = await openNewStore(under);
+    const first = await engine.createToken(newToken('taken'));
+    const other = newToken('taken', { hash: '1'.repeat(64) });
+    assert.equal(await engine.createToken(other), undefined);
+    await engine.revokeToken('taken', 2);
+    assert.equal(await engine.createToken(other), undefined);
+    assert.equal((await engine.createToken({ ...other, label: 'Taken' }))?.label, 'Taken');
+    assert.equal(await engine.revokeToken('none', 2), undefined);
+    assert.deepEqual(
+      (await engine.tokensChangedSince(0)).map(({ hash, label }) => [hash, label]),
+      [
+        [first!.hash, 'taken'],
+        [other.hash, 'Taken'],
+      ],
+    );
+  });
+
+  test('note the day of their last use, which is no change and is of no other token', async () => {
+    await using engine = await openNewStore(under);
+    for (const label of ['a', 'b', 'c']) await engine.createToken(newToken(label));
+    await engine.recordTokenUse([1, 3], '2026-01-30');
+    await engine.recordTokenUse([3], '2026-01-31');
+    await engine.recordTokenUse([], '2026-02-01');
+    await engine.recordTokenUse([99], '2026-02-01');
+    assert.deepEqual(await engine.tokensChangedSince(3), []);
+    assert.deepEqual(
+      (await engine.tokensChangedSince(0)).map(({ lastUsedDay }) => lastUsedDay),
+      ['2026-01-30', null, '2026-01-31'],
+    );
+  });
+
+  test('are read in pieces where they are many, and none is left out', async () => {
+    await using engine = await openNewStore(under);
+    const count = 2 * TOKENS_AT_A_TIME_MAX + 1;
+    const rows = Array.from({ length: count }, (_, index) => {
+      const id = index + 1;
+      return `(${id}, '${hashToken(String(id))}', 'token ${id}', 1, ${id})`;
+    });
+    const insert = 'INSERT INTO token (id, hash, label, created_at, change_number) VALUES';
+    await under.sql(engine.database, `${insert} ${rows.join(', ')}`);
+    const chunks = [];
+    for (let last = 0; last < count; last = chunks.at(-1)!.at(-1)!.changeNumber) {
+      chunks.push(await engine.tokensChangedSince(last));
+    }
+    assert.deepEqual(
+      chunks.map(({ length }) => length),
+      [TOKENS_AT_A_TIME_MAX, TOKENS_AT_A_TIME_MAX, 1],
+    );
+    assert.deepEqual(
+      chunks.flat().map(({ id }) => id),
+      rows.map((_, index) => index + 1),
+    );
+  });
+
+  test('have a fingerprint that changes with each change, also where a number was given a second time', async () => {
+    await using engine = await openNewStore(under);
+    await using other = await openTokens(engine.database);
+    const seen = new Set<string>();
+    const assertIsAnother = async (): Promise<void> => {
+      const fingerprint = await engine.tokensFingerprint();
+      assert.ok(!seen.has(fingerprint));
+      seen.add(fingerprint);
+      // Nothing happens to the tokens, so it stays.
+      await engine.commit([{ plant: { id: BigInt(seen.size), name: 'A' }, recordedBy: 1 }]);
+      assert.equal(await engine.tokensFingerprint(), fingerprint);
+    };
+    await assertIsAnother();
+    for (const label of ['kept', 'lost']) await other.createToken(newToken(label));
+    await assertIsAnother();
+    await under.sql(engine.database, `DELETE FROM token WHERE label = 'lost'`);
+    assert.equal((await other.createToken(newToken('in its place')))?.changeNumber, 2);
+    await assertIsAnother();
+    await under.sql(engine.database, `DELETE FROM token WHERE label = 'in its place'`);
+    assert.equal((await other.revokeToken('kept', 2))?.changeNumber, 2);
+    await assertIsAnother();
+  });
+
+  test('are not read from a store that was closed', async () => {
+    const engine = await openTokens(await under.newDatabase());
+    await engine.close();
+    await assert.rejects(engine.tokensChangedSince(0), StoreUnavailable);
+    // Where that had opened it again, the process would never end.
+    await engine.close();
+  });
+
+  test('that are made and revoked side by side have ids and numbers of their own', async () => {
+    const database = await under.newDatabase();
+    await using one = await openStore(database);
+    await using other = await openTokens(database);
+    await Promise.all(
+      Array.from({ length: 20 }, async (_, index) => {
+        const engine = index % 2 === 0 ? one : other;
+        const label = String(index);
+        const token = await engine.createToken(newToken(label));
+        assert.equal(token?.label, label);
+        if (index % 4 === 0) assert.equal((await other.revokeToken(label, 9))?.revokedAt, 9);
+      }),
+    );
+    const all = await one.tokensChangedSince(0);
+    assert.equal(new Set(all.map(({ id }) => id)).size, 20);
+    assert.equal(new Set(all.map(({ changeNumber }) => changeNumber)).size, 20);
+    assert.equal(all.filter(({ revokedAt }) => revokedAt !== null).length, 5);
+    // 20 made and 5 revoked, and no number without a change.
+    assert.equal(all.at(-1)!.changeNumber, 25);
+  });
+}

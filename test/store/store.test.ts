@@ -1,0 +1,346 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { suite, test } from 'node:test';
+import { latestOf } from '../../src/cli/export.ts';
+import { ID_MAX, ID_MIN } from '../../src/contract/limits.ts';
+import type { NewPlant } from '../../src/contract/plant.ts';
+import { BATCH_PLANTS_MAX } from '../../src/store/limits.ts';
+import { openReader } from '../../src/store/open-store.ts';
+import type { PlantRevision, StorageEngine, WriteResult } from '../../src/store/plant-store.ts';
+import {
+  type EngineUnderTest,
+  enginesUnderTest,
+  openNewStore,
+  openStore,
+} from '../harness/store-under-test.ts';
+
+const CREATED = { outcome: 'created', revision: 1 };
+const UNCHANGED = { outcome: 'unchanged', revision: 1 };
+/** Neighbours that a double cannot tell apart, the ends of 32 bits, and both ends. */
+const IDS = [
+  ID_MIN,
+  -(2n ** 53n) - 1n,
+  -(2n ** 53n),
+  -(2n ** 31n) - 1n,
+  -1n,
+  0n,
+  2n ** 31n,
+  2n ** 53n - 1n,
+  2n ** 53n,
+  2n ** 53n + 1n,
+  ID_MAX,
+];
+
+function commit(engine: StorageEngine, ...plants: NewPlant[]): Promise<WriteResult[]> {
+  return engine.commit(plants.map(plant => ({ plant, recordedBy: 1 })));
+}
+
+/** What a reader of its own finds: the latest revision of each plant, all revisions, or those of one id. */
+async function stored(database: string, which: 'latest' | 'all' | bigint): Promise<PlantRevision[]> {
+  await using reader = await openReader(database);
+  if (typeof which === 'bigint') return await reader.revisionsOf(which);
+  const revisions = reader.revisions();
+  return await Array.fromAsync(which === 'all' ? revisions : latestOf(revisions));
+}
+
+async function storedPlants(database: string, which: 'latest' | 'all' | bigint): Promise<NewPlant[]> {
+  return (await stored(database, which)).map(({ plant }) => plant);
+}
+
+function numbered(count: number, name: string): NewPlant[] {
+  return Array.from({ length: count }, (_, index) => ({ id: BigInt(index), name }));
+}
+
+for (const engine of await enginesUnderTest()) {
+  suite(`a store in ${engine.name}`, { concurrency: 4 }, () => {
+    testIds(engine);
+    testOutcomes(engine);
+    testTexts(engine);
+    testReaders(engine);
+  });
+}
+
+function testIds(under: EngineUnderTest): void {
+  test('keeps ids to the digit from end to end', async () => {
+    await using engine = await openNewStore(under);
+    const plants = IDS.map(id => ({ id, name: `plant ${id}` }));
+    assert.deepEqual(
+      await commit(engine, ...plants),
+      IDS.map(() => CREATED),
+    );
+    assert.deepEqual(
+      await commit(engine, ...plants.toReversed()),
+      IDS.map(() => UNCHANGED),
+    );
+    assert.deepEqual(await storedPlants(engine.database, 'all'), plants);
+    for (const plant of plants) assert.deepEqual(await storedPlants(engine.database, plant.id), [plant]);
+    // As the database itself prints them, with no number of JavaScript between.
+    const rows = await under.sql(
+      engine.database,
+      'SELECT CAST(id AS TEXT) AS digits FROM plant_revision ORDER BY plant_revision.id',
+    );
+    assert.deepEqual(
+      rows.map(({ digits }) => digits),
+      IDS.map(String),
+    );
+  });
+
+  test('takes a whole batch, answers each write in its place, and reads it in the order of ids', async () => {
+    await using engine = await openNewStore(under);
+    // 7 has no factor of 2,048: every id comes, in no order.
+    const ids = Array.from({ length: BATCH_PLANTS_MAX }, (_, index) =>
+      BigInt((index * 7) % BATCH_PLANTS_MAX),
+    );
+    const known = ids.filter((_, index) => index % 3 === 0);
+    await commit(engine, ...known.map(id => ({ id, name: 'known' })));
+    const results = await commit(
+      engine,
+      ...ids.map((id, index) => ({ id, name: index % 2 === 0 ? 'known' : 'new' })),
+    );
+    assert.deepEqual(
+      results,
+      ids.map((_, index) => {
+        if (index % 3 > 0) return CREATED;
+        return index % 2 === 0 ? UNCHANGED : { outcome: 'revised', revision: 2 };
+      }),
+    );
+    const latest = new Map(ids.map((id, index) => [id, index % 2 === 0 ? 'known' : 'new']));
+    assert.deepEqual(
+      await storedPlants(engine.database, 'latest'),
+      ids.toSorted((a, b) => (a < b ? -1 : 1)).map(id => ({ id, name: latest.get(id)! })),
+    );
+    assert.deepEqual(await commit(engine), []);
+  });
+}
+
+function testOutcomes(under: EngineUnderTest): void {
+  test('says created, unchanged or revised of an id that comes again, and every revision stays', async () => {
+    const database = await under.newDatabase();
+    const before = Date.now();
+    {
+      await using engine = await openStore(database);
+      const name = 'Ficus lyrata';
+      const steps: [Omit<NewPlant, 'id'>, string, number][] = [
+        [{ name }, 'created', 1],
+        [{ name }, 'unchanged', 1],
+        [{ name, tag: '' }, 'revised', 2],
+        [{ name, tag: '' }, 'unchanged', 2],
+        [{ name, tag: 'tree' }, 'revised', 3],
+        [{ name: '', tag: 'tree' }, 'revised', 4],
+        // Back to what it was first: that is not the latest revision, so it is a new one.
+        [{ name }, 'revised', 5],
+      ];
+      for (const [content, outcome, revision] of steps) {
+        assert.deepEqual(await commit(engine, { id: 5n, ...content }), [{ outcome, revision }]);
+      }
+      assert.deepEqual(await commit(engine, { id: 6n, name }), [CREATED]);
+    }
+    const revisions = await stored(database, 5n);
+    assert.deepEqual(
+      revisions.map(({ plant, revision }) => [revision, plant]),
+      [
+        [1, { id: 5n, name: 'Ficus lyrata' }],
+        [2, { id: 5n, name: 'Ficus lyrata', tag: '' }],
+        [3, { id: 5n, name: 'Ficus lyrata', tag: 'tree' }],
+        [4, { id: 5n, name: '', tag: 'tree' }],
+        [5, { id: 5n, name: 'Ficus lyrata' }],
+      ],
+    );
+    for (const { recordedAt } of revisions) assert.ok(recordedAt >= before && recordedAt <= Date.now());
+    await using opened = await openStore(database);
+    assert.deepEqual(await commit(opened, { id: 6n, name: 'Ficus lyrata' }), [UNCHANGED]);
+  });
+
+  test('writes the same id several times in one batch in the order of the batch', async () => {
+    await using engine = await openNewStore(under);
+    const batch = ['a', 'a', 'b', 'a', 'a'].map(name => ({ id: 1n, name }));
+    const other = { id: 2n, name: 'other' };
+    assert.deepEqual(await commit(engine, other, ...batch, other), [
+      CREATED,
+      CREATED,
+      UNCHANGED,
+      { outcome: 'revised', revision: 2 },
+      { outcome: 'revised', revision: 3 },
+      { outcome: 'unchanged', revision: 3 },
+      UNCHANGED,
+    ]);
+    assert.deepEqual(
+      await commit(engine, ...batch),
+      [3, 3, 4, 5, 5].map((revision, index) => ({
+        outcome: [2, 3].includes(index) ? 'revised' : 'unchanged',
+        revision,
+      })),
+    );
+    assert.deepEqual(
+      (await storedPlants(engine.database, 1n)).map(({ name }) => name),
+      ['a', 'b', 'a', 'b', 'a'],
+    );
+  });
+
+  test('with the rule reject keeps the first content, and the neighbours in the batch', async () => {
+    const database = await under.newDatabase();
+    {
+      await using revising = await openStore(database);
+      await commit(revising, { id: 9n, name: 'old' }, { id: 9n, name: 'new' });
+    }
+    await using engine = await openStore(database, 'reject');
+    const results = await commit(
+      engine,
+      { id: 1n, name: 'first' },
+      { id: 1n, name: 'second' },
+      { id: 1n, name: 'first', tag: '' },
+      { id: 2n, name: 'neighbour' },
+      { id: 1n, name: 'first' },
+    );
+    const rejected = { rejected: 'idTaken' };
+    assert.deepEqual(results, [CREATED, rejected, rejected, CREATED, UNCHANGED]);
+    assert.deepEqual(
+      await commit(engine, { id: 1n, name: 'later' }, { id: 3n, name: 'new' }, { id: 2n, name: 'neighbour' }),
+      [rejected, CREATED, UNCHANGED],
+    );
+    // Of several revisions the last one counts.
+    assert.deepEqual(await commit(engine, { id: 9n, name: 'old' }, { id: 9n, name: 'new' }), [
+      rejected,
+      { outcome: 'unchanged', revision: 2 },
+    ]);
+    assert.deepEqual(
+      (await storedPlants(database, 'all')).map(({ name }) => name),
+      ['first', 'neighbour', 'new', 'old', 'new'],
+    );
+  });
+
+  test('notes with which token each revision came, and not who sent it again', async () => {
+    await using engine = await openNewStore(under);
+    const write = (name: string, recordedBy: number): { plant: NewPlant; recordedBy: number } => {
+      return { plant: { id: 1n, name }, recordedBy };
+    };
+    await engine.commit([write('a', 3), write('a', 4), write('b', 2 ** 40), write('c', 3)]);
+    await engine.commit([write('c', 7), { plant: { id: 2n, name: 'c' }, recordedBy: 7 }]);
+    assert.deepEqual(
+      (await stored(engine.database, 'all')).map(({ recordedBy }) => recordedBy),
+      [3, 2 ** 40, 3, 7],
+    );
+  });
+}
+
+function testTexts(under: EngineUnderTest): void {
+  test('gives back any text that is UTF-8 as it was', async () => {
+    await using engine = await openNewStore(under);
+    const texts = [
+      '',
+      ' ',
+      "'; DROP TABLE plant_revision; --",
+      '$1 $$ \\ \\\\ \\x00 \\u0000 "quoted" \'quoted\' {NULL,"NULL"} NULL',
+      Array.from({ length: 0x1f }, (_, code) => String.fromCharCode(code + 1)).join(''),
+      '\u007f\u0080\u009f\u2028\u2029',
+      'a\r\nb\tc',
+      '\u{1f335}\u200d\ufeff\u{10ffff}\uffff',
+      // The same to the eye, and two texts.
+      'é',
+      'e\u0301',
+    ];
+    const plants = texts.map((text, index) => ({ id: BigInt(index), name: text, tag: text }));
+    await commit(engine, ...plants);
+    assert.deepEqual(await storedPlants(engine.database, 'latest'), plants);
+    assert.deepEqual(
+      await commit(engine, ...plants),
+      plants.map(() => UNCHANGED),
+    );
+    assert.deepEqual(await commit(engine, { id: 8n, name: 'e\u0301', tag: 'é' }), [
+      { outcome: 'revised', revision: 2 },
+    ]);
+  });
+
+  test('takes a text of 1 MiB, and tells it from one that ends otherwise', async () => {
+    await using engine = await openNewStore(under);
+    // Digits that no database makes small.
+    const name = randomBytes(2 ** 19).toString('hex');
+    const other = `${name.slice(0, -1)}x`;
+    for (const [text, outcome, revision] of [
+      [name, 'created', 1],
+      [name, 'unchanged', 1],
+      [other, 'revised', 2],
+    ] as const) {
+      assert.deepEqual(await commit(engine, { id: 1n, name: text, tag: text }), [{ outcome, revision }]);
+    }
+    const found = await storedPlants(engine.database, 1n);
+    assert.ok(found[0]!.name === name && found[0]!.tag === name && found[1]!.tag === other);
+  });
+}
+
+function testReaders(under: EngineUnderTest): void {
+  test('is read as it was when the first revision was asked for', async () => {
+    await using engine = await openNewStore(under);
+    await commit(engine, ...numbered(5_000, 'before'));
+    await using reader = await openReader(engine.database);
+    const revisions = reader.revisions();
+    // Opened is not asked.
+    await commit(engine, { id: -1n, name: 'before' });
+    let count = 0;
+    for await (const { plant } of revisions) {
+      assert.equal(plant.name, 'before');
+      if (++count > 1) continue;
+      await commit(engine, { id: 4_999n, name: 'behind' }, { id: 5_000n, name: 'behind' });
+      await engine.createToken({
+        hash: '0'.repeat(64),
+        label: 'asked for meanwhile',
+        createdAt: 0,
+        expiresAt: null,
+      });
+      await reader.tokens();
+      assert.equal((await reader.revisionsOf(-1n)).length, 1);
+    }
+    assert.equal(count, 5_001);
+    // Whoever has seen enough leaves the reader free for others.
+    for await (const { plant } of reader.revisions()) {
+      assert.equal(plant.id, -1n);
+      break;
+    }
+    assert.deepEqual(
+      (await reader.tokens()).map(({ label }) => label),
+      ['asked for meanwhile'],
+    );
+    assert.equal((await reader.revisionsOf(4_999n)).length, 2);
+    assert.equal((await Array.fromAsync(reader.revisions())).length, 5_003);
+  });
+
+  test('is read in the order of ids, then revisions, also where one id has many', async () => {
+    await using engine = await openNewStore(under);
+    const history = Array.from({ length: 12 }, (_, index) => String(index));
+    // More than a page of any reader, and pages that end within a history.
+    for (const name of history) await commit(engine, ...numbered(500, name));
+    const revisions = await stored(engine.database, 'all');
+    assert.deepEqual(
+      revisions.map(({ plant, revision }) => `${plant.id} ${revision} ${plant.name}`),
+      numbered(500, '').flatMap(({ id }) => history.map((name, index) => `${id} ${index + 1} ${name}`)),
+    );
+    assert.deepEqual(
+      (await stored(engine.database, 'latest')).map(({ plant, revision }) => [
+        plant.id,
+        revision,
+        plant.name,
+      ]),
+      numbered(500, '').map(({ id }) => [id, 12, '11']),
+    );
+  });
+
+  test('shows an SQL client the latest revision of each plant in the view plant', async () => {
+    await using engine = await openNewStore(under);
+    await commit(
+      engine,
+      { id: ID_MAX, name: 'old' },
+      { id: ID_MAX, name: 'new', tag: 't' },
+      { id: 1n, name: 'one' },
+    );
+    assert.deepEqual(
+      await under.sql(
+        engine.database,
+        'SELECT CAST(id AS TEXT) AS id, revision, name, tag FROM plant ORDER BY plant.id',
+      ),
+      [
+        { id: '1', revision: 1, name: 'one', tag: null },
+        { id: String(ID_MAX), revision: 2, name: 'new', tag: 't' },
+      ],
+    );
+  });
+}
