@@ -6,7 +6,7 @@ import { Interruption } from './interruption.ts';
 import { BACKUP_PROCESS } from './own-program.ts';
 
 /** Loaded one by one: `serve` is up sooner without what only `import` needs. */
-const COMMANDS: Record<string, () => Promise<Command>> = {
+export const COMMANDS: Record<string, () => Promise<Command>> = {
   serve: async () => (await import('./serve.ts')).serveCommand(),
   token: async () => (await import('./token.ts')).tokenCommand(),
   add: async () => (await import('./add.ts')).addCommand(),
