@@ -1,6 +1,6 @@
 /**
- * The contract of the service for programs of others, as `plant-store/contract`: what a plant is, the description, the
- * error catalogue and the limits. It runs wherever JavaScript does.
+ * The contract of the service for other programs, published as `plant-store/contract`: plants, the
+ * OpenAPI description, the error catalogue and the limits. It runs in every JavaScript runtime.
  */
 export { ERRORS, type ErrorBody, type ErrorName } from './errors.ts';
 export { BODY_BYTES_MAX, HEADER_BYTES_MAX, ID_MAX, ID_MIN } from './limits.ts';

@@ -1,62 +1,83 @@
 import { ID_MAX, ID_MIN } from './limits.ts';
 
-/** After a response with one of these the same request may succeed later, unchanged. */
+/** After a response with one of these, the same request may succeed later. */
 const TRANSIENT_STATUSES: readonly number[] = [408, 429, 500, 503];
 
-/** The message is the body's, unless the faults of the request are named instead. */
+/** @param message the text of the body, unless the response lists the faults of its request */
 function entry<Num extends number, Status extends number>(number: Num, status: Status, message: string) {
   return { number, status, retry: TRANSIENT_STATUSES.includes(status), message } as const;
 }
 
 /**
- * The error catalogue: every number the service answers with, its HTTP status, what it says, and whether the
- * same request may succeed later. A number is the status times 100 plus a counter and never changes its meaning.
+ * The error catalogue: the number, HTTP status and message of each error, and whether the same
+ * request may succeed later. A number is the status times 100 plus a counter. It never changes its
+ * meaning. The message of `tokenRejected` is also in a header, so it contains no quotation mark.
  */
 export const ERRORS = {
-  badHttp: entry(40000, 400, 'the request is not valid HTTP/1.1; the connection is closed'),
-  notJson: entry(40001, 400, 'the body is not JSON in UTF-8'),
-  notNewPlant: entry(40002, 400, 'the body is not a NewPlant'),
+  badHttp: entry(
+    40000,
+    400,
+    'the request is incomplete or not valid HTTP/1.1; check Host, Content-Length and Transfer-Encoding; the connection closes',
+  ),
+  notJson: entry(
+    40001,
+    400,
+    'the body is empty, incomplete or not valid JSON in UTF-8; write it with a JSON library',
+  ),
+  notNewPlant: entry(
+    40002,
+    400,
+    'the body is not a NewPlant; send an integer id, a string name and an optional string tag',
+  ),
   idTaken: entry(
     40003,
     400,
-    'a plant with this id and other content is stored already, and this service keeps the first',
+    'this id is already stored with different content, which this service does not replace; use another id',
   ),
-  noCredential: entry(40101, 401, 'send one Authorization header with the scheme Bearer and a token'),
-  tokenRejected: entry(40102, 401, 'the token is unknown, mistyped, expired or revoked'),
-  noSuchPath: entry(40401, 404, 'there is nothing at this path; plants are created with POST /plants'),
+  noCredential: entry(40101, 401, 'send your token in exactly one header: Authorization: Bearer TOKEN'),
+  tokenRejected: entry(
+    40102,
+    401,
+    'the token is unknown, mistyped, expired or revoked; copy it again or ask the operator for a new one',
+  ),
+  noSuchPath: entry(40401, 404, 'this path does not exist; to create a plant, send POST /plants'),
   methodNotAllowed: entry(
     40501,
     405,
-    'this path does not take that method; the Allow header names what it takes',
+    'this path does not accept this method; the Allow header lists the methods that it accepts',
   ),
-  tooSlow: entry(40801, 408, 'the request did not arrive whole in time; send it again'),
-  bodyTooLarge: entry(41301, 413, 'the body is larger than this service takes'),
+  tooSlow: entry(40801, 408, 'the complete request did not arrive in time; send it again'),
+  bodyTooLarge: entry(
+    41301,
+    413,
+    'the body exceeds the size limit (1 MiB unless the operator changed it); shorten name or tag',
+  ),
   notJsonMediaType: entry(
     41501,
     415,
-    'send the body as Content-Type: application/json, with no charset or charset=utf-8',
+    'send exactly one header Content-Type: application/json, with no charset or with charset=utf-8',
   ),
-  contentEncoding: entry(41502, 415, 'send the body as it is, without Content-Encoding'),
+  contentEncoding: entry(41502, 415, 'send the body uncompressed and without a Content-Encoding header'),
   tooManyRequests: entry(
     42901,
     429,
-    'this token has sent more requests than the service grants it; send again after Retry-After seconds',
+    'this token exceeded its rate limit; wait for the number of seconds in Retry-After, then send again',
   ),
   headersTooLarge: entry(
     43101,
     431,
-    'the request line and headers are larger than 16 KiB; send smaller ones',
+    'the request line and headers are larger than 16 KiB; send fewer or shorter headers',
   ),
   internal: entry(
     50001,
     500,
-    'the service failed in a way it does not know; its operator finds the cause in the log',
+    'unexpected internal error; the operator finds its cause in the log of the service',
   ),
-  busy: entry(50301, 503, 'more plants are waiting than the service can take; send this one again shortly'),
+  busy: entry(50301, 503, 'too many plants are waiting for the store; send this plant again shortly'),
   storeUnavailable: entry(
     50302,
     503,
-    'the store did not confirm this plant, so it may or may not be kept; sending it again is safe',
+    'the store did not confirm this plant; it may or may not be stored, and sending it again is safe',
   ),
   shuttingDown: entry(50303, 503, 'the service is shutting down; send this plant again shortly'),
 } as const;
@@ -67,16 +88,16 @@ export type ErrorStatus = (typeof ERRORS)[ErrorName]['status'];
 
 export const ERROR_NAMES = Object.keys(ERRORS) as readonly ErrorName[];
 
-/** The Error of the interface: what the body of every answer but 200 holds. */
+/** The Error of the interface: the body of every response except 200. */
 export interface ErrorBody {
   error: number;
   message: string;
 }
 
-/** The text about an id, the same in the service, the command line and the description. */
+/** What an id must be, in messages of the service and the command line and in the description. */
 export const ID_RULE = `an integer from ${ID_MIN} to ${ID_MAX}`;
 
-/** @param message said instead of the entry's own, to name the faults of one request */
+/** @param message replaces the catalogue's message, to list the faults of one request */
 export function errorBody(name: ErrorName, message: string = ERRORS[name].message): ErrorBody {
   return { error: ERRORS[name].number, message };
 }

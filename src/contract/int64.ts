@@ -6,24 +6,24 @@ const JSON_NUMBER = /^(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$/
 const ID_DIGITS_MAX = 19;
 
 /**
- * Reads a JSON number as a 64-bit integer, judged on its digits: `1.0`, `1e3` and `-0` are the integers 1, 1000
- * and 0 (JSON Schema 2020-12 core, section 4.2.2: an integer is a number with a zero fractional part), while
- * `9007199254740993.5` and `1e-400` are none, though a double would round them to one.
+ * Reads a JSON number as a 64-bit integer, from its digits. `1.0`, `1e3` and `-0` are the integers
+ * 1, 1000 and 0: an integer is a number with a zero fractional part (JSON Schema 2020-12 core,
+ * section 4.2.2). `9007199254740993.5` and `1e-400` are no integers. A double would round both to one.
  *
- * @returns the integer, or undefined when the text is no JSON number, no integer, or beyond 64 bits
+ * @returns undefined if the text is no JSON number, no integer, or does not fit 64 bits
  */
 export function int64FromNumberText(text: string): bigint | undefined {
   const parts = JSON_NUMBER.exec(text);
   if (parts === null) return undefined;
   const [, minus, whole = '', fraction = '', exponentText = '0'] = parts;
 
-  // The value is digits × 10^exponent, with digits free of zeros at both ends. Nothing here is ever expanded, so
-  // an exponent of a million digits costs no more than reading it.
+  // The value is digits × 10^exponent, and digits neither begins nor ends with a zero. The number is
+  // not expanded before its length is checked, so a huge exponent costs no memory.
   const coefficient = (whole + fraction).replace(/^0+/, '');
   if (coefficient === '') return 0n;
   const trailingZeros = countTrailingZeros(coefficient);
   const digits = coefficient.slice(0, coefficient.length - trailingZeros);
-  // Beyond 2^53 this loses digits of the exponent or becomes infinite; the verdict below is the same either way.
+  // An exponent above 2^53 is rounded or becomes infinite. The check below still rejects the number.
   const exponent = Number(exponentText) - fraction.length + trailingZeros;
 
   if (exponent < 0 || digits.length + exponent > ID_DIGITS_MAX) return undefined;
@@ -31,12 +31,12 @@ export function int64FromNumberText(text: string): bigint | undefined {
   return isInt64(value) ? value : undefined;
 }
 
-/** Whether a bigint fits 64 bits with a sign. */
+/** Whether a bigint fits a signed 64-bit integer. */
 export function isInt64(value: bigint): boolean {
   return value >= ID_MIN && value <= ID_MAX;
 }
 
-/** Without a regular expression, which would try again at each zero of the text. */
+/** Not a regular expression: that would start again at each zero and take quadratic time. */
 function countTrailingZeros(digits: string): number {
   let count = 0;
   while (digits.charCodeAt(digits.length - 1 - count) === 48) count++;

@@ -1,29 +1,29 @@
-// RFC 8259 sections 2, 3, 6 and 7. Each is matched where it is put.
+// RFC 8259 sections 2, 3, 6 and 7. The patterns are sticky: they match at lastIndex.
 const SPACE = /[ \t\n\r]*/y;
 const SCALAR = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null/y;
-/** Not a whole string: the memory of a match grows with each repetition of an alternative. */
+/** Part of a string: each repetition of an alternative takes memory, so the pattern limits them. */
 const STRING_PART = /(?:[ !#-[\]-\uffff]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})){1,1000}/y;
 
-/** Characters between two pauses. They take less than a millisecond, but for a string that is longer. */
+/** Characters between two pauses, less than a millisecond. Only a longer string takes more time. */
 const SLICE_LENGTH = 4096;
 
 /**
- * Finds out whether a text is JSON (RFC 8259), and lists the members of its outermost object.
+ * Checks whether a text is JSON (RFC 8259), and lists the members of its outermost object.
  *
- * It yields after each slice, so that the caller can do something else, and takes a byte for each level of nesting.
- * JSON.parse cannot pause. It drops repeated members and the digits of numbers, and makes values of all that nobody asks
- * for: up to 1.3 GiB of a text of 8 MiB.
+ * It yields after each slice, so that the event loop is not blocked. It takes one byte of memory for
+ * each level of nesting. JSON.parse cannot pause. It also drops repeated members, rounds numbers and
+ * builds values that nothing uses: up to 1.3 GiB for a text of 8 MiB.
  *
- * @param tellMember gets each member in order, its value as it is written; they mean nothing if the text is not JSON
+ * @param onMember is called with each member in order. Ignore its calls if the text is not JSON
  * @returns whether the text is JSON
  */
 export function* readJson(
   text: string,
-  tellMember: (name: string, valueText: string) => void,
+  onMember: (name: string, valueText: string) => void,
 ): Generator<undefined, boolean, undefined> {
   const nesting = new Nesting();
   let expected: 'value' | 'name' | 'colon' | 'comma' = 'value';
-  /** Whether the innermost array or object may end instead. */
+  /** Whether the innermost array or object may end here. */
   let mayEnd = false;
   let name = '';
   let valueStart = 0;
@@ -45,7 +45,7 @@ export function* readJson(
       const isEnd = first !== ',';
       if (isEnd ? !mayEnd : expected !== 'comma' || nesting.depth === 0) return false;
       if (expected === 'comma' && nesting.isObject && nesting.depth === 1)
-        tellMember(name, text.slice(valueStart, start).trim());
+        onMember(name, text.slice(valueStart, start).trim());
       if (isEnd) nesting.close();
       expected = isEnd ? 'comma' : nesting.isObject ? 'name' : 'value';
       mayEnd = isEnd;
@@ -66,19 +66,19 @@ export function* readJson(
   return expected === 'comma' && nesting.depth === 0;
 }
 
-/** Reads without a pause. */
+/** Runs a generator to its end without pauses. */
 export function readToEnd<Reading>(slices: Generator<undefined, Reading, undefined>): Reading {
   let slice = slices.next();
   while (!slice.done) slice = slices.next();
   return slice.value;
 }
 
-/** @param valueText a string as JSON writes it */
+/** @param valueText a JSON string with its quotes */
 export function stringOf(valueText: string): string {
   return valueText.includes('\\') ? JSON.parse(valueText) : valueText.slice(1, -1);
 }
 
-/** @returns where the match that begins at a position ends; the position itself where there is none */
+/** @returns the end of the match at a position, or the position if there is no match */
 function endOf(pattern: RegExp, text: string, position: number): number {
   pattern.lastIndex = position;
   return pattern.test(text) ? pattern.lastIndex : position;
@@ -88,7 +88,10 @@ function endOfSpace(text: string, position: number): number {
   return text.charCodeAt(position) <= 32 ? endOf(SPACE, text, position) : position;
 }
 
-/** @param start of its opening quote; returned where no string begins */
+/**
+ * @param start position of the opening quote
+ * @returns the end of the string, or start if the string is not valid
+ */
 function endOfString(text: string, start: number): number {
   let end = start + 1;
   while (text[end] !== '"') {
@@ -102,11 +105,11 @@ function endOfString(text: string, start: number): number {
 /** The arrays and objects that are open. */
 class Nesting {
   depth = 0;
-  /** Of the innermost one. */
+  /** Whether the innermost one is an object. */
   isObject = false;
-  /** What ends it. */
+  /** The character that closes the innermost one. */
   end: ']' | '}' | undefined;
-  /** A byte each: 8 MiB open eight million. */
+  /** One byte for each level: a text of 8 MiB can open eight million. */
   #areObjects = new Uint8Array(32);
 
   open(isObject: boolean): void {

@@ -19,8 +19,8 @@ import {
 import { OUTCOMES, readNewPlantText } from './plant.ts';
 
 /**
- * The OpenAPI 3.1 description of the service, as JSON text. The ends of the range of ids stand in it digit for
- * digit; JSON.parse rounds the larger one.
+ * The OpenAPI 3.1 description of the service, as JSON text. It contains the smallest and largest id
+ * with all digits; JSON.parse rounds the largest.
  */
 export function openApiJson(): string {
   return exactJson(DESCRIPTION);
@@ -30,8 +30,8 @@ export function openApiJson(): string {
 export type SchemaName = keyof typeof SCHEMAS;
 
 /**
- * One record shape as a JSON Schema 2020-12 that stands alone, as JSON text. The ends of the range of ids stand in it as in
- * {@link openApiJson}.
+ * One record shape as a self-contained JSON Schema 2020-12, as JSON text. It contains the smallest
+ * and largest id as {@link openApiJson} does.
  */
 export function schemaJson(name: SchemaName): string {
   const schema = {
@@ -42,7 +42,7 @@ export function schemaJson(name: SchemaName): string {
   return exactJson(schema).replaceAll('#/components/schemas/', '#/$defs/');
 }
 
-/** Writes a value as JSON, a bigint as a number. By way of a text, since not every runtime of clients has JSON.rawJSON. */
+/** Writes a value as JSON, a bigint as a number. Not every runtime of clients has JSON.rawJSON. */
 function exactJson(value: unknown): string {
   const text = JSON.stringify(value, (_key, each) => (typeof each === 'bigint' ? `bigint ${each}` : each), 2);
   return `${text.replace(/"bigint (-?[0-9]+)"/g, '$1')}\n`;
@@ -63,14 +63,14 @@ function text(...examples: string[]): object {
 }
 
 function retryAfter(minimum: number): Header {
-  const description = 'Seconds to wait before sending the plant again, RFC 9110 section 10.2.3.';
+  const description = 'Seconds to wait before sending the plant again (RFC 9110 section 10.2.3).';
   return header(description, { type: 'integer', minimum, examples: [RETRY_AFTER_SECONDS] });
 }
 
-/** Those of draft-ietf-httpapi-ratelimit-headers-10; on a 200 they stand only where the service has such a limit. */
+/** As in draft-ietf-httpapi-ratelimit-headers-10. A 200 has them only if there is a rate limit. */
 function rateLimitHeaders(required: boolean): Record<string, Header> {
-  const policy = 'What the token is granted: q requests in each window of w seconds.';
-  const left = 'What is left of that: r requests now, more in t seconds.';
+  const policy = 'The rate limit of the token: q requests in each window of w seconds.';
+  const left = 'The rest of the rate limit: r requests now, more in t seconds.';
   return {
     'RateLimit-Policy': header(policy, text('"default";q=100;w=1'), required),
     RateLimit: header(left, text('"default";r=99;t=1'), required),
@@ -81,57 +81,54 @@ function jsonContent(shape: SchemaName, examples: Record<string, { value: unknow
   return { 'application/json': { schema: { $ref: `#/components/schemas/${shape}` }, examples } };
 }
 
-/** Of every 500 and 503: a gateway may have sent the plant before, so that none of them says that it is not kept. */
-const STORED_OR_NOT = 'The plant may be kept or not; sending it again settles that, and does no harm.';
+/** Never "not stored": a gateway may have sent the plant before, and that request may have succeeded. */
+const STORED_OR_NOT = 'The plant may or may not be stored. Sending it again is safe.';
 
-/**
- * What each status of the catalogue means, apart from its entries; the compiler refuses a catalogue with a status that is
- * not described here.
- */
+/** What each status means. The compiler rejects a catalogue with a status that is missing here. */
 export const STATUS_DESCRIPTIONS: Record<
   ErrorStatus,
   { description: string; headers?: Record<string, Header> }
 > = {
   400: {
     description:
-      'Unexpected error. The message names every fault of the body at once. Besides what NewPlant asks for, a ' +
-      'body is refused when it is not UTF-8 or begins with a byte order mark, when it gives a member twice at ' +
-      'its top level, or when name or tag contains U+0000 or an unpaired surrogate. ' +
-      `Number ${ERRORS.idTaken.number} is answered only by a service whose operator chose to refuse repeated ids.`,
+      'Unexpected error. The message lists every problem of the body. A body is rejected if it is not a ' +
+      'NewPlant, is not UTF-8, or begins with a byte order mark. It is also rejected if a member appears ' +
+      'twice at its top level, or if name or tag contains U+0000 or an unpaired surrogate. ' +
+      `Error ${ERRORS.idTaken.number} occurs only if the service runs with \`--repeated-id reject\`.`,
   },
   401: {
-    description: 'No credential, or one that is not accepted. Nothing of the body is read.',
+    description: 'The credential is missing or not accepted. The body is not read.',
     headers: {
-      'WWW-Authenticate': header('The challenge of RFC 6750 section 3.', text('Bearer realm="plant-store"')),
+      'WWW-Authenticate': header('The challenge (RFC 6750 section 3).', text('Bearer realm="plant-store"')),
     },
   },
-  404: { description: 'There is nothing at this path. Paths are case-sensitive.' },
+  404: { description: 'The path does not exist. Paths are case-sensitive.' },
   405: {
-    description: 'The path does not take this method.',
-    headers: { Allow: header('The methods that this path takes, RFC 9110 section 10.2.1.', text('POST')) },
+    description: 'The path does not accept this method.',
+    headers: { Allow: header('The methods that the path accepts (RFC 9110 section 10.2.1).', text('POST')) },
   },
   408: {
-    description: `The request did not arrive whole, by default within ${REQUEST_TIMEOUT_MS / 1_000} s.`,
+    description: `The complete request did not arrive within ${REQUEST_TIMEOUT_MS / 1_000} s.`,
   },
-  413: { description: `The body is too large, by default larger than ${BODY_BYTES_MAX} bytes.` },
-  415: { description: 'The body is not application/json in UTF-8, or it is compressed.' },
+  413: { description: `The body exceeds the size limit, ${BODY_BYTES_MAX} bytes by default.` },
+  415: { description: 'The body is not application/json in UTF-8, or it has a Content-Encoding.' },
   429: {
-    description: 'The service limits how many requests a token may send, which it does not by default.',
+    description: 'The token exceeded its rate limit. By default there is no rate limit.',
     headers: { 'Retry-After': retryAfter(1), ...rateLimitHeaders(true) },
   },
   431: { description: `The request line and the headers are larger than ${HEADER_BYTES_MAX} bytes.` },
-  500: { description: `The service failed. ${STORED_OR_NOT}` },
+  500: { description: `Unexpected internal error. ${STORED_OR_NOT}` },
   503: {
-    description: `The service cannot keep the plant now, or cannot tell. ${STORED_OR_NOT}`,
+    description: `The service cannot store the plant now, or cannot confirm that it did. ${STORED_OR_NOT}`,
     headers: { 'Retry-After': retryAfter(0) },
   },
 };
 
-/** Describes the response with one error status: its numbers as a list, and an example of each. */
+/** Describes the response with one error status: a list and an example of its error numbers. */
 function errorResponse(status: ErrorStatus): object {
   const names = ERROR_NAMES.filter(name => ERRORS[name].status === status);
   const { description, headers } = STATUS_DESCRIPTIONS[status];
-  const help = 'Where the documentation page of the service says more of this error, RFC 8288.';
+  const help = 'The explanation of this error on the documentation page of the service (RFC 8288).';
   return {
     description: `${description}\n\n${names.map(catalogueLine).join('\n')}`,
     // A service that runs without its documentation page sends no Link.
@@ -145,7 +142,7 @@ function catalogueLine(name: ErrorName): string {
   return `- \`${number}\`: ${message}${retry ? ' (the same request may succeed later)' : ''}`;
 }
 
-/** What the service itself says to a faulty NewPlant. */
+/** The message of the service itself for an invalid NewPlant. */
 const FAULTS_NAMED = readNewPlantText('{"id": 1.5, "tag": null}').message;
 
 function exampleError(name: ErrorName): [ErrorName, { value: ErrorBody }] {
@@ -153,26 +150,30 @@ function exampleError(name: ErrorName): [ErrorName, { value: ErrorBody }] {
 }
 
 export const PLANT_HEADERS: Record<string, Header> = {
-  'Plant-Id': header('The id of the plant, every digit of it; the Plant itself has none.', {
+  'Plant-Id': header('The id of the plant, with all its digits. The Plant in the body has no id.', {
     type: 'string',
     pattern: '^(0|-?[1-9][0-9]*)$',
     examples: ['9007199254740993'],
   }),
-  'Plant-Revision': header('How many contents have been stored under this id, this one included.', {
-    type: 'integer',
-    minimum: 1,
-    examples: [1],
-  }),
+  'Plant-Revision': header(
+    'The revision number: 1 for the first content of this id, 1 more for each change.',
+    {
+      type: 'integer',
+      minimum: 1,
+      examples: [1],
+    },
+  ),
   'Plant-Outcome': header(
-    'created: the id was new. unchanged: the latest revision of this id says the same, and nothing was ' +
-      'stored. revised: the id was known with other content, and this is stored as its next revision.',
+    'created: the id was new. unchanged: the latest revision of this id has the same content, and ' +
+      'nothing was stored. revised: the id had different content, and this one is its next revision.',
     { type: 'string', enum: OUTCOMES },
   ),
   ...rateLimitHeaders(false),
 };
 
 export const PLANT_RESPONSE = {
-  description: 'Plant response: the plant was created. It is on disk before this answer is sent.',
+  description:
+    'Plant response: the plant was created. The plant is on disk before the service sends this response.',
   headers: PLANT_HEADERS,
   content: jsonContent('Plant', {
     tagged: { value: { name: 'Araucaria angustifolia', tag: 'tree' } },
@@ -184,9 +185,9 @@ export const CREATE_PLANT = {
   operationId: 'createPlant',
   summary: 'Creates a new plant in the store',
   description:
-    'Answers with the Plant once it is stored. Sending the same plant again changes nothing, so a retry is ' +
-    'always safe. Sending other content under the same id stores the next revision; no revision is ever lost. ' +
-    'After an answer of 400 to 499 nothing is stored.',
+    'Stores the plant, then responds with it. Sending the same plant again changes nothing, so a retry is ' +
+    'always safe. Sending different content under the same id stores the next revision, and every earlier ' +
+    'revision remains stored. A response from 400 to 499 means that nothing was stored.',
   requestBody: {
     description: 'The plant to create, as UTF-8 without a byte order mark.',
     required: true,
@@ -194,7 +195,7 @@ export const CREATE_PLANT = {
       tagged: { value: { id: 1, name: 'Araucaria angustifolia', tag: 'tree' } },
       untagged: { value: { id: 2, name: 'Araucaria angustifolia' } },
       largestId: {
-        summary: 'The largest id; a reader that takes numbers as doubles rounds it',
+        summary: 'The largest id. A JSON parser that reads numbers as doubles rounds it.',
         value: { id: ID_MAX, name: 'Araucaria angustifolia' },
       },
     }),
@@ -211,13 +212,13 @@ export const ID_SCHEMA = {
   minimum: ID_MIN,
   maximum: ID_MAX,
   description:
-    `Identification number of the plant: ${ID_RULE}. It is judged on its digits: 1.0 and 1e3 are ` +
-    'integers, 9007199254740993.5 is none.',
+    `Identification number of the plant: ${ID_RULE}. The service checks all digits without rounding: ` +
+    '1.0 and 1e3 are integers, 9007199254740993.5 is not.',
 };
 
 /**
- * The record shapes of the interface. Members beyond those listed are allowed in each, as JSON Schema has it when nothing
- * else is said. Forbidding them in Plant would forbid NewPlant its id.
+ * The record shapes of the interface. Each allows further members, as is the default in JSON Schema.
+ * If Plant did not allow them, NewPlant could not have an id.
  */
 export const SCHEMAS = {
   Plant: {
@@ -245,9 +246,9 @@ export const SCHEMAS = {
       error: {
         type: 'integer',
         format: 'int32',
-        description: 'Error number: the HTTP status times 100 plus a counter. It never changes its meaning.',
+        description: 'Error number: the HTTP status times 100 plus a counter. Its meaning never changes.',
       },
-      message: { type: 'string', description: 'Error message text, for a person' },
+      message: { type: 'string', description: 'Error message text, for people' },
     },
   },
 };
@@ -258,10 +259,10 @@ const DESCRIPTION = {
     title: 'Plant Store',
     version: '1.0.0',
     description:
-      'A plant store. A client submits a plant record, and the service answers with the plant record.',
+      'A plant store. A client submits a plant record, and the service responds with the plant record.',
     license: { name: 'MIT', identifier: 'MIT' },
   },
-  servers: [{ url: '/', description: 'The service that this description was read from' }],
+  servers: [{ url: '/', description: 'The service that serves this description' }],
   security: [{ bearer: [] }],
   paths: { '/plants': { post: CREATE_PLANT } },
   components: {
@@ -270,7 +271,7 @@ const DESCRIPTION = {
       bearer: {
         type: 'http',
         scheme: 'bearer',
-        description: 'A token that the operator of the service made; RFC 6750 section 2.1.',
+        description: 'A token from the operator of the service (RFC 6750 section 2.1).',
       },
     },
   },

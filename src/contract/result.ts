@@ -1,7 +1,7 @@
 import { ERRORS, type ErrorName } from './errors.ts';
 import { OUTCOMES, type Outcome } from './plant.ts';
 
-/** What an answer says of its request: the outcome of a plant, an entry of the error catalogue, or neither. */
+/** The result of a request: the outcome of a plant, an entry of the error catalogue, or neither. */
 export type Result = Outcome | ErrorName | 'other';
 
 export function isOutcome(result: Result): result is Outcome {

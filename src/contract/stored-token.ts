@@ -1,20 +1,20 @@
-/** What a store keeps of a token. The token itself is never kept: whoever reads the store cannot use it. */
+/** A token in a store. Only its hash is stored, so a reader of the store cannot use the token. */
 export interface StoredToken {
-  /** Given by the store, from 1; the `recorded_by` of plants sent with this token. */
+  /** Assigned by the store, from 1. Plants sent with this token have it as `recorded_by`. */
   id: number;
-  /** SHA-256 of the whole token, 64 hexadecimal digits in lower case. */
+  /** SHA-256 of the whole token, as 64 lowercase hexadecimal digits. */
   hash: string;
-  /** Chosen by the operator; no two tokens of a store share one, so that it names the token for good. */
+  /** Chosen by the operator. Unique in the store, also among revoked tokens. */
   label: string;
   /** Times are milliseconds since 1970 UTC. */
   createdAt: number;
   expiresAt: number | null;
   revokedAt: number | null;
-  /** UTC day of the last request it was accepted for, `YYYY-MM-DD`. */
+  /** UTC day of the last request for which the token was accepted, `YYYY-MM-DD`. */
   lastUsedDay: string | null;
-  /** Grows with every token made or revoked in this store; tokens are read in this order, a page at a time. */
+  /** Increases with each token created or revoked in this store. Tokens are read in this order. */
   changeNumber: number;
 }
 
-/** What is needed to store a new token; the rest is the store's to fill in. */
+/** The fields that the caller supplies for a new token. The store sets the others. */
 export type NewStoredToken = Pick<StoredToken, 'hash' | 'label' | 'createdAt' | 'expiresAt'>;

@@ -47,7 +47,7 @@ suite('add', () => {
     assert.equal((await add(url, token, '1', 'Fern')).exitCode, 0);
     const nowhere = `http://127.0.0.1:${await freePort()}`;
     for (const [toUrl, withToken, name, says] of [
-      [url, token, 'Moss', /^plant-store: a plant with this id and other content is stored already/],
+      [url, token, 'Moss', /^plant-store: this id is already stored with different content/],
       [url, 'plant_unknown', 'Fern', /refused|unknown.* make one with: npx plant-store token create LABEL/],
       [nowhere, token, 'Fern', /no answer from .* is the service running there\?$/m],
       [

@@ -13,7 +13,7 @@ import {
 import { jsonBody, mutatedBody, numberText, text } from '../harness/arbitrary-bodies.ts';
 import { exactInteger, isStorable, testOracle } from '../harness/test-oracle.ts';
 
-/** A plant that the service takes, as a value. */
+/** A plant that the service accepts. */
 const plant = fc
   .record({
     id: fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }),
@@ -22,7 +22,7 @@ const plant = fc
   })
   .map(({ id, name, tag }): NewPlant => (tag === undefined ? { id, name } : { id, name, tag }));
 
-/** What src says, in one go and in slices, reduced to what the second opinion says too. */
+/** The result of src, read at once and in slices, without the message: the test oracle has none. */
 function verdict(bytes: Uint8Array): unknown {
   const reading = readNewPlant(bytes);
   assert.deepEqual(readToEnd(readNewPlantInSlices(bytes)), reading);
@@ -32,12 +32,12 @@ function verdict(bytes: Uint8Array): unknown {
   return { error };
 }
 
-suite('a body is read as the published schema and exact arithmetic have it', () => {
-  /** Kinds of bodies, how many are tried, and the least share of each verdict: fewer would show little. */
+suite('a body is read according to the published schema and exact arithmetic', () => {
+  /** Kinds of bodies, how many are tried, and the minimum share of each result. */
   const kinds: [what: string, bodies: fc.Arbitrary<string | Uint8Array>, runs: number, least: object][] = [
-    ['JSON in every way of writing', jsonBody, 2_000, { plant: 0.15, notNewPlant: 0.15 }],
-    ['bytes of it changed', mutatedBody, 4_000, { plant: 0.02, notNewPlant: 0.02, notJson: 0.3 }],
-    ['bytes at random', fc.uint8Array({ maxLength: 64 }), 1_000, { notJson: 0.9 }],
+    ['JSON with varied syntax', jsonBody, 2_000, { plant: 0.15, notNewPlant: 0.15 }],
+    ['the same with changed bytes', mutatedBody, 4_000, { plant: 0.02, notNewPlant: 0.02, notJson: 0.3 }],
+    ['random bytes', fc.uint8Array({ maxLength: 64 }), 1_000, { notJson: 0.9 }],
   ];
   for (const [what, bodies, numRuns, least] of kinds) {
     test(what, () => {
@@ -67,8 +67,8 @@ suite('a body is read as the published schema and exact arithmetic have it', () 
   });
 });
 
-suite('a text is JSON if JSON.parse takes it', () => {
-  /** How a text begins, and its further parts, of which all sequences up to a length are tried. */
+suite('a text is JSON if and only if JSON.parse accepts it', () => {
+  /** The beginning of each text, and parts. All sequences of parts up to a length are tried. */
   const kinds: [what: string, beginning: string, parts: string[], lengthMax: number][] = [
     ['nesting', '', ['{', '}', '[', ']', ',', ':', '"a"', '1'], 6],
     ['numbers and literals', '', ['-', '0', '1', '.', 'e', '+', ' ', 'true', 'null'], 5],
@@ -86,15 +86,15 @@ suite('a text is JSON if JSON.parse takes it', () => {
     test(what, () => {
       let texts = [beginning];
       for (let length = 0; length <= lengthMax; length++) {
-        const others = texts.filter(text => readToEnd(readJson(text, () => {})) !== isJson(text));
-        assert.deepEqual(others, []);
+        const differences = texts.filter(text => readToEnd(readJson(text, () => {})) !== isJson(text));
+        assert.deepEqual(differences, []);
         texts = length < lengthMax ? texts.flatMap(text => parts.map(part => text + part)) : [];
       }
     });
   }
 });
 
-test('a plant as it is written is read back, also with its members in another order or with one more', () => {
+test('a written plant is read back, also with reordered members or an additional one', () => {
   fc.assert(
     fc.property(plant, expected => {
       const plain = newPlantJson(expected);

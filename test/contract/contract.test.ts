@@ -6,10 +6,12 @@ import { BODY_BYTES_MAX, HEADER_BYTES_MAX } from '../../src/contract/limits.ts';
 import { plantJson, readNewPlant, readNewPlantInSlices, readNewPlantText } from '../../src/contract/plant.ts';
 
 const ID_FAULT = 'id must be an integer from -9223372036854775808 to 9223372036854775807';
-const NOT_JSON = 'the body is not JSON in UTF-8';
-const NOT_UTF8 = 'the body is not UTF-8';
+const QUOTED_ID_FAULT =
+  'id must be a JSON number without quotes: an integer from -9223372036854775808 to 9223372036854775807';
+const NOT_JSON = 'the body is empty, incomplete or not valid JSON in UTF-8; write it with a JSON library';
+const NOT_UTF8 = 'the body is not valid UTF-8; encode it as UTF-8';
 const BYTE_ORDER_MARK = 'the body begins with a byte order mark; send UTF-8 without one';
-/** How a message calls members that the interface does not know. */
+/** The words of a message for members that the interface does not know. */
 const OTHER = 'a member other than id, name and tag';
 const NOT_OBJECT = 'the body must be a JSON object with id and name';
 
@@ -26,7 +28,7 @@ function assertRejected(body: string | Uint8Array, error: ErrorName, message: st
   assert.deepEqual(readNewPlant(bytes), { error, message }, String(body).slice(0, 200));
 }
 
-suite('an id is judged on its digits', () => {
+suite('an id is read from its digits, without rounding', () => {
   const zeros = '0'.repeat(1000);
   const integers: [value: bigint, texts: string][] = [
     [0n, '0 -0 -0.0 0e5 0e999999999 -0.000e-999999999 0e99999999999999999999999999'],
@@ -44,12 +46,12 @@ suite('an id is judged on its digits', () => {
     [2n ** 63n - 1n, '92233720368547758070e-1'],
     [-(2n ** 63n), '-9223372036854775808 -9223372036854775808e0'],
   ];
-  test('integers, in whatever way of writing', () => {
+  test('every way to write an integer', () => {
     for (const [value, texts] of integers) {
       for (const text of texts.split(' ')) {
         assert.equal(int64FromNumberText(text), value, text.slice(0, 40));
         assertRead(`{"id":${text},"name":"Ipê"}`, { id: value, name: 'Ipê' });
-        // The same id in a body that is not the ordinary one.
+        // The same id in a body that is not of the most common form.
         assertRead(`{"name":"Ipê","id":${text}}`, { id: value, name: 'Ipê' });
       }
     }
@@ -57,17 +59,17 @@ suite('an id is judged on its digits', () => {
 
   const others: Record<string, string> = {
     fractions: '0.5 -0.1 1e-1 123e-2 1e-99999999999999999999999999',
-    'fractions that a double takes for an integer':
+    'fractions that a double rounds to an integer':
       '1e-400 -1e-999999999 1.0000000000000000000001 9007199254740993.5 9223372036854775807.5',
-    'what is beyond 64 bits':
+    'integers beyond 64 bits':
       '9223372036854775808 9223372036854775809 -9223372036854775809 9.223372036854775808e18',
-    'what is beyond 64 bits, with as many digits or more': `9999999999999999999 10000000000000000000 1e19 1${zeros}`,
-    'what is an id when cut to 64 bits': '18446744073709551616 18446744073709551617',
-    'what is beyond a double': `1e400 -1e400 1e999999999 1e99999999999999999999999999 1e${'9'.repeat(100_000)}`,
-    'what is no number': '"1" "" null true false [] [1] {} {"id":1}',
+    'integers beyond 64 bits, with 19 digits or more': `9999999999999999999 10000000000000000000 1e19 1${zeros}`,
+    'integers that would be an id if cut to 64 bits': '18446744073709551616 18446744073709551617',
+    'integers beyond the range of a double': `1e400 -1e400 1e999999999 1e99999999999999999999999999 1e${'9'.repeat(100_000)}`,
+    'values that are no number': 'null true false [] [1] {} {"id":1}',
   };
   for (const [what, texts] of Object.entries(others)) {
-    test(`no ids are ${what}`, () => {
+    test(`rejected: ${what}`, () => {
       for (const text of texts.split(' ')) {
         assert.equal(int64FromNumberText(text), undefined, text.slice(0, 40));
         assertRejected(`{"id":${text},"name":"Ipê"}`, 'notNewPlant', ID_FAULT);
@@ -76,7 +78,15 @@ suite('an id is judged on its digits', () => {
     });
   }
 
-  test('what is no number of JSON is none of ours', () => {
+  test('rejected: strings, with a message about the quotes', () => {
+    for (const text of ['"1"', '""', '"9007199254740993"']) {
+      assert.equal(int64FromNumberText(text), undefined, text);
+      assertRejected(`{"id":${text},"name":"Ipê"}`, 'notNewPlant', QUOTED_ID_FAULT);
+      assertRejected(`{"name":"Ipê","id":${text}}`, 'notNewPlant', QUOTED_ID_FAULT);
+    }
+  });
+
+  test('text that is not a JSON number is not an id', () => {
     for (const text of [...'- +1 01 -01 1. .1 1e 1e+ 0x1 1n 1_000 NaN'.split(' '), '', ' ']) {
       assert.equal(int64FromNumberText(text), undefined, text);
       assertRejected(`{"id":${text},"name":"Ipê"}`, 'notJson', NOT_JSON);
@@ -87,11 +97,11 @@ suite('an id is judged on its digits', () => {
 });
 
 suite('name and tag', () => {
-  test('are taken as they are', () => {
+  test('are read without a change', () => {
     const members: [members: string, plant: { name: string; tag?: string }][] = [
       ['"name":"","tag":""', { name: '', tag: '' }],
       ['"name":"\ufeff  a \u00a0\ufffd\u2028\u007f"', { name: '\ufeff  a \u00a0\ufffd\u2028\u007f' }],
-      // Composed and decomposed stay so.
+      // Neither form is normalized.
       ['"name":"\u00ea e\u0302"', { name: '\u00ea e\u0302' }],
       [String.raw`"name":"\ud83c\uDF31\uffff"`, { name: '🌱\uffff' }],
       [String.raw`"name":"\"\\\/\b\f\n\r\t\u0041\u0001"`, { name: '"\\/\b\f\n\r\tA\u0001' }],
@@ -106,7 +116,7 @@ suite('name and tag', () => {
       assertRead(`{${text},"id":1}`, { id: 1n, ...plant });
       assert.deepEqual(JSON.parse(plantJson(plant)), plant, 'the response repeats them');
     }
-    // deepEqual does not tell an absent member from an undefined one.
+    // deepEqual does not distinguish an absent member from an undefined one.
     for (const body of ['{"id":1,"name":"Ipê"}', '{"name":"Ipê","id":1}'])
       assert.equal('tag' in read(body).plant!, false);
   });
@@ -128,7 +138,7 @@ suite('name and tag', () => {
     });
   }
 
-  test('of a body given as text follow the same rules', () => {
+  test('in a body that is given as text follow the same rules', () => {
     const name = 'name must not contain an unpaired surrogate';
     const tag = 'tag must not contain an unpaired surrogate';
     for (const [body, error, message] of [
@@ -142,7 +152,7 @@ suite('name and tag', () => {
 });
 
 suite('members', () => {
-  test('further ones are ignored, before and behind', () => {
+  test('unknown ones are ignored, before and after the others', () => {
     for (const members of [
       '"x":[{"id":2,"name":null},"}",",",1e999,{}]',
       '"ID":"x","Name":1,"TAG":null',
@@ -156,7 +166,7 @@ suite('members', () => {
     }
   });
 
-  test('that an object inherits are none of the body', () => {
+  test('inherited from a prototype are not part of the body', () => {
     const inherited = '{"id":1,"__proto__":{"name":"Ipê","tag":"tree"}}';
     assertRejected(inherited, 'notNewPlant', 'name is required');
     Object.defineProperty(Object.prototype, 'tag', { value: 'inherited', configurable: true });
@@ -178,12 +188,12 @@ suite('members', () => {
       ['{"id":1,"name":"a","__proto__":1,"__proto__":2}', OTHER],
       ['{"id":1,"name":"a","x":{"y":1},"z":[{"x":1}],"x":3}', OTHER],
       ['{"id":1,"name":"a","x":"{\\"x\\":","x":3}', OTHER],
-      ['{"id":1,"name":"a","id":"x"}', '"id"', `; ${ID_FAULT}`],
+      ['{"id":1,"name":"a","id":"x"}', '"id"', `; ${QUOTED_ID_FAULT}`],
       ['{"id":"x","name":"a","id":1}', '"id"'],
     ];
     for (const [body, shown, others = ''] of repeats)
       assertRejected(body, 'notNewPlant', `${shown} is given more than once${others}`);
-    // More names than a set holds.
+    // More names than one set contains.
     const many = Array.from({ length: 300_000 }, (_, index) => `"${index}":0`).join();
     assertRead(`{"id":1,"name":"a",${many}}`, { id: 1n, name: 'a' });
     const message = `${OTHER} is given more than once`;
@@ -194,7 +204,7 @@ suite('members', () => {
 suite('the body', () => {
   const plain = '{"id":1,"name":"a"}';
 
-  test('has white space of JSON, and no other, between its tokens', () => {
+  test('has only JSON white space between its tokens', () => {
     for (const space of [' ', '\t', '\n', '\r', ' \t\r\n '.repeat(100)]) {
       const tokens = ' { "id" : 1 , "name" : "a" , "tag" : "b" } '.split(' ');
       assertRead(tokens.join(space), { id: 1n, name: 'a', tag: 'b' });
@@ -220,7 +230,7 @@ suite('the body', () => {
       assertRejected(body, 'notNewPlant', NOT_OBJECT);
   });
 
-  test('may nest 500,000 deep, which neither overflows a stack nor hides what stands behind it', () => {
+  test('may nest 500,000 deep: the stack does not overflow, and what follows is read', () => {
     const arrays = `${'['.repeat(500_000)}${']'.repeat(500_000)}`;
     const objects = `${'{"a":'.repeat(500_000)}0${'}'.repeat(500_000)}`;
     for (const deep of [arrays, objects]) {
@@ -232,7 +242,7 @@ suite('the body', () => {
     assertRejected(arrays, 'notNewPlant', NOT_OBJECT);
   });
 
-  test('is read in slices of a few thousand characters, whatever it is made of', () => {
+  test('is read in slices of a few thousand characters, whatever its content', () => {
     const elements = '0,'.repeat(20_000);
     const names = Array.from({ length: 20_000 }, (_, index) => `"${index}":0`).join();
     for (const members of [
@@ -265,7 +275,7 @@ suite('the body', () => {
   });
 
   test('is well-formed UTF-8', () => {
-    // Unicode 16, section 3.9, table 3-7: the well-formed sequences; none of these is one, and the first is Latin-1.
+    // Ill-formed by Unicode 16, section 3.9, table 3-7. The first is Latin-1.
     const illFormed =
       'ea 80 bf80 c3 e282 f09f8c c0af e080af f08080af c080 c0a2 e09fbf f08fbfbf ' +
       'eda080 edbfbf eda0bcedbcb1 f4908080 f888808080 fe ff';
@@ -276,14 +286,14 @@ suite('the body', () => {
     }
   });
 
-  test('ends where its bytes end, not with what else is in their memory', () => {
+  test('ends where its bytes end, even if the buffer goes on', () => {
     const memory = Buffer.from(`${plain}garbage`);
     assert.deepEqual(readNewPlant(memory.subarray(0, plain.length)), { plant: { id: 1n, name: 'a' } });
   });
 });
 
 suite('the message of a rejection', () => {
-  test('names every fault', () => {
+  test('lists every fault', () => {
     const rows: [body: string, message: string][] = [
       ['{}', 'id is required; name is required'],
       ['{"id":null,"name":null,"tag":null}', `${ID_FAULT}; name must be a string; tag must be a string`],
@@ -349,12 +359,15 @@ test('an error number never changes its meaning', () => {
   assert.deepEqual(numbers, numbers.toSorted(), 'in the order of their numbers');
   for (const { number, status, message } of Object.values(ERRORS)) {
     assert.equal(Math.trunc(number / 100), status);
-    // One line that begins small and ends without a full stop.
+    // One line that begins in lower case and ends without a full stop.
     assert.match(message, /^[a-z][ -~]{10,118}[^.\s]$/);
   }
 });
 
-test('limits in messages are the limits', () => {
+test('the messages contain the actual limits', () => {
+  assert.ok(ERRORS.bodyTooLarge.message.includes(`${BODY_BYTES_MAX / 1024 / 1024} MiB`));
   assert.ok(ERRORS.headersTooLarge.message.includes(`${HEADER_BYTES_MAX / 1024} KiB`));
   assert.equal(BODY_BYTES_MAX, 1_048_576);
+  // RFC 6750 section 3: the characters of an error_description.
+  assert.match(ERRORS.tokenRejected.message, /^[ !#-[\]-~]+$/);
 });

@@ -22,14 +22,14 @@ const responses: Record<string, Response> = operation.responses;
 const { schemas } = description.components;
 
 suite('the description is valid OpenAPI 3.1', () => {
-  test('by the schema of the OpenAPI Initiative, and would not be without a description of a response', async () => {
+  test('by the schema of the OpenAPI Initiative, which rejects a response without description', async () => {
     assert.deepEqual(await new Validator().validate(JSON.parse(openApiJson())), { valid: true });
     const broken = JSON.parse(openApiJson());
     delete broken.paths['/plants'].post.responses['503'].description;
     assert.equal((await new Validator().validate(broken)).valid, false);
   });
 
-  test('every schema in it is strict JSON Schema 2020-12, and every example fits its schema', () => {
+  test('every schema is strict JSON Schema 2020-12, and every example matches its schema', () => {
     const ajv = new Ajv2020({ formats: { int32: true, int64: true } });
     ajv.addVocabulary(['components']);
     ajv.addSchema({ $id: 'plant-store', components: { schemas } });
@@ -51,7 +51,7 @@ suite('the description is valid OpenAPI 3.1', () => {
   });
 });
 
-suite('the description says what the interface says', () => {
+suite('the description follows the interface', () => {
   test('version 1.0.0 under the MIT license, bearer authentication for the whole service', () => {
     assert.equal(description.openapi, '3.1.0');
     assert.equal(description.info.version, '1.0.0');
@@ -74,13 +74,13 @@ suite('the description says what the interface says', () => {
     assert.equal(description.servers[0].url, '/');
   });
 
-  test('three record shapes, with no limit on texts, no member forbidden, and no id in Plant', () => {
-    // A description goes on behind what the interface says.
+  test('three record shapes: no text limits, further members allowed, no id in Plant', () => {
+    // A description may continue after the words of the interface.
     const meanings = JSON.parse(JSON.stringify(schemas), (key, value) =>
       key === 'description' ? value.split(/[:,]/, 1)[0] : value,
     );
     const error = { type: 'integer', format: 'int32', description: 'Error number' };
-    // The range of the id is below, digit for digit: as numbers its ends would be rounded.
+    // JSON.parse rounded the range of the id. Its exact digits are checked below.
     const id = {
       type: 'integer',
       format: 'int64',
@@ -120,8 +120,8 @@ suite('the description says what the interface says', () => {
   });
 });
 
-suite('the description says what was decided where the interface is silent', () => {
-  test('which statuses there are, and which headers come with each', () => {
+suite('the description documents what the interface leaves open', () => {
+  test('the statuses, and the headers of each', () => {
     const headers = Object.entries(responses).map(([status, response]) => [
       status,
       Object.keys(response.headers ?? {}),
@@ -142,7 +142,7 @@ suite('the description says what was decided where the interface is silent', () 
     });
   });
 
-  test('the headers of a 200 have types, and the id is text so that no reader rounds it', () => {
+  test('the headers of a 200 have types, and the id is text, so that no reader rounds it', () => {
     const headers = responses['200']!.headers!;
     assert.equal(headers['Plant-Id']!.schema.type, 'string');
     assert.equal(headers['Plant-Revision']!.schema.type, 'integer');
@@ -155,7 +155,7 @@ suite('the description says what was decided where the interface is silent', () 
 });
 
 suite('the error catalogue and the description agree', () => {
-  test('each error is described and shown under its status, and no other', () => {
+  test('each error is described and has an example under its status only', () => {
     const described = Object.entries(responses).flatMap(([status, response]) => {
       const lines = [...response.description.matchAll(/^- `([0-9]+)`: (.*?)( \(the same .*)?$/gm)];
       const shown = Object.entries(response.content['application/json']!.examples);
@@ -170,9 +170,11 @@ suite('the error catalogue and the description agree', () => {
     assert.deepEqual(Object.fromEntries(described), ERRORS);
   });
 
-  test('of every 500 and 503, and of nothing else, it is left open whether the plant is kept', () => {
+  test('only a 500 or 503 leaves open whether the plant is stored', () => {
     const open = Object.entries(responses)
-      .filter(([, { description }]) => /may be kept or not; sending it again settles that/.test(description))
+      .filter(([, { description }]) =>
+        /The plant may or may not be stored\. Sending it again is safe/.test(description),
+      )
       .map(([status]) => status);
     assert.deepEqual(open, ['500', '503']);
   });

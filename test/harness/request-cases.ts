@@ -60,7 +60,7 @@ const IN_CHUNKS = { 'Content-Length': null, 'Transfer-Encoding': 'chunked' };
 /** The whole body in one chunk, as {@link chunks} takes it. */
 const ONE_CHUNK = 'size\r\nBODY\r\n0\r\n\r\n';
 const CHALLENGE = 'Bearer realm="plant-store"';
-const INVALID_TOKEN = `${CHALLENGE}, error="invalid_token", error_description="the token is unknown, mistyped, expired or revoked"`;
+const INVALID_TOKEN = `${CHALLENGE}, error="invalid_token", error_description="the token is unknown, mistyped, expired or revoked; copy it again or ask the operator for a new one"`;
 const EXPECTED = { Expect: '100-continue', 'Content-Length': String(BODY_BYTES_MAX) };
 const TOO_LONG = plantOfBytes(BODY_BYTES_MAX + 1);
 
