@@ -1,4 +1,4 @@
-/** Stands for the base address of the service; the script of the page puts its own there. */
+/** A placeholder: the script of the page replaces it with the base address of the service. */
 export const SAMPLE_ADDRESS = 'https://plants.example';
 
 const CURL = `curl -i ${SAMPLE_ADDRESS}/plants \\
@@ -27,17 +27,17 @@ with urllib.request.urlopen(request) as response:
     print(response.headers["Plant-Id"], response.headers["Plant-Outcome"])
 `;
 
-/** Programs that send a plant with the largest id, each with a note on how the id keeps its digits there. */
+/** Programs that send a plant with the largest id. Each note explains why its id is exact. */
 export const CODE_SAMPLES = [
-  { language: 'curl', note: 'The digits go out as they are written.', code: CURL },
+  { language: 'curl', note: 'curl sends the digits as you write them.', code: CURL },
   {
     language: 'TypeScript',
-    note: 'The n makes the id a bigint: a number is exact only up to 9007199254740991. The client retries by itself.',
+    note: 'The suffix n makes the id a bigint. A number is exact only up to 9007199254740991. The client retries automatically.',
     code: TYPESCRIPT,
   },
   {
     language: 'Python',
-    note: 'An int has as many digits as it needs, and json writes all of them.',
+    note: 'An int has no size limit, and json writes all its digits.',
     code: PYTHON,
   },
 ];

@@ -13,7 +13,7 @@ import {
 } from '../contract/openapi.ts';
 import { STATUS_CODES } from '../http/node-http.ts';
 import { CODE_SAMPLES, SAMPLE_ADDRESS } from './code-samples.ts';
-import { ERROR_ADVICE } from './error-help.ts';
+import { ERROR_HELP } from './error-help.ts';
 import { Html, html, sentence } from './html.ts';
 import { plantForm } from './plant-form.ts';
 
@@ -21,11 +21,10 @@ export const PAGE_STYLE = readFileSync(new URL('./browser/page.css', import.meta
 export const PAGE_SCRIPT = readFileSync(new URL('./browser/page.js', import.meta.url), 'utf8');
 
 /**
- * Writes the documentation page: one file that loads nothing further, made of the contract, so that it says what the
- * service does.
+ * Writes the documentation page from the contract: one file that loads no other.
  *
- * @returns the page, and the Content-Security-Policy that it goes out with: of style and script it allows what it was
- *   written with, by their hashes, and requests to where it came from
+ * @returns the page and its Content-Security-Policy, which allows only the style and the script of the
+ *   page, by their hashes, and requests to the origin of the page
  */
 export function docsPage(): { html: string; contentSecurityPolicy: string } {
   const contentSecurityPolicy = [
@@ -43,7 +42,7 @@ export function docsPage(): { html: string; contentSecurityPolicy: string } {
   return { html: page().text, contentSecurityPolicy };
 }
 
-/** A hash-source of Content Security Policy Level 3: of what stands between the tags, to the last line end. */
+/** A hash-source of Content Security Policy Level 3, of the whole text between the tags. */
 function hashSource(text: string): string {
   return `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 }
@@ -74,7 +73,7 @@ function page(): Html {
 </nav></header>
 <main id="content">
 <section>
-<h1>One operation takes a plant, and responds when it is on disk.</h1>
+<h1>Send a plant to the store. A 200 means that it is on disk.</h1>
 <p class="address">POST ${SAMPLE_ADDRESS}/plants</p>
 <p>${CREATE_PLANT.description}</p>
 </section>
@@ -84,7 +83,7 @@ ${responseSection()}
 ${codeSection()}
 ${errorsSection()}
 </main>
-<footer><p>Made from the contract of the service. For programs: <a href="openapi.json">openapi.json</a>, OpenAPI 3.1.</p></footer>
+<footer><p>Generated from the contract of the service. For programs: <a href="openapi.json">openapi.json</a> (OpenAPI 3.1).</p></footer>
 <script type="module">${new Html(PAGE_SCRIPT)}</script>
 </body>
 </html>
@@ -95,8 +94,8 @@ function requestSection(): Html {
   const { name, tag } = SCHEMAS.Plant.properties;
   return html`<section id="request">
 <h2>Request</h2>
-<p>A bearer token in <code>Authorization</code>, and a NewPlant as JSON in UTF-8. The operator of the service makes the
-token, with <code>plant-store token create LABEL</code>.</p>
+<p>Send a bearer token in the <code>Authorization</code> header, and a NewPlant as JSON in UTF-8. The operator of the
+service creates the token with <code>plant-store token create LABEL</code>.</p>
 <pre>POST /plants HTTP/1.1
 Authorization: Bearer ${'<ACCESS_TOKEN>'}
 Content-Type: application/json
@@ -104,19 +103,19 @@ Content-Type: application/json
 {"id":${ID_MAX},"name":"Ficus lyrata","tag":"houseplant"}</pre>
 <dl>
 ${field('id', 'integer, int64, required', ID_SCHEMA.description)}
-${field('name', 'string, required', `${name.description}; may be empty.`)}
-${field('tag', 'string, optional', `${tag.description}; may be empty, which is not the same as absent. Not null.`)}
+${field('name', 'string, required', `${name.description}. May be empty.`)}
+${field('tag', 'string, optional', `${tag.description}. May be empty, which is not the same as absent. Must not be null.`)}
 </dl>
-<p>Other members are ignored; a member that is given twice is rejected. Text that holds U+0000 or half a surrogate pair
-is rejected, since not every store can hold it.</p>
+<p>Other members are ignored. The service rejects a body that contains a member twice. It also rejects text with U+0000
+or an unpaired surrogate, since not every database can store it.</p>
 </section>`;
 }
 
 function responseSection(): Html {
   return html`<section id="response">
 <h2>Response</h2>
-<p><strong>200.</strong> ${PLANT_RESPONSE.description} The body is the Plant as it was stored, without its id; the headers
-have the id and say what was done.</p>
+<p><strong>200.</strong> ${PLANT_RESPONSE.description} The body is the stored Plant, without
+its id. The headers contain the id and the outcome.</p>
 <pre>HTTP/1.1 200 OK
 Content-Type: application/json
 Plant-Id: ${ID_MAX}
@@ -125,7 +124,7 @@ Plant-Outcome: created
 
 {"name":"Ficus lyrata","tag":"houseplant"}</pre>
 <dl>${Object.entries(PLANT_HEADERS).map(([name, { description, required }]) =>
-    field(name, required ? 'always' : 'where it applies', description),
+    field(name, required ? 'always' : 'only with a rate limit', description),
   )}</dl>
 </section>`;
 }
@@ -133,9 +132,9 @@ Plant-Outcome: created
 function codeSection(): Html {
   return html`<section id="code">
 <h2>Code</h2>
-<p>Each sends the largest id, <code>${ID_MAX}</code>, with all its digits; the smallest is
-<code>${ID_MIN}</code>. In Go and Java, <code>int64</code> and <code>long</code> are exact; a float or double is
-not. The token comes from the environment variable <code>PLANT_STORE_TOKEN</code>.</p>
+<p>Each program sends the largest id, <code>${ID_MAX}</code>, with all its digits. The smallest id is
+<code>${ID_MIN}</code>. In Go use <code>int64</code> and in Java <code>long</code>: a float or double is not exact.
+Each program reads the token from the environment variable <code>PLANT_STORE_TOKEN</code>.</p>
 ${CODE_SAMPLES.map(codeSample)}
 </section>`;
 }
@@ -151,11 +150,11 @@ function codeSample({ language, note, code }: (typeof CODE_SAMPLES)[number]): Ht
 function errorsSection(): Html {
   return html`<section id="errors">
 <h2>Errors</h2>
-<p>Every response but 200 has the body below. Go by the number, which never changes its meaning; the message is for a
-person. The header <code>Link</code> of each leads to its place here.</p>
+<p>Every response except 200 has a body like this one. Programs should use the number, whose meaning never changes. The
+message is for people. The <code>Link</code> header of the response leads to the error on this page.</p>
 <pre>${JSON.stringify(errorBody('notNewPlant', `id must be ${ID_RULE}`))}</pre>
-<p>After 400 to 499 nothing is stored. After 500 or 503, or no response at all, send the same plant again: that settles
-whether it is stored, and harms nothing.</p>
+<p>A status from 400 to 499 means that nothing was stored. After 500, 503 or no response, the plant may or may not be
+stored. Send the same plant again until the response is 200. This is always safe.</p>
 <dl>${ERROR_NAMES.map(errorField)}</dl>
 <h3>Headers of errors</h3>
 <dl>${Object.entries(STATUS_DESCRIPTIONS).flatMap(([status, { headers = {} }]) =>
@@ -169,8 +168,8 @@ function errorField(name: ErrorName): Html {
   const anchor = errorAnchor(name);
   return html`<div class="columns" id="${anchor}">
 <dt><a href="#${anchor}">${number}</a> <span class="note">${status} ${STATUS_CODES[status] ?? ''}</span></dt>
-<dd>The message: ${message}.<br>${sentence(ERROR_ADVICE[name])}<br>
-<span class="note">Retry: ${retry ? 'yes, unchanged' : 'no, it fails again'}.</span></dd>
+<dd>Message: ${message}.<br>${sentence(ERROR_HELP[name])}<br>
+<span class="note">Retry: ${retry ? 'yes, the same request may succeed later' : 'no, the same request fails again'}.</span></dd>
 </div>
 `;
 }

@@ -1,40 +1,46 @@
 import type { ErrorName } from '../contract/errors.ts';
 
 /**
- * What the page adds to the message of each error: what whoever sent the request does next. What stands between backticks
- * is code. What becomes of the plant after 500 and 503 the page says once, for all of them.
+ * The next step for the client that gets each error; the page shows it after the message. Text between
+ * backticks is code. After 500 and 503 the plant may be stored, which the page explains once for all.
  */
-export const ERROR_ADVICE: Record<ErrorName, string> = {
+export const ERROR_HELP: Record<ErrorName, string> = {
   badHttp:
-    'Send exactly one Host and one length, best with an HTTP library. If you do, look at the proxy in between.',
-  notJson: 'Write the body with a JSON library, and send it as UTF-8 without a byte order mark.',
+    'Use an HTTP library. Send exactly one `Host`, and either `Content-Length` or `Transfer-Encoding: chunked`, not ' +
+    'both. If your client does this, check whether a proxy cuts off or changes the request.',
+  notJson:
+    'Common causes are an empty body, form data, single quotes, a trailing comma and an encoding other than UTF-8. Do ' +
+    'not send a byte order mark.',
   notNewPlant:
-    'Correct each fault that the message names. An id that is rejected though it looks right was often rounded, or ' +
-    'written as text, before it was sent: send a JSON number with all its digits.',
+    'Fix each problem that the message names. Send the id as a JSON number with all its digits, not as a string. Many ' +
+    'programs round large ids before they send them.',
   idTaken:
-    'Choose another id; the stored plant is unchanged. If the new content is right, the operator has to let the service ' +
-    'keep revisions: it runs with `--repeated-id reject`.',
+    'The stored plant is unchanged. The service runs with `--repeated-id reject`. To store the new content as a ' +
+    'revision, ask the operator to remove that option.',
   noCredential:
-    'Send `Authorization: Bearer` and the token behind it, once. If you do, a gateway in between removes the header or ' +
-    'adds its own.',
+    'Write one space between `Bearer` and the token. If your client does this, a gateway removes the header or adds ' +
+    'another one.',
   tokenRejected:
-    'Copy the token again, whole and without quotes. If it expired or was revoked, the operator makes another with ' +
+    'Copy the whole token, without quotes. If the token expired or was revoked, the operator creates another one with ' +
     '`plant-store token create LABEL`.',
   noSuchPath:
     'Paths are exact: `/Plants` and `/plants/` are not `/plants`. Behind a gateway, check the base address.',
-  methodNotAllowed:
-    'Use a method that `Allow` names: POST for plants. They cannot be read, changed or deleted over HTTP.',
-  tooSlow: 'Send headers and body in one go. If it happens often, look for what holds your requests back.',
-  bodyTooLarge: 'Shorten name or tag, or ask the operator for a larger `--body-limit` than 1 MiB.',
-  notJsonMediaType:
-    'Send `Content-Type: application/json`, once. Many tools send a form type unless told otherwise.',
-  contentEncoding: 'Switch off the compression of request bodies in your client or in the gateway.',
+  methodNotAllowed: 'For plants, only POST is allowed. Plants cannot be read, changed or deleted over HTTP.',
+  tooSlow:
+    'Send headers and body without a pause. If the error occurs often, check the network and the proxies between your ' +
+    'client and the service.',
+  bodyTooLarge: 'The operator can raise the limit with `--body-limit`.',
+  notJsonMediaType: 'Many tools send the type of a form by default. Set `Content-Type` yourself.',
+  contentEncoding: 'Disable the compression of request bodies in your client or gateway.',
   tooManyRequests:
-    'Wait as many seconds as `Retry-After` says. Spread your requests over time; the `RateLimit` headers say what is left.',
-  headersTooLarge: 'Leave out what the service does not need, such as cookies.',
-  internal: 'If it stays, tell the operator the time of your request.',
-  busy: 'Wait as many seconds as `Retry-After` says, and longer each time. The disk or the memory for long bodies is busy.',
+    'Spread your requests over time. The `RateLimit` header contains the number of requests that you can send now.',
+  headersTooLarge: 'Remove headers that the service does not need, such as cookies.',
+  internal: 'Send the plant again. If the error persists, tell the operator the time of your request.',
+  busy:
+    'Wait for the number of seconds in `Retry-After`, and longer after each further 503. The disk or the memory for ' +
+    'long bodies is busy.',
   storeUnavailable:
-    'Send it again until the response is 200. A token that could not be checked gets the same error.',
-  shuttingDown: 'Open a new connection as many seconds later as `Retry-After` says.',
+    'Send the plant again until the response is 200. You get the same error if the service cannot check your token.',
+  shuttingDown:
+    'Wait for the number of seconds in `Retry-After`. Then open a new connection and send the plant again.',
 };

@@ -6,10 +6,10 @@ export class Html {
   }
 }
 
-/** What may stand in {@link html}: anything but Html is escaped. */
+/** A value in an {@link html} template. All text except Html is escaped. */
 type Insertion = Html | string | number | bigint | readonly (Html | string)[];
 
-/** Writes HTML, such as html`<p title="${title}">${paragraph}</p>`; what is put in is escaped. */
+/** Writes HTML, for example html`<p title="${title}">${paragraph}</p>`. Inserted text is escaped. */
 export function html(literals: TemplateStringsArray, ...insertions: Insertion[]): Html {
   return new Html(String.raw({ raw: literals }, ...insertions.map(textOf)));
 }
@@ -20,7 +20,7 @@ function textOf(insertion: Insertion): string {
   return String(insertion).replace(/[&<>"]/g, character => `&#${character.charCodeAt(0)};`);
 }
 
-/** Writes a sentence; what stands between backticks is code. */
+/** Writes a sentence. Text between backticks is code. */
 export function sentence(text: string): Html {
   const parts = text
     .split('`')

@@ -54,7 +54,7 @@ suite('add', () => {
         `${url}/plants`,
         token,
         'Fern',
-        /with POST \/plants; --url is the base address of a plant store, without \/plants/,
+        /send POST \/plants; --url is the base address of a plant store, without \/plants/,
       ],
     ] as const) {
       const { exitCode, stdout, stderr } = await add(toUrl, withToken, '1', name);

@@ -10,7 +10,7 @@ import { type RunningService, startTestService } from '../harness/running-servic
 import { holdStore } from '../harness/store-hold.ts';
 
 const WIDE = { viewport: { width: 1440, height: 900 } };
-/** WCAG 2.2, 1.4.10: nothing is wider than this. */
+/** WCAG 2.2, 1.4.10: nothing may be wider than 320 pixels. */
 const PHONE = { viewport: { width: 320, height: 640 }, hasTouch: true, isMobile: true };
 
 let service: RunningService;
@@ -29,7 +29,7 @@ async function openDocs(options: BrowserContextOptions = WIDE, url = service.url
   return watched;
 }
 
-/** What a person types into the form; what is left out stays as it is. A tag of null is ticked off. */
+/** Form fields to change. Absent ones stay unchanged. A null tag clears the check box. */
 interface Typed {
   token?: string;
   id?: string;
@@ -45,7 +45,7 @@ async function fill(page: Page, { token = service.token, id, name, tag }: Typed)
   if (typeof tag === 'string') await page.getByLabel('tag', { exact: true }).fill(tag);
 }
 
-/** Fills in the form, sends it, and waits for what the page says of the response. */
+/** Fills in the form, sends it, and waits until the page shows the result. */
 async function send(page: Page, typed: Typed = {}): Promise<string> {
   await fill(page, typed);
   await page.getByRole('button', { name: 'Send' }).click();
@@ -58,7 +58,7 @@ async function textOf(page: Page, selector: string): Promise<string> {
 }
 
 suite('the form', () => {
-  test('sends and shows plants in all their digits, asks nobody else, and export has them', async () => {
+  test('sends and shows plants with all digits, contacts no other host, and export contains them', async () => {
     const { page, requests, complaints } = await openDocs();
     const sent = [
       '{"id":9007199254740993,"name":"Monstera deliciosa","tag":"houseplant"}',
@@ -70,7 +70,7 @@ suite('the form', () => {
       const { name, tag } = JSON.parse(body) as { name: string; tag?: string };
       const [id = ''] = /-?[0-9]+/.exec(body) ?? [];
       const verdict = await send(page, { id, name, tag: tag ?? null });
-      assert.equal(verdict, `Created: plant ${id} is on disk, as its revision 1.`);
+      assert.equal(verdict, `Created: plant ${id} is on disk (revision 1).`);
       assert.deepEqual((await textOf(page, '#sent')).split('\n'), [
         'POST /plants',
         `Host: ${new URL(service.url).host}`,
@@ -91,14 +91,14 @@ suite('the form', () => {
     assert.deepEqual(stdout.trimEnd().split('\n').toSorted(), sent.toSorted());
   });
 
-  test('says what became of a plant that is sent again, and of another one with its id', async () => {
+  test('shows the outcome of a plant sent again, and of different content under its id', async () => {
     const { page } = await openDocs();
     await send(page, { id: '77', name: 'A' });
-    assert.match(await send(page), /^Unchanged: plant 77 .* revision 1\./);
-    assert.match(await send(page, { name: 'B' }), /^Revised: plant 77 .* revision 2\.$/);
+    assert.match(await send(page), /^Unchanged: plant 77 .*\(revision 1\)\./);
+    assert.match(await send(page, { name: 'B' }), /^Revised: plant 77 .*\(revision 2\)\.$/);
   });
 
-  test('leads from a rejection to what the page says of that error', async () => {
+  test('links from a rejection to the help for its error', async () => {
     const { page, complaints } = await openDocs();
     const verdict = await send(page, { token: 'plant_nobody_made_this' });
     assert.match(verdict, /^Rejected with 401: the token is .* \(what error 40102 means\)$/);
@@ -106,11 +106,11 @@ suite('the form', () => {
     await page.getByRole('link', { name: 'what error 40102 means' }).click();
     assert.equal(page.url(), `${service.url}/docs#error-40102`);
     assert.ok(await page.locator('#error-40102').isVisible());
-    // The browser itself notes in its console that a response was 401.
+    // The browser itself logs a 401 in its console.
     assert.ok(complaints.every(complaint => complaint.includes('401')));
   });
 
-  test('shows nothing of the plant before while the next one is sent, nor when the service is gone', async () => {
+  test('hides the previous result while it sends, and shows that there was no response', async () => {
     await using slow = await startTestService();
     const { page } = await openDocs(PHONE, slow.url);
     const button = page.getByRole('button', { name: 'Send' });
@@ -126,7 +126,7 @@ suite('the form', () => {
     const { y, height } = (await page.locator('#verdict').boundingBox())!;
     assert.ok(y >= 0 && y + height <= PHONE.viewport.height, `it is at ${y}, ${height} high`);
     await slow.close();
-    assert.match(await send(page), /^No response came\./);
+    assert.match(await send(page), /^No response\. /);
     assert.equal(await textOf(page, '#received'), 'none');
   });
 
@@ -140,7 +140,7 @@ suite('the form', () => {
   });
 });
 
-/** Sends on what a proxy takes, without the path `/garden` in front. */
+/** Forwards a request without the prefix `/garden`. */
 const forwardToService: RequestListener = (request, response) => {
   const { method, headers, url = '' } = request;
   const onward = httpRequest(service.url + url.replace(/^\/garden\//, '/'), { method, headers }, received => {
@@ -150,7 +150,7 @@ const forwardToService: RequestListener = (request, response) => {
   request.pipe(onward);
 };
 
-test('what cannot be sent as it was typed is not sent, and its field says why', async () => {
+test('a value that cannot be sent as typed is not sent, and its field shows why', async () => {
   const { page, requests } = await openDocs();
   const rejectedFields: [label: string, values: string[]][] = [
     ['Token', ['', '"quoted"', 'two words', 'é']],
@@ -170,17 +170,17 @@ test('what cannot be sent as it was typed is not sent, and its field says why', 
   assert.ok(!requests.some(request => request.startsWith('POST')));
 });
 
-test('what the service would reject reaches it as it was typed, and its message is shown', async () => {
+test('an invalid value reaches the service as typed, and the page shows the message', async () => {
   const { page } = await openDocs();
   const range = 'id must be an integer from -9223372036854775808 to 9223372036854775807';
   for (const [id, name, tag, message] of [
     ['9223372036854775808', '', '', range],
     ['-9223372036854775809', '', '', range],
-    // Encoded as UTF-8 as it is, half a pair of surrogates would become another character.
+    // UTF-8 encoding would replace an unpaired surrogate, so the form must escape it.
     ['1', 'A\ud83e', '', 'name must not contain an unpaired surrogate'],
     ['1', '', 'B\0', 'tag must not contain U+0000'],
   ] as const) {
-    // Typed in, these would be changed by the browser without a word.
+    // The browser would silently change these values if they were typed.
     await page.evaluate(`document.getElementById('plant-name').value = ${JSON.stringify(name)}`);
     await page.evaluate(`document.getElementById('plant-tag').value = ${JSON.stringify(tag)}`);
     assert.equal(await send(page, { id }), `Rejected with 400: ${message} (what error 40002 means)`);
@@ -188,7 +188,7 @@ test('what the service would reject reaches it as it was typed, and its message 
 });
 
 suite('the token', () => {
-  test('is afterwards in its field and nowhere else, and does not wait on a page that was left', async () => {
+  test('is only in its field after sending, and is cleared when the user leaves the page', async () => {
     const { page } = await openDocs();
     await send(page, { id: '79' });
     const places = (await page.evaluate(`JSON.stringify({
@@ -209,7 +209,7 @@ suite('the token', () => {
     assert.equal(await page.getByLabel('Token').inputValue(), '');
   });
 
-  test('is not shown of a response that repeats it', async () => {
+  test('is not shown if a response repeats it', async () => {
     await using gateway = await listen(
       createServer((request, response) => {
         const { authorization } = request.headers;
@@ -226,7 +226,7 @@ suite('the token', () => {
   });
 });
 
-test('the keyboard alone is enough', async () => {
+test('the form works with the keyboard alone', async () => {
   const { page } = await openDocs();
   const focused = (): Promise<unknown> => page.evaluate('document.activeElement.id');
   await page.keyboard.press('Tab');
@@ -249,7 +249,7 @@ test('the keyboard alone is enough', async () => {
   assert.match(await textOf(page, '#sent'), /\n\{"id":80,"name":"Monstera deliciosa"\}$/);
 });
 
-test('the samples have the reader’s own address, also when they are copied', async () => {
+test('the samples contain the address of the service, also when they are copied', async () => {
   const { page } = await openDocs({ ...WIDE, permissions: ['clipboard-read', 'clipboard-write'] });
   const samples = page.locator('.sample');
   for (const sample of await samples.all()) {
@@ -262,20 +262,20 @@ test('the samples have the reader’s own address, also when they are copied', a
   assert.equal(await samples.count(), 3);
 });
 
-test('without JavaScript all of it can be read, and the form cannot be sent', async () => {
+test('without JavaScript the page is readable, and the form cannot be sent', async () => {
   const { page } = await openDocs({ ...WIDE, javaScriptEnabled: false });
   assert.ok(await page.getByRole('button', { name: 'Send' }).isDisabled());
   for (const sample of await page.locator('.sample').all()) assert.ok(await sample.isVisible());
   assert.match(await textOf(page, '#request pre'), /^Authorization: Bearer <ACCESS_TOKEN>$/m);
 });
 
-const LOOKS: [what: string, options: BrowserContextOptions][] = [
+const DISPLAYS: [what: string, options: BrowserContextOptions][] = [
   ['light', { ...WIDE, colorScheme: 'light' }],
   ['dark', { ...WIDE, colorScheme: 'dark' }],
   ['on a phone', PHONE],
-  ['at twice the size of text', { viewport: { width: 720, height: 450 } }],
+  ['with text at twice its size', { viewport: { width: 720, height: 450 } }],
 ];
-for (const [what, options] of LOOKS) {
+for (const [what, options] of DISPLAYS) {
   test(`axe finds nothing, and nothing is cut off: ${what}`, async () => {
     const { page } = await openDocs(options);
     await fill(page, { id: '' });

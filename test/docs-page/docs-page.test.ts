@@ -13,7 +13,7 @@ import { ERROR_NAMES, ERRORS } from '../../src/contract/errors.ts';
 import { errorAnchor, helpLink } from '../../src/contract/help-link.ts';
 import { CODE_SAMPLES, SAMPLE_ADDRESS } from '../../src/docs-page/code-samples.ts';
 import { docsPage } from '../../src/docs-page/docs-page.ts';
-import { ERROR_ADVICE } from '../../src/docs-page/error-help.ts';
+import { ERROR_HELP } from '../../src/docs-page/error-help.ts';
 import { runInTime, runProgram, startServe } from '../harness/program.ts';
 import { ask as askAsWritten, type RequestParts } from '../harness/raw-connection.ts';
 import { authorization } from '../harness/request-cases.ts';
@@ -33,7 +33,7 @@ after(async () => {
   await serviceWithoutDocs[Symbol.asyncDispose]();
 });
 
-/** Asks as no client would that adds fields of its own. */
+/** Sends a request without the headers that other clients add. */
 async function ask(
   url: string,
   { method = 'GET', acceptEncoding = [] as string[] } = {},
@@ -45,7 +45,7 @@ async function ask(
 }
 
 suite('/docs', () => {
-  test('is the page, without a credential, with what keeps it harmless', async () => {
+  test('is the page, needs no credential, and has security headers', async () => {
     const { statusCode, headers, body } = await ask(`${service.url}/docs`);
     assert.equal(statusCode, 200);
     assert.equal(headers['content-type'], 'text/html; charset=utf-8');
@@ -75,7 +75,7 @@ suite('/docs', () => {
     assert.equal(body.length, 0);
   });
 
-  test('comes compressed to whoever accepts gzip, and to nobody else', async () => {
+  test('is compressed only for a client that accepts gzip', async () => {
     const codings: [acceptEncoding: string[], coding: 'gzip' | undefined][] = [
       [[], undefined],
       [['identity'], undefined],
@@ -97,7 +97,7 @@ suite('/docs', () => {
   });
 });
 
-test('/ leads a browser to the page and tells others of it, and so does the page with a slash behind it', async () => {
+test('/ redirects a browser to the page and mentions it to others, and /docs/ redirects to it', async () => {
   const { url } = service;
   for (const [path, accept, status] of [
     ['/', 'text/html,application/xhtml+xml,*/*;q=0.8', 303],
@@ -113,8 +113,8 @@ test('/ leads a browser to the page and tells others of it, and so does the page
   }
 });
 
-suite('what the page says', () => {
-  test('every error of the catalogue has its anchor, and every link within the page leads to something', () => {
+suite('the content of the page', () => {
+  test('every error of the catalogue has its anchor, and every internal link has a target', () => {
     const ids = Array.from(PAGE.html.matchAll(/\bid="([^"]+)"/g), ([, id]) => id!);
     assert.deepEqual(
       ids.filter(id => id.startsWith('error-')),
@@ -124,9 +124,9 @@ suite('what the page says', () => {
       assert.ok(ids.includes(target), target);
   });
 
-  test('no error of 500 or 503 promises that the plant is not kept: a gateway may have sent it before', () => {
+  test('no help for 500 or 503 claims that the plant is not stored: a gateway may have sent it before', () => {
     for (const name of ERROR_NAMES.filter(each => ERRORS[each].status >= 500))
-      assert.doesNotMatch(ERROR_ADVICE[name], /\b(?:not|nothing|never)\b.*\b(?:kept|stored)\b/i, name);
+      assert.doesNotMatch(ERROR_HELP[name], /\b(?:not|nothing|never)\b.*\b(?:kept|stored)\b/i, name);
   });
 
   test('the TypeScript sample sends its plant', async () => {
@@ -141,27 +141,27 @@ suite('what the page says', () => {
   });
 });
 
-test('an error points to its place on the page, relative to /plants, wherever a proxy puts both', () => {
+test('an error links to its anchor relative to /plants, also behind a proxy that adds a path', () => {
   for (const name of ERROR_NAMES) {
     const [, reference = ''] = /^<([^>]*)>; rel="help"$/.exec(helpLink(name)) ?? [];
     const { href } = new URL(reference, 'https://plants.example/garden/plants');
-    // At a path that is not there, a relative reference could lead anywhere.
+    // On a path that does not exist, a relative reference could lead anywhere.
     const folder = name === 'noSuchPath' ? '' : '/garden';
     assert.equal(href, `https://plants.example${folder}/docs#${errorAnchor(name)}`);
   }
 });
 
 suite('without documentation', () => {
-  test('/docs and /openapi.json are not there', async () => {
+  test('/docs and /openapi.json do not exist', async () => {
     for (const path of ['/docs', '/openapi.json'])
       for (const method of ['GET', 'HEAD', 'POST'])
         assert.equal((await ask(serviceWithoutDocs.url + path, { method })).statusCode, 404);
   });
 
-  test('no response to a rejected request points there', async () => {
+  test('no response to a rejected request links to /docs', async () => {
     const rejected: [parts: RequestParts, error: number][] = [
       [{ body: '{}' }, 40002],
-      // Left to Node's HTTP server, and to its parser.
+      // These reach Node's HTTP server and its parser.
       [authorization(null), 40101],
       [{ version: 'HTTP/4.2' }, 40000],
     ];
@@ -174,7 +174,7 @@ suite('without documentation', () => {
   });
 });
 
-test('serve says where the page is, and nothing of it where the environment takes it off', async () => {
+test('serve prints the address of the page unless the environment disables it', async () => {
   for (const [docs, status] of [
     ['on', 200],
     ['off', 404],

@@ -1,4 +1,4 @@
-// The script of the documentation page. It runs as it stands, in any browser of the last years.
+// The script of the documentation page. No build step changes it, so it uses widely supported syntax.
 
 /**
  * @template {Element} Kind
@@ -11,7 +11,7 @@ function element(id, kind) {
   return found;
 }
 
-/** Where the service is: the page stands beside `/plants`, also where a proxy puts a path in front of both. */
+/** Relative to the page, since a proxy may put a path in front of both `/docs` and `/plants`. */
 const plantsUrl = new URL('plants', location.href);
 const baseAddress = plantsUrl.href.slice(0, -'/plants'.length);
 for (const place of document.querySelectorAll('.address, .sample pre'))
@@ -33,10 +33,10 @@ function enableTag() {
   tag.disabled = !hasTag.checked;
 }
 hasTag.addEventListener('change', enableTag);
-// A browser that comes back to the page may have ticked it otherwise.
+// A browser may restore the check box when the user returns to the page.
 enableTag();
 
-// A browser may keep the page as it is to come back to it, and the token must not wait there.
+// A browser may cache the page with its fields. The token must not stay in that cache.
 addEventListener('pagehide', () => {
   token.value = '';
 });
@@ -45,7 +45,7 @@ form.addEventListener('submit', event => {
   event.preventDefault();
   void send();
 });
-// What was said of the plant before is not said of this one.
+// The result of the previous plant must not be shown for this one.
 form.addEventListener('input', clearVerdict);
 sendButton.disabled = false;
 
@@ -63,30 +63,30 @@ async function send() {
   clearVerdict();
   verdict.textContent = 'Sending …';
   const tokenSent = token.value;
-  // The id goes into the body as the digits that were typed: a number of JavaScript would round it.
+  // The id is inserted as typed: a JavaScript number would round it.
   const tagMember = hasTag.checked ? `,"tag":${JSON.stringify(tag.value)}` : '';
   const body = `{"id":${id.value},"name":${JSON.stringify(name.value)}${tagMember}}`;
   const exchange = await post(body);
   element('sent', HTMLElement).textContent = requestText(body);
-  // A gateway in between may repeat the token in its response.
+  // A gateway may repeat the token in its response.
   if (exchange !== undefined) exchange.text = exchange.text.replaceAll(tokenSent, '<ACCESS_TOKEN>');
   const received = exchange === undefined ? 'none' : responseText(exchange);
   element('received', HTMLElement).textContent = received.replaceAll(tokenSent, '<ACCESS_TOKEN>');
   wire.hidden = false;
   verdict.replaceChildren(...(exchange === undefined ? [NO_RESPONSE] : verdictOf(exchange)));
   verdict.dataset.result = exchange?.response.status === 200 ? 'stored' : 'rejected';
-  // On a small screen it is out of sight.
+  // On a small screen, the result may be outside the visible area.
   verdict.scrollIntoView({ block: 'nearest', behavior: 'instant' });
   isSending = false;
 }
 
 const NO_RESPONSE =
-  'No response came. Is the service running? The plant may be stored or not; sending it again settles that.';
+  'No response. Is the service running? The plant may or may not be stored. Sending it again is safe.';
 
 /**
  * @typedef {{ response: Response, text: string }} Exchange
  * @param {string} body
- * @returns {Promise<Exchange | undefined>} undefined when no whole response came
+ * @returns {Promise<Exchange | undefined>} undefined if no complete response arrived
  */
 async function post(body) {
   try {
@@ -129,7 +129,7 @@ function verdictOf({ response: { status, headers }, text }) {
   if (status === 200) return [storedText(headers)];
   const [, number] = /#error-([0-9]+)>; rel="help"/.exec(headers.get('Link') ?? '') ?? [];
   if (number === undefined)
-    return [`Rejected with ${status}, and not in the words of a plant store. Is there a gateway in between?`];
+    return [`Rejected with ${status}, but not by a plant store. Is there a gateway in front of it?`];
   const link = document.createElement('a');
   link.href = `#error-${number}`;
   link.textContent = `what error ${number} means`;
@@ -141,7 +141,7 @@ function messageIn(text) {
   try {
     return JSON.parse(text).message;
   } catch {
-    return 'the response is no JSON';
+    return 'the response is not JSON';
   }
 }
 
@@ -151,17 +151,17 @@ function storedText(headers) {
   const revision = `revision ${headers.get('Plant-Revision')}`;
   switch (headers.get('Plant-Outcome')) {
     case 'created':
-      return `Created: ${plant} is on disk, as its ${revision}.`;
+      return `Created: ${plant} is on disk (${revision}).`;
     case 'revised':
-      return `Revised: ${plant} had other content; this is on disk as its ${revision}.`;
+      return `Revised: ${plant} had different content. The new content is on disk (${revision}).`;
     case 'unchanged':
-      return `Unchanged: ${plant} has this content already, as its ${revision}. Nothing was stored.`;
+      return `Unchanged: ${plant} already has this content (${revision}). Nothing was stored.`;
     default:
-      return 'The response is 200, without the headers that say what was done. Does a gateway in between remove them?';
+      return 'The status is 200, but the headers of a plant store are missing. Does a gateway remove them?';
   }
 }
 
-// Only where the page came over TLS, or from this machine, a browser lets it write to the clipboard.
+// A browser allows access to the clipboard only over TLS or from localhost.
 for (const button of navigator.clipboard === undefined ? [] : document.querySelectorAll('button.copy')) {
   if (!(button instanceof HTMLButtonElement)) continue;
   button.hidden = false;

@@ -230,7 +230,16 @@ suite('files of plants', () => {
     {
       what: 'an element that is not JSON is rejected alone',
       ...{ format: 'array', text: `[${A},{bad}, } ,"]",[[],{}],${B},,]` },
-      rows: [A, /not JSON/, /not JSON/, /JSON object/, /JSON object/, B, /not JSON/, /not JSON/],
+      rows: [
+        A,
+        /not valid JSON/,
+        /not valid JSON/,
+        /JSON object/,
+        /JSON object/,
+        B,
+        /not valid JSON/,
+        /not valid JSON/,
+      ],
     },
     {
       what: 'an array that never ends stops after its elements',
@@ -252,7 +261,7 @@ suite('files of plants', () => {
       ...{
         format: 'array',
         text: `[${'['.repeat(1e6)}${']'.repeat(1e6)},${A}]`,
-        rows: [/JSON object|not JSON/, A],
+        rows: [/JSON object|not valid JSON/, A],
       },
     },
   ];
