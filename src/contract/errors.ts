@@ -19,11 +19,7 @@ export const ERRORS = {
     400,
     'the request is incomplete or not valid HTTP/1.1; check Host, Content-Length and Transfer-Encoding; the connection closes',
   ),
-  notJson: entry(
-    40001,
-    400,
-    'the body is empty, incomplete or not valid JSON in UTF-8; write it with a JSON library',
-  ),
+  notJson: entry(40001, 400, 'the body is empty or not valid JSON in UTF-8; use a JSON library'),
   notNewPlant: entry(
     40002,
     400,
@@ -41,17 +37,9 @@ export const ERRORS = {
     'the token is unknown, mistyped, expired or revoked; copy it again or ask the operator for a new one',
   ),
   noSuchPath: entry(40401, 404, 'this path does not exist; to create a plant, send POST /plants'),
-  methodNotAllowed: entry(
-    40501,
-    405,
-    'this path does not accept this method; the Allow header lists the methods that it accepts',
-  ),
+  methodNotAllowed: entry(40501, 405, 'this path does not accept this method; use one from the Allow header'),
   tooSlow: entry(40801, 408, 'the complete request did not arrive in time; send it again'),
-  bodyTooLarge: entry(
-    41301,
-    413,
-    'the body exceeds the size limit (1 MiB unless the operator changed it); shorten name or tag',
-  ),
+  bodyTooLarge: entry(41301, 413, 'the body exceeds the size limit (1 MiB by default); shorten name or tag'),
   notJsonMediaType: entry(
     41501,
     415,
@@ -63,16 +51,8 @@ export const ERRORS = {
     429,
     'this token exceeded its rate limit; wait for the number of seconds in Retry-After, then send again',
   ),
-  headersTooLarge: entry(
-    43101,
-    431,
-    'the request line and headers are larger than 16 KiB; send fewer or shorter headers',
-  ),
-  internal: entry(
-    50001,
-    500,
-    'unexpected internal error; the operator finds its cause in the log of the service',
-  ),
+  headersTooLarge: entry(43101, 431, 'the request line and headers exceed 16 KiB; shorten them'),
+  internal: entry(50001, 500, 'unexpected internal error; the log of the service contains its cause'),
   busy: entry(50301, 503, 'too many plants are waiting for the store; send this plant again shortly'),
   storeUnavailable: entry(
     50302,

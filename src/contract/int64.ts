@@ -8,7 +8,7 @@ const ID_DIGITS_MAX = 19;
 /**
  * Reads a JSON number as a 64-bit integer, from its digits. `1.0`, `1e3` and `-0` are the integers
  * 1, 1000 and 0: an integer is a number with a zero fractional part (JSON Schema 2020-12 core,
- * section 4.2.2). `9007199254740993.5` and `1e-400` are no integers. A double would round both to one.
+ * section 4.2.2). `9007199254740993.5` and `1e-400` are not, though a double rounds both to one.
  *
  * @returns undefined if the text is no JSON number, no integer, or does not fit 64 bits
  */
@@ -17,13 +17,13 @@ export function int64FromNumberText(text: string): bigint | undefined {
   if (parts === null) return undefined;
   const [, minus, whole = '', fraction = '', exponentText = '0'] = parts;
 
-  // The value is digits × 10^exponent, and digits neither begins nor ends with a zero. The number is
-  // not expanded before its length is checked, so a huge exponent costs no memory.
+  // The value is digits × 10^exponent; digits neither begins nor ends with a zero. The length is
+  // checked before the number is expanded, so a huge exponent costs no memory.
   const coefficient = (whole + fraction).replace(/^0+/, '');
   if (coefficient === '') return 0n;
   const trailingZeros = countTrailingZeros(coefficient);
   const digits = coefficient.slice(0, coefficient.length - trailingZeros);
-  // An exponent above 2^53 is rounded or becomes infinite. The check below still rejects the number.
+  // An exponent above 2^53 is rounded or infinite. The check below rejects the number anyway.
   const exponent = Number(exponentText) - fraction.length + trailingZeros;
 
   if (exponent < 0 || digits.length + exponent > ID_DIGITS_MAX) return undefined;

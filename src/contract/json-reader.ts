@@ -10,11 +10,12 @@ const SLICE_LENGTH = 4096;
 /**
  * Checks whether a text is JSON (RFC 8259), and lists the members of its outermost object.
  *
- * It yields after each slice, so that the event loop is not blocked. It takes one byte of memory for
- * each level of nesting. JSON.parse cannot pause. It also drops repeated members, rounds numbers and
- * builds values that nothing uses: up to 1.3 GiB for a text of 8 MiB.
+ * It yields after each slice, so that the event loop can go on. A level of nesting takes one byte.
+ * JSON.parse cannot pause. It also drops repeated members, rounds numbers and builds values that
+ * nothing uses: up to 1.3 GiB for a text of 8 MiB.
  *
- * @param onMember is called with each member in order. Ignore its calls if the text is not JSON
+ * @param onMember is called for each member in order, with its value as JSON text. Its calls mean
+ *   nothing if the text is not JSON
  * @returns whether the text is JSON
  */
 export function* readJson(

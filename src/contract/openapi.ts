@@ -81,7 +81,7 @@ function jsonContent(shape: SchemaName, examples: Record<string, { value: unknow
   return { 'application/json': { schema: { $ref: `#/components/schemas/${shape}` }, examples } };
 }
 
-/** Never "not stored": a gateway may have sent the plant before, and that request may have succeeded. */
+/** Never "not stored": a gateway may have sent the same plant before, with success. */
 const STORED_OR_NOT = 'The plant may or may not be stored. Sending it again is safe.';
 
 /** What each status means. The compiler rejects a catalogue with a status that is missing here. */
@@ -155,14 +155,11 @@ export const PLANT_HEADERS: Record<string, Header> = {
     pattern: '^(0|-?[1-9][0-9]*)$',
     examples: ['9007199254740993'],
   }),
-  'Plant-Revision': header(
-    'The revision number: 1 for the first content of this id, 1 more for each change.',
-    {
-      type: 'integer',
-      minimum: 1,
-      examples: [1],
-    },
-  ),
+  'Plant-Revision': header('The number of contents stored under this id, including this one.', {
+    type: 'integer',
+    minimum: 1,
+    examples: [1],
+  }),
   'Plant-Outcome': header(
     'created: the id was new. unchanged: the latest revision of this id has the same content, and ' +
       'nothing was stored. revised: the id had different content, and this one is its next revision.',
@@ -172,8 +169,7 @@ export const PLANT_HEADERS: Record<string, Header> = {
 };
 
 export const PLANT_RESPONSE = {
-  description:
-    'Plant response: the plant was created. The plant is on disk before the service sends this response.',
+  description: 'Plant response: the plant was created. The response is sent after the plant is on disk.',
   headers: PLANT_HEADERS,
   content: jsonContent('Plant', {
     tagged: { value: { name: 'Araucaria angustifolia', tag: 'tree' } },
@@ -217,7 +213,7 @@ export const ID_SCHEMA = {
 };
 
 /**
- * The record shapes of the interface. Each allows further members, as is the default in JSON Schema.
+ * The record shapes of the interface. Each allows further members, the default of JSON Schema.
  * If Plant did not allow them, NewPlant could not have an id.
  */
 export const SCHEMAS = {
@@ -262,7 +258,7 @@ const DESCRIPTION = {
       'A plant store. A client submits a plant record, and the service responds with the plant record.',
     license: { name: 'MIT', identifier: 'MIT' },
   },
-  servers: [{ url: '/', description: 'The service that serves this description' }],
+  servers: [{ url: '/', description: 'The service that provides this description' }],
   security: [{ bearer: [] }],
   paths: { '/plants': { post: CREATE_PLANT } },
   components: {

@@ -13,11 +13,11 @@ export interface NewPlant extends Plant {
   id: bigint;
 }
 
-/** The outcome of a valid plant: first revision, same content as the latest one, or next revision. */
+/** The outcome of a valid plant: first revision, same content as the latest, or next revision. */
 export const OUTCOMES = ['created', 'unchanged', 'revised'] as const;
 export type Outcome = (typeof OUTCOMES)[number];
 
-/** A NewPlant, or the error of a body that is none, whose message lists every fault. */
+/** A NewPlant, or an error and a message that lists every fault of the body. */
 export type NewPlantReading =
   | { plant: NewPlant; error?: never; message?: never }
   | { plant?: never; error: ErrorName; message: string };
@@ -34,8 +34,8 @@ const OBJECT = /^[ \t\n\r]*\{/;
 
 /**
  * The most common form of a body: id, name and an optional tag in this order, an id of at most 18
- * digits, no escapes in strings. Such a body needs no further check: 18 digits fit 64 bits, no member
- * repeats, and decoded UTF-8 has no unpaired surrogate. This is three times as fast as JSON.parse.
+ * digits, no escapes in strings. It needs no further check: 18 digits fit 64 bits, members are not
+ * repeated, and decoded UTF-8 has no unpaired surrogate. It is three times as fast as JSON.parse.
  */
 const PLAIN_BODY = new RegExp(
   String.raw`^ \{ "id" : (-?(?:0|[1-9][0-9]{0,17})) , "name" : TEXT (?:, "tag" : TEXT )?\} $`
@@ -158,7 +158,7 @@ export function checkNamedPlant(
   return { plant };
 }
 
-/** UTF-8 cannot encode an unpaired surrogate, and PostgreSQL cannot store U+0000. */
+/** UTF-8 cannot encode an unpaired surrogate, and PostgreSQL not U+0000: every store rejects both. */
 function textFaults(member: string, value: unknown): string[] {
   if (typeof value !== 'string') return [`${member} must be a string`];
   const faults: string[] = [];

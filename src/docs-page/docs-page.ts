@@ -23,8 +23,8 @@ export const PAGE_SCRIPT = readFileSync(new URL('./browser/page.js', import.meta
 /**
  * Writes the documentation page from the contract: one file that loads no other.
  *
- * @returns the page and its Content-Security-Policy, which allows only the style and the script of the
- *   page, by their hashes, and requests to the origin of the page
+ * @returns the page and its Content-Security-Policy, which allows only the style and script of the
+ *   page, by their hashes, and requests to its origin
  */
 export function docsPage(): { html: string; contentSecurityPolicy: string } {
   const contentSecurityPolicy = [

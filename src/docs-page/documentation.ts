@@ -36,8 +36,7 @@ const GZIP = /^(?:x-)?gzip$/i;
 const NOT_ACCEPTABLE = /^q=0(?:\.0{0,3})?$/i;
 
 /**
- * Whether a request header names an accepted value (RFC 9110 sections 12.5.1 and 12.5.3). `*` is not
- * a name.
+ * Whether a header accepts a value by its name, not by `*` (RFC 9110 sections 12.5.1 and 12.5.3).
  *
  * @param field the name of the header, in lower case
  */

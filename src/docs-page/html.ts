@@ -9,7 +9,7 @@ export class Html {
 /** A value in an {@link html} template. All text except Html is escaped. */
 type Insertion = Html | string | number | bigint | readonly (Html | string)[];
 
-/** Writes HTML, for example html`<p title="${title}">${paragraph}</p>`. Inserted text is escaped. */
+/** Writes HTML, such as html`<p title="${title}">${paragraph}</p>`. Inserted text is escaped. */
 export function html(literals: TemplateStringsArray, ...insertions: Insertion[]): Html {
   return new Html(String.raw({ raw: literals }, ...insertions.map(textOf)));
 }

@@ -8,7 +8,7 @@ import { plantJson, readNewPlant, readNewPlantInSlices, readNewPlantText } from 
 const ID_FAULT = 'id must be an integer from -9223372036854775808 to 9223372036854775807';
 const QUOTED_ID_FAULT =
   'id must be a JSON number without quotes: an integer from -9223372036854775808 to 9223372036854775807';
-const NOT_JSON = 'the body is empty, incomplete or not valid JSON in UTF-8; write it with a JSON library';
+const NOT_JSON = 'the body is empty or not valid JSON in UTF-8; use a JSON library';
 const NOT_UTF8 = 'the body is not valid UTF-8; encode it as UTF-8';
 const BYTE_ORDER_MARK = 'the body begins with a byte order mark; send UTF-8 without one';
 /** The words of a message for members that the interface does not know. */

@@ -1,4 +1,4 @@
-// The script of the documentation page. No build step changes it, so it uses widely supported syntax.
+// The script of the documentation page. It has no build step, so it uses widely supported syntax.
 
 /**
  * @template {Element} Kind

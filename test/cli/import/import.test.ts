@@ -107,7 +107,7 @@ suite('import', { concurrency: 4 }, () => {
         '',
         '"a,b",1,,t,1,40002,name is required',
         '4,5,,,4,40002,"the row has 2 fields, and the first row names 4 columns"',
-        ',3,LONG,"",3,41301,the body exceeds the size limit (1 MiB unless the operator changed it); shorten name or tag',
+        ',3,LONG,"",3,41301,the body exceeds the size limit (1 MiB by default); shorten name or tag',
         'note,id,name,tag,row,error,message',
       ].sort(),
     );
