@@ -2,14 +2,14 @@ import { spread } from '../test/harness/statistics.ts';
 import { type ByRound, byRound, type Measurement, ratio } from './measurements.ts';
 import { NAMES, STORED_PLANTS } from './parts.ts';
 import type { Row } from './rows.ts';
-import { DURABLE_PEERS, FASTIFY_ECHO, FLUSHED_ECHO, HTTP_ECHO, WEAKER_PEER } from './subjects.ts';
+import { DURABLE_PEERS, FASTIFY_ECHO, FLUSHED_ECHO, HTTP_ECHO, LESS_DURABLE_PEER } from './subjects.ts';
 
 const MB = 1_000_000;
 
 /**
- * The figures that the plant store is to reach, and what was reached. Each ratio is of figures of one run.
+ * The bars of the plant store, with the results. Both sides of a ratio are from the same run.
  *
- * @param measured what each part measured last; a part may be absent
+ * @param measured the last measurements of each part; a part may be absent
  */
 export function barsOf(measured: Readonly<Record<string, readonly Measurement[]>>): Row[] {
   const { load = [], stored = [], start = [], copy = [], faults = [], install = [] } = measured;
@@ -27,7 +27,7 @@ export function barsOf(measured: Readonly<Record<string, readonly Measurement[]>
       'creates/s against the fastest peer with less durability',
       [1.1, 1.1],
       ours,
-      rate(WEAKER_PEER.name),
+      rate(LESS_DURABLE_PEER.name),
     ),
     ...storedBars(stored),
     ...twoBars('creates/s on PostgreSQL against SQLite', [0.6, 0.6], rate(NAMES.postgres), ours),
@@ -74,7 +74,7 @@ export function barsOf(measured: Readonly<Record<string, readonly Measurement[]>
   ];
 }
 
-/** One for 64 and one for 256 connections. */
+/** A row for 64 and one for 256 connections. */
 function twoBars(
   what: string,
   atLeast: readonly [number, number],
@@ -88,7 +88,7 @@ function twoBars(
   }));
 }
 
-/** What holds with 10 million plants stored, against a store that is all but empty. */
+/** Compares a store of 10 million plants with an almost empty one. */
 function storedBars(stored: readonly Measurement[]): Row[] {
   const [empty, most] = [STORED_PLANTS[0]!, STORED_PLANTS.at(-1)!];
   const row = (ids: string, subject: string, connections: number, atLeast: number): Row => ({
@@ -106,7 +106,7 @@ function storedBars(stored: readonly Measurement[]): Row[] {
   ];
 }
 
-/** The highest of several figures in each round that has them all: without the best one a bar is no bar. */
+/** The highest value of each round that has all values: the best one could be missing otherwise. */
 function best(all: readonly ByRound[]): ByRound {
   const rounds = [...all[0]!.keys()].filter(round => all.every(each => each.has(round)));
   return new Map(rounds.map(round => [round, Math.max(...all.map(each => each.get(round)!))]));

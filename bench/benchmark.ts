@@ -1,6 +1,7 @@
 /**
- * Measures the plant store against floors and peers, or against another checkout of itself; `--help` says how. Progress goes
- * to stderr, the tables to stdout and, with the figures of every round, into files.
+ * Measures the plant store against floors and peers, or against another checkout; `--help` lists
+ * the options. Progress goes to stderr. The tables go to stdout and, with all measurements, into
+ * files.
  *
  *   npm run bench -- --quick
  */
@@ -22,31 +23,31 @@ import type { Durations } from './trial.ts';
 const FOLDER = fileURLToPath(new URL('.', import.meta.url));
 const PICTURES = fileURLToPath(new URL('../docs/growth', import.meta.url));
 const PLOTS = fileURLToPath(new URL('./plots.js', import.meta.url));
-/** Takes as long as all others together. */
-const ONLY_WHEN_ASKED = 'stored';
+/** Takes as long as all other parts together. */
+const NOT_BY_DEFAULT = 'stored';
 
 const HELP = `Usage: npm run bench -- [options]
 
-Measures durable creates of the plant store against floors and peers, and prints
-the figures with the bars they are to reach. Everything runs on this machine;
-nothing else should. It takes Linux, and wrk where that is installed.
+Compares durable creates of the plant store with floors and peers, and prints
+the results with their bars. All programs run on this machine, so nothing else
+should. It needs Linux, and uses wrk if installed.
 
-  --only PART       only this part; may be given several times (default: all but
-                    ${ONLY_WHEN_ASKED}):
+  --only PART       runs only this part; can be repeated (default: all except
+                    ${NOT_BY_DEFAULT}):
 ${Object.entries(PARTS)
   .map(([name, { summary }]) => `                      ${name.padEnd(12)} ${summary}\n`)
   .join('')}\
   --rounds COUNT    each step of a part runs once in each round (default: 5)
-  --seconds COUNT   of each load (default: 4)
-  --quick           a round of short loads, and no store over 100,000 plants
-  --citus URL       an empty database on a Citus coordinator, to be measured too
-  --folder FOLDER   where the stores are (default: ${tmpdir()})
-  --out FOLDER      where results.json, results.md and the pictures go (default:
+  --seconds COUNT   duration of each load (default: 4)
+  --quick           one round of short loads, with at most 100,000 stored plants
+  --citus URL       also measures this empty database on a Citus coordinator
+  --folder FOLDER   folder for the stores (default: ${tmpdir()})
+  --out FOLDER      folder for results.json, results.md and the pictures (default:
                     bench and docs/growth; with --quick a temporary folder)
-  --draw            measure nothing; write the tables and draw the pictures again
+  --draw            only writes the tables and draws the pictures again
 
-  --against FOLDER  measure nothing but creates of this checkout against those of
-                    the one in FOLDER (default: 6 rounds)
+  --against FOLDER  only compares creates of this checkout with those of the
+                    checkout in FOLDER (default: 6 rounds)
 `;
 
 const { values } = parseArgs({
@@ -67,7 +68,7 @@ const { values } = parseArgs({
 if (values.help) {
   process.stdout.write(HELP);
 } else {
-  // All temporary folders follow, those of PostgreSQL too.
+  // All temporary folders are created there, also those of PostgreSQL.
   process.env.TMPDIR = resolve(values.folder);
   const signal = interruption('stopping the servers');
   try {
@@ -90,9 +91,9 @@ async function main(signal: AbortSignal): Promise<void> {
     console.log(rowTable(await compareCheckouts(against, durations)));
     return;
   }
-  const names = values.only ?? Object.keys(PARTS).filter(name => name !== ONLY_WHEN_ASKED);
+  const names = values.only ?? Object.keys(PARTS).filter(name => name !== NOT_BY_DEFAULT);
   const unknown = names.find(name => PARTS[name] === undefined);
-  if (unknown !== undefined) throw new Error(`there is no part ${unknown}; --help names them`);
+  if (unknown !== undefined) throw new Error(`there is no part ${unknown}; --help lists them`);
   installPackages(FOLDER);
   const out = values.out ?? (quick ? mkdtempSync(join(tmpdir(), 'plant-store-results-')) : FOLDER);
   mkdirSync(out, { recursive: true });
@@ -111,7 +112,7 @@ async function main(signal: AbortSignal): Promise<void> {
   console.error(`written to ${out}`);
 }
 
-/** Parts that were measured at different times each keep their circumstances. */
+/** Reads earlier results. Each part has its own date and machine. */
 function resultsIn(out: string): Record<string, PartResults> {
   const file = join(out, 'results.json');
   return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : {};
@@ -123,5 +124,5 @@ function write(out: string, results: Record<string, PartResults>): void {
 
 function count(option: string, text: string): number {
   if (/^[1-9][0-9]{0,3}$/.test(text)) return Number(text);
-  throw new Error(`--${option} takes a whole number from 1, not ${JSON.stringify(text)}`);
+  throw new Error(`--${option} must be an integer from 1 to 9999, not ${JSON.stringify(text)}`);
 }

@@ -11,17 +11,18 @@ const OURS = 'this checkout';
 const THEIRS = 'the other checkout';
 
 /**
- * Compares creates of this checkout with those of another one. In each round both services run on new stores, and loads of
- * the two follow one another as A B B A, so that a machine that gets slower or faster favours neither.
+ * Compares creates of this checkout with those of another one. In each round both services run on
+ * new stores. The loads have the order A B B A, so that a change of the machine's speed favours
+ * neither.
  *
- * @param folder of the other checkout, with its packages installed
- * @returns rows of which more is better
- * @throws when a plant is not answered 200
+ * @param folder the other checkout, with its packages installed
+ * @returns rows in which more is better
+ * @throws if a response is not 200
  */
 export async function compareCheckouts(folder: string, durations: Durations): Promise<Row[]> {
   const program = resolve(folder, 'bin/plant-store.js');
   if (!existsSync(program))
-    throw new Error(`${folder} is no checkout of the plant store: it has no ${program}`);
+    throw new Error(`${folder} is not a checkout of the plant store: there is no ${program}`);
   const subjects = [
     plantStoreOnSqlite(OURS),
     plantStoreOnSqlite(THEIRS, [process.execPath, program]),
@@ -35,24 +36,24 @@ export async function compareCheckouts(folder: string, durations: Durations): Pr
       const rate = Math.round(figures.ratePerSecond!).toLocaleString('en');
       console.error(
         `round ${round} of ${durations.rounds}, ${connections} connections, ${subject}: ` +
-          `${rate} creates/s, ${figures.cpuUs!.toFixed(1)} µs of processor each`,
+          `${rate} creates/s, ${figures.cpuUs!.toFixed(1)} µs of CPU time each`,
       );
     }
   }
   return CONNECTIONS.flatMap(connections => {
-    const figure = (subject: string, name: string) => byRound(measurements, subject, name, { connections });
+    const metric = (subject: string, name: string) => byRound(measurements, subject, name, { connections });
     const bar = { atLeast: RATIO_MIN };
     const at = `${connections} connections`;
     return [
       {
         what: `creates/s against the other checkout, ${at}`,
         bar,
-        reached: ratio(figure(OURS, 'ratePerSecond'), figure(THEIRS, 'ratePerSecond')),
+        reached: ratio(metric(OURS, 'ratePerSecond'), metric(THEIRS, 'ratePerSecond')),
       },
       {
-        what: `creates per second of processor time against the other checkout, ${at}`,
+        what: `creates per second of CPU time against the other checkout, ${at}`,
         bar,
-        reached: ratio(figure(THEIRS, 'cpuUs'), figure(OURS, 'cpuUs')),
+        reached: ratio(metric(THEIRS, 'cpuUs'), metric(OURS, 'cpuUs')),
       },
     ];
   });

@@ -1,18 +1,18 @@
 /**
- * Creates plants with the client of the package: takes an order as JSON on stdin, and prints a result as JSON.
+ * Creates plants with the client. Reads an order as JSON from stdin, and prints the result as JSON.
  */
 import { json as readJson } from 'node:stream/consumers';
 import { PlantStore } from '../src/client/plant-store.ts';
 import type { NewPlant } from '../src/contract/plant.ts';
 import { wholeRangePlants } from '../test/harness/whole-range-plants.ts';
 
-/** What is sent, and how. */
+/** The plants to send, and how. */
 export interface ClientOrder {
   url: string;
   token: string;
-  /** By which method of the client. */
+  /** The method of the client. */
   method: 'createPlant' | 'createPlants';
-  /** Of all plants, these are sent, the first `from` ones left out. */
+  /** The range of plants to send; `to` is exclusive. */
   from: number;
   to: number;
   inFlight: number;
@@ -37,7 +37,7 @@ console.log(
   JSON.stringify({ ratePerSecond: plants.length / seconds, clientCpuUs: (user + system) / plants.length }),
 );
 
-/** Sends one plant after the other, of those that others leave. */
+/** Takes plants from a shared iterator and sends them one after the other. */
 async function sendAll(left: Iterator<NewPlant>): Promise<void> {
   for (let next = left.next(); !next.done; next = left.next()) await store.createPlant(next.value);
 }

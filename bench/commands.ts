@@ -17,7 +17,7 @@ const CLIENT_IN_FLIGHT = 64;
 const CLIENT_PLANTS = 100_000;
 const STARTS = 3;
 
-/** Imports a file of plants through a service that is warm. */
+/** Imports a file of plants through a service after a warm-up. */
 export async function measureImport(
   file: string,
   plants: number,
@@ -36,7 +36,7 @@ export async function measureImport(
   }
 }
 
-/** Creates plants with each method of the client, under ids from the whole range of int64. */
+/** Creates plants with each method of the client, with ids from the whole range of int64. */
 export async function measureClient(
   round: number,
   { warmUpSeconds, signal }: Durations,
@@ -61,7 +61,7 @@ export async function measureClient(
   }
 }
 
-/** Copies a store to PostgreSQL, and from there to a new SQLite store. */
+/** Copies a store to PostgreSQL and back to a new SQLite store. */
 export async function measureCopy(store: string, plants: number, round: number): Promise<Measurement[]> {
   using folder = newFolder();
   await using postgres = await PostgresServer.start();
@@ -74,7 +74,7 @@ export async function measureCopy(store: string, plants: number, round: number):
   ];
 }
 
-/** @returns the median time of a few starts, each on a new store */
+/** @returns the median time of several starts, each on a new store */
 export async function measureStart(subject: Subject, round: number): Promise<Measurement[]> {
   const startsMs: number[] = [];
   for (let start = 0; start < STARTS; start++) {
@@ -92,7 +92,7 @@ export function buildExecutable(folder: string): string {
   return join(folder, 'plant-store');
 }
 
-/** What `npm ci` puts onto the disk of someone who only runs the service. */
+/** Measures the disk space of `npm ci` for a user who only runs the service. */
 export function measureInstall(round: number): Measurement[] {
   using folder = newFolder();
   for (const file of ['package.json', 'package-lock.json']) {
@@ -102,7 +102,7 @@ export function measureInstall(round: number): Measurement[] {
   return [{ subject: 'npm ci', round, figures: { diskBytes: diskBytesOf(folder.path) } }];
 }
 
-/** Files with several names count once. */
+/** Counts a file with several hard links once. */
 function diskBytesOf(folder: string): number {
   const seen = new Set<number>();
   let bytes = 0;
@@ -115,7 +115,7 @@ function diskBytesOf(folder: string): number {
   return bytes;
 }
 
-/** Runs a command of the plant store, from the start of its process to the end. @throws when it fails */
+/** Runs a command of the plant store. @returns its duration @throws if it fails */
 async function secondsOf(args: string[]): Promise<number> {
   const sinceMs = performance.now();
   const { exitCode, stderr } = await runProgram(args);

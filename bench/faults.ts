@@ -10,15 +10,15 @@ import { newFolder } from './trial.ts';
 const LOAD = { connections: 64, ratePerSecond: 2_000, seconds: 10, timelineIntervalMs: 100 };
 const FAULT_AFTER_MS = 4_000;
 
-/** What a fault is done to, and the service that it is seen at. */
-interface Victim {
+/** A service, and the fault to inject. */
+interface Target {
   url: string;
   token: string;
-  /** @returns once what was killed has been started again */
+  /** Settles after the restart. */
   killAndRestart(): Promise<void>;
 }
 
-/** The service on SQLite is killed in the middle of a load at a fixed rate, and started again at once. */
+/** Kills the service on SQLite during a load at a fixed rate, and restarts it at once. */
 export async function measureServiceKill(round: number, signal: AbortSignal): Promise<Measurement[]> {
   using folder = newFolder();
   const database = `sqlite:${join(folder.path, 'plants.db')}`;
@@ -36,7 +36,7 @@ export async function measureServiceKill(round: number, signal: AbortSignal): Pr
   }
 }
 
-/** PostgreSQL is killed in the middle of a load at a fixed rate, and started again at once. */
+/** Kills PostgreSQL during a load at a fixed rate, and restarts it at once. */
 export async function measurePostgresKill(round: number, signal: AbortSignal): Promise<Measurement[]> {
   await using postgres = await PostgresServer.start();
   const serve = await startServe(await postgres.createDatabase());
@@ -53,7 +53,7 @@ export async function measurePostgresKill(round: number, signal: AbortSignal): P
 
 async function timelineOf(
   subject: string,
-  { url, token, killAndRestart }: Victim,
+  { url, token, killAndRestart }: Target,
   round: number,
   signal: AbortSignal,
 ): Promise<Measurement[]> {

@@ -2,18 +2,18 @@ import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import { cpus, release, totalmem, type } from 'node:os';
 import { loadTool } from '../test/harness/load.ts';
 
-/** Where figures were measured, and of what. */
+/** The machine and the versions of a measurement. */
 export interface Machine {
   cpu: string;
   memoryBytes: number;
   kernel: string;
-  /** Of the folder that the stores were in. */
+  /** The file system of the stores. */
   fileSystem: string;
-  /** Of what was measured and what it was measured with, by name. */
+  /** The versions of the measured programs and of the tools, by name. */
   versions: Record<string, string>;
 }
 
-/** @param folder that the stores are in */
+/** @param folder contains the stores */
 export function describeMachine(folder: string): Machine {
   return {
     cpu: `${cpus().length} × ${cpus()[0]?.model ?? process.arch}`,
@@ -31,26 +31,26 @@ export function describeMachine(folder: string): Machine {
 }
 
 /**
- * Reads the processors' time since the machine started; proc_stat(5), first line.
+ * Reads the CPU time since the machine started; proc_stat(5), first line.
  *
- * @returns ticks of all kinds, and those that other machines on the same hardware had; undefined without /proc
+ * @returns all ticks, and those that other virtual machines used; undefined without /proc
  */
 export function processorTicks(): { all: number; stolen: number } | undefined {
   if (!existsSync('/proc/stat')) return undefined;
   const [line] = readFileSync('/proc/stat', 'utf8').split('\n');
-  // user, nice, system, idle, iowait, irq, softirq, steal; guests are in user already.
+  // user, nice, system, idle, iowait, irq, softirq, steal; user includes guests.
   const ticks = line!.split(/ +/).slice(1, 9).map(Number);
   return { all: ticks.reduce((sum, each) => sum + each), stolen: ticks.at(-1)! };
 }
 
-/** As a package file names them, exactly. */
+/** The exact versions in a package.json. */
 function packageVersions(file: URL, only?: string[]): Record<string, string> {
   const { dependencies, devDependencies } = JSON.parse(readFileSync(file, 'utf8'));
   const versions = Object.entries<string>({ ...devDependencies, ...dependencies });
   return Object.fromEntries(versions.filter(([name]) => only === undefined || only.includes(name)));
 }
 
-/** That of the longest mount point above the folder; proc_mounts(5) has one line for each. */
+/** The file system with the longest mount point above the folder; proc_mounts(5). */
 function fileSystemOf(folder: string): string {
   const path = `${realpathSync(folder)}/`;
   const mounts = readFileSync('/proc/mounts', 'utf8')

@@ -1,26 +1,28 @@
 import { type Spread, spread } from '../test/harness/statistics.ts';
 
-/** What was measured of a subject in a round: figures by name, with the unit last, such as `cpuUs`. */
+/**
+ * The measurements of a subject in a round. Names in `figures` end with the unit, such as `cpuUs`.
+ */
 export interface Measurement {
   subject: string;
   round: number;
-  /** Of a load. */
+  /** Only for a load. */
   connections?: number;
-  /** Plants that the store held before. */
+  /** The number of plants in the store before. */
   stored?: number;
-  /** In the course of a load. */
+  /** The time since the start of a load. */
   atMs?: number;
   figures: Record<string, number>;
 }
 
-/** A figure in each round that has it. */
+/** The value of a metric by round. */
 export type ByRound = ReadonlyMap<number, number>;
 
-/** A figure of one subject, at a place where it has been measured once in each round at most. */
+/** The values of a metric of a subject, with at most one measurement in each round. */
 export function byRound(
   measurements: readonly Measurement[],
   subject: string,
-  figure: string,
+  metric: string,
   place: { connections?: number; stored?: number } = {},
 ): ByRound {
   const found = measurements.filter(
@@ -28,12 +30,12 @@ export function byRound(
       each.subject === subject &&
       each.connections === place.connections &&
       each.stored === place.stored &&
-      figure in each.figures,
+      metric in each.figures,
   );
-  return new Map(found.map(({ round, figures }) => [round, figures[figure]!]));
+  return new Map(found.map(({ round, figures }) => [round, figures[metric]!]));
 }
 
-/** Only of rounds that have both: within a round both sides saw the machine in the same state. */
+/** Only rounds with both values count: the machine is in the same state within a round. */
 export function ratio(ours: ByRound, theirs: ByRound): Spread | undefined {
   const rounds = [...ours.keys()].filter(round => theirs.has(round));
   return spread(rounds.map(round => ours.get(round)! / theirs.get(round)!));

@@ -16,21 +16,21 @@ import {
   FASTIFY_ECHO,
   FLUSHED_ECHO,
   HTTP_ECHO,
+  LESS_DURABLE_PEER,
   plantStoreOn,
   plantStoreOnPostgres,
   plantStoreOnSqlite,
-  WEAKER_PEER,
 } from './subjects.ts';
 import { type Durations, type Plan, runTrial } from './trial.ts';
 
 const LOAD_CONNECTIONS = [64, 256, 1];
 const ALL_CONNECTIONS = [1, 4, 16, 64, 256, 1024];
-/** The first stands for an empty store: a load adds many times as many within a second. */
+/** The first is for an almost empty store: a load adds far more within a second. */
 export const STORED_PLANTS = [1_000, 10_000, 100_000, 1_000_000, 10_000_000];
-/** As many as an inventory of trees has. */
+/** The size of a tree inventory. */
 const COMMAND_PLANTS = 152_153;
 
-/** The names under which figures of the plant store are compared. */
+/** The names of the plant store in measurements. */
 export const NAMES = {
   sqlite: 'plant store, SQLite',
   sqliteRandom: 'plant store, SQLite, random ids',
@@ -39,27 +39,27 @@ export const NAMES = {
   executable: 'plant store, executable',
 } as const;
 
-/** What the steps of a part are made of. */
+/** The settings of the steps of a part. */
 export interface Setting {
   durations: Durations;
-  /** One for the whole part. */
+  /** A folder for the whole part. */
   folder: string;
-  /** Of a database on a Citus coordinator. */
+  /** A database on a Citus coordinator. */
   citusUrl: string | undefined;
-  /** The largest store that is made, in plants. */
+  /** The number of plants in the largest store. */
   storedMax: number;
 }
 
-/** What runs once in each round. */
+/** A measurement that runs once in each round. */
 export interface Step {
   name: string;
   run(round: number): Promise<Measurement[]> | Measurement[];
 }
 
-/** What may be measured by itself, and is compared within itself. */
+/** Measurements that are compared with each other. */
 interface Part {
   summary: string;
-  /** What is compared stands side by side. */
+  /** Steps that are compared are neighbours. */
   steps(setting: Setting): Step[];
 }
 
@@ -68,7 +68,7 @@ export const PARTS: Record<string, Part> = {
     summary: 'creates by the plant store, floors and peers; import; the client',
     steps: ({ durations, folder, citusUrl }) => {
       const subjects = [
-        ...[...DURABLE_PEERS, WEAKER_PEER, FASTIFY_ECHO, HTTP_ECHO, FLUSHED_ECHO],
+        ...[...DURABLE_PEERS, LESS_DURABLE_PEER, FASTIFY_ECHO, HTTP_ECHO, FLUSHED_ECHO],
         ...[plantStoreOnSqlite(NAMES.sqlite), plantStoreOnPostgres(NAMES.postgres)],
         ...(citusUrl === undefined ? [] : [plantStoreOn(NAMES.citus, citusUrl)]),
       ];

@@ -1,5 +1,5 @@
 /**
- * Draws the pictures of docs/growth from the results of the benchmark.
+ * Draws the pictures in docs/growth from the results of the benchmark.
  *
  *   node bench/plots.js RESULTS_FILE FOLDER
  */
@@ -67,13 +67,13 @@ draw('faults', measurements =>
   }),
 );
 
-/** Writes a picture of the panels one below the other, if its part was measured. */
+/** Writes a picture of all panels, one below the other, if its part was measured. */
 function draw(name, panelsOf) {
   if (results[name] === undefined) return;
   const panels = panelsOf(results[name].measurements);
   for (const [index, each] of panels.entries()) {
     each.setAttribute('y', index * HEIGHT);
-    // It is for pages that hold several plots.
+    // This style is only needed on pages with several plots.
     each.querySelector('style').remove();
   }
   const height = panels.length * HEIGHT;
@@ -83,7 +83,9 @@ function draw(name, panelsOf) {
   writeFileSync(join(folder, `${name}.svg`), svg);
 }
 
-/** Lines through the medians of points with the same x, and from the least to the greatest of them. */
+/**
+ * Draws a line through the medians of points with the same x, and lines from minimum to maximum.
+ */
 function panel(x, y, points, marks = []) {
   const place = { x: 'x', stroke: 'line' };
   const end = Math.max(...points.map(each => each.x));

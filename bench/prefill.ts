@@ -1,20 +1,20 @@
 import { openForWriting } from '../src/store/sqlite/database.ts';
 
-/** Rows that are sorted and inserted together. */
+/** The number of rows that are sorted and inserted together. */
 const PASS_ROWS = 1_000_000;
-/** What a load with random ids sends is from 10^18 to below this, see create-requests.lua. */
+/** The range of random ids in create-requests.lua; the maximum is exclusive. */
 const ID_MIN = 10n ** 18n;
 const ID_MAX = 922n * 10n ** 16n;
 
 /**
- * Fills a plant store with plants under random ids, as it would be after it took them one after the other: each pass
- * touches every page of the table, so the pages are as full as those of a table that grew at random.
+ * Fills a plant store with random ids. Each pass touches every page of the table, so the pages are
+ * as full as after inserts one by one.
  *
- * @param path of the database file; made when there is none
+ * @param path the database file, which is created if it is missing
  */
 export function prefillStore(path: string, rows: number): void {
   const database = openForWriting(path);
-  // Nothing here was promised to anyone; the last checkpoint flushes it all.
+  // No plant is confirmed here, and the last checkpoint flushes all data.
   database.exec('PRAGMA synchronous = OFF; PRAGMA cache_size = -2000000; PRAGMA wal_autocheckpoint = 100000');
   database.exec(
     `INSERT OR IGNORE INTO token (hash, label, created_at, change_number)
@@ -36,7 +36,7 @@ export function prefillStore(path: string, rows: number): void {
   database.close();
 }
 
-/** SplitMix64 (Steele, Lea, Flood 2014): quick, the same ids each time, and none twice within what a store holds. */
+/** SplitMix64 (Steele, Lea, Flood 2014): fast, the same in each run, and without repeated ids. */
 function randomIds(): () => bigint {
   let state = 1n;
   return () => {

@@ -7,28 +7,28 @@ import { PARTS, type Setting, type Step } from './parts.ts';
 import { newFolder } from './trial.ts';
 
 const ROOT = fileURLToPath(new URL('../', import.meta.url));
-/** Of parts whose figures do not need as many as the others. */
+/** Parts that need fewer rounds than the others. */
 const ROUNDS_MAX: Record<string, number> = { stored: 3, faults: 1, install: 1 };
 
-/** What a run of a part measured, and under which circumstances. */
+/** The results of a run of a part, with date, machine and settings. */
 export interface PartResults {
   date: string;
   machine: Machine;
   rounds: number;
   warmUpSeconds: number;
   seconds: number;
-  /** Of the processors' time while it ran, what other machines on the same hardware had; undefined where nobody says. */
+  /** The share of CPU time that other virtual machines used; undefined if unknown. */
   stolenShare: number | undefined;
   measurements: Measurement[];
-  /** What could not be measured, and why. */
+  /** One line for each failed step, with the reason. */
   failures: string[];
 }
 
 /**
- * Runs the steps of a part in rounds, every other round in the opposite order. What fails is named in the results, and the
- * rest goes on.
+ * Runs the steps of a part in rounds, every second round in the opposite order. The results list
+ * failed steps, and the other steps continue.
  *
- * @throws when it is interrupted
+ * @throws if it is interrupted
  */
 export async function runPart(name: string, setting: Omit<Setting, 'folder'>): Promise<PartResults> {
   using folder = newFolder();
@@ -44,7 +44,7 @@ export async function runPart(name: string, setting: Omit<Setting, 'folder'>): P
   for (let round = 1; round <= rounds; round++) {
     for (const step of round % 2 === 1 ? steps : steps.toReversed()) {
       console.error(`${name}, round ${round} of ${rounds}: ${step.name}`);
-      // What one step left for the disk is not for the next to wait for.
+      // Flushes the data of the last step, which would slow down the next one.
       spawnSync('sync');
       await runStep(step, round, results, signal);
     }
@@ -61,7 +61,7 @@ async function runStep(step: Step, round: number, results: PartResults, signal: 
     results.measurements.push(...(await step.run(round)));
   } catch (error) {
     signal.throwIfAborted();
-    // Results are for readers who do not have this machine.
+    // Results must not contain paths of this machine.
     const reason = (error as Error).message.replaceAll(ROOT, '').replaceAll(/\s+/g, ' ').trim();
     console.error(`  failed: ${reason}`);
     results.failures.push(`${step.name}: ${reason}`);

@@ -1,16 +1,16 @@
 import { type Spread, spread } from '../test/harness/statistics.ts';
 
-/** A line of the table of bars. */
+/** A row of the table of bars. */
 export interface Row {
   what: string;
-  /** What it is to reach; a row without a bar is to be read only. */
+  /** The target; a row without a bar is only information. */
   bar?: { atLeast: number } | { atMost: number };
-  /** Over the rounds; undefined when it was not measured. */
+  /** The result of all rounds; undefined if not measured. */
   reached: Spread | undefined;
   unit?: string;
 }
 
-/** @returns whether a row reaches its bar; undefined when it has none, or was not measured */
+/** @returns whether a row reaches its bar; undefined without a bar or a measurement */
 export function isReached({ bar, reached }: Row): boolean | undefined {
   if (bar === undefined || reached === undefined) return undefined;
   return 'atLeast' in bar ? reached.median >= bar.atLeast : reached.median <= bar.atMost;
@@ -21,11 +21,11 @@ export function rowTable(rows: readonly Row[]): string {
   const cells = rows.map(row => {
     const { what, bar, reached, unit = '' } = row;
     const limit = bar && ('atLeast' in bar ? `≥ ${bar.atLeast}` : `≤ ${bar.atMost}`);
-    const verdict = { true: 'yes', false: 'no', undefined: '' }[String(isReached(row))]!;
+    const holds = { true: 'yes', false: 'no', undefined: '' }[String(isReached(row))]!;
     if (reached === undefined) return [what, limit ?? '', 'not measured', '', ''];
     const { median, min, max } = reached;
-    const range = `${shownFigure(min)} to ${shownFigure(max)}`;
-    return [what, limit ?? '', `${shownFigure(median)} ${unit}`.trim(), range, verdict];
+    const range = `${formatNumber(min)} to ${formatNumber(max)}`;
+    return [what, limit ?? '', `${formatNumber(median)} ${unit}`.trim(), range, holds];
   });
   return table(['what', 'bar', 'reached', 'spread', 'holds'], cells);
 }
@@ -35,16 +35,16 @@ export function table(columns: readonly string[], rows: readonly string[][]): st
   return [line(columns), line(columns.map(() => '---')), ...rows.map(line)].join('\n');
 }
 
-/** With three digits that count, and no fewer than those before the point. */
-export function shownFigure(value: number): string {
+/** Rounds to three significant digits, but not before the decimal point. */
+export function formatNumber(value: number): string {
   const rounded = value >= 100 ? Math.round(value) : Number(value.toPrecision(3));
   return rounded.toLocaleString('en');
 }
 
-/** The median, with the least and the greatest behind it. */
-export function shownSpread(values: readonly number[]): string {
+/** The median, with minimum and maximum in parentheses. */
+export function formatSpread(values: readonly number[]): string {
   const found = spread(values);
   if (found === undefined) return '-';
-  if (values.length === 1) return shownFigure(found.median);
-  return `${shownFigure(found.median)} (${shownFigure(found.min)} to ${shownFigure(found.max)})`;
+  if (values.length === 1) return formatNumber(found.median);
+  return `${formatNumber(found.median)} (${formatNumber(found.min)} to ${formatNumber(found.max)})`;
 }

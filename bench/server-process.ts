@@ -11,21 +11,21 @@ const POLL_INTERVAL_MS = 3;
 const START_MS_MAX = 30_000;
 const STOP_MS_MAX = 15_000;
 
-/** A server that answers, in a process of its own. */
+/** A server process that responds. */
 export interface ServerProcess {
   url: string;
-  /** From its start to its first answer 200. */
+  /** From its start to its first 200. */
   startMs: number;
   pid: number;
-  /** Asks it to end, and ends it where it does not. */
+  /** Sends SIGTERM, and SIGKILL after a timeout. */
   stop(): Promise<void>;
 }
 
 /**
- * Starts a server and waits until it answers a plant with success.
+ * Starts a server and waits until it accepts a plant.
  *
- * @param command gives the program and its arguments for a port
- * @throws with what it said, when it ends or does not answer
+ * @param command returns the program and its arguments for a port
+ * @throws with its messages, if it ends or does not respond
  */
 export async function startServer(
   command: (port: number) => [program: string, ...args: string[]],
@@ -36,7 +36,7 @@ export async function startServer(
   const sinceMs = performance.now();
   const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], env: { PATH: process.env.PATH } });
   const ended = once(child, 'exit').catch(() => {});
-  const talk = Promise.all([readText(child.stdout), readText(child.stderr)]);
+  const output = Promise.all([readText(child.stdout), readText(child.stderr)]);
   const stop = () => end(child, ended);
   const url = `http://127.0.0.1:${port}`;
   try {
@@ -44,18 +44,18 @@ export async function startServer(
   } catch (error) {
     await stop();
     throw new Error(
-      `${program} ${args[0]}: ${(error as Error).message}: ${(await talk).join('').slice(-2000)}`,
+      `${program} ${args[0]}: ${(error as Error).message}: ${(await output).join('').slice(-2000)}`,
     );
   }
   return { url, startMs: performance.now() - sinceMs, pid: child.pid!, stop };
 }
 
-/** In µs: of a process, all its threads, and of its children that have ended and were waited for; 0 for one that is gone. */
+/** The CPU time of a process, its threads and its ended children, in µs; 0 if it has ended. */
 export function cpuUsOf(pid: number): number {
   const file = `/proc/${pid}/stat`;
   if (!existsSync(file)) return 0;
   const stat = readFileSync(file, 'utf8');
-  // The name of the program, which may hold anything, ends with the last parenthesis.
+  // The name of the program, which can contain any character, ends with the last parenthesis.
   const ticks = stat.slice(stat.lastIndexOf(')')).split(' ').slice(12, 16);
   return ticks.reduce((sum, each) => sum + Number(each), 0) * TICK_US;
 }
@@ -72,12 +72,12 @@ async function firstResponse(url: string, token: string, child: ChildProcess): P
     const response = await fetch(`${url}/plants`, { method: 'POST', headers, body }).catch(() => {});
     const text = await response?.text();
     if (response?.ok) return;
-    if (response !== undefined) throw new Error(`it answered ${response.status} ${text}`);
+    if (response !== undefined) throw new Error(`the response was ${response.status} ${text}`);
     if (failure !== undefined) throw failure;
     if (child.exitCode !== null) throw new Error(`it ended with ${child.exitCode}`);
     await wait(POLL_INTERVAL_MS);
   }
-  throw new Error(`it did not answer within ${START_MS_MAX} ms`);
+  throw new Error(`no response within ${START_MS_MAX} ms`);
 }
 
 async function end(child: ChildProcess, ended: Promise<unknown>): Promise<void> {

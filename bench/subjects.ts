@@ -10,64 +10,64 @@ export type Command = readonly [program: string, ...args: string[]];
 
 /** The plant store of this checkout. */
 export const THIS_CHECKOUT: Command = [process.execPath, PROGRAM];
-/** What the peers compare the credential with; as long as a token of the plant store. */
+/** The token of the peers, as long as one of the plant store. */
 const PEER_TOKEN = 'peer_00000000000000000000000000000000000000';
-/** Comes with the packages of the benchmark. */
+/** From the packages of the benchmark. */
 const BUN = fileURLToPath(new URL('./node_modules/bun/bin/bun.exe', import.meta.url));
 
-/** A server that takes `POST /plants`. */
+/** A server that accepts `POST /plants`. */
 export interface RunningSubject {
   url: string;
   token: string;
-  /** From its start to its first answer 200. */
+  /** From its start to its first 200. */
   startMs: number;
   pid: number;
-  /** What a database server beside it has used so far. */
+  /** The resources that its database server has used since its start. */
   databaseUse?(): Promise<DatabaseUse>;
-  /** @returns the size of its store with all that lies beside it; 0 where it has none */
+  /** @returns the size of its store with all files; 0 without a store */
   stop(): Promise<number>;
 }
 
 export interface DatabaseUse {
   cpuUs: number;
-  logBytes: number;
+  walBytes: number;
 }
 
 export interface Subject {
   name: string;
   /**
-   * Starts it in a process of its own and waits for its first answer.
+   * Starts it as a process and waits for its first 200.
    *
-   * @param folder an empty one, for its store
-   * @throws with what it said, when it cannot be started
+   * @param folder an empty folder for its store
+   * @throws with its messages, if it cannot start
    */
   start(folder: string): Promise<RunningSubject>;
 }
 
 /** Stores nothing. */
 export const HTTP_ECHO = server('node:http echo', process.execPath, './floors/http-echo.ts');
-/** As durable as the plant store, and nothing else. */
+/** As durable as the plant store, without any other feature. */
 export const FLUSHED_ECHO = server('node:http echo, flushed', process.execPath, './floors/flushed-echo.ts');
 /** Stores nothing. */
 export const FASTIFY_ECHO = server('Fastify echo', process.execPath, './peers/fastify-echo.js');
 
 const ELYSIA = './peers/elysia-bun-sqlite.js';
 
-/** What people write today: each plant is a commit, on disk before the answer. */
+/** Common designs: each plant is a commit, on disk before the response. */
 export const DURABLE_PEERS: readonly Subject[] = [
   server('Express', process.execPath, './peers/express-better-sqlite3.js', ['FULL']),
   server('Fastify', process.execPath, './peers/fastify-better-sqlite3.js', ['FULL']),
   server('Elysia on Bun', BUN, ELYSIA, ['FULL']),
 ];
 
-/** The fastest of them, answering before the plant is on disk. */
-export const WEAKER_PEER = server('Elysia on Bun, synchronous NORMAL', BUN, ELYSIA, ['NORMAL']);
+/** The fastest of them, with a response before the plant is on disk. */
+export const LESS_DURABLE_PEER = server('Elysia on Bun, synchronous NORMAL', BUN, ELYSIA, ['NORMAL']);
 
 /**
  * The plant store on SQLite.
  *
- * @param command another one than that of this checkout
- * @param original a store that each start copies; without it each start makes a new store
+ * @param command by default the program of this checkout
+ * @param original a store that each start copies; by default each start creates a new store
  */
 export function plantStoreOnSqlite(
   name: string,
@@ -80,7 +80,7 @@ export function plantStoreOnSqlite(
       const path = join(folder, 'plants.db');
       if (original !== undefined) {
         copyFileSync(original, path);
-        // Not while it is measured.
+        // Otherwise the flush would happen during the measurement.
         flush(path);
       }
       return await startPlantStore(command, `sqlite:${path}`, async () => storeBytes(path));
@@ -88,7 +88,7 @@ export function plantStoreOnSqlite(
   };
 }
 
-/** The plant store on a PostgreSQL server of its own, from an npm package. */
+/** The plant store on a new PostgreSQL server from an npm package. */
 export function plantStoreOnPostgres(name: string): Subject {
   return {
     name,
@@ -111,7 +111,7 @@ export function plantStoreOnPostgres(name: string): Subject {
   };
 }
 
-/** The plant store on a database that somebody else looks after. */
+/** The plant store on an existing database. */
 export function plantStoreOn(name: string, url: string): Subject {
   return { name, start: () => startPlantStore(THIS_CHECKOUT, url, async () => 0) };
 }
@@ -137,16 +137,16 @@ function server(name: string, program: string, file: string, args: string[] = []
   };
 }
 
-/** @param end is called once the service has stopped, and returns the size of its store */
+/** @param end called after the service has stopped; returns the size of its store */
 async function startPlantStore(
   [program, ...args]: Command,
   database: string,
   end: () => Promise<number>,
 ): Promise<RunningSubject> {
-  // Labels of a store are never used twice.
+  // A store does not accept a label twice.
   const create = ['token', 'create', `bench ${Date.now()}`, '--database', database];
   const created = await runProgram([...args, ...create], { executable: program });
-  if (created.exitCode !== 0) throw new Error(`no token could be made: ${created.stderr}`);
+  if (created.exitCode !== 0) throw new Error(`cannot create a token: ${created.stderr}`);
   const token = created.stdout.trim();
   const running = await startServer(port => {
     const listen = ['--listen', `127.0.0.1:${port}`, '--ops', '127.0.0.1:0'];
@@ -165,7 +165,7 @@ function flush(path: string): void {
   closeSync(file);
 }
 
-/** Of an SQLite database and what lies beside it. */
+/** The size of an SQLite database with its -wal and -shm files. */
 function storeBytes(path: string): number {
   const files = [path, `${path}-wal`, `${path}-shm`];
   return files.reduce((sum, file) => sum + (statSync(file, { throwIfNoEntry: false })?.size ?? 0), 0);
@@ -174,10 +174,10 @@ function storeBytes(path: string): number {
 async function databaseUse(postgres: PostgresServer): Promise<DatabaseUse> {
   const [row] = await postgres.query(`SELECT pg_current_wal_lsn() - '0/0' AS bytes`);
   const cpuUs = postgres.processIds().reduce((sum, pid) => sum + cpuUsOf(pid), 0);
-  return { cpuUs, logBytes: Number(row!.bytes) };
+  return { cpuUs, walBytes: Number(row!.bytes) };
 }
 
-/** With its indexes. */
+/** The size of the table with its indexes. */
 async function plantTableBytes(postgres: PostgresServer, url: string): Promise<number> {
   const sql = `SELECT pg_total_relation_size('plant_revision') AS bytes`;
   const [row] = await postgres.query(sql, new URL(url).pathname.slice(1));

@@ -10,28 +10,28 @@ import type { RunningSubject, Subject } from './subjects.ts';
 
 const WARM_UP_CONNECTIONS = 64;
 
-/** How long loads take, how often, and what ends them. */
+/** The duration and number of loads, and a signal that ends them. */
 export interface Durations {
   rounds: number;
-  /** Of a load before the first that counts: a runtime compiles what runs often only after some seconds of it. */
+  /** The duration of the warm-up: runtimes compile hot code only after some seconds. */
   warmUpSeconds: number;
   seconds: number;
   signal: AbortSignal;
 }
 
-/** A subject and what it is driven with. */
+/** A subject with its loads. */
 export interface Plan {
   subject: Subject;
   connections: readonly number[];
   ids?: 'ascending' | 'random';
-  /** Plants that its store holds from the start. */
+  /** The number of plants in its store at the start. */
   stored?: number;
 }
 
 /**
- * Starts a subject anew, drives it with each number of connections, and ends it.
+ * Starts a subject, runs a load with each number of connections, and ends it.
  *
- * @throws when it cannot be started, or a plant is not answered 200
+ * @throws if it cannot start, or a response is not 200
  */
 export async function runTrial(plan: Plan, round: number, durations: Durations): Promise<Measurement[]> {
   const { subject, connections, ids = 'ascending', stored } = plan;
@@ -40,7 +40,7 @@ export async function runTrial(plan: Plan, round: number, durations: Durations):
   const running = await startSettled(subject, folder.path);
   const of = { subject: subject.name, round, ...(stored !== undefined && { stored }) };
   const measurements: Measurement[] = [];
-  // One more found out that it takes plants.
+  // `startServer` has stored one plant.
   let plants = (stored ?? 0) + 1;
   let residentPeakBytes: number;
   let storeBytes: number;
@@ -64,8 +64,8 @@ export async function runTrial(plan: Plan, round: number, durations: Durations):
 }
 
 /**
- * Starts a subject on a disk that has nothing else to do: what the last trial deleted, or the copying of a store left in
- * memory, would otherwise be written while this one waits for its flushes.
+ * Starts a subject on an idle disk. Otherwise the kernel would write data of the last trial, or of
+ * a copied store, during the flushes of this one.
  */
 export async function startSettled(subject: Subject, folder: string): Promise<RunningSubject> {
   spawnSync('sync');
@@ -74,7 +74,7 @@ export async function startSettled(subject: Subject, folder: string): Promise<Ru
   return running;
 }
 
-/** A load that does not count. */
+/** Runs a load before the measurement. */
 export async function warmUp(
   running: RunningSubject,
   seconds: number,
@@ -84,19 +84,19 @@ export async function warmUp(
   return await create(running, { connections: WARM_UP_CONNECTIONS, seconds, ids, signal });
 }
 
-/** Drives a closed loop. @throws when a plant is not answered 200: the figures would be those of rejections */
+/** Runs a closed loop. @throws if a response is not 200, because errors are not comparable */
 async function create(
   { url, token }: RunningSubject,
   settings: Omit<LoadSettings, 'url' | 'token'>,
 ): Promise<LoadResult> {
   const result = await runLoad({ url, token, ...settings });
   if (result.requests > 0 && result.failures === 0) return result;
-  throw new Error(
-    `${result.failures} plants were not answered 200, with ${settings.connections} connections`,
-  );
+  throw new Error(`${result.failures} responses were not 200, with ${settings.connections} connections`);
 }
 
-/** A closed loop, with what it took of the processor and of a database server for each plant. */
+/**
+ * Runs a closed loop, and measures the CPU time and the use of a database server for each plant.
+ */
 export async function measureLoad(
   running: RunningSubject,
   settings: Omit<LoadSettings, 'url' | 'token'>,
@@ -109,12 +109,12 @@ export async function measureLoad(
   const figures: Record<string, number> = { ratePerSecond, p50Us, p99Us, maxUs, cpuUs };
   if (databaseBefore !== undefined && databaseAfter !== undefined) {
     figures.databaseCpuUs = (databaseAfter.cpuUs - databaseBefore.cpuUs) / requests;
-    figures.databaseLogBytes = (databaseAfter.logBytes - databaseBefore.logBytes) / requests;
+    figures.databaseLogBytes = (databaseAfter.walBytes - databaseBefore.walBytes) / requests;
   }
   return { requests, figures };
 }
 
-/** One that goes with the block that it is used in. */
+/** A folder that is removed at the end of a `using` block. */
 export function newFolder(): DisposableTempDir {
   return mkdtempDisposableSync(join(tmpdir(), 'plant-store-bench-'));
 }

@@ -1,26 +1,26 @@
 import { execFile, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
-import { type AddressInfo, connect, createServer } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { delimiter, dirname } from 'node:path';
 import { pipeline } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { newPlantJson } from '../src/contract/plant.ts';
+import { listen } from '../test/harness/loopback-server.ts';
 import { runProgram, startServe } from '../test/harness/program.ts';
 import { newSqliteFile, type Result, type Scenario } from './scenario.ts';
 
 const CREATES = 1_000;
 /** Far longer than any client takes. */
 const CLIENT_MS_MAX = 120_000;
-/** Where the gateway cuts connections on purpose. */
+/** The mutant cuts a connection after this number of responses. */
 const CUT_AFTER_RESPONSES = 500;
 
 /** With Content-Length; chunked; with Content-Length and `Expect: 100-continue`. */
 const MODES = ['plain', 'chunked', 'expect'] as const;
 
 /**
- * A program of `faults/clients` takes the URL, a token, the first id, the number of plants and a mode.
- * It prints the status of each response. The probe succeeds where the client is installed.
+ * Arguments of a program of `faults/clients`: the URL, a token, the first id, the number of plants,
+ * a mode. It prints the status of each response. The probe succeeds if the client is installed.
  */
 type Client = [name: string, program: string, probe: string, install: string];
 
@@ -66,7 +66,7 @@ export const commonClients: Scenario = {
     const { url, token, stop } = await startServe(database);
     opened.defer(async () => void (await stop('SIGTERM')));
     const gateway = await startGateway(new URL(url).port, mutant === 'cut-connections', opened);
-    const result: Result = { faults: [], figures: {} };
+    const result: Result = { faults: [], measurements: {} };
     const runs = CLIENTS.filter(client => isInstalled(client, tell)).flatMap(([name, program]) =>
       MODES.filter(mode => mode !== 'expect' || name !== WITHOUT_EXPECT).map(
         mode => [name, program, mode] as const,
@@ -81,7 +81,7 @@ export const commonClients: Scenario = {
       if (signal.aborted) break;
       const { connections } = gateway;
       const stored = await countStored(database, firstId);
-      result.figures[`${name}, ${mode}, connections`] = connections;
+      result.measurements[`${name}, ${mode}, connections`] = connections;
       if (connections !== 1 || confirmed !== CREATES || stored !== CREATES)
         result.faults.push(
           `${name}, ${mode}: ${connections} connections, ${confirmed} responses 200, ${stored} stored. ${stderr}`.trim(),
@@ -92,12 +92,12 @@ export const commonClients: Scenario = {
 };
 
 function isInstalled([name, , probe, install]: Client, tell: (line: string) => void): boolean {
-  const isThere = spawnSync(probe, { ...ENVIRONMENT, shell: true }).status === 0;
-  if (!isThere) tell(`SKIPPED ${name}: it is not installed (${install})`);
-  return isThere;
+  const installed = spawnSync(probe, { ...ENVIRONMENT, shell: true }).status === 0;
+  if (!installed) tell(`SKIPPED ${name}: it is not installed (${install})`);
+  return installed;
 }
 
-/** Passes bytes between clients and the service, and counts the connections of clients. */
+/** Starts a gateway between clients and the service that counts the connections of clients. */
 async function startGateway(
   servicePort: string,
   cutsConnections: boolean,
@@ -109,14 +109,12 @@ async function startGateway(
     const service = connect({ ...options, host: '127.0.0.1', port: Number(servicePort) });
     pipeline(client, service, client, () => {});
     let responses = 0;
-    // The service writes each response in one piece.
+    // The service writes each response as one chunk.
     service.on('data', () => {
       if (cutsConnections && ++responses === CUT_AFTER_RESPONSES) client.destroySoon();
     });
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  opened.defer(() => void server.close());
-  const gateway = { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, connections: 0 };
+  });
+  const gateway = { url: opened.use(await listen(server)).url, connections: 0 };
   return gateway;
 }
 
@@ -127,7 +125,7 @@ async function runClient(
 ): Promise<{ confirmed: number; stderr: string }> {
   const [command = '', ...programArgs] = program.split(' ');
   const running = promisify(execFile)(command, [...programArgs, ...args], { ...ENVIRONMENT, signal });
-  // The error has the output of a client that failed.
+  // The error of a failed client contains its output.
   const { stdout, stderr }: { stdout: string; stderr: string } = await running.catch(error => error);
   return { confirmed: stdout.split('\n').filter(line => line === '200').length, stderr };
 }

@@ -7,9 +7,11 @@ import type { Scenario } from './scenario.ts';
 import { type Round, runOnStores } from './served-store.ts';
 
 const LASTS_MS_MAX = 400;
-/** A token that is not known is answered 503 until the service has asked the store for changes again. */
+/**
+ * After a fault, unknown tokens get a 503 until the service has read the changes of tokens again.
+ */
 const SETTLE_MS = 1_200;
-/** Two years: beyond all that anything waits for. */
+/** Two years: longer than any timeout. */
 const CLOCK_SECONDS_MAX = 63_000_000;
 
 interface Place {
@@ -17,16 +19,16 @@ interface Place {
   calls: FailingCalls;
 }
 
-/** What gets in the way of a service, and goes again. */
-interface Trouble {
+/** A fault that begins and ends while the service runs. */
+interface DiskFault {
   name: string;
   begin(round: Round<Place>): void;
   end(place: Place): void;
-  /** Whether plants are answered 503 meanwhile; otherwise none may be. */
+  /** Whether the service responds with 503 during the fault. If false, it must not. */
   rejects: boolean;
 }
 
-const TROUBLES: readonly Trouble[] = [
+const DISK_FAULTS: readonly DiskFault[] = [
   {
     name: 'full disk',
     begin: ({ place }) => place.disk.fill(),
@@ -47,15 +49,15 @@ const TROUBLES: readonly Trouble[] = [
   },
 ];
 
-/** Every fourth time the disk can only be read; that is over when it is mounted anew, and the service started again. */
+/** Each fourth fault makes the disk read-only, until a new mount and a restart of the service. */
 const READ_ONLY_EVERY = 4;
 
 export const diskLimits: Scenario = {
   name: 'disk-limits',
-  summary: 'a disk that is full, hangs or can only be read, and a clock that steps, on SQLite',
+  summary: 'a disk that is full, hangs or is read-only, and a clock that steps, on SQLite',
   needs: ['linux', 'root', 'loop devices', 'mount', 'mkfs.ext4', 'fsfreeze', 'fallocate', 'gcc'],
   secondsMin: 5,
-  finds: ['answer-before-commit'],
+  finds: ['respond-before-commit'],
   run: order =>
     runOnStores(order, {
       roundsPerStore: 12,
@@ -70,22 +72,22 @@ export const diskLimits: Scenario = {
       round: round =>
         round.number % READ_ONLY_EVERY === READ_ONLY_EVERY - 1
           ? makeReadOnly(round)
-          : suffer(round, TROUBLES[round.number % READ_ONLY_EVERY]!),
+          : injectFault(round, DISK_FAULTS[round.number % READ_ONLY_EVERY]!),
     }),
 };
 
-async function suffer(round: Round<Place>, { name, begin, end, rejects }: Trouble): Promise<string> {
+async function injectFault(round: Round<Place>, { name, begin, end, rejects }: DiskFault): Promise<string> {
   const { store, place, random } = round;
   const since = store.log.length;
   begin(round);
-  if (rejects) await until('a plant is refused', () => store.statusesFrom(since).includes(503));
+  if (rejects) await until('a plant is rejected', () => store.statusesFrom(since).includes(503));
   await wait(random(LASTS_MS_MAX));
   end(place);
   await store.recovered();
   await wait(SETTLE_MS);
   const statuses = store.statusesFrom(since);
-  if (!rejects && statuses.includes(503)) store.faults.push(`${name}: plants were answered 503`);
-  if (statuses.includes(undefined)) store.faults.push(`${name}: requests were not answered`);
+  if (!rejects && statuses.includes(503)) store.faults.push(`${name}: responses were 503`);
+  if (statuses.includes(undefined)) store.faults.push(`${name}: requests had no response`);
   return name;
 }
 
@@ -93,13 +95,14 @@ async function makeReadOnly({ store, place: { disk } }: Round<Place>): Promise<s
   const since = store.log.length;
   disk.makeReadOnly();
   const madeAt = performance.now();
-  await until('a plant is refused', () => store.statusesFrom(since).includes(503));
+  await until('a plant is rejected', () => store.statusesFrom(since).includes(503));
   await store.kill();
-  // As behind a power cut: what the kernel confirmed while it gave up the journal is not on the disk.
+  // Like after a power cut: flushes that the kernel confirmed during the abort may not be on the
+  // disk.
   for (const request of store.log) {
     if (request.respondedAt > madeAt && request.response?.status === 200) request.response = undefined;
   }
   disk.powerOn();
   await store.startUnderLoad();
-  return 'disk that can only be read';
+  return 'read-only disk';
 }

@@ -1,6 +1,7 @@
 /**
- * Lets the threads of a service die when it gets SIGUSR2: each other time they are ended wherever they are, and each other
- * time they fail by themselves. Loaded before the service, on each of its threads: `node --import`.
+ * Ends the threads of a service on SIGUSR2: alternately by a terminate from outside, and by an
+ * exception of their own. `node --import` loads this file before the service, on each of its
+ * threads.
  */
 import { isMainThread, type Worker } from 'node:worker_threads';
 
@@ -19,7 +20,7 @@ if (isMainThread) {
   });
 } else {
   channel.onmessage = () => {
-    throw new Error('this thread was told to fail');
+    throw new Error('this thread fails on purpose');
   };
 }
 channel.unref();

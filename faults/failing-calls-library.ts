@@ -7,27 +7,29 @@ import { fileURLToPath } from 'node:url';
 const SOURCE = fileURLToPath(new URL('./failing-calls.c', import.meta.url));
 const CALLS = { none: 0, write: 1, flush: 2 } as const;
 const SHAPES = { fail: 0, torn: 1, short: 2, stall: 3 } as const;
-/** Places of the fields of the order, each an int32. */
+/** Positions of the fields of an order. Each field is an int32. */
 const HIT = 6;
 const CLOCK_SECONDS = 7;
 const FIELDS = 8;
 
-/** Which calls on the files of the store fail, and how. */
+/** The calls on the files of the store that fail, and how. */
 export interface FailingCall {
   call: 'write' | 'flush';
-  /** The first one that does, counted from 1 from the moment of the order. */
+  /** The first call that fails, counted from 1 since the order. */
   nth: number;
   /**
-   * `fail`: nothing is done; `torn`: half of it is written, and then it fails; `short`: half of it is written, and the
-   * call says so; `stall`: it is done when the order ends.
+   * - `fail`: the call has no effect and fails;
+   * - `torn`: it writes half of the data and fails;
+   * - `short`: it writes half of the data and returns that length;
+   * - `stall`: it waits until the order ends, and then succeeds.
    */
   shape: keyof typeof SHAPES;
   error: 'EIO' | 'ENOSPC';
-  /** Whether all that follow fail as well, until the order ends. */
-  forGood: boolean;
+  /** Whether all later calls fail too, until the order ends. */
+  permanent: boolean;
 }
 
-/** The library `failing-calls.c`, compiled, and the file through which a process that has loaded it is told what fails. */
+/** Compiles the library `failing-calls.c`, and controls it through a file. */
 export class FailingCalls implements Disposable {
   readonly #folder = mkdtempSync(join(tmpdir(), 'plant-store-failing-calls-'));
   readonly #library = join(this.#folder, 'failing-calls.so');
@@ -40,7 +42,7 @@ export class FailingCalls implements Disposable {
     this.#write(0, new Array(FIELDS).fill(0));
   }
 
-  /** @returns what a process is started with so that its calls on files of this folder can fail */
+  /** @returns environment variables for a process whose calls on files of this folder shall fail */
   environment(folder: string): Record<string, string> {
     return {
       LD_PRELOAD: this.#library,
@@ -49,24 +51,24 @@ export class FailingCalls implements Disposable {
     };
   }
 
-  /** Lets calls fail from now on. */
-  begin({ call, nth, shape, error, forGood }: FailingCall): void {
+  /** Makes calls fail from now on. */
+  begin({ call, nth, shape, error, permanent }: FailingCall): void {
     this.end();
-    this.#write(1, [nth, constants.errno[error], SHAPES[shape], Number(forGood), 0, 0]);
+    this.#write(1, [nth, constants.errno[error], SHAPES[shape], Number(permanent), 0, 0]);
     this.#write(0, [CALLS[call]]);
   }
 
-  /** Lets all calls work again. */
+  /** Makes all calls work again. */
   end(): void {
     this.#write(0, [CALLS.none]);
   }
 
-  /** Sets the clock of the process forward, or back. */
+  /** Sets the clock of the process forward or back. */
   setClock(seconds: number): void {
     this.#write(CLOCK_SECONDS, [seconds]);
   }
 
-  /** How many calls failed since the order was given. */
+  /** The number of calls that failed since the order. */
   get failed(): number {
     const fields = new Int32Array(FIELDS);
     readSync(this.#order, fields, { position: 0 });

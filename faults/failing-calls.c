@@ -1,9 +1,9 @@
 /*
- * Loaded into a process (LD_PRELOAD): lets writes and flushes of the files below one folder fail as another process orders,
- * and sets the clock of the process forward or back. failing-calls-library.ts compiles it and gives the orders.
+ * Loaded into a process (LD_PRELOAD). Makes writes and flushes of files below one folder fail, and
+ * changes the clock of the process. failing-calls-library.ts compiles this file and writes the orders.
  *
  * FAILING_CALLS_FOLDER  the folder
- * FAILING_CALLS_ORDER   a file that holds a struct order; it is mapped, so an order is in force as soon as it is written
+ * FAILING_CALLS_ORDER   a file with a struct order; it is mapped, so an order takes effect at once
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -23,15 +23,15 @@
 enum call { NO_CALL = 0, WRITE = 1, FLUSH = 2 };
 enum shape { FAIL = 0, TORN = 1, SHORT = 2, STALL = 3 };
 
-/* Kept in step with failing-calls-library.ts. */
+/* failing-calls-library.ts has the same layout. */
 struct order {
   _Atomic int32_t call;      /* which call fails; written last */
-  _Atomic int32_t nth;       /* the first that does, counted from 1 */
+  _Atomic int32_t nth;       /* the first call that fails, from 1 */
   _Atomic int32_t error;     /* errno */
   _Atomic int32_t shape;
-  _Atomic int32_t for_good;  /* and all after it */
-  _Atomic int32_t seen;      /* calls since the order was given */
-  _Atomic int32_t hit;       /* those that failed */
+  _Atomic int32_t permanent; /* whether all later calls fail too */
+  _Atomic int32_t seen;      /* calls since the order */
+  _Atomic int32_t hit;       /* failed calls since the order */
   _Atomic int32_t clock_seconds; /* added to the time of day */
 };
 
@@ -45,14 +45,14 @@ __attribute__((constructor)) static void begin(void) {
   int fd = open(file, O_RDWR | O_CLOEXEC);
   void *mapped = fd < 0 ? MAP_FAILED : mmap(NULL, sizeof *order, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (mapped == MAP_FAILED) {
-    perror("failing-calls: the file of orders");
+    perror("failing-calls: cannot map the order file");
     _exit(1);
   }
   close(fd);
   order = mapped;
 }
 
-/* Whether this call is one that is to fail. */
+/* Whether this call must fail. */
 static int is_due(enum call call, int fd) {
   if (order == NULL || atomic_load(&order->call) != (int32_t)call) return 0;
   char link[64], path[4096];
@@ -62,12 +62,12 @@ static int is_due(enum call call, int fd) {
   path[length] = 0;
   if (strncmp(path, folder, strlen(folder)) != 0) return 0;
   int32_t number = atomic_fetch_add(&order->seen, 1) + 1, nth = atomic_load(&order->nth);
-  if (number != nth && !(number > nth && atomic_load(&order->for_good))) return 0;
+  if (number != nth && !(number > nth && atomic_load(&order->permanent))) return 0;
   atomic_fetch_add(&order->hit, 1);
   return 1;
 }
 
-/* Until the order is taken back, or the process is killed. */
+/* Waits until the order ends, or the process is killed. */
 static void stall(void) {
   while (atomic_load(&order->call) != NO_CALL) usleep(1000);
 }

@@ -7,19 +7,19 @@ import { newSqliteFile, type Scenario } from './scenario.ts';
 import { type Round, runOnStores } from './served-store.ts';
 
 const NTH_MAX = 200;
-/** How long calls that fail for good go on to fail. */
+/** How long permanent failures last. */
 const FAILING_MS = 60;
 
 /**
- * Lets the n-th write and the n-th flush of the store's files fail, once and for good, for each n from 1 to 200: nothing
- * done, half of it written, no room. The order is drawn at random, so that a shorter run has its share of everything.
+ * Makes the n-th write or flush of the store's files fail, once or permanently, for each n from 1
+ * to 200. The order is random, so that a short run has cases of each kind.
  */
 export const failingCalls: Scenario = {
   name: 'failing-calls',
-  summary: 'the n-th write or flush fails, once or for good, n from 1 to 200, on SQLite',
+  summary: 'the n-th write or flush fails, once or permanently, n from 1 to 200, on SQLite',
   needs: ['linux', 'gcc'],
   secondsMin: 3,
-  finds: ['answer-before-commit'],
+  finds: ['respond-before-commit'],
   run(order) {
     const cases = allCases(seededRandom(order.seed));
     return runOnStores(order, {
@@ -38,15 +38,15 @@ export const failingCalls: Scenario = {
   },
 };
 
-/** Each n with each kind of failure, once and for good, in no order. */
+/** Each n with each kind of failure, once and permanently, in random order. */
 function allCases(random: (below: number) => number): FailingCall[] {
   const cases: FailingCall[] = [];
   for (let nth = 1; nth <= NTH_MAX; nth++) {
-    for (const forGood of [false, true]) {
+    for (const permanent of [false, true]) {
       const error = random(2) === 0 ? 'EIO' : 'ENOSPC';
-      cases.push({ call: 'flush', nth, shape: 'fail', error: 'EIO', forGood });
+      cases.push({ call: 'flush', nth, shape: 'fail', error: 'EIO', permanent });
       for (const shape of ['fail', 'torn', 'short'] as const)
-        cases.push({ call: 'write', nth, shape, error, forGood });
+        cases.push({ call: 'write', nth, shape, error, permanent });
     }
   }
   for (let last = cases.length - 1; last > 0; last--) {
@@ -57,15 +57,15 @@ function allCases(random: (below: number) => number): FailingCall[] {
 }
 
 async function fail({ store, place: calls }: Round<FailingCalls>, failing: FailingCall): Promise<string> {
-  const { call, nth, shape, error, forGood } = failing;
+  const { call, nth, shape, error, permanent } = failing;
   const begin = store.log.length;
   calls.begin(failing);
   await until('the call fails', () => calls.failed > 0);
-  if (forGood) await wait(FAILING_MS);
+  if (permanent) await wait(FAILING_MS);
   calls.end();
   await store.recovered();
-  const often = forGood ? 'for good' : 'once';
+  const often = permanent ? 'permanent' : 'once';
   if (store.statusesFrom(begin).includes(undefined))
-    store.faults.push(`${call} ${nth} ${shape} ${error} ${often}: requests were not answered`);
+    store.faults.push(`${call} ${nth} ${shape} ${error} ${often}: requests had no response`);
   return `${call === 'flush' ? 'flushes' : 'writes'}: ${shape}, ${often}`;
 }

@@ -1,5 +1,5 @@
 /**
- * Injects faults into the service for as long as it is told; `--help` says how.
+ * Injects faults into the service; `--help` lists the options.
  *
  *   npm run faults -- --minutes 30
  */
@@ -30,20 +30,21 @@ const SCENARIOS: readonly Scenario[] = [
 
 const HELP = `Usage: npm run faults -- [options]
 
-Injects faults into the service, and compares what clients were told with what
-is stored. Ends with 1 when a promise was broken, and with 130 when it was
-interrupted.
+Injects faults into the service, and compares the responses that clients
+received with the stored plants.
 
-  --minutes N      how long, shared by the scenarios alike (default: 10)
-  --seed N         gives the faults of an earlier run again (default: the time)
-  --only NAME      only this scenario; may be given several times
-  --mutant NAME    breaks a promise on purpose: ${MUTANTS.slice(0, -1).join(', ')}
+  --minutes N      total time, divided equally among the scenarios (default: 10)
+  --seed N         repeats the faults of an earlier run (default: from the time)
+  --only NAME      runs only this scenario; can be repeated
+  --mutant NAME    breaks the service on purpose: ${MUTANTS.slice(0, -1).join(', ')}
                    or ${MUTANTS.at(-1)}.
-                   Each scenario that must notice it has to find faults then
-  --list           prints the scenarios, and what keeps one from running here
+                   Each scenario that covers this mutant must then find faults
+  --list           lists the scenarios, and why one cannot run on this machine
+
+Exit codes: 0 no faults, 1 faults or an error, 130 interrupted.
 `;
 
-/** As a shell has it for a program that was ended by SIGINT. */
+/** The exit code of a shell for a program that SIGINT ended. */
 const INTERRUPTED_EXIT_CODE = 130;
 
 const { values } = parseArgs({
@@ -75,15 +76,15 @@ async function main(): Promise<void> {
   const seed = positive('--seed', values.seed);
   const mutant = MUTANTS.find(name => name === values.mutant);
   if (values.mutant !== undefined && mutant === undefined)
-    throw new Error(`there is no weakness ${values.mutant}; --help names them`);
+    throw new Error(`there is no mutant ${values.mutant}; --help lists them`);
   const unknown = values.only?.find(name => !SCENARIOS.some(scenario => scenario.name === name));
-  if (unknown !== undefined) throw new Error(`there is no scenario ${unknown}; --list names them`);
+  if (unknown !== undefined) throw new Error(`there is no scenario ${unknown}; --list lists them`);
   const chosen = SCENARIOS.filter(
     ({ name, finds }) =>
       (values.only?.includes(name) ?? true) && (mutant === undefined || finds.includes(mutant)),
   );
-  const signal = interruption('ending the scenario that is running');
-  console.error(`seed ${seed}; give it again with --seed ${seed}`);
+  const signal = interruption('ending the current scenario');
+  console.error(`seed ${seed}; repeat this run with --seed ${seed}`);
   let ran = 0;
   let failed = 0;
   for (const scenario of chosen) {
@@ -104,33 +105,33 @@ async function main(): Promise<void> {
     if (found === undefined || found > 0 !== (mutant !== undefined)) failed++;
   }
   console.log(
-    `\n${ran} ran, ${failed} failed, ${chosen.length - ran} did not run to the end; seed ${seed}` +
-      (mutant === undefined ? '' : `; mutant: ${mutant}, so each must find faults`),
+    `\n${ran} ran, ${failed} failed, ${chosen.length - ran} were skipped or interrupted; seed ${seed}` +
+      (mutant === undefined ? '' : `; mutant ${mutant}: each scenario must find faults`),
   );
   if (signal.aborted) process.exitCode = INTERRUPTED_EXIT_CODE;
   else if (failed > 0 || ran === 0) process.exitCode = 1;
 }
 
 /**
- * One that throws does not keep the others from running.
+ * Runs a scenario. If it throws, the others still run.
  *
- * @returns how many faults it found; undefined where it failed itself, which says nothing of the service
+ * @returns the number of faults; undefined if the scenario itself failed or was interrupted
  */
 async function runAndPrint({ name, run }: Scenario, order: Order): Promise<number | undefined> {
   const sinceMs = performance.now();
   try {
-    const { late = [], figures, ...result } = await run(order);
+    const { late = [], measurements, ...result } = await run(order);
     const faults = order.mutant === undefined ? [...result.faults, ...late] : result.faults;
     const seconds = ((performance.now() - sinceMs) / 1000).toFixed(0);
     const ending = order.signal.aborted ? 'interrupted, ' : '';
     console.log(`${name}: ${ending}${faults.length} faults in ${seconds} s`);
-    for (const [figure, value] of Object.entries(figures)) console.log(`  ${figure}: ${value}`);
+    for (const [what, value] of Object.entries(measurements)) console.log(`  ${what}: ${value}`);
     for (const fault of faults.slice(0, 20)) console.log(`  FAULT ${fault}`);
     return faults.length;
   } catch (error) {
-    // Some end with an error of their own when they are interrupted.
+    // Some scenarios throw when they are interrupted.
     if (order.signal.aborted) console.log(`${name}: interrupted`);
-    else console.error(`BROKE ${name}:`, error);
+    else console.error(`ERROR in ${name}:`, error);
     return undefined;
   }
 }

@@ -1,4 +1,6 @@
-/** The thread of a {@link Flood}: takes its order as `workerData`, and gives the result when it gets a message. */
+/**
+ * The thread of a {@link Flood}. `workerData` is its order. After a message it posts the result.
+ */
 import { connect, type Socket } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
@@ -6,23 +8,25 @@ import { makeToken } from '../src/auth/token.ts';
 import { chunked, type RequestParts, requestBytes } from '../test/harness/raw-connection.ts';
 import type { FloodOrder, FloodResult } from './flood.ts';
 
-/** The most that a body may have by default. */
+/** The default body limit. */
 const BODY_BYTES_MAX = 1024 * 1024;
 const LONG_NAME_LENGTH = 20_000;
 const CHUNKED_BODY_BYTES = 2_000;
-/** Written at a time: single writes would cost this client more than the service. */
+/**
+ * Requests in one write. With single writes this client would use more CPU time than the service.
+ */
 const BLOCK_REQUESTS = 100;
 const TICK_MS = 5;
-/** A connection that was closed is opened again after this. */
+/** The delay before a new connection in place of a closed one. */
 const RECONNECT_MS = 20;
-/** Responses are waited for this long behind the last request. */
+/** How long to wait for responses after the last request. */
 const DRAIN_MS = 10_000;
 const HEADERS_END = '\r\n\r\n';
 const LENGTH_FIELD = '\r\nContent-Length: ';
 
 interface Connection {
   socket: Socket;
-  /** Oldest first; those that were written together share one. */
+  /** The requests in flight, oldest first, with one entry for each write. */
   sent: { atMs: number; count: number }[];
   inFlight: number;
   received: string;
@@ -33,10 +37,10 @@ const blockRequests = Math.min(BLOCK_REQUESTS, order.inFlightMax);
 const block = blocksOf(order);
 const connections = new Set<Connection>();
 const sinceMs = performance.now();
-/** By status: how many responses took so many whole milliseconds. */
+/** For each status, the number of responses at the index of their latency in whole ms. */
 const tookMs: Record<string, number[]> = {};
 const storedEachSecond: number[] = [];
-const counts = { withRetryAfter: 0, heldBack: 0, connectionsLost: 0 };
+const counts = { withRetryAfter: 0, skipped: 0, connectionsLost: 0 };
 let isOver = false;
 
 for (let count = 0; count < order.connections; count++) open();
@@ -46,7 +50,7 @@ parentPort!.once('message', async () => {
   parentPort!.postMessage(await resultOf());
 });
 
-/** @returns makes the bytes of so many requests, one to {@link BLOCK_REQUESTS} */
+/** @returns a function that makes the bytes of 1 to {@link BLOCK_REQUESTS} requests */
 function blocksOf({ kind, token }: FloodOrder): (count: number) => Uint8Array {
   const each = (request: () => string) => (count: number) =>
     Buffer.from(Array.from({ length: count }, request).join(''), 'latin1');
@@ -58,7 +62,7 @@ function blocksOf({ kind, token }: FloodOrder): (count: number) => Uint8Array {
   const plant = (nameLength: number): string => `{"id":1,"name":"${'f'.repeat(nameLength)}"}`;
   switch (kind) {
     case 'plants': {
-      // The time in µs, of 16 digits, so that no run repeats an id.
+      // The time in µs, with 16 digits: no two runs use the same id.
       let id = Date.now() * 1000;
       const [before, after] = String(requestBytes(token, { body: `{"id":${id},"name":"flood"}` })).split(
         `${id}`,
@@ -88,7 +92,7 @@ function blocksOf({ kind, token }: FloodOrder): (count: number) => Uint8Array {
       return () => almost;
     }
     case 'many members': {
-      // Short names, so that there are nearly as many as a body may have.
+      // Short names, so that the body has almost the largest possible number of members.
       let members = '';
       for (let index = 0; members.length < BODY_BYTES_MAX - 100; index++)
         members += `,"a${index.toString(36)}":0`;
@@ -115,7 +119,7 @@ function open(): void {
   });
 }
 
-/** Sends as much as may be in flight and the system takes. */
+/** Sends until `inFlightMax`, or until the socket buffer is full. */
 function refill(connection: Connection): void {
   if (isOver || order.ratePerSecond !== undefined) return;
   const { socket } = connection;
@@ -129,7 +133,7 @@ function send(connection: Connection, count: number): void {
   connection.socket.write(block(count));
 }
 
-/** Shares what is due among the connections, in turn. */
+/** Sends at the rate, divided among the connections. */
 async function sendAtRate(ratePerSecond: number): Promise<void> {
   let due = 0;
   while (!isOver) {
@@ -140,7 +144,7 @@ async function sendAtRate(ratePerSecond: number): Promise<void> {
       for (const connection of connections) {
         const count = Math.min(share, left);
         left -= count;
-        if (connection.inFlight + count > order.inFlightMax) counts.heldBack += count;
+        if (connection.inFlight + count > order.inFlightMax) counts.skipped += count;
         else if (count > 0) send(connection, count);
       }
     }
@@ -170,7 +174,7 @@ function receive(connection: Connection, text: string): void {
 
 function responded(connection: Connection, headers: string, nowMs: number): void {
   const [oldest] = connection.sent;
-  if (oldest === undefined) throw new Error('a response that nobody asked for');
+  if (oldest === undefined) throw new Error('a response without a request');
   connection.inFlight--;
   if (--oldest.count === 0) connection.sent.shift();
   const status = headers.slice(9, 12);
@@ -203,7 +207,7 @@ async function resultOf(): Promise<FloodResult> {
   };
 }
 
-/** @param took how many took so many ms */
+/** @param took the number of responses at the index of their latency in ms */
 function quantileOf(took: readonly number[], q: number): number {
   const total = sum(took);
   let seen = 0;

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 
-/** What is sent. Those of a kind are alike, but for ids and for tokens that are guessed. */
+/** Kinds of requests. Requests of a kind differ only in ids and guessed tokens. */
 export const FLOODS = [
   'plants',
   'long plants',
@@ -19,28 +19,28 @@ export interface FloodOrder {
   port: number;
   token: string;
   connections: number;
-  /** On each connection; what is due beyond it is sent later, or not at all at a rate. */
+  /** For each connection. Further requests are sent later, or skipped if there is a rate. */
   inFlightMax: number;
-  /** Sends so many on all connections together, whatever becomes of them; without it as many as are taken. */
+  /** The rate of all connections together. Without it, requests are sent as fast as possible. */
   ratePerSecond?: number;
 }
 
 export interface FloodResult {
-  /** Responses, by status. */
+  /** The number of responses by status. */
   responses: Record<string, number>;
   withRetryAfter: number;
-  /** From the first byte of a request to the last of its response. */
+  /** From the first byte of a request to the last byte of its response, by status. */
   latencies: Record<string, { p50Ms: number; p99Ms: number }>;
-  /** Responses 200 in each second since the flood began. */
+  /** The number of 200s in each second of the flood. */
   storedEachSecond: number[];
-  /** Due, and not sent: as many as may be were in flight. */
-  heldBack: number;
+  /** Skipped requests, because `inFlightMax` requests were in flight. */
+  skipped: number;
   connectionsLost: number;
-  /** In flight on connections that stayed open, a while behind the last that was sent. */
+  /** Requests on open connections without a response some time after the last request. */
   pending: number;
 }
 
-/** Requests from a thread of its own, as many as a service takes or more, until it is told to end. */
+/** A thread that sends at least as many requests as a service can process, until `end`. */
 export class Flood implements AsyncDisposable {
   readonly #thread: Worker;
 
@@ -48,7 +48,7 @@ export class Flood implements AsyncDisposable {
     this.#thread = new Worker(new URL('./flood-thread.ts', import.meta.url), { workerData: order });
   }
 
-  /** Sends no more, waits for the responses that are still to come, and says what was answered. */
+  /** Stops the flood and waits for the last responses. */
   async end(): Promise<FloodResult> {
     const result = once(this.#thread, 'message');
     this.#thread.postMessage('end');

@@ -8,12 +8,13 @@ import { FLOODS, Flood, type FloodOrder } from './flood.ts';
 import { mebibytes, newSqliteFile, type Order, type Result, type Scenario } from './scenario.ts';
 
 interface Kind {
-  /** What it is answered with, beside 503. */
+  /** The expected status; 503 is allowed too. */
   status: string;
-  /** How it is made, where it is not by 100 connections as fast as they are read. */
+  /** By default 100. */
   connections?: number;
+  /** By default as many as the service reads. */
   inFlightMax?: number;
-  /** Of the others, where the bar is not {@link P99_MS_MAX}. */
+  /** The limit for other clients, by default {@link P99_MS_MAX}. */
   p99MsMax?: number;
 }
 
@@ -21,37 +22,36 @@ const KINDS: Record<FloodOrder['kind'], Kind> = {
   plants: { status: '200' },
   'long plants': { status: '200' },
   'malformed tokens': { status: '401' },
-  // On each connection the service looks up one after the other.
+  // The service looks up the tokens of a connection one after the other.
   'unknown tokens': { status: '401', connections: 1_000, inFlightMax: 20 },
   'unusual headers': { status: '200' },
   'other paths': { status: '404' },
   'one-byte chunks': { status: '200' },
-  // Of which each would hold a body for as long as it may.
+  // Each keeps an incomplete body until the timeout.
   'begun bodies': { status: '408', connections: 900, inFlightMax: 1 },
-  // Few: it is one body that must not hold up others.
+  // Few connections: even one body must not delay other clients.
   'many members': { status: '200', connections: 8, inFlightMax: 1, p99MsMax: 100 },
 };
-/** Of the time for one kind, before the flood begins. */
+/** The share of the time of each kind before its flood begins. */
 const ALONE_SHARE = 0.2;
-/** Between a response and the next plant of the others. */
+/** The pause of the other client between a response and its next plant. */
 const SEND_INTERVAL_MS = 5;
 /** The flood and the service share two cores. */
 const P50_MS_MAX = 100;
 const P99_MS_MAX = 250;
 const SHUTDOWN_MS_MAX = 10_000;
 const RESIDENT_BYTES_MAX = 512 * 1024 * 1024;
-/** A service that has not ended by then never does. */
+/** Kills a service that does not end. */
 const END_MS_MAX = 60_000;
 
 export const floods: Scenario = {
   name: 'floods',
-  summary:
-    'requests of the costliest kinds come as fast as they are taken: others go on, memory is bounded, it shuts down',
+  summary: 'floods of expensive requests: others are served, memory is bounded, the shutdown is in time',
   needs: ['linux'],
   secondsMin: 10,
   finds: [],
   async run(order) {
-    const result: Result = { faults: [], figures: {} };
+    const result: Result = { faults: [], measurements: {} };
     for (const kind of FLOODS) {
       if (!order.signal.aborted) await flood(kind, order, result);
     }
@@ -62,7 +62,7 @@ export const floods: Scenario = {
 async function flood(
   kind: FloodOrder['kind'],
   { budgetMs, signal, tell }: Order,
-  { faults, figures }: Result,
+  { faults, measurements }: Result,
 ): Promise<void> {
   await using opened = new AsyncDisposableStack();
   const serve = await startServe(`sqlite:${newSqliteFile(opened)}`);
@@ -94,19 +94,19 @@ async function flood(
   clearTimeout(late);
   const { responses } = await flooding.end();
 
-  figures[kind] =
+  measurements[kind] =
     `others alone ${times(alone)}, beside ${times(beside)}; ${mebibytes(residentBytes)} MiB; ` +
-    `shut down in ${Math.round(shutdownMs)} ms; answered ${JSON.stringify(responses)}`;
-  tell(`${kind}: ${figures[kind]}`);
+    `shut down in ${Math.round(shutdownMs)} ms; responses ${JSON.stringify(responses)}`;
+  tell(`${kind}: ${measurements[kind]}`);
   const expect = (holds: boolean, fault: string): void => {
     if (!holds) faults.push(`${kind}: ${fault}`);
   };
-  const strange = Object.keys(responses).filter(each => each !== status && each !== '503');
-  expect(strange.length === 0, `answered ${JSON.stringify(responses)}`);
-  // A short run ends before the first begun body is too slow.
-  expect(status in responses || kind === 'begun bodies', `nothing was answered ${status}`);
+  const unexpected = Object.keys(responses).filter(each => each !== status && each !== '503');
+  expect(unexpected.length === 0, `responses ${JSON.stringify(responses)}`);
+  // A short run ends before the first timeout of a body.
+  expect(status in responses || kind === 'begun bodies', `no response was ${status}`);
   const notStored = log.filter(({ response }) => response?.status !== 200).length;
-  expect(notStored === 0, `${notStored} of ${log.length} plants of others were not answered 200`);
+  expect(notStored === 0, `${notStored} of ${log.length} plants of others got no 200`);
   expect(median(beside) <= P50_MS_MAX, `others wait: median ${Math.round(median(beside))} ms`);
   expect(quantile(beside, 0.99) <= p99MsMax, `others wait: p99 ${Math.round(quantile(beside, 0.99))} ms`);
   expect(residentBytes <= RESIDENT_BYTES_MAX, `${mebibytes(residentBytes)} MiB of memory`);

@@ -4,13 +4,13 @@ import { runOnStores } from './served-store.ts';
 
 const LOAD_MS_MAX = 300;
 
-/** `kill -9` again and again, and before it now and then the death of the threads that write. */
+/** Kills the service with `kill -9` again and again, and sometimes its writing threads before. */
 export const kills: Scenario = {
   name: 'kills',
   summary: 'kill -9 of the service and the death of its threads, under load, on SQLite',
   needs: [],
   secondsMin: 3,
-  finds: ['answer-before-commit'],
+  finds: ['respond-before-commit'],
   run: order =>
     runOnStores(order, {
       roundsPerStore: 10,
@@ -28,7 +28,7 @@ export const kills: Scenario = {
         await wait(random(LOAD_MS_MAX));
         await store.kill();
         await store.startUnderLoad();
-        return `kills behind ${deaths} deaths of threads`;
+        return `kills after ${deaths} deaths of threads`;
       },
     }),
 };

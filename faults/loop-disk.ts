@@ -5,11 +5,12 @@ import { join } from 'node:path';
 
 export type FileSystem = 'ext4' | 'xfs';
 
-/** The least that mkfs.xfs takes, and some more. */
+/** A little more than the minimum of mkfs.xfs. */
 const SIZE_BYTES = 320 * 1024 * 1024;
-/** A disk of its own: a file system in a file, mounted through a loop device, that can lose its power. */
+
+/** A file system in a file, mounted through a loop device. It can simulate a power cut. */
 export class LoopDisk implements Disposable {
-  /** Where its files are found. */
+  /** The mount point. */
   readonly folder: string;
   readonly #home = mkdtempSync(join(tmpdir(), 'plant-store-disk-'));
   readonly #image = join(this.#home, 'disk.img');
@@ -23,37 +24,37 @@ export class LoopDisk implements Disposable {
     mkdirSync(this.folder);
     writeFileSync(this.#image, '');
     truncateSync(this.#image, SIZE_BYTES);
-    // All of it for everyone, root or not; and no inodes left that the kernel would make meanwhile.
+    // No blocks are reserved for root, and the kernel creates no inodes in the background.
     const options = fileSystem === 'ext4' ? ['-m', '0', '-E', 'lazy_itable_init=0,lazy_journal_init=0'] : [];
     execFileSync(`mkfs.${fileSystem}`, ['-q', ...options, this.#image], { stdio: 'pipe' });
     this.#mount();
   }
 
   /**
-   * From now on nothing reaches the disk, what was written and not flushed is gone, and every call on a file fails: the
-   * file system's own shutdown, which both know as the ioctl GOINGDOWN, here without a last flush of the journal.
+   * Simulates a power cut: unflushed data is lost, and every call on a file fails. It uses the
+   * shutdown of the file system (the ioctl GOINGDOWN), without a last flush of the journal.
    */
   cutPower(): void {
     execFileSync('xfs_io', ['-x', '-c', 'shutdown', this.folder]);
   }
 
-  /** Mounts it anew, which replays its journal. No process may have a file open on it. */
+  /** Mounts the disk again, which replays its journal. No process may have an open file on it. */
   powerOn(): void {
     execFileSync('umount', [this.folder]);
     this.#mount();
   }
 
-  /** From now on it can only be read, as an ext4 disk that has found itself broken; until it is mounted anew. */
+  /** Makes the disk read-only until the next mount, as ext4 does after it finds an error. */
   makeReadOnly(): void {
     execFileSync('mount', ['-o', 'remount,abort', this.folder]);
   }
 
-  /** Every call that writes waits from now on, or goes on again. */
+  /** Blocks all calls that write, or lets them continue. */
   setFrozen(frozen: boolean): void {
     execFileSync('fsfreeze', [frozen ? '--freeze' : '--unfreeze', this.folder]);
   }
 
-  /** Takes all the room there is, to the last block. */
+  /** Fills the disk to the last block. */
   fill(): void {
     const { bavail, bsize } = statfsSync(this.folder);
     execFileSync('fallocate', ['--length', String(Math.floor(bavail * bsize * 0.98)), this.#ballast]);
@@ -64,7 +65,7 @@ export class LoopDisk implements Disposable {
     }
   }
 
-  /** Gives the room back. */
+  /** Frees the filled space. */
   makeRoom(): void {
     rmSync(this.#ballast);
   }
@@ -74,7 +75,7 @@ export class LoopDisk implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    // It takes some time until the kernel has let go of the files of a process that was killed.
+    // The kernel closes the files of a killed process a little later.
     execFileSync('umount', ['--lazy', this.folder]);
     rmSync(this.#home, { recursive: true });
   }

@@ -7,9 +7,9 @@ import { mebibytes, newSqliteFile, type Order, type Result, type Scenario } from
 
 const TIMES = 4;
 const CONNECTIONS = 64;
-/** On each connection, in the loads that the service can hold. */
+/** For each connection, in the loads that the service can process. */
 const HELD_IN_FLIGHT = 16;
-/** On each connection; together twice as many plants as the queue of the service takes. */
+/** For each connection. Together they are twice the queue limit of the service. */
 const OVERLOAD_IN_FLIGHT = 512;
 const WARM_UP_SECONDS = 3;
 const HELD_SECONDS = 5;
@@ -17,21 +17,23 @@ const OVERLOAD_SECONDS_MIN = 10;
 const ACCEPTED_P99_MS_MAX = 1_000;
 const GOODPUT_MIN = 0.8;
 const RESIDENT_BYTES_MAX = 512 * 1024 * 1024;
-/** Full speed is what was held before, but for what two measurements of the same speed differ by. */
+/** The share of the earlier rate that counts as full speed. Measurements differ that much. */
 const FULL_SPEED_MIN = 0.8;
 const RECOVERY_SECONDS = 2;
 
-/** Four times what it can hold, on SQLite for one half of the time and on PostgreSQL for the other. */
+/**
+ * Four times the rate that the service can process, half of the time on SQLite, half on PostgreSQL.
+ */
 export const overload: Scenario = {
   name: 'overload',
-  summary: `${TIMES} times the rate that the service holds, from clients that wait for no response`,
+  summary: `${TIMES} times the rate that the service can process, from clients that do not wait for responses`,
   needs: ['linux'],
   secondsMin: 60,
   finds: [],
   async run(order) {
     await using opened = new AsyncDisposableStack();
     const server = opened.use(await PostgresServer.start());
-    const result: Result = { faults: [], figures: {} };
+    const result: Result = { faults: [], measurements: {} };
     await overloaded('SQLite', `sqlite:${newSqliteFile(opened)}`, order, result);
     await overloaded('PostgreSQL', await server.createDatabase(), order, result);
     return result;
@@ -60,10 +62,10 @@ async function overloaded(engine: string, database: string, order: Order, result
       goodput: rateOf(over, 0, seconds) / heldRate,
       after: rateOf(after, RECOVERY_SECONDS, HELD_SECONDS) / heldRate,
     };
-    const { faults, figures } = assess(over, shares, residentBytesOf(child.pid!, 'VmHWM'));
+    const { faults, measurements } = assess(over, shares, residentBytesOf(child.pid!, 'VmHWM'));
     result.faults.push(...faults.map(fault => `${engine}: ${fault}`));
-    for (const [name, value] of Object.entries({ 'held rate per s': Math.round(heldRate), ...figures }))
-      result.figures[`${engine}: ${name}`] = value;
+    for (const [name, value] of Object.entries({ 'held rate per s': Math.round(heldRate), ...measurements }))
+      result.measurements[`${engine}: ${name}`] = value;
   } finally {
     await stop('SIGTERM');
   }
@@ -82,29 +84,26 @@ function assess(
   };
   expect(
     (accepted?.p99Ms ?? Infinity) < ACCEPTED_P99_MS_MAX,
-    `of those accepted, p99 is ${accepted?.p99Ms} ms`,
+    `p99 of accepted plants is ${accepted?.p99Ms} ms`,
   );
   expect(shares.goodput >= GOODPUT_MIN, `goodput is ${shares.goodput.toFixed(2)} of the held rate`);
   expect(residentBytes < RESIDENT_BYTES_MAX, `${mebibytes(residentBytes)} MiB of memory`);
   expect(shares.after >= FULL_SPEED_MIN, `2 s later the rate is ${shares.after.toFixed(2)} of the held rate`);
   expect(
     over.withRetryAfter === busy,
-    `${busy - over.withRetryAfter} of ${busy} responses 503 say no Retry-After`,
+    `${busy - over.withRetryAfter} of ${busy} responses 503 have no Retry-After`,
   );
-  expect(
-    Object.keys(others).length === 0,
-    `responses that nobody expects: ${JSON.stringify(over.responses)}`,
-  );
+  expect(Object.keys(others).length === 0, `unexpected responses: ${JSON.stringify(over.responses)}`);
   expect(over.connectionsLost === 0, `${over.connectionsLost} connections were cut`);
-  expect(over.pending === 0, `${over.pending} requests were never answered`);
+  expect(over.pending === 0, `${over.pending} requests had no response`);
   return {
     faults,
-    figures: {
+    measurements: {
       'overload, goodput of the held rate': shares.goodput.toFixed(2),
-      'overload, answered 200 and 503': `${stored}, ${busy}`,
-      'overload, due but not sent, as many as may be were in flight': over.heldBack,
+      'overload, responses 200 and 503': `${stored}, ${busy}`,
+      'overload, requests skipped at the limit in flight': over.skipped,
       'overload, accepted p50 and p99 in ms': `${accepted?.p50Ms}, ${accepted?.p99Ms}`,
-      'overload, refused p50 and p99 in ms': `${rejected?.p50Ms}, ${rejected?.p99Ms}`,
+      'overload, rejected p50 and p99 in ms': `${rejected?.p50Ms}, ${rejected?.p99Ms}`,
       'rate from 2 s after the overload, of the held rate': shares.after.toFixed(2),
       'peak of memory in MiB': mebibytes(residentBytes),
     },

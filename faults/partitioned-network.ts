@@ -1,23 +1,23 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 
 /**
- * Between the instances (`there`) and the store, and between them and their clients. Addresses for trials, which no network
- * has: https://www.rfc-editor.org/rfc/rfc2544#appendix-C
+ * The links of the instances (`there`) to the store and to their clients. The addresses are
+ * reserved for tests: https://www.rfc-editor.org/rfc/rfc2544#appendix-C
  */
 export const STORE_LINK = { here: '198.18.0.1', there: '198.18.0.2' };
 export const CLIENT_LINK = { here: '198.18.1.1', there: '198.18.1.2' };
 
-/** How the way to the store fails. */
-export const PARTITIONS = ['silence', 'unreachable', 'requests lost', 'answers lost'] as const;
+/** How the link to the store fails. */
+export const PARTITIONS = ['silence', 'unreachable', 'requests lost', 'responses lost'] as const;
 export type Partition = (typeof PARTITIONS)[number];
 
 /**
- * A network of its own for some instances (a network namespace of Linux), with one link to the store and another one to the
- * clients, so that the way to the store can be cut and nothing else.
+ * A network namespace of Linux for some instances. It has one link to the store and one to the
+ * clients, so that only the link to the store can be cut.
  */
 export class PartitionedNetwork implements Disposable {
   readonly #name = `plants-${process.pid}`;
-  /** Ends of the links: a name of an interface has 15 characters at most. */
+  /** Ends of the links. The name of an interface has at most 15 characters. */
   readonly #store = `ps${process.pid}`;
   readonly #client = `pc${process.pid}`;
 
@@ -33,16 +33,16 @@ export class PartitionedNetwork implements Disposable {
     }
   }
 
-  /** What stands before a command that is to run there. */
+  /** The prefix of a command that runs in this network. */
   get prefix(): string[] {
     return ['ip', 'netns', 'exec', this.#name];
   }
 
   /**
-   * - `silence`: nothing arrives on either side, and nobody is told;
-   * - `unreachable`: the instances are told that there is no way;
-   * - `requests lost`: what the instances send does not arrive;
-   * - `answers lost`: what the store sends does not arrive.
+   * - `silence`: no packet arrives on either side, and no side gets an error;
+   * - `unreachable`: the instances get an error from the network;
+   * - `requests lost`: packets of the instances do not arrive;
+   * - `responses lost`: packets of the store do not arrive.
    */
   begin(partition: Partition): void {
     const { here, there } = STORE_LINK;
@@ -60,7 +60,7 @@ export class PartitionedNetwork implements Disposable {
     else ip('route', 'del', 'blackhole', `${there}/32`);
   }
 
-  /** The links go with the namespace, and routes to them with the links; a route of a partition may be left. */
+  /** Deletes the namespace and the links, with their routes. A route of a partition may be left. */
   [Symbol.dispose](): void {
     spawnSync('ip', ['route', 'del', 'blackhole', `${STORE_LINK.there}/32`]);
     spawnSync('ip', ['link', 'del', this.#store]);

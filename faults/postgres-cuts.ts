@@ -4,20 +4,20 @@ import { PostgresServer } from '../test/harness/postgres-server.ts';
 import type { Scenario } from './scenario.ts';
 import { runOnStores } from './served-store.ts';
 
-/** From a cut to the moment at which the statement reaches the server after all. */
-const STRAY_MS_MAX = 1_500;
-/** Shorter and longer than a statement may take. */
+/** The longest time from a cut until the statement reaches the server. */
+const LATE_MS_MAX = 1_500;
+/** Random times below this are shorter or longer than the timeout of a statement. */
 const SILENT_MS_MAX = 4_000;
 
-/** Gives the next whole number from 0 to below. */
+/** Returns a random integer from 0 to `below - 1`. */
 type Random = (below: number) => number;
 
-/** What is done to the network between the instances and PostgreSQL. */
+/** The faults in the network between the instances and PostgreSQL. */
 const CUTS: Record<string, (proxy: PostgresProxy, random: Random) => Promise<unknown>> = {
-  'cuts before the commit, which is made later all the same': async (proxy, random) => {
+  'cuts before the commit, which happens later': async (proxy, random) => {
     const statement = await proxy.holdNext(PLANT_INSERT);
     statement.cut();
-    await wait(random(STRAY_MS_MAX));
+    await wait(random(LATE_MS_MAX));
     await statement.deliver();
   },
   'cuts during the commit': async proxy => {
@@ -31,11 +31,11 @@ const CUTS: Record<string, (proxy: PostgresProxy, random: Random) => Promise<unk
     await statement.deliver();
     statement.cut();
   },
-  'replies that come late': async (proxy, random) => {
+  'late replies': async (proxy, random) => {
     const statement = await proxy.holdNext(PLANT_INSERT);
     await statement.deliver();
     await wait(random(SILENT_MS_MAX));
-    statement.response();
+    statement.respond();
   },
   'cuts of every connection': async (proxy, random) => {
     await wait(random(50));
@@ -48,14 +48,14 @@ const CUTS: Record<string, (proxy: PostgresProxy, random: Random) => Promise<unk
   },
 };
 
-/** Connections that are cut at the moments that matter, and silence, by a proxy in front of PostgreSQL. */
+/** A proxy before PostgreSQL cuts connections before, during and after a commit, or stalls. */
 export const postgresCuts: Scenario = {
   name: 'postgres-cuts',
   summary:
     'connections to PostgreSQL cut before, during and after a commit, and a server that stalls, under load',
   needs: [],
   secondsMin: 10,
-  finds: ['answer-before-commit'],
+  finds: ['respond-before-commit'],
   run: order =>
     runOnStores(order, {
       roundsPerStore: 40,

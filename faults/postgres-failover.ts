@@ -3,23 +3,23 @@ import { SynchronousPair } from '../test/harness/synchronous-pair.ts';
 import type { Scenario } from './scenario.ts';
 import { type Round, runOnStores } from './served-store.ts';
 
-/** Plants that are confirmed before the primary goes, and after the standby took over. */
+/** Confirmed plants before the primary fails, and again after the promotion. */
 const STORED_BEFORE_AND_AFTER = 200;
 /**
- * The standby is promoted this long after the primary went, and up to so much later. A primary that is held is missed
- * when a statement has had its time; the search for another is to be on while there is none yet.
+ * The delay of the promotion, which grows by a random part. The instances notice a stopped primary
+ * after a statement timeout. Then they must search while there is no primary yet.
  */
-const PROMOTED_AFTER_MS = { killed: 0, held: 2_500 };
-const PROMOTED_LATER_MS_MAX = 2_500;
+const PROMOTION_DELAY_MS = { killed: 0, stopped: 2_500 };
+const PROMOTION_DELAY_RANDOM_MS = 2_500;
 
-/** The primary killed (every process of it at once) or held in turn, and named first or second in turn. */
+/** Alternately kills and stops (SIGSTOP) the primary, which is the first or second host. */
 export const postgresFailover: Scenario = {
   name: 'postgres-failover',
   summary:
-    'the primary of PostgreSQL goes under the load of three instances, and its synchronous standby takes over',
+    'the primary of PostgreSQL fails under load from three instances, and its synchronous standby takes over',
   needs: [],
   secondsMin: 15,
-  finds: ['synchronous-off', 'answer-before-commit'],
+  finds: ['synchronous-off', 'respond-before-commit'],
   run: order =>
     runOnStores(order, {
       roundsPerStore: 1,
@@ -33,11 +33,11 @@ export const postgresFailover: Scenario = {
 };
 
 async function failOver({ store, place: pair, random, number }: Round<SynchronousPair>): Promise<string> {
-  const how = number % 2 === 0 ? 'killed' : 'held';
-  await store.load.keeps(STORED_BEFORE_AND_AFTER);
+  const how = number % 2 === 0 ? 'killed' : 'stopped';
+  await store.load.stores(STORED_BEFORE_AND_AFTER);
   await (how === 'killed' ? pair.primary.kill() : pair.primary.hold('SIGSTOP'));
-  await wait(PROMOTED_AFTER_MS[how] + random(PROMOTED_LATER_MS_MAX));
+  await wait(PROMOTION_DELAY_MS[how] + random(PROMOTION_DELAY_RANDOM_MS));
   await store.recovered(await pair.promote());
-  await store.load.keeps(STORED_BEFORE_AND_AFTER);
+  await store.load.stores(STORED_BEFORE_AND_AFTER);
   return `primary ${how}`;
 }

@@ -4,10 +4,10 @@ import type { Scenario } from './scenario.ts';
 import { type Round, runOnStores } from './served-store.ts';
 
 const INSTANCES = 3;
-/** The load goes on for this long at most before the next kill, and PostgreSQL stays away for this long at most. */
+/** The longest time between two kills, and the longest time until PostgreSQL starts again. */
 const BETWEEN_MS_MAX = 300;
 
-/** How PostgreSQL or an instance is ended, and then started again, in turn. What is frozen first has much in flight. */
+/** The kills, in order. A frozen PostgreSQL has many statements in flight. */
 const KILLS = [
   'kills of PostgreSQL',
   'kills of an instance',
@@ -19,10 +19,10 @@ const KILLS = [
 
 export const postgresKills: Scenario = {
   name: 'postgres-kills',
-  summary: 'kill -9 of PostgreSQL and of three instances on it, in turn, under load',
+  summary: 'kill -9 of PostgreSQL and of three instances, alternately, under load',
   needs: [],
   secondsMin: 10,
-  finds: ['synchronous-off', 'answer-before-commit'],
+  finds: ['synchronous-off', 'respond-before-commit'],
   run: order =>
     runOnStores(order, {
       roundsPerStore: 12,

@@ -6,23 +6,23 @@ import { CLIENT_LINK, PARTITIONS, PartitionedNetwork, STORE_LINK } from './parti
 import type { Scenario } from './scenario.ts';
 import { type Round, runOnStores } from './served-store.ts';
 
-/** Shorter and longer than an operation of the store may take. */
-const PARTED_MS_MAX = 6_000;
-/** What a server does itself, sooner or later, with clients that do not answer (`tcp_user_timeout`). */
-const GIVE_UP_CONNECTIONS = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE client_addr = '${STORE_LINK.there}'`;
+/** Random times below this are shorter or longer than the timeout of the store. */
+const PARTITION_MS_MAX = 6_000;
+/** Ends the cut connections on the server, as `tcp_user_timeout` does later. */
+const TERMINATE_CONNECTIONS = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE client_addr = '${STORE_LINK.there}'`;
 
 interface Place {
   server: PostgresServer;
   network: PartitionedNetwork;
 }
 
-/** Two instances lose their way to PostgreSQL, in four manners, and a third one does not. */
+/** Two of three instances lose their link to PostgreSQL, in four ways. */
 export const postgresPartition: Scenario = {
   name: 'postgres-partition',
-  summary: 'a partition between two instances and PostgreSQL, while a third one goes on, under load',
+  summary: 'a network partition between two of three instances and PostgreSQL, under load',
   needs: ['linux', 'root', 'ip', 'network namespaces'],
   secondsMin: 20,
-  finds: ['answer-before-commit'],
+  finds: ['respond-before-commit'],
   run: order =>
     runOnStores(order, {
       roundsPerStore: 12,
@@ -41,20 +41,20 @@ export const postgresPartition: Scenario = {
         };
         return { store: { database, instances: [{}, cutOff, cutOff] }, place: { server, network } };
       },
-      round: part,
+      round: partitionNetwork,
     }),
 };
 
-async function part({ store, place, random, number }: Round<Place>): Promise<string> {
+async function partitionNetwork({ store, place, random, number }: Round<Place>): Promise<string> {
   const { server, network } = place;
   const partition = PARTITIONS[number % PARTITIONS.length]!;
   network.begin(partition);
   try {
-    await wait(random(PARTED_MS_MAX / 2));
-    if (random(2) === 0) await server.query(GIVE_UP_CONNECTIONS);
-    await wait(random(PARTED_MS_MAX / 2));
-    // The third instance goes on.
-    await store.load.keeps(1);
+    await wait(random(PARTITION_MS_MAX / 2));
+    if (random(2) === 0) await server.query(TERMINATE_CONNECTIONS);
+    await wait(random(PARTITION_MS_MAX / 2));
+    // The third instance still works.
+    await store.load.stores(1);
   } finally {
     network.end(partition);
   }

@@ -8,9 +8,9 @@ import type { Order, Scenario } from './scenario.ts';
 import { type Round, runOnStores, type ServedStore } from './served-store.ts';
 
 const LOAD_MS_MAX = 300;
-/** What the service has sent is read by its clients within this time. */
+/** Clients read sent responses within this time. */
 const READ_MS = 10;
-/** A service goes on for this long at most on a disk that fails every call. */
+/** The longest time that the service runs on after the power cut. */
 const WITHOUT_DISK_MS_MAX = 100;
 
 interface Place {
@@ -19,16 +19,18 @@ interface Place {
 }
 
 /**
- * Cuts the power of the disk under load: at the same moment as the machine stops, or under a service that goes on and
- * finds that every call fails. Each third time the service is killed first, in the middle of a flush, and the next one
- * is sent again what the first one had not answered: what it finds was written and never flushed.
+ * Cuts the power of the disk under load. The service stops at the same moment, or it runs on while
+ * every call fails. In a third of the rounds the service is killed first, during a flush. Its
+ * successor receives the unconfirmed plants again, and finds data that was written and never
+ * flushed.
  */
 export const powerCut: Scenario = {
   name: 'power-cut',
   summary: 'the disk (ext4 and xfs) loses its power under load, on SQLite',
   needs: ['linux', 'root', 'loop devices', 'mount', 'mkfs.ext4', 'mkfs.xfs', 'xfs_io', 'gcc'],
   secondsMin: 3,
-  // Not a batch that is answered before its commit, which `kills` finds: a flush that has begun ends before the power is cut.
+  // Not respond-before-commit, which `kills` finds: here a flush in progress ends before the power
+  // cut.
   finds: ['synchronous-off'],
   run: order =>
     runOnStores(order, {
@@ -48,44 +50,45 @@ export const powerCut: Scenario = {
 
 async function cutPower({ store, place, random }: Round<Place>, { mutant }: Order): Promise<string> {
   await wait(random(LOAD_MS_MAX));
-  // What is never flushed is not killed in a flush.
+  // The mutant synchronous-off has no flush in which to kill it.
   const isKilledFirst = random(3) === 0 && mutant !== 'synchronous-off';
   if (isKilledFirst) await killInFlush(store, place.calls);
-  const goesOnMs = random(2) === 0 ? random(WITHOUT_DISK_MS_MAX) : undefined;
+  const runsOnMs = random(2) === 0 ? random(WITHOUT_DISK_MS_MAX) : undefined;
   const { child } = store.instance();
   child.kill('SIGSTOP');
   await wait(READ_MS);
   const cutAt = performance.now();
   place.disk.cutPower();
-  if (goesOnMs !== undefined) {
+  if (runsOnMs !== undefined) {
     child.kill('SIGCONT');
-    await wait(goesOnMs);
+    await wait(runsOnMs);
   }
   await store.kill();
-  // A machine without power answers nothing. A kernel that goes on after the shutdown of its file system tells some flush of
-  // the last moment that it was done, though its blocks were never made part of the file.
+  // A machine without power sends no responses. But after the shutdown of a file system the kernel
+  // can confirm a flush whose blocks are not part of the file.
   for (const request of store.log) {
     if (request.respondedAt > cutAt && request.response?.status === 200) request.response = undefined;
   }
   place.disk.powerOn();
   await store.startUnderLoad();
-  return `cuts ${isKilledFirst ? 'after a kill in a flush' : 'under load'}${goesOnMs === undefined ? '' : ', the service goes on'}`;
+  return `cuts ${isKilledFirst ? 'after a kill in a flush' : 'under load'}${runsOnMs === undefined ? '' : ', the service runs on'}`;
 }
 
 /**
- * Kills the service between a write and its flush, starts another one, and sends again what was not answered, until
- * something turns out to be stored: then nothing was written since the new service began.
+ * Kills the service between a write and its flush, and starts another one. Then sends plants
+ * without a response again until one is `unchanged`: so the new service has read it, and not
+ * written it.
  */
 async function killInFlush(store: ServedStore, calls: FailingCalls): Promise<void> {
   const begin = store.log.length;
-  calls.begin({ call: 'flush', nth: 1, shape: 'stall', error: 'EIO', forGood: true });
+  calls.begin({ call: 'flush', nth: 1, shape: 'stall', error: 'EIO', permanent: true });
   await until('a flush is in flight', () => calls.failed > 0);
   await store.kill();
   calls.end();
-  const inDoubt = store.log.slice(begin).filter(({ response }) => response === undefined);
+  const unconfirmed = store.log.slice(begin).filter(({ response }) => response === undefined);
   await store.start();
   const client = new LoggingClient(store.instance().url, store.tokens[0]!, store.log);
-  for (const { plant } of inDoubt) {
+  for (const { plant } of unconfirmed) {
     const { response } = await client.send(plant);
     if (response?.outcome === 'unchanged') break;
   }

@@ -8,10 +8,10 @@ import { runOnStores, type ServedStore } from './served-store.ts';
 const INSTANCES = 2;
 const BETWEEN_RESTARTS_MS = 1_000;
 
-/** Instances are restarted in turn, as for a new version, while clients are sent to the other one: no request fails. */
+/** Restarts the instances one after the other, as for an update. No request may fail. */
 export const rollingRestart: Scenario = {
   name: 'rolling-restart',
-  summary: `${INSTANCES} instances over one PostgreSQL, restarted in turn under load`,
+  summary: `${INSTANCES} instances on one PostgreSQL, restarted one after the other under load`,
   needs: [],
   secondsMin: 10,
   finds: [],
@@ -33,7 +33,7 @@ export const rollingRestart: Scenario = {
     }),
 };
 
-/** Requests that were accepted and did not get their 200. */
+/** Accepted requests without a 200. */
 async function failedRequests(store: ServedStore, database: string): Promise<string[]> {
   const confirmed = new Set<string>();
   for (const { plant, response } of store.log)
@@ -42,8 +42,8 @@ async function failedRequests(store: ServedStore, database: string): Promise<str
   return store.log.flatMap(({ plant, response }) => {
     const content = newPlantJson(plant);
     if (response !== undefined && response.status >= 500)
-      return [`plant ${content} was answered ${response.status}`];
-    // Whether a request without a response was accepted shows where it is the only one of its content.
+      return [`the response to plant ${content} was ${response.status}`];
+    // If only this request had this content, the stored plant shows that it was accepted.
     return response === undefined && stored.has(content) && !confirmed.has(content)
       ? [`plant ${content} was stored, and its connection closed before the response`]
       : [];

@@ -3,56 +3,58 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** Something that the service must survive with every promise kept. */
+/** A fault, during and after which the service must fulfil its promises. */
 export interface Scenario {
   name: string;
-  /** What it does, in one line. */
+  /** One line for people. */
   summary: string;
-  /** What it needs of the machine. */
+  /** Requirements of the machine. */
   needs: readonly Need[];
-  /** It takes at least this long, however little time it is given. */
+  /** The shortest duration, also if the budget is shorter. */
   secondsMin: number;
-  /** The weaknesses that it must find; none where it is about something else than what is stored. */
+  /** The mutants that it must detect; none if it does not check the stored plants. */
   finds: readonly Mutant[];
   run(order: Order): Promise<Result>;
 }
 
-/** What a scenario is told. */
+/** The settings of a run. */
 export interface Order {
-  /** Everything drawn at random comes from it, so that the same seed gives the same faults again. */
+  /** The seed of all random decisions. */
   seed: number;
-  /** How long it goes on; it ends earlier when it has nothing left to do, or when it is weakened and found a fault. */
+  /**
+   * The duration. A scenario ends earlier when it is complete, or when it has detected the mutant.
+   */
   budgetMs: number;
-  /** At most so many faults are injected. */
+  /** The largest number of faults to inject. */
   roundsMax?: number;
-  /** A module that is loaded before the service and breaks one of its promises; the scenario must then find faults. */
+  /** Breaks a promise of the service on purpose. The scenario must then find faults. */
   mutant: Mutant | undefined;
-  /** Ends it early. */
+  /** Ends the run early. */
   signal: AbortSignal;
-  /** Tells a person how far it has come. */
+  /** Prints progress for people. */
   tell(line: string): void;
 }
 
 export interface Result {
-  /** Each promise that was broken, a line each; none when all were kept. */
+  /** One line for each broken promise. */
   faults: string[];
-  /** What was right and came too late, a line each, apart from the faults: a weakness is not found by it, nor by a test. */
+  /** One line for each correct but late result. These neither detect a mutant nor fail a test. */
   late?: string[];
-  /** What was counted and measured, by name with its unit. */
-  figures: Record<string, string | number>;
+  /** Counts and measurements by name, with the unit. */
+  measurements: Record<string, string | number>;
 }
 
 /**
- * The first two are modules of `faults/weakness`, one for each engine, of which the right one is loaded before the service.
+ * The first two are modules of `faults/mutants`, one for each engine, loaded before the service.
  * `cut-connections` is a gateway in front of the service (`faults/common-clients.ts`).
  */
-export const MUTANTS = ['synchronous-off', 'answer-before-commit', 'cut-connections'] as const;
+export const MUTANTS = ['synchronous-off', 'respond-before-commit', 'cut-connections'] as const;
 export type Mutant = (typeof MUTANTS)[number];
 
-/** What a machine may lack, and what to do about that. */
+/** Conditions that a machine may not meet, with advice. */
 const CONDITIONS = {
-  linux: [() => process.platform === 'linux', 'it takes Linux; run it there'],
-  root: [() => process.getuid?.() === 0, 'it takes root; run it as root, on a machine for trials'],
+  linux: [() => process.platform === 'linux', 'it needs Linux'],
+  root: [() => process.getuid?.() === 0, 'it needs root; run it as root, on a test machine'],
   'loop devices': [
     () => existsSync('/dev/loop-control'),
     'there are no loop devices; load the kernel module loop',
@@ -63,7 +65,7 @@ const CONDITIONS = {
   ],
 } as const;
 
-/** Programs, and the Debian package that each is in. */
+/** Programs with their Debian packages. */
 const PACKAGES = {
   gcc: 'gcc libc6-dev',
   mount: 'mount',
@@ -77,7 +79,7 @@ const PACKAGES = {
 
 export type Need = keyof typeof CONDITIONS | keyof typeof PACKAGES;
 
-/** @returns why a scenario cannot run on this machine, and what to do about that; undefined where it can */
+/** @returns why a scenario cannot run on this machine, with advice; undefined if it can */
 export function obstacleOf({ needs }: Scenario): string | undefined {
   for (const need of needs) {
     if (need in CONDITIONS) {
@@ -96,18 +98,18 @@ function canMakeNetwork(): boolean {
   return status === 0;
 }
 
-/** @returns the path of a SQLite store in a folder of its own, which is removed when `opened` is closed */
+/** @returns the path of a SQLite store in a new folder, which is removed with `opened` */
 export function newSqliteFile(opened: AsyncDisposableStack): string {
   const folder = mkdtempSync(join(tmpdir(), 'plant-store-fault-'));
   opened.defer(() => rmSync(folder, { recursive: true }));
   return join(folder, 'plants.db');
 }
 
-/** Median and greatest of what was measured in ms, as a scenario prints it. */
+/** The median and the maximum of times, as text. */
 export function spread(measuredMs: readonly number[]): string {
   if (measuredMs.length === 0) return 'none';
   const sorted = measuredMs.toSorted((a, b) => a - b);
-  return `median ${sorted[sorted.length >> 1]!.toFixed(0)} ms, most ${sorted.at(-1)!.toFixed(0)} ms`;
+  return `median ${sorted[sorted.length >> 1]!.toFixed(0)} ms, maximum ${sorted.at(-1)!.toFixed(0)} ms`;
 }
 
 export function mebibytes(bytes: number): number {

@@ -8,23 +8,23 @@ import { seededRandom } from '../test/harness/seeded-random.ts';
 import { faultsIn } from '../test/harness/stored-revisions.ts';
 import { type Mutant, type Order, type Result, spread } from './scenario.ts';
 
-/** Every request is answered by then, whatever happens to the store: that is a promise. */
+/** The service promises a response within this time, also while the store is unavailable. */
 const RESPONSE_MS_MAX = 5_000;
-/** From the end of a fault to the next plant that is confirmed, by services that go on. */
+/** From the end of a fault to the next confirmed plant, without a restart. */
 const RECOVERY_MS_MAX = 1_000;
-/** From the start of a service to the first. */
+/** From the start of a service to its first confirmed plant. */
 const RESTART_MS_MAX = 2_000;
-/** Plants that are confirmed before each fault. */
+/** Confirmed plants before each fault. */
 const STORED_BEFORE_FAULT = 100;
 
-/** A store, and how its services are started. */
+/** A store, with settings of its services. */
 export interface StoreSettings {
   database: string;
-  /** The same store as it is read in the end, where that is not as the services reach it. */
+  /** The URL for the final comparison, if it differs from that of the services. */
   readAs?: string;
-  /** How each instance is started, where that is not as all others are; by default one on SQLite, three on PostgreSQL. */
+  /** Settings of each instance. By default there is one on SQLite and three on PostgreSQL. */
   instances?: readonly InstanceSettings[];
-  /** Modules of this folder that are loaded before the service. */
+  /** Modules of this folder to load before the service. */
   modules?: readonly string[];
   env?: Record<string, string>;
 }
@@ -35,13 +35,13 @@ export interface InstanceSettings extends Pick<StartOptions, 'prefix'> {
 }
 
 /**
- * Services on one store, each a process of its own, under the load of clients that go on through whatever happens; and all
- * that these were told.
+ * Services on one store, each in a separate process, with clients that send plants during all
+ * faults. Records the responses of the clients.
  */
 export class ServedStore implements AsyncDisposable {
-  /** Every request that was sent to this store. */
+  /** All requests to this store. */
   readonly log: LoggedRequest[] = [];
-  /** Each promise that was broken, as far as it is known before the comparison. */
+  /** Broken promises, before the comparison only those that are known by then. */
   readonly faults: string[] = [];
   readonly restartMs: number[] = [];
   readonly recoveryMs: number[] = [];
@@ -49,7 +49,7 @@ export class ServedStore implements AsyncDisposable {
   readonly #settings: StoreSettings;
   readonly #nodeArgs: string[];
   readonly #starts: readonly InstanceSettings[];
-  /** Undefined while one does not run. */
+  /** Undefined for an instance that does not run. */
   readonly #instances: (ServeProcess | undefined)[];
   readonly #seed: number;
   #load: RandomLoad | undefined;
@@ -67,7 +67,7 @@ export class ServedStore implements AsyncDisposable {
     ]);
   }
 
-  /** The only instance, or one of several. @throws where it is not running */
+  /** @throws if the instance does not run */
   instance(index = 0): ServeProcess {
     assert.ok(this.#instances[index] !== undefined, 'the service is running');
     return this.#instances[index];
@@ -79,35 +79,35 @@ export class ServedStore implements AsyncDisposable {
   }
 
   /**
-   * Starts all that do not run.
+   * Starts all instances that do not run.
    *
-   * @throws AssertionError with what it said, when one ends instead of taking plants
+   * @throws AssertionError with its messages, if one ends instead of accepting plants
    */
   async start(): Promise<void> {
     const { database, env = {} } = this.#settings;
-    for (const [index, { prefix, args = [], ...own }] of this.#starts.entries()) {
+    for (const [index, { prefix, args = [], ...others }] of this.#starts.entries()) {
       const options = { env, nodeArgs: this.#nodeArgs, prefix };
-      this.#instances[index] ??= await startServe(own.database ?? database, args, options).catch(error =>
+      this.#instances[index] ??= await startServe(others.database ?? database, args, options).catch(error =>
         assert.fail(error.message),
       );
     }
     if (this.tokens.length === 0) this.tokens = await createTokens(database);
   }
 
-  /** Starts all, and the load; settles when each instance has confirmed a plant. */
+  /** Starts all instances and the load; settles when each instance has confirmed a plant. */
   async startUnderLoad(): Promise<void> {
     const startedAt = performance.now();
     await this.start();
-    // Whoever has no instance of its own takes another one, as behind a load balancer.
+    // Clients of a stopped instance use another one, as behind a load balancer.
     const urls = this.#instances.map(
       (_, index) => () =>
-        (this.#instances[index] ?? this.#instances.find(each => each !== undefined))?.url ?? NOWHERE,
+        (this.#instances[index] ?? this.#instances.find(each => each !== undefined))?.url ?? NO_SERVER,
     );
     this.#load = new RandomLoad(urls, this.tokens, this.log, this.#seed + this.log.length);
     this.restartMs.push(Math.max(...(await this.#load.storedByEachAfter(startedAt))) - startedAt);
   }
 
-  /** Ends all at once, as a power cut or an administrator in a hurry does, and settles when all clients have noticed. */
+  /** Kills all instances at once; settles when all clients have noticed. */
   async kill(): Promise<void> {
     const running = [...this.#instances];
     this.#instances.fill(undefined);
@@ -116,7 +116,7 @@ export class ServedStore implements AsyncDisposable {
     this.#load = undefined;
   }
 
-  /** Ends one, which has no new connections from then on, and starts another in its place. @returns its exit code */
+  /** Ends one instance and starts another in its place. @returns the exit code of the first */
   async replace(index: number, signal: 'SIGKILL' | 'SIGTERM'): Promise<number | null> {
     const ending = this.instance(index);
     this.#instances[index] = undefined;
@@ -125,24 +125,26 @@ export class ServedStore implements AsyncDisposable {
     return exitCode;
   }
 
-  /** Settles when clients of each instance have had a plant confirmed after the fault was over. */
+  /** Settles when each instance has confirmed a plant after the end of the fault. */
   async recovered(overAt = performance.now()): Promise<void> {
     this.recoveryMs.push(Math.max(...(await this.load.storedByEachAfter(overAt))) - overAt);
   }
 
-  /** Statuses of the responses from this place in the log on; undefined for a request that has none. */
+  /** The statuses of responses from this index of the log; undefined for a missing response. */
   statusesFrom(begin: number): (number | undefined)[] {
     return this.log.slice(begin).map(({ response }) => response?.status);
   }
 
-  /** Lets clients have their last response, ends all, and compares what they were told with what is stored. */
+  /** Ends clients and instances, and compares the responses with the stored plants. */
   async compare(): Promise<void> {
     await this.#load?.stop();
     await this.kill();
     const { database, readAs = database } = this.#settings;
-    const found = await faultsIn(readAs, this.log).catch(error => [`it cannot be read: ${error.message}`]);
+    const found = await faultsIn(readAs, this.log).catch(error => [
+      `the store cannot be read: ${error.message}`,
+    ]);
     this.faults.push(...found);
-    if (readAs.startsWith('sqlite:')) this.faults.push(...unsound(readAs.replace('sqlite:', '')));
+    if (readAs.startsWith('sqlite:')) this.faults.push(...integrityFaults(readAs.replace('sqlite:', '')));
   }
 
   get longestResponseMs(): number {
@@ -154,10 +156,10 @@ export class ServedStore implements AsyncDisposable {
   }
 }
 
-/** Nobody listens there: the port of a service for which the system has none (discard, RFC 863). */
-const NOWHERE = 'http://127.0.0.1:9';
+/** No server listens on this port (discard, RFC 863). */
+const NO_SERVER = 'http://127.0.0.1:9';
 
-function unsound(path: string): string[] {
+function integrityFaults(path: string): string[] {
   try {
     using database = new DatabaseSync(path, { readOnly: true });
     const { integrity_check: check } = database.prepare('PRAGMA integrity_check').get() ?? {};
@@ -167,38 +169,40 @@ function unsound(path: string): string[] {
   }
 }
 
-/** What a fault is injected into, and with what. */
+/** The store and the means for one fault. */
 export interface Round<Place> {
   store: ServedStore;
   place: Place;
-  /** Faults injected before this one. */
+  /** The number of earlier faults. */
   number: number;
-  /** Gives the next whole number from 0 to below. */
+  /** @returns a random integer from 0 to `below - 1` */
   random(below: number): number;
 }
 
-/** Faults on one store after the other. */
+/** A sequence of faults on several stores. */
 export interface Plan<Place> {
-  /** On one store; beyond that, most of the time would go into comparing what is stored. */
+  /** With more rounds, the comparison of one store would take most of the time. */
   roundsPerStore: number;
   roundsMax?: number;
-  /** Makes a place for a store. What it opens is closed behind the comparison. */
+  /** Prepares a store. `opened` is closed after the comparison. */
   setUp(opened: AsyncDisposableStack, store: number): Promise<{ store: StoreSettings; place: Place }>;
   /**
-   * Injects a fault under load and takes it back; the load goes on behind it.
+   * Injects a fault under load and ends it. The load continues.
    *
-   * @returns what it was, for the count of each
+   * @returns the name of the fault, under which it is counted
    */
   round(round: Round<Place>): Promise<string>;
-  /** Says what is wrong beside what is wrong of every store. */
+  /** @returns further faults, in addition to those that all scenarios check */
   assess?(store: ServedStore, place: Place): Promise<string[]>;
 }
 
-/** Carries a plan out for as long as there is time, and judges each store by what its clients were told. */
+/**
+ * Runs a plan until its time is over, and compares each store with the responses of its clients.
+ */
 export async function runOnStores<Place>(order: Order, plan: Plan<Place>): Promise<Result> {
   const { seed, mutant, signal, tell } = order;
   const untilMs = performance.now() + order.budgetMs;
-  // A weakness is found soon, and what is found ends the run.
+  // A mutant is detected soon, and then the run ends.
   const roundsPerStore = Math.ceil(plan.roundsPerStore / (mutant === undefined ? 1 : 3));
   const roundsMax = Math.min(plan.roundsMax ?? Infinity, order.roundsMax ?? Infinity);
   const faults: string[] = [];
@@ -217,15 +221,15 @@ export async function runOnStores<Place>(order: Order, plan: Plan<Place>): Promi
     const store = opened.use(new ServedStore(settings, seed + stores, mutant));
     try {
       await store.startUnderLoad();
-      // What is broken stays so: whatever else was found on it would say nothing.
+      // After a fault, further findings on this store would mean nothing.
       for (let ofStore = 0; ofStore < roundsPerStore && !isOver() && store.faults.length === 0; ofStore++) {
-        await store.load.keeps(STORED_BEFORE_FAULT);
+        await store.load.stores(STORED_BEFORE_FAULT);
         count(await plan.round({ store, place, random, number: rounds }));
         rounds++;
       }
-      await store.load.keeps(STORED_BEFORE_FAULT);
+      await store.load.stores(STORED_BEFORE_FAULT);
     } catch (error) {
-      // What a service does not do in time, or at all. Everything else is a fault of the scenario.
+      // An AssertionError is a timeout of the service. Other errors are faults of the scenario.
       if (!(error instanceof assert.AssertionError)) throw error;
       store.faults.push(error.message);
     }
@@ -241,7 +245,7 @@ export async function runOnStores<Place>(order: Order, plan: Plan<Place>): Promi
   }
   return {
     ...{ faults, late },
-    figures: {
+    measurements: {
       ...{ 'faults injected': rounds, ...counts },
       'longest response': `${Math.round(measured.longestMs)} ms`,
       'end of a fault to next 200, of the last instance': spread(measured.recoveryMs),
@@ -255,7 +259,7 @@ function outcomeOf(response: LoggedRequest['response']): string {
   return `requests ${response.outcome ?? 'rejected'}`;
 }
 
-/** The first start is not judged: it makes the store. */
+/** Ignores the first start, which creates the store. */
 function lateOn({ restartMs, recoveryMs, longestResponseMs }: ServedStore): string[] {
   const laterThan = (tookMs: number[], mostMs: number, what: string): string[] =>
     tookMs.filter(ms => ms > mostMs).map(ms => `${what} took ${Math.round(ms)} ms`);

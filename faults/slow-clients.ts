@@ -9,38 +9,39 @@ import { mebibytes, newSqliteFile, type Result, type Scenario } from './scenario
 
 const IDLE = 10_000;
 const SLOW_OF_EACH_KIND = 1_000;
-/** Connected at a time: the system refuses what does not fit the queue of connections that were not accepted yet. */
+/** Connections to open at a time, below the system's limit for connections that wait for accept. */
 const OPENED_AT_A_TIME = 200;
 const DRIP_INTERVAL_MS = 2_000;
-/** So many that at the rate below, and at the longest time they may take, one is always free for the next request. */
+/** Enough for the rate below at the longest allowed latency. */
 const OTHER_CLIENTS = 64;
 const OTHERS_PER_SECOND = 500;
 const OTHERS_P99_MS_MAX = 50;
-/** Longer than it takes until the last of the slow ones is cut. */
+/** Longer than the timeout of the slow connections. */
 const WATCHED_SECONDS = 18;
-/** Long responses, so that a few of them fill the buffers between the service and a client that reads nothing. */
+/** Long responses: a few fill the buffers between the service and a client that does not read. */
 const READER_NAME_LENGTH = 20_000;
-/** A reader of which nothing was taken for this long has filled them. */
+/** The buffers are full if no request of a slow reader was sent for this time. */
 const STALLED_MS = 2_500;
 /**
- * From the first byte; of a reader from the last byte that was taken of it. In its queues the system may go on to move bytes
- * after that, unseen by the client (`test/http/http-slow-clients.test.ts` has one reader alone, and the exact time).
+ * From the first byte, or for a reader from its last sent byte. Later the system can still move
+ * bytes between its buffers, which delays the timeout of a reader.
+ * `test/http/http-slow-clients.test.ts` checks its exact time.
  */
 const CUT_MS_MAX = { 'slow headers': 15_000, 'slow bodies': 15_000, 'slow readers': 30_000 };
 
 type Kind = keyof typeof CUT_MS_MAX;
 
-/** A connection that was opened to be slow, and when it was cut. */
+/** A slow connection. */
 interface SlowConnection {
   kind: Kind;
-  /** From when it counts. */
+  /** The start of its timeout. */
   sinceMs: number;
   cutMs: number | undefined;
 }
 
 export const slowClients: Scenario = {
   name: 'slow-clients',
-  summary: `${IDLE} idle connections and ${3 * SLOW_OF_EACH_KIND} slow ones, beside other requests`,
+  summary: `${IDLE} idle connections and ${3 * SLOW_OF_EACH_KIND} slow ones, during other requests`,
   needs: ['linux'],
   secondsMin: 60,
   finds: [],
@@ -65,8 +66,8 @@ export const slowClients: Scenario = {
         );
     };
 
-    const result: Result = { faults: [], figures: {} };
-    // Idle behind a response: a connection on which nothing ever came is one of the slow ones.
+    const result: Result = { faults: [], measurements: {} };
+    // Idle after a response. A connection without a request counts as slow.
     await openAll(IDLE, socket => socket.resume().write(requestBytes(token)));
     tell(`${IDLE} idle connections are open`);
     const slow: SlowConnection[] = [];
@@ -74,7 +75,7 @@ export const slowClients: Scenario = {
     do {
       for (const kind of ['slow readers', 'slow headers', 'slow bodies'] as const) {
         await openAll(SLOW_OF_EACH_KIND, socket => slow.push(makeSlow(socket, kind, token)));
-        // Until then they are a load of their own, of hundreds of megabytes.
+        // Before that, they are a load of hundreds of megabytes.
         if (kind === 'slow readers') await stalled(slow);
       }
       tell(`${slow.length} slow connections so far`);
@@ -86,7 +87,7 @@ export const slowClients: Scenario = {
       await allCut(slow);
     } while (performance.now() < untilMs && !signal.aborted);
     assessSlow(slow, result);
-    result.figures['peak of memory in MiB'] = mebibytes(residentBytesOf(child.pid!, 'VmHWM'));
+    result.measurements['peak of memory in MiB'] = mebibytes(residentBytesOf(child.pid!, 'VmHWM'));
     return result;
   },
 };
@@ -98,7 +99,7 @@ function makeSlow(socket: Socket, kind: Kind, token: string): SlowConnection {
   };
   socket.on('end', isCut).on('close', isCut);
   if (kind === 'slow readers') {
-    // Asks for more than the buffers hold, and never reads.
+    // Requests more than the buffers can hold, and never reads.
     socket.pause();
     const request = requestBytes(token, { body: `{"id":1,"name":"${'x'.repeat(READER_NAME_LENGTH)}"}` });
     const ask = (): void => {
@@ -108,7 +109,7 @@ function makeSlow(socket: Socket, kind: Kind, token: string): SlowConnection {
     ask();
     return connection;
   }
-  // A response is the rejection: nothing further is taken behind it.
+  // A response rejects the slow request, and the service reads no more.
   socket.once('data', isCut);
   if (kind === 'slow headers') socket.write('POST /plants HTTP/1.1\r\nHost: a\r\n');
   else socket.write(requestBytes(token, { headers: { 'Content-Length': '1000' }, body: '{' }));
@@ -125,7 +126,7 @@ async function stalled(readers: readonly SlowConnection[]): Promise<void> {
   while (performance.now() < untilMs && readers.some(moves)) await wait(100);
 }
 
-/** Waits until all are cut, or for so long that those that are left never will be. */
+/** Waits until all are cut, at most for the longest timeout. */
 async function allCut(slow: readonly SlowConnection[]): Promise<void> {
   const untilMs = performance.now() + CUT_MS_MAX['slow readers'];
   while (performance.now() < untilMs && slow.some(({ cutMs }) => cutMs === undefined)) await wait(100);
@@ -133,23 +134,24 @@ async function allCut(slow: readonly SlowConnection[]): Promise<void> {
 
 function assessOthers(
   { requests, failures, pending, p50Us, p99Us, maxUs }: Awaited<ReturnType<typeof runOpenLoop>>,
-  { faults, figures }: Result,
+  { faults, measurements }: Result,
 ): void {
   const shown = [p50Us, p99Us, maxUs].map(us => (us / 1000).toFixed(1)).join(', ');
-  const round = Object.keys(figures).length + 1;
-  figures[`round ${round}, others p50, p99, max in ms of ${requests}`] = shown;
+  const round = Object.keys(measurements).length + 1;
+  measurements[`round ${round}, others p50, p99, max in ms of ${requests}`] = shown;
   if (p99Us >= OTHERS_P99_MS_MAX * 1000) faults.push(`p50, p99, max of others: ${shown} ms`);
   if (failures + pending > 0) faults.push(`${failures + pending} requests of others failed`);
 }
 
-function assessSlow(slow: readonly SlowConnection[], { faults, figures }: Result): void {
+function assessSlow(slow: readonly SlowConnection[], { faults, measurements }: Result): void {
   for (const [kind, connections] of Map.groupBy(slow, each => each.kind)) {
     const cut = connections.flatMap(({ cutMs }) => cutMs ?? []);
     const lastMs = Math.max(0, ...cut);
-    figures[kind] =
+    measurements[kind] =
       `${connections.length}, of which ${cut.length} were cut, the last after ${(lastMs / 1000).toFixed(1)} s`;
     if (cut.length < connections.length)
       faults.push(`${connections.length - cut.length} ${kind} were never cut`);
-    if (lastMs > CUT_MS_MAX[kind]) faults.push(`one of the ${kind} was cut after ${Math.ceil(lastMs)} ms`);
+    if (lastMs > CUT_MS_MAX[kind])
+      faults.push(`one of the ${kind} was cut only after ${Math.ceil(lastMs)} ms`);
   }
 }

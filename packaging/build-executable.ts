@@ -1,6 +1,7 @@
 /**
- * Builds one file that runs without Node and npm: this Node with the whole program in it, for the system that it is built on
- * (https://nodejs.org/api/single-executable-applications.html). The licences of what is in it come beside it.
+ * Builds an executable that contains Node and the program, for the system of the build
+ * (https://nodejs.org/api/single-executable-applications.html). Writes the licences of its parts
+ * beside it.
  *
  *   npm run build:executable [-- FOLDER]
  */
@@ -19,9 +20,9 @@ const { code, packages } = await bundleProgram();
 mkdirSync(folder, { recursive: true });
 writeFileSync(join(folder, 'THIRD-PARTY-LICENSES.txt'), thirdPartyLicenses(packages));
 
-const workshop = mkdtempSync(join(tmpdir(), 'plant-store-executable-'));
+const temporary = mkdtempSync(join(tmpdir(), 'plant-store-executable-'));
 try {
-  // The executable keeps this name, and is to be the same wherever it is built: so the name is no whole path.
+  // The executable contains this name. A full path would make it differ between build folders.
   const configuration = {
     main: 'plant-store.js',
     mainFormat: 'module',
@@ -29,16 +30,16 @@ try {
     disableExperimentalSEAWarning: true,
     // SIGUSR1 would open a debugger port.
     execArgv: ['--disable-sigusr1'],
-    // What V8 has compiled, which takes a sixth off the work of a start.
+    // Includes compiled code of V8. It saves a sixth of the CPU time of a start.
     useCodeCache: true,
   };
-  writeFileSync(join(workshop, configuration.main), code);
-  writeFileSync(join(workshop, 'configuration.json'), JSON.stringify(configuration));
-  // Without --predictable V8 compiles in another order each time.
+  writeFileSync(join(temporary, configuration.main), code);
+  writeFileSync(join(temporary, 'configuration.json'), JSON.stringify(configuration));
+  // Without --predictable, V8 compiles in a different order in each build.
   const flags = ['--predictable', '--build-sea', 'configuration.json'];
-  execFileSync(process.execPath, flags, { cwd: workshop, stdio: 'pipe' });
+  execFileSync(process.execPath, flags, { cwd: temporary, stdio: 'pipe' });
 } finally {
-  rmSync(workshop, { recursive: true });
+  rmSync(temporary, { recursive: true });
 }
 const megabytes = Math.round(statSync(executable).size / 1_000_000);
 console.error(`${executable}: ${megabytes} MB, with ${packages.length} packages`);

@@ -1,6 +1,6 @@
 /**
- * Builds what the npm package has in place of the sources, which Node does not run below node_modules: dist, with the types
- * of what it exports. `npm pack` does it first.
+ * Builds `dist` for the npm package: compiled sources, with types for its exports. The package
+ * needs it because Node does not run TypeScript below node_modules. `npm pack` runs this first.
  *
  *   npm run build
  */
@@ -17,14 +17,14 @@ const COMPILER = fileURLToPath(new URL('../test/node_modules/typescript/bin/tsc'
 
 rmSync(BUILT, { recursive: true, force: true });
 execFileSync(process.execPath, [COMPILER, '-p', join(ROOT, 'tsconfig.build.json')], { stdio: 'inherit' });
-for (const file of globSync('**/*.js', { cwd: BUILT })) bringAlong(file);
+for (const file of globSync('**/*.js', { cwd: BUILT })) copyNamedFiles(file);
 
-/** The compiler follows imports alone; a built file may name others. */
-function bringAlong(file: string): void {
+/** Copies the files that a built file names by URL, because the compiler follows only imports. */
+function copyNamedFiles(file: string): void {
   const code = readFileSync(join(BUILT, file), 'utf8');
   for (const named of filesRead(code)) {
     const from = resolve(SOURCES, dirname(file), named);
-    // The package has package.json where the sources have it.
+    // package.json is outside the sources, and the package has it at the same relative path.
     if (!relative(SOURCES, from).startsWith('..')) cpSync(from, resolve(BUILT, dirname(file), named));
   }
   writeFileSync(

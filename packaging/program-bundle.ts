@@ -7,15 +7,17 @@ import { programsNamed, replacePrograms, replaceReads } from './named-files.ts';
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const SOURCES = join(ROOT, 'src');
 
-/** The whole program in one piece of code. */
+/** The whole program as one module. */
 export interface ProgramBundle {
-  /** An ES module that imports modules of Node alone. */
+  /** An ES module that imports only modules of Node. */
   code: string;
-  /** The folders of the packages that are in it, from the root of the repository, in the order of names. */
+  /** The folders of the bundled packages, relative to the root of the repository, sorted. */
   packages: string[];
 }
 
-/** Puts the command line, the packages that it imports, its threads and the files that it reads into one module. */
+/**
+ * Bundles the command line, its packages, its threads and the files that it reads into one module.
+ */
 export async function bundleProgram(): Promise<ProgramBundle> {
   const program = `import { main } from './cli/main.ts';\nawait main(process.argv);\n`;
   const packages = new Set<string>();
@@ -25,8 +27,8 @@ export async function bundleProgram(): Promise<ProgramBundle> {
 }
 
 /**
- * @param options what to begin with
- * @param packages gets the folders of those that are in it
+ * @param options the entry point
+ * @param packages receives the folders of the bundled packages
  * @returns the module
  */
 async function bundle(options: BuildOptions, packages: Set<string>): Promise<string> {
@@ -37,14 +39,14 @@ async function bundle(options: BuildOptions, packages: Set<string>): Promise<str
     platform: 'node',
     format: 'esm',
     target: `node${process.versions.node}`,
-    // An executable takes part in no node_modules: it loads nothing from the place where it lies.
+    // An executable must not load packages from a node_modules folder beside it.
     banner: { js: 'const require = process.getBuiltinModule;' },
     charset: 'utf8',
-    // The names of files stand in the code: as the repository has them, wherever its packages lie.
+    // The code contains file names. This keeps them independent of the location of node_modules.
     preserveSymlinks: true,
-    // Their licences go beside the executable, in full.
+    // The full licences are in a file beside the executable.
     legalComments: 'none',
-    // What `pg` takes instead of itself where a program asks for it, which this one does not.
+    // An optional replacement of `pg`, which this program does not use.
     external: ['pg-native'],
     plugins: [namedFiles(packages)],
     metafile: true,
@@ -58,7 +60,7 @@ async function bundle(options: BuildOptions, packages: Set<string>): Promise<str
   return outputFiles[0]!.text;
 }
 
-/** Takes along what the sources name as `new URL('./file', import.meta.url)`. */
+/** An esbuild plugin that includes files which the sources name by URL. */
 function namedFiles(packages: Set<string>): Plugin {
   return {
     name: 'named files',
@@ -84,13 +86,16 @@ async function withNamedFiles(path: string, packages: Set<string>): Promise<OnLo
     const text = "name a file as new URL('./file', import.meta.url), within readFileSync or new Worker";
     return { errors: [{ text, location: { file: relative(ROOT, path) } }] };
   }
-  // Where there is no Node there is no npx.
+  // A machine without Node has no npx.
   return { contents: contents.replaceAll('npx plant-store', 'plant-store'), loader: 'ts' };
 }
 
-/** The program of a thread as an address that holds it, https://nodejs.org/api/worker_threads.html#new-workerfilename-options */
+/**
+ * Bundles the program of a thread into a data URL,
+ * https://nodejs.org/api/worker_threads.html#new-workerfilename-options
+ */
 async function threadUrl(file: string, packages: Set<string>): Promise<string> {
-  // Stack traces would show the address.
+  // Otherwise stack traces would contain the whole URL.
   const footer = { js: `//# sourceURL=${basename(file, '.ts')}.js` };
   const code = await bundle({ entryPoints: [file], footer }, packages);
   return `data:text/javascript;base64,${Buffer.from(code).toString('base64')}`;

@@ -3,10 +3,10 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
-/** Files in which a package says what its licence asks to be repeated. */
+/** Files with licences and notices, which must accompany copies of a package. */
 const NOTICE = /^(?:licen[cs]e|copying|notice)/i;
 
-/** What is read of a package.json. */
+/** The used members of a package.json. */
 interface Manifest {
   name: string;
   version: string;
@@ -15,11 +15,11 @@ interface Manifest {
 }
 
 /**
- * The licences and notices of what an executable holds beside our own code: Node, with all that Node is made of, and the
+ * The licences and notices of the third-party code in an executable: Node with its parts, and
  * packages.
  *
- * @param packages their folders, from the root of the repository
- * @throws when a package does not say its licence, or the Node that runs here lies apart from its own
+ * @param packages their folders, relative to the root of the repository
+ * @throws if a package does not name its licence, or the LICENSE file of Node is missing
  */
 export function thirdPartyLicenses(packages: readonly string[]): string {
   const node = `Node.js ${process.versions.node}\n\n${readFileSync(nodeLicenseFile(), 'utf8').trim()}\n`;
@@ -32,22 +32,22 @@ function licenseOf(folder: string): string {
     readFileSync(join(path, 'package.json'), 'utf8'),
   ) as Manifest;
   if (license === undefined)
-    throw new Error(`${folder} does not say its licence; look it up, or do without it`);
+    throw new Error(`${folder} does not name its licence; find out, or remove the package`);
   const by = typeof author === 'object' ? author.name : author;
   const texts = readdirSync(path)
     .filter(file => NOTICE.test(file))
     .sort()
     .map(file => readFileSync(join(path, file), 'utf8').trim());
-  const said = texts.length > 0 ? texts : [`No text of the licence comes with it. Its author is ${by}.`];
-  return `${name} ${version} (${license})\n\n${said.join('\n\n')}\n`;
+  const notices = texts.length > 0 ? texts : [`The package contains no licence text. Its author is ${by}.`];
+  return `${name} ${version} (${license})\n\n${notices.join('\n\n')}\n`;
 }
 
-/** As Node's own archives have it, and as the npm package `node` has it. */
+/** The LICENSE file of Node, from its archive or from the npm package `node`. */
 function nodeLicenseFile(): string {
   const home = dirname(dirname(process.execPath));
   const inPackage = join(home, 'node_modules', `node-${process.platform}-${process.arch}`);
   const file = [home, inPackage].map(folder => join(folder, 'LICENSE')).find(each => existsSync(each));
   if (file === undefined)
-    throw new Error(`no LICENSE lies beside ${process.execPath}; run this with the Node that npm ci brings`);
+    throw new Error(`no LICENSE beside ${process.execPath}; use the Node that npm ci installs`);
   return file;
 }

@@ -2,8 +2,8 @@ import { fdatasync, openSync, write } from 'node:fs';
 import { createServer, type ServerResponse } from 'node:http';
 
 /**
- * A bare server as durable as the plant store: it appends each plant to a file, flushes all that have come meanwhile with one
- * `fdatasync`, and answers them after it. It knows no ids and no credentials and finds nothing again.
+ * A bare server as durable as the plant store: it appends plants to a file, and responds after a
+ * shared `fdatasync`. It checks no ids and no credentials, and cannot read plants.
  */
 const [port, , path] = process.argv.slice(2);
 
@@ -16,7 +16,7 @@ const server = createServer((request, response) => {
   request.on('data', chunk => chunks.push(chunk));
   request.on('end', () => {
     waiting.push({ plant: Buffer.concat(chunks), response });
-    // Not before all requests of this event-loop iteration are read.
+    // After all requests of this event-loop iteration.
     if (!isFlushing) setImmediate(flush);
     isFlushing = true;
   });

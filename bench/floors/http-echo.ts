@@ -1,6 +1,6 @@
 import { createServer } from 'node:http';
 
-/** A bare server that parses a plant, answers with it, and stores nothing. */
+/** A bare server that parses a plant, responds with it, and stores nothing. */
 const server = createServer((request, response) => {
   const chunks: Buffer[] = [];
   request.on('data', chunk => chunks.push(chunk));

@@ -3,7 +3,7 @@ import Fastify from 'fastify';
 const name = { type: 'string' };
 const tag = { type: 'string' };
 
-/** A route with a schema for both ways, which Fastify compiles; it stores nothing. */
+/** A route with schemas for request and response, which Fastify compiles. It stores nothing. */
 const server = Fastify();
 server.post(
   '/plants',

@@ -1,4 +1,4 @@
-/** Sends plants one after another by `fetch` of Node, Bun or Deno, and prints the status of each response. */
+/** Sends plants one after another with `fetch`, and prints the status of each response. */
 const [url = '', token = '', firstId = '', count = '', mode = ''] = process.argv.slice(2);
 
 const headers = new Headers({ Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' });
@@ -10,7 +10,7 @@ for (let id = Number(firstId); id < Number(firstId) + Number(count); id++) {
   const response = await fetch(url, { method: 'POST', headers, body, duplex: 'half' });
   await response.text();
   console.log(response.status);
-  // In Node a connection is free only one event-loop iteration after its response. Without this, the
-  // next request goes over a second connection, also to a server of node:http.
+  // In Node a connection is free only one event-loop iteration after its response. Without this,
+  // the next request goes over a second connection, also to a server of node:http.
   await new Promise(resolve => setImmediate(resolve));
 }

@@ -1,12 +1,12 @@
 /**
- * Breaks the store on purpose: PostgreSQL confirms a commit before it is on the disk, and before a standby has it. Loaded
- * before the service: `node --import`.
+ * A mutant of the PostgreSQL store: PostgreSQL confirms a commit before the disk or a standby has
+ * it. `node --import` loads it before the service.
  */
 import { Connection } from '../../src/store/postgres/connection.ts';
 
 const { run } = Connection.prototype;
 
-Connection.prototype.run = function (statement, waitMs) {
+Connection.prototype.run = function (statement, timeoutMs) {
   const isSetting = statement.text.startsWith('SET synchronous_commit');
-  return run.call(this, isSetting ? { text: 'SET synchronous_commit = off' } : statement, waitMs);
+  return run.call(this, isSetting ? { text: 'SET synchronous_commit = off' } : statement, timeoutMs);
 };

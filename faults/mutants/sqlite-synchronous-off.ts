@@ -1,6 +1,7 @@
 /**
- * Breaks the store on purpose: SQLite flushes nothing, though it says that it does. A power cut then loses plants; the end
- * of the process alone does not. Loaded before the service, on each of its threads: `node --import`.
+ * A mutant of the SQLite store: SQLite never flushes, but reports that it does. A power cut then
+ * loses plants; a kill of the process does not. `node --import` loads it before the service, on
+ * each of its threads.
  */
 import { DatabaseSync } from 'node:sqlite';
 

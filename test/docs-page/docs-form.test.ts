@@ -3,7 +3,7 @@ import { createServer, request as httpRequest, type RequestListener } from 'node
 import { after, before, suite, test } from 'node:test';
 import axe from 'axe-core';
 import type { BrowserContextOptions, Page } from 'playwright-core';
-import { startBrowser, type TestBrowser, type WatchedPage } from '../harness/browser.ts';
+import { type RecordedPage, startBrowser, type TestBrowser } from '../harness/browser.ts';
 import { listen } from '../harness/loopback-server.ts';
 import { runProgram } from '../harness/program.ts';
 import { type RunningService, startTestService } from '../harness/running-service.ts';
@@ -23,7 +23,7 @@ after(async () => {
   await service[Symbol.asyncDispose]();
 });
 
-async function openDocs(options: BrowserContextOptions = WIDE, url = service.url): Promise<WatchedPage> {
+async function openDocs(options: BrowserContextOptions = WIDE, url = service.url): Promise<RecordedPage> {
   const watched = await browser.openPage(options);
   await watched.page.goto(`${url}/docs`);
   return watched;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 
-/** Texts of JSON numbers around the ends of 64 bits, around 2^53, and of every form. */
+/** JSON numbers as text: near both ends of int64, near 2^53, and in every form. */
 export const numberText = fc.oneof(
   { weight: 4, arbitrary: fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }).map(String) },
   fc
@@ -9,13 +9,13 @@ export const numberText = fc.oneof(
   fc.stringMatching(
     /^-?(?:0|[1-9][0-9]{0,19}0{0,24})(?:\.(?:[0-9]{1,22}|5|0{1,20}))?(?:[eE][+-]?(?:[0-9]{1,2}|007|308|400|9{9}))?$/,
   ),
-  // The exponent takes back what the zeros give, so that an integer hides behind a fraction and the reverse.
+  // The exponent cancels the trailing zeros, so that a fraction can be an integer and the reverse.
   fc
     .tuple(fc.bigInt({ min: -(10n ** 19n), max: 10n ** 19n }), fc.nat(30), fc.integer({ min: -2, max: 2 }))
     .map(([value, zeros, off]) => `${value}${value === 0n ? '' : '0'.repeat(zeros)}e${off - zeros}`),
 );
 
-/** Texts with what makes trouble: quotes, escapes, U+0000, the signs of JSON, surrogates alone and in pairs. */
+/** Texts with quotes, escapes, U+0000, JSON punctuation, and lone or paired surrogates. */
 export const text = fc.oneof(
   { weight: 4, arbitrary: fc.string({ unit: 'grapheme', maxLength: 8 }) },
   { weight: 2, arbitrary: fc.string({ unit: 'binary', maxLength: 6 }) },
@@ -28,7 +28,9 @@ export const text = fc.oneof(
   },
 );
 
-/** One text, written as JSON with some of its UTF-16 code units in escapes; an unpaired surrogate always is. */
+/**
+ * A JSON string with some of its UTF-16 code units escaped. Unpaired surrogates are always escaped.
+ */
 const stringText = (value: string) =>
   fc.infiniteStream(fc.constantFrom('plain', 'plain', 'plain', 'lower', 'UPPER')).map(forms => {
     const units = [...value].flatMap(character => {
@@ -47,7 +49,7 @@ const otherValueText = fc.oneof(
   fc.constantFrom('null', 'true', '[]', '{}', '1e999', '{"id":1,"id":2}', '[{"name":"}"},","]'),
 );
 
-/** A member as the texts of its name and its value; the usual value nine times of ten. */
+/** A member: the texts of its name and its value. Nine times of ten the value is the usual one. */
 function memberArbitrary(name: string, usual: fc.Arbitrary<string>): fc.Arbitrary<[string, string]> {
   const value = fc.oneof({ weight: 9, arbitrary: usual }, { weight: 1, arbitrary: otherValueText });
   return fc.tuple(stringText(name), value);
@@ -73,7 +75,7 @@ const members = fc
 
 const space = fc.string({ unit: fc.constantFrom(' ', '\t', '\n', '\r'), maxLength: 2 });
 
-/** Bodies that are JSON, most of them a NewPlant, in every order, spacing and way of writing. */
+/** JSON bodies, most of them a NewPlant, with members in any order and with any spacing. */
 export const jsonBody = fc
   .tuple(members, fc.infiniteStream(fc.oneof({ weight: 2, arbitrary: fc.constant('') }, space)))
   .map(([given, spaces]) => {
@@ -82,7 +84,7 @@ export const jsonBody = fc
   });
 
 const FRACTIONS = 2 ** 20;
-/** From 0 to below 1, each position as likely as any other: `fc.double` mostly gives numbers that are hardly above 0. */
+/** From 0 to below 1, evenly distributed: `fc.double` prefers numbers close to 0. */
 export const fraction = fc.noBias(fc.nat(FRACTIONS - 1)).map(part => part / FRACTIONS);
 
 /** One change to some bytes. */

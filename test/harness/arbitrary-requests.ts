@@ -3,16 +3,16 @@ import fc from 'fast-check';
 import { byteMutation, fraction } from './arbitrary-bodies.ts';
 import { type RawConnection, requestBytes } from './raw-connection.ts';
 
-/** What a client sends on one connection, and where it pauses; positions are fractions of the length. */
+/** The bytes for one connection, sent with pauses at the cuts, which are fractions of the length. */
 export interface Sending {
   bytes: Buffer;
   cuts: number[];
 }
 
-/** Stands in a head for the token until all changes are made. */
+/** Replaced by the token after all changes to the headers. */
 const TOKEN_PLACE = 'TOKEN';
 
-// Of so many digits that one less or one other is the id of no other case; small ones would be drawn again and again.
+// Long ids: after a mutation they do not become the id of another case, and they rarely repeat.
 const id = fc.noBias(fc.bigInt({ min: 10n ** 17n, max: 10n ** 18n - 1n })).map(String);
 const name = fc.oneof(
   { weight: 20, arbitrary: fc.string({ unit: 'grapheme', maxLength: 12 }) },
@@ -93,8 +93,8 @@ const oddRequestLine = fc.constantFrom(
   '\r\nPOST /plants HTTP/1.1',
 );
 
-/** One change to the lines of a head; `at` is a fraction of them. */
-const headChange: fc.Arbitrary<(lines: string[], bodyBytes: number) => string[]> = fc.oneof(
+/** One change to the lines of a header section. `at` is a fraction of their number. */
+const headersChange: fc.Arbitrary<(lines: string[], bodyBytes: number) => string[]> = fc.oneof(
   fc.tuple(fraction, oddLine).map(
     ([at, line]) =>
       (lines: string[]) =>
@@ -117,22 +117,22 @@ const headChange: fc.Arbitrary<(lines: string[], bodyBytes: number) => string[]>
   ),
 );
 
-/** A request, in one of three cases with changes to its head. */
+/** A request. One in three has changes in its header section. */
 const request = (token: string) =>
   fc
     .tuple(
       fc.oneof({ weight: 9, arbitrary: plantBody }, { weight: 1, arbitrary: oddBody }),
-      onceInThree(fc.array(headChange, { minLength: 1, maxLength: 2 })),
+      onceInThree(fc.array(headersChange, { minLength: 1, maxLength: 2 })),
     )
     .map(([body, changes]) => {
       const bytes = requestBytes(TOKEN_PLACE, { body });
-      const headBytes = bytes.indexOf('\r\n\r\n');
+      const headersEnd = bytes.indexOf('\r\n\r\n');
       const lines = changes.reduce(
         (changed, change) => change(changed, Buffer.byteLength(body)),
-        bytes.toString('latin1', 0, headBytes).split('\r\n'),
+        bytes.toString('latin1', 0, headersEnd).split('\r\n'),
       );
-      const head = lines.join('\r\n').replaceAll(TOKEN_PLACE, token);
-      return Buffer.concat([Buffer.from(head, 'latin1'), bytes.subarray(headBytes)]);
+      const headers = lines.join('\r\n').replaceAll(TOKEN_PLACE, token);
+      return Buffer.concat([Buffer.from(headers, 'latin1'), bytes.subarray(headersEnd)]);
     });
 
 /** One change to the bytes of all requests of a connection. */
@@ -144,16 +144,16 @@ const byteChange: fc.Arbitrary<(bytes: Buffer) => Buffer> = fc.oneof(
   },
 );
 
-/** No elements in two of three cases. */
+/** Two of three arrays are empty. */
 function onceInThree<T>(elements: fc.Arbitrary<T[]>): fc.Arbitrary<T[]> {
   return fc.oneof({ weight: 2, arbitrary: fc.constant<T[]>([]) }, { weight: 1, arbitrary: elements });
 }
 
 /**
- * Up to five requests on one connection: POSTs of new plants, some of them with changes to their bodies, their heads
- * or to any of their bytes, and sent in pieces or in one.
+ * Up to five requests on one connection: POSTs of new plants. Some have changes in their bodies,
+ * their headers or any of their bytes. They are sent in one or in several chunks.
  *
- * @param token is accepted by the service
+ * @param token one that the service accepts
  */
 export function arbitrarySending(token: string): fc.Arbitrary<Sending> {
   return fc
@@ -169,9 +169,9 @@ export function arbitrarySending(token: string): fc.Arbitrary<Sending> {
 }
 
 /**
- * Writes on a connection what is to be sent, in pieces that arrive apart.
+ * Writes on a connection, in chunks that arrive separately.
  *
- * @param last written behind it
+ * @param last written after everything else
  */
 export async function send(
   connection: RawConnection,

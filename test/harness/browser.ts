@@ -7,45 +7,45 @@ import { fileURLToPath } from 'node:url';
 import { inflate } from '@sparticuz/chromium';
 import { type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 
-/** A real Chromium, with nothing in it that an earlier test left. */
+/** A real Chromium, without data of earlier tests. */
 export interface TestBrowser {
-  /** Opens a page that knows nothing of the others. */
-  openPage(options?: BrowserContextOptions): Promise<WatchedPage>;
+  /** Opens a page that shares no data with other pages. */
+  openPage(options?: BrowserContextOptions): Promise<RecordedPage>;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** A page, and what it did that no page of ours may do. */
-export interface WatchedPage {
+/** A page, with its requests and errors. */
+export interface RecordedPage {
   page: Page;
-  /** Every request that left the page, `METHOD URL`. */
+  /** Every request of the page, as `METHOD URL`. */
   requests: string[];
-  /** Faults that the browser reports: of scripts, of a Content-Security-Policy, of a request. */
+  /** Errors and warnings of the browser: of a script, the Content-Security-Policy or a request. */
   complaints: string[];
 }
 
 /**
- * Starts the Chromium that npm brings. There is one for Linux alone, on x64; elsewhere name one of your own with the
- * environment variable `PLANT_STORE_TEST_CHROMIUM`.
+ * Starts Chromium. npm installs one on Linux x64 only. On other systems set the environment
+ * variable `PLANT_STORE_TEST_CHROMIUM` to the path of a Chromium.
  *
- * @throws where there is none: a test that needs a browser fails rather than being passed over
+ * @throws without a Chromium: a test that needs a browser fails and is not skipped
  */
 export async function startBrowser(): Promise<TestBrowser> {
   const named = process.env.PLANT_STORE_TEST_CHROMIUM;
   const files = named === undefined ? await bundledChromium() : { executablePath: named, env: {} };
   const browser = await chromium.launch({
     executablePath: files.executablePath,
-    // The flags that the package names turn the same-origin policy off, which is among what is tested. The sandbox does
-    // not work for root, as which tests often run.
+    // The flags that the package recommends disable the same-origin policy, which is tested. The
+    // sandbox does not work for root.
     args: ['--no-sandbox', '--no-zygote', '--disable-gpu'],
     env: { ...process.env, ...files.env },
   });
   return {
-    openPage: async options => watched(await (await browser.newContext(options)).newPage()),
+    openPage: async options => record(await (await browser.newContext(options)).newPage()),
     [Symbol.asyncDispose]: () => browser.close(),
   };
 }
 
-function watched(page: Page): WatchedPage {
+function record(page: Page): RecordedPage {
   const requests: string[] = [];
   const complaints: string[] = [];
   const context = page.context();
@@ -61,13 +61,14 @@ const PACKAGE = fileURLToPath(new URL('..', import.meta.resolve('@sparticuz/chro
 const CACHE = fileURLToPath(new URL('../node_modules/.cache/plant-store-test', import.meta.url));
 
 /**
- * Finds the Chromium that npm brings, with libraries and fonts of its own, so that no package of the system is needed. The
- * first use unpacks it (200 MB), into a folder of this checkout: the one that the package takes is open to all users.
+ * Finds the Chromium that npm installs. It includes its libraries and fonts, so no system package
+ * is needed. The first use unpacks 200 MB into a folder of this checkout, because the default
+ * folder of the package is writable for all users.
  */
 async function bundledChromium(): Promise<{ executablePath: string; env: Record<string, string> }> {
   assert.ok(
     process.platform === 'linux' && process.arch === 'x64',
-    `npm brings no Chromium for ${process.platform} on ${process.arch}; set PLANT_STORE_TEST_CHROMIUM to the path of one`,
+    `npm has no Chromium for ${process.platform} on ${process.arch}; set PLANT_STORE_TEST_CHROMIUM to the path of one`,
   );
   const { version } = JSON.parse(readFileSync(join(PACKAGE, 'package.json'), 'utf8'));
   const folder = join(CACHE, `unpacked-${version}`);
@@ -78,15 +79,15 @@ async function bundledChromium(): Promise<{ executablePath: string; env: Record<
   };
 }
 
-/** The folder is there whole or not at all, also when two test files come together. */
+/** Creates the folder atomically, so that two test files can do it at the same time. */
 async function unpackInto(folder: string): Promise<void> {
   await mkdir(CACHE, { recursive: true });
   const unfinished = await mkdtemp(`${folder}-`);
-  // Relative to itself, so that the checkout may be moved: without a font Chromium ends.
+  // Relative, so that the checkout can be moved. Without a font, Chromium exits.
   const fonts = '<fontconfig><dir prefix="relative">fonts</dir></fontconfig>';
   await writeFile(join(unfinished, 'fontconfig.xml'), fonts);
   const temporary = tmpdir();
-  // The package unpacks to where temporary files lie at the time of the call.
+  // The package unpacks into the temporary folder that is set at the time of the call.
   process.env.TMPDIR = unfinished;
   const unpacked = ['chromium.br', 'al2023.tar.br', 'fonts.tar.br'].map(each =>
     inflate(join(PACKAGE, 'bin', each)),
@@ -96,7 +97,7 @@ async function unpackInto(folder: string): Promise<void> {
   try {
     await rename(unfinished, folder);
   } catch (error) {
-    // Another process was quicker.
+    // Another process was faster.
     if (!existsSync(folder)) throw error;
     await rm(unfinished, { recursive: true });
   }

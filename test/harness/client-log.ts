@@ -1,14 +1,14 @@
 import { type NewPlant, newPlantJson, plantJson } from '../../src/contract/plant.ts';
 import type { PlantRevision } from '../../src/store/plant-store.ts';
 
-/** A plant that was sent, and what became of it as far as its client was told. */
+/** A plant that was sent, with the response that its client received. */
 export interface LoggedRequest {
-  /** What the store holds if this request was stored, even where it must not be. */
+  /** The content that the store has if it stored this request, also where it must not. */
   plant: NewPlant;
-  /** When the first byte was sent and when the answer was there, on the clock that is never set. */
+  /** When the first byte was sent and when the response was complete, on the monotonic clock. */
   sentAt: number;
   respondedAt: number;
-  /** Undefined when the connection broke before there was one. */
+  /** Undefined if the connection broke before the response. */
   response: LoggedResponse | undefined;
 }
 
@@ -24,39 +24,41 @@ export interface LoggedResponse {
 }
 
 /**
- * Compares what clients were told with what is stored, by these definitions:
+ * Compares the responses that clients received with the stored revisions:
  *
- * - *lost*: answered 200, and the revision that the answer names is missing or is something else;
- * - *ghost*: stored, though it was answered 4xx;
- * - *stranger*: stored, though nobody sent it;
- * - *unknown*: answered 5xx or not at all. Either is right, so it is no fault by itself.
+ * - *lost*: the response was 200, and the revision that it names is missing or different;
+ * - *ghost*: stored, although the response was 4xx;
+ * - *stranger*: stored, although no client sent it;
+ * - *unknown*: the response was 5xx or missing. The plant may be stored or not; neither is a fault.
  *
- * @param log every request that was sent to the store, by all clients
- * @param stored all revisions, as a reader of the store gives them
- * @returns every fault, a line each; none when each promise was kept
+ * @param log all requests of all clients to the store
+ * @param stored all revisions, as a reader of the store returns them
+ * @returns one line for each fault
  */
 export function faultsOf(log: readonly LoggedRequest[], stored: Iterable<PlantRevision>): string[] {
   const revisions = Map.groupBy(stored, ({ plant }) => plant.id);
-  /** Which revisions an answer of 200 says it has made. */
+  /** The revisions that responses with 200 have claimed to create. */
   const claimed = new Set<string>();
   const faults: string[] = [];
 
   for (const { plant, response } of log) {
     if (response?.status !== 200) continue;
     const { outcome, revision } = response;
-    const said = `${outcome} ${contentOf(plant)} as revision ${revision}`;
+    const claimText = `${outcome} ${contentOf(plant)} as revision ${revision}`;
     if (response.id !== String(plant.id) || response.body !== plantJson(plant)) {
-      faults.push(`answer of another plant: ${said}, but the answer is of ${response.id} ${response.body}`);
+      faults.push(
+        `response for another plant: ${claimText}, but the response is for ${response.id} ${response.body}`,
+      );
     }
     const found = revisions.get(plant.id)?.find(each => each.revision === revision);
-    if (found === undefined) faults.push(`lost: ${said}, which is missing`);
+    if (found === undefined) faults.push(`lost: ${claimText}, which is missing`);
     else if (contentOf(found.plant) !== contentOf(plant))
-      faults.push(`lost: ${said}, which is ${contentOf(found.plant)}`);
+      faults.push(`lost: ${claimText}, which is ${contentOf(found.plant)}`);
 
     if (outcome === 'unchanged') continue;
-    if ((revision === 1) !== (outcome === 'created')) faults.push(`wrong outcome: ${said}`);
+    if ((revision === 1) !== (outcome === 'created')) faults.push(`wrong outcome: ${claimText}`);
     const claim = `${plant.id} ${revision}`;
-    if (claimed.has(claim)) faults.push(`made twice: ${said}`);
+    if (claimed.has(claim)) faults.push(`made twice: ${claimText}`);
     claimed.add(claim);
   }
 
@@ -78,7 +80,7 @@ export function faultsOf(log: readonly LoggedRequest[], stored: Iterable<PlantRe
       const before = history[index - 1];
       if (before !== undefined && contentOf(before.plant) === content)
         faults.push(`stored again: revision ${revision} of ${content} changes nothing`);
-      // A request whose outcome is unknown has made one revision at most.
+      // A request whose outcome is unknown created at most one revision.
       if (claimed.has(`${plant.id} ${revision}`) || unknown.get(content)?.pop() !== undefined) continue;
       faults.push(`${rejected.has(content) ? 'ghost' : 'stranger'}: revision ${revision} of ${content}`);
     }
@@ -86,5 +88,5 @@ export function faultsOf(log: readonly LoggedRequest[], stored: Iterable<PlantRe
   return faults;
 }
 
-/** Id, name and tag, to the digit; an absent tag differs from an empty one. */
+/** Id, name and tag. Ids are exact, and an absent tag differs from an empty one. */
 const contentOf = newPlantJson;

@@ -5,19 +5,20 @@ import { fileURLToPath } from 'node:url';
 import { main } from '../../src/cli/main.ts';
 import type { Finished } from './program.ts';
 
-/** A command with its arguments, and variables of the environment for it alone. */
+/** The arguments of a command, with environment variables for this command only. */
 export interface CommandLine {
   args: readonly string[];
   env?: Record<string, string>;
 }
 
-/** Far longer than all of them take on a slow machine. */
+/** Far longer than all commands take on a slow machine. */
 const RUN_MS_MAX = 60_000;
 
 /**
- * Runs command lines one after the other in one process, where a process for each would take 0.3 s of processor time.
+ * Runs commands one after the other in one process. A process for each would cost 0.3 s of CPU
+ * time.
  *
- * @returns what each left behind
+ * @returns the exit code and the output of each
  */
 export async function runCommandLines(commands: readonly CommandLine[], cwd: string): Promise<Finished[]> {
   const child = spawn(process.execPath, [fileURLToPath(import.meta.url), JSON.stringify(commands)], {
@@ -32,14 +33,14 @@ export async function runCommandLines(commands: readonly CommandLine[], cwd: str
     .split('\0')
     .slice(0, -1)
     .map((text, index) => {
-      const [, said, exitCode] = /^(.*?)(\d)$/s.exec(texts[index]!)!;
-      return { exitCode: Number(exitCode), stdout: text, stderr: said! };
+      const [, errorText, exitCode] = /^(.*?)(\d)$/s.exec(texts[index]!)!;
+      return { exitCode: Number(exitCode), stdout: text, stderr: errorText! };
     });
 }
 
-/** Behind each command a NUL ends what it wrote to stdout and to stderr, there with the exit code before it. */
+/** Writes a NUL to stdout and stderr after each command, on stderr with the exit code before it. */
 async function runHere(commands: readonly CommandLine[]): Promise<void> {
-  // Each command listens for signals and for errors of stdout.
+  // Each command adds listeners for signals and for errors of stdout.
   process.setMaxListeners(0);
   process.stdout.setMaxListeners(0);
   for (const { args, env = {} } of commands) {

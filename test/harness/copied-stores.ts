@@ -7,17 +7,17 @@ import type { PlantRevision } from '../../src/store/plant-store.ts';
 import { type Finished, runProgram } from './program.ts';
 import { openStore } from './store-under-test.ts';
 
-/** Tokens of a store that is to be copied, as clients hold them. */
+/** The tokens of a store to copy, as clients send them. */
 export interface Tokens {
-  inForce: string;
+  valid: string;
   expired: string;
   revoked: string;
 }
 
-/** Longer than a page of text, together: each is as large as a request may be. */
+/** Each is as large as a request may be. Together they are longer than a page of text. */
 const LARGE_NAMES = Array.from({ length: 12 }, (_, index) => `${index}ü`.repeat(300_000));
 
-/** Plants whose ids, names and tags are hard to store, in the order in which they are sent. */
+/** Plants with ids, names and tags that are hard to store, in the order of sending. */
 const HARD_PLANTS: NewPlant[] = [
   { id: 2n ** 63n - 1n, name: 'the last' },
   { id: -(2n ** 63n), name: 'the first', tag: '' },
@@ -38,9 +38,9 @@ export async function fillStore(
   plants: readonly NewPlant[] = HARD_PLANTS,
 ): Promise<Tokens> {
   await using store = await openStore(database);
-  const tokens: Tokens = { inForce: makeToken(), expired: makeToken(), revoked: makeToken() };
+  const tokens: Tokens = { valid: makeToken(), expired: makeToken(), revoked: makeToken() };
   for (const [label, token] of Object.entries(tokens)) {
-    const expiresAt = label === 'expired' ? 1_000_000 : label === 'inForce' ? 4_102_444_800_000 : null;
+    const expiresAt = label === 'expired' ? 1_000_000 : label === 'valid' ? 4_102_444_800_000 : null;
     await store.createToken({ hash: hashToken(token), label, createdAt: 5_000, expiresAt });
   }
   await store.revokeToken('revoked', 6_000);
@@ -53,7 +53,7 @@ export async function fillStore(
   return tokens;
 }
 
-/** Plants that are easy to store, for their number. */
+/** A number of plants that are easy to store. */
 export function manyPlants(count: number): NewPlant[] {
   return Array.from({ length: count }, (_, index) => ({ id: BigInt(index) * 3n, name: `plant ${index}` }));
 }
@@ -62,7 +62,7 @@ export function copy(from: string, to: string, ...args: string[]): Promise<Finis
   return runProgram(['copy', '--from', from, '--to', to, ...args]);
 }
 
-/** The digest of both sides, when they are equal. */
+/** Asserts that both stores have the same digest. @returns the digest */
 export function equalDigest({ exitCode, stdout, stderr }: Finished): string {
   assert.equal(exitCode, 0, stdout + stderr);
   const [, source, target] = /^source: (.*)\ntarget: (.*)\nequal\n$/m.exec(stdout) ?? [];
@@ -70,14 +70,14 @@ export function equalDigest({ exitCode, stdout, stderr }: Finished): string {
   return /SHA-256 ([0-9a-f]{64})$/.exec(source)![1]!;
 }
 
-/** How many revisions a copy added. */
+/** The number of revisions that a copy added. */
 export function copiedRevisions({ stdout, stderr }: Finished): number {
   const [, count] = /^copied ([0-9,]+) revisions? and [0-9,]+ tokens? in /m.exec(stdout) ?? [];
   assert.ok(count !== undefined, stdout + stderr);
   return Number(count.replaceAll(',', ''));
 }
 
-/** All that a store holds; without the numbers of changes, which each store counts for itself. */
+/** The content of a store, without the numbers of changes, which differ in each store. */
 export async function rowsOf(
   database: string,
 ): Promise<{ revisions: PlantRevision[]; tokens: Omit<StoredToken, 'changeNumber'>[] }> {

@@ -3,10 +3,12 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { freePort } from './free-port.ts';
 import { type StartOptions, sendPlant, startServe } from './program.ts';
 
-/** Node opens the port of its debugger within a few milliseconds of the signal. */
+/** Node opens its debugger port within a few milliseconds after the signal. */
 const OPENING_MS_MAX = 500;
 
-/** Starts a service and sends it SIGUSR1, which opens a debugger port in other Node programs: it goes on without one. */
+/**
+ * Asserts that SIGUSR1, which opens a debugger port in other Node programs, does not in a service.
+ */
 export async function assertNoDebugger(database: string, options: StartOptions): Promise<void> {
   const port = await freePort();
   const env = { ...options.env, NODE_OPTIONS: `--inspect-port=${port}` };

@@ -2,18 +2,18 @@ import { createServer, type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { type LoopbackServer, listen } from './loopback-server.ts';
 
-/** A request as it arrived, with its response to be given. */
+/** A request that arrived, with functions that respond to it. */
 export interface Post {
   body: string;
-  /** Counted from 1, over all requests. */
+  /** The number of the request, from 1. */
   number: number;
   request: IncomingMessage;
   respond(status: number, body?: string, headers?: Record<string, string>): void;
-  /** Answers as a plant store that has created the plant. */
+  /** Responds like a plant store that has created the plant. */
   store(): void;
 }
 
-/** Not a store: a server that fails as the test tells it to. */
+/** Starts a server that responds as the script of a test says, for example with errors. */
 export async function startFaulty(
   script: (post: Post) => void,
   port = 0,

@@ -2,11 +2,13 @@ import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
-/** Below those that systems give to outgoing connections, one of which could take the port before its server does. */
+/**
+ * Below the ports of outgoing connections, one of which could use the port before the server does.
+ */
 const PORT_MIN = 20_000;
 const PORT_MAX = 32_767;
 
-/** A port of this machine that nobody listened at a moment ago. */
+/** @returns a port of this machine on which no server listened a moment ago */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = randomInt(PORT_MIN, PORT_MAX + 1);

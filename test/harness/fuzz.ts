@@ -15,44 +15,46 @@ import { storedRevisions } from './stored-revisions.ts';
 
 export interface FuzzOrder {
   seed: number;
-  /** At least this many requests are sent. */
+  /** The least number of requests to send. */
   requests: number;
-  /** A connection that is still open this long after all was sent hangs. */
-  waitMsMax: number;
+  /** A connection that is open this long after the last byte was sent is a fault: it hangs. */
+  hangTimeoutMs: number;
 }
 
 export interface FuzzResult {
-  /** Each promise that was broken, a line each. */
+  /** One line for each broken promise. */
   faults: string[];
   requests: number;
   connections: number;
   stored: number;
-  /** From the last byte that was sent on a connection to its end. */
+  /** The longest time from the last sent byte of a connection to its end. */
   slowestMs: number;
-  /** By status. */
+  /** The number of responses by status. */
   responses: Record<string, number>;
 }
 
 const LANES = 16;
-/** Drawn at a time, so that memory does not grow with their number. */
+/** The cases to generate at a time, so that memory does not grow with their number. */
 const CASES_AT_A_TIME = 200;
-/** Faults behind these say nothing new. */
+/** The run ends after this number of faults. */
 const FAULTS_MAX = 20;
 const SHOWN_BYTES_MAX = 4_000;
 const END_MS_MAX = 15_000;
 
 /**
- * Sends mutated requests to a `serve` process on a new SQLite store, and compares what came back with what was sent and
- * what is stored. A client closes its side behind what it sends, so a service that waits for more is one that hangs.
+ * Sends mutated requests to a `serve` process on a new SQLite store. Compares the responses with
+ * the requests and with the stored plants. Each client closes its side after the last byte, so a
+ * service that waits for more hangs.
  *
- * @returns with the faults found: a 5xx, a connection that hangs or is reset, an answer that is none of the interface,
- *   more answers than whole requests, a row that was not answered 200, a service that crashed or logged something
+ * @returns the faults: a 5xx, a connection that hangs or is reset, a response outside the
+ *   interface, more responses than whole requests, a stored plant without a 200, a crash, a warning
+ *   in the log
  */
-export async function fuzz({ seed, requests, waitMsMax }: FuzzOrder): Promise<FuzzResult> {
+export async function fuzz({ seed, requests, hangTimeoutMs }: FuzzOrder): Promise<FuzzResult> {
   const folder = await mkdtemp(join(tmpdir(), 'plant-store-fuzz-'));
   const database = `sqlite:${join(folder, 'plants.db')}`;
   const serve = await startServe(database);
-  const run = new FuzzRun(serve, waitMsMax);
+  const run = new FuzzRun(serve, hangTimeoutMs);
   const { result } = run;
   try {
     for (let draw = 0; result.requests < requests && result.faults.length < FAULTS_MAX; draw++) {
@@ -82,37 +84,37 @@ export async function fuzz({ seed, requests, waitMsMax }: FuzzOrder): Promise<Fu
 }
 
 const PINO_WARN = 40;
-/** More than a run makes, so that the next seed has draws of its own. */
+/** More draws than a run makes, so that no two seeds share a draw. */
 const DRAWS = 1_000;
 
 class FuzzRun {
-  /** Every request that was answered 200, with the plant that the answer names. */
+  /** Every request with the response 200, with the plant that the response names. */
   readonly log: LoggedRequest[] = [];
   readonly result: FuzzResult = {
     ...{ faults: [], requests: 0, connections: 0, stored: 0, slowestMs: 0, responses: {} },
   };
   readonly #serve: ServeProcess;
-  readonly #waitMsMax: number;
+  readonly #hangTimeoutMs: number;
 
-  constructor(serve: ServeProcess, waitMsMax: number) {
+  constructor(serve: ServeProcess, hangTimeoutMs: number) {
     this.#serve = serve;
-    this.#waitMsMax = waitMsMax;
+    this.#hangTimeoutMs = hangTimeoutMs;
   }
 
-  /** Sends one case and judges what came back. */
+  /** Sends one case and checks the responses. */
   async send(each: Sending): Promise<void> {
     try {
       using connection = await RawConnection.open(Number(new URL(this.#serve.url).port));
       await send(connection, each);
       connection.finish();
       const sentAt = performance.now();
-      const late = wait(this.#waitMsMax, 'late' as const, { ref: false });
+      const late = wait(this.#hangTimeoutMs, 'late' as const, { ref: false });
       const ending = await Promise.race([connection.ended, late]);
       if (ending === 'late') connection.socket.destroy();
       const responses: RawResponse[] = [];
       while (connection.unread !== '') {
         const response = await connection.response();
-        // A 100 (Continue) is no final one.
+        // 100 (Continue) is not a final response.
         if (response.status !== 100) responses.push(response);
       }
       this.#count(each, responses, performance.now() - sentAt);
@@ -136,10 +138,10 @@ class FuzzRun {
 
   #assess(response: RawResponse, sentAt: number): void {
     const { status, headers, body } = response;
-    assert.ok(status < 500, `answered ${status} ${body}`);
+    assert.ok(status < 500, `response ${status} ${body}`);
     if (status !== 200) {
       const { error } = JSON.parse(body) as { error: number };
-      assert.ok(ERROR_NUMBERS.has(error), `no number of the catalogue: ${body}`);
+      assert.ok(ERROR_NUMBERS.has(error), `not a number of the catalogue: ${body}`);
       assertErrorResponse(response, error);
       return;
     }
@@ -162,19 +164,22 @@ class FuzzRun {
 
 const ERROR_NUMBERS = new Set<number>(Object.values(ERRORS).map(({ number }) => number));
 
-/** Never more answers than whole requests, but for one refusal of what is none, which closes the connection. */
+/**
+ * There are at most as many responses as whole requests. One more may reject invalid bytes; it
+ * closes the connection.
+ */
 function assessNumber(bytes: Buffer, responses: RawResponse[]): void {
   const closing = responses.findIndex(({ headers }) => headers.get('connection') === 'close');
   assert.ok(
     closing === -1 || closing === responses.length - 1,
-    'an answer behind one that closes the connection',
+    'a response after one that closes the connection',
   );
   const last = responses.at(-1);
   const rejections = closing !== -1 && last!.status >= 400 ? 1 : 0;
   const wholeMax = Math.min(requestLinesIn(bytes), emptyLinesIn(bytes));
   assert.ok(
     responses.length - rejections <= wholeMax,
-    `${responses.length} answers to ${wholeMax} requests at most`,
+    `${responses.length} responses to at most ${wholeMax} requests`,
   );
 }
 

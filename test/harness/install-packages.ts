@@ -1,5 +1,5 @@
 /**
- * Installs the packages of a folder, as its own lock file has them. A folder that has them already is left alone.
+ * Installs the packages in the lock file of a folder, unless they are installed.
  *
  *   node test/harness/install-packages.ts test
  */
@@ -8,15 +8,15 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 
 /**
- * @param folder one with a package.json and a package-lock.json
+ * @param folder contains package.json and package-lock.json
  * @throws when npm fails
  */
 export function installPackages(folder: string): void {
-  // npm writes the first of these when it has installed everything.
+  // npm writes node_modules/.package-lock.json after it has installed everything.
   const installed = changedAtMs(join(folder, 'node_modules/.package-lock.json'));
   if (installed >= changedAtMs(join(folder, 'package-lock.json'))) return;
   console.error(`installing the packages of ${folder} (npm ci)`);
-  // Windows starts npm, which is a script there, by a shell only.
+  // On Windows npm is a script, which only a shell can start.
   execFileSync('npm', ['ci'], {
     cwd: folder,
     stdio: ['ignore', 2, 2],
@@ -24,7 +24,7 @@ export function installPackages(folder: string): void {
   });
 }
 
-/** 0 for a file that is not there. */
+/** @returns 0 for a missing file */
 function changedAtMs(file: string): number {
   return statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0;
 }

@@ -1,14 +1,15 @@
 /**
- * Listens for SIGINT and SIGTERM. The second one ends the process at once, and leaves servers and folders behind.
+ * Listens for SIGINT and SIGTERM. The second signal ends the process at once and leaves servers and
+ * folders behind.
  *
- * @param saying what is done about the first one
- * @returns is aborted by the first one
+ * @param message printed at the first signal
+ * @returns a signal that the first one aborts
  */
-export function interruption(saying: string): AbortSignal {
+export function interruption(message: string): AbortSignal {
   const interruption = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.once(signal, () => {
-      console.error(`\n${signal}: ${saying}`);
+      console.error(`\n${signal}: ${message}`);
       interruption.abort();
     });
   }

@@ -1,6 +1,7 @@
 /**
- * Creates plants over raw keep-alive connections, in an open loop where the order has a rate, else in a closed one; load.ts
- * starts it as a process of its own. Takes an order as JSON on stdin and prints the result as JSON.
+ * Creates plants over raw keep-alive connections. With a rate in its order it is an open loop,
+ * without one a closed loop. load.ts starts it as a process. It reads an order as JSON from stdin
+ * and prints the result as JSON.
  */
 import { randomInt } from 'node:crypto';
 import { createConnection, type Socket } from 'node:net';
@@ -9,36 +10,40 @@ import { setImmediate as pollSockets, setTimeout as wait } from 'node:timers/pro
 import type { LoadOrder, OpenLoopResult } from './load.ts';
 import { quantile } from './statistics.ts';
 
-/** It sleeps for this long between two looks at the clock and the sockets, so a latency is exact to about as much. */
+/**
+ * The sleep between two checks of the clock and the sockets. It limits the precision of a latency.
+ */
 const SLEEP_MS = 0.1;
-/** How long answers are waited for behind the last request that is due. */
+/** How long to wait for responses after the last request. */
 const DRAIN_MS = 2_000;
-/** Requests before the first that counts, at the same rate: this client has to be compiled too. */
+/** Requests at the same rate before the measurement, while V8 compiles this client. */
 const WARM_UP_SECONDS = 1;
-/** A connection that was cut is opened again after this. */
+/** The delay before a new connection in place of one that was cut. */
 const RECONNECT_MS = 100;
 const CONNECT_MS_MAX = 5_000;
 
 interface Connection {
   socket: Socket;
-  /** Of the request that is in flight. */
+  /** When the request in flight was due. */
   dueMs: number | undefined;
   received: string;
 }
 
 const order = (await readJson(process.stdin)) as LoadOrder;
 const { hostname, port } = new URL(order.url);
-const HEAD =
+const HEADERS =
   `POST /plants HTTP/1.1\r\nHost: ${hostname}\r\nAuthorization: Bearer ${order.token}\r\n` +
   'Content-Type: application/json\r\n';
 const SLEEPER = new Int32Array(new SharedArrayBuffer(4));
 const free: Connection[] = [];
-/** Of the requests that count. */
+/** Results of the measured requests. */
 const counted = { latenciesUs: [] as number[], failures: 0 };
-/** The same of those that were due in each interval of the timeline, if one is asked for. */
+/**
+ * The same for the requests that were due in each interval of the timeline, if the order has one.
+ */
 const intervals = new Map<number, typeof counted>();
 let sent = 0;
-/** What is due earlier is sent and not counted. */
+/** Requests that were due earlier are not counted. */
 let countedFromMs = Number.POSITIVE_INFINITY;
 let isOver = false;
 
@@ -51,7 +56,7 @@ isOver = true;
 console.log(JSON.stringify(resultOf(due)));
 process.exit();
 
-/** @returns how many requests were due */
+/** @returns the number of requests that were due */
 async function driveClosedLoop(): Promise<number> {
   countedFromMs = performance.now();
   for (const connection of free.splice(0)) send(connection, countedFromMs);
@@ -70,7 +75,7 @@ async function driveOpenLoop(ratePerSecond: number): Promise<number> {
     const dueNow = Math.min(skipped + requests, Math.floor((performance.now() - startMs) / intervalMs) + 1);
     while (sent < dueNow && free.length > 0) send(free.shift()!, startMs + sent * intervalMs);
     await pollSockets();
-    // Not a timer, which waits for 1 ms or more, and not a busy wait, which takes a core from the server.
+    // A timer would wait for at least 1 ms, and a busy wait would take a core from the server.
     Atomics.wait(SLEEPER, 0, 0, SLEEP_MS);
   }
   return requests;
@@ -94,7 +99,7 @@ function resultOf(requests: number): OpenLoopResult {
       .sort(([a], [b]) => a - b)
       .map(([atMs, interval]) => ({
         atMs,
-        // NaN, which is null in JSON, where every request failed.
+        // NaN, which is null in JSON, if every request failed.
         p50Us: quantile(interval.latenciesUs, 0.5),
         maxUs: quantile(interval.latenciesUs, 1),
         failures: interval.failures,
@@ -121,16 +126,16 @@ function connect(): void {
 function send(connection: Connection, dueMs: number): void {
   connection.dueMs = dueMs;
   const digits = String(order.firstId + ++sent);
-  // No number holds 19 digits: from 10^18 to below 922 * 10^16, in two halves.
+  // From 10^18 to below 922 * 10^16, in two halves: a number is not exact for 19 digits.
   const id =
     order.ids === 'ascending'
       ? digits
       : `${randomInt(100_000_000, 922_000_000)}${String(randomInt(10_000_000_000)).padStart(10, '0')}`;
   const plant = `{"id":${id},"name":"Monstera deliciosa ${digits}","tag":"houseplant"}`;
-  connection.socket.write(`${HEAD}Content-Length: ${plant.length}\r\n\r\n${plant}`);
+  connection.socket.write(`${HEADERS}Content-Length: ${plant.length}\r\n\r\n${plant}`);
 }
 
-/** An answer ends after the bytes that its Content-Length says; every server that is measured sends one. */
+/** A response ends after Content-Length bytes. Every measured server sends this header. */
 function receive(connection: Connection, chunk: string): void {
   connection.received += chunk;
   const { received, dueMs } = connection;
@@ -143,7 +148,7 @@ function receive(connection: Connection, chunk: string): void {
   release(connection);
 }
 
-/** Of a closed loop that has begun, it sends the next plant at once. */
+/** A closed loop sends the next plant at once, after its start. */
 function release(connection: Connection): void {
   const isClosedLoop = order.ratePerSecond === undefined && countedFromMs !== Number.POSITIVE_INFINITY;
   if (isClosedLoop && !isOver) send(connection, performance.now());

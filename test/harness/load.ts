@@ -7,69 +7,71 @@ import { promisify } from 'node:util';
 const REQUESTS_SCRIPT = fileURLToPath(new URL('./create-requests.lua', import.meta.url));
 const LOAD_CLIENT = fileURLToPath(new URL('./load-client.ts', import.meta.url));
 
-/** What is sent, and how. */
+/** The requests of a load, and their rate and number of connections. */
 export interface LoadSettings {
   /** Without the path. */
   url: string;
   token: string;
   connections: number;
   seconds: number;
-  /** Of new plants: one more each time (the default), or drawn from 19 digits. */
+  /** The ids of new plants: ascending (the default), or random with 19 digits. */
   ids?: 'ascending' | 'random';
-  /** Ends the load: it then fails with an `AbortError`. */
+  /** Ends the load, which then fails with an `AbortError`. */
   signal?: AbortSignal;
 }
 
-/** What a load saw. Latencies are in µs. */
+/** The result of a load. Latencies are in µs. */
 export interface LoadResult {
   requests: number;
   ratePerSecond: number;
   p50Us: number;
   p99Us: number;
   maxUs: number;
-  /** Answered with an error, or cut off. */
+  /** Requests with an error response, or with a connection that was cut. */
   failures: number;
 }
 
 /** A load at a fixed rate. */
 export interface OpenLoopResult extends LoadResult {
-  /** Those that had no answer a while after the last was due; they have no latency, and the quantiles are of the others. */
+  /** Requests without a response some time after the last was due. The quantiles exclude them. */
   pending: number;
-  /** Of the requests that were due in each interval, when one was asked for. */
+  /** Results of the requests that were due in each interval, if the settings have an interval. */
   timeline: { atMs: number; p50Us: number | null; maxUs: number | null; failures: number }[];
 }
 
-/** How load settings reach the process that makes the load. */
+/** The settings that the load process reads. */
 export interface LoadOrder extends Required<Omit<LoadSettings, 'signal'>> {
-  /** The plants that ascend begin after this one, of 16 digits. */
+  /** Ascending ids begin after this one, which has 16 digits. */
   firstId: number;
-  /** Of an open loop. */
+  /** Makes the load an open loop. */
   ratePerSecond?: number;
   timelineIntervalMs?: number;
 }
 
-/** The tool that drives a closed loop on this machine, with its version. */
+/** @returns the name and version of the tool that drives a closed loop on this machine */
 export function loadTool(): string {
   const wrk = wrkVersion();
-  return wrk === undefined ? 'test/harness/load-client.ts, for want of wrk' : `wrk ${wrk}`;
+  return wrk === undefined ? 'test/harness/load-client.ts, because wrk is not installed' : `wrk ${wrk}`;
 }
 
 /**
- * Drives a closed loop: each connection sends its next plant as soon as the last one is answered.
+ * Drives a closed loop: each connection sends its next plant as soon as it has the response to the
+ * last.
  *
- * wrk adds to the latencies those that a request would have met which should have been sent while a slow one held its
- * connection up, going by the mean rate of the connection (stats_correct in its source). Where wrk is not installed a
- * client in Node does it, which takes several times as much of the processor from the server.
+ * wrk corrects its latencies (stats_correct in its source): it adds the requests that a slow one
+ * delayed, by the mean rate of the connection. Without wrk, a client in Node drives the loop. It
+ * uses several times as much CPU time.
  *
- * @returns with the requests that were answered 200 and their rate; the latencies are those of all
- * @throws when the load tool fails, or is ended by the signal
+ * @returns the number and rate of requests with the response 200; the latencies include all
+ *   requests
+ * @throws if the load tool fails or the signal ends it
  */
 export async function runLoad(settings: LoadSettings): Promise<LoadResult> {
   const { signal } = settings;
   const order = orderOf(settings);
   if (wrkVersion() === undefined) return await runScript<LoadResult>(LOAD_CLIENT, order, signal);
   const result = await runWrk(order, signal);
-  // What failed is no create, however quickly it was answered.
+  // A failed request is not a create, even if its response was fast.
   const created = Math.max(result.requests - result.failures, 0);
   return {
     ...result,
@@ -79,10 +81,11 @@ export async function runLoad(settings: LoadSettings): Promise<LoadResult> {
 }
 
 /**
- * Drives an open loop: plants are sent at their times whether or not earlier ones were answered, and the latency of
- * each counts from the time it was due, so that waiting for a free connection is part of it.
+ * Drives an open loop: it sends plants at a fixed rate and does not wait for earlier responses. A
+ * latency counts from the time when the plant was due, so it includes the wait for a free
+ * connection.
  *
- * @throws when the load client fails, or is ended by the signal
+ * @throws if the load client fails or the signal ends it
  */
 export async function runOpenLoop(
   settings: LoadSettings & { ratePerSecond: number; timelineIntervalMs?: number },
@@ -93,7 +96,7 @@ export async function runOpenLoop(
 }
 
 function orderOf({ url, token, connections, seconds, ids = 'ascending' }: LoadSettings): LoadOrder {
-  // The time in µs, so that no run repeats an id.
+  // The time in µs: no two runs use the same id.
   return { url, token, connections, seconds, ids, firstId: Date.now() * 1000 };
 }
 
@@ -109,10 +112,10 @@ async function runWrk(order: LoadOrder, signal: AbortSignal | undefined): Promis
 }
 
 /**
- * Runs a program that takes an order as JSON on stdin and prints a result as JSON.
+ * Runs a program that reads an order as JSON from stdin and prints a result as JSON.
  *
  * @param signal ends the program
- * @throws when it ends without a result, or by the signal
+ * @throws if it ends without a result, or by the signal
  */
 export async function runScript<Result>(
   script: string,
@@ -120,7 +123,7 @@ export async function runScript<Result>(
   signal: AbortSignal | undefined,
 ): Promise<Result> {
   const child = spawn(process.execPath, [script], { stdio: ['pipe', 'pipe', 'inherit'], signal });
-  // One that ends before it has read its order ends without a result.
+  // A program that ends before it reads its order has no result, which is reported below.
   child.stdin.on('error', () => {}).end(JSON.stringify(order));
   const [output] = await Promise.all([readText(child.stdout), once(child, 'close')]);
   if (output === '') throw new Error(`${script} ended without a result`);
@@ -129,7 +132,7 @@ export async function runScript<Result>(
 
 let foundWrk: { version: string | undefined } | undefined;
 
-/** wrk says its version and how it is used, and then fails. */
+/** `wrk -v` prints its version and usage, and exits with an error. */
 function wrkVersion(): string | undefined {
   foundWrk ??= {
     version: /^wrk (?:debian\/)?([0-9.]+)/.exec(

@@ -2,25 +2,25 @@ import { Client } from 'undici';
 import { type NewPlant, newPlantJson } from '../../src/contract/plant.ts';
 import type { LoggedRequest, LoggedResponse } from './client-log.ts';
 
-/** What differs from an ordinary request. */
+/** Differences from a valid request. */
 interface Unusual {
   token?: string;
-  /** Sent instead of the plant. */
+  /** The body, instead of the plant. */
   body?: string;
 }
 
-/** No answer by then counts as a broken connection. Far longer than any answer takes. */
+/** A missing response then counts as a broken connection. Far longer than any response takes. */
 const RESPONSE_TIMEOUT_MS_MAX = 20_000;
 
-/** A client with one connection, which sends one plant after another and writes down what it was told. */
+/** A client with one connection that sends plants one after another and records the responses. */
 export class LoggingClient {
-  /** Whether the service said that it closes the connection, or the connection broke. */
+  /** Whether the service announced that it closes the connection, or the connection broke. */
   ended = false;
   readonly #token: string;
   readonly #log: LoggedRequest[];
   readonly #connection: Client;
 
-  /** @param log gets every request, also those of other clients */
+  /** @param log receives every request; clients may share it */
   constructor(url: string, token: string, log: LoggedRequest[]) {
     this.#token = token;
     this.#log = log;

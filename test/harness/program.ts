@@ -7,28 +7,28 @@ import { newPlantJson } from '../../src/contract/plant.ts';
 /** The program of this checkout. */
 export const PROGRAM = fileURLToPath(new URL('../../bin/plant-store.js', import.meta.url));
 
-/** What a run of the command line left behind. */
+/** The result of a command. */
 export interface Finished {
   exitCode: number | null;
   stdout: string;
   stderr: string;
 }
 
-/** How a process is started. */
+/** How to start a process. */
 export interface StartOptions {
   env?: Record<string, string>;
   cwd?: string;
-  /** Arguments of Node itself. */
+  /** Arguments for Node. */
   nodeArgs?: string[];
-  /** A file to run instead of the program of this checkout. */
+  /** The file to run, by default the program of this checkout. */
   executable?: string;
-  /** A command that runs the one behind it, for example in a network of its own. */
+  /** A command that runs the program, for example in a separate network. */
   prefix?: readonly string[] | undefined;
-  /** After so many milliseconds it is killed. */
+  /** Milliseconds after which the process is killed. */
   timeout?: number;
 }
 
-/** Starts the command line as a process of its own, with none of this machine's settings. */
+/** Starts the command line as a process, without the settings of this machine. */
 export function startProgram(
   args: string[],
   { env, nodeArgs = [], executable, prefix = [], ...options }: StartOptions = {},
@@ -59,32 +59,31 @@ export async function runProgram(
   return { stdout, stderr, exitCode };
 }
 
-/** Far longer than any command that ends by itself takes on a slow machine. */
+/** Far longer than a command takes on a slow machine. */
 const RUN_MS_MAX = 30_000;
 
-/** Runs the command line, and kills one that is stuck, or a `serve` that starts where it must not: it has no exit code. */
+/** Runs a command, and kills it after a timeout. Then it has no exit code. */
 export function runInTime(args: string[], options: StartOptions = {}): Promise<Finished> {
   return runProgram(args, { ...options, timeout: RUN_MS_MAX });
 }
 
-/** A `serve` process that takes plants; `await using` kills it, where it is not gone before. */
+/** A running `serve` process. `await using` kills it, unless it has ended. */
 export interface ServeProcess extends AsyncDisposable {
   child: ChildProcess;
   url: string;
-  /** The token it printed because its store was new; empty otherwise. */
+  /** The token that it printed for its new store; empty if the store is not new. */
   token: string;
-  /** What it has logged so far, a line each. */
+  /** The lines of its log. */
   logged(): string[];
-  /** Sends the signal and waits for the end. */
+  /** Sends the signal and waits for the process to end. */
   stop(signal: NodeJS.Signals): Promise<Finished>;
 }
 
 /**
- * Starts `serve` as a process of its own, on free ports, and waits until it takes plants.
+ * Starts `serve` as a process, on free ports, and waits until it accepts plants.
  *
- * @param args more of its arguments
- * @param options more of its environment, and the folder to start it in
- * @throws with what it said, when it ends instead
+ * @param args additional arguments
+ * @throws with its messages, if it ends instead
  */
 export async function startServe(
   database: string,

@@ -7,12 +7,14 @@ import { LoggingClient } from './logging-client.ts';
 import { seededRandom } from './seeded-random.ts';
 import { until } from './until.ts';
 
-/** Of all instances together. */
+/** The number of clients of all instances together. */
 const CLIENTS = 18;
-/** Ids that all clients send, and contents for each of them: so revisions happen, and the same plant twice. */
+/**
+ * All clients send these ids with these contents, so that there are revisions and repeated plants.
+ */
 const SHARED_IDS = 5;
 const SHARED_CONTENTS = 3;
-/** After a response other than 200, or none. */
+/** The pause after a 5xx, or after a missing response. */
 const PAUSE_MS = 10;
 
 /** Makes a token for each client of a load on several instances. */
@@ -28,26 +30,28 @@ export async function createTokens(database: string): Promise<string[]> {
 }
 
 /**
- * Clients that send one plant after another until they are told to stop: half of what they send is new, and the rest are
- * plants that others send too, retries of the last one, and requests that must be rejected.
+ * Clients that send plants one after another until `stop`. Half of the plants are new. The others
+ * are plants that other clients send too, retries of the last plant, and requests that must be
+ * rejected.
  */
 export class RandomLoad implements AsyncDisposable {
   readonly #log: LoggedRequest[];
   readonly #urls: readonly (() => string)[];
-  /** Whether a client whose connection has ended goes on with another one. */
+  /** Whether a client opens a new connection after its connection ended. */
   readonly #reconnects: boolean;
   readonly #finished: Promise<unknown>;
-  /** For each instance: when a plant of its clients was confirmed, on the monotonic clock. */
+  /** For each instance, when plants of its clients were confirmed, on the monotonic clock. */
   readonly #storedAt: number[][];
   #newestId = BigInt(SHARED_IDS);
   #stopping = false;
 
   /**
-   * @param urls of one service, whose clients each end with their connection; or of instances, asked for again for each
-   *   connection, whose clients go on: an instance that starts again has another address
-   * @param tokens one for each client where there are several instances: what two of them send alike in the same
-   *   millisecond would be the same row otherwise, and after a lost response nothing would tell whose it is
-   * @param log gets every request; ids that it holds from earlier loads on the same store are not taken for new ones
+   * @param urls the URL of one service, whose clients end with their connections; or a function for
+   *   each instance, called for each connection, since a restarted instance has another URL
+   * @param tokens one for each client if there are several instances: otherwise the same plant from
+   *   two clients in one millisecond gives equal rows, and a lost response leaves their origin
+   *   unknown
+   * @param log receives every request; ids in it, from earlier loads, are not used for new plants
    */
   constructor(
     urls: string | readonly (() => string)[],
@@ -66,38 +70,42 @@ export class RandomLoad implements AsyncDisposable {
     );
   }
 
-  /** Settles when so many more plants have been confirmed. */
-  async keeps(more: number): Promise<void> {
+  /** Settles when this number of further plants is confirmed. */
+  async stores(more: number): Promise<void> {
     const last = this.#stored + more;
-    await until(`${more} more plants are kept`, () => this.#stored >= last);
+    await until(`${more} more plants are stored`, () => this.#stored >= last);
   }
 
-  /** Settles when so many plants have been confirmed that there is something to lose. */
+  /** Settles when enough plants are confirmed for a fault to be noticed. */
   inFlight(): Promise<void> {
-    return this.keeps(100);
+    return this.stores(100);
   }
 
-  /** Settles when clients of every instance had a plant confirmed after this moment. @returns when each first had */
+  /**
+   * Settles when each instance has confirmed a plant after this moment.
+   *
+   * @returns for each instance, when that happened first
+   */
   async storedByEachAfter(moment: number): Promise<number[]> {
     const firstAfter = (storedAt: number[]): number | undefined => storedAt.find(each => each > moment);
-    await until('every instance keeps plants', () =>
+    await until('every instance stores plants', () =>
       this.#storedAt.every(each => firstAfter(each) !== undefined),
     );
     return this.#storedAt.map(each => firstAfter(each)!);
   }
 
-  /** Settles when every client of one service has lost its connection. */
+  /** Settles when all clients of one service have lost their connections. */
   ended(): Promise<unknown> {
     return this.#finished;
   }
 
-  /** Lets every client wait for its last response and send no more. */
+  /** Stops all clients after their last responses. */
   async stop(): Promise<void> {
     this.#stopping = true;
     await this.#finished;
   }
 
-  /** A test that fails must not leave clients behind that keep its process alive. */
+  /** Stops the clients of a failed test, which would keep its process alive. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.stop();
   }

@@ -1,20 +1,20 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 
-/** An answer as it stood on the wire. */
+/** A response as it was sent. */
 export interface RawResponse {
   status: number;
-  /** Names in lower case. A name that came twice is an error of the server and throws. */
+  /** Names are in lower case. A repeated name is an error of the server and throws. */
   headers: Map<string, string>;
   body: string;
 }
 
-/** How a connection ended: the server closed its side in order, or tore the connection down. */
+/** How a connection ended: the server closed its side, or reset the connection. */
 export type Ending = 'closed' | 'reset';
 
 const HEADERS_END = '\r\n\r\n';
 
-/** A TCP connection on which a test writes what it likes, and reads answers one after the other. */
+/** A TCP connection on which a test writes any bytes, and reads responses one after the other. */
 export class RawConnection {
   readonly socket: Socket;
   /** Settles when the server has closed its side. */
@@ -31,7 +31,7 @@ export class RawConnection {
     });
     this.ended = new Promise(resolve => {
       socket.on('end', () => resolve('closed'));
-      // What ends it tells nothing new once the server has closed its side.
+      // After the server has closed its side, these resolve nothing.
       socket.on('error', () => resolve('reset'));
       socket.on('close', () => resolve('reset'));
     });
@@ -51,16 +51,16 @@ export class RawConnection {
     this.socket.write(bytes);
   }
 
-  /** Closes our side, as a client does that has nothing more to send. */
+  /** Closes the client's side. */
   finish(): void {
     this.socket.end();
   }
 
   /**
-   * Reads the next answer, a 100 (Continue) included.
+   * Reads the next response; 100 (Continue) is one.
    *
-   * @param hasBody false for an answer to HEAD
-   * @throws when the connection ends before the answer is whole
+   * @param hasBody false for a response to HEAD
+   * @throws if the connection ends before the response is complete
    */
   async response(hasBody = true): Promise<RawResponse> {
     for (;;) {
@@ -71,7 +71,7 @@ export class RawConnection {
     }
   }
 
-  /** What has arrived and was not read as an answer. */
+  /** The bytes that arrived after the last response that was read. */
   get unread(): string {
     return this.#received.toString();
   }
@@ -86,20 +86,21 @@ export class RawConnection {
   }
 
   #take(hasBody: boolean): RawResponse | undefined {
-    const headLength = this.#received.indexOf(HEADERS_END);
-    if (headLength < 0) return undefined;
-    const [statusLine = '', ...lines] = this.#received.toString('latin1', 0, headLength).split('\r\n');
+    const headersLength = this.#received.indexOf(HEADERS_END);
+    if (headersLength < 0) return undefined;
+    const [statusLine = '', ...lines] = this.#received.toString('latin1', 0, headersLength).split('\r\n');
     const status = Number(/^HTTP\/1\.1 ([0-9]{3}) [\x20-\x7e]+$/.exec(statusLine)?.[1]);
     if (Number.isNaN(status)) throw new Error(`not a status line: ${statusLine}`);
     const headers = new Map<string, string>();
     for (const line of lines) {
       const [, name = '', value = ''] = /^([\w-]+): (.*)$/.exec(line) ?? [];
-      if (name === '' || headers.has(name.toLowerCase())) throw new Error(`not a field, or twice: ${line}`);
+      if (name === '' || headers.has(name.toLowerCase()))
+        throw new Error(`not a header, or a repeated one: ${line}`);
       headers.set(name.toLowerCase(), value);
     }
-    const bodyStart = headLength + HEADERS_END.length;
+    const bodyStart = headersLength + HEADERS_END.length;
     const bodyLength = hasBody && status !== 100 ? Number(headers.get('content-length')) : 0;
-    if (Number.isNaN(bodyLength)) throw new Error(`an answer without Content-Length: ${statusLine}`);
+    if (Number.isNaN(bodyLength)) throw new Error(`a response without Content-Length: ${statusLine}`);
     if (this.#received.length < bodyStart + bodyLength) return undefined;
     const body = this.#received.toString('utf8', bodyStart, bodyStart + bodyLength);
     this.#received = this.#received.subarray(bodyStart + bodyLength);
@@ -107,7 +108,7 @@ export class RawConnection {
   }
 }
 
-/** What differs from a valid `POST /plants`; null takes a field out, a list sends it so many times. */
+/** Differences from a valid `POST /plants`. Null removes a header; an array repeats it. */
 export interface RequestParts {
   method?: string;
   target?: string;
@@ -117,9 +118,8 @@ export interface RequestParts {
 }
 
 /**
- * Writes a request: a valid `POST /plants` but for what is given.
- *
- * @param token for the Authorization field
+ * @param token for the Authorization header
+ * @returns a valid `POST /plants`, with the given differences
  */
 export function requestBytes(token: string, parts: RequestParts = {}): Buffer {
   const { method = 'POST', target = '/plants', version = '1.1' } = parts;
@@ -137,7 +137,7 @@ export function requestBytes(token: string, parts: RequestParts = {}): Buffer {
   return Buffer.concat([Buffer.from(`${method} ${target} HTTP/${version}\r\n${lines.join('')}\r\n`), body]);
 }
 
-/** A body in two chunks, or fewer where it is that short, RFC 9112 section 7.1, instead of one of a known length. */
+/** A body in up to two chunks instead of one with Content-Length, RFC 9112 section 7.1. */
 export function chunked(body: string | Uint8Array): RequestParts {
   const bytes = Buffer.from(body);
   const half = bytes.length >> 1;
@@ -152,7 +152,7 @@ export function chunked(body: string | Uint8Array): RequestParts {
   };
 }
 
-/** Sends a request on a connection of its own, a valid `POST /plants` but for what is given. */
+/** Sends a valid `POST /plants`, with the given differences, on a new connection. */
 export async function ask(port: number, token: string, parts: RequestParts = {}): Promise<RawResponse> {
   using connection = await RawConnection.open(port);
   connection.write(requestBytes(token, parts));

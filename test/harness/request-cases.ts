@@ -3,26 +3,26 @@ import { HEADER_BYTES_MAX } from '../../src/contract/limits.ts';
 import { openTokenStore } from '../../src/store/open-store.ts';
 import { chunked, type RequestParts, requestBytes } from './raw-connection.ts';
 
-/** One request, and what becomes of it on the fast path as by Node's HTTP server. */
+/** A request with its expected response, the same on the fast path and from Node's HTTP server. */
 export interface RequestCase {
   what: string;
-  /** @param body the NewPlant that is sent, where the case does not say another body */
+  /** @param body the NewPlant to send, unless the case has another body */
   bytes(token: string, body: string): Buffer;
-  /** The number of the error; undefined where the plant is created. */
+  /** The error number; undefined if the plant is created. */
   error?: number;
-  /** Whether the connection is closed behind the answer, so that what follows is not taken. */
+  /** Whether the service closes the connection after the response and ignores further requests. */
   closes?: boolean;
-  /** Names in lower case; undefined where there must be no such field. */
+  /** Names are in lower case; undefined for a header that must be absent. */
   headers?: Record<string, string | undefined>;
   isHead?: boolean;
 }
 
-/** The limit of the service that these requests go to. */
+/** The body limit of the service that receives these requests. */
 export const BODY_BYTES_MAX = 1000;
-/** Well-formed tokens: two that {@link makeTokensKnown} makes, and one that nobody made. */
+/** Well-formed tokens: {@link makeTokensKnown} stores two, and one is unknown. */
 const TOKENS = { expired: makeToken(), revoked: makeToken(), unknown: makeToken() };
 
-/** Has a store know the tokens of these requests as what they are. */
+/** Stores the expired and the revoked token of these requests. */
 export async function makeTokensKnown(database: string): Promise<void> {
   const store = await openTokenStore(database);
   const token = { createdAt: 1, expiresAt: null };
@@ -44,7 +44,7 @@ function target(value: string): RequestParts {
   return { target: value };
 }
 
-/** A case for each request, named by what is different in it from a plain one. */
+/** A case for each request, named after its differences from a plain one. */
 function cases(requests: RequestParts[], expected: Partial<RequestCase>): RequestCase[] {
   return requests.map(parts => ({
     what: JSON.stringify(
@@ -57,16 +57,16 @@ function cases(requests: RequestParts[], expected: Partial<RequestCase>): Reques
 }
 
 const IN_CHUNKS = { 'Content-Length': null, 'Transfer-Encoding': 'chunked' };
-/** The whole body in one chunk, as {@link chunks} takes it. */
+/** The whole body in one chunk, for {@link chunks}. */
 const ONE_CHUNK = 'size\r\nBODY\r\n0\r\n\r\n';
 const CHALLENGE = 'Bearer realm="plant-store"';
 const INVALID_TOKEN = `${CHALLENGE}, error="invalid_token", error_description="the token is unknown, mistyped, expired or revoked; copy it again or ask the operator for a new one"`;
 const EXPECTED = { Expect: '100-continue', 'Content-Length': String(BODY_BYTES_MAX) };
 const TOO_LONG = plantOfBytes(BODY_BYTES_MAX + 1);
 
-/** By the rule that refuses them. */
-export const REFUSED_REQUESTS: Record<string, RequestCase[]> = {
-  'a path that is not there is answered 404': [
+/** By the rule that rejects them. */
+export const REJECTED_REQUESTS: Record<string, RequestCase[]> = {
+  'the response to an unknown path is 404': [
     ...cases(
       [
         ...[
@@ -97,7 +97,7 @@ export const REFUSED_REQUESTS: Record<string, RequestCase[]> = {
     ),
   ],
 
-  'a method that the path does not take is answered 405 with Allow': [
+  'the response to a method that the path does not support is 405 with Allow': [
     ...cases(
       [
         ...['GET', 'HEAD', 'PUT', 'DELETE', 'OPTIONS', 'TRACE', 'QUERY'].map(method => ({ method })),
@@ -121,7 +121,7 @@ export const REFUSED_REQUESTS: Record<string, RequestCase[]> = {
   ],
 
   // RFC 6750 section 3.1: no error code where the request lacks any authentication information.
-  'a request without a bearer token is answered 401, and the challenge names no error': cases(
+  'the response without a bearer token is 401, and the challenge names no error': cases(
     [
       ...[null, '', 'Bearer', 'Basic YTpi', TOKENS.unknown, 'Bearer a b', 'Bearer a, Bearer b'].map(
         authorization,
@@ -129,13 +129,13 @@ export const REFUSED_REQUESTS: Record<string, RequestCase[]> = {
       ...['Bearer\ta', 'Bearer "a"', [`Bearer ${TOKENS.revoked}`, 'Bearer a']].map(authorization),
       { target: '/plants?access_token=a', ...authorization(null) },
       { headers: { Authorization: null, 'Proxy-Authorization': 'Bearer a' } },
-      // Behind so many fields Node would drop the second one unseen.
+      // After 2,000 headers Node would drop the second one.
       { headers: { a: Array<string>(2500).fill(''), authorization: 'Bearer a' } },
     ],
     { error: 40101, headers: { 'www-authenticate': CHALLENGE } },
   ),
 
-  'a token that is not in force is answered 401 with invalid_token': cases(
+  'the response to an invalid token is 401 with invalid_token': cases(
     [
       ...['abc', `${TOKENS.expired.slice(0, -1)}-`, 'a'.repeat(10_000)],
       ...Object.values(TOKENS),
@@ -145,14 +145,14 @@ export const REFUSED_REQUESTS: Record<string, RequestCase[]> = {
     { error: 40102, headers: { 'www-authenticate': INVALID_TOKEN } },
   ),
 
-  'a body that is not application/json in UTF-8 as it stands is answered 415': [
+  'the response to a body other than plain application/json in UTF-8 is 415': [
     ...cases(
       [
         ...[null, '', 'text/plain', 'application/jsonx', 'application/plant+json', 'json'],
         ...['application/x-www-form-urlencoded', 'application/json; charset=utf-16'],
         ...['application/json;charset="iso-8859-1"', 'application/json, text/plain'],
         ['application/json', 'application/json'],
-        // Parsed, it would take a while.
+        // A backtracking parser would be slow on this.
         `application/json${' '.repeat(15_000)}x`,
       ].map(contentType),
       { error: 41501 },
@@ -163,7 +163,7 @@ export const REFUSED_REQUESTS: Record<string, RequestCase[]> = {
     ),
   ],
 
-  'a body over the limit is answered 413': [
+  'the response to a body over the limit is 413': [
     ...cases([{ body: TOO_LONG }, { target: '/plants?', body: TOO_LONG }, chunked(TOO_LONG)], {
       error: 41301,
     }),
@@ -173,7 +173,7 @@ export const REFUSED_REQUESTS: Record<string, RequestCase[]> = {
     ),
   ],
 
-  'a body that is no NewPlant is answered 400': [
+  'the response to a body that is not a NewPlant is 400': [
     ...cases(
       [
         ...['', '{"id":1,"name":"secret', '{"id":1,"name":"A"}{}', '\ufeff{"id":1,"name":"A"}'],
@@ -193,8 +193,8 @@ export const REFUSED_REQUESTS: Record<string, RequestCase[]> = {
     ),
   ],
 
-  // RFC 9110 section 10.1.1: a final answer may come in place of the 100.
-  'a body that is announced with Expect is not waited for where its headers are refused': [
+  // RFC 9110 section 10.1.1: a final response may replace the 100.
+  'the service does not wait for a body with Expect if it rejects the headers': [
     [40101, { Authorization: null }] as const,
     [40102, { Authorization: 'Bearer a' }] as const,
     [41501, { 'Content-Type': 'text/plain' }] as const,
@@ -206,10 +206,10 @@ export const REFUSED_REQUESTS: Record<string, RequestCase[]> = {
     }),
   ),
 
-  'headers over 16 KiB are answered 431': cases(
+  'the response to headers over 16 KiB is 431': cases(
     [
       { headers: { 'X-Padding': 'a'.repeat(HEADER_BYTES_MAX) } },
-      // Of each line the parser counts the name and the value.
+      // The parser counts the name and the value of each line.
       { headers: { a: Array<string>(HEADER_BYTES_MAX / 8).fill('12345678') } },
       target(`/plants?${'a'.repeat(HEADER_BYTES_MAX)}`),
       authorization(`Bearer ${'a'.repeat(HEADER_BYTES_MAX)}`),
@@ -217,29 +217,30 @@ export const REFUSED_REQUESTS: Record<string, RequestCase[]> = {
     { error: 43101, closes: true },
   ),
 
-  'a target with a fragment, or not one valid Host, is answered 400 (RFC 9112 sections 3.2, 3.2.1)': cases(
-    [
-      ...['/plants#part', '/plants?a=b#part'].map(target),
-      ...[
-        ['a', 'b'],
-        ['a', 'a'],
-        null,
-        'a b',
-        'user@a',
-        'http://a',
-        'a/b',
-        'a:b',
-        '[::1',
-        'a,b c',
-        'a?b',
-      ].map(host => ({ headers: { Host: host } })),
-    ],
-    { error: 40000, closes: true },
-  ),
+  'the response to a fragment in the target, or to other than one valid Host, is 400 (RFC 9112 section 3.2)':
+    cases(
+      [
+        ...['/plants#part', '/plants?a=b#part'].map(target),
+        ...[
+          ['a', 'b'],
+          ['a', 'a'],
+          null,
+          'a b',
+          'user@a',
+          'http://a',
+          'a/b',
+          'a:b',
+          '[::1',
+          'a,b c',
+          'a?b',
+        ].map(host => ({ headers: { Host: host } })),
+      ],
+      { error: 40000, closes: true },
+    ),
 };
 
-/** By what differs in form only from a plain request. */
-export const TAKEN_REQUESTS: RequestCase[] = [
+/** Accepted requests, which differ from a plain request only in form. */
+export const ACCEPTED_REQUESTS: RequestCase[] = [
   ...cases(
     [
       ...['/plants?a=b', '/plants?', '/%70lants', '/plants?%zz', 'http://other.example/plants'].map(target),
@@ -253,7 +254,7 @@ export const TAKEN_REQUESTS: RequestCase[] = [
       ...['', 'localhost', '127.0.0.1:8080', '[::1]:8080', 'xn--q9jyb4c.example', 'a_b'].map(host => ({
         headers: { Host: host },
       })),
-      // What asks for another protocol is processed as HTTP/1.1.
+      // A request to upgrade is processed as HTTP/1.1.
       ...['h2c', 'websocket'].map(upgrade => ({
         headers: { Connection: 'Upgrade, HTTP2-Settings', Upgrade: upgrade, 'HTTP2-Settings': 'AAEA' },
       })),
@@ -300,8 +301,8 @@ export const TAKEN_REQUESTS: RequestCase[] = [
 /**
  * A request with a Transfer-Encoding.
  *
- * @param wire its body as it goes over the wire, where BODY stands for the NewPlant and `size` for its length in
- *   hexadecimal, in capitals as SIZE
+ * @param wire the body as sent; BODY is replaced by the NewPlant, and `size` by its length in
+ *   hexadecimal (SIZE: in capitals)
  */
 function chunks(wire: string, headers: RequestParts['headers'] = {}, version = '1.1'): RequestCase {
   return {
@@ -314,7 +315,7 @@ function chunks(wire: string, headers: RequestParts['headers'] = {}, version = '
   };
 }
 
-/** A request in which a text stands for another one, wherever that stands. */
+/** A request with each occurrence of a text replaced. */
 function changed(from: string, to: string): RequestCase {
   return {
     what: `${JSON.stringify(to)} instead of ${JSON.stringify(from)}`,
@@ -322,9 +323,9 @@ function changed(from: string, to: string): RequestCase {
   };
 }
 
-/** Each is wrong by RFC 9112, though a lenient parser may find a request in it. */
+/** Not valid by RFC 9112, although a lenient parser may accept it. */
 const MALFORMED: RequestCase[] = [
-  // How requests are smuggled past a proxy (section 11.2).
+  // Used for request smuggling (section 11.2).
   ...cases(
     [['19', '5'], ['19', '19'], '19, 5', '1 9', '-1', '+19', '', '18446744073709551617'].map(length => ({
       headers: { 'Content-Length': length },
@@ -338,7 +339,7 @@ const MALFORMED: RequestCase[] = [
   ...['chunked', 'identity, chunked'].map(coding =>
     chunks(ONE_CHUNK, { 'Content-Length': '19', 'Transfer-Encoding': coding }),
   ),
-  // HTTP/1.0 has none.
+  // HTTP/1.0 has no Transfer-Encoding.
   chunks(ONE_CHUNK, { Connection: 'keep-alive' }, '1.0'),
   ...['0xsize', '+size', '-size', ' size', 'size ', 'size;a=\rb', '', '10000000000000001', '3'].map(size =>
     chunks(ONE_CHUNK.replace('size', size)),
@@ -372,14 +373,14 @@ const MALFORMED: RequestCase[] = [
       version,
     ]),
   ].map(([from, to]) => changed(from!, to!)),
-  // Its protocol lies on both sides of what is parsed at a time.
+  // The protocol crosses the boundary of two parts that are parsed separately.
   changed('/plants HTTP', `/plants?${'a'.repeat(495)} RTSP`),
   { what: 'the preface of HTTP/2', bytes: () => Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n') },
   { what: 'the hello of TLS', bytes: () => Buffer.from('160301020001000001fc0303', 'hex') },
   { what: 'junk', bytes: () => Buffer.from('junk\r\n\r\n') },
 ];
 
-/** What is not HTTP/1.1: it is answered behind the requests before it, and nothing that follows is taken. */
+/** Not HTTP/1.1: the error follows the earlier responses, and later requests are ignored. */
 export const NOT_HTTP: RequestCase[] = [
   ...MALFORMED.map(each => ({ ...each, error: 40000, closes: true })),
   ...[
@@ -388,7 +389,7 @@ export const NOT_HTTP: RequestCase[] = [
   ].map(wire => ({ ...chunks(wire), error: 43101, closes: true })),
 ];
 
-/** A NewPlant of exactly so many bytes. */
+/** @returns a NewPlant of exactly this length */
 function plantOfBytes(bytes: number): string {
   const frame = '{"id":1,"name":""}';
   return frame.replace('""', `"${'a'.repeat(bytes - frame.length)}"`);

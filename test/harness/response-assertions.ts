@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import type { RawResponse } from './raw-connection.ts';
 
-/** What no answer may tell: the software behind it, its causes, its files. */
+/** No response may contain names of the software, causes of an error, or file names. */
 const NEVER = /node:|node_modules|sqlite|\.ts:|at Object|Unexpected token|undefined|\[object|plant_/i;
 
-/** Asserts what every answer of the service has in common. */
+/** Asserts the headers that all responses have in common. */
 export function assertCommonHeaders({ headers }: RawResponse): void {
   assert.equal(headers.get('content-type'), 'application/json');
   const ageMs = Date.now() - Date.parse(headers.get('date') ?? '');
@@ -12,22 +12,24 @@ export function assertCommonHeaders({ headers }: RawResponse): void {
   assertHardened(headers);
 }
 
-/** Far longer than an answer takes on a slow machine. */
+/** Far longer than a response takes on a slow machine. */
 const DATE_AGE_MS_MAX = 30_000;
 
-/** Asserts that an answer is nosniff and no-store, names no software and is for no page of another origin. */
+/**
+ * Asserts that a response is nosniff and no-store, names no software and allows no other origin.
+ */
 export function assertHardened(headers: RawResponse['headers']): void {
   assert.equal(headers.get('x-content-type-options'), 'nosniff');
   assert.equal(headers.get('cache-control'), 'no-store');
-  const telling = [...headers.keys()].filter(name => TELLING.test(name));
-  assert.deepEqual(telling, []);
+  const forbidden = [...headers.keys()].filter(name => FORBIDDEN.test(name));
+  assert.deepEqual(forbidden, []);
 }
 
-const TELLING = /^(?:server|x-powered-by|via|vary|access-control-.*)$/;
+const FORBIDDEN = /^(?:server|x-powered-by|via|vary|access-control-.*)$/;
 
 /**
- * Asserts that an answer is the Error of the interface with this number, points to where the documentation page says
- * more of it, and tells no more than it should.
+ * Asserts that a response is an Error of the interface with this number, links to the description
+ * of the error on the documentation page, and reveals nothing else.
  *
  * @param number status times 100 plus a counter
  */
@@ -45,7 +47,7 @@ export function assertErrorResponse(response: RawResponse, number: number): void
   assert.doesNotMatch(response.body, NEVER);
 }
 
-/** Asserts that an answer is a Plant with this content and nothing else. */
+/** Asserts that a response is a Plant with exactly this content. */
 export function assertPlantResponse(response: RawResponse, plant: { name: string; tag?: string }): void {
   assert.equal(response.status, 200, `${response.status} ${response.body}`);
   assertCommonHeaders(response);

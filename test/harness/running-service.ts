@@ -6,25 +6,25 @@ import { type Service, type ServiceSettings, startService } from '../../src/serv
 import { openTokenStore } from '../../src/store/open-store.ts';
 import { POSTGRES_CONNECTIONS } from '../../src/store/postgres/limits.ts';
 
-/** A real service on a database file of its own, on free ports of this machine. */
+/** A real service with a new database file, on free ports of this machine. */
 export interface RunningService extends Service {
-  /** Base address, without a slash at its end. */
+  /** The base URL, without a trailing slash. */
   url: string;
   opsUrl: string;
-  /** A token that it accepts. */
+  /** A valid token. */
   token: string;
-  /** The store, as the command line wants it. */
+  /** The database URL, as for `--database`. */
   database: string;
   folder: string;
-  /** What it has logged, a line each. */
+  /** The messages of its log. */
   logged: string[];
   [Symbol.asyncDispose](): Promise<void>;
 }
 
 /**
- * Starts a service for a test; `await using` ends it and deletes its folder.
+ * Starts a service; `await using` ends it and deletes its folder.
  *
- * @param settings other than the defaults of the command line
+ * @param settings differences from the defaults of the command line
  */
 export async function startTestService(settings: Partial<ServiceSettings> = {}): Promise<RunningService> {
   const folder = await mkdtemp(join(tmpdir(), 'plant-store-test-'));
@@ -60,7 +60,7 @@ export async function startTestService(settings: Partial<ServiceSettings> = {}):
   };
 }
 
-/** Makes a token, as the command line does while a service runs. */
+/** Creates a token, as `token create` does beside a running service. */
 export async function addToken(
   database: string,
   label: string,

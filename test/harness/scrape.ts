@@ -1,18 +1,18 @@
 import assert from 'node:assert/strict';
 
-/** What /metrics said at one time. */
+/** One response of /metrics. */
 export interface Scrape {
   text: string;
-  /** Names of the metrics as they are declared, and the type of each. */
+  /** The type of each metric, by its name. */
   types: Map<string, string>;
-  /** By name and labels, as they stand there. */
+  /** The values by name and labels, for example `up{job="a"}`. */
   values: Map<string, number>;
 }
 
 /**
  * Reads /metrics of a running service.
  *
- * @param opsUrl base address of its operations listener
+ * @param opsUrl the base URL of its operations listener
  */
 export async function scrape(opsUrl: string): Promise<Scrape> {
   const response = await fetch(`${opsUrl}/metrics`);
@@ -28,16 +28,16 @@ export async function scrape(opsUrl: string): Promise<Scrape> {
       types.set(declared, type!);
     } else if (!line.startsWith('# HELP ')) {
       const [, series = '', value] = /^(\w+(?:\{.*\})?) (\S+)$/.exec(line) ?? [];
-      assert.ok(series !== '' && !values.has(series), `no series, or one twice: ${line}`);
-      // How prom-client writes that a mean is not known yet.
-      assert.ok(!Number.isNaN(Number(value)) || value === 'Nan', `no number: ${line}`);
+      assert.ok(series !== '' && !values.has(series), `not a series, or a repeated one: ${line}`);
+      // prom-client writes `Nan` while a mean is unknown.
+      assert.ok(!Number.isNaN(Number(value)) || value === 'Nan', `not a number: ${line}`);
       values.set(series, Number(value));
     }
   }
   return { text, types, values };
 }
 
-/** How often each answer was given, by its result; those that were never given are left out. */
+/** @returns the number of responses by result, without zeros */
 export function responsesIn({ values }: Scrape): Record<string, number> {
   const given = [...values].flatMap(([series, count]) => {
     const result = /^plant_store_requests_total\{.*result="(\w+)"\}$/.exec(series)?.[1];

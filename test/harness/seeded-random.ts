@@ -1,12 +1,12 @@
 import { hash } from 'node:crypto';
 
-/** A new one for each run, unless PLANT_STORE_TEST_SEED asks for one again. A test that uses it prints it. */
+/** New in each run, unless PLANT_STORE_TEST_SEED is set. A test that uses the seed prints it. */
 export const SEED = Number(process.env.PLANT_STORE_TEST_SEED ?? Date.now() % 1_000_000);
 
 /**
- * Numbers that look random and are the same again for the same seed.
+ * Pseudo-random numbers, the same for the same seed.
  *
- * @returns gives the next whole number from 0 to below
+ * @returns a function that returns the next integer from 0 to `below - 1`
  */
 export function seededRandom(seed: number): (below: number) => number {
   let drawn = 0;

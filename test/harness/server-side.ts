@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { RawConnection } from './raw-connection.ts';
 
-/** By both ports, since a client may have the same one towards two services; a service of the same process took them. */
+/** The service's sockets by both ports, since a client can use one port for two services. */
 const sockets = new Map<string, Socket>();
 
 subscribe('net.server.socket', message => {
@@ -13,19 +13,19 @@ subscribe('net.server.socket', message => {
   socket.on('close', () => sockets.get(ports) === socket && sockets.delete(ports));
 });
 
-/** The service's end of a connection, where the service runs in the process of the test and has taken it. */
+/** The service's end of a connection. The service must run in the process of the test. */
 export function serverSideOf({ socket }: RawConnection): Socket | undefined {
   return sockets.get(`${socket.remotePort} ${socket.localPort}`);
 }
 
-/** Those on which Node's HTTP server has seen a request. */
+/** Sockets on which Node's HTTP server has received a request. */
 const leftToNode = new WeakSet<Socket>();
 
 subscribe('http.server.request.start', message => {
   leftToNode.add((message as { request: IncomingMessage }).request.socket);
 });
 
-/** Whether Node's HTTP server has a connection, and a request on it. */
+/** Whether Node's HTTP server has received a request on a connection. */
 export function isLeftToNode(connection: RawConnection): boolean {
   const serverSide = serverSideOf(connection);
   return serverSide !== undefined && leftToNode.has(serverSide);

@@ -1,13 +1,13 @@
-/** The middle of the values; of an even number of them, between the two in the middle. NaN when there are none. */
+/** @returns NaN if there are no values */
 export function median(values: readonly number[]): number {
   return quantile(values, 0.5);
 }
 
 /**
- * The value that a share of all values do not exceed, in a line between the two nearest of them.
+ * The quantile of values, by linear interpolation between the two nearest.
  *
- * @param q from 0, the least value, to 1, the greatest
- * @returns NaN when there are no values
+ * @param q from 0, the minimum, to 1, the maximum
+ * @returns NaN if there are no values
  */
 export function quantile(values: readonly number[], q: number): number {
   const sorted = values.toSorted((a, b) => a - b);
@@ -18,14 +18,14 @@ export function quantile(values: readonly number[], q: number): number {
   return below + (above - below) * (position - Math.floor(position));
 }
 
-/** What is said of a figure that was measured once in each round. */
+/** The results of a metric that was measured once in each round. */
 export interface Spread {
   median: number;
   min: number;
   max: number;
 }
 
-/** @returns undefined when there are no values */
+/** @returns undefined if there are no values */
 export function spread(values: readonly number[]): Spread | undefined {
   if (values.length === 0) return undefined;
   return { median: median(values), min: quantile(values, 0), max: quantile(values, 1) };

@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite';
 
-/** Keeps every commit of a service waiting, as another program with an open transaction would; for a short while. */
+/** Delays all commits of a service by an open write transaction, until it is disposed. */
 export function holdStore(database: string): Disposable {
   const other = new DatabaseSync(database.replace('sqlite:', ''));
   other.exec('BEGIN IMMEDIATE');

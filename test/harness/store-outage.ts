@@ -7,21 +7,21 @@ import type { RunningService } from './running-service.ts';
 import { faultsIn } from './stored-revisions.ts';
 import { until } from './until.ts';
 
-/** Every request is answered by then, whatever the store does: that is a promise. */
+/** The service promises a response within this time, also while the store is unavailable. */
 const RESPONSE_MS_MAX = 5_000;
-/** While the store is away a request is sent this often, so that some come at every moment of its way. */
+/** The interval of requests during an outage, so that some meet each state of the service. */
 const PROBE_INTERVAL_MS = 100;
-/** As long as an operation of the store may take, and longer, so that some come when all patience is over. */
-const AWAY_MS = 3_500;
+/** Longer than an operation of the store may take, so that some requests come after its timeout. */
+const OUTAGE_MS = 3_500;
 
 let lastId = 0n;
 
-/** Of an id that was not used before in this process. */
+/** @returns a plant with an id that is new in this process */
 export function newPlant(): NewPlant {
   return { id: ++lastId, name: 'oak' };
 }
 
-/** Each on a connection of its own. */
+/** Sends a plant on a new connection. */
 export async function send(
   service: RunningService,
   plant: NewPlant,
@@ -30,11 +30,11 @@ export async function send(
   const client = new LoggingClient(service.url, service.token, log);
   const { response } = await client.send(plant);
   await client.close();
-  assert.ok(response !== undefined, 'a request was not answered at all');
+  assert.ok(response !== undefined, 'a request had no response');
   return response;
 }
 
-/** What `/readyz` says. */
+/** @returns the response of `/readyz` */
 export async function readyz({ opsUrl }: RunningService): Promise<{ status: string; warnings?: string[] }> {
   const response = await fetch(`${opsUrl}/readyz`);
   const state = (await response.json()) as { status: string; warnings?: string[] };
@@ -50,12 +50,14 @@ export async function assertStored(database: string, log: readonly LoggedRequest
   assert.deepEqual(await faultsIn(database, log), []);
 }
 
-/** Sends plants while the store is away, for a while; each is answered 503 in time. */
+/**
+ * Sends plants while the store is unavailable, and asserts that each response is 503 and in time.
+ */
 export async function assertUnavailable(service: RunningService, log: LoggedRequest[]): Promise<void> {
   const begin = log.length;
   const since = performance.now();
   const responses: Promise<LoggedResponse>[] = [];
-  while (performance.now() - since < AWAY_MS) {
+  while (performance.now() - since < OUTAGE_MS) {
     responses.push(send(service, newPlant(), log));
     await wait(PROBE_INTERVAL_MS);
   }
@@ -69,10 +71,10 @@ export async function assertUnavailable(service: RunningService, log: LoggedRequ
   );
 }
 
-/** How soon is measured by faults/postgres-kills.ts; here it only has to happen by itself. */
+/** Asserts that the service recovers by itself. faults/postgres-kills.ts measures how fast. */
 export async function assertBack(service: RunningService, log: LoggedRequest[]): Promise<void> {
-  await until('a plant is kept again', async () => (await send(service, newPlant(), log)).status === 200);
-  await until('/readyz says yes again', () => isReady(service));
+  await until('a plant is stored again', async () => (await send(service, newPlant(), log)).status === 200);
+  await until('/readyz is ready again', () => isReady(service));
   assert.ok(service.logged.some(line => line.includes('does not confirm plants')));
   assert.ok(service.logged.some(line => line.includes('confirms plants again')));
 }

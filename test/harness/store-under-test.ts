@@ -7,20 +7,21 @@ import { openServedStore, openTokenStore } from '../../src/store/open-store.ts';
 import type { RepeatedIdRule, StorageEngine } from '../../src/store/plant-store.ts';
 import { PostgresServer } from './postgres-server.ts';
 
-/** An engine that the tests of every store are run on, with real databases of its own. */
+/** An engine with real databases, for the tests of all stores. */
 export interface EngineUnderTest {
   name: 'SQLite' | 'PostgreSQL';
-  /** @returns the address of a database that is new and empty */
+  /** @returns the URL of a new, empty database */
   newDatabase(): Promise<string>;
-  /** Runs SQL as an SQL client would, on a connection of its own. */
+  /** Runs SQL on a new connection. */
   sql(database: string, text: string): Promise<Record<string, unknown>[]>;
 }
 
 /**
- * Both engines, to be looped over: what holds of one store holds of the other. PostgreSQL runs until the tests of the
- * file are over.
+ * Both engines, on which a test runs the same cases. PostgreSQL runs until the tests of the file
+ * end.
  *
- * To be awaited before the first test of the file is named: after that, the file is over as soon as none is left.
+ * Await it before the first `test` of the file: later, the runner may end the file without more
+ * tests.
  */
 export async function enginesUnderTest(): Promise<[sqlite: EngineUnderTest, postgres: EngineUnderTest]> {
   return [sqliteUnderTest(), await postgresUnderTest()];
@@ -33,10 +34,10 @@ export function sqliteUnderTest(): EngineUnderTest {
   return {
     name: 'SQLite',
     newDatabase: async () => {
-      // Each in a folder of its own, with its log and its lock.
-      const own = join(folder, String(++databases));
-      mkdirSync(own);
-      return `sqlite:${join(own, 'plants.db')}`;
+      // In a separate folder, because SQLite and the service create files beside the database.
+      const subfolder = join(folder, String(++databases));
+      mkdirSync(subfolder);
+      return `sqlite:${join(subfolder, 'plants.db')}`;
     },
     sql: async (database, text) => {
       using client = new DatabaseSync(database.replace('sqlite:', ''));
@@ -48,7 +49,7 @@ export function sqliteUnderTest(): EngineUnderTest {
   };
 }
 
-/** @param settings as `postgresql.conf` has them */
+/** @param settings of `postgresql.conf` */
 export async function postgresUnderTest(
   settings?: Record<string, string>,
 ): Promise<EngineUnderTest & { server: PostgresServer }> {
@@ -62,12 +63,12 @@ export async function postgresUnderTest(
   };
 }
 
-/** The name of a PostgreSQL database in its address. */
+/** @returns the name of a PostgreSQL database from its URL */
 export function databaseName(database: string): string {
   return new URL(database).pathname.slice(1);
 }
 
-/** The store as a service has it; `await using` closes it. */
+/** Opens the store as a service does; `await using` closes it. */
 export async function openStore(
   database: string,
   repeatedIdRule: RepeatedIdRule = 'revise',
@@ -76,7 +77,7 @@ export async function openStore(
   return Object.assign(store.engine, { [Symbol.asyncDispose]: store[Symbol.asyncDispose] });
 }
 
-/** A new store; `await using` closes it. */
+/** Creates a store; `await using` closes it. */
 export async function openNewStore(
   under: EngineUnderTest,
   rule?: RepeatedIdRule,
@@ -85,7 +86,7 @@ export async function openNewStore(
   return Object.assign(await openStore(database, rule), { database });
 }
 
-/** The store as the command line has it to manage tokens, beside a service; `await using` closes it. */
+/** Opens the store as `token` does beside a service; `await using` closes it. */
 export async function openTokens(database: string): Promise<StorageEngine & AsyncDisposable> {
   const engine = await openTokenStore(database);
   return Object.assign(engine, { [Symbol.asyncDispose]: () => engine.close() });

@@ -3,14 +3,14 @@ import pg from 'pg';
 import { PostgresServer } from './postgres-server.ts';
 import { until } from './until.ts';
 
-/** How often the standby is asked whether it takes writes. */
-const ASK_INTERVAL_MS = 2;
+/** The interval of the check whether the standby accepts writes. */
+const CHECK_INTERVAL_MS = 2;
 
-/** A primary, and a standby that has every commit before it is confirmed. */
+/** A primary, with a synchronous standby: it has each commit before the primary confirms it. */
 export class SynchronousPair implements AsyncDisposable {
   readonly primary: PostgresServer;
   readonly standby: PostgresServer;
-  /** Of the address of the database on the primary. */
+  /** The URL of the database on the primary. */
   readonly database: string;
 
   private constructor(primary: PostgresServer, standby: PostgresServer, database: string) {
@@ -22,7 +22,8 @@ export class SynchronousPair implements AsyncDisposable {
   static async start(): Promise<SynchronousPair> {
     const primary = await PostgresServer.start();
     const database = await primary.createDatabase();
-    // Copied before the primary waits for a standby: the copy waits for none once it is promoted.
+    // Copied before the primary has this setting, so that the promoted standby does not wait for a
+    // standby.
     const standby = await primary.standby();
     await primary.set({ synchronous_standby_names: 'standby' });
     const pair = new SynchronousPair(primary, standby, database);
@@ -30,7 +31,7 @@ export class SynchronousPair implements AsyncDisposable {
     return pair;
   }
 
-  /** Settles when commits on the primary wait for the standby, and do not wait in vain. */
+  /** Settles when commits on the primary wait for the standby, and the standby confirms them. */
   async isSynchronous(): Promise<void> {
     await until('the standby follows', async () => {
       const rows = await this.primary.query('SELECT sync_state FROM pg_stat_replication');
@@ -38,19 +39,19 @@ export class SynchronousPair implements AsyncDisposable {
     });
   }
 
-  /** Of both hosts, in this order. */
+  /** @returns the URL with both hosts, the named one first */
   url(first: 'primary' | 'standby'): string {
     const ports = [this.primary.port, this.standby.port];
     const [one, two] = first === 'primary' ? ports : ports.toReversed();
     return this.database.replace(`127.0.0.1:${this.primary.port}`, `127.0.0.1:${one},127.0.0.1:${two}`);
   }
 
-  /** The database on the standby alone. */
+  /** The URL with only the standby. */
   get standbyDatabase(): string {
     return this.database.replace(`:${this.primary.port}/`, `:${this.standby.port}/`);
   }
 
-  /** @returns when the standby took writes, by the monotonic clock */
+  /** @returns when the standby first accepted writes, on the monotonic clock */
   async promote(): Promise<number> {
     const client = new pg.Client({ connectionString: this.standby.url('postgres') });
     await client.connect();
@@ -58,12 +59,12 @@ export class SynchronousPair implements AsyncDisposable {
     for (;;) {
       const { rows } = await client.query('SELECT pg_is_in_recovery() AS follows');
       if (rows[0].follows === false) break;
-      await wait(ASK_INTERVAL_MS);
+      await wait(CHECK_INTERVAL_MS);
     }
-    const takesWritesAt = performance.now();
+    const acceptsWritesAt = performance.now();
     await promoted;
     await client.end();
-    return takesWritesAt;
+    return acceptsWritesAt;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -4,12 +4,13 @@ import { openApiJson } from '../../src/contract/openapi.ts';
 import type { NewPlant } from '../../src/contract/plant.ts';
 
 /*
- * A second opinion on every body: Ajv with the published schema says whether it has the shape, BigInt arithmetic
- * says what its id is, and a list of tokens says whether a name is repeated. Nothing of it is shared with src but
- * the published description. It may be slow and it need not stand hostile nesting; it must be plainly right.
+ * A test oracle: a second reader of bodies that shares only the published description with src. Ajv
+ * checks the shape with the published schema, BigInt arithmetic computes the id, and a list of JSON
+ * tokens shows repeated names. It may be slow and may fail on deep nesting, but it must be
+ * obviously correct.
  */
 
-/** The plant that a body is, or the error that it is refused with. */
+/** The plant in a body, or the error that rejects the body. */
 export type Verdict = { plant: NewPlant } | { error: 'notJson' | 'notNewPlant' };
 
 const ajv = new Ajv2020({ formats: { int32: true, int64: true } });
@@ -17,7 +18,7 @@ ajv.addVocabulary(['components']);
 ajv.addSchema({ $id: 'plant-store', components: { schemas: JSON.parse(openApiJson()).components.schemas } });
 const hasShape = ajv.compile({ $ref: 'plant-store#/components/schemas/NewPlant' });
 
-/** @param bytes a body, nested no deeper than a reviver of JSON.parse goes without overflowing the stack */
+/** @param bytes a body; very deep nesting overflows the stack of the JSON.parse reviver */
 export function testOracle(bytes: Uint8Array): Verdict {
   const text = Buffer.from(bytes).toString('utf8');
   if (!isUtf8(bytes) || text.startsWith('\ufeff')) return { error: 'notJson' };
@@ -25,10 +26,10 @@ export function testOracle(bytes: Uint8Array): Verdict {
   const idSources = new Map<unknown, string>();
   let value: { id: number; name: string; tag?: string };
   try {
-    // A reviver is told the digits of a number, and `this` is the object that holds it.
-    value = JSON.parse(text, function (this: unknown, key, held, context?: { source?: string }) {
+    // The reviver receives the source text of a number, and `this` is the object that contains it.
+    value = JSON.parse(text, function (this: unknown, key, parsed, context?: { source?: string }) {
       if (key === 'id') idSources.set(this, context?.source ?? '');
-      return held;
+      return parsed;
     });
   } catch {
     return { error: 'notJson' };
@@ -45,8 +46,8 @@ export function testOracle(bytes: Uint8Array): Verdict {
 }
 
 /**
- * The value of a JSON number, as numerator / 10^places, if that is an integer. Beyond 1,000 places the numbers of
- * these tests have no digits left to make up for the exponent, so it is not worked out.
+ * The value of a JSON number, as numerator / 10^places, if it is an integer. The numbers of these
+ * tests have too few digits for more than 1,000 places, so no power is computed there.
  */
 export function exactInteger(text: string): bigint | undefined {
   const [mantissa = '', exponentText = '0'] = text.toLowerCase().split('e');
@@ -61,7 +62,7 @@ export function exactInteger(text: string): bigint | undefined {
   return numerator % 10n ** places === 0n ? (sign * numerator) / 10n ** places : undefined;
 }
 
-/** The names of the members of the outermost object, repeats included. */
+/** The member names of the outermost object, including repeated ones. */
 function topLevelNames(json: string): string[] {
   const tokens = json.match(/"(?:[^"\\]|\\.)*"|[{}[\]:,]|[^\s"{}[\]:,]+/g) ?? [];
   const names: string[] = [];
@@ -74,7 +75,7 @@ function topLevelNames(json: string): string[] {
   return names;
 }
 
-/** Whether UTF-8 holds the text, and it has no U+0000. */
+/** Whether UTF-8 can represent the text, and it has no U+0000. */
 export function isStorable(text: string): boolean {
   return Buffer.from(text).toString() === text && !text.includes('\u0000');
 }

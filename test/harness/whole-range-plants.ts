@@ -12,10 +12,10 @@ const EDGES = [
   ID_MAX - 1n,
   ID_MAX,
 ];
-/** Odd, so that no two of its first 2^64 multiples are the same in 64 bits: the golden ratio times 2^64. */
+/** 2^64 divided by the golden ratio. It is odd, so its first 2^64 multiples differ in 64 bits. */
 const STRIDE = 0x9e3779b97f4a7c15n;
 
-/** Plants whose ids, all different, lie over the whole range of int64, both ends among them. */
+/** Plants with different ids from the whole range of int64, including both ends. */
 export function wholeRangePlants(count: number): NewPlant[] {
   const ids = new Set(EDGES);
   for (let step = 1n; ids.size < count; step++) ids.add(BigInt.asIntN(64, step * STRIDE));

@@ -9,7 +9,7 @@ const TIMER_MS_MAX = 30_000;
 
 test(`${REQUESTS} mutated requests do no harm, seed ${SEED}`, async context => {
   const { faults, requests, responses, stored, slowestMs } = await fuzz({
-    ...{ seed: SEED, requests: REQUESTS, waitMsMax: TIMER_MS_MAX },
+    ...{ seed: SEED, requests: REQUESTS, hangTimeoutMs: TIMER_MS_MAX },
   });
   context.diagnostic(
     `${requests} requests, ${stored} stored, slowest ${slowestMs.toFixed(0)} ms, answers ${JSON.stringify(responses)}`,

@@ -4,13 +4,13 @@ import { makeToken } from '../../src/auth/token.ts';
 import { openApiJson } from '../../src/contract/openapi.ts';
 import { ask, RawConnection, type RawResponse, type RequestParts } from '../harness/raw-connection.ts';
 import {
+  ACCEPTED_REQUESTS,
   authorization,
   BODY_BYTES_MAX,
   makeTokensKnown,
   NOT_HTTP,
-  REFUSED_REQUESTS,
+  REJECTED_REQUESTS,
   type RequestCase,
-  TAKEN_REQUESTS,
 } from '../harness/request-cases.ts';
 import { assertCommonHeaders, assertErrorResponse, assertHardened } from '../harness/response-assertions.ts';
 import { addToken, startTestService } from '../harness/running-service.ts';
@@ -58,8 +58,8 @@ async function assertCase(
 }
 
 const RULES: Record<string, RequestCase[]> = {
-  ...REFUSED_REQUESTS,
-  'what differs in form only is taken': TAKEN_REQUESTS,
+  ...REJECTED_REQUESTS,
+  'a request that differs only in form is accepted': ACCEPTED_REQUESTS,
   'what is not HTTP/1.1 is answered 400 and closes the connection': NOT_HTTP,
 };
 for (const [rule, cases] of Object.entries(RULES)) {

@@ -1,10 +1,12 @@
 /**
- * Runs the tests against deliberately faulty copies of the sources (mutation testing). Each mutant is one small fault and the
- * test files of which at least one must fail. A mutant that no test kills shows a gap in the tests.
+ * Mutation testing: runs the tests against faulty copies of the sources. A mutant is one small
+ * fault, with test files of which at least one must fail. A mutant that survives shows a gap in the
+ * tests.
  *
  *   node test/mutants/mutants.ts [--jobs 2] [FILE.json ...]
  *
- * Prints a line for each mutant and the count; exit 1 when one survived, 2 when one no longer applies.
+ * Prints a line for each mutant and the counts. Exit codes: 1 a mutant survived, 2 one no longer
+ * applies.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import {
@@ -21,9 +23,9 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 
-/** One fault: `from` stands exactly once in `file` and is replaced by `to`. */
+/** Replaces `from`, which must occur exactly once in `file`, by `to`. */
 interface Mutant {
-  /** What goes wrong, in words. */
+  /** A description for people. */
   fault: string;
   file: string;
   from: string;
@@ -33,13 +35,13 @@ interface Mutant {
 }
 
 const ROOT = resolve(import.meta.dirname, '../..');
-/** A mutant that makes its tests hang is killed, too. */
+/** A mutant counts as killed if its tests hang. */
 const TIMEOUT_MS = 240_000;
-/** Folders that a run of the tests reads, beside the files of the root. */
+/** Installed packages, build results and data. */
 const NOT_COPIED =
   /^(?:node_modules|test\/node_modules|bench\/node_modules|\.git|dist|data|executable)(?:\/|$)/;
 
-/** A copy of the repository, in which one mutant at a time is tried. */
+/** A copy of the repository for one mutant at a time. */
 class Copy {
   readonly #folder = mkdtempSync(join(tmpdir(), 'plant-store-mutant-'));
 
@@ -51,17 +53,17 @@ class Copy {
     spawnSync('git', ['init', '-q'], { cwd: this.#folder });
   }
 
-  /** @returns whether the tests failed, or undefined where the mutant no longer applies */
+  /** @returns whether the tests failed; undefined if the mutant no longer applies */
   async kills(mutant: Mutant): Promise<boolean | undefined> {
     const file = join(this.#folder, mutant.file);
-    const sound = readFileSync(file, 'utf8');
-    const parts = sound.split(mutant.from);
+    const original = readFileSync(file, 'utf8');
+    const parts = original.split(mutant.from);
     if (parts.length !== 2 || mutant.from === mutant.to) return undefined;
     writeFileSync(file, parts.join(mutant.to));
     try {
       return !(await this.#pass(mutant.tests));
     } finally {
-      writeFileSync(file, sound);
+      writeFileSync(file, original);
     }
   }
 

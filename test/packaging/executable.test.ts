@@ -17,8 +17,8 @@ import { testFolder } from '../harness/test-folder.ts';
 import { bannedText } from '../repository/repository-rules.ts';
 
 const BUILD = fileURLToPath(new URL('../../packaging/build-executable.ts', import.meta.url));
-/** As on a machine that has nothing: no Node to be found, and no setting. */
-const NOTHING = { PATH: '' };
+/** An environment without Node and without settings. */
+const EMPTY_ENVIRONMENT = { PATH: '' };
 
 const folder = testFolder();
 const executable = join(folder, 'built', 'plant-store');
@@ -42,17 +42,21 @@ function emptyFolder(name: string): string {
 }
 
 function serve(cwd: string, database: string): Promise<ServeProcess> {
-  return startServe(database, [], { executable, cwd, env: NOTHING });
+  return startServe(database, [], { executable, cwd, env: EMPTY_ENVIRONMENT });
 }
 
 async function run(cwd: string, args: string[], env: Record<string, string> = {}): Promise<string> {
-  const finished: Finished = await runProgram(args, { executable, cwd, env: { ...NOTHING, ...env } });
+  const finished: Finished = await runProgram(args, {
+    executable,
+    cwd,
+    env: { ...EMPTY_ENVIRONMENT, ...env },
+  });
   assert.equal(finished.exitCode, 0, `${args.join(' ')}: ${finished.stderr}`);
   return finished.stdout;
 }
 
 suite('the executable', () => {
-  test('is one file, with the licences of all that is in it beside it', () => {
+  test('is one file, with the licences of its parts beside it', () => {
     assert.deepEqual(readdirSync(join(folder, 'built')), ['THIRD-PARTY-LICENSES.txt', 'plant-store']);
     const text = readFileSync(licences, 'utf8');
     for (const part of [process.versions.node, 'OpenSSL', 'V8', 'libuv'])
@@ -65,7 +69,7 @@ suite('the executable', () => {
     }
   });
 
-  test('names no path of the machine that built it, and no registry', () => {
+  test('contains no path of the build machine, and no registry', () => {
     const threads = [...bundle.code.matchAll(/data:text\/javascript;base64,([\w+/=]+)/g)].map(([, text]) =>
       Buffer.from(text!, 'base64').toString(),
     );
@@ -77,7 +81,7 @@ suite('the executable', () => {
     }
   });
 
-  test('is the same, byte for byte, when it is built again', () => {
+  test('is identical after a second build', () => {
     build('again');
     const [first, again] = [executable, join(folder, 'again', 'plant-store')].map(file =>
       createHash('sha256').update(readFileSync(file)).digest('hex'),
@@ -85,10 +89,10 @@ suite('the executable', () => {
     assert.equal(again, first);
   });
 
-  test('says what it is and how it is used', async () => {
-    const cwd = emptyFolder('told');
-    // Node says nothing either, such as that it cannot use what was compiled for it.
-    const { stdout, stderr } = await runProgram(['--version'], { executable, cwd, env: NOTHING });
+  test('prints its version and its help', async () => {
+    const cwd = emptyFolder('help');
+    // Node prints no warning, for example about a rejected code cache.
+    const { stdout, stderr } = await runProgram(['--version'], { executable, cwd, env: EMPTY_ENVIRONMENT });
     assert.deepEqual({ stdout, stderr }, { stdout: `${packageJson.version}\n`, stderr: '' });
     const help = await run(cwd, ['--help']);
     for (const command of ['serve', 'token', 'import', 'export', 'backup'])
@@ -97,8 +101,8 @@ suite('the executable', () => {
     assert.deepEqual(readdirSync(cwd), []);
   });
 
-  test('keeps plants of every command in an empty folder', async () => {
-    const cwd = emptyFolder('kept');
+  test('runs every command in an empty folder', async () => {
+    const cwd = emptyFolder('commands');
     const database = 'sqlite:plants.db';
     await using service = await serve(cwd, database);
     assert.equal(await sendPlant(service.url, service.token, 9007199254740993n), 200);
@@ -126,10 +130,14 @@ suite('the executable', () => {
   });
 
   test('opens no debugger on SIGUSR1', async () => {
-    await assertNoDebugger('sqlite:plants.db', { executable, cwd: emptyFolder('signalled'), env: NOTHING });
+    await assertNoDebugger('sqlite:plants.db', {
+      executable,
+      cwd: emptyFolder('signalled'),
+      env: EMPTY_ENVIRONMENT,
+    });
   });
 
-  test('keeps plants on PostgreSQL', async () => {
+  test('stores plants on PostgreSQL', async () => {
     await using server = await PostgresServer.start();
     const database = await server.createDatabase();
     const cwd = emptyFolder('postgres');

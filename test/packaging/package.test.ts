@@ -23,22 +23,23 @@ import { bannedText, markdownLinks } from '../repository/repository-rules.ts';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const COMPILER = fileURLToPath(new URL('../node_modules/typescript/bin/tsc', import.meta.url));
 const folder = testFolder();
-/** With the Node of these tests before any other, and nothing that npm has fetched before. */
+/** With the Node of these tests, and with an empty npm cache. */
 const ENVIRONMENT = {
   ...process.env,
   PATH: [dirname(process.execPath), process.env.PATH].join(delimiter),
   npm_config_cache: join(folder, 'cache'),
 };
-/** Where somebody installs the package. */
+/** The folder of a user who installs the package. */
 const home = join(folder, 'home');
 const installed = join(home, 'node_modules', 'plant-store');
 
-// npm packs it and installs it. What it depends on lies there before, as the lock file has it, so that no registry is asked.
+// npm packs the package and installs it. The dependencies of the lock file are copied there first,
+// so that npm needs no registry.
 before(() => {
   npm(ROOT, ['pack', '--pack-destination', folder]);
   mkdirSync(home);
   for (const path of dependencyPaths()) cpSync(join(ROOT, path), join(home, path), { recursive: true });
-  // The links to their commands, without which npm takes them for broken.
+  // Creates the links to their commands, without which npm reports them as broken.
   npm(home, ['rebuild', '--ignore-scripts']);
   npm(home, ['install', '--offline', join(folder, `plant-store-${packageJson.version}.tgz`)]);
 });
@@ -47,7 +48,7 @@ function npm(cwd: string, args: string[]): void {
   execFileSync('npm', [...args, '--no-audit', '--no-fund'], { cwd, env: ENVIRONMENT, stdio: 'pipe' });
 }
 
-/** The packages that are installed to run, by their folders from the root. */
+/** The folders of the packages that a user installs, relative to the root. */
 function dependencyPaths(): string[] {
   const { packages } = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')) as {
     packages: Record<string, { dev?: boolean }>;
@@ -57,7 +58,7 @@ function dependencyPaths(): string[] {
   );
 }
 
-/** Relative to the root. */
+/** @returns paths relative to the root */
 function filesIn(root: string, part: string): string[] {
   return globSync(`${part}/**/*`, { cwd: root }).filter(each => statSync(join(root, each)).isFile());
 }
@@ -74,20 +75,26 @@ function inHome(name: string): StartOptions {
 }
 
 /** Runs an ES module in the folder where the package is installed. */
-function runModule(name: string, code: string, args: string[] = []): string {
+function runModule(
+  name: string,
+  code: string,
+  args: string[] = [],
+  env: Record<string, string> = {},
+): string {
   writeFileSync(join(home, name), code);
-  return execFileSync(process.execPath, [name, ...args], { cwd: home, encoding: 'utf8' });
+  return execFileSync(process.execPath, [name, ...args], { cwd: home, encoding: 'utf8', env });
 }
 
 suite('the package', () => {
-  test('holds the program, its types and its documents, and nothing of its making', () => {
-    const documents = 'ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md LICENSE README.md SECURITY.md';
+  test('contains the program, its types and its documents, and no build files', () => {
+    const documents =
+      'ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md LICENSE README.md RELEASING.md SECURITY.md';
     const all = `${documents} bench bin dist docs examples package.json`;
     assert.deepEqual(readdirSync(installed).sort(), all.split(' '));
     const files = filesIn(installed, 'dist');
     const declarations = files.filter(each => each.endsWith('.d.ts'));
     for (const each of declarations) assert.match(each, /^dist\/(?:client|contract)\//);
-    // All of the sources is there, compiled or as it was, but for what the compiler alone reads.
+    // It contains all sources, compiled or unchanged, except files that only the compiler reads.
     const expected = filesIn(ROOT, 'src')
       .filter(each => !/\.d\.ts$|\/tsconfig\.json$/.test(each))
       .map(each => each.replace(/^src/, 'dist').replace(/\.ts$/, '.js'));
@@ -97,7 +104,7 @@ suite('the package', () => {
     assert.ok(texts.every(({ text }) => !text.includes(ROOT)));
   });
 
-  test('holds whatever its documents link to', () => {
+  test('contains the targets of all links in its documents', () => {
     const files = textsOf(filesIn(installed, '.'));
     assert.ok(files.some(({ path }) => path === 'README.md'));
     assert.deepEqual(markdownLinks(files), []);
@@ -109,8 +116,8 @@ suite('the package', () => {
     assert.equal(version, `${packageJson.version}\n`);
   });
 
-  test('keeps plants, shows them and backs them up', async () => {
-    const options = inHome('kept');
+  test('stores plants, backs them up and exports them', async () => {
+    const options = inHome('service');
     await using service = await startServe('sqlite:plants.db', [], options);
     assert.equal(await sendPlant(service.url, service.token, 9007199254740993n), 200);
     const backup = await runProgram(['backup', 'backup.db', '--database', 'sqlite:plants.db'], options);
@@ -120,20 +127,15 @@ suite('the package', () => {
     assert.equal(exported.stdout, 'id,name,tag\n9007199254740993,Monstera,\n');
   });
 
-  test('has a client that a program imports', async () => {
+  test('has a client, with an example that sends a plant', async () => {
     await using service = await startServe('sqlite:plants.db', [], inHome('client'));
-    const output = runModule(
-      'send.mjs',
-      `import { PlantStore } from 'plant-store/client';
-       const [url, token] = process.argv.slice(2);
-       const { id, outcome } = await new PlantStore({ url, token }).createPlant({ id: -1n, name: 'Ficus' });
-       console.log(String(id), outcome);`,
-      [service.url, service.token],
-    );
-    assert.equal(output, '-1 created\n');
+    const example = readFileSync(join(installed, 'examples/send-plant.js'), 'utf8');
+    const env = { PLANT_STORE_URL: service.url, PLANT_STORE_TOKEN: service.token };
+    const output = runModule('send-plant.mjs', example, ['9007199254740993', 'Ficus'], env);
+    assert.equal(output, 'created plant 9007199254740993, revision 1\n');
   });
 
-  test('has the contract, with each record shape as a JSON Schema that stands alone', () => {
+  test('has the contract, with each record shape as a self-contained JSON Schema', () => {
     const output = runModule(
       'contract.mjs',
       `import { ERRORS, ID_MAX, openApiJson, readNewPlantText, schemaJson } from 'plant-store/contract';
@@ -159,7 +161,7 @@ suite('the package', () => {
       assert.ok(!isNewPlant(faulty));
   });
 
-  test('has types that hold without those of Node', () => {
+  test('has types that compile without those of Node', () => {
     writeFileSync(
       join(home, 'typed.ts'),
       `import { PlantStore, type StoredPlant } from 'plant-store/client';
@@ -182,7 +184,7 @@ suite('the package', () => {
     assert.equal(stdout, '');
   });
 
-  test('lets a browser have client and contract: they import nothing of Node', async () => {
+  test('has a client and a contract for browsers: they import no module of Node', async () => {
     const contents = "export * from 'plant-store/client';\nexport * from 'plant-store/contract';\n";
     const { warnings, metafile } = await build({
       ...{ stdin: { contents, resolveDir: home }, bundle: true, platform: 'browser', format: 'esm' },

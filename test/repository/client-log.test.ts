@@ -14,24 +14,24 @@ const PLANTS: Record<string, NewPlant> = {
   other: { id: 1n, name: 'a' },
 };
 
-/** Requests, each a plant and how it was answered: outcome and revision, a status, or `-` for not at all. */
+/** Requests with their responses: outcome and revision, a status, or `-` for no response. */
 function logOf(requests: string): LoggedRequest[] {
   return requests.split(', ').map(request => {
-    const [name = '', told = '', revision] = request.split(' ');
+    const [name = '', result = '', revision] = request.split(' ');
     const plant = PLANTS[name]!;
     const response = {
-      status: Number.isNaN(Number(told)) ? 200 : Number(told),
+      status: Number.isNaN(Number(result)) ? 200 : Number(result),
       body: plantJson(plant),
       id: String(plant.id),
-      outcome: told,
+      outcome: result,
       revision: Number(revision ?? 0),
       retryAfter: undefined,
     };
-    return { plant, sentAt: 0, respondedAt: 1, response: told === '-' ? undefined : response };
+    return { plant, sentAt: 0, respondedAt: 1, response: result === '-' ? undefined : response };
   });
 }
 
-/** Revisions, each a plant and its number. */
+/** Revisions: the name of a plant and a number. */
 function storedOf(revisions: string): PlantRevision[] {
   return revisions
     .split(', ')
@@ -45,7 +45,7 @@ function storedOf(revisions: string): PlantRevision[] {
 for (const [requests, stored, fault = /^$/] of [
   ['a created 1, a unchanged 1, b revised 2, b unchanged 2, a revised 3', 'a 1, b 2, a 3'],
   ['a 401, b 400', ''],
-  // Rejected from one client, accepted from another.
+  // Rejected for one client, accepted for another.
   ['a 401, a created 1', 'a 1'],
   ['a 503, b -', ''],
   ['a 503, b -', 'a 1, b 2'],
@@ -59,7 +59,7 @@ for (const [requests, stored, fault = /^$/] of [
   ['a 400', 'a 1', /^ghost: revision 1/],
   ['other created 1, a created 1, b 401', 'other 1, a 1, b 2', /^ghost: revision 2/],
   ['a created 1', 'a 1, b 2', /^stranger: revision 2/],
-  // One whose outcome is unknown, and stored twice.
+  // A request with an unknown outcome may store one revision, not two.
   ['a 503, b revised 2', 'a 1, b 2, a 3', /^stranger: revision 3/],
   ['a created 1, a created 1', 'a 1', /^made twice/],
   ['a created 1, b revised 3', 'a 1, b 3', /^gap/],
@@ -78,5 +78,5 @@ for (const [requests, stored, fault = /^$/] of [
 test('a fault: the response of another request', () => {
   const [request] = logOf('a created 1');
   const faults = faultsOf([{ ...request!, plant: PLANTS.b! }], storedOf('b 1'));
-  assert.match(faults.join('\n'), /^answer of another plant/);
+  assert.match(faults.join('\n'), /^response for another plant/);
 });

@@ -11,7 +11,7 @@ import type { Order, Result, Scenario } from '../../faults/scenario.ts';
 import { openForWriting } from '../../src/store/sqlite/database.ts';
 import { SEED } from '../harness/seeded-random.ts';
 
-// Fault scenarios in short. `npm run faults` runs them for longer, and measures how soon plants are confirmed again.
+// Short runs of fault scenarios. `npm run faults` runs them for longer and measures the recovery.
 
 async function run(scenario: Scenario, order: Pick<Order, 'roundsMax' | 'mutant'>): Promise<Result> {
   console.log(`repeat with PLANT_STORE_TEST_SEED=${SEED}`);
@@ -23,19 +23,19 @@ for (const [scenario, roundsMax] of [
   [postgresKills, 6],
   [postgresFailover, 2],
 ] as const) {
-  test(`${scenario.name}: nothing is lost, stored twice, or stored unasked`, async () => {
+  test(`${scenario.name}: no plant is lost, stored twice, or stored without a request`, async () => {
     const result = await run(scenario, { roundsMax, mutant: undefined });
     assert.deepEqual(result.faults, []);
     for (const outcome of ['created', 'revised', 'unchanged', 'rejected'])
-      assert.ok(Number(result.figures[`requests ${outcome}`]) > 0, `the load has some that are ${outcome}`);
+      assert.ok(Number(result.measurements[`requests ${outcome}`]) > 0, `the load has ${outcome} requests`);
   });
 }
 
-// Each weakness changes statements of the store, and would change nothing once those read otherwise. A kill may come when
-// what was answered is committed already, above all on a slow machine.
+// A mutant replaces statements of the store, so it has no effect if their text changes. A kill may
+// come after the commit of a confirmed plant, especially on a slow machine. Hence the many rounds.
 for (const [scenario, mutant, roundsMax] of [
-  [kills, 'answer-before-commit', 30],
-  [postgresKills, 'answer-before-commit', 36],
+  [kills, 'respond-before-commit', 30],
+  [postgresKills, 'respond-before-commit', 36],
   [postgresKills, 'synchronous-off', 36],
 ] as const) {
   test(`${scenario.name} finds ${mutant}`, async () => {
@@ -49,9 +49,9 @@ test('clients finds cut-connections', async () => {
   assert.notDeepEqual(faults, []);
 });
 
-test('synchronous-off on SQLite flushes nothing, and says that it does', async () => {
-  using folder = mkdtempDisposableSync(join(tmpdir(), 'plant-store-weakness-'));
-  // In another spelling than that in which the store asks, and is deceived.
+test('synchronous-off on SQLite disables flushes, and hides that from the store', async () => {
+  using folder = mkdtempDisposableSync(join(tmpdir(), 'plant-store-mutant-'));
+  // The mutant falsifies the spelling that the store uses, not this one.
   const synchronous = (): unknown => {
     using database = openForWriting(join(folder.path, 'plants.db'));
     return database.prepare('PRAGMA main.synchronous').get()?.synchronous;

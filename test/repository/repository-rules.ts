@@ -1,13 +1,13 @@
 /**
- * The rules that the repository itself must keep. Each takes the files as values and returns what it found, one
- * line each: `path:line: what is wrong; what to do instead`. repository.test.ts runs them on this repository, and
- * each of them on a broken sample.
+ * Rules for the repository. Each takes the files as values and returns its findings, one line each:
+ * `path:line: what is wrong; what to do instead`. repository.test.ts runs the rules on this
+ * repository and on broken samples.
  */
 
 import { programsNamed } from '../../packaging/named-files.ts';
 
 export interface RepositoryFile {
-  /** From the root of the repository, with `/` between folders. */
+  /** Relative to the root of the repository, with `/`. */
   path: string;
   text: string;
 }
@@ -15,7 +15,7 @@ export interface RepositoryFile {
 export type Rule = (files: readonly RepositoryFile[]) => string[];
 
 interface Ban {
-  /** Paths that the ban is for, and those among them that it is not for. */
+  /** The paths that the ban applies to, and exceptions. */
   where: RegExp;
   except?: RegExp;
   what: RegExp;
@@ -25,7 +25,7 @@ interface Ban {
 const CODE = /\.[cm]?[jt]s$/;
 export const SOURCE = /^(?:src|bin)\/.*\.(?:[cm]?[jt]s|css|sql)$/;
 
-/** What is not written here, and what is written instead. */
+/** Banned text, with the replacement. */
 const BANS: Ban[] = [
   {
     where: SOURCE,
@@ -36,12 +36,12 @@ const BANS: Ban[] = [
   {
     where: SOURCE,
     what: /\bparse(?:Int|Float)\(/,
-    instead: 'match the text first and use Number() or BigInt(): these take "12abc" for 12',
+    instead: 'match the text first and use Number() or BigInt(): these read "12abc" as 12',
   },
   {
     where: SOURCE,
     what: /\b(?:err|error|cause|failure|reason)\.message(?:\s*[!=]==|\??\.(?:endsWith|includes|match|search|startsWith)\()/,
-    instead: 'know failures by their code; their text changes',
+    instead: 'check the code of an error; its text changes',
   },
   {
     where: /^src\/auth\//,
@@ -56,10 +56,10 @@ const BANS: Ban[] = [
   {
     where: CODE,
     what: /@ts-(?:ignore|nocheck)|biome-ignore/,
-    instead: 'fix what is complained of, or change the rule for all in biome.json or tsconfig.json',
+    instead: 'fix the finding, or change the rule for all files in biome.json or tsconfig.json',
   },
   {
-    // A type test says with @ts-expect-error what must not compile.
+    // A type test uses @ts-expect-error for code that must not compile.
     where: CODE,
     except: /^test\//,
     what: /@ts-expect-error/,
@@ -68,12 +68,12 @@ const BANS: Ban[] = [
   {
     where: CODE,
     what: /\b(?:TODO|FIXME|XXX)\b/,
-    instead: 'do it, or leave it out',
+    instead: 'do it now, or remove the comment',
   },
   {
     where: /^/,
     what: /(?<![\w.~-])\/(?:work|root|home|Users)\/[\w.]/,
-    instead: 'name a path from the root of the repository: this one exists on one machine',
+    instead: 'use a path relative to the repository: this one exists on one machine only',
   },
   {
     where: /^/,
@@ -87,7 +87,7 @@ const BANS: Ban[] = [
   },
 ];
 
-/** Comments count too. */
+/** Finds banned text, also in comments. */
 export function bannedText(files: readonly RepositoryFile[]): string[] {
   return files.flatMap(({ path, text }) =>
     BANS.filter(({ where, except }) => where.test(path) && !except?.test(path)).flatMap(({ what, instead }) =>
@@ -99,22 +99,22 @@ export function bannedText(files: readonly RepositoryFile[]): string[] {
 }
 
 const ARCHITECTURE_DOCUMENT = 'ARCHITECTURE.md';
-/** Parts that import nothing of Node but types, and no package either. */
+/** Parts that import no packages, and only types of Node. */
 const WITHOUT_PACKAGES = ['src/contract', 'src/client'];
 
-/** A row of the table of folders: what a part may import, as it is said there. */
+/** A row of the folder table. `imports` is its last column. */
 interface Part {
   folder: string;
-  said: string;
+  imports: string;
 }
 
-/** The table of folders in ARCHITECTURE.md, without the rows that say the same as another. */
+/** The folder table in ARCHITECTURE.md, without rows that refer to another row. */
 function partsOf(files: readonly RepositoryFile[]): Part[] {
   const text = files.find(({ path }) => path === ARCHITECTURE_DOCUMENT)?.text ?? '';
   const table = text.slice(text.indexOf('| folder | what | may import |')).split('\n\n', 1)[0]!;
   return [...table.matchAll(/^\| `([^`]+)` \|.+\| ([^|]+) \|$/gm)]
-    .map(([, folder, said]) => ({ folder: folder!, said: said! }))
-    .filter(({ said }) => !said.startsWith('as '));
+    .map(([, folder, imports]) => ({ folder: folder!, imports: imports! }))
+    .filter(({ imports }) => !imports.startsWith('as '));
 }
 
 function partOf(path: string, parts: readonly Part[]): Part | undefined {
@@ -122,15 +122,15 @@ function partOf(path: string, parts: readonly Part[]): Part | undefined {
   return above.toSorted((a, b) => b.folder.length - a.folder.length)[0];
 }
 
-/** Whether a row names a part, or a file of it as a type; parts of src stand there without `src/` and `.ts`. */
-function mayImport({ said }: Part, target: string, { folder }: Part, typeOnly: boolean): boolean {
-  const words = said.split(', ');
+/** Whether a row allows a part, or a file of it as a type. Parts of src omit `src/` and `.ts`. */
+function mayImport({ imports }: Part, target: string, { folder }: Part, typeOnly: boolean): boolean {
+  const words = imports.split(', ');
   const asType = typeOnly && words.includes(`\`${target.replace(/^src\//, '')}\` as a type`);
   const wholeSource = folder.startsWith('src/') && words.includes('src');
   return asType || wholeSource || words.includes(folder.replace(/^src\/|\.ts$/g, ''));
 }
 
-/** Imports go down the table of folders only; the peers of the benchmark are programs of others. */
+/** Imports must follow the folder table. The programs in bench/peers are independent. */
 export function importDirections(files: readonly RepositoryFile[]): string[] {
   const parts = partsOf(files);
   const assessed = files.filter(({ path }) => CODE.test(path) && /^(?!bench\/peers\/)\w+\//.test(path));
@@ -140,7 +140,7 @@ export function importDirections(files: readonly RepositoryFile[]): string[] {
       return [
         `${file.path}:1: has no row in the table of ${ARCHITECTURE_DOCUMENT}; add it, or move the file`,
       ];
-    const { folder, said } = part;
+    const { folder, imports } = part;
     return importsOf(file)
       .filter(({ target, typeOnly, specifier }) => {
         if (target === undefined)
@@ -151,12 +151,12 @@ export function importDirections(files: readonly RepositoryFile[]): string[] {
       })
       .map(
         ({ line, specifier }) =>
-          `${file.path}:${line}: imports ${specifier}; ${folder} may import ${said}; take what is needed as an argument`,
+          `${file.path}:${line}: imports ${specifier}; ${folder} may import ${imports}; use an argument instead`,
       );
   });
 }
 
-/** A link in a Markdown file leads to a file or folder of the repository, and to a heading that is there. */
+/** Relative links in Markdown files must lead to a file, folder or heading of the repository. */
 export function markdownLinks(files: readonly RepositoryFile[]): string[] {
   return files
     .filter(({ path }) => path.endsWith('.md'))
@@ -188,7 +188,7 @@ function linkFault(link: string, from: string, files: readonly RepositoryFile[])
   return 'leads to no heading; fix or remove the link';
 }
 
-/** The anchors that GitHub gives the headings of a Markdown file. */
+/** The anchors that GitHub creates for the headings of a Markdown file. */
 function anchorsOf(text: string): string[] {
   const seen = new Map<string, number>();
   return [...blankFences(text).matchAll(/^#{1,6}\s+(.+?)\s*#*$/gm)].map(([, heading = '']) => {
@@ -203,13 +203,15 @@ function anchorsOf(text: string): string[] {
 interface Import {
   line: number;
   specifier: string;
-  /** The path of the file imported; undefined for a module of Node or a package. */
+  /** The path of the imported file; undefined for a package or a module of Node. */
   target: string | undefined;
-  /** `import type` alone: a `type` inside the braces still loads the module (TypeScript, verbatimModuleSyntax). */
+  /**
+   * True only for `import type`: `type` inside the braces loads the module (verbatimModuleSyntax).
+   */
   typeOnly: boolean;
 }
 
-/** What a file loads: import and export from, import(), and the program of a thread. */
+/** The modules that a file loads by `import`, `export from` or `import()`, or as a thread. */
 export function importsOf({ path, text }: RepositoryFile): Import[] {
   const forms = [
     /^(?:import|export)\b(?<type>\s+type\b)?[^;'"]*?\bfrom\s*['"](?<specifier>[^'"]+)['"]/gm,
@@ -234,7 +236,7 @@ export function importsOf({ path, text }: RepositoryFile): Import[] {
   }));
 }
 
-/** The path that a relative link or specifier in a file means; empty for the root itself. */
+/** The path that a relative link or specifier leads to; empty for the root. */
 function resolvePath(from: string, relative: string): string {
   return decodeURI(new URL(relative, `file:///${encodeURI(from)}`).pathname).slice(1);
 }
@@ -243,7 +245,7 @@ function lineOf(text: string, index: number): number {
   return text.slice(0, index).split('\n').length;
 }
 
-/** Replaces all but line ends by spaces, so that positions stay. */
+/** Replaces text by spaces, except line ends, so that positions stay the same. */
 function blank(text: string): string {
   return text.replace(/[^\n]/g, ' ');
 }

@@ -14,8 +14,8 @@ import {
   SOURCE,
 } from './repository-rules.ts';
 
-/** Files that hold banned text: the broken samples below, and the patterns themselves. */
-const EXCEPTED = /^test\/repository\/repository(?:\.test|-rules)\.ts:/;
+/** Files with banned text: the patterns, and the broken samples below. */
+const EXCEPTIONS = /^test\/repository\/repository(?:\.test|-rules)\.ts:/;
 
 const ROOT = path.resolve(import.meta.dirname, '../..');
 const files = repositoryFiles();
@@ -33,7 +33,7 @@ function readManifest(file: string): Manifest {
 
 const MANIFEST = readManifest('package.json');
 const RUNTIME = Object.keys(MANIFEST.dependencies!);
-/** Those of the service, and those of the tests and checks, with their versions. */
+/** The dependencies of the service and of the tests, with their versions. */
 const DEPENDENCIES: Record<string, string> = Object.assign(
   {},
   ...[MANIFEST, readManifest('test/package.json')].flatMap(each => [
@@ -46,15 +46,22 @@ const SOURCES = files.filter(file => SOURCE.test(file.path));
 
 suite('this repository', () => {
   for (const rule of [bannedText, importDirections, markdownLinks]) {
-    test(`keeps the rule ${rule.name}`, () => {
-      const findings = rule(files).filter(finding => !EXCEPTED.test(finding));
+    test(`follows the rule ${rule.name}`, () => {
+      const findings = rule(files).filter(finding => !EXCEPTIONS.test(finding));
       assert.ok(findings.length === 0, `\n${findings.join('\n')}`);
     });
   }
 
-  test('depends on exact versions, so that what was tested is what is installed', () => {
+  test('depends on exact versions, so that users install the tested versions', () => {
     for (const [name, version] of Object.entries(DEPENDENCIES))
       assert.match(version, /^[0-9]+\.[0-9]+\.[0-9]+(?:-[\w.]+)?$/, name);
+  });
+
+  test('names one version of Node for development, and one pair of commands', () => {
+    const read = (name: string): string => readFileSync(path.join(ROOT, name), 'utf8');
+    assert.equal(read('.node-version').trim(), MANIFEST.devDependencies!.node!.split('.')[0]);
+    for (const name of ['.ci/run', '.github/workflows/test.yml'])
+      assert.match(read(name), /npm ci\n.*npm test\n$/, name);
   });
 
   test('imports every dependency of the service in src or bin', () => {
@@ -72,21 +79,21 @@ suite('this repository', () => {
       const installed = ['', 'test/']
         .map(folder => `${folder}node_modules/${name}/package.json`)
         .find(each => existsSync(path.join(ROOT, each)));
-      // An optional one is not installed on every platform.
+      // An optional dependency is not installed on every platform.
       if (installed !== undefined) assert.equal(licence, readManifest(installed).license, name);
     }
   });
 
-  test('has no file named as a bag', () => {
-    const bag =
-      /^(?:src|bin|test|bench)\/(?:.*\/)?(?:index|utils?|helpers?|types?|common|misc|shared|interfaces?)(?:\/|\.(?:d\.)?[cm]?[jt]s$)/;
+  test('has no file with a general name, such as utils', () => {
+    const generalName =
+      /^(?:src|bin|test|bench|faults|packaging)\/(?:.*\/)?(?:index|utils?|helpers?|types?|common|misc|shared|interfaces?)(?:\/|\.(?:d\.)?[cm]?[jt]s$)/;
     assert.deepEqual(
-      files.filter(file => bag.test(file.path)).map(file => file.path),
+      files.filter(file => generalName.test(file.path)).map(file => file.path),
       [],
     );
   });
 
-  test('keeps to every limit of a limits.ts somewhere else', () => {
+  test('uses every limit of a limits.ts in another file', () => {
     const unused = SOURCES.filter(file => file.path.endsWith('/limits.ts')).flatMap(limits =>
       [...limits.text.matchAll(/^export const (\w+)/gm)]
         .map(([, name]) => new RegExp(`\\b${name}\\b`))
@@ -96,10 +103,10 @@ suite('this repository', () => {
   });
 });
 
-/** A rule, files that keep it, and files that break it with the finding that they must give. Both by their paths. */
+/** Each rule, with files that follow it, and files that break it with the expected finding. */
 const SAMPLES: {
   rule: Rule;
-  /** What the rule reads beside the files. */
+  /** Further files that the rule reads. */
   beside?: Record<string, string>;
   sound: Record<string, string>;
   broken: [files: Record<string, string>, finding: RegExp][];
@@ -113,6 +120,10 @@ const SAMPLES: {
       'src/auth/token.ts': "// import { x } from '../store/x.ts';\nconst text = \"from '../store/x.ts'\";\n",
       'test/any.test.ts': "import { x } from '../src/store/sqlite/x.ts';\nimport './harness/y.ts';\n",
       'faults/any.ts': "import { x } from '../test/harness/x.ts';\n",
+      'bench/any.ts': "import '../src/version.ts';\nimport '../bin/x.js';\nimport '../test/harness/x.ts';\n",
+      'bench/floors/any.ts': "import { x } from '../../test/harness/x.ts';\n",
+      'bench/peers/any.js': "import { x } from '../../test/x.ts';\n",
+      'examples/any.js': "import { PlantStore } from 'plant-store/client';\n",
     },
     broken: [
       [{ 'src/contract/a.ts': "import fs from 'node:fs';\n" }, /^src\/contract\/a\.ts:1: imports node:fs;/],
@@ -125,6 +136,13 @@ const SAMPLES: {
       [{ 'src/garden/a.ts': '' }, /^src\/garden\/a\.ts:1: has no row/],
       [{ 'test/harness/a.ts': "import '../b.ts';\n" }, /test\/harness may import src;/],
       [{ 'bench/a.ts': "import '../test/b.ts';\n" }, /bench may import src, bin, test\/harness;/],
+      [{ 'bench/a.ts': "import '../faults/b.ts';\n" }, /imports \.\.\/faults\/b\.ts; bench may/],
+      [{ 'bench/a.ts': "import '../packaging/b.ts';\n" }, /imports \.\.\/packaging\/b\.ts; bench may/],
+      [{ 'bench/floors/a.ts': "import '../../test/b.ts';\n" }, /^bench\/floors\/a\.ts:1: imports/],
+      [{ 'src/http/a.ts': "import '../../bench/b.ts';\n" }, /src\/http may import contract/],
+      [{ 'test/harness/a.ts': "import '../../bench/b.ts';\n" }, /test\/harness may import src;/],
+      [{ 'packaging/a.ts': "import '../src/service.ts';\n" }, /packaging may import nothing;/],
+      [{ 'examples/a.js': "import '../src/service.ts';\n" }, /examples may import nothing;/],
       [{ 'faults/a.ts': "import '../bench/b.ts';\n" }, /faults may import src, test\/harness;/],
     ],
   },
@@ -141,11 +159,11 @@ const SAMPLES: {
       [{ 'src/a.ts': '\nconst home = process.env.HOME;\n' }, /^src\/a\.ts:2: process\.env; take a/],
       [{ 'src/service.ts': "import { env } from 'node:process';\n" }, /'node:process'/],
       [{ 'src/cli/a.ts': 'Number.parseInt(text, 10);\n' }, /12abc/],
-      [{ 'src/store/a.ts': "if (error.message.includes('UNIQUE')) return;\n" }, /their code/],
+      [{ 'src/store/a.ts': "if (error.message.includes('UNIQUE')) return;\n" }, /check the code/],
       [{ 'src/auth/a.ts': 'Math.random();\n' }, /node:crypto/],
       [{ 'test/a.test.ts': "test.only('x');\n" }, /run the test/],
       [{ 'test/a.test.ts': "test('x', { skip: true }, () => {});\n" }, /run the test/],
-      [{ 'test/a.test.ts': '// biome-ignore lint: no\n' }, /fix what/],
+      [{ 'test/a.test.ts': '// biome-ignore lint: no\n' }, /fix the finding/],
       [{ 'src/cli/a.ts': '// @ts-expect-error\n' }, /fix the type/],
       [{ 'bench/a.ts': '/* FIXME */\n' }, /do it/],
       [{ 'bench/a.ts': "\n\nread('/home/me/plants.csv');\n" }, /^bench\/a\.ts:3: .* one machine/],
@@ -171,7 +189,7 @@ const SAMPLES: {
   },
 ];
 
-suite('a rule finds what breaks it, and nothing else', () => {
+suite('a rule finds violations, and nothing else', () => {
   const filesOf = (texts: Record<string, string>): RepositoryFile[] =>
     Object.entries(texts).map(([each, text]) => ({ path: each, text }));
   for (const { rule, beside = {}, sound, broken } of SAMPLES) {
@@ -181,14 +199,14 @@ suite('a rule finds what breaks it, and nothing else', () => {
         const found = rule(filesOf({ ...beside, ...sample }));
         assert.ok(
           found.some(each => finding.test(each)),
-          `${JSON.stringify(sample)} gives only: ${found.join('\n') || 'nothing'}`,
+          `${JSON.stringify(sample)} finds only: ${found.join('\n') || 'nothing'}`,
         );
       }
     });
   }
 });
 
-/** Every text file that is in git or would be added to it. */
+/** All text files that git tracks or would add. */
 function repositoryFiles(): RepositoryFile[] {
   return repositoryPaths()
     .filter(each => statSync(path.join(ROOT, each), { throwIfNoEntry: false })?.isFile())
@@ -197,12 +215,12 @@ function repositoryFiles(): RepositoryFile[] {
     .map(({ path: each, bytes }) => ({ path: each, text: bytes.toString() }));
 }
 
-/** As git lists them; in a copy without git, all that is not a dependency or data. */
+/** The paths that git lists. In a copy without git: all files except dependencies and data. */
 function repositoryPaths(): string[] {
   const command = 'git -c safe.directory=* ls-files -z --cached --others --exclude-standard';
   const [git = '', ...args] = command.split(' ');
   const { stdout } = spawnSync(git, args, { cwd: ROOT, encoding: 'utf8' });
-  // A copy may lie in the repository of another project, which has none of its files.
+  // A copy may be inside the repository of another project, which does not track its files.
   const listed = stdout?.split('\0') ?? [];
   if (listed.includes('package.json')) return listed;
   return readdirSync(ROOT, { recursive: true, encoding: 'utf8' })
@@ -211,7 +229,7 @@ function repositoryPaths(): string[] {
 }
 
 for (const lockFile of ['package-lock.json', 'test/package-lock.json'])
-  test(`${lockFile} has every package of every platform, without which npm ci refuses it`, () => {
+  test(`${lockFile} has the packages of all platforms, without which npm ci fails`, () => {
     const { packages } = JSON.parse(readFileSync(path.join(ROOT, lockFile), 'utf8')) as {
       packages: Record<string, { optionalDependencies?: Record<string, string> }>;
     };

@@ -75,12 +75,12 @@ for (const [from, to, signal, exitCode, says] of [
 
 test('a copy runs beside a service that writes to the source, and again when that is stopped', async () => {
   const [source, target] = [await sqlite.newDatabase(), await postgres.newDatabase()];
-  const { inForce } = await fillStore(source, manyPlants(10_000));
+  const { valid } = await fillStore(source, manyPlants(10_000));
   const service = await startTestService({ database: source });
   let sent = 0;
   let isOver = false;
   const sending = Array.from({ length: 4 }, async () => {
-    const client = new LoggingClient(service.url, inForce, []);
+    const client = new LoggingClient(service.url, valid, []);
     while (!isOver) {
       // Between, after and over the plants that are there.
       const { response } = await client.send({ id: BigInt(sent++ * 7), name: `sent ${sent}` });

@@ -40,14 +40,14 @@ for (const [from, to] of PAIRS) {
       assert.match(first.stdout, /^source: 33 revisions and 3 tokens, 19 plants, SHA-256 /m);
       const expected = await rowsOf(source);
       assert.deepEqual(await rowsOf(target), expected);
-      const [inForce, expired, revoked] = expected.tokens;
-      assert.equal(inForce!.lastUsedDay, '2026-01-01');
+      const [valid, expired, revoked] = expected.tokens;
+      assert.equal(valid!.lastUsedDay, '2026-01-01');
       assert.equal(expired!.expiresAt, 1_000_000);
       assert.equal(revoked!.revokedAt, 6_000);
       assert.equal(equalDigest(await copy(target, back)), equalDigest(first));
 
       await using service = await startTestService({ database: target });
-      assert.equal(await sendPlant(service.url, tokens.inForce, 1n), 200);
+      assert.equal(await sendPlant(service.url, tokens.valid, 1n), 200);
       assert.equal(await sendPlant(service.url, tokens.expired, 1n), 401);
       assert.equal(await sendPlant(service.url, tokens.revoked, 1n), 401);
     });
@@ -62,7 +62,7 @@ for (const [from, to] of PAIRS) {
       );
       {
         await using tokens = await openTokens(source);
-        await tokens.revokeToken('inForce', Date.now());
+        await tokens.revokeToken('valid', Date.now());
       }
       const before = await rowsOf(target);
       const { stdout } = await copy(source, target, '--dry-run');
@@ -101,7 +101,7 @@ for (const [from, to] of PAIRS) {
       };
       await assertRejected(
         'UPDATE token SET revoked_at = 5 WHERE id = 1',
-        /"inForce" is revoked in the target/,
+        /"valid" is revoked in the target/,
       );
       await to.sql(target, 'UPDATE token SET revoked_at = NULL WHERE id = 1');
       await assertRejected(`INSERT INTO plant_revision VALUES (99, 1, 'x', NULL, 1, 1)`, /plant 99, which/);

@@ -106,7 +106,7 @@ test('connections are cut under load, by the network and by PostgreSQL: nothing 
   const urls = [() => first.url, () => second.url];
   await using load = new RandomLoad(urls, await createTokens(database), log, SEED);
   for (let cut = 0; cut < 10; cut++) {
-    await load.keeps(50);
+    await load.stores(50);
     if (cut % 2 === 0) proxy.cutAll();
     else {
       await server.query(
@@ -116,7 +116,7 @@ test('connections are cut under load, by the network and by PostgreSQL: nothing 
       );
     }
   }
-  await load.keeps(50);
+  await load.stores(50);
   await load.stop();
   assert.deepEqual(
     log.filter(({ response }) => response === undefined || response.status >= 500),

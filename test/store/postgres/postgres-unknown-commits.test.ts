@@ -87,7 +87,7 @@ suite('the response to a commit is lost', () => {
       const again = await holdingAgain;
       await held.deliver();
       await again.deliver();
-      again.response();
+      again.respond();
     },
     'the statement arrives during the lookup': async (held, proxy) => {
       const holdingLookup = proxy.holdNext(PLANT_LOOKUP);
@@ -95,7 +95,7 @@ suite('the response to a commit is lost', () => {
       const lookup = await holdingLookup;
       await lookup.deliver();
       await held.deliver();
-      lookup.response();
+      lookup.respond();
     },
   };
   for (const [fate, happen] of Object.entries(FATES)) {
@@ -115,7 +115,7 @@ suite('the response to a commit is lost', () => {
     const { committing, held: first } = await instances.commitHeld('oak');
     const holdingSecond = instances.proxy.holdNext(PLANT_INSERT);
     await first.deliver();
-    first.response();
+    first.respond();
     const second = await holdingSecond;
     await second.deliver();
     second.cut();
@@ -143,7 +143,7 @@ suite('the response to a commit is lost', () => {
     await lookup.deliver();
     await held.deliver();
     assert.equal(await instances.commit('elm', instances.other), 'revised 2');
-    lookup.response();
+    lookup.respond();
     assert.equal(await committing, 'created 1');
     assert.deepEqual(await storedNames(instances.database), ['1 1 oak', '1 2 elm']);
   });
@@ -223,7 +223,7 @@ async function holdInsert(proxy: PostgresProxy, number: number): Promise<HeldSta
     const held = await proxy.holdNext(PLANT_INSERT);
     if (passed === number) return held;
     await held.deliver();
-    held.response();
+    held.respond();
   }
 }
 
@@ -279,7 +279,7 @@ suite('a batch', () => {
     await failInserts(database, 1, '40001');
     await under.sql(database, 'DELETE FROM plant_revision');
     await second.deliver();
-    second.response();
+    second.respond();
     assert.deepEqual(await shownResults(committing), ['created 1']);
     assert.deepEqual(await storedNames(database), ['1 1 oak']);
   });
@@ -293,7 +293,7 @@ suite('a batch', () => {
     await failInserts(database, 1, '40001');
     const holdingAgain = proxy.holdNext(PLANT_INSERT);
     await third.deliver();
-    third.response();
+    third.respond();
     (await holdingAgain).cut();
     assert.deepEqual(await shownResults(committing), ['created 1', 'revised 2', 'revised 3']);
     assert.deepEqual(await storedNames(database), ['1 1 oak', '1 2 elm', '1 3 oak']);

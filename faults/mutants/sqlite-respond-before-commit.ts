@@ -1,22 +1,22 @@
 /**
- * Breaks the store on purpose: a batch is answered first and committed a while later, and nobody is told when that fails.
- * Loaded before the service, on each of its threads: `node --import`.
+ * A mutant of the SQLite store: it confirms a batch before the commit, and ignores a failed commit.
+ * `node --import` loads it before the service, on each of its threads.
  */
 import { DatabaseSync, StatementSync } from 'node:sqlite';
 
-/** Long enough for the answers to be sent. */
-const COMMIT_AFTER_MS = 20;
+/** Long enough for the responses to be sent. */
+const COMMIT_DELAY_MS = 20;
 
 let commit: (() => void) | undefined;
 
-/** What comes next on this thread finds the transaction committed, as it must be for it to work at all. */
+/** Called before each statement, which needs the transaction to be committed. */
 function commitNow(): void {
   const due = commit;
   commit = undefined;
   try {
     due?.();
   } catch {
-    // The weakness: those it was for have their 200.
+    // The fault of this mutant: the clients already have their 200.
   }
 }
 
@@ -39,7 +39,7 @@ DatabaseSync.prototype.exec = function (sql) {
   commitNow();
   if (sql !== 'COMMIT') return exec.call(this, sql);
   commit = () => exec.call(this, sql);
-  setTimeout(commitNow, COMMIT_AFTER_MS);
+  setTimeout(commitNow, COMMIT_DELAY_MS);
 };
 DatabaseSync.prototype.close = function () {
   commitNow();
