@@ -126,7 +126,7 @@ function gauges({ storeWarnings, engine, ...state }: ServiceState): string[] {
     ],
     ['flushes_total', 'Commits that were flushed to the disk.', flushes?.count],
     ['flush_seconds_total', 'Time that these took in all.', flushes && flushes.totalMs / 1000],
-    ['wal_bytes', 'Length of the write-ahead log.', engine.logBytes],
+    ['wal_bytes', 'Length of the write-ahead log.', engine.walBytes],
     [
       'checkpoint_failing',
       'Whether the write-ahead log could not be copied into the database file: 1 or 0.',

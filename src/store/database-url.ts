@@ -7,31 +7,30 @@ import {
 } from './postgres/postgres-url.ts';
 
 export type DatabaseAddress =
-  | { engine: 'sqlite' /** Of the database file, absolute or from the current folder. */; path: string }
+  | { engine: 'sqlite' /** Path of the database file, absolute or relative. */; path: string }
   | { engine: 'postgres'; address: PostgresAddress };
 
 const SQLITE_SCHEME = 'sqlite:';
 
 /**
- * Reads the address of a store.
+ * Parses a database URL.
  *
  * @param text `sqlite:PATH` or `postgres://USER@HOST:PORT/DATABASE`
- * @throws {StoreRefused} when it names no store this program knows; the message repeats nothing of it, which may hold
- *   a password
+ * @throws {StoreRejected} when it is invalid; the message never repeats it: it may contain a password
  */
 export function databaseAddressOf(text: string): DatabaseAddress {
   if (isPostgresUrl(text)) return { engine: 'postgres', address: postgresAddressOf(text) };
   const path = text.startsWith(SQLITE_SCHEME) ? text.slice(SQLITE_SCHEME.length) : '';
-  // SQLite takes the first two for a temporary database and one in memory, which keep no plant, and the third for a URI.
+  // In SQLite these paths mean a temporary database, a database in memory and a URI.
   if (path === '' || path.startsWith(':memory:') || path.startsWith('file:')) {
     throw new StoreRejected(
-      'the address names no store; write sqlite:PATH, for example sqlite:./data/plant-store.db, or postgres://USER@HOST:PORT/DATABASE',
+      'invalid database URL; write sqlite:PATH, for example sqlite:./data/plant-store.db, or postgres://USER@HOST:PORT/DATABASE',
     );
   }
   return { engine: 'sqlite', path };
 }
 
-/** The address for logs and messages: without a password. */
+/** The database URL for logs and messages, without the password. */
 export function shownDatabase(text: string): string {
   const database = databaseAddressOf(text);
   return database.engine === 'sqlite' ? text : shownPostgresAddress(database.address);

@@ -18,50 +18,54 @@ import type {
 
 export type CommittingEngine = Pick<StorageEngine, 'commit' | 'commitsInFlightMax'>;
 
-/** Told when the store stops or starts confirming, once for each change. */
+/** Is notified when commits start to fail and when they succeed again, once for each change. */
 interface StoreObserver {
   failed(cause: unknown): void;
   recovered(): void;
 }
 
-interface Waiting extends PlantWrite {
+interface QueuedPlant extends PlantWrite {
   queuedAt: number;
-  /** Plants that were queued or in a batch at that moment. */
+  /** Plants that were queued or in a batch when this one arrived. */
   ahead: number;
   textLength: number;
   settle: (result: WriteResult | NotConfirmed) => void;
 }
 
 /**
- * Group commit: many plants share one commit, so durability costs each a fraction of a disk flush.
+ * Group commit: many plants share one commit, so each plant pays for a fraction of a disk flush.
  *
- * | a plant is | event | it becomes | its caller is told |
- * | --- | --- | --- | --- |
- * | new | `keep`; there is room | queued | |
- * | new | `keep`; the queue is full, or at the rate of the last batches the plant would wait too long | settled | `busy` |
- * | new | `keep` after `close` | settled | `shuttingDown` |
- * | queued | `dispatch` makes a batch | in a batch | |
- * | queued | a batch fails, and the plant has waited long | settled | `storeUnavailable` |
- * | in a batch | the engine answers | settled | its own result |
- * | in a batch | the engine fails | settled | `storeUnavailable` |
+ * | state of a plant | event                                       | next state | `write` returns    |
+ * | ---------------- | ------------------------------------------- | ---------- | ------------------ |
+ * | new              | `write`, the queue has room                 | queued     |                    |
+ * | new              | `write`, the queue is full, or the wait     | settled    | `busy`             |
+ * |                  | would exceed `QUEUE_TIME_MAX_MS`            |            |                    |
+ * | new              | `write` after `close`                       | settled    | `shuttingDown`     |
+ * | queued           | `dispatch` makes a batch                    | in a batch |                    |
+ * | queued           | a batch fails, and the plant has waited     | settled    | `storeUnavailable` |
+ * |                  | for `FAILING_QUEUE_TIMEOUT_MS`              |            |                    |
+ * | in a batch       | the engine returns the results              | settled    | its own result     |
+ * | in a batch       | the engine fails                            | settled    | `storeUnavailable` |
  *
- * `dispatch` alone makes batches: one when plants are queued and the engine has none, and a further one, up to as many as
- * the engine takes, when as many plants wait as the last batch had. It runs when a batch ends, and at the end of the
- * event-loop iteration in which a plant came in. So all plants that arrive together share a batch, and a lone plant waits
- * for nothing.
+ * Only `dispatch` makes batches. The first batch starts as soon as plants are queued. A further one,
+ * up to the maximum of the engine, starts when the queue is as long as the last batch was.
  *
- * After a failure nothing is written again here, because the engine cannot know whether the commit became durable: the
- * client sends again, which is harmless. The plants that stay queued go into the next batch, and so the service finds out
- * by itself that the fault has ended. `close` settles when no plant is queued or in a batch.
+ * `dispatch` runs when a batch ends, and at the end of the event-loop iteration in which a plant
+ * arrived. So plants that arrive together share a batch, and a single plant does not wait.
+ *
+ * A failed batch is not retried here: the engine does not know whether the commit became durable, and
+ * the client can safely send the plants again. The queued plants go into the next batch, which shows
+ * whether the fault has ended. `close` settles when no plant is queued or in a batch.
  */
 export class GroupCommit implements PlantWriter {
   readonly #engine: CommittingEngine;
   readonly #observer: StoreObserver;
-  readonly #queue: Waiting[] = [];
+  readonly #queue: QueuedPlant[] = [];
   readonly #now: () => number;
   #queueTextLength = 0;
-  /** Plants that are queued or in a batch, and how many may be: see {@link #updateRate}. */
+  /** Plants that are queued or in a batch. */
   #inFlight = 0;
+  /** See {@link #updateInFlightMax}. */
   #inFlightMax = Number.POSITIVE_INFINITY;
   #batchesInFlight = 0;
   #lastBatchPlants = 0;
@@ -69,7 +73,7 @@ export class GroupCommit implements PlantWriter {
   #failing = false;
   #closed: PromiseWithResolvers<void> | undefined;
 
-  /** @param now milliseconds on a monotonic clock */
+  /** @param now milliseconds of a monotonic clock */
   constructor(engine: CommittingEngine, observer: StoreObserver, now = () => performance.now()) {
     this.#engine = engine;
     this.#observer = observer;
@@ -107,7 +111,7 @@ export class GroupCommit implements PlantWriter {
     );
   }
 
-  /** Settles when every plant taken so far is settled; further ones are refused. */
+  /** Settles when every accepted plant is settled. Further plants are rejected. */
   close(): Promise<void> {
     this.#closed ??= Promise.withResolvers();
     this.#settleClose();
@@ -127,7 +131,7 @@ export class GroupCommit implements PlantWriter {
     }
   }
 
-  /** Beside a batch in flight the next is as large as it, or waits for its end: small ones would share no flush. */
+  /** A small batch beside one in flight would waste a flush. It waits for the end of that batch. */
   get #batchIsDue(): boolean {
     if (this.#batchesInFlight === 0) return this.#queue.length > 0;
     return (
@@ -135,7 +139,7 @@ export class GroupCommit implements PlantWriter {
     );
   }
 
-  #takeBatch(): Waiting[] {
+  #takeBatch(): QueuedPlant[] {
     let count = 0;
     let textLength = 0;
     while (count < this.#queue.length && count < BATCH_PLANTS_MAX) {
@@ -148,45 +152,47 @@ export class GroupCommit implements PlantWriter {
     return this.#queue.splice(0, count);
   }
 
-  #batchEnded(batch: Waiting[], results: WriteResult[]): void {
+  #batchEnded(batch: QueuedPlant[], results: WriteResult[]): void {
     this.#batchesInFlight--;
     this.#inFlight -= batch.length;
-    this.#updateRate(batch.at(-1)!);
+    this.#updateInFlightMax(batch.at(-1)!);
     if (this.#failing) {
       this.#failing = false;
       this.#observer.recovered();
     }
-    // The next batch first: the engine works on it while these callers get their answers.
+    // The next batch starts first, so the engine works while these callers continue.
     this.#dispatch();
-    for (const [index, waiting] of batch.entries()) waiting.settle(results[index]!);
+    for (const [index, queued] of batch.entries()) queued.settle(results[index]!);
     this.#settleClose();
   }
 
   /**
-   * How many plants were ahead of one, and how long it waited, tells how many may be under way for the next one to wait no
-   * longer than it should (Little's law). Only a long queue shows what the engine can do.
+   * Limits the plants in flight so that the next plant waits at most `QUEUE_TIME_MAX_MS`.
+   *
+   * Little's law: plants ahead, divided by the time waited, is the rate. A short queue does not show
+   * the rate that the engine can reach, so it changes nothing.
    */
-  #updateRate({ ahead, queuedAt }: Waiting): void {
+  #updateInFlightMax({ ahead, queuedAt }: QueuedPlant): void {
     if (ahead < IN_FLIGHT_PLANTS_MIN / 2) return;
     const waitedMs = this.#now() - queuedAt;
     this.#inFlightMax = Math.max((ahead * QUEUE_TIME_MAX_MS) / waitedMs, IN_FLIGHT_PLANTS_MIN);
   }
 
-  #batchFailed(batch: Waiting[], cause: unknown): void {
+  #batchFailed(batch: QueuedPlant[], cause: unknown): void {
     this.#batchesInFlight--;
     this.#inFlight -= batch.length;
     if (!this.#failing) {
       this.#failing = true;
       this.#observer.failed(cause);
     }
-    for (const waiting of [...batch, ...this.#takeLongQueued()]) {
-      waiting.settle({ rejected: 'storeUnavailable' });
+    for (const queued of [...batch, ...this.#takeLongQueued()]) {
+      queued.settle({ rejected: 'storeUnavailable' });
     }
     this.#dispatch();
     this.#settleClose();
   }
 
-  #takeLongQueued(): Waiting[] {
+  #takeLongQueued(): QueuedPlant[] {
     const since = this.#now() - FAILING_QUEUE_TIMEOUT_MS;
     const first = this.#queue.findIndex(({ queuedAt }) => queuedAt > since);
     const taken = this.#queue.splice(0, first === -1 ? this.#queue.length : first);

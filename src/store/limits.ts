@@ -1,15 +1,18 @@
-/** Limits of group commit, which is the same above every engine. */
+/** Limits of group commit, the same for every engine. */
 import { BODY_BYTES_SETTING_MAX, relation } from '../contract/limits.ts';
 
-/** Plants that may wait for a commit; the next one is answered 503. */
+/** Plants that may wait for a commit. The next plant is rejected with 503. */
 export const QUEUE_PLANTS_MAX = 16_384;
-/** Text of plants that may wait for a commit, in UTF-16 code units of names and tags. */
+/** Text of the plants that may wait for a commit, in UTF-16 code units of names and tags. */
 export const QUEUE_TEXT_LENGTH_MAX = 64 * 1024 * 1024;
-/** A plant that would wait longer than this, at the rate of the last batches, is answered 503 at once. */
+/** A plant that would wait longer than this, at the rate of the last batches, gets 503 at once. */
 export const QUEUE_TIME_MAX_MS = 500;
-/** So many plants may always wait or be in a commit: fewer say little of the rate, which grows with the batches. */
+/**
+ * At least this many plants may always be queued or in a batch. The rate grows with the size of the
+ * batches, so fewer plants show too low a rate.
+ */
 export const IN_FLIGHT_PLANTS_MIN = 1_024;
-/** When a commit fails, plants that have waited longer than this for the next one are answered 503 with it. */
+/** When a commit fails, queued plants that have waited longer than this get 503, too. */
 export const FAILING_QUEUE_TIMEOUT_MS = 1_500;
 /** Plants in one commit. */
 export const BATCH_PLANTS_MAX = 2_048;
@@ -17,6 +20,6 @@ export const BATCH_PLANTS_MAX = 2_048;
 export const BATCH_TEXT_LENGTH_MAX = 8 * 1024 * 1024;
 
 relation(BATCH_PLANTS_MAX <= QUEUE_PLANTS_MAX, 'a full batch must fit the queue');
-relation(IN_FLIGHT_PLANTS_MIN <= QUEUE_PLANTS_MAX, 'the least that may wait fits the queue');
+relation(IN_FLIGHT_PLANTS_MIN <= QUEUE_PLANTS_MAX, 'the smallest limit of plants in flight fits the queue');
 relation(BATCH_TEXT_LENGTH_MAX <= QUEUE_TEXT_LENGTH_MAX, 'a full batch must fit the queue');
 relation(BODY_BYTES_SETTING_MAX <= BATCH_TEXT_LENGTH_MAX, 'the largest plant must fit a batch');

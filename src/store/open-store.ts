@@ -4,7 +4,7 @@ import type { CopyTarget, PlantReader, RepeatedIdRule, StorageEngine } from './p
 import { checkServeLock, takeServeLock } from './sqlite/serve-lock.ts';
 import { openSqliteReader } from './sqlite/sqlite-reader.ts';
 
-// Each engine is imported when it is wanted: a service on SQLite starts sooner without the driver of PostgreSQL.
+// Each engine is imported on use: a service on SQLite starts faster without the PostgreSQL driver.
 
 export interface StoreSettings {
   /** `sqlite:PATH` or `postgres://…`. */
@@ -14,15 +14,15 @@ export interface StoreSettings {
   connections: number;
 }
 
-/** A store that a service works on; of a SQLite store it is the only service. */
+/** A store that a service uses. At most one service uses a SQLite store. */
 export interface ServedStore extends AsyncDisposable {
   engine: StorageEngine;
 }
 
 /**
- * Opens a store for a service, and makes it when there is none.
+ * Opens a store for a service. Creates it when it does not exist.
  *
- * @throws {StoreRefused} when it cannot be opened, or it is a SQLite store and another service has it
+ * @throws {StoreRejected} when it cannot be opened, or another service uses this SQLite store
  */
 export async function openServedStore(settings: StoreSettings): Promise<ServedStore> {
   const { repeatedIdRule, connections } = settings;
@@ -32,11 +32,11 @@ export async function openServedStore(settings: StoreSettings): Promise<ServedSt
     const engine = await PostgresEngine.open({ address: database.address, repeatedIdRule, connections });
     return { engine, [Symbol.asyncDispose]: () => engine.close() };
   }
-  // Before the file is touched: a second service must not even bring the schema up to date under the first.
+  // The lock comes first: a second service must not update the schema while the first one runs.
   const releaseLock = takeServeLock(database.path);
   try {
     const { SqliteEngine } = await import('./sqlite/sqlite-engine.ts');
-    // The log lies beside the file itself, not beside a link to it.
+    // SQLite puts the write-ahead log beside the file itself, not beside a symbolic link to it.
     const engine = await SqliteEngine.open({ path: realpathSync(database.path), repeatedIdRule });
     return { engine, [Symbol.asyncDispose]: () => engine.close().finally(releaseLock) };
   } catch (error) {
@@ -45,7 +45,7 @@ export async function openServedStore(settings: StoreSettings): Promise<ServedSt
   }
 }
 
-/** Opens a store to manage its tokens, beside a service that may be running on it. @throws {StoreRefused} */
+/** Opens a store to manage its tokens. A service may use it at the same time. @throws {StoreRejected} */
 export async function openTokenStore(text: string): Promise<StorageEngine> {
   const database = databaseAddressOf(text);
   if (database.engine === 'postgres') {
@@ -53,17 +53,17 @@ export async function openTokenStore(text: string): Promise<StorageEngine> {
     return PostgresEngine.open({ address: database.address, repeatedIdRule: 'revise', connections: 1 });
   }
   const { path } = database;
-  // The schema of an existing store is the service's to change, which may be running: it must be up to date.
+  // Only the service may change the schema of an existing store. This rejects an outdated schema.
   if (existsSync(path)) await openSqliteReader(path)[Symbol.asyncDispose]();
   const { SqliteEngine } = await import('./sqlite/sqlite-engine.ts');
   return SqliteEngine.open({ path, repeatedIdRule: 'revise' });
 }
 
 /**
- * Opens an existing store for reading, beside a service that may be running on it.
+ * Opens an existing store for reading. A service may use it at the same time.
  *
- * @throws {StoreMissing} when there is none
- * @throws {StoreRefused}
+ * @throws {StoreMissing} when it does not exist
+ * @throws {StoreRejected}
  */
 export async function openReader(text: string): Promise<PlantReader> {
   const database = databaseAddressOf(text);
@@ -73,10 +73,10 @@ export async function openReader(text: string): Promise<PlantReader> {
 }
 
 /**
- * Opens a store that becomes the copy of another one, and makes it when there is none. A SQLite store is kept from
- * services meanwhile.
+ * Opens the target of a copy. Creates it when it does not exist. Until a SQLite target is closed, a
+ * service cannot use it.
  *
- * @throws {StoreRefused}
+ * @throws {StoreRejected}
  */
 export async function openCopyTarget(text: string): Promise<CopyTarget> {
   const database = databaseAddressOf(text);
@@ -88,7 +88,7 @@ export async function openCopyTarget(text: string): Promise<CopyTarget> {
   return openSqliteTarget(database.path);
 }
 
-/** Makes sure that {@link openCopyTarget} would not find a service on the store; makes nothing. @throws {StoreRefused} */
+/** Checks that no service uses the target of a copy. Creates nothing. @throws {StoreRejected} */
 export function checkNotServed(text: string): void {
   const database = databaseAddressOf(text);
   if (database.engine === 'sqlite') checkServeLock(database.path);

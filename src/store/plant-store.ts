@@ -1,108 +1,108 @@
 import type { NewPlant, Outcome } from '../contract/plant.ts';
 import type { NewStoredToken, StoredToken } from '../contract/stored-token.ts';
 
-/** What an id that is stored with other content gets: a further revision, or an error. A setting. */
+/** The setting for an id that is already stored with other content: add a revision, or reject it. */
 export type RepeatedIdRule = 'revise' | 'reject';
 
-/** A plant on its way into the store, and the id of the token it came with. */
+/** A plant to store, and the id of the token that sent it. */
 export interface PlantWrite {
   plant: NewPlant;
   recordedBy: number;
 }
 
-/** The answer to one write: kept as this revision, or refused because the id is taken. */
+/** The result of one write: stored as this revision, or rejected because the id is taken. */
 export type WriteResult =
   | { outcome: Outcome; revision: number; rejected?: never }
   | { rejected: 'idTaken'; outcome?: never; revision?: never };
 
-/** A plant that was not confirmed. `storeUnavailable`: whether it is stored is unknown. */
+/** A plant that was not confirmed. After `storeUnavailable` it is unknown whether it is stored. */
 export type NotConfirmed = { rejected: 'busy' | 'storeUnavailable' | 'shuttingDown' };
 
-/** What the operation needs of a store. */
+/** The part of a store that the operation uses. */
 export interface PlantWriter {
-  /** Settles once the plant is durable or was refused; never throws. */
+  /** Settles when the plant is durable or rejected. Never throws. */
   write(write: PlantWrite): Promise<WriteResult | NotConfirmed>;
 }
 
-/** What an engine can tell of itself; what it does not have is left out, always or never. */
+/** Statistics of an engine. An engine either always or never has a given field. */
 export interface EngineStatistics {
-  /** How often a commit was flushed to the disk, and how long that took in all, in ms. */
+  /** Number of flushed commits, and the total time of their flushes. */
   flushes?: { count: number; totalMs: number };
-  /** Length of the write-ahead log's file. */
-  logBytes?: number;
-  /** Whether the write-ahead log could not be copied into the database file when that was tried last. */
+  /** Size of the file of the write-ahead log. */
+  walBytes?: number;
+  /** Whether the last checkpoint failed: the write-ahead log was not copied into the database file. */
   isCheckpointFailing?: boolean;
-  /** What the file system of the store has left for this user. */
+  /** Free space for this user in the file system of the store. */
   diskFreeBytes?: number;
-  /** Connections to the server that are open or being opened. */
+  /** Connections to the server, open or being opened. */
   connections?: number;
 }
 
-/** How far group commit is. */
+/** Statistics of group commit. */
 export interface CommitStatistics {
-  /** Plants that wait for a commit or are in one. */
+  /** Plants that are queued or in a batch. */
   plantsInFlight: number;
-  /** How many may be, as far as the pace is known; the next one is answered 503. */
+  /** Limit of the plants in flight, from the measured rate. The next plant is rejected with 503. */
   plantsInFlightMax: number;
   /** Batches that the engine works on. */
   batchesInFlight: number;
-  /** Whether the last commit failed; the next plant that is sent finds out whether that is over. */
+  /** Whether the last commit failed. Only the next plant shows whether the fault has ended. */
   isCommitFailing: boolean;
 }
 
-/** What a storage engine does. Group commit is written once, above every engine; an engine makes a batch durable. */
+/** A storage engine makes batches durable. Group commit is implemented once, above every engine. */
 export interface StorageEngine {
-  /** How many batches the engine works on side by side. */
+  /** Maximum number of concurrent batches. */
   readonly commitsInFlightMax: number;
-  /** There was no store at this address before. */
+  /** The store did not exist before it was opened. */
   readonly isNew: boolean;
   /**
-   * Writes a batch, the plants of one id in order, and settles once all of it is durable.
+   * Writes a batch, the plants of one id in order. Settles when the whole batch is durable.
    *
    * @returns one result for each write, in the same order
-   * @throws {StoreUnavailable} when not all is known to be durable: any of the batch may be kept, or nothing
+   * @throws {StoreUnavailable} unless the whole batch is durable: any plants of it may be stored, or none
    */
   commit(writes: readonly PlantWrite[]): Promise<WriteResult[]>;
   /**
-   * @returns what an operator should know though the store works, such as a database that is not set up to be durable:
-   *   a sentence each, the same text as long as the matter is the same; none when all is well
+   * @returns warnings for the operator while the store works, such as a setting that loses plants:
+   *   one sentence each; the text of a warning stays the same while its cause is the same
    * @throws {StoreUnavailable} when the store cannot be reached
    */
   check(): Promise<readonly string[]>;
-  /** What the engine can tell of itself without asking the store; never throws. */
+  /** Does not access the database. Never throws. */
   statistics(): Promise<EngineStatistics>;
   hasPlants(): Promise<boolean>;
   /** @returns the token as it is stored, or undefined when its label is taken */
   createToken(token: NewStoredToken): Promise<StoredToken | undefined>;
   /**
-   * The tokens made or revoked after this change number, in the order of the changes; 0 asks for all.
+   * The tokens created or revoked after this change number, in the order of the changes; 0 for all.
    *
-   * @returns at most `TOKENS_AT_A_TIME_MAX` of them; where there are fewer, these are the last
+   * @returns at most `TOKENS_AT_A_TIME_MAX` tokens; fewer mean that no further change exists
    */
   tokensChangedSince(changeNumber: number): Promise<StoredToken[]>;
   /**
-   * A text that changes with every token made or revoked on another connection, also where the change number was given
-   * before: after a failover or a restored backup. It may change after any other commit, too.
+   * A text that changes whenever another connection creates or revokes a token. It changes even when
+   * a failover or a restored backup reuses a change number. Other commits may change it, too.
    */
   tokensFingerprint(): Promise<string>;
-  /** @returns the token as it is now, or undefined when no token has this label */
+  /** @returns the revoked token, or undefined when no token has this label */
   revokeToken(label: string, revokedAt: number): Promise<StoredToken | undefined>;
-  /** Notes the day (`YYYY-MM-DD`) on which these tokens were last accepted. */
+  /** Stores the day (`YYYY-MM-DD`) on which these tokens were last accepted. */
   recordTokenUse(tokenIds: number[], day: string): Promise<void>;
   close(): Promise<void>;
 }
 
-/** The store did not do what it was asked. The cause is for the log, never for a client. */
+/** An operation of the store failed. The cause goes into the log, never to a client. */
 export class StoreUnavailable extends Error {
   override name = 'StoreUnavailable';
 }
 
-/** The store cannot be opened as it stands; the message says what to do about it. */
+/** The store cannot be opened or used as it is. The message tells the user what to do. */
 export class StoreRejected extends Error {
-  override name = 'StoreRefused';
+  override name = 'StoreRejected';
 }
 
-/** There is no plant store at this address. */
+/** No plant store exists at this address. */
 export class StoreMissing extends StoreRejected {}
 
 /** One revision of a plant, as it is stored. */
@@ -111,50 +111,52 @@ export interface PlantRevision {
   revision: number;
   /** Milliseconds since 1970 UTC. */
   recordedAt: number;
-  /** The id of the token it came with; one that was copied in from elsewhere may name a token that is not here. */
+  /** The id of the token that sent it. A copied revision may name a token that this store lacks. */
   recordedBy: number;
 }
 
-/** Reads a store, beside a service that may be writing to it. */
+/** Reads a store. A service may write to it at the same time. */
 export interface PlantReader extends AsyncDisposable {
   /** The revisions of one plant, oldest first; none when the id is not stored. */
   revisionsOf(id: bigint): Promise<PlantRevision[]>;
   /**
-   * Every revision in the order of ids, then revisions, as the store was when the first one was asked for, in constant
-   * memory. Other questions may be asked meanwhile.
+   * Reads every revision in the order of ids, then revisions, in constant memory. All come from one
+   * snapshot, taken at the first read. Other methods may be called during the iteration.
    */
   revisions(): AsyncIterable<PlantRevision>;
-  /** How many revisions there are; undefined when that takes too long to find out. */
+  /** The number of revisions; undefined when the count takes too long. */
   countRevisions(): Promise<number | undefined>;
   tokens(): Promise<StoredToken[]>;
-  /** Tells this store from others, whichever address leads to it; undefined when the engine does not say. */
+  /** Identifies this store, whatever its address is; undefined when the engine has no identity. */
   identity(): Promise<string | undefined>;
 }
 
-/** What a store does to become the copy of another one. */
+/** The target of a copy. */
 export interface CopyTarget extends AsyncDisposable {
   /**
-   * Adds revisions, in the order of their keys, in one transaction, and settles once it is durable. Nothing is ever
-   * written over. One that is here already, the same in every column, is taken for done where a statement of a copy that
-   * was killed can still arrive.
+   * Inserts revisions in the order of their keys, in one transaction. Settles when it is durable.
    *
-   * @throws {StoreRefused} when one is here with other content, or something else wrote it meanwhile
-   * @throws {StoreUnavailable} all of them may be kept, or nothing
+   * No row is overwritten. PostgreSQL accepts a row that already exists and is equal in every column:
+   * a statement of a killed copy may have inserted it late.
+   *
+   * @throws {StoreRejected} when a row exists with other content, or another program inserted it
+   * @throws {StoreUnavailable} when all of them may be stored, or none
    */
   insertRevisions(revisions: readonly PlantRevision[]): Promise<void>;
   /**
-   * Brings tokens to the state they have in the other store, in one transaction. Each that is new, was revoked or expires
-   * at another time gets the next change number of this store, in this order, so that services that run on it see the
-   * change. A revocation is never undone.
+   * Gives tokens the state that they have in the source, in one transaction. A revocation is never undone.
    *
-   * @throws {StoreRefused} when something else changed them meanwhile
+   * A token that is new, was revoked or has another expiry gets the next change number, in the order
+   * given. So services on this store see the change.
+   *
+   * @throws {StoreRejected} when another program changed one of them during the copy
    */
   putTokens(tokens: readonly StoredToken[]): Promise<void>;
 }
 
-/** A row of the target of a copy is not as the copy found it. */
-export function changedMeanwhile(what: string): StoreRejected {
+/** The error for a row of the target that another program changed during the copy. */
+export function concurrentChange(what: string): StoreRejected {
   return new StoreRejected(
-    `something else wrote ${what} of the target meanwhile; stop the services on it, and copy again`,
+    `another program wrote ${what} of the target during the copy; stop the services on it, and copy again`,
   );
 }

@@ -1,10 +1,10 @@
-/** What the tables of both engines have alike. */
+/** What the tables of both engines have in common. */
 import type { PlantRevision } from './plant-store.ts';
 
 /** The columns of `plant_revision`, in the order in which they are written and read. */
 export const REVISION_COLUMNS = 'id, revision, name, tag, recorded_at, recorded_by';
 
-/** @param row the {@link REVISION_COLUMNS}, numbers as text or as bigint */
+/** @param row contains the {@link REVISION_COLUMNS}; numbers are text or bigint */
 export function revisionOf(row: readonly (string | bigint | null)[]): PlantRevision {
   type Row = [bigint, bigint, string, string | null, bigint, bigint];
   const [id, revision, name, tag, recordedAt, recordedBy] = row as Row;
@@ -17,15 +17,17 @@ export function revisionOf(row: readonly (string | bigint | null)[]): PlantRevis
 }
 
 /**
- * These numbers are in the order of the commits, so a read in pages misses no change. In SQLite writers take turns. In
- * PostgreSQL one of two changes at the same time waits for the other's commit, fails, as the numbers are unique, and takes
- * the next one.
+ * Change numbers are in the order of the commits, so a reader that reads in pages misses no change.
+ * SQLite has one writer at a time. In PostgreSQL the numbers are unique: of two concurrent changes one
+ * waits for the commit of the other, fails, and is retried with the next number.
  */
 export const NEXT_CHANGE_NUMBER = '(SELECT coalesce(max(change_number), 0) + 1 FROM token)';
 
 /**
- * What `copy` does on every engine with a token that the target has already, as the last clause of the INSERT. Another hash
- * or label is another token, and a revocation is not undone. The day of the last use alone is no change that services must see.
+ * The last clause of the INSERT with which `copy` updates a token that the target already has.
+ *
+ * It changes no row when the hash or the label differs (another token), and never undoes a revocation.
+ * `last_used_day` alone gets no change number, because services need not see it.
  */
 export const UPDATE_COPIED_TOKEN = `
   ON CONFLICT (id) DO UPDATE SET expires_at = excluded.expires_at, revoked_at = excluded.revoked_at,

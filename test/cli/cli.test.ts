@@ -151,7 +151,7 @@ const MISUSES: Misuse[] = [
   [2, 'check http://127.0.0.1:1 --format xml', /Allowed choices are text, json, junit/],
   ...wrong('check http://127.0.0.1:1 --ids', NO_RANGES, /Write it as FROM\.\.TO with two integers of 64/),
 
-  [2, 'export --database plants.db', /names no store; write sqlite:PATH, for example sqlite:/],
+  [2, 'export --database plants.db', /invalid database URL; write sqlite:PATH, for example sqlite:/],
   ...STORE_COMMANDS.map(
     (command): Misuse => [
       1,

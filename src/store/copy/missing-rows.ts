@@ -2,12 +2,12 @@ import type { StoredToken } from '../../contract/stored-token.ts';
 import { type PlantRevision, StoreRejected } from '../plant-store.ts';
 
 /**
- * The revisions that the target of a copy lacks, in their order. Both sides are read side by side, to the end of both, and
- * no more than one revision of each is in memory.
+ * Yields the revisions that the target of a copy lacks. Reads both stores in parallel to their ends,
+ * with one revision of each in memory.
  *
- * @param source in the order of ids, then revisions, as every reader gives them
+ * @param source in the order of ids, then revisions, the order of every reader
  * @param target in the same order
- * @throws {StoreRefused} at the first revision of the target that the source does not have, or has with other content
+ * @throws {StoreRejected} at the first revision that the source lacks, or has with other content
  */
 export async function* missingRevisions(
   source: AsyncIterable<PlantRevision>,
@@ -21,29 +21,29 @@ export async function* missingRevisions(
       if (order < 0) {
         yield revision;
       } else if (order > 0) {
-        throw foreign(revisionName(next.value));
+        throw notInSource(revisionName(next.value));
       } else {
         if (!isSameRevision(revision, next.value)) {
           throw new StoreRejected(
-            `the target holds ${revisionName(revision)} otherwise than the source does; ${ADVICE}`,
+            `${revisionName(revision)} has other content in the target than in the source; ${ADVICE}`,
           );
         }
         next = await existing.next();
       }
     }
-    if (!next.done) throw foreign(revisionName(next.value));
+    if (!next.done) throw notInSource(revisionName(next.value));
   } finally {
     await existing.return?.();
   }
 }
 
-/** Below 0 when the first comes before the second. */
+/** @returns a negative number when `one` comes before `two` */
 function keyOrder(one: PlantRevision, two: PlantRevision): number {
   if (one.plant.id === two.plant.id) return one.revision - two.revision;
   return one.plant.id < two.plant.id ? -1 : 1;
 }
 
-/** Of two revisions with the same key. */
+/** Compares two revisions with the same key. */
 function isSameRevision(one: PlantRevision, two: PlantRevision): boolean {
   return (
     one.plant.name === two.plant.name &&
@@ -54,49 +54,49 @@ function isSameRevision(one: PlantRevision, two: PlantRevision): boolean {
 }
 
 /**
- * The tokens that the target of a copy lacks, or has as they once were, in the order in which they were changed in
- * the source. The numbers of the changes are not compared: every store counts its own.
+ * The tokens that the target of a copy lacks or has in another state, in the order in which the source
+ * changed them. Change numbers are not compared: every store has its own.
  *
- * @throws {StoreRefused} when the target has a token that the source does not have, or one that is revoked there alone:
- *   nothing lets a revoked token in again
+ * @throws {StoreRejected} when the target has a token that the source lacks, or one that is revoked only
+ *   in the target: a revocation is never undone
  */
 export function missingTokens(source: readonly StoredToken[], target: readonly StoredToken[]): StoredToken[] {
   const existing = new Map(target.map(token => [token.id, token]));
   const missing: StoredToken[] = [];
   for (const token of source.toSorted((a, b) => a.changeNumber - b.changeNumber)) {
-    const own = existing.get(token.id);
+    const stored = existing.get(token.id);
     existing.delete(token.id);
-    if (own === undefined || isChanged(token, own)) missing.push(token);
+    if (stored === undefined || isChanged(token, stored)) missing.push(token);
   }
-  for (const { label } of existing.values()) throw foreign(`the token ${JSON.stringify(label)}`);
+  for (const { label } of existing.values()) throw notInSource(`the token ${JSON.stringify(label)}`);
   return missing;
 }
 
-function isChanged(token: StoredToken, own: StoredToken): boolean {
-  if (token.hash !== own.hash || token.label !== own.label || token.createdAt !== own.createdAt) {
+function isChanged(token: StoredToken, stored: StoredToken): boolean {
+  if (token.hash !== stored.hash || token.label !== stored.label || token.createdAt !== stored.createdAt) {
     throw new StoreRejected(
-      `token ${token.id} of the target, ${JSON.stringify(own.label)}, is another one than that of the source, ${JSON.stringify(token.label)}; ${ADVICE}`,
+      `token ${token.id} of the target, ${JSON.stringify(stored.label)}, differs from token ${token.id} of the source, ${JSON.stringify(token.label)}; ${ADVICE}`,
     );
   }
-  if (own.revokedAt !== null && token.revokedAt === null) {
+  if (stored.revokedAt !== null && token.revokedAt === null) {
     throw new StoreRejected(
-      `the token ${JSON.stringify(token.label)} is revoked in the target and not in the source; revoke it in the source too, and copy again`,
+      `the token ${JSON.stringify(token.label)} is revoked in the target, but not in the source; revoke it in the source, too, and copy again`,
     );
   }
   return (
-    token.revokedAt !== own.revokedAt ||
-    token.expiresAt !== own.expiresAt ||
-    token.lastUsedDay !== own.lastUsedDay
+    token.revokedAt !== stored.revokedAt ||
+    token.expiresAt !== stored.expiresAt ||
+    token.lastUsedDay !== stored.lastUsedDay
   );
 }
 
 const ADVICE =
-  'only a store that is empty, or holds a part of the source and nothing else, can become its copy; name a new one with --to';
+  'the target of a copy must be empty or contain only rows of the source; name a new store with --to';
 
 function revisionName({ plant, revision }: PlantRevision): string {
   return `revision ${revision} of plant ${plant.id}`;
 }
 
-function foreign(row: string): StoreRejected {
-  return new StoreRejected(`the target holds ${row}, which the source does not; ${ADVICE}`);
+function notInSource(row: string): StoreRejected {
+  return new StoreRejected(`the target contains ${row}, but the source does not; ${ADVICE}`);
 }

@@ -8,25 +8,25 @@ import { StoreDigest, type StoreSummary } from './store-digest.ts';
 /** One of the two stores of a copy. */
 export interface CopySide {
   name: string;
-  /** Each time it is read, it shows the store as it is then. */
+  /** Each call reads the current state of the store. */
   reader: Pick<PlantReader, 'revisions' | 'tokens'>;
 }
 
 export interface CopyPass {
   source: CopySide;
   target: CopySide;
-  /** Ends the pass between two rows, with its reason. */
+  /** Its abort ends the pass between two rows; the pass throws the reason. */
   stop: AbortSignal;
-  /** So many more revisions of the source were read. */
+  /** @param revisions number of revisions of the source that were read since the last call */
   onRead(revisions: number): void;
 }
 
 export type CopyCount = Pick<StoreSummary, 'revisions' | 'tokens'>;
 
-/** Timers and signals are handled after so many rows: an engine that reads without waiting never lets them. */
+/** Rows after which timers and signals can run. SQLite reads synchronously and would block them. */
 const ITERATION_ROWS = 512;
 
-/** @throws {StoreRefused} when the target holds anything but a part of the source */
+/** @throws {StoreRejected} when the target contains a row that the source lacks */
 export async function checkTarget(pass: CopyPass): Promise<void> {
   missingTokens(await tokensOf(pass.source), await tokensOf(pass.target));
   let isRead = false;
@@ -34,16 +34,17 @@ export async function checkTarget(pass: CopyPass): Promise<void> {
     for await (const revision of rows(pass, pass.target)) yield revision;
     isRead = true;
   }
-  // After the end of the target the source needs no reading: its further rows are only missing.
+  // At the end of the target the check is complete: all further rows of the source are missing rows.
   for await (const _ of missingRevisions(rows(pass, pass.source), targetRows())) if (isRead) break;
 }
 
 /**
- * Copies what the target lacks, each batch durable before the next one is sent. It may end anywhere and be begun again.
+ * Copies the rows that the target lacks. Each batch is durable before the next one is sent, so an
+ * interrupted copy can be started again.
  *
- * The tokens come last, and are read last: so the token of every revision is known, also of one made an instant ago.
+ * The tokens are read last, so the copy contains the token of every copied revision.
  *
- * @throws {StoreRefused} when the target turns out to hold something else
+ * @throws {StoreRejected} when the target contains a row that the source lacks
  */
 export async function copyMissing(pass: CopyPass, writer: CopyTarget): Promise<CopyCount> {
   const { source, target } = pass;
@@ -52,8 +53,8 @@ export async function copyMissing(pass: CopyPass, writer: CopyTarget): Promise<C
   try {
     for await (const batch of batchesOf(missingRevisions(rows(pass, source), rows(pass, target)))) {
       await writing;
-      writing = at(target, () => writer.insertRevisions(batch));
-      // Awaited after the next batch, which is read meanwhile.
+      writing = runOn(target, () => writer.insertRevisions(batch));
+      // Awaited before the next batch is written, which is read at the same time.
       writing.catch(() => {});
       revisions += batch.length;
     }
@@ -61,11 +62,11 @@ export async function copyMissing(pass: CopyPass, writer: CopyTarget): Promise<C
     await writing;
   }
   const tokens = missingTokens(await tokensOf(source), await tokensOf(target));
-  if (tokens.length > 0) await at(target, () => writer.putTokens(tokens));
+  if (tokens.length > 0) await runOn(target, () => writer.putTokens(tokens));
   return { revisions, tokens: tokens.length };
 }
 
-/** Reads and digests every row of both stores. @throws {StoreRefused} when the target holds what the source does not */
+/** Reads and digests every row of both stores. @throws {StoreRejected} for a row that only the target has */
 export async function compareStores(pass: CopyPass) {
   const { source, target } = pass;
   const [sourceDigest, targetDigest] = [new StoreDigest(), new StoreDigest()];
@@ -78,7 +79,7 @@ export async function compareStores(pass: CopyPass) {
   return {
     source: sourceDigest.summary(sourceTokens),
     target: targetDigest.summary(targetTokens),
-    /** What the source has beyond the target. */
+    /** Rows that the target lacks. */
     missing: { revisions, tokens },
   };
 }
@@ -96,30 +97,30 @@ async function* rows(pass: CopyPass, side: CopySide, digest?: StoreDigest): Asyn
       pass.stop.throwIfAborted();
     }
   } catch (error) {
-    throw named(side, error);
+    throw withName(side, error);
   }
   onRead(count % ITERATION_ROWS);
 }
 
 function tokensOf(side: CopySide): Promise<StoredToken[]> {
-  return at(side, () => side.reader.tokens());
+  return runOn(side, () => side.reader.tokens());
 }
 
-async function at<T>(side: CopySide, work: () => Promise<T>): Promise<T> {
+async function runOn<T>(side: CopySide, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    throw named(side, error);
+    throw withName(side, error);
   }
 }
 
-/** Says which of the two stores it was. */
-function named({ name }: CopySide, error: unknown): unknown {
+/** Adds the name of the store to the message. */
+function withName({ name }: CopySide, error: unknown): unknown {
   if (!(error instanceof StoreUnavailable)) return error;
   return new StoreUnavailable(`${name}: ${error.message}`, { cause: error });
 }
 
-/** As many as one commit of the service may hold. */
+/** Makes batches of the size of one commit of the service. */
 async function* batchesOf(revisions: AsyncIterable<PlantRevision>): AsyncIterable<PlantRevision[]> {
   let batch: PlantRevision[] = [];
   let textLength = 0;

@@ -2,33 +2,33 @@ import { createHash } from 'node:crypto';
 import type { StoredToken } from '../../contract/stored-token.ts';
 import type { PlantRevision } from '../plant-store.ts';
 
-/** What a store holds, in four numbers: two stores with the same ones hold the same. */
+/** Summary of the content of a store. Equal summaries mean equal content. */
 export interface StoreSummary {
   revisions: number;
   plants: number;
   tokens: number;
-  /** SHA-256, see {@link StoreDigest}, 64 hexadecimal digits in lower case. */
+  /** The SHA-256 of {@link StoreDigest}: 64 hexadecimal digits in lower case. */
   digest: string;
 }
 
-/** Characters of lines that are hashed together: one call for each line costs more than the hash itself. */
+/** Characters that are hashed with one call. A call for each line costs more than the hash itself. */
 const CHUNK_LENGTH = 64 * 1024;
 
 /**
- * The SHA-256 over every row of a store, the same on every engine.
+ * The SHA-256 of every row of a store, the same for every engine.
  *
- * Digested are lines in UTF-8, each a JSON array without spaces (as JSON.stringify writes it) and a line feed behind it:
- * first every revision in the order of ids, then revisions,
+ * The input is UTF-8 text, one line for each row. A line is a JSON array as JSON.stringify writes it,
+ * followed by a line feed. First comes every revision, in the order of ids, then revisions:
  *
  *     ["plant","9007199254740993",1,"Monstera deliciosa","houseplant",1767225600000,1]
  *
- * with its id as text, revision, name, tag (null for none, which `""` is not), recorded_at and recorded_by; then every
- * token in the order of ids,
+ * These are id (as text), revision, name, tag (null when there is none), recorded_at and recorded_by.
+ * Then comes every token, in the order of ids:
  *
  *     ["token",1,"9f86d081…","nursery-app",1767225600000,null,null,"2026-01-01"]
  *
- * with its id, hash, label, created_at, expires_at, revoked_at and last_used_day. The one column left out is
- * token.change_number, which each store counts for itself.
+ * These are id, hash, label, created_at, expires_at, revoked_at and last_used_day. The only column
+ * left out is token.change_number, because every store has its own numbers.
  */
 export class StoreDigest {
   readonly #hash = createHash('sha256');

@@ -8,7 +8,7 @@ import {
 import { revisionOf } from '../rows.ts';
 import type { Connection } from './connection.ts';
 import { kindOf } from './failure.ts';
-import { latestRevisions, neighbourhoods, revisionInsert, rowOf } from './revision-table.ts';
+import { latestRevisions, revisionInsert, revisionsAround, rowOf } from './revision-table.ts';
 
 /** A revision that was sent for a write, and is not known to be stored. */
 interface SentRevision extends PlantRevision {
@@ -181,7 +181,7 @@ export class BatchCommit {
   /** Finds out which of the revisions that were sent are stored, and what is the latest of each id now. */
   async #settleSent(connection: Connection): Promise<void> {
     // With the one before each: should that have been lost in a failover, the number would leave a gap.
-    const rows = await neighbourhoods(connection, this.#sent);
+    const rows = await revisionsAround(connection, this.#sent);
     await confirmEverythingBefore(connection);
     const stored = new Set(rows.map(row => JSON.stringify(row)));
     const storedIds = new Set<bigint>();

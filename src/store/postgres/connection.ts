@@ -66,7 +66,7 @@ export class Connection {
    *
    * @param unwanted gives up at once: a silent host would keep the process from its end until the timeout
    * @throws {HostIsReadOnly} when it answers and takes no writes
-   * @throws {StoreRefused} when the database cannot hold a plant store
+   * @throws {StoreRejected} when the database cannot hold a plant store
    */
   static async open(
     address: PostgresAddress,

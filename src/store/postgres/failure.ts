@@ -3,7 +3,7 @@ import { type PostgresAddress, shownPostgresAddress } from './postgres-url.ts';
 
 /** A statement was given up; whether it was carried out is unknown. */
 export class NoResponse extends Error {
-  override readonly name = 'NoAnswer';
+  override readonly name = 'NoResponse';
   /** It had less time than a statement has, since its operation was at an end. */
   readonly cutShort: boolean;
 
@@ -68,7 +68,7 @@ export function kindOf(error: unknown): FailureKind {
   return RETRY.test(sqlState) ? 'retry' : 'final';
 }
 
-export function saysReadOnly(error: unknown): boolean {
+export function isReadOnlyError(error: unknown): boolean {
   return error instanceof HostIsReadOnly || sqlStateOf(error) === READ_ONLY;
 }
 

@@ -1,21 +1,29 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { StoreUnavailable } from '../plant-store.ts';
 import { Connection } from './connection.ts';
-import { isRejection, openFailure, saysReadOnly } from './failure.ts';
+import { isReadOnlyError, isRejection, openFailure } from './failure.ts';
 import { CONNECT_TIMEOUT_MS, SEARCH_INTERVAL_MS } from './limits.ts';
 import type { HostAddress, PostgresAddress } from './postgres-url.ts';
 
 /**
- * Finds the host that takes writes among those of the address, what libpq calls `target_session_attrs=read-write`.
+ * Finds the host that accepts writes, like libpq with `target_session_attrs=read-write`.
  *
- * libpq asks one host after the other, and waits for the timeout of each that is silent. Here they are asked side by
- * side, so that a host that hangs does not delay the one that took over.
+ * libpq tries one host after the other and waits for the timeout of each silent host. This class
+ * tries the hosts in parallel, so a silent host does not delay a failover to another one.
+ *
+ * | what the search knows               | first group, for `CONNECT_TIMEOUT_MS` | last group |
+ * | ----------------------------------- | ------------------------------------- | ---------- |
+ * | a current host, which accepted      | the current host                      | all hosts  |
+ * | writes last                         |                                       |            |
+ * | no current host, but a suspect one, | all hosts except the suspect one      | all hosts  |
+ * | whose connection failed last        |                                       |            |
+ * | neither                             | (none)                                | all hosts  |
  */
 export class HostSearch {
   readonly #address: PostgresAddress;
   #current: HostAddress | undefined;
   #suspect: HostAddress | undefined;
-  /** One for each search in flight; aborting it ends the search and all its connections. */
+  /** One for each search in flight. Its abort ends the search and closes all its connections. */
   readonly #inFlight = new Set<AbortController>();
   #closed = false;
 
@@ -24,11 +32,11 @@ export class HostSearch {
   }
 
   /**
-   * Connects to a store that is being opened.
+   * Connects for the first time, while a store is opened.
    *
-   * @param prepare checks that the store can be used, and may make it
-   * @returns the connection, and what `prepare` returned
-   * @throws {StoreRefused} when no host can be reached now, or the database cannot be used
+   * @param prepare checks the database, and may create the store in it
+   * @returns the connection, and the result of `prepare`
+   * @throws {StoreRejected} when no host accepts writes now, or the database cannot be used
    */
   async open<T>(prepare: (connection: Connection) => Promise<T>): Promise<[Connection, T]> {
     let connection: Connection | undefined;
@@ -42,20 +50,19 @@ export class HostSearch {
   }
 
   /**
-   * Connects to the host that took writes last. When that one failed, the others are asked before it: it may answer
-   * and not be what it was.
+   * Connects to the host that accepts writes. The class comment describes the order of the hosts.
    *
-   * @throws what the host said from whose answer a person learns most
+   * @throws the failure that helps an operator most: a rejection, a read-only host, or the first one
    */
   async connect(): Promise<Connection> {
     const { hosts } = this.#address;
     const first =
       this.#current === undefined ? hosts.filter(host => host !== this.#suspect) : [this.#current];
     const failureOf = new Map<HostAddress, unknown>();
-    // When `first` is all of them, asking again would only fail again, after as long.
+    // A first group with all hosts is the last group, too: a second attempt would fail again.
     for (const group of first.length < hosts.length ? [first, hosts] : [hosts]) {
       if (this.#closed) break;
-      // Whatever connect_timeout is, the other hosts do not wait longer than this for the first group.
+      // `connect_timeout` may be much longer, and the hosts of the last group wait for the first.
       const timeoutMs = group === hosts ? undefined : CONNECT_TIMEOUT_MS;
       const connection = await this.#connectToAny(group, failureOf, timeoutMs);
       if (connection !== undefined) {
@@ -67,29 +74,37 @@ export class HostSearch {
     const failures = [...failureOf.values()];
     throw (
       failures.find(isRejection) ??
-      failures.find(saysReadOnly) ??
+      failures.find(isReadOnlyError) ??
       failures[0] ??
       new StoreUnavailable('the store is closed')
     );
   }
 
-  /** A connection to this host failed: from here on the others are asked first. */
+  /** Is called when a connection to this host failed. The next search tries the other hosts first. */
   suspect(host: HostAddress): void {
     this.#suspect = host;
     if (this.#current === host) this.#current = undefined;
   }
 
-  /** Gives up every search in flight. */
+  /** Aborts every search in flight. */
   close(): void {
     this.#closed = true;
     for (const search of this.#inFlight) search.abort();
   }
 
   /**
-   * Asks until one takes writes or each has failed. While one is silent the others are asked again: a standby that is
-   * about to take over says until then that it takes no writes.
+   * Tries all hosts of one group in parallel.
    *
-   * @param timeoutMs gives up after this; undefined: after what the address allows each host
+   * | result of an attempt        | what follows                                                |
+   * | --------------------------- | ----------------------------------------------------------- |
+   * | the host accepts writes     | return its connection, abort the attempts at other hosts    |
+   * | it rejects the client       | stop for this host: wrong passwords may lock the account    |
+   * | it fails in another way, or | retry it every `SEARCH_INTERVAL_MS`, since a standby may    |
+   * | is read-only                | take over; stop when every host has failed at least once    |
+   *
+   * @param failureOf receives the last failure of each host
+   * @param timeoutMs ends the search; undefined: only the timeout of each connection applies
+   * @returns undefined when no host accepted writes
    */
   async #connectToAny(
     hosts: HostAddress[],
@@ -97,9 +112,9 @@ export class HostSearch {
     timeoutMs: number | undefined,
   ): Promise<Connection | undefined> {
     const search = new AbortController();
-    const lastRound = new AbortController();
-    search.signal.addEventListener('abort', () => lastRound.abort());
-    const late = timeoutMs === undefined ? undefined : setTimeout(() => search.abort(), timeoutMs);
+    const retries = new AbortController();
+    search.signal.addEventListener('abort', () => retries.abort());
+    const timer = timeoutMs === undefined ? undefined : setTimeout(() => search.abort(), timeoutMs);
     this.#inFlight.add(search);
     const failed = new Set<HostAddress>();
     const attempts = hosts.map(async host => {
@@ -113,15 +128,14 @@ export class HostSearch {
         } catch (error) {
           search.signal.throwIfAborted();
           failureOf.set(host, error);
-          if (failed.add(host).size === hosts.length) lastRound.abort();
-          // A password that is rejected ten times a second may lock its account.
+          if (failed.add(host).size === hosts.length) retries.abort();
           if (isRejection(error)) throw error;
         }
-        await wait(SEARCH_INTERVAL_MS, undefined, { signal: lastRound.signal });
+        await wait(SEARCH_INTERVAL_MS, undefined, { signal: retries.signal });
       }
     });
     const connection = await Promise.any(attempts).catch(() => undefined);
-    clearTimeout(late);
+    clearTimeout(timer);
     this.#inFlight.delete(search);
     return connection;
   }

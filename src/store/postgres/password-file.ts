@@ -17,7 +17,7 @@ const warnings = new Writable({
 /**
  * Looks the password up in the file that PGPASSFILE names, or in ~/.pgpass.
  *
- * @throws {StoreRefused} when it is not there
+ * @throws {StoreRejected} when it is not there
  */
 export async function passwordFromFile(
   { database, user }: PostgresAddress,

@@ -41,7 +41,7 @@ export class PostgresEngine implements StorageEngine {
     this.#pool = new ConnectionPool(search, settings.connections + 1);
   }
 
-  /** Opens the store, makes it when there is none, and brings its schema up to date. @throws {StoreRefused} */
+  /** Opens the store, makes it when there is none, and brings its schema up to date. @throws {StoreRejected} */
   static async open(settings: PostgresSettings): Promise<PostgresEngine> {
     const search = new HostSearch(settings.address);
     const [connection, isNew] = await search.open(async opened => {

@@ -1,4 +1,4 @@
-import { type CopyTarget, changedMeanwhile, type PlantRevision, StoreRejected } from '../plant-store.ts';
+import { type CopyTarget, concurrentChange, type PlantRevision, StoreRejected } from '../plant-store.ts';
 import { REVISION_COLUMNS } from '../rows.ts';
 import type { Connection } from './connection.ts';
 import { kindOf, unavailable } from './failure.ts';
@@ -26,7 +26,7 @@ export async function openPostgresTarget(address: PostgresAddress): Promise<Copy
       inTransaction(connection, async () => {
         for (const token of tokens) {
           const isWritten = await putToken(connection, token);
-          if (!isWritten) throw changedMeanwhile(`token ${JSON.stringify(token.label)}`);
+          if (!isWritten) throw concurrentChange(`token ${JSON.stringify(token.label)}`);
         }
       }),
     [Symbol.asyncDispose]: () => connection.close(),
@@ -44,7 +44,7 @@ async function checkStored(connection: Connection, revisions: readonly PlantRevi
   });
   const stored = new Set(rows.map(row => JSON.stringify(row)));
   const other = revisions.find(each => !stored.has(JSON.stringify(rowOf(each))));
-  if (other !== undefined) throw changedMeanwhile(`revision ${other.revision} of plant ${other.plant.id}`);
+  if (other !== undefined) throw concurrentChange(`revision ${other.revision} of plant ${other.plant.id}`);
 }
 
 async function inTransaction(connection: Connection, work: () => Promise<void>): Promise<void> {

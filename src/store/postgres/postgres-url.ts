@@ -80,7 +80,7 @@ export function isPostgresUrl(text: string): boolean {
  * Reads a connection URI as libpq has it (section 34.1.1.2 of its manual):
  * `postgres://user:password@host1:5432,host2:5432/database?sslmode=verify-full`.
  *
- * @throws {StoreRefused} says what is wrong and repeats nothing that may be a password
+ * @throws {StoreRejected} says what is wrong and repeats nothing that may be a password
  */
 export function postgresAddressOf(text: string): PostgresAddress {
   const parts = PARTS.exec(text.replace(SCHEME, ''));

@@ -88,7 +88,7 @@ export async function latestRevisions(
  *
  * @returns rows of {@link REVISION_COLUMNS}, in the order of ids, then revisions
  */
-export function neighbourhoods(
+export function revisionsAround(
   connection: Connection,
   revisions: readonly PlantRevision[],
 ): Promise<TextRow[]> {

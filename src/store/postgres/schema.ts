@@ -20,7 +20,7 @@ const MAY_NOT_CREATE = [INSUFFICIENT_PRIVILEGE, '3F000'];
  * unique, so one of them makes the schema and the others find it made.
  *
  * @returns whether there was no plant store before
- * @throws {StoreRefused} when it is newer than this program, or something else has a name it needs
+ * @throws {StoreRejected} when it is newer than this program, or something else has a name it needs
  */
 export async function applySchemaSteps(connection: Connection): Promise<boolean> {
   let isNew = false;
@@ -56,7 +56,7 @@ export async function applySchemaSteps(connection: Connection): Promise<boolean>
 /**
  * Checks a store that is only read.
  *
- * @throws {StoreRefused} when there is none in this database, it has another schema, or may not be read
+ * @throws {StoreRejected} when there is none in this database, it has another schema, or may not be read
  */
 export async function checkSchema(connection: Connection): Promise<void> {
   const step = await schemaStep(connection);
@@ -95,7 +95,7 @@ export const COPY_RIGHTS: Right[] = [
 /**
  * Checks the user's rights at start: found out with the first plant, a missing one would look like an outage.
  *
- * @throws {StoreRefused}
+ * @throws {StoreRejected}
  */
 export async function checkRights(connection: Connection, rights: Right[]): Promise<void> {
   const questions = rights.map(([question]) => question).join(', ');

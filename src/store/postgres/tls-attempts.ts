@@ -12,7 +12,7 @@ import { type HostAddress, type PostgresAddress, SYSTEM_ROOTS } from './postgres
 /**
  * How a connection is protected; false: not at all.
  *
- * @throws {StoreRefused} when a file that the address names cannot be used
+ * @throws {StoreRejected} when a file that the address names cannot be used
  */
 export function tlsOptions(address: PostgresAddress, { host }: HostAddress): ConnectionOptions | false {
   const { tlsMode, rootCertificateFile } = address;

@@ -1,13 +1,13 @@
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { parentPort, workerData } from 'node:worker_threads';
-import { CHECKPOINT_PASSES_MAX, CHECKPOINT_REST_PAGES_MAX } from './limits.ts';
+import { CHECKPOINT_PASSES_MAX, CHECKPOINT_REMAINING_PAGES_MAX } from './limits.ts';
 
 export type CheckpointRequest = 'checkpoint' | 'close';
 
 /** How far a checkpoint came, in pages of the write-ahead log. */
 export interface CheckpointReply {
-  logPages: number;
+  walPages: number;
   /** Of these, those that are in the database file as well. */
   copiedPages: number;
   /** What went wrong instead. */
@@ -33,7 +33,7 @@ function reply(): CheckpointReply {
     // What a connection has in memory after a failure is not to be trusted.
     database?.close();
     database = undefined;
-    return { logPages: 0, copiedPages: 0, failure: (error as Error).message };
+    return { walPages: 0, copiedPages: 0, failure: (error as Error).message };
   }
 }
 
@@ -48,13 +48,13 @@ function open(): DatabaseSync {
 
 /** PASSIVE waits for nobody and lets nobody wait: https://sqlite.org/pragma.html#pragma_wal_checkpoint */
 function checkpoint(open: DatabaseSync): CheckpointReply {
-  let reached: CheckpointReply = { logPages: 0, copiedPages: 0 };
+  let reached: CheckpointReply = { walPages: 0, copiedPages: 0 };
   for (let pass = 0; pass < CHECKPOINT_PASSES_MAX; pass++) {
     const row = open.prepare('PRAGMA wal_checkpoint(PASSIVE)').get() as { log: number; checkpointed: number };
     // A reader of an older state, such as an export, is in the way of what came after it.
     const isHeldUp = pass > 0 && row.checkpointed === reached.copiedPages;
-    reached = { logPages: row.log, copiedPages: row.checkpointed };
-    if (isHeldUp || row.log - row.checkpointed <= CHECKPOINT_REST_PAGES_MAX) break;
+    reached = { walPages: row.log, copiedPages: row.checkpointed };
+    if (isHeldUp || row.log - row.checkpointed <= CHECKPOINT_REMAINING_PAGES_MAX) break;
   }
   return reached;
 }

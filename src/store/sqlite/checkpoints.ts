@@ -82,11 +82,11 @@ export class Checkpoints {
     return worker;
   }
 
-  async #ended({ logPages, copiedPages, failure }: CheckpointReply): Promise<void> {
+  async #ended({ walPages, copiedPages, failure }: CheckpointReply): Promise<void> {
     this.failure = failure;
-    const isRestShort = logPages - copiedPages <= WRITER_CHECKPOINT_PAGES_MAX;
+    const isRestShort = walPages - copiedPages <= WRITER_CHECKPOINT_PAGES_MAX;
     // A failure is the writer's too, which tells whoever sends it plants.
-    if (logPages >= WAL_RESTART_PAGES && isRestShort) await this.#finish().catch(() => undefined);
+    if (walPages >= WAL_RESTART_PAGES && isRestShort) await this.#finish().catch(() => undefined);
     this.#isRunning = false;
     if (!this.#isDueAgain) return;
     this.#isDueAgain = false;

@@ -23,7 +23,7 @@ const NEWEST_STEP = STEPS.length;
  * answers a rejected setting with the old one and not with an error (https://sqlite.org/wal.html).
  *
  * @param path of the database file
- * @throws {StoreRefused} when the file is something else, or newer than this program, or cannot be opened
+ * @throws {StoreRejected} when the file is something else, or newer than this program, or cannot be opened
  */
 export function openForWriting(path: string): DatabaseSync {
   return explainFailure(path, () => {
@@ -45,7 +45,7 @@ export function openForWriting(path: string): DatabaseSync {
  * @param isImmutable nothing writes to it: it is opened without a lock, and without the files that SQLite puts beside a
  *   database with a write-ahead log and that a reader leaves there
  * @throws {StoreMissing} when there is no plant store at this path
- * @throws {StoreRefused} when it cannot be opened as it stands
+ * @throws {StoreRejected} when it cannot be opened as it stands
  */
 export function openForReading(path: string, isImmutable = false): DatabaseSync {
   return explainFailure(path, () => {
@@ -196,7 +196,7 @@ export function makeFile(path: string): void {
   if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600));
 }
 
-/** Turns what Node and SQLite say of a file that cannot be opened into what a person can do. @throws {StoreRefused} */
+/** Turns what Node and SQLite say of a file that cannot be opened into what a person can do. @throws {StoreRejected} */
 export function explainFailure<T>(path: string, open: () => T): T {
   try {
     return open();

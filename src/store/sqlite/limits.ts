@@ -15,16 +15,16 @@ export const PAGE_CACHE_KIB = 8 * 1024;
 /** From the first commit after a checkpoint to the next checkpoint. */
 export const CHECKPOINT_INTERVAL_MS = 100;
 /** While more pages than this remain, the checkpoint thread makes another pass: it finds fewer each time. */
-export const CHECKPOINT_REST_PAGES_MAX = 300;
+export const CHECKPOINT_REMAINING_PAGES_MAX = 300;
 export const CHECKPOINT_PASSES_MAX = 5;
 /** From this length (16 MiB) the write-ahead log is restarted. */
 export const WAL_RESTART_PAGES = 4_096;
 /** The writer stops for about this many pages, as long as a few commits take, to finish a checkpoint. */
 export const WRITER_CHECKPOINT_PAGES_MAX = 1_000;
 /** From this length (200 MiB) SQLite itself checkpoints, whatever that holds up. */
-export const WAL_PAGES_MAX = 50_000;
+export const AUTOCHECKPOINT_PAGES = 50_000;
 /** A write-ahead log that grew beyond this, because a reader was in the way, is cut to it when it is restarted. */
-export const WAL_BYTES_KEPT_MAX = 64 * 1024 * 1024;
+export const WAL_FILE_BYTES_MAX = 64 * 1024 * 1024;
 /** Bytes of the write-ahead log that are read and written again at a time. */
 export const WAL_CHUNK_BYTES = 1024 * 1024;
 /** Pages that a backup copies at a time (4 MiB); between two steps it reports its progress. */
@@ -32,7 +32,10 @@ export const BACKUP_STEP_PAGES = 1_000;
 
 relation(WRITER_CHECKPOINT_PAGES_MAX < WAL_RESTART_PAGES, 'the checkpoint thread copies most of a long log');
 relation(
-  CHECKPOINT_REST_PAGES_MAX < WRITER_CHECKPOINT_PAGES_MAX,
+  CHECKPOINT_REMAINING_PAGES_MAX < WRITER_CHECKPOINT_PAGES_MAX,
   'the writer finishes what the passes leave',
 );
-relation(WAL_RESTART_PAGES < WAL_PAGES_MAX, 'the log is restarted before SQLite holds up a commit for it');
+relation(
+  WAL_RESTART_PAGES < AUTOCHECKPOINT_PAGES,
+  'the log is restarted before SQLite holds up a commit for it',
+);

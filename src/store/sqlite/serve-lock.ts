@@ -15,7 +15,7 @@ const SQLITE_BUSY = 5;
  *
  * @param path of the database file; it and its folder are made when they are not there
  * @returns lets go of the lock
- * @throws {StoreRefused} when another service has it, or the folder cannot be written to
+ * @throws {StoreRejected} when another service has it, or the folder cannot be written to
  */
 export function takeServeLock(path: string): () => void {
   return explainFailure(path, () => {
@@ -43,7 +43,7 @@ export function takeServeLock(path: string): () => void {
 /**
  * Whether a service could have this store now; makes nothing.
  *
- * @throws {StoreRefused} when another one has it
+ * @throws {StoreRejected} when another one has it
  */
 export function checkServeLock(path: string): void {
   if (existsSync(path) && existsSync(`${realpathSync(path)}-serve-lock`)) takeServeLock(path)();

@@ -23,7 +23,7 @@ export interface StoreCounts {
  * @param to an empty file, which becomes the copy
  * @param onStep is told after each step how many pages there are, and how many are left
  * @returns what the store held at that moment
- * @throws {StoreRefused} when there is no store, or it cannot be opened
+ * @throws {StoreRejected} when there is no store, or it cannot be opened
  * @throws whatever SQLite throws, such as that the disk is full
  */
 export async function copySnapshot(
@@ -42,7 +42,7 @@ export async function copySnapshot(
 /**
  * Goes through every page of a copy that nothing has open (`PRAGMA integrity_check`), and counts what it holds.
  *
- * @throws {StoreRefused} when the copy is not a sound plant store with the schema of this program
+ * @throws {StoreRejected} when the copy is not a sound plant store with the schema of this program
  */
 export function checkCopy(path: string): StoreCounts {
   using database = openForReading(path, true);

@@ -40,7 +40,7 @@ export class SqliteEngine implements StorageEngine {
     this.isNew = (statSync(settings.path, { throwIfNoEntry: false })?.size ?? 0) === 0;
   }
 
-  /** Opens the store, makes it when there is none, and brings its schema up to date. @throws {StoreRefused} */
+  /** Opens the store, makes it when there is none, and brings its schema up to date. @throws {StoreRejected} */
   static async open(settings: SqliteSettings): Promise<SqliteEngine> {
     const engine = new SqliteEngine(settings);
     try {
@@ -67,7 +67,7 @@ export class SqliteEngine implements StorageEngine {
     const disk = await statfs(dirname(path)).catch(() => undefined);
     return {
       flushes: this.#flushes,
-      logBytes: log?.size ?? 0,
+      walBytes: log?.size ?? 0,
       isCheckpointFailing: this.#checkpoints.failure !== undefined,
       diskFreeBytes: disk === undefined ? 0 : disk.bavail * disk.bsize,
     };
@@ -133,7 +133,7 @@ export class SqliteEngine implements StorageEngine {
       pending?.resolve(result);
       return;
     }
-    if (failure.isGone) this.#reopening ??= this.#reopen();
+    if (failure.isFileReplaced) this.#reopening ??= this.#reopen();
     pending?.reject(new (failure.isRejection ? StoreRejected : StoreUnavailable)(failure.message));
   }
 

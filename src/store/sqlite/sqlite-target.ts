@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite';
-import { type CopyTarget, changedMeanwhile } from '../plant-store.ts';
+import { type CopyTarget, concurrentChange } from '../plant-store.ts';
 import { inTransaction, openForWriting, unavailable } from './database.ts';
 import { takeServeLock } from './serve-lock.ts';
 import { putToken } from './token-table.ts';
@@ -30,13 +30,13 @@ export function openSqliteTarget(path: string): CopyTarget {
         for (const { plant, revision, recordedAt, recordedBy } of revisions) {
           const { id, name, tag = null } = plant;
           const { changes } = insert.run(id, revision, name, tag, recordedAt, recordedBy);
-          if (changes === 0) throw changedMeanwhile(`revision ${revision} of plant ${id}`);
+          if (changes === 0) throw concurrentChange(`revision ${revision} of plant ${id}`);
         }
       }),
     putTokens: tokens =>
       write(() => {
         for (const token of tokens) {
-          if (!putToken(database, token)) throw changedMeanwhile(`token ${JSON.stringify(token.label)}`);
+          if (!putToken(database, token)) throw concurrentChange(`token ${JSON.stringify(token.label)}`);
         }
       }),
     [Symbol.asyncDispose]: async () => {

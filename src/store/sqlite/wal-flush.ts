@@ -21,7 +21,7 @@ const MAY_FLUSH = process.permission === undefined;
  * @param path of the database file
  * @throws what SQLite or the file system throws; the log says the same as before
  */
-export function flushLogAnew(database: DatabaseSync, path: string): void {
+export function rewriteWal(database: DatabaseSync, path: string): void {
   database.exec('BEGIN IMMEDIATE');
   try {
     rewrite(`${path}-wal`);

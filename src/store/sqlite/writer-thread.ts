@@ -5,10 +5,10 @@ import type { NewStoredToken } from '../../contract/stored-token.ts';
 import { type RepeatedIdRule, StoreRejected } from '../plant-store.ts';
 import type { Batch, BatchResults } from './batch.ts';
 import { openForWriting, unavailable } from './database.ts';
-import { WAL_BYTES_KEPT_MAX, WAL_PAGES_MAX } from './limits.ts';
+import { AUTOCHECKPOINT_PAGES, WAL_FILE_BYTES_MAX } from './limits.ts';
 import { PlantTable } from './plant-table.ts';
 import * as tokenTable from './token-table.ts';
-import { flushLogAnew } from './wal-flush.ts';
+import { rewriteWal } from './wal-flush.ts';
 
 /** What a SQLite store is opened with. */
 export interface SqliteSettings {
@@ -28,7 +28,7 @@ export interface WriterCall {
 export interface WriterReply {
   call: number;
   result?: unknown;
-  failure?: { message: string; isRejection: boolean; isGone: boolean };
+  failure?: { message: string; isRejection: boolean; isFileReplaced: boolean };
 }
 
 /** A file, whatever its name: its place on the disk. */
@@ -44,11 +44,11 @@ interface OpenStore {
 }
 
 /** The database, or its write-ahead log, is no longer the file that was opened. */
-class StoreGone extends Error {}
+class StoreFileReplaced extends Error {}
 
-function gone(path: string): StoreGone {
+function gone(path: string): StoreFileReplaced {
   const advice = 'put it back, or stop the service and start it again';
-  return new StoreGone(`${path} or its log was deleted, moved or replaced; ${advice}`);
+  return new StoreFileReplaced(`${path} or its log was deleted, moved or replaced; ${advice}`);
 }
 
 function identityOf(path: string): FileIdentity {
@@ -69,7 +69,7 @@ export class StoreWriter {
   #open: OpenStore | undefined;
   /** Of the database file that was opened first: no other one is ever taken for it. */
   #file: FileIdentity;
-  #isGone = false;
+  #isFileReplaced = false;
   /** How many were opened. */
   #connections = 0;
 
@@ -85,7 +85,7 @@ export class StoreWriter {
     return this.#run(open => {
       if (open.log === undefined) {
         this.#checkFiles(open);
-        flushLogAnew(open.database, this.#settings.path);
+        rewriteWal(open.database, this.#settings.path);
       }
       const results = open.plants.commit(batch);
       this.#checkFiles(open);
@@ -129,7 +129,7 @@ export class StoreWriter {
    * process share what they know of the log, so no connection to another log may be open.
    */
   reopen(): void {
-    this.#isGone = false;
+    this.#isFileReplaced = false;
   }
 
   close(): void {
@@ -140,11 +140,11 @@ export class StoreWriter {
 
   #run<Result>(operation: (open: OpenStore) => Result): Result {
     try {
-      if (this.#isGone) throw gone(this.#settings.path);
+      if (this.#isFileReplaced) throw gone(this.#settings.path);
       this.#open ??= this.#openStore();
       return operation(this.#open);
     } catch (error) {
-      this.#isGone = error instanceof StoreGone;
+      this.#isFileReplaced = error instanceof StoreFileReplaced;
       this.close();
       throw error;
     }
@@ -155,9 +155,9 @@ export class StoreWriter {
     if (this.#file !== undefined && this.#file !== identityOf(path)) throw gone(path);
     const database = openForWriting(path);
     // SQLite's own checkpoint would hold up a commit, see checkpoints.ts; it is for a log that nothing else keeps short.
-    database.exec(`PRAGMA wal_autocheckpoint = ${WAL_PAGES_MAX}`);
+    database.exec(`PRAGMA wal_autocheckpoint = ${AUTOCHECKPOINT_PAGES}`);
     // https://sqlite.org/pragma.html#pragma_journal_size_limit
-    database.exec(`PRAGMA journal_size_limit = ${WAL_BYTES_KEPT_MAX}`);
+    database.exec(`PRAGMA journal_size_limit = ${WAL_FILE_BYTES_MAX}`);
     this.#file ??= identityOf(path);
     const plants = new PlantTable(database, repeatedIdRule);
     return { database, plants, connection: `${threadId} ${++this.#connections}`, log: undefined };
@@ -187,7 +187,7 @@ function reply(call: number, operation: keyof StoreWriter, args: unknown[]): Wri
     return { call, result: run.apply(writer, args) };
   } catch (error) {
     const isRejection = error instanceof StoreRejected;
-    const isGone = error instanceof StoreGone;
-    return { call, failure: { message: unavailable(error).message, isRejection, isGone } };
+    const isFileReplaced = error instanceof StoreFileReplaced;
+    return { call, failure: { message: unavailable(error).message, isRejection, isFileReplaced } };
   }
 }

@@ -98,7 +98,7 @@ test('a copy that is damaged is found out, and so is one that is no store', asyn
   // A page in the middle, whose head says how many cells it has.
   writeSync(damaged, Buffer.alloc(64, 0xff), 0, 64, 100 * 4096);
   closeSync(damaged);
-  assert.throws(() => checkCopy(copy), { name: 'StoreRefused', message: /^the copy is damaged \(/ });
+  assert.throws(() => checkCopy(copy), { name: 'StoreRejected', message: /^the copy is damaged \(/ });
   {
     await using reader = await openReader(`sqlite:${copy}`);
     await assert.rejects(Array.fromAsync(reader.revisions()), StoreUnavailable);
@@ -144,7 +144,7 @@ test('what cannot be backed up, or not there, is said in a line, and leaves noth
   await assertRejected(file, `sqlite:${other}`, `${other} cannot be opened`);
   await assertRejected(inNoFolder, database, 'a.db cannot be made (ENOENT); make the folder first');
   await assertRejected(file, 'postgres://u:secret@db.example/plants', 'pg_dump', 2);
-  await assertRejected(file, 'plants.db', 'the address names no store', 2);
+  await assertRejected(file, 'plants.db', 'invalid database URL', 2);
   assert.deepEqual(readdirSync(folder), []);
 });
 

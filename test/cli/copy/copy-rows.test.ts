@@ -44,15 +44,15 @@ test('any part of the source lacks the rest of it, in its order', async () => {
 
 suite('a target is rejected for a revision', () => {
   const cases: [what: string, target: PlantRevision, says: RegExp][] = [
-    ['before all of the source', revision(ID_MIN, 0), /revision 0 of plant -9223372036854775808, which/],
-    ['between two', revision(5n), /revision 1 of plant 5, which the source does not/],
-    ['that a double takes for its neighbour', revision(2n ** 53n + 2n), /plant 9007199254740994, which/],
-    ['behind all', revision(ID_MAX, 2), /revision 2 of plant 9223372036854775807, which/],
-    ['with another revision', revision(-1n, 3, 'again'), /revision 3 of plant -1, which/],
-    ['with another name', revision(-1n, 2, 'Again'), /revision 2 of plant -1 otherwise/],
-    ['without its tag', revision(-1n, 10, 'at last'), /revision 10 of plant -1 otherwise/],
-    ['of another time', { ...revision(-1n), recordedAt: 0 }, /otherwise/],
-    ['of another token', { ...revision(-1n), recordedBy: 2 }, /otherwise/],
+    ['before all of the source', revision(ID_MIN, 0), /revision 0 of plant -9223372036854775808, but/],
+    ['between two', revision(5n), /revision 1 of plant 5, but the source does not/],
+    ['that a double takes for its neighbour', revision(2n ** 53n + 2n), /plant 9007199254740994, but/],
+    ['behind all', revision(ID_MAX, 2), /revision 2 of plant 9223372036854775807, but/],
+    ['with another revision', revision(-1n, 3, 'again'), /revision 3 of plant -1, but/],
+    ['with another name', revision(-1n, 2, 'Again'), /revision 2 of plant -1 has other content/],
+    ['without its tag', revision(-1n, 10, 'at last'), /revision 10 of plant -1 has other content/],
+    ['of another time', { ...revision(-1n), recordedAt: 0 }, /has other content/],
+    ['of another token', { ...revision(-1n), recordedBy: 2 }, /has other content/],
   ];
   for (const [what, foreign, says] of cases) {
     test(what, async () => {
@@ -100,11 +100,15 @@ suite('what makes the tokens the same:', () => {
 
 suite('a target is rejected for a token', () => {
   const cases: [what: string, target: StoredToken, says: RegExp][] = [
-    ['that the source does not have', token(3), /holds the token "label 3", which the source does not/],
-    ['with another hash', token(1, { hash: 'f'.repeat(64) }), /token 1 of the target, "label 1", is another/],
-    ['with another label', token(1, { label: 'mine' }), /token 1 of the target, "mine", is another/],
-    ['made at another time', token(1, { createdAt: 2 }), /is another/],
-    ['revoked in the target alone', token(1, { revokedAt: 4 }), /"label 1" is revoked in the target and not/],
+    ['that the source does not have', token(3), /contains the token "label 3", but the source does not/],
+    ['with another hash', token(1, { hash: 'f'.repeat(64) }), /token 1 of the target, "label 1", differs/],
+    ['with another label', token(1, { label: 'mine' }), /token 1 of the target, "mine", differs/],
+    ['made at another time', token(1, { createdAt: 2 }), /differs/],
+    [
+      'revoked in the target alone',
+      token(1, { revokedAt: 4 }),
+      /"label 1" is revoked in the target, but not/,
+    ],
   ];
   for (const [what, target, says] of cases) {
     test(what, () => {

@@ -104,8 +104,8 @@ for (const [from, to] of PAIRS) {
         /"valid" is revoked in the target/,
       );
       await to.sql(target, 'UPDATE token SET revoked_at = NULL WHERE id = 1');
-      await assertRejected(`INSERT INTO plant_revision VALUES (99, 1, 'x', NULL, 1, 1)`, /plant 99, which/);
-      assertFailed(await copy(source, target, '--dry-run'), /plant 99, which/);
+      await assertRejected(`INSERT INTO plant_revision VALUES (99, 1, 'x', NULL, 1, 1)`, /plant 99, but/);
+      assertFailed(await copy(source, target, '--dry-run'), /plant 99, but/);
     });
   });
 }

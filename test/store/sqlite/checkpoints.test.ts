@@ -6,7 +6,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { PlantWrite } from '../../../src/store/plant-store.ts';
 import { Checkpoints } from '../../../src/store/sqlite/checkpoints.ts';
 import { openForWriting } from '../../../src/store/sqlite/database.ts';
-import { WAL_BYTES_KEPT_MAX } from '../../../src/store/sqlite/limits.ts';
+import { WAL_FILE_BYTES_MAX } from '../../../src/store/sqlite/limits.ts';
 import { openNewStore, openStore, sqliteUnderTest } from '../../harness/store-under-test.ts';
 import { until } from '../../harness/until.ts';
 
@@ -97,7 +97,7 @@ test('a log that a reader let grow is begun anew behind it, and cut', async () =
   reader.exec('BEGIN');
   reader.prepare('SELECT count(*) FROM plant_revision').get();
   const first = logSalt(path);
-  while (statSync(`${path}-wal`).size <= 2 * WAL_BYTES_KEPT_MAX) await commitMuch();
+  while (statSync(`${path}-wal`).size <= 2 * WAL_FILE_BYTES_MAX) await commitMuch();
   assert.equal(logSalt(path), first);
   const { plants } = reader.prepare('SELECT count(*) AS plants FROM plant_revision').get()!;
   assert.equal(plants, 16, 'the reader sees what it saw');
@@ -105,7 +105,7 @@ test('a log that a reader let grow is begun anew behind it, and cut', async () =
   reader.exec('COMMIT');
   await until('the log is cut', async () => {
     await engine.commit([{ plant: { id: ++last, name: 'oak' }, recordedBy: 1 }]);
-    return statSync(`${path}-wal`).size <= WAL_BYTES_KEPT_MAX;
+    return statSync(`${path}-wal`).size <= WAL_FILE_BYTES_MAX;
   });
   assert.notEqual(logSalt(path), first);
 });

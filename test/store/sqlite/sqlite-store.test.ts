@@ -131,8 +131,8 @@ test('of a batch larger than the page cache nothing is seen when it fails, and a
   }));
   const rejectedBySqlite = { plant: { id: 100n, name }, recordedBy: 0.5 };
   await assert.rejects(engine.commit([...batch, rejectedBySqlite]), StoreUnavailable);
-  const logBytes = statSync(`${path}-wal`).size;
-  assert.ok(logBytes > 8 * 1024 * 1024, `it was in the log before its commit: ${logBytes} bytes`);
+  const walBytes = statSync(`${path}-wal`).size;
+  assert.ok(walBytes > 8 * 1024 * 1024, `it was in the log before its commit: ${walBytes} bytes`);
   assert.equal(seen(), 1);
 
   await engine.commit(batch);
@@ -236,9 +236,9 @@ test('a file in which Litestream was quicker to make its own tables becomes a st
   assert.deepEqual(await engine.commit([WRITE]), CREATED);
 });
 
-test('an address that names no store of this program is rejected', async () => {
+test('an invalid database URL is rejected', async () => {
   for (const database of ['', 'sqlite:', 'sqlite::memory:', 'mysql://localhost/plants', 'plants.db']) {
-    await assert.rejects(openStore(database), /names no store; write sqlite:PATH/, database);
+    await assert.rejects(openStore(database), /invalid database URL; write sqlite:PATH/, database);
   }
 });
 
@@ -250,7 +250,7 @@ test('a second service on the same file, by whichever name, is rejected until th
     await using first = await openStore(database);
     for (const name of [database, link]) {
       await assert.rejects(openStore(name), {
-        name: 'StoreRefused',
+        name: 'StoreRejected',
         message: /another plant-store service is running on .*; stop it first/,
       });
     }
