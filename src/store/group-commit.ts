@@ -35,27 +35,27 @@ interface QueuedPlant extends PlantWrite {
 /**
  * Group commit: many plants share one commit, so each plant pays for a fraction of a disk flush.
  *
- * | state of a plant | event                                       | next state | `write` returns    |
- * | ---------------- | ------------------------------------------- | ---------- | ------------------ |
- * | new              | `write`, the queue has room                 | queued     |                    |
- * | new              | `write`, the queue is full, or the wait     | settled    | `busy`             |
- * |                  | would exceed `QUEUE_TIME_MAX_MS`            |            |                    |
- * | new              | `write` after `close`                       | settled    | `shuttingDown`     |
- * | queued           | `dispatch` makes a batch                    | in a batch |                    |
- * | queued           | a batch fails, and the plant has waited     | settled    | `storeUnavailable` |
- * |                  | for `FAILING_QUEUE_TIMEOUT_MS`              |            |                    |
- * | in a batch       | the engine returns the results              | settled    | its own result     |
- * | in a batch       | the engine fails                            | settled    | `storeUnavailable` |
+ * | plant is   | event                                   | next state | `write` returns    |
+ * | ---------- | --------------------------------------- | ---------- | ------------------ |
+ * | new        | `write`, the queue has room             | queued     |                    |
+ * | new        | `write`, the queue is full, or the wait | settled    | `busy`             |
+ * |            | would exceed `QUEUE_TIME_MAX_MS`        |            |                    |
+ * | new        | `write` after `close`                   | settled    | `shuttingDown`     |
+ * | queued     | `dispatch` makes a batch                | in a batch |                    |
+ * | queued     | a batch fails, and the plant has waited | settled    | `storeUnavailable` |
+ * |            | for `FAILING_QUEUE_TIMEOUT_MS`          |            |                    |
+ * | in a batch | the engine returns the results          | settled    | its own result     |
+ * | in a batch | the engine fails                        | settled    | `storeUnavailable` |
  *
- * Only `dispatch` makes batches. The first batch starts as soon as plants are queued. A further one,
- * up to the maximum of the engine, starts when the queue is as long as the last batch was.
+ * Only `dispatch` makes batches. The first batch starts as soon as plants are queued. A further
+ * one, up to the maximum of the engine, starts when the queue is as long as the last batch was.
  *
  * `dispatch` runs when a batch ends, and at the end of the event-loop iteration in which a plant
  * arrived. So plants that arrive together share a batch, and a single plant does not wait.
  *
- * A failed batch is not retried here: the engine does not know whether the commit became durable, and
- * the client can safely send the plants again. The queued plants go into the next batch, which shows
- * whether the fault has ended. `close` settles when no plant is queued or in a batch.
+ * A failed batch is not retried here: the engine does not know whether the commit became durable,
+ * and the client can safely send the plants again. The queued plants go into the next batch, which
+ * shows whether the fault has ended. `close` settles when no plant is queued or in a batch.
  */
 export class GroupCommit implements PlantWriter {
   readonly #engine: CommittingEngine;
@@ -169,8 +169,8 @@ export class GroupCommit implements PlantWriter {
   /**
    * Limits the plants in flight so that the next plant waits at most `QUEUE_TIME_MAX_MS`.
    *
-   * Little's law: plants ahead, divided by the time waited, is the rate. A short queue does not show
-   * the rate that the engine can reach, so it changes nothing.
+   * Little's law: plants ahead, divided by the time waited, is the rate. A short queue does not
+   * show the rate that the engine can reach, so it changes nothing.
    */
   #updateInFlightMax({ ahead, queuedAt }: QueuedPlant): void {
     if (ahead < IN_FLIGHT_PLANTS_MIN / 2) return;

@@ -45,7 +45,7 @@ export async function openServedStore(settings: StoreSettings): Promise<ServedSt
   }
 }
 
-/** Opens a store to manage its tokens. A service may use it at the same time. @throws {StoreRejected} */
+/** Opens a store to manage its tokens, beside a running service. @throws {StoreRejected} */
 export async function openTokenStore(text: string): Promise<StorageEngine> {
   const database = databaseAddressOf(text);
   if (database.engine === 'postgres') {

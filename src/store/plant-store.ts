@@ -1,7 +1,7 @@
 import type { NewPlant, Outcome } from '../contract/plant.ts';
 import type { NewStoredToken, StoredToken } from '../contract/stored-token.ts';
 
-/** The setting for an id that is already stored with other content: add a revision, or reject it. */
+/** The setting for an id that exists with other content: add a revision, or reject it. */
 export type RepeatedIdRule = 'revise' | 'reject';
 
 /** A plant to store, and the id of the token that sent it. */
@@ -30,7 +30,7 @@ export interface EngineStatistics {
   flushes?: { count: number; totalMs: number };
   /** Size of the file of the write-ahead log. */
   walBytes?: number;
-  /** Whether the last checkpoint failed: the write-ahead log was not copied into the database file. */
+  /** Whether the last copy of the write-ahead log into the database file failed. */
   isCheckpointFailing?: boolean;
   /** Free space for this user in the file system of the store. */
   diskFreeBytes?: number;
@@ -60,7 +60,7 @@ export interface StorageEngine {
    * Writes a batch, the plants of one id in order. Settles when the whole batch is durable.
    *
    * @returns one result for each write, in the same order
-   * @throws {StoreUnavailable} unless the whole batch is durable: any plants of it may be stored, or none
+   * @throws {StoreUnavailable} otherwise; then all, some or no plants of the batch may be stored
    */
   commit(writes: readonly PlantWrite[]): Promise<WriteResult[]>;
   /**
@@ -81,8 +81,8 @@ export interface StorageEngine {
    */
   tokensChangedSince(changeNumber: number): Promise<StoredToken[]>;
   /**
-   * A text that changes whenever another connection creates or revokes a token. It changes even when
-   * a failover or a restored backup reuses a change number. Other commits may change it, too.
+   * A text that changes whenever another connection creates or revokes a token. It changes even
+   * when a failover or a restored backup reuses a change number. Other commits may change it, too.
    */
   tokensFingerprint(): Promise<string>;
   /** @returns the revoked token, or undefined when no token has this label */
@@ -136,18 +136,18 @@ export interface CopyTarget extends AsyncDisposable {
   /**
    * Inserts revisions in the order of their keys, in one transaction. Settles when it is durable.
    *
-   * No row is overwritten. PostgreSQL accepts a row that already exists and is equal in every column:
-   * a statement of a killed copy may have inserted it late.
+   * No row is overwritten. PostgreSQL accepts a row that already exists and is equal in every
+   * column: a statement of a killed copy may have inserted it late.
    *
    * @throws {StoreRejected} when a row exists with other content, or another program inserted it
    * @throws {StoreUnavailable} when all of them may be stored, or none
    */
   insertRevisions(revisions: readonly PlantRevision[]): Promise<void>;
   /**
-   * Gives tokens the state that they have in the source, in one transaction. A revocation is never undone.
+   * Gives tokens the state of the source, in one transaction. Revocations are never undone.
    *
-   * A token that is new, was revoked or has another expiry gets the next change number, in the order
-   * given. So services on this store see the change.
+   * A token that is new, was revoked or has another expiry gets the next change number, in the
+   * order given. So services on this store see the change.
    *
    * @throws {StoreRejected} when another program changed one of them during the copy
    */

@@ -18,16 +18,16 @@ export function revisionOf(row: readonly (string | bigint | null)[]): PlantRevis
 
 /**
  * Change numbers are in the order of the commits, so a reader that reads in pages misses no change.
- * SQLite has one writer at a time. In PostgreSQL the numbers are unique: of two concurrent changes one
- * waits for the commit of the other, fails, and is retried with the next number.
+ * SQLite has one writer at a time. In PostgreSQL the numbers are unique: of two concurrent changes
+ * one waits for the commit of the other, fails, and is retried with the next number.
  */
 export const NEXT_CHANGE_NUMBER = '(SELECT coalesce(max(change_number), 0) + 1 FROM token)';
 
 /**
  * The last clause of the INSERT with which `copy` updates a token that the target already has.
  *
- * It changes no row when the hash or the label differs (another token), and never undoes a revocation.
- * `last_used_day` alone gets no change number, because services need not see it.
+ * It changes no row when the hash or the label differs (another token), and never undoes a
+ * revocation. `last_used_day` alone gets no change number, because services need not see it.
  */
 export const UPDATE_COPIED_TOKEN = `
   ON CONFLICT (id) DO UPDATE SET expires_at = excluded.expires_at, revoked_at = excluded.revoked_at,

@@ -70,7 +70,7 @@ const STORE_COMMANDS = [
   'export',
   'show 1',
 ];
-const FOLDER_ADVICE = /cannot be opened .*; is the folder there and writable\?$/;
+const FOLDER_ADVICE = /cannot be opened .*; does the folder exist, and is it writable\?$/;
 const ADDRESSES = ['8080', ':8080', '127.0.0.1:65536', '::1:8080', ''];
 const NO_SUCH_STORE = /there is no plant store at .*missing\.db; .* or name another with --database$/;
 const NO_RANGES = ['5', '5..1', '1..9223372036854775808', '1..1e3', 'a..b', ''];

@@ -2,8 +2,8 @@ import type { StoredToken } from '../../contract/stored-token.ts';
 import { type PlantRevision, StoreRejected } from '../plant-store.ts';
 
 /**
- * Yields the revisions that the target of a copy lacks. Reads both stores in parallel to their ends,
- * with one revision of each in memory.
+ * Yields the revisions that the target of a copy lacks. Reads both stores in parallel to their
+ * ends, with one revision of each in memory.
  *
  * @param source in the order of ids, then revisions, the order of every reader
  * @param target in the same order
@@ -54,11 +54,11 @@ function isSameRevision(one: PlantRevision, two: PlantRevision): boolean {
 }
 
 /**
- * The tokens that the target of a copy lacks or has in another state, in the order in which the source
- * changed them. Change numbers are not compared: every store has its own.
+ * The tokens that the target of a copy lacks or has in another state, in the order in which the
+ * source changed them. Change numbers are not compared: every store has its own.
  *
- * @throws {StoreRejected} when the target has a token that the source lacks, or one that is revoked only
- *   in the target: a revocation is never undone
+ * @throws {StoreRejected} when the target has a token that the source lacks, or one that is revoked
+ *   only in the target: a revocation is never undone
  */
 export function missingTokens(source: readonly StoredToken[], target: readonly StoredToken[]): StoredToken[] {
   const existing = new Map(target.map(token => [token.id, token]));

@@ -34,7 +34,8 @@ export async function checkTarget(pass: CopyPass): Promise<void> {
     for await (const revision of rows(pass, pass.target)) yield revision;
     isRead = true;
   }
-  // At the end of the target the check is complete: all further rows of the source are missing rows.
+  // At the end of the target the check is complete: all further rows of the source are missing
+  // rows.
   for await (const _ of missingRevisions(rows(pass, pass.source), targetRows())) if (isRead) break;
 }
 
@@ -66,7 +67,7 @@ export async function copyMissing(pass: CopyPass, writer: CopyTarget): Promise<C
   return { revisions, tokens: tokens.length };
 }
 
-/** Reads and digests every row of both stores. @throws {StoreRejected} for a row that only the target has */
+/** Reads and digests every row. @throws {StoreRejected} for a row that only the target has */
 export async function compareStores(pass: CopyPass) {
   const { source, target } = pass;
   const [sourceDigest, targetDigest] = [new StoreDigest(), new StoreDigest()];

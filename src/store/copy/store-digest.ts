@@ -11,19 +11,19 @@ export interface StoreSummary {
   digest: string;
 }
 
-/** Characters that are hashed with one call. A call for each line costs more than the hash itself. */
+/** Characters that one call hashes. A call for each line would cost more than the hash itself. */
 const CHUNK_LENGTH = 64 * 1024;
 
 /**
  * The SHA-256 of every row of a store, the same for every engine.
  *
- * The input is UTF-8 text, one line for each row. A line is a JSON array as JSON.stringify writes it,
- * followed by a line feed. First comes every revision, in the order of ids, then revisions:
+ * The input is UTF-8 text, one line for each row. A line is a JSON array as JSON.stringify writes
+ * it, followed by a line feed. First comes every revision, in the order of ids, then revisions:
  *
  *     ["plant","9007199254740993",1,"Monstera deliciosa","houseplant",1767225600000,1]
  *
- * These are id (as text), revision, name, tag (null when there is none), recorded_at and recorded_by.
- * Then comes every token, in the order of ids:
+ * These are id (as text), revision, name, tag (null when there is none), recorded_at and
+ * recorded_by. Then comes every token, in the order of ids:
  *
  *     ["token",1,"9f86d081…","nursery-app",1767225600000,null,null,"2026-01-01"]
  *

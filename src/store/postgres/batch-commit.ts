@@ -10,51 +10,61 @@ import type { Connection } from './connection.ts';
 import { kindOf } from './failure.ts';
 import { latestRevisions, revisionInsert, revisionsAround, rowOf } from './revision-table.ts';
 
-/** A revision that was sent for a write, and is not known to be stored. */
+/** A revision that was sent for a write and is not known to be stored. */
 interface SentRevision extends PlantRevision {
-  /** Place of the write in the batch. */
+  /** Index of the write in the batch. */
   index: number;
 }
 
 /**
- * Writes one batch of plants into PostgreSQL, where other instances write at the same time.
+ * Writes one batch of plants into PostgreSQL, while other instances may write the same ids.
  *
- * It goes in rounds; most batches need one. The first revision of every plant is inserted `ON CONFLICT DO NOTHING`,
- * without a lookup before. The primary key decides among instances: a row that comes back is ours. For one that does
- * not, the latest revision is looked up, and the plant is unchanged, rejected, or goes into the next round with the
- * next revision. A round holds an id once, so plants with the same id keep their order, and a revision is only
- * written after the one before it was seen: no gaps. Each statement is a transaction of its own.
+ * The batch is written in rounds; most batches need one. A round has at most one revision of each
+ * id, so plants with the same id keep their order and revision numbers have no gaps. Each statement
+ * is a transaction. The primary key decides between instances:
  *
- * When a statement fails, `run` may be called again with another connection. It first looks up what was sent, under
- * the number it was sent with, since another instance may have added revisions behind it. What it finds there is
+ * | write is | event                                              | next state                   |
+ * | -------- | -------------------------------------------------- | ---------------------------- |
+ * | open     | its latest revision has the same content           | settled: unchanged           |
+ * | open     | its latest revision differs, the rule is `reject`  | settled: `idTaken`           |
+ * | open     | otherwise: `INSERT ... ON CONFLICT DO NOTHING`     | sent, with the next revision |
+ * | sent     | the server returns the row                         | settled: created or revised  |
+ * | sent     | the server returns no row: look up the latest      | open                         |
+ * | sent     | the server reports an error                        | open                         |
+ * | sent     | the connection is lost, or was lost before         | unknown, see below           |
  *
- * - our revision: it was stored by us (or by an instance that sent the same content with the same token in the same
- *   millisecond; then both say that they made it, which harms no plant);
- * - another revision: ours will never be stored there, and the next number is tried;
- * - nothing: our statement may still arrive, so the same number is sent again. The primary key makes one of the two
- *   do nothing; if it is the second, what took its place is looked up in the same way.
+ * After a failure `run` may be called again with another connection. It then looks up each unknown
+ * revision under the number with which it was sent. It may find there
  *
- * A revision that was looked up may not have reached the standby yet, and be gone after a failover. So before a
- * result that rests on one is returned, a commit of our own is waited for, which is confirmed after everything before
- * it; and a further call of `run` forgets what an earlier one looked up. It remembers what the batch itself inserted:
- * otherwise an earlier plant of the batch with the same content would be taken for a later one.
+ * - our revision: this batch stored it. (Another instance may have sent the same content with the
+ *   same token in the same millisecond. Then both report it as theirs, which harms no plant.)
+ * - another revision: ours can no longer be stored there, so the next number is tried;
+ * - no revision: our first statement may still be executed late, so the same number is sent again.
+ *   The primary key makes one of the two statements do nothing. If it is the second, the row is
+ *   looked up.
+ *
+ * A failover may lose a revision that was looked up, because the standby may lack it. So `run`
+ * first waits for a commit of its own, which confirms all earlier commits, before it returns such a
+ * result. A further call of `run` forgets what an earlier call looked up, but not what the batch
+ * inserted: otherwise an earlier plant of the batch with the same content would be taken for a
+ * later one.
  */
 export class BatchCommit {
   readonly #writes: readonly PlantWrite[];
   readonly #repeatedIdRule: RepeatedIdRule;
-  /** The same through all attempts: it tells a revision of ours from another's. */
+  /** The same for all attempts: it distinguishes our revision from one of another instance. */
   readonly #recordedAt = Date.now();
   readonly #results: WriteResult[];
-  /** The writes that have no result yet, by id, in their order. */
+  /** The writes without a result, by id, in their order. */
   readonly #open = new Map<bigint, number[]>();
   /** The last revision of each plant, as far as this batch knows. */
   readonly #latest = new Map<bigint, PlantRevision>();
-  /** The ids of which that was looked up, and not inserted by this batch: it may be gone after a failover. */
+  /** Ids whose latest revision was looked up, not inserted here. A failover may lose it. */
   readonly #lookedUp = new Set<bigint>();
   #sent: SentRevision[] = [];
-  /** A statement that was given up may still be carried out, at any moment. */
+  /** The server may still execute a statement of this batch that timed out. */
   #mayBeStoredLate = false;
-  /** Writes whose result rests on a revision that was looked up, and that no commit of ours has confirmed. */
+  /** Writes whose result depends on a looked-up revision that no commit of ours has confirmed. */
   #unconfirmed: number[] = [];
 
   constructor(writes: readonly PlantWrite[], repeatedIdRule: RepeatedIdRule) {
@@ -68,9 +78,9 @@ export class BatchCommit {
     }
   }
 
-  /** @returns one result for each write, in their order, all of them durable */
+  /** @returns one result for each write, in their order; all are durable */
   async run(connection: Connection): Promise<WriteResult[]> {
-    // The server may be another one than at the last attempt, and lack what was seen there.
+    // This attempt may use another server, which lacks revisions that the last attempt looked up.
     for (const id of this.#lookedUp) this.#latest.delete(id);
     this.#lookedUp.clear();
     if (this.#sent.length > 0) {
@@ -83,24 +93,24 @@ export class BatchCommit {
       if (revisions.length === 0) break;
       const insertedIds = await this.#insert(connection, revisions);
       if (insertedIds.size > 0) this.#unconfirmed = [];
-      const taken: SentRevision[] = [];
+      const conflicting: SentRevision[] = [];
       for (const each of revisions) {
         if (insertedIds.has(each.plant.id)) this.#stored(each);
-        else taken.push(each);
+        else conflicting.push(each);
       }
-      if (taken.length === 0) continue;
+      if (conflicting.length === 0) continue;
       if (this.#mayBeStoredLate) {
-        this.#sent = taken;
+        this.#sent = conflicting;
         await this.#settleSent(connection);
       } else {
-        await this.#lookUpLatest(connection, taken);
+        await this.#lookUpLatest(connection, conflicting);
       }
     }
     if (this.#unconfirmed.length > 0) await confirmEverythingBefore(connection);
     return this.#results;
   }
 
-  /** Takes back the results that an earlier attempt could not confirm. */
+  /** Discards the results that an earlier attempt could not confirm. */
   #reopenUnconfirmed(): void {
     for (const index of this.#unconfirmed.reverse()) {
       const { id } = this.#writes[index]!.plant;
@@ -109,7 +119,7 @@ export class BatchCommit {
     this.#unconfirmed = [];
   }
 
-  /** Gives a result to each write that needs no revision, and a revision to the first of each id that does. */
+  /** Settles writes that need no revision. @returns the next revision of each id that needs one */
   #nextRound(): SentRevision[] {
     const revisions: SentRevision[] = [];
     for (const [id, indexes] of this.#open) {
@@ -117,7 +127,7 @@ export class BatchCommit {
       if (revision === undefined) this.#open.delete(id);
       else revisions.push(revision);
     }
-    // The same order everywhere, so that instances that insert the same ids never deadlock.
+    // All instances insert in the same order, so they never deadlock.
     return revisions.sort((a, b) => (a.plant.id < b.plant.id ? -1 : 1));
   }
 
@@ -139,7 +149,7 @@ export class BatchCommit {
     return undefined;
   }
 
-  /** @returns the ids of those that were inserted */
+  /** @returns the ids of the inserted revisions */
   async #insert(connection: Connection, revisions: SentRevision[]): Promise<Set<bigint>> {
     this.#sent = revisions;
     try {
@@ -147,7 +157,7 @@ export class BatchCommit {
       this.#sent = [];
       return new Set(inserted.map(([id]) => BigInt(id!)));
     } catch (error) {
-      // The server says that nothing was done: what is stored under these numbers is another's, however alike it is.
+      // The server inserted nothing. A revision that it has under these numbers is not ours.
       if (kindOf(error) !== 'connectionLost' && !this.#mayBeStoredLate) this.#sent = [];
       throw error;
     }
@@ -161,13 +171,13 @@ export class BatchCommit {
     this.#open.get(plant.id)!.shift();
   }
 
-  async #lookUpLatest(connection: Connection, taken: SentRevision[]): Promise<void> {
-    const ids = taken.map(({ plant }) => plant.id);
+  async #lookUpLatest(connection: Connection, conflicting: SentRevision[]): Promise<void> {
+    const ids = conflicting.map(({ plant }) => plant.id);
     const found = await latestRevisions(connection, ids);
-    if (found.length < taken.length) {
-      // Neither inserted nor there: it would be tried for ever.
+    if (found.length < conflicting.length) {
+      // A row that is neither inserted nor found would be retried without end.
       throw new StoreRejected(
-        'PostgreSQL takes a plant and does not keep it; look for a trigger, a rule or row-level security on plant_revision',
+        'PostgreSQL accepts a plant but does not store it; check plant_revision for a trigger, a rule or row-level security',
       );
     }
     for (const revision of found) this.#found(revision);
@@ -178,9 +188,10 @@ export class BatchCommit {
     this.#lookedUp.add(revision.plant.id);
   }
 
-  /** Finds out which of the revisions that were sent are stored, and what is the latest of each id now. */
+  /** Looks up which of the sent revisions are stored, and the latest revision of each id. */
   async #settleSent(connection: Connection): Promise<void> {
-    // With the one before each: should that have been lost in a failover, the number would leave a gap.
+    // The revision before each one is needed, too: if a failover lost it, our number would leave a
+    // gap.
     const rows = await revisionsAround(connection, this.#sent);
     await confirmEverythingBefore(connection);
     const stored = new Set(rows.map(row => JSON.stringify(row)));
@@ -193,17 +204,18 @@ export class BatchCommit {
     }
     for (const row of rows) this.#found(revisionOf(row));
     this.#sent = [];
-    // What rests on the revision before one that is stored, is stored.
+    // The commit above confirms the revision before each stored one, and the results based on it.
     this.#unconfirmed = this.#unconfirmed.filter(index => !storedIds.has(this.#writes[index]!.plant.id));
   }
 }
 
 /**
- * Returns once every commit that could be seen before is as durable as this server makes commits.
+ * Returns when all commits that were visible before are as durable as this server makes commits.
  *
- * Only a synchronous standby makes a difference: PostgreSQL shows a commit to others after the flush to its own disk
- * and after the standby has it, unless that wait was cut short or the server crashed in it. A commit of our own that
- * waits for the standby waits for all before it; a message in the write-ahead log is the smallest there is
+ * This matters only with a synchronous standby. PostgreSQL shows a commit after its own flush and
+ * after the standby has it. If that wait was cancelled or the server crashed, the standby may lack
+ * the commit. A new commit waits for the standby, and so for all commits before it. The smallest
+ * one is a message in the write-ahead log
  * (https://www.postgresql.org/docs/current/functions-admin.html, `pg_logical_emit_message`).
  */
 export async function confirmEverythingBefore(connection: Connection): Promise<void> {

@@ -11,25 +11,33 @@ import {
 } from './limits.ts';
 
 interface Outage {
-  /** When the attempt that failed first was begun, by the monotonic clock. */
+  /** When the attempt that failed first was started, on the monotonic clock. */
   since: number;
   cause: unknown;
 }
 
 /**
- * The connections of one service. It is in one of two states:
+ * The connections of one service.
  *
- * - *up*: a connection is opened when one is needed and none is idle. For a while after the server had none left, an
- *   operation waits for an open one instead, if there is any.
- * - *outage*, from the first connection that failed or could not be opened: all hosts are asked over and over until
- *   one takes writes. An operation waits for that until its timeout. Once the outage has lasted that long, further
- *   operations fail at once: a plant that has waited for another batch to fail does not wait as long again.
+ * | state  | event                                          | next   | what the pool does         |
+ * | ------ | ---------------------------------------------- | ------ | -------------------------- |
+ * | up     | an operation needs a connection, none is idle  | up     | opens one, up to the limit |
+ * | up     | the server has no connection left, one is open | up     | opens none for             |
+ * |        |                                                |        | `FULL_SERVER_INTERVAL_MS`  |
+ * | up     | a connection fails, or cannot be opened        | outage | closes all idle ones, then |
+ * |        |                                                |        | searches all hosts         |
+ * | outage | an operation needs a connection                | outage | lets the operation wait    |
+ * | outage | `OPERATION_TIMEOUT_MS` after the outage began  | outage | operations fail at once    |
+ * | outage | a host accepts writes                          | up     | waiting operations resume  |
+ *
+ * During a long outage operations fail at once, so that a plant does not wait for two timeouts: one
+ * in the queue behind a failing batch, and one in its own batch.
  */
 export class ConnectionPool {
   readonly #search: HostSearch;
   readonly #connectionsMax: number;
   readonly #idle: Connection[] = [];
-  /** Open, or being opened. */
+  /** Connections that are open or being opened. */
   #count = 0;
   #outage: Outage | undefined;
   #fullUntil = 0;
@@ -46,10 +54,10 @@ export class ConnectionPool {
   }
 
   /**
-   * Runs an operation on a connection, and again on the same or another one while it fails for a passing reason and
-   * there is time.
+   * Runs an operation on a connection. Retries temporary failures, on the same or another
+   * connection, until `OPERATION_TIMEOUT_MS`.
    *
-   * @param work finds out by itself what an earlier attempt has done
+   * @param work must itself find out what an earlier attempt has done
    * @throws {StoreUnavailable}
    */
   async use<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
@@ -64,9 +72,10 @@ export class ConnectionPool {
         return result;
       } catch (error) {
         const kind = kindOf(error);
-        // Its operation was nearly out of time when it began, so this says nothing of the server.
+        // The statement had too little time left, so its timeout does not show that the host
+        // failed.
         if (error instanceof NoResponse && error.cutShort) this.#discard(connection);
-        else if (kind === 'connectionLost') this.#lost(connection, startedAt, error);
+        else if (kind === 'connectionLost') this.#connectionLost(connection, startedAt, error);
         else this.#release(connection);
         if (kind === 'final' || performance.now() >= deadline) throw unavailable(error);
         if (kind === 'retry') await wait(Math.random() * RETRY_DELAY_MS * attempt);
@@ -74,13 +83,13 @@ export class ConnectionPool {
     }
   }
 
-  /** Takes a connection that was opened elsewhere into the pool. */
+  /** Adds a connection that was opened outside the pool. */
   add(connection: Connection): void {
     this.#count++;
     this.#release(connection);
   }
 
-  /** Closes every connection; one in use when its operation ends. */
+  /** Closes every connection. A connection in use is closed when its operation ends. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#search.close();
@@ -99,7 +108,7 @@ export class ConnectionPool {
       if (now >= giveUpAt) {
         throw unavailable(outage?.cause ?? new Error('no connection to the store was free in time'));
       }
-      // Not awaited: it may take longer than this operation has, and then serves the next one.
+      // Not awaited: if it takes longer than this operation may wait, the next one uses it.
       const mayOpen = this.#count === 0 || (this.#count < this.#connectionsMax && now >= this.#fullUntil);
       if (outage === undefined && mayOpen) void this.#open(now);
       await this.#nextChange(giveUpAt - now);
@@ -146,8 +155,8 @@ export class ConnectionPool {
     this.#announceChange();
   }
 
-  /** The idle ones have lost their server too, or would find out at the cost of somebody's time. */
-  #lost(connection: Connection, startedAt: number, cause: unknown): void {
+  /** Idle connections are closed, too: an operation on one of them would probably fail as well. */
+  #connectionLost(connection: Connection, startedAt: number, cause: unknown): void {
     for (const each of [connection, ...this.#idle.splice(0)]) this.#discard(each);
     this.#search.suspect(connection.host);
     this.#beginOutage(startedAt, cause);
@@ -174,16 +183,16 @@ export class ConnectionPool {
     }
   }
 
-  /** Wakes every operation that waits for a connection; they are a handful. */
+  /** Wakes every operation that waits for a connection. There are only a few. */
   #announceChange(): void {
     this.#change.resolve();
     this.#change = Promise.withResolvers();
   }
 
-  /** Waking the others too when the time is over does no harm: each looks again. */
+  /** The timeout of one operation wakes the others, too. Each checks the state again. */
   async #nextChange(timeoutMs: number): Promise<void> {
-    const late = setTimeout(() => this.#announceChange(), timeoutMs);
+    const timer = setTimeout(() => this.#announceChange(), timeoutMs);
     await this.#change.promise;
-    clearTimeout(late);
+    clearTimeout(timer);
   }
 }

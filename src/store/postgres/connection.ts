@@ -18,35 +18,35 @@ import { isAboutTls, tlsFailure, tlsOptions } from './tls-attempts.ts';
 export interface Statement {
   text: string;
   values?: unknown[];
-  /** A statement with a name is prepared once on each connection. */
+  /** A named statement is prepared once on each connection. */
   name?: string;
 }
 
-/** A row as the server sent it: text, or null. */
+/** A row as the server sends it: text or null. */
 export type TextRow = (string | null)[];
 
-/** Every value stays the text that the server sent: no id goes through a double. */
+/** Every value stays text, so no id is converted to a double. */
 const AS_TEXT = { getTypeParser: () => (text: string) => text } as unknown as pg.CustomTypesConfig;
-/** The SQLSTATE of a notice that is no warning. */
+/** The SQLSTATE of a notice that is not a warning. */
 const SUCCESSFUL_COMPLETION = '00000';
-/** What pg says when the timeout of a query is over; it has no other mark. */
+/** The message of pg when a query times out. The error has no code. */
 const READ_TIMEOUT = 'Query read timeout';
 /** https://www.postgresql.org/docs/current/protocol-message-formats.html, CancelRequest */
 const CANCEL_REQUEST = 80_877_102;
 
-/** A connection to a host that takes writes. One statement at a time. */
+/** A connection to a host that accepts writes. It runs one statement at a time. */
 export class Connection {
   readonly host: HostAddress;
-  /** Citus spreads the tables of this server over others. */
+  /** The server has the extension Citus, which distributes tables over several servers. */
   isCitus = false;
-  /** Nothing on it takes longer than this, by the monotonic clock. */
+  /** All statements end by this time of the monotonic clock. */
   deadline = Number.POSITIVE_INFINITY;
   readonly #client: pg.Client;
   readonly #socket: Socket;
   #statementTimeoutMs = STATEMENT_TIMEOUT_MS;
   #broken: Error | undefined;
   #warning: string | undefined;
-  /** A statement was sent, and the server has not said what became of it. */
+  /** A statement was sent, and its result is not known yet. */
   #isInFlight = false;
 
   private constructor(host: HostAddress, client: pg.Client, socket: Socket) {
@@ -64,21 +64,17 @@ export class Connection {
   /**
    * Connects to one host.
    *
-   * @param unwanted gives up at once: a silent host would keep the process from its end until the timeout
-   * @throws {HostIsReadOnly} when it answers and takes no writes
-   * @throws {StoreRejected} when the database cannot hold a plant store
+   * @param signal ends the attempt at once; otherwise a silent host delays the end of the process
+   * @throws {HostIsReadOnly} when the host does not accept writes
+   * @throws {StoreRejected} when the database cannot store plants
    */
-  static async open(
-    address: PostgresAddress,
-    host: HostAddress,
-    unwanted?: AbortSignal,
-  ): Promise<Connection> {
+  static async open(address: PostgresAddress, host: HostAddress, signal?: AbortSignal): Promise<Connection> {
     const tls = tlsOptions(address, host);
     try {
-      return await Connection.#openWith(address, host, tls, unwanted);
+      return await Connection.#openWith(address, host, tls, signal);
     } catch (error) {
       if (tls === false || address.tlsMode !== 'prefer' || !isAboutTls(error)) throw error;
-      return await Connection.#openWith(address, host, false, unwanted);
+      return await Connection.#openWith(address, host, false, signal);
     }
   }
 
@@ -86,15 +82,15 @@ export class Connection {
     return this.#broken !== undefined;
   }
 
-  /** @param timeoutMs gives the statement up after this; whether it was carried out is then unknown */
+  /** @param timeoutMs after it, it is unknown whether the server executes the statement */
   async run(statement: Statement, timeoutMs = this.#statementTimeoutMs): Promise<TextRow[]> {
     if (this.#broken !== undefined) throw this.#broken;
     const limitMs = Math.ceil(Math.max(1, Math.min(timeoutMs, this.deadline - performance.now())));
-    // pg takes a timeout for one query, which its types do not have.
-    const limits = { rowMode: 'array' as const, types: AS_TEXT, query_timeout: limitMs };
+    // pg accepts `query_timeout` for one query, but its types lack it.
+    const options = { rowMode: 'array' as const, types: AS_TEXT, query_timeout: limitMs };
     this.#isInFlight = true;
     try {
-      const { rows } = await this.#client.query<TextRow>({ ...statement, ...limits });
+      const { rows } = await this.#client.query<TextRow>({ ...statement, ...options });
       this.#isInFlight = false;
       return rows;
     } catch (error) {
@@ -106,12 +102,13 @@ export class Connection {
   }
 
   /**
-   * Runs one statement that commits by itself, or COMMIT.
+   * Runs COMMIT, or one statement outside a transaction, which commits by itself.
    *
-   * When the wait for a synchronous standby is cut short, PostgreSQL reports success and a warning: the commit is on
-   * the disk of this host alone (https://www.postgresql.org/docs/current/warm-standby.html, section 26.2.8.3).
+   * When the wait for a synchronous standby is cancelled, PostgreSQL reports success with a
+   * warning. The commit is then durable on this host only
+   * (https://www.postgresql.org/docs/current/warm-standby.html, section 26.2.8.3).
    *
-   * @throws when the server warned
+   * @throws when the server sent a warning
    */
   async commit(statement: Statement): Promise<TextRow[]> {
     this.#warning = undefined;
@@ -120,48 +117,50 @@ export class Connection {
     return rows;
   }
 
-  /** For the command line: statements may take longer, and the connection may idle as long as it likes. */
+  /** For the command line: sets a longer statement timeout, and disables the idle timeouts. */
   async allowLongStatements(): Promise<void> {
     this.#statementTimeoutMs = COMMAND_STATEMENT_TIMEOUT_MS;
     const timeoutMs = COMMAND_STATEMENT_TIMEOUT_MS - STATEMENT_CANCEL_MARGIN_MS;
     await this.run({ text: `SET statement_timeout = ${timeoutMs}` });
-    // Only those that the server knows: one is new in version 14, another in 17.
+    // `pg_settings` selects the ones that the server has: one is new in version 14, another in 17.
     await this.run({
       text: `SELECT set_config(name, '0', false) FROM pg_settings
         WHERE name IN ('idle_session_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')`,
     });
   }
 
-  /** Ends it at once, whatever is in flight on it. */
+  /** Closes the connection at once and cancels the statement in flight. */
   destroy(): void {
-    this.#broken ??= new Error('the connection was given up');
-    // Before the socket is destroyed, which forgets its address then.
+    this.#broken ??= new Error('the connection was aborted');
+    // A destroyed socket has no remote address, so the cancel request comes first.
     if (this.#isInFlight) this.#cancel();
     this.#isInFlight = false;
     this.#socket.destroy();
   }
 
-  /** Ends it in good order where the server still answers. */
+  /** Closes the connection with a goodbye message, if the server still responds. */
   async close(): Promise<void> {
-    const late = setTimeout(() => this.destroy(), CLOSE_TIMEOUT_MS);
+    const timer = setTimeout(() => this.destroy(), CLOSE_TIMEOUT_MS);
     if (this.#broken === undefined) await this.#client.end();
-    clearTimeout(late);
+    clearTimeout(timer);
     this.destroy();
   }
 
   /**
-   * Asks the server to cancel, on a connection of its own as the protocol has it. A commit that waits for a standby
-   * heeds neither `statement_timeout` nor the end of its connection, and each would hold one of `max_connections`.
+   * Asks the server to cancel the statement. The protocol requires a separate connection for this.
+   *
+   * A commit that waits for a standby ignores both `statement_timeout` and the end of its
+   * connection. Each such commit would occupy one of `max_connections`.
    */
   #cancel(): void {
-    // Null where the server, or a proxy before it, gave no key to cancel with.
+    // Null when the server, or a proxy before it, sent no key for cancel requests.
     const { processID, secretKey } = this.#client as unknown as Record<
       'processID' | 'secretKey',
       number | null
     >;
     if (processID === null || secretKey === null) return;
     const { host, port } = this.host;
-    // To the very address of this connection: a name may lead to another machine by now.
+    // The same IP address as this connection: the host name may now resolve to another machine.
     const socket = host.startsWith('/')
       ? connect(`${host}/.s.PGSQL.${port}`)
       : connect(port, this.#socket.remoteAddress ?? host);
@@ -177,9 +176,9 @@ export class Connection {
     address: PostgresAddress,
     host: HostAddress,
     ssl: ConnectionOptions | false,
-    unwanted: AbortSignal | undefined,
+    signal: AbortSignal | undefined,
   ): Promise<Connection> {
-    unwanted?.throwIfAborted();
+    signal?.throwIfAborted();
     const socket = new Socket();
     const client = new pg.Client({
       ...host,
@@ -191,7 +190,7 @@ export class Connection {
       application_name: address.applicationName,
       options: address.options,
       connectionTimeoutMillis: address.connectTimeoutMs,
-      // Only this finds out on an idle connection that a host has vanished: it answers nothing and refuses nothing.
+      // Detects that the host of an idle connection has vanished without closing it.
       keepAlive: true,
       keepAliveInitialDelayMillis: KEEP_ALIVE_DELAY_MS,
     });
@@ -200,8 +199,8 @@ export class Connection {
     socket.once('data', (data: Buffer) => {
       firstByte = data.toString('latin1', 0, 1);
     });
-    const giveUp = (): void => connection.destroy();
-    unwanted?.addEventListener('abort', giveUp);
+    const abort = (): void => connection.destroy();
+    signal?.addEventListener('abort', abort);
     try {
       await client.connect();
       await connection.#setUp();
@@ -210,7 +209,7 @@ export class Connection {
       connection.destroy();
       throw ssl === false ? error : tlsFailure(error, firstByte);
     } finally {
-      unwanted?.removeEventListener('abort', giveUp);
+      signal?.removeEventListener('abort', abort);
     }
   }
 
@@ -228,15 +227,15 @@ export class Connection {
     }
     if (encoding !== 'UTF8') {
       throw new StoreRejected(
-        `the database has the encoding ${encoding}, which does not hold every name; make one with CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0`,
+        `the database has the encoding ${encoding}, which cannot store every name; create one with CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0`,
       );
     }
     const timeoutMs = STATEMENT_TIMEOUT_MS - STATEMENT_CANCEL_MARGIN_MS;
     await this.run({ text: `SET statement_timeout = ${timeoutMs}` });
-    // A wait for a standby that was cut short is reported by a warning and by nothing else.
+    // Only a warning reports that a wait for a standby was cancelled.
     await this.run({ text: 'SET client_min_messages = warning' });
     if (synchronousCommit !== null) {
-      // A 200 must not rest on memory, whatever the server's default is, or becomes while this connection lasts.
+      // A 200 requires a flushed commit, whatever the default of the server is or becomes later.
       const value = synchronousCommit === 'off' ? 'on' : synchronousCommit;
       await this.run({ text: `SET synchronous_commit = ${value}` });
     }

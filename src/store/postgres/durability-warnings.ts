@@ -1,7 +1,7 @@
 import type { Connection, TextRow } from './connection.ts';
 
 /**
- * The settings of this server that break the promise of a 200.
+ * Warns of server settings with which a confirmed plant can be lost.
  * https://www.postgresql.org/docs/current/runtime-config-wal.html
  *
  * @param connect opens a further connection
@@ -14,7 +14,7 @@ export async function durabilityWarnings(
   const warnings: string[] = [];
   if (fsync === 'off') {
     warnings.push(
-      'fsync is off on the PostgreSQL server: plants that were answered 200 are lost, and the database may be destroyed, when the machine fails; set fsync = on',
+      'fsync is off on the PostgreSQL server: plants confirmed with 200 may be lost, and the database may be destroyed, when the machine fails; set fsync = on',
     );
   }
   if (fullPageWrites === 'off') {
@@ -24,13 +24,13 @@ export async function durabilityWarnings(
   }
   if (commitDefault === 'off' && (await isStillOff(connect))) {
     warnings.push(
-      'synchronous_commit is off on the PostgreSQL server, or for this role or database: this service turns it on for its own plants, what else writes there may be lost; set synchronous_commit = on',
+      'synchronous_commit is off on the PostgreSQL server, or for this role or database: this service enables it for its own plants, but other writes may be lost; set synchronous_commit = on',
     );
   }
   return warnings;
 }
 
-/** fsync, full_page_writes, and what synchronous_commit was before this service turned it on for its connections. */
+/** fsync, full_page_writes, and synchronous_commit without the setting of this connection. */
 async function settingsOf(connection: Connection): Promise<TextRow> {
   const [row] = await connection.run({
     name: 'durability',
@@ -40,7 +40,7 @@ async function settingsOf(connection: Connection): Promise<TextRow> {
   return row!;
 }
 
-/** The setting of a role or database is read when a session starts: only a new one knows whether it was fixed. */
+/** A session reads the settings of its role at its start. Only a new session shows a fix. */
 async function isStillOff(connect: () => Promise<Connection>): Promise<boolean> {
   const connection = await connect().catch(() => undefined);
   if (connection === undefined) return true;

@@ -1,17 +1,17 @@
 import { StoreMissing, StoreRejected, StoreUnavailable } from '../plant-store.ts';
 import { type PostgresAddress, shownPostgresAddress } from './postgres-url.ts';
 
-/** A statement was given up; whether it was carried out is unknown. */
+/** A statement timed out. It is unknown whether the server executed it. */
 export class NoResponse extends Error {
   override readonly name = 'NoResponse';
-  /** It had less time than a statement has, since its operation was at an end. */
+  /** Its timeout was shorter than usual, because its operation was near its deadline. */
   readonly cutShort: boolean;
 
   constructor(timeoutMs: number, cutShort: boolean, options: ErrorOptions) {
     super(
       cutShort
-        ? 'PostgreSQL did not answer in the time that was left'
-        : `PostgreSQL did not answer within ${(timeoutMs / 1000).toFixed(1)} s; is a table locked, or a synchronous standby away?`,
+        ? 'PostgreSQL did not respond in the remaining time'
+        : `PostgreSQL did not respond within ${(timeoutMs / 1000).toFixed(1)} s; is a table locked, or a synchronous standby unreachable?`,
       options,
     );
     this.cutShort = cutShort;
@@ -28,7 +28,7 @@ export class TlsFailed extends StoreRejected {
   }
 }
 
-/** https://www.postgresql.org/docs/current/errcodes-appendix.html; undefined when it is no error of the server. */
+/** https://www.postgresql.org/docs/current/errcodes-appendix.html; undefined: no server error. */
 export function sqlStateOf(error: unknown): string | undefined {
   const { code, severity } = error as { code?: unknown; severity?: unknown };
   return typeof code === 'string' && severity !== undefined ? code : undefined;
@@ -40,21 +40,23 @@ export const UNDEFINED_TABLE = '42P01';
 export const UNIQUE_VIOLATION = '23505';
 const READ_ONLY = '25006';
 
-/** What a person does about a right that is missing. */
+/** Advice for a missing right. */
 export const GRANTS = 'docs/postgresql-grants.sql has the statements that grant it';
 
-/** What became of a statement that failed. */
+/** The consequence of a failed statement. */
 type FailureKind =
-  /** The connection is of no more use; what was sent on it may have been carried out. */
+  /** The connection cannot be used again. The server may have executed the statement. */
   | 'connectionLost'
-  /** Nothing was done, and the same may be sent again at once. */
+  /** Nothing was changed. The statement may be retried at once. */
   | 'retry'
-  /** Nothing was done, and nothing will be before somebody changes something. */
+  /** Nothing was changed. A retry fails until an operator fixes the cause. */
   | 'final';
 
 /**
- * Shut down or restarting (57P01 to 57P05), connection exceptions (class 08), and hosts that no longer take writes; and
- * statements that this connection has prepared and the server no longer knows, or whose columns have changed since.
+ * - 57P01 to 57P05: the server shuts down or restarts; class 08: connection exceptions; 53300: it
+ *   has no connection left;
+ * - 25006: the host no longer accepts writes;
+ * - 0A000, 26000, 42P05: the server lost a prepared statement, or its columns have changed.
  */
 const CONNECTION_LOST = /^(?:57P0[1-5]|08...|25006|53300|0A000|26000|42P05)$/;
 /** Serialization failure, deadlock, statement timeout, lock timeout. */
@@ -63,7 +65,7 @@ const RETRY = /^(?:40001|40P01|57014|55P03)$/;
 export function kindOf(error: unknown): FailureKind {
   if (error instanceof StoreRejected) return 'final';
   const sqlState = sqlStateOf(error);
-  // Without an SQLSTATE the connection was cut or closed, or was silent for too long.
+  // Without an SQLSTATE the connection was closed, or a statement timed out.
   if (sqlState === undefined || CONNECTION_LOST.test(sqlState)) return 'connectionLost';
   return RETRY.test(sqlState) ? 'retry' : 'final';
 }
@@ -72,12 +74,12 @@ export function isReadOnlyError(error: unknown): boolean {
   return error instanceof HostIsReadOnly || sqlStateOf(error) === READ_ONLY;
 }
 
-/** Whether a failure to connect needs a person, and is not an outage that passes. */
+/** Whether an operator must fix the cause of a failed connection. Otherwise it is an outage. */
 export function isRejection(error: unknown): boolean {
   return error instanceof StoreRejected || explanationOf(error) !== undefined;
 }
 
-/** Why the store cannot be opened, as one line that says what to do. */
+/** Explains in one line why the store cannot be opened, and what to do. */
 export function openFailure(error: unknown, address: PostgresAddress): StoreRejected {
   const reason = error instanceof StoreRejected ? error.message : (explanationOf(error) ?? outageOf(error));
   const Rejection = error instanceof StoreMissing ? StoreMissing : StoreRejected;
@@ -86,7 +88,7 @@ export function openFailure(error: unknown, address: PostgresAddress): StoreReje
   });
 }
 
-/** The store cannot be used now. The cause goes to the log; it holds no password. */
+/** The store cannot be used now. The cause goes into the log. It contains no password. */
 export function unavailable(error: unknown): StoreUnavailable {
   if (error instanceof StoreUnavailable) return error;
   return new StoreUnavailable(messageOf(error), { cause: error });
@@ -96,38 +98,38 @@ function explanationOf(error: unknown): string | undefined {
   const message = messageOf(error);
   switch (sqlStateOf(error)) {
     case '28P01':
-      return 'the server refuses the password; check it, and the user';
+      return 'the server rejects the password; check the password and the user';
     case '28000':
-      return `the server does not let this user in (${message}); check the user and sslmode, and pg_hba.conf on the server`;
+      return `the server rejects this user (${message}); check the user and sslmode, and pg_hba.conf on the server`;
     case '3D000':
-      return 'there is no such database; make it with CREATE DATABASE, or name another';
+      return 'the database does not exist; create it with CREATE DATABASE, or name another';
     case INSUFFICIENT_PRIVILEGE:
       return `the user lacks a right (${message}); ${GRANTS}`;
     case '42704':
     case '22023':
-      return `the server refuses a setting (${message}); check the parameter options`;
+      return `the server rejects a setting (${message}); check the parameter options`;
   }
   return undefined;
 }
 
 function outageOf(error: unknown): string {
   const message = messageOf(error);
-  if (error instanceof HostIsReadOnly) return `${message}; name the host that takes writes`;
+  if (error instanceof HostIsReadOnly) return `${message}; name the host that accepts writes`;
   const sqlState = sqlStateOf(error);
   if (sqlState === TOO_MANY_CONNECTIONS) {
     return `the server has no connection left (${message}); raise max_connections there, or lower --connections`;
   }
-  if (sqlState !== undefined) return `the server says: ${message} (SQLSTATE ${sqlState})`;
+  if (sqlState !== undefined) return `the server reports: ${message} (SQLSTATE ${sqlState})`;
   const { code } = error as NodeJS.ErrnoException;
   if (code === 'ECONNREFUSED' || code === 'ENOENT') {
-    return 'nothing answers there; is PostgreSQL running, and is the address right?';
+    return 'no server is listening there; is PostgreSQL running, and is the address correct?';
   }
-  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return 'the name of the host is not known; check it';
-  return `${message}; is PostgreSQL running, and is the address right?`;
+  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return 'the host name is unknown; check it';
+  return `${message}; is PostgreSQL running, and is the address correct?`;
 }
 
-/** Where several addresses of one host all failed, Node's error has a code and no message. */
+/** When all addresses of a host fail, the error of Node has a code but no message. */
 function messageOf(error: unknown): string {
   const { message, code } = error as NodeJS.ErrnoException;
-  return message || code || 'it failed without a message';
+  return message || code || 'failed without a message';
 }

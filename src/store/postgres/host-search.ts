@@ -52,7 +52,8 @@ export class HostSearch {
   /**
    * Connects to the host that accepts writes. The class comment describes the order of the hosts.
    *
-   * @throws the failure that helps an operator most: a rejection, a read-only host, or the first one
+   * @throws the failure that helps an operator most: a rejection, a read-only host, or the first
+   *   one
    */
   async connect(): Promise<Connection> {
     const { hosts } = this.#address;
@@ -80,7 +81,7 @@ export class HostSearch {
     );
   }
 
-  /** Is called when a connection to this host failed. The next search tries the other hosts first. */
+  /** Is called when a connection to this host failed. The next search tries others first. */
   suspect(host: HostAddress): void {
     this.#suspect = host;
     if (this.#current === host) this.#current = undefined;

@@ -3,7 +3,7 @@ import pgpass from 'pgpass';
 import { StoreRejected } from '../plant-store.ts';
 import type { HostAddress, PostgresAddress } from './postgres-url.ts';
 
-/** Why a password file was ignored, such as one that others may read. */
+/** Why pgpass ignored the password file, for example because other users may read it. */
 let warning = '';
 const warnings = new Writable({
   write(text, _encoding, done) {
@@ -15,16 +15,16 @@ const warnings = new Writable({
 });
 
 /**
- * Looks the password up in the file that PGPASSFILE names, or in ~/.pgpass.
+ * Looks up the password in the file that PGPASSFILE names, or in ~/.pgpass.
  *
- * @throws {StoreRejected} when it is not there
+ * @throws {StoreRejected} when the file has no matching password
  */
 export async function passwordFromFile(
   { database, user }: PostgresAddress,
   { host, port }: HostAddress,
 ): Promise<string> {
   warning = '';
-  // By default pgpass warns on stderr at every connection; here the warning becomes part of the error.
+  // By default pgpass writes a warning to stderr at every connection. Here it goes into the error.
   pgpass.warnTo(warnings);
   const password = await new Promise<string | undefined>(found => {
     pgpass({ host, port, database, user }, found);

@@ -20,11 +20,11 @@ import * as tokenTable from './token-table.ts';
 interface PostgresSettings {
   address: PostgresAddress;
   repeatedIdRule: RepeatedIdRule;
-  /** How many batches are written at the same time, each on a connection of its own. */
+  /** Maximum number of concurrent batches, each with its own connection. */
   connections: number;
 }
 
-/** A store in PostgreSQL, or in an engine that speaks its protocol, which any number of services may share. */
+/** A store in PostgreSQL or in an engine with its protocol. Any number of services may share it. */
 export class PostgresEngine implements StorageEngine {
   readonly commitsInFlightMax: number;
   readonly isNew: boolean;
@@ -37,11 +37,11 @@ export class PostgresEngine implements StorageEngine {
     this.commitsInFlightMax = settings.connections;
     this.#settings = settings;
     this.#search = search;
-    // One more, so that tokens and readiness never wait behind plants.
+    // One more connection: tokens and readiness never wait for plants.
     this.#pool = new ConnectionPool(search, settings.connections + 1);
   }
 
-  /** Opens the store, makes it when there is none, and brings its schema up to date. @throws {StoreRejected} */
+  /** Opens the store. Creates it when needed, and updates its schema. @throws {StoreRejected} */
   static async open(settings: PostgresSettings): Promise<PostgresEngine> {
     const search = new HostSearch(settings.address);
     const [connection, isNew] = await search.open(async opened => {
@@ -61,7 +61,7 @@ export class PostgresEngine implements StorageEngine {
 
   check(): Promise<readonly string[]> {
     return this.#pool.use(async connection => {
-      // A primary whose synchronous standby is away answers questions, and confirms no plant.
+      // A primary without its synchronous standby runs queries, but confirms no commit.
       await confirmEverythingBefore(connection);
       return await durabilityWarnings(connection, () => this.#search.connect());
     });
@@ -100,7 +100,7 @@ export class PostgresEngine implements StorageEngine {
     return this.#pool.close();
   }
 
-  /** A missing right is explained to the command line; the service only logs such things. */
+  /** Explains a missing right to the user of the command line. */
   async #asOwner<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
     try {
       return await this.#pool.use(work);
@@ -108,7 +108,7 @@ export class PostgresEngine implements StorageEngine {
       const { cause } = error as Error;
       if (sqlStateOf(cause ?? error) !== INSUFFICIENT_PRIVILEGE) throw error;
       throw new StoreRejected(
-        `the store at ${shownPostgresAddress(this.#settings.address)}: only the owner of the store may make and revoke tokens; name its role in --database`,
+        `the store at ${shownPostgresAddress(this.#settings.address)}: only the owner of the store may create and revoke tokens; name the role of the owner in --database`,
         { cause },
       );
     }

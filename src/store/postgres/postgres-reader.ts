@@ -29,8 +29,9 @@ export async function openPostgresReader(address: PostgresAddress): Promise<Plan
 }
 
 /**
- * A page in the order of the primary key, behind the key of its parameters. It ends where its text gets too long: a
- * name may be as large as a request, and thousands of those fit no memory.
+ * Selects the page that follows the key in $1 and $2, in the order of the primary key. The text of
+ * a page is limited: a name may be as large as a request, and thousands of them do not fit into
+ * memory.
  */
 const PAGE = `
   SELECT ${REVISION_COLUMNS} FROM (
@@ -46,14 +47,14 @@ const PAGE = `
   ORDER BY id, revision`;
 
 /**
- * Reads page by page, all of them from one snapshot (https://www.postgresql.org/docs/current/transaction-iso.html,
- * section 13.2.2). The server works on the next page while this one is used.
+ * Reads pages from one snapshot (https://www.postgresql.org/docs/current/transaction-iso.html,
+ * section 13.2.2). The server prepares the next page while the caller uses this one.
  */
 async function* allRevisions(search: HostSearch): AsyncIterable<PlantRevision> {
   const connection = await orUnavailable(search.connect());
   const pageAfter = (id: unknown, revision: unknown): Promise<TextRow[]> => {
     const page = connection.run({ name: 'page', text: PAGE, values: [id, revision] });
-    // It is awaited later, or never.
+    // The caller awaits it later, or never.
     page.catch(() => {});
     return page;
   };
@@ -71,19 +72,19 @@ async function* allRevisions(search: HostSearch): AsyncIterable<PlantRevision> {
   } catch (error) {
     throw unavailable(error);
   } finally {
-    // Also when the caller has seen enough; the snapshot goes with the connection.
+    // Also when the caller stops early. The end of the connection ends the transaction.
     await connection.close();
   }
 }
 
-/** The server gives it up when it takes too long. */
+/** Undefined when the statement times out. */
 async function countRevisions(connection: Connection): Promise<number | undefined> {
   const text = 'SELECT count(*) FROM plant_revision';
   const [row] = await connection.run({ text }).catch(() => []);
   return row && Number(row[0]);
 }
 
-/** One table of one database of one run of a server. Engines that only speak the protocol may not know it. */
+/** Identifies a table of one run of a server. Undefined for engines that lack these functions. */
 async function identity(connection: Connection): Promise<string | undefined> {
   const text = `SELECT pg_postmaster_start_time()::text, current_database()::text, 'plant_revision'::regclass::oid::text`;
   const [row] = await connection.run({ text }).catch(() => []);

@@ -9,7 +9,7 @@ import { revisionInsert, rowOf } from './revision-table.ts';
 import { applySchemaSteps, COPY_RIGHTS, checkRights } from './schema.ts';
 import { putToken } from './token-table.ts';
 
-/** Opens a store that becomes a copy. It is written over one connection; when that is cut, the copy is started again. */
+/** Opens the target of a copy on one connection. After its loss the copy must be repeated. */
 export async function openPostgresTarget(address: PostgresAddress): Promise<CopyTarget> {
   const [connection] = await new HostSearch(address).open(async opened => {
     await applySchemaSteps(opened);
@@ -34,8 +34,8 @@ export async function openPostgresTarget(address: PostgresAddress): Promise<Copy
 }
 
 /**
- * Some were there already. A copy that was killed leaves its last statement behind, which may be carried out after the next
- * copy has read what is there; nothing is wrong as long as they are the same.
+ * Checks rows that already existed. The server may execute the last statement of a killed copy
+ * after the next copy has read the target. Equal rows are correct.
  */
 async function checkStored(connection: Connection, revisions: readonly PlantRevision[]): Promise<void> {
   const rows = await connection.run({

@@ -1,25 +1,25 @@
 import { StoreRejected } from '../plant-store.ts';
 import { CONNECT_TIMEOUT_MS } from './limits.ts';
 
-/** How a connection is protected: what libpq does with these values of sslmode (section 34.19 of its manual). */
+/** The values of sslmode, with their meaning in libpq (section 34.19 of its manual). */
 export const TLS_MODES = ['disable', 'prefer', 'require', 'verify-ca', 'verify-full'] as const;
 export type TlsMode = (typeof TLS_MODES)[number];
 
-/** In place of the file of root certificates: those that this machine trusts. */
+/** The value of sslrootcert for the root certificates that the operating system trusts. */
 export const SYSTEM_ROOTS = 'system';
 
 export interface HostAddress {
-  /** A name, an IP address, or the directory of a Unix socket, which begins with a slash. */
+  /** A name, an IP address, or the absolute path of the directory of a Unix socket. */
   host: string;
   port: number;
 }
 
 export interface PostgresAddress {
-  /** One or more; whichever takes writes is used. */
+  /** At least one. The host that accepts writes is used. */
   hosts: HostAddress[];
   database: string;
   user: string;
-  /** Undefined: from PGPASSFILE or ~/.pgpass, if the server asks for one. */
+  /** Undefined: it comes from PGPASSFILE or ~/.pgpass, if the server requires one. */
   password: string | undefined;
   tlsMode: TlsMode;
   /** Paths of PEM files; the first may be {@link SYSTEM_ROOTS}. */
@@ -28,11 +28,11 @@ export interface PostgresAddress {
   keyFile: string | undefined;
   applicationName: string;
   connectTimeoutMs: number;
-  /** Settings of the server for this connection, as `-c name=value`. */
+  /** Server settings for this connection, as `-c name=value`. */
   options: string | undefined;
 }
 
-/** The parameters, all of them libpq's, and their values; docs/scale.md says what each is for. */
+/** The supported parameters of libpq and their values; docs/scale.md describes them. */
 const PARAMETERS = {
   host: [/./, 'a host'],
   port: [/^[1-9][0-9]{0,4}$/, 'a number from 1 to 65535'],
@@ -42,20 +42,20 @@ const PARAMETERS = {
   sslcert: [/./, 'a file'],
   sslkey: [/./, 'a file'],
   connect_timeout: [/^[1-9][0-9]{0,2}$/, 'a whole number of seconds from 1 to 999'],
-  options: [/^/, 'settings of the server'],
+  options: [/^/, 'server settings'],
   application_name: [/^/, 'a name'],
-  target_session_attrs: [/^read-write$/, 'read-write, since a plant store needs a host that takes writes'],
+  target_session_attrs: [/^read-write$/, 'read-write, since a plant store needs a host that accepts writes'],
 } as const;
 type ParameterName = keyof typeof PARAMETERS;
 const PARAMETER_NAMES = Object.keys(PARAMETERS) as ParameterName[];
 
-/** What to write instead of other parameters that libpq or other drivers have. */
+/** Advice for unsupported parameters that libpq or other drivers have. */
 const ALTERNATIVES: Record<string, string> = {
   user: 'write it before the host, as in USER@HOST',
   dbname: 'write it after the hosts, as in HOST/DATABASE',
   hostaddr: 'write the IP address as the host',
   passfile: 'name the file in PGPASSFILE',
-  service: 'write what the service file says into the address',
+  service: 'write the values of the service file into the URL',
   ssl: 'write sslmode',
   channel_binding: 'write sslmode=verify-full, which authenticates the server',
   sslpassword: 'let sslkey name a key without a passphrase',
@@ -66,8 +66,8 @@ const FORM = 'postgres://USER@HOST:PORT/DATABASE';
 const PORT_DEFAULT = '5432';
 const PORT = /^[1-9][0-9]{0,4}$/;
 /**
- * What stands before the last `@`, hosts, database, parameters. Behind the hosts there is no `@`: the rest of a
- * password with a `/` or `?` that is not encoded would stand there, and be shown as if it were none.
+ * Credentials, hosts, database, parameters. No `@` is allowed after the hosts: a password with an
+ * unencoded `/` or `?` would put its rest there, and messages would show it.
  */
 const PARTS = /^(?:([^/?]*)@)?([^@/?]*)(?:\/([^@/?]*))?(?:\?([^@]*))?$/s;
 const HOST = /^(?:\[([0-9A-Fa-f:.]+)\]|([^:[\]]*))(?::([0-9]{1,5}))?$/;
@@ -77,10 +77,10 @@ export function isPostgresUrl(text: string): boolean {
 }
 
 /**
- * Reads a connection URI as libpq has it (section 34.1.1.2 of its manual):
+ * Parses a connection URI of libpq (section 34.1.1.2 of its manual):
  * `postgres://user:password@host1:5432,host2:5432/database?sslmode=verify-full`.
  *
- * @throws {StoreRejected} says what is wrong and repeats nothing that may be a password
+ * @throws {StoreRejected} when it is invalid; the message repeats no part that may be a password
  */
 export function postgresAddressOf(text: string): PostgresAddress {
   const parts = PARTS.exec(text.replace(SCHEME, ''));
@@ -113,7 +113,7 @@ export function postgresAddressOf(text: string): PostgresAddress {
   return address;
 }
 
-/** The address for logs and messages: all but the password and the parameters. */
+/** The address for logs and messages, without password and parameters. */
 export function shownPostgresAddress({ user, hosts, database }: PostgresAddress): string {
   const shownHosts = hosts.map(({ host, port }) => `${host.includes(':') ? `[${host}]` : host}:${port}`);
   return `postgres://${user}@${shownHosts.join(',')}/${database}`;
@@ -129,12 +129,12 @@ function parametersOf(query: string): Partial<Record<ParameterName, string>> {
       if (Object.hasOwn(ALTERNATIVES, text)) {
         throw rejected(`has the parameter ${text}, which is not supported; ${ALTERNATIVES[text]}`);
       }
-      // Not repeated: with a ? or & in it that was not encoded, it may be the rest of a password.
+      // The message does not repeat it: after an unencoded ? or & it may be the rest of a password.
       throw rejected(
         `has an unknown parameter, number ${index + 1}; known are ${PARAMETER_NAMES.join(', ')}`,
       );
     }
-    // An empty one, as a password that was left out, may be given further on.
+    // A second value is accepted after an empty one, such as an empty password.
     if (given[name]) throw rejected(`has the parameter ${name} twice`);
     const [pattern, meaning] = PARAMETERS[name];
     const decodedValue = decoded(value, `the parameter ${name}`);
@@ -144,13 +144,13 @@ function parametersOf(query: string): Partial<Record<ParameterName, string>> {
   return given;
 }
 
-/** @param portDefault for those that name none; a directory of sockets cannot name one */
+/** @param portDefault for hosts without a port, and for directories of Unix sockets */
 function hostsOf(text: string, portDefault: string): HostAddress[] {
   return text.split(',').map(each => {
     const [, literal, name, port = portDefault] = each.startsWith('/') ? [] : (HOST.exec(each) ?? []);
     const host = each.startsWith('/') ? each : (literal ?? name ?? '');
     if (host === '' || !PORT.test(port) || Number(port) > 65_535) {
-      // Not repeated: with a slash in it that was not written as %2F, a password ends up here.
+      // The message does not repeat it: a password with an unencoded slash ends up here.
       throw rejected('has an invalid host; write HOST:PORT,HOST:PORT, and a / in user or password as %2F');
     }
     return { host, port: Number(port) };
@@ -162,7 +162,8 @@ function checkAddress(address: PostgresAddress): void {
   if (address.database === '') throw rejected(`names no database; write ${FORM}`);
   if (address.user === '') throw rejected(`names no user; write ${FORM}`);
   if (rootCertificateFile === SYSTEM_ROOTS && tlsMode !== 'verify-full') {
-    // Anyone can have a certificate that is trusted here; only the host name tells them apart. libpq does the same.
+    // Anyone can get a trusted certificate, so the host name must be checked, too. libpq does the
+    // same.
     throw rejected('has sslrootcert=system with a weaker sslmode than verify-full; use that');
   }
   if (tlsMode.startsWith('verify-') && rootCertificateFile === undefined) {
@@ -184,5 +185,5 @@ function decoded(text: string, what: string): string {
 }
 
 function rejected(what: string): StoreRejected {
-  return new StoreRejected(`the postgres:// address of the store ${what}`);
+  return new StoreRejected(`the postgres:// URL of the database ${what}`);
 }

@@ -4,20 +4,20 @@ import type { Connection, Statement, TextRow } from './connection.ts';
 
 const COLUMN_COUNT = 6;
 
-/** A revision as the server sends it when asked for {@link REVISION_COLUMNS}. */
+/** The {@link REVISION_COLUMNS} of a revision, as the server sends them. */
 export function rowOf({ plant, revision, recordedAt, recordedBy }: PlantRevision): TextRow {
   const { id, name, tag = null } = plant;
   return [String(id), String(revision), name, tag, String(recordedAt), String(recordedBy)];
 }
 
 /**
- * Inserts revisions, none of them twice and none over another; returns the ids of those that were inserted.
+ * Inserts revisions that do not exist yet, and returns the ids of the inserted ones.
  *
- * Every engine takes many rows of `VALUES` at once. Citus pulls a select from arrays to the coordinator first:
- * 119 ms instead of 8 ms for 100 rows.
+ * It uses `VALUES` instead of a select from arrays, which Citus first moves to the coordinator: 119
+ * ms instead of 8 ms for 100 rows.
  *
- * The statement is prepared for a few row counts only, since parsing it costs as much as running it. The missing
- * rows repeat the one with the least text, which conflicts with itself and so changes nothing.
+ * Parsing costs as much as execution, so the statement is prepared for a few row counts only. The
+ * row with the least text fills up the count. The copies conflict with it and change nothing.
  */
 export function revisionInsert(revisions: readonly PlantRevision[]): Statement {
   const count = preparedCount(revisions.length);
@@ -35,7 +35,7 @@ function shortest(revisions: readonly PlantRevision[]): PlantRevision {
   return revisions.reduce((least, each) => (length(each) < length(least) ? each : least));
 }
 
-/** 1, 2, 3, 4, 6, 8, 12, 16, 24, …: at most half as many again as there are. */
+/** The next of 1, 2, 3, 4, 6, 8, 12, 16, 24, …: at most 1.5 times the row count. */
 function preparedCount(rowCount: number): number {
   let count = 1;
   while (count < rowCount) count *= 2;
@@ -62,8 +62,8 @@ function insertText(rowCount: number): string {
 /**
  * Looks up the latest revision of each of these ids.
  *
- * One entry of the primary key is read for each id, however many revisions it has. Citus cannot push such a join
- * down to its nodes; there each node reads all revisions of the ids it has.
+ * The join reads one entry of the primary key for each id. Citus cannot run such a join on its
+ * nodes, so each node reads all revisions of its ids instead.
  */
 export async function latestRevisions(
   connection: Connection,
@@ -83,8 +83,8 @@ export async function latestRevisions(
 }
 
 /**
- * Looks up what is stored under the numbers of these revisions and under the numbers before them, and the latest
- * revision of each id. It is one statement: between two, a statement that arrives late could be carried out.
+ * Looks up three revisions of each id: with this number, with the number before it, and the latest.
+ * It must be one statement: between two, the server could execute a statement that arrives late.
  *
  * @returns rows of {@link REVISION_COLUMNS}, in the order of ids, then revisions
  */

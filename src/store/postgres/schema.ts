@@ -5,22 +5,23 @@ import type { Connection } from './connection.ts';
 import { GRANTS, INSUFFICIENT_PRIVILEGE, kindOf, sqlStateOf, UNDEFINED_TABLE } from './failure.ts';
 import { SCHEMA_ATTEMPT_INTERVAL_MS, SCHEMA_ATTEMPTS_MAX, SCHEMA_STEP_TIMEOUT_MS } from './limits.ts';
 
-/** The changes of the schema from step 1 on, each made once in every store and never edited after its release. */
+/** The schema steps. Each store applies a step once, so a released step is never edited. */
 const STEPS = [readFileSync(new URL('./schema/001-plants-and-tokens.sql', import.meta.url), 'utf8')];
 const NEWEST_STEP = STEPS.length;
-/** A table of the same name that is not ours: the column is missing, or of another type. */
+/** The table with this name is not ours: a column is missing or has another type. */
 const OTHER_COLUMNS = /^(?:42703|42804|42883)$/;
-/** What the second of two instances that start at the same time gets: the name is taken. */
+/** The name exists: another instance creates the schema at the same time. */
 const MADE_BY_ANOTHER = /^(?:42P07|42710|42P06|23505|XX000)$/;
-/** No right to, or no schema of the search path that this user may use. */
+/** The user lacks the right, or may use no schema of the search path. */
 const MAY_NOT_CREATE = [INSUFFICIENT_PRIVILEGE, '3F000'];
 
 /**
- * Brings the schema up to date, all of it or nothing, however many instances start together: the names of tables are
- * unique, so one of them makes the schema and the others find it made.
+ * Applies all missing schema steps in one transaction. Several instances may start at the same
+ * time: table names are unique, so one instance creates the schema and the others find it.
  *
- * @returns whether there was no plant store before
- * @throws {StoreRejected} when it is newer than this program, or something else has a name it needs
+ * @returns whether the store did not exist before
+ * @throws {StoreRejected} when the schema is newer than this program, or another object has a name
+ *   that the store needs
  */
 export async function applySchemaSteps(connection: Connection): Promise<boolean> {
   let isNew = false;
@@ -54,25 +55,25 @@ export async function applySchemaSteps(connection: Connection): Promise<boolean>
 }
 
 /**
- * Checks a store that is only read.
+ * Checks the schema and the rights before a store is read.
  *
- * @throws {StoreRejected} when there is none in this database, it has another schema, or may not be read
+ * @throws {StoreRejected} when the database has no store, its schema differs, or a right is missing
  */
 export async function checkSchema(connection: Connection): Promise<void> {
   const step = await schemaStep(connection);
   if (step === 0) {
-    throw new StoreMissing('there is no plant store in this database; `npx plant-store serve` makes one');
+    throw new StoreMissing('there is no plant store in this database; `npx plant-store serve` creates one');
   }
   if (step < NEWEST_STEP) {
     throw new StoreRejected(
-      `it has schema step ${step} and this program expects ${NEWEST_STEP}; start the service once to bring it up to date`,
+      `it has schema step ${step} and this program expects ${NEWEST_STEP}; start the service once to update it`,
     );
   }
   await checkRights(connection, READER_RIGHTS);
 }
 
-/** A question for the server, and the right that is missing when it says no. */
-type Right = [question: string, name: string];
+/** An SQL condition, and the name of the right that is missing when it is false. */
+type Right = [condition: string, name: string];
 
 const READER_RIGHTS: Right[] = [
   [`has_table_privilege('plant_revision', 'SELECT')`, 'SELECT on plant_revision'],
@@ -93,20 +94,21 @@ export const COPY_RIGHTS: Right[] = [
 ];
 
 /**
- * Checks the user's rights at start: found out with the first plant, a missing one would look like an outage.
+ * Checks the rights of the user at start. Otherwise a missing right would appear as an outage
+ * later.
  *
  * @throws {StoreRejected}
  */
 export async function checkRights(connection: Connection, rights: Right[]): Promise<void> {
-  const questions = rights.map(([question]) => question).join(', ');
-  const [replies] = await connection.run({ text: `SELECT ${questions}` });
+  const conditions = rights.map(([condition]) => condition).join(', ');
+  const [replies] = await connection.run({ text: `SELECT ${conditions}` });
   const missing = rights.filter((_, index) => replies![index] !== 't').map(([, name]) => name);
   if (missing.length > 0) {
     throw new StoreRejected(`the user lacks a right (${missing.join(', ')}); ${GRANTS}`);
   }
 }
 
-/** The number of the last step applied; 0 where there is no plant store. */
+/** The number of the last step that was applied; 0 when there is no plant store. */
 async function schemaStep(connection: Connection): Promise<number> {
   let step = 0;
   try {
@@ -128,8 +130,8 @@ async function schemaStep(connection: Connection): Promise<number> {
 function mayNotCreate(step: number, cause: unknown): StoreRejected {
   const state =
     step === 0
-      ? 'there is no plant store yet, and this user may not make one'
-      : `it has schema step ${step}, and this user may not bring it to ${NEWEST_STEP}`;
+      ? 'there is no plant store yet, and this user may not create one'
+      : `it has schema step ${step}, and this user may not update it to ${NEWEST_STEP}`;
   return new StoreRejected(
     `${state} (${(cause as Error).message}); run \`npx plant-store token create LABEL\` once as the role that owns the database, see docs/postgresql-roles.sql`,
     { cause },
@@ -138,7 +140,7 @@ function mayNotCreate(step: number, cause: unknown): StoreRejected {
 
 function nameTaken(cause: unknown): StoreRejected {
   return new StoreRejected(
-    `something else in this database has a name that the plant store needs (${(cause as Error).message}); use a database, or with the parameter options a search_path, of its own`,
+    `another object in this database has a name that the plant store needs (${(cause as Error).message}); use a separate database, or set a separate search_path with the parameter options`,
     { cause },
   );
 }

@@ -10,9 +10,9 @@ import { sqlStateOf, TlsFailed } from './failure.ts';
 import { type HostAddress, type PostgresAddress, SYSTEM_ROOTS } from './postgres-url.ts';
 
 /**
- * How a connection is protected; false: not at all.
+ * The TLS options of a connection; false: without TLS.
  *
- * @throws {StoreRejected} when a file that the address names cannot be used
+ * @throws {StoreRejected} when a file of the address cannot be used
  */
 export function tlsOptions(address: PostgresAddress, { host }: HostAddress): ConnectionOptions | false {
   const { tlsMode, rootCertificateFile } = address;
@@ -21,40 +21,40 @@ export function tlsOptions(address: PostgresAddress, { host }: HostAddress): Con
   if (rootCertificateFile === SYSTEM_ROOTS) trustSystemRoots();
   const options: ConnectionOptions = {
     secureContext: secureContext(address),
-    // With a root certificate `require` verifies as `verify-ca` does, as in libpq.
+    // As in libpq, `require` with a root certificate verifies like `verify-ca`.
     rejectUnauthorized: rootCertificateFile !== undefined,
   };
   if (tlsMode !== 'verify-full') options.checkServerIdentity = () => undefined;
   return options;
 }
 
-/** Whether `sslmode=prefer` tries again without TLS. */
+/** Whether `sslmode=prefer` retries without TLS. */
 export function isAboutTls(error: unknown): boolean {
-  // 28000: pg_hba.conf lets nobody in with TLS.
+  // 28000: pg_hba.conf rejects connections with TLS.
   return error instanceof TlsFailed || sqlStateOf(error) === '28000';
 }
 
-/** Node's, OpenSSL's, and those of https://nodejs.org/api/tls.html#x509-certificate-error-codes. */
+/** Codes of Node and OpenSSL, and https://nodejs.org/api/tls.html#x509-certificate-error-codes. */
 const TLS_CODE =
   /^(?:EPROTO$|ERR_(?:TLS|SSL|OSSL)_|CERT_|CRL_|ERROR_IN_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|INVALID_|PATH_LENGTH_|HOSTNAME_)/;
 
 /**
- * Tells failures of TLS from others.
+ * Wraps failures of TLS into {@link TlsFailed}; returns other failures unchanged.
  *
- * @param firstByte of the server's response; `N`: it has no TLS
+ * @param firstByte first byte that the server sent; `N`: it does not support TLS
  *   (https://www.postgresql.org/docs/current/protocol-flow.html, section 54.2.10)
  */
 export function tlsFailure(error: unknown, firstByte: string): unknown {
   const { code, message } = error as NodeJS.ErrnoException;
   if (firstByte === 'N') return new TlsFailed('the server does not offer TLS', { cause: error });
-  // An SQLSTATE, which the server sends over TLS, looks like none of these.
+  // No SQLSTATE, which the server may send over TLS, matches this expression.
   if (!TLS_CODE.test(code ?? '')) return error;
   return new TlsFailed(`the TLS connection failed: ${message}`, { cause: error });
 }
 
 let systemRootsAreTrusted = false;
 
-/** Those of the system beside those of Node; once, since it takes longer than a connection. */
+/** Adds the root certificates of the system to those of Node. Once, because it is slow. */
 function trustSystemRoots(): void {
   if (systemRootsAreTrusted) return;
   setDefaultCACertificates([...getCACertificates('default'), ...getCACertificates('system')]);
@@ -73,7 +73,7 @@ function secureContext(address: PostgresAddress): NonNullable<ConnectionOptions[
     });
   } catch (error) {
     throw new StoreRejected(
-      `the files that sslrootcert, sslcert and sslkey name cannot be used (${(error as Error).message}); they must be readable PEM, and the key without a passphrase and that of the certificate`,
+      `the files that sslrootcert, sslcert and sslkey name cannot be used (${(error as Error).message}); they must be readable PEM files, and the key must match the certificate and have no passphrase`,
       { cause: error },
     );
   }

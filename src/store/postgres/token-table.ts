@@ -7,7 +7,7 @@ import { sqlStateOf, UNIQUE_VIOLATION } from './failure.ts';
 const COLUMNS = 'id, hash, label, created_at, expires_at, revoked_at, last_used_day, change_number';
 const NEXT_ID = '(SELECT coalesce(max(id), 0) + 1 FROM token)';
 
-/** @returns the token as it is stored, or undefined when its label is taken */
+/** @returns the stored token, or undefined when its label is taken */
 export async function createToken(
   connection: Connection,
   token: NewStoredToken,
@@ -22,21 +22,21 @@ export async function createToken(
       return storedToken(row!);
     } catch (error) {
       if (sqlStateOf(error) !== UNIQUE_VIOLATION) throw error;
-      const tokenId = await tokenWithLabel(connection, token.label);
-      // Ours, where an earlier attempt was stored and its answer lost.
-      if (tokenId !== undefined) return tokenId.hash === token.hash ? tokenId : undefined;
+      const existing = await tokenWithLabel(connection, token.label);
+      // The same hash: an earlier attempt was stored, but its result was lost.
+      if (existing !== undefined) return existing.hash === token.hash ? existing : undefined;
       if ((error as { constraint?: string }).constraint === 'token_hash_key') return undefined;
     }
   }
 }
 
-/** The next tokens made or revoked after this change number, in the order of the changes. */
+/** The next tokens created or revoked after this change number, in the order of the changes. */
 export function tokensChangedSince(connection: Connection, changeNumber: number): Promise<StoredToken[]> {
   const clauses = 'WHERE change_number > $1 ORDER BY change_number LIMIT $2';
   return select(connection, clauses, [changeNumber, TOKENS_AT_A_TIME_MAX]);
 }
 
-/** @returns a digest of all that decides whose token is accepted */
+/** @returns a digest of all columns that decide whether a token is valid */
 export async function tokensFingerprint(connection: Connection): Promise<string> {
   const [row] = await connection.run({
     name: 'tokens_fingerprint',
@@ -48,7 +48,7 @@ export async function tokensFingerprint(connection: Connection): Promise<string>
   return row?.[0] ?? 'no token';
 }
 
-/** Revokes a token for good; one that is revoked already keeps its time. */
+/** Revokes a token permanently. A token that is already revoked does not change. */
 export async function revokeToken(
   connection: Connection,
   label: string,
@@ -68,7 +68,7 @@ export async function revokeToken(
   }
 }
 
-/** Notes the day on which these tokens were last accepted; every instance does, one of them is enough. */
+/** Stores the day of the last use. Every instance does so; the first write suffices. */
 export async function recordTokenUse(connection: Connection, tokenIds: number[], day: string): Promise<void> {
   await connection.run({
     text: `UPDATE token SET last_used_day = $1
@@ -83,9 +83,9 @@ export function allTokens(connection: Connection): Promise<StoredToken[]> {
 }
 
 /**
- * Brings a token to the state it has in another store.
+ * Gives a token the state that it has in the source of a copy.
  *
- * @returns false when there is another one with its id, hash or label, or it is revoked here alone
+ * @returns false when another token has its id, hash or label, or when it is revoked only here
  */
 export async function putToken(connection: Connection, token: StoredToken): Promise<boolean> {
   const { id, hash, label, createdAt, expiresAt, revokedAt, lastUsedDay } = token;

@@ -2,8 +2,8 @@ import { OUTCOMES } from '../../contract/plant.ts';
 import type { PlantWrite, WriteResult } from '../plant-store.ts';
 
 /**
- * A batch on its way to the writer thread, by columns. Structured clone then copies four arrays instead of an
- * object with a bigint for every plant, which costs several times the insert itself.
+ * A batch as it is sent to the writer thread, by columns. Structured clone then copies four arrays.
+ * To copy an object with a bigint for each plant costs several times as much as the insert.
  */
 export interface Batch {
   ids: BigInt64Array;
@@ -12,15 +12,15 @@ export interface Batch {
   recordedBy: Float64Array;
 }
 
-/** The results of a batch on their way back: for each plant the place of what became of it in {@link RESULTS}, and its revision. */
+/** The results of a batch: for each plant an index into {@link RESULTS}, and its revision. */
 export interface BatchResults {
   outcomes: Uint8Array;
   revisions: Uint32Array;
-  /** How long the COMMIT took, which flushes, in ms. */
+  /** Duration of the COMMIT, which includes the flush, in ms. */
   flushMs: number;
 }
 
-/** The last one has no revision. */
+/** Plants with the last result have no revision. */
 export const RESULTS = [...OUTCOMES, 'idTaken'] as const;
 
 export function packWrites(writes: readonly PlantWrite[]): Batch {
@@ -40,8 +40,8 @@ export function packWrites(writes: readonly PlantWrite[]): Batch {
 }
 
 export function unpackResults({ outcomes, revisions }: BatchResults): WriteResult[] {
-  return Array.from(outcomes, (place, index) => {
-    const result = RESULTS[place]!;
+  return Array.from(outcomes, (outcome, index) => {
+    const result = RESULTS[outcome]!;
     return result === 'idTaken' ? { rejected: result } : { outcome: result, revision: revisions[index]! };
   });
 }

@@ -4,29 +4,39 @@ import type { CheckpointReply, CheckpointRequest } from './checkpoint-thread.ts'
 import { CHECKPOINT_INTERVAL_MS, WAL_RESTART_PAGES, WRITER_CHECKPOINT_PAGES_MAX } from './limits.ts';
 
 /**
- * Keeps the write-ahead log short without stopping the writer: a thread of its own copies the log into the database
- * file while commits go on.
+ * Keeps the write-ahead log short without blocking commits: a separate thread copies it into the
+ * database file.
  *
- * SQLite restarts its log only when a write finds all of it copied, which never happens while commits keep coming. So
- * when the log is long and the thread has copied all but the last commits, the writer copies these itself, between two
- * commits (https://sqlite.org/wal.html#avoiding_excessively_large_wal_files).
+ * SQLite restarts the log only when a write finds it copied completely. Under load that never
+ * happens. So when the log is long and only the last commits are left, the writer copies them
+ * between two commits (https://sqlite.org/wal.html#avoiding_excessively_large_wal_files).
+ *
+ * | state   | event                                   | next state | sent message (to)           |
+ * | ------- | --------------------------------------- | ---------- | --------------------------- |
+ * | idle    | a commit ends                           | delayed    |                             |
+ * | delayed | `CHECKPOINT_INTERVAL_MS` passes         | running    | `checkpoint` (thread)       |
+ * | running | a commit ends: another run is due       | running    |                             |
+ * | running | reply: long log, short remainder        | running    | `finishCheckpoint` (writer) |
+ * | running | the checkpoint ends, another run is due | delayed    |                             |
+ * | running | it ends otherwise, or the thread dies   | idle       |                             |
+ * | any     | `release`, `close`                      | idle       | `close` (thread)            |
  */
 export class Checkpoints {
   readonly #path: string;
   readonly #finish: () => Promise<void>;
   #worker: Worker | undefined;
-  /** Until the next checkpoint begins. */
+  /** Starts the next checkpoint. */
   #timer: NodeJS.Timeout | undefined;
   #isRunning = false;
-  /** Whether a commit ended while a checkpoint was running, which may have missed it. */
+  /** Whether a commit ended during a checkpoint, which may have missed it. */
   #isDueAgain = false;
   #isClosed = false;
-  /** What kept the last checkpoint from its end; undefined when nothing did. */
+  /** The message of the error that ended the last checkpoint; undefined when it succeeded. */
   failure: string | undefined;
 
   /**
-   * @param path of the database file
-   * @param finish has the writer copy what is left of the log
+   * @param path path of the database file
+   * @param finish makes the writer copy the rest of the log
    */
   constructor(path: string, finish: () => Promise<void>) {
     this.#path = path;
@@ -37,10 +47,10 @@ export class Checkpoints {
   committed(): void {
     if (this.#isClosed) return;
     if (this.#isRunning) this.#isDueAgain = true;
-    else this.#timer ??= setTimeout(() => this.#begin(), CHECKPOINT_INTERVAL_MS).unref();
+    else this.#timer ??= setTimeout(() => this.#start(), CHECKPOINT_INTERVAL_MS).unref();
   }
 
-  /** Closes the connection of the thread, once what it does is done; the next checkpoint opens another one. */
+  /** Ends the thread after its current work. The next checkpoint starts another thread. */
   async release(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -50,20 +60,20 @@ export class Checkpoints {
     await exit;
   }
 
-  /** Ends when no checkpoint is under way any more; none is begun from now on. */
+  /** Settles when no checkpoint is in progress. No further one is started. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.release();
   }
 
-  #begin(): void {
+  #start(): void {
     this.#timer = undefined;
     try {
       this.#worker ??= this.#startWorker();
       this.#isRunning = true;
       this.#worker.postMessage('checkpoint' satisfies CheckpointRequest);
     } catch (cause) {
-      // A machine that gives no further thread; the next commit tries again.
+      // The system cannot start a thread. The next commit tries again.
       this.failure = (cause as Error).message;
     }
   }
@@ -84,9 +94,9 @@ export class Checkpoints {
 
   async #ended({ walPages, copiedPages, failure }: CheckpointReply): Promise<void> {
     this.failure = failure;
-    const isRestShort = walPages - copiedPages <= WRITER_CHECKPOINT_PAGES_MAX;
-    // A failure is the writer's too, which tells whoever sends it plants.
-    if (walPages >= WAL_RESTART_PAGES && isRestShort) await this.#finish().catch(() => undefined);
+    const isRemainderShort = walPages - copiedPages <= WRITER_CHECKPOINT_PAGES_MAX;
+    // The writer reports its failure to the callers of its next operations.
+    if (walPages >= WAL_RESTART_PAGES && isRemainderShort) await this.#finish().catch(() => undefined);
     this.#isRunning = false;
     if (!this.#isDueAgain) return;
     this.#isDueAgain = false;

@@ -5,25 +5,26 @@ import { pathToFileURL } from 'node:url';
 import { StoreMissing, StoreRejected, StoreUnavailable } from '../plant-store.ts';
 import { LOCK_TIMEOUT_MS, PAGE_CACHE_KIB } from './limits.ts';
 
-/** Marks the file as a plant store, so that no other SQLite database is taken for one. "PLNT" as four bytes. */
+/** Marks an SQLite database as a plant store: the four bytes "PLNT". */
 const APPLICATION_ID = 0x504c4e54;
 /** https://sqlite.org/rescode.html#notadb */
 const SQLITE_NOTADB = 26;
-/** `PRAGMA synchronous` reads back as a number; 2 is FULL. https://sqlite.org/pragma.html#pragma_synchronous */
+/** The number of FULL in https://sqlite.org/pragma.html#pragma_synchronous */
 const SYNCHRONOUS_FULL = 2;
 
-/** The changes of the schema from step 1 on, each made once in every store and never edited after its release. */
+/** The schema steps. Each store applies a step once, so a released step is never edited. */
 const STEPS = [readFileSync(new URL('./schema/001-plants-and-tokens.sql', import.meta.url), 'utf8')];
 const NEWEST_STEP = STEPS.length;
 
 /**
- * Opens a plant store for writing, makes it when there is none, and brings its schema up to date.
+ * Opens a plant store for writing. Creates it when it does not exist, and updates its schema.
  *
- * Each commit is flushed before it returns: write-ahead log with `synchronous=FULL`. Both are read back, because SQLite
- * answers a rejected setting with the old one and not with an error (https://sqlite.org/wal.html).
+ * Each commit is flushed before it returns, through a write-ahead log with `synchronous=FULL`. Both
+ * settings are read back: SQLite reports no error when it does not apply a setting
+ * (https://sqlite.org/wal.html).
  *
- * @param path of the database file
- * @throws {StoreRejected} when the file is something else, or newer than this program, or cannot be opened
+ * @param path path of the database file
+ * @throws {StoreRejected} when the file cannot be opened, is no plant store, or has a newer schema
  */
 export function openForWriting(path: string): DatabaseSync {
   return explainFailure(path, () => {
@@ -31,7 +32,7 @@ export function openForWriting(path: string): DatabaseSync {
     rejectHardLinks(path);
     makeFile(path);
     return setUp(new DatabaseSync(path, { timeout: LOCK_TIMEOUT_MS }), database => {
-      // Before anything is written: a file that is something else stays as it is.
+      // The check comes before the first write, so a file of another program does not change.
       schemaVersion(database, path);
       makeDurable(database, path);
       applySchemaSteps(database, path);
@@ -40,12 +41,12 @@ export function openForWriting(path: string): DatabaseSync {
 }
 
 /**
- * Opens an existing plant store for reading, beside a service that may be writing to it.
+ * Opens an existing plant store for reading. A service may write to it at the same time.
  *
- * @param isImmutable nothing writes to it: it is opened without a lock, and without the files that SQLite puts beside a
- *   database with a write-ahead log and that a reader leaves there
- * @throws {StoreMissing} when there is no plant store at this path
- * @throws {StoreRejected} when it cannot be opened as it stands
+ * @param isImmutable true when no program writes to the file; SQLite then takes no lock and creates
+ *   no files beside it
+ * @throws {StoreMissing} when no plant store exists at this path
+ * @throws {StoreRejected} when it cannot be opened, or has another schema
  */
 export function openForReading(path: string, isImmutable = false): DatabaseSync {
   return explainFailure(path, () => {
@@ -56,11 +57,11 @@ export function openForReading(path: string, isImmutable = false): DatabaseSync 
     if (isImmutable) url.searchParams.set('immutable', '1');
     return setUp(new DatabaseSync(url, { readOnly: true, timeout: LOCK_TIMEOUT_MS }), database => {
       const version = schemaVersion(database, path);
-      // Whoever made the file was killed before the schema was in.
+      // The process that created the file was killed before it wrote the schema.
       if (version === 0) throw missing(path);
       if (version !== NEWEST_STEP) {
         throw new StoreRejected(
-          `${path} has schema step ${version} and this program expects ${NEWEST_STEP}; start the service once to bring it up to date`,
+          `${path} has schema step ${version} and this program expects ${NEWEST_STEP}; start the service once to update it`,
         );
       }
     });
@@ -79,13 +80,13 @@ function setUp(database: DatabaseSync, steps: (database: DatabaseSync) => void):
 
 function missing(path: string): StoreMissing {
   return new StoreMissing(
-    `there is no plant store at ${path}; \`npx plant-store serve\` makes one, or name another with --database`,
+    `there is no plant store at ${path}; \`npx plant-store serve\` creates one, or name another with --database`,
   );
 }
 
 function makeDurable(database: DatabaseSync, path: string): void {
   const journalMode = database.prepare('PRAGMA journal_mode = WAL').get()?.journal_mode;
-  // fullfsync makes macOS flush the cache of the drive too; elsewhere it changes nothing.
+  // On macOS, fullfsync also flushes the cache of the drive. Other systems ignore it.
   database.exec(`PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA cache_size = -${PAGE_CACHE_KIB}`);
   const synchronous = database.prepare('PRAGMA synchronous').get()?.synchronous;
   if (journalMode !== 'wal' || synchronous !== SYNCHRONOUS_FULL) {
@@ -96,49 +97,49 @@ function makeDurable(database: DatabaseSync, path: string): void {
   }
 }
 
-/** Applies what is missing, all of it or nothing, so that two starts side by side do no harm. */
+/** Applies all missing steps in one transaction, so two processes may start at the same time. */
 function applySchemaSteps(database: DatabaseSync, path: string): void {
   if (schemaVersion(database, path) === NEWEST_STEP) return;
   inTransaction(database, () => {
     for (const sql of STEPS.slice(schemaVersion(database, path))) database.exec(sql);
     database.exec(`PRAGMA user_version = ${NEWEST_STEP}; PRAGMA application_id = ${APPLICATION_ID}`);
   });
-  // Into the database file itself, which is worth nothing without the schema should the log ever be lost.
+  // Copies the schema into the database file, which is useless without it if the log is lost.
   database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
 }
 
-/** Writes all of it or nothing. */
+/** Runs `write` in one transaction. */
 export function inTransaction(database: DatabaseSync, write: () => void): void {
   database.exec('BEGIN IMMEDIATE');
   try {
     write();
     database.exec('COMMIT');
   } catch (error) {
-    // After some errors, a full disk among them, SQLite has rolled back by itself.
+    // After some errors, such as a full disk, SQLite has already rolled back.
     if (database.isTransaction) database.exec('ROLLBACK');
     throw error;
   }
 }
 
 /**
- * SQLite names the write-ahead log after the file: under two names the same file has two logs, and the one written
- * last wins (https://sqlite.org/howtocorrupt.html, section 2.5).
+ * SQLite derives the name of the write-ahead log from the name of the file. A file with two names
+ * has two logs, which corrupts it (https://sqlite.org/howtocorrupt.html, section 2.5).
  */
 function rejectHardLinks(path: string): void {
   const stats = statSync(path, { throwIfNoEntry: false });
-  // A folder has several by nature, and is rejected for what it is.
+  // A folder always has several links. SQLite rejects it later with a better message.
   const links = stats?.isFile() ? stats.nlink : 1;
   if (links > 1) {
     throw new StoreRejected(
-      `${path} is one of ${links} names (hard links) of the same file; keep one of them`,
+      `${path} is one of ${links} names (hard links) of the same file; delete the other names`,
     );
   }
 }
 
-/** The number of the last schema step applied to the database; 0 for one that is new. */
+/** The number of the last schema step that was applied; 0 for a new database. */
 function schemaVersion(database: DatabaseSync, path: string): number {
-  // In this order: another process may be making the store, and all three change in one commit.
-  // Litestream makes tables of its own as soon as there is a file, even before those of the store.
+  // Keep this order: another process may be creating the store, and one commit changes all three.
+  // Litestream creates its own tables as soon as the file exists, even before the store does.
   const isEmpty =
     database
       .prepare(`SELECT count(*) AS tables FROM sqlite_schema WHERE tbl_name NOT GLOB '_litestream_*'`)
@@ -159,8 +160,9 @@ function schemaVersion(database: DatabaseSync, path: string): number {
 }
 
 /**
- * Makes a folder and those above it, and makes their names durable: a flush of the database does not reach the entry
- * of its folder. Not Node's own `recursive`, which never ends where a folder cannot be made, as in /proc.
+ * Creates a folder and its parents, and makes their names durable: a flush of the database does not
+ * include the entries of folders. The option `recursive` of Node is not used: it never returns
+ * where a folder cannot be created, as in /proc.
  */
 export function makeFolder(folder: string): void {
   if (existsSync(folder)) return;
@@ -169,13 +171,13 @@ export function makeFolder(folder: string): void {
   try {
     mkdirSync(folder);
   } catch (error) {
-    // Another start may have made it meanwhile.
+    // Another process may have created it.
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
   }
   flush(parent);
 }
 
-/** Brings a file, or the names in a folder, to the disk. */
+/** Flushes a file, or the entries of a folder, to the disk. */
 export function flush(path: string): void {
   const descriptor = openSync(path, 'r');
   try {
@@ -186,17 +188,18 @@ export function flush(path: string): void {
 }
 
 /**
- * Makes the file of a store for its owner alone, since plants and the hashes of tokens are in it; an existing one keeps
- * its mode. SQLite gives the log the mode of the file.
+ * Creates the file of a store. Only its owner may read it, because it contains plants and token
+ * hashes. SQLite gives the log the mode of the file. An existing file does not change.
  *
- * One that is there is not opened: as a process closes a file, it loses all locks on it, also those of its other
- * connections (https://sqlite.org/howtocorrupt.html, section 2.2).
+ * An existing file is not even opened. A process that closes a file loses all its locks on the
+ * file, including those of its SQLite connections (https://sqlite.org/howtocorrupt.html, section
+ * 2.2).
  */
 export function makeFile(path: string): void {
   if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600));
 }
 
-/** Turns what Node and SQLite say of a file that cannot be opened into what a person can do. @throws {StoreRejected} */
+/** Explains an error of Node or SQLite while a file is opened. @throws {StoreRejected} */
 export function explainFailure<T>(path: string, open: () => T): T {
   try {
     return open();
@@ -205,15 +208,15 @@ export function explainFailure<T>(path: string, open: () => T): T {
     const { message, errcode } = error as Error & { errcode?: number };
     const advice =
       errcode === SQLITE_NOTADB
-        ? 'it is no SQLite database; name another file with --database'
-        : 'is the folder there and writable?';
+        ? 'it is not an SQLite database; name another file with --database'
+        : 'does the folder exist, and is it writable?';
     throw new StoreRejected(`the store at ${path} cannot be opened (${message}); ${advice}`, {
       cause: error,
     });
   }
 }
 
-/** What SQLite says of an open store, such as that the disk is full. A refusal stays what it is. */
+/** Wraps an error of SQLite on an open store, such as a full disk. A rejection is not changed. */
 export function unavailable(error: unknown): StoreUnavailable | StoreRejected {
   if (error instanceof StoreRejected) return error;
   const { message, errcode } = error as Error & { errcode?: number };

@@ -19,8 +19,8 @@ export class PlantTable {
   constructor(database: DatabaseSync, repeatedIdRule: RepeatedIdRule) {
     this.#database = database;
     this.#repeatedIdRule = repeatedIdRule;
-    // Most ids are new, so the first revision is tried without looking. The table has no rowid: `lastInsertRowid`,
-    // on which node:sqlite throws beyond 2^53 after the row is in, stays out of play.
+    // Most ids are new, so the first revision is inserted without a lookup. The table has no rowid:
+    // node:sqlite would throw on a `lastInsertRowid` beyond 2^53 after the insert.
     this.#insertFirst = database.prepare(
       'INSERT INTO plant_revision VALUES (?, 1, ?, ?, ?, ?) ON CONFLICT DO NOTHING',
     );
@@ -31,9 +31,9 @@ export class PlantTable {
   }
 
   /**
-   * Writes a batch in order, in one transaction; when it returns, the commit has been flushed to the disk.
+   * Writes a batch in order, in one transaction. It returns after the flush of the commit.
    *
-   * @throws whatever SQLite throws; nothing of the batch is visible then
+   * @throws any error of SQLite; then no plant of the batch is visible
    */
   commit(batch: Batch): BatchResults {
     const recordedAt = Date.now();

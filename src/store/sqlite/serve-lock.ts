@@ -8,22 +8,23 @@ import { explainFailure, makeFile, makeFolder } from './database.ts';
 const SQLITE_BUSY = 5;
 
 /**
- * Makes sure that one service at a time has this store: two would each take the other's commits for its own.
+ * Locks a store, so that only one service at a time uses it. Two would each take the other's
+ * commits for their own.
  *
- * The lock is an exclusive transaction on a small file of its own beside the database, which leaves the database
- * itself open to readers and to the command line. The system lets go of it however the process ends.
+ * The lock is an exclusive transaction on a separate file beside the database. So readers and the
+ * command line can still open the database. The system releases the lock when the process ends.
  *
- * @param path of the database file; it and its folder are made when they are not there
- * @returns lets go of the lock
- * @throws {StoreRejected} when another service has it, or the folder cannot be written to
+ * @param path path of the database file; the file and its folder are created if needed
+ * @returns a function that releases the lock
+ * @throws {StoreRejected} when another service has the lock, or the folder is not writable
  */
 export function takeServeLock(path: string): () => void {
   return explainFailure(path, () => {
     makeFolder(dirname(resolve(path)));
-    // Made first, so that it has one real name, whichever links lead to it.
+    // The file must exist before its real path can be resolved through symbolic links.
     makeFile(path);
     const lockPath = `${realpathSync(path)}-serve-lock`;
-    // Whoever may read it could take a shared lock on it, and keep the service from starting.
+    // Only the owner may read it: a reader could take a shared lock and block the service.
     makeFile(lockPath);
     const lock = new DatabaseSync(lockPath, { timeout: 0 });
     try {
@@ -41,9 +42,9 @@ export function takeServeLock(path: string): () => void {
 }
 
 /**
- * Whether a service could have this store now; makes nothing.
+ * Checks that no service uses the store. Creates nothing.
  *
- * @throws {StoreRejected} when another one has it
+ * @throws {StoreRejected} when a service uses it
  */
 export function checkServeLock(path: string): void {
   if (existsSync(path) && existsSync(`${realpathSync(path)}-serve-lock`)) takeServeLock(path)();

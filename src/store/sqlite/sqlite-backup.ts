@@ -4,7 +4,7 @@ import { StoreRejected } from '../plant-store.ts';
 import { openForReading } from './database.ts';
 import { BACKUP_STEP_PAGES } from './limits.ts';
 
-/** What a store holds, counted. */
+/** Numbers of rows in a store. */
 export interface StoreCounts {
   plants: number;
   revisions: number;
@@ -12,19 +12,19 @@ export interface StoreCounts {
 }
 
 /**
- * Copies a store as it is at one moment, beside a service that may be writing to it: a plant that was answered 200
- * before the call is in the copy.
+ * Copies one snapshot of a store. A service may write to it at the same time. The copy contains
+ * every plant that was confirmed before the call.
  *
- * One read transaction holds that moment from the first page to the last. Without it SQLite begins again whenever
- * another connection commits between two steps (https://sqlite.org/backup.html), which never ends under load. Until the
- * transaction ends, the write-ahead log is not restarted and grows by what is written meanwhile.
+ * All pages are copied in one read transaction. Without it SQLite restarts the copy when another
+ * connection commits between two steps (https://sqlite.org/backup.html), without end under load.
+ * Until the transaction ends, the write-ahead log is not restarted, so it grows.
  *
- * @param path of the store
- * @param to an empty file, which becomes the copy
- * @param onStep is told after each step how many pages there are, and how many are left
- * @returns what the store held at that moment
- * @throws {StoreRejected} when there is no store, or it cannot be opened
- * @throws whatever SQLite throws, such as that the disk is full
+ * @param path path of the store
+ * @param to path of an empty file, which becomes the copy
+ * @param onStep is called after each step with the number of all pages and of the remaining pages
+ * @returns the numbers of rows in the snapshot
+ * @throws {StoreRejected} when the store does not exist or cannot be opened
+ * @throws any error of SQLite, such as a full disk
  */
 export async function copySnapshot(
   path: string,
@@ -33,30 +33,31 @@ export async function copySnapshot(
 ): Promise<StoreCounts> {
   using database = openForReading(path);
   database.exec('BEGIN');
-  // BEGIN alone takes no snapshot: the first thing that is read does, https://sqlite.org/lang_transaction.html
+  // The first read takes the snapshot, not BEGIN: https://sqlite.org/lang_transaction.html
   const counts = countRows(database);
   await backup(database, pathToFileURL(to), { rate: BACKUP_STEP_PAGES, progress: onStep });
   return counts;
 }
 
 /**
- * Goes through every page of a copy that nothing has open (`PRAGMA integrity_check`), and counts what it holds.
+ * Checks every page of a copy with `PRAGMA integrity_check`, and counts its rows. No program may
+ * have the copy open.
  *
- * @throws {StoreRejected} when the copy is not a sound plant store with the schema of this program
+ * @throws {StoreRejected} when the copy is damaged, or not a plant store with the current schema
  */
 export function checkCopy(path: string): StoreCounts {
   using database = openForReading(path, true);
   const [first] = database.prepare('PRAGMA integrity_check(1)').all();
   if (first?.integrity_check !== 'ok') {
     throw new StoreRejected(
-      `the copy is damaged (${first?.integrity_check}); run it again, and look for faults of the disk and of the store when it comes again`,
+      `the copy is damaged (${first?.integrity_check}); run the backup again; if it fails again, check the disk and the store`,
     );
   }
   return countRows(database);
 }
 
 function countRows(database: DatabaseSync): StoreCounts {
-  // Each plant has one revision 1.
+  // Each plant has exactly one revision 1.
   const sql = `SELECT count(*) FILTER (WHERE revision = 1) AS plants, count(*) AS revisions,
     (SELECT count(*) FROM token) AS tokens FROM plant_revision`;
   return { ...database.prepare(sql).get() } as unknown as StoreCounts;

@@ -16,11 +16,11 @@ import { Checkpoints } from './checkpoints.ts';
 import type { SqliteSettings, StoreWriter, WriterCall, WriterReply } from './writer-thread.ts';
 
 /**
- * The SQLite engine as the service sees it: every operation runs on a writer thread, so that a flush never holds
- * up the sockets. A writer thread that dies takes the operations it had with it; the next one starts another.
+ * The SQLite engine. Every operation runs on a writer thread, so a flush never blocks the event
+ * loop. When the writer thread dies, its operations fail. The next operation starts another thread.
  */
 export class SqliteEngine implements StorageEngine {
-  /** One batch is flushed while the next one already waits at the writer. */
+  /** While the writer flushes one batch, the next one is already in its queue. */
   readonly commitsInFlightMax = 2;
   readonly isNew: boolean;
   readonly #settings: SqliteSettings;
@@ -36,11 +36,11 @@ export class SqliteEngine implements StorageEngine {
   private constructor(settings: SqliteSettings) {
     this.#settings = settings;
     this.#checkpoints = new Checkpoints(settings.path, () => this.#call('finishCheckpoint'));
-    // The lock of a service makes the file, and leaves it empty.
+    // `takeServeLock` creates an empty file, so an empty file is a new store.
     this.isNew = (statSync(settings.path, { throwIfNoEntry: false })?.size ?? 0) === 0;
   }
 
-  /** Opens the store, makes it when there is none, and brings its schema up to date. @throws {StoreRejected} */
+  /** Opens the store. Creates it when needed, and updates its schema. @throws {StoreRejected} */
   static async open(settings: SqliteSettings): Promise<SqliteEngine> {
     const engine = new SqliteEngine(settings);
     try {
@@ -62,12 +62,12 @@ export class SqliteEngine implements StorageEngine {
 
   async statistics(): Promise<EngineStatistics> {
     const { path } = this.#settings;
-    // What cannot be read is 0: a store that is new or closed has no log, and a folder that is gone takes nothing.
-    const log = await stat(`${path}-wal`).catch(() => undefined);
+    // 0 when unknown: a new or closed store has no log, and a deleted folder has no free space.
+    const wal = await stat(`${path}-wal`).catch(() => undefined);
     const disk = await statfs(dirname(path)).catch(() => undefined);
     return {
       flushes: this.#flushes,
-      walBytes: log?.size ?? 0,
+      walBytes: wal?.size ?? 0,
       isCheckpointFailing: this.#checkpoints.failure !== undefined,
       diskFreeBytes: disk === undefined ? 0 : disk.bavail * disk.bsize,
     };
@@ -94,10 +94,11 @@ export class SqliteEngine implements StorageEngine {
 
   async #close(): Promise<void> {
     try {
-      // First, so that the writer's is the last connection, which leaves no log behind.
+      // This comes first: SQLite deletes the log only when the last connection, the writer's,
+      // closes.
       await this.#checkpoints.close();
       const closed = this.#worker === undefined ? undefined : this.#call('close');
-      // What is called from here on must not open the file again behind its close.
+      // A later call must not open the file again after the writer has closed it.
       this.#isClosed = true;
       await closed;
     } finally {
@@ -137,13 +138,13 @@ export class SqliteEngine implements StorageEngine {
     pending?.reject(new (failure.isRejection ? StoreRejected : StoreUnavailable)(failure.message));
   }
 
-  /** The checkpoint thread closes its connection to what is gone, and then the writer may open what is there now. */
+  /** The checkpoint thread closes the old files before the writer opens the new ones. */
   async #reopen(): Promise<void> {
     try {
       await this.#checkpoints.release();
       await this.#call('reopen');
     } catch {
-      // A writer that died is followed by one that knows nothing of what is gone.
+      // If the writer died, the next writer opens the current files anyway.
     } finally {
       this.#reopening = undefined;
     }

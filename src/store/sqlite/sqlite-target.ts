@@ -4,7 +4,7 @@ import { inTransaction, openForWriting, unavailable } from './database.ts';
 import { takeServeLock } from './serve-lock.ts';
 import { putToken } from './token-table.ts';
 
-/** Opens a store that becomes a copy, and keeps services away from it. It is written on this thread: nobody else waits here. */
+/** Opens the target of a copy and locks it for services. Writes block this thread. */
 export function openSqliteTarget(path: string): CopyTarget {
   const releaseLock = takeServeLock(path);
   let database: DatabaseSync;

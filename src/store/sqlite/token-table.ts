@@ -8,7 +8,7 @@ const COLUMNS = `id, hash, label, created_at AS createdAt, expires_at AS expires
 /** https://sqlite.org/rescode.html#constraint_unique */
 const SQLITE_CONSTRAINT_UNIQUE = 2067;
 
-/** @returns the token as it is stored, or undefined when its label is taken */
+/** @returns the stored token, or undefined when its label is taken */
 export function createToken(database: DatabaseSync, token: NewStoredToken): StoredToken | undefined {
   const { hash, label, createdAt, expiresAt } = token;
   const insert = `INSERT INTO token (hash, label, created_at, expires_at, change_number)
@@ -18,7 +18,7 @@ export function createToken(database: DatabaseSync, token: NewStoredToken): Stor
   );
 }
 
-/** The hash is random, the label is chosen: only the label repeats. */
+/** Hashes are random. So only a repeated label fails with a UNIQUE constraint. */
 function undefinedIfTaken<T>(write: () => T): T | undefined {
   try {
     return write();
@@ -33,13 +33,13 @@ export function allTokens(database: DatabaseSync): StoredToken[] {
   return database.prepare(`SELECT ${COLUMNS} FROM token ORDER BY id`).all() as unknown as StoredToken[];
 }
 
-/** The next tokens made or revoked after this change number, in the order of the changes. */
+/** The next tokens created or revoked after this change number, in the order of the changes. */
 export function tokensChangedSince(database: DatabaseSync, changeNumber: number): StoredToken[] {
   const select = `SELECT ${COLUMNS} FROM token WHERE change_number > ? ORDER BY change_number LIMIT ?`;
   return database.prepare(select).all(changeNumber, TOKENS_AT_A_TIME_MAX) as unknown as StoredToken[];
 }
 
-/** Revokes a token for good; one that is revoked already keeps its time. */
+/** Revokes a token permanently. A token that is already revoked does not change. */
 export function revokeToken(
   database: DatabaseSync,
   label: string,
@@ -52,17 +52,17 @@ export function revokeToken(
   return database.prepare(select).get(label) as unknown as StoredToken | undefined;
 }
 
-/** Notes the day on which these tokens were last accepted. */
+/** Stores the day on which these tokens were last accepted. */
 export function recordTokenUse(database: DatabaseSync, tokenIds: number[], day: string): void {
-  // One statement is one commit: a flush for each token would hold up the plants behind it.
+  // One statement is one commit. A flush for each token would delay the plants behind it.
   const update = 'UPDATE token SET last_used_day = ? WHERE id IN (SELECT value FROM json_each(?))';
   database.prepare(update).run(day, JSON.stringify(tokenIds));
 }
 
 /**
- * Brings a token to the state it has in another store.
+ * Gives a token the state that it has in the source of a copy.
  *
- * @returns false when there is another one with its id, hash or label, or it is revoked here alone
+ * @returns false when another token has its id, hash or label, or when it is revoked only here
  */
 export function putToken(database: DatabaseSync, token: StoredToken): boolean {
   const { id, hash, label, createdAt, expiresAt, revokedAt, lastUsedDay } = token;

@@ -10,45 +10,45 @@ import { PlantTable } from './plant-table.ts';
 import * as tokenTable from './token-table.ts';
 import { rewriteWal } from './wal-flush.ts';
 
-/** What a SQLite store is opened with. */
+/** Settings of a SQLite store. */
 export interface SqliteSettings {
-  /** Of the database file. */
+  /** Path of the database file. */
   path: string;
   repeatedIdRule: RepeatedIdRule;
 }
 
-/** Names an operation of the writer, with its arguments; `call` is repeated in the answer. */
+/** A call of an operation of the writer. The reply has the same `call`. */
 export interface WriterCall {
   call: number;
   operation: keyof StoreWriter;
   args: unknown[];
 }
 
-/** The answer to a call: the result, or what went wrong, since an error loses its class between threads. */
+/** The reply to a call. The class of an error is lost between threads, hence `failure`. */
 export interface WriterReply {
   call: number;
   result?: unknown;
   failure?: { message: string; isRejection: boolean; isFileReplaced: boolean };
 }
 
-/** A file, whatever its name: its place on the disk. */
+/** Device and inode: they identify a file independently of its name. */
 type FileIdentity = string | undefined;
 
 interface OpenStore {
   database: DatabaseSync;
   plants: PlantTable;
-  /** Tells this connection from every other of the process. */
+  /** Unique name of this connection in the process. */
   connection: string;
-  /** Of the write-ahead log, known from the first commit; it stays as long as the connection. */
-  log: FileIdentity;
+  /** Write-ahead log, known from the first commit on. It never changes during a connection. */
+  wal: FileIdentity;
 }
 
-/** The database, or its write-ahead log, is no longer the file that was opened. */
+/** The file at the path of the database or its log is not the file that was opened. */
 class StoreFileReplaced extends Error {}
 
-function gone(path: string): StoreFileReplaced {
-  const advice = 'put it back, or stop the service and start it again';
-  return new StoreFileReplaced(`${path} or its log was deleted, moved or replaced; ${advice}`);
+function fileReplaced(path: string): StoreFileReplaced {
+  const advice = 'restore the file, or stop the service and start it again';
+  return new StoreFileReplaced(`${path} or its write-ahead log was deleted, moved or replaced; ${advice}`);
 }
 
 function identityOf(path: string): FileIdentity {
@@ -59,18 +59,20 @@ function identityOf(path: string): FileIdentity {
 /**
  * Writes a SQLite store: one connection, one operation at a time.
  *
- * After any failure the connection is closed, and the next operation opens the file again: what SQLite or the kernel
- * still has in memory after a failed write or flush is not to be trusted. A commit that failed was not published in the
- * index of the write-ahead log, so the next commit writes over its place in the log. Where that index was lost too, the
- * commit may be found in the log; then all of the log is written again before anything rests on it (log-flush.ts).
+ * After any failure the connection is closed, and the next operation opens the file again. After a
+ * failed write or flush, the memory of SQLite or of the kernel may differ from the disk.
+ *
+ * A failed commit is not in the index of the write-ahead log, so the next commit overwrites it. If
+ * the index was lost, too, SQLite may find the commit in the log. Then {@link rewriteWal} rewrites
+ * the whole log before any result depends on it.
  */
 export class StoreWriter {
   readonly #settings: SqliteSettings;
   #open: OpenStore | undefined;
-  /** Of the database file that was opened first: no other one is ever taken for it. */
+  /** The database file that was opened first. No other file is accepted in its place. */
   #file: FileIdentity;
   #isFileReplaced = false;
-  /** How many were opened. */
+  /** Number of connections that were opened. */
   #connections = 0;
 
   constructor(settings: SqliteSettings) {
@@ -83,7 +85,7 @@ export class StoreWriter {
 
   commit(batch: Batch): BatchResults {
     return this.#run(open => {
-      if (open.log === undefined) {
+      if (open.wal === undefined) {
         this.#checkFiles(open);
         rewriteWal(open.database, this.#settings.path);
       }
@@ -93,7 +95,7 @@ export class StoreWriter {
     });
   }
 
-  /** Copies what is left of the write-ahead log into the database file, so that the next commit restarts it. */
+  /** Copies the rest of the log into the database file, so the next commit restarts the log. */
   finishCheckpoint(): void {
     this.#run(({ database }) => database.prepare('PRAGMA wal_checkpoint(PASSIVE)').get());
   }
@@ -112,21 +114,22 @@ export class StoreWriter {
   readonly recordTokenUse = (tokenIds: number[], day: string) =>
     this.#run(({ database }) => tokenTable.recordTokenUse(database, tokenIds, day));
 
-  /** Another one after each commit of another connection: nothing else undoes what this one has read. */
+  /** Changes after each commit of another connection. */
   tokensFingerprint(): string {
     return this.#run(open => {
-      const { database, connection, log } = open;
-      // In a log that was deleted nothing changes any more.
-      if (log !== undefined) this.#checkFiles(open);
-      // https://sqlite.org/pragma.html#pragma_data_version: to be compared on one connection only.
+      const { database, connection, wal } = open;
+      // A deleted log shows no further commits.
+      if (wal !== undefined) this.#checkFiles(open);
+      // Comparable only on one connection: https://sqlite.org/pragma.html#pragma_data_version
       const { data_version: version } = database.prepare('PRAGMA data_version').get()!;
       return `${connection} ${version}`;
     });
   }
 
   /**
-   * Lets the next operation open the store again after it was gone; until then every operation fails. Connections of one
-   * process share what they know of the log, so no connection to another log may be open.
+   * Lets the next operation open the store after a file was replaced. Until then every operation
+   * fails. The connections of a process share the state of the log, so no connection may use the
+   * old log.
    */
   reopen(): void {
     this.#isFileReplaced = false;
@@ -140,7 +143,7 @@ export class StoreWriter {
 
   #run<Result>(operation: (open: OpenStore) => Result): Result {
     try {
-      if (this.#isFileReplaced) throw gone(this.#settings.path);
+      if (this.#isFileReplaced) throw fileReplaced(this.#settings.path);
       this.#open ??= this.#openStore();
       return operation(this.#open);
     } catch (error) {
@@ -152,26 +155,27 @@ export class StoreWriter {
 
   #openStore(): OpenStore {
     const { path, repeatedIdRule } = this.#settings;
-    if (this.#file !== undefined && this.#file !== identityOf(path)) throw gone(path);
+    if (this.#file !== undefined && this.#file !== identityOf(path)) throw fileReplaced(path);
     const database = openForWriting(path);
-    // SQLite's own checkpoint would hold up a commit, see checkpoints.ts; it is for a log that nothing else keeps short.
+    // A checkpoint by SQLite blocks a commit. It is the fallback when checkpoints.ts fails.
     database.exec(`PRAGMA wal_autocheckpoint = ${AUTOCHECKPOINT_PAGES}`);
     // https://sqlite.org/pragma.html#pragma_journal_size_limit
     database.exec(`PRAGMA journal_size_limit = ${WAL_FILE_BYTES_MAX}`);
     this.#file ??= identityOf(path);
     const plants = new PlantTable(database, repeatedIdRule);
-    return { database, plants, connection: `${threadId} ${++this.#connections}`, log: undefined };
+    return { database, plants, connection: `${threadId} ${++this.#connections}`, wal: undefined };
   }
 
   /**
-   * A file that was deleted, moved or replaced can still be written to, and even flushed, by whoever has it open; what
-   * is written then is gone when the process ends. So a commit counts when its files are still where they belong.
+   * Checks after a commit that both files are still at their paths. An open file can be written and
+   * flushed even after it was deleted, moved or replaced, but that data is lost when the process
+   * ends.
    */
   #checkFiles(open: OpenStore): void {
     const { path } = this.#settings;
-    const log = identityOf(`${path}-wal`);
-    open.log ??= log;
-    if (log === undefined || log !== open.log || identityOf(path) !== this.#file) throw gone(path);
+    const wal = identityOf(`${path}-wal`);
+    open.wal ??= wal;
+    if (wal === undefined || wal !== open.wal || identityOf(path) !== this.#file) throw fileReplaced(path);
   }
 }
 

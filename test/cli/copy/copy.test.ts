@@ -76,7 +76,7 @@ for (const [from, to] of PAIRS) {
 
     test('makes no target in a dry run, nor for a source that is missing', async () => {
       const [source, target] = [await from.newDatabase(), await to.newDatabase()];
-      assertFailed(await copy(source, target), /--from: .*there is no plant store .* serve` makes one/);
+      assertFailed(await copy(source, target), /--from: .*there is no plant store .* serve` creates one/);
       await fillStore(source, manyPlants(10));
       const { stdout } = await copy(source, target, '--dry-run');
       assert.equal(stdout, 'would copy 10 revisions and 3 tokens to a new store; nothing was written\n');

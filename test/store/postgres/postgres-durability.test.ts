@@ -48,7 +48,7 @@ const FSYNC =
 const FULL_PAGE_WRITES =
   /^full_page_writes is off on the PostgreSQL server: a power failure may destroy .*; set full_page_writes = on$/;
 const SYNCHRONOUS_COMMIT =
-  /^synchronous_commit is off on the PostgreSQL server, or for this role or database: this service turns it on for its own plants, .*; set synchronous_commit = on$/;
+  /^synchronous_commit is off on the PostgreSQL server, or for this role or database: this service enables it for its own plants, .*; set synchronous_commit = on$/;
 
 const CARELESS: [
   name: string,

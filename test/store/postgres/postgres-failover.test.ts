@@ -78,7 +78,7 @@ test('a standby that is gone makes plants wait, nobody is told of one that it la
   assert.equal(exitCode, 1);
   assert.match(
     stderr,
-    /^plant-store: the store at .* is read-only \(a standby, or default_transaction_read_only is on\); name the host that takes writes\n$/,
+    /^plant-store: the store at .* is read-only \(a standby, or default_transaction_read_only is on\); name the host that accepts writes\n$/,
   );
   // Far longer than it takes to promote: so this one search must ask the standby again while the primary is silent.
   const opening = openReader(`${pair.url('primary')}?connect_timeout=60`);

@@ -236,7 +236,7 @@ test('a password that is rejected is sent once, however long another host is sil
   await using proxy = await PostgresProxy.start(server.port);
   const { host } = new URL(proxy.url(hostsDatabase));
   const opening = openReader(urlOf([silent.name, host], { connectSeconds: 1, password: 'wrong' }));
-  await assert.rejects(opening, /refuses the password/);
+  await assert.rejects(opening, /rejects the password/);
   assert.equal(proxy.timesAsked, 1);
 });
 

@@ -82,7 +82,7 @@ const FAULTS: [name: string, database: string, says: RegExp | Record<Opener, Reg
   [
     'nothing listens there',
     url('plants').replace(/127.*\//, `${REFUSING}/`),
-    /nothing answers there; is PostgreSQL running, and is the address right\?$/,
+    /no server is listening there; is PostgreSQL running, and is the address correct\?$/,
   ],
   [
     'an unknown host',
@@ -93,7 +93,7 @@ const FAULTS: [name: string, database: string, says: RegExp | Record<Opener, Reg
   [
     'a wrong password',
     url('plants', 'keeper', '', WRONG_PASSWORD),
-    /the server refuses the password; check it, and the user$/,
+    /the server rejects the password; check the password and the user$/,
   ],
   [
     'no password',
@@ -115,8 +115,8 @@ const FAULTS: [name: string, database: string, says: RegExp | Record<Opener, Reg
     url('empty', 'visitor'),
     {
       serve:
-        /there is no plant store yet, and this user may not make one \(permission denied for schema public\); run `npx plant-store token create LABEL` once as the role that owns the database, see docs\/postgresql-roles\.sql$/,
-      export: /there is no plant store in this database; `npx plant-store serve` makes one$/,
+        /there is no plant store yet, and this user may not create one \(permission denied for schema public\); run `npx plant-store token create LABEL` once as the role that owns the database, see docs\/postgresql-roles\.sql$/,
+      export: /there is no plant store in this database; `npx plant-store serve` creates one$/,
     },
   ],
   [
@@ -152,13 +152,13 @@ const FAULTS: [name: string, database: string, says: RegExp | Record<Opener, Reg
     'hosts that are only read from',
     url('frozen').replace('@', `@${REFUSING},`),
     new RegExp(
-      `127\\.0\\.0\\.1:${server.port} is read-only \\(a standby, or default_transaction_read_only is on\\); name the host that takes writes$`,
+      `127\\.0\\.0\\.1:${server.port} is read-only \\(a standby, or default_transaction_read_only is on\\); name the host that accepts writes$`,
     ),
   ],
   [
     'a setting that the server does not know',
     url('plants', 'keeper', '?options=-c%20nonsense%3D1'),
-    /the server refuses a setting \(unrecognized configuration parameter "nonsense"\); check the parameter options$/,
+    /the server rejects a setting \(unrecognized configuration parameter "nonsense"\); check the parameter options$/,
   ],
   [
     'a server without TLS',

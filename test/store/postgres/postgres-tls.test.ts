@@ -85,8 +85,7 @@ function modeOf(sslmode: TlsMode): Way {
   return sslmode.startsWith('verify') ? { sslmode, sslrootcert: CA } : { sslmode };
 }
 
-const NOT_LET_IN =
-  /cannot be opened: the server does not let this user in \(.*\); check the user and sslmode, /;
+const NOT_LET_IN = /cannot be opened: the server rejects this user \(.*\); check the user and sslmode, /;
 const UNKNOWN_CA =
   /cannot be opened: the TLS connection failed: self-signed certificate in certificate chain; check sslmode, sslrootcert, sslcert and sslkey$/;
 const WRONG_NAME =

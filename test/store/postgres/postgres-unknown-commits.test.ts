@@ -340,7 +340,7 @@ suite('a database that was tampered with', { concurrency: true }, () => {
     );
     await assert.rejects(engine.commit(writes([1, 'swallowed'])), {
       name: 'StoreUnavailable',
-      message: /takes a plant and does not keep it; look for a trigger, /,
+      message: /accepts a plant but does not store it; check plant_revision for a trigger, /,
     });
     assert.deepEqual(await engine.commit(writes([2, 'kept'])), [{ outcome: 'created', revision: 1 }]);
   });

@@ -191,7 +191,7 @@ suite('rejected, and left as it is:', () => {
     [
       'a file that is no database',
       path => writeFileSync(path, 'id,name,tag\n1,Ficus,\n'.repeat(1_000)),
-      /cannot be opened .* it is no SQLite database/,
+      /cannot be opened .* it is not an SQLite database/,
     ],
     [
       'a store cut short',
@@ -225,7 +225,10 @@ test('a path that no folder can be made for is rejected', async () => {
   const { path: file } = await newStore();
   writeFileSync(file, '');
   // This binds root as well, which permissions do not.
-  await assertRejected(join(file, 'plants.db'), /cannot be opened .*; is the folder there and writable\?/);
+  await assertRejected(
+    join(file, 'plants.db'),
+    /cannot be opened .*; does the folder exist, and is it writable\?/,
+  );
   await assertRejected(dirname(file), /cannot be opened/);
 });
 

@@ -1,22 +1,23 @@
--- Never edited once released: a later change is a later file.
--- Only what PostgreSQL and the distributed engines that speak it share; the key of a plant begins with its id.
+-- Never edited after its release. A later change is a later file.
+-- Uses only features that distributed engines with the PostgreSQL protocol support, too.
+-- For them the primary key of a revision begins with the id of the plant.
 
 CREATE TABLE token (
   id bigint NOT NULL,
-  hash text NOT NULL,              -- SHA-256 of the token in hexadecimal; the token itself is kept nowhere
+  hash text NOT NULL,              -- SHA-256 of the token in hexadecimal; the token itself is not stored
   label text NOT NULL,
-  created_at bigint NOT NULL,      -- milliseconds since 1970 UTC, like every time here
+  created_at bigint NOT NULL,      -- milliseconds since 1970 UTC, like all times here
   expires_at bigint,
   revoked_at bigint,
   last_used_day text,              -- YYYY-MM-DD, UTC
-  change_number bigint NOT NULL,   -- grows with each token made or revoked
+  change_number bigint NOT NULL,   -- grows with each token created or revoked
   CONSTRAINT token_pkey PRIMARY KEY (id),
   CONSTRAINT token_hash_key UNIQUE (hash),
   CONSTRAINT token_label_key UNIQUE (label),
   CONSTRAINT token_change_number_key UNIQUE (change_number)
 );
 
--- The service never changes a revision, and needs no right to: docs/postgresql-grants.sql.
+-- The service never changes a revision and needs no right to do it: docs/postgresql-grants.sql.
 CREATE TABLE plant_revision (
   id bigint NOT NULL,
   revision integer NOT NULL CHECK (revision >= 1),

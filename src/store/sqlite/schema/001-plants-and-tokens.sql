@@ -1,17 +1,17 @@
--- Never edited once released: a later change is a later file.
+-- Never edited after its release. A later change is a later file.
 
 CREATE TABLE token (
   id INTEGER PRIMARY KEY,
-  hash TEXT NOT NULL UNIQUE,             -- SHA-256 of the token in hexadecimal; the token itself is kept nowhere
+  hash TEXT NOT NULL UNIQUE,             -- SHA-256 of the token in hexadecimal; the token itself is not stored
   label TEXT NOT NULL UNIQUE,
-  created_at INTEGER NOT NULL,           -- milliseconds since 1970 UTC, like every time here
+  created_at INTEGER NOT NULL,           -- milliseconds since 1970 UTC, like all times here
   expires_at INTEGER,
   revoked_at INTEGER,
   last_used_day TEXT,                    -- YYYY-MM-DD, UTC
-  change_number INTEGER NOT NULL UNIQUE  -- grows with each token made or revoked
+  change_number INTEGER NOT NULL UNIQUE  -- grows with each token created or revoked
 ) STRICT;
 
--- WITHOUT ROWID keeps a row in the tree of its primary key: one page is written for a plant, not two.
+-- WITHOUT ROWID stores a row in the tree of its primary key. So a plant changes one page, not two.
 CREATE TABLE plant_revision (
   id INTEGER NOT NULL,
   revision INTEGER NOT NULL CHECK (revision >= 1),
@@ -22,7 +22,7 @@ CREATE TABLE plant_revision (
   PRIMARY KEY (id, revision)
 ) STRICT, WITHOUT ROWID;
 
--- The service never changes a revision; this keeps a slip in an SQL client from doing it.
+-- The service never changes a revision. The triggers prevent mistakes in an SQL client.
 CREATE TRIGGER plant_revision_is_not_updated BEFORE UPDATE ON plant_revision
 BEGIN
   SELECT RAISE(ABORT, 'plant_revision is append-only: send the plant again to correct it');
