@@ -131,7 +131,7 @@ function rejectHardLinks(path: string): void {
   const links = stats?.isFile() ? stats.nlink : 1;
   if (links > 1) {
     throw new StoreRejected(
-      `${path} is one of ${links} names (hard links) of the same file; delete the other names`,
+      `${path} is one of ${links} names (hard links) of the same file; keep only one of them`,
     );
   }
 }

@@ -124,11 +124,14 @@ test('what can be said of an address names its flag, and never its password', as
   const [source, target] = [await sqlite.newDatabase(), await postgres.newDatabase()];
   await fillStore(source, manyPlants(10));
   const nowhere = `${target}_that_is_not_there`;
-  assertFailed(await copy(source, nowhere), /^plant-store: --to: the store at .* there is no such database/);
-  assertFailed(await copy(nowhere, source), /^plant-store: --from: .* there is no such database/);
+  assertFailed(
+    await copy(source, nowhere),
+    /^plant-store: --to: the store at .* the database does not exist/,
+  );
+  assertFailed(await copy(nowhere, source), /^plant-store: --from: .* the database does not exist/);
   const { exitCode, stderr } = await copy(source, `${target}?password=secret&colour=green`);
   assert.equal(exitCode, 2);
-  assert.match(stderr, /^plant-store: --to: the postgres:\/\/ address of the store has [^\n]*\n$/);
+  assert.match(stderr, /^plant-store: --to: the postgres:\/\/ URL of the database has [^\n]*\n$/);
   assert.ok(!stderr.includes('secret'));
 });
 

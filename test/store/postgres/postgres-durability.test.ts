@@ -8,22 +8,22 @@ import { until } from '../../harness/until.ts';
 
 const { server } = await postgresUnderTest();
 await server.query(`CREATE ROLE careless LOGIN SUPERUSER PASSWORD 'secret'`);
-// A commit that a standby lacks is reported by a warning.
+// The service needs the warnings of the server, and must change this setting.
 await server.query('ALTER ROLE careless SET client_min_messages = error');
 
-/** Changes a setting in the file of the server; settles when new connections have it. */
+/** Changes a setting of the server. Settles when new connections have it. */
 async function setOnServer(name: string, value: string): Promise<void> {
   await server.set({ [name]: value });
   await until(`${name} is ${value}`, async () => (await server.query(`SHOW ${name}`))[0]![name] === value);
 }
 
-/** @returns its name and its address, as the role `careless` */
+/** @returns the name of a new database, and its URL with the role `careless` */
 async function newDatabase(): Promise<[name: string, url: string]> {
   const name = databaseName(await server.createDatabase());
   return [name, server.url(name, '', 'careless', 'secret')];
 }
 
-/** Has the server note with which settings plants are committed: only the session itself knows its own. */
+/** Makes the server record the settings of each commit. Only the session itself knows them. */
 async function noteCommits(database: string): Promise<void> {
   await server.query(
     `CREATE TABLE noted (settings text);
@@ -35,7 +35,7 @@ async function noteCommits(database: string): Promise<void> {
   );
 }
 
-/** Sends plants at the same time, so that several connections carry them. @returns with which settings they were committed */
+/** Sends plants on several connections. @returns the settings of their commits */
 async function notedCommits(database: string, service: RunningService): Promise<unknown[]> {
   const responses = await Promise.all(Array.from({ length: 8 }, () => send(service, newPlant(), [])));
   for (const { status } of responses) assert.equal(status, 200);
@@ -44,7 +44,7 @@ async function notedCommits(database: string, service: RunningService): Promise<
 }
 
 const FSYNC =
-  /^fsync is off on the PostgreSQL server: plants that were answered 200 are lost, .*; set fsync = on$/;
+  /^fsync is off on the PostgreSQL server: plants confirmed with 200 may be lost, .*; set fsync = on$/;
 const FULL_PAGE_WRITES =
   /^full_page_writes is off on the PostgreSQL server: a power failure may destroy .*; set full_page_writes = on$/;
 const SYNCHRONOUS_COMMIT =
@@ -68,9 +68,9 @@ const CARELESS: [
   ],
 ];
 
-suite('a server that may lose plants is warned of', () => {
+suite('a warning about a server that may lose plants:', () => {
   for (const [name, says, set] of CARELESS) {
-    test(`${name}, from the start until it is fixed, and plants are flushed all the same`, async () => {
+    test(`${name}, from the start until it is fixed; plants are flushed nevertheless`, async () => {
       const [database, url] = await newDatabase();
       await set('off', database);
       await using service = await startTestService({ database: url });
@@ -85,12 +85,12 @@ suite('a server that may lose plants is warned of', () => {
       assert.deepEqual(await notedCommits(database, service), ['on warning']);
 
       await set('on', database);
-      await until('the warning is gone', async () => (await readyz(service)).warnings === undefined);
+      await until('the warning has ended', async () => (await readyz(service)).warnings === undefined);
       assert.equal(service.logged.at(-1), 'the store has nothing to warn of any more');
     });
   }
 
-  test('synchronous_commit, when it is turned off under a service, and its connections keep it on', async () => {
+  test('synchronous_commit, disabled while the service runs; its connections keep it enabled', async () => {
     const [database, url] = await newDatabase();
     await using service = await startTestService({ database: url });
     assert.deepEqual(service.warnings, []);
@@ -98,14 +98,14 @@ suite('a server that may lose plants is warned of', () => {
     await notedCommits(database, service);
     await setOnServer('synchronous_commit', 'off');
     try {
-      await until('it is warned of', async () => (await readyz(service)).warnings?.length === 1);
+      await until('it warns', async () => (await readyz(service)).warnings?.length === 1);
       assert.deepEqual(await notedCommits(database, service), ['on warning']);
     } finally {
       await setOnServer('synchronous_commit', 'on');
     }
   });
 
-  test('on stderr before the first plant, and in the log, by `serve`', async () => {
+  test('`serve` writes it to stderr before the first plant, and to the log', async () => {
     const [, url] = await newDatabase();
     await setOnServer('fsync', 'off');
     const service = await startServe(url);
@@ -116,7 +116,7 @@ suite('a server that may lose plants is warned of', () => {
   });
 });
 
-test('a service leaves synchronous_commit as it is where that is neither on nor off', async () => {
+test('a service does not change another value of synchronous_commit than off', async () => {
   for (const value of ['local', 'remote_apply']) {
     const [database, url] = await newDatabase();
     await server.query(`ALTER DATABASE ${database} SET synchronous_commit = ${value}`);

@@ -9,7 +9,7 @@ import { databaseName } from '../../harness/store-under-test.ts';
 import { SynchronousPair } from '../../harness/synchronous-pair.ts';
 import { until } from '../../harness/until.ts';
 
-test('a standby that is gone makes plants wait, nobody is told of one that it lacks, and it is found when it takes over', async () => {
+test('without its standby the primary confirms no plant, and after a failover the standby is used', async () => {
   await using pair = await SynchronousPair.start();
   const settings = { database: pair.url('standby') };
   await using service = await startTestService(settings);
@@ -22,12 +22,12 @@ test('a standby that is gone makes plants wait, nobody is told of one that it la
   const idle = await pair.standby.query(
     `SELECT count(*) AS count FROM pg_stat_activity WHERE application_name = 'plant-store'`,
   );
-  assert.equal(idle[0]!.count, '0', 'a host that is read-only is asked and left');
+  assert.equal(idle[0]!.count, '0', 'the connection to a read-only host is closed');
 
   await pair.standby.stop();
   const plant = newPlant();
   const sent = send(service, plant, log);
-  // As its administrator may: PostgreSQL then answers with success, and a warning.
+  // An administrator may cancel the wait. PostgreSQL then reports success with a warning.
   const cancelWaits = async (): Promise<boolean> => {
     const cancelled = await pair.primary.query(
       `SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`,
@@ -40,8 +40,8 @@ test('a standby that is gone makes plants wait, nobody is told of one that it la
     `SELECT name FROM plant_revision WHERE id = ${plant.id}`,
     databaseName(pair.database),
   );
-  assert.equal(rows.length, 1, 'the primary has it, and shows it to everyone');
-  // A retry, another instance, and one that would refuse the id: what they see may yet be lost.
+  assert.equal(rows.length, 1, 'the primary stores the plant and shows it to others');
+  // A retry, another instance, and one that rejects the id: a failover may lose what they see.
   let responded = false;
   const promised = Promise.all([
     send(service, plant, log),
@@ -57,8 +57,8 @@ test('a standby that is gone makes plants wait, nobody is told of one that it la
     [503, 503, 503],
   );
   assert.equal(await isReady(service), false);
-  // Each would keep a connection of the server from everyone until the standby is back.
-  await until('what was given up does not wait on', async () => {
+  // Each waiting commit would occupy a connection until the standby is back.
+  await until('no commit waits after its timeout', async () => {
     const waiting = await pair.primary.query(`SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'`);
     return waiting.length === 0;
   });
@@ -72,7 +72,7 @@ test('a standby that is gone makes plants wait, nobody is told of one that it la
   await assertStored(pair.database, log);
 
   await pair.primary.hold('SIGSTOP');
-  await until('nothing takes writes', async () => !(await isReady(service)));
+  await until('no host accepts writes', async () => !(await isReady(service)));
   assert.equal((await send(service, newPlant(), log)).status, 503);
   const { exitCode, stderr } = await runProgram(['serve', '--database', pair.url('primary')]);
   assert.equal(exitCode, 1);
@@ -80,7 +80,8 @@ test('a standby that is gone makes plants wait, nobody is told of one that it la
     stderr,
     /^plant-store: the store at .* is read-only \(a standby, or default_transaction_read_only is on\); name the host that accepts writes\n$/,
   );
-  // Far longer than it takes to promote: so this one search must ask the standby again while the primary is silent.
+  // The timeout is longer than the promotion. So this search must retry the standby while the
+  // primary is silent.
   const opening = openReader(`${pair.url('primary')}?connect_timeout=60`);
   await pair.promote();
   await (await opening)[Symbol.asyncDispose]();

@@ -22,16 +22,16 @@ import { databaseName, openStore, postgresUnderTest } from '../../harness/store-
 import { until } from '../../harness/until.ts';
 import { SilentHost } from './silent-host.ts';
 
-/** Three of them are for superusers only. */
+/** The server reserves three of them for superusers. */
 const SERVER_CONNECTIONS = 30;
-/** Longer than an operation may take. */
+/** Longer than the timeout of an operation. */
 const LONG_MS = 3_500;
-/** Far less than an operation may take. */
+/** Much shorter than the timeout of an operation. */
 const AT_ONCE_MS = 1_500;
 
 const { server } = await postgresUnderTest({ max_connections: String(SERVER_CONNECTIONS) });
 
-/** Somebody else's session. */
+/** A session of another program. */
 async function connect(database: string): Promise<pg.Client> {
   const client = new pg.Client({ connectionString: database });
   client.on('error', () => {});
@@ -43,11 +43,11 @@ interface Outage {
   what: string;
   begin: () => unknown;
   end: () => unknown;
-  /** `/readyz` asks the server, and not the table. */
+  /** `/readyz` does not read the table. */
   staysReady?: true;
 }
 
-/** After a long outage nobody waits for its end any more. */
+/** During a long outage plants are rejected without a wait. */
 async function assertRejectedAtOnce(service: RunningService, log: LoggedRequest[]): Promise<void> {
   const since = performance.now();
   assert.equal((await send(service, newPlant(), log)).status, 503);
@@ -55,10 +55,10 @@ async function assertRejectedAtOnce(service: RunningService, log: LoggedRequest[
   assert.ok(tookMs < AT_ONCE_MS, `it took ${tookMs} ms`);
 }
 
-test('one outage after another: every plant gets 503 in time, and 200 afterwards', async t => {
+test('several outages: every plant gets 503 in time, and 200 afterwards', async t => {
   const database = await server.createDatabase();
   await using proxy = await PostgresProxy.start(server.port);
-  // However long the address lets a host be silent, no plant waits for that.
+  // No plant waits for the long connect_timeout.
   const address = `${proxy.url(database)}?connect_timeout=60&sslmode=disable`;
   await using service = await startTestService({ database: address });
   const other = await connect(database);
@@ -69,7 +69,7 @@ test('one outage after another: every plant gets 503 in time, and 200 afterwards
       end: () => proxy.passAgain(),
     },
     {
-      what: 'somebody locks the table',
+      what: 'another session locks the table',
       begin: () => other.query('BEGIN; LOCK TABLE plant_revision IN ACCESS EXCLUSIVE MODE'),
       end: () => other.query('COMMIT'),
       staysReady: true,
@@ -96,7 +96,7 @@ test('one outage after another: every plant gets 503 in time, and 200 afterwards
   await other.end();
 });
 
-test('connections are cut under load, by the network and by PostgreSQL: nothing is lost, and nobody gets an error', async () => {
+test('the network and PostgreSQL close connections under load: no plant is lost, no client gets an error', async () => {
   console.log(`repeat with PLANT_STORE_TEST_SEED=${SEED}`);
   const database = await server.createDatabase();
   await using proxy = await PostgresProxy.start(server.port);
@@ -125,13 +125,13 @@ test('connections are cut under load, by the network and by PostgreSQL: nothing 
   await assertStored(database, log);
 });
 
-test('others take the connections of the server: a service goes on with fewer, or responds 503 in time', async () => {
-  await server.query(`CREATE ROLE keeper LOGIN PASSWORD '${OWNER_PASSWORD}'`);
+test('other programs use up the connections of the server: plants get 200 on fewer, or 503 in time', async () => {
+  await server.query(`CREATE ROLE gardener LOGIN PASSWORD '${OWNER_PASSWORD}'`);
   const database = await server.createDatabase();
   const name = databaseName(database);
-  await server.query(`ALTER DATABASE ${name} OWNER TO keeper`);
-  await server.query('GRANT CREATE ON SCHEMA public TO keeper', name);
-  const address = server.url(name, '', 'keeper');
+  await server.query(`ALTER DATABASE ${name} OWNER TO gardener`);
+  await server.query('GRANT CREATE ON SCHEMA public TO gardener', name);
+  const address = server.url(name, '', 'gardener');
   const log: LoggedRequest[] = [];
   await using service = await startTestService({ database: address });
   await send(service, newPlant(), log);
@@ -155,11 +155,11 @@ test('others take the connections of the server: a service goes on with fewer, o
       assert.deepEqual(
         new Set(responses.map(({ status }) => status)),
         new Set([200]),
-        'those it has are enough',
+        'its open connections suffice',
       );
     }
 
-    // Its own are cut, until others are quicker.
+    // Its connections are closed until the other program gets all of them.
     service.logged.length = 0;
     await until('it has no connection left', async () => {
       await server.query(
@@ -179,10 +179,10 @@ test('others take the connections of the server: a service goes on with fewer, o
 
 const hostsDatabase = await server.createDatabase();
 await (await openStore(hostsDatabase)).close();
-/** Far less than the longest `connect_timeout` here, and far more than what must not take so long. */
+/** Much shorter than the longest `connect_timeout`, and much longer than a fast operation. */
 const SOON_MS = 20_000;
 
-/** The address of these hosts, where `postgres` stands for the PostgreSQL of the test. */
+/** The URL with these hosts; `postgres` means the server of this test. */
 function urlOf(hosts: string[], { connectSeconds = 60, password = '' } = {}): string {
   const { host } = new URL(hostsDatabase);
   const names = hosts.map(name => (name === 'postgres' ? host : name)).join(',');
@@ -191,7 +191,7 @@ function urlOf(hosts: string[], { connectSeconds = 60, password = '' } = {}): st
 }
 
 for (const count of [1, 2]) {
-  test(`${count} silent hosts: each is asked once, and connect_timeout is waited for once`, async () => {
+  test(`${count} silent hosts: one attempt for each, and one connect_timeout for all`, async () => {
     using hosts = new DisposableStack();
     const silent: SilentHost[] = [];
     while (silent.length < count) silent.push(hosts.use(await SilentHost.listen()));
@@ -199,39 +199,39 @@ for (const count of [1, 2]) {
     const names = silent.map(({ name }) => name);
     await assert.rejects(
       openReader(urlOf(names, { connectSeconds: 2 })),
-      /timeout expired; is PostgreSQL running, and is the address right\?$/,
+      /timeout expired; is PostgreSQL running, and is the address correct\?$/,
     );
     // The default is 1.5 s.
-    assert.ok(performance.now() - since >= 1_900, 'connect_timeout counts');
-    for (const { timesAsked } of silent) assert.equal(timesAsked, 1);
+    assert.ok(performance.now() - since >= 1_900, 'connect_timeout is used');
+    for (const { attempts } of silent) assert.equal(attempts, 1);
   });
 }
 
-// One that is not left keeps the process from its end, for as long as connect_timeout says.
-test('a silent host is left as soon as another takes writes', async () => {
+// An open attempt would keep the process alive until connect_timeout.
+test('the attempt at a silent host ends as soon as another accepts writes', async () => {
   using silent = await SilentHost.listen();
   await using _reader = await openReader(urlOf(['postgres', silent.name]));
-  await silent.isLeft();
+  await silent.isDisconnected();
 });
 
-test('a host that failed and is back does not wait behind one that is silent', async () => {
+test('a host that failed and is back is found while another host is silent', async () => {
   using silent = await SilentHost.listen();
   await using proxy = await PostgresProxy.start(server.port);
   const engine = await openStore(urlOf([new URL(proxy.url(hostsDatabase)).host, silent.name]));
   await engine.check();
   proxy.cutAll();
-  // From here on the silent host is asked first.
+  // From here on the search tries the silent host first.
   const isBack = (): Promise<boolean> =>
     engine.check().then(
       () => true,
       () => false,
     );
-  await until('it is found while the other is silent', isBack);
+  await until('the host is found', isBack);
   await engine[Symbol.asyncDispose]();
-  await silent.isLeft();
+  await silent.isDisconnected();
 });
 
-test('a password that is rejected is sent once, however long another host is silent', async () => {
+test('a rejected password is sent once while another host is silent', async () => {
   using silent = await SilentHost.listen();
   await using proxy = await PostgresProxy.start(server.port);
   const { host } = new URL(proxy.url(hostsDatabase));
@@ -240,13 +240,13 @@ test('a password that is rejected is sent once, however long another host is sil
   assert.equal(proxy.timesAsked, 1);
 });
 
-test('serve ends soon after SIGTERM, also where it has not found its store yet', async () => {
+test('serve ends soon after SIGTERM while it still searches its store', async () => {
   using silent = await SilentHost.listen();
   const serve = startProgram(['serve', '--database', urlOf([silent.name]), '--listen', '127.0.0.1:0']);
   const ended = once(serve, 'exit');
-  await until('the silent host is asked', () => silent.timesAsked > 0);
+  await until('serve connects to the silent host', () => silent.attempts > 0);
   serve.kill('SIGTERM');
-  const late = setTimeout(() => serve.kill('SIGKILL'), SOON_MS);
+  const timer = setTimeout(() => serve.kill('SIGKILL'), SOON_MS);
   assert.deepEqual(await ended, [1, null]);
-  clearTimeout(late);
+  clearTimeout(timer);
 });

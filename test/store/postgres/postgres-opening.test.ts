@@ -8,39 +8,39 @@ import { type Finished, runInTime, sendPlant, startServe } from '../../harness/p
 import { openStore, postgresUnderTest } from '../../harness/store-under-test.ts';
 import { until } from '../../harness/until.ts';
 
-/** Of every role here; with all that means something in a URL, in SQL and in a password file. */
+/** Password of every role. It contains all special characters of URLs, SQL and password files. */
 const PASSWORD = `Qz7@wX/?#:%&'\\Zk`;
 const WRONG_PASSWORD = `Vb3@${PASSWORD}`;
-/** Some of the letters of either, which no message has. */
+/** Parts of both passwords. No message contains them. */
 const TELLTALE = /Qz7|wX|Zk|Vb3/;
 
 const folder = mkdtempSync(join(tmpdir(), 'plant-store-opening-'));
 after(() => rmSync(folder, { recursive: true }));
-// Not that of whoever runs the tests.
+// Not the password file of the user who runs the tests.
 process.env.PGPASSFILE = join(folder, 'none');
 const under = await postgresUnderTest();
 const { server } = under;
-/** Of nobody: port 1 takes root to listen at, and is for what nobody runs. */
-const REFUSING = '127.0.0.1:1';
+/** No server listens on port 1, which needs root. */
+const CLOSED_PORT = '127.0.0.1:1';
 
 const sqlPassword = `'${PASSWORD.replaceAll("'", "''")}'`;
-for (const role of ['keeper', 'visitor', 'half', 'stranger', 'uninvited', 'crowded CONNECTION LIMIT 0']) {
+for (const role of ['gardener', 'visitor', 'half', 'stranger', 'uninvited', 'crowded CONNECTION LIMIT 0']) {
   const [name, ...attributes] = role.split(' ');
   await server.query(`CREATE ROLE ${name} LOGIN PASSWORD ${sqlPassword} ${attributes.join(' ')}`);
 }
 for (const sql of [
-  'CREATE DATABASE plants OWNER keeper',
-  'CREATE DATABASE newer OWNER keeper',
-  'CREATE DATABASE empty OWNER keeper',
-  `CREATE DATABASE latin OWNER keeper ENCODING 'LATIN1' TEMPLATE template0`,
-  'CREATE DATABASE frozen OWNER keeper',
+  'CREATE DATABASE plants OWNER gardener',
+  'CREATE DATABASE newer OWNER gardener',
+  'CREATE DATABASE empty OWNER gardener',
+  `CREATE DATABASE latin OWNER gardener ENCODING 'LATIN1' TEMPLATE template0`,
+  'CREATE DATABASE frozen OWNER gardener',
   'ALTER DATABASE frozen SET default_transaction_read_only = on',
-  'CREATE DATABASE closed OWNER keeper',
+  'CREATE DATABASE closed OWNER gardener',
   'REVOKE CONNECT ON DATABASE closed FROM PUBLIC',
 ]) {
   await server.query(sql);
 }
-const url = (database: string, role = 'keeper', parameters = '', password = PASSWORD): string =>
+const url = (database: string, role = 'gardener', parameters = '', password = PASSWORD): string =>
   server.url(database, parameters, role, password);
 const bare = url('plants').replace(/:[^:@]*@/, '@');
 for (const database of ['plants', 'newer']) await (await openStore(url(database))).close();
@@ -53,7 +53,7 @@ const OPENERS = {
 };
 type Opener = keyof typeof OPENERS;
 
-/** @returns the message, which shows no password */
+/** @returns the message; fails when it shows the password */
 async function openingFailure(opener: Opener, database: string): Promise<string> {
   const store = await OPENERS[opener](database).catch((error: Error) => error);
   if (store instanceof Error) {
@@ -62,12 +62,12 @@ async function openingFailure(opener: Opener, database: string): Promise<string>
     assert.doesNotMatch(store.message, /\n/);
     return store.message;
   }
-  // One that is open would keep this process alive.
+  // An open store would keep this process alive.
   await store[Symbol.asyncDispose]();
   return 'opened';
 }
 
-/** Every table, view and index of a database, and its columns. */
+/** Every table, view and index of a database, with its columns. */
 function catalogue(database: string): Promise<Record<string, unknown>[]> {
   return under.sql(
     database,
@@ -77,22 +77,22 @@ function catalogue(database: string): Promise<Record<string, unknown>[]> {
   );
 }
 
-/** Behind "cannot be opened: ", where it differs for each way to open. */
+/** The message after "cannot be opened: ", if needed for each way to open. */
 const FAULTS: [name: string, database: string, says: RegExp | Record<Opener, RegExp>][] = [
   [
-    'nothing listens there',
-    url('plants').replace(/127.*\//, `${REFUSING}/`),
+    'no server listens',
+    url('plants').replace(/127.*\//, `${CLOSED_PORT}/`),
     /no server is listening there; is PostgreSQL running, and is the address correct\?$/,
   ],
   [
     'an unknown host',
     url('plants').replace(/127.*\//, 'nowhere.invalid:5432/'),
-    // A resolver that does not answer in time is as good as none.
-    /(?:the name of the host is not known; check it|timeout expired; .*)$/,
+    // A resolver may also time out.
+    /(?:the host name is unknown; check it|timeout expired; .*)$/,
   ],
   [
     'a wrong password',
-    url('plants', 'keeper', '', WRONG_PASSWORD),
+    url('plants', 'gardener', '', WRONG_PASSWORD),
     /the server rejects the password; check the password and the user$/,
   ],
   [
@@ -101,9 +101,9 @@ const FAULTS: [name: string, database: string, says: RegExp | Record<Opener, Reg
     /the server asks for a password; give one with PGPASSWORD, PGPASSFILE or PLANT_STORE_DATABASE_PASSWORD_FILE$/,
   ],
   [
-    'a database that is not there',
+    'a database that does not exist',
     url('nowhere'),
-    /there is no such database; make it with CREATE DATABASE, or name another$/,
+    /the database does not exist; create it with CREATE DATABASE, or name another$/,
   ],
   [
     'no right to connect',
@@ -111,7 +111,7 @@ const FAULTS: [name: string, database: string, says: RegExp | Record<Opener, Reg
     /the user lacks a right \(permission denied for database "closed"\); /,
   ],
   [
-    'no right to make the tables',
+    'no right to create the tables',
     url('empty', 'visitor'),
     {
       serve:
@@ -120,7 +120,7 @@ const FAULTS: [name: string, database: string, says: RegExp | Record<Opener, Reg
     },
   ],
   [
-    'no right to plants',
+    'no right to write plants',
     url('plants', 'half'),
     {
       serve:
@@ -146,28 +146,28 @@ const FAULTS: [name: string, database: string, says: RegExp | Record<Opener, Reg
   [
     'the encoding LATIN1',
     url('latin'),
-    /the database has the encoding LATIN1, .*; make one with CREATE DATABASE .* ENCODING 'UTF8'/,
+    /the database has the encoding LATIN1, .*; create one with CREATE DATABASE .* ENCODING 'UTF8'/,
   ],
   [
-    'hosts that are only read from',
-    url('frozen').replace('@', `@${REFUSING},`),
+    'hosts that are read-only',
+    url('frozen').replace('@', `@${CLOSED_PORT},`),
     new RegExp(
       `127\\.0\\.0\\.1:${server.port} is read-only \\(a standby, or default_transaction_read_only is on\\); name the host that accepts writes$`,
     ),
   ],
   [
-    'a setting that the server does not know',
-    url('plants', 'keeper', '?options=-c%20nonsense%3D1'),
+    'an unknown server setting',
+    url('plants', 'gardener', '?options=-c%20nonsense%3D1'),
     /the server rejects a setting \(unrecognized configuration parameter "nonsense"\); check the parameter options$/,
   ],
   [
     'a server without TLS',
-    url('plants', 'keeper', '?sslmode=require'),
+    url('plants', 'gardener', '?sslmode=require'),
     /the server does not offer TLS; check sslmode, /,
   ],
 ];
 
-suite('why a store is not opened', { concurrency: 3 }, () => {
+suite('a store is not opened:', { concurrency: 3 }, () => {
   for (const [name, database, says] of FAULTS) {
     test(`${name}, and nothing is changed`, async () => {
       for (const opener of ['serve', 'export'] as const) {
@@ -186,19 +186,19 @@ suite('why a store is not opened', { concurrency: 3 }, () => {
     ['a table schema_step', 'CREATE TABLE schema_step (name text)'],
     ['a table schema_step of text', 'CREATE TABLE schema_step (step text)'],
   ] as const) {
-    test(`${what} of something else, which stays as it is`, async () => {
+    test(`${what} of another program exists, and does not change`, async () => {
       const database = await under.newDatabase();
       await under.sql(database, `${statement}; CREATE TABLE account (balance integer)`);
       const before = await catalogue(database);
       assert.match(
         await openingFailure('serve', database),
-        /something else in this database has a name that the plant store needs .*use a database, .*of its own/,
+        /another object in this database has a name that the plant store needs .*use a separate database, /,
       );
       assert.deepEqual(await catalogue(database), before);
     });
   }
 
-  test('tables with other names do no harm, and stay as they are', async () => {
+  test('tables with other names are ignored and do not change', async () => {
     const database = await under.newDatabase();
     await under.sql(database, 'CREATE TABLE account (balance integer)');
     assert.equal(await openingFailure('serve', database), 'opened');
@@ -206,7 +206,7 @@ suite('why a store is not opened', { concurrency: 3 }, () => {
     assert.equal(tables.length, 1);
   });
 
-  test('nothing was made or changed in any of them', async () => {
+  test('no failed attempt changed a database', async () => {
     for (const name of ['empty', 'latin', 'frozen']) {
       assert.deepEqual(await catalogue(server.url(name)), []);
     }
@@ -221,9 +221,9 @@ function passwordFile(name: string, text: string, mode = 0o600): string {
   return path;
 }
 
-function assertTellsNothing({ stdout, stderr }: Finished): void {
+function assertNoPassword({ stdout, stderr }: Finished): void {
   for (const text of [stdout, stderr]) {
-    // The token that `serve` shows once and the name of the folder are random, and may have these letters.
+    // The first token and the name of the folder are random and may contain these letters.
     assert.doesNotMatch(text.replaceAll(folder, '').replaceAll(/plant_\w+/g, ''), TELLTALE);
     assert.doesNotMatch(stderr, /^ {4}at /m);
   }
@@ -238,19 +238,19 @@ interface Run {
 async function listTokens({ database, args = [], env = {} }: Run): Promise<Finished> {
   const where = database === undefined ? [] : ['--database', database];
   const finished = await runInTime(['token', 'list', ...where, ...args], { env });
-  assertTellsNothing(finished);
+  assertNoPassword(finished);
   return finished;
 }
 
 const MISUSES: [name: string, exitCode: 1 | 2, says: RegExp, run: Run][] = [
   [
-    'a password file that others may read',
+    'a password file that other users may read',
     1,
     /the server asks for a password \(password file ".*readable\.pgpass" has group or world access; permissions should be u=rw \(0600\) or less\); give one with .*\n$/,
     { database: bare, env: { PGPASSFILE: passwordFile('readable.pgpass', '', 0o644) } },
   ],
   [
-    'a password in the place of its file',
+    'a password instead of the path of its file',
     2,
     /^plant-store: the file that --database-password-file or PLANT_STORE_DATABASE_PASSWORD_FILE names cannot be read \(E\w+\); give the path of a file\n$/,
     { database: bare, env: { PLANT_STORE_DATABASE_PASSWORD_FILE: PASSWORD } },
@@ -267,18 +267,18 @@ const file = passwordFile('password', `${PASSWORD}\n`);
 const wrongFile = passwordFile('wrong', WRONG_PASSWORD);
 const pgpass = passwordFile(
   'pgpass',
-  `# others first\n127.0.0.1:${server.port}:plants:visitor:${WRONG_PASSWORD}\n*:*:plants:keeper:${PASSWORD.replace(/[\\:]/g, '\\$&')}\n`,
+  `# others first\n127.0.0.1:${server.port}:plants:visitor:${WRONG_PASSWORD}\n*:*:plants:gardener:${PASSWORD.replace(/[\\:]/g, '\\$&')}\n`,
 );
 const wrongPgpass = passwordFile('wrong.pgpass', `*:*:*:*:${WRONG_PASSWORD}\n`);
 const WAYS: Record<string, Run> = {
   'from PLANT_STORE_DATABASE': { env: { PLANT_STORE_DATABASE: url('plants') } },
-  'from the address before a file and PGPASSWORD': {
+  'from the URL before a file and PGPASSWORD': {
     database: url('plants'),
     args: ['--database-password-file', wrongFile],
     env: { PGPASSWORD: WRONG_PASSWORD },
   },
-  'from a file before PGPASSWORD, where the address has an empty one': {
-    database: url('plants', 'keeper', '', ''),
+  'from a file before PGPASSWORD, with an empty password in the URL': {
+    database: url('plants', 'gardener', '', ''),
     args: ['--database-password-file', file],
     env: { PGPASSWORD: WRONG_PASSWORD },
   },
@@ -286,7 +286,7 @@ const WAYS: Record<string, Run> = {
     database: bare,
     env: { PLANT_STORE_DATABASE_PASSWORD_FILE: file },
   },
-  'from PGPASSWORD before PGPASSFILE, beside other parameters': {
+  'from PGPASSWORD before PGPASSFILE, with other parameters': {
     database: `${bare}?sslmode=disable`,
     env: { PGPASSWORD: PASSWORD, PGPASSFILE: wrongPgpass },
   },
@@ -302,7 +302,7 @@ suite('the password of the command line', { concurrency: 3 }, () => {
     });
   }
   for (const [name, run] of Object.entries(WAYS)) {
-    test(`is taken ${name}`, async () => {
+    test(`is read ${name}`, async () => {
       const finished = await listTokens(run);
       assert.deepEqual([finished.exitCode, finished.stderr], [0, '']);
       assert.match(finished.stdout, /^LABEL {2}/);
@@ -310,7 +310,7 @@ suite('the password of the command line', { concurrency: 3 }, () => {
   }
 });
 
-test('a service whose store goes away logs why, and no password', async () => {
+test('a service that loses its store logs the cause, and no password', async () => {
   const service = await startServe(url('plants'));
   let id = 0n;
   const untilStatus = (status: number): Promise<void> =>
@@ -318,14 +318,14 @@ test('a service whose store goes away logs why, and no password', async () => {
       return (await sendPlant(service.url, service.token, ++id)) === status;
     });
   await untilStatus(200);
-  await server.query(`ALTER ROLE keeper PASSWORD 'another'`);
-  await server.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'keeper'`);
+  await server.query(`ALTER ROLE gardener PASSWORD 'another'`);
+  await server.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'gardener'`);
   await untilStatus(503);
-  await server.query(`ALTER ROLE keeper PASSWORD ${sqlPassword}`);
+  await server.query(`ALTER ROLE gardener PASSWORD ${sqlPassword}`);
   await untilStatus(200);
 
   const finished = await service.stop('SIGTERM');
   assert.equal(finished.exitCode, 0);
-  assertTellsNothing(finished);
+  assertNoPassword(finished);
   assert.match(finished.stdout, /"message":"password authentication failed/);
 });

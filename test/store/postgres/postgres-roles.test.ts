@@ -16,9 +16,9 @@ import { until } from '../../harness/until.ts';
 
 const OWNER = 'secret of the owner';
 const SERVICE = 'secret of the service';
-/** Real rows: species of street trees, in the order of their ids. */
+/** Real data: species of street trees, in the order of their ids. */
 const TREES = fileURLToPath(new URL('../../../examples/us-trees.csv', import.meta.url));
-/** A change of a token takes effect within this, on every instance. */
+/** A change of a token takes effect within this time on every instance. */
 const EFFECT_WITHIN_MS = 5_000;
 
 const { server } = await postgresUnderTest();
@@ -29,7 +29,7 @@ await server.query(
   `ALTER ROLE plant_owner PASSWORD '${OWNER}'; ALTER ROLE plant_service PASSWORD '${SERVICE}'`,
 );
 const services: ServeProcess[] = [];
-// What a failed test has left behind would keep this process alive.
+// The services of a failed test would keep this process alive.
 after(() => {
   for (const { child } of services) child.kill('SIGKILL');
 });
@@ -40,14 +40,14 @@ async function serve(): Promise<ServeProcess> {
   return service;
 }
 
-/** Runs a command; the password is in its address, and in nothing that it prints. */
+/** Runs a command. Fails when it prints the password, which is in its database URL. */
 async function run(database: string, ...args: string[]): Promise<Finished> {
   const finished = await runProgram([...args, '--database', database]);
   assert.doesNotMatch(finished.stdout + finished.stderr, /secret(?: |%20)of/);
   return finished;
 }
 
-/** Settles when each service accepts the token, or no longer does; in the time that is promised. */
+/** Settles when each service accepts or rejects the token. Fails after the promised time. */
 async function untilAccepted(token: string, isAccepted: boolean): Promise<void> {
   const since = performance.now();
   for (const { url } of services) {
@@ -61,7 +61,7 @@ async function untilAccepted(token: string, isAccepted: boolean): Promise<void> 
 suite('the command line with the two roles of docs/postgresql-roles.sql and docs/postgresql-grants.sql', () => {
   let token: string;
 
-  test('the service makes no tables, nor does a command that reads; the owner does with `token create`', async () => {
+  test('the service and reading commands create no tables; the owner creates them with `token create`', async () => {
     const NO_STORE = /^plant-store: [^\n]*there is no plant store [^\n]*\n$/;
     for (const args of [['serve'], ['token', 'revoke', 'first'], ['export']]) {
       const { exitCode, stdout, stderr } = await run(serviceUrl, ...args);
@@ -79,7 +79,7 @@ suite('the command line with the two roles of docs/postgresql-roles.sql and docs
     for (let time = 0; time < 2; time++) await runEach(grants, ownerUrl);
   });
 
-  test('real rows are imported through one of two services, and what went in is exported', async () => {
+  test('real data is imported through one of two services, and the export equals it', async () => {
     const { url } = await serve();
     assert.equal((await serve()).token, '', 'the store has tokens');
     const importTrees = () => runProgram(['import', TREES, '--url', url, '--token', token]);
@@ -93,7 +93,7 @@ suite('the command line with the two roles of docs/postgresql-roles.sql and docs
     assert.match((await run(serviceUrl, 'show', '11')).stdout, /^plant 11\nrevision 1 {2}\S+ {2}by garden /);
   });
 
-  test('the owner makes, lists and revokes tokens, and both services follow within 5 s', async () => {
+  test('the owner creates, lists and revokes tokens, and both services notice within 5 s', async () => {
     const created = await run(ownerUrl, 'token', 'create', 'field app', '--expires', '90d');
     await untilAccepted(created.stdout.trim(), true);
     const again = await run(ownerUrl, 'token', 'create', 'field app');
@@ -105,7 +105,7 @@ suite('the command line with the two roles of docs/postgresql-roles.sql and docs
     assert.equal((await run(ownerUrl, 'token', 'revoke', 'none')).exitCode, 1);
 
     const today = new Date().toISOString().slice(0, 10);
-    await until('the use of the tokens is noted', async () => {
+    await until('the use of the tokens is stored', async () => {
       const { stdout } = await run(serviceUrl, 'token', 'list');
       const states = stdout
         .trimEnd()
@@ -123,7 +123,7 @@ suite('the command line with the two roles of docs/postgresql-roles.sql and docs
     });
   });
 
-  test('the service may do nothing else', async () => {
+  test('the service has no other rights', async () => {
     const FORBIDDEN = [
       `UPDATE plant_revision SET name = 'x'`,
       'DELETE FROM plant_revision',
@@ -153,25 +153,25 @@ suite('the command line with the two roles of docs/postgresql-roles.sql and docs
       assert.deepEqual([exitCode, stdout], [1, '']);
       assert.match(
         stderr,
-        /^plant-store: the store at [^\n]* only the owner of the store may make and revoke tokens; name its role in --database\n$/,
+        /^plant-store: the store at [^\n]* only the owner of the store may create and revoke tokens; name the role of the owner in --database\n$/,
       );
     }
   });
 
-  test('the services end in good order, missed no right, and leave no connection behind', async () => {
+  test('the services end normally, missed no right, and close their connections', async () => {
     for (const service of services) {
       const { exitCode, stdout } = await service.stop('SIGTERM');
       assert.equal(exitCode, 0);
       assert.doesNotMatch(stdout, /"err"/);
     }
-    await until('the connections are gone', async () => {
+    await until('the connections are closed', async () => {
       const rows = await server.query(`SELECT pid FROM pg_stat_activity WHERE datname = 'plants'`);
       return rows.length === 0;
     });
   });
 
-  test('a store without a token is served, and the log says that one has to be made', async () => {
-    // As it stands when an owner made the tables and nothing else.
+  test('a store without a token is served, and the log asks for a token', async () => {
+    // The store after the owner has only created the tables.
     await server.query('DELETE FROM token; DELETE FROM plant_revision', 'plants');
     const service = await serve();
     const { exitCode, stdout, stderr } = await service.stop('SIGTERM');
@@ -187,7 +187,7 @@ suite('the command line with the two roles of docs/postgresql-roles.sql and docs
   });
 });
 
-/** The statements of one of the files in docs, as they are. */
+/** The SQL statements of a file in docs. */
 async function statementsOf(name: string): Promise<string[]> {
   const file = await readFile(new URL(`../../../docs/${name}`, import.meta.url), 'utf8');
   const statements = file.split(/(?<=;)$/m).filter(text => /;$/.test(text));

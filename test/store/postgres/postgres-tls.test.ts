@@ -26,7 +26,7 @@ const database = databaseName(await newDatabase());
 await (await openStore(server.url(database)))[Symbol.asyncDispose]();
 
 async function offerTls(): Promise<void> {
-  // The server may run as a user who may not read this repository, and requires its key for itself.
+  // The user of the server may lack access to this repository, and must own its key.
   const { uid, gid } = statSync(join(server.folder, 'data'));
   for (const name of ['ca.pem', 'server.pem', 'server-key.pem']) {
     const copy = join(server.folder, name);
@@ -34,7 +34,7 @@ async function offerTls(): Promise<void> {
     chmodSync(copy, 0o600);
     chownSync(copy, uid, gid);
   }
-  // The first line that fits is the one that counts.
+  // The first matching line applies.
   writeFileSync(
     join(server.folder, 'data', 'pg_hba.conf'),
     `hostssl   all only_without_tls all reject
@@ -53,23 +53,23 @@ async function offerTls(): Promise<void> {
   await until('TLS is offered', async () => (await server.query('SHOW ssl'))[0]!.ssl === 'on');
 }
 
-interface Way extends Record<string, string> {}
+interface UrlParts extends Record<string, string> {}
 
 const LOCALHOST = `localhost:${server.port}`;
 const NUMERIC = `127.0.0.1:${server.port}`;
 
-/** @param way parameters of the address; `user` and `at` are other than `postgres` and localhost */
-function addressOf({ user = 'postgres', at = LOCALHOST, ...parameters }: Way): string {
+/** @param parts parameters of the URL; `user` and `at` replace `postgres` and localhost */
+function urlOf({ user = 'postgres', at = LOCALHOST, ...parameters }: UrlParts): string {
   return server.url(database, `?${new URLSearchParams(parameters)}`, user).replace(NUMERIC, at);
 }
 
 let connections = 0;
 
-/** Connects as the command line does. @returns `TLS`, `plain`, or the message that a person reads */
-async function connect(way: Way): Promise<string> {
+/** Connects like the command line. @returns `TLS`, `plain`, or the error message */
+async function connect(parts: UrlParts): Promise<string> {
   const name = `tls_${++connections}`;
   try {
-    await using _reader = await openReader(addressOf({ ...way, application_name: name }));
+    await using _reader = await openReader(urlOf({ ...parts, application_name: name }));
     const [row] = await server.query(
       `SELECT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE application_name = '${name}'`,
     );
@@ -81,37 +81,37 @@ async function connect(way: Way): Promise<string> {
   }
 }
 
-function modeOf(sslmode: TlsMode): Way {
+function modeOf(sslmode: TlsMode): UrlParts {
   return sslmode.startsWith('verify') ? { sslmode, sslrootcert: CA } : { sslmode };
 }
 
-const NOT_LET_IN = /cannot be opened: the server rejects this user \(.*\); check the user and sslmode, /;
+const USER_REJECTED = /cannot be opened: the server rejects this user \(.*\); check the user and sslmode, /;
 const UNKNOWN_CA =
   /cannot be opened: the TLS connection failed: self-signed certificate in certificate chain; check sslmode, sslrootcert, sslcert and sslkey$/;
 const WRONG_NAME =
   /cannot be opened: the TLS connection failed: Hostname\/IP does not match certificate's altnames: .*127\.0\.0\.1.*; check sslmode, /;
 const UNUSABLE =
-  /cannot be opened: the files that sslrootcert, sslcert and sslkey name cannot be used \(.*(?:ENOENT.*none\.pem|key values mismatch).*\); they must be readable PEM, /;
+  /cannot be opened: the files that sslrootcert, sslcert and sslkey name cannot be used \(.*(?:ENOENT.*none\.pem|key values mismatch).*\); they must be readable PEM files, /;
 
-type Case = [name: string, way: Way, expected: string | RegExp];
+type Case = [name: string, parts: UrlParts, expected: string | RegExp];
 
 const CASES: Case[] = [
   ...TLS_MODES.map((mode): Case => [mode, modeOf(mode), mode === 'disable' ? 'plain' : 'TLS']),
   ['no sslmode', {}, 'TLS'],
   ...TLS_MODES.map((mode): Case => {
-    const expected = mode === 'disable' ? NOT_LET_IN : 'TLS';
-    return [`${mode}, where the role must use TLS`, { user: 'only_with_tls', ...modeOf(mode) }, expected];
+    const expected = mode === 'disable' ? USER_REJECTED : 'TLS';
+    return [`${mode}, and the role must use TLS`, { user: 'only_with_tls', ...modeOf(mode) }, expected];
   }),
   ...TLS_MODES.map((mode): Case => {
-    const expected = mode === 'disable' || mode === 'prefer' ? 'plain' : NOT_LET_IN;
+    const expected = mode === 'disable' || mode === 'prefer' ? 'plain' : USER_REJECTED;
     return [
-      `${mode}, where the role must not use TLS`,
+      `${mode}, and the role must not use TLS`,
       { user: 'only_without_tls', ...modeOf(mode) },
       expected,
     ];
   }),
   [
-    'require through a Unix socket, where libpq uses no TLS either',
+    'require through a Unix socket, where libpq uses no TLS, too',
     { at: '', host: server.folder, port: String(server.port), sslmode: 'require' },
     'plain',
   ],
@@ -125,24 +125,24 @@ const CASES: Case[] = [
   ['a missing file of roots', { sslmode: 'verify-full', sslrootcert: join(PEM, 'none.pem') }, UNUSABLE],
   ['no root in the file', { sslmode: 'verify-full', sslrootcert: join(PEM, 'README.md') }, UNKNOWN_CA],
   ['a certificate of the client', { user: 'certified', ...modeOf('verify-full'), ...CLIENT }, 'TLS'],
-  ['no certificate of the client', { user: 'certified', ...modeOf('verify-full') }, NOT_LET_IN],
+  ['no certificate of the client', { user: 'certified', ...modeOf('verify-full') }, USER_REJECTED],
   ['a key of another certificate', { ...modeOf('require'), ...CLIENT, sslcert: OTHER_CA }, UNUSABLE],
 ];
 
 suite('a connection with TLS', () => {
-  for (const [name, way, expected] of CASES) {
+  for (const [name, parts, expected] of CASES) {
     test(name, async () => {
-      const found = await connect(way);
-      if (typeof expected === 'string') assert.equal(found, expected);
-      else assert.match(found, expected);
+      const result = await connect(parts);
+      if (typeof expected === 'string') assert.equal(result, expected);
+      else assert.match(result, expected);
     });
   }
 
-  test('an authority that this machine trusts, and then the name counts', async () => {
-    // Where the roots of the system are files, OpenSSL's own variable names them; it is read once in a process.
+  test('system: an authority that this machine trusts, and a check of the host name', async () => {
+    // On Linux a variable of OpenSSL names the root certificates. A process reads it once.
     const roots = process.platform === 'linux' ? 'SSL_CERT_FILE' : 'NODE_EXTRA_CA_CERTS';
     const list = (at: string) =>
-      runProgram(['token', 'list', '--database', addressOf({ at, sslrootcert: 'system' })], {
+      runProgram(['token', 'list', '--database', urlOf({ at, sslrootcert: 'system' })], {
         env: { [roots]: CA },
       });
     assert.equal((await list(LOCALHOST)).exitCode, 0);
@@ -150,7 +150,7 @@ suite('a connection with TLS', () => {
   });
 
   test('all connections of a service use it', async () => {
-    const address = addressOf({ ...modeOf('verify-full'), application_name: 'over_tls' });
+    const address = urlOf({ ...modeOf('verify-full'), application_name: 'over_tls' });
     await using store = await openServedStore({
       database: address,
       repeatedIdRule: 'revise',

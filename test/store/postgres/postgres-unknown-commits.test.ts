@@ -19,15 +19,15 @@ import { until } from '../../harness/until.ts';
 
 const under = await postgresUnderTest();
 
-/** Two instances on one new database, of which ours reaches it by way of a proxy. */
+/** Two instances on a new database. `ours` uses a proxy. */
 interface Instances extends AsyncDisposable {
   ours: StorageEngine;
   other: StorageEngine;
   proxy: PostgresProxy;
   database: string;
-  /** Commits plant 1. @returns the result in words */
+  /** Commits plant 1. @returns the result as text */
   commit(name: string, by?: StorageEngine): Promise<string>;
-  /** Commits plant 1 by our instance, and holds its statement before PostgreSQL. */
+  /** Commits plant 1 through `ours`. The proxy holds the statement. */
   commitHeld(name: string, pattern?: RegExp): Promise<{ committing: Promise<string>; held: HeldStatement }>;
 }
 
@@ -38,7 +38,7 @@ async function startInstances(repeatedIdRule: RepeatedIdRule = 'revise'): Promis
   const ours = stack.use(await openStore(proxy.url(database), repeatedIdRule));
   const other = stack.use(await openStore(database, repeatedIdRule));
   const commit = async (name: string, by: StorageEngine = ours): Promise<string> => {
-    // Each instance has a token of its own: by the same token in the same millisecond the rows would be the same.
+    // With the same token in the same millisecond the rows of both instances would be equal.
     const recordedBy = by === ours ? 1 : 2;
     const [result = ''] = await shownResults(by.commit([{ plant: { id: 1n, name }, recordedBy }]));
     return result;
@@ -66,17 +66,17 @@ async function storedNames(database: string): Promise<string[]> {
 }
 
 suite('the response to a commit is lost', () => {
-  /** What happens to the statement that writes a plant, which is new and held. */
+  /** What happens to the held statement that writes a new plant. */
   const FATES: Record<
     string,
     (held: HeldStatement, proxy: PostgresProxy, committing: Promise<string>) => Promise<void>
   > = {
-    'it is cut off': async held => {
+    'its connection is cut': async held => {
       await held.deliver();
       held.cut();
     },
-    'it never comes': held => held.deliver(),
-    'the statement arrives late, after it was sent again': async (held, _proxy, committing) => {
+    'it never arrives': held => held.deliver(),
+    'the statement arrives late, after the retry': async (held, _proxy, committing) => {
       held.cut();
       await committing;
       await held.deliver();
@@ -108,10 +108,10 @@ suite('the response to a commit is lost', () => {
     });
   }
 
-  test('it is that of a further revision', async () => {
+  test('the commit of a second revision: it is stored once', async () => {
     await using instances = await startInstances();
     await instances.commit('elm');
-    // The first revision is tried first, and is taken.
+    // Revision 1 is tried first, and conflicts.
     const { committing, held: first } = await instances.commitHeld('oak');
     const holdingSecond = instances.proxy.holdNext(PLANT_INSERT);
     await first.deliver();
@@ -123,7 +123,7 @@ suite('the response to a commit is lost', () => {
     assert.deepEqual(await storedNames(instances.database), ['1 1 elm', '1 2 oak']);
   });
 
-  test('a later revision of another instance does not hide it', async () => {
+  test('a later revision of another instance does not hide the commit', async () => {
     await using instances = await startInstances();
     const { committing, held } = await instances.commitHeld('oak');
     await held.deliver();
@@ -134,7 +134,7 @@ suite('the response to a commit is lost', () => {
     assert.deepEqual(await storedNames(instances.database), ['1 1 oak', '1 2 elm', '1 3 ash']);
   });
 
-  test('nor does a revision that was added during the lookup', async () => {
+  test('a revision that is added during the lookup does not hide the commit', async () => {
     await using instances = await startInstances();
     const { committing, held } = await instances.commitHeld('oak');
     const holdingLookup = instances.proxy.holdNext(PLANT_LOOKUP);
@@ -153,7 +153,7 @@ suite('the response to a commit is lost', () => {
     ['revise', 'oak', 'unchanged 1', ['1 1 oak']],
     ['reject', 'elm', 'idTaken', ['1 1 elm']],
   ] as const) {
-    test(`${rule}: another instance stored ${others} meanwhile, and oak never arrived: ${expected}`, async () => {
+    test(`${rule}: another instance stored ${others} first, and oak never arrived: ${expected}`, async () => {
       await using instances = await startInstances(rule);
       const { committing, held } = await instances.commitHeld('oak');
       assert.equal(await instances.commit(others, instances.other), 'created 1');
@@ -164,7 +164,7 @@ suite('the response to a commit is lost', () => {
     });
   }
 
-  test('reject: a later plant of another instance is rejected, and this one created', async () => {
+  test('reject: a later plant of another instance is rejected, and ours is created', async () => {
     await using instances = await startInstances('reject');
     const { committing, held } = await instances.commitHeld('oak');
     await held.deliver();
@@ -184,7 +184,7 @@ suite('the response to a commit is lost', () => {
     assert.deepEqual(await storedNames(instances.database), ['1 1 elm', '1 2 ash', '1 3 oak']);
   });
 
-  test('a commit that cannot be looked up in time is not confirmed, and a retry finds it', async () => {
+  test('without a lookup in time the commit is not confirmed, and a retry finds it', async () => {
     await using instances = await startInstances();
     const { committing, held } = await instances.commitHeld('oak');
     await held.deliver();
@@ -202,9 +202,9 @@ suite('the response to a commit is lost', () => {
   });
 });
 
-/** Makes the first statements that insert plants fail on the server, after their rows are in. */
+/** Makes the first statements that insert plants fail after the insert. */
 async function failInserts(database: string, times: number, sqlState: string): Promise<void> {
-  // A sequence counts also what is rolled back.
+  // A rollback does not undo a sequence.
   await under.sql(
     database,
     `CREATE SEQUENCE attempt;
@@ -217,7 +217,7 @@ async function failInserts(database: string, times: number, sqlState: string): P
   );
 }
 
-/** Lets statements that insert plants pass one by one, and holds the last of them. */
+/** Holds the insert with this number. Lets the inserts before it pass. */
 async function holdInsert(proxy: PostgresProxy, number: number): Promise<HeldStatement> {
   for (let passed = 1; ; passed++) {
     const held = await proxy.holdNext(PLANT_INSERT);
@@ -228,14 +228,14 @@ async function holdInsert(proxy: PostgresProxy, number: number): Promise<HeldSta
 }
 
 suite('a batch', () => {
-  test('is settled plant by plant, also several of one id, and those that another instance has', async () => {
+  test('settles each plant: new ones, several of one id, and some of another instance', async () => {
     await using instances = await startInstances();
     const { ours, other, proxy } = instances;
     await other.commit(writes([3, 'elm'], [4, 'elm']));
     const committing = ours.commit(
       writes([1, 'oak'], [2, 'oak'], [2, 'oak'], [2, 'elm'], [3, 'elm'], [3, 'oak'], [4, 'oak'], [4, 'elm']),
     );
-    // The second round has what the first found taken, and what had to wait for the first of its id.
+    // Round 2 contains the conflicts of round 1, and the second plants of an id.
     for (let round = 1; round <= 2; round++) {
       const held = await proxy.holdNext(PLANT_INSERT);
       await held.deliver();
@@ -245,7 +245,7 @@ suite('a batch', () => {
     assert.deepEqual(await shownResults(committing), [
       'created 1',
       'created 1',
-      // Another's came between the two, and in the batch they came in this order.
+      // The other instance added revision 2 between the rounds.
       'revised 3',
       'revised 4',
       'unchanged 1',
@@ -255,7 +255,7 @@ suite('a batch', () => {
     ]);
   });
 
-  test('with a plant that is unchanged and a revision after it is settled, and neither is written again', async () => {
+  test('with an unchanged plant and a revision after it writes neither twice', async () => {
     await using instances = await startInstances();
     const { ours, other, proxy, database } = instances;
     await ours.commit(writes([1, 'elm']));
@@ -269,7 +269,7 @@ suite('a batch', () => {
     assert.deepEqual(await storedNames(database), ['1 1 elm', '1 2 oak', '1 3 ash']);
   });
 
-  test('leaves no gap where what it looked up is gone at the next attempt, as after a failover', async () => {
+  test('leaves no gap when a looked-up revision is lost before the next attempt, as in a failover', async () => {
     await using instances = await startInstances();
     const { ours, proxy, database } = instances;
     await ours.commit(writes([1, 'elm']));
@@ -284,7 +284,7 @@ suite('a batch', () => {
     assert.deepEqual(await storedNames(database), ['1 1 oak']);
   });
 
-  test('does not take a plant for an earlier one of the same batch with the same content', async () => {
+  test('distinguishes two plants of the batch with the same content', async () => {
     await using instances = await startInstances();
     const { ours, proxy, database } = instances;
     const holding = holdInsert(proxy, 3);
@@ -305,7 +305,7 @@ suite('a batch', () => {
     ['a statement timeout', '57014'],
     ['a lock timeout', '55P03'],
   ] as const) {
-    test(`is sent again after ${name} (${sqlState})`, async () => {
+    test(`is retried after ${name} (${sqlState})`, async () => {
       await using engine = await openNewStore(under);
       await engine.commit(writes([1, 'elm']));
       await failInserts(engine.database, 3, sqlState);
@@ -313,11 +313,11 @@ suite('a batch', () => {
       assert.deepEqual(await shownResults(committing), ['created 1', 'revised 2', 'unchanged 2']);
       assert.deepEqual(await storedNames(engine.database), ['0 1 oak', '1 1 elm', '1 2 oak']);
       const [attempts] = await under.sql(engine.database, 'SELECT last_value FROM attempt');
-      assert.ok(Number(attempts!.last_value) > 3, 'it has failed');
+      assert.ok(Number(attempts!.last_value) > 3, 'attempts have failed');
     });
   }
 
-  test('is unavailable with the cause after a failure that does not pass', async () => {
+  test('fails with the cause after a permanent error', async () => {
     await using engine = await openNewStore(under);
     await failInserts(engine.database, 1_000_000, '22P02');
     await assert.rejects(engine.commit(writes([1, 'oak'])), {
@@ -328,9 +328,9 @@ suite('a batch', () => {
   });
 });
 
-/** What somebody with an SQL client may do to a store, and what must not come of it. */
-suite('a database that was tampered with', { concurrency: true }, () => {
-  test('a trigger that swallows plants is named in the error, and other plants are stored', async () => {
+/** Changes with an SQL client that the store must survive. */
+suite('a modified database:', { concurrency: true }, () => {
+  test('the error mentions triggers when one drops plants, and other plants are stored', async () => {
     await using engine = await openNewStore(under);
     await under.sql(
       engine.database,
@@ -342,10 +342,10 @@ suite('a database that was tampered with', { concurrency: true }, () => {
       name: 'StoreUnavailable',
       message: /accepts a plant but does not store it; check plant_revision for a trigger, /,
     });
-    assert.deepEqual(await engine.commit(writes([2, 'kept'])), [{ outcome: 'created', revision: 1 }]);
+    assert.deepEqual(await engine.commit(writes([2, 'stored'])), [{ outcome: 'created', revision: 1 }]);
   });
 
-  test('without its primary key nothing is stored, rather than twice', async () => {
+  test('without its primary key no plant is stored, and so none twice', async () => {
     await using engine = await openNewStore(under);
     await engine.commit(writes([1, 'oak']));
     await under.sql(engine.database, 'ALTER TABLE plant_revision DROP CONSTRAINT plant_revision_pkey');
@@ -355,7 +355,7 @@ suite('a database that was tampered with', { concurrency: true }, () => {
     ]);
   });
 
-  test('a column that changes its type under prepared statements is no outage', async () => {
+  test('a column that changes its type does not break prepared statements', async () => {
     await using engine = await openNewStore(under);
     for (let count = 0; count < 2; count++) await engine.commit(writes([1, 'oak']));
     await under.sql(

@@ -29,7 +29,7 @@ function hosts(...each: [host: string, port: number][]): { hosts: HostAddress[] 
   return { hosts: each.map(([host, port]) => ({ host, port })) };
 }
 
-suite('the address of a PostgreSQL store', () => {
+suite('a PostgreSQL URL', () => {
   const FORMS: [text: string, differs: Partial<PostgresAddress>][] = [
     ['postgres://u@h/d', {}],
     ['postgresql://u@h/d', {}],
@@ -64,7 +64,7 @@ suite('the address of a PostgreSQL store', () => {
     test(text, () => assert.deepEqual(postgresAddressOf(text), { ...DEFAULTS, ...differs }));
   }
 
-  /** What the message says, of each of these addresses behind `postgres://`. */
+  /** The message, and the URLs that cause it, without `postgres://`. */
   const INVALID: [says: RegExp, ...texts: string[]][] = [
     [/names no database; write postgres:\/\/USER@HOST:PORT\/DATABASE$/, 'u@h', 'u@h/', ''],
     [/names no user; write postgres:\/\/USER@HOST:PORT\/DATABASE$/, 'h/d', ':secret@h/d'],
@@ -118,7 +118,7 @@ suite('the address of a PostgreSQL store', () => {
           () => postgresAddressOf(`postgres://${text}`),
           error => {
             assert.ok(error instanceof StoreRejected);
-            assert.match(error.message, /^the postgres:\/\/ address of the store [^\n]+$/);
+            assert.match(error.message, /^the postgres:\/\/ URL of the database [^\n]+$/);
             assert.match(error.message, says, text);
             return true;
           },
@@ -133,32 +133,34 @@ suite('the address of a PostgreSQL store', () => {
   });
 });
 
-/** Addresses written by hand, the password not encoded. No message has four letters of such a password in a row. */
+/** URLs typed by hand, with an unencoded password. No message may show four characters of it. */
 const writtenByHand: ((password: string) => string)[] = [
-  password => `postgres://keeper:${password}@db.example:5432/plants`,
-  password => `postgres://keeper:${password}@db.example,db2.example:1/plants?sslmode=nonsense`,
-  password => `postgres://keeper:${password}@db.example/plants?ssl=true`,
-  password => `postgres://keeper:${password}@/plants?host=/tmp`,
+  password => `postgres://gardener:${password}@db.example:5432/plants`,
+  password => `postgres://gardener:${password}@db.example,db2.example:1/plants?sslmode=nonsense`,
+  password => `postgres://gardener:${password}@db.example/plants?ssl=true`,
+  password => `postgres://gardener:${password}@/plants?host=/tmp`,
   password => `postgres://db.example/plants?password=${password}&port=1`,
-  password => `postgres://keeper@db.example/plants?port=1&password=${password}`,
-  password => `postgres:/keeper:${password}@db.example/plants`,
-  password => ` postgres://keeper:${password}@db.example/plants`,
-  password => `postgres://keeper@x:${password}@db.example/plants`,
+  password => `postgres://gardener@db.example/plants?port=1&password=${password}`,
+  password => `postgres:/gardener:${password}@db.example/plants`,
+  password => ` postgres://gardener:${password}@db.example/plants`,
+  password => `postgres://gardener@x:${password}@db.example/plants`,
 ];
 
-/** Fails where four characters of the password in a row, a letter or digit among them, are shown. */
+/**
+ * Fails when `shown` has four consecutive characters of the password, at least one of them rare.
+ */
 function assertHidden(password: string, shown: string, text: string): void {
   for (const form of [password, encodeURIComponent(password)]) {
     for (let start = 0; start + 4 <= form.length; start++) {
       const part = form.slice(start, start + 4);
-      // Four of the signs that any address has, such as `@[::`, tell nothing.
+      // Any URL may contain four common characters such as `@[::`.
       if (!/[QWXZqwxzЖ79]/.test(part)) continue;
       assert.ok(!shown.includes(part), `${JSON.stringify(part)} of ${text} is shown by: ${shown}`);
     }
   }
 }
 
-test(`no message about a malformed address shows the password, seed ${SEED}`, () => {
+test(`no message about an invalid URL shows the password, seed ${SEED}`, () => {
   const typed = fc.string({
     unit: fc.oneof(
       { weight: 4, arbitrary: fc.constantFrom(...'QWXZqwxzЖ79') },
@@ -170,7 +172,7 @@ test(`no message about a malformed address shows the password, seed ${SEED}`, ()
   const counts = { shown: 0, invalid: 0 };
   fc.assert(
     fc.property(typed, fc.constantFrom(...writtenByHand), fc.nat(3), (password, write, cut) => {
-      // Also with the end cut off, as by a shell that took a character for its own.
+      // Also with the end cut off, as by a shell that interprets a character.
       const whole = write(password);
       const text = cut === 0 ? whole.slice(0, whole.lastIndexOf(password) + password.length) : whole;
       try {
@@ -178,18 +180,17 @@ test(`no message about a malformed address shows the password, seed ${SEED}`, ()
       } catch (error) {
         counts.invalid++;
         assert.ok(error instanceof StoreRejected, String(error));
-        // The advice how to write such characters is the messages' own.
+        // The advice how to encode a character contains these codes.
         const said = error.message.replaceAll(/%(?:40|2F|3F|25|26|23)(?:, | and |$)/g, '');
         assertHidden(password, `${said} ${JSON.stringify([error, error.cause])}`, text);
         return;
       }
-      // With the end cut off, what is left may be the address of a host of that name.
+      // A URL with its end cut off may be valid, with the password as the host.
       if (cut === 0) return;
       counts.shown++;
       assertHidden(password, shownDatabase(text), text);
     }),
     { seed: SEED, numRuns: 4_000 },
   );
-  // Both happened, and often.
   assert.ok(counts.shown > 200 && counts.invalid > 200, JSON.stringify(counts));
 });

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { until } from '../../harness/until.ts';
 
-/** A host that accepts connections and sends nothing, as a machine that hangs. */
+/** A host that accepts connections but sends nothing, like a machine that hangs. */
 export class SilentHost implements Disposable {
   readonly #sockets: Socket[] = [];
   readonly #server = createServer(socket => this.#sockets.push(socket.on('error', () => {}).resume()));
@@ -13,19 +13,19 @@ export class SilentHost implements Disposable {
     return host;
   }
 
-  /** With its port, as in an address of PostgreSQL. */
+  /** Host and port, as in a PostgreSQL URL. */
   get name(): string {
     return `127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  get timesAsked(): number {
+  get attempts(): number {
     return this.#sockets.length;
   }
 
-  /** Settles when it has been asked and nobody waits for it any more. */
-  async isLeft(): Promise<void> {
-    await until('the silent host is left', () => {
-      return this.timesAsked > 0 && this.#sockets.every(({ closed }) => closed);
+  /** Settles when clients have connected and all connections are closed. */
+  async isDisconnected(): Promise<void> {
+    await until('the connections to the silent host are closed', () => {
+      return this.attempts > 0 && this.#sockets.every(({ closed }) => closed);
     });
   }
 

@@ -207,7 +207,7 @@ suite('rejected, and left as it is:', () => {
         await makeStore(path);
         linkSync(path, `${path}.link`);
       },
-      /one of 2 names \(hard links\) of the same file; keep one/,
+      /one of 2 names \(hard links\) of the same file; keep only one/,
     ],
   ];
   for (const [what, make, message] of cases) {
