@@ -18,7 +18,10 @@ import { until } from '../harness/until.ts';
 
 const CLIENTS = 24;
 const REQUESTS_OF_A_CLIENT = 60;
-/** Neighbours that a double cannot tell apart, and both ends; and some more, since instances wait for each other. */
+/**
+ * Neighbours that are equal as doubles, both limits, and more ids, since instances block each
+ * other.
+ */
 const IDS = [
   ...[9007199254740992n, 9007199254740993n, -(2n ** 63n), 2n ** 63n - 1n],
   ...Array.from({ length: 16 }, (_, index) => BigInt(index)),
@@ -34,16 +37,16 @@ const CONTENTS = [
 const INSTANCES = 3;
 const BATCHES_OF_AN_INSTANCE = 30;
 const BATCH_PLANTS = 50;
-/** About as many as a batch has, so that each meets nearly every plant of each other. */
+/** About as many as a batch has plants, so concurrent batches have most ids in common. */
 const BATCH_IDS = 60;
 
 const sqlite = sqliteUnderTest();
-// A deadlock is looked for sooner than by default, so that it is found before a statement times out.
+// PostgreSQL must detect a deadlock before a statement times out.
 const postgres = await postgresUnderTest({ deadlock_timeout: '20ms', max_connections: '200' });
 
 interface Deployment {
   name: string;
-  /** How many services there are over the one database. */
+  /** Number of services on one database. */
   instances: number;
   newDatabase(): Promise<string>;
 }
@@ -66,7 +69,7 @@ const DEPLOYMENTS: Deployment[] = [
   },
 ];
 
-/** Sends what each client picks at random, all at once, and each waits for its answer before it sends again. */
+/** All clients send random plants concurrently, each client one request at a time. */
 async function sendFromMany(services: RunningService[], token: string): Promise<LoggedRequest[]> {
   const log: LoggedRequest[] = [];
   await Promise.all(
@@ -102,8 +105,9 @@ async function withManyClients(
 }
 
 /**
- * The revisions of an id are the one order in which its requests took effect: whatever was answered before another
- * request was sent has a revision no later than that one's, and an earlier one when that one made its own.
+ * Checks that the revisions of an id are in the order of its requests. A response before a request
+ * was sent must have a revision that is not later, and an earlier one if the request created a
+ * revision.
  */
 function outOfOrder(log: readonly LoggedRequest[]): string[] {
   const faults: string[] = [];
@@ -117,7 +121,7 @@ function outOfOrder(log: readonly LoggedRequest[]): string[] {
       }
       const { outcome, revision } = request.response!;
       if (revision < latest || (outcome !== 'unchanged' && revision === latest)) {
-        faults.push(`${outcome} ${revision}, though ${latest} was answered before it was sent`);
+        faults.push(`${outcome} ${revision}, though revision ${latest} was returned before it was sent`);
       }
     }
   }
@@ -125,17 +129,17 @@ function outOfOrder(log: readonly LoggedRequest[]): string[] {
 }
 
 for (const deployment of DEPLOYMENTS) {
-  test(`many clients on the same ids: every answer is a revision, in one order, without gaps: ${deployment.name}`, () =>
+  test(`many clients on the same ids: revisions are in the order of the requests, without gaps: ${deployment.name}`, () =>
     withManyClients(deployment, 'revise', (log, revisions) => {
       assert.ok(log.every(({ response }) => response?.status === 200));
       assert.deepEqual(outOfOrder(log), []);
       const outcomes = Map.groupBy(log, ({ response }) => response!.outcome);
       assert.equal(outcomes.get('created')!.length, IDS.length);
       assert.equal(outcomes.get('created')!.length + outcomes.get('revised')!.length, revisions.length);
-      assert.ok(outcomes.get('unchanged')!.length > 0, 'some sent what was stored already');
+      assert.ok(outcomes.get('unchanged')!.length > 0, 'some plants were stored already');
     }));
 
-  test(`many clients with the rule reject: the first content of an id stays, and every other is rejected: ${deployment.name}`, () =>
+  test(`many clients with the rule reject: the first content of an id is stored, all others are rejected: ${deployment.name}`, () =>
     withManyClients(deployment, 'reject', (log, revisions) => {
       const stored = new Map(revisions.map(({ plant }) => [plant.id, newPlantJson(plant)]));
       assert.equal(revisions.length, IDS.length);
@@ -150,7 +154,7 @@ for (const deployment of DEPLOYMENTS) {
     }));
 }
 
-test('the check of the order finds an answer that goes back', () => {
+test('the check of the order detects an earlier revision', () => {
   const plant: NewPlant = { id: 1n, name: 'a' };
   const request = (sentAt: number, respondedAt: number, outcome: string, revision: number): LoggedRequest => {
     const response = { status: 200, body: '', id: '1', revision, outcome, retryAfter: undefined };
@@ -163,7 +167,7 @@ test('the check of the order finds an answer that goes back', () => {
   assert.equal(outOfOrder([first, request(2, 3, 'revised', 2)]).length, 1);
 });
 
-/** Writes batches of plants that all instances write, each batch in an order of its own, some ids several times. */
+/** Writes batches of the same ids as the other instances, in random order, some ids repeatedly. */
 async function writeAtRandom(engine: StorageEngine, instance: number): Promise<void> {
   const random = seededRandom(SEED * INSTANCES + instance);
   const remaining = Array.from({ length: BATCHES_OF_AN_INSTANCE }, () =>
@@ -172,11 +176,11 @@ async function writeAtRandom(engine: StorageEngine, instance: number): Promise<v
       recordedBy: instance,
     })),
   ).values();
-  // As many at the same time as the service would have.
+  // As many concurrent batches as in a service.
   await Promise.all(
     Array.from({ length: engine.commitsInFlightMax }, async () => {
       for (const batch of remaining) {
-        // A slow machine may be out of time.
+        // On a slow machine a batch may time out.
         await engine.commit(batch).catch(error => assert.ok(error instanceof StoreUnavailable, error));
       }
     }),
@@ -201,8 +205,8 @@ test('instances write batches of the same ids in any order without a deadlock, a
   assert.equal(stored!.plants, String(BATCH_IDS));
   assert.equal(stored!.revisions, stored!.latest, 'no gaps');
   const name = databaseName(database);
-  // A connection counts what it has seen when it ends.
-  await until('the connections are gone', async () => {
+  // PostgreSQL updates its statistics when a connection ends.
+  await until('the connections are closed', async () => {
     const rows = await postgres.server.query(`SELECT pid FROM pg_stat_activity WHERE datname = '${name}'`);
     return rows.length === 0;
   });
@@ -212,7 +216,7 @@ test('instances write batches of the same ids in any order without a deadlock, a
   assert.equal(row!.deadlocks, '0');
 });
 
-test('of services that start together on an empty database one makes the store and the token, and all serve it', async () => {
+test('of services that start together on an empty database one creates the store and the token', async () => {
   const database = await postgres.newDatabase();
   await using opened = new AsyncDisposableStack();
   const services = await Promise.all(
@@ -221,12 +225,15 @@ test('of services that start together on an empty database one makes the store a
   const [first, ...others] = services
     .map(({ firstToken }) => firstToken)
     .filter(token => token !== undefined);
-  assert.ok(first !== undefined && others.length === 0, 'one of them makes the first token');
+  assert.ok(first !== undefined && others.length === 0, 'one of them creates the first token');
   const log: LoggedRequest[] = [];
   for (const service of services) {
     assert.ok(service.hasToken);
     service.token = first;
-    await until('it knows the token', async () => (await send(service, newPlant(), log)).status === 200);
+    await until(
+      'the service knows the token',
+      async () => (await send(service, newPlant(), log)).status === 200,
+    );
   }
   assert.deepEqual(await faultsIn(database, log), []);
 });

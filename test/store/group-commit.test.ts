@@ -23,13 +23,13 @@ const RUNS = 1_000;
 const LONG_TEXTS = [1, 1_000_000, BATCH_TEXT_LENGTH_MAX / 2 + 1, BATCH_TEXT_LENGTH_MAX];
 
 interface Plant {
-  /** Its place in the order of arrival; its id, its token and its revision are made of it. */
+  /** Position in the order of arrival; its id, token and revision are derived from it. */
   index: number;
   textLength: number;
   queuedAt: number;
-  /** Queued or in a batch when it arrived. */
+  /** Plants that were queued or in a batch when it arrived. */
   ahead: number;
-  /** What its caller must be told by now; undefined while it waits. */
+  /** The result that its caller must have by now; undefined while it waits. */
   due?: WriteResult | NotConfirmed;
   result?: WriteResult | NotConfirmed;
 }
@@ -39,7 +39,7 @@ interface Batch {
   ended: PromiseWithResolvers<WriteResult[]>;
 }
 
-/** What happened in all runs, counted: what never happened was not checked. */
+/** Counts the events of all runs. An event that never happened was not checked. */
 const happened = {
   batchBesideAnother: 0,
   batchOutOfOrder: 0,
@@ -52,8 +52,8 @@ const happened = {
 };
 
 /**
- * Group commit between callers and an engine that a seed decides, on a clock that a seed sets. It takes no real time.
- * After every step each caller must have been told what is due to it, and nothing else.
+ * Simulates callers, an engine and a clock from a seed, without real time. After every step each
+ * caller must have the expected result, and no other.
  */
 class Simulation {
   readonly #random: (below: number) => number;
@@ -61,17 +61,17 @@ class Simulation {
   readonly #commitsInFlightMax: number;
   #nowMs = 0;
   #arrived = 0;
-  /** Those whose callers have been told nothing. */
+  /** Plants whose callers have no result yet. */
   #waiting: Plant[] = [];
   #queue: Plant[] = [];
   #queueTextLength = 0;
   readonly #inFlight: Batch[] = [];
   #lastBatchPlants = 0;
-  /** With so many ahead of it a plant would wait too long, as far as any plant has shown. */
+  /** A plant with more plants ahead would wait too long, at the rate of the last batches. */
   #aheadMax = Number.POSITIVE_INFINITY;
   #inWrite = false;
   #isFailing = false;
-  #saysFailing = false;
+  #reportedFailing = false;
   #isClosing = false;
   #isClosed = false;
 
@@ -82,15 +82,15 @@ class Simulation {
       commitsInFlightMax: this.#commitsInFlightMax,
       commit: (writes: readonly PlantWrite[]) => this.#commit(writes),
     };
-    const say = (isFailing: boolean): void => {
-      assert.notEqual(isFailing, this.#saysFailing, 'the watcher is told of each change once');
-      this.#saysFailing = isFailing;
+    const report = (isFailing: boolean): void => {
+      assert.notEqual(isFailing, this.#reportedFailing, 'the observer is notified once of each change');
+      this.#reportedFailing = isFailing;
     };
-    const observer = { failed: () => say(true), recovered: () => say(false) };
+    const observer = { failed: () => report(true), recovered: () => report(false) };
     this.#groupCommit = new GroupCommit(engine, observer, () => this.#nowMs);
   }
 
-  /** @param burstPlants arrive at the same time, at most */
+  /** @param burstPlants maximum of plants that arrive at the same time */
   async run(steps: number, burstPlants: number): Promise<void> {
     const textLengths = burstPlants > 20 ? [0, 1] : this.#pick([1, 10], [0, 4_000], LONG_TEXTS);
     const pauseMs = this.#pick(0, 5, 100, 1_000);
@@ -198,7 +198,7 @@ class Simulation {
       happened.settledFromQueue += long.length;
       for (const plant of [...plants, ...this.#takeQueued(long.length)])
         plant.due = { rejected: 'storeUnavailable' };
-      ended.reject(new StoreUnavailable('the engine was told to fail'));
+      ended.reject(new StoreUnavailable('the simulated engine fails'));
     } else {
       const last = plants.at(-1)!;
       if (last.ahead >= IN_FLIGHT_PLANTS_MIN / 2) {
@@ -216,25 +216,25 @@ class Simulation {
     });
   }
 
-  /** What holds when everything has happened that follows from a step. */
+  /** Checks the state after a step and its consequences. */
   async #check(): Promise<void> {
     await nextIteration();
     for (const { index, result, due } of this.#waiting) {
-      const isTold = result === due || JSON.stringify(result) === JSON.stringify(due);
-      assert.ok(isTold, `plant ${index} is told ${JSON.stringify(result)} instead of ${JSON.stringify(due)}`);
+      const isCorrect = result === due || JSON.stringify(result) === JSON.stringify(due);
+      assert.ok(isCorrect, `plant ${index} gets ${JSON.stringify(result)} instead of ${JSON.stringify(due)}`);
     }
     this.#waiting = this.#waiting.filter(({ due }) => due === undefined);
     const isWhole = this.#queue.length > 0 && this.#queue.length >= this.#lastBatchPlants;
     const room = this.#commitsInFlightMax - this.#inFlight.length;
     assert.ok(this.#queue.length === 0 || this.#inFlight.length > 0, 'plants wait for an idle engine');
     assert.ok(!isWhole || room === 0, 'a whole batch waits');
-    assert.equal(this.#saysFailing, this.#isFailing);
+    assert.equal(this.#reportedFailing, this.#isFailing);
     assert.equal(this.#groupCommit.statistics.plantsInFlight, this.#waiting.length);
     assert.equal(this.#isClosed, this.#isClosing && this.#waiting.length === 0);
   }
 }
 
-/** No two plants get the same result, apart from those that the engine rejects. */
+/** Each plant gets another result, except the plants that the engine rejects. */
 function resultOf({ index }: Plant): WriteResult {
   return index % 7 === 6 ? { rejected: 'idTaken' } : { outcome: 'created', revision: index + 1 };
 }
@@ -247,14 +247,14 @@ function textLengthOf(plants: readonly Plant[]): number {
   return plants.reduce((sum, { textLength }) => sum + textLength, 0);
 }
 
-test(`group commit tells each caller the truth, and in time, whatever ${RUNS} seeds bring about`, async t => {
-  t.diagnostic(`seed ${SEED}; PLANT_STORE_TEST_SEED gives it again`);
+test(`group commit returns the correct result to each caller in time, with ${RUNS} seeds`, async t => {
+  t.diagnostic(`seed ${SEED}; repeat it with PLANT_STORE_TEST_SEED`);
   for (let run = 0; run < RUNS; run++) {
     const simulation = new Simulation(SEED * RUNS + run);
-    // Few fill the queue, which takes as long as a hundred others.
+    // Only some runs fill the queue, because they take as long as a hundred others.
     if (run % 200 === 0) await simulation.run(10, 2 * QUEUE_PLANTS_MAX);
     else await simulation.run(60, run % 40 === 20 ? 800 : [1, 3, 20][run % 3]!);
   }
   const never = Object.entries(happened).filter(([, count]) => count === 0);
-  assert.deepEqual(never, [], 'what never happened was not checked');
+  assert.deepEqual(never, [], 'events that never happened');
 });

@@ -17,7 +17,7 @@ function newToken(label: string, rest: Partial<NewStoredToken> = {}): NewStoredT
   return { hash: hashToken(label), label, createdAt: 1, expiresAt: null, ...rest };
 }
 
-/** What came through a writer thread is a copy, with the prototype that rows of node:sqlite have not. */
+/** Rows of node:sqlite have no prototype, but copies from the writer thread have one. */
 function plain(tokens: (StoredToken | undefined)[]): unknown[] {
   return tokens.map(token => token && { ...token });
 }
@@ -29,7 +29,7 @@ for (const engine of await enginesUnderTest()) {
 }
 
 function testTokens(under: EngineUnderTest): void {
-  test('say whether there was a store before', async () => {
+  test('opening reports whether the store is new', async () => {
     const database = await under.newDatabase();
     for (const isNew of [true, false]) {
       await using engine = await openTokens(database);
@@ -37,7 +37,7 @@ function testTokens(under: EngineUnderTest): void {
     }
   });
 
-  test('are stored and revoked with all that is known of them, and each change has a number', async () => {
+  test('are stored and revoked with all their columns, and each change has a number', async () => {
     await using engine = await openNewStore(under);
     assert.deepEqual(await engine.tokensChangedSince(0), []);
     const first = {
@@ -56,14 +56,14 @@ function testTokens(under: EngineUnderTest): void {
     assert.deepEqual(plain(await engine.tokensChangedSince(2)), plain([revoked]));
     assert.deepEqual(plain(await engine.tokensChangedSince(0)), plain([second, revoked]));
     assert.deepEqual(await engine.tokensChangedSince(3), []);
-    // For good, and as it was: that is no change.
+    // A second revocation changes nothing.
     assert.deepEqual(plain([await engine.revokeToken('first', 2 ** 42)]), plain([revoked]));
     assert.deepEqual(await engine.tokensChangedSince(3), []);
     await using reader = await openReader(engine.database);
     assert.deepEqual(plain(await reader.tokens()), plain([revoked, second]), 'in the order of ids');
   });
 
-  test('have a label that no other has, of a revoked one neither', async () => {
+  test('have unique labels, also after a revocation', async () => {
     await using engine = await openNewStore(under);
     const first = await engine.createToken(newToken('taken'));
     const other = newToken('taken', { hash: '1'.repeat(64) });
@@ -81,7 +81,7 @@ function testTokens(under: EngineUnderTest): void {
     );
   });
 
-  test('note the day of their last use, which is no change and is of no other token', async () => {
+  test('store the day of their last use, which gets no change number', async () => {
     await using engine = await openNewStore(under);
     for (const label of ['a', 'b', 'c']) await engine.createToken(newToken(label));
     await engine.recordTokenUse([1, 3], '2026-01-30');
@@ -95,7 +95,7 @@ function testTokens(under: EngineUnderTest): void {
     );
   });
 
-  test('are read in pieces where they are many, and none is left out', async () => {
+  test('are read in several pages without a gap', async () => {
     await using engine = await openNewStore(under);
     const count = 2 * TOKENS_AT_A_TIME_MAX + 1;
     const rows = Array.from({ length: count }, (_, index) => {
@@ -104,52 +104,52 @@ function testTokens(under: EngineUnderTest): void {
     });
     const insert = 'INSERT INTO token (id, hash, label, created_at, change_number) VALUES';
     await under.sql(engine.database, `${insert} ${rows.join(', ')}`);
-    const chunks = [];
-    for (let last = 0; last < count; last = chunks.at(-1)!.at(-1)!.changeNumber) {
-      chunks.push(await engine.tokensChangedSince(last));
+    const pages = [];
+    for (let last = 0; last < count; last = pages.at(-1)!.at(-1)!.changeNumber) {
+      pages.push(await engine.tokensChangedSince(last));
     }
     assert.deepEqual(
-      chunks.map(({ length }) => length),
+      pages.map(({ length }) => length),
       [TOKENS_AT_A_TIME_MAX, TOKENS_AT_A_TIME_MAX, 1],
     );
     assert.deepEqual(
-      chunks.flat().map(({ id }) => id),
+      pages.flat().map(({ id }) => id),
       rows.map((_, index) => index + 1),
     );
   });
 
-  test('have a fingerprint that changes with each change, also where a number was given a second time', async () => {
+  test('have a fingerprint that changes with each change, also when a change number is reused', async () => {
     await using engine = await openNewStore(under);
     await using other = await openTokens(engine.database);
     const seen = new Set<string>();
-    const assertIsAnother = async (): Promise<void> => {
+    const assertChanged = async (): Promise<void> => {
       const fingerprint = await engine.tokensFingerprint();
       assert.ok(!seen.has(fingerprint));
       seen.add(fingerprint);
-      // Nothing happens to the tokens, so it stays.
+      // A plant does not change it.
       await engine.commit([{ plant: { id: BigInt(seen.size), name: 'A' }, recordedBy: 1 }]);
       assert.equal(await engine.tokensFingerprint(), fingerprint);
     };
-    await assertIsAnother();
-    for (const label of ['kept', 'lost']) await other.createToken(newToken(label));
-    await assertIsAnother();
+    await assertChanged();
+    for (const label of ['first', 'lost']) await other.createToken(newToken(label));
+    await assertChanged();
     await under.sql(engine.database, `DELETE FROM token WHERE label = 'lost'`);
     assert.equal((await other.createToken(newToken('in its place')))?.changeNumber, 2);
-    await assertIsAnother();
+    await assertChanged();
     await under.sql(engine.database, `DELETE FROM token WHERE label = 'in its place'`);
-    assert.equal((await other.revokeToken('kept', 2))?.changeNumber, 2);
-    await assertIsAnother();
+    assert.equal((await other.revokeToken('first', 2))?.changeNumber, 2);
+    await assertChanged();
   });
 
-  test('are not read from a store that was closed', async () => {
+  test('are not read from a closed store', async () => {
     const engine = await openTokens(await under.newDatabase());
     await engine.close();
     await assert.rejects(engine.tokensChangedSince(0), StoreUnavailable);
-    // Where that had opened it again, the process would never end.
+    // If the read had opened it again, this process would not end.
     await engine.close();
   });
 
-  test('that are made and revoked side by side have ids and numbers of their own', async () => {
+  test('have unique ids and change numbers when created and revoked concurrently', async () => {
     const database = await under.newDatabase();
     await using one = await openStore(database);
     await using other = await openTokens(database);
@@ -166,7 +166,7 @@ function testTokens(under: EngineUnderTest): void {
     assert.equal(new Set(all.map(({ id }) => id)).size, 20);
     assert.equal(new Set(all.map(({ changeNumber }) => changeNumber)).size, 20);
     assert.equal(all.filter(({ revokedAt }) => revokedAt !== null).length, 5);
-    // 20 made and 5 revoked, and no number without a change.
+    // 20 tokens were created and 5 revoked, so the change numbers have no gap.
     assert.equal(all.at(-1)!.changeNumber, 25);
   });
 }

@@ -16,7 +16,7 @@ import {
 
 const CREATED = { outcome: 'created', revision: 1 };
 const UNCHANGED = { outcome: 'unchanged', revision: 1 };
-/** Neighbours that a double cannot tell apart, the ends of 32 bits, and both ends. */
+/** Neighbours that are equal as doubles, the limits of 32 bits, and both limits of int64. */
 const IDS = [
   ID_MIN,
   -(2n ** 53n) - 1n,
@@ -35,7 +35,7 @@ function commit(engine: StorageEngine, ...plants: NewPlant[]): Promise<WriteResu
   return engine.commit(plants.map(plant => ({ plant, recordedBy: 1 })));
 }
 
-/** What a reader of its own finds: the latest revision of each plant, all revisions, or those of one id. */
+/** Reads the latest revision of each plant, all revisions, or the revisions of one id. */
 async function stored(database: string, which: 'latest' | 'all' | bigint): Promise<PlantRevision[]> {
   await using reader = await openReader(database);
   if (typeof which === 'bigint') return await reader.revisionsOf(which);
@@ -61,7 +61,7 @@ for (const engine of await enginesUnderTest()) {
 }
 
 function testIds(under: EngineUnderTest): void {
-  test('keeps ids to the digit from end to end', async () => {
+  test('stores every digit of ids, from the smallest to the largest', async () => {
     await using engine = await openNewStore(under);
     const plants = IDS.map(id => ({ id, name: `plant ${id}` }));
     assert.deepEqual(
@@ -74,7 +74,7 @@ function testIds(under: EngineUnderTest): void {
     );
     assert.deepEqual(await storedPlants(engine.database, 'all'), plants);
     for (const plant of plants) assert.deepEqual(await storedPlants(engine.database, plant.id), [plant]);
-    // As the database itself prints them, with no number of JavaScript between.
+    // The database converts them to text, so no number of JavaScript is involved.
     const rows = await under.sql(
       engine.database,
       'SELECT CAST(id AS TEXT) AS digits FROM plant_revision ORDER BY plant_revision.id',
@@ -85,9 +85,9 @@ function testIds(under: EngineUnderTest): void {
     );
   });
 
-  test('takes a whole batch, answers each write in its place, and reads it in the order of ids', async () => {
+  test('stores a full batch, returns each result at its index, and reads plants in the order of ids', async () => {
     await using engine = await openNewStore(under);
-    // 7 has no factor of 2,048: every id comes, in no order.
+    // 7 and 2,048 have no common factor: every id occurs once, in no order.
     const ids = Array.from({ length: BATCH_PLANTS_MAX }, (_, index) =>
       BigInt((index * 7) % BATCH_PLANTS_MAX),
     );
@@ -114,7 +114,7 @@ function testIds(under: EngineUnderTest): void {
 }
 
 function testOutcomes(under: EngineUnderTest): void {
-  test('says created, unchanged or revised of an id that comes again, and every revision stays', async () => {
+  test('reports a repeated id as unchanged or revised, and stores every revision', async () => {
     const database = await under.newDatabase();
     const before = Date.now();
     {
@@ -127,7 +127,7 @@ function testOutcomes(under: EngineUnderTest): void {
         [{ name, tag: '' }, 'unchanged', 2],
         [{ name, tag: 'tree' }, 'revised', 3],
         [{ name: '', tag: 'tree' }, 'revised', 4],
-        // Back to what it was first: that is not the latest revision, so it is a new one.
+        // The first content again: it differs from the latest revision, so it is a new one.
         [{ name }, 'revised', 5],
       ];
       for (const [content, outcome, revision] of steps) {
@@ -177,7 +177,7 @@ function testOutcomes(under: EngineUnderTest): void {
     );
   });
 
-  test('with the rule reject keeps the first content, and the neighbours in the batch', async () => {
+  test('with the rule reject stores the first content only, and the other plants of the batch', async () => {
     const database = await under.newDatabase();
     {
       await using revising = await openStore(database);
@@ -198,7 +198,7 @@ function testOutcomes(under: EngineUnderTest): void {
       await commit(engine, { id: 1n, name: 'later' }, { id: 3n, name: 'new' }, { id: 2n, name: 'neighbour' }),
       [rejected, CREATED, UNCHANGED],
     );
-    // Of several revisions the last one counts.
+    // The latest revision is compared.
     assert.deepEqual(await commit(engine, { id: 9n, name: 'old' }, { id: 9n, name: 'new' }), [
       rejected,
       { outcome: 'unchanged', revision: 2 },
@@ -209,7 +209,7 @@ function testOutcomes(under: EngineUnderTest): void {
     );
   });
 
-  test('notes with which token each revision came, and not who sent it again', async () => {
+  test('stores the token of the first request for each revision', async () => {
     await using engine = await openNewStore(under);
     const write = (name: string, recordedBy: number): { plant: NewPlant; recordedBy: number } => {
       return { plant: { id: 1n, name }, recordedBy };
@@ -224,7 +224,7 @@ function testOutcomes(under: EngineUnderTest): void {
 }
 
 function testTexts(under: EngineUnderTest): void {
-  test('gives back any text that is UTF-8 as it was', async () => {
+  test('returns any text unchanged', async () => {
     await using engine = await openNewStore(under);
     const texts = [
       '',
@@ -235,7 +235,7 @@ function testTexts(under: EngineUnderTest): void {
       '\u007f\u0080\u009f\u2028\u2029',
       'a\r\nb\tc',
       '\u{1f335}\u200d\ufeff\u{10ffff}\uffff',
-      // The same to the eye, and two texts.
+      // These are displayed alike, but are different texts.
       'é',
       'e\u0301',
     ];
@@ -251,9 +251,9 @@ function testTexts(under: EngineUnderTest): void {
     ]);
   });
 
-  test('takes a text of 1 MiB, and tells it from one that ends otherwise', async () => {
+  test('stores a text of 1 MiB, and detects a difference in its last character', async () => {
     await using engine = await openNewStore(under);
-    // Digits that no database makes small.
+    // Random digits, which a database cannot compress much.
     const name = randomBytes(2 ** 19).toString('hex');
     const other = `${name.slice(0, -1)}x`;
     for (const [text, outcome, revision] of [
@@ -269,21 +269,21 @@ function testTexts(under: EngineUnderTest): void {
 }
 
 function testReaders(under: EngineUnderTest): void {
-  test('is read as it was when the first revision was asked for', async () => {
+  test('is read in the state at the read of the first revision', async () => {
     await using engine = await openNewStore(under);
     await commit(engine, ...numbered(5_000, 'before'));
     await using reader = await openReader(engine.database);
     const revisions = reader.revisions();
-    // Opened is not asked.
+    // The iteration has not started yet.
     await commit(engine, { id: -1n, name: 'before' });
     let count = 0;
     for await (const { plant } of revisions) {
       assert.equal(plant.name, 'before');
       if (++count > 1) continue;
-      await commit(engine, { id: 4_999n, name: 'behind' }, { id: 5_000n, name: 'behind' });
+      await commit(engine, { id: 4_999n, name: 'after' }, { id: 5_000n, name: 'after' });
       await engine.createToken({
         hash: '0'.repeat(64),
-        label: 'asked for meanwhile',
+        label: 'created during the read',
         createdAt: 0,
         expiresAt: null,
       });
@@ -291,23 +291,23 @@ function testReaders(under: EngineUnderTest): void {
       assert.equal((await reader.revisionsOf(-1n)).length, 1);
     }
     assert.equal(count, 5_001);
-    // Whoever has seen enough leaves the reader free for others.
+    // After an early end the reader can be used again.
     for await (const { plant } of reader.revisions()) {
       assert.equal(plant.id, -1n);
       break;
     }
     assert.deepEqual(
       (await reader.tokens()).map(({ label }) => label),
-      ['asked for meanwhile'],
+      ['created during the read'],
     );
     assert.equal((await reader.revisionsOf(4_999n)).length, 2);
     assert.equal((await Array.fromAsync(reader.revisions())).length, 5_003);
   });
 
-  test('is read in the order of ids, then revisions, also where one id has many', async () => {
+  test('is read in the order of ids, then revisions, also with many revisions of an id', async () => {
     await using engine = await openNewStore(under);
     const history = Array.from({ length: 12 }, (_, index) => String(index));
-    // More than a page of any reader, and pages that end within a history.
+    // Several pages for every reader, with page ends between revisions of an id.
     for (const name of history) await commit(engine, ...numbered(500, name));
     const revisions = await stored(engine.database, 'all');
     assert.deepEqual(

@@ -10,17 +10,17 @@ import { WAL_FILE_BYTES_MAX } from '../../../src/store/sqlite/limits.ts';
 import { openNewStore, openStore, sqliteUnderTest } from '../../harness/store-under-test.ts';
 import { until } from '../../harness/until.ts';
 
-/** Each plant of a batch dirties a page of its own, since its id is far from the others. */
+/** The ids are far from each other, so each plant of a batch changes another page. */
 const BATCH_PLANTS = 256;
-/** Beyond what checkpoints beside the commits let the log become, and below what SQLite itself would cut it at. */
-const LOG_BYTES_MAX = 150 * 1024 * 1024;
+/** Longer than the log gets with checkpoints, and shorter than `AUTOCHECKPOINT_PAGES`. */
+const WAL_BYTES_MAX = 150 * 1024 * 1024;
 const sqlite = sqliteUnderTest();
 
 function pathOf(database: string): string {
   return database.replace('sqlite:', '');
 }
 
-/** Plants whose ids are all over the range, in no order. */
+/** Plants with ids from the whole range, in no order. */
 function scatteredPlants(count: number, first: number): PlantWrite[] {
   return Array.from({ length: count }, (_, index) => ({
     plant: { id: BigInt.asIntN(64, BigInt(first + index) * 0x9e3779b97f4a7c15n), name: 'Ficus lyrata' },
@@ -28,17 +28,17 @@ function scatteredPlants(count: number, first: number): PlantWrite[] {
   }));
 }
 
-/** Which round the log is in: SQLite draws this anew each time it begins the log anew, https://sqlite.org/walformat.html */
-function logSalt(path: string): string {
+/** SQLite changes the salt whenever it restarts the log: https://sqlite.org/walformat.html */
+function walSalt(path: string): string {
   return readFileSync(`${path}-wal`).subarray(16, 24).toString('hex');
 }
 
-test('the writer is to copy the rest of a log that is long, and of no other', async () => {
+test('the writer finishes the checkpoint of a long log only', async () => {
   const path = pathOf(await sqlite.newDatabase());
   using database = openForWriting(path);
   database.exec('PRAGMA wal_autocheckpoint = 0');
   const insert = database.prepare(`INSERT INTO plant_revision VALUES (?, 1, ?, NULL, 0, 1)`);
-  /** With the text that a page holds, so that each plant is a page of the log. */
+  /** The text of each plant fills a page of the log. */
   const write = (plants: number, first: number): void => {
     database.exec('BEGIN');
     for (let id = first; id < first + plants; id++) insert.run(id, 'x'.repeat(4_000));
@@ -51,18 +51,18 @@ test('the writer is to copy the rest of a log that is long, and of no other', as
   try {
     write(100, 0);
     checkpoints.committed();
-    await until('the short log is in the file', () => statSync(path).size > 400_000);
+    await until('the short log is copied', () => statSync(path).size > 400_000);
     await wait(300);
     assert.equal(finished, 0);
     write(5_000, 100);
     checkpoints.committed();
-    await until('the writer is asked', () => finished === 1);
+    await until('the writer is called', () => finished === 1);
   } finally {
     await checkpoints.close();
   }
 });
 
-test('the log is begun anew while commits go on without a pause', async () => {
+test('the log is restarted while commits continue without a pause', async () => {
   await using engine = await openNewStore(sqlite);
   const path = pathOf(engine.database);
   let sent = 0;
@@ -71,23 +71,23 @@ test('the log is begun anew while commits go on without a pause', async () => {
     sent += BATCH_PLANTS;
   };
   await commit();
-  const first = logSalt(path);
-  // The next commit waits at the writer when one ends, so that it is never idle.
-  let [under, next] = [commit(), commit()];
-  await until('the log is begun anew', async () => {
-    await under;
-    [under, next] = [next, commit()];
-    assert.ok(statSync(`${path}-wal`).size < LOG_BYTES_MAX, 'the log grows on');
-    return logSalt(path) !== first;
+  const first = walSalt(path);
+  // The next commit is already queued when one ends, so the writer is never idle.
+  let [current, next] = [commit(), commit()];
+  await until('the log is restarted', async () => {
+    await current;
+    [current, next] = [next, commit()];
+    assert.ok(statSync(`${path}-wal`).size < WAL_BYTES_MAX, 'the log keeps growing');
+    return walSalt(path) !== first;
   });
-  await Promise.all([under, next]);
+  await Promise.all([current, next]);
 });
 
-test('a log that a reader let grow is begun anew behind it, and cut', async () => {
+test('after a reader ends, a long log is restarted and truncated', async () => {
   await using engine = await openNewStore(sqlite);
   const path = pathOf(engine.database);
   let last = 0n;
-  /** About 4 MiB of the log. */
+  /** Adds about 4 MiB to the log. */
   const commitMuch = (): Promise<unknown> =>
     engine.commit(
       Array.from({ length: 16 }, () => ({ plant: { id: ++last, name: 'x'.repeat(250_000) }, recordedBy: 1 })),
@@ -96,21 +96,21 @@ test('a log that a reader let grow is begun anew behind it, and cut', async () =
   using reader = new DatabaseSync(path, { readOnly: true });
   reader.exec('BEGIN');
   reader.prepare('SELECT count(*) FROM plant_revision').get();
-  const first = logSalt(path);
+  const first = walSalt(path);
   while (statSync(`${path}-wal`).size <= 2 * WAL_FILE_BYTES_MAX) await commitMuch();
-  assert.equal(logSalt(path), first);
+  assert.equal(walSalt(path), first);
   const { plants } = reader.prepare('SELECT count(*) AS plants FROM plant_revision').get()!;
-  assert.equal(plants, 16, 'the reader sees what it saw');
+  assert.equal(plants, 16, 'the reader still sees its snapshot');
 
   reader.exec('COMMIT');
-  await until('the log is cut', async () => {
+  await until('the log is truncated', async () => {
     await engine.commit([{ plant: { id: ++last, name: 'oak' }, recordedBy: 1 }]);
     return statSync(`${path}-wal`).size <= WAL_FILE_BYTES_MAX;
   });
-  assert.notEqual(logSalt(path), first);
+  assert.notEqual(walSalt(path), first);
 });
 
-test('a store that was closed in the middle of a checkpoint leaves no log behind', async () => {
+test('a store that is closed during a checkpoint leaves no log', async () => {
   const database = await sqlite.newDatabase();
   {
     await using engine = await openStore(database);

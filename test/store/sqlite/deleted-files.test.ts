@@ -12,19 +12,19 @@ import { sqliteUnderTest } from '../../harness/store-under-test.ts';
 import { faultsIn } from '../../harness/stored-revisions.ts';
 import { until } from '../../harness/until.ts';
 
-/** A store that is larger than this has had its log copied into it. */
+/** A larger database file shows that the log was copied into it. */
 const COPIED_BYTES = 200_000;
 
 const sqlite = sqliteUnderTest();
 
-/** A service, the path of its store, and a client that sends one plant after the other. */
+/** A service, the path of its store, and a client that sends one plant at a time. */
 interface Sabotaged {
   service: RunningService;
   path: string;
   send(): Promise<number | undefined>;
 }
 
-/** What was answered 200 is stored at the end, whatever was done to the files. */
+/** Checks at the end that every confirmed plant is stored. */
 async function withService(run: (sabotaged: Sabotaged) => Promise<void>): Promise<void> {
   await using service = await startTestService();
   const log: LoggedRequest[] = [];
@@ -50,56 +50,56 @@ const SABOTAGES: [what: string, begin: (path: string) => void, end?: (path: stri
     path => renameSync(`${path}.moved`, path),
   ],
   [
-    'is deleted, and it is not made anew',
+    'is deleted, and the service does not create it again',
     path => {
       for (const suffix of ['', '-wal', '-shm']) rmSync(`${path}${suffix}`);
     },
   ],
 ];
 for (const [what, begin, end] of SABOTAGES) {
-  test(`no plant is confirmed once the file ${what}`, () =>
+  test(`no plant is confirmed after the file ${what}`, () =>
     withService(async ({ path, send }) => {
       assert.equal(await send(), 200);
       begin(path);
-      const isThere = existsSync(path);
+      const exists = existsSync(path);
       for (let sent = 0; sent < 3; sent++) assert.equal(await send(), 503);
-      assert.equal(existsSync(path), isThere);
+      assert.equal(existsSync(path), exists);
       if (end === undefined) return;
       end(path);
       assert.equal(await send(), 200);
     }));
 }
 
-test('a log that is deleted costs one 503, also before the first plant', () =>
+test('a deleted log causes one 503, also before the first plant', () =>
   withService(async ({ service, path, send }) => {
     rmSync(`${path}-wal`);
     assert.equal(await send(), 503);
     assert.equal(await send(), 200);
     rmSync(`${path}-wal`);
-    // The writer closes its connection, and with that SQLite writes what was in the log into the database itself.
+    // The writer closes its connection, and SQLite then copies the deleted log into the database.
     assert.equal(await send(), 503);
     assert.equal(await send(), 200);
     assert.ok(service.logged.some(line => line.includes('does not confirm plants')));
   }));
 
-test('a log that is deleted after it was copied costs hardly more', () =>
+test('a log that is deleted after a checkpoint causes few 503', () =>
   withService(async ({ path, send }) => {
     const { mtimeMs } = statSync(path);
     assert.equal(await send(), 200);
-    // The thread that copies the log has it open by then.
-    await until('the log is in the file', () => statSync(path).mtimeMs > mtimeMs);
+    // By then the checkpoint thread has the log open.
+    await until('the log is copied', () => statSync(path).mtimeMs > mtimeMs);
     rmSync(`${path}-wal`);
     assert.equal(await send(), 503);
     await until('plants are stored again', async () => (await send()) === 200);
   }));
 
-test('a log that cannot be copied into the file is warned of, in the log, in /readyz and to Prometheus', () =>
+test('a failing checkpoint causes a warning in the service log, in /readyz and in the metrics', () =>
   withService(async ({ service, path, send }) => {
     assert.equal(await send(), 200);
-    // Before the first checkpoint, which comes soon.
+    // This must precede the first checkpoint.
     const files = ['', '-wal', '-shm'].map(suffix => `${path}${suffix}`);
     for (const file of files) renameSync(file, `${file}.away`);
-    await until('it is warned of', async () => (await readyz(service)).warnings !== undefined);
+    await until('the service warns', async () => (await readyz(service)).warnings !== undefined);
     const { warnings } = await readyz(service);
     assert.match(String(warnings), /^the write-ahead log cannot be copied into the database file/);
     assert.equal((await scrape(service.opsUrl)).values.get('plant_store_store_warnings'), 1);
@@ -107,18 +107,18 @@ test('a log that cannot be copied into the file is warned of, in the log, in /re
 
     for (const file of files) renameSync(`${file}.away`, file);
     assert.equal(await send(), 200);
-    await until('nothing is left to warn of', async () => (await readyz(service)).warnings === undefined);
+    await until('the warning ends', async () => (await readyz(service)).warnings === undefined);
     assert.equal(service.logged.at(-1), 'the store has nothing to warn of any more');
   }));
 
-test('a log that is deleted under load loses nothing, also when the service is killed behind it', async () => {
+test('a log that is deleted under load loses no confirmed plant, even if the service is killed later', async () => {
   const store = await sqlite.newDatabase();
   const path = store.replace('sqlite:', '');
   const log: LoggedRequest[] = [];
   const serve = await startServe(store);
   const clients = Array.from({ length: 16 }, () => new LoggingClient(serve.url, serve.token, log));
   let sent = 0n;
-  // Far from each other and large, so that there are many pages that may be taken for others.
+  // Large plants with distant ids fill many pages, which SQLite could confuse.
   const sendAll = async (client: LoggingClient): Promise<void> => {
     while (sent < 4_000n) {
       const number = ++sent;
@@ -127,7 +127,7 @@ test('a log that is deleted under load loses nothing, also when the service is k
     }
   };
   const load = Promise.all(clients.map(sendAll));
-  await until('much is stored', () => sent > 1_500n && statSync(path).size > COPIED_BYTES);
+  await until('many plants are stored', () => sent > 1_500n && statSync(path).size > COPIED_BYTES);
   rmSync(`${path}-wal`);
   await load;
   await serve.stop('SIGKILL');
@@ -139,5 +139,8 @@ test('a log that is deleted under load loses nothing, also when the service is k
     assert.equal(check?.integrity_check, 'ok');
   }
   assert.deepEqual(await faultsIn(store, log), []);
-  assert.ok(log.filter(({ response }) => response?.status === 200).length > 2_000, 'it goes on behind it');
+  assert.ok(
+    log.filter(({ response }) => response?.status === 200).length > 2_000,
+    'plants are stored after the deletion',
+  );
 });

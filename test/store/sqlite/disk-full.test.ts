@@ -13,11 +13,11 @@ import { until } from '../../harness/until.ts';
 const sqlite = sqliteUnderTest();
 
 const LIMIT_BYTES = 2 * 1024 * 1024;
-/** No file can grow beyond the limit, which binds every user on every POSIX system; `ulimit -f` counts half KiB. */
+/** Limits the size of every file, also for root. `ulimit -f` counts units of 512 bytes. */
 const LIMIT_AND_RUN = `ulimit -S -f ${LIMIT_BYTES / 512} && exec "$0" "$@"`;
 
-// The fault scenario `disk-limits` does the same with a full file system of its own, for which it must be root.
-test('files that cannot grow, and room again: 503 in between, nothing lost, nothing rejected stored', async () => {
+// The fault scenario `disk-limits` uses a full file system instead, and needs root.
+test('while files cannot grow plants get 503; no confirmed plant is lost, no rejected one is stored', async () => {
   console.log(`repeat with PLANT_STORE_TEST_SEED=${SEED}`);
   const database = await sqlite.newDatabase();
   await using service = await startServe(database, [], { prefix: ['sh', '-c', LIMIT_AND_RUN] });
@@ -28,7 +28,7 @@ test('files that cannot grow, and room again: 503 in between, nothing lost, noth
     log.filter(({ response }) => response === undefined || response.status >= 500);
   const client = new LoggingClient(service.url, service.token, log);
   for (let id = -1n; failed().length < 5; id--) {
-    assert.ok(id > -200n, 'ten times the limit was stored');
+    assert.ok(id > -200n, 'more than ten times the limit is stored');
     await client.send({ id, name: 'x'.repeat(100_000) });
   }
   await until('200 plants are not confirmed', () => failed().length >= 200);
@@ -42,18 +42,18 @@ test('files that cannot grow, and room again: 503 in between, nothing lost, noth
   assert.deepEqual(await faultsIn(database, log), [], 'while the disk is full');
 
   const inDoubt = failed().slice(-20);
-  // This process has no such limit: it moves the write-ahead log into the database.
+  // This process has no limit, so it can copy the write-ahead log into the database.
   await sqlite.sql(database, 'PRAGMA wal_checkpoint(TRUNCATE)');
-  await until('it finds out that there is room again', async () => {
+  await until('plants are stored again', async () => {
     return (await client.send(inDoubt[0]!.plant)).response?.status === 200;
   });
   for (const { plant } of inDoubt) assert.equal((await client.send(plant)).response?.status, 200);
   await client.close();
-  assert.deepEqual(await faultsIn(database, log), [], 'when there was room again');
+  assert.deepEqual(await faultsIn(database, log), [], 'after the disk has space again');
   assert.equal((await service.stop('SIGTERM')).exitCode, 0);
 });
 
-test('a log that cannot be written holds up neither plants nor the end', async () => {
+test('a service log that cannot be written delays neither plants nor the shutdown', async () => {
   const database = await sqlite.newDatabase();
   const log = `${database.replace('sqlite:', '')}.log`;
   writeFileSync(log, Buffer.alloc(LIMIT_BYTES));

@@ -16,19 +16,21 @@ import { sqliteUnderTest } from '../../harness/store-under-test.ts';
 import { faultsIn } from '../../harness/stored-revisions.ts';
 import { until } from '../../harness/until.ts';
 
-/** So many pages in the log make a checkpoint due: 400 KiB, which the load writes in less than a second. */
+/**
+ * Litestream makes a checkpoint at this length: 400 KiB. The load needs less than a second for it.
+ */
 const CHECKPOINT_PAGES = 100;
-/** Far more than is written between two of them. */
-const LOG_BYTES_MAX = 64 * 1024 * 1024;
-/** How often the log is begun anew and copied. */
-const ROUNDS = 3;
+/** Much longer than the log gets between two checkpoints. */
+const WAL_BYTES_MAX = 64 * 1024 * 1024;
+/** Restarts of the log that the test waits for. */
+const WAL_RESTARTS = 3;
 
 const litestream = programOfPackage();
-/** Of the service that Litestream runs: it would outlive Litestream. */
+/** The service that Litestream starts. It would outlive a killed Litestream. */
 let servicePid: number | undefined;
 let litestreamProcess: ChildProcess | undefined;
 after(() => {
-  // What a failed test has left behind would keep this process alive.
+  // The processes of a failed test would keep this process alive.
   litestreamProcess?.kill('SIGKILL');
   if (servicePid !== undefined) process.kill(servicePid, 'SIGKILL');
 });
@@ -37,8 +39,8 @@ const database = await sqliteUnderTest().newDatabase();
 const path = database.replace('sqlite:', '');
 const folder = dirname(path);
 const configFile = join(folder, 'litestream.yml');
-// JSON is YAML. From this length on Litestream holds up those who write until nobody reads an older part of the log, and
-// so begins it anew.
+// JSON is valid YAML. At this length Litestream blocks writers until no reader uses an older part
+// of the log. Then it restarts the log.
 const replicated = {
   ...{ path, 'max-checkpoint-page-count': CHECKPOINT_PAGES },
   replicas: [{ type: 'file', path: join(folder, 'replica') }],
@@ -46,7 +48,7 @@ const replicated = {
 writeFileSync(configFile, JSON.stringify({ dbs: [replicated] }));
 let restores = 0;
 if (litestream !== undefined)
-  test('started by Litestream as the manual has it, the service is killed under load: the next copy is whole', async () => {
+  test('under Litestream, started as documented, a killed service loses nothing in the next copy', async () => {
     console.log(`repeat with PLANT_STORE_TEST_SEED=${SEED}`);
     const log: LoggedRequest[] = [];
     let token = '';
@@ -63,23 +65,23 @@ if (litestream !== undefined)
       if (isKilled) {
         process.kill(servicePid, 'SIGKILL');
       } else {
-        await until('the log was copied again and again while plants were stored', () => {
-          assert.ok(statSync(`${path}-wal`).size < LOG_BYTES_MAX, 'the log stays short');
-          return copiedRounds(serve.logged()) >= ROUNDS;
+        await until('the log is restarted and copied several times under load', () => {
+          assert.ok(statSync(`${path}-wal`).size < WAL_BYTES_MAX, 'the log stays short');
+          return copiedRestarts(serve.logged()) >= WAL_RESTARTS;
         });
         await load.stop();
-        await until('the copy has all of it', async () => {
-          // There is none before the first snapshot, nor between a kill and the next.
+        await until('the copy is complete', async () => {
+          // No copy exists before the first snapshot, and between a kill and the next snapshot.
           const restored = await restore().catch(() => undefined);
           return restored !== undefined && (await faultsIn(`sqlite:${restored}`, log)).length === 0;
         });
         child.kill('SIGTERM');
       }
-      // Each ends with the other.
+      // Litestream ends with the service, and the service with Litestream.
       await Promise.all([hasEnded, load.ended()]);
       servicePid = undefined;
     }
-    // Litestream's locks cost nobody a response.
+    // The locks of Litestream caused no 503.
     const statuses = new Set(log.flatMap(({ response }) => response?.status ?? []));
     assert.deepEqual([...statuses].sort(), [200, 400, 401]);
     const restored = await restore();
@@ -88,7 +90,7 @@ if (litestream !== undefined)
     assert.equal(copy.prepare('PRAGMA integrity_check').get()?.integrity_check, 'ok');
   });
 
-/** The script of docs/operate/backup.md. @returns its path */
+/** Writes the script of docs/operate/backup.md. @returns its path */
 function startScript(): string {
   const script = join(folder, 'start.sh');
   const lines = [
@@ -100,20 +102,20 @@ function startScript(): string {
   return script;
 }
 
-/** Makes a store of the copy. @returns its path */
+/** Restores the copy as a store. @returns its path */
 async function restore(): Promise<string> {
   const restored = join(folder, `restored-${++restores}.db`);
   await promisify(execFile)(litestream!, ['restore', '-config', configFile, '-o', restored, path]);
   return restored;
 }
 
-/** Of how many logs, begun anew each time, a part has been copied, by what Litestream has printed. */
-function copiedRounds(lines: string[]): number {
+/** Counts, in the output of Litestream, the restarts of the log of which a part was copied. */
+function copiedRestarts(lines: string[]): number {
   const segment = /msg="wal segment written".* position=(\w+\/\w+):\d+/;
   return new Set(lines.map(line => segment.exec(line)?.[1]).filter(Boolean)).size;
 }
 
-/** @returns undefined where npm has none */
+/** @returns undefined when npm has no Litestream for this platform */
 function programOfPackage(): string | undefined {
   const platform = `${process.platform}-${process.arch}`;
   if (platform === 'linux-x64')

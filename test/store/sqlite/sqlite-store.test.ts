@@ -30,7 +30,7 @@ import { until } from '../../harness/until.ts';
 
 const sqlite = sqliteUnderTest();
 
-/** The address of a new store, and the path of its file, where nothing is yet. */
+/** The URL of a new store, and the path of its file, which does not exist yet. */
 async function newStore(): Promise<{ database: string; path: string }> {
   const database = await sqlite.newDatabase();
   return { database, path: database.replace('sqlite:', '') };
@@ -40,14 +40,14 @@ function commit(engine: StorageEngine, ...plants: NewPlant[]): Promise<WriteResu
   return engine.commit(plants.map(plant => ({ plant, recordedBy: 1 })));
 }
 
-test('a connection writes ahead and flushes each commit', async () => {
+test('a connection uses a write-ahead log and flushes each commit', async () => {
   const { path } = await newStore();
   using database = openForWriting(path);
   assert.equal(database.prepare('PRAGMA synchronous').get()?.synchronous, 2);
   assert.equal(database.prepare('PRAGMA journal_mode').get()?.journal_mode, 'wal');
 });
 
-test('no SQL client changes or deletes a revision', async () => {
+test('an SQL client cannot change or delete a revision', async () => {
   const { database } = await newStore();
   await using engine = await openStore(database);
   await commit(engine, { id: 1n, name: 'old' }, { id: 1n, name: 'new' });
@@ -57,34 +57,37 @@ test('no SQL client changes or deletes a revision', async () => {
   assert.equal((await storedRevisions(database)).length, 2);
 });
 
-test('a writer thread that dies takes only its batch with it; the next one starts another', async () => {
+test('when the writer thread dies only its batch fails, and the next batch starts another thread', async () => {
   const { database } = await newStore();
   const started = once(process, 'worker') as Promise<[Worker]>;
   {
     await using engine = await openStore(database);
     const [thread] = await started;
     await commit(engine, { id: 1n, name: 'before' });
-    const plants = Array.from({ length: 5_000 }, (_, index) => ({ id: BigInt(index + 2), name: 'at stake' }));
-    const atStake = commit(engine, ...plants);
-    await Promise.all([assert.rejects(atStake, StoreUnavailable), thread.terminate()]);
+    const plants = Array.from({ length: 5_000 }, (_, index) => ({
+      id: BigInt(index + 2),
+      name: 'uncertain',
+    }));
+    const failing = commit(engine, ...plants);
+    await Promise.all([assert.rejects(failing, StoreUnavailable), thread.terminate()]);
     assert.deepEqual(await commit(engine, { id: 1n, name: 'before' }, { id: 0n, name: 'after' }), [
       { outcome: 'unchanged', revision: 1 },
       { outcome: 'created', revision: 1 },
     ]);
   }
-  // All of the batch or nothing of it.
+  // The whole batch is stored, or no plant of it.
   assert.ok([2, 5_002].includes((await storedRevisions(database)).length));
 });
 
-// As a process closes a file, it loses its locks on it, and whoever closes the store next takes the log away:
-// https://sqlite.org/howtocorrupt.html, section 2.2.
-test('a store is still locked when the writer has opened it again behind a commit that failed', async () => {
+// A process that closes a file loses all its locks on the file. The next connection that closes
+// would then delete the log: https://sqlite.org/howtocorrupt.html, section 2.2.
+test('a store stays locked when the writer opens it again after a failed commit', async () => {
   const { database, path } = await newStore();
   await using engine = await openStore(database);
   const { ino, size } = statSync(path);
   const isLocked = (): boolean =>
     new RegExp(` READ ${process.pid} [0-9a-f:]+:${ino} `).test(readFileSync('/proc/locks', 'latin1'));
-  // Until the thread that copies the log has a connection of its own, which stays open.
+  // By then the checkpoint thread has a separate connection, which stays open.
   let id = 0n;
   await until('the log is copied', async () => {
     await commit(engine, ...Array.from({ length: 50 }, () => ({ id: id++, name: 'x'.repeat(10_000) })));
@@ -98,9 +101,9 @@ test('a store is still locked when the writer has opened it again behind a commi
   assert.ok(isLocked());
 });
 
-test('of the files that a crash left, the log is written again before a plant in it is answered as unchanged', async () => {
+test('after a crash the log is rewritten before a plant in it is reported as unchanged', async () => {
   const [{ database, path }, { database: crashed, path: copy }] = [await newStore(), await newStore()];
-  const plant = { id: 1n, name: 'perhaps never flushed' };
+  const plant = { id: 1n, name: 'possibly not flushed' };
   {
     await using engine = await openStore(database);
     await commit(engine, plant);
@@ -109,17 +112,17 @@ test('of the files that a crash left, the log is written again before a plant in
   const log = readFileSync(`${copy}-wal`);
   utimesSync(`${copy}-wal`, 1, 1);
   await using engine = await openStore(crashed);
-  assert.equal(statSync(`${copy}-wal`).mtimeMs, 1_000, 'opening it writes nothing');
+  assert.equal(statSync(`${copy}-wal`).mtimeMs, 1_000, 'opening the store does not write');
   assert.deepEqual(await commit(engine, plant), [{ outcome: 'unchanged', revision: 1 }]);
   assert.ok(statSync(`${copy}-wal`).mtimeMs > 1_000);
   assert.deepEqual(readFileSync(`${copy}-wal`), log);
 });
 
-test('of a batch larger than the page cache nothing is seen when it fails, and all of it when it does not', async () => {
+test('a batch larger than the page cache is visible as a whole, or not at all when it fails', async () => {
   const { database, path } = await newStore();
   await using engine = await openStore(database);
   await commit(engine, { id: 0n, name: 'oak' });
-  // With a connection of its own open, the log stays when the writer closes its own.
+  // The log stays while this connection is open, even if the writer closes its connection.
   using reader = new DatabaseSync(path, { readOnly: true });
   const seen = () => reader.prepare('SELECT count(*) AS revisions FROM plant_revision').get()!.revisions;
   assert.equal(seen(), 1);
@@ -132,7 +135,7 @@ test('of a batch larger than the page cache nothing is seen when it fails, and a
   const rejectedBySqlite = { plant: { id: 100n, name }, recordedBy: 0.5 };
   await assert.rejects(engine.commit([...batch, rejectedBySqlite]), StoreUnavailable);
   const walBytes = statSync(`${path}-wal`).size;
-  assert.ok(walBytes > 8 * 1024 * 1024, `it was in the log before its commit: ${walBytes} bytes`);
+  assert.ok(walBytes > 8 * 1024 * 1024, `the log contained the batch before its commit: ${walBytes} bytes`);
   assert.equal(seen(), 1);
 
   await engine.commit(batch);
@@ -148,7 +151,7 @@ async function makeStore(path: string): Promise<void> {
   await store[Symbol.asyncDispose]();
 }
 
-/** Every way into a store rejects, with a message that says what is wrong and what to do. */
+/** Every function that opens a store rejects, with a message for the user. */
 async function assertRejected(path: string, message: RegExp): Promise<void> {
   const rejected = (error: unknown): true => {
     assert.ok(error instanceof StoreRejected, String(error));
@@ -157,14 +160,14 @@ async function assertRejected(path: string, message: RegExp): Promise<void> {
     assert.ok(!error.message.includes('\n'), 'one line');
     return true;
   };
-  // Twice: the first start leaves no lock behind.
+  // Twice: a failed start must release the lock.
   for (let start = 0; start < 2; start++) await assert.rejects(openStore(`sqlite:${path}`), rejected);
   await assert.rejects(openTokenStore(`sqlite:${path}`), rejected);
   await assert.rejects(openCopyTarget(`sqlite:${path}`), rejected);
   await assert.rejects(openReader(`sqlite:${path}`), StoreRejected);
 }
 
-suite('rejected, and left as it is:', () => {
+suite('rejected without a change:', () => {
   const account = 'CREATE TABLE account (id INTEGER PRIMARY KEY, balance INTEGER);';
   const cases: [what: string, make: (path: string) => unknown, message: RegExp][] = [
     [
@@ -181,7 +184,7 @@ suite('rejected, and left as it is:', () => {
       /not a plant store; name another file with --database/,
     ],
     [
-      'a database of another program with a schema number of its own',
+      'a database of another program with its own schema number',
       async path => {
         await sqlite.sql(path, account);
         await sqlite.sql(path, 'PRAGMA user_version = 1');
@@ -189,7 +192,7 @@ suite('rejected, and left as it is:', () => {
       /not a plant store/,
     ],
     [
-      'a file that is no database',
+      'a file that is not a database',
       path => writeFileSync(path, 'id,name,tag\n1,Ficus,\n'.repeat(1_000)),
       /cannot be opened .* it is not an SQLite database/,
     ],
@@ -202,7 +205,7 @@ suite('rejected, and left as it is:', () => {
       /cannot be opened/,
     ],
     [
-      'a store with two names, under each of which it would have another log',
+      'a store with two hard links, which would have two logs',
       async path => {
         await makeStore(path);
         linkSync(path, `${path}.link`);
@@ -221,10 +224,10 @@ suite('rejected, and left as it is:', () => {
   }
 });
 
-test('a path that no folder can be made for is rejected', async () => {
+test('a path whose folder cannot be created is rejected', async () => {
   const { path: file } = await newStore();
   writeFileSync(file, '');
-  // This binds root as well, which permissions do not.
+  // A file in place of the folder stops root, too; permissions do not.
   await assertRejected(
     join(file, 'plants.db'),
     /cannot be opened .*; does the folder exist, and is it writable\?/,
@@ -232,7 +235,7 @@ test('a path that no folder can be made for is rejected', async () => {
   await assertRejected(dirname(file), /cannot be opened/);
 });
 
-test('a file in which Litestream was quicker to make its own tables becomes a store', async () => {
+test('a file in which only Litestream has created tables becomes a store', async () => {
   const database = await sqlite.newDatabase();
   await sqlite.sql(database, 'CREATE TABLE _litestream_seq (id INTEGER PRIMARY KEY, seq INTEGER)');
   await using engine = await openStore(database);
@@ -245,7 +248,7 @@ test('an invalid database URL is rejected', async () => {
   }
 });
 
-test('a second service on the same file, by whichever name, is rejected until the first lets go', async () => {
+test('a second service on the same file, also through a link, is rejected until the first ends', async () => {
   const { database, path } = await newStore();
   const link = `${database}-link.db`;
   symlinkSync(path, link.replace('sqlite:', ''));
@@ -263,19 +266,19 @@ test('a second service on the same file, by whichever name, is rejected until th
   assert.deepEqual(await second.commit([WRITE]), UNCHANGED);
 });
 
-test('a lock file that is no lock is rejected with a message', async () => {
+test('a lock file with other content is rejected with a message', async () => {
   const { database, path } = await newStore();
   const text = 'not a database, and long enough to be read as a page of one\n';
   writeFileSync(`${path}-serve-lock`, text.repeat(100));
   await assert.rejects(openStore(database), StoreRejected);
 });
 
-test('a new store and its lock are for their owner alone, and an existing store keeps its mode', async () => {
+test('only the owner may read a new store and its lock, and an existing store keeps its mode', async () => {
   const { path } = await newStore();
   const modeOf = (file: string): number => statSync(file).mode & 0o777;
   await makeStore(path);
   assert.equal(modeOf(path), 0o600);
-  // Whoever may read the lock could take it, and keep the service from starting.
+  // A user who may read the lock file could take the lock and block the service.
   assert.equal(modeOf(`${path}-serve-lock`), 0o600);
   chmodSync(path, 0o640);
   await makeStore(path);
