@@ -43,9 +43,9 @@ interface SentRevision extends PlantRevision {
  *   The primary key makes one of the two statements do nothing. If it is the second, the row is
  *   looked up.
  *
- * A failover may lose a revision that was looked up, because the standby may lack it. So `run`
- * first waits for a commit of its own, which confirms all earlier commits, before it returns such a
- * result. A further call of `run` forgets what an earlier call looked up, but not what the batch
+ * A failover may lose a revision that was looked up, because the standby may lack it. Before `run`
+ * returns a result that depends on it, it waits for a new commit, which confirms all earlier ones.
+ * A further call of `run` forgets what an earlier call looked up, but not what the batch
  * inserted: otherwise an earlier plant of the batch with the same content would be taken for a
  * later one.
  */

@@ -11,13 +11,9 @@ import type { HostAddress, PostgresAddress } from './postgres-url.ts';
  * libpq tries one host after the other and waits for the timeout of each silent host. This class
  * tries the hosts in parallel, so a silent host does not delay a failover to another one.
  *
- * | what the search knows               | first group, for `CONNECT_TIMEOUT_MS` | last group |
- * | ----------------------------------- | ------------------------------------- | ---------- |
- * | a current host, which accepted      | the current host                      | all hosts  |
- * | writes last                         |                                       |            |
- * | no current host, but a suspect one, | all hosts except the suspect one      | all hosts  |
- * | whose connection failed last        |                                       |            |
- * | neither                             | (none)                                | all hosts  |
+ * `connect` first tries the current host, which accepted writes last. Without a current host it
+ * first tries all hosts except the suspect one, whose connection failed last. If none of these
+ * accepts writes within `CONNECT_TIMEOUT_MS`, it tries all hosts.
  */
 export class HostSearch {
   readonly #address: PostgresAddress;
@@ -63,7 +59,7 @@ export class HostSearch {
     // A first group with all hosts is the last group, too: a second attempt would fail again.
     for (const group of first.length < hosts.length ? [first, hosts] : [hosts]) {
       if (this.#closed) break;
-      // `connect_timeout` may be much longer, and the hosts of the last group wait for the first.
+      // The last group waits for the first one, and `connect_timeout` may be much longer than this.
       const timeoutMs = group === hosts ? undefined : CONNECT_TIMEOUT_MS;
       const connection = await this.#connectToAny(group, failureOf, timeoutMs);
       if (connection !== undefined) {

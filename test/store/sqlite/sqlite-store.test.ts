@@ -273,7 +273,7 @@ test('a lock file with other content is rejected with a message', async () => {
   await assert.rejects(openStore(database), StoreRejected);
 });
 
-test('only the owner may read a new store and its lock, and an existing store keeps its mode', async () => {
+test('only the owner may read a new store and its lock, and the mode of an existing store does not change', async () => {
   const { path } = await newStore();
   const modeOf = (file: string): number => statSync(file).mode & 0o777;
   await makeStore(path);
