@@ -7,9 +7,7 @@ export const QUEUE_PLANTS_MAX = 16_384;
 export const QUEUE_TEXT_LENGTH_MAX = 64 * 1024 * 1024;
 /** A plant that would wait longer than this, at the rate of the last batches, gets 503 at once. */
 export const QUEUE_TIME_MAX_MS = 500;
-/**
- * Plants that may always be in flight. Fewer plants show too low a rate: batches grow with load.
- */
+/** Plants that may always be in flight. Fewer plants show too low a rate, in small batches. */
 export const IN_FLIGHT_PLANTS_MIN = 1_024;
 /** When a commit fails, queued plants that have waited longer than this get 503, too. */
 export const FAILING_QUEUE_TIMEOUT_MS = 1_500;

@@ -48,8 +48,7 @@ export class HostSearch {
   /**
    * Connects to the host that accepts writes. The class comment describes the order of the hosts.
    *
-   * @throws the failure that helps an operator most: a rejection, a read-only host, or the first
-   *   one
+   * @throws the most helpful failure: a rejection, else a read-only host, else the first failure
    */
   async connect(): Promise<Connection> {
     const { hosts } = this.#address;
