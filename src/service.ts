@@ -31,42 +31,42 @@ export interface ServiceSettings extends StoreSettings {
   bodyBytesMax: number;
   /** Whether `/docs` and `/openapi.json` are served. */
   docs: boolean;
-  /** The pages that may use the service from a browser; undefined for those of its own origin alone. */
+  /** Origins whose pages may send requests; undefined: only that of the service. */
   corsOrigins?: AllowedOrigins | undefined;
-  /** What each token is granted; undefined for no limit. */
+  /** Limit of each token; undefined: no limit. */
   rateLimit?: RateLimitPolicy | undefined;
   log: ServiceLog;
-  /** Is told of each request when it is answered: fields for the log. */
+  /** Called with the log fields of each request, after its response. */
   logRequest?: (request: object) => void;
 }
 
 export interface Service {
   address: AddressInfo;
   opsAddress: AddressInfo;
-  /** The token that was made because the store had none and only this machine can reach it; shown once, never logged. */
+  /** Token of a new store that only this machine can reach. It is shown once and never logged. */
   firstToken: string | undefined;
   /** Whether the store has any token; without one nobody can send a plant. */
   hasToken: boolean;
-  /** What an operator should know of the store, as {@link StorageEngine.check} says it, when the service started. */
+  /** Warnings of {@link StorageEngine.check} at the start, for the operator. */
   warnings: readonly string[];
-  /** Answers what was taken, makes it durable, and lets go of everything. */
+  /** Completes the accepted requests, makes their plants durable, and releases all resources. */
   close(): Promise<void>;
 }
 
 /**
- * Starts a service: the only place where its parts are put together.
+ * Starts a service. This is the only place that connects its parts.
  *
- * @throws {StoreRefused} when the store cannot be opened
- * @throws {ListenFailed} when an address cannot be had
+ * @throws {StoreRejected} when the store cannot be opened
+ * @throws {ListenFailed} when the service cannot listen on an address
  */
 export async function startService(settings: ServiceSettings): Promise<Service> {
   const { log } = settings;
-  // Closed in the reverse order of opening, each whatever becomes of the others.
+  // The stack closes its parts in reverse order, and continues when one of them fails.
   const opened = new AsyncDisposableStack();
   try {
     const metrics = new Metrics(VERSION, databaseAddressOf(settings.database).engine);
     const { engine } = opened.use(await openServedStore(settings));
-    const tokensMessage = 'the store does not answer for tokens; those known so far stay in force';
+    const tokensMessage = 'the store cannot look up tokens; cached tokens stay valid';
     const tokens = await TokenCache.open(
       engine,
       rateLimitedLog((cause, unsaid) => log.warn({ err: rawCause(cause), unsaid }, tokensMessage)),
@@ -77,14 +77,14 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
 
     let closing: Promise<void> | undefined;
     const storeWarnings = storeWarningsOf(() => engine.check(), rawCause, log);
-    // Once before the first plant is taken: what there is to warn of is in the log from the start.
+    // The first check runs before the first plant, so the log begins with the warnings.
     const warnings = (await storeWarnings()) ?? [];
     const watch = setInterval(() => void storeWarnings(), STORE_WATCH_INTERVAL_MS);
     opened.defer(() => clearInterval(watch));
     const server = plantServer(settings, tokens, writer, metrics);
     const readState = async (): Promise<ServiceState> => {
       return {
-        // Before the store is waited for, since its answer may come after the plants that wait now.
+        // Read before the awaits below: a slow store would hide the plants that wait now.
         ...writer.statistics,
         storeWarnings: await storeWarnings(),
         engine: await engine.statistics(),
@@ -99,7 +99,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     opened.defer(() => ops.close());
     const address = await server.listen(settings.listen);
     opened.defer(() => server.close());
-    // Last, so that a token is never made by a start that then fails and cannot show it.
+    // Last: a start that fails later could not show the token that it made.
     const firstToken = tokens.size === 0 ? await makeFirstToken(tokens, engine, settings) : undefined;
     const close = (): Promise<void> => {
       closing ??= opened.disposeAsync();
@@ -110,7 +110,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
   } catch (error) {
     await opened
       .disposeAsync()
-      .catch(cause => log.error({ err: cause }, 'what was opened could not be closed'));
+      .catch(cause => log.error({ err: cause }, 'a part of the service could not be closed'));
     throw error;
   }
 }
@@ -127,7 +127,7 @@ function plantServer(
     crossOrigin: corsOrigins && new CrossOrigin(corsOrigins),
     documentation: docs ? documentationOf(docsPage()) : undefined,
     failed: rateLimitedLog((cause, unsaid) =>
-      log.error({ err: cause, unsaid }, 'a request failed in a way the service does not know'),
+      log.error({ err: cause, unsaid }, 'a request failed: unexpected internal error'),
     ),
     onResponse: (response, request, socket) => {
       metrics.countResponse(response.result, request && performance.now() - request.arrivedAt);
@@ -139,9 +139,10 @@ function plantServer(
 const LOOPBACK = /^(?:localhost|127\.[0-9.]+|::1)$/;
 
 /**
- * Only where nobody but this machine can use it, and where this user of a database may make tokens.
+ * Makes a token if only this machine can reach the service and the database user may make tokens.
  *
- * @returns the token, empty when another instance made it at the same time; undefined when there is none
+ * @returns the token; empty if another instance made it at the same time; undefined if none was
+ *   made
  */
 async function makeFirstToken(
   tokens: TokenCache,
@@ -160,12 +161,14 @@ async function makeFirstToken(
     return token;
   } catch (cause) {
     if (!(cause instanceof StoreRejected)) throw cause;
-    log.info('no first token is made: this service may make none; make one as the owner of the store');
+    log.info(
+      'no first token: this database user may not create tokens; create one as the owner of the store',
+    );
     return undefined;
   }
 }
 
-/** The engine, with the size and the time of each commit told to the metrics. */
+/** Wraps the engine: each commit reports its size and duration to the metrics. */
 function measured(engine: StorageEngine, metrics: Metrics): CommittingEngine {
   return {
     commitsInFlightMax: engine.commitsInFlightMax,
@@ -184,14 +187,14 @@ function measured(engine: StorageEngine, metrics: Metrics): CommittingEngine {
 }
 
 function confirmationLog(log: ServiceLog): ChangeLog {
-  const message = 'the store does not confirm plants; they are answered 503 until it does';
+  const message = 'the store does not confirm plants; clients get 503 until it does';
   return new ChangeLog(
     cause => log.error({ err: rawCause(cause) }, message),
     () => log.info('the store confirms plants again'),
   );
 }
 
-/** The log says what went wrong, and not a second time what was made of it for a person. */
+/** The log gets the original error, not the one that was reworded for a person. */
 function rawCause(error: unknown): unknown {
   return error instanceof StoreUnavailable ? (error.cause ?? error) : error;
 }

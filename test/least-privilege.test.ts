@@ -8,7 +8,7 @@ import { sendPlant, startServe } from './harness/program.ts';
 import { until } from './harness/until.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
-/** Up to the program: Node and its flags. */
+/** The documented command. Group `flags` has the flags of Node. */
 const COMMAND =
   /^npx node (?<flags>--permission .*?) bin\/plant-store\.js serve --database sqlite:(?<folder>\S+)\/plants\.db$/s;
 
@@ -18,7 +18,7 @@ after(() => {
   for (const folder of [outside, data]) rmSync(folder, { recursive: true });
 });
 
-/** What code tries that somebody has got into the process. Node runs it first in the process and in each thread. */
+/** Attempts of malicious code. Node runs it first in the process and in each thread. */
 const INTRUDER = `
   import { spawnSync } from 'node:child_process';
   import fs from 'node:fs';
@@ -40,7 +40,7 @@ const INTRUDER = `
   }
   fs.writeFileSync(${JSON.stringify(data)} + '/outcomes-' + threadId + '.json', JSON.stringify(outcomes));`;
 
-test('with the command of SECURITY.md no thread of the service can do what it need not', async () => {
+test('the command of SECURITY.md gives each thread of the service only the rights that it needs', async () => {
   const blocks = readFileSync(join(ROOT, 'SECURITY.md'), 'utf8').matchAll(/^```sh\n(.*?)\n```$/gms);
   const commands = [...blocks].map(([, block]) => COMMAND.exec(block!.replaceAll(/ \\\n */g, ' ')));
   const { flags, folder } = commands.find(each => each !== null)!.groups!;
@@ -53,7 +53,7 @@ test('with the command of SECURITY.md no thread of the service can do what it ne
   });
   assert.equal(await sendPlant(service.url, service.token, 1n), 200);
   const outcomes = () => readdirSync(data).filter(file => file.startsWith('outcomes-'));
-  // The main thread, the one that writes and the one that copies the log.
+  // The main thread, the writer thread, and the thread that flushes the write-ahead log.
   await until('the threads have tried', () => outcomes().length >= 3);
   assert.equal((await service.stop('SIGTERM')).exitCode, 0);
   for (const file of outcomes()) {

@@ -22,12 +22,12 @@ import { sqliteUnderTest } from './harness/store-under-test.ts';
 import { faultsIn } from './harness/stored-revisions.ts';
 
 const KILLS = 3;
-/** A service that was told to end is gone by then: that is a promise. */
+/** The documented time of a shutdown. */
 const SHUTDOWN_MS_MAX = 10_000;
 
 const sqlite = sqliteUnderTest();
 
-/** Ends a service; one that is not gone in time is killed, and then has no exit code. */
+/** Ends a service. After {@link SHUTDOWN_MS_MAX} it is killed, and then has no exit code. */
 async function stopInTime(serve: ServeProcess, signal: NodeJS.Signals): Promise<Finished> {
   const late = setTimeout(() => serve.child.kill('SIGKILL'), SHUTDOWN_MS_MAX);
   const finished = await serve.stop(signal);
@@ -35,7 +35,7 @@ async function stopInTime(serve: ServeProcess, signal: NodeJS.Signals): Promise<
   return finished;
 }
 
-test('kill -9 under load, again and again: nothing answered is lost, nothing refused is stored', async () => {
+test('after kill -9 under load every confirmed plant is stored and no rejected plant is', async () => {
   console.log(`repeat with PLANT_STORE_TEST_SEED=${SEED}`);
   const random = seededRandom(SEED);
   const database = await sqlite.newDatabase();
@@ -48,22 +48,22 @@ test('kill -9 under load, again and again: nothing answered is lost, nothing ref
     await load.inFlight();
     await wait(random(300));
     const [{ exitCode }] = await Promise.all([serve.stop('SIGKILL'), load.ended()]);
-    assert.equal(exitCode, null, 'ended by the signal');
+    assert.equal(exitCode, null, 'the signal ended the process');
     assert.deepEqual(await faultsIn(database, log), [], `after kill ${kill}`);
   }
 
-  // A start on what the last kill left changes nothing either, and whatever is in doubt can be sent again.
+  // The start after the last kill changes nothing, and plants without a response can be sent again.
   await using serve = await startServe(database);
   const client = new LoggingClient(serve.url, token, log);
   const inDoubt = log.filter(({ response }) => response === undefined);
-  assert.ok(inDoubt.length > 0, 'the kills hit requests under way');
+  assert.ok(inDoubt.length > 0, 'requests were in flight at the kills');
   for (const { plant } of inDoubt) assert.equal((await client.send(plant)).response?.status, 200);
   await client.close();
   await stopInTime(serve, 'SIGTERM');
   assert.deepEqual(await faultsIn(database, log), []);
 });
 
-/** A connection on which something was sent that is no whole request yet, or nothing at all. */
+/** @param sent the start of a request; may be empty */
 async function openConnection({ url }: ServeProcess, sent = ''): Promise<Socket> {
   const { hostname, port } = new URL(url);
   const socket = connect(Number(port), hostname);
@@ -72,7 +72,7 @@ async function openConnection({ url }: ServeProcess, sent = ''): Promise<Socket>
   return socket;
 }
 
-/** A connection on which half of a request was sent, and the other half. */
+/** @returns a connection on which half of a request was sent, and the other half */
 async function openHalfSent(serve: ServeProcess, plant: NewPlant): Promise<[slow: Socket, rest: string]> {
   const body = newPlantJson(plant);
   const slow = await openConnection(
@@ -83,20 +83,20 @@ async function openHalfSent(serve: ServeProcess, plant: NewPlant): Promise<[slow
   return [slow, body.slice(30)];
 }
 
-/** All that arrives until the other side ends. */
+/** The text that arrives until the other side ends the connection. */
 async function textUntilEnd(socket: Socket): Promise<string> {
   let text = '';
   for await (const chunk of socket.setEncoding('utf8')) text += chunk;
   return text;
 }
 
-test('SIGTERM under load: whatever was sent is answered, and the process ends with 0', async () => {
+test('SIGTERM under load: every sent request gets a response, and the process ends with 0', async () => {
   console.log(`repeat with PLANT_STORE_TEST_SEED=${SEED}`);
   const database = await sqlite.newDatabase();
   await using serve = await startServe(database);
   const log: LoggedRequest[] = [];
 
-  // Idle connections are held for 65 s otherwise.
+  // Without the signal, idle connections stay open for 65 s.
   const idle = Array.from({ length: 4 }, () => new LoggingClient(serve.url, serve.token, log));
   for (const client of idle) await client.send({ id: 1n, name: 'then silent' });
   const silent = await openConnection(serve);
@@ -108,7 +108,7 @@ test('SIGTERM under load: whatever was sent is answered, and the process ends wi
 
   const signalledAt = performance.now();
   const stopped = stopInTime(serve, 'SIGTERM');
-  // Longer than connections without a request are kept, so that only the request under way keeps this one.
+  // After this time only the request in flight prevents the close of its connection.
   const restSent = wait(1_500).then(() => slow.write(rest));
   const { exitCode, stderr } = await stopped;
   await Promise.all([restSent, load.ended(), ...idle.map(client => client.close())]);
@@ -122,7 +122,7 @@ test('SIGTERM under load: whatever was sent is answered, and the process ends wi
   assert.deepEqual(await faultsIn(database, log), []);
 });
 
-test('a second service on the same database is refused in one line, and the first goes on', async () => {
+test('a second service on the same database ends with one line, and the first continues', async () => {
   const database = await sqlite.newDatabase();
   await using serve = await startServe(database);
   const args = ['serve', '--database', database, '--listen', '127.0.0.1:0', '--ops', '127.0.0.1:0'];
@@ -138,11 +138,11 @@ test('a second service on the same database is refused in one line, and the firs
   assert.equal((await client.send({ id: 1n, name: 'undisturbed' })).response?.status, 200);
   await client.close();
   await serve.stop('SIGKILL');
-  // However the first one ended, its lock ended with it.
+  // The end of a process releases its lock, also after SIGKILL.
   await using _again = await startServe(database);
 });
 
-test('a signal at the moment it takes plants ends it cleanly too', async () => {
+test('a signal directly after the start ends the service with 0', async () => {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     await using serve = await startServe(await sqlite.newDatabase());
     const { exitCode, stderr } = await stopInTime(serve, signal);
@@ -150,7 +150,7 @@ test('a signal at the moment it takes plants ends it cleanly too', async () => {
   }
 });
 
-/** Whether a second Ctrl-C ends a service that still answers a request; one Ctrl-C can arrive twice under npm. */
+/** A second Ctrl-C while a request is in flight. Under npm one Ctrl-C can arrive twice. */
 const SECOND_SIGNALS: [laterMs: number, exitCode: number | null, response: RegExp][] = [
   [20, 0, /^HTTP\/1\.1 200 /],
   [1_000, null, /^$/],
@@ -170,7 +170,7 @@ for (const [laterMs, expectedCode, expectedResponse] of SECOND_SIGNALS)
     assert.match(await response, expectedResponse);
   });
 
-/** As npm starts the program, and as the documents say to. */
+/** The ways to start the program with npm and those of the documents. */
 const FORMS: [name: string, options: StartOptions][] = [
   ['npx plant-store', { executable: PROGRAM, env: { PATH: dirname(process.execPath) } }],
   ['npm start', { nodeArgs: ['--disable-sigusr1'] }],

@@ -6,19 +6,22 @@ import { Failure } from './failure.ts';
 import { addServiceOptions, readServiceAddress } from './service-options.ts';
 import { visible, withoutToken } from './visible-text.ts';
 
-/** A person waits for it: long enough for a restart of the service, and no longer. */
+/** Long enough for a restart of the service, and short enough for a person who waits. */
 const RETRY_FOR_MS = 5_000;
+const DIGITS_ONLY = /^-?[0-9]+$/;
 
 export function addCommand(): Command {
   return addServiceOptions(new Command('add'))
     .description('send one plant to a running service and print what was stored')
-    .argument('<id>', 'the id of the plant')
-    .argument('<name>', 'its name')
-    .option('--tag <tag>', 'its tag')
-    .option('--json', 'print what was stored as JSON')
+    .argument('<id>', 'id of the plant: a 64-bit integer, in digits only')
+    .argument('<name>', 'name of the plant')
+    .option('--tag <tag>', 'tag of the plant')
+    .option('--json', 'print the stored plant as JSON')
     .addHelpText(
       'after',
       `
+Write -- before a negative id, and all options before the --.
+
 Examples:
   $ npx plant-store add 1000042 'Monstera deliciosa' --tag houseplant
   $ npx plant-store add --json -- -7 'Ficus lyrata'`,
@@ -38,7 +41,7 @@ async function add(
     const stored = await store.createPlant({ id, name, tag: options.tag });
     console.log(options.json ? storedPlantJson(stored) : sentenceOf(stored));
   } catch (error) {
-    if (error instanceof PlantStoreError) throw failureOf(error, address.token);
+    if (error instanceof PlantStoreError) throw failureOf(error, id, address.token);
     throw error;
   }
 }
@@ -48,22 +51,25 @@ function sentenceOf(stored: StoredPlant): string {
   return `${outcome} plant ${id}, revision ${revision}: ${visible(plantJson(stored))}`;
 }
 
-/** The id as a JSON number, digit for digit, which few readers of JSON keep beyond 2^53. */
+/** The id is an exact JSON number. Most JSON readers round ids beyond 2^53. */
 function storedPlantJson(stored: StoredPlant): string {
   const { revision, outcome } = stored;
   return visible(`${newPlantJson(stored).slice(0, -1)},"revision":${revision},"outcome":"${outcome}"}`);
 }
 
-function failureOf(error: PlantStoreError, token: string): Failure {
-  // Nothing was sent: the plant itself is asked for wrongly.
-  if (error.error === 40002 && error.status === undefined) return new Failure(error.message, 2);
+function failureOf(error: PlantStoreError, id: string, token: string): Failure {
+  // The client rejected the arguments and sent nothing.
+  if (error.error === 40002 && error.status === undefined) {
+    const advice = DIGITS_ONLY.test(id) ? '' : '; `add` accepts only digits, so write 1000 and not 1e3';
+    return new Failure(`${error.message}${advice}`, 2);
+  }
   const message = visible(withoutToken(error.message, token));
   if (error.status === 401) {
-    return new Failure(`${message}; make one with: npx plant-store token create LABEL`);
+    return new Failure(`${message}; create a token with: npx plant-store token create LABEL`);
   }
   if (error.status === 404)
     return new Failure(`${message}; --url is the base address of a plant store, without /plants`);
-  // An answer says by itself what it leaves open.
+  // The message of a response already says whether the plant may be stored.
   if (error.status !== undefined || !mayHaveStored(error)) return new Failure(message);
-  return new Failure(`the plant may be stored or not, and sending it again settles that: ${message}`);
+  return new Failure(`the plant may be stored; run the command again to make sure: ${message}`);
 }

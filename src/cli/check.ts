@@ -10,16 +10,17 @@ import { isBroken, jsonReport, type Report, textReport } from './check/report.ts
 import type { Rule, Server } from './check/rule.ts';
 import { Failure } from './failure.ts';
 import { stoppable } from './interruption.ts';
-import { CountedProgress } from './progress-display.ts';
+import { amount, CountedProgress } from './progress-display.ts';
 import { addTokenOptions, readBaseUrl, readToken } from './service-options.ts';
 
 const FORMATS = { text: textReport, json: jsonReport, junit: junitReport };
 
 const HELP = `
-A rule is MUST when the interface itself says it, SHOULD when HTTP or JSON says it where the interface is silent, and
-MAY when it is a free choice. The exit code is 1 when a MUST does not hold. --dry-run lists the rules.
+Each rule has a level. MUST: the interface itself requires it. SHOULD: HTTP or
+JSON requires it where the interface says nothing. MAY: the server may choose.
+The exit code is 1 if a MUST rule does not hold.
 
-The check stores plants, and no plant store has a way to delete one. Choose the ids with --ids where that matters.
+The check stores plants, which nobody can delete. Use --ids to choose their ids.
 
 Examples:
   $ npx plant-store check https://plants.example/v1 --token-file token.txt
@@ -35,17 +36,19 @@ interface CheckOptions {
 
 export function checkCommand(): Command {
   const command = new Command('check')
-    .description('check whether a server keeps the rules of a plant store')
-    .argument('<BASE_URL>', 'base address of the server, to which /plants is added');
+    .description('check whether a server follows the rules of a plant store')
+    .argument('<BASE_URL>', 'base address of the server, without /plants');
   return addTokenOptions(command)
     .addOption(
-      new Option('--format <format>', 'how the results are written')
-        .choices(Object.keys(FORMATS))
-        .default('text'),
+      new Option('--format <format>', 'format of the results').choices(Object.keys(FORMATS)).default('text'),
     )
-    .option('--ids <FROM..TO>', 'store plants under these ids only, both ends included', parseIds)
-    .option('--ours', 'check what this plant store promises beyond the interface too')
-    .option('--dry-run', 'list the rules, and send nothing')
+    .option(
+      '--ids <FROM..TO>',
+      'use only ids in this range; rules that need other ids are not checked (default: random ids)',
+      parseIds,
+    )
+    .option('--ours', 'also check the rules that only this plant store promises')
+    .option('--dry-run', 'list the rules and send nothing')
     .addHelpText('after', HELP)
     .action(check);
 }
@@ -66,14 +69,14 @@ async function check(baseUrlText: string, options: CheckOptions, command: Comman
     await checkServer({ plantsUrl: plantsUrl(baseUrl), token, stop }, rules, options.ids, report);
     process.stdout.write(write(report));
     stop.throwIfAborted();
-  }, 'what was found before that is written');
+  }, 'the results so far were written');
   if (report.failure !== undefined) throw new Failure(report.failure);
   const broken = report.results.filter(isBroken).length;
   if (broken === 0) return;
-  throw new Failure(`${broken} of the rules that must hold ${broken === 1 ? 'does' : 'do'} not`);
+  throw new Failure(`${amount(broken, 'MUST rule')} ${broken === 1 ? 'does' : 'do'} not hold`);
 }
 
-/** @param report gets the results, or why there are none */
+/** @param report receives the results, or the reason why there are none */
 async function checkServer(
   server: Server,
   rules: readonly Rule[],
@@ -81,9 +84,7 @@ async function checkServer(
   report: Report,
 ): Promise<void> {
   const ids = drawIds(rules, range);
-  console.error(
-    `Storing ${shownIds(ids)}. What the server has under these ids already may be revised or replaced.`,
-  );
+  console.error(`Storing ${shownIds(ids)}. Plants that the server already has under these ids may change.`);
   const startMs = performance.now();
   using progress = new CountedProgress('checking', 'rules', rules.length);
   try {
@@ -100,7 +101,7 @@ function parseIds(text: string): IdRange {
   const range = { from: BigInt(from ?? 1), to: BigInt(to ?? 0) };
   if (isInt64(range.from) && isInt64(range.to) && range.from <= range.to) return range;
   throw new InvalidArgumentError(
-    'Write it as FROM..TO with two integers of 64 bits, the smaller first, for example 1000000..1999999.',
+    'Write it as FROM..TO with two 64-bit integers, the smaller first, for example 1000000..1999999.',
   );
 }
 
@@ -110,7 +111,7 @@ function checkIsEnough(rules: readonly Rule[], range: IdRange | undefined): void
   const [needed, count] = [idsNeeded(rules), to - from + 1n];
   if (count >= needed) return;
   throw new Failure(
-    `--ids ${from}..${to} holds ${count} ids, and the rules need ${needed}; give a wider range`,
+    `--ids ${from}..${to} contains ${count} ids, but the rules need ${needed}; give a wider range`,
     2,
   );
 }

@@ -16,13 +16,17 @@ import { stoppable } from './interruption.ts';
 import { amount, CountedProgress, formatCount, perSecond } from './progress-display.ts';
 
 const HELP = `
-The source is only read, and a service may be running on it. The target is made when it is not there; one that is must
-hold a part of the source and nothing else. Nothing is written over: run the same command again after whatever stopped
-it, or when the source took more, and the rest is copied.
+The command only reads the source. A service may run on the source.
 
-To move with little time away: copy while the service runs, stop it, copy again, start it on the target.
+If the target does not exist, the command creates it. An existing target must
+contain only rows of the source. The command overwrites nothing: run it again
+after an interruption, or after the source has changed, to copy the missing rows.
 
-At the end every row of both stores is read again and compared. Exit code 0 means that they are equal.
+To move a service with a short downtime: copy while the service runs, stop the
+service, copy again, and start the service on the target.
+
+At the end the command compares every row of both stores. Exit code 0 means
+that the stores are equal.
 
 Example:
   $ npx plant-store copy --from sqlite:./data/plant-store.db --to postgres://plant_owner@db.example/plants`;
@@ -37,7 +41,7 @@ interface CopyOptions {
 const SOURCE = '--from';
 const TARGET = '--to';
 
-/** A dry run makes no target: where there is none, this takes its place. */
+/** Replaces a missing target in a dry run, which creates none. */
 const EMPTY_READER: CopySide['reader'] = {
   async *revisions() {},
   tokens: async () => [],
@@ -45,17 +49,17 @@ const EMPTY_READER: CopySide['reader'] = {
 
 export function copyCommand(): Command {
   return new Command('copy')
-    .description('copy a store to another engine or place, tokens and history included, and compare the two')
-    .requiredOption('--from <url>', 'the store to read: sqlite:PATH, or postgres://USER@HOST:PORT/DATABASE')
-    .requiredOption('--to <url>', 'the store to write, as above')
+    .description('copy a store, with tokens and history, to SQLite or PostgreSQL, and compare both stores')
+    .requiredOption('--from <url>', 'source: sqlite:PATH or postgres://USER@HOST:PORT/DATABASE')
+    .requiredOption('--to <url>', 'target: an address of the same form')
     .addOption(passwordFileOption())
-    .option('--dry-run', 'say what would be copied, and write nothing')
+    .option('--dry-run', 'count the rows to copy, and write nothing')
     .addHelpText('after', HELP)
     .action(copy);
 }
 
 async function copy(options: CopyOptions): Promise<void> {
-  const rest = 'what was copied stays, and the same command goes on from there';
+  const rest = 'the copied rows are stored; run the same command again to copy the rest';
   try {
     await stoppable(stop => copyStore(options, stop), rest);
   } catch (error) {
@@ -70,7 +74,7 @@ async function copyStore(options: CopyOptions, stop: AbortSignal): Promise<void>
 
   const sourceUrl = await at(SOURCE, async () => readDatabase({ ...options, database: options.from }));
   const targetUrl = await at(TARGET, async () => readDatabase({ ...options, database: options.to }));
-  // The source first: one that cannot be read leaves no target behind.
+  // The source first: if it cannot be read, no target is created.
   const source = await open(SOURCE, () => openReader(sourceUrl));
   const existing = await open(TARGET, () => openReader(targetUrl).catch(ifMissing));
   if (existing !== undefined) await checkDistinct(source, existing);
@@ -102,18 +106,18 @@ async function copyStore(options: CopyOptions, stop: AbortSignal): Promise<void>
   report(await pass('comparing', compareStores, target));
 }
 
-/** @throws {Failure} when the two stores are not equal */
+/** @throws {Failure} if the two stores are not equal */
 function report({ source, target, missing }: Awaited<ReturnType<typeof compareStores>>): void {
   console.log(`source: ${summary(source)}\ntarget: ${summary(target)}`);
   if (missing.revisions + missing.tokens > 0) {
     console.log('not equal');
     throw new Failure(
-      `the source has taken ${counted(missing)} since it was copied; stop the service on it, and run the same command again, which copies the rest`,
+      `the source has ${counted(missing)} that came after the copy; stop the service on the source, then run the same command again to copy the rest`,
     );
   }
   if (summary(source) !== summary(target)) {
     console.log('not equal');
-    throw new Failure('the two stores differ, which must not happen; do not use the target, and report this');
+    throw new Failure('the two stores differ, which is a bug; do not use the target, and report this');
   }
   console.log('equal');
 }
@@ -130,14 +134,14 @@ function ifMissing(error: unknown): undefined {
   if (!(error instanceof StoreMissing)) throw error;
 }
 
-/** By what the engines say, not by the addresses: there are many for one store. */
+/** Compares the identities of the databases: two different addresses may name one store. */
 async function checkDistinct(source: PlantReader, target: PlantReader): Promise<void> {
   const identity = await source.identity();
   if (identity === undefined || identity !== (await target.identity())) return;
-  throw new Failure('--from and --to name the same store; name another one with --to');
+  throw new Failure('--from and --to name the same store; give another target with --to');
 }
 
-/** Says which of the two addresses is meant, where the stores know only one. */
+/** Puts the flag of the address before an error message, since the store does not know the flag. */
 async function at<T>(flag: string, open: () => Promise<T>): Promise<T> {
   try {
     return await open();

@@ -9,10 +9,10 @@ export interface DatabaseOptions {
   databasePasswordFile?: string;
 }
 
-/** Never with its name, which may be the password, put where the name belongs. */
+/** Messages do not show the file name: a user may have given the password in its place. */
 const PASSWORD_FILE = 'the file that --database-password-file or PLANT_STORE_DATABASE_PASSWORD_FILE names';
 
-/** Adds --database and --database-password-file: which store a command works on, the same for every command. */
+/** Adds --database and --database-password-file, which name the store that a command uses. */
 export function addDatabaseOptions(command: Command): Command {
   return command.addOption(databaseOption()).addOption(passwordFileOption());
 }
@@ -24,15 +24,15 @@ export function databaseOption(
 }
 
 export function passwordFileOption(): Option {
-  const description = 'file that holds the password for PostgreSQL and nothing else';
+  const description = 'file that contains only the PostgreSQL password';
   return setting('--database-password-file <file>', description);
 }
 
 /**
- * Reads what {@link addDatabaseOptions} added.
+ * Reads the options that {@link addDatabaseOptions} added.
  *
- * @returns the address of the store, with a password from the file or from PGPASSWORD where it has none of its own
- * @throws {Failure} with exit code 2 when it is malformed
+ * @returns the database URL. If it has no password, the one from the file or PGPASSWORD is added.
+ * @throws {Failure} with exit code 2 if the URL is malformed
  */
 export function readDatabase({ database, databasePasswordFile: file }: DatabaseOptions): string {
   const address = parseDatabase(database);
@@ -42,7 +42,7 @@ export function readDatabase({ database, databasePasswordFile: file }: DatabaseO
   return `${database}${database.includes('?') ? '&' : '?'}password=${encodeURIComponent(password)}`;
 }
 
-/** Never with the argument itself in the message, as commander's own have it: it may hold a password. */
+/** Not a commander parser: its error message would repeat the URL, which may contain a password. */
 function parseDatabase(text: string): DatabaseAddress {
   try {
     return databaseAddressOf(text);

@@ -7,18 +7,14 @@ import { csvLine } from './csv-line.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './database-option.ts';
 import { tokenLabels } from './token-labels.ts';
 
-/** Lines are handed to stdout in pieces of about this many characters: one write for each line costs far more. */
+/** Characters of one write to stdout. One write for each line is far slower. */
 const CHUNK_LENGTH = 64 * 1024;
 
 export function exportCommand(): Command {
   return addDatabaseOptions(new Command('export'))
-    .description('print every plant in the order of ids, as the store is at this moment')
-    .addOption(
-      new Option('--format <format>', 'CSV, or one JSON object a line')
-        .choices(['csv', 'jsonl'])
-        .default('csv'),
-    )
-    .option('--revisions', 'every revision of each plant, with its time and the label of its token')
+    .description('print all plants of one moment, in the order of ids')
+    .addOption(new Option('--format <format>', 'CSV or JSON Lines').choices(['csv', 'jsonl']).default('csv'))
+    .option('--revisions', 'print every revision of each plant, with its time and the label of its token')
     .addHelpText('after', '\nExample:\n  $ npx plant-store export > plants.csv')
     .action(exportPlants);
 }
@@ -45,7 +41,7 @@ async function exportPlants(
   console.error(`${count.toLocaleString('en')} ${revisions ? 'revisions' : 'plants'} exported`);
 }
 
-/** The last revision of each plant. @param revisions in the order of ids, then revisions, as every reader gives them */
+/** The last revision of each plant. @param revisions in the order of ids, then revision numbers */
 export async function* latestOf(revisions: AsyncIterable<PlantRevision>): AsyncIterable<PlantRevision> {
   let last: PlantRevision | undefined;
   for await (const revision of revisions) {
@@ -58,7 +54,7 @@ export async function* latestOf(revisions: AsyncIterable<PlantRevision>): AsyncI
 const PLANT_COLUMNS = ['id', 'name', 'tag'];
 const REVISION_COLUMNS = ['id', 'revision', 'name', 'tag', 'recorded_at', 'recorded_by'];
 
-/** @param recordedBy the label of the token it came with; undefined: the plant alone */
+/** @param recordedBy the label of the token that sent it; undefined: write only the plant */
 function csvLineOf(
   { plant: { id, name, tag }, revision, recordedAt }: PlantRevision,
   recordedBy: string | undefined,
@@ -74,7 +70,7 @@ function jsonLineOf({ plant, revision, recordedAt }: PlantRevision, recordedBy: 
   return `${newPlantJson(plant).slice(0, -1)},${JSON.stringify(record).slice(1)}\n`;
 }
 
-/** Waits for a reader that is slower than the store, so that memory stays flat. */
+/** Waits for a slow reader of stdout, so that memory use stays constant. */
 async function write(chunk: string): Promise<void> {
   if (!process.stdout.write(chunk)) await once(process.stdout, 'drain');
 }

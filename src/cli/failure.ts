@@ -1,9 +1,9 @@
 /**
- * A command cannot do what was asked. The message is one line for a person and says what to do next; it goes to
- * stderr, and the process ends with the exit code.
+ * A command failed for a reason that its user can act on. The message is one line for stderr and
+ * says what to do next. The process ends with the exit code.
  */
 export class Failure extends Error {
-  /** 1: could not be done; 2: was asked for wrongly. */
+  /** 1: failure; 2: usage error. */
   readonly exitCode: 1 | 2;
 
   constructor(message: string, exitCode: 1 | 2 = 1) {

@@ -3,18 +3,22 @@ import { Failure } from './failure.ts';
 import { type ImportRun, type ImportSettings, importFiles } from './import/import-run.ts';
 import { IN_FLIGHT_DEFAULT, IN_FLIGHT_MAX } from './import/limits.ts';
 import { STANDARD_INPUT } from './import/plant-file.ts';
+import { SAFE_TO_REPEAT } from './import/plant-row.ts';
 import { Interruption, stoppable } from './interruption.ts';
 import { amount } from './progress-display.ts';
 import { addServiceOptions, readServiceAddress } from './service-options.ts';
 import { countUpTo } from './setting.ts';
 
 const HELP = `
-FILE is CSV with the columns id, name and perhaps tag, or JSON Lines, or a JSON array; any of them in UTF-8, also
-packed with gzip; - is standard input. An empty CSV field is an absent tag, "" is an empty one.
+FILE is CSV, JSON Lines or a JSON array, in UTF-8, optionally compressed with
+gzip. CSV needs the columns id and name; tag is optional. An empty CSV field is
+an absent tag, "" is an empty tag.
 
-What the service refuses goes to a file in the same columns with row, error and message added, so that it can be
-mended and imported again. Running an import again is harmless: what is the latest revision already stays as it is,
-and what is not becomes a further revision.
+Rejected rows go to a rejects file, which adds the columns row, error and
+message. Correct the rows there, then import that file.
+
+You can safely run an import again. A plant that equals its latest stored
+revision stays unchanged; any other becomes the next revision.
 
 Example:
   $ npx plant-store import --token-file token.txt plants.csv more-plants.jsonl.gz`;
@@ -22,15 +26,15 @@ Example:
 export function importCommand(): Command {
   const command = new Command('import')
     .description('send the plants of CSV and JSON files to a running service')
-    .argument('<FILE...>', 'files to import, in this order; - is standard input');
+    .argument('<FILE...>', 'files, imported in this order; - is standard input');
   return addServiceOptions(command)
     .option(
       '--rejects <FILE>',
-      'where rejected rows go (default: FILE.rejects.csv or FILE.rejects.jsonl, here)',
+      'file for rejected rows (default: FILE.rejects.csv or FILE.rejects.jsonl in the current folder)',
     )
     .option(
       '--in-flight <N>',
-      `plants sent and not yet answered, 1 to ${IN_FLIGHT_MAX}`,
+      `plants in flight at the same time, 1 to ${IN_FLIGHT_MAX}`,
       countUpTo(IN_FLIGHT_MAX),
       IN_FLIGHT_DEFAULT,
     )
@@ -50,18 +54,14 @@ async function runImport(
 
 function checkFileNames({ files, rejects }: ImportSettings): void {
   if (rejects !== undefined && files.length > 1) {
-    throw new Failure('--rejects names one file, so give one input FILE with it, or leave it out', 2);
+    throw new Failure('--rejects works with only one input FILE; give one FILE, or omit --rejects', 2);
   }
   if (files.indexOf(STANDARD_INPUT) !== files.lastIndexOf(STANDARD_INPUT)) {
-    throw new Failure('standard input can be read only once, so give - only once', 2);
+    throw new Failure('standard input can be read only once; give - only once', 2);
   }
 }
 
-/**
- * Says what was done, and chooses the exit code.
- *
- * @throws the cause, if the import failed
- */
+/** Prints the result. @returns the exit code. @throws the cause, if the import failed */
 function report({ progress, rejectsFiles, cause }: ImportRun): number {
   const { rows, rejected } = progress;
   if (cause === undefined || rows > 0) console.log(progress.summary());
@@ -69,11 +69,11 @@ function report({ progress, rejectsFiles, cause }: ImportRun): number {
     const files = rejectsFiles.join(' ');
     console.log(
       `${amount(rejected, 'rejected row')} ${rejected === 1 ? 'is' : 'are'} in ${files}, with the reasons; ` +
-        `mend and import again: npx plant-store import ${files}`,
+        `correct and import again: npx plant-store import ${files}`,
     );
   }
   if (cause instanceof Interruption) {
-    console.error('plant-store: stopped; what was stored is kept, and running the import again is harmless');
+    console.error(`plant-store: stopped; confirmed plants are stored, and ${SAFE_TO_REPEAT}`);
     return cause.exitCode;
   }
   if (cause !== undefined) throw cause;

@@ -1,12 +1,12 @@
 type StopSignal = 'SIGINT' | 'SIGTERM';
 
-/** Under npm one Ctrl-C can arrive twice: from the terminal, and from npm, which passes it on. A person is slower than this. */
+/** Under npm one Ctrl-C can arrive twice: from the terminal and from npm. A person is slower. */
 const REPEATED_SIGNAL_MS = 500;
 
-/** The person or the system wants the command to end. A command that lets it pass is reported as stopped. */
+/** The reason of an abort by a signal. `main` prints it and ends with its exit code. */
 export class Interruption {
   readonly consequence: string;
-  /** As a shell reports a process that the signal ended. */
+  /** 128 plus the signal number, as a shell reports a process that a signal ended. */
   readonly exitCode: number;
 
   constructor(signal: StopSignal, consequence: string) {
@@ -16,10 +16,16 @@ export class Interruption {
 }
 
 /**
- * Listens for the first of these signals. A second one ends the process at once, unless it comes within
- * {@link REPEATED_SIGNAL_MS}: then it is the same signal again.
+ * Listens for the first of these signals.
  *
- * @param listener is also called for the same signal again, which must change nothing
+ * | state | event | next state | what happens |
+ * |---|---|---|---|
+ * | listening | signal | repeated | the listener is called; a timer starts |
+ * | repeated | signal | repeated | the listener is called again: it may be the same Ctrl-C |
+ * | repeated | {@link REPEATED_SIGNAL_MS} have passed | default | no listener is left |
+ * | default | signal | - | Node ends the process at once |
+ *
+ * @param listener must change nothing when it is called again
  * @returns a function that stops listening
  */
 export function onFirstSignal(signals: StopSignal[], listener: (signal: StopSignal) => void): () => void {
@@ -35,10 +41,10 @@ export function onFirstSignal(signals: StopSignal[], listener: (signal: StopSign
 }
 
 /**
- * Lets the first Ctrl-C or SIGTERM stop the work in good order; a second one ends the process at once.
+ * Runs work that the first Ctrl-C or SIGTERM aborts. A second one ends the process at once.
  *
- * @param work is stopped with an {@link Interruption} as the reason
- * @param consequence what becomes of the work then
+ * @param work gets a signal whose abort reason is an {@link Interruption}
+ * @param consequence the state after an abort, as a text for the user
  */
 export async function stoppable<T>(work: (stop: AbortSignal) => Promise<T>, consequence = ''): Promise<T> {
   const stop = new AbortController();
@@ -48,7 +54,7 @@ export async function stoppable<T>(work: (stop: AbortSignal) => Promise<T>, cons
   try {
     return await work(stop.signal);
   } finally {
-    // The repetition of the signal that stopped the work may still come.
+    // After an abort the same signal may arrive a second time.
     if (!stop.signal.aborted) stopListening();
   }
 }

@@ -5,7 +5,7 @@ import { Failure } from './failure.ts';
 import { Interruption } from './interruption.ts';
 import { BACKUP_PROCESS } from './own-program.ts';
 
-/** Loaded one by one: `serve` is up sooner without what only `import` needs. */
+/** Each command is loaded only when it runs: `serve` starts sooner without the code of `import`. */
 export const COMMANDS: Record<string, () => Promise<Command>> = {
   serve: async () => (await import('./serve.ts')).serveCommand(),
   token: async () => (await import('./token.ts')).tokenCommand(),
@@ -19,10 +19,7 @@ export const COMMANDS: Record<string, () => Promise<Command>> = {
   openapi: async () => (await import('./openapi.ts')).openApiCommand(),
 };
 
-/**
- * Runs the command line: results go to stdout, talk to stderr. The exit code is 0 when it was done, 1 when it
- * failed and 2 when it was asked for wrongly.
- */
+/** Results go to stdout, messages to stderr. Exit codes: 0 success, 1 failure, 2 usage error. */
 export async function main(argv: string[]): Promise<void> {
   if (argv[2] === BACKUP_PROCESS && process.send !== undefined) {
     const { runBackupProcess } = await import('./backup/backup-process.ts');
@@ -38,10 +35,10 @@ export async function main(argv: string[]): Promise<void> {
 
 async function program(name: string | undefined): Promise<Command> {
   const program = new Command('plant-store')
-    .description('Keeps every plant it says it kept, digit for digit.')
+    .description('Stores plants. It never loses a confirmed plant; ids are exact 64-bit integers.')
     .version(VERSION)
-    .showHelpAfterError('(run it with --help to see how it is used)')
-    .configureOutput({ outputError: (text, write) => write(withoutAddresses(text)) })
+    .showHelpAfterError('(run the command with --help to see its arguments and options)')
+    .configureOutput({ outputError: (text, write) => write(usageError(text)) })
     .exitOverride();
   const wanted =
     name !== undefined && Object.hasOwn(COMMANDS, name) ? [COMMANDS[name]!] : Object.values(COMMANDS);
@@ -50,21 +47,23 @@ async function program(name: string | undefined): Promise<Command> {
 }
 
 /**
- * Commander repeats what it does not understand, such as a misspelt option and the address behind it; where the
- * password in that one ends, only the end of the line tells for sure.
+ * Gives an error of commander the same prefix as every other error of this program.
+ *
+ * Commander repeats arguments that it does not understand, such as a database URL with a password.
+ * A password may contain any character, so the rest of the line after `postgres:` is removed.
  */
-function withoutAddresses(text: string): string {
-  return text.replace(/(postgres(?:ql)?:).*/gi, '$1…');
+function usageError(text: string): string {
+  return text.replace(/^error: /, 'plant-store: ').replace(/(postgres(?:ql)?:).*/gi, '$1…');
 }
 
-/** Settings such as the exit codes reach a command only when it takes them over, and its own commands likewise. */
+/** Commander does not pass settings such as the exit codes on to commands that were made apart. */
 function addCommand(parent: Command, command: Command): void {
   parent.addCommand(command.copyInheritedSettings(parent));
   for (const subcommand of command.commands) subcommand.copyInheritedSettings(parent);
 }
 
 function report(error: unknown): number {
-  // Commander has said it already; its own exit code is 1 for misuse too.
+  // Commander has printed the message. Its own exit code for a usage error is 1.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
   if (error instanceof Failure || error instanceof StoreRejected) {
     console.error(`plant-store: ${error.message}`);
@@ -75,17 +74,17 @@ function report(error: unknown): number {
     return error.exitCode;
   }
   if (error instanceof StoreUnavailable) {
-    console.error(`plant-store: the store cannot be used now: ${error.message}; try again when that is over`);
+    console.error(`plant-store: the store is not available: ${error.message}; try again later`);
     return 1;
   }
-  console.error('plant-store failed in a way it does not know. Please report this:');
+  console.error('plant-store: unexpected internal error. Please report this:');
   console.error(error);
   return 1;
 }
 
-/** Whoever read stdout has seen enough, as `head` does; anything else, such as a full disk, is said. */
+/** EPIPE is no failure: the reader of stdout needed no more, for example in a pipe to `less`. */
 function endWithReader(error: NodeJS.ErrnoException): void {
   if (error.code === 'EPIPE') process.exit(0);
-  console.error(`plant-store: the output cannot be written (${error.code}); it is not complete`);
+  console.error(`plant-store: the output cannot be written (${error.code}) and is not complete`);
   process.exit(1);
 }

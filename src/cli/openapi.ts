@@ -3,6 +3,6 @@ import { openApiJson } from '../contract/openapi.ts';
 
 export function openApiCommand(): Command {
   return new Command('openapi')
-    .description('print the OpenAPI 3.1 description of the service, as it is served at /openapi.json')
+    .description('print the OpenAPI 3.1 description that the service serves at /openapi.json')
     .action(() => void process.stdout.write(openApiJson()));
 }

@@ -1,12 +1,12 @@
 import { realpathSync } from 'node:fs';
 import { isSea } from 'node:sea';
 
-/** The argument by which `backup` starts this program as the process that copies; not for people. */
+/** Internal argument: `backup` starts this program with it as the process that copies. */
 export const BACKUP_PROCESS = 'backup-process';
 
 /**
- * What starts this program once more, in front of its own arguments: Node with the script, or the executable that is both
- * (https://nodejs.org/api/single-executable-applications.html).
+ * The file that starts this program again, and its first arguments: Node with the script, or the
+ * single executable (https://nodejs.org/api/single-executable-applications.html).
  */
 export function ownProgram(): { file: string; args: string[] } {
   const file = process.execPath;

@@ -1,12 +1,13 @@
-/** Between two lines of progress when stderr is not a terminal. */
+/** Interval between two progress lines when stderr is not a terminal. */
 const LINE_INTERVAL_MS = 10_000;
 const BAR_INTERVAL_MS = 100;
 const BAR_LENGTH = 24;
 const COLUMNS = 80;
 
 /**
- * Shows on stderr how far a command is: a bar on a terminal, else a plain line every ten seconds. It says everything
- * else that goes to stderr meanwhile, so that the bar and the lines keep apart.
+ * Shows the progress of a command on stderr: a bar on a terminal, otherwise a line every ten
+ * seconds. While it runs, other lines for stderr go through {@link say}, so that they do not mix
+ * with the bar.
  */
 export abstract class ProgressDisplay {
   protected readonly startMs = performance.now();
@@ -18,13 +19,13 @@ export abstract class ProgressDisplay {
     this.#timer = setInterval(show, isTTY ? BAR_INTERVAL_MS : LINE_INTERVAL_MS).unref();
   }
 
-  /** What is done, from 0 to 1; undefined when nobody knows: then there is no bar, only the words. */
+  /** Completed share, from 0 to 1. If it is undefined, only the text of {@link state} is shown. */
   protected abstract get share(): number | undefined;
 
-  /** How far it is, in a few words with numbers. */
+  /** The progress as a short text with numbers. */
   abstract state(): string;
 
-  /** Says a line between two states of the bar. */
+  /** Prints a line, and removes the bar until its next update. */
   say(line: string): void {
     clearBar();
     console.error(line);
@@ -40,7 +41,7 @@ function drawBar(share: number | undefined, text: string): void {
   const bar = '#'.repeat(Math.round((share ?? 0) * BAR_LENGTH)).padEnd(BAR_LENGTH, '.');
   clearBar();
   const line = share === undefined ? text : `[${bar}] ${text}`;
-  // What does not fit would make a second line, which is not cleared. Some terminals do not say their width.
+  // A longer text would wrap, and only one line is cleared. Some terminals report no width.
   process.stderr.write(line.slice(0, process.stderr.columns || COLUMNS));
 }
 
@@ -50,7 +51,7 @@ function clearBar(): void {
   process.stderr.clearLine(0);
 }
 
-/** How long the rest takes at the pace so far, such as `8 s left`, `3 min left` or `2 h 5 min left`. */
+/** Remaining time at the rate so far, such as `8 s left`, `3 min left` or `2 h 5 min left`. */
 export function timeLeft(elapsedMs: number, share: number): string {
   return `${duration((elapsedMs / share) * (1 - share))} left`;
 }
@@ -77,18 +78,18 @@ export function amount(count: number, noun: string): string {
   return `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`;
 }
 
-/** Shows how far a command is by what it counts; `using` ends it. */
+/** Shows the progress of a command that counts; `using` ends the display. */
 export class CountedProgress extends ProgressDisplay {
   title: string;
   done = 0;
-  /** 0 until it is known. */
+  /** 0 while it is not yet known; undefined if it stays unknown. */
   total: number | undefined;
   readonly #unit: string;
 
   /**
-   * @param title what the command does, such as `copying`
-   * @param unit what is counted, such as `revisions`
-   * @param total of them; undefined where nobody will know
+   * @param title activity, such as `copying`
+   * @param unit counted things, such as `revisions`
+   * @param total expected count; undefined if unknown
    */
   constructor(title: string, unit: string, total: number | undefined) {
     super();
@@ -98,7 +99,7 @@ export class CountedProgress extends ProgressDisplay {
   }
 
   protected get share(): number | undefined {
-    // A store may take more while it is read.
+    // A store may grow while it is read.
     return this.total && Math.min(1, this.done / this.total);
   }
 

@@ -16,33 +16,35 @@ export interface ServeOptions extends DatabaseOptions {
   connections: number;
   logRequests: 'on' | 'off';
   docs: 'on' | 'off';
-  /** No page but its own may use the service unless it is given. */
+  /** Undefined: only pages of the service itself may send requests. */
   corsOrigin?: AllowedOrigins;
-  /** A token may send any number of requests unless it is given. */
+  /** Undefined: no limit. */
   rateLimit?: RateLimitPolicy;
 }
 
-const REPEATED_ID = 'an id that comes again with other content: keep it as the next revision, or refuse it';
-const CONNECTIONS = 'connections that carry plants into PostgreSQL; one more is opened';
-const RATE_LIMIT = 'requests that each token may send, such as 100/s or 6000/min';
-const ORIGINS = 'pages that may send plants from a browser: origins with commas between them, or * for all';
-const OPS_HOSTS = 'names of the --ops listener besides localhost and IP addresses, with commas between them';
+const REPEATED_ID =
+  'for a plant with a stored id and other content: store it as the next revision, or reject it';
+const CONNECTIONS = 'PostgreSQL connections that write plants; one more is opened for reads and tokens';
+const RATE_LIMIT = 'requests that each token may send, such as 100/s or 6000/min; no limit if not given';
+const ORIGINS = 'origins whose pages may send plants from a browser, separated by commas; * for all';
+const OPS_HOSTS =
+  'host names that requests to --ops may use, besides localhost and IP addresses; separated by commas';
 
 export function addServeOptions(command: Command): Command {
   const settings = [
-    setting('--listen <host:port>', 'where clients send plants', parseAddress, '127.0.0.1:8080'),
-    setting('--ops <host:port>', 'where /livez, /readyz and /metrics answer', parseAddress, '127.0.0.1:8081'),
+    setting('--listen <host:port>', 'address to which clients send plants', parseAddress, '127.0.0.1:8080'),
+    setting('--ops <host:port>', 'address of /livez, /readyz and /metrics', parseAddress, '127.0.0.1:8081'),
     setting('--ops-host <names>', OPS_HOSTS, parseHostNames),
     choice('--repeated-id <rule>', REPEATED_ID, ['revise', 'reject'], 'revise'),
     setting(
       '--body-limit <bytes>',
-      'largest request body',
+      'largest request body in bytes',
       countUpTo(BODY_BYTES_SETTING_MAX),
       BODY_BYTES_MAX,
     ),
     setting('--connections <count>', CONNECTIONS, countUpTo(POSTGRES_CONNECTIONS_MAX), POSTGRES_CONNECTIONS),
-    choice('--log-requests <on|off>', 'a line in the log for each request', ['on', 'off'], 'off'),
-    choice('--docs <on|off>', 'whether /docs and /openapi.json are served', ['on', 'off'], 'on'),
+    choice('--log-requests <on|off>', 'write a log line for each request', ['on', 'off'], 'off'),
+    choice('--docs <on|off>', 'serve /docs and /openapi.json', ['on', 'off'], 'on'),
     setting('--rate-limit <rate>', RATE_LIMIT, parseRateLimit),
     setting('--cors-origin <origins>', ORIGINS, parseOrigins),
   ];
@@ -66,7 +68,7 @@ function parseHostNames(text: string): string[] {
   return names;
 }
 
-/** A browser compares origins as texts, so each must be written as it writes them (RFC 6454 section 6.2). */
+/** Browsers compare origins as text, so the spelling must be exact (RFC 6454 section 6.2). */
 export function parseOrigins(text: string): AllowedOrigins {
   if (text === '*') return text;
   const origins = text.split(',').map(each => each.trim());
@@ -74,12 +76,12 @@ export function parseOrigins(text: string): AllowedOrigins {
     const url = URL.parse(origin);
     if (url === null || !['http:', 'https:'].includes(url.protocol)) {
       throw new InvalidArgumentError(
-        'Write each as SCHEME://HOST or SCHEME://HOST:PORT, for example https://plants.example, or * alone for all.',
+        'Write each as SCHEME://HOST or SCHEME://HOST:PORT, for example https://plants.example. Write only * for all.',
       );
     }
     if (url.origin !== origin) {
       throw new InvalidArgumentError(
-        `Write ${url.origin}, as a browser does: no path, no port that the scheme implies.`,
+        `Write ${url.origin}, as browsers do: without a path and without the default port.`,
       );
     }
   }

@@ -12,10 +12,13 @@ import { addServeOptions, type ServeOptions } from './serve-options.ts';
 
 export function serveCommand(): Command {
   return addServeOptions(new Command('serve'))
-    .description('run the service until it is told to stop (SIGTERM, SIGINT)')
+    .description('run the service; Ctrl-C or SIGTERM stops it')
     .addHelpText(
       'after',
       `
+In a checkout, \`npm start\` also runs this command. Then write -- before the
+options: npm start -- --listen 0.0.0.0:8080
+
 Examples:
   $ npx plant-store serve --database sqlite:/var/lib/plants.db --listen 0.0.0.0:8080
   $ npx plant-store serve --database postgres://plant_service@db1.example,db2.example/plants`,
@@ -26,23 +29,23 @@ Examples:
 async function serve(options: ServeOptions): Promise<void> {
   const database = readDatabase(options);
   const log = pino({ base: null, timestamp: pino.stdTimeFunctions.isoTime }, { write: writeLogLine });
-  // Before the first word to anyone, who may answer it with a signal.
+  // Before any output: a reader of the output may send a signal at once.
   const signal = firstSignal();
-  // Also where the signal comes before the store is open; whatever holds the process after that, it does so in vain.
+  // Also limits a shutdown that begins before the store is open.
   void signal.then(() => setTimeout(endLate, EXIT_MS, log).unref());
   const service = await start(database, options, log);
   greet(service, options, shownDatabase(database));
   log.info(
     { database: shownDatabase(database), address: service.address, ops: service.opsAddress },
-    'serving',
+    'service started',
   );
-  log.info({ signal: await signal }, 'shutting down: answering what was taken');
+  log.info({ signal: await signal }, 'shutting down: completing the accepted requests');
   await service.close();
   log.info('stopped');
 }
 
 function endLate(log: Logger): void {
-  log.error('the store did not come to its end in time; what was answered 200 is on disk');
+  log.error('the store did not close in time; every plant with a 200 response is on disk');
   process.exit(1);
 }
 
@@ -56,7 +59,7 @@ async function start(database: string, options: ServeOptions, log: Logger): Prom
       docs: options.docs === 'on',
       corsOrigins: options.corsOrigin,
       opsHosts: options.opsHost,
-      ...(logRequests === 'on' && { logRequest: request => log.info(request, 'answered') }),
+      ...(logRequests === 'on' && { logRequest: request => log.info(request, 'request completed') }),
     });
   } catch (error) {
     if (error instanceof ListenFailed)
@@ -67,10 +70,10 @@ async function start(database: string, options: ServeOptions, log: Logger): Prom
 
 function listenAdvice({ address: { host, port }, code, message }: ListenFailed, flag: string): string {
   if (code === 'EADDRINUSE') {
-    return `${host}:${port} is taken by another program; stop it, or choose another address with ${flag}`;
+    return `another program uses ${host}:${port}; stop it, or choose another address with ${flag}`;
   }
   if (code === 'EACCES') {
-    return `${host}:${port} may not be used by this user; choose a port from 1024 up with ${flag}`;
+    return `this user may not listen on ${host}:${port}; choose a port from 1024 up with ${flag}`;
   }
   if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') {
     return `${host} is not an address of this machine; choose another with ${flag}`;
@@ -78,7 +81,7 @@ function listenAdvice({ address: { host, port }, code, message }: ListenFailed, 
   return `${message}; choose another address with ${flag}`;
 }
 
-/** Says on stderr how to send the first plant. A token is shown here once and goes to no log. */
+/** Prints on stderr how to send a plant. The first token is printed only here, never logged. */
 function greet(service: Service, { listen: { host }, docs }: ServeOptions, database: string): void {
   const { address, firstToken, hasToken, warnings } = service;
   const shownHost =
@@ -91,33 +94,33 @@ function greet(service: Service, { listen: { host }, docs }: ServeOptions, datab
   if (firstToken !== undefined) {
     const plant = newPlantJson({ id: 9007199254740993n, name: 'Monstera deliciosa', tag: 'houseplant' });
     console.error(
-      `The store is new. Its first token, shown this once:\n\n  ${firstToken}\n\n` +
-        `Send a plant with it from another terminal:\n\n` +
+      `The store is new. Its first token is shown only now; save it:\n\n  ${firstToken}\n\n` +
+        `Send a plant from another terminal:\n\n` +
         `  curl -i ${base}/plants -H 'Authorization: Bearer ${firstToken}' -H 'Content-Type: application/json' -d '${plant}'\n`,
     );
   } else if (!hasToken) {
     console.error(
-      `The store has no token; make one with: npx plant-store token create LABEL --database ${database}\n` +
-        'Where it is the target of a copy that was not finished, run the copy again instead.\n',
+      `The store has no token; create one with: npx plant-store token create LABEL --database ${database}\n` +
+        'If the store is the target of an unfinished copy, run the copy again instead.\n',
     );
   }
-  if (docs === 'on') console.error(`A page to read and to try it out: ${base}/docs`);
+  if (docs === 'on') console.error(`Documentation, with a form to send a plant: ${base}/docs`);
   for (const warning of warnings) console.error(`WARNING: ${warning}`);
-  console.error(`Taking plants at ${base}/plants. Stop with Ctrl-C.`);
+  console.error(`Accepting plants at ${base}/plants. Stop with Ctrl-C.`);
 }
 
-/** A log that cannot be written, for a full disk or a reader that went away, must not stop the service: the line is lost. */
+/** A full disk or closed pipe must not stop the service, so such a line is lost. */
 function writeLogLine(line: string): void {
   try {
     writeSync(process.stdout.fd, line);
   } catch {
-    // There is nowhere left to say it.
+    // The log is the only place that could report this error.
   }
 }
 
 function firstSignal(): Promise<NodeJS.Signals> {
   return new Promise(resolve => {
-    // A second SIGTERM changes nothing; a second Ctrl-C ends the process at once, as a person at a keyboard expects.
+    // A second SIGTERM changes nothing. A second Ctrl-C ends the process at once, as users expect.
     process.on('SIGTERM', resolve);
     onFirstSignal(['SIGINT'], resolve);
   });

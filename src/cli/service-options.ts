@@ -4,14 +4,14 @@ import { BEARER_TOKEN } from '../contract/bearer-token.ts';
 import { Failure } from './failure.ts';
 import { readSecretFile, setting } from './setting.ts';
 
-/** The running service that a command speaks to. */
+/** The running service that a command sends requests to. */
 export interface ServiceAddress {
-  /** The base address, without the `/plants`. */
+  /** The base address, without `/plants`. */
   url: URL;
   token: string;
 }
 
-/** Adds --url, --token and --token-file to a command that speaks to a running service. */
+/** Adds --url, --token and --token-file to a command that sends requests to a running service. */
 export function addServiceOptions(command: Command): Command {
   const description = 'base address of the running service';
   return addTokenOptions(
@@ -19,33 +19,33 @@ export function addServiceOptions(command: Command): Command {
   );
 }
 
-/** Adds --token and --token-file to a command that is told the address in another way. */
+/** Adds --token and --token-file to a command that gets the address as an argument. */
 export function addTokenOptions(command: Command): Command {
-  const warning = 'bearer token; other users of the machine may see it in the list of processes';
+  const warning = 'bearer token; other users of this machine can see it in the process list';
   return command
     .addOption(setting('--token <TOKEN>', warning))
-    .addOption(setting('--token-file <FILE>', 'file that holds the bearer token and nothing else'));
+    .addOption(setting('--token-file <FILE>', 'file that contains only the bearer token'));
 }
 
-/** Reads what {@link addServiceOptions} added. @throws {Failure} with exit code 2 */
+/** Reads the options of {@link addServiceOptions}. @throws {Failure} with exit code 2 */
 export function readServiceAddress(command: Command): ServiceAddress {
   return { url: readBaseUrl(command.opts<{ url: string }>().url, '--url'), token: readToken(command) };
 }
 
-/** @param name what the address was given as. @throws {Failure} with exit code 2 when it is none */
+/** @param name the option, for a message. @throws {Failure} with exit code 2 if malformed */
 export function readBaseUrl(text: string, name: string): URL {
   const url = URL.parse(text);
   if (url !== null && isBaseUrl(url)) return url;
   throw new Failure(
-    `${name} must be an http or https address such as http://127.0.0.1:8080, without user name, password, ? and #`,
+    `${name} must be an http or https address without user name, password, ? or #, for example http://127.0.0.1:8080`,
     2,
   );
 }
 
 /**
- * Reads what {@link addTokenOptions} added. A flag beats the environment.
+ * Reads the options of {@link addTokenOptions}. A flag overrides an environment variable.
  *
- * @throws {Failure} with exit code 2 when the token is missing, given twice or malformed
+ * @throws {Failure} with exit code 2 if the token is missing, given twice or malformed
  */
 export function readToken(command: Command): string {
   const { token, tokenFile } = command.opts<{ token?: string; tokenFile?: string }>();
@@ -53,18 +53,21 @@ export function readToken(command: Command): string {
   const fileSource = tokenFile ? command.getOptionValueSource('tokenFile') : undefined;
   if (tokenSource === undefined && fileSource === undefined) {
     throw new Failure(
-      'a token is needed: give --token-file FILE or --token TOKEN, or set PLANT_STORE_TOKEN; ' +
-        'make one with: npx plant-store token create LABEL',
+      'a token is required: give --token-file FILE or --token TOKEN, or set PLANT_STORE_TOKEN; ' +
+        'create a token with: npx plant-store token create LABEL',
       2,
     );
   }
   if (tokenSource === fileSource) {
     const both =
       tokenSource === 'env' ? 'PLANT_STORE_TOKEN and PLANT_STORE_TOKEN_FILE' : '--token and --token-file';
-    throw new Failure(`${both} are both given; keep one of them`, 2);
+    throw new Failure(`${both} are both given; give only one of them`, 2);
   }
   const file = fileSource === 'cli' || tokenSource === undefined ? tokenFile : undefined;
   const text = file ? readSecretFile(file, `the token file ${file}`, 'token') : token!;
   if (BEARER_TOKEN.test(text)) return text;
-  throw new Failure(`the ${file ? `text in ${file}` : 'token'} is not a token: it holds other characters`, 2);
+  throw new Failure(
+    `${file ? `the text in ${file}` : 'the text'} is not a token: a character is not allowed`,
+    2,
+  );
 }

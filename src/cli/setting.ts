@@ -3,9 +3,10 @@ import { InvalidArgumentError, Option } from 'commander';
 import { Failure } from './failure.ts';
 
 /**
- * An option that the environment may give too, under the name of the flag: `--body-limit` is PLANT_STORE_BODY_LIMIT there.
+ * Makes an option that an environment variable can set too: PLANT_STORE_BODY_LIMIT for
+ * `--body-limit`.
  *
- * @param initial the default as somebody would write it; undefined where there is none
+ * @param initial the default as a user would write it; undefined if there is none
  */
 export function setting(
   flags: string,
@@ -22,7 +23,7 @@ export function choice(flags: string, description: string, words: string[], init
   return setting(flags, description, undefined, initial).choices(words);
 }
 
-/** Parses a number from 1 to this. */
+/** Parses a whole number from 1 to `max`. */
 export function countUpTo(max: number): (text: string) => number {
   return text => {
     const count = /^[0-9]+$/.test(text) ? Number(text) : 0;
@@ -31,7 +32,7 @@ export function countUpTo(max: number): (text: string) => number {
   };
 }
 
-/** Reads a secret that stands alone in a file. @param name of the file in a message. @throws {Failure} with exit code 2 */
+/** @param name the file in a message. @throws {Failure} with exit code 2 if unreadable or empty */
 export function readSecretFile(file: string, name: string, secret: 'token' | 'password'): string {
   let text: string;
   try {

@@ -11,7 +11,7 @@ import { visible } from './visible-text.ts';
 
 export function showCommand(): Command {
   return addDatabaseOptions(new Command('show'))
-    .description('print a plant with all its revisions, oldest first')
+    .description('print all revisions of a plant, oldest first')
     .argument('<id>', 'the id of the plant', parseId)
     .action(show);
 }

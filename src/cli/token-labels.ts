@@ -1,10 +1,10 @@
 import type { PlantReader } from '../store/plant-store.ts';
 
 /**
- * Tells the label of a token by its id; the id itself stands for a token that is not in this store.
+ * Call it after the first revision was read. Tokens are never deleted, so the list then contains
+ * every token of the revisions, also one that was made a moment before.
  *
- * To be asked behind the first revision, not before: tokens are never deleted, so that every token of the revisions
- * is known by then, also one that was made an instant ago.
+ * @returns a function from token id to label; a token that is not in this store gets its id as text
  */
 export async function tokenLabels(reader: PlantReader): Promise<(tokenId: number) => string> {
   const tokens = await reader.tokens();

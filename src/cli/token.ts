@@ -9,26 +9,28 @@ import { Failure } from './failure.ts';
 
 export function tokenCommand(): Command {
   return new Command('token')
-    .description('make, list and revoke the tokens that plants are sent with, also while the service runs')
+    .description('create, list and revoke bearer tokens, also while the service runs')
     .addCommand(
       addDatabaseOptions(new Command('create'))
-        .description('make a token and print it alone on stdout; it is shown this once and not stored')
-        .argument('<label>', 'who or what the token is for; no two tokens share one', parseLabel)
+        .description(
+          'create a token and print it to stdout; it cannot be shown again: the store contains only its hash',
+        )
+        .argument('<label>', 'unique name that says who or what the token is for', parseLabel)
         .option(
           '--expires <duration>',
-          'how long it is good for, such as 90d, 12h or 30m (default: for good)',
+          'lifetime, such as 90d, 12h or 30m (default: never expires)',
           parseDurationMs,
         )
         .action(create),
     )
     .addCommand(
       addDatabaseOptions(new Command('list'))
-        .description('list all tokens, without the tokens themselves')
+        .description('list the label, dates and state of each token, without the token itself')
         .action(list),
     )
     .addCommand(
       addDatabaseOptions(new Command('revoke'))
-        .description('refuse a token for good; takes effect within 5 seconds')
+        .description('revoke a token permanently; the service rejects it within 5 seconds')
         .argument('<label>', 'the label of the token')
         .action(revoke),
     );
@@ -40,16 +42,14 @@ async function create(label: string, options: DatabaseOptions & { expires?: numb
   const createdAt = Date.now();
   const expiresAt = options.expires === undefined ? null : createdAt + options.expires;
   const store = await openTokenStore(database);
-  if (store.isNew) console.error(`there was no store at ${shownDatabase(database)} yet; it is made now`);
+  if (store.isNew) console.error(`created a new store at ${shownDatabase(database)}`);
   const stored = await store
     .createToken({ hash: hashToken(token), label, createdAt, expiresAt })
     .finally(() => store.close());
   if (stored === undefined) {
-    throw new Failure(
-      `there is a token with the label ${JSON.stringify(label)} already; choose another label`,
-    );
+    throw new Failure(`a token with the label ${JSON.stringify(label)} already exists; choose another label`);
   }
-  console.error(`token ${JSON.stringify(label)} is in force in ${shownDatabase(database)}`);
+  console.error(`created token ${JSON.stringify(label)} in ${shownDatabase(database)}`);
   console.log(token);
 }
 
@@ -75,36 +75,36 @@ async function list(options: DatabaseOptions): Promise<void> {
 
 async function revoke(label: string, options: DatabaseOptions): Promise<void> {
   const database = readDatabase(options);
-  // The store must be there: a slip in the path must not make a new one.
+  // A mistyped path must not create a new store, so the store must exist.
   await (await openReader(database))[Symbol.asyncDispose]();
   const store = await openTokenStore(database);
   const token = await store.revokeToken(label, Date.now()).finally(() => store.close());
   if (token === undefined) {
     throw new Failure(
-      `there is no token with the label ${JSON.stringify(label)} in ${shownDatabase(database)}; see \`npx plant-store token list\``,
+      `there is no token with the label ${JSON.stringify(label)} in ${shownDatabase(database)}; list the labels with: npx plant-store token list`,
     );
   }
   console.error(
-    `token ${JSON.stringify(label)} is revoked in ${shownDatabase(database)}; a running service refuses it within 5 seconds`,
+    `revoked token ${JSON.stringify(label)} in ${shownDatabase(database)}; a running service rejects it within 5 seconds`,
   );
 }
 
 function state({ revokedAt, expiresAt }: StoredToken): string {
   if (revokedAt !== null) return `revoked ${day(revokedAt)}`;
-  return expiresAt !== null && expiresAt <= Date.now() ? 'expired' : 'in force';
+  return expiresAt !== null && expiresAt <= Date.now() ? 'expired' : 'valid';
 }
 
 function day(timeMs: number | null): string {
   return timeMs === null ? '-' : new Date(timeMs).toISOString().slice(0, 10);
 }
 
-/** Control characters, and those that show nothing or turn the text around. */
+/** Control characters, invisible characters, and characters that reverse the direction of text. */
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
 
 function parseLabel(text: string): string {
   if (text === '' || text.length > TOKEN_LABEL_LENGTH_MAX || INVISIBLE.test(text) || !text.isWellFormed()) {
     throw new InvalidArgumentError(
-      `Give 1 to ${TOKEN_LABEL_LENGTH_MAX} characters, none of them a control character.`,
+      `Give 1 to ${TOKEN_LABEL_LENGTH_MAX} characters without control characters.`,
     );
   }
   return text;

@@ -1,7 +1,4 @@
-/**
- * Writes characters that a terminal obeys, or shows not at all, and those that no text may hold, as JSON escapes: JSON stays
- * the same JSON.
- */
+/** Escapes control, invisible and noncharacters as JSON does. JSON text keeps its meaning. */
 export function visible(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Noncharacter_Code_Point}]/gu, character =>
     Array.from(
@@ -11,7 +8,7 @@ export function visible(text: string): string {
   );
 }
 
-/** A server may repeat what it was sent, and what is printed or written is read by others than the holder of the token. */
+/** Removes the token: a server may repeat it, and other people may read the output. */
 export function withoutToken(text: string, token: string): string {
   return text.replaceAll(token, '<ACCESS_TOKEN>');
 }

@@ -155,7 +155,10 @@ test('import goes on at the rate that the service grants, says so once, and lose
   );
   assert.match(stdout, /^60 rows: 60 created, 0 unchanged, 0 revised, 0 rejected/);
   assert.equal(exitCode, 0);
-  assert.equal(stderr, 'the service limits how many plants this token may send; going on at that rate\n');
+  assert.equal(
+    stderr,
+    'the service limits the request rate of this token; the import continues at that rate\n',
+  );
 });
 
 test('a rate that is none is rejected, with the form that it should have', () => {

@@ -114,7 +114,7 @@ test('no token shows up in logs, answers, files of the store or the process list
   seen.push(...(await readFiles(folder, await readdir(folder))));
   const { exitCode, stdout, stderr } = await serve.stop('SIGTERM');
   assert.equal(exitCode, 0);
-  assert.ok(!stdout.includes('"msg":"answered"'), 'no request is logged unless that is asked for');
+  assert.ok(!stdout.includes('"msg":"request completed"'), 'no request is logged by default');
   seen.push(...(await readFiles(folder, await readdir(folder))));
   seen.push({ place: 'stdout', text: stdout }, { place: 'stderr', text: stderr });
   await rm(folder, { recursive: true });

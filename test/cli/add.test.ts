@@ -5,7 +5,7 @@ import { freePort } from '../harness/free-port.ts';
 import { type Finished, runProgram } from '../harness/program.ts';
 import { startTestService } from '../harness/running-service.ts';
 
-/** Runs `add` with these arguments; the service and its token come from the environment. */
+/** Runs `add` with these arguments. The environment contains the address and the token. */
 function add(url: string, token: string, ...args: string[]): Promise<Finished> {
   return runProgram(['add', ...args], { env: { PLANT_STORE_URL: url, PLANT_STORE_TOKEN: token } });
 }
@@ -25,30 +25,31 @@ suite('add', () => {
     assert.equal(json.stdout, '{"id":9007199254740993,"name":"Monstera","revision":2,"outcome":"revised"}\n');
   });
 
-  test('takes a negative id behind --, an empty tag, and shows nothing that a terminal obeys', async () => {
+  test('accepts a negative id after --, accepts an empty tag, and prints no control characters', async () => {
     await using service = await startTestService();
     const plant = ['--tag', '', '--', '-9223372036854775808', '\u001b[2J'];
     const { stdout } = await add(service.url, service.token, ...plant);
     assert.equal(stdout, 'created plant -9223372036854775808, revision 1: {"name":"\\u001b[2J","tag":""}\n');
   });
 
-  test('says which field is wrong, and sends nothing', async () => {
-    for (const id of ['9223372036854775808', '1.5', 'fern', '']) {
+  test('names the wrong field, says that an id has only digits, and sends nothing', async () => {
+    for (const id of ['9223372036854775808', '1.5', '1e3', 'fern', '']) {
       const { exitCode, stdout, stderr } = await add('http://127.0.0.1:1', 'token', id, 'Fern');
       assert.deepEqual([exitCode, stdout], [2, '']);
       assert.match(stderr, /^plant-store: id must be an integer from -9223372036854775808 to/);
+      assert.equal(/accepts only digits, so write 1000 and not 1e3$/m.test(stderr), !/^[0-9]+$/.test(id));
     }
     assert.equal((await add('http://127.0.0.1:1', 'token', '1')).exitCode, 2);
   });
 
-  test('says what to do when the token is refused, the id is taken or nobody answers', async () => {
+  test('says what to do if the token is rejected, the id is taken or no service responds', async () => {
     await using service = await startTestService({ repeatedIdRule: 'reject' });
     const { url, token } = service;
     assert.equal((await add(url, token, '1', 'Fern')).exitCode, 0);
     const nowhere = `http://127.0.0.1:${await freePort()}`;
     for (const [toUrl, withToken, name, says] of [
       [url, token, 'Moss', /^plant-store: this id is already stored with different content/],
-      [url, 'plant_unknown', 'Fern', /refused|unknown.* make one with: npx plant-store token create LABEL/],
+      [url, 'plant_unknown', 'Fern', /unknown.* create a token with: npx plant-store token create LABEL/],
       [nowhere, token, 'Fern', /no answer from .* is the service running there\?$/m],
       [
         `${url}/plants`,
@@ -63,7 +64,7 @@ suite('add', () => {
     }
   });
 
-  test('shows nothing that a terminal obeys, and no token, of what a server says', async () => {
+  test('prints the text of a server without control characters and without the token', async () => {
     const evil = '\u001b]0;evil\u0007\u009b2J\r\nnext plant_test';
     const shown = String.raw`\u001b]0;evil\u0007\u009b2J\u000d\u000anext <ACCESS_TOKEN>`;
     const responses: [number, number][] = [

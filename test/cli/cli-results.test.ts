@@ -15,7 +15,7 @@ import { type Finished, startProgram, startServe } from '../harness/program.ts';
 import { openNewStore, openTokens, sqliteUnderTest } from '../harness/store-under-test.ts';
 import { testFolder } from '../harness/test-folder.ts';
 
-/** A revocation is in force by then: that is a promise. */
+/** The documented time until a revocation takes effect. */
 const REVOCATION_MS_MAX = 5_000;
 
 /** Far longer than an export takes on a slow machine. */
@@ -24,7 +24,7 @@ const EXPORT_MS_MAX = 30_000;
 const folder = testFolder();
 const sqlite = sqliteUnderTest();
 
-/** Makes a store with these plants in it, all from the token "nursery, east", the first that it has. */
+/** Creates a store with these plants. Its first token is "nursery, east". */
 async function storeWith(plants: NewPlant[], recordedBy = 1): Promise<string> {
   await using store = await openNewStore(sqlite);
   const token = { hash: '0'.repeat(64), label: 'nursery, east', createdAt: Date.now(), expiresAt: null };
@@ -33,7 +33,7 @@ async function storeWith(plants: NewPlant[], recordedBy = 1): Promise<string> {
   return store.database;
 }
 
-/** Runs commands on a database one after the other. @returns what each left behind */
+/** Runs commands on a database one after the other. @returns the result of each */
 function run(database: string, ...commands: string[][]): Promise<Finished[]> {
   return runCommandLines(
     commands.map(args => ({ args: [...args, '--database', database] })),
@@ -41,23 +41,23 @@ function run(database: string, ...commands: string[][]): Promise<Finished[]> {
   );
 }
 
-test('token create prints the token alone, and list and the store hold no token', async () => {
+test('token create prints only the token; neither token list nor the store contains it', async () => {
   const database = await sqlite.newDatabase();
   const [created, , , revoked, listed] = (await run(
     database,
     ['token', 'create', 'field app', '--expires', '90d'],
-    ['token', 'create', 'for good'],
+    ['token', 'create', 'no expiry'],
     ['token', 'create', 'lost phone', '--expires', '48h'],
     ['token', 'revoke', 'lost phone'],
     ['token', 'list'],
   )) as [Finished, Finished, Finished, Finished, Finished];
   assert.equal(created.exitCode, 0);
   const made =
-    /^there was no store at .*plants\.db yet; it is made now\ntoken "field app" is in force in sqlite:\S+\n$/;
+    /^created a new store at sqlite:\S+plants\.db\ncreated token "field app" in sqlite:\S+plants\.db\n$/;
   assert.match(created.stderr, made);
   assert.match(created.stdout, /^plant_[0-9A-Za-z]{36}\n$/);
   assert.deepEqual([revoked.exitCode, revoked.stdout], [0, '']);
-  assert.match(revoked.stderr, /"lost phone" is revoked/);
+  assert.match(revoked.stderr, /^revoked token "lost phone" in /);
 
   assert.deepEqual([listed.exitCode, listed.stderr], [0, '']);
   const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString().slice(0, 10);
@@ -67,8 +67,8 @@ test('token create prints the token alone, and list and the store hold no token'
     rows.map(line => line.split(/ {2,}/)),
     [
       ['LABEL', 'CREATED', 'EXPIRES', 'STATE', 'LAST USED'],
-      ['field app', today, inDays(90), 'in force', '-'],
-      ['for good', today, '-', 'in force', '-'],
+      ['field app', today, inDays(90), 'valid', '-'],
+      ['no expiry', today, '-', 'valid', '-'],
       ['lost phone', today, inDays(2), `revoked ${today}`, '-'],
     ],
   );
@@ -79,7 +79,7 @@ test('token create prints the token alone, and list and the store hold no token'
   assert.ok(!JSON.stringify(await store.tokensChangedSince(0)).includes(secret.slice(6)));
 });
 
-test('token list only reads, and token revoke makes no store', async () => {
+test('token list only reads, and token revoke creates no store', async () => {
   const database = await sqlite.newDatabase();
   const path = database.replace('sqlite:', '');
   const missing = await run(database, ['token', 'list'], ['token', 'revoke', 'first']);
@@ -89,14 +89,14 @@ test('token list only reads, and token revoke makes no store', async () => {
   }
   assert.throws(() => readFileSync(path), { code: 'ENOENT' });
   await run(database, ['token', 'create', 'first']);
-  // Whoever opens it for writing would set the write-ahead log again, which is noted in the file.
+  // Opening the store for writing would change the journal mode in the file back to WAL.
   await sqlite.sql(database, 'PRAGMA journal_mode = DELETE');
   const before = readFileSync(path);
   assert.match((await run(database, ['token', 'list']))[0]!.stdout, /^first /m);
   assert.deepEqual(readFileSync(path), before);
 });
 
-test('tokens made and revoked while the service runs', async () => {
+test('the service accepts and rejects tokens that are created and revoked while it runs', async () => {
   const database = await sqlite.newDatabase();
   await using serve = await startServe(database);
   const [created] = await run(database, ['token', 'create', 'second']);
@@ -112,13 +112,13 @@ test('tokens made and revoked while the service runs', async () => {
     await wait(20);
   }
   const { response } = await client.send(plant, { token: serve.token });
-  assert.equal(response?.status, 200, 'the other one is not touched');
+  assert.equal(response?.status, 200, 'the other token is still valid');
   await client.close();
   await serve.stop('SIGTERM');
   const [again, listed] = await run(database, ['token', 'create', 'second'], ['token', 'list']);
-  assert.equal(again!.exitCode, 1, 'the label of a revoked token is not given to another');
+  assert.equal(again!.exitCode, 1, 'the label of a revoked token cannot be used again');
   const today = new Date().toISOString().slice(0, 10);
-  assert.match(listed!.stdout, new RegExp(`^first .* in force +${today}$`, 'm'));
+  assert.match(listed!.stdout, new RegExp(`^first .* valid +${today}$`, 'm'));
 });
 
 const ODD_PLANTS: NewPlant[] = [
@@ -196,22 +196,22 @@ test('export --revisions prints the whole history', async () => {
   );
 });
 
-test('a plant from a token that is not in the store is shown with the id of the token', async () => {
+test('export and show print the token id if the token is not in the store', async () => {
   const database = await storeWith([{ id: 7n, name: 'copied in' }], 2 ** 31);
   const [csv, shown] = await run(database, ['export', '--revisions'], ['show', '7']);
   assert.match(csv!.stdout, /^7,1,copied in,,[^,]+,2147483648$/m);
   assert.match(shown!.stdout, / by 2147483648 {2}{/);
 });
 
-test('show prints every revision of any id, and nothing that a terminal obeys', async () => {
+test('show prints every revision of any id, without control characters', async () => {
   const database = await storeWith([
     { id: -(2n ** 63n), name: 'clear \u001b[2J screen', tag: '\u202e' },
     { id: -(2n ** 63n), name: 'line\nbreak' },
   ]);
   const [shown] = await run(database, ['show', '-9223372036854775808']);
   assert.deepEqual([shown!.exitCode, shown!.stderr], [0, '']);
-  const [head, first, second, rest] = shown!.stdout.split('\n');
-  assert.equal(head, 'plant -9223372036854775808');
+  const [title, first, second, rest] = shown!.stdout.split('\n');
+  assert.equal(title, 'plant -9223372036854775808');
   assert.match(first!, /^revision 1 .* by nursery, east .*"clear \\u001b\[2J screen","tag":"\\u202e"}$/);
   assert.match(second!, /^revision 2 .*{"name":"line\\nbreak"}$/);
   assert.equal(rest, '');
@@ -222,7 +222,7 @@ const MANY = Array.from({ length: 30_000 }, (_, id) => ({
   name: `plant ${id} ${'x'.repeat(20)}`,
 }));
 
-test('export into a slow reader is complete, and into a closed one ends quietly', async () => {
+test('export to a slow reader is complete, and export to a closed reader ends without a message', async () => {
   const database = await storeWith(MANY);
   const start = () => startProgram(['export', '--database', database], { timeout: EXPORT_MS_MAX });
   const slow = start();
@@ -246,7 +246,7 @@ test('export into a slow reader is complete, and into a closed one ends quietly'
   assert.equal(await said, '');
 });
 
-test('openapi prints what is served', async () => {
+test('openapi prints the description that the service serves', async () => {
   const [{ exitCode, stdout }] = (await runCommandLines([{ args: ['openapi'] }], folder)) as [Finished];
   assert.deepEqual([exitCode, stdout.trimEnd()], [0, openApiJson().trimEnd()]);
 });

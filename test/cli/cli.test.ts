@@ -47,21 +47,21 @@ function runAll(commands: readonly CommandLine[]): Promise<Finished[]> {
   return runCommandLines(commands, folder);
 }
 
-/** What a person reads on stderr, without the hints that commander adds in parentheses. */
+/** The lines on stderr without commander's hints in parentheses. */
 function linesOf({ stderr }: Finished): string[] {
   return stderr.split('\n').filter(line => line !== '' && !/^\(.*\)$/.test(line));
 }
 
-/** Exit code, arguments (in one text where none holds a space), the one line on stderr, and the environment. */
+/** Arguments are one text unless one contains a space. `says` matches the line on stderr. */
 type Misuse = [exitCode: 1 | 2, args: string | string[], says: RegExp, env?: Record<string, string>];
 
-/** Values that an option or an argument does not take. */
+/** Values that an option or an argument does not accept. */
 function wrong(command: string, values: readonly string[], says: RegExp): Misuse[] {
   return values.map(value => [2, [...command.split(' '), value], says]);
 }
 
 const ANY_PORTS = '--listen 127.0.0.1:0 --ops 127.0.0.1:0';
-/** Every command that reads or writes a store, with what else it needs; those that make one come first. */
+/** Every command that reads or writes a store, with its arguments. The first two create a store. */
 const STORE_COMMANDS = [
   `serve ${ANY_PORTS}`,
   'token create label',
@@ -111,9 +111,9 @@ const MISUSES: Misuse[] = [
   [
     1,
     `${SERVE} --listen ${takenAddress} --ops 127.0.0.1:0`,
-    /^plant-store: .* taken by another .* --listen$/,
+    /^plant-store: another program uses .* --listen$/,
   ],
-  [1, `${SERVE} --listen 127.0.0.1:0 --ops ${takenAddress}`, / is taken by another program; .* with --ops$/],
+  [1, `${SERVE} --listen 127.0.0.1:0 --ops ${takenAddress}`, /another program uses .* with --ops$/],
   // RFC 5737 section 3: an address for documentation, which no machine has.
   [1, `${SERVE} --listen 203.0.113.1:0 --ops 127.0.0.1:0`, /203\.0\.113\.1 is not an address .* --listen$/],
 
@@ -124,9 +124,13 @@ const MISUSES: Misuse[] = [
     ['', '90', '0d', '-1d', '1.5d', '1000000d'],
     /a whole number of days, hours or minutes, such as 90d/,
   ),
-  [1, `token create first --database ${database}`, /the label "first" already; choose another label$/],
+  [1, `token create first --database ${database}`, /the label "first" already exists; choose another label$/],
   [2, 'token revoke', /missing required argument 'label'/],
-  [1, `token revoke nobody --database ${database}`, /no token with the label "nobody" in sqlite:[^ ]+; see /],
+  [
+    1,
+    `token revoke nobody --database ${database}`,
+    /no token with the label "nobody" in sqlite:[^ ]+; list /,
+  ],
 
   [2, 'show', /missing required argument 'id'/],
   ...wrong('show --', ['Ficus', '', '1.5', '9223372036854775808', '-9223372036854775809'], ID_RULE),
@@ -139,17 +143,17 @@ const MISUSES: Misuse[] = [
   [2, 'import --token t --url localhost:8080 a.csv', /--url must be an http or https/],
   [2, 'import --token t --url http://a/?b a.csv', /--url .* without/],
   [2, 'import --token t - -', /give - only once/],
-  [2, 'import --token t --rejects r a b', /give one input FILE with it/],
+  [2, 'import --token t --rejects r a b', /give one FILE, or omit --rejects/],
   ...['1025', '0'].map(
     (count): Misuse => [2, `import --token t --in-flight ${count} a.csv`, /a number from 1 to 1024/],
   ),
 
   [2, 'check', /missing required argument 'BASE_URL'/],
   [2, 'check plants.example --token a', /BASE_URL must be an http or https address/],
-  [2, 'check http://127.0.0.1:1', /a token is needed: give --token-file/],
+  [2, 'check http://127.0.0.1:1', /a token is required: give --token-file/],
   [2, ['check', 'http://127.0.0.1:1', '--token', 'a b'], /is not a token/],
   [2, 'check http://127.0.0.1:1 --format xml', /Allowed choices are text, json, junit/],
-  ...wrong('check http://127.0.0.1:1 --ids', NO_RANGES, /Write it as FROM\.\.TO with two integers of 64/),
+  ...wrong('check http://127.0.0.1:1 --ids', NO_RANGES, /Write it as FROM\.\.TO with two 64-bit integers/),
 
   [2, 'export --database plants.db', /invalid database URL; write sqlite:PATH, for example sqlite:/],
   ...STORE_COMMANDS.map(
@@ -170,12 +174,12 @@ const MISUSES: Misuse[] = [
   ...STORE_COMMANDS.slice(2).map(
     (command): Misuse => [1, `${command} --database sqlite:missing.db`, NO_SUCH_STORE],
   ),
-  // These bind root as well, which permissions do not. Node makes no folder in the second place, and never gives up.
+  // Permissions do not bind root; these paths do. In /proc nobody can create a folder.
   [1, `serve ${ANY_PORTS} --database sqlite:${textFile}/plants.db`, FOLDER_ADVICE],
   [1, 'token create label --database sqlite:/proc/plant-store/plants.db', FOLDER_ADVICE],
 ];
 
-test('what cannot be done is said in one line', async () => {
+test('each error is one line that begins with the name of the program', async () => {
   const commands = MISUSES.map(([, args, , env]) => ({
     args: typeof args === 'string' ? args.split(' ') : args,
     ...(env !== undefined && { env }),
@@ -185,24 +189,25 @@ test('what cannot be done is said in one line', async () => {
     const finished = results[index]!;
     const shown = `${args} ${JSON.stringify(env ?? {})}: ${finished.stderr}`;
     assert.equal(linesOf(finished).length, 1, shown);
+    assert.match(linesOf(finished)[0]!, /^plant-store: /, shown);
     assert.match(linesOf(finished)[0]!, says, shown);
     assert.deepEqual([finished.exitCode, finished.stdout], [exitCode, ''], shown);
   }
 });
 
-suite('said in one line by a process of its own', { concurrency: 3 }, () => {
+suite('a separate process prints one line for', { concurrency: 3 }, () => {
   test('a store that another program is writing to', async () => {
     const writer = new DatabaseSync(join(folder, 'plants.db'));
     writer.exec('BEGIN IMMEDIATE');
     const finished = await runInTime(['token', 'create', 'in the way', '--database', database]);
     writer.close();
     assert.equal(finished.exitCode, 1);
-    assert.equal(finished.stdout, '', 'no token is shown that is not stored');
+    assert.equal(finished.stdout, '', 'only a stored token is shown');
     assert.equal(linesOf(finished).length, 1, finished.stderr);
   });
 
   test('a result that cannot be written', async () => {
-    // A file that may not grow, which binds every user on every POSIX system.
+    // The limit of the file size binds every user, also root, on every POSIX system.
     const script = 'ulimit -S -f 0 && exec "$0" "$@" >cannot-grow.txt';
     const child = spawn('sh', ['-c', script, process.execPath, PROGRAM, 'openapi'], {
       cwd: folder,
@@ -214,12 +219,12 @@ suite('said in one line by a process of its own', { concurrency: 3 }, () => {
   });
 });
 
-/** Commands, and the words that their help must hold. */
+/** Commands, and the words that their help must contain. */
 const HELP: Record<string, string> = {
   '': 'serve token add import show export copy backup check openapi',
   serve:
     '--database --listen --ops --ops-host --repeated-id --log-requests --body-limit PLANT_STORE_DATABASE PLANT_STORE_LISTEN ' +
-    'sqlite:./data/plant-store.db 127.0.0.1:8080 127.0.0.1:8081',
+    'sqlite:./data/plant-store.db 127.0.0.1:8080 127.0.0.1:8081 start --',
   token: 'create list revoke',
   'token create': '<label> --expires 90d --database',
   'token list': '--database',
@@ -230,7 +235,7 @@ const HELP: Record<string, string> = {
   openapi: 'OpenAPI',
 };
 
-test('--help says how each command is used, and so does a command that is not complete', async () => {
+test('--help explains each command, and an incomplete command prints its help', async () => {
   const args = Object.keys(HELP).map(command => `${command} --help`.trim().split(' '));
   const results = await runAll([...args, [], ['token']].map(each => ({ args: each })));
   for (const [index, [command, words]] of Object.entries(HELP).entries()) {
@@ -245,7 +250,7 @@ test('--help says how each command is used, and so does a command that is not co
   }
 });
 
-test('a flag beats the environment, and the environment beats the default', async () => {
+test('a flag overrides the environment, and the environment overrides the default', async () => {
   const PLANT_STORE_DATABASE = 'sqlite:environment.db';
   await runAll([
     { args: ['token', 'create', 'by default'] },
@@ -261,7 +266,7 @@ test('a flag beats the environment, and the environment beats the default', asyn
   assert.deepEqual(labels, [['by default'], ['by environment'], ['by flag']]);
 });
 
-test('every setting of serve can come from the environment, and a flag beats it', async () => {
+test('every setting of serve can come from the environment, and a flag overrides it', async () => {
   const env = {
     PLANT_STORE_LISTEN: '127.0.0.1:0',
     PLANT_STORE_OPS: takenAddress,
@@ -279,9 +284,9 @@ test('every setting of serve can come from the environment, and a flag beats it'
   assert.equal((await ask(opsPort, token, parts)).status, 200);
   const client = new LoggingClient(url, token, []);
   assert.equal((await client.send({ id: 1n, name: 'fits the flag' })).response?.status, 200);
-  assert.equal((await client.send({ id: 1n, name: 'is refused' })).response?.status, 400);
+  assert.equal((await client.send({ id: 1n, name: 'rejected' })).response?.status, 400);
   assert.equal((await client.send({ id: 2n, name: 'is longer than forty bytes' })).response?.status, 413);
   await client.close();
   const { stdout } = await stop('SIGTERM');
-  assert.equal(stdout.match(/"msg":"answered"/g)?.length, 3);
+  assert.equal(stdout.match(/"msg":"request completed"/g)?.length, 3);
 });

@@ -101,7 +101,7 @@ export async function startServe(
   const url = await new Promise<string>((resolve, reject) => {
     child.stderr!.setEncoding('utf8').on('data', text => {
       finished.stderr += text;
-      const found = /Taking plants at (\S+)\/plants/.exec(finished.stderr)?.[1];
+      const found = /Accepting plants at (\S+)\/plants/.exec(finished.stderr)?.[1];
       if (found !== undefined) resolve(found);
     });
     void ended.then(({ exitCode, stderr }) => reject(new Error(`serve ended with ${exitCode}: ${stderr}`)));

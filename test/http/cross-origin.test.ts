@@ -131,7 +131,7 @@ suite('with --cors-origin', () => {
 
 test('an origin that no browser would send is rejected, with the form that it should have', async () => {
   const form = /Write each as SCHEME:\/\/HOST/;
-  const spelling = /Write https:\/\/pages\.example, as a browser does/;
+  const spelling = /Write https:\/\/pages\.example, as browsers do/;
   for (const [values, advice] of [
     [['pages.example', '', 'null', `${PAGE},*`], form],
     [[`${PAGE}/`, 'https://pages.example:443', 'HTTPS://Pages.Example'], spelling],

@@ -31,7 +31,7 @@ test('--log-requests gives each request one line, with nothing secret in it', as
     .trimEnd()
     .split('\n')
     .map(line => JSON.parse(line) as Record<string, unknown>)
-    .filter(({ msg }) => msg === 'answered')
+    .filter(({ msg }) => msg === 'request completed')
     .map(({ level, msg, time, durationMs, ...line }) => {
       // What was no request took no time.
       assert.equal(line.result === 'badHttp', !((durationMs as number) > 0));

@@ -123,7 +123,7 @@ suite('the executable', () => {
       await run(cwd, ['show', '1', '--database', database]),
       /^plant 1\nrevision 1 .* by nursery /,
     );
-    assert.match(await run(cwd, ['token', 'list', '--database', database]), /^nursery .* in force/m);
+    assert.match(await run(cwd, ['token', 'list', '--database', database]), /^nursery .* valid/m);
     await run(cwd, ['backup', 'backup.db', '--database', database]);
     assert.equal((await service.stop('SIGTERM')).exitCode, 0);
     assert.equal(await run(cwd, ['export', '--database', 'sqlite:backup.db']), expected);

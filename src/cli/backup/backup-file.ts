@@ -3,16 +3,16 @@ import { dirname, resolve } from 'node:path';
 import { flush } from '../../store/sqlite/database.ts';
 import { Failure } from '../failure.ts';
 
-/** The hashes of tokens are inside. */
+/** The file contains the hashes of tokens. */
 const OWNER_ONLY = 0o600;
 
 /**
- * Makes the file of a backup. Until it is whole, checked and on the disk it has another name, so that nobody takes a part
- * of one for a backup. A failure leaves nothing behind.
+ * Creates the file of a backup. Until it is complete, checked and flushed to disk, its name is
+ * `FILE.partial`. An incomplete copy never has the name of a backup. A failure removes it.
  *
- * @param write fills and checks the file; it gets the other name, under which there is an empty file
- * @returns what `write` returned, and the length of the file in bytes
- * @throws {Failure} when the file cannot be made, another one has its name, or the disk fails
+ * @param write fills and checks the file; its argument is the path of an empty `FILE.partial`
+ * @returns the result of `write`, and the length of the file in bytes
+ * @throws {Failure} if the file cannot be created, its name is in use, or the disk fails
  */
 export async function makeBackupFile<T>(
   file: string,
@@ -22,7 +22,7 @@ export async function makeBackupFile<T>(
   rejectExisting(file);
   try {
     closeSync(openSync(partial, 'wx', OWNER_ONLY));
-    // Left by one that was killed, whose other file somebody has deleted.
+    // A backup that was killed may have left its journal.
     rmSync(`${partial}-journal`, { force: true });
   } catch (error) {
     throw new Failure(whyNotMade(file, partial, error as NodeJS.ErrnoException));
@@ -36,11 +36,11 @@ export async function makeBackupFile<T>(
   }
 }
 
-/** Flushes it to the disk and gives it its name. */
+/** Flushes the file to disk, then gives it its final name. */
 function publish(partial: string, file: string): number {
   try {
     flush(partial);
-    // Whoever else makes a backup of this name has no file of the other name before this one is gone.
+    // No second backup can interfere: it cannot create its own FILE.partial while this one exists.
     rejectExisting(file);
     renameSync(partial, file);
     flush(dirname(resolve(file)));
@@ -49,30 +49,30 @@ function publish(partial: string, file: string): number {
     if (error instanceof Failure) throw error;
     const { code } = error as NodeJS.ErrnoException;
     throw new Failure(
-      `${file} could not be flushed to the disk (${code}); do not rely on it, and make another one on another disk`,
+      `${file} could not be flushed to disk (${code}); do not use it; run the command again with a file on another disk`,
     );
   }
 }
 
-/** Also a log that an earlier file of that name has left: SQLite would take it for the log of this one. */
+/** Also rejects an old write-ahead log or journal: SQLite would apply it to the backup. */
 function rejectExisting(file: string): void {
   for (const suffix of ['', '-wal', '-journal', '-shm']) {
-    const taken = `${file}${suffix}`;
-    if (lstatSync(taken, { throwIfNoEntry: false }) === undefined) continue;
-    const advice = suffix === '' ? '' : ', or move this one away, which may hold plants';
-    throw new Failure(`${taken} is there already and stays as it is; name another file${advice}`);
+    const existing = `${file}${suffix}`;
+    if (lstatSync(existing, { throwIfNoEntry: false }) === undefined) continue;
+    const advice = suffix === '' ? '' : ', or move this one away; it may contain plants';
+    throw new Failure(`${existing} already exists and was not changed; name another file${advice}`);
   }
 }
 
 function whyNotMade(file: string, partial: string, { code }: NodeJS.ErrnoException): string {
   if (code === 'EEXIST') {
-    return `${partial} is there: another backup is writing it, or one was killed; delete it if none is running`;
+    return `${partial} already exists: another backup is running, or one was killed; if none is running, delete the file`;
   }
   const advice = {
-    ENOENT: 'make the folder first, or name a file in another one',
+    ENOENT: 'create its folder first, or name a file in another folder',
     ENOTDIR: 'name a file in a folder',
-    ENOSPC: 'make room on the disk, or name a file on another one',
+    ENOSPC: 'free disk space, or name a file on another disk',
   };
   const whatToDo = advice[code as keyof typeof advice] ?? 'name a file in a folder that you may write to';
-  return `${file} cannot be made (${code}); ${whatToDo}`;
+  return `${file} cannot be created (${code}); ${whatToDo}`;
 }

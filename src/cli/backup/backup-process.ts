@@ -1,40 +1,40 @@
 import { constants, setPriority } from 'node:os';
 import { checkCopy, copySnapshot, type StoreCounts } from '../../store/sqlite/sqlite-backup.ts';
 
-/** What it tells the process that started it; the last one is `made` or `failure`. */
-export interface BackupNews {
-  /** How far the copying is, in pages. */
+/** A message to the process that started this one. The last message is `made` or `failure`. */
+export interface BackupMessage {
+  /** Progress of the copy, in pages. */
   copied?: { pages: number; totalPages: number };
-  /** All is copied and is checked from now on. */
+  /** The copy is complete, and the check begins. */
   isChecking?: true;
   made?: { source: StoreCounts; copy: StoreCounts };
   failure?: { message: string; errcode: number | undefined };
 }
 
 /**
- * The work of the process in which a backup is made. What SQLite does there cannot be interrupted, a process can be ended
- * at any moment.
+ * Copies and checks a store in a separate process. A call of SQLite cannot be interrupted, but a
+ * process can be killed at any moment.
  */
 export async function runBackupProcess(path: string, to: string): Promise<void> {
-  // Plants come first where the processor is short.
+  // The service has priority over the backup.
   setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
-  // Nobody is left to give the copy its name.
+  // Without the parent process the copy would never get its name.
   process.on('disconnect', () => process.exit());
   try {
     const source = await copySnapshot(path, to, ({ totalPages, remainingPages }) =>
-      tell({ copied: { pages: totalPages - remainingPages, totalPages } }),
+      send({ copied: { pages: totalPages - remainingPages, totalPages } }),
     );
-    tell({ isChecking: true });
-    tell({ made: { source, copy: checkCopy(to) } });
+    send({ isChecking: true });
+    send({ made: { source, copy: checkCopy(to) } });
   } catch (error) {
     const { message, errcode } = error as Error & { errcode?: number };
-    tell({ failure: { message, errcode } });
+    send({ failure: { message, errcode } });
   }
   if (process.connected) process.disconnect?.();
 }
 
-function tell(news: BackupNews): void {
-  process.send?.(news, undefined, undefined, () => {
-    // It cannot be told any more: the end of the connection comes next.
+function send(message: BackupMessage): void {
+  process.send?.(message, undefined, undefined, () => {
+    // After an error the `disconnect` event follows.
   });
 }

@@ -8,9 +8,10 @@ import { Finding, NotChecked, type Rule, type Server, type Target } from './rule
 /**
  * Checks rules against a server, several at a time.
  *
- * @param ids drawn for these rules; a rule that needs others is not checked
- * @returns a result for each rule, in their order; once the server is stopped, the rest is not checked
- * @throws {Failure} when there is nothing to check
+ * @param ids drawn for these rules; a rule that needs another id is not checked
+ * @returns a result for each rule, in the order of the rules; after `server.stop` the rest is not
+ *   checked
+ * @throws {Failure} if the server does not accept a valid plant
  */
 export async function checkRules(
   rules: readonly Rule[],
@@ -35,7 +36,7 @@ export async function checkRules(
   return results;
 }
 
-/** @throws an error that says nothing of the rule */
+/** @throws an error that is no result of the rule */
 async function checkRule(
   rule: Rule,
   target: Target,
@@ -45,11 +46,11 @@ async function checkRule(
   const outside = rule.fixedIds?.find(id => !fixed.has(id));
   try {
     stop.throwIfAborted();
-    if (outside !== undefined) throw new NotChecked(`it needs the id ${outside}, which may not be used`);
+    if (outside !== undefined) throw new NotChecked(`it needs the id ${outside}, which is not in --ids`);
     await rule.check(target);
     return { verdict: 'holds' };
   } catch (error) {
-    if (stop.aborted) return { verdict: 'not checked', message: 'the check was stopped before' };
+    if (stop.aborted) return { verdict: 'not checked', message: 'the check was stopped' };
     if (error instanceof NotChecked) return { verdict: 'not checked', message: error.message };
     if (!(error instanceof Finding)) throw error;
     const { sent, received } = error;

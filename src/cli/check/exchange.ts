@@ -14,7 +14,7 @@ import {
 } from './limits.ts';
 import { Finding, type Target } from './rule.ts';
 
-/** A NewPlant whose id is written like this; `<ID>` stands for an id of the rule's own. */
+/** The text of a NewPlant. @param id text of the id; `<ID>` is replaced by the id of the rule */
 export function withId(id: bigint | string, name = 'A'): string {
   return `{"id":${id},"name":"${name}"}`;
 }
@@ -22,32 +22,32 @@ export function withId(id: bigint | string, name = 'A'): string {
 export const PLANT = withId('<ID>');
 
 /**
- * Header fields that differ from those of a valid `POST /plants`, by name: a list is sent as so many fields, null takes out
- * what would be sent otherwise. `<ACCESS_TOKEN>` stands for the token.
+ * Differences from the header section of a valid `POST /plants`, by field name. A list is sent as
+ * several fields, null removes a field. `<ACCESS_TOKEN>` is replaced by the token.
  */
 export interface RequestChanges {
   [field: string]: string | string[] | null;
   ':method'?: string;
-  /** Behind the base address; `<PLANTS_URL>` for the absolute form of the request target (RFC 9112 section 3.2.2). */
+  /** Path after the base address. `<PLANTS_URL>`: the absolute form (RFC 9112 section 3.2.2). */
   ':path'?: string;
 }
 
 export interface Exchange {
-  /** Both as text, for a {@link Finding}; the token in them reads `<ACCESS_TOKEN>`. */
+  /** Texts for a {@link Finding}, with `<ACCESS_TOKEN>` instead of the token. */
   sent: string;
   received: string;
   status: number;
-  /** Names in lower case; values of one name joined by a comma, as RFC 9110 section 5.2 reads them. */
+  /** Names in lower case. Values of one name are joined by a comma (RFC 9110 section 5.2). */
   headers: Map<string, string>;
   body: Buffer;
 }
 
 /**
- * Sends one request on a connection of its own, byte for byte as it is given, and reads the response. One that the server
- * puts off with 429 (RFC 6585 section 4) says nothing of a rule, and is sent again.
+ * Sends the exact bytes of one request on a new connection and reads the response. A response 429
+ * (RFC 6585 section 4) says nothing about a rule, so the request is sent again.
  *
- * @param text the body; `<ID>` stands for the id of the rule
- * @throws {Finding} when no whole response comes
+ * @param text the body; `<ID>` is replaced by the id of the rule
+ * @throws {Finding} if no complete response arrives
  */
 export async function send(
   target: Target,
@@ -78,7 +78,7 @@ async function sendOnce(
     Connection: 'close',
     ...fieldChanges,
   };
-  // Names and values in turn: the one form in which Node repeats a field and adds none of its own.
+  // A flat list of names and values: with it, Node can repeat a field and adds no field.
   const headers = Object.entries(fields).flatMap(([name, values]) =>
     [values ?? []].flat().flatMap(value => [name, value.replace('<ACCESS_TOKEN>', token)]),
   );
@@ -90,11 +90,11 @@ async function sendOnce(
   const start = plantsUrl.protocol === 'https:' ? httpsRequest : httpRequest;
   try {
     const request = start(plantsUrl, { method, path: requestTarget, headers, signal, agent: false });
-    // A server may respond and close before it has read everything; a fault behind the response changes nothing.
+    // A server may respond and close the connection before it has read the body. Ignore that error.
     request.on('error', () => {}).end(body);
     const [response] = (await once(request, 'response')) as [IncomingMessage];
     const responseBody = await readWhole(response);
-    // Nothing more is wanted of this connection, though the server may still wait for a body that was announced.
+    // Ends the connection also if the server still waits for the rest of a body.
     response.socket.destroy();
     const { statusCode, statusMessage, rawHeaders, headersDistinct } = response;
     return {
@@ -107,7 +107,7 @@ async function sendOnce(
   } catch (cause) {
     const { code, message } = cause as NodeJS.ErrnoException;
     const why = timeout.aborted ? `within ${EXCHANGE_TIMEOUT_MS / 1000} s` : `(${code ?? message})`;
-    throw new Finding(`no whole answer came ${why}`, sent, undefined, { cause });
+    throw new Finding(`no complete response ${why}`, sent, undefined, { cause });
   }
 }
 
@@ -116,7 +116,7 @@ async function readWhole(response: IncomingMessage): Promise<Buffer> {
   let length = 0;
   for await (const chunk of response as AsyncIterable<Buffer>) {
     length += chunk.length;
-    if (length > RESPONSE_BYTES_MAX) throw new Error(`the answer is longer than ${RESPONSE_BYTES_MAX} bytes`);
+    if (length > RESPONSE_BYTES_MAX) throw new Error(`the response exceeds ${RESPONSE_BYTES_MAX} bytes`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);
@@ -127,7 +127,7 @@ function show(firstLine: string, rawHeaders: string[], body: Buffer, token: stri
   for (let index = 0; index < rawHeaders.length; index += 2) {
     lines.push(`${rawHeaders[index]}: ${rawHeaders[index + 1]}`);
   }
-  // Before the body is cut, which could leave half a token.
+  // Before the body is cut: the cut could split a token, which would then stay.
   const text = withoutToken(body.toString(), token);
   const shown = text.length > SHOWN_BODY_LENGTH_MAX ? `${text.slice(0, SHOWN_BODY_LENGTH_MAX)}…` : text;
   return `${withoutToken(lines.join('\n'), token)}\n\n${shown}`;

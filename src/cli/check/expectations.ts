@@ -3,7 +3,7 @@ import type { Outcome } from '../../contract/plant.ts';
 import type { Exchange } from './exchange.ts';
 import { Finding } from './rule.ts';
 
-/** @throws {Finding} unless it holds, as every expectation below */
+/** @throws {Finding} unless `holds` is true, like every expectation below */
 export function expect(
   { sent, received }: Exchange,
   holds: boolean,
@@ -18,8 +18,8 @@ export function expectStatus(exchange: Exchange, status: number): void {
 }
 
 /**
- * @param expected undefined: the field must not be there at all
- * @param what the pattern in words, for the finding
+ * @param expected undefined: the field must be absent
+ * @param what description of `expected` for the finding
  */
 export function expectHeader(
   exchange: Exchange,
@@ -32,12 +32,12 @@ export function expectHeader(
   expect(exchange, holds, `${name}: ${what}`, value ?? 'no such field');
 }
 
-/** RFC 9110 section 8.3.1: case does not matter, and parameters may follow. */
+/** RFC 9110 section 8.3.1: case does not matter; parameters may follow. */
 export function expectJsonMediaType(exchange: Exchange): void {
   expectHeader(exchange, 'Content-Type', /^application\/json[ \t]*(?:;|$)/i, 'application/json');
 }
 
-/** @param expected undefined: the member must not be there at all */
+/** @param expected undefined: the member must be absent */
 export function expectMember(exchange: Exchange, name: string, expected: unknown): void {
   const body = readObject(exchange);
   const value = Object.hasOwn(body, name) ? body[name] : undefined;
@@ -60,7 +60,7 @@ export function expectError(exchange: Exchange, name: ErrorName): void {
   expect(exchange, error === number, `error ${number}`, `error ${error}`);
 }
 
-/** The headers prove that the plant was stored, under which revision, and how. */
+/** The headers that prove the id, the revision and the outcome of a stored plant. */
 export function expectStored(exchange: Exchange, id: bigint, revision: number, outcome: Outcome): void {
   expectStatus(exchange, 200);
   expectHeader(exchange, 'Plant-Id', String(id));
@@ -74,7 +74,7 @@ function readObject(exchange: Exchange): Record<string, unknown> {
   try {
     value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(exchange.body));
   } catch {
-    expect(exchange, false, 'a body that is JSON in UTF-8', 'another one');
+    expect(exchange, false, 'a body that is JSON in UTF-8', 'another body');
   }
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
   expect(exchange, isObject, 'a JSON object', JSON.stringify(value));

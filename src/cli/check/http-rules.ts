@@ -8,21 +8,21 @@ function should(id: string, title: string, source: string, check: Rule['check'])
   return { id, level: 'SHOULD', title, source, check };
 }
 
-/** A valid NewPlant in a request whose header section differs has this status. */
+/** A request with a valid NewPlant and another header section gets this status. */
 function responded(status: number, id: string, source: string, what: string, changes: RequestChanges): Rule {
-  return should(id, `${what} is answered ${status}`, source, async target =>
+  return should(id, `${what} gets the status ${status}`, source, async target =>
     expectStatus(await send(target, PLANT, changes), status),
   );
 }
 
-/** After a plant, one with the same id: the interface does not say that an id may be used once. */
+/** A second plant with the same id. The interface does not say whether an id may be used again. */
 function repeat(id: string, what: string, second: string): Rule {
   const check: Rule['check'] = async target => {
     expectStatus(await send(target), 200);
     expectStatus(await send(target, second), 200);
   };
   const source = 'interface, POST /plants, rule 1';
-  return { id, level: 'MAY', title: `${what} is answered 200 too`, source, check };
+  return { id, level: 'MAY', title: `${what} also gets the status 200`, source, check };
 }
 
 const NO_CREDENTIAL = { Authorization: null };
@@ -30,14 +30,14 @@ const BASIC = { Authorization: 'Basic cGxhbnQ6c3RvcmU=' };
 const CHALLENGE_SOURCE = 'RFC 9110 section 15.5.2; RFC 6750 section 3';
 const CODING = { 'Content-Encoding': 'x-no-such-coding' };
 const TWO_HOSTS = { Host: ['a.example', 'b.example'] };
-/** Node writes the chunks when it sees the field. */
+/** Node sends the body in chunks because of this field. */
 const CHUNKED = { 'Content-Length': null, 'Transfer-Encoding': 'chunked' };
 const FIELD_NAMES = {
   ...{ Authorization: null, aUTHORIZATION: 'Bearer <ACCESS_TOKEN>' },
   ...{ 'Content-Type': null, 'content-TYPE': 'application/json' },
 };
 
-/** The rules for any server that claims to be a plant store: of the interface, and of HTTP and JSON where it is silent. */
+/** The rules for every plant store: those of the interface, then those of HTTP and JSON. */
 export const RULES_FOR_EVERY_STORE: readonly Rule[] = [
   ...INTERFACE_RULES,
   responded(200, 'credential.scheme-case', 'RFC 9110 section 11.1', 'the scheme Bearer in any case', {
@@ -53,7 +53,7 @@ export const RULES_FOR_EVERY_STORE: readonly Rule[] = [
     ':path': '<PLANTS_URL>',
   }),
   responded(200, 'http.field-name-case', 'RFC 9110 section 5.1', 'a field name in any case', FIELD_NAMES),
-  responded(200, 'http.chunked', 'RFC 9112 section 7.1', 'a body in chunks', CHUNKED),
+  responded(200, 'http.chunked', 'RFC 9112 section 7.1', 'a chunked body', CHUNKED),
   responded(401, 'credential.missing', 'RFC 6750 section 3', 'a request without a credential', NO_CREDENTIAL),
   responded(401, 'credential.unknown', 'RFC 6750 section 3.1', 'an unknown token', {
     Authorization: 'Bearer no-such-token',
@@ -61,7 +61,7 @@ export const RULES_FOR_EVERY_STORE: readonly Rule[] = [
   responded(401, 'credential.empty', 'RFC 6750 section 3', 'the scheme Bearer without a token', {
     Authorization: 'Bearer',
   }),
-  responded(401, 'credential.other-scheme', 'RFC 9110 section 15.5.2', 'another scheme than Bearer', BASIC),
+  responded(401, 'credential.other-scheme', 'RFC 9110 section 15.5.2', 'a scheme other than Bearer', BASIC),
   responded(415, 'media-type.other', 'RFC 9110 section 15.5.16', 'a body of another media type', {
     'Content-Type': 'text/plain',
   }),
@@ -77,19 +77,19 @@ export const RULES_FOR_EVERY_STORE: readonly Rule[] = [
   }),
   should(
     'method.other',
-    'a GET of /plants is served, or answered 405 with Allow: POST',
+    'GET /plants gets a status from 200 to 299, or 405 with Allow: POST',
     'RFC 9110 section 15.5.6',
     async target => {
       const changes = { ':method': 'GET', 'Content-Type': null, 'Content-Length': null };
       const exchange = await send(target, '', changes);
-      // The interface shows no reading of plants and forbids none.
+      // The interface does not forbid a server to list plants.
       if (exchange.status >= 200 && exchange.status <= 299) return;
       expectStatus(exchange, 405);
       expectHeader(exchange, 'Allow', /(?:^|,)[ \t]*POST[ \t]*(?:,|$)/, 'POST, perhaps among others');
     },
   ),
   ...FAULTY_BODIES.map(([, fault, what, text, encoding]) => {
-    const title = `a body ${what} is answered with a status from 400 to 499`;
+    const title = `a body ${what} gets a status from 400 to 499`;
     const source = 'interface, POST /plants, request; RFC 9110 section 15.5';
     return should(`refuse.${fault}`, title, source, async target => {
       const exchange = await send(target, text, {}, encoding);
@@ -97,6 +97,6 @@ export const RULES_FOR_EVERY_STORE: readonly Rule[] = [
       expect(exchange, status >= 400 && status <= 499, 'a status from 400 to 499', String(status));
     });
   }),
-  repeat('repeat.same', 'the same plant sent again', PLANT),
+  repeat('repeat.same', 'the same plant, sent again,', PLANT),
   repeat('repeat.other', 'another plant with the same id', withId('<ID>', 'B')),
 ];

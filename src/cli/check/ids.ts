@@ -7,44 +7,44 @@ export interface IdRange {
   to: bigint;
 }
 
-/** The ids of one run, under which its rules store plants. */
+/** The ids under which the rules of one run store plants. */
 export interface RunIds {
-  /** One for each rule and one to begin with, in a row but for the fixed ones. */
+  /** For each rule and the first contact; consecutive, except for fixed ids. */
   fresh: bigint[];
-  /** Two in a row that are one double; undefined when the range has none. */
+  /** Two consecutive ids with the same double value; undefined if the range contains none. */
   neighbours: [bigint, bigint] | undefined;
-  /** Those that rules name themselves and that may be used. */
+  /** Fixed ids of the rules that are in the range. */
   fixed: Set<bigint>;
 }
 
-/** Used unless others are asked for: every server can hold them, one that stores 32 bits included. */
+/** The default range. Every server can store these ids, also one with 32-bit ids. */
 const IDS_OF_EVERY_SERVER: IdRange = { from: 1n, to: 2n ** 31n - 1n };
 
 export function idsNeeded(rules: readonly Rule[]): bigint {
   return BigInt(rules.length + 1) + BigInt(fixedIdsOf(rules).size) + NEIGHBOUR_SEARCH_IDS;
 }
 
-/** The ids that rules name themselves, such as the largest. */
+/** The ids that rules always use, such as the largest int64. */
 function fixedIdsOf(rules: readonly Rule[]): Set<bigint> {
   return new Set(rules.flatMap(({ fixedIds = [] }) => fixedIds));
 }
 
 /**
- * Draws the ids of a run. They begin at a random place, so that two runs hardly ever meet in a wide range: a plant that
- * is there already gets another response.
+ * Draws the ids of a run from a random place. In a wide range, two runs then rarely use the same
+ * id. An id that is already stored would change the response.
  *
- * @param range the ids that may be used, at least as many as {@link idsNeeded} says; undefined: any
+ * @param range the permitted ids, at least {@link idsNeeded}; undefined: the default range
  */
 export function drawIds(rules: readonly Rule[], range?: IdRange): RunIds {
   const { from, to } = range ?? IDS_OF_EVERY_SERVER;
   const named = fixedIdsOf(rules);
   const fresh: bigint[] = [];
-  // With far more bits than there are places, no place is noticeably likelier than another.
+  // 128 random bits for a range of at most 64 bits make the modulo almost uniform.
   const random = BigInt(`0x${randomBytes(16).toString('hex')}`);
   let id = from + (random % (to - from + 2n - idsNeeded(rules)));
   for (; fresh.length < rules.length + 1; id++) if (!named.has(id)) fresh.push(id);
   const fixed = new Set([...named].filter(each => range === undefined || (each >= from && each <= to)));
-  // Below 2^53 no two integers are one double, so without a range a place beyond that goes with the first id.
+  // Below 2^53 all integers have different doubles, so the default run uses a place beyond 2^53.
   const start = range === undefined ? 2n ** 53n + 4n * fresh[0]! : id;
   for (let first = start; first < start + NEIGHBOUR_SEARCH_IDS; first++) {
     const second = first + 1n;

@@ -21,15 +21,15 @@ function created(id: string, title: string, source: string, text: string): Rule 
 }
 
 /**
- * Ids that programs tend to lose. They are the same in every run, and so is the rest of the plant: a server that stores
- * them takes the second for a repeat of the first, which most give 200 like any valid NewPlant.
+ * Ids that programs often round or reject. Every run sends the same plants, so most servers respond
+ * to a second run with 200 too.
  */
 const IDS: [name: string, what: string, id: bigint][] = [
   ['zero', 'the id 0', 0n],
   ['negative', 'the id -1', -1n],
   ['above-int32', 'the id 2^31, beyond 32 bits,', 2n ** 31n],
   ['below-int32', 'the id -2^31 - 1, beyond 32 bits,', -(2n ** 31n) - 1n],
-  ['above-double', 'the id 2^53 + 1, which no double holds,', 2n ** 53n + 1n],
+  ['above-double', 'the id 2^53 + 1, which a double cannot represent,', 2n ** 53n + 1n],
   ['int64-max', 'the largest int64 as its id', ID_MAX],
   ['int64-min', 'the smallest int64 as its id', ID_MIN],
 ];
@@ -38,7 +38,7 @@ const ID_RULES = IDS.map(([name, what, id]): Rule => {
   const check = async (target: Target): Promise<void> => {
     const exchange = await send(target, withId(id));
     if (exchange.status === 400 && (await isTakenId(exchange, target))) {
-      throw new NotChecked(`the id ${id} seems to be stored already, and the server takes no id twice`);
+      throw new NotChecked(`the id ${id} seems to be stored already, and the server accepts each id once`);
     }
     expectStatus(exchange, 200);
   };
@@ -46,7 +46,7 @@ const ID_RULES = IDS.map(([name, what, id]): Rule => {
   return { ...rule, fixedIds: [id] };
 });
 
-/** Whether the server rejects an id that is there already with the error of this response. */
+/** Whether the server rejects an id that is already stored with the error of this response. */
 async function isTakenId({ body }: Exchange, target: Target): Promise<boolean> {
   const first = await send(target);
   const second = await send(target, withId(target.id, 'B'));
@@ -58,7 +58,7 @@ function errorOf(body: Buffer): unknown {
 }
 
 const ESCAPED = String.raw`{"id":<ID>,"name":"\u0049p\u00ea \ud83c\udf35 \"\\\/\n"}`;
-/** Names and tags that are the same string however they are written or stored. */
+/** Names and tags that must come back as the same string. */
 const MEMBERS: [member: 'name' | 'tag', rule: string, what: string, text: string][] = [
   ['name', 'as-sent', 'a plain name', '{"id":<ID>,"name":"Dracaena trifasciata"}'],
   ['name', 'empty', 'an empty name', '{"id":<ID>,"name":""}'],
@@ -71,7 +71,7 @@ const MEMBERS: [member: 'name' | 'tag', rule: string, what: string, text: string
 ];
 
 const MEMBER_RULES = MEMBERS.map(([member, rule, what, text]) =>
-  must(`create.${member}.${rule}`, `${what} comes back as it was sent`, PLANT_SHAPE, async target => {
+  must(`create.${member}.${rule}`, `${what} is unchanged in the response`, PLANT_SHAPE, async target => {
     const exchange = await send(target, text);
     expectStatus(exchange, 200);
     expectMember(exchange, member, JSON.parse(text.replace('<ID>', '0'))[member]);
@@ -79,25 +79,26 @@ const MEMBER_RULES = MEMBERS.map(([member, rule, what, text]) =>
 );
 
 const NEIGHBOURS = 'create.id.neighbours-above-double';
-const NO_NEIGHBOURS = 'the ids that may be used hold no two that are one double, as those beyond 2^53 are';
+const NO_NEIGHBOURS =
+  '--ids contains no two consecutive ids with the same double value, which exist beyond 2^53';
 const TAGGED = '{"id":<ID>,"name":"A","tag":"B"}';
 const REORDERED = '{"tag":"B","name":"A","id":<ID>}';
 const SPACED = ' {\r\n\t"id" : <ID> ,"name" :\n"A"\t} ';
 
-/** What the interface itself says, and nothing else: the rules that every plant store must hold. */
+/** The rules that the interface itself requires of every plant store. */
 export const INTERFACE_RULES: readonly Rule[] = [
-  created('create.status', 'a valid NewPlant is answered 200', RULE_1, TAGGED),
-  created('create.json.member-order', 'the members may come in any order', JSON_ORDER, REORDERED),
-  created('create.json.white-space', 'white space between tokens means nothing', JSON_SPACE, SPACED),
-  must('create.media-type', 'the answer to a valid NewPlant is application/json', RESPONSES, async target =>
+  created('create.status', 'a valid NewPlant gets the status 200', RULE_1, TAGGED),
+  created('create.json.member-order', 'members are accepted in any order', JSON_ORDER, REORDERED),
+  created('create.json.white-space', 'white space between JSON tokens is ignored', JSON_SPACE, SPACED),
+  must('create.media-type', 'the response to a valid NewPlant is application/json', RESPONSES, async target =>
     expectJsonMediaType(await send(target, TAGGED)),
   ),
-  must('create.no-id', 'the Plant that answers has no id', PLANT_SHAPE, async target => {
+  must('create.no-id', 'the Plant in the response has no id', PLANT_SHAPE, async target => {
     const exchange = await send(target);
     expectStatus(exchange, 200);
     expectMember(exchange, 'id', undefined);
   }),
-  must(NEIGHBOURS, 'two plants whose ids are one double are created', NEW_PLANT_SHAPE, async target => {
+  must(NEIGHBOURS, 'two plants whose ids round to one double are created', NEW_PLANT_SHAPE, async target => {
     if (target.neighbours === undefined) throw new NotChecked(NO_NEIGHBOURS);
     const [first, second] = target.neighbours;
     expectStatus(await send(target, withId(first)), 200);
@@ -105,12 +106,12 @@ export const INTERFACE_RULES: readonly Rule[] = [
   }),
   ...ID_RULES,
   ...MEMBER_RULES,
-  must('error.media-type', 'an answer of 400 is application/json', RESPONSES, async target => {
+  must('error.media-type', 'a response with the status 400 is application/json', RESPONSES, async target => {
     const exchange = await send(target, '{"id":');
     if (exchange.status === 400) expectJsonMediaType(exchange);
   }),
   ...FAULTY_BODIES.map(([, fault, what, text, encoding]) => {
-    const title = `when a body ${what} is answered 400, the answer is an Error`;
+    const title = `if a body ${what} gets the status 400, the response is an Error`;
     return must(`error.shape.${fault}`, title, RULE_2, async target => {
       const exchange = await send(target, text, {}, encoding);
       if (exchange.status === 400) expectErrorShape(exchange);

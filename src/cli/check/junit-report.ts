@@ -2,8 +2,8 @@ import { visible } from '../visible-text.ts';
 import { evidenceOf, isBroken, type Report, type RuleResult } from './report.ts';
 
 /**
- * JUnit XML, as CI servers read it (https://github.com/testmoapp/junitxml describes what they agree on). It has no word for
- * a rule that does not hold and need not: that is a test case that was skipped, with the finding as its output.
+ * JUnit XML for CI servers (https://github.com/testmoapp/junitxml describes the common format). A
+ * SHOULD or MAY rule that does not hold is a skipped test case, with the finding as its output.
  */
 export function junitReport({ baseUrl, startedAt, elapsedMs, results, failure }: Report): string {
   const cases = results.map(testCase);
@@ -41,7 +41,7 @@ function testCase(result: RuleResult): string {
   return element('testcase', attributes, what);
 }
 
-/** @param content elements or lines; undefined: none */
+/** @param content elements or lines; undefined: an empty element */
 function element(name: string, attributes: Record<string, string | number>, content?: string[]): string {
   const texts = Object.entries(attributes).map(([key, value]) => ` ${key}="${escapeMarkup(String(value))}"`);
   const start = `<${name}${texts.join('')}`;
@@ -52,7 +52,7 @@ function seconds(ms: number): string {
   return (ms / 1000).toFixed(3);
 }
 
-/** On one line. What XML 1.0 section 2.2 allows in no form, {@link visible} writes as JSON does. */
+/** One line. {@link visible} escapes characters that XML 1.0 section 2.2 does not allow. */
 function escapeMarkup(text: string): string {
   const references: Record<string, string> = { '<': '&lt;', '>': '&gt;', '&': '&amp;', '"': '&quot;' };
   return visible(text).replace(/[<>&"]/g, character => references[character]!);

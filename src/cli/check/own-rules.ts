@@ -13,18 +13,18 @@ import { FAULTY_BODIES, OWN_FAULTY_BODIES } from './faulty-bodies.ts';
 import type { Rule } from './rule.ts';
 
 function ours(id: string, title: string, check: Rule['check'], fixedIds: readonly bigint[] = []): Rule {
-  const source = 'this plant store, what is answered where the interface is silent';
+  const source = 'this plant store, behavior that the interface leaves open';
   return { id: `ours.${id}`, level: 'MUST', title, source, fixedIds, check };
 }
 
-/** An id as it is written, and the digits that Plant-Id must give. */
+/** @param text the id in the body. @param digits the id that Plant-Id must contain */
 function exactId(name: string, what: string, text: string, digits: bigint): Rule {
   const check: Rule['check'] = async target => {
     const exchange = await send(target, withId(text));
     expectStatus(exchange, 200);
     expectHeader(exchange, 'Plant-Id', String(digits));
   };
-  return ours(`id.${name}`, `${what} is kept, digit for digit in Plant-Id`, check, [digits]);
+  return ours(`id.${name}`, `${what} is stored and exact in Plant-Id`, check, [digits]);
 }
 
 function repeated(
@@ -41,9 +41,9 @@ function repeated(
   });
 }
 
-/** A request that is rejected for its header section, so that its body, which is not even JSON, does not matter. */
+/** A request that is rejected for its header section. Its body is not JSON, and does not matter. */
 function rejected(error: ErrorName, id: string, what: string, changes: RequestChanges): Rule {
-  return ours(id, `${what} is answered with the error ${ERRORS[error].number}`, async target =>
+  return ours(id, `${what} gets the error ${ERRORS[error].number}`, async target =>
     expectError(await send(target, '{', changes), error),
   );
 }
@@ -55,7 +55,7 @@ function challenge(id: string, what: string, value: string, changes: RequestChan
 }
 
 function commonFields(id: string, what: string, status: number, text: string): Rule {
-  return ours(id, `the answer to ${what} has the common fields and names no software`, async target => {
+  return ours(id, `the response to ${what} has the common fields and names no software`, async target => {
     const exchange = await send(target, text);
     expectStatus(exchange, status);
     expectHeader(exchange, 'Content-Type', 'application/json');
@@ -78,7 +78,7 @@ const OTHER_METHOD = { ':method': 'PATCH' };
 const CHALLENGE = 'Bearer realm="plant-store"';
 const INVALID_TOKEN = `${CHALLENGE}, error="invalid_token", error_description="${ERRORS.tokenRejected.message}"`;
 
-/** What this plant store promises beyond the interface: bodies, repeated ids, header sections and response fields. */
+/** Promises of this plant store beyond the interface: bodies, repeated ids, and header sections. */
 export const OWN_RULES: readonly Rule[] = [
   exactId('above-double', 'the id 2^53 + 1', '9007199254740993', 2n ** 53n + 1n),
   exactId('below-double', 'the id -2^53 - 1', '-9007199254740993', -(2n ** 53n) - 1n),
@@ -89,15 +89,15 @@ export const OWN_RULES: readonly Rule[] = [
   exactId('negative-exponent', 'the id 7000e-3, the integer 7,', '7000e-3', 7n),
   exactId('negative-zero', 'the id -0, the integer 0,', '-0', 0n),
 
-  repeated('unchanged', 'repeat.same', 'a plant sent again is unchanged, and makes no revision', [
+  repeated('unchanged', 'repeat.same', 'a plant sent again is unchanged and makes no revision', [
     '{"id":<ID>,"name":"A","tag":"B"}',
     '{"id":<ID>,"name":"A","tag":"B"}',
   ]),
-  repeated('revised', 'repeat.other-name', 'another name makes a revision, or is rejected as write-once', [
+  repeated('revised', 'repeat.other-name', 'another name makes a revision or gets the error 40003', [
     PLANT,
     withId('<ID>', 'B'),
   ]),
-  repeated('revised', 'repeat.tag-removed', 'no tag for an empty one makes a revision, or is rejected too', [
+  repeated('revised', 'repeat.tag-removed', 'no tag after an empty tag makes a revision or gets 40003', [
     '{"id":<ID>,"name":"A","tag":""}',
     PLANT,
   ]),
@@ -107,7 +107,7 @@ export const OWN_RULES: readonly Rule[] = [
   ]),
 
   ...[...FAULTY_BODIES, ...OWN_FAULTY_BODIES].map(([error, fault, what, text, encoding, fixedIds]) => {
-    const title = `a body ${what} is answered with the error ${ERRORS[error].number}`;
+    const title = `a body ${what} gets the error ${ERRORS[error].number}`;
     const check: Rule['check'] = async target => expectError(await send(target, text, {}, encoding), error);
     return ours(`refuse.${fault}`, title, check, fixedIds);
   }),
@@ -119,16 +119,16 @@ export const OWN_RULES: readonly Rule[] = [
   }),
 
   rejected('noCredential', 'credential.missing', 'a request without a credential', NO_CREDENTIAL),
-  rejected('noCredential', 'credential.repeated', 'a second field with the token', TWO_CREDENTIALS),
+  rejected('noCredential', 'credential.repeated', 'a second Authorization field', TWO_CREDENTIALS),
   rejected('tokenRejected', 'credential.mistyped', 'a mistyped token', MISTYPED),
   rejected('notJsonMediaType', 'media-type.missing', 'an absent Content-Type', { 'Content-Type': null }),
   rejected('notJsonMediaType', 'media-type.other', 'another media type', OTHER_MEDIA_TYPE),
-  rejected('notJsonMediaType', 'media-type.charset', 'another charset than utf-8', OTHER_CHARSET),
+  rejected('notJsonMediaType', 'media-type.charset', 'a charset other than utf-8', OTHER_CHARSET),
   rejected('notJsonMediaType', 'media-type.repeated', 'a second Content-Type field', TWO_MEDIA_TYPES),
   rejected('contentEncoding', 'content-encoding', 'any Content-Encoding', { 'Content-Encoding': 'identity' }),
   rejected('bodyTooLarge', 'body-size', 'a Content-Length beyond any limit', TOO_LONG),
   rejected('headersTooLarge', 'head-size', 'a header section that is too large', LONG_FIELD),
-  rejected('noSuchPath', 'path.slash', 'a path with a slash at its end', { ':path': '/plants/' }),
+  rejected('noSuchPath', 'path.slash', 'a path with a final slash', { ':path': '/plants/' }),
   rejected('noSuchPath', 'path.case', 'a path in another case', { ':path': '/Plants' }),
   rejected('noSuchPath', 'order.path-before-method', 'another method on an unknown path', {
     ...OTHER_METHOD,
@@ -142,14 +142,14 @@ export const OWN_RULES: readonly Rule[] = [
     ...OTHER_MEDIA_TYPE,
     ...NO_CREDENTIAL,
   }),
-  rejected('notJsonMediaType', 'order.media-type-before-size', 'another media type of a body too large', {
+  rejected('notJsonMediaType', 'order.media-type-before-size', 'another media type with a body too large', {
     ...OTHER_MEDIA_TYPE,
     ...TOO_LONG,
   }),
 
-  challenge('credential.missing', 'no error where there is no credential', CHALLENGE, NO_CREDENTIAL),
-  challenge('credential.mistyped', 'invalid_token where the token is rejected', INVALID_TOKEN, MISTYPED),
-  ours('method.allow', 'another method is answered with Allow: POST and nothing else', async target =>
+  challenge('credential.missing', 'no error without a credential', CHALLENGE, NO_CREDENTIAL),
+  challenge('credential.mistyped', 'invalid_token for a rejected token', INVALID_TOKEN, MISTYPED),
+  ours('method.allow', 'another method gets exactly Allow: POST', async target =>
     expectHeader(await send(target, '{', OTHER_METHOD), 'Allow', 'POST'),
   ),
   commonFields('fields.kept', 'a plant that is stored', 200, PLANT),

@@ -1,13 +1,13 @@
 import { visible } from '../visible-text.ts';
 import type { Rule } from './rule.ts';
 
-/** What came of one rule. No text in it holds the token. */
+/** The result of one rule. No text in it contains the token. */
 export interface RuleResult {
   rule: Rule;
   verdict: 'holds' | 'does not hold' | 'not checked';
-  /** What was expected and found, or why the rule was not checked; undefined when it holds. */
+  /** Expectation and finding, or why the rule was not checked; undefined if the rule holds. */
   message?: string;
-  /** The request and the response that do not fit; undefined when there is none. */
+  /** The request and the response of the finding; undefined if there is none. */
   sent?: string;
   received?: string | undefined;
   elapsedMs: number;
@@ -18,11 +18,11 @@ export interface Report {
   startedAt: Date;
   elapsedMs: number;
   results: RuleResult[];
-  /** Why there was nothing to check; undefined when there was. */
+  /** Why no rule could be checked; otherwise undefined. */
   failure?: string;
 }
 
-/** How many rules there are of each verdict: those for every store by level, and those of this plant store. */
+/** Counts of each verdict by level, and those of this store's own rules under `ours`. */
 function summaryOf(results: readonly RuleResult[]) {
   const lists = Map.groupBy(results, ({ rule: { id, level } }) => (id.startsWith('ours.') ? 'ours' : level));
   const counts = [...lists].map(([name, list]) => {
@@ -35,12 +35,12 @@ function summaryOf(results: readonly RuleResult[]) {
   return Object.fromEntries(counts);
 }
 
-/** Whether a rule does not hold that must: one of the interface, or a promise of this plant store that was asked for. */
+/** Whether this result makes the check fail. */
 export function isBroken({ rule, verdict }: RuleResult): boolean {
   return verdict === 'does not hold' && rule.level === 'MUST';
 }
 
-/** What stands below a rule that does not hold: where it is written, the request and the response. */
+/** The lines below a rule that does not hold: its source, the request and the response. */
 export function evidenceOf({ rule, sent, received }: RuleResult): string[] {
   return [
     rule.source,
@@ -49,7 +49,7 @@ export function evidenceOf({ rule, sent, received }: RuleResult): string[] {
   ];
 }
 
-/** For programs; docs/check.md describes its members. New ones may be added, none is renamed or removed. */
+/** For programs; docs/check.md describes the members. A member is never renamed or removed. */
 export function jsonReport({ baseUrl, startedAt, elapsedMs, results, failure }: Report): string {
   const report = {
     baseUrl: baseUrl.href,
@@ -65,7 +65,7 @@ export function jsonReport({ baseUrl, startedAt, elapsedMs, results, failure }: 
   return `${JSON.stringify(report, undefined, 2).split('\n').map(visible).join('\n')}\n`;
 }
 
-/** For people: a line for each rule, below it what does not fit, and what it comes to at the end. */
+/** For people: a line for each rule, the evidence of each finding, and the counts. */
 export function textReport({ results, failure }: Report): string {
   if (failure !== undefined) return '';
   const idLength = Math.max(...results.map(({ rule }) => rule.id.length));

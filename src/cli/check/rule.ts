@@ -1,21 +1,21 @@
-/** One rule of the operation, and the way to find out whether a server keeps it. */
+/** One rule of the operation, with a check whether a server follows it. */
 export interface Rule {
-  /** Never changes and is never given to another rule: reports and lists of exceptions hold on to it. */
+  /** Never changes and is never reused: reports and lists of exceptions refer to it. */
   id: string;
   /**
-   * How binding it is, by RFC 2119. Among the rules for every server MUST is what the interface itself says, SHOULD what
-   * HTTP and JSON say where it is silent, and MAY a free choice worth knowing; among our own, MUST is our promise.
+   * The level as in RFC 2119. Rules for every server: the interface requires a MUST, HTTP or JSON
+   * requires a SHOULD, and the server may choose at a MAY. Each of our own rules is a MUST.
    */
   level: 'MUST' | 'SHOULD' | 'MAY';
   title: string;
   source: string;
-  /** Ids that the check sends whatever ids it is given: the ends of int64 and the like. */
+  /** Ids that the check uses in addition to those of its target, such as the ends of int64. */
   fixedIds?: readonly bigint[];
   /**
-   * Settles when the rule holds.
+   * Resolves if the rule holds.
    *
-   * @throws {Finding} when it does not
-   * @throws {NotChecked} when it cannot be told
+   * @throws {Finding} if the rule does not hold
+   * @throws {NotChecked} if the rule cannot be checked
    */
   check(target: Target): Promise<unknown>;
 }
@@ -24,22 +24,22 @@ export interface Server {
   plantsUrl: URL;
   /** A bearer token that the server accepts. */
   token: string;
-  /** Breaks off the exchanges in flight. */
+  /** Aborts the exchanges in flight. */
   stop: AbortSignal;
 }
 
 export interface Target extends Server {
   /** An id that no other check uses. */
   id: bigint;
-  /** Two ids in a row that are one double; undefined when the ids that may be used hold none. */
+  /** Two consecutive ids with the same double value; undefined if there are none. */
   neighbours: [bigint, bigint] | undefined;
 }
 
-/** A rule does not hold: what was expected, what was sent, and what came back. */
+/** A rule does not hold. The message contains the expectation and what was found. */
 export class Finding extends Error {
-  /** The request as text; a token in it reads `<ACCESS_TOKEN>`. */
+  /** The request as text, with `<ACCESS_TOKEN>` instead of the token. */
   readonly sent: string;
-  /** The response as text; undefined when none came. */
+  /** The response as text; undefined if none arrived. */
   readonly received: string | undefined;
 
   constructor(message: string, sent: string, received?: string, options?: ErrorOptions) {
@@ -49,5 +49,5 @@ export class Finding extends Error {
   }
 }
 
-/** Nothing can be said of a rule here; the message is why, without a full stop. */
+/** A rule cannot be checked. The message is the reason, without a full stop. */
 export class NotChecked extends Error {}

@@ -7,18 +7,19 @@ const OPEN_BRACE = 123;
 const CLOSE_BRACE = 125;
 
 /**
- * Finds where the elements of an array begin and end, in text that may come in chunks, cut anywhere. It only follows strings
- * and nesting (RFC 8259 sections 4, 5 and 7), without recursion; an element that is not JSON is found when it is parsed.
+ * Finds the borders of the elements of a JSON array in chunks of text. It tracks only strings and
+ * nesting (RFC 8259 sections 4, 5 and 7), without recursion. The parser later detects invalid
+ * elements.
  */
 export class ArrayScanner {
-  /** Brackets and braces that are open. */
+  /** Number of open brackets and braces. */
   #depth = 0;
   #inString = false;
   #isEscaped = false;
 
   /**
-   * @param from where to go on: behind the position that was returned last, or at the start of the next chunk
-   * @returns the position of the next bracket or comma that belongs to the array itself; -1 where the chunk ends before it
+   * @param from start of the search: after the last returned position, or 0 in a new chunk
+   * @returns position of the next bracket or comma of the array itself; -1 if the chunk has none
    */
   next(chunk: string, from: number): number {
     for (let position = from; position < chunk.length; position++) {

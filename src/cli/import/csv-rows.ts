@@ -4,22 +4,22 @@ import { csvLine } from '../csv-line.ts';
 import { Failure } from '../failure.ts';
 import { visible } from '../visible-text.ts';
 import { HEADER_LENGTH_SHOWN_MAX, ROW_LENGTH_MAX } from './limits.ts';
-import { HARMLESS, type PlantRow, type PlantRows, REASON_NAMES, tooLong } from './plant-row.ts';
+import { type PlantRow, type PlantRows, REASON_NAMES, ROWS_SENT, tooLong } from './plant-row.ts';
 
-/** One record: undefined is an unquoted empty field, an absent value; '' is a quoted one, an empty text. */
+/** One record. An unquoted empty field is undefined (absent); a quoted one is '' (empty text). */
 type Fields = (string | undefined)[];
 
 const PLANT_COLUMNS: Fields = ['id', 'name', 'tag'];
 
 /**
- * Reads the rows of a CSV file (RFC 4180; lines end in CRLF or LF, empty lines are skipped). Text is kept exactly:
- * nothing is trimmed. The first record names the columns: `id` and `name` are needed, `tag` may be there, others
- * are ignored.
+ * Reads the rows of a CSV file (RFC 4180). Lines end in CRLF or LF; empty lines are skipped. Text
+ * is never trimmed. The first record names the columns: `id` and `name` are required, `tag` is
+ * optional, others are ignored.
  *
- * @param name how messages call the file
- * @param onNote is told, once, which columns are ignored
- * @throws {Failure} when a needed column is missing or one comes twice, a quote is out of place or never closed,
- *   or a row is too long; all rows before have been handed on then
+ * @param name the file in messages
+ * @param onNote called once with a line that names the ignored columns
+ * @throws {Failure} after the rows before it, if a required column is missing or repeated, a quote
+ *   is misplaced or unclosed, or a row is too long
  */
 export async function* csvRows(
   name: string,
@@ -36,7 +36,7 @@ export async function* csvRows(
     skip_empty_lines: true,
     max_record_size: ROW_LENGTH_MAX,
     cast: (value, { quoting }) => (value === '' && !quoting ? undefined : value),
-    // Records are taken here and not from the stream: a stream forgets those it holds when the next one is broken.
+    // Not from the stream: it would lose its buffered records when the next record is invalid.
     on_record: (fields: Fields, { lines }) => {
       lastLine = lines;
       if (columns === undefined) columns = new Columns(name, fields, onNote);
@@ -44,7 +44,7 @@ export async function* csvRows(
       return null;
     },
   });
-  // Every failure is handed to the callback of the write that met it; without a listener it would end the process.
+  // The callback of the write gets every error. Without a listener the error would end the process.
   parser.on('error', () => {});
   type Done = (error?: Error | null) => void;
   async function* rowsOf(give: (done: Done) => void): PlantRows {
@@ -67,30 +67,30 @@ function named(name: string, error: Error, rowLine: number): Error {
   switch (code) {
     case 'CSV_QUOTE_NOT_CLOSED':
       return new Failure(
-        `${name}: a quote in the row that begins on line ${rowLine} is never closed; ${HARMLESS}`,
+        `${name}: a quote in the row that begins on line ${rowLine} is never closed; ${ROWS_SENT}`,
       );
     case 'CSV_MAX_RECORD_SIZE':
       return tooLong(`${name}: the row that begins on line ${rowLine}`, 'quote');
     case 'CSV_INVALID_CLOSING_QUOTE':
     case 'INVALID_OPENING_QUOTE':
       return new Failure(
-        `${name}: line ${lines} has a quote out of place (a field with a quote in it is written "like ""this"""); ${HARMLESS}`,
+        `${name}: line ${lines} has a misplaced quote (write a field with quotes as "like ""this"""); ${ROWS_SENT}`,
       );
     default:
       return error;
   }
 }
 
-/** What spreadsheets make of a long number: 9.00719925474099E+15. As JSON it would be an id, but not the one meant. */
+/** Spreadsheets write long numbers like 9.00719925474099E+15. As JSON that would be a wrong id. */
 const EXPONENT = /[0-9][eE][+-]?[0-9]+$/;
 
 class Columns {
   readonly #count: number;
   readonly #id: number;
   readonly #name: number;
-  /** -1 when there is none. */
+  /** -1 if there is none. */
   readonly #tag: number;
-  /** The file's own columns: all but the reasons that an earlier rejects file added at the end. */
+  /** All columns except the reasons at the end of an earlier rejects file. */
   readonly #own: Fields;
 
   constructor(fileName: string, header: Fields, onNote: (line: string) => void) {
@@ -100,13 +100,13 @@ class Columns {
     this.#tag = header.indexOf('tag');
     if (this.#id < 0 || this.#name < 0) {
       throw new Failure(
-        `${fileName}: the first row must name the columns id and name, and tag if there is one, separated by ` +
-          `commas; it is: ${shown(header)}`,
+        `${fileName}: the first row must name the columns id, name and optionally tag, separated by commas; ` +
+          `it is: ${shown(header)}`,
       );
     }
     for (const column of PLANT_COLUMNS) {
       if (header.indexOf(column) !== header.lastIndexOf(column))
-        throw new Failure(`${fileName}: the column ${column} is there more than once; keep one of them`);
+        throw new Failure(`${fileName}: the column ${column} exists more than once; keep only one`);
     }
     const hasReasons = REASON_NAMES.every(
       (column, index) => header.at(index - REASON_NAMES.length) === column,
@@ -130,14 +130,14 @@ class Columns {
     const idText = fields[this.#id];
     let message: string;
     if (fields.length !== this.#count)
-      message = `the row has ${fields.length} fields, and the first row names ${this.#count} columns`;
+      message = `the row has ${fields.length} fields, but the first row names ${this.#count} columns`;
     else if (idText !== undefined && EXPONENT.test(idText))
-      message = `id ${visible(idText)} has an exponent, as from a spreadsheet that cuts long numbers; write all its digits`;
+      message = `id ${visible(idText)} has an exponent; a spreadsheet may have rounded it; write all digits`;
     else return checkNewPlant({ idText, name: fields[this.#name], tag: fields[this.#tag] });
     return { error: 'notNewPlant', message };
   }
 
-  /** A row with too few fields is filled up, so that the reason stands in its columns; one with too many is not cut. */
+  /** Adds missing fields, so that the reason is in its own columns. Excess fields stay. */
   #ownFields(fields: Fields): Fields {
     const own = [...fields];
     while (own.length < this.#count) own.push(undefined);

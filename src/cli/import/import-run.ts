@@ -7,32 +7,32 @@ import { csvRows } from './csv-rows.ts';
 import { jsonArrayRows, jsonLinesRows } from './json-rows.ts';
 import { IMPORT_RESPONSE_TIMEOUT_MS, OUTAGE_MAX_MS } from './limits.ts';
 import { checkPlantFile, openPlantFile, type PlantFile, plantFileName } from './plant-file.ts';
-import type { PlantRow, PlantRows } from './plant-row.ts';
+import { type PlantRow, type PlantRows, ROWS_SENT } from './plant-row.ts';
 import { Progress } from './progress.ts';
 import { checkRejectsPath, defaultRejectsPath, RejectsFile } from './rejects-file.ts';
-import { ServiceTrouble } from './retry-rules.ts';
+import { RetryRules } from './retry-rules.ts';
 import { NotUtf8 } from './utf8-texts.ts';
 
 export interface ImportSettings {
-  /** Files in the order they are sent; `-` is standard input. */
+  /** Files in the order of the import; `-` is standard input. */
   files: string[];
   service: ServiceAddress;
-  /** Where rejected rows go; undefined for a name made from that of each file. */
+  /** File for rejected rows; undefined: a name derived from each input file. */
   rejects: string | undefined;
-  /** Plants sent and not yet answered. */
+  /** Largest number of plants in flight. */
   inFlightMax: number;
 }
 
 /**
- * Sends every plant of the files to the service, file by file. Whatever ends it early, what is in flight is waited
- * for and counted, and the rejected rows are safe in their file.
+ * Sends every plant of the files to the service, file by file. If the import ends early, it waits
+ * for the plants in flight and counts them. The rejects files then contain every rejected row.
  *
  * @param stop ends the import; its reason becomes the cause
- * @throws {Failure} when something is wrong before the first plant is sent
+ * @throws {Failure} if a file cannot be used; then no plant was sent
  */
 export async function importFiles(settings: ImportSettings, stop: AbortSignal): Promise<ImportRun> {
   const { files, rejects } = settings;
-  /** Undefined when one file does not tell its size. */
+  /** Undefined if the size of one file is unknown. */
   let bytesTotal: number | undefined = 0;
   for (const file of files) {
     const size = await checkPlantFile(file);
@@ -47,23 +47,24 @@ export async function importFiles(settings: ImportSettings, stop: AbortSignal): 
 export class ImportRun {
   readonly progress: Progress;
   readonly rejectsFiles: string[] = [];
-  /** Why it ended early, if it did: a Failure, or the reason of the stop. */
+  /** Reason of an early end: a Failure, or the reason of the stop signal. Otherwise undefined. */
   cause: unknown;
   readonly #settings: ImportSettings;
-  /** Aborted from outside, or here when rejected rows cannot be written. */
+  /** Aborted by the caller, or by `#writeStop`. */
   readonly #stop: AbortSignal;
-  readonly #ownStop = new AbortController();
-  readonly #trouble: ServiceTrouble;
+  /** Aborted when a rejected row cannot be written. */
+  readonly #writeStop = new AbortController();
+  readonly #retryRules: RetryRules;
   readonly #store: PlantStore;
   #rejects: RejectsFile | undefined;
-  /** The last row that was read from the current file. */
+  /** Number of the last row that was read from the current file. */
   #rowNumber = 0;
 
   constructor(settings: ImportSettings, stop: AbortSignal, bytesTotal: number | undefined) {
     this.#settings = settings;
-    this.#stop = AbortSignal.any([stop, this.#ownStop.signal]);
+    this.#stop = AbortSignal.any([stop, this.#writeStop.signal]);
     this.progress = new Progress(bytesTotal);
-    this.#trouble = new ServiceTrouble(settings.service, line => this.progress.say(line));
+    this.#retryRules = new RetryRules(settings.service, line => this.progress.say(line));
     this.#store = new PlantStore({
       ...settings.service,
       ...{ responseTimeoutMs: IMPORT_RESPONSE_TIMEOUT_MS, retryForMs: OUTAGE_MAX_MS },
@@ -89,17 +90,17 @@ export class ImportRun {
       this.#rejects = new RejectsFile(rejects, this.#settings.rejects === undefined);
       await this.#sendRows(file);
     } catch (error) {
-      if (error instanceof PlantStoreError) throw this.#trouble.failure(error);
+      if (error instanceof PlantStoreError) throw this.#retryRules.failure(error);
       if (!(error instanceof NotUtf8)) throw error;
       const name = plantFileName(path);
       if (error.isUtf16) {
         throw new Failure(
-          `${name} is UTF-16; convert it first, for instance with: iconv -f UTF-16 -t UTF-8 FILE > NEW_FILE`,
+          `${name} is UTF-16; convert it first, for example with: iconv -f UTF-16 -t UTF-8 FILE > NEW_FILE`,
         );
       }
       throw new Failure(
-        `${name} is not UTF-8 near row ${this.#rowNumber + 1}; the rows before it were sent. Convert it and ` +
-          'run the import again, which is harmless, for instance with: iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW_FILE',
+        `${name} is not UTF-8 near row ${this.#rowNumber + 1}; ${ROWS_SENT}. Convert the file first, ` +
+          'for example with: iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW_FILE',
       );
     } finally {
       this.#rejects?.close();
@@ -112,16 +113,16 @@ export class ImportRun {
     const results = this.#store.createPlants(this.#plantsOf(file), {
       concurrency: this.#settings.inFlightMax,
       signal: this.#stop,
-      onRetry: error => this.#trouble.retried(error),
+      onRetry: error => this.#retryRules.retried(error),
     });
     for await (const { plant, error, input } of results) {
-      this.#trouble.settled();
+      this.#retryRules.settled();
       if (error === undefined) this.progress.count(plant.outcome);
-      else this.#reject(input.row, { error: error.error!, message: this.#trouble.shown(error.message) });
+      else this.#reject(input.row, { error: error.error!, message: this.#retryRules.shown(error.message) });
     }
   }
 
-  /** The plants that can be sent; what else the file holds is rejected on the way. */
+  /** The valid plants of the file. Rows without a valid plant are rejected here and never sent. */
   async *#plantsOf(file: PlantFile): AsyncGenerator<NewPlant & { row: PlantRow }, void, undefined> {
     for await (const rows of this.#rowsOf(file)) {
       for (const [index, row] of rows.entries()) {
@@ -144,7 +145,7 @@ export class ImportRun {
       this.#rejects?.write(row, fault);
       this.progress.count('rejected');
     } catch (error) {
-      this.#ownStop.abort(error);
+      this.#writeStop.abort(error);
     }
   }
 }

@@ -3,23 +3,24 @@ import { readNewPlantText } from '../../contract/plant.ts';
 import { Failure } from '../failure.ts';
 import { ArrayScanner } from './array-scanner.ts';
 import { ROW_LENGTH_MAX } from './limits.ts';
-import { HARMLESS, type PlantRow, type PlantRows, REASON_NAMES, tooLong } from './plant-row.ts';
+import { type PlantRow, type PlantRows, REASON_NAMES, ROWS_SENT, tooLong } from './plant-row.ts';
 
 /**
- * The white space around a value (RFC 8259 section 2). String.trim would cut more, which is a fault to report. The match
- * of a run begins at its first character only, or many runs would take a time that grows with their square.
+ * The white space around a value (RFC 8259 section 2). String.trim would also remove characters
+ * that JSON does not allow there. The lookbehind prevents a run time that is quadratic in the white
+ * space.
  */
 const OUTER_SPACE = /^[ \t\n\r]+|(?<![ \t\n\r])[ \t\n\r]+$/g;
 
 /**
- * Reads the plants of a JSON Lines file, a value on every line; empty lines are skipped but counted.
+ * Reads the plants of a JSON Lines file, one value per line. Empty lines are skipped but counted.
  *
- * @param name how messages call the file
- * @throws {Failure} when a line is too long, with all rows before handed on then, or when lines are no whole values
+ * @param name the file in messages
+ * @throws {Failure} after the rows before it, if a line is too long or a value spans several lines
  */
 export async function* jsonLinesRows(name: string, texts: AsyncIterable<string>): PlantRows {
   let number = 0;
-  /** The beginning of a line that has not arrived whole. */
+  /** The start of an incomplete line. */
   let rest = '';
   for await (const text of withLineEnd(texts)) {
     const lines = text.split('\n');
@@ -29,11 +30,11 @@ export async function* jsonLinesRows(name: string, texts: AsyncIterable<string>)
     for (const line of lines) {
       number++;
       const value = line.replace(OUTER_SPACE, '');
-      // One object over many lines, or many of them: each line would be rejected with a reason that does not help.
+      // An object over several lines. Its lines would all be rejected, with a confusing message.
       if (number === 1 && value === '{') {
         throw new Failure(
-          `${name} is neither JSON Lines nor a JSON array: a plant goes over several lines in it; put each on one line, ` +
-            'or all into one array',
+          `${name} is neither JSON Lines nor a JSON array: a plant spans several lines; write each plant on one line, ` +
+            'or all plants in one array',
         );
       }
       if (value !== '') rows.push(jsonRow(number, value));
@@ -43,23 +44,24 @@ export async function* jsonLinesRows(name: string, texts: AsyncIterable<string>)
   }
 }
 
-/** The last line needs no end in a file. */
+/** Ends the last line, which may have no line end in the file. */
 async function* withLineEnd(texts: AsyncIterable<string>): AsyncGenerator<string, void, undefined> {
   yield* texts;
   yield '\n';
 }
 
 /**
- * Reads the plants of a file that is one JSON array. An element that is not JSON is found when it is parsed.
+ * Reads the plants of a file that contains one JSON array.
  *
- * @param name how messages call the file, whose first character but white space is `[`
- * @throws {Failure} when an element is too long, the array never ends or text follows it; all rows before have been
- *   handed on then
+ * @param name the file in messages
+ * @param texts the first character that is not white space must be `[`
+ * @throws {Failure} after the rows before it, if an element is too long, the array never ends, or
+ *   text follows it
  */
 export async function* jsonArrayRows(name: string, texts: AsyncIterable<string>): PlantRows {
   const scanner = new ArrayScanner();
   let number = 0;
-  /** The beginning of an element that has not arrived whole. */
+  /** The start of an incomplete element. */
   let rest = '';
   let isClosed = false;
   for await (const text of texts) {
@@ -73,7 +75,7 @@ export async function* jsonArrayRows(name: string, texts: AsyncIterable<string>)
         const value = (rest + text.slice(start, end)).replace(OUTER_SPACE, '');
         isClosed = mark === ']';
         number++;
-        // An array without elements holds nothing before its end.
+        // An empty array has no text before its end.
         if (!isClosed || number > 1 || value !== '') rows.push(jsonRow(number, value));
       }
       rest = '';
@@ -82,16 +84,18 @@ export async function* jsonArrayRows(name: string, texts: AsyncIterable<string>)
     yield rows;
     if (!isClosed) rest += text.slice(start);
     else if (text.slice(start).replace(OUTER_SPACE, '') !== '')
-      throw new Failure(`${name} goes on after the JSON array, behind element ${number}; ${HARMLESS}`);
+      throw new Failure(
+        `${name} has text after the end of the JSON array, after element ${number}; ${ROWS_SENT}`,
+      );
     if (rest.length > ROW_LENGTH_MAX) throw tooLong(`${name}: element ${number + 1}`, 'quote or bracket');
   }
   if (isClosed) return;
   throw new Failure(
-    `${name} ends before the JSON array does, in element ${number + 1} or behind it; ${HARMLESS}`,
+    `${name} ends before the end of the JSON array, at or after element ${number + 1}; ${ROWS_SENT}`,
   );
 }
 
-/** @param number of the line, or of the element of the array */
+/** @param number line number, or number of the array element */
 function jsonRow(number: number, text: string): PlantRow {
   const reading = readNewPlantText(text);
   return {
@@ -107,7 +111,7 @@ function jsonRow(number: number, text: string): PlantRow {
   };
 }
 
-/** The members of an object as they are written, on one line and without the reason that an earlier rejects file added. */
+/** The exact text of an object's members on one line, without an earlier reason. */
 function ownMembers(text: string): string {
   const members: { name: string; valueText: string }[] = [];
   readToEnd(readJson(text, (name, valueText) => members.push({ name, valueText })));
@@ -116,6 +120,6 @@ function ownMembers(text: string): string {
     own.length === members.length
       ? text.slice(1, text.lastIndexOf('}'))
       : own.map(({ name, valueText }) => `${JSON.stringify(name)}:${valueText}`).join(',');
-  // JSON allows a line break only between its parts, never inside a string, so a blank may take its place.
+  // JSON strings contain no line breaks, so each line break can become a space.
   return ownText.replace(/[\r\n]+/g, ' ');
 }

@@ -4,7 +4,7 @@ import { addAbortSignal, pipeline } from 'node:stream';
 import { createGunzip, type Gunzip } from 'node:zlib';
 import { Failure } from '../failure.ts';
 import { CHUNK_BYTES, ROW_LENGTH_MAX } from './limits.ts';
-import { HARMLESS } from './plant-row.ts';
+import { ROWS_SENT } from './plant-row.ts';
 import { startsWith, utf8Texts } from './utf8-texts.ts';
 
 export const STANDARD_INPUT = '-';
@@ -14,7 +14,7 @@ export type PlantFileFormat = 'CSV' | 'JSON Lines' | 'JSON array';
 export interface PlantFile {
   name: string;
   format: PlantFileFormat;
-  /** The unpacked text from its first character on, in pieces. */
+  /** Chunks of the complete text, decompressed and decoded. */
   texts: AsyncGenerator<string, void, undefined>;
 }
 
@@ -23,10 +23,10 @@ export function plantFileName(path: string): string {
 }
 
 /**
- * Makes sure that a file can be read, before anything is sent.
+ * Checks that a file can be read, before the first plant is sent.
  *
- * @returns its size in bytes; undefined when only reading it will tell (standard input, a pipe)
- * @throws {Failure} when it is missing, unreadable, a folder or empty
+ * @returns its size in bytes; undefined if unknown (standard input or a pipe)
+ * @throws {Failure} if it is missing, unreadable, a folder or empty
  */
 export async function checkPlantFile(path: string): Promise<number | undefined> {
   if (path === STANDARD_INPUT) return undefined;
@@ -43,11 +43,11 @@ export async function checkPlantFile(path: string): Promise<number | undefined> 
 }
 
 /**
- * Opens a file, unpacks it if it is gzip, and tells its format from its first characters.
+ * Opens a file, decompresses gzip, and detects the format by the first character.
  *
- * @param signal ends the reading at once, in an AbortError
- * @param onBytes is told how many bytes of the file, as it is stored, were read
- * @throws {Failure} here or from `texts`, when it is empty, not readable or damaged
+ * @param signal ends the reading at once, with an AbortError
+ * @param onBytes called with the number of bytes read, before decompression
+ * @throws {Failure} here or from `texts`, if the file is empty, unreadable or damaged
  * @throws {NotUtf8} here or from `texts`
  */
 export async function openPlantFile(
@@ -90,7 +90,7 @@ async function* storedBytes(
 /** RFC 1952 section 2.3.1: ID1 = 31, ID2 = 139. */
 const GZIP = Buffer.from([31, 139]);
 
-/** The bytes unpacked, if they are packed, with the faults of reading and unpacking named. */
+/** The bytes of a file, decompressed if they are gzip. Read errors become a {@link Failure}. */
 async function* plainBytes(
   name: string,
   stored: AsyncGenerator<Buffer, void, undefined>,
@@ -103,7 +103,7 @@ async function* plainBytes(
       start = Buffer.concat([start, next.value]);
     }
     const bytes = joined(start, stored);
-    // A failure of either stream destroys the other. It surfaces here, so the callback has nothing to add.
+    // The callback is empty: an error of either stream ends the loop that reads the result.
     const unpacked = (): Gunzip => pipeline(bytes, createGunzip({ chunkSize: CHUNK_BYTES }), () => {});
     yield* startsWith(start, GZIP) ? unpacked() : bytes;
   } catch (error) {
@@ -120,17 +120,17 @@ async function* joined<T>(
 }
 
 function empty(name: string): Failure {
-  return new Failure(`${name} is empty: there is no plant in it`);
+  return new Failure(`${name} is empty: it contains no plant`);
 }
 
-/** Turns an error of the file system or of unpacking into a Failure; anything else stays what it is. */
+/** Converts an error of the file system or of gzip to a Failure; returns any other error. */
 function unreadable(name: string, error: unknown): unknown {
   const code = (error as NodeJS.ErrnoException).code;
   if (error instanceof Failure || code === undefined || code === 'ABORT_ERR') return error;
   if (code === 'ENOENT') return new Failure(`${name} does not exist`);
   if (code.startsWith('Z_')) {
     return new Failure(
-      `${name} is damaged or cut short: it cannot be unpacked any further (${code}); ${HARMLESS}`,
+      `${name} is damaged or incomplete: gzip data cannot be decompressed (${code}); ${ROWS_SENT}`,
     );
   }
   return new Failure(`${name} cannot be read (${code})`);

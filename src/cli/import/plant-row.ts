@@ -5,28 +5,29 @@ import { ROW_LENGTH_MAX } from './limits.ts';
 
 /** One row, line or element of an input file. */
 export interface PlantRow {
-  /** Counted from 1: the data row of a CSV file, the line of a JSON Lines file, the element of a JSON array. */
+  /** Number of the CSV data row, JSON line or array element, counted from 1. */
   readonly number: number;
-  /** The plant it holds, or why it holds none. */
+  /** The plant of the row, or the reason why it has none. */
   readonly reading: NewPlantReading;
-  /** What a file with rejected rows of this input begins with; may be empty. */
+  /** First line of a rejects file for this input; may be empty. */
   rejectsHeader(): string;
-  /** The row as a line of that file, its own text exact, with the reason. */
+  /** The row as a line of the rejects file: its exact text and the reason. */
   rejectsLine(fault: ErrorBody): string;
 }
 
-/** Rows in file order, as many at a time as one piece of the file brought. */
+/** Rows in file order. Each batch contains the rows of one chunk of the file. */
 export type PlantRows = AsyncGenerator<PlantRow[], void, undefined>;
 
-/** What a rejects file adds to each row; what an earlier one added is replaced. */
+/** Columns that a rejects file adds to each row. They replace those of an earlier rejects file. */
 export const REASON_NAMES = ['row', 'error', 'message'];
 
-/** Said wherever the import stops in the middle of a file. */
-export const HARMLESS = 'the rows before it were sent, and running the import again is harmless';
+export const SAFE_TO_REPEAT = 'you can safely run the import again';
+/** Ends the messages of an import that stops in the middle of a file. */
+export const ROWS_SENT = `the rows before it were sent, and ${SAFE_TO_REPEAT}`;
 
-/** @param mark what may have been left open, so that the row does not end */
+/** @param mark a mark that may be unclosed in the row */
 export function tooLong(row: string, mark: string): Failure {
   return new Failure(
-    `${row} is longer than ${ROW_LENGTH_MAX / 1024 / 1024} MiB; is a ${mark} in it never closed? ${HARMLESS}`,
+    `${row} is longer than ${ROW_LENGTH_MAX / 1024 / 1024} MiB; check it for an unclosed ${mark}; ${ROWS_SENT}`,
   );
 }

@@ -1,16 +1,17 @@
 import type { Outcome } from '../../contract/plant.ts';
 import { amount, formatCount, ProgressDisplay, perSecond, timeLeft } from '../progress-display.ts';
 
-/** Counts the rows that are done with, and shows how far the import is. */
+/** Counts the settled rows and shows the progress of the import. */
 export class Progress extends ProgressDisplay {
   readonly #counts = { created: 0, unchanged: 0, revised: 0, rejected: 0 };
   readonly #bytesTotal: number | undefined;
   #bytesRead = 0;
-  /** Of these, the ones whose rows are on their way; and so many were before the rows that are being sent. */
+  /** Bytes of the rows that were sent. */
   #bytesSent = 0;
+  /** Bytes of the complete batches that were sent. */
   #bytesSentBefore = 0;
 
-  /** @param bytesTotal of all files as they are stored; undefined when nobody knows */
+  /** @param bytesTotal size of all files on disk; undefined if unknown */
   constructor(bytesTotal: number | undefined) {
     super();
     this.#bytesTotal = bytesTotal;
@@ -25,8 +26,8 @@ export class Progress extends ProgressDisplay {
   }
 
   /**
-   * Of the rows that the bytes read last brought, so many are on their way. A file may be read in one piece and its rows
-   * take minutes, where the service limits the rate.
+   * Reports the sent rows of the current batch. A file can be read at once, while its rows take
+   * minutes because the service limits the rate.
    */
   sent(rows: number, rowsRead: number): void {
     this.#bytesSent = this.#bytesSentBefore + ((this.#bytesRead - this.#bytesSentBefore) * rows) / rowsRead;
@@ -58,8 +59,8 @@ export class Progress extends ProgressDisplay {
     const { share } = this;
     if (share) {
       parts.unshift(`${Math.floor(share * 100)}% sent`);
-      // What is sent says nothing of the time that answers take.
-      parts.splice(3, 0, rows === 0 ? 'no answer yet' : timeLeft(elapsedMs, share));
+      // Without a response there is no rate to estimate with.
+      parts.splice(3, 0, rows === 0 ? 'no response yet' : timeLeft(elapsedMs, share));
     }
     return parts.join(', ');
   }

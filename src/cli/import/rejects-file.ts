@@ -7,19 +7,19 @@ import { type PlantFileFormat, STANDARD_INPUT } from './plant-file.ts';
 import type { PlantRow } from './plant-row.ts';
 
 /**
- * The rows of one input file that were refused, with the reasons. The file comes into being with its first row. A
- * row is with the operating system before {@link write} returns, so nothing is lost however the process ends.
+ * The rejected rows of one input file, with the reasons. The first row creates the file. The
+ * operating system has each row before {@link write} returns, so the end of the process loses none.
  */
 export class RejectsFile {
-  /** Where the rejected rows are; undefined while there are none. */
+  /** Path of the file; undefined while no row is rejected. */
   path: string | undefined;
   readonly #wantedPath: string;
   readonly #mayBeNumbered: boolean;
   #descriptor: number | undefined;
 
   /**
-   * @param mayBeNumbered whether `x.rejects-2.csv` and so on may take the place of a `x.rejects.csv` that exists;
-   *   no file is ever overwritten, for somebody may be mending it
+   * @param mayBeNumbered whether `x.rejects-2.csv` is used if `x.rejects.csv` exists. No file is
+   *   ever overwritten, because a user may be correcting its rows.
    */
   constructor(path: string, mayBeNumbered: boolean) {
     this.#wantedPath = path;
@@ -55,15 +55,15 @@ export class RejectsFile {
 }
 
 /**
- * Makes sure, before anything is sent, that a rejects file could be made.
+ * Checks that a rejects file can be created, before the first plant is sent.
  *
- * @param mustBeNew whether it is a fault that the file exists already
- * @throws {Failure} when it could not
+ * @param mustBeNew whether an existing file is an error
+ * @throws {Failure} if it cannot be created
  */
 export async function checkRejectsPath(file: string, mustBeNew: boolean): Promise<void> {
   if (mustBeNew && existsSync(file)) {
     throw new Failure(
-      `${file} exists already, and rejected rows never overwrite a file; give --rejects another name`,
+      `${file} already exists, and a rejects file never overwrites a file; give another name with --rejects`,
     );
   }
   try {
@@ -74,8 +74,8 @@ export async function checkRejectsPath(file: string, mustBeNew: boolean): Promis
 }
 
 /**
- * Where the rejected rows of an input go if nothing else is said: the input's base name with `.rejects` in it, in the
- * current folder. The rejects of a rejects file go beside it, not to `x.rejects.rejects.csv`.
+ * The default rejects file of an input: the base name of the input with `.rejects`, in the current
+ * folder. Rejects of `x.rejects.csv` go to `x.rejects-2.csv`, not to `x.rejects.rejects.csv`.
  */
 export function defaultRejectsPath(input: string, format: PlantFileFormat): string {
   const base = path

@@ -4,21 +4,40 @@ import { ERRORS } from '../../contract/errors.ts';
 import { Failure } from '../failure.ts';
 import type { ServiceAddress } from '../service-options.ts';
 import { visible, withoutToken } from '../visible-text.ts';
-import { IMPORT_RESPONSE_TIMEOUT_MS, OUTAGE_MAX_MS, OUTAGE_SAID_AFTER_MS } from './limits.ts';
+import { IMPORT_RESPONSE_TIMEOUT_MS, OUTAGE_MAX_MS, OUTAGE_REPORT_DELAY_MS } from './limits.ts';
+import { SAFE_TO_REPEAT } from './plant-row.ts';
 
 const OUTAGE_MAX_MINUTES = OUTAGE_MAX_MS / 60_000;
-/** Errors of a service that is there but was interrupted; any other one on first contact is a wrong address. */
-const MAY_PASS: readonly (string | undefined)[] = ['ECONNRESET', 'EPIPE', 'ETIMEDOUT'];
+/** Errors of an open connection. Any other error before a response means a wrong address. */
+const INTERRUPTED_CODES: readonly (string | undefined)[] = ['ECONNRESET', 'EPIPE', 'ETIMEDOUT'];
 
-/** Puts into words what goes wrong between `import` and the service. */
-export class ServiceTrouble {
+/**
+ * The retry rules of `import`. The client sends a failed plant again; this class decides what to
+ * print, and when to stop before the client does.
+ *
+ * | what happened | what import does | until when |
+ * |---|---|---|
+ * | a row is stored, or rejected for its content | counts it; ends the outage | - |
+ * | no response ever; code not in INTERRUPTED_CODES | stops at once: wrong address | - |
+ * | no response, in any other case | sends the row again | no row settled for OUTAGE_MAX_MS |
+ * | 408, 502, 503, 504 | sends the row again | no row settled for OUTAGE_MAX_MS |
+ * | 429 | prints one line, once; sends at the permitted rate | no row settled for OUTAGE_MAX_MS |
+ * | error 50001 | sends the row again | the client's limit of tries; then the row is rejected |
+ * | error 40000 | sends the row again | the client's limit of tries; then the import stops |
+ * | 401, any other response, or an untrusted TLS certificate | stops at once | - |
+ *
+ * An outage begins with the first failed try; 429 and error 40000 begin none. It is printed once,
+ * after OUTAGE_REPORT_DELAY_MS, since a single lost connection needs no message.
+ */
+export class RetryRules {
   readonly #address: ServiceAddress;
   readonly #say: (line: string) => void;
   #hasResponded = false;
-  /** Since when tries fail and no row was settled, by `performance.now()`, and whether that was said. */
-  #outage: { sinceMs: number; isSaid: boolean } | undefined;
-  #limitSaid = false;
+  /** Tries fail and no row was settled since then (by `performance.now()`). */
+  #outage: { sinceMs: number; isReported: boolean } | undefined;
+  #isRateLimitReported = false;
 
+  /** @param say prints a line */
   constructor(address: ServiceAddress, say: (line: string) => void) {
     this.#address = address;
     this.#say = say;
@@ -27,76 +46,70 @@ export class ServiceTrouble {
   /** A row is stored, or the service has rejected it. */
   settled(): void {
     this.#hasResponded = true;
-    if (this.#outage?.isSaid) {
+    if (this.#outage?.isReported) {
       const seconds = (performance.now() - this.#outage.sinceMs) / 1000;
-      this.#say(`the service is back after ${seconds.toFixed(1)} s; going on`);
+      this.#say(`the service is available again after ${seconds.toFixed(1)} s; the import continues`);
     }
     this.#outage = undefined;
   }
 
-  /**
-   * A try has failed and will be repeated. An outage is said once, and only after a second of it: a connection cut here and
-   * there is not worth a line.
-   *
-   * @throws {Failure} when nothing has answered yet, and it is not worth waiting for
-   */
+  /** A try has failed and the client will repeat it. @throws {Failure} if the address is wrong */
   retried(error: PlantStoreError): void {
     const { status, code, message } = error;
     if (status !== undefined) this.#hasResponded = true;
-    else if (!this.#hasResponded && !MAY_PASS.includes(code)) {
+    else if (!this.#hasResponded && !INTERRUPTED_CODES.includes(code)) {
       const noService =
-        `no service answers at ${this.#address.url} (${code}); start one with: npx plant-store serve, ` +
+        `no service responds at ${this.#address.url} (${code}); start one with: npx plant-store serve, ` +
         'or give its address with --url';
       throw new Failure(takesNoHttp(code) ? message : noService);
     }
     if (status === 429) {
-      if (!this.#limitSaid)
-        this.#say('the service limits how many plants this token may send; going on at that rate');
-      this.#limitSaid = true;
+      if (!this.#isRateLimitReported)
+        this.#say('the service limits the request rate of this token; the import continues at that rate');
+      this.#isRateLimitReported = true;
       return;
     }
-    // Tried a few times only, so it is no outage.
     if (error.error === ERRORS.badHttp.number) return;
     const nowMs = performance.now();
     const sinceMs = nowMs - (code === 'ETIMEDOUT' ? IMPORT_RESPONSE_TIMEOUT_MS : 0);
-    this.#outage ??= { sinceMs, isSaid: false };
-    if (this.#outage.isSaid || nowMs - this.#outage.sinceMs < OUTAGE_SAID_AFTER_MS) return;
-    this.#outage.isSaid = true;
-    const waiting = `waiting for up to ${OUTAGE_MAX_MINUTES} minutes and trying again…`;
-    this.#say(`the service ${whatItDoes(error)}; ${waiting}`);
+    this.#outage ??= { sinceMs, isReported: false };
+    if (this.#outage.isReported || nowMs - this.#outage.sinceMs < OUTAGE_REPORT_DELAY_MS) return;
+    this.#outage.isReported = true;
+    this.#say(`the service ${symptomOf(error)}; retrying for up to ${OUTAGE_MAX_MINUTES} minutes…`);
   }
 
+  /** The message of an import that stops because the client gave up. */
   failure(error: PlantStoreError): Failure {
     const { status, error: number, canRetry } = error;
     const message = this.shown(error.message);
     const { url } = this.#address;
-    // 40000 was tried again in vain.
     if (canRetry && number !== ERRORS.badHttp.number) {
       return new Failure(
-        `giving up: no plant could be stored for ${OUTAGE_MAX_MINUTES} minutes, for the service ${whatItDoes(error)}; ` +
-          'what was stored before is kept, and running the import again is harmless',
+        `giving up: no plant could be stored for ${OUTAGE_MAX_MINUTES} minutes, because the service ${symptomOf(error)}; ` +
+          `confirmed plants are stored, and ${SAFE_TO_REPEAT}`,
       );
     }
     if (status === undefined) return new Failure(message);
     if (status === 401) {
       return new Failure(
-        'the service refuses the token; make one for the store that it runs on, with: npx plant-store token create LABEL',
+        'the service rejects the token; create a token in the store of that service, with: npx plant-store token create LABEL',
       );
     }
     if (number === undefined) return new Failure(`${url}: ${message}`);
     const question =
       status === 404 || status === 405
-        ? 'is this the right --url?'
-        : 'does a gateway before the service change requests?';
-    return new Failure(`${url} answers ${status} (${message}); ${question}`);
+        ? 'check the address in --url'
+        : 'check whether a proxy between this machine and the service changes requests';
+    return new Failure(`${url} responds with ${status} (${message}); ${question}`);
   }
 
-  /** What the service or a gateway said, fit for a terminal and for a file. */
+  /** A text of the service or a proxy, without control characters and token. */
   shown(message: string): string {
     return visible(withoutToken(message, this.#address.token));
   }
 }
 
-function whatItDoes({ status, code }: PlantStoreError): string {
-  return status === undefined ? `does not answer (${code})` : `answers ${status}`;
+/** Continues "the service ...". */
+function symptomOf({ status, code }: PlantStoreError): string {
+  return status === undefined ? `does not respond (${code})` : `responds with ${status}`;
 }

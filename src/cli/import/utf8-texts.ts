@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer';
 
-/** Bytes that are not UTF-8; everything before them has been handed on. */
+/** Thrown at bytes that are not UTF-8, after all text before them was returned. */
 export class NotUtf8 extends Error {
-  /** Whether the file begins with a byte order mark of UTF-16. */
+  /** Whether the file begins with a UTF-16 byte order mark. */
   readonly isUtf16: boolean;
 
   constructor(isUtf16: boolean) {
@@ -17,10 +17,11 @@ const BYTE_ORDER_MARK = Buffer.from('\ufeff');
 const UTF_16_MARKS = [Buffer.from([0xff, 0xfe]), Buffer.from([0xfe, 0xff])];
 
 /**
- * Decodes UTF-8 chunk by chunk. Nothing is ever replaced: the text before the first wrong byte is handed on, then
- * {@link NotUtf8} is thrown. A byte order mark at the start is skipped (RFC 3629 section 6).
+ * Decodes UTF-8 chunk by chunk. It never inserts replacement characters: it returns the text before
+ * the first invalid byte, then throws {@link NotUtf8}. It skips a byte order mark at the start (RFC
+ * 3629 section 6).
  *
- * @returns the text, cut between characters; no chunk is empty
+ * @returns chunks of text that contain only whole characters; none is empty
  */
 export async function* utf8Texts(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string, void, undefined> {
   let isStart = true;
@@ -36,7 +37,7 @@ export async function* utf8Texts(chunks: AsyncIterable<Uint8Array>): AsyncGenera
     if (end > 0) isStart = false;
     if (text !== '') yield text;
     rest = bytes.subarray(end);
-    // More than a character that is cut off.
+    // Too long for an incomplete character, so the bytes are invalid.
     if (rest.length >= CHARACTER_BYTES_MAX) break;
   }
   if (rest.length > 0) throw new NotUtf8(isStart && UTF_16_MARKS.some(mark => startsWith(rest, mark)));
@@ -46,11 +47,11 @@ export function startsWith(bytes: Buffer, mark: Buffer): boolean {
   return bytes.subarray(0, mark.length).equals(mark);
 }
 
-/** The length of the whole characters that bytes begin with: up to a wrong byte, or to a last one that may be cut off. */
+/** Length of the valid, complete characters at the start. */
 function textLength(bytes: Buffer): number {
   for (let cut = 0; cut < CHARACTER_BYTES_MAX && cut <= bytes.length; cut++)
     if (isUtf8(bytes.subarray(0, bytes.length - cut))) return bytes.length - cut;
-  // Where lenient decoding has replaced something, the bytes differ from then on.
+  // Lenient decoding replaces invalid bytes, so the first difference is the first invalid byte.
   const replaced = Buffer.from(bytes.toString('utf8'));
   return textLength(
     bytes.subarray(

@@ -29,7 +29,7 @@ const PLANTS = 50_000;
 
 const root = testFolder();
 
-/** A folder of a test's own. */
+/** A new folder for one test. */
 function newFolder(): string {
   return mkdtempSync(join(root, 'test-'));
 }
@@ -45,7 +45,7 @@ function backUp(file: string, database: string): Promise<Finished> {
   return runProgram(['backup', file, '--database', database]);
 }
 
-/** It says in one line why there is no backup. */
+/** Asserts that `backup` prints one line with the reason why there is no backup. */
 async function assertRejected(file: string, database: string, says: string, code = 1): Promise<void> {
   const { exitCode, stdout, stderr } = await backUp(file, database);
   assert.deepEqual([exitCode, stdout], [code, ''], stderr);
@@ -54,7 +54,7 @@ async function assertRejected(file: string, database: string, says: string, code
   assert.ok(!stderr.includes('secret'));
 }
 
-test('a backup holds everything, to the digit, in one file for its owner alone', async () => {
+test('a backup contains exactly the rows of the store, in one file that only its owner can read', async () => {
   const database = `sqlite:${join(newFolder(), 'plants.db')}`;
   await fillStore(database);
   const folder = newFolder();
@@ -70,7 +70,7 @@ test('a backup holds everything, to the digit, in one file for its owner alone',
   assert.deepEqual(await rowsOf(`sqlite:${file}`), await rowsOf(database));
 });
 
-test('what is committed while it copies is not in it, and does not make it begin again', async () => {
+test('a commit during the copy is not in the copy and does not restart it', async () => {
   const { path } = await newStore(manyPlants(PLANTS).map(plant => ({ ...plant, tag: 'x'.repeat(200) })));
   const copy = join(newFolder(), 'copy.db');
   closeSync(openSync(copy, 'wx'));
@@ -80,22 +80,22 @@ test('what is committed while it copies is not in it, and does not make it begin
   let pages = 0;
   const counts = await copySnapshot(path, copy, ({ totalPages }) => {
     pages = totalPages;
-    assert.ok(++steps < 100, 'it begins again and again');
+    assert.ok(++steps < 100, 'the copy restarts again and again');
     insert.run(-steps);
   });
-  assert.ok(steps > 1, 'there is something between two steps');
+  assert.ok(steps > 1, 'a commit came between two steps');
   assert.equal(steps, Math.ceil(pages / BACKUP_STEP_PAGES) - 1);
   assert.deepEqual(counts, { plants: PLANTS, revisions: PLANTS, tokens: 3 });
   assert.deepEqual(checkCopy(copy), counts);
 });
 
-test('a copy that is damaged is found out, and so is one that is no store', async () => {
+test('the check rejects a damaged copy and a file that is no store', async () => {
   const { path } = await newStore(manyPlants(20_000));
   const copy = join(newFolder(), 'copy.db');
   closeSync(openSync(copy, 'wx'));
   await copySnapshot(path, copy, () => {});
   const damaged = openSync(copy, 'r+');
-  // A page in the middle, whose head says how many cells it has.
+  // The header of a page in the middle, which contains the number of cells.
   writeSync(damaged, Buffer.alloc(64, 0xff), 0, 64, 100 * 4096);
   closeSync(damaged);
   assert.throws(() => checkCopy(copy), { name: 'StoreRejected', message: /^the copy is damaged \(/ });
@@ -108,7 +108,7 @@ test('a copy that is damaged is found out, and so is one that is no store', asyn
   assert.throws(() => checkCopy(copy), StoreRejected);
 });
 
-test('no file is written over, nor joined with what an earlier backup left', async () => {
+test('backup overwrites no file and rejects the remains of an earlier backup', async () => {
   const { path, database } = await newStore();
   const folder = newFolder();
   const backup = join(folder, 'backup.db');
@@ -116,8 +116,8 @@ test('no file is written over, nor joined with what an earlier backup left', asy
   for (const file of left) {
     writeFileSync(file, 'of yesterday');
     const isPartial = file.endsWith('.partial');
-    const why = 'is there already and stays as it is; name another file, or move this one away';
-    const killed = 'is there: another backup is writing it, or one was killed; delete it ';
+    const why = 'already exists and was not changed; name another file, or move this one away';
+    const killed = 'already exists: another backup is running, or one was killed; if none is running, delete';
     await assertRejected(backup, database, `plant-store: ${file} ${isPartial ? killed : why}`);
     assert.equal(readFileSync(file, 'utf8'), 'of yesterday');
     rmSync(file);
@@ -127,13 +127,13 @@ test('no file is written over, nor joined with what an earlier backup left', asy
     await assertRejected(
       file,
       database,
-      `plant-store: ${file} is there already and stays as it is; name another file\n`,
+      `plant-store: ${file} already exists and was not changed; name another file\n`,
     );
   }
   assert.deepEqual(readdirSync(folder), ['link.db']);
 });
 
-test('what cannot be backed up, or not there, is said in a line, and leaves nothing', async () => {
+test('a backup that cannot start prints one line and leaves no file', async () => {
   const { database } = await newStore();
   const folder = newFolder();
   const noStore = join(folder, 'no.db');
@@ -142,28 +142,28 @@ test('what cannot be backed up, or not there, is said in a line, and leaves noth
   const [file, inNoFolder] = [join(folder, 'a.db'), join(folder, 'no', 'a.db')];
   await assertRejected(file, `sqlite:${noStore}`, `there is no plant store at ${noStore}; `);
   await assertRejected(file, `sqlite:${other}`, `${other} cannot be opened`);
-  await assertRejected(inNoFolder, database, 'a.db cannot be made (ENOENT); make the folder first');
+  await assertRejected(inNoFolder, database, 'a.db cannot be created (ENOENT); create its folder first');
   await assertRejected(file, 'postgres://u:secret@db.example/plants', 'pg_dump', 2);
   await assertRejected(file, 'plants.db', 'invalid database URL', 2);
   assert.deepEqual(readdirSync(folder), []);
 });
 
-test('SIGINT ends it at once, and leaves nothing', async () => {
+test('SIGINT ends a backup at once and leaves no file', async () => {
   const { database } = await newStore(manyPlants(PLANTS));
   const folder = newFolder();
   const child = startProgram(['backup', join(folder, 'backup.db'), '--database', database]);
   let stderr = '';
   child.stderr!.setEncoding('utf8').on('data', text => (stderr += text));
   const ended = once(child, 'close');
-  // Before the process that copies has even started.
-  await until('it has begun', () => readdirSync(folder).length > 0);
+  // At this moment the copying process has not yet started.
+  await until('the backup has begun', () => readdirSync(folder).length > 0);
   child.kill('SIGINT');
   assert.deepEqual(await ended, [130, null]);
-  assert.equal(stderr, 'plant-store: stopped; no backup was made\n');
+  assert.equal(stderr, 'plant-store: stopped; no backup was created\n');
   assert.deepEqual(readdirSync(folder), []);
 });
 
-test('a disk without room for it is said, and leaves nothing', async () => {
+test('a full disk is reported and leaves no file', async () => {
   const { database } = await newStore(manyPlants(PLANTS));
   const disk = newFolder();
   const args = ['backup', join(disk, 'backup.db'), '--database', database];
@@ -181,5 +181,5 @@ test('a disk without room for it is said, and leaves nothing', async () => {
   const onSmallDisk = 'mount -t tmpfs -o size=1m tmpfs "$0" && "$@"; code=$?; ls "$0"; exit $code';
   const full = await runProgram(args, { prefix: [...inOwnNamespace, 'sh', '-c', onSmallDisk, disk] });
   assert.deepEqual([full.exitCode, full.stdout], [1, '']);
-  assert.equal(full.stderr, 'plant-store: the disk is full; make room, or name a file on another disk\n');
+  assert.equal(full.stderr, 'plant-store: the disk is full; free space, or name a file on another disk\n');
 });

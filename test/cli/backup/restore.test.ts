@@ -24,7 +24,7 @@ async function cli(...args: string[]): Promise<string> {
   return stdout.trim();
 }
 
-test('a backup made under load is put back after a kill: plants and tokens are as they were then', async () => {
+test('a backup under load is restored after a kill, with the plants and tokens of that moment', async () => {
   console.log(`repeat with PLANT_STORE_TEST_SEED=${SEED}`);
   mkdirSync(join(folder, 'data'));
   await using first = await startServe(database);
@@ -36,7 +36,7 @@ test('a backup made under load is put back after a kill: plants and tokens are a
   await load.inFlight();
   const begunAt = performance.now();
   await cli('backup', backup);
-  // There is more behind the backup than in it.
+  // Send at least as many requests after the backup as before it.
   const before = log.length;
   while (log.length < 2 * before) await wait(10);
   await cli('token', 'revoke', 'revoked since');
@@ -45,16 +45,16 @@ test('a backup made under load is put back after a kill: plants and tokens are a
   await load.stop();
   assert.deepEqual(await faultsIn(database, log), []);
 
-  // As docs/operate/backup.md has it: the log of the old store must not come to the new one.
+  // The commands of docs/operate/backup.md. The old write-ahead log must not stay.
   const commands = 'mv data lost && mkdir -p data && install -m 600 "$0" "$1"';
   execFileSync('sh', ['-c', commands, backup, path], { cwd: folder });
   await using second = await startServe(database);
-  // What was answered 200 since then may be there or not; what was rejected must not, whenever that was.
+  // Plants stored since the backup may be missing. A rejected plant must never be stored.
   const isOpen = ({ response, respondedAt }: LoggedRequest): boolean =>
     response?.status === 200 && respondedAt > begunAt;
   const cut = log.map(request => (isOpen(request) ? { ...request, response: undefined } : request));
   assert.deepEqual(await faultsIn(database, cut), []);
-  assert.notDeepEqual(await faultsIn(database, log), [], 'what came later is not there');
+  assert.notDeepEqual(await faultsIn(database, log), [], 'plants that came after the backup are missing');
   const again: LoggedRequest[] = [];
   const client = new LoggingClient(second.url, first.token, again);
   for (const { plant } of log.filter(isOpen)) assert.equal((await client.send(plant)).response?.status, 200);
@@ -63,7 +63,7 @@ test('a backup made under load is put back after a kill: plants and tokens are a
 
   assert.equal(await sendPlant(second.url, gone, -1n), 401);
   assert.equal(await sendPlant(second.url, revoked, -1n), 200);
-  // The numbers of these changes were given before, to others.
+  // Before the restore, other changes had the change numbers of the next two.
   const madeAgain = await cli('token', 'create', 'made since');
   assert.equal(await sendPlant(second.url, madeAgain, -1n), 200);
   await cli('token', 'revoke', 'revoked since');

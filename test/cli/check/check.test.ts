@@ -52,12 +52,12 @@ async function checkJson(
   return { ...finished, results, idsOf };
 }
 
-/** Rules that send ids of their own, which `--ids` may leave out. */
+/** Rules that use fixed ids, which may be outside `--ids`. */
 const WITH_FIXED_IDS = RULES_FOR_EVERY_STORE.filter(({ fixedIds }) => fixedIds).map(({ id }) => id);
 const NEIGHBOURS = 'create.id.neighbours-above-double';
 
 for (const engine of ENGINES) {
-  test(`every rule holds of the service on ${engine.name}, our own included, as often as it is checked`, async () => {
+  test(`every rule holds for the service on ${engine.name}, with --ours, also in a second check`, async () => {
     await using service = await startTestService({ database: await engine.newDatabase() });
     const tokenFile = join(service.folder, 'token');
     await writeFile(tokenFile, `${service.token}\n`);
@@ -74,7 +74,7 @@ for (const engine of ENGINES) {
   });
 }
 
-test('a broken promise of this plant store alone fails the check only with --ours', async () => {
+test('a rule that only this plant store promises can fail the check only with --ours', async () => {
   await using service = await startTestService();
   await using gateway = await startTamperingProxy(service.url, {
     response: setField('allow', undefined),
@@ -86,7 +86,7 @@ test('a broken promise of this plant store alone fails the check only with --our
   assert.deepEqual(ours.idsOf('not checked'), []);
 });
 
-test('a server that keeps the interface word for word and no more passes again and again, also when it takes no id twice', async () => {
+test('a server that follows only the interface passes twice, also if it accepts each id once', async () => {
   await using store = await startForeignStore(TOKEN, { writeOnce: true });
   const first = await checkJson(store.url);
   assert.deepEqual([first.exitCode, first.idsOf('not checked')], [0, []]);
@@ -97,7 +97,7 @@ test('a server that keeps the interface word for word and no more passes again a
 });
 
 suite('--ids', { concurrency: 2 }, () => {
-  test('holds every id that is sent, and leaves out the rules that need others', async () => {
+  test('limits every id that is sent, and the rules that need other ids are not checked', async () => {
     await using store = await startForeignStore(TOKEN);
     const [from, to] = [9_007_199_254_741_000n, 9_007_199_254_742_000n];
     const { exitCode, idsOf } = await checkJson(store.url, ['--ids', `${from}..${to}`]);
@@ -110,26 +110,26 @@ suite('--ids', { concurrency: 2 }, () => {
     assert.ok(integers.every(id => id >= from && id <= to));
   });
 
-  test('takes the rules whose ids are among them, and no neighbours where every id is a double', async () => {
+  test('includes the fixed ids in the range, and no neighbours if every id is a double', async () => {
     await using store = await startForeignStore(TOKEN, { writeOnce: true });
-    // So narrow that the fresh ids begin at -1, and pass over those that rules name.
+    // So narrow that the fresh ids begin at -1 and skip the fixed ids.
     const to = idsNeeded(RULES_FOR_EVERY_STORE) - 2n;
     const { exitCode, idsOf, stderr } = await checkJson(store.url, ['--ids', `-1..${to}`]);
     const outside = WITH_FIXED_IDS.filter(id => !['create.id.zero', 'create.id.negative'].includes(id));
     assert.deepEqual(idsOf('not checked'), [NEIGHBOURS, ...outside]);
     assert.equal(exitCode, 0);
     for (const id of ['0', '-1']) assert.equal(store.ids.filter(each => each === id).length, 1);
-    const told = /^Storing up to (\d+) plants that nobody can delete: ids (\d+) to (\d+), and -1, 0\./;
-    const [count, first, last] = told.exec(stderr)!.slice(1).map(Number) as [number, number, number];
+    const notice = /^Storing up to (\d+) plants that nobody can delete: ids (\d+) to (\d+), and -1, 0\./;
+    const [count, first, last] = notice.exec(stderr)!.slice(1).map(Number) as [number, number, number];
     assert.equal(count, last - first + 3);
     const stored = store.ids.filter(each => /^[1-9][0-9]{0,9}$/.test(each)).map(Number);
     assert.ok(stored.every(id => id >= first && id <= last));
   });
 
-  test('are rejected when they are too few, with the number that is needed', async () => {
+  test('is rejected if the range is too small, with the required number of ids', async () => {
     const few = await check('http://127.0.0.1:1', ['--ids', '-5..4']);
     assert.deepEqual([few.exitCode, few.stdout], [2, '']);
-    const needed = /--ids -5\.\.4 holds 10 ids, and the rules need ([0-9]+);/.exec(few.stderr)?.[1];
+    const needed = /--ids -5\.\.4 contains 10 ids, but the rules need ([0-9]+);/.exec(few.stderr)?.[1];
     await using store = await startForeignStore(TOKEN);
     const enough = await check(store.url, ['--ids', `1..${needed}`]);
     assert.equal(enough.exitCode, 0, enough.stderr);
@@ -137,7 +137,7 @@ suite('--ids', { concurrency: 2 }, () => {
   });
 });
 
-test('--dry-run lists the rules, needs no token, and sends nothing', async () => {
+test('--dry-run lists the rules without a token and sends nothing', async () => {
   await using store = await startForeignStore(TOKEN);
   const { exitCode, stdout, stderr } = await runInTime(['check', store.url, '--dry-run']);
   assert.deepEqual([exitCode, stderr, store.requests()], [0, '', 0]);
@@ -145,7 +145,7 @@ test('--dry-run lists the rules, needs no token, and sends nothing', async () =>
     assert.ok(stdout.includes(` ${id} `) && stdout.includes(title));
 });
 
-/** Serves one answer to everything; `await using` closes it. */
+/** A server with one listener for all requests; `await using` closes it. */
 async function serve(
   listener: RequestListener,
 ): Promise<AsyncDisposable & { url: string; requests: () => number }> {
@@ -157,16 +157,16 @@ async function serve(
   return Object.assign(await listen(server), { requests: () => requests });
 }
 
-suite('what is said where nothing can be checked:', { concurrency: true }, () => {
+suite('the message if nothing can be checked:', { concurrency: true }, () => {
   async function says(url: string, message: RegExp, token = TOKEN): Promise<void> {
     const server = { plantsUrl: new URL(`${url}/plants`), token, stop: new AbortController().signal };
     const contact = makeContact({ ...server, id: 1n, neighbours: undefined });
     await assert.rejects(contact, { name: 'Failure', exitCode: 1, message });
   }
 
-  test('nobody answers, on one line and in each format', async () => {
+  test('no server responds, on one line and in each format', async () => {
     const url = `http://127.0.0.1:${await freePort()}`;
-    const message = `${url}/plants: no whole answer came (ECONNREFUSED); is the service running there?`;
+    const message = `${url}/plants: no complete response (ECONNREFUSED); is the service running there?`;
     const written = async (format: string): Promise<string> => {
       const { exitCode, stdout, stderr } = await check(url, ['--format', format]);
       assert.equal(exitCode, 1);
@@ -183,35 +183,34 @@ suite('what is said where nothing can be checked:', { concurrency: true }, () =>
     assert.ok(junit.includes(`<error message="${message}"/>`));
   });
 
-  test('what listens takes no HTTP', async () => {
+  test('the server does not respond with HTTP', async () => {
     const server = createNetServer(socket => socket.on('error', () => {}).end('SSH-2.0-OpenSSH\r\n'));
     await using running = await listen(server);
     const message =
-      /: no whole answer came \(HPE_\w+\); what listens there takes no HTTP; check the address$/;
+      /: no complete response \(HPE_\w+\); the server did not respond with HTTP; check the address$/;
     await says(running.url, message);
   });
 
   test('the token is rejected, or a proxy strips the Authorization header', async () => {
     await using service = await startTestService();
     const rejected =
-      /answers 401 to a valid plant: the token is refused \(.*40102.*\); give one that is in force/;
+      /responds with 401 to a valid plant: the token is rejected \(.*40102.*\); give a valid token/;
     await says(service.url, rejected);
     await using gateway = await startTamperingProxy(service.url, {
       request: setField('authorization', undefined),
     });
-    const stripped =
-      /answers 401 .*: it answers the same without any credential, so something before the service/;
+    const stripped = /responds with 401 .*: the response without a token is the same, so a proxy may remove/;
     await says(gateway.url, stripped, service.token);
   });
 
-  test('Node does not trust the certificate, until it is told to', async () => {
+  test('Node does not trust the certificate, unless NODE_EXTRA_CA_CERTS names its authority', async () => {
     await using store = await startForeignStore(TOKEN);
     const pem = (name: string): string =>
       fileURLToPath(new URL(`../../harness/postgres-tls/${name}`, import.meta.url));
     const identity = { key: readFileSync(pem('server-key.pem')), cert: readFileSync(pem('server.pem')) };
     const server = createTlsServer(identity, socket => {
       const behind = connect(Number(new URL(store.url).port), '127.0.0.1');
-      // Either side may go before the other.
+      // Either side may close its connection first.
       pipeline(socket, behind, socket).catch(() => {});
     });
     await using running = await listen(server);
@@ -230,13 +229,17 @@ suite('what is said where nothing can be checked:', { concurrency: true }, () =>
   const elsewhere = { Location: 'https://plants.example/plants' };
   const tooLong: RequestListener = (_request, response) => response.end(Buffer.alloc(2 * 1024 * 1024));
   const responses: [what: string, RequestListener, message: RegExp][] = [
-    ['no response in time', () => {}, /: no whole answer came within 10 s; is the service running there\?$/],
-    ['a long one', tooLong, /no whole answer came \(the answer is longer than 1048576 bytes\)/],
-    ['308', respond(308, elsewhere), /\(https:\/\/plants\.example\/plants\); give that base address$/],
+    ['no response in time', () => {}, /: no complete response within 10 s; is the service running there\?$/],
+    ['a long response', tooLong, /no complete response \(the response exceeds 1048576 bytes\)/],
+    [
+      '308',
+      respond(308, elsewhere),
+      /\(https:\/\/plants\.example\/plants\); give the base address of the target$/,
+    ],
     ['404', respond(404), /give the base address of the service, without \/plants$/],
     ['405', respond(405), /give the base address of the service, without \/plants$/],
-    ['403', respond(403), /the token may not create plants there/],
-    ['502', respond(502), /cannot be reached now; try again when it can$/],
+    ['403', respond(403), /the token may not create plants; give another/],
+    ['502', respond(502), /the service is not available now; try again later$/],
   ];
   for (const [what, listener, message] of responses) {
     test(what, async () => {
@@ -247,7 +250,7 @@ suite('what is said where nothing can be checked:', { concurrency: true }, () =>
   }
 });
 
-test('an answer of 429 is waited for, and says nothing of a rule', async () => {
+test('a request that gets 429 is sent again, and its rule does not fail', async () => {
   await using store = await startForeignStore(TOKEN);
   await using busy = await startForeignStore(TOKEN, { putOffEvery: 10 });
   const [usual, putOff] = await Promise.all([checkJson(store.url), checkJson(busy.url)]);
@@ -255,15 +258,15 @@ test('an answer of 429 is waited for, and says nothing of a rule', async () => {
   assert.ok(busy.requests() > store.requests());
 });
 
-/** What no format, no terminal and no reader of XML takes as it is; the token among it. */
+/** Characters that some format, terminal or XML parser does not accept, and the token. */
 const NASTY = `\u0000\u0007\u001b[2J\u009b]]><!-- & &amp; "' # \\ \ufffe\uffff\ufeff\u2028\u202e \u{1f335} ${TOKEN}`;
 
-suite('whatever a server answers', { concurrency: 2 }, () => {
+suite('any response of a server', { concurrency: 2 }, () => {
   async function nastyServer(): Promise<Awaited<ReturnType<typeof serve>>> {
     let count = 0;
     return serve((request, response) => {
       const name = count++ === 0 ? 'A' : NASTY;
-      // Every second body is no JSON for the bytes behind it, which are no UTF-8 either.
+      // Every second body ends with bytes that are neither JSON nor UTF-8.
       const end = count % 2 === 0 ? Buffer.from('\u00ff\ud83c', 'latin1') : Buffer.alloc(0);
       response.setHeader('X-Authorization', request.headers.authorization ?? 'none');
       response.writeHead(200, `O\u0080K`, { 'Content-Type': 'application/json' });
@@ -271,7 +274,7 @@ suite('whatever a server answers', { concurrency: 2 }, () => {
     });
   }
 
-  test('the formats hold it, and none shows the token', async () => {
+  test('is written in every format, without the token', async () => {
     for (const [format, read] of Object.entries(READERS)) {
       await using server = await nastyServer();
       const { exitCode, stdout, stderr } = await check(server.url, ['--format', format]);
@@ -283,7 +286,7 @@ suite('whatever a server answers', { concurrency: 2 }, () => {
     }
   });
 
-  test('nesting and names without end are findings too', async () => {
+  test('is a finding also with deep nesting or a very long name', async () => {
     const nested = '['.repeat(400_000) + ']'.repeat(400_000);
     for (const body of [`{"name":${nested}}`, `{"name":"${'A'.repeat(1_000_000)}"}`]) {
       await using server = await serve((_request, response) =>
@@ -302,7 +305,7 @@ const READERS: Record<string, (text: string) => void> = {
   junit: assertWellFormed,
 };
 
-/** XML 1.0 (https://www.w3.org/TR/xml/), sections 2.2, 2.4 and 3.1, as far as a document without a DTD goes. */
+/** XML 1.0 (https://www.w3.org/TR/xml/), sections 2.2, 2.4 and 3.1, without a DTD. */
 function assertWellFormed(document: string): void {
   assert.doesNotMatch(document, /[^\t\n\r\u{20}-\u{d7ff}\u{e000}-\u{fffd}\u{10000}-\u{10ffff}]|\]\]>/u);
   assert.doesNotMatch(document, /&(?!(?:lt|gt|amp|quot);)/);
@@ -319,7 +322,7 @@ function assertWellFormed(document: string): void {
 }
 
 suite('a format', { concurrency: 2 }, () => {
-  /** The service behind a gateway that breaks a MUST and a SHOULD, and ids that leave rules out. */
+  /** The service behind a proxy that breaks a MUST and a SHOULD; --ids excludes rules. */
   async function written(format: string): Promise<string> {
     await using service = await startTestService();
     await using gateway = await startTamperingProxy(service.url, {
@@ -335,7 +338,7 @@ suite('a format', { concurrency: 2 }, () => {
     return stdout;
   }
   const message = 'expected id absent; found id 1';
-  /** The ids that are given have no two that are one double, and none that a rule names. */
+  /** The given range contains no fixed id and no two ids with the same double value. */
   const notChecked = [NEIGHBOURS, ...WITH_FIXED_IDS];
 
   test('json has the members that are documented', async () => {
@@ -348,7 +351,7 @@ suite('a format', { concurrency: 2 }, () => {
       ({ id }: JsonResult) => id === 'create.no-id',
     );
     assert.deepEqual(finding, {
-      ...{ id: 'create.no-id', level: 'MUST', title: 'the Plant that answers has no id' },
+      ...{ id: 'create.no-id', level: 'MUST', title: 'the Plant in the response has no id' },
       ...{ source: 'interface, Plant', verdict: 'does not hold', message },
     });
     assert.match(received, /^200 OK\n(?:.*\n)+\n\{"id":1,"name":"A"\}$/);
@@ -356,16 +359,16 @@ suite('a format', { concurrency: 2 }, () => {
     assert.ok(sent.endsWith('"name":"A"}'));
   });
 
-  test('junit fails what must hold alone, and shows the rest as skipped', async () => {
+  test('junit shows a MUST as a failure and any other finding as skipped', async () => {
     const junit = await written('junit');
     const cases = junit.split('<testcase ').slice(1);
     assert.equal(cases.length, RULES_FOR_EVERY_STORE.length);
-    // Those not checked, and the SHOULD that does not hold.
+    // The rules that were not checked, and the SHOULD that does not hold.
     const counts = `tests="${cases.length}" failures="1" errors="0" skipped="${notChecked.length + 1}"`;
     assert.ok(junit.includes(`<testsuites name="plant-store check" ${counts} `), junit.slice(0, 300));
     const failed = cases.filter(each => each.includes('<failure '));
     assert.equal(failed.length, 1);
-    assert.match(failed[0]!, / name="create\.no-id: the Plant that answers has no id"/);
+    assert.match(failed[0]!, / name="create\.no-id: the Plant in the response has no id"/);
     const sent = /<failure message="expected id absent; found id 1">[^<]*\nsent:\nPOST \/plants\n/;
     assert.match(failed[0]!, sent);
     const received =
@@ -376,7 +379,7 @@ suite('a format', { concurrency: 2 }, () => {
   });
 });
 
-test('Ctrl-C ends a check that waits, with what it has found so far', async () => {
+test('Ctrl-C ends a check that waits for responses, and prints the results so far', async () => {
   let responded = 0;
   const waiting = Promise.withResolvers<void>();
   await using server = await serve((_request, response) => {
@@ -393,8 +396,8 @@ test('Ctrl-C ends a check that waits, with what it has found so far', async () =
   const [exitCode] = await once(child, 'close');
   assert.equal(exitCode, 130);
   const { rules, elapsedMs } = JSON.parse(stdout) as { rules: JsonResult[]; elapsedMs: number };
-  assert.ok(elapsedMs < 10_000, 'it has waited for answers');
+  assert.ok(elapsedMs < 10_000, 'the check waited for responses');
   assert.equal(rules.length, RULES_FOR_EVERY_STORE.length);
-  const stopped = rules.filter(({ message }) => message === 'the check was stopped before');
+  const stopped = rules.filter(({ message }) => message === 'the check was stopped');
   assert.ok(stopped.length >= rules.length - 3 && stopped.every(({ verdict }) => verdict === 'not checked'));
 });

@@ -2,19 +2,19 @@ import { createServer } from 'node:http';
 import { text as readText } from 'node:stream/consumers';
 import { type LoopbackServer, listen } from '../../harness/loopback-server.ts';
 
-/** A {@link LoopbackServer} that counts what it gets. */
+/** A {@link LoopbackServer} that counts its requests. */
 export interface ForeignPlantStore extends LoopbackServer {
-  /** The ids that arrived, as they were written, in bodies that are JSON objects. */
+  /** The exact texts of the ids that arrived in JSON objects. */
   ids: string[];
   requests(): number;
 }
 
 /**
- * A plant store as somebody else might write it who has read the interface and nothing more: it keeps every sentence of
- * it, and answers 400 to all else. It shares no code with this one.
+ * A plant store by another author who knows only the interface. It follows every sentence of the
+ * interface and responds to any other request with 400. It shares no code with this service.
  *
- * @param writeOnce whether an id is rejected that is there already, be the plant the same or not
- * @param putOffEvery of so many requests one gets 429
+ * @param writeOnce whether an id that is stored is rejected, also with the same content
+ * @param putOffEvery one of this many requests gets 429
  */
 export async function startForeignStore(
   token: string,

@@ -42,12 +42,12 @@ async function findings(
 }
 
 suite('the list of rules', () => {
-  test('gives each rule an id of its own, in one spelling', () => {
+  test('gives each rule a unique id in one spelling', () => {
     assert.deepEqual([...new Set(IDS)], IDS);
     for (const id of IDS) assert.match(id, /^[a-z]+(?:[.-][a-z0-9]+)+$/);
   });
 
-  test('has MUST for the interface alone among the rules for every store, and marks its own', () => {
+  test('has MUST only for rules of the interface, and marks the rules of this plant store', () => {
     const binding = RULES_FOR_EVERY_STORE.filter(({ level }) => level === 'MUST');
     assert.deepEqual(binding, INTERFACE_RULES);
     for (const { id, source } of binding) assert.match(source, /^interface, /, id);
@@ -60,7 +60,7 @@ suite('the list of rules', () => {
 
 const AS_TEXT = setField('content-type', 'text/plain');
 
-/** What a tampering proxy does, and the ids of exactly the rules that it breaks; a star stands for any part of an id. */
+/** Tampering proxies and the ids of the rules that each breaks. A star matches any text. */
 const BROKEN_PROXIES: [what: string, alterations: Alterations, rules: string][] = [
   [
     'rounds ids to doubles, as JSON.parse does',
@@ -73,7 +73,7 @@ const BROKEN_PROXIES: [what: string, alterations: Alterations, rules: string][] 
   [
     'rejects ids beyond 32 bits',
     { request: mapJson(plant => (isBeyondInt32(plant.id) ? { ...plant, id: 'large' } : plant)) },
-    // Of the last, written anew by JSON.parse and JSON.stringify, the ids are small integers, and no member repeats.
+    // JSON.parse and JSON.stringify give the last four bodies small ids and no repetition.
     `create.id.above-* create.id.below-int32 create.id.int64-* create.id.neighbours-above-double
      ours.id.above-double ours.id.below-double ours.id.int64-*
      ours.refuse.further-member-repeated ours.refuse.id-repeated
@@ -81,7 +81,7 @@ const BROKEN_PROXIES: [what: string, alterations: Alterations, rules: string][] 
   ],
   ['drops an empty tag', mapPlant(({ tag, ...rest }) => (tag ? { ...rest, tag } : rest)), 'create.tag.empty'],
   [
-    'adds a tag of null where there was none',
+    'adds a null tag to plants without a tag',
     mapPlant(plant => ({ tag: null, ...plant })),
     'create.tag.absent',
   ],
@@ -108,26 +108,26 @@ const BROKEN_PROXIES: [what: string, alterations: Alterations, rules: string][] 
   ['sends 400 as text', { response: onStatus(400, AS_TEXT) }, 'error.media-type ours.fields.refused'],
   ['sends 200 as text', { response: onStatus(200, AS_TEXT) }, 'create.media-type ours.fields.kept'],
   [
-    'takes the challenge off 401',
+    'removes the challenge from 401',
     { response: setField('www-authenticate', undefined) },
     'credential.challenge ours.credential.*.challenge',
   ],
   [
-    'passes on the first of several fields of a name',
+    'forwards only the first of several fields with one name',
     { request: message => ({ ...message, rawHeaders: firstOfEach(message.rawHeaders) }) },
     'http.host-repeated ours.credential.repeated ours.media-type.repeated',
   ],
   [
-    'takes any media type',
+    'accepts any media type',
     { request: setField('content-type', 'application/json') },
     'media-type.other ours.media-type.charset ours.media-type.other',
   ],
   [
-    'takes any content coding',
+    'accepts any content coding',
     { request: setField('content-encoding', undefined) },
     'content-coding.unknown ours.content-encoding',
   ],
-  ['names the software it is', { response: addField('Server', 'garden/1.0') }, 'ours.fields.*'],
+  ['names its software', { response: addField('Server', 'garden/1.0') }, 'ours.fields.*'],
 ];
 
 function isBeyondInt32(id: unknown): boolean {
@@ -152,8 +152,9 @@ function firstOfEach(rawHeaders: string[]): string[] {
   return [...first.values()].flat();
 }
 
-// Where ids are write-once, two ids that are taken for one show in the status, and `repeat.other` does not hold by choice.
-suite('before a service whose ids are write-once, exactly the rules that are broken say so', () => {
+// With write-once ids, the status shows if two ids become one. The MAY rule `repeat.other` then
+// fails.
+suite('before a service with write-once ids, exactly the broken rules do not hold', () => {
   let service: RunningService;
   before(async () => {
     service = await startTestService({ repeatedIdRule: 'reject' });
@@ -176,7 +177,7 @@ suite('before a service whose ids are write-once, exactly the rules that are bro
     });
   }
 
-  test('a proxy that puts its own credential in place of any', async () => {
+  test('a proxy that replaces every credential by its own', async () => {
     await using gateway = await startTamperingProxy(service.url, {
       request: (message, status) => {
         const bare = setField('authorization', undefined)(message, status);
@@ -188,7 +189,7 @@ suite('before a service whose ids are write-once, exactly the rules that are bro
     assert.deepEqual([...found.keys()].sort(), [...credential, 'repeat.other'].sort());
   });
 
-  test('a proxy with a path before that of the service', async () => {
+  test('a proxy with a path prefix', async () => {
     const prefix = '/garden/v1';
     await using gateway = await startTamperingProxy(service.url, {
       target: path => (path.startsWith(prefix) ? path.slice(prefix.length) : '/elsewhere'),
@@ -198,7 +199,7 @@ suite('before a service whose ids are write-once, exactly the rules that are bro
   });
 });
 
-test('no rule holds on each of three servers that do not look at the request', async () => {
+test('each rule fails on at least one of three servers that ignore the request', async () => {
   const everFound = new Set<string>();
   for (const status of [200, 400, 401]) {
     const server = createServer({ requireHostHeader: false }, (_request, response) => {

@@ -3,9 +3,9 @@ import { createServer, request as httpRequest, type IncomingMessage, type Server
 import { buffer } from 'node:stream/consumers';
 import { type LoopbackServer, listen } from '../../harness/loopback-server.ts';
 
-/** A request or a response on its way through the proxy. */
+/** A request or a response that passes through the proxy. */
 export interface Message {
-  /** Names and values in turn. */
+  /** Alternating names and values. */
   rawHeaders: string[];
   body: Buffer;
 }
@@ -13,7 +13,7 @@ export interface Message {
 /** @param status of a response; 0 for a request */
 export type Alteration = (message: Message, status: number) => Message;
 
-/** What a tampering proxy does to the messages it passes on. */
+/** The changes that a tampering proxy makes to messages. */
 export interface Alterations {
   /** Changes the request target. */
   target?(target: string): string;
@@ -21,13 +21,13 @@ export interface Alterations {
   response?: Alteration;
 }
 
-/** Bodies that say they are longer are passed on without one: the service rejects them by their header section. */
+/** A larger body is not forwarded: the service rejects it by its Content-Length. */
 const BUFFERED_BODY_BYTES_MAX = 1024 * 1024;
 
 /**
- * A server in front of a real service that breaks one thing, as proxies and frameworks in the field do.
+ * A proxy for a real service that breaks one thing, as real proxies and frameworks do.
  *
- * @param serviceUrl base address of the service behind it
+ * @param serviceUrl base address of the service
  */
 export async function startTamperingProxy(
   serviceUrl: string,
@@ -69,12 +69,12 @@ async function passOn(
   response.end(request.method === 'HEAD' ? undefined : body);
 }
 
-/** Content-Length as the body now is, where there was one. */
+/** Sets an existing Content-Length to the length of the body. */
 function withLength(message: Message): Message {
   return setField('content-length', String(message.body.length))(message, 0);
 }
 
-/** Replaces the value of every field of a name; undefined takes the field out. */
+/** Replaces the value of every field with this name. @param value undefined removes the field */
 export function setField(name: string, value: string | undefined): Alteration {
   return message => {
     const rawHeaders: string[] = [];
@@ -87,16 +87,16 @@ export function setField(name: string, value: string | undefined): Alteration {
   };
 }
 
-/** Changes the responses of one status alone. */
+/** Changes only the responses with this status. */
 export function onStatus(wanted: number, alter: Alteration): Alteration {
   return (message, status) => (status === wanted ? alter(message, status) : message);
 }
 
-/** Reads a body as a JSON object and writes what is made of it; any other body stays as it is. */
+/** Changes a body that is a JSON object. Any other body stays unchanged. */
 export function mapJson(change: (value: Record<string, unknown>) => object): Alteration {
   return message => {
     try {
-      // What is not UTF-8 must stay so on its way.
+      // Invalid UTF-8 must not be replaced, so it ends in the catch clause.
       const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(message.body);
       const value: unknown = JSON.parse(text);
       const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);

@@ -19,10 +19,10 @@ import { until } from '../../harness/until.ts';
 
 const postgres = await postgresUnderTest();
 const sqlite = sqliteUnderTest();
-/** Enough for a copy to be met in the middle twice. */
+/** Enough plants to interrupt a copy twice. */
 const PLANTS = 40_000;
 
-const REST = 'what was copied stays, and the same command goes on from there';
+const REST = 'the copied rows are stored; run the same command again to copy the rest';
 
 async function count(database: string): Promise<number> {
   await using reader = await openReader(database).catch(() => undefined);
@@ -33,10 +33,10 @@ for (const [from, to, signal, exitCode, says] of [
   [sqlite, postgres, 'SIGINT', 130, `plant-store: stopped; ${REST}\n`],
   [postgres, sqlite, 'SIGKILL', null, ''],
 ] as const) {
-  test(`a copy from ${from.name} to ${to.name} may be stopped by anything, and goes on behind it`, async () => {
+  test(`an interrupted copy from ${from.name} to ${to.name} continues when it is run again`, async () => {
     const [source, target] = [await from.newDatabase(), await to.newDatabase()];
     await fillStore(source, manyPlants(PLANTS));
-    /** Starts a copy, and stops it when it has copied some; some is missing then. */
+    /** Starts a copy and stops it after the first rows. */
     const stopInTheMiddle = async (
       stop: (child: ChildProcess) => unknown,
     ): Promise<[exitCode: number | null, stderr: string]> => {
@@ -46,7 +46,7 @@ for (const [from, to, signal, exitCode, says] of [
       child.stderr!.setEncoding('utf8').on('data', text => (stderr += text));
       child.stdout!.resume();
       const ended = once(child, 'close');
-      await until('it copies', async () => child.exitCode !== null || (await count(target)) > before);
+      await until('rows are copied', async () => child.exitCode !== null || (await count(target)) > before);
       await stop(child);
       const [code] = await ended;
       return [code, stderr];
@@ -73,7 +73,7 @@ for (const [from, to, signal, exitCode, says] of [
   });
 }
 
-test('a copy runs beside a service that writes to the source, and again when that is stopped', async () => {
+test('a copy works while a service writes to the source, and a second copy completes it', async () => {
   const [source, target] = [await sqlite.newDatabase(), await postgres.newDatabase()];
   const { valid } = await fillStore(source, manyPlants(10_000));
   const service = await startTestService({ database: source });
@@ -82,7 +82,7 @@ test('a copy runs beside a service that writes to the source, and again when tha
   const sending = Array.from({ length: 4 }, async () => {
     const client = new LoggingClient(service.url, valid, []);
     while (!isOver) {
-      // Between, after and over the plants that are there.
+      // Ids between, after and equal to those of the stored plants.
       const { response } = await client.send({ id: BigInt(sent++ * 7), name: `sent ${sent}` });
       assert.equal(response?.status, 200);
     }
@@ -96,11 +96,11 @@ test('a copy runs beside a service that writes to the source, and again when tha
   assert.match(first.stdout, /^not equal$/m);
   assert.match(
     first.stderr,
-    /^plant-store: the source has taken [1-9][0-9,]* revisions? .*since it was copied; stop the service on it, and run the same command again, which copies the rest\n$/,
+    /^plant-store: the source has [1-9][0-9,]* revisions? .* that came after the copy; stop the service on the source, then run the same command again to copy the rest\n$/,
   );
   const last = await copy(source, target);
   equalDigest(last);
   assert.ok(copiedRevisions(last) > 0);
-  assert.equal(copiedRevisions(first) + copiedRevisions(last), await count(source), 'each was added once');
+  assert.equal(copiedRevisions(first) + copiedRevisions(last), await count(source), 'each was copied once');
   assert.deepEqual(await rowsOf(target), await rowsOf(source));
 });

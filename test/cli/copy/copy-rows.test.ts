@@ -34,7 +34,7 @@ const SOURCE = [
   revision(ID_MAX),
 ];
 
-test('any part of the source lacks the rest of it, in its order', async () => {
+test('for any part of the source, the missing rows are the rest in the order of the source', async () => {
   for (let stored = 0; stored < 2 ** SOURCE.length; stored++) {
     const target = SOURCE.filter((_, index) => stored & (1 << index));
     const rest = SOURCE.filter((_, index) => !(stored & (1 << index)));
@@ -42,7 +42,7 @@ test('any part of the source lacks the rest of it, in its order', async () => {
   }
 });
 
-suite('a target is rejected for a revision', () => {
+suite('a target is rejected if it has a revision', () => {
   const cases: [what: string, target: PlantRevision, says: RegExp][] = [
     ['before all of the source', revision(ID_MIN, 0), /revision 0 of plant -9223372036854775808, but/],
     ['between two', revision(5n), /revision 1 of plant 5, but the source does not/],
@@ -69,7 +69,7 @@ function token(id: number, other: Partial<StoredToken> = {}): StoredToken {
   };
 }
 
-suite('what makes the tokens the same:', () => {
+suite('the tokens to copy for', () => {
   const day = '2026-01-01';
   const cases: [what: string, source: StoredToken[], target: StoredToken[], plan: string][] = [
     ['a target that is empty', [token(1), token(2)], [], '1, 2'],
@@ -80,7 +80,7 @@ suite('what makes the tokens the same:', () => {
     ['a use of the target', [token(1)], [token(1, { lastUsedDay: day })], '1'],
     ['a revocation and a use', [token(1, { revokedAt: 5, lastUsedDay: day })], [token(1)], '1'],
     [
-      'changes in an order of their own',
+      'changes in another order than the ids',
       [
         token(1, { changeNumber: 8, revokedAt: 5 }),
         token(2, { changeNumber: 3 }),
@@ -98,7 +98,7 @@ suite('what makes the tokens the same:', () => {
   }
 });
 
-suite('a target is rejected for a token', () => {
+suite('a target is rejected if it has a token', () => {
   const cases: [what: string, target: StoredToken, says: RegExp][] = [
     ['that the source does not have', token(3), /contains the token "label 3", but the source does not/],
     ['with another hash', token(1, { hash: 'f'.repeat(64) }), /token 1 of the target, "label 1", differs/],
@@ -117,7 +117,7 @@ suite('a target is rejected for a token', () => {
   }
 });
 
-test('the digest is the one of the lines that its description names', () => {
+test('the digest is the hash of the documented lines', () => {
   const digest = new StoreDigest();
   const lines: string[] = [];
   const add = (each: PlantRevision, line: string): void => {
@@ -129,7 +129,7 @@ test('the digest is the one of the lines that its description names', () => {
     { ...revision(2n ** 53n + 1n, 3, 'Ácer "x"\n', ''), recordedBy: 2 },
     '["plant","9007199254740993",3,"Ácer \\"x\\"\\n","",1767225600000,2]',
   );
-  // More than is digested at once.
+  // More rows than the digest hashes at once.
   for (let number = 1; number <= 5_000; number++) {
     add(revision(2n ** 60n, number, 'x', 't'), `["plant","${2n ** 60n}",${number},"x","t",1767225600000,1]`);
   }

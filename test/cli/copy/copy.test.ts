@@ -31,7 +31,7 @@ function assertFailed({ exitCode, stdout, stderr }: Finished, says: RegExp): voi
 
 for (const [from, to] of PAIRS) {
   suite(`copy from ${from.name} to ${to.name}`, () => {
-    test('takes every revision and token along as it is, proves it, and leaves a store to be served', async () => {
+    test('copies every revision and token exactly, proves it, and a service runs on the target', async () => {
       const [source, target] = [await from.newDatabase(), await to.newDatabase()];
       const back = await from.newDatabase();
       const tokens = await fillStore(source);
@@ -52,7 +52,7 @@ for (const [from, to] of PAIRS) {
       assert.equal(await sendPlant(service.url, tokens.revoked, 1n), 401);
     });
 
-    test('goes on with what is missing when it is run again, and says before what that is', async () => {
+    test('copies the missing rows when it is run again, and --dry-run counts them', async () => {
       const [source, target] = [await from.newDatabase(), await to.newDatabase()];
       await fillStore(source, manyPlants(3_000));
       assert.equal(copiedRevisions(await copy(source, target)), 3_000);
@@ -74,7 +74,7 @@ for (const [from, to] of PAIRS) {
       assert.deepEqual(await rowsOf(target), await rowsOf(source));
     });
 
-    test('makes no target in a dry run, nor for a source that is missing', async () => {
+    test('creates no target in a dry run or for a missing source', async () => {
       const [source, target] = [await from.newDatabase(), await to.newDatabase()];
       assertFailed(await copy(source, target), /--from: .*there is no plant store .* serve` creates one/);
       await fillStore(source, manyPlants(10));
@@ -84,11 +84,11 @@ for (const [from, to] of PAIRS) {
       else assert.deepEqual(await to.sql(target, `SELECT * FROM pg_tables WHERE schemaname = 'public'`), []);
     });
 
-    test('leaves a target alone that holds what its source does not', async () => {
+    test('rejects a target with rows that the source does not have, and does not change it', async () => {
       const [source, target] = [await from.newDatabase(), await to.newDatabase()];
       await fillStore(source, manyPlants(10));
       equalDigest(await copy(source, target));
-      // Before, between and after the rows of the target: what would be copied if it was not rejected.
+      // Rows before, between and after those of the target, which an accepted copy would write.
       await from.sql(
         source,
         `INSERT INTO plant_revision VALUES (-9, 1, 'a', NULL, 1, 1), (1, 1, 'b', NULL, 1, 1), (88, 1, 'c', NULL, 1, 1)`,
@@ -110,17 +110,17 @@ for (const [from, to] of PAIRS) {
   });
 }
 
-test('one store on both sides is rejected, by whichever address', async () => {
+test('one store on both sides is rejected, also with two different addresses', async () => {
   const file = await sqlite.newDatabase();
   await fillStore(file, manyPlants(10));
-  const says = /--from and --to name the same store; name another one with --to/;
+  const says = /--from and --to name the same store; give another target with --to/;
   assertFailed(await copy(file, file.replace(/\/(\w+)\/plants\.db$/, '/$1/../$1/plants.db')), says);
   const database = await postgres.newDatabase();
   await fillStore(database, manyPlants(10));
   assertFailed(await copy(database, database.replace('127.0.0.1', 'localhost'), '--dry-run'), says);
 });
 
-test('what can be said of an address names its flag, and never its password', async () => {
+test('an error about an address names its flag and never its password', async () => {
   const [source, target] = [await sqlite.newDatabase(), await postgres.newDatabase()];
   await fillStore(source, manyPlants(10));
   const nowhere = `${target}_that_is_not_there`;
@@ -135,7 +135,7 @@ test('what can be said of an address names its flag, and never its password', as
   assert.ok(!stderr.includes('secret'));
 });
 
-test('a SQLite store that is served is no target, and one that is copied to is not served', async () => {
+test('copy rejects a SQLite target with a running service, and serve rejects a target during a copy', async () => {
   const source = await sqlite.newDatabase();
   await fillStore(source, manyPlants(10));
   await using service = await startTestService();
@@ -167,13 +167,13 @@ const TOKEN: StoredToken = {
 };
 
 async function tokensOf(reader: PlantReader): Promise<StoredToken[]> {
-  // SQLite's rows have no prototype, which is a difference to deepEqual.
+  // SQLite's rows have no prototype, and deepEqual compares prototypes.
   return (await reader.tokens()).map(token => ({ ...token }));
 }
 
 for (const engine of [sqlite, postgres]) {
   suite(`a target on ${engine.name}`, () => {
-    test('takes a batch as a whole or not at all, and writes nothing over', async () => {
+    test('stores all rows of a batch or none, and overwrites nothing', async () => {
       const database = await engine.newDatabase();
       await using target = await openCopyTarget(database);
       const first = [revision(1n), revision(1n, 2, 'again'), revision(3n)];
@@ -188,7 +188,7 @@ for (const engine of [sqlite, postgres]) {
       assert.deepEqual((await rowsOf(database)).revisions, first);
     });
 
-    test('gets no first token from a service while the copy is not finished', async () => {
+    test('gets no first token from a service while the copy is incomplete', async () => {
       const database = await engine.newDatabase();
       const target = await openCopyTarget(database);
       await target.insertRevisions([revision(1n)]);
@@ -197,7 +197,7 @@ for (const engine of [sqlite, postgres]) {
       assert.deepEqual([service.firstToken, service.hasToken], [undefined, false]);
     });
 
-    test('brings a token up to the state it has elsewhere, and tells services of it', async () => {
+    test('updates a token to the state in the source, with a change number for running services', async () => {
       const database = await engine.newDatabase();
       await using target = await openCopyTarget(database);
       await using reader = await openReader(database);
@@ -215,7 +215,7 @@ for (const engine of [sqlite, postgres]) {
       assert.deepEqual((await tokensOf(reader))[0], { ...revoked, changeNumber: 3 });
     });
 
-    test('never undoes a revocation, nor takes a token for another, and changes all of them or none', async () => {
+    test('never undoes a revocation or replaces a token, and changes all tokens or none', async () => {
       const database = await engine.newDatabase();
       await using target = await openCopyTarget(database);
       await using reader = await openReader(database);
@@ -238,7 +238,7 @@ for (const engine of [sqlite, postgres]) {
   });
 }
 
-test('PostgreSQL takes a revision for done that a copy before it left on its way', async () => {
+test('PostgreSQL accepts a revision that an earlier copy has already inserted', async () => {
   const database = await postgres.newDatabase();
   await using target = await openCopyTarget(database);
   await target.insertRevisions([revision(1n), revision(2n)]);

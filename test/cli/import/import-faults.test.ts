@@ -16,7 +16,7 @@ function serviceArgs(url: string): string[] {
   return ['--url', url, '--token', 'plant_test'];
 }
 
-/** Uses a CSV file of so many rows, whose ids count from 1. */
+/** Creates a CSV file with this many rows. The ids count from 1. */
 async function withFile<T>(rows: number, use: (file: string, rejects: string) => Promise<T>): Promise<T> {
   const folder = await mkdtemp(join(tmpdir(), 'plant-store-faults-'));
   try {
@@ -40,8 +40,8 @@ async function importRows(
   });
 }
 
-suite('import against a server that is told how to behave', { concurrency: 4 }, () => {
-  test('a service that goes away and comes back is waited for, and both is said once', async () => {
+suite('import to a server with scripted faults', { concurrency: 4 }, () => {
+  test('import waits for a service that stops and starts again, and reports each once', async () => {
     const stored = new Set<string>();
     const write = (post: Post): void => {
       stored.add(post.body);
@@ -58,20 +58,20 @@ suite('import against a server that is told how to behave', { concurrency: 4 }, 
       const said = once(child.stderr!, 'data');
       await gone;
       await first[Symbol.asyncDispose]();
-      // It is said after a second. Where it never is, the service comes back all the same, and the message is missing below.
+      // The report comes after a second. Without it the service starts again, and the match fails.
       await Promise.race([said, wait(20_000, undefined, { ref: false })]);
       await using _back = await startFaulty(write, first.port);
       const [stdout, stderr, [exitCode]] = await finished;
       assert.match(
         stderr,
-        /^the service does not answer \(\w+\); waiting for up to 5 minutes and trying again…\nthe service is back after [0-9.]+ s; going on\n$/,
+        /^the service does not respond \(\w+\); retrying for up to 5 minutes…\nthe service is available again after [0-9.]+ s; the import continues\n$/,
       );
       assert.match(stdout, /^500 rows: 500 created/);
       assert.deepEqual([exitCode, stored.size], [0, 500]);
     });
   });
 
-  test('what is said of one row rejects it, and the others go on; a lost answer is sent again', async () => {
+  test('an error of one row rejects only that row, and a row without a response is sent again', async () => {
     const numbers = [40001, 40002, 40003, 41301];
     await using server = await startFaulty(post => {
       const number = numbers[post.number - 2];
@@ -92,7 +92,7 @@ suite('import against a server that is told how to behave', { concurrency: 4 }, 
     assert.equal(exitCode, 1);
   });
 
-  test('what a server says reaches terminal and file without control characters and token', async () => {
+  test('terminal and rejects file show the text of a server without control characters and token', async () => {
     const evil = '\u001b]0;evil\u0007\u009b2J\r\nnext plant_test';
     const shown = String.raw`\u001b]0;evil\u0007\u009b2J\u000d\u000anext <ACCESS_TOKEN>`;
     await using server = await startFaulty(post => {
@@ -104,11 +104,11 @@ suite('import against a server that is told how to behave', { concurrency: 4 }, 
     assert.ok(stderr.includes(`418: ${shown}`), stderr);
   });
 
-  test('where no service is, one line says so, at once', async () => {
+  test('one line reports at once that no service runs at the address', async () => {
     const free = await importRows(`http://127.0.0.1:${await freePort()}`, 1000);
     assert.match(
       free.stderr,
-      /^plant-store: no service answers at http:\/\/127\.0\.0\.1:[0-9]+\/ \(ECONNREFUSED\); start one with: .*\n$/,
+      /^plant-store: no service responds at http:\/\/127\.0\.0\.1:[0-9]+\/ \(ECONNREFUSED\); start one with: .*\n$/,
     );
     await using ssh = await listen(createSocketServer(socket => socket.end('SSH-2.0-OpenSSH\r\n\r\n')));
     const other = await importRows(ssh.url, 10);
@@ -123,12 +123,12 @@ suite('import against a server that is told how to behave', { concurrency: 4 }, 
     [
       '401',
       post => post.respond(401, errorBody(40102, 'no')),
-      /^plant-store: the service refuses the token; /,
+      /^plant-store: the service rejects the token; /,
     ],
     [
       '404',
       post => post.respond(404, errorBody(40401, 'no path')),
-      /answers 404 \(no path\); is this the right --url\?\n$/,
+      /responds with 404 \(no path\); check the address in --url\n$/,
     ],
     [
       'a redirect',
@@ -139,11 +139,11 @@ suite('import against a server that is told how to behave', { concurrency: 4 }, 
     ...[40000, 41501].map((number): [string, (post: Post) => void, RegExp] => [
       `error ${number}`,
       post => post.respond(Math.floor(number / 100), errorBody(number, 'every one')),
-      /answers 4[0-9]{2} \(every one\); does a gateway before the service change requests\?\n$/,
+      /responds with 4[0-9]{2} \(every one\); check whether a proxy .* changes requests\n$/,
     ]),
   ];
   for (const [what, script, expected] of STOPS) {
-    test(`${what} stops the import with what was stored before counted`, async () => {
+    test(`${what} stops the import, and the summary counts the stored rows`, async () => {
       await using server = await startFaulty(post => {
         if (post.number <= 20) post.store();
         else script(post);
@@ -165,7 +165,7 @@ suite('import against a server that is told how to behave', { concurrency: 4 }, 
     ['SIGINT', 130],
     ['SIGTERM', 143],
   ] as const) {
-    test(`${signal}, also twice at once, ends it in good order: what is in flight is counted, rejects are safe`, async () => {
+    test(`${signal}, also sent twice, ends an import after the plants in flight and writes all rejects`, async () => {
       const waiting: Post[] = [];
       const { promise: full, resolve: onFull } = Promise.withResolvers<void>();
       await using server = await startFaulty(post => {
@@ -183,19 +183,19 @@ suite('import against a server that is told how to behave', { concurrency: 4 }, 
         child.kill(signal);
         await wait(20);
         child.kill(signal);
-        // Only once the program has taken the signal do the answers come: nothing tells when, and it waits 5 s for them.
+        // The responses must come after the program has handled the signal. It waits 5 s for them.
         await wait(1_000);
         for (const post of waiting) post.store();
         assert.deepEqual(await closed, [expectedCode, null]);
         assert.match(await stdout, /^13 rows: 12 created, 0 unchanged, 0 revised, 1 rejected/);
-        assert.match(await stderr, /^plant-store: stopped; .*running the import again is harmless\n$/);
+        assert.match(await stderr, /^plant-store: stopped; .*you can safely run the import again\n$/);
         assert.equal(await readFile(rejects, 'utf8'), 'id,name,row,error,message\n1,name 1,1,40003,taken\n');
       });
       assert.equal(server.count(), 13);
     });
   }
 
-  test('a second SIGINT a second later ends it at once', async () => {
+  test('a second SIGINT after a second ends the import at once', async () => {
     const { promise: asked, resolve: onAsked } = Promise.withResolvers<void>();
     await using server = await startFaulty(() => onAsked());
     const child = startProgram(['import', ...serviceArgs(server.url), '-']);
@@ -208,7 +208,7 @@ suite('import against a server that is told how to behave', { concurrency: 4 }, 
     assert.deepEqual(await closed, [null, 'SIGINT']);
   });
 
-  test('SIGINT ends it while standard input has nothing to give', async () => {
+  test('SIGINT ends an import that waits for standard input', async () => {
     const { promise: stored, resolve: onStored } = Promise.withResolvers<void>();
     await using server = await startFaulty(post => {
       post.store();
@@ -224,7 +224,7 @@ suite('import against a server that is told how to behave', { concurrency: 4 }, 
     assert.match(await stdout, /^[12] rows?: [12] created/);
   });
 
-  test('while no answer comes, the file is not read on, so memory does not grow with it', async () => {
+  test('without responses the import reads no further, so its memory use does not grow', async () => {
     const waiting: Post[] = [];
     const { promise: full, resolve: onFull } = Promise.withResolvers<void>();
     let holds = true;

@@ -13,7 +13,7 @@ import { type NewPlant, newPlantJson } from '../../../src/contract/plant.ts';
 
 type Format = 'CSV' | 'lines' | 'array';
 
-/** What was read of a file: its rows, what was said, and why reading ended early. */
+/** The rows and notes of a file, and the message if reading ended early. */
 interface Read {
   rows: PlantRow[];
   notes: string[];
@@ -39,7 +39,7 @@ async function readTexts(format: Format, texts: AsyncIterable<string>): Promise<
   return read;
 }
 
-/** Where a file is cut into pieces, as shares of its length. */
+/** The borders between the chunks of a file, as shares of its length. */
 const cuts = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 20 });
 
 function cut(whole: Uint8Array, shares: number[]): Uint8Array[] {
@@ -47,7 +47,7 @@ function cut(whole: Uint8Array, shares: number[]): Uint8Array[] {
   return [...ends, whole.length].map((end, index) => whole.slice(ends[index - 1] ?? 0, end));
 }
 
-/** Reads a text as a file is read: cut between bytes, then decoded. */
+/** Reads a text like a file: it is cut between bytes, then decoded. */
 async function read(format: Format, text: string, shares: number[] = []): Promise<Read> {
   return await readTexts(format, utf8Texts(stream(cut(Buffer.from(text), shares))));
 }
@@ -56,13 +56,13 @@ function plants({ rows }: Read): (NewPlant | undefined)[] {
   return rows.map(({ reading }) => reading.plant);
 }
 
-/** The rejects file that holds these rows, rejected for one made-up reason. */
+/** The rejects file of these rows with an invented reason. */
 function rejectsOf({ rows }: Read, message = 'why'): string {
   const lines = rows.map(row => row.rejectsLine({ error: 40002, message }));
   return (rows[0]?.rejectsHeader() ?? '') + lines.join('');
 }
 
-/** Text that both stores take, with much of what CSV and JSON stumble over. */
+/** Text that both stores accept, often with special characters of CSV and JSON. */
 const plantText = fc.oneof(
   fc.string({ unit: 'binary' }).filter(text => !text.includes('\0')),
   fc
@@ -74,13 +74,13 @@ const newPlant: fc.Arbitrary<NewPlant> = fc
   .record({ id: fc.bigInt(-(2n ** 63n), 2n ** 63n - 1n), name: plantText, tag: fc.option(plantText) })
   .map(({ id, name, tag }) => (tag === null ? { id, name } : { id, name, tag }));
 
-test('the time left is that of the rows that are still to be sent, also where all is read', () => {
+test('the time left counts the rows that are not yet sent, also if all are read', () => {
   const progress = new Progress(1000);
   try {
     progress.read(500);
     assert.doesNotMatch(progress.state(), /sent|left/);
     progress.sent(100, 200);
-    assert.match(progress.state(), /^25% sent, 0 plants, .* no answer yet, /);
+    assert.match(progress.state(), /^25% sent, 0 plants, .* no response yet, /);
     progress.count('created');
     assert.match(progress.state(), /^25% sent, .* left, /);
     progress.sent(200, 200);
@@ -96,7 +96,7 @@ test('the time left is that of the rows that are still to be sent, also where al
 });
 
 suite('UTF-8', () => {
-  test('text is the same wherever its bytes are cut, and exact up to a wrong byte', async () => {
+  test('text is exact up to an invalid byte, wherever its bytes are cut', async () => {
     const tails = [[], [0xff], [0x80], [0xc0, 0xaf], [0xed, 0xa0, 0x80], [0xe2, 0x82, 0x41], [0xe2, 0x82]];
     await fc.assert(
       fc.asyncProperty(
@@ -117,7 +117,7 @@ suite('UTF-8', () => {
     );
   });
 
-  test('a byte order mark is skipped at the start and kept elsewhere', async () => {
+  test('a byte order mark is skipped at the start and stays elsewhere', async () => {
     for (const shares of [[], [0.1], [0.1, 0.2, 0.3]]) {
       const texts = utf8Texts(stream(cut(Buffer.from('\ufeffab\ufeffc\ufffd'), shares)));
       assert.equal((await Array.fromAsync(texts)).join(''), 'ab\ufeffc\ufffd');
@@ -126,7 +126,7 @@ suite('UTF-8', () => {
 });
 
 suite('files of plants', () => {
-  test('are read back exactly, wherever they are cut, whatever else stands in them', async () => {
+  test('are read exactly, wherever they are cut and whatever other values they contain', async () => {
     const row = fc.tuple(newPlant, fc.jsonValue(), fc.constantFrom('', '\t', '\r\n'));
     await fc.assert(
       fc.asyncProperty(fc.array(row), cuts, async (given, shares) => {
@@ -161,11 +161,11 @@ suite('files of plants', () => {
     );
   });
 
-  /** Of each row the plant as JSON, or what is wrong with it. */
   interface Case {
     what: string;
     format: Format;
     text: string;
+    /** For each row: the plant as JSON, or the reason of its rejection. */
     rows: (string | RegExp)[];
     failure?: RegExp;
     notes?: string[];
@@ -185,70 +185,70 @@ suite('files of plants', () => {
       rows: [A, '{"id":2,"name":"b\\r\\nc\\nd"}', '{"id":3,"name":"e\\rf"}'],
     },
     {
-      what: 'nothing is trimmed, an id neither',
+      what: 'nothing is trimmed, not even an id',
       ...{ format: 'CSV', text: 'id,name\n1,  a  b \u00a0\n 2,c\n' },
       rows: ['{"id":1,"name":"  a  b \u00a0"}', /^id must be an integer from -9223372036854775808 /],
     },
     {
-      what: 'an id that a spreadsheet has cut is rejected',
+      what: 'an id that a spreadsheet has rounded is rejected',
       ...{ format: 'CSV', text: 'id,name\n9.00719925474099E+15,a\n1e3,b\n' },
       rows: [/^id 9\.00719925474099E\+15 has an exponent/, /^id 1e3 has an exponent/],
     },
     {
       what: 'a row with too few or too many fields is rejected alone',
       ...{ format: 'CSV', text: 'id,name,tag\n1,a\n2,b,c,d\n3,e,f\n' },
-      rows: [/^the row has 2 fields, and the first row names 3 columns$/, /^the row has 4 fields/, /^\{/],
+      rows: [/^the row has 2 fields, but the first row names 3 columns$/, /^the row has 4 fields/, /^\{/],
     },
     {
-      what: 'other columns are ignored and named once; those of a rejects file silently',
+      what: 'other columns are ignored and named once; columns of a rejects file are not named',
       ...{ format: 'CSV', text: 'family,id,name,row,error,message\nPinaceae,1,a,7,40002,why\nx,2,b,,,\n' },
       ...{ rows: [A, B], notes: ['trees: only id, name and tag are read; ignored: "family"'] },
     },
     ...(
       [
-        ['id;name;tag\n1;a;b\n', /must name the columns id and name.* it is: "id;name;tag"$/],
+        ['id;name;tag\n1;a;b\n', /must name the columns id, name and optionally tag.* it is: "id;name;tag"$/],
         ['ID,name\n', /it is: "ID", "name"$/],
         ['id,tag\n1,a\n', /it is: "id", "tag"$/],
-        ['id,name,tag,name\n1,a,b,c\n', /the column name is there more than once/],
-        ['id,id,name\n1,1,c\n', /the column id is there more than once/],
+        ['id,name,tag,name\n1,a,b,c\n', /the column name exists more than once/],
+        ['id,id,name\n1,1,c\n', /the column id exists more than once/],
       ] as const
     ).map(
-      ([text, failure]): Case => ({ what: `a header is refused`, format: 'CSV', text, rows: [], failure }),
+      ([text, failure]): Case => ({ what: `a header is rejected`, format: 'CSV', text, rows: [], failure }),
     ),
     ...(
       [
-        ['2,c"d\n3,e\n', /line 4 has a quote out of place .*; the rows before it were sent, and running/],
-        ['2,"c"d\n3,e\n', /line 4 has a quote out of place/],
+        ['2,c"d\n3,e\n', /line 4 has a misplaced quote .*; the rows before it were sent, and you can/],
+        ['2,"c"d\n3,e\n', /line 4 has a misplaced quote/],
         ['2,"c\n3,d\n', /row that begins on line 4 is never closed/],
       ] as const
     ).map(
       ([text, failure]): Case => ({
-        what: 'a broken quote stops, and keeps every row before it',
+        what: 'an invalid quote stops the reading after every row before it',
         ...{ format: 'CSV', text: `id,name\n1,"a\nb"\n${text}`, rows: ['{"id":1,"name":"a\\nb"}'], failure },
       }),
     ),
     {
-      what: 'an element that is not JSON is rejected alone',
+      what: 'an element that is not JSON does not affect the others',
       ...{ format: 'array', text: `[${A},{bad}, } ,"]",[[],{}],${B},,]` },
       rows: [A, /valid JSON/, /valid JSON/, /JSON object/, /JSON object/, B, /valid JSON/, /valid JSON/],
     },
     {
-      what: 'an array that never ends stops after its elements',
+      what: 'an incomplete array stops the reading after its elements',
       ...{ format: 'array', text: `[${A},${B},{"id":3`, rows: [A, B] },
-      failure: /^trees ends before the JSON array does, in element 3 or behind it/,
+      failure: /^trees ends before the end of the JSON array, at or after element 3/,
     },
     {
-      what: 'an array that goes on stops',
+      what: 'text after an array stops the reading',
       ...{ format: 'array', text: `[${A}] {"id":2}`, rows: [A] },
-      failure: /goes on after the JSON array, behind element 1/,
+      failure: /has text after the end of the JSON array, after element 1/,
     },
     {
-      what: 'lines are numbered as an editor does, empty ones included',
+      what: 'lines have the numbers that an editor shows; empty lines count',
       ...{ format: 'lines', text: `${A}\n\n \r\n{"id":2,"name":"b"}\n[]`, numbers: [1, 4, 5] },
       rows: [A, B, /JSON object/],
     },
     {
-      what: 'an array nested a million deep is one element',
+      what: 'an array with a nesting depth of a million is one element',
       ...{
         format: 'array',
         text: `[${'['.repeat(1e6)}${']'.repeat(1e6)},${A}]`,
@@ -292,7 +292,7 @@ suite('files of plants', () => {
 });
 
 suite('rejected rows', () => {
-  test('of a file are the same rows when they are imported again, and again', async () => {
+  test('of a file are the same rows when they are imported a second and a third time', async () => {
     const field = fc.option(plantText, { nil: undefined });
     const records = fc.array(fc.tuple(field, field, field, field), { minLength: 1 });
     const values = fc.array(fc.jsonValue(), { minLength: 1 });
@@ -319,40 +319,40 @@ suite('rejected rows', () => {
   const REASON = '"row":1,"error":40002,"message":"why"}\n';
   const CASES: [string, Format, string, string][] = [
     [
-      'of a CSV file keep all columns',
+      'of a CSV file have all columns',
       'CSV',
       'note,id,name\n"a,b",x,"say ""hi"""\n',
       'note,id,name,row,error,message\n"a,b",x,"say ""hi""",1,40002,why\n',
     ],
     [
-      'with too few fields are filled up, with too many are not cut',
+      'with missing fields get empty ones, excess fields stay',
       'CSV',
       'id,name,tag\n1,a\n2,b,c,d\n',
       'id,name,tag,row,error,message\n1,a,,1,40002,why\n2,b,c,d,2,40002,why\n',
     ],
     [
-      'of a rejects file with too many fields are not cut again',
+      'of a rejects file with excess fields do not lose them',
       'CSV',
       'id,name,tag,row,error,message\n2,b,c,d,2,40002,why\n',
       'id,name,tag,row,error,message\n2,b,c,d,1,40002,why\n',
     ],
     [
-      'of JSON keep their text',
+      'of JSON have their exact text',
       'lines',
       '{"id":1.50, "name":"\\u0041"}',
       `{"id":1.50, "name":"\\u0041",${REASON}`,
     ],
     ['may be empty', 'lines', '{ }', `{ ${REASON}`],
     [
-      'have their last reason only',
+      'have only their last reason',
       'lines',
       '{"id":1e400,"row":7,"x":[1,{"row":2}],"error":1,"message":"old"}',
       `{"id":1e400,"x":[1,{"row":2}],${REASON}`,
     ],
-    ['had nothing but a reason', 'lines', '{"row":7}', `{${REASON}`],
-    ['are no JSON', 'lines', '{"id":1,', `{"text":"{\\"id\\":1,",${REASON}`],
-    ['are no object', 'lines', '[1]', `{"text":"[1]",${REASON}`],
-    ['go over lines', 'array', '[{"id":"a",\n "name":"b"}]', `{"id":"a",  "name":"b",${REASON}`],
+    ['had only a reason', 'lines', '{"row":7}', `{${REASON}`],
+    ['are not JSON', 'lines', '{"id":1,', `{"text":"{\\"id\\":1,",${REASON}`],
+    ['are not objects', 'lines', '[1]', `{"text":"[1]",${REASON}`],
+    ['span several lines', 'array', '[{"id":"a",\n "name":"b"}]', `{"id":"a",  "name":"b",${REASON}`],
   ];
   for (const [what, format, text, expected] of CASES) {
     test(what, async () => assert.equal(rejectsOf(await read(format, text)), expected));

@@ -74,7 +74,7 @@ suite('import', { concurrency: 4 }, () => {
     assert.equal(again.exitCode, 0);
   });
 
-  test('rows with the same id become revisions in the order of the file, and of the files', async () => {
+  test('rows with the same id become revisions in the order of the rows and files', async () => {
     await using service = await startTestService();
     const names = Array.from({ length: 300 }, (_, index) => `name ${index}`);
     const lines = names.map((name, index) => `7,${name}\n${1000 + index},other\n`);
@@ -88,7 +88,7 @@ suite('import', { concurrency: 4 }, () => {
     );
   });
 
-  test('rejected rows of a CSV file can be mended and imported again', async () => {
+  test('rejected rows of a CSV file can be corrected and imported again', async () => {
     await using service = await startTestService();
     const long = 'x'.repeat(1024 * 1024);
     await write(service, { 'trees.csv': `note,id,name,tag\n"a,b",1,,t\n,2,good,\n,3,${long},""\n4,5\n` });
@@ -96,7 +96,7 @@ suite('import', { concurrency: 4 }, () => {
     assert.match(first.stdout, /^4 rows: 1 created, 0 unchanged, 0 revised, 3 rejected/);
     assert.match(
       first.stdout,
-      /\n3 rejected rows are in trees\.rejects\.csv, with the reasons; mend and import again:/,
+      /\n3 rejected rows are in trees\.rejects\.csv, with the reasons; correct and import again:/,
     );
     assert.match(first.stderr, /^trees\.csv: only id, name and tag are read; ignored: "note"\n$/);
     assert.equal(first.exitCode, 1);
@@ -106,28 +106,25 @@ suite('import', { concurrency: 4 }, () => {
       [
         '',
         '"a,b",1,,t,1,40002,name is required',
-        '4,5,,,4,40002,"the row has 2 fields, and the first row names 4 columns"',
+        '4,5,,,4,40002,"the row has 2 fields, but the first row names 4 columns"',
         ',3,LONG,"",3,41301,the body exceeds the size limit (1 MiB by default); shorten name or tag',
         'note,id,name,tag,row,error,message',
       ].sort(),
     );
 
     await write(service, {
-      'trees.rejects.csv': rejects
-        .join('\n')
-        .replace('"a,b",1,,t', '"a,b",1,mended,t')
-        .replace(long, 'short'),
+      'trees.rejects.csv': rejects.join('\n').replace('"a,b",1,,t', '"a,b",1,fixed,t').replace(long, 'short'),
     });
     const second = await importInto(service, ['trees.rejects.csv']);
     assert.match(second.stdout, /^3 rows: 2 created, 0 unchanged, 0 revised, 1 rejected/);
     assert.match(second.stdout, /\n1 rejected row is in trees\.rejects-2\.csv,/);
-    assert.equal(await exported(service), 'id,name,tag\n1,mended,t\n2,good,\n3,short,""\n');
+    assert.equal(await exported(service), 'id,name,tag\n1,fixed,t\n2,good,\n3,short,""\n');
     const header = 'note,id,name,tag,row,error,message\n';
     assert.ok((await read(service, 'trees.rejects-2.csv')).startsWith(`${header}4,5,,,`));
-    assert.match(await read(service, 'trees.rejects.csv'), /mended/);
+    assert.match(await read(service, 'trees.rejects.csv'), /fixed/);
   });
 
-  test('each input has its own rejects file, and none is overwritten', async () => {
+  test('each input has its own rejects file, and no file is overwritten', async () => {
     await using service = await startTestService();
     await mkdir(join(service.folder, 'sub'));
     await write(service, {
@@ -142,26 +139,26 @@ suite('import', { concurrency: 4 }, () => {
     assert.match(await read(service, 'plants.rejects.csv'), /\nz,c,1,/);
   });
 
-  const REFUSED: [string, string[], RegExp][] = [
+  const REJECTED: [string, string[], RegExp][] = [
     ['a file that is missing', ['good.csv', 'none.csv'], /^plant-store: none\.csv does not exist\n$/],
     ['a folder', ['good.csv', 'folder'], /^plant-store: folder is a folder; name the files in it\n$/],
     [
       'an empty file',
       ['good.csv', 'empty.csv'],
-      /^plant-store: empty\.csv is empty: there is no plant in it\n$/,
+      /^plant-store: empty\.csv is empty: it contains no plant\n$/,
     ],
     [
       'a rejects file that exists',
       ['--rejects', 'empty.csv', 'good.csv'],
-      /^plant-store: empty\.csv exists already/,
+      /^plant-store: empty\.csv already exists/,
     ],
     ['a folder for rejects that is missing', ['--rejects', 'no/r.csv', 'good.csv'], /no\/r\.csv \(ENOENT\)/],
   ];
-  test('what cannot be imported is refused before anything is sent', async context => {
+  test('arguments that cannot be imported are rejected before the first plant is sent', async context => {
     await using service = await startTestService();
     await mkdir(join(service.folder, 'folder'));
     await write(service, { 'good.csv': CSV, 'empty.csv': '' });
-    for (const [what, args, expected] of REFUSED) {
+    for (const [what, args, expected] of REJECTED) {
       await context.test(what, async () => {
         const { exitCode, stdout, stderr } = await importInto(service, args);
         assert.match(stderr, expected);
@@ -178,25 +175,25 @@ suite('import', { concurrency: 4 }, () => {
   });
 
   const BROKEN: [string, string | Uint8Array, RegExp, string][] = [
-    ['blank text', ' \n\t\r\n', /^plant-store: x is empty: there is no plant in it\n$/, ''],
+    ['blank text', ' \n\t\r\n', /^plant-store: x is empty: it contains no plant\n$/, ''],
     ['UTF-16', Buffer.from('\ufeffid,name\n1,a\n', 'utf16le'), /x is UTF-16; .*iconv -f UTF-16 -t UTF-8/, ''],
     ['a first byte that is not UTF-8', Buffer.from([0xff, 0x2c]), /x is not UTF-8 near row 1;/, ''],
     [
       'Latin-1',
       Buffer.from('id,name\n1,a\n2,Caf\u00e9\n3,c\n', 'latin1'),
-      /x is not UTF-8 near row 2; .*harmless.*iconv -f WINDOWS-1252/,
+      /x is not UTF-8 near row 2; .*safely.*iconv -f WINDOWS-1252/,
       '1,a,\n',
     ],
     [
       'a plant over several lines',
       '{\n "id": 1,\n "name": "a"\n}\n',
-      /x is neither JSON Lines nor a JSON array: a plant goes over several lines/,
+      /x is neither JSON Lines nor a JSON array: a plant spans several lines/,
       '',
     ],
     [
-      'packed text cut short',
+      'incomplete gzip data',
       gzipSync(CSV).subarray(0, 40),
-      /x is damaged or cut short: .*\(Z_BUF_ERROR\)/,
+      /x is damaged or incomplete: .*\(Z_BUF_ERROR\)/,
       '',
     ],
   ];

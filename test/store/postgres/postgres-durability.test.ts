@@ -111,7 +111,7 @@ suite('a warning about a server that may lose plants:', () => {
     const service = await startServe(url);
     const { stdout, stderr } = await service.stop('SIGTERM');
     await setOnServer('fsync', 'on');
-    assert.match(stderr, /^WARNING: fsync is off on the PostgreSQL server: .*\nTaking plants at /m);
+    assert.match(stderr, /^WARNING: fsync is off on the PostgreSQL server: .*\nAccepting plants at /m);
     assert.match(stdout, /^\{"level":40,.*"the store warns: fsync is off /m);
   });
 });

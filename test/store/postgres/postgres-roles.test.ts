@@ -73,7 +73,7 @@ suite('the command line with the two roles of docs/postgresql-roles.sql and docs
     assert.match(token, /^plant_\w+$/);
     assert.match(
       created.stderr,
-      /^there was no store at postgres:\/\/plant_owner@\S+ yet; it is made now\ntoken "garden" is in force in \S+\n$/,
+      /^created a new store at postgres:\/\/plant_owner@\S+\ncreated token "garden" in \S+\n$/,
     );
     const grants = await statementsOf('postgresql-grants.sql');
     for (let time = 0; time < 2; time++) await runEach(grants, ownerUrl);
@@ -98,7 +98,7 @@ suite('the command line with the two roles of docs/postgresql-roles.sql and docs
     await untilAccepted(created.stdout.trim(), true);
     const again = await run(ownerUrl, 'token', 'create', 'field app');
     assert.deepEqual([again.exitCode, again.stdout], [1, '']);
-    assert.match(again.stderr, /there is a token with the label "field app" already/);
+    assert.match(again.stderr, /a token with the label "field app" already exists/);
     assert.equal((await run(ownerUrl, 'token', 'revoke', 'field app')).exitCode, 0);
     await untilAccepted(created.stdout.trim(), false);
     await untilAccepted(token, true);
@@ -115,7 +115,7 @@ suite('the command line with the two roles of docs/postgresql-roles.sql and docs
       assert.deepEqual(
         states.map(([label, , , state]) => [label, state]),
         [
-          ['garden', 'in force'],
+          ['garden', 'valid'],
           ['field app', `revoked ${today}`],
         ],
       );
@@ -178,11 +178,11 @@ suite('the command line with the two roles of docs/postgresql-roles.sql and docs
     assert.equal(exitCode, 0);
     assert.match(
       stderr,
-      /^The store has no token; make one with: npx plant-store token create LABEL --database postgres:\/\/plant_service@[^ ]+$/m,
+      /^The store has no token; create one with: npx plant-store token create LABEL --database postgres:\/\/plant_service@[^ ]+$/m,
     );
     assert.match(
       stdout,
-      /"no first token is made: this service may make none; make one as the owner of the store"/,
+      /"no first token: this database user may not create tokens; create one as the owner of the store"/,
     );
   });
 });
