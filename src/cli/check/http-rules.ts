@@ -91,7 +91,7 @@ export const RULES_FOR_EVERY_STORE: readonly Rule[] = [
   ...FAULTY_BODIES.map(([, fault, what, text, encoding]) => {
     const title = `a body ${what} gets a status from 400 to 499`;
     const source = 'interface, POST /plants, request; RFC 9110 section 15.5';
-    return should(`refuse.${fault}`, title, source, async target => {
+    return should(`reject.${fault}`, title, source, async target => {
       const exchange = await send(target, text, {}, encoding);
       const { status } = exchange;
       expect(exchange, status >= 400 && status <= 499, 'a status from 400 to 499', String(status));

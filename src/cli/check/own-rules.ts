@@ -109,7 +109,7 @@ export const OWN_RULES: readonly Rule[] = [
   ...[...FAULTY_BODIES, ...OWN_FAULTY_BODIES].map(([error, fault, what, text, encoding, fixedIds]) => {
     const title = `a body ${what} gets the error ${ERRORS[error].number}`;
     const check: Rule['check'] = async target => expectError(await send(target, text, {}, encoding), error);
-    return ours(`refuse.${fault}`, title, check, fixedIds);
+    return ours(`reject.${fault}`, title, check, fixedIds);
   }),
   ours('every-fault-named', 'the message names every fault of a body at once', async target => {
     const exchange = await send(target, '{"id":1.5,"tag":null}');
@@ -127,7 +127,7 @@ export const OWN_RULES: readonly Rule[] = [
   rejected('notJsonMediaType', 'media-type.repeated', 'a second Content-Type field', TWO_MEDIA_TYPES),
   rejected('contentEncoding', 'content-encoding', 'any Content-Encoding', { 'Content-Encoding': 'identity' }),
   rejected('bodyTooLarge', 'body-size', 'a Content-Length beyond any limit', TOO_LONG),
-  rejected('headersTooLarge', 'head-size', 'a header section that is too large', LONG_FIELD),
+  rejected('headersTooLarge', 'headers-size', 'a header section that is too large', LONG_FIELD),
   rejected('noSuchPath', 'path.slash', 'a path with a final slash', { ':path': '/plants/' }),
   rejected('noSuchPath', 'path.case', 'a path in another case', { ':path': '/Plants' }),
   rejected('noSuchPath', 'order.path-before-method', 'another method on an unknown path', {
@@ -152,8 +152,8 @@ export const OWN_RULES: readonly Rule[] = [
   ours('method.allow', 'another method gets exactly Allow: POST', async target =>
     expectHeader(await send(target, '{', OTHER_METHOD), 'Allow', 'POST'),
   ),
-  commonFields('fields.kept', 'a plant that is stored', 200, PLANT),
-  commonFields('fields.refused', 'a body that is rejected', 400, '{'),
+  commonFields('fields.stored', 'a plant that is stored', 200, PLANT),
+  commonFields('fields.rejected', 'a body that is rejected', 400, '{'),
   ours('query', 'a query is ignored', async target =>
     expectStored(await send(target, PLANT, { ':path': '/plants?id=1' }), target.id, 1, 'created'),
   ),

@@ -67,8 +67,8 @@ const BROKEN_PROXIES: [what: string, alterations: Alterations, rules: string][] 
     { request: mapJson(value => value) },
     `create.id.int64-* create.id.neighbours-above-double
      ours.id.above-double ours.id.below-double ours.id.int64-*
-     ours.refuse.further-member-repeated ours.refuse.id-fraction-above-double ours.refuse.id-repeated
-     ours.refuse.id-tiny-fraction ours.refuse.id-underflow`,
+     ours.reject.further-member-repeated ours.reject.id-fraction-above-double ours.reject.id-repeated
+     ours.reject.id-tiny-fraction ours.reject.id-underflow`,
   ],
   [
     'rejects ids beyond 32 bits',
@@ -76,8 +76,8 @@ const BROKEN_PROXIES: [what: string, alterations: Alterations, rules: string][] 
     // JSON.parse and JSON.stringify give the last four bodies small ids and no repetition.
     `create.id.above-* create.id.below-int32 create.id.int64-* create.id.neighbours-above-double
      ours.id.above-double ours.id.below-double ours.id.int64-*
-     ours.refuse.further-member-repeated ours.refuse.id-repeated
-     ours.refuse.id-tiny-fraction ours.refuse.id-underflow`,
+     ours.reject.further-member-repeated ours.reject.id-repeated
+     ours.reject.id-tiny-fraction ours.reject.id-underflow`,
   ],
   ['drops an empty tag', mapPlant(({ tag, ...rest }) => (tag ? { ...rest, tag } : rest)), 'create.tag.empty'],
   [
@@ -88,7 +88,7 @@ const BROKEN_PROXIES: [what: string, alterations: Alterations, rules: string][] 
   [
     'reads UTF-8 as ISO 8859-1',
     { request: message => ({ ...message, body: Buffer.from(message.body.toString('latin1')) }) },
-    'create.name.non-ascii ours.refuse.not-utf8 refuse.not-utf8',
+    'create.name.non-ascii ours.reject.not-utf8 reject.not-utf8',
   ],
   [
     'trims names',
@@ -103,10 +103,10 @@ const BROKEN_PROXIES: [what: string, alterations: Alterations, rules: string][] 
         mapJson(body => ({ ...body, error: 2 ** 31 })),
       ),
     },
-    `error.shape.* ours.refuse.* ours.every-fault-named ours.repeat.other-name ours.repeat.tag-removed`,
+    `error.shape.* ours.reject.* ours.every-fault-named ours.repeat.other-name ours.repeat.tag-removed`,
   ],
-  ['sends 400 as text', { response: onStatus(400, AS_TEXT) }, 'error.media-type ours.fields.refused'],
-  ['sends 200 as text', { response: onStatus(200, AS_TEXT) }, 'create.media-type ours.fields.kept'],
+  ['sends 400 as text', { response: onStatus(400, AS_TEXT) }, 'error.media-type ours.fields.rejected'],
+  ['sends 200 as text', { response: onStatus(200, AS_TEXT) }, 'create.media-type ours.fields.stored'],
   [
     'removes the challenge from 401',
     { response: setField('www-authenticate', undefined) },
