@@ -25,8 +25,35 @@ interface Ban {
 const CODE = /\.[cm]?[jt]s$/;
 export const SOURCE = /^(?:src|bin)\/.*\.(?:[cm]?[jt]s|css|sql)$/;
 
+const PROSE = /^(?:src|bin|test|faults|docs|examples)\/|^[^/]+\.md$/;
+
+/** Private words, with the standard terms that readers know. */
+const PRIVATE_WORDS: [what: RegExp, term: string][] = [
+  [/\banswer\w*/i, 'response, respond (HTTP); reply, result, return'],
+  [/\bordinar\w*/i, 'fast path; plain, usual, common'],
+  [/\bkeepers?\b/i, 'writer'],
+  [/\bholders?\b/i, 'token id'],
+  [/\bunder way\b|\bon (?:its|their|the) way\b/i, 'in flight, in progress'],
+  [/(?<!\bconnection )\brefus\w*/i, 'reject, rejected, rejection'],
+  [/\bjudg\w*/i, 'check, validate, authenticate'],
+  [/\bmend(?:s|ed|ing)?\b/i, 'fix, repair'],
+  [/\bordeals?\b|\btortur\w*/i, 'fault scenario'],
+  [/\bweakness\w*|\bweaken\w*/i, 'mutant'],
+  [/\bsecond opinion\b/i, 'test oracle'],
+  [/\bfigures?\b/i, 'metrics, statistics, numbers, measurements'],
+  [/\bpace[sd]?\b/i, 'rate'],
+  [/\btold\b|\bwatchers?\b/i, 'is called with, is notified; callback, listener, observer'],
+  [/\bheads?\b/, 'header section, headers'],
+  [/\bturns?\b/i, 'event-loop iteration, tick; in order, alternately'],
+  [/\bpieces?\b/i, 'chunk, part'],
+  [/\blook(?:s|ed|ing)?\b(?![\s*/]+up\b)/i, 'look up, lookup; check, search'],
+  [/_WAIT_MS|[a-z]WaitMs/, 'timeout, delay, interval'],
+  [/\bclock that is never set\b/i, 'monotonic clock'],
+];
+
 /** Banned text, with the replacement. */
 const BANS: Ban[] = [
+  ...PRIVATE_WORDS.map(([what, term]) => ({ where: PROSE, what, instead: `use the standard term: ${term}` })),
   {
     where: SOURCE,
     except: /^(?:src\/cli|bin)\//,

@@ -154,8 +154,13 @@ const SAMPLES: {
       'test/a.test.ts': '// @ts-expect-error\nskipSpace(); parseInt(x);\n',
       'README.md': `https://example.org/home/work and .${['', 'work', 'x'].join('/')} and https://docs.npmjs.com/\n`,
       'package-lock.json': '{ "integrity": "sha512-x" }\n',
+      'docs/a.md': 'Look up the token. Connection refused. HEAD /plants. Header.\n',
     },
     broken: [
+      [{ 'docs/a.md': '\nThe service refuses it.\n' }, /^docs\/a\.md:2: refuses; use .*: reject/],
+      [{ 'src/a.ts': '// It looks for it.\n' }, /^src\/a\.ts:1: looks; use .*: look up/],
+      [{ 'README.md': 'the head of a request\n' }, /head; use .*: header section/],
+      [{ 'test/a.ts': 'const CLOSE_WAIT_MS = 1;\n' }, /_WAIT_MS; use .*: timeout/],
       [{ 'src/a.ts': '\nconst home = process.env.HOME;\n' }, /^src\/a\.ts:2: process\.env; take a/],
       [{ 'src/service.ts': "import { env } from 'node:process';\n" }, /'node:process'/],
       [{ 'src/cli/a.ts': 'Number.parseInt(text, 10);\n' }, /12abc/],
