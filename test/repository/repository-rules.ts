@@ -43,7 +43,7 @@ const PRIVATE_WORDS: [what: RegExp, term: string][] = [
   [/\bfigures?\b/i, 'metrics, statistics, numbers, measurements'],
   [/\bpace[sd]?\b/i, 'rate'],
   [/\btold\b|\bwatchers?\b/i, 'is called with, is notified; callback, listener, observer'],
-  [/\bheads?\b/, 'header section, headers'],
+  [/(?<!<\/?)\bheads?\b/, 'header section, headers'],
   [/\bturns?\b/i, 'event-loop iteration, tick; in order, alternately'],
   [/\bpieces?\b/i, 'chunk, part'],
   [/\blook(?:s|ed|ing)?\b(?![\s*/]+up\b)/i, 'look up, lookup; check, search'],

@@ -154,7 +154,7 @@ const SAMPLES: {
       'test/a.test.ts': '// @ts-expect-error\nskipSpace(); parseInt(x);\n',
       'README.md': `https://example.org/home/work and .${['', 'work', 'x'].join('/')} and https://docs.npmjs.com/\n`,
       'package-lock.json': '{ "integrity": "sha512-x" }\n',
-      'docs/a.md': 'Look up the token. Connection refused. HEAD /plants. Header.\n',
+      'docs/a.md': 'Look up the token. Connection refused. HEAD /plants. Header. <head>\n',
     },
     broken: [
       [{ 'docs/a.md': '\nThe service refuses it.\n' }, /^docs\/a\.md:2: refuses; use .*: reject/],
