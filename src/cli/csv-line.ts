@@ -3,7 +3,7 @@ const NEEDS_QUOTES = /[",\r\n]/;
 
 /**
  * Writes one line of a CSV file, ended by LF. A field is quoted only where RFC 4180 section 2
- * demands it, with one addition: an empty text is `""`, and an absent value (undefined) is an empty
+ * demands it. One addition: an empty text is `""`, and an absent value (undefined) is an empty
  * field.
  */
 export function csvLine(fields: readonly (string | undefined)[]): string {

@@ -6,9 +6,9 @@ const JSON_NUMBER = /^(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$/
 const ID_DIGITS_MAX = 19;
 
 /**
- * Reads a JSON number as a 64-bit integer, from its digits. `1.0`, `1e3` and `-0` are the integers
- * 1, 1000 and 0: an integer is a number with a zero fractional part (JSON Schema 2020-12 core,
- * section 4.2.2). `9007199254740993.5` and `1e-400` are not, though a double rounds both to one.
+ * Reads a JSON number as a 64-bit integer, from its digits. An integer is a number with a zero
+ * fractional part (JSON Schema 2020-12 core, section 4.2.2), such as `1.0`, `1e3` and `-0`. A
+ * double rounds `9007199254740993.5` and `1e-400` to integers, but they are none.
  *
  * @returns undefined if the text is no JSON number, no integer, or does not fit 64 bits
  */

@@ -53,8 +53,8 @@ interface QueuedPlant extends PlantWrite {
  * `dispatch` runs when a batch ends, and at the end of the event-loop iteration in which a plant
  * arrived. So plants that arrive together share a batch, and a single plant does not wait.
  *
- * A failed batch is not retried here: the engine does not know whether the commit became durable,
- * and the client can safely send the plants again. The queued plants go into the next batch, which
+ * A failed batch is not retried here. The engine does not know whether the commit became durable.
+ * The client can safely send the plants again. The queued plants go into the next batch, which
  * shows whether the fault has ended. `close` settles when no plant is queued or in a batch.
  */
 export class GroupCommit implements PlantWriter {

@@ -64,8 +64,8 @@ export interface StorageEngine {
    */
   commit(writes: readonly PlantWrite[]): Promise<WriteResult[]>;
   /**
-   * @returns warnings for the operator while the store works, such as a setting that loses plants:
-   *   one sentence each; the text of a warning stays the same while its cause is the same
+   * @returns warnings for the operator while the store works, such as a setting that loses plants.
+   *   Each is one sentence, which stays the same while its cause is the same.
    * @throws {StoreUnavailable} when the store cannot be reached
    */
   check(): Promise<readonly string[]>;

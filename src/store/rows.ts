@@ -18,7 +18,7 @@ export function revisionOf(row: readonly (string | bigint | null)[]): PlantRevis
 
 /**
  * Change numbers are in the order of the commits, so a reader that reads in pages misses no change.
- * SQLite has one writer at a time. In PostgreSQL the numbers are unique: of two concurrent changes
+ * SQLite has one writer at a time. In PostgreSQL the numbers are unique. Of two concurrent changes
  * one waits for the commit of the other, fails, and is retried with the next number.
  */
 export const NEXT_CHANGE_NUMBER = '(SELECT coalesce(max(change_number), 0) + 1 FROM token)';

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { byteMutation, fraction } from './arbitrary-bodies.ts';
 import { type RawConnection, requestBytes } from './raw-connection.ts';
 
-/** The bytes for one connection, sent with pauses at the cuts, which are fractions of the length. */
+/** The bytes for one connection, sent with pauses at the cuts (fractions of the length). */
 export interface Sending {
   bytes: Buffer;
   cuts: number[];

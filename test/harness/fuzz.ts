@@ -44,11 +44,10 @@ const END_MS_MAX = 15_000;
 /**
  * Sends mutated requests to a `serve` process on a new SQLite store. Compares the responses with
  * the requests and with the stored plants. Each client closes its side after the last byte, so a
- * service that waits for more hangs.
+ * service that waits for more hangs. A warning in the log is a fault, too.
  *
- * @returns the faults: a 5xx, a connection that hangs or is reset, a response outside the
- *   interface, more responses than whole requests, a stored plant without a 200, a crash, a warning
- *   in the log
+ * @returns the faults: a 5xx, a hanging or reset connection, a wrong response, too many responses,
+ *   a stored plant without a 200, a crash
  */
 export async function fuzz({ seed, requests, hangTimeoutMs }: FuzzOrder): Promise<FuzzResult> {
   const folder = await mkdtemp(join(tmpdir(), 'plant-store-fuzz-'));

@@ -46,11 +46,10 @@ export class RandomLoad implements AsyncDisposable {
   #stopping = false;
 
   /**
-   * @param urls the URL of one service, whose clients end with their connections; or a function for
-   *   each instance, called for each connection, since a restarted instance has another URL
-   * @param tokens one for each client if there are several instances: otherwise the same plant from
-   *   two clients in one millisecond gives equal rows, and a lost response leaves their origin
-   *   unknown
+   * @param urls the URL of one service, whose clients end with their connections. Or a function for
+   *   each instance, called for each connection: a restarted instance has another URL.
+   * @param tokens one for each client if there are several instances. Otherwise the same plant from
+   *   two clients in one millisecond gives equal rows. A lost response leaves their origin unknown.
    * @param log receives every request; ids in it, from earlier loads, are not used for new plants
    */
   constructor(

@@ -28,8 +28,8 @@ export function assertHardened(headers: RawResponse['headers']): void {
 const FORBIDDEN = /^(?:server|x-powered-by|via|vary|access-control-.*)$/;
 
 /**
- * Asserts that a response is an Error of the interface with this number, links to the description
- * of the error on the documentation page, and reveals nothing else.
+ * Asserts that a response is an Error of the interface with this number. It links to the error on
+ * the documentation page, and reveals nothing else.
  *
  * @param number status times 100 plus a counter
  */

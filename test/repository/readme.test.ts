@@ -27,7 +27,8 @@ let environment: Record<string, string>;
 let started: ChildProcess;
 let greeting = '';
 
-// The test uses a copy of the checkout and free ports, because a service may be running on the ports of the README.
+// The test uses a copy of the checkout and free ports, because a service may be running on the
+// ports of the README.
 before(async () => {
   checkout = mkdtempSync(join(tmpdir(), 'plant-store-readme-'));
   for (const part of ['bin', 'src', 'examples', 'package.json'])
@@ -135,7 +136,11 @@ function paste(commands: string): string {
   });
 }
 
-/** Creates a small `curl` on a machine without one. @returns its folder, or an empty text where curl is installed */
+/**
+ * Creates a small `curl` on a machine without one.
+ *
+ * @returns its folder, or an empty text where curl is installed
+ */
 function standInForCurl(folder: string): string {
   try {
     execFileSync('curl', ['--version'], { stdio: 'ignore' });

@@ -46,7 +46,7 @@ const PRIVATE_WORDS: [what: RegExp, term: string][] = [
   [/(?<!<\/?)\bheads?\b/, 'header section, headers'],
   [/\bturns?\b/i, 'event-loop iteration, tick; in order, alternately'],
   [/\bpieces?\b/i, 'chunk, part'],
-  [/\blook(?:s|ed|ing)?\b(?![\s*/]+up\b)/i, 'look up, lookup; check, search'],
+  [/\blook(?:s|ed|ing)?\b(?![\s*/-]+up\b)/i, 'look up, lookup; check, search'],
   [/_WAIT_MS|[a-z]WaitMs/, 'timeout, delay, interval'],
   [/\bclock that is never set\b/i, 'monotonic clock'],
 ];
@@ -122,6 +122,49 @@ export function bannedText(files: readonly RepositoryFile[]): string[] {
         match => `${path}:${lineOf(text, match.index)}: ${match[0].trim()}; ${instead}`,
       ),
     ),
+  );
+}
+
+/** Prose in wider lines or longer sentences needs a second reading. */
+const COMMENT_COLUMNS_MAX = 100;
+const COMMENT_SENTENCE_WORDS_MAX = 25;
+const COMMENT_LINE = /^\s*(?:\/\/|\/?\*\*?\/?)\s?(.*?)(?:\*\/)?$/;
+
+/** Tables in comments may be wider than other comments. */
+export function readableComments(files: readonly RepositoryFile[]): string[] {
+  return files
+    .filter(({ path }) => CODE.test(path))
+    .flatMap(({ path, text }) => {
+      const lines = text.split('\n').map(line => ({ line, prose: COMMENT_LINE.exec(line)?.[1] ?? '' }));
+      const wide = lines.flatMap(({ line, prose }, index) =>
+        line.length > COMMENT_COLUMNS_MAX && prose !== '' && !/^\||https?:/.test(prose)
+          ? [`${path}:${index + 1}: ${line.length} columns; wrap comments at ${COMMENT_COLUMNS_MAX}`]
+          : [],
+      );
+      return [
+        ...wide,
+        ...longSentences(
+          path,
+          lines.map(({ prose }) => (prose.startsWith('|') ? '' : prose)),
+        ),
+      ];
+    });
+}
+
+/** @param prose of each line of a file; empty for lines of code, which end a comment */
+function longSentences(path: string, prose: readonly string[]): string[] {
+  const paragraphs = `${prose.join('\n')}\n`.matchAll(/(?:.+\n)+/g);
+  const before = (index: number): string => prose.join('\n').slice(0, index);
+  return [...paragraphs].flatMap(({ 0: paragraph, index }) =>
+    paragraph
+      .split(/(?<=[.!?:;])\s+(?=[A-Z`{])|\s(?=@\w+|- )/)
+      .filter(
+        sentence => sentence.split(/\s+/).filter(word => /\w/.test(word)).length > COMMENT_SENTENCE_WORDS_MAX,
+      )
+      .map(sentence => {
+        const line = before(index).split('\n').length;
+        return `${path}:${line}: "${sentence.trim().replaceAll(/\s+/g, ' ').slice(0, 40)}…"; split this sentence: over ${COMMENT_SENTENCE_WORDS_MAX} words`;
+      }),
   );
 }
 

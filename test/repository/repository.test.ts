@@ -11,6 +11,7 @@ import {
   markdownLinks,
   type RepositoryFile,
   type Rule,
+  readableComments,
   SOURCE,
 } from './repository-rules.ts';
 
@@ -45,7 +46,7 @@ const DEPENDENCIES: Record<string, string> = Object.assign(
 const SOURCES = files.filter(file => SOURCE.test(file.path));
 
 suite('this repository', () => {
-  for (const rule of [bannedText, importDirections, markdownLinks]) {
+  for (const rule of [bannedText, readableComments, importDirections, markdownLinks]) {
     test(`follows the rule ${rule.name}`, () => {
       const findings = rule(files).filter(finding => !EXCEPTIONS.test(finding));
       assert.ok(findings.length === 0, `\n${findings.join('\n')}`);

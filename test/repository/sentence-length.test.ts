@@ -7,7 +7,10 @@ import { testFolder } from '../harness/test-folder.ts';
 
 const WORDS_MAX = 30;
 
-/** The sentences of Markdown text: of paragraphs, list items, headings and table cells. Code blocks do not count. */
+/**
+ * The sentences of Markdown text: of paragraphs, list items, headings and table cells. Code blocks
+ * do not count.
+ */
 function sentencesOfMarkdown(markdown: string): string[] {
   const parts = markdown
     .replace(/^```.*?^```$/gms, '')

@@ -18,8 +18,8 @@ const PLANT_COLUMNS: Fields = ['id', 'name', 'tag'];
  *
  * @param name the file in messages
  * @param onNote called once with a line that names the ignored columns
- * @throws {Failure} after the rows before it, if a required column is missing or repeated, a quote
- *   is misplaced or unclosed, or a row is too long
+ * @throws {Failure} behind the last sound row: a required column is missing or repeated, a quote is
+ *   misplaced or unclosed, a row is too long
  */
 export async function* csvRows(
   name: string,

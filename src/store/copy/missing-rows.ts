@@ -57,8 +57,8 @@ function isSameRevision(one: PlantRevision, two: PlantRevision): boolean {
  * The tokens that the target of a copy lacks or has in another state, in the order in which the
  * source changed them. Change numbers are not compared: every store has its own.
  *
- * @throws {StoreRejected} when the target has a token that the source lacks, or one that is revoked
- *   only in the target: a revocation is never undone
+ * @throws {StoreRejected} when the target has a token that the source lacks, or that only the
+ *   target has revoked: a revocation is never undone
  */
 export function missingTokens(source: readonly StoredToken[], target: readonly StoredToken[]): StoredToken[] {
   const existing = new Map(target.map(token => [token.id, token]));

@@ -45,8 +45,8 @@ interface SentRevision extends PlantRevision {
  *
  * A failover may lose a revision that was looked up, because the standby may lack it. Before `run`
  * returns a result that depends on it, it waits for a new commit, which confirms all earlier ones.
- * A further call of `run` forgets what an earlier call looked up, but not what the batch inserted:
- * otherwise an earlier plant of the batch with the same content would be taken for a later one.
+ * A further call of `run` forgets what an earlier call looked up, but not what the batch inserted.
+ * Otherwise an earlier plant of the batch with the same content would be taken for a later one.
  */
 export class BatchCommit {
   readonly #writes: readonly PlantWrite[];

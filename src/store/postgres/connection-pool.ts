@@ -30,8 +30,8 @@ interface Outage {
  * | outage | `OPERATION_TIMEOUT_MS` after the outage began  | outage | operations fail at once    |
  * | outage | a host accepts writes                          | up     | waiting operations resume  |
  *
- * During a long outage operations fail at once, so that a plant does not wait for two timeouts: one
- * in the queue behind a failing batch, and one in its own batch.
+ * During a long outage operations fail at once, so that a plant does not wait for two timeouts. One
+ * would be in the queue behind a failing batch, and one in its own batch.
  */
 export class ConnectionPool {
   readonly #search: HostSearch;

@@ -22,7 +22,7 @@ interface Item {
   text: string;
 }
 
-/** Names of items and the family that explains them, by name and text: each item is explained once. */
+/** Items by name and text, with the family that explains them: each item is explained once. */
 const explainedIn = new Map<string, string>();
 const listedIds: string[] = [];
 
