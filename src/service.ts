@@ -5,14 +5,14 @@ import { TokenCache } from './auth/token-cache.ts';
 import { docsPage } from './docs-page/docs-page.ts';
 import { documentationOf } from './docs-page/documentation.ts';
 import { CreatePlant } from './http/create-plant.ts';
-import { type AllowedOrigins, CrossOrigin } from './http/cross-origin.ts';
+import type { AllowedOrigins } from './http/cross-origin.ts';
 import { type ListenAddress, ListenFailed } from './http/listen.ts';
 import { PlantServer } from './http/plant-server.ts';
 import { STORE_WATCH_INTERVAL_MS } from './ops/limits.ts';
 import { loggedRequest } from './ops/logged-request.ts';
 import { Metrics } from './ops/metrics.ts';
 import { OpsServer } from './ops/ops-server.ts';
-import { ChangeLog, rateLimitedLog, type ServiceLog } from './ops/rate-limited-log.ts';
+import { FailureLog, rateLimitedLog, type ServiceLog } from './ops/rate-limited-log.ts';
 import type { ServiceState } from './ops/readiness.ts';
 import { storeWarningsOf } from './ops/store-warnings.ts';
 import { databaseAddressOf } from './store/database-url.ts';
@@ -124,9 +124,9 @@ function plantServer(
   const { bodyBytesMax, docs, corsOrigins, rateLimit, log, logRequest } = settings;
   return new PlantServer({
     createPlant: new CreatePlant(tokens, writer, bodyBytesMax, rateLimit && new RateLimit(rateLimit)),
-    crossOrigin: corsOrigins && new CrossOrigin(corsOrigins),
+    corsOrigins,
     documentation: docs ? documentationOf(docsPage()) : undefined,
-    failed: rateLimitedLog((cause, unsaid) =>
+    onInternalError: rateLimitedLog((cause, unsaid) =>
       log.error({ err: cause, unsaid }, 'a request failed: unexpected internal error'),
     ),
     onResponse: (response, request, socket) => {
@@ -186,9 +186,9 @@ function measured(engine: StorageEngine, metrics: Metrics): CommittingEngine {
   };
 }
 
-function confirmationLog(log: ServiceLog): ChangeLog {
+function confirmationLog(log: ServiceLog): FailureLog {
   const message = 'the store does not confirm plants; clients get 503 until it does';
-  return new ChangeLog(
+  return new FailureLog(
     cause => log.error({ err: rawCause(cause) }, message),
     () => log.info('the store confirms plants again'),
   );

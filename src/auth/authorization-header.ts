@@ -1,14 +1,14 @@
 import { BEARER_TOKEN } from '../contract/bearer-token.ts';
 
-/** RFC 6750 section 2.1: credentials = "Bearer" 1*SP b64token; RFC 9110 section 11.1: the scheme in any case. */
+/** RFC 6750 section 2.1: "Bearer" 1*SP b64token. RFC 9110 section 11.1: case-insensitive scheme. */
 const SCHEME = /^bearer +/i;
 
 /**
  * Finds the bearer token of a request.
  *
- * @param authorization the value of every Authorization field; with two of them, a proxy in front may have checked
- *   the other one
- * @returns the token; undefined when there is no field, more than one, or none of the scheme Bearer
+ * @param authorization the values of all Authorization fields. Two are rejected: a proxy may have
+ *   checked the other one.
+ * @returns undefined unless there is exactly one field, with a token of the scheme Bearer
  */
 export function bearerToken(authorization: readonly string[]): string | undefined {
   const [credential = ''] = authorization;

@@ -1,12 +1,12 @@
 import { relation } from '../contract/limits.ts';
 
-/** The cached tokens are refreshed this often; a revocation must take effect within 5 s. */
+/** Interval of token cache refreshes. */
 export const TOKEN_REFRESH_INTERVAL_MS = 1_000;
-/** An unknown well-formed token makes the next refresh come sooner, but never sooner than this. */
+/** Shortest interval between two refreshes, which the lookup of an unknown token may cause. */
 export const TOKEN_REFRESH_INTERVAL_MIN_MS = 200;
-/** Lookups of unknown tokens that are resolved in one event-loop iteration; their requests take about a millisecond. */
+/** Lookups of unknown tokens that are resolved per event-loop iteration; they take about 1 ms. */
 export const UNKNOWN_TOKENS_AT_A_TIME_MAX = 16;
-/** Hashes of tokens that are remembered, whether the store has the tokens or not. */
+/** Token hashes that are cached, whether the tokens are known or not. */
 export const TOKEN_HASHES_MAX = 1_000;
 
 relation(

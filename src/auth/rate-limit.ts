@@ -1,21 +1,21 @@
-/** What each token is granted: so many requests at once, and as many again in each window. */
+/** The rate limit of each token: a burst of `requests`, refilled evenly within `windowSeconds`. */
 export interface RateLimitPolicy {
   requests: number;
   windowSeconds: number;
 }
 
-/** Whether a request is granted, and what its answer says of that. */
+/** Whether a request is granted, and the rate limit fields of its response. */
 interface Grant {
   isGranted: boolean;
-  /** The token may send another request after so many seconds, if not sooner; 1 or more. */
+  /** After this time, the token may certainly send another request; 1 or more. */
   retryAfterSeconds: number;
-  /** RateLimit-Policy and RateLimit, names and values in turn. */
+  /** RateLimit-Policy and RateLimit; names and values alternate. */
   fields: readonly string[];
 }
 
 /**
- * Limits how many requests each token may send: a token bucket for each, which is full at first and fills up evenly. What
- * one token sends takes nothing from another. A request that is refused takes nothing either.
+ * Limits how many requests each token may send. Each token has its own bucket. It is full at first,
+ * and refills evenly. Rejected requests do not count.
  *
  * The fields are those of draft-ietf-httpapi-ratelimit-headers-10, sections 3 and 4.
  */
@@ -24,8 +24,8 @@ export class RateLimit {
   readonly #perMs: number;
   readonly #policyField: string;
   /**
-   * How many requests a token had left, the part of the next one that had come back included, and when; ms, on the
-   * monotonic clock. By the ids of tokens that the store has, so that there are no more of them than tokens.
+   * How many requests a token had left at a time (ms, monotonic clock), with fractions. Only ids of
+   * stored tokens are keys, so guesses cannot fill the map.
    */
   readonly #buckets = new Map<number, { left: number; atMs: number }>();
 
@@ -36,17 +36,17 @@ export class RateLimit {
   }
 
   /**
-   * Takes one request of a token.
+   * Counts one request of a token, if it is granted.
    *
-   * @param tokenId the id of a token that is in force
+   * @param tokenId the id of a valid token
    * @param nowMs on the monotonic clock
    */
   take(tokenId: number, nowMs: number): Grant {
     const requests = this.#requests;
     const before = this.#buckets.get(tokenId) ?? { left: requests, atMs: nowMs };
-    const came = Math.min(requests, before.left + (nowMs - before.atMs) * this.#perMs);
-    const isGranted = came >= 1;
-    const rest = isGranted ? came - 1 : came;
+    const available = Math.min(requests, before.left + (nowMs - before.atMs) * this.#perMs);
+    const isGranted = available >= 1;
+    const rest = isGranted ? available - 1 : available;
     this.#buckets.set(tokenId, { left: rest, atMs: nowMs });
     const left = Math.floor(rest);
     const nextMs = (left + 1 - rest) / this.#perMs;

@@ -9,103 +9,105 @@ import {
 
 const DAY_MS = 86_400_000;
 
-/** Where tokens are stored; `store/plant-store.ts` says what each method does. */
+/** Where tokens are stored; `store/plant-store.ts` documents the methods. */
 export interface TokenSource {
   tokensChangedSince(changeNumber: number): Promise<StoredToken[]>;
   tokensFingerprint(): Promise<string>;
   recordTokenUse(tokenIds: number[], day: string): Promise<void>;
 }
 
-/** Whose token it is, as its id. */
+/** The id of a valid token. */
 export type TokenLookup = number | undefined | 'storeUnavailable';
 
 interface CachedToken {
   id: number;
-  /** Milliseconds since 1970 UTC; Infinity for a token that does not expire, 0 for one that was revoked. */
-  inForceUntil: number;
-  /** Days since 1970 UTC; -1 when it was never used. */
+  /** Milliseconds since 1970 UTC; Infinity if it does not expire, 0 if it was revoked. */
+  validUntil: number;
+  /** Days since 1970 UTC; -1 if it was never used. */
   lastUsedDay: number;
 }
 
 /**
- * A cache of every token of the store.
+ * A cache of all tokens of the store.
  *
- * | promise | how it is fulfilled |
+ * | requirement | solution |
  * |---|---|
- * | a known token costs the store nothing | it is in the cache |
- * | a revoked token is rejected within 5 s, on every instance | the cache is refreshed once a second |
- * | a new token is accepted at its first request | an unknown token waits for the next refresh, which then comes sooner |
- * | guesses neither load the store nor fill the memory | at most five refreshes a second; no unknown token is remembered |
- * | guesses do not delay known tokens | after a refresh, a few lookups at a time are resolved |
- * | cached tokens stay in force while the store cannot be read | unknown ones are `storeUnavailable`, without a lookup |
+ * | a lookup of a known token costs the store nothing | it is in the cache |
+ * | a revoked token is rejected within 5 s, on every instance | one refresh per second |
+ * | a new token is valid at its first use | its lookup waits for a refresh, which comes sooner |
+ * | guesses do not load the store | at most five refreshes per second |
+ * | guesses do not fill the memory | unknown tokens are not cached |
+ * | guesses do not delay known tokens | a refresh resolves a few pending lookups per tick |
+ * | cached tokens stay valid without the store | only lookups of others fail: `storeUnavailable` |
  *
- * A refresh asks for the fingerprint of all tokens, and reads all of them where it has changed. Change numbers alone would
- * not do: after a failover or a restored backup, a number can be given a second time.
+ * A refresh reads the fingerprint of all tokens. If it has changed, the refresh reads all tokens.
+ * Change numbers are not enough: after a failover or a restored backup, the store can assign a
+ * number a second time.
  */
 export class TokenCache {
   readonly #source: TokenSource;
-  readonly #failed: (cause: unknown) => void;
+  readonly #onError: (cause: unknown) => void;
   #tokens = new Map<string, CachedToken>();
-  /** Of the store, just before the cached tokens were read. */
+  /** Of the store, read just before the cached tokens. */
   #fingerprint: string | undefined;
-  /** When the last refresh began, on the monotonic clock. */
+  /** When the last refresh began; ms, on the monotonic clock. */
   #refreshedAt = 0;
   #refreshing: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
-  /** Whether unknown tokens can be looked up: the last refresh succeeded, and the directory is not closed. */
+  /** Whether the last refresh succeeded and the cache is not closed. */
   #isAvailable = true;
-  /** Resolves the lookups of unknown tokens. Each needs a refresh that begins after its request came. */
-  #lookups: (() => void)[] = [];
-  /** Ids of tokens by the day of their use, `YYYY-MM-DD`, until the store has it. */
+  /** Resolve the lookups of unknown tokens. Each needs a refresh that begins after its request. */
+  #pendingLookups: (() => void)[] = [];
+  /** Token ids by the day of their use (`YYYY-MM-DD`), until the store has recorded them. */
   readonly #uses = new Map<string, Set<number>>();
   #recording: Promise<void> | undefined;
   #isRecordingFailing = false;
 
-  private constructor(source: TokenSource, failed: (cause: unknown) => void) {
+  private constructor(source: TokenSource, onError: (cause: unknown) => void) {
     this.#source = source;
-    this.#failed = failed;
+    this.#onError = onError;
   }
 
   /**
-   * Reads all tokens and begins to refresh them.
+   * Reads all tokens and starts the refreshes.
    *
-   * @param failed is called when the store can no longer be read or written. The cached tokens stay in force. That lets
-   *   nobody store a plant, since a plant needs the same store.
+   * @param onError is called when the store can no longer be read or written. Cached tokens stay
+   *   valid. No plant can be stored by them, since a plant needs the same store.
    */
-  static async open(source: TokenSource, failed: (cause: unknown) => void): Promise<TokenCache> {
-    const directory = new TokenCache(source, failed);
-    await directory.#read();
-    directory.#timer = setInterval(() => directory.#refreshIfDue(), TOKEN_REFRESH_INTERVAL_MIN_MS);
-    return directory;
+  static async open(source: TokenSource, onError: (cause: unknown) => void): Promise<TokenCache> {
+    const cache = new TokenCache(source, onError);
+    await cache.#readTokens();
+    cache.#timer = setInterval(() => cache.#refreshIfDue(), TOKEN_REFRESH_INTERVAL_MIN_MS);
+    return cache;
   }
 
-  /** How many tokens the store has, expired and revoked ones included. */
+  /** How many tokens the store has, including expired and revoked ones. */
   get size(): number {
     return this.#tokens.size;
   }
 
-  /** Whether the last refresh succeeded; until one does, a revocation made elsewhere is not seen. */
+  /** Whether the last refresh succeeded. If not, revocations by other programs are unknown. */
   get isCurrent(): boolean {
     return this.#isAvailable;
   }
 
   /**
-   * Finds the id of the token with this hash; where it is unknown, after the next refresh.
+   * Looks up the id of a token by its hash. If the token is unknown, waits for the next refresh.
    *
-   * @returns undefined when the token is unknown, expired or revoked; `storeUnavailable` when it is unknown and the store
-   *   cannot be read
+   * @returns undefined if the token is unknown, expired or revoked; `storeUnavailable` if it is
+   *   unknown and the store cannot be read
    */
   async lookUp(hash: string): Promise<TokenLookup> {
     if (!this.#tokens.has(hash) && this.#isAvailable)
-      await new Promise<void>(resolve => this.#lookups.push(resolve));
+      await new Promise<void>(resolve => this.#pendingLookups.push(resolve));
     return this.#tokens.has(hash) || this.#isAvailable ? this.lookUpCached(hash) : 'storeUnavailable';
   }
 
-  /** @returns the id of the token with this hash, if it is cached and in force now */
+  /** @returns the id of the token with this hash, if it is cached and valid now */
   lookUpCached(hash: string): number | undefined {
     const token = this.#tokens.get(hash);
     const now = Date.now();
-    if (token === undefined || token.inForceUntil <= now) return undefined;
+    if (token === undefined || token.validUntil <= now) return undefined;
     const day = Math.floor(now / DAY_MS);
     if (token.lastUsedDay !== day) {
       token.lastUsedDay = day;
@@ -115,7 +117,7 @@ export class TokenCache {
     return token.id;
   }
 
-  /** Caches a token that this service has made itself: on SQLite such a commit does not change the fingerprint. */
+  /** Adds a token of this service: on SQLite, its own commits do not change the fingerprint. */
   add(token: StoredToken): void {
     this.#tokens.set(token.hash, cachedToken(token));
   }
@@ -124,39 +126,39 @@ export class TokenCache {
     clearInterval(this.#timer);
     await this.#refreshing;
     this.#isAvailable = false;
-    for (const resolve of this.#lookups) resolve();
+    for (const resolve of this.#pendingLookups) resolve();
     await this.#recordUses();
   }
 
   #refreshIfDue(): void {
     const isDue = performance.now() - this.#refreshedAt >= TOKEN_REFRESH_INTERVAL_MS;
-    if (!isDue && this.#lookups.length === 0) return;
+    if (!isDue && this.#pendingLookups.length === 0) return;
     this.#refreshing ??= this.#refresh().finally(() => {
       this.#refreshing = undefined;
     });
   }
 
   async #refresh(): Promise<void> {
-    let lookups = this.#lookups;
-    // Those that come from here on need the next refresh, unless this one fails.
-    this.#lookups = [];
+    let lookups = this.#pendingLookups;
+    // Later lookups need the next refresh, unless this one fails.
+    this.#pendingLookups = [];
     try {
-      await this.#read();
+      await this.#readTokens();
       this.#isAvailable = true;
-      // Not awaited: a store that cannot be written may still be read.
+      // Not awaited: a store may be readable though it is not writable.
       void this.#recordUses();
     } catch (cause) {
-      if (this.#isAvailable) this.#failed(cause);
+      if (this.#isAvailable) this.#onError(cause);
       this.#isAvailable = false;
-      lookups = lookups.concat(this.#lookups.splice(0));
+      lookups = lookups.concat(this.#pendingLookups.splice(0));
     }
-    // Not awaited: these may be thousands, and the next refresh does not wait for them.
+    // Not awaited: there may be thousands, and the next refresh does not wait for them.
     void resolveInGroups(lookups);
   }
 
-  async #read(): Promise<void> {
+  async #readTokens(): Promise<void> {
     this.#refreshedAt = performance.now();
-    // Before the tokens: where one changes meanwhile, the next fingerprint is another one.
+    // Before the tokens: if one changes in between, the next fingerprint differs from this one.
     const fingerprint = await this.#source.tokensFingerprint();
     if (fingerprint === this.#fingerprint) return;
     const tokens = new Map<string, CachedToken>();
@@ -169,7 +171,7 @@ export class TokenCache {
     this.#fingerprint = fingerprint;
   }
 
-  /** One recording at a time; never throws. What fails is tried again after the next refresh. */
+  /** One recording at a time; never throws. The next refresh repeats a failed recording. */
   #recordUses(): Promise<void> {
     this.#recording ??= this.#recordAllUses().finally(() => {
       this.#recording = undefined;
@@ -189,13 +191,13 @@ export class TokenCache {
       }
       this.#isRecordingFailing = false;
     } catch (cause) {
-      if (!this.#isRecordingFailing) this.#failed(cause);
+      if (!this.#isRecordingFailing) this.#onError(cause);
       this.#isRecordingFailing = true;
     }
   }
 }
 
-/** Takes many event-loop iterations, so that known tokens do not wait behind thousands of guesses. */
+/** Uses many event-loop iterations, so that known tokens do not wait for thousands of guesses. */
 async function resolveInGroups(lookups: (() => void)[]): Promise<void> {
   while (lookups.length > 0) {
     for (const resolve of lookups.splice(0, UNKNOWN_TOKENS_AT_A_TIME_MAX)) resolve();
@@ -206,7 +208,7 @@ async function resolveInGroups(lookups: (() => void)[]): Promise<void> {
 function cachedToken({ id, expiresAt, revokedAt, lastUsedDay }: StoredToken): CachedToken {
   return {
     id,
-    inForceUntil: revokedAt === null ? (expiresAt ?? Number.POSITIVE_INFINITY) : 0,
+    validUntil: revokedAt === null ? (expiresAt ?? Number.POSITIVE_INFINITY) : 0,
     lastUsedDay: lastUsedDay === null ? -1 : Date.parse(lastUsedDay) / DAY_MS,
   };
 }

@@ -2,7 +2,7 @@ import { hash, randomInt } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import { TOKEN_HASHES_MAX } from './limits.ts';
 
-/** Recognisable to people and to secret scanners; says nothing of who holds the token. */
+/** Recognisable to people and to secret scanners. */
 const PREFIX = 'plant_';
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 /** 30 characters of 62 are 178 random bits. */
@@ -18,7 +18,7 @@ export function makeToken(): string {
   return body + checksum(body);
 }
 
-/** Whether a text can be a token at all. A slip of the finger fails here and needs no look-up. */
+/** Whether a text has the form of a token. The checksum detects typing errors without a lookup. */
 export function isWellFormed(token: string): boolean {
   return TOKEN.test(token) && token.endsWith(checksum(token.slice(0, -CHECKSUM_LENGTH)));
 }
@@ -28,14 +28,14 @@ export function hashToken(token: string): string {
   return hash('sha256', token, 'hex');
 }
 
-/** Hashes of tokens. Clients send the same token again and again, so some are remembered: a look costs a tenth of a hash. */
+/** A cache of token hashes: clients repeat their tokens, and a lookup costs a tenth of a hash. */
 export class TokenHashes {
   readonly #hashes = new Map<string, string>();
 
-  /** @returns undefined for what cannot be a token */
+  /** @returns undefined if the text does not have the form of a token */
   of(text: string): string | undefined {
-    const known = this.#hashes.get(text);
-    if (known !== undefined || !isWellFormed(text)) return known;
+    const cached = this.#hashes.get(text);
+    if (cached !== undefined || !isWellFormed(text)) return cached;
     if (this.#hashes.size >= TOKEN_HASHES_MAX) this.#hashes.clear();
     const tokenHash = hashToken(text);
     this.#hashes.set(text, tokenHash);

@@ -3,252 +3,223 @@ import { fastPathHeadersOf } from './fast-path-headers.ts';
 import {
   FAST_PATH_HEADERS_BYTES_MAX,
   FAST_PATH_PIPELINE_MAX,
-  FAST_PATH_REST_TIMEOUT_MS,
-  HEADERS_TIMEOUT_MS,
-  KEEP_ALIVE_MARGIN_MS,
-  KEEP_ALIVE_MS,
+  FAST_PATH_TIMEOUT_MS,
   SHORT_BODY_BYTES_MAX,
-  STALLED_CHECK_MS,
 } from './limits.ts';
 import { closeWithError, lingeringClose } from './lingering-close.ts';
 import { errorResponse, type HttpResponse } from './response.ts';
-import { type Pending, ResponseQueue } from './response-queue.ts';
-import type { Listener } from './server-context.ts';
+import { ResponseQueue } from './response-queue.ts';
+import type { ServerContext } from './server-context.ts';
 import type { TickBudget } from './tick-budget.ts';
 
 const HEADERS_END = '\r\n\r\n';
-/** The first byte of `POST`. */
-const POST_P = 0x50;
+const FIRST_BYTE_OF_POST = 'P'.charCodeAt(0);
 
-/** What all connections of the fast path are served with. */
+/** What all connections of the fast path share. */
 export interface FastPath {
-  readonly listener: Listener;
-  /**
-   * For requests whose connection awaits no other response, and for those that it sends meanwhile. The two share each
-   * iteration of the event loop, so that a client that sends one plant at a time does not wait for those that send thousands.
-   */
+  readonly context: ServerContext;
+  /** For connections without a pending response, which do not wait for those with many requests. */
   readonly firstRequestBudget: TickBudget;
   readonly pipelinedBudget: TickBudget;
-  /** All connections that are on the fast path now. */
-  readonly open: Set<FastPathConnection>;
-  /** Has Node's HTTP server serve a connection from here on, beginning with what was read of its next request. */
-  leaveToNode(socket: Socket, read: Buffer | undefined): void;
+  readonly connections: Set<FastPathConnection>;
+  /** Moves a connection to Node's HTTP server, with the received part of its next request. */
+  moveToNode(socket: Socket, received: Buffer | undefined): void;
 }
 
-/** What a connection waits for while nothing moves on it, and for how long. */
-const TIMEOUT_MS = {
-  first: HEADERS_TIMEOUT_MS,
-  rest: FAST_PATH_REST_TIMEOUT_MS,
-  reader: STALLED_CHECK_MS,
-  next: KEEP_ALIVE_MS + KEEP_ALIVE_MARGIN_MS,
-};
+/** Why reading is paused. `node`: the connection moves to Node after the pending responses. */
+type PauseReason = 'queueFull' | 'tickBudget' | 'node';
 
 /**
- * A connection on the fast path: its requests are parsed here, past Node's HTTP server, which costs more than all the rest
- * of a create (docs/performance.md).
+ * A connection on the fast path. Its requests are parsed here and not by Node's HTTP server, which
+ * costs more than the rest of a create (docs/performance.md).
  *
- * A request stays on the fast path when {@link fastPathHeadersOf} takes its header section, its token is in force, its body is short,
- * and it arrives whole or in two pieces. Several may arrive in one piece. The first that is anything else goes to Node's HTTP server with its
- * connection, for good. So nothing is refused here for its form or its token.
+ * A request stays on the fast path if {@link fastPathHeadersOf} accepts its headers, its token is
+ * cached and valid, its body is short, and it arrives in one or two chunks. One chunk may contain
+ * several requests. Any other request moves to Node's HTTP server, and the connection stays there.
+ * So the fast path never rejects a whole request for its form or its token.
  *
- * | waits for | event | next | what is sent |
+ * A state names what the connection waits for:
+ *
+ * | state | event | next state | what is sent |
  * |---|---|---|---|
- * | `first` byte | nothing came in time | closed in stages | 408 |
- * | `first`, `next` request | whole requests | `next` | their responses, in order |
- * | `first`, `next` | a part of a request | its `rest`, once no response is pending | |
- * | `rest` | all of it | `next` | its response |
- * | `rest` | a part of it, or nothing in time | Node | |
- * | any | requests that may not be taken yet: too many responses pending, or its turn is over | the same; they go back into the socket | |
- * | any | a request that is not for the fast path | Node, behind the pending responses | |
- * | any | the client ends its side, and all was read | closed, behind the pending responses | 400 where a part of a request is there |
- * | any | a response that the client has not read | `reader` | |
- * | `reader` | nothing moved in time | cut where a response is still unread, else `next` | |
- * | `next` | nothing came in time | cut, unless a response is pending | |
- * | any | the service shuts down | Node with what was not taken; closed in stages behind the last response, or idle for a moment | |
+ * | `firstRequest` | timeout | lingering close | 408 |
+ * | `firstRequest`, `nextRequest` | whole requests | `nextRequest` | responses, in order |
+ * | the same two | part of a request, no response pending | `requestRest` | |
+ * | `requestRest` | rest of the request | `nextRequest` | response |
+ * | `requestRest` | only another part, or timeout | moved to Node | |
+ * | any | too many responses pending, or tick budget spent | same, requests back in socket | |
+ * | any | another kind of request | moved to Node after the pending responses | |
+ * | any | client ends its side | closed after the pending responses | 400 if a request is cut off |
+ * | any | client does not read a response | `clientRead` | |
+ * | `clientRead` | timeout | cut if a response is still unread, else `nextRequest` | |
+ * | `nextRequest` | timeout | cut, unless a response is pending | |
+ * | any | shutdown, bytes unprocessed | moved to Node | |
+ * | any | shutdown, last response written, or idle after the grace period | lingering close | |
  */
 export class FastPathConnection {
   readonly #socket: Socket;
   readonly #path: FastPath;
   readonly #responses: ResponseQueue;
-  /** The first piece of a request, whose rest is still to come. */
-  #held: Buffer | undefined;
-  /** When the last piece came. */
+  #state: keyof typeof FAST_PATH_TIMEOUT_MS = 'firstRequest';
+  /** The first chunk of a request whose rest has not arrived. */
+  #partialRequest: Buffer | undefined;
+  /** When the last chunk arrived; ms, on the monotonic clock. */
   #arrivedAt = 0;
-  /**
-   * Why reading has stopped: until responses are written, until the next turn, or until Node has the connection. What was not
-   * taken is back in the socket, so its `end` comes after that was read again.
-   */
-  #stoppedFor: 'room' | 'turn' | 'node' | undefined;
-  #waitsFor: keyof typeof TIMEOUT_MS = 'first';
-  /** Whether the client has ended its side; it may still want its responses. */
-  #hasEnded = false;
+  /** Set while unprocessed bytes are back in the socket. The socket emits `end` after them. */
+  #pauseReason: PauseReason | undefined;
 
   constructor(socket: Socket, path: FastPath) {
     this.#socket = socket;
     this.#path = path;
-    const isLast = (): boolean => path.listener.isDraining && !this.#hasMore;
-    this.#responses = new ResponseQueue(socket, path.listener, isLast, this.#onWritten);
-    path.open.add(this);
-    this.#waitFor('first');
+    const isLast = (): boolean => path.context.isDraining && !this.#hasUnprocessed;
+    this.#responses = new ResponseQueue(socket, path.context, isLast, this.#onWrite);
+    path.connections.add(this);
+    this.#enter('firstRequest');
     for (const [event, handle] of this.#handlers) socket.on(event, handle);
   }
 
-  /** Closes the connection if it awaits no response, behind those that the client has yet to read. */
   closeIfIdle(): void {
-    if (this.#responses.length === 0 && !this.#hasMore) lingeringClose(this.#socket);
+    if (this.#responses.length === 0 && !this.#hasUnprocessed) lingeringClose(this.#socket);
   }
 
-  /** Whether something has arrived that is not taken. */
-  get #hasMore(): boolean {
-    return this.#held !== undefined || this.#stoppedFor !== undefined;
+  /** Whether bytes have arrived that are not processed. */
+  get #hasUnprocessed(): boolean {
+    return this.#partialRequest !== undefined || this.#pauseReason !== undefined;
   }
 
-  /** Cuts the connection. */
-  readonly close = (): void => {
+  readonly destroy = (): void => {
     this.#socket.destroy();
   };
 
-  /** Turns to what has arrived, or to the end of the connection, once no response is pending. */
-  readonly goOn = (): void => {
+  /** Once no response is pending: goes on with unprocessed bytes, or ends the connection. */
+  readonly proceed = (): void => {
     if (this.#responses.length > 0) return;
-    if (!this.#hasMore) {
-      if (this.#hasEnded) this.#socket.end();
+    const hasClientEnded = this.#socket.readableEnded;
+    if (!this.#hasUnprocessed) {
+      if (hasClientEnded) this.#socket.end();
       return;
     }
     if (this.#socket.writableNeedDrain) return;
-    if (this.#hasEnded) this.#reject(errorResponse('badHttp'));
-    else if (this.#stoppedFor === 'node' || this.#path.listener.isDraining) this.#leave();
-    else if (this.#stoppedFor === undefined) this.#waitFor('rest');
-    // What waits for its turn goes on by itself.
-    else if (this.#stoppedFor === 'room') this.#readOn();
+    if (hasClientEnded) this.#reject(errorResponse('badHttp'));
+    else if (this.#pauseReason === 'node' || this.#path.context.isDraining) this.#moveToNode();
+    else if (this.#pauseReason === undefined) this.#enter('requestRest');
+    // For `tickBudget`, the budget calls back.
+    else if (this.#pauseReason === 'queueFull') this.#resume();
   };
 
   readonly #onData = (chunk: Buffer): void => {
-    const held = this.#held;
-    if (this.#waitsFor === 'first' || this.#waitsFor === 'rest')
-      this.#waitFor(this.#socket.writableLength > 0 ? 'reader' : 'next');
-    this.#held = undefined;
+    const partial = this.#partialRequest;
+    if (this.#state === 'firstRequest' || this.#state === 'requestRest')
+      this.#enter(this.#socket.writableLength > 0 ? 'clientRead' : 'nextRequest');
+    this.#partialRequest = undefined;
     this.#arrivedAt = performance.now();
-    if (held === undefined) this.#takeAll(chunk, false);
-    else this.#takeAll(Buffer.concat([held, chunk]), true);
+    if (partial === undefined) this.#processAll(chunk, false);
+    else this.#processAll(Buffer.concat([partial, chunk]), true);
   };
 
-  #waitFor(what: keyof typeof TIMEOUT_MS): void {
-    this.#waitsFor = what;
-    this.#socket.setTimeout(TIMEOUT_MS[what]);
+  #enter(state: keyof typeof FAST_PATH_TIMEOUT_MS): void {
+    this.#state = state;
+    this.#socket.setTimeout(FAST_PATH_TIMEOUT_MS[state]);
   }
 
-  /** @param isContinued whether this begins with a request whose first piece came before */
-  #takeAll(arrived: Buffer, isContinued: boolean): void {
+  /** @param isContinued whether this begins with a request whose first chunk came before */
+  #processAll(received: Buffer, isContinued: boolean): void {
     let start = 0;
-    while (start < arrived.length) {
+    while (start < received.length) {
       const isFull = this.#responses.length >= FAST_PATH_PIPELINE_MAX || this.#socket.writableNeedDrain;
-      const end = isFull ? 'room' : this.#take(arrived, start);
+      const end = isFull ? 'queueFull' : this.#process(received, start);
       if (typeof end !== 'number') {
-        this.#setAside(arrived.subarray(start), end, isContinued && start === 0);
+        this.#stop(received.subarray(start), end, isContinued && start === 0);
         return;
       }
       start = end;
     }
   }
 
-  /** The turns that the next request counts against. */
   get #budget(): TickBudget {
     return this.#responses.length === 0 ? this.#path.firstRequestBudget : this.#path.pipelinedBudget;
   }
 
-  /** @returns where the request that begins at `start` ends, if it was taken */
-  #take(arrived: Buffer, start: number): number | 'incomplete' | 'turn' | 'node' {
-    const { createPlant, isDraining } = this.#path.listener;
+  /** @returns where the request that begins at `start` ends, or why it was not processed */
+  #process(received: Buffer, start: number): number | 'incomplete' | 'tickBudget' | 'node' {
+    const { createPlant, isDraining } = this.#path.context;
     if (isDraining) return 'node';
-    const headersEnd = arrived.indexOf(HEADERS_END, start, 'latin1');
+    const headersEnd = received.indexOf(HEADERS_END, start, 'latin1');
     if (headersEnd === -1)
-      return arrived[start] === POST_P && arrived.length - start <= FAST_PATH_HEADERS_BYTES_MAX
+      return received[start] === FIRST_BYTE_OF_POST && received.length - start <= FAST_PATH_HEADERS_BYTES_MAX
         ? 'incomplete'
         : 'node';
-    const headers = fastPathHeadersOf(arrived.toString('latin1', start, headersEnd));
+    const headers = fastPathHeadersOf(received.toString('latin1', start, headersEnd));
     if (headers === undefined || headers.bodyBytes > Math.min(createPlant.bodyBytesMax, SHORT_BODY_BYTES_MAX))
       return 'node';
     const tokenId = createPlant.cachedTokenId(headers.tokenHash);
     if (tokenId === undefined) return 'node';
     const bodyStart = headersEnd + HEADERS_END.length;
     const end = bodyStart + headers.bodyBytes;
-    if (end > arrived.length) return 'incomplete';
-    if (!this.#budget.hasTime(start === 0 ? this.#arrivedAt : undefined)) return 'turn';
-    const pending: Pending = {
-      response: undefined,
-      arrivedAt: this.#arrivedAt,
-      bodyBytes: headers.bodyBytes,
-    };
-    this.#responses.add(pending, createPlant.createOnFastPath(tokenId, arrived.subarray(bodyStart, end)));
+    if (end > received.length) return 'incomplete';
+    if (!this.#budget.hasTime(start === 0 ? this.#arrivedAt : undefined)) return 'tickBudget';
+    const request = { response: undefined, arrivedAt: this.#arrivedAt, bodyBytes: headers.bodyBytes };
+    this.#responses.add(request, createPlant.createOnFastPath(tokenId, received.subarray(bodyStart, end)));
     return end;
   }
 
-  #setAside(rest: Buffer, why: 'room' | 'turn' | 'incomplete' | 'node', isContinued: boolean): void {
-    if (why === 'incomplete' && !isContinued) {
-      this.#held = rest;
-      if (this.#responses.length === 0) this.#waitFor('rest');
+  #stop(rest: Buffer, reason: PauseReason | 'incomplete', isContinued: boolean): void {
+    if (reason === 'incomplete' && !isContinued) {
+      this.#partialRequest = rest;
+      if (this.#responses.length === 0) this.#enter('requestRest');
       return;
     }
-    this.#stoppedFor = why === 'incomplete' ? 'node' : why;
+    this.#pauseReason = reason === 'incomplete' ? 'node' : reason;
     this.#socket.pause();
     this.#socket.unshift(rest);
-    if (why === 'turn') this.#budget.wait(() => this.#readOn());
-    else this.goOn();
+    if (reason === 'tickBudget') this.#budget.defer(() => this.#resume());
+    else this.proceed();
   }
 
-  /** Reads on, unless the connection was closed or left to Node's HTTP server meanwhile. */
-  #readOn(): void {
-    if (this.#stoppedFor === undefined || this.#socket.destroyed) return;
-    this.#stoppedFor = undefined;
+  /** Reads again, unless the connection was closed or moved to Node's HTTP server before. */
+  #resume(): void {
+    if (this.#pauseReason === undefined || this.#socket.destroyed) return;
+    this.#pauseReason = undefined;
     this.#socket.resume();
-    // At once, within the turn; `resume` alone reads later.
+    // `resume` alone would read in a later tick.
     this.#socket.read();
   }
 
-  readonly #onWritten = (isLast: boolean): void => {
-    if (this.#socket.writableLength > 0) this.#waitFor('reader');
+  readonly #onWrite = (isLast: boolean): void => {
+    if (this.#socket.writableLength > 0) this.#enter('clientRead');
     if (isLast) lingeringClose(this.#socket);
-    else this.goOn();
+    else this.proceed();
   };
 
-  readonly #onEnd = (): void => {
-    this.#hasEnded = true;
-    this.goOn();
-  };
-
-  /** Nothing has moved on the connection for a while. */
   readonly #onTimeout = (): void => {
-    const socket = this.#socket;
-    if (this.#waitsFor === 'first') this.#reject(errorResponse('tooSlow'));
-    else if (this.#waitsFor === 'rest' && this.#held !== undefined) this.#leave();
-    else if (socket.writableLength > 0) socket.destroy();
-    else if (this.#responses.length > 0 || this.#waitsFor === 'reader') this.#waitFor('next');
-    else socket.destroy();
+    if (this.#state === 'firstRequest') this.#reject(errorResponse('tooSlow'));
+    else if (this.#state === 'requestRest' && this.#partialRequest !== undefined) this.#moveToNode();
+    else if (this.#socket.writableLength > 0) this.destroy();
+    else if (this.#responses.length > 0 || this.#state === 'clientRead') this.#enter('nextRequest');
+    else this.destroy();
   };
 
-  /** Of its socket, as long as it is on the fast path. */
   readonly #handlers: [event: string, handle: (chunk: Buffer) => void][] = [
     ['data', this.#onData],
-    ['end', this.#onEnd],
-    ['drain', this.goOn],
+    ['end', this.proceed],
+    ['drain', this.proceed],
     ['timeout', this.#onTimeout],
-    ['error', this.close],
-    ['close', () => this.#path.open.delete(this)],
+    ['error', this.destroy],
+    ['close', () => this.#path.connections.delete(this)],
   ];
 
   #reject(error: HttpResponse): void {
-    this.#held = undefined;
-    closeWithError(this.#socket, error, this.#path.listener);
+    this.#partialRequest = undefined;
+    closeWithError(this.#socket, error, this.#path.context);
   }
 
-  #leave(): void {
+  #moveToNode(): void {
     const socket = this.#socket;
-    const held = this.#held;
-    this.#held = undefined;
-    this.#stoppedFor = undefined;
+    const received = this.#partialRequest;
+    this.#partialRequest = undefined;
+    this.#pauseReason = undefined;
     for (const [event, handle] of this.#handlers) socket.off(event, handle);
-    this.#path.open.delete(this);
-    this.#path.leaveToNode(socket, held);
+    this.#path.connections.delete(this);
+    this.#path.moveToNode(socket, received);
   }
 }

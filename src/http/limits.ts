@@ -1,57 +1,61 @@
 import { BODY_BYTES_SETTING_MAX, REQUEST_TIMEOUT_MS, relation, SHUTDOWN_MS } from '../contract/limits.ts';
 
-/** Bodies that are arriving share this much memory; one that finds no room is answered 503. */
+/** Memory for all bodies that are arriving; a body that does not fit gets a 503 response. */
 export const ARRIVING_BODIES_BYTES_MAX = 64 * 1024 * 1024;
-/** A body up to this always has room, and is read at once; the fast path takes no longer one. */
+/** A body up to this length always fits and is read at once; longer ones leave the fast path. */
 export const SHORT_BODY_BYTES_MAX = 16 * 1024;
-/** Longest Content-Type that is parsed; no name of JSON is longer, and parsing takes quadratic time. */
+/** Longest Content-Type that is parsed: parsing takes quadratic time, and JSON needs less. */
 export const MEDIA_TYPE_LENGTH_MAX = 200;
-/** A browser may keep the response to a preflight for this long; Chromium keeps none longer. */
+/** A browser may cache the response to a preflight for this long; Chromium's maximum. */
 export const PREFLIGHT_MAX_AGE_SECONDS = 7_200;
 
-/** Longest header section that the fast path takes (ordinary-connection.ts). */
+/** Longest header section that the fast path accepts. */
 export const FAST_PATH_HEADERS_BYTES_MAX = 2 * 1024;
-/** Header sections that the fast path remembers. */
+/** Header sections that the fast path caches. */
 export const FAST_PATH_CACHED_HEADERS_MAX = 1_000;
-/** Requests of one connection that the fast path takes before the first of them has its response. */
+/** With this many pending responses, the fast path reads no further request of a connection. */
 export const FAST_PATH_PIPELINE_MAX = 1_024;
-/** The second part of a request has this long to come before Node's HTTP server gets the connection. */
-export const FAST_PATH_REST_TIMEOUT_MS = 1_000;
 
-/** In each event-loop iteration, the fast path takes requests from connections without a pending response for this long. */
+/** Time per tick for fast path requests from connections without a pending response. */
 export const FIRST_REQUEST_BUDGET_MS = 8;
-/** In each event-loop iteration, the fast path takes requests from connections with pending responses for this long. */
+/** Time per tick for fast path requests from connections with pending responses. */
 export const PIPELINED_BUDGET_MS = 0.5;
-/** In each event-loop iteration, Node's HTTP server parses requests for this long; their responses take about as long again. */
+/** Time per tick for the parser of Node's HTTP server; its responses take about as long again. */
 export const NODE_SERVER_BUDGET_MS = 1;
-/** In each event-loop iteration, a body longer than {@link SHORT_BODY_BYTES_MAX} is read for this long. */
+/** Time per tick for the reading of bodies longer than {@link SHORT_BODY_BYTES_MAX}. */
 export const LONG_BODY_BUDGET_MS = 2;
-/** Node's HTTP server parses at most this much before the requests in it have their responses: 20 of the shortest. */
+/** Bytes that Node's parser gets before it waits for responses: 20 of the shortest requests. */
 export const PARSED_CHUNK_BYTES_MAX = 512;
 
-/** A client has this long to send its header section. */
+/** A client must send its header section within this time. */
 export const HEADERS_TIMEOUT_MS = 10_000;
-/** How often Node checks waiting requests against that limit and the one for whole requests. */
+/** Node checks this often for timeouts of header sections and of whole requests. */
 export const TIMEOUT_CHECK_INTERVAL_MS = 500;
-/** A connection whose client reads nothing is closed at the first to third check: Node's timer forgives progress since the last one. */
+/**
+ * Interval of the checks for unread responses. The first to third check cuts a client that reads
+ * nothing, because Node accepts any progress since the previous check.
+ */
 export const STALLED_CHECK_MS = 5_000;
-/** An idle connection is kept open for the next request for this long. */
+/** An idle connection stays open for this long. */
 export const KEEP_ALIVE_MS = 65_000;
-/** It is closed this much later than it was told, for a request that is in flight then; as Node has it. */
-export const KEEP_ALIVE_MARGIN_MS = 1_000;
-/** What a client still sends behind the last response is read and dropped for at most this long. */
+/** After the last response, received bytes are discarded for at most this long. */
 export const DISCARD_MS = 2_000;
-/** While the service shuts down, a connection on which no request is seen is kept for this long. */
+/** During shutdown, idle connections stay open for this long. */
 export const SHUTDOWN_GRACE_MS = 500;
+/** How long a connection of the fast path waits, by its state. */
+export const FAST_PATH_TIMEOUT_MS = {
+  firstRequest: HEADERS_TIMEOUT_MS,
+  requestRest: 1_000,
+  clientRead: STALLED_CHECK_MS,
+  /** Longer than announced, for a request in flight; as in Node. */
+  nextRequest: KEEP_ALIVE_MS + 1_000,
+};
 
 relation(HEADERS_TIMEOUT_MS < REQUEST_TIMEOUT_MS, 'headers are part of the request');
 relation(
-  FAST_PATH_REST_TIMEOUT_MS + REQUEST_TIMEOUT_MS + TIMEOUT_CHECK_INTERVAL_MS <= 15_000,
-  'a request that comes too slowly is refused within 15 s',
+  FAST_PATH_TIMEOUT_MS.requestRest + REQUEST_TIMEOUT_MS + TIMEOUT_CHECK_INTERVAL_MS <= 15_000,
+  'a slow request is rejected within 15 s',
 );
-relation(SHORT_BODY_BYTES_MAX < ARRIVING_BODIES_BYTES_MAX, 'short bodies are the small part');
-relation(
-  BODY_BYTES_SETTING_MAX * 2 <= ARRIVING_BODIES_BYTES_MAX,
-  'the longest body has room beside another one',
-);
+relation(SHORT_BODY_BYTES_MAX < ARRIVING_BODIES_BYTES_MAX, 'short bodies use little of the memory');
+relation(BODY_BYTES_SETTING_MAX * 2 <= ARRIVING_BODIES_BYTES_MAX, 'two of the longest bodies fit');
 relation(SHUTDOWN_GRACE_MS < SHUTDOWN_MS, 'connections close within the time to shut down');

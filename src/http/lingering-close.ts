@@ -1,16 +1,15 @@
 import type { Socket } from 'node:net';
 import { DISCARD_MS } from './limits.ts';
 import { type HttpResponse, responseText } from './response.ts';
-import type { Listener } from './server-context.ts';
+import type { ServerContext } from './server-context.ts';
 
 /**
- * Closes a connection behind all that was written to it: ends our side, then drops what the client still sends, until it
- * has closed its own side or for {@link DISCARD_MS}. Closing at once would reset a connection on which the client still
- * sends, and it might never see its last responses (RFC 9112 section 9.6).
+ * Ends our side of a connection after all responses. Then discards received bytes until the client
+ * closes its side or {@link DISCARD_MS} passes. An immediate close would reset the connection while
+ * the client sends, and the client might lose its last responses (RFC 9112 section 9.6).
  */
 export function lingeringClose(socket: Socket): void {
   if (!socket.writable) return;
-  // From here on nobody parses what arrives.
   socket.removeAllListeners('data').resume();
   socket.end(() => {
     const timer = setTimeout(() => socket.destroy(), DISCARD_MS).unref();
@@ -19,13 +18,9 @@ export function lingeringClose(socket: Socket): void {
 }
 
 /** Sends an error that belongs to no whole request, and closes the connection. */
-export function closeWithError(
-  socket: Socket,
-  error: HttpResponse,
-  { onResponse, documentation }: Listener,
-): void {
+export function closeWithError(socket: Socket, error: HttpResponse, context: ServerContext): void {
   if (!socket.writable) return;
-  onResponse(error, undefined, socket);
-  socket.write(responseText(error, true, documentation !== undefined));
+  context.onResponse(error, undefined, socket);
+  socket.write(responseText(error, true, context.documentation !== undefined));
   lingeringClose(socket);
 }

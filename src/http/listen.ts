@@ -1,16 +1,15 @@
 import { once } from 'node:events';
 import type { AddressInfo, Server } from 'node:net';
 
-/** The address to listen at; port 0 takes any free one. */
+/** The address to listen at; port 0 selects a free port. */
 export interface ListenAddress {
   host: string;
   port: number;
 }
 
-/** An address cannot be listened at. */
 export class ListenFailed extends Error {
   readonly address: ListenAddress;
-  /** The system's name of the reason, such as `EADDRINUSE`. */
+  /** The system's error code, such as `EADDRINUSE`. */
   readonly code: string | undefined;
 
   constructor(address: ListenAddress, cause: NodeJS.ErrnoException) {

@@ -12,58 +12,55 @@ import {
 import { type Exchange, NodeConnection } from './node-connection.ts';
 import { createServer, Server } from './node-http.ts';
 import { errorResponse } from './response.ts';
-import type { Listener } from './server-context.ts';
+import type { ServerContext } from './server-context.ts';
 import { TickBudget } from './tick-budget.ts';
 
 /** RFC 3986 section 3.2: host and port, without user information. */
 const HOST = /^(?:\[[0-9A-Za-z:.%_~-]+\]|[0-9A-Za-z\-._~%!$&'()*+,;=]*)(?::[0-9]*)?$/;
-/** RFC 9112 section 3.2.2: a server must accept the absolute form, which a request to a proxy has. */
+/** RFC 9112 section 3.2.2: a server must accept the absolute form, which is meant for proxies. */
 const ABSOLUTE_FORM = /^https?:\/\/[^/?#]*([^#]*)/i;
 
-/** Node's HTTP server, for every request that is not on the fast path. */
+/** Node's HTTP server. It handles every request that is not on the fast path. */
 export class NodeServer {
-  /** It accepts the connections of both. */
+  /** Accepts the connections of both paths. */
   readonly server: HttpServer;
-  readonly #listener: Listener;
-  readonly #handle: (exchange: Exchange) => void;
+  readonly #context: ServerContext;
+  readonly #route: (exchange: Exchange) => void;
   readonly #budget = new TickBudget(NODE_SERVER_BUDGET_MS);
   readonly #connections = new Map<Socket, NodeConnection>();
   /** Node's own listeners, which give a connection its HTTP parser. */
-  readonly #parse: ((this: HttpServer, socket: Socket) => void)[];
+  readonly #attachParser: ((this: HttpServer, socket: Socket) => void)[];
 
-  /**
-   * @param accept gets each new connection
-   * @param handle gets each valid request
-   */
-  constructor(listener: Listener, accept: (socket: Socket) => void, handle: (exchange: Exchange) => void) {
-    this.#listener = listener;
-    this.#handle = handle;
+  /** Calls `accept` with each new connection, and `route` with each valid request. */
+  constructor(context: ServerContext, accept: (socket: Socket) => void, route: (exchange: Exchange) => void) {
+    this.#context = context;
+    this.#route = route;
     const server = createServer({
       maxHeaderSize: HEADER_BYTES_MAX,
       headersTimeout: HEADERS_TIMEOUT_MS,
       requestTimeout: REQUEST_TIMEOUT_MS,
       connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL_MS,
       keepAliveTimeout: KEEP_ALIVE_MS,
-      // Checked below, where it can be answered in the Error shape.
+      // `isValidRequest` checks Host, so that the error response has the Error shape.
       requireHostHeader: false,
     });
     this.server = server;
-    // Past a number of headers Node drops the rest unseen, a second Authorization among them; the size is the limit.
+    // With a maximum, Node silently drops further headers, such as a second Authorization.
     server.maxHeadersCount = 0;
     server.timeout = STALLED_CHECK_MS;
-    // A client may close its sending side behind its last request and still wants the response.
+    // A client may close its sending side after its last request and still wait for the response.
     (server as HttpServer & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
 
-    this.#parse = server.listeners('connection') as ((this: HttpServer, socket: Socket) => void)[];
+    this.#attachParser = server.listeners('connection') as ((this: HttpServer, socket: Socket) => void)[];
     server.removeAllListeners('connection').on('connection', accept);
-    // Without the last two, Node invites a body before the credential was validated, and answers other expectations itself.
-    for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, this.#onRequest);
-    // Each connection hears of it by itself; without a listener here Node would destroy it.
+    // Without the last two, Node itself sends 100 (Continue) or 417 before the token is validated.
+    for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, this.#receive);
+    // Without this listener, Node cuts the connection. NodeConnection handles its timeout.
     server.on('timeout', () => {});
-    server.on('clientError', (error, socket) => this.#connections.get(socket as Socket)?.failed(error));
-    // Not a proxy: without this, Node would close the connection with no response at all.
+    server.on('clientError', (error, socket) => this.#connections.get(socket as Socket)?.onError(error));
+    // Without this listener, Node would close the connection without a response.
     server.on('connect', (_request, socket) => {
-      // Node takes its own listener off before it hands the socket over; an error that nobody hears ends the process.
+      // Node has removed its own error listener. An error without a listener ends the process.
       socket.on('error', () => socket.destroy());
       const error = errorResponse('methodNotAllowed', undefined, ['Allow', 'POST']);
       this.#connections.get(socket as Socket)?.endWith(error);
@@ -71,26 +68,26 @@ export class NodeServer {
     server.closeIdleConnections = () => this.#closeIdle();
   }
 
-  /** Serves a connection from here on, beginning with what was read of its next request. */
-  serve(socket: Socket, read: Buffer | undefined): void {
-    // In this order: what was read is put back before the parser listens, and it is parsed when its turn comes.
+  /** Serves a connection from now on. `received` is the received part of its next request. */
+  serve(socket: Socket, received: Buffer | undefined): void {
+    // The bytes go back before the parser listens, so that they are parsed within the tick budget.
     socket.pause();
-    if (read !== undefined) socket.unshift(read);
-    for (const parse of this.#parse) parse.call(this.server, socket);
-    this.#connections.set(socket, new NodeConnection(socket, this.#listener, this.#budget));
+    if (received !== undefined) socket.unshift(received);
+    for (const attach of this.#attachParser) attach.call(this.server, socket);
+    this.#connections.set(socket, new NodeConnection(socket, this.#context, this.#budget));
     socket.on('close', () => this.#connections.delete(socket));
   }
 
-  readonly #onRequest = (request: IncomingMessage, serverResponse: ServerResponse): void => {
+  readonly #receive = (request: IncomingMessage, serverResponse: ServerResponse): void => {
     const exchange = this.#connections.get(request.socket)?.begin(request, serverResponse);
     if (exchange === undefined) return;
-    if (isValidRequest(request)) this.#handle(exchange);
+    if (isValidRequest(request)) this.#route(exchange);
     else exchange.connection.reject(exchange);
   };
 
   /**
-   * Node destroys those on which its parser has no part of a request. It does not know of what has arrived and was not parsed,
-   * nor whether the client has taken its response: these are kept from it while it does so.
+   * Closes idle connections, but no busy ones. Node regards a connection as idle if its parser has
+   * no part of a request. Such a connection may still have unparsed bytes or unread responses.
    */
   #closeIdle(): void {
     const busy = [...this.#connections].filter(([, connection]) => !connection.isIdle);
@@ -100,12 +97,12 @@ export class NodeServer {
   }
 }
 
-/** What the parser lets through and RFC 9112 does not. */
+/** Checks the rules of RFC 9112 that Node's parser does not check. */
 function isValidRequest({ headers, rawHeaders, httpVersion, url }: IncomingMessage): boolean {
-  // Section 2.3; the parser also takes 0.9 and 2.0 in the form of version 1.
+  // Section 2.3. The parser also accepts versions 0.9 and 2.0 in the form of version 1.
   if (httpVersion !== '1.1' && httpVersion !== '1.0') return false;
-  // Section 6.1: HTTP/1.0 has no Transfer-Encoding, so what stands in front of us may see another end of the request; and of
-  // other codings than `chunked` we undo none.
+  // Section 6.1. HTTP/1.0 has no Transfer-Encoding, so a proxy may see another end of the request.
+  // `chunked` is the only coding that the service decodes.
   const coding = headers['transfer-encoding'];
   if (coding !== undefined && (httpVersion === '1.0' || coding.toLowerCase() !== 'chunked')) return false;
   // Section 3.2.1: the target of a request has no fragment.
@@ -116,10 +113,7 @@ function isValidRequest({ headers, rawHeaders, httpVersion, url }: IncomingMessa
   return hosts.length === 1 && HOST.test(hosts[0]!);
 }
 
-/**
- * @param target in origin form or in absolute form
- * @returns the path without its query, decoded but for encoded delimiters; one that cannot be decoded, as it is
- */
+/** The path of a target in origin or absolute form, decoded except for delimiters, if decodable. */
 export function pathOf(target: string): string {
   const [, afterHost = target] = ABSOLUTE_FORM.exec(target) ?? [];
   const path = afterHost.replace(/\?.*/s, '');

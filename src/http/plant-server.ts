@@ -1,6 +1,7 @@
 import { type AddressInfo, Server as NetServer } from 'node:net';
-import { setTimeout as wait } from 'node:timers/promises';
+import { setTimeout as delay } from 'node:timers/promises';
 import { SHUTDOWN_MS } from '../contract/limits.ts';
+import { isPreflight, PREFLIGHT } from './cross-origin.ts';
 import { type FastPath, FastPathConnection } from './fast-path-connection.ts';
 import { FIRST_REQUEST_BUDGET_MS, PIPELINED_BUDGET_MS, SHUTDOWN_GRACE_MS } from './limits.ts';
 import { type ListenAddress, listen } from './listen.ts';
@@ -8,29 +9,31 @@ import type { Exchange } from './node-connection.ts';
 import { NodeServer, pathOf } from './node-server.ts';
 import { RequestBody } from './request-body.ts';
 import { errorResponse, type HttpResponse } from './response.ts';
-import type { Listener, PlantService } from './server-context.ts';
+import type { ServerContext } from './server-context.ts';
 import { TickBudget } from './tick-budget.ts';
 
-/** The HTTP listener of the service. */
+const TOO_MANY_LONG_BODIES = 'too many long bodies are arriving; send this plant again shortly';
+
+/** The HTTP server for clients. */
 export class PlantServer {
-  readonly #listener: Listener;
+  readonly #context: ServerContext;
   readonly #fastPath: FastPath;
   readonly #node: NodeServer;
-  #shutDown = false;
+  #isGraceOver = false;
 
-  constructor(service: PlantService) {
-    this.#listener = { ...service, isDraining: false };
+  constructor(context: Omit<ServerContext, 'isDraining'>) {
+    this.#context = { ...context, isDraining: false };
     this.#node = new NodeServer(
-      this.#listener,
+      this.#context,
       socket => new FastPathConnection(socket, this.#fastPath),
-      exchange => void this.#take(exchange),
+      exchange => void this.#respond(exchange),
     );
     this.#fastPath = {
-      listener: this.#listener,
+      context: this.#context,
       firstRequestBudget: new TickBudget(FIRST_REQUEST_BUDGET_MS),
       pipelinedBudget: new TickBudget(PIPELINED_BUDGET_MS),
-      open: new Set(),
-      leaveToNode: (socket, read) => this.#node.serve(socket, read),
+      connections: new Set(),
+      moveToNode: (socket, received) => this.#node.serve(socket, received),
     };
   }
 
@@ -38,54 +41,52 @@ export class PlantServer {
     return new Promise(resolve => this.#node.server.getConnections((_error, count) => resolve(count)));
   }
 
-  /** @throws {ListenFailed} when the address cannot be had */
+  /** @throws {ListenFailed} when the address is not available */
   listen(address: ListenAddress): Promise<AddressInfo> {
     return listen(this.#node.server, address);
   }
 
   /**
-   * Stops taking connections, answers what was taken, and cuts what is left when the time for it is over.
-   *
-   * Idle connections are kept for a moment, since a request may be on its way. The last answer on each connection closes it.
-   * What begins after that moment is answered 503.
+   * Stops accepting connections and responds to all accepted requests, within {@link SHUTDOWN_MS}.
+   * The last response on each connection closes it. Idle connections stay open for
+   * {@link SHUTDOWN_GRACE_MS}, since a request may be in flight. Later requests get a 503 response.
    */
   async close(): Promise<void> {
-    this.#listener.isDraining = true;
-    // A request that has begun to arrive is the HTTP server's to wait for.
-    for (const connection of this.#fastPath.open) connection.goOn();
-    // Not the HTTP server's own `close` yet, which would stop its time limits.
+    this.#context.isDraining = true;
+    const { connections } = this.#fastPath;
+    // Moves partial requests to Node's HTTP server, which waits for the rest.
+    for (const connection of connections) connection.proceed();
+    // Not yet the HTTP server's own `close`, which would stop its request timeouts.
     const allClosed = new Promise(resolve => NetServer.prototype.close.call(this.#node.server, resolve));
-    await wait(SHUTDOWN_GRACE_MS);
-    this.#shutDown = true;
+    await delay(SHUTDOWN_GRACE_MS);
+    this.#isGraceOver = true;
     this.#node.server.close();
-    for (const connection of this.#fastPath.open) connection.closeIfIdle();
+    for (const connection of connections) connection.closeIfIdle();
     const deadline = new AbortController();
-    await Promise.race([
-      allClosed,
-      wait(SHUTDOWN_MS - SHUTDOWN_GRACE_MS, undefined, { signal: deadline.signal }),
-    ]);
+    const { signal } = deadline;
+    await Promise.race([allClosed, delay(SHUTDOWN_MS - SHUTDOWN_GRACE_MS, undefined, { signal })]);
     deadline.abort();
     this.#node.server.closeAllConnections();
-    for (const connection of this.#fastPath.open) connection.close();
+    for (const connection of connections) connection.destroy();
   }
 
-  async #take(exchange: Exchange): Promise<void> {
-    const response = await this.#respondTo(exchange).catch(cause => {
-      this.#listener.failed(cause);
+  async #respond(exchange: Exchange): Promise<void> {
+    const response = await this.#route(exchange).catch(cause => {
+      this.#context.onInternalError(cause);
       return errorResponse('internal');
     });
-    if (response !== undefined) await exchange.connection.response(exchange, response);
+    if (response !== undefined) await exchange.connection.respond(exchange, response);
   }
 
-  /** The only place where paths and methods are told apart; the fast path takes `POST /plants` alone. */
-  async #respondTo(exchange: Exchange): Promise<HttpResponse<string | Uint8Array> | undefined> {
+  /** Selects by path and method. The fast path accepts only `POST /plants`. */
+  async #route(exchange: Exchange): Promise<HttpResponse<string | Uint8Array> | undefined> {
     const { method, url, rawHeaders } = exchange.request;
-    const { crossOrigin, documentation } = this.#listener;
+    const { corsOrigins, documentation } = this.#context;
     const path = pathOf(url!);
     if (path === '/plants') {
       if (method === 'POST') return this.#createPlant(exchange);
-      const preflight = crossOrigin?.preflightResponse(method, rawHeaders);
-      return preflight ?? errorResponse('methodNotAllowed', undefined, ['Allow', 'POST']);
+      if (method === 'OPTIONS' && isPreflight(corsOrigins, rawHeaders)) return PREFLIGHT;
+      return errorResponse('methodNotAllowed', undefined, ['Allow', 'POST']);
     }
     const handler = documentation?.get(path);
     if (handler === undefined) return errorResponse('noSuchPath');
@@ -93,10 +94,10 @@ export class PlantServer {
     return errorResponse('methodNotAllowed', undefined, ['Allow', 'GET, HEAD']);
   }
 
-  /** @returns undefined when nobody waits for an answer any more, or the request has had one */
+  /** @returns undefined if the client is gone or the request has a response already */
   async #createPlant(exchange: Exchange): Promise<HttpResponse | undefined> {
-    if (this.#shutDown) return errorResponse('shuttingDown');
-    const { createPlant } = this.#listener;
+    if (this.#isGraceOver) return errorResponse('shuttingDown');
+    const { createPlant } = this.#context;
     const { request, serverResponse } = exchange;
     const admitted = await createPlant.admit(request.rawHeaders);
     if ('status' in admitted) return admitted;
@@ -104,17 +105,13 @@ export class PlantServer {
     const bytes = await body.read(request, serverResponse);
     if (bytes === undefined) return undefined;
     if (bytes === 'tooLarge') return errorResponse('bodyTooLarge', undefined, admitted.fields);
-    if (bytes === 'noRoom') return errorResponse('busy', NO_ROOM, admitted.fields);
+    if (bytes === 'noRoom') return errorResponse('busy', TOO_MANY_LONG_BODIES, admitted.fields);
     Object.assign(exchange, { arrivedAt: performance.now(), bodyBytes: bytes.length });
-    const reading = await createPlant.read(
-      bytes,
-      () => !serverResponse.headersSent && !serverResponse.destroyed,
-    );
+    const isAwaited = (): boolean => !serverResponse.headersSent && !serverResponse.destroyed;
+    const reading = await createPlant.read(bytes, isAwaited);
     if (reading === undefined) return undefined;
     // The token may have been revoked while the body arrived or was read.
     if (createPlant.cachedTokenId(admitted.tokenHash) === undefined) return errorResponse('tokenRejected');
     return createPlant.create(admitted, reading);
   }
 }
-
-const NO_ROOM = 'more long bodies are arriving than the service can take; send this plant again shortly';

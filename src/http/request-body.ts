@@ -1,57 +1,55 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ARRIVING_BODIES_BYTES_MAX, SHORT_BODY_BYTES_MAX } from './limits.ts';
 
-/** The bytes, why they are rejected, or undefined when nobody waits for a response any more. */
+/** The bytes, why they are rejected, or undefined if the request has its response or is cut off. */
 type BodyReading = Uint8Array | 'tooLarge' | 'noRoom' | undefined;
 
 /**
- * The body of one request, and its part of the shared memory, which `using` gives back.
+ * The body of one request, with its share of the memory for all bodies. `using` releases the share.
  *
- * A short body always has room. A longer one reserves its Content-Length before it is read. A chunked one reserves twice
- * what has arrived, as it grows; when there is no room, it gives all back at once, so that some of many that grow together
- * are read.
+ * A short body always fits. A longer one reserves its Content-Length before it is read. A chunked
+ * one reserves twice the received bytes as it grows. If that does not fit, it releases all, so that
+ * some of many growing bodies fit.
  */
 export class RequestBody implements Disposable {
-  /** What all bodies of the process have of {@link ARRIVING_BODIES_BYTES_MAX}. */
+  /** By all bodies of the process, at most {@link ARRIVING_BODIES_BYTES_MAX}. */
   static #allReservedBytes = 0;
   readonly #bytesMax: number;
   #reservedBytes = 0;
-  /** Chunks are copied together: in a list, a million chunks of one byte take hundreds of times their memory. */
+  /** One buffer: a list of a million one-byte chunks would take hundreds of times their memory. */
   #buffer: Buffer = Buffer.alloc(0);
   #length = 0;
 
-  /** @param bytesMax a longer body is rejected */
   constructor(bytesMax: number) {
     this.#bytesMax = bytesMax;
   }
 
-  /** Invites the body if the client waits for that, and reads it. Settles at the latest when the response is over. */
+  /** Sends 100 (Continue) if expected, then reads. Settles before or when the response closes. */
   read(request: IncomingMessage, serverResponse: ServerResponse): Promise<BodyReading> {
-    // The events below would not come.
+    // In these states, none of the events below is emitted.
     if (request.destroyed || serverResponse.headersSent || serverResponse.destroyed)
       return Promise.resolve(undefined);
-    // A chunked body says no length.
     const { 'content-length': length = 0, 'transfer-encoding': coding } = request.headers;
     if (coding === undefined && !this.#reserve(Number(length))) return Promise.resolve('noRoom');
-    // RFC 9110 section 10.1.1: the expectation of an HTTP/1.0 client is ignored.
+    // RFC 9110 section 10.1.1: an expectation in HTTP/1.0 is ignored.
     if (request.httpVersion !== '1.0' && request.headers.expect?.toLowerCase() === '100-continue')
       serverResponse.writeContinue();
     return new Promise(resolve => {
       const settle = (reading: BodyReading): void => {
-        // What still comes takes no memory: nobody would give it back.
+        // Further chunks must not reserve memory, which nothing would release.
         request.off('data', add);
         resolve(reading);
       };
       const add = (chunk: Buffer): void => {
         const fault = this.#add(chunk);
         if (fault === undefined) return;
-        // At once, since other bodies may grow before anybody hears of this.
+        // Released at once, since other bodies may grow before the promise settles.
         this[Symbol.dispose]();
         settle(fault);
       };
       request.on('data', add);
       request.on('end', () => settle(this.#buffer.subarray(0, this.#length)));
-      // A request that breaks off has no end, nor has one that is answered before it is whole.
+      // A request has no `end` if it is cut off, or has its response before it is complete.
       request.on('close', () => settle(undefined));
       serverResponse.on('close', () => settle(undefined));
     });
@@ -66,10 +64,10 @@ export class RequestBody implements Disposable {
   #add(chunk: Buffer): 'tooLarge' | 'noRoom' | undefined {
     const length = this.#length + chunk.length;
     if (length > this.#bytesMax) return 'tooLarge';
-    const hasOutgrown = length > Math.max(this.#reservedBytes, SHORT_BODY_BYTES_MAX);
-    // Twice as much as is needed, so that each byte is copied a few times at most, however small the chunks.
+    const isOverReserved = length > Math.max(this.#reservedBytes, SHORT_BODY_BYTES_MAX);
+    // Doubling bounds how often each byte is copied, for chunks of any size.
     const neededBytes = Math.min(length * 2, this.#bytesMax);
-    if (hasOutgrown && !this.#reserve(neededBytes)) return 'noRoom';
+    if (isOverReserved && !this.#reserve(neededBytes)) return 'noRoom';
     if (length > this.#buffer.length) {
       const larger = Buffer.allocUnsafe(Math.max(this.#reservedBytes, neededBytes));
       this.#buffer.copy(larger, 0, 0, this.#length);

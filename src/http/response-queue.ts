@@ -1,62 +1,63 @@
 import type { Socket } from 'node:net';
 import { errorResponse, type HttpResponse, type ReceivedRequest, responseText } from './response.ts';
-import type { Listener } from './server-context.ts';
+import type { ServerContext } from './server-context.ts';
 
 /** A request whose response is not written yet. */
-export interface Pending extends ReceivedRequest {
+interface PendingRequest extends ReceivedRequest {
   response: HttpResponse | undefined;
 }
 
-/** Writes the responses of one connection in the order of its requests, those to plants of one commit in one write. */
+/** Writes the responses of one connection in request order. One commit causes one write. */
 export class ResponseQueue {
   readonly #socket: Socket;
-  readonly #listener: Listener;
+  readonly #context: ServerContext;
   readonly #isLast: () => boolean;
-  readonly #written: (isLast: boolean) => void;
-  readonly #pending: Pending[] = [];
-  #isWriteDue = false;
+  readonly #onWrite: (isLast: boolean) => void;
+  readonly #pending: PendingRequest[] = [];
+  #isWriteScheduled = false;
 
-  /**
-   * @param isLast asked when no further response is pending: whether the connection is closed behind this one
-   * @param written told of each write
-   */
-  constructor(socket: Socket, listener: Listener, isLast: () => boolean, written: (isLast: boolean) => void) {
+  /** @param isLast whether the last pending response closes the connection */
+  constructor(
+    socket: Socket,
+    context: ServerContext,
+    isLast: () => boolean,
+    onWrite: (last: boolean) => void,
+  ) {
     this.#socket = socket;
-    this.#listener = listener;
+    this.#context = context;
     this.#isLast = isLast;
-    this.#written = written;
+    this.#onWrite = onWrite;
   }
 
-  /** How many responses are pending. */
   get length(): number {
     return this.#pending.length;
   }
 
-  /** Has a response written when it is there, and those to all requests before it. */
-  add(pending: Pending, promised: Promise<HttpResponse>): void {
-    this.#pending.push(pending);
-    promised.then(
-      response => this.#ready(pending, response),
+  /** Adds a request. Its response is written when it and all responses before it are ready. */
+  add(request: PendingRequest, response: Promise<HttpResponse>): void {
+    this.#pending.push(request);
+    response.then(
+      ready => this.#setResponse(request, ready),
       cause => {
-        this.#listener.failed(cause);
-        this.#ready(pending, errorResponse('internal'));
+        this.#context.onInternalError(cause);
+        this.#setResponse(request, errorResponse('internal'));
       },
     );
   }
 
-  #ready(pending: Pending, response: HttpResponse): void {
-    pending.response = response;
+  #setResponse(request: PendingRequest, response: HttpResponse): void {
+    request.response = response;
     if (this.#pending.length === 1) this.#write();
-    else if (!this.#isWriteDue) {
-      // A tick runs when all promises that one commit has settled have called this: one write for all of them.
-      this.#isWriteDue = true;
+    else if (!this.#isWriteScheduled) {
+      // `nextTick` runs after all promises that one commit settles: one write for all of them.
+      this.#isWriteScheduled = true;
       process.nextTick(() => this.#write());
     }
   }
 
   #write(): void {
-    this.#isWriteDue = false;
-    const { onResponse, documentation } = this.#listener;
+    this.#isWriteScheduled = false;
+    const { onResponse, documentation } = this.#context;
     if (this.#socket.destroyed) return;
     let text = '';
     let isLast = false;
@@ -67,6 +68,6 @@ export class ResponseQueue {
       text += responseText(next.response, isLast, documentation !== undefined);
     }
     if (text !== '') this.#socket.write(text);
-    this.#written(isLast);
+    this.#onWrite(isLast);
   }
 }

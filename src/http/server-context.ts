@@ -1,28 +1,29 @@
+import type { Socket } from 'node:net';
 import type { CreatePlant } from './create-plant.ts';
-import type { CrossOrigin } from './cross-origin.ts';
-import type { HttpResponse, ResponseObserver } from './response.ts';
+import type { AllowedOrigins } from './cross-origin.ts';
+import type { HeaderFields } from './header-fields.ts';
+import type { HttpResponse, ReceivedRequest } from './response.ts';
 
-/** Answers the GET of one path. The header fields of the request are given as names and values in turn. */
-export type GetHandler = (rawHeaders: readonly string[]) => HttpResponse<string | Uint8Array>;
-
-/** What the listener says of itself, by path. */
+/** Responds to GET requests for one path. */
+export type GetHandler = (rawHeaders: HeaderFields) => HttpResponse<string | Uint8Array>;
+/** Handlers of the documentation, by path. */
 export type Documentation = ReadonlyMap<string, GetHandler>;
 
-/** What the listener serves, to whom, and whom it tells. */
-export interface PlantService {
+/** Shared by all connections of the server. */
+export interface ServerContext {
   readonly createPlant: CreatePlant;
-  /** Which pages of other origins may use the service from a browser; undefined for none. */
-  readonly crossOrigin: CrossOrigin | undefined;
-  /** The page and the description, to which errors point; undefined where there are none. */
+  /** undefined if pages of other origins may not use the service. */
+  readonly corsOrigins: AllowedOrigins | undefined;
+  /** undefined if there is no documentation page, to which error responses link. */
   readonly documentation: Documentation | undefined;
-  /** Told of what should not happen; the client is answered 500. */
-  readonly failed: (cause: unknown) => void;
-  /** Told of each answer as it is written. */
-  readonly onResponse: ResponseObserver;
-}
-
-/** What every connection of the listener is served with. */
-export interface Listener extends PlantService {
-  /** Whether the service shuts down: the last response on each connection then closes it. */
+  /** Is called with the cause of each 500 response. */
+  readonly onInternalError: (cause: unknown) => void;
+  /** Is called with each written response; `request` is undefined if the bytes were no request. */
+  readonly onResponse: (
+    response: Omit<HttpResponse, 'body'>,
+    request: ReceivedRequest | undefined,
+    socket: Socket,
+  ) => void;
+  /** Whether the service shuts down, so that the last response on each connection closes it. */
   isDraining: boolean;
 }

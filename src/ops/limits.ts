@@ -1,18 +1,18 @@
-/** Limits of what operators are told: the operations listener and the log. */
+/** Limits of the operations listener and of the log. */
 
-/** The store has this long to answer before `/readyz` calls the service not ready. */
+/** If the store does not respond within this time, `/readyz` reports the service as not ready. */
 export const READINESS_TIMEOUT_MS = 2_000;
-/** The service asks its store this often what it warns of, so that the log has it though nobody asks `/readyz`. */
+/** Interval of the store checks that log warnings, so that the log does not depend on `/readyz`. */
 export const STORE_WATCH_INTERVAL_MS = 10_000;
-/** An idle connection of an operator is kept open this long: longer than Prometheus waits between two scrapes. */
+/** An idle connection stays open for this long: longer than the scrape interval of Prometheus. */
 export const OPS_KEEP_ALIVE_MS = 72_000;
-/** What happens over and over gets so many lines in the log, and then one in each interval. */
-export const LOG_RATE = { linesAtOnce: 20, intervalMs: 10_000 };
+/** Limit for a repeated log line: a burst of `burstLines`, then one line per interval. */
+export const LOG_RATE = { burstLines: 20, intervalMs: 10_000 };
 
-/** Upper bounds of the histograms of times: from a response out of memory to the longest that a plant may wait. */
+/** Upper bounds of duration histograms, from a response without the store to the longest wait. */
 export const DURATION_BOUNDS_SECONDS = [
   ...[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05],
   ...[0.1, 0.25, 0.5, 1, 2.5, 5, 10],
 ];
-/** Upper bounds of the histogram of batches. */
+/** Upper bounds of the batch size histogram. */
 export const BATCH_BOUNDS_PLANTS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048];

@@ -7,17 +7,17 @@ import { BATCH_BOUNDS_PLANTS, DURATION_BOUNDS_SECONDS } from './limits.ts';
 import type { ServiceState } from './readiness.ts';
 
 /**
- * What Prometheus reads, under the names and in the units that it asks for
- * (https://prometheus.io/docs/practices/naming/). Nothing that a client sends gets into it: no name, no id, no token.
- * The figures of Node and of the process come from prom-client; ours are plain numbers.
+ * The metrics for Prometheus, with the names and units that it recommends
+ * (https://prometheus.io/docs/practices/naming/). They contain nothing that a client sends: no name
+ * of a plant, no id, no token. Metrics of Node and of the process come from prom-client.
  */
 export class Metrics {
-  readonly #ofProcess = new Registry();
+  readonly #processMetrics = new Registry();
   readonly #build: string;
   readonly #responses = new Map<Result, number>();
   readonly #createDuration = new BucketHistogram(
     'plant_store_create_duration_seconds',
-    'From the arrival of a whole request to its answer 200.',
+    'Time from the arrival of a whole request to its 200 response.',
     DURATION_BOUNDS_SECONDS,
   );
   readonly #batchPlants = new BucketHistogram(
@@ -27,7 +27,7 @@ export class Metrics {
   );
   readonly #commitDuration = new BucketHistogram(
     'plant_store_commit_duration_seconds',
-    'From handing a batch to the engine to its word that the batch is durable.',
+    'Time from giving a batch to the engine until the batch is durable.',
     DURATION_BOUNDS_SECONDS,
   );
   #commitsFailed = 0;
@@ -36,7 +36,7 @@ export class Metrics {
     const results: Result[] = ['other', ...OUTCOMES, ...ERROR_NAMES];
     for (const result of results) this.#responses.set(result, 0);
     this.#build = labels({ version, node_version: process.versions.node, engine });
-    collectDefaultMetrics({ register: this.#ofProcess });
+    collectDefaultMetrics({ register: this.#processMetrics });
   }
 
   countResponse(result: Result, durationMs = 0): void {
@@ -54,15 +54,15 @@ export class Metrics {
   }
 
   get contentType(): string {
-    return this.#ofProcess.contentType;
+    return this.#processMetrics.contentType;
   }
 
-  /** Everything, in the text format of Prometheus. */
+  /** All metrics in the text format of Prometheus. */
   async text(state: ServiceState): Promise<string> {
     const counted = [
       metric(
         'plant_store_requests_total',
-        'Requests by their answer: HTTP status, error number, and its name or the outcome of the plant.',
+        'Requests by response: HTTP status, error number, and the name of the error or the outcome.',
         [...this.#responses].map(([result, count]) => [labelsOf(result), count]),
       ),
       this.#createDuration.text(),
@@ -70,23 +70,23 @@ export class Metrics {
       this.#commitDuration.text(),
       metric(
         'plant_store_commits_failed_total',
-        'Batches that the engine did not confirm; their plants were answered 503.',
+        'Batches that the engine did not confirm; the responses to their plants were 503.',
         [['', this.#commitsFailed]],
       ),
-      metric('plant_store_build_info', 'Always 1; the labels say which program this is.', [[this.#build, 1]]),
+      metric('plant_store_build_info', 'Always 1; the labels identify the program.', [[this.#build, 1]]),
     ];
-    return [...counted, ...gauges(state), await this.#ofProcess.metrics()].join('\n');
+    return [...counted, ...gauges(state), await this.#processMetrics.metrics()].join('\n');
   }
 }
 
-/** One counter or gauge, https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format */
+/** https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format */
 function metric(name: string, help: string, samples: [labels: string, value: number][]): string {
   const type = name.endsWith('_total') ? 'counter' : 'gauge';
   const lines = samples.map(([labels, value]) => `${name}${labels} ${value}\n`);
   return `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${lines.join('')}`;
 }
 
-/** None of our values needs an escape: they are names, numbers and versions. */
+/** No value needs escaping: all are names, numbers and versions. */
 function labels(values: Record<string, string | number>): string {
   const pairs = Object.entries(values).map(([label, value]) => `${label}="${value}"`);
   return `{${pairs.join(',')}}`;
@@ -99,40 +99,40 @@ function labelsOf(result: Result): string {
   return labels({ status, error: number, result });
 }
 
-/** What is not counted but read when it is asked for; what the engine does not have is left out. */
+/** Metrics that are read at each scrape, without those that the engine does not have. */
 function gauges({ storeWarnings, engine, ...state }: ServiceState): string[] {
   const { flushes } = engine;
   const rows: [name: string, help: string, value: number | boolean | undefined][] = [
-    ['under_way_plants', 'Plants that wait for a commit or are in one.', state.plantsInFlight],
+    ['in_flight_plants', 'Plants that wait for a commit or are in one.', state.plantsInFlight],
     [
-      'under_way_limit_plants',
-      'How many may be under way, by the pace of the last commits; the next one is answered 503.',
+      'in_flight_limit_plants',
+      'Limit of in_flight_plants, from the rate of the last commits; at the limit, responses are 503.',
       state.plantsInFlightMax,
     ],
-    ['batches_in_flight', 'Batches that the engine works on.', state.batchesInFlight],
+    ['batches_in_flight', 'Batches that the engine is writing.', state.batchesInFlight],
     ['connections', 'Open connections of clients.', state.openConnections],
-    ['store_up', 'Whether the store answers: 1 or 0.', storeWarnings !== undefined],
+    ['store_up', 'Whether the store responds: 1 or 0.', storeWarnings !== undefined],
     [
       'store_warnings',
-      'Things that the store warns of; the log and /readyz name them. Unknown while it does not answer.',
+      'Warnings of the store, as in the log and /readyz. Absent while the store does not respond.',
       storeWarnings?.length,
     ],
     ['shutting_down', 'Whether the service is shutting down: 1 or 0.', state.isShuttingDown],
-    ['tokens', 'Tokens that are known, those out of force included.', state.tokensKnown],
+    ['tokens', 'Known tokens, including expired and revoked ones.', state.tokensKnown],
     [
       'tokens_current',
-      'Whether the last look for changes to tokens succeeded: 1 or 0.',
+      'Whether the last refresh of the token cache succeeded: 1 or 0.',
       state.areTokensCurrent,
     ],
     ['flushes_total', 'Commits that were flushed to the disk.', flushes?.count],
-    ['flush_seconds_total', 'Time that these took in all.', flushes && flushes.totalMs / 1000],
+    ['flush_seconds_total', 'Total time of these flushes.', flushes && flushes.totalMs / 1000],
     ['wal_bytes', 'Length of the write-ahead log.', engine.walBytes],
     [
       'checkpoint_failing',
       'Whether the write-ahead log could not be copied into the database file: 1 or 0.',
       engine.isCheckpointFailing,
     ],
-    ['disk_free_bytes', 'Left on the file system of the store.', engine.diskFreeBytes],
+    ['disk_free_bytes', 'Free space on the file system of the store.', engine.diskFreeBytes],
     ['store_connections', 'Connections to the database server.', engine.connections],
   ];
   return rows

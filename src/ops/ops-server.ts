@@ -8,7 +8,7 @@ import {
   errorResponse,
   type HttpResponse,
   jsonResponse,
-  parserErrorResponse,
+  parserError,
   responseText,
 } from '../http/response.ts';
 import { isAllowedHost } from './allowed-host.ts';
@@ -16,36 +16,36 @@ import { OPS_KEEP_ALIVE_MS } from './limits.ts';
 import type { Metrics } from './metrics.ts';
 import { readinessOf, type ServiceState } from './readiness.ts';
 
-const NOTHING_HERE = 'there is nothing at this path; try GET /livez, GET /readyz or GET /metrics';
+const NO_SUCH_PATH = 'there is nothing at this path; try GET /livez, GET /readyz or GET /metrics';
 
-/** Not in the error catalogue: that is a part of the interface for clients, and no client gets this error. */
+/** Not in the error catalogue, which is part of the interface for clients. */
 const MISDIRECTED: ErrorBody = {
   error: 42101,
   message:
-    'the Host field has a name that is not configured; send to localhost or an IP address, or start the service with --ops-host NAME',
+    'the name in the Host field is not allowed; use localhost or an IP address, or start the service with --ops-host NAME',
 };
 
 /**
- * The listener for operators and orchestrators, apart from the one for clients so that it need not be reachable
- * where that one is.
+ * The listener for operators and orchestrators. It is separate, so that clients need not reach it.
  *
- * - `GET /livez`: 200 as long as the process answers at all; touches nothing.
- * - `GET /readyz`: 200 when plants can be taken, with the warnings if there are any, else 503 with the reason; with
- *   `?verbose` also each check that was made.
- * - `GET /metrics`: figures for Prometheus.
+ * - `GET /livez`: 200 as long as the process responds. It does not use the store.
+ * - `GET /readyz`: 200 with the warnings of the store if plants can be stored, else 503 with the
+ *   reason. `?verbose` adds all checks.
+ * - `GET /metrics`: metrics for Prometheus.
  *
- * A request with a Host field that {@link isAllowedHost} does not allow is answered 421 (RFC 9110 section 15.5.20).
+ * If {@link isAllowedHost} does not allow the Host field, the response is 421 (RFC 9110 section
+ * 15.5.20).
  */
 export class OpsServer {
-  // Node's own response to a missing Host would have none of our headers; it is checked below.
+  // Node's own response to a missing Host lacks our header fields, so Host is checked below.
   readonly #server = createServer({ requireHostHeader: false, keepAliveTimeout: OPS_KEEP_ALIVE_MS });
   readonly #readState: () => Promise<ServiceState>;
   readonly #metrics: Metrics;
   readonly #hostNames: readonly string[];
 
   /**
-   * @param readState asks the store and waits for it a bounded time; never throws
-   * @param hostNames the configured ones, for {@link isAllowedHost}
+   * @param readState waits for the store for a limited time; never throws
+   * @param hostNames the configured names, for {@link isAllowedHost}
    */
   constructor(readState: () => Promise<ServiceState>, metrics: Metrics, hostNames: readonly string[]) {
     this.#readState = readState;
@@ -54,7 +54,7 @@ export class OpsServer {
     for (const event of ['request', 'checkExpectation'])
       this.#server.on(event, (request, response) => this.#respond(request, response));
     this.#server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-      if (socket.writable) socket.end(responseText(parserErrorResponse(error), true, false));
+      if (socket.writable) socket.end(responseText(parserError(error), true, false));
       else socket.destroy();
     });
   }
@@ -67,7 +67,7 @@ export class OpsServer {
   async #respondTo(request: IncomingMessage, response: ServerResponse): Promise<HttpResponse> {
     const { method = '', url = '', httpVersion } = request;
     const { host: hosts = [] } = request.headersDistinct;
-    // RFC 9112 section 3.2: one Host field, which HTTP/1.0 may leave out.
+    // RFC 9112 section 3.2: exactly one Host field, optional in HTTP/1.0.
     if (hosts.length > 1 || (httpVersion === '1.1' && hosts.length === 0)) {
       response.shouldKeepAlive = false;
       return errorResponse('badHttp');
@@ -75,7 +75,7 @@ export class OpsServer {
     if (!hosts.every(host => isAllowedHost(host, this.#hostNames)))
       return jsonResponse(421, JSON.stringify(MISDIRECTED));
     const [path = '', query] = url.split('?', 2);
-    if (!['GET', 'HEAD'].includes(method)) return errorResponse('noSuchPath', NOTHING_HERE);
+    if (!['GET', 'HEAD'].includes(method)) return errorResponse('noSuchPath', NO_SUCH_PATH);
     switch (path) {
       case '/livez':
         return jsonResponse(200, JSON.stringify({ status: 'live' }));
@@ -87,11 +87,11 @@ export class OpsServer {
       case '/metrics':
         return contentResponse(this.#metrics.contentType, await this.#metrics.text(await this.#readState()));
       default:
-        return errorResponse('noSuchPath', NOTHING_HERE);
+        return errorResponse('noSuchPath', NO_SUCH_PATH);
     }
   }
 
-  /** @throws {ListenFailed} when the address cannot be had */
+  /** @throws {ListenFailed} when the address is not available */
   listen(address: ListenAddress): Promise<AddressInfo> {
     return listen(this.#server, address);
   }

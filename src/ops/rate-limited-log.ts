@@ -1,6 +1,6 @@
 import { LOG_RATE } from './limits.ts';
 
-/** A log of one line for each message; a pino logger is one. */
+/** A logger, such as a pino logger. Each call writes one line. */
 export interface ServiceLog {
   info(message: string): void;
   warn(details: object, message: string): void;
@@ -8,16 +8,16 @@ export interface ServiceLog {
 }
 
 /**
- * A token bucket for lines.
+ * A token bucket for log lines.
  *
- * @returns takes a line: 0 when it may be said now, otherwise after how many ms to ask again
+ * @returns a function that takes a line: 0 if it may be written now, else the ms until a retry
  */
-function linesOf({ linesAtOnce, intervalMs }: typeof LOG_RATE): () => number {
-  let left = linesAtOnce;
+function lineBucket({ burstLines, intervalMs }: typeof LOG_RATE): () => number {
+  let left = burstLines;
   let countedAt = performance.now();
   return () => {
     const now = performance.now();
-    left = Math.min(linesAtOnce, left + (now - countedAt) / intervalMs);
+    left = Math.min(burstLines, left + (now - countedAt) / intervalMs);
     countedAt = now;
     if (left < 1) return (1 - left) * intervalMs;
     left--;
@@ -26,67 +26,67 @@ function linesOf({ linesAtOnce, intervalMs }: typeof LOG_RATE): () => number {
 }
 
 /**
- * Says of something that works or does not what has become of it, once for each change. Of what changes all the time, as a
- * store on a disk that is nearly full, a failure goes unsaid for a while; if it lasts, it is said then.
+ * Logs when something begins to fail and when it works again, one line per change. If changes are
+ * frequent, as on a nearly full disk, a failure is logged later, and only if it lasts until then.
  */
-export class ChangeLog {
-  readonly #sayFailed: (cause: unknown) => void;
-  readonly #sayRecovered: () => void;
+export class FailureLog {
+  readonly #logFailure: (cause: unknown) => void;
+  readonly #logRecovery: () => void;
   readonly #takeLine: () => number;
-  /** Of the last failure, until it is over. */
+  /** The last failure, until recovery. */
   #failure: { cause: unknown } | undefined;
-  /** Whether the last line said that it fails. */
-  #saidFailing = false;
+  /** Whether the last line was a failure. */
+  #isFailureLogged = false;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(sayFailed: (cause: unknown) => void, sayRecovered: () => void, rate = LOG_RATE) {
-    this.#sayFailed = sayFailed;
-    this.#sayRecovered = sayRecovered;
-    this.#takeLine = linesOf(rate);
+  constructor(logFailure: (cause: unknown) => void, logRecovery: () => void, rate = LOG_RATE) {
+    this.#logFailure = logFailure;
+    this.#logRecovery = logRecovery;
+    this.#takeLine = lineBucket(rate);
   }
 
   failed(cause: unknown): void {
     this.#failure = { cause };
-    if (!this.#saidFailing && this.#timer === undefined) this.#sayInTime();
+    if (!this.#isFailureLogged && this.#timer === undefined) this.#logWhenAllowed();
   }
 
   recovered(): void {
     this.#failure = undefined;
-    if (!this.#saidFailing) return;
-    this.#saidFailing = false;
-    this.#sayRecovered();
+    if (!this.#isFailureLogged) return;
+    this.#isFailureLogged = false;
+    this.#logRecovery();
   }
 
-  #sayInTime(): void {
+  #logWhenAllowed(): void {
     this.#timer = undefined;
     if (this.#failure === undefined) return;
-    const waitMs = this.#takeLine();
-    if (waitMs > 0) {
-      this.#timer = setTimeout(() => this.#sayInTime(), waitMs).unref();
+    const delayMs = this.#takeLine();
+    if (delayMs > 0) {
+      this.#timer = setTimeout(() => this.#logWhenAllowed(), delayMs).unref();
       return;
     }
-    this.#saidFailing = true;
-    this.#sayFailed(this.#failure.cause);
+    this.#isFailureLogged = true;
+    this.#logFailure(this.#failure.cause);
   }
 }
 
 /**
- * Makes a log of what may happen over and over.
+ * Makes a log for an event that may repeat often.
  *
- * @param say `unsaid` is how often it has happened since it was said last
+ * @param log `unsaid` is the number of events since the last line that were not logged
  */
 export function rateLimitedLog(
-  say: (cause: unknown, unsaid: number) => void,
+  log: (cause: unknown, unsaid: number) => void,
   rate = LOG_RATE,
 ): (cause: unknown) => void {
-  const takeLine = linesOf(rate);
+  const takeLine = lineBucket(rate);
   let unsaid = 0;
   return cause => {
     if (takeLine() > 0) {
       unsaid++;
       return;
     }
-    say(cause, unsaid);
+    log(cause, unsaid);
     unsaid = 0;
   };
 }

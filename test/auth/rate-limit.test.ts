@@ -23,21 +23,21 @@ import { writeApart } from '../http/connection-target.ts';
 
 const HOUR_SECONDS = 3_600;
 
-test('a token is granted all of it at once, then as much again in each window, evenly', () => {
+test('a token is granted a burst of all requests, which are refilled evenly in each window', () => {
   const limit = new RateLimit({ requests: 10, windowSeconds: 100 });
   const take = (seconds: number) => limit.take(1, seconds * 1_000);
   for (let count = 0; count < 10; count++) assert.ok(take(0).isGranted);
   assert.deepEqual([take(0).isGranted, take(0).retryAfterSeconds], [false, 10]);
   assert.deepEqual([take(4).isGranted, take(4).retryAfterSeconds], [false, 6]);
-  assert.ok(take(10.1).isGranted, 'a tenth of the window brings one back');
+  assert.ok(take(10.1).isGranted, 'a tenth of the window refills one');
   assert.ok(!take(10.1).isGranted);
   for (let count = 0; count < 10; count++) assert.ok(take(6_000).isGranted);
-  assert.ok(!take(6_000).isGranted, 'a long rest brings no more than all of it');
+  assert.ok(!take(6_000).isGranted, 'a long pause refills no more than all of it');
 });
 
 const REQUESTS = 5;
 const FLOOD = 1_000;
-/** So slow that nothing comes back within a test. */
+/** So slow that nothing is refilled within a test. */
 const POLICY = { requests: REQUESTS, windowSeconds: HOUR_SECONDS };
 
 function askService({ address, token }: RunningService, parts: RequestParts = {}): Promise<RawResponse> {
@@ -54,11 +54,11 @@ function assertLimited(response: RawResponse): void {
 
 suite('over --rate-limit', () => {
   const ways: [way: string, parts: RequestParts, isLeft: boolean][] = [
-    ['an ordinary request', {}, false],
-    ['a request that is Node’s HTTP server’s', { target: '/plants?' }, true],
+    ['a request on the fast path', {}, false],
+    ['a request on Node’s HTTP server', { target: '/plants?' }, true],
   ];
   for (const [way, parts, isLeft] of ways) {
-    test(`${way} is answered 429, and says what is left before`, async () => {
+    test(`${way} gets a 429 response; the responses before it name the requests left`, async () => {
       await using service = await startTestService({ rateLimit: POLICY });
       using connection = await RawConnection.open(service.address.port);
       for (let left = REQUESTS - 1; left >= 0; left--) {
@@ -74,11 +74,11 @@ suite('over --rate-limit', () => {
       }
       assert.equal(isLeftToNode(connection), isLeft);
       const stored = (await storedRevisions(service.database)).map(({ plant }) => plant.id);
-      assert.deepEqual(stored, [1n], 'nothing of it was stored');
+      assert.deepEqual(stored, [1n], 'no rejected plant is stored');
     });
   }
 
-  test('both ways count together, and each request once, in however many pieces it comes', async () => {
+  test('both paths share one limit, and each request counts once, in any number of chunks', async () => {
     await using service = await startTestService({ rateLimit: POLICY });
     using connection = await RawConnection.open(service.address.port);
     const bytes = requestBytes(service.token);
@@ -90,7 +90,7 @@ suite('over --rate-limit', () => {
         await writeApart(connection, bytes.subarray(sent, sent + size));
       assert.match((await connection.response()).headers.get('ratelimit')!, new RegExp(`r=${left};`));
     }
-    // The token is looked at again behind a slow body, and the request is not counted again.
+    // After a slow body, the token is validated again, but the request is not counted again.
     using slow = await RawConnection.open(service.address.port);
     slow.write(requestBytes(service.token, { target: '/plants?' }).subarray(0, -5));
     await wait(1_500);
@@ -99,7 +99,7 @@ suite('over --rate-limit', () => {
     assert.match((await askService(service)).headers.get('ratelimit')!, /r=1;/);
   });
 
-  test('it is judged behind the credential and before all else, and a fault is counted too', async () => {
+  test('the limit is checked after the credential and before all else, and invalid requests count', async () => {
     await using service = await startTestService({ rateLimit: POLICY });
     for (let count = 0; count < REQUESTS * 2; count++) {
       const stranger = await ask(service.address.port, makeToken());
@@ -122,7 +122,7 @@ suite('over --rate-limit', () => {
     assertLimited(await askService(service, unread));
   });
 
-  test('what one token sends takes nothing from another', async () => {
+  test('the requests of one token do not count for another', async () => {
     await using service = await startTestService({ rateLimit: POLICY });
     const other = await addToken(service.database, 'other');
     using flood = await RawConnection.open(service.address.port);
@@ -138,13 +138,13 @@ suite('over --rate-limit', () => {
   });
 });
 
-test('without --rate-limit no answer speaks of one', async () => {
+test('without --rate-limit, no response has its header fields', async () => {
   await using service = await startTestService();
   const { status, headers } = await askService(service);
   assert.deepEqual([status, headers.has('ratelimit'), headers.has('ratelimit-policy')], [200, false, false]);
 });
 
-test('import goes on at the rate that the service grants, says so once, and loses nothing', async () => {
+test('import continues at the rate that the service allows, reports that once, and loses nothing', async () => {
   const rows = 60;
   await using service = await startTestService();
   await using limited = await startServe(`sqlite:${service.folder}/limited.db`, ['--rate-limit', '20/s']);
@@ -161,7 +161,7 @@ test('import goes on at the rate that the service grants, says so once, and lose
   );
 });
 
-test('a rate that is none is rejected, with the form that it should have', () => {
+test('an invalid rate is rejected, with the correct form', () => {
   const advice = /Write it as COUNT\/s or COUNT\/min with a count from 1 to 1000000, for example 100\/s\./;
   for (const value of ['', '100', '0/s', '100/h', '1.5/s', '1000001/s'])
     assert.throws(() => parseRateLimit(value), advice, value);

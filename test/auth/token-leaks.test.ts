@@ -10,10 +10,10 @@ import { freePort } from '../harness/free-port.ts';
 import { runProgram, startServe } from '../harness/program.ts';
 import { RawConnection, type RequestParts, requestBytes } from '../harness/raw-connection.ts';
 
-/** So many characters of a token may be shown to who sent it as something else, less than half of them. */
+/** A response may repeat less than half of a token that was sent as something else. */
 const SHOWN_MAX = 20;
 
-/** Every place of a request where a client may put a token, by design or by mistake, but the name and tag of a plant. */
+/** Requests with the token in every place except a plant's name and tag. */
 function waysToSend(token: string): Buffer[] {
   const request = (parts: RequestParts): Buffer => requestBytes(token, parts);
   const headers = (fields: NonNullable<RequestParts['headers']>): Buffer => request({ headers: fields });
@@ -58,7 +58,7 @@ function waysToSend(token: string): Buffer[] {
   ];
 }
 
-/** @returns all that is answered before the service closes its side */
+/** @returns all responses, until the service closes its side */
 async function responsesTo(port: number, bytes: Uint8Array): Promise<string> {
   using connection = await RawConnection.open(port);
   connection.write(bytes);
@@ -67,7 +67,7 @@ async function responsesTo(port: number, bytes: Uint8Array): Promise<string> {
   return connection.unread;
 }
 
-/** What was read somewhere, and where. */
+/** A text and where it was read. */
 interface Reading {
   place: string;
   text: string;
@@ -78,7 +78,7 @@ async function readFiles(folder: string, names: string[]): Promise<Reading[]> {
   return Promise.all(places.map(async place => ({ place, text: await readFile(place, 'latin1') })));
 }
 
-test('no token shows up in logs, answers, files of the store or the process list, wherever a client puts it', async () => {
+test('no token appears in logs, responses, files of the store or the process list, wherever a client puts it', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'plant-store-leaks-'));
   const database = `sqlite:${join(folder, 'plants.db')}`;
   const created = await runProgram(['token', 'create', 'good', '--database', database]);
@@ -89,7 +89,7 @@ test('no token shows up in logs, answers, files of the store or the process list
   await store.createToken({ hash: hashToken(revoked), label: 'revoked', createdAt: 1, expiresAt: null });
   await store.revokeToken('revoked', 2);
   await store.close();
-  // The last is one that the checksum refuses.
+  // The last one has a wrong checksum.
   const tokens = [good, unknown, expired, revoked, `${makeToken().slice(0, -6)}000000`];
 
   const opsPort = await freePort();
@@ -109,7 +109,7 @@ test('no token shows up in logs, answers, files of the store or the process list
     seen.push(...texts.map(text => ({ place: `a response of port ${port}`, text })));
   }
   const processFolder = `/proc/${serve.child.pid}`;
-  // Linux alone shows them as files.
+  // Only Linux provides them as files.
   if (existsSync(processFolder)) seen.push(...(await readFiles(processFolder, ['cmdline', 'environ'])));
   seen.push(...(await readFiles(folder, await readdir(folder))));
   const { exitCode, stdout, stderr } = await serve.stop('SIGTERM');

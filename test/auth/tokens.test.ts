@@ -18,7 +18,7 @@ const EFFECT_WITHIN_MS = 5_000;
 const ENGINES = await enginesUnderTest();
 
 suite('the form of a token', () => {
-  test('is plant_, 30 random characters and 6 of checksum', () => {
+  test('is plant_, 30 random characters and a checksum of 6', () => {
     const made = Array.from({ length: 1000 }, makeToken);
     for (const token of made) {
       assert.match(token, /^plant_[0-9A-Za-z]{36}$/);
@@ -27,50 +27,50 @@ suite('the form of a token', () => {
     assert.equal(new Set(made).size, made.length);
   });
 
-  test('and its hash stay what they are: tokens in use are checked by later versions', () => {
+  test('and its hash never change: later versions must accept the tokens in use', () => {
     assert.ok(isWellFormed('plant_Zz9Zz9Zz9Zz9Zz9Zz9Zz9Zz9Zz9Zz93ANwQr'));
     // FIPS 180-4.
     assert.equal(hashToken('abc'), 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad');
   });
 
   // CRC-32 finds every error within 32 bits in a row, which is four characters.
-  test('does not survive a slip of the finger', () => {
+  test('does not survive a typing error', () => {
     const text = fc.string({ minLength: 1, maxLength: 3 });
     fc.assert(
       fc.property(fc.constant(null).map(makeToken), fc.nat(), text, (token, place, more) => {
         const index = place % (token.length - 1);
         const [before, behind] = [token.slice(0, index), token.slice(index + 1)];
-        const slips = [before + more[0] + behind, before + more + token[index] + behind, before + behind];
-        slips.push(before + behind[0] + token[index] + behind.slice(1));
-        for (const slip of slips) assert.ok(slip === token || !isWellFormed(slip), `${slip} of ${token}`);
+        const typos = [before + more[0] + behind, before + more + token[index] + behind, before + behind];
+        typos.push(before + behind[0] + token[index] + behind.slice(1));
+        for (const typo of typos) assert.ok(typo === token || !isWellFormed(typo), `${typo} of ${token}`);
       }),
       { numRuns: 2000 },
     );
   });
 });
 
-/** Asks as a request does that is not on the fast path. */
-function lookUp(directory: TokenCache, token: string): Promise<TokenLookup> {
-  return directory.lookUp(hashToken(token));
+/** A lookup as for a request that is not on the fast path. */
+function lookUp(cache: TokenCache, token: string): Promise<TokenLookup> {
+  return cache.lookUp(hashToken(token));
 }
 
 async function open(
   source: TokenSource,
   failed = (cause: unknown): void => assert.fail(String(cause)),
 ): Promise<TokenCache & AsyncDisposable> {
-  const directory = await TokenCache.open(source, failed);
-  return Object.assign(directory, { [Symbol.asyncDispose]: () => directory.close() });
+  const cache = await TokenCache.open(source, failed);
+  return Object.assign(cache, { [Symbol.asyncDispose]: () => cache.close() });
 }
 
-async function assertRejectedSoon(directory: TokenCache, token: string): Promise<void> {
+async function assertRejectedSoon(cache: TokenCache, token: string): Promise<void> {
   const deadline = Date.now() + EFFECT_WITHIN_MS;
-  while ((await lookUp(directory, token)) !== undefined) {
+  while ((await lookUp(cache, token)) !== undefined) {
     assert.ok(Date.now() < deadline, `still accepted after ${EFFECT_WITHIN_MS} ms`);
     await wait(20);
   }
 }
 
-/** A real source of which some methods are replaced. */
+/** A real source with some methods replaced. */
 function changedSource(source: TokenSource, changes: Partial<TokenSource>): TokenSource {
   return {
     tokensChangedSince: changeNumber => source.tokensChangedSince(changeNumber),
@@ -80,14 +80,14 @@ function changedSource(source: TokenSource, changes: Partial<TokenSource>): Toke
   };
 }
 
-suite('the directory of tokens, beside a command line that changes them', { concurrency: true }, () => {
+suite('the token cache, while a command line changes tokens', { concurrency: true }, () => {
   for (const engine of ENGINES) {
-    suite(`in ${engine.name}`, { concurrency: true }, () => testDirectory(engine));
+    suite(`in ${engine.name}`, { concurrency: true }, () => testCache(engine));
   }
 });
 
-function testDirectory(under: EngineUnderTest): void {
-  /** As the service has it, and as the command line has it. */
+function testCache(under: EngineUnderTest): void {
+  /** The store as the service and as the command line open it. */
   let served: StorageEngine;
   let managed: StorageEngine;
 
@@ -109,11 +109,11 @@ function testDirectory(under: EngineUnderTest): void {
     return { token, label, id: stored!.id };
   }
 
-  test('refuses a revoked token within 5 s, on two instances', async () => {
+  test('rejects a revoked token within 5 s, on two instances', async () => {
     const { token, label, id } = await create();
     await using first = await open(served);
     await using second = await open(managed);
-    // At once, as it was made before they were opened.
+    // Cached, because it was made before they were opened.
     assert.equal(first.lookUpCached(hashToken(token)), id);
     assert.equal(second.lookUpCached(hashToken(token)), id);
     await managed.revokeToken(label, Date.now());
@@ -124,14 +124,14 @@ function testDirectory(under: EngineUnderTest): void {
     const expiresAt = Date.now() + 2_500;
     const { token, id } = await create(expiresAt);
     const { token: old } = await create(Date.now());
-    await using directory = await open(served);
-    assert.equal(await lookUp(directory, old), undefined);
-    assert.equal(await lookUp(directory, token), id);
-    await assertRejectedSoon(directory, token);
+    await using cache = await open(served);
+    assert.equal(await lookUp(cache, old), undefined);
+    assert.equal(await lookUp(cache, token), id);
+    await assertRejectedSoon(cache, token);
     assert.ok(Date.now() >= expiresAt);
   });
 
-  test('asks the store a few times only, while 10,000 tokens are guessed, and delays nobody', async () => {
+  test('refreshes only a few times while 10,000 tokens are guessed, and delays no known token', async () => {
     let reads = 0;
     const source = changedSource(served, {
       tokensFingerprint: () => {
@@ -140,12 +140,12 @@ function testDirectory(under: EngineUnderTest): void {
       },
     });
     const { token, id } = await create();
-    await using directory = await open(source);
+    await using cache = await open(source);
     const start = performance.now();
     for (let round = 0; round < 10; round++) {
-      const guesses = Array.from({ length: 1000 }, () => lookUp(directory, makeToken()));
-      // Not a promise: whoever holds a known token waits for nothing.
-      assert.equal(directory.lookUpCached(hashToken(token)), id);
+      const guesses = Array.from({ length: 1000 }, () => lookUp(cache, makeToken()));
+      // Synchronous: a client with a known token does not wait.
+      assert.equal(cache.lookUpCached(hashToken(token)), id);
       assert.deepEqual(new Set(await Promise.all(guesses)), new Set([undefined]));
     }
     const passedMs = performance.now() - start;
@@ -153,15 +153,15 @@ function testDirectory(under: EngineUnderTest): void {
     assert.ok(reads <= readsMax, `${reads} reads in ${passedMs} ms`);
   });
 
-  test('records the day on which a token was last accepted, and of no other', async () => {
+  test('records the last day of use of a valid token, but not of a revoked one', async () => {
     const { token, id } = await create();
     const { token: rejected, id: rejectedId, label } = await create();
     await managed.revokeToken(label, Date.now());
     const days = [today()];
     {
-      await using directory = await open(served);
-      assert.equal(await lookUp(directory, token), id);
-      assert.equal(await lookUp(directory, rejected), undefined);
+      await using cache = await open(served);
+      assert.equal(await lookUp(cache, token), id);
+      assert.equal(await lookUp(cache, rejected), undefined);
     }
     days.push(today());
     const stored = await managed.tokensChangedSince(0);
@@ -169,7 +169,7 @@ function testDirectory(under: EngineUnderTest): void {
     assert.equal(stored.find(each => each.id === rejectedId)!.lastUsedDay, null);
   });
 
-  test('keeps to what it knows while the store does not answer, and says so once', async () => {
+  test('keeps cached tokens valid while the store does not respond, and reports that once', async () => {
     let reads: PromiseWithResolvers<never>[] | undefined;
     const source = changedSource(served, {
       tokensFingerprint: () => {
@@ -180,78 +180,78 @@ function testDirectory(under: EngineUnderTest): void {
     });
     const { token, label, id } = await create();
     const causes: unknown[] = [];
-    await using directory = await open(source, cause => causes.push(cause));
+    await using cache = await open(source, cause => causes.push(cause));
     reads = [];
-    const first = lookUp(directory, makeToken());
+    const first = lookUp(cache, makeToken());
     await until('a read is in flight', () => reads?.length === 1);
-    // Nobody waits for two reads of a store that does not answer.
-    const during = lookUp(directory, makeToken());
-    reads[0]!.reject(new Error('no answer'));
-    const unknown = await Promise.all([first, during, lookUp(directory, makeToken())]);
+    // No lookup waits for two refreshes while the store does not respond.
+    const during = lookUp(cache, makeToken());
+    reads[0]!.reject(new Error('no response'));
+    const unknown = await Promise.all([first, during, lookUp(cache, makeToken())]);
     assert.deepEqual(unknown, Array(3).fill('storeUnavailable'));
     assert.equal(reads.length, 1);
-    assert.equal(await lookUp(directory, token), id);
+    assert.equal(await lookUp(cache, token), id);
     assert.equal(causes.length, 1);
     await managed.revokeToken(label, Date.now());
     await until('it is read again', () => reads?.length === 2);
-    reads[1]!.reject(new Error('no answer'));
+    reads[1]!.reject(new Error('no response'));
     reads = undefined;
-    await assertRejectedSoon(directory, token);
-    assert.equal(await lookUp(directory, makeToken()), undefined);
+    await assertRejectedSoon(cache, token);
+    assert.equal(await lookUp(cache, makeToken()), undefined);
     assert.equal(causes.length, 1);
   });
 
-  test('refuses a token within 5 s whose revocation was given a number that was read before', async () => {
+  test('rejects a revoked token within 5 s even if the change number was used before', async () => {
     const database = await under.newDatabase();
     await using store = await openTokens(database);
     const [old, lost] = [makeToken(), makeToken()];
     for (const token of [old, lost]) {
       await store.createToken({ hash: hashToken(token), label: token, createdAt: 1, expiresAt: null });
     }
-    await using directory = await open(store);
-    assert.deepEqual([await lookUp(directory, old), await lookUp(directory, lost)], [1, 2]);
-    // As when a backup is put back, which lacks the second token.
+    await using cache = await open(store);
+    assert.deepEqual([await lookUp(cache, old), await lookUp(cache, lost)], [1, 2]);
+    // Like a restored backup without the second token.
     await under.sql(database, `DELETE FROM token WHERE id = 2`);
     await using owner = await openTokens(database);
     assert.equal((await owner.revokeToken(old, 2))?.changeNumber, 2);
-    await Promise.all([assertRejectedSoon(directory, old), assertRejectedSoon(directory, lost)]);
+    await Promise.all([assertRejectedSoon(cache, old), assertRejectedSoon(cache, lost)]);
   });
 
-  test('finds a new token while the store can be read and not written', async () => {
+  test('finds a new token while the store is readable but not writable', async () => {
     const readOnly = changedSource(served, { recordTokenUse: () => new Promise(() => {}) });
     const known = await create();
-    const directory = await TokenCache.open(readOnly, () => {});
-    // Not awaited: the last use is written for ever.
+    const cache = await TokenCache.open(readOnly, () => {});
+    // Not awaited, because the recording of the last use does not settle.
     using ending = new DisposableStack();
-    ending.defer(() => void directory.close());
-    assert.equal(await lookUp(directory, known.token), known.id);
+    ending.defer(() => void cache.close());
+    assert.equal(await lookUp(cache, known.token), known.id);
     const late = await create();
-    assert.equal(await lookUp(directory, late.token), late.id);
+    assert.equal(await lookUp(cache, late.token), late.id);
   });
 
-  test('does not open the store again for a lookup that is due when the service ends', async () => {
+  test('does not open the store again for a lookup that is pending when the service ends', async () => {
     const engine = await openTokenStore(await under.newDatabase());
-    const directory = await open(engine);
-    assert.equal(await lookUp(directory, makeToken()), undefined);
-    // Reads are rationed, so this one has to wait; its client is gone by then.
-    const late = lookUp(directory, makeToken());
-    await directory.close();
+    const cache = await open(engine);
+    assert.equal(await lookUp(cache, makeToken()), undefined);
+    // This lookup waits for a refresh; its client has disconnected by then.
+    const late = lookUp(cache, makeToken());
+    await cache.close();
     await engine.close();
     assert.equal(await late, 'storeUnavailable');
-    assert.equal(await lookUp(directory, makeToken()), 'storeUnavailable');
-    // Where the store was opened again, the process would never end.
+    assert.equal(await lookUp(cache, makeToken()), 'storeUnavailable');
+    // If the store were opened again, the process would never end.
     await wait(2 * TOKEN_REFRESH_INTERVAL_MIN_MS);
   });
 }
 
-test('more tokens than one read brings are all read, and their use is recorded', async () => {
+test('more tokens than one page holds are all read, and their use is recorded', async () => {
   const tokens = Array.from({ length: TOKENS_AT_A_TIME_MAX + 2 }, makeToken);
   const stored = tokens.map((token, index) => ({
     ...{ id: index + 1, hash: hashToken(token), label: token, createdAt: 1, expiresAt: null },
     ...{ revokedAt: null, lastUsedDay: null, changeNumber: index + 1 },
   }));
   const recorded: number[] = [];
-  const directory = await open({
+  const cache = await open({
     tokensChangedSince: async changeNumber => stored.slice(changeNumber, changeNumber + TOKENS_AT_A_TIME_MAX),
     tokensFingerprint: async () => 'one',
     recordTokenUse: async ids => {
@@ -259,13 +259,13 @@ test('more tokens than one read brings are all read, and their use is recorded',
       recorded.push(...ids);
     },
   });
-  const holders = tokens.map(token => directory.lookUpCached(hashToken(token)));
-  await directory.close();
+  const tokenIds = tokens.map(token => cache.lookUpCached(hashToken(token)));
+  await cache.close();
   const ids = stored.map(({ id }) => id);
-  assert.deepEqual([holders, recorded], [ids, ids]);
+  assert.deepEqual([tokenIds, recorded], [ids, ids]);
 });
 
-test('a first token is made only where nobody but this machine reaches the service', async () => {
+test('a first token is made only if the service is reachable from this machine alone', async () => {
   await using service = await startTestService({ listen: { host: '0.0.0.0', port: 0 } });
   assert.deepEqual([service.firstToken, service.hasToken], [undefined, false]);
 });

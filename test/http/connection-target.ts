@@ -7,10 +7,10 @@ import { type RunningService, startTestService } from '../harness/running-servic
 import { isLeftToNode, serverSideOf } from '../harness/server-side.ts';
 import { until } from '../harness/until.ts';
 
-/** The id of plants that must never be stored and need none of their own. */
+/** The id of plants that must never be stored. */
 export const GHOST_ID = 1;
 
-/** A service for tests that hold its connections in their own hands. */
+/** A service for tests that control its connections byte by byte. */
 export class ConnectionTarget {
   readonly service: RunningService;
   #lastId = GHOST_ID;
@@ -23,7 +23,7 @@ export class ConnectionTarget {
     return new ConnectionTarget(await startTestService(settings));
   }
 
-  /** Nothing that was refused is stored, nothing is in the log, and the service ends. */
+  /** Checks that no rejected plant is stored and that the log is empty, then stops the service. */
   async end(): Promise<void> {
     try {
       assert.ok(!(await this.isStored(GHOST_ID)));
@@ -33,7 +33,7 @@ export class ConnectionTarget {
     }
   }
 
-  /** An id of which nothing is stored. */
+  /** An id without a stored plant. */
   nextId(): number {
     return ++this.#lastId;
   }
@@ -42,7 +42,7 @@ export class ConnectionTarget {
     return RawConnection.open(this.service.address.port);
   }
 
-  /** A connection that Node's HTTP server has, since its first request is not ordinary. */
+  /** A connection on Node's HTTP server: its first request is not for the fast path. */
   async openOnNode(): Promise<RawConnection> {
     const connection = await this.open();
     connection.write('GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n');
@@ -51,7 +51,7 @@ export class ConnectionTarget {
     return connection;
   }
 
-  /** A valid request but for what is given; `body` stands for its own plant. */
+  /** A valid request, except for the given parts; by default, the body is a plant with this id. */
   request(id: number, parts: RequestParts = {}): Buffer {
     return requestBytes(this.service.token, { body: plantJson(id), ...parts });
   }
@@ -63,7 +63,7 @@ export class ConnectionTarget {
     return revisions.length === 1;
   }
 
-  /** The connection can be used further, and no answer came but those that were read. */
+  /** Checks that the connection is usable and has no unread responses. */
   async assertOpen(connection: RawConnection): Promise<void> {
     const id = this.nextId();
     connection.write(this.request(id));
@@ -77,7 +77,7 @@ export function plantJson(id: number): string {
   return `{"id":${id},"name":"Plant ${id}"}`;
 }
 
-/** The next answer says that this plant was created. */
+/** Checks that the next response confirms that this plant was created. */
 export async function assertCreated(connection: RawConnection, id: number): Promise<void> {
   const response = await connection.response();
   assertPlantResponse(response, { name: `Plant ${id}` });
@@ -85,7 +85,7 @@ export async function assertCreated(connection: RawConnection, id: number): Prom
   assert.equal(response.headers.get('plant-outcome'), 'created');
 }
 
-/** The next answer is the Error with this number. */
+/** Checks that the next response is the Error with this number. */
 export async function assertRejected(connection: RawConnection, number: number): Promise<void> {
   assertErrorResponse(await connection.response(), number);
 }
@@ -100,7 +100,7 @@ export async function writeApart(connection: RawConnection, bytes: Uint8Array): 
   );
 }
 
-/** The server closes the connection in order, and no answer came but those that were read. */
+/** Checks that the server closes the connection without a reset, and that no response is unread. */
 export async function assertClosed(connection: RawConnection): Promise<void> {
   assert.equal(await connection.ended, 'closed');
   assert.equal(connection.unread, '');

@@ -31,7 +31,7 @@ function preflight(origin: string, more: raw.RequestParts['headers'] = {}): raw.
   return { method: 'OPTIONS', body: '', headers };
 }
 
-/** The fields of an answer that are for browsers. */
+/** The header fields of a response that are for browsers. */
 function browserFields({ headers }: raw.RawResponse): Record<string, string> {
   return Object.fromEntries([...headers].filter(([name]) => /^(?:access-control-|vary)/.test(name)));
 }
@@ -48,7 +48,7 @@ suite('with --cors-origin', () => {
   for (const corsOrigins of [[PAGE, OTHER_PAGE], '*'] as const) {
     const shown = (origin: string): string => (corsOrigins === '*' ? '*' : origin);
 
-    test(`${corsOrigins}: a preflight of POST /plants alone is answered 204 and says what a page may send`, async () => {
+    test(`${corsOrigins}: only a preflight of POST /plants gets a 204 response, with what a page may send`, async () => {
       await using service = await startTestService({ corsOrigins });
       for (const origin of [PAGE, OTHER_PAGE]) {
         const response = await ask(service, preflight(origin));
@@ -70,7 +70,7 @@ suite('with --cors-origin', () => {
         assert.equal((await ask(service, { ...preflight(PAGE), target })).status, status);
     });
 
-    test(`${corsOrigins}: a page may read every answer to it`, async () => {
+    test(`${corsOrigins}: a page may read every response`, async () => {
       await using service = await startTestService({ corsOrigins });
       const requests: [status: number, parts: raw.RequestParts][] = [
         [200, {}],
@@ -90,7 +90,7 @@ suite('with --cors-origin', () => {
       }
     });
 
-    test(`${corsOrigins}: what is no page gets nothing of it, and is served as ever`, async () => {
+    test(`${corsOrigins}: a client that is no page gets none of these fields and is served as usual`, async () => {
       await using service = await startTestService({ corsOrigins });
       using connection = await raw.RawConnection.open(service.address.port);
       connection.write(raw.requestBytes(service.token));
@@ -98,7 +98,7 @@ suite('with --cors-origin', () => {
       assert.equal(response.status, 200);
       assert.deepEqual(browserFields(response), {});
       assert.ok(!isLeftToNode(connection));
-      // Without an origin or a method to ask for, it is no preflight.
+      // Without an origin or a requested method, it is no preflight.
       for (const missing of ['Origin', 'Access-Control-Request-Method']) {
         const { status, headers } = await ask(service, preflight(PAGE, { [missing]: null }));
         assert.deepEqual([status, headers.get('allow')], [405, 'POST']);
@@ -106,7 +106,7 @@ suite('with --cors-origin', () => {
     });
   }
 
-  test('of a list, no other origin is allowed, however like it is', async () => {
+  test('an origin that is not in the list is rejected, however similar it is', async () => {
     await using service = await startTestService({ corsOrigins: [PAGE] });
     const others = [
       STRANGER,
@@ -129,7 +129,7 @@ suite('with --cors-origin', () => {
   });
 });
 
-test('an origin that no browser would send is rejected, with the form that it should have', async () => {
+test('an origin that no browser would send is rejected, with the correct form', async () => {
   const form = /Write each as SCHEME:\/\/HOST/;
   const spelling = /Write https:\/\/pages\.example, as browsers do/;
   for (const [values, advice] of [

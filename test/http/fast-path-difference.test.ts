@@ -15,9 +15,9 @@ import { storedRevisions } from '../harness/stored-revisions.ts';
 import { until } from '../harness/until.ts';
 
 /*
- * What a client sees and what is stored must not depend on the way that a connection is served. So the same bytes go
- * to two services: to one as they are, perhaps in pieces, to the other behind a request that takes the connection to
- * Node's HTTP server.
+ * What a client sees and what is stored must not depend on the path that serves a connection. So
+ * two services get the same bytes. One gets them as they are, perhaps in several chunks. The other
+ * gets them after a request that moves the connection to Node's HTTP server.
  */
 
 const CASES = 1_000;
@@ -49,7 +49,7 @@ function ofLength(bytes: number): string {
   return padded!.padEnd(bytes, 'a');
 }
 
-/** Header sections that the fast path takes, since clients send them. */
+/** Header sections that clients send, and that the fast path accepts. */
 const FAST_PATH = [
   [PLAIN_LINES[0], ...PLAIN_LINES.slice(1).reverse()].join('\r\n'),
   PLAIN_LINES.join('\r\n').replace(/^[\w-]+:/gm, name => name.toLowerCase()),
@@ -60,7 +60,7 @@ const FAST_PATH = [
   ofLength(FAST_PATH_HEADERS_BYTES_MAX),
 ];
 
-/** Header sections that a lax reader could take for plain ones; those of `request-cases.ts` are tested there. */
+/** Header sections that a lax parser could accept there. More are in `request-cases.ts`. */
 const ODD = [
   ofLength(FAST_PATH_HEADERS_BYTES_MAX + 1),
   ...[
@@ -85,22 +85,22 @@ const ODD = [
   ...withValues('Content-Length', '029', '1e1', '29.0', '29;', '0', '10000000'),
 ];
 
-/** A case for each header section, with a plant of its own. */
-function sendingsOf(heads: string[]): Sending[] {
-  return heads.map((head, index) => ({
-    bytes: Buffer.from(`${head}\r\n\r\n{"id":${10 ** 7 + index},"name":"ABCD"}`, 'latin1'),
+/** A case for each header section, each with its own plant. */
+function sendingsOf(sections: string[]): Sending[] {
+  return sections.map((headers, index) => ({
+    bytes: Buffer.from(`${headers}\r\n\r\n{"id":${10 ** 7 + index},"name":"ABCD"}`, 'latin1'),
     cuts: [],
   }));
 }
 
-/** Ends every connection on which requests can still be found: by its own answer, or as junk. */
+/** Ends every connection that still parses requests: by its own response, or as junk. */
 const LAST_REQUEST = Buffer.from('GET /nowhere HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
-/** Where it was taken for a part of a body, the client closes its side at last, once nothing has come for so long. */
+/** If that request was read as part of a body, the client closes its side after this silence. */
 const QUIET_MS = 50;
-/** Of the plant that both services have from the start. */
+/** The plant that both services have from the start. */
 const KNOWN_BODY = '{"id":1,"name":"A"}';
 
-/** What a client sees: all answers but their dates, and how the connection ended. */
+/** What a client sees: all responses without their dates, and how the connection ended. */
 interface Seen {
   text: string;
   ending: Ending;
@@ -117,27 +117,27 @@ async function seenOn(connection: RawConnection, service: RunningService): Promi
   return { text: connection.unread.replace(/^Date: .*\r\n/gm, ''), ending };
 }
 
-/** Closes the client's side when all that it sent was read, and a plant that came later is answered: so are all before. */
+/** Closes the client's side when its bytes are read and a later plant has its response. */
 async function finishBehindResponses(connection: RawConnection, { address }: RunningService): Promise<void> {
   await until('the service reads what was sent', () => {
     const serverSide = serverSideOf(connection);
     return serverSide === undefined || serverSide.bytesRead >= connection.socket.bytesWritten;
   });
   using other = await RawConnection.open(address.port);
-  // By Node's HTTP server, behind all that waits for it.
+  // On Node's HTTP server, after everything that waits there.
   other.write(requestBytes(TOKEN, { target: '/plants?', body: KNOWN_BODY }));
   await other.response();
   connection.finish();
 }
 
-/** Sends a case as it is: in one write, or in pieces that arrive apart. */
+/** Sends a case as it is: in one write, or in chunks that arrive one by one. */
 async function sendAsItIs(service: RunningService, sending: Sending): Promise<Seen> {
   using connection = await RawConnection.open(service.address.port);
   await send(connection, sending, LAST_REQUEST);
   return await seenOn(connection, service);
 }
 
-/** Sends a case in one write, to Node's HTTP server: the request before it is not ordinary. */
+/** Sends a case in one write, after a request that moves the connection to Node's HTTP server. */
 async function sendToNode(service: RunningService, { bytes }: Sending): Promise<Seen> {
   using connection = await RawConnection.open(service.address.port);
   connection.write('GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n');
@@ -147,8 +147,8 @@ async function sendToNode(service: RunningService, { bytes }: Sending): Promise<
   return await seenOn(connection, service);
 }
 
-/** A service that knows the token of all cases. */
-async function startKnowing(): Promise<RunningService> {
+/** A service that has cached the token of all cases. */
+async function startWithToken(): Promise<RunningService> {
   const service = await startTestService();
   const store = await openTokenStore(service.database);
   await store.createToken({ hash: hashToken(TOKEN), label: 'cases', createdAt: 1, expiresAt: null });
@@ -159,7 +159,7 @@ async function startKnowing(): Promise<RunningService> {
   return service;
 }
 
-/** The revisions that responses say they stored: id, revision and the plant without its id. */
+/** The revisions that responses confirm: id, revision and the plant without its id. */
 function confirmedBy(responses: string): string[] {
   const stored =
     /^Plant-Id: (\S+)\r\nPlant-Revision: (\S+)\r\nPlant-Outcome: (?:created|revised)\r\n(?:[^\r\n]+\r\n)*\r\n(\{[^\n]*\})/gm;
@@ -167,8 +167,8 @@ function confirmedBy(responses: string): string[] {
 }
 
 /**
- * Whether one of the two refused a request before all of it had come, which closes its connection. How much had come is a
- * matter of time, on either path.
+ * Whether one of the two rejected a request before all of it had arrived, which closes the
+ * connection. How much has arrived depends on timing, on both paths.
  */
 function rejectedEarly({ text: one }: Seen, { text: other }: Seen): boolean {
   const [these, those] = [one, other].map(text => text.split(/(?=HTTP\/1\.1 \d{3} )/)) as [
@@ -183,8 +183,8 @@ function rejectedEarly({ text: one }: Seen, { text: other }: Seen): boolean {
   );
 }
 
-test('what clients send is taken on the fast path', async () => {
-  await using service = await startKnowing();
+test('the fast path accepts what clients send', async () => {
+  await using service = await startWithToken();
   for (const { bytes } of sendingsOf(FAST_PATH)) {
     using connection = await RawConnection.open(service.address.port);
     connection.write(bytes);
@@ -193,9 +193,9 @@ test('what clients send is taken on the fast path', async () => {
   }
 });
 
-test(`the same bytes are answered and stored alike whichever way they go, seed ${SEED}`, async () => {
-  await using asTheyAre = await startKnowing();
-  await using throughNode = await startKnowing();
+test(`the same bytes have the same responses and stored plants on both paths, seed ${SEED}`, async () => {
+  await using asTheyAre = await startWithToken();
+  await using throughNode = await startWithToken();
   const drawn = fc.sample(arbitrarySending(TOKEN), { seed: SEED, numRuns: CASES });
   const cases = [...sendingsOf([...FAST_PATH, ...ODD]), ...drawn];
   const confirmed = [['1 1 {"name":"A"}'], ['1 1 {"name":"A"}']];
@@ -209,7 +209,7 @@ test(`the same bytes are answered and stored alike whichever way they go, seed $
       const bytes = each.bytes.toString('latin1');
       if (rejectedEarly(one, other)) early++;
       else assert.deepEqual(one, other, `seed ${SEED}, cut at ${each.cuts}: ${JSON.stringify(bytes)}`);
-      // A reset would take answers with it that the client has not read yet.
+      // After a reset, the client could not read the responses that it has not read yet.
       for (const [index, { text, ending }] of [one, other].entries()) {
         assert.equal(ending, 'closed', `seed ${SEED}: ${JSON.stringify(bytes)}`);
         confirmed[index]!.push(...confirmedBy(text));
@@ -227,8 +227,8 @@ test(`the same bytes are answered and stored alike whichever way they go, seed $
     assert.deepEqual(stored.sort(), confirmed[index]!.sort());
   }
   assert.deepEqual([asTheyAre.logged, throughNode.logged], [[], []]);
-  // Otherwise all that was said above would be of other requests than it should.
-  assert.ok(early < CASES / 100, `${early} of ${CASES} cases say nothing`);
-  assert.ok(fastPath > CASES / 3, `${fastPath} of ${CASES} cases begin with an ordinary head`);
+  // These check that the drawn requests cover what this test is for.
+  assert.ok(early < CASES / 100, `${early} of ${CASES} cases are inconclusive`);
+  assert.ok(fastPath > CASES / 3, `${fastPath} of ${CASES} cases begin with fast path headers`);
   for (const status of ['200', '400', '401', '405', '413', '415']) assert.ok(statuses.has(status), status);
 });

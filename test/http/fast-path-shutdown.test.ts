@@ -12,12 +12,12 @@ import { storedRevisions } from '../harness/stored-revisions.ts';
 import { until } from '../harness/until.ts';
 import { assertClosed, plantJson, writeApart } from './connection-target.ts';
 
-/** When everybody has their answers, the service waits for nobody. */
+/** After the last response, the service must not wait for clients. */
 const END_WITHIN_MS = SHUTDOWN_MS * 0.75;
-/** Well behind the moment in which idle connections are closed, and well before the end. */
+/** Well after idle connections are closed, and well before the end. */
 const AFTER_GRACE_MS = SHUTDOWN_GRACE_MS + 300;
 
-/** 50 MB: more than the kernel may hold for both ends, which is 36 MiB where nobody has changed it. */
+/** 50 MB in all: more than the kernel buffers for both ends, which is 36 MiB by default. */
 const PADDED_REQUESTS = 500;
 const PADDING_BYTES = 100_000;
 
@@ -25,7 +25,7 @@ function request({ token }: RunningService, id: number): Buffer {
   return requestBytes(token, { body: plantJson(id) });
 }
 
-/** A connection on which the plant 1 was stored in the ordinary way. */
+/** A connection on which the fast path has stored plant 1. */
 async function openFastPath(service: RunningService): Promise<RawConnection> {
   const connection = await RawConnection.open(service.address.port);
   connection.socket.setNoDelay(true);
@@ -51,7 +51,7 @@ async function storedIds({ database }: RunningService): Promise<number[]> {
   return ids.sort((one, other) => one - other);
 }
 
-/** Begins to shut down. @returns settles when the service has ended, and fails if it took too long */
+/** Shuts down. @returns settles when the service has ended, and fails if that took too long */
 async function close(service: RunningService): Promise<void> {
   const since = performance.now();
   await service.close();
@@ -59,16 +59,16 @@ async function close(service: RunningService): Promise<void> {
   assert.ok(tookMs < END_WITHIN_MS, `it ended after ${tookMs} ms`);
 }
 
-// Side by side, since real time passes in each.
-suite('while the service shuts down, an ordinary connection', { concurrency: true }, () => {
-  test('that is idle is closed in order', async () => {
+// Concurrent, since real time passes in each test.
+suite('while the service shuts down, a connection on the fast path', { concurrency: true }, () => {
+  test('that is idle is closed without a reset', async () => {
     await using service = await startTestService();
     using connection = await openFastPath(service);
     await close(service);
     await assertClosed(connection);
   });
 
-  test('that awaits answers gets them all, and the last one closes it', async () => {
+  test('that waits for responses gets all, and the last one closes it', async () => {
     await using service = await startTestService();
     using connection = await openFastPath(service);
     using lone = await openFastPath(service);
@@ -82,39 +82,39 @@ suite('while the service shuts down, an ordinary connection', { concurrency: tru
     await assertStored(connection, 3, 'keep-alive');
     await assertStored(connection, 4, 'close');
     await assertStored(lone, 5, 'close');
-    // The client leaves its side open, and is not waited for to the end.
+    // The client leaves its side open, and the service does not wait for it.
     await assertClosed(connection);
     await assertClosed(lone);
     await closed;
     assert.deepEqual(await storedIds(service), [1, 2, 3, 4, 5]);
   });
 
-  for (const when of ['before', 'in time'] as const) {
+  for (const when of ['before', 'during the grace period'] as const) {
     for (const [what, end] of [
-      ['its head', -1],
-      ['a part of its head', 60],
+      ['its headers', -1],
+      ['a part of its headers', 60],
     ] as const) {
-      const isTaken = end === -1;
-      test(`whose request has ${what} ${when} is answered ${isTaken ? 200 : 503} when the rest comes later`, async () => {
+      const isAccepted = end === -1;
+      test(`that has sent ${what} ${when} gets a ${isAccepted ? 200 : 503} response when the rest arrives later`, async () => {
         await using service = await startTestService();
         using connection = await openFastPath(service);
         const begun = request(service, 2);
         if (when === 'before') await writeApart(connection, begun.subarray(0, end));
         const closed = close(service);
         await wait(SHUTDOWN_GRACE_MS / 4);
-        if (when === 'in time') await writeApart(connection, begun.subarray(0, end));
+        if (when === 'during the grace period') await writeApart(connection, begun.subarray(0, end));
         await wait(AFTER_GRACE_MS);
         connection.write(begun.subarray(end));
-        if (isTaken) await assertStored(connection, 2, 'close');
+        if (isAccepted) await assertStored(connection, 2, 'close');
         else assertErrorResponse(await connection.response(), 50303);
         await assertClosed(connection);
         await closed;
-        assert.deepEqual(await storedIds(service), isTaken ? [1, 2] : [1]);
+        assert.deepEqual(await storedIds(service), isAccepted ? [1, 2] : [1]);
       });
     }
   }
 
-  test('that awaits an answer and holds a part of the next request gets both answers', async () => {
+  test('that waits for a response and has sent a part of the next request gets both responses', async () => {
     await using service = await startTestService();
     using connection = await openFastPath(service);
     const held = holdStore(service.database);
@@ -131,7 +131,7 @@ suite('while the service shuts down, an ordinary connection', { concurrency: tru
   });
 
   // RFC 9112 section 9.6.
-  test('takes nothing behind the answer that closes it', async () => {
+  test('ignores requests after the response that closes it', async () => {
     await using service = await startTestService();
     using connection = await openFastPath(service);
     const held = holdStore(service.database);
@@ -147,10 +147,10 @@ suite('while the service shuts down, an ordinary connection', { concurrency: tru
   });
 });
 
-// RFC 9112 section 2.2: empty lines before a request are none.
+// RFC 9112 section 2.2: empty lines before a request are ignored.
 suite('while the service shuts down, a connection with an empty line', { concurrency: true }, () => {
   for (const begun of [0, 60]) {
-    test(`is ${begun === 0 ? 'closed as idle' : 'waited for when a request has begun behind it'}`, async () => {
+    test(`is ${begun === 0 ? 'closed as idle' : 'kept open if a request has begun after it'}`, async () => {
       await using service = await startTestService();
       using connection = await RawConnection.open(service.address.port);
       connection.write('GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n');
@@ -169,15 +169,15 @@ suite('while the service shuts down, a connection with an empty line', { concurr
   }
 });
 
-// Apart from the others, whose moments would be missed while so much is read.
-test('while the service shuts down, a client that reads late, with more than the buffers take, gets all answers, and the last one closes', async () => {
+// Not concurrent with the others: the load would delay their timing.
+test('while the service shuts down, a client that reads late gets more responses than the buffers hold, and the last one closes', async () => {
   await using service = await startTestService();
   using connection = await openFastPath(service);
   connection.socket.pause();
   const tag = 'x'.repeat(PADDING_BYTES);
   for (let id = 2; id < 2 + PADDED_REQUESTS; id++)
     connection.write(requestBytes(service.token, { body: `{"id":${id},"name":"A","tag":"${tag}"}` }));
-  await until('answers wait to be read', () => serverSideOf(connection)!.writableLength > PADDING_BYTES);
+  await until('responses wait to be read', () => serverSideOf(connection)!.writableLength > PADDING_BYTES);
   const read = serverSideOf(connection)!.bytesRead;
   assert.ok(read < PADDED_REQUESTS * PADDING_BYTES, 'some requests are not read yet');
 
@@ -190,7 +190,7 @@ test('while the service shuts down, a client that reads late, with more than the
   connection.finish();
   await closed;
   const closing = responses.map(({ headers }) => headers.get('connection') === 'close');
-  assert.equal(closing.indexOf(true), responses.length - 1, `of ${responses.length} answers`);
+  assert.equal(closing.indexOf(true), responses.length - 1, `of ${responses.length} responses`);
   const stored = responses.flatMap(({ headers }) => headers.get('plant-id') ?? []).map(Number);
   assert.deepEqual(await storedIds(service), [1, ...stored]);
 });

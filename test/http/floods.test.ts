@@ -32,7 +32,7 @@ before(async () => {
 });
 after(() => target.end());
 
-/** The most requests of one connection that Node's HTTP server has parsed and not answered, while something is done. */
+/** The most requests without a response that Node's HTTP server had parsed on one connection. */
 async function parsedAhead(during: () => Promise<void>): Promise<number> {
   const open = new Map<Socket, number>();
   let most = 0;
@@ -52,8 +52,8 @@ async function parsedAhead(during: () => Promise<void>): Promise<number> {
   return most;
 }
 
-suite('hundreds of requests that are not ordinary, on one connection', () => {
-  /** What, and the error that each is answered with. */
+suite('hundreds of requests that are not for the fast path, on one connection', () => {
+  /** What is sent, and the expected error. */
   const kinds: [what: string, request: (id: number) => Buffer, number?: number][] = [
     ['with a malformed token', id => target.request(id, { headers: { Authorization: 'Bearer a' } }), 40102],
     ['for another path', () => NOWHERE, 40401],
@@ -61,7 +61,7 @@ suite('hundreds of requests that are not ordinary, on one connection', () => {
     ['with a field of an odd form', id => target.request(id, { headers: { 'X-Odd': '\tform' } })],
   ];
   for (const [what, request, number] of kinds) {
-    test(`${what}, are answered in order, and few are parsed before those before them are answered`, async () => {
+    test(`${what}, get responses in order, and few are parsed ahead of the first pending response`, async () => {
       using connection = await target.open();
       const ids = Array.from({ length: 300 }, () => (number === undefined ? target.nextId() : GHOST_ID));
       const ahead = await parsedAhead(async () => {
@@ -78,7 +78,7 @@ suite('hundreds of requests that are not ordinary, on one connection', () => {
   }
 });
 
-test('a client that waits for each answer is not behind those that send thousands', async () => {
+test('a client that waits for each response does not wait for clients that send thousands', async () => {
   const lone = await target.open();
   const flooders = await Promise.all(Array.from({ length: 30 }, () => target.open()));
   const each = 1_280;
@@ -94,22 +94,22 @@ test('a client that waits for each answer is not behind those that send thousand
   }
   const atItsLast = responded;
   await Promise.all(reading);
-  // Behind them in order it would have waited for all of them: each has more when it has had its turn.
-  assert.ok(atItsLast < responded / 2, `${atItsLast} of ${responded} were answered before it had its ten`);
+  // In order of arrival it would have waited for nearly all of them.
+  assert.ok(atItsLast < responded / 2, `${atItsLast} of ${responded} responses were sent before its ten`);
 });
 
-suite('long bodies that are begun and not ended', () => {
+suite('long bodies that are incomplete', () => {
   const MOST = ARRIVING_BODIES_BYTES_MAX / BODY_BYTES_MAX;
-  const head = (): Buffer =>
+  const longHeaders = (): Buffer =>
     target.request(GHOST_ID, {
       headers: { Expect: '100-continue', 'Content-Length': String(BODY_BYTES_MAX) },
       body: '',
     });
 
-  /** Begins a long body. @returns whether the service asked for it; otherwise it said that there is no room */
+  /** Begins a long body. @returns undefined if the service has no memory for it */
   async function begin(): Promise<RawConnection | undefined> {
     const connection = await target.open();
-    connection.write(head());
+    connection.write(longHeaders());
     const response = await connection.response();
     if (response.status === 100) return connection;
     assert.equal(response.headers.get('retry-after'), '1');
@@ -119,17 +119,17 @@ suite('long bodies that are begun and not ended', () => {
     return undefined;
   }
 
-  /** Begins long bodies as long as the service asks for them. */
+  /** Begins long bodies as long as the service accepts them. */
   async function beginAll(): Promise<RawConnection[]> {
     const begun: RawConnection[] = [];
     for (let next = await begin(); next !== undefined; next = await begin()) {
       begun.push(next);
-      assert.ok(begun.length <= MOST, 'there is an end to it');
+      assert.ok(begun.length <= MOST, 'the number is limited');
     }
     return begun;
   }
 
-  /** Begins all that there is memory for, once that of bodies before them is free. */
+  /** Begins as many as fit in memory, once the memory of earlier bodies is free. */
   async function untilAllBegun(): Promise<RawConnection[]> {
     let begun: RawConnection[] = [];
     await until('there is room for all of them', async () => {
@@ -140,7 +140,7 @@ suite('long bodies that are begun and not ended', () => {
     return begun;
   }
 
-  test('are so many as there is memory for; short ones have theirs, and one that ends makes room', async () => {
+  test('fill the memory; short ones still fit, and one that ends makes room', async () => {
     const begun = await beginAll();
     assert.equal(begun.length, MOST);
 
@@ -165,15 +165,15 @@ suite('long bodies that are begun and not ended', () => {
     const id = target.nextId();
     next[0]!.write(plantJson(id).padEnd(BODY_BYTES_MAX));
     await assertCreated(next[0]!, id);
-    next[0]!.write(head());
+    next[0]!.write(longHeaders());
     assert.equal((await next[0]!.response()).status, 100, 'the memory of a body that was read is free');
     for (const connection of [...begun, ...next]) connection[Symbol.dispose]();
     for (const connection of await untilAllBegun()) connection[Symbol.dispose]();
   });
 
-  test('leave no memory taken when they break off while their token is looked for', async () => {
+  test('release their memory when they are cut off while their token is looked up', async () => {
     const connections = await Promise.all(Array.from({ length: MOST }, () => target.open()));
-    // A guess, so that the service looks for the next token some time later.
+    // A guess, so that the next token is looked up some time later.
     using guess = await target.open();
     guess.write(requestBytes(makeToken(), { headers: { 'X-Odd': '\tform' } }));
     await assertRejected(guess, 40102);
@@ -189,7 +189,7 @@ suite('long bodies that are begun and not ended', () => {
     for (const connection of await untilAllBegun()) connection[Symbol.dispose]();
   });
 
-  test('in chunks have as much memory as has come of them asks for, not as much as they might become', async () => {
+  test('in chunks reserve memory for the received bytes, not for the maximum', async () => {
     const connections = await Promise.all(Array.from({ length: MOST * 2 }, () => target.open()));
     const requests = connections.map(connection => {
       const id = target.nextId();
@@ -203,7 +203,7 @@ suite('long bodies that are begun and not ended', () => {
     for (const connection of connections) connection[Symbol.dispose]();
   });
 
-  test('in chunks are refused when they outgrow the memory, which is then that of the others', async () => {
+  test('in chunks are rejected when they outgrow the memory, which others can then use', async () => {
     const begun = await untilAllBegun();
     begun.pop()![Symbol.dispose]();
     const ids = [GHOST_ID, target.nextId()];
@@ -223,7 +223,7 @@ suite('long bodies that are begun and not ended', () => {
   });
 });
 
-test('a service that is told to stop does so in time while floods go on', async () => {
+test('a service that must stop does so in time while floods continue', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'plant-store-floods-'));
   const serve = await startServe(`sqlite:${join(folder, 'plants.db')}`);
   const kinds: RequestParts[] = [
@@ -246,6 +246,6 @@ test('a service that is told to stop does so in time while floods go on', async 
   await Promise.all(sockets.map(socket => once(socket, 'data')));
   const { exitCode, stdout } = await serve.stop('SIGTERM');
   rmSync(folder, { recursive: true });
-  // Where it does not come to its end, it is ended with 1.
+  // If it does not stop in time, its exit code is 1.
   assert.equal(exitCode, 0, stdout);
 });

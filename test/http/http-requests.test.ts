@@ -18,7 +18,7 @@ import { storedRevisions } from '../harness/stored-revisions.ts';
 import { assertClosed, assertCreated, ConnectionTarget, GHOST_ID, plantJson } from './connection-target.ts';
 
 let target: ConnectionTarget;
-/** Every plant that was answered as created. */
+/** The ids of all plants with a `created` response. */
 const created: number[] = [];
 
 before(async () => {
@@ -27,7 +27,7 @@ before(async () => {
 });
 after(() => target.end());
 
-/** Sends a case between two plain requests, in one write. */
+/** Sends a case between two fast path requests, in one write. */
 async function assertCase(
   { bytes, error, closes = false, headers = {}, isHead = false }: RequestCase,
   onNode: boolean,
@@ -59,11 +59,11 @@ async function assertCase(
 
 const RULES: Record<string, RequestCase[]> = {
   ...REJECTED_REQUESTS,
-  'a request that differs only in form is accepted': ACCEPTED_REQUESTS,
-  'what is not HTTP/1.1 is answered 400 and closes the connection': NOT_HTTP,
+  'requests in another valid form are accepted': ACCEPTED_REQUESTS,
+  'invalid HTTP/1.1 gets a 400 response and closes the connection': NOT_HTTP,
 };
 for (const [rule, cases] of Object.entries(RULES)) {
-  // Side by side, since of some of these the service reads on for two seconds.
+  // Concurrent, since the service discards bytes for two seconds after some of these.
   suite(rule, { concurrency: true }, () => {
     for (const each of cases) {
       const what = each.what.slice(0, 100);
@@ -74,7 +74,7 @@ for (const [rule, cases] of Object.entries(RULES)) {
   });
 }
 
-test('in the end the store holds what was answered 200 and nothing else', async () => {
+test('in the end the store has all plants with a 200 response and no others', async () => {
   const stored = (await storedRevisions(target.service.database)).map(({ plant }) => Number(plant.id));
   assert.ok(created.length > 500);
   assert.deepEqual(
@@ -83,7 +83,7 @@ test('in the end the store holds what was answered 200 and nothing else', async 
   );
 });
 
-test('the message names every fault of a body, and repeats none of its values', async () => {
+test('the message names every error in a body, and repeats none of its values', async () => {
   const { body } = await ask(target.service.address.port, target.service.token, {
     body: '{"id":1.5,"name":7,"tag":null,"secret":"s3cr3t"}',
   });
@@ -94,7 +94,7 @@ test('the message names every fault of a body, and repeats none of its values', 
   });
 });
 
-test('a body that is invited by 100 is read, and HTTP/1.0 is sent no 100', async () => {
+test('a body after 100 (Continue) is read, and HTTP/1.0 gets no 100', async () => {
   using connection = await target.open();
   const id = target.nextId();
   const body = plantJson(id);
@@ -106,12 +106,12 @@ test('a body that is invited by 100 is read, and HTTP/1.0 is sent no 100', async
   await target.assertOpen(connection);
 });
 
-test('when several faults apply, the first of path, method, credential, media type, size, JSON, shape, store is answered', async () => {
+test('the first error in this order is reported: path, method, credential, media type, size, JSON, shape, store', async () => {
   await using strict = await startTestService({ bodyBytesMax: BODY_BYTES_MAX, repeatedIdRule: 'reject' });
   const send = (parts: RequestParts): Promise<RawResponse> => ask(strict.address.port, strict.token, parts);
   assert.equal((await send({ body: '{"id":1,"name":"First"}' })).status, 200);
   const good = { Authorization: `Bearer ${strict.token}` };
-  /** Each step mends the fault that was answered before it and leaves all that follow. */
+  /** Each step repairs the reported error and leaves all that follow. */
   const steps: [repair: RequestParts, error: number][] = [
     [
       {
@@ -137,7 +137,7 @@ test('when several faults apply, the first of path, method, credential, media ty
   }
 });
 
-test('a plant sent again is unchanged, then revised, as the headers say, and names the token it came with', async () => {
+test('a plant sent again is unchanged or revised, as its headers state, and has the id of its token', async () => {
   await using service = await startTestService();
   const other = await addToken(service.database, 'other');
   const outcomes = [];
@@ -167,11 +167,14 @@ test('/openapi.json is the description, without a credential; HEAD has its heade
   assert.equal(response.status, 200);
   assertCommonHeaders(response);
   assert.equal(response.body, openApiJson());
-  const head = await ask(address.port, token, { ...parts, method: 'HEAD' });
-  assert.deepEqual([head.status, head.headers.get('content-length')], [200, String(response.body.length)]);
+  const bodiless = await ask(address.port, token, { ...parts, method: 'HEAD' });
+  assert.deepEqual(
+    [bodiless.status, bodiless.headers.get('content-length')],
+    [200, String(response.body.length)],
+  );
 });
 
-test('every answer of the operations listener is hardened too, and it takes no plants', async () => {
+test('every response of the operations listener has the security headers, and it accepts no plants', async () => {
   const { token, opsAddress } = target.service;
   const requests = [
     ...Object.values(RULES)
@@ -187,8 +190,8 @@ test('every answer of the operations listener is hardened too, and it takes no p
       connection.write(bytes);
       connection.finish();
       await connection.ended;
-      const heads = connection.unread.matchAll(/^HTTP\/1\.1 [2-5][0-9]{2} [^\r]*\r\n(.*?)\r\n\r\n/gms);
-      for (const [, fields] of heads) {
+      const sections = connection.unread.matchAll(/^HTTP\/1\.1 [2-5][0-9]{2} [^\r]*\r\n(.*?)\r\n\r\n/gms);
+      for (const [, fields] of sections) {
         const lines = fields!.split('\r\n').map(line => line.toLowerCase().split(': ') as [string, string]);
         assertHardened(new Map(lines));
       }
@@ -197,12 +200,12 @@ test('every answer of the operations listener is hardened too, and it takes no p
   assert.equal((await ask(opsAddress.port, token)).status, 404);
 });
 
-/** Host fields and what the operations listener answers to them, an error by its number. */
+/** Host fields and the response of the operations listener: 200 or the error number. */
 const OPS_HOSTS: [response: 200 | 40000 | 42101, hosts: (string | string[] | null)[], version?: string][] = [
   [200, ['localhost', 'LocalHost.', 'localhost:8081', 'plants.localhost:1']],
   [200, ['127.0.0.1', '127.0.0.1.:8081', '10.0.0.7:9090', '[::1]', '[2001:DB8::1]:8081']],
   [200, ['plants.internal', 'PLANTS.Internal.:8081', 'monitored.example']],
-  // The host in --ops: systems take it for 127.0.0.1, and a browser would write that.
+  // The host in --ops: systems resolve it to 127.0.0.1, which a browser would send.
   [200, ['127.1:8081']],
   [200, [null, 'localhost'], '1.0'],
   [42101, ['pages.example', 'pages.example:8081', 'localhost.pages.example', 'notlocalhost', 'localhost..']],
@@ -212,7 +215,7 @@ const OPS_HOSTS: [response: 200 | 40000 | 42101, hosts: (string | string[] | nul
   [40000, [null, ['localhost', 'localhost'], ['localhost', 'pages.example']]],
 ];
 
-test('the operations listener answers under addresses, names of this machine and configured names alone', async () => {
+test('the operations listener accepts only addresses, names of this machine and configured names as Host', async () => {
   await using service = await startTestService({
     ops: { host: '127.1', port: 0 },
     opsHosts: ['plants.internal', 'Monitored.example.'],
@@ -228,7 +231,7 @@ test('the operations listener answers under addresses, names of this machine and
       const body = JSON.parse(response.body);
       if (expected === 200) assert.deepEqual([response.status, body], [200, { status: 'live' }], context);
       else assert.deepEqual([response.status, body.error], [Math.floor(expected / 100), expected], context);
-      if (expected === 42101) assert.match(body.message, /^the Host field .* --ops-host NAME$/);
+      if (expected === 42101) assert.match(body.message, /^the name in the Host field .* --ops-host NAME$/);
     }
   }
 });

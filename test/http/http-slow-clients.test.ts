@@ -16,15 +16,15 @@ import {
   plantJson,
 } from './connection-target.ts';
 
-/** The service cuts a stalled reader within 15 s in which nothing moved; a slow machine is given some more. */
+/** The service cuts a client that reads nothing within 15 s. A slow machine gets some more time. */
 const CUT_WITHIN_MS = 20_000;
-/** Longer than a slow machine takes until nothing moves, and the time above: only what is never cut fails by it. */
+/** Longer than a slow machine needs to fill the buffers and to cut: an upper limit. */
 const TIMER_MS_MAX = 60_000;
-/** Longer than the service waits for the second piece of a request, with one look more; far shorter than it may cut. */
+/** Longer than the timeout for the rest of a request and one check, far shorter than the cut. */
 const PAUSE_MS = 3_500;
-/** Far more than the buffers between client and server take. */
+/** Far more than the buffers between client and server hold. */
 const OFFERED_BYTES = 128 * 1024 * 1024;
-const TAKEN_BYTES_MAX = OFFERED_BYTES / 4;
+const ACCEPTED_BYTES_MAX = OFFERED_BYTES / 4;
 
 let target: ConnectionTarget;
 
@@ -33,24 +33,24 @@ before(async () => {
 });
 after(() => target.end());
 
-// Real time passes here, up to 15 s, for all of these at once.
+// Concurrent, since up to 15 s of real time pass in each test.
 suite('a client that is too slow', { concurrency: true }, () => {
-  const head = 'POST /plants HTTP/1.1\r\nHost: a\r\n';
-  /** Writes now and then, until the service closes the connection. */
+  const firstHeaders = 'POST /plants HTTP/1.1\r\nHost: a\r\n';
+  /** Writes twice a second until the service closes the connection. */
   const drip = (connection: RawConnection, bytes: string): void => {
     const timer = setInterval(() => connection.write(bytes), 500);
     void connection.ended.then(() => clearInterval(timer));
   };
 
-  /** What each begins to send, and what it sends of it when it was answered: nothing of it is stored. */
+  /** Each begins a request and returns its rest, which is sent after the response. */
   const slowSenders: Record<string, (connection: RawConnection) => string | Buffer | Promise<string>> = {
     'with its first byte': () => '',
     'with its headers': connection => {
-      connection.write(head);
+      connection.write(firstHeaders);
       return 'Host: a\r\n\r\n';
     },
-    'with its headers, though it sends one now and then': connection => {
-      connection.write(head);
+    'with its headers, though it sends one twice a second': connection => {
+      connection.write(firstHeaders);
       drip(connection, 'A: b\r\n');
       return '';
     },
@@ -59,20 +59,20 @@ suite('a client that is too slow', { concurrency: true }, () => {
       connection.write(request.subarray(0, -1));
       return request.subarray(-1);
     },
-    'with its body in chunks, though a chunk comes now and then': connection => {
+    'with its body in chunks, though it sends one twice a second': connection => {
       const headers = { 'Content-Length': null, 'Transfer-Encoding': 'chunked' };
       connection.write(target.request(GHOST_ID, { headers, body: '' }));
       drip(connection, '1\r\n \r\n');
       return '';
     },
-    'with the body it was asked for by 100': async connection => {
+    'with its body after 100 (Continue)': async connection => {
       const body = plantJson(GHOST_ID);
       const headers = { Expect: '100-continue', 'Content-Length': String(body.length) };
       connection.write(target.request(GHOST_ID, { headers, body: '' }));
       assert.equal((await connection.response()).status, 100);
       return body;
     },
-    'with its second request, but gets the answer to the first at once': async connection => {
+    'with its second request, after the response to the first': async connection => {
       const id = target.nextId();
       connection.write(Buffer.concat([target.request(id), target.request(GHOST_ID).subarray(0, -1)]));
       await assertCreated(connection, id);
@@ -80,7 +80,7 @@ suite('a client that is too slow', { concurrency: true }, () => {
     },
   };
   for (const [what, begin] of Object.entries(slowSenders)) {
-    test(`${what} is answered 408, and what comes then is not stored`, async () => {
+    test(`${what} gets a 408 response, and later bytes are not stored`, async () => {
       using connection = await target.open();
       const rest = await begin(connection);
       await assertRejected(connection, 40801);
@@ -89,29 +89,29 @@ suite('a client that is too slow', { concurrency: true }, () => {
     });
   }
 
-  test('with a body that was refused gets its one answer, and is cut', async () => {
+  test('with a body that was rejected gets one response, and is cut', async () => {
     using connection = await target.open();
-    const [head] = String(requestBytes('a', { body: plantJson(GHOST_ID) })).split('{');
-    connection.write(head!);
+    const [headers] = String(requestBytes('a', { body: plantJson(GHOST_ID) })).split('{');
+    connection.write(headers!);
     await assertRejected(connection, 40102);
     await assertClosed(connection);
   });
 
-  test('at all, and then resets its connection, harms nobody', async () => {
+  test('and then resets its connection does no harm', async () => {
     using connection = await target.open();
     await assertRejected(connection, 40801);
-    // An error event that nobody hears ends a service, and is only noted by the runner of these tests.
-    const unheard: Error[] = [];
-    process.on('uncaughtExceptionMonitor', error => unheard.push(error));
+    // An error event without a listener would end a service. The test runner only reports it.
+    const unhandled: Error[] = [];
+    process.on('uncaughtExceptionMonitor', error => unhandled.push(error));
     const closed = new Promise(resolve => serverSideOf(connection)?.on('close', resolve));
     connection.socket.resetAndDestroy();
     await closed;
-    assert.deepEqual(unheard, []);
+    assert.deepEqual(unhandled, []);
     using next = await target.open();
     await target.assertOpen(next);
   });
 
-  test('to read an answer, for less than it may, can go on with a request that it began meanwhile', async () => {
+  test('to read a response, but within the timeout, can complete a request that it has begun', async () => {
     using first = await target.open();
     await target.assertOpen(first);
     using connection = await target.open();
@@ -120,7 +120,7 @@ suite('a client that is too slow', { concurrency: true }, () => {
     const request = target.request(id, { body: `{"id":${id},"name":"${'x'.repeat(20_000)}"}` });
     const isUnread = (): boolean => (serverSideOf(connection)?.writableLength ?? 0) > 0;
     let sent = 0;
-    await until('an answer does not fit the buffers between client and service', async () => {
+    await until('a response does not fit the buffers between client and service', async () => {
       for (let count = 0; count < 10 && !isUnread(); count++, sent++) {
         connection.write(request);
         await wait(1);
@@ -134,30 +134,30 @@ suite('a client that is too slow', { concurrency: true }, () => {
     for (let count = 0; count <= sent; count++) assert.equal((await connection.response()).status, 200);
   });
 
-  test('to read the answers in front of CONNECT is cut', async () => {
+  test('to read the responses before CONNECT is cut', async () => {
     const connection = await target.open();
     connection.socket.pause();
     const pages = Array<string>(400).fill('GET /openapi.json HTTP/1.1\r\nHost: a\r\n\r\n');
     connection.write([...pages, 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n'].join(''));
-    await until('it is taken', () => serverSideOf(connection) !== undefined);
+    await until('it is accepted', () => serverSideOf(connection) !== undefined);
     const closed = once(serverSideOf(connection)!, 'close', { signal: AbortSignal.timeout(TIMER_MS_MAX) });
     await closed;
     connection[Symbol.dispose]();
   });
 
-  // The shorter ones arrive in two pieces at most, which is another way through the service.
+  // The shorter requests arrive in at most two chunks, so they stay on the fast path.
   for (const nameLength of [100_000, 10_000]) {
-    test(`to read its answers of ${nameLength} bytes is read from no further, and cut`, async () => {
+    test(`to read its responses of ${nameLength} bytes is cut, and its requests are no longer read`, async () => {
       const socket = connect({ port: target.service.address.port, host: '127.0.0.1' });
-      // Paused from the start, so nothing is ever read.
+      // Paused from the start, so the client reads nothing.
       socket.pause();
-      // Long answers, for a few of them fill the buffers; with thousands of short ones all others here would have to wait.
+      // A few long responses fill the buffers. Thousands of short ones would delay the other tests.
       const id = target.nextId();
       const block = target.request(id, { body: `{"id":${id},"name":"${'x'.repeat(nameLength)}"}` });
-      let takenBytes = 0;
+      let acceptedBytes = 0;
       let stalledSince = performance.now();
       const blocks = function* (): Iterable<Buffer> {
-        for (; takenBytes < OFFERED_BYTES; takenBytes += block.length) {
+        for (; acceptedBytes < OFFERED_BYTES; acceptedBytes += block.length) {
           stalledSince = performance.now();
           yield block;
         }
@@ -167,8 +167,8 @@ suite('a client that is too slow', { concurrency: true }, () => {
         ({ code }: NodeJS.ErrnoException) => code === 'ECONNRESET' || code === 'EPIPE',
       );
       const stalledMs = performance.now() - stalledSince;
-      assert.ok(stalledMs < CUT_WITHIN_MS, `it was cut ${stalledMs} ms after the last block was taken`);
-      assert.ok(takenBytes < TAKEN_BYTES_MAX, `${takenBytes} bytes were taken`);
+      assert.ok(stalledMs < CUT_WITHIN_MS, `it was cut ${stalledMs} ms after the last block was accepted`);
+      assert.ok(acceptedBytes < ACCEPTED_BYTES_MAX, `${acceptedBytes} bytes were accepted`);
     });
   }
 });

@@ -10,28 +10,28 @@ import { holdStore } from '../harness/store-hold.ts';
 import { storedRevisions } from '../harness/stored-revisions.ts';
 import { until } from '../harness/until.ts';
 
-/** What `/readyz?verbose` answers, and what it lists, by name. */
+/** The response of `/readyz?verbose`, with its checks by name. */
 async function readVerbosely(opsUrl: string) {
   const response = await fetch(`${opsUrl}/readyz?verbose`);
   const { checks, ...body } = (await response.json()) as { checks: { name: string; ok: boolean }[] };
   return { status: response.status, body, checks: new Map(checks.map(check => [check.name, check])) };
 }
 
-/** A hundred of these fill the queue, sooner than held batches lose their patience and make room in it. */
+/** A hundred of these fill the queue before the batches in it time out. */
 const LONG_NAME = 'x'.repeat(500_000);
 
-test('a full queue answers 503 with Retry-After at once, and keeps every plant that it took', async () => {
+test('with a full queue, the response is 503 with Retry-After at once; accepted plants are stored', async () => {
   await using service = await startTestService();
   using held = holdStore(service.database);
   using connections = new DisposableStack();
-  const coming: Promise<RawResponse>[] = [];
+  const pending: Promise<RawResponse>[] = [];
   let isFull = false;
-  // However long it takes: a slow machine needs more of them, since room is made meanwhile.
-  await until('a plant is refused while those before it wait', async () => {
+  // A slow machine needs more of them, since batches leave the queue in the meantime.
+  await until('a plant is rejected while those before it wait', async () => {
     const connection = connections.use(await RawConnection.open(service.address.port));
-    connection.write(requestBytes(service.token, { body: `{"id":${coming.length},"name":"${LONG_NAME}"}` }));
+    connection.write(requestBytes(service.token, { body: `{"id":${pending.length},"name":"${LONG_NAME}"}` }));
     const response = connection.response();
-    coming.push(response);
+    pending.push(response);
     response.then(
       ({ body }) => (isFull ||= body.includes('"error":50301')),
       // It is awaited below, and fails there.
@@ -41,7 +41,7 @@ test('a full queue answers 503 with Retry-After at once, and keeps every plant t
   });
   held[Symbol.dispose]();
 
-  const responses = await Promise.all(coming);
+  const responses = await Promise.all(pending);
   const stored = new Set((await storedRevisions(service.database)).map(({ plant }) => Number(plant.id)));
   assert.ok(responses.some(({ status }) => status === 200));
   const counted = responsesIn(await scrape(service.opsUrl));
@@ -52,34 +52,34 @@ test('a full queue answers 503 with Retry-After at once, and keeps every plant t
     if (response.body.includes('"error":50301')) {
       assertErrorResponse(response, 50301);
       assert.equal(response.headers.get('retry-after'), '1');
-      assert.ok(!stored.has(id), `plant ${id} is stored, though it was refused as busy`);
+      assert.ok(!stored.has(id), `plant ${id} is stored, though it was rejected as busy`);
     }
   }
 });
 
-test('/readyz says 503 while the store does not answer, and 200 when it does again', async () => {
+test('/readyz responds 503 while the store does not respond, and then 200 again', async () => {
   await using service = await startTestService();
   const ready = () => readVerbosely(service.opsUrl);
   assert.equal((await ready()).status, 200);
   using connection = await RawConnection.open(service.address.port);
   const held = holdStore(service.database);
-  // Each batch waits for the lock as long as the writer has patience, so a look behind two of them comes too late.
-  // Where both plants came in one turn they share a batch, and it takes another try.
+  // Each batch waits until the lock times out, so a check behind two batches times out, too.
+  // If both plants arrive in one tick, they share a batch, and another try is needed.
   let sent = 0;
-  let looked = await ready();
-  for (let tries = 0; looked.status === 200 && tries < 8; tries++) {
+  let response = await ready();
+  for (let tries = 0; response.status === 200 && tries < 8; tries++) {
     for (let batch = 0; batch < 2; batch++) {
       sent++;
       connection.write(requestBytes(service.token, { body: `{"id":${sent},"name":"A"}` }));
       await wait(100);
     }
-    looked = await ready();
+    response = await ready();
   }
-  assert.equal(looked.status, 503);
+  assert.equal(response.status, 503);
   const reason = 'the store cannot be used now; the log has the cause';
-  assert.deepEqual(looked.body, { status: 'not ready', reason });
-  assert.deepEqual(looked.checks.get('store'), { name: 'store', ok: false, detail: reason });
-  assert.equal(looked.checks.get('shutdown')?.ok, true);
+  assert.deepEqual(response.body, { status: 'not ready', reason });
+  assert.deepEqual(response.checks.get('store'), { name: 'store', ok: false, detail: reason });
+  assert.equal(response.checks.get('shutdown')?.ok, true);
   assert.ok(service.logged.some(line => line.includes('cannot be used')));
   held[Symbol.dispose]();
   for (let id = 1; id <= sent; id++) await connection.response();
@@ -89,7 +89,7 @@ test('/readyz says 503 while the store does not answer, and 200 when it does aga
   assert.ok(service.logged.includes('the store can be used again'));
 });
 
-test('while it shuts down, /readyz says 503, what was begun is kept, and what begins late is answered 503', async () => {
+test('during shutdown, /readyz responds 503, a request that has begun is stored, and a late one gets a 503 response', async () => {
   await using service = await startTestService();
   using connection = await RawConnection.open(service.address.port);
   const begun = requestBytes(service.token, { body: '{"id":1,"name":"Plant 1"}' });

@@ -15,7 +15,7 @@ const folder = testFolder();
 
 const MANY_MEMBERS = Array.from({ length: 20_000 }, (_, index) => `"${index}":0`).join();
 
-/** Bodies that take long to read, and the error that each is answered with. */
+/** Bodies that take long to read, and the expected error of each. */
 const BODIES: [body: (id: number) => string, error?: number][] = [
   [id => `{"id":${id},"name":"a",${MANY_MEMBERS}}`],
   [id => `{${MANY_MEMBERS},"id":${id},"name":"a"}`],
@@ -27,7 +27,7 @@ const BODIES: [body: (id: number) => string, error?: number][] = [
   [id => `{"id":${id},"name":"a",${MANY_MEMBERS}}}`, 40001],
 ];
 
-test('long bodies of many parts are taken one after the other, and short ones in between', async () => {
+test('long bodies of many parts are read one after the other, and short ones in between', async () => {
   const database = `sqlite:${join(folder, 'served.db')}`;
   await using serve = await startServe(database);
   const port = Number(new URL(serve.url).port);
@@ -40,7 +40,7 @@ test('long bodies of many parts are taken one after the other, and short ones in
       assertPlantResponse(await connection.response(), { name: 'other' });
     }
   };
-  // Behind each long body a short one, in the same write: what they are answered with stays in order.
+  // A short body follows each long one in the same write: the responses stay in order.
   const sendLong = async (first: number): Promise<void> => {
     using connection = await RawConnection.open(port);
     for (const [index, [bodyOf, error]] of BODIES.entries()) {
@@ -64,10 +64,10 @@ test('long bodies of many parts are taken one after the other, and short ones in
   await Promise.all([1, 1_003, 2_001, 3_003].map(sendLong));
   isOver = true;
   await sendingOthers;
-  // One at a time: as many as event-loop iterations that pass while long bodies are read.
+  // This client sends one at a time, so the event loop must continue between the long bodies.
   assert.ok(others > BODIES.length, `${others} short ones`);
 
-  // Clients that go away leave no work behind that would hold up the end.
+  // Clients that disconnect leave no work that would delay the end.
   const gone = await Promise.all(Array.from({ length: 20 }, () => RawConnection.open(port)));
   const long = requestBytes(serve.token, { body: BODIES[0]![0](5_000) });
   for (const connection of gone) connection.socket.end(long, () => connection[Symbol.dispose]());
@@ -99,15 +99,15 @@ test('the fast path leaves a connection with a long body to Node', async () => {
   }
 });
 
-suite('of long bodies', () => {
+suite('long bodies', () => {
   const bodyOf = (elements: number): Buffer =>
     Buffer.from(`{"id":1,"name":"a","x":[${'{},'.repeat(elements)}0]}`);
   const body = bodyOf(300_000);
 
-  test('the first is read first, and the event loop goes on meanwhile', async () => {
+  test('are read in order, while the event loop continues', async () => {
     const bodies = new LongBodies();
     const read: number[] = [];
-    // Side by side the second would be read first.
+    // If both were read concurrently, the second would be ready first.
     const readings = [body, bodyOf(10_000)].map(async (each, index) => {
       assert.deepEqual(await bodies.read(each, () => true), { plant: { id: 1n, name: 'a' } });
       read.push(index);
@@ -122,7 +122,7 @@ suite('of long bodies', () => {
     assert.ok(iterations >= 4, `${iterations} iterations`);
   });
 
-  test('one that nobody waits for any more is not read on', async () => {
+  test('are not read further when the client no longer waits', async () => {
     const bodies = new LongBodies();
     let isAwaited = true;
     const given = bodies.read(body, () => isAwaited);

@@ -18,7 +18,7 @@ const UNKNOWN_TOKEN = makeToken();
 const sqlite = sqliteUnderTest();
 const postgres = await postgresUnderTest();
 
-/** Requests, and the answer that each must be counted as. */
+/** Requests, and the result that each must be counted as. */
 const REQUESTS: [expected: string, parts: RequestParts][] = [
   ['created', { body: `{"id":1,"name":"${NAME}"}` }],
   ['created', chunked(`{"id":2,"name":"${NAME}"}`)],
@@ -41,7 +41,7 @@ const REQUESTS: [expected: string, parts: RequestParts][] = [
   ['other', { method: 'GET', target: '/openapi.json', headers: { 'Content-Length': null }, body: '' }],
 ];
 
-/** Several ordinary requests in one piece, then each of the table on a connection of its own. */
+/** Sends several fast path requests in one chunk, then each of the table on its own connection. */
 async function sendAll({ address, token }: RunningService): Promise<string[]> {
   using pipelined = await RawConnection.open(address.port);
   const bodies = [11, 12, 13].map(id => requestBytes(token, { body: `{"id":${id},"name":"${NAME}"}` }));
@@ -56,9 +56,9 @@ async function sendAll({ address, token }: RunningService): Promise<string[]> {
 
 for (const engine of [sqlite, postgres]) {
   suite(`/metrics of a service on ${engine.name}`, () => {
-    test('counts every request as it was answered, on both ways, and tells nothing of what clients send', async () => {
+    test('counts every response, on both paths, and contains nothing that clients send', async () => {
       await using service = await startTestService({ database: await engine.newDatabase() });
-      // It knows the first token as soon as that is shown.
+      // The first token is cached before it is shown.
       assert.equal((await scrape(service.opsUrl)).values.get('plant_store_tokens'), 1);
       const sent = await sendAll(service);
       const read = await scrape(service.opsUrl);
@@ -73,14 +73,14 @@ for (const engine of [sqlite, postgres]) {
       assert.ok(read.values.get('plant_store_create_duration_seconds_sum')! > 0);
       assert.equal(read.values.get('plant_store_batch_plants_sum'), stored);
       const batches = read.values.get('plant_store_batch_plants_count')!;
-      assert.ok(batches < stored, 'those that came in one piece shared a batch');
+      assert.ok(batches < stored, 'requests of one chunk shared a batch');
       assert.equal(read.values.get('plant_store_commit_duration_seconds_count'), batches);
       assert.equal(read.values.get('plant_store_commits_failed_total'), 0);
       for (const secret of [NAME, service.token, UNKNOWN_TOKEN]) assert.ok(!read.text.includes(secret));
       assert.doesNotMatch(read.text, /plant_[0-9A-Za-z]{36}/);
     });
 
-    test('says what the service is and how it fares', async () => {
+    test('describes the service and its state', async () => {
       await using service = await startTestService({ database: await engine.newDatabase() });
       using connection = await RawConnection.open(service.address.port);
       connection.write(requestBytes(service.token));
@@ -88,8 +88,8 @@ for (const engine of [sqlite, postgres]) {
       const { values } = await scrape(service.opsUrl);
       const isSqlite = engine === sqlite;
       const expected: Record<string, number> = {
-        plant_store_under_way_plants: 0,
-        plant_store_under_way_limit_plants: QUEUE_PLANTS_MAX,
+        plant_store_in_flight_plants: 0,
+        plant_store_in_flight_limit_plants: QUEUE_PLANTS_MAX,
         plant_store_batches_in_flight: 0,
         plant_store_connections: 1,
         plant_store_store_up: 1,
@@ -116,28 +116,28 @@ for (const engine of [sqlite, postgres]) {
   });
 }
 
-test('/metrics says that PostgreSQL is away, while it is and no longer', async () => {
+test('/metrics reports that PostgreSQL is down, until it is up again', async () => {
   await using service = await startTestService({ database: await postgres.newDatabase() });
-  // The service knows the token from then on, and asks the store for the plant alone.
+  // From now on the token is cached, and only the plant needs the store.
   assert.equal((await send(service, { id: 1n, name: 'oak' }, [])).status, 200);
   await postgres.server.kill();
   assert.equal((await send(service, { id: 1n, name: 'oak' }, [])).status, 503);
   const away = await scrape(service.opsUrl);
   assert.equal(away.values.get('plant_store_store_up'), 0);
-  assert.ok(!away.values.has('plant_store_store_warnings'), 'nobody knows what it would warn of');
+  assert.ok(!away.values.has('plant_store_store_warnings'), 'its warnings are unknown');
   assert.equal(away.values.get('plant_store_commits_failed_total'), 1);
   assert.deepEqual(responsesIn(away), { created: 1, storeUnavailable: 1 });
-  await until('it is seen that tokens are not current', async () => {
+  await until('the token cache is not current', async () => {
     return (await scrape(service.opsUrl)).values.get('plant_store_tokens_current') === 0;
   });
   await postgres.server.startAgain();
-  await until('it is seen that the store is back', async () => {
+  await until('the store is up again', async () => {
     const { values } = await scrape(service.opsUrl);
     return values.get('plant_store_store_up') === 1 && values.get('plant_store_tokens_current') === 1;
   });
 });
 
-test('plants that wait are seen in /metrics, in a batch or before', async () => {
+test('/metrics counts waiting plants, in a batch or in the queue', async () => {
   await using service = await startTestService();
   using connection = await RawConnection.open(service.address.port);
   const request = (id: number): Buffer => requestBytes(service.token, { body: `{"id":${id},"name":"oak"}` });
@@ -145,26 +145,26 @@ test('plants that wait are seen in /metrics, in a batch or before', async () => 
   assert.equal((await connection.response()).status, 200);
   using held = holdStore(service.database);
   let sent = 0;
-  // Where all came in one piece they share a batch, and it takes another try.
-  await until('a batch is under way, and a plant waits beside it', async () => {
+  // If all plants arrive in one chunk, they share a batch, and another try is needed.
+  await until('a batch is in flight, and a plant waits in the queue', async () => {
     connection.write(Buffer.concat(Array.from({ length: 50 }, () => request(++sent))));
     await wait(50);
-    // A batch of one has to wait for a larger one.
+    // This batch of one has to wait for the larger one.
     connection.write(request(++sent));
     await wait(50);
     const { values } = await scrape(service.opsUrl);
     return (
-      values.get('plant_store_batches_in_flight')! > 0 && values.get('plant_store_under_way_plants')! > 0
+      values.get('plant_store_batches_in_flight')! > 0 && values.get('plant_store_in_flight_plants')! > 0
     );
   });
   held[Symbol.dispose]();
   for (let responses = 0; responses < sent; responses++) await connection.response();
   const { values } = await scrape(service.opsUrl);
   assert.equal(values.get('plant_store_batches_in_flight'), 0);
-  assert.equal(values.get('plant_store_under_way_plants'), 0);
+  assert.equal(values.get('plant_store_in_flight_plants'), 0);
 });
 
-test('a request that comes too slowly is counted, with its first byte or with the rest', async () => {
+test('a slow request is counted, with or without a first byte', async () => {
   await using service = await startTestService();
   using silent = await RawConnection.open(service.address.port);
   using half = await RawConnection.open(service.address.port);

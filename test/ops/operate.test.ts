@@ -8,9 +8,9 @@ import { type Scrape, scrape } from '../harness/scrape.ts';
 const README = read('README.md');
 const ALERTS = read('alerts.yaml');
 const BOARD = read('board.json');
-/** What there is on the other engine alone, as `metrics.test.ts` checks; a service on SQLite has all the rest. */
-const POSTGRES_ALONE = ['plant_store_store_connections'];
-/** Words of a query that look like metrics of ours: the name of a rule's group and of its job. */
+/** Metrics that only PostgreSQL has, as `metrics.test.ts` checks. SQLite has all others. */
+const POSTGRES_ONLY = ['plant_store_store_connections'];
+/** Names of metrics in a query. */
 const METRIC = /\b(?:plant_store|nodejs|process)_[a-z0-9_]*[a-z0-9]\b/g;
 
 const onSqlite = await scrapeAfterRequest();
@@ -31,7 +31,7 @@ function assertExported(names: Iterable<string>, exported: ReadonlySet<string>):
   assert.deepEqual(
     all.filter(name => !exported.has(name)),
     [],
-    'what nobody exports',
+    'these metrics are not exported',
   );
 }
 
@@ -41,15 +41,15 @@ interface Panel {
 }
 
 suite('docs/operate', () => {
-  /** The names that a query may use: a histogram has none of its own, but those of its series. */
+  /** The names that a query may use. A histogram exports only the names of its series. */
   const names = [...onSqlite.values.keys()].map(series => series.replace(/\{.*/s, ''));
-  const exported = new Set([...names, ...POSTGRES_ALONE]);
+  const exported = new Set([...names, ...POSTGRES_ONLY]);
 
-  test('the alerts use what is exported', () => {
+  test('the alerts use exported metrics', () => {
     assertExported(ALERTS.match(METRIC) ?? [], exported);
   });
 
-  test('the alerts and the board name results that there are', () => {
+  test('the alerts and the board use existing results', () => {
     const results = [...`${ALERTS}${BOARD}`.matchAll(/result!?=\\?"(\w+)\\?"/g)].map(([, result]) => result!);
     assert.ok(results.length > 0);
     for (const result of results) {
@@ -58,7 +58,7 @@ suite('docs/operate', () => {
     }
   });
 
-  test('each alert has its section, and no section is of another', () => {
+  test('each alert has a section, and there are no other sections', () => {
     const alerts = [...ALERTS.matchAll(/^ +- alert: (\w+)$/gm)].map(([, alert]) => alert!);
     const sections = [...README.matchAll(/^### (\w+)\n\n\*\*Means\*\*: .+?\n\n\*\*Do\*\*: /gms)];
     assert.ok(alerts.length > 0);
@@ -70,7 +70,7 @@ suite('docs/operate', () => {
     );
   });
 
-  test('every panel of the board has queries, and they use what is exported', () => {
+  test('every panel of the board has queries, which use exported metrics', () => {
     const { panels } = JSON.parse(BOARD) as { panels: Panel[] };
     assert.ok(panels.length > 0);
     for (const { title, targets } of panels) {
@@ -79,16 +79,14 @@ suite('docs/operate', () => {
     }
   });
 
-  test('the table of metrics has every metric of ours that is exported, and no other', () => {
+  test('the list of metrics has every exported metric of the service, and no other', () => {
     const table = README.slice(README.indexOf('## Metrics'), README.indexOf('## Alerts'));
-    const ours = [...onSqlite.types.keys(), ...POSTGRES_ALONE].filter(name =>
-      name.startsWith('plant_store_'),
-    );
+    const ours = [...onSqlite.types.keys(), ...POSTGRES_ONLY].filter(name => name.startsWith('plant_store_'));
     const listed = table.match(/(?<=`)plant_store_\w+(?=`)/g) ?? [];
     assert.deepEqual(listed.toSorted(), ours.toSorted());
   });
 
-  test('the text uses what is exported', () => {
+  test('the text uses exported metrics', () => {
     const declared = new Set([...exported, ...onSqlite.types.keys()]);
     assertExported(README.match(/(?<=`)(?:plant_store|nodejs|process)_\w+(?=`)/g) ?? [], declared);
   });

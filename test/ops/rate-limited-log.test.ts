@@ -2,26 +2,26 @@ import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { LOG_RATE } from '../../src/ops/limits.ts';
-import { ChangeLog, rateLimitedLog } from '../../src/ops/rate-limited-log.ts';
+import { FailureLog, rateLimitedLog } from '../../src/ops/rate-limited-log.ts';
 import { until } from '../harness/until.ts';
 
-/** Never over while a test runs. */
-const LONG: typeof LOG_RATE = { linesAtOnce: 2, intervalMs: 600_000 };
-const SHORT: typeof LOG_RATE = { linesAtOnce: 1, intervalMs: 300 };
+/** The interval does not end while a test runs. */
+const LONG: typeof LOG_RATE = { burstLines: 2, intervalMs: 600_000 };
+const SHORT: typeof LOG_RATE = { burstLines: 1, intervalMs: 300 };
 
-suite('a log of changes', () => {
-  function logOf(rate: typeof LOG_RATE): { log: ChangeLog; said: string[] } {
-    const said: string[] = [];
-    const log = new ChangeLog(
-      cause => said.push(`failed: ${cause}`),
-      () => said.push('recovered'),
+suite('a failure log', () => {
+  function logOf(rate: typeof LOG_RATE): { log: FailureLog; lines: string[] } {
+    const lines: string[] = [];
+    const log = new FailureLog(
+      cause => lines.push(`failed: ${cause}`),
+      () => lines.push('recovered'),
       rate,
     );
-    return { log, said };
+    return { log, lines };
   }
 
-  test('says each change at once, nothing that is no change, and is silent on what changes all the time', () => {
-    const { log, said } = logOf(LONG);
+  test('logs each change at once, nothing else, and no frequent changes', () => {
+    const { log, lines } = logOf(LONG);
     log.recovered();
     for (let time = 0; time < 1_000; time++) {
       log.failed(time);
@@ -29,42 +29,42 @@ suite('a log of changes', () => {
       log.recovered();
       log.recovered();
     }
-    assert.deepEqual(said, ['failed: 0', 'recovered', 'failed: 1', 'recovered']);
+    assert.deepEqual(lines, ['failed: 0', 'recovered', 'failed: 1', 'recovered']);
   });
 
-  test('says nothing after the silence of what works again', async () => {
-    const { log, said } = logOf(SHORT);
+  test('logs no failure after the delay if it has ended', async () => {
+    const { log, lines } = logOf(SHORT);
     log.failed('first');
     log.recovered();
     log.failed('second');
     log.recovered();
     await wait(SHORT.intervalMs * 2);
-    assert.deepEqual(said, ['failed: first', 'recovered']);
+    assert.deepEqual(lines, ['failed: first', 'recovered']);
   });
 
-  test('says after the silence what fails still, with its last cause', async () => {
-    const { log, said } = logOf(SHORT);
+  test('logs a lasting failure after the delay, with its last cause', async () => {
+    const { log, lines } = logOf(SHORT);
     log.failed('first');
     log.recovered();
     log.failed('second');
     log.failed('third');
-    assert.deepEqual(said, ['failed: first', 'recovered']);
-    // The timer of the log itself keeps no process alive.
-    await until('it is said', () => said.length === 3);
-    assert.equal(said[2], 'failed: third');
+    assert.deepEqual(lines, ['failed: first', 'recovered']);
+    // The timer of the log does not keep the process alive.
+    await until('it is logged', () => lines.length === 3);
+    assert.equal(lines[2], 'failed: third');
     log.recovered();
-    assert.equal(said[3], 'recovered');
+    assert.equal(lines[3], 'recovered');
   });
 });
 
-test('a paced log says the first and how many it left unsaid', async () => {
-  const said: string[] = [];
-  const log = rateLimitedLog((cause, unsaid) => said.push(`${cause} ${unsaid}`), SHORT);
+test('a rate-limited log logs the first event and the number of events without a line', async () => {
+  const lines: string[] = [];
+  const log = rateLimitedLog((cause, unsaid) => lines.push(`${cause} ${unsaid}`), SHORT);
   log('first');
   log('second');
   log('third');
-  assert.deepEqual(said, ['first 0']);
+  assert.deepEqual(lines, ['first 0']);
   await wait(SHORT.intervalMs * 2);
   log('fourth');
-  assert.deepEqual(said, ['first 0', 'fourth 2']);
+  assert.deepEqual(lines, ['first 0', 'fourth 2']);
 });

@@ -21,7 +21,7 @@ const REQUESTS: RequestParts[] = [
   { version: `1.1\r\n${NAME}` },
 ];
 
-test('--log-requests gives each request one line, with nothing secret in it', async () => {
+test('--log-requests writes one line per request, without secrets', async () => {
   using folder = mkdtempDisposableSync(join(tmpdir(), 'plant-store-request-log-'));
   await using serve = await startServe(`sqlite:${join(folder.path, 'plants.db')}`, ['--log-requests', 'on']);
   const { token, url } = serve;
@@ -33,7 +33,7 @@ test('--log-requests gives each request one line, with nothing secret in it', as
     .map(line => JSON.parse(line) as Record<string, unknown>)
     .filter(({ msg }) => msg === 'request completed')
     .map(({ level, msg, time, durationMs, ...line }) => {
-      // What was no request took no time.
+      // Bytes that are not a request have no duration.
       assert.equal(line.result === 'badHttp', !((durationMs as number) > 0));
       assert.ok(!Number.isNaN(Date.parse(time as string)));
       return line;
