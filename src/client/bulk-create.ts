@@ -1,163 +1,183 @@
 import type { NewPlant } from '../contract/plant.ts';
-import { IN_FLIGHT_TEXT_LENGTH_MAX, LAST_RESPONSES_MS } from './limits.ts';
+import { DRAIN_TIMEOUT_MS, IN_FLIGHT_TEXT_LENGTH_MAX } from './limits.ts';
 import { newPlantOf, type PlantInput } from './plant-input.ts';
 import { ERRORS_OF_ONE_PLANT, PlantStoreError } from './plant-store-error.ts';
-import { type Call, PlantSending, type Service } from './retrying-request.ts';
+import { type Call, RetryingRequest, type Service } from './retrying-request.ts';
 import type { StoredPlant } from './stored-plant.ts';
 
-/** What became of one plant of `createPlants`. */
+/** The result of one plant of `createPlants`. */
 export type PlantResult<Input extends PlantInput = PlantInput> =
   | { plant: StoredPlant; error?: never; input: Input }
   | { plant?: never; error: PlantStoreError; input: Input };
 
-/** An input that was taken, until its result is handed out. */
+/** An input that was read, and whose result was not yet yielded. */
 interface Entry<Input extends PlantInput> {
+  readonly input: Input;
   textLength: number;
-  /** Undefined for what is not sent. */
-  sending: PlantSending | undefined;
-  /** Settles when it is known what became of it, and never fails; undefined for what is not sent. */
+  /** Undefined for an invalid input, which is not sent. */
+  request: RetryingRequest | undefined;
+  /** Resolves when the request has ended, and never rejects. Undefined for an invalid input. */
   settled: Promise<void> | undefined;
-  /** There is none either where the whole call has failed. */
+  /** Undefined until the request has ended, and when the whole call has failed. */
   result: PlantResult<Input> | undefined;
 }
 
 /**
- * One call of `createPlants`. Two loops run beside each other, and each waits for the changes that the other makes: one
- * takes inputs while there is room, the other hands out results.
+ * One call of `createPlants`. Two loops run concurrently: one reads inputs while there is room, the
+ * other yields results. Each loop waits for changes that the other makes.
  *
- * | event | then |
- * |---|---|
- * | the inputs end or fail | what was taken is sent and tried again as before; then the failure is thrown |
- * | an error that concerns all plants, or the signal | no input is taken and no try begins; what was sent has 5 s; then it is thrown |
- * | the caller wants no more results | all is given up |
+ * | state | event | next state | what is sent |
+ * |---|---|---|---|
+ * | reading | there is room | reading | the next plant |
+ * | reading | the inputs end or throw | finishing | no new plant; retries go on |
+ * | reading, finishing | an error of all plants, or an abort | stopping | nothing more |
+ * | stopping | `DRAIN_TIMEOUT_MS` has passed | stopping | nothing; requests are abandoned |
+ * | finishing, stopping | the last result was yielded | ended | nothing; then it may throw |
+ * | any | the caller stops iterating | ended | nothing; requests are abandoned |
  */
-export class ManyPlants<Input extends PlantInput> {
+export class BulkCreate<Input extends PlantInput> {
   readonly #service: Service;
   readonly #concurrency: number;
   readonly #call: Call;
   /** In the order of the inputs. */
   readonly #entries: Entry<Input>[] = [];
   #textLength = 0;
-  /** Of the entries with one id that are not settled, the last: when it settles. */
+  /** For each id in flight, the promise `settled` of its last entry. */
   readonly #lastOfId = new Map<bigint, Promise<void>>();
-  #isRead = false;
-  /** No input is taken and no try begins any more. */
+  #inputsEnded = false;
+  /** True in the states stopping and ended: no input is read and no attempt begins. */
   #isStopped = false;
   #failure: { reason: unknown } | undefined;
-  #lastResponsesTimer: ReturnType<typeof setTimeout> | undefined;
-  readonly #waiting: (() => void)[] = [];
+  #drainTimer: ReturnType<typeof setTimeout> | undefined;
+  readonly #changeListeners: (() => void)[] = [];
 
   constructor(service: Service, concurrency: number, onRetry: Call['onRetry']) {
     this.#service = service;
     this.#concurrency = concurrency;
-    this.#call = { onRetry, settledMs: 0 };
+    this.#call = { onRetry, lastSettledMs: 0 };
   }
 
   async *results(
     inputs: Iterable<Input> | AsyncIterable<Input>,
     signal: AbortSignal | undefined,
   ): AsyncGenerator<PlantResult<Input>, void, undefined> {
-    const onAbort = (): void => this.#fail(signal?.reason);
+    const onAbort = (): void => this.#stop(signal?.reason);
     if (signal?.aborted) onAbort();
     signal?.addEventListener('abort', onAbort);
     try {
-      void this.#read(inputs);
-      while (this.#entries.length > 0 || !this.#takesNoMore) {
+      void this.#readInputs(inputs);
+      while (this.#entries.length > 0 || this.#isReading) {
         const first = this.#entries[0];
-        if (first === undefined) await this.#change();
+        if (first === undefined) await this.#nextChange();
         else {
           await first.settled;
           if (first.result !== undefined) yield first.result;
-          this.#entries.shift();
-          this.#textLength -= first.textLength;
-          this.#changed();
+          this.#removeFirst(first);
         }
       }
       if (this.#failure !== undefined) throw this.#failure.reason;
     } finally {
       signal?.removeEventListener('abort', onAbort);
-      clearTimeout(this.#lastResponsesTimer);
+      clearTimeout(this.#drainTimer);
       this.#isStopped = true;
       this.#abandonAll(undefined);
-      this.#changed();
+      this.#notifyChange();
     }
   }
 
-  get #takesNoMore(): boolean {
-    return this.#isRead || this.#isStopped;
+  get #isReading(): boolean {
+    return !this.#inputsEnded && !this.#isStopped;
   }
 
   get #isFull(): boolean {
     return this.#entries.length >= this.#concurrency || this.#textLength >= IN_FLIGHT_TEXT_LENGTH_MAX;
   }
 
-  async #read(inputs: Iterable<Input> | AsyncIterable<Input>): Promise<void> {
+  async #readInputs(inputs: Iterable<Input> | AsyncIterable<Input>): Promise<void> {
     try {
       for await (const input of inputs) {
-        if (this.#takesNoMore) break;
-        this.#take(input);
-        while (this.#isFull && !this.#takesNoMore) await this.#change();
-        if (this.#takesNoMore) break;
+        if (!this.#isReading) break;
+        this.#add(input);
+        while (this.#isFull && this.#isReading) await this.#nextChange();
+        if (!this.#isReading) break;
       }
     } catch (reason) {
       this.#failure ??= { reason };
     }
-    this.#isRead = true;
-    this.#changed();
+    this.#inputsEnded = true;
+    this.#notifyChange();
   }
 
-  #take(input: Input): void {
-    const entry: Entry<Input> = { textLength: 0, sending: undefined, settled: undefined, result: undefined };
+  #add(input: Input): void {
+    const entry: Entry<Input> = {
+      input,
+      textLength: 0,
+      request: undefined,
+      settled: undefined,
+      result: undefined,
+    };
     this.#entries.push(entry);
-    this.#changed();
+    this.#notifyChange();
     let plant: NewPlant;
     try {
-      // Now: the caller may use the object again for the next plant.
+      // The input is copied now: the caller may reuse the object for the next plant.
       plant = newPlantOf(input);
     } catch (error) {
       entry.result = { error: error as PlantStoreError, input };
       return;
     }
-    entry.textLength = plant.name.length + (plant.tag?.length ?? 0);
-    this.#textLength += entry.textLength;
-    const { id } = plant;
-    const sending = new PlantSending(this.#service, this.#call, plant);
-    entry.sending = sending;
-    const settle = async (): Promise<void> => {
-      try {
-        entry.result = { plant: await sending.run(), input };
-      } catch (error) {
-        if (error instanceof PlantStoreError && ERRORS_OF_ONE_PLANT.includes(error.error))
-          entry.result = { error, input };
-        else this.#fail(error);
-      }
-      if (entry.result !== undefined) this.#call.settledMs = performance.now();
-      if (this.#lastOfId.get(id) === entry.settled) this.#lastOfId.delete(id);
-    };
-    const before = this.#lastOfId.get(id);
-    entry.settled = before === undefined ? settle() : before.then(settle);
-    this.#lastOfId.set(id, entry.settled);
+    this.#send(entry, plant);
   }
 
-  #fail(reason: unknown): void {
+  #send(entry: Entry<Input>, plant: NewPlant): void {
+    entry.textLength = plant.name.length + (plant.tag?.length ?? 0);
+    this.#textLength += entry.textLength;
+    const request = new RetryingRequest(this.#service, this.#call, plant);
+    entry.request = request;
+    const settle = (): Promise<void> => this.#settle(entry, request, plant.id);
+    const previous = this.#lastOfId.get(plant.id);
+    entry.settled = previous === undefined ? settle() : previous.then(settle);
+    this.#lastOfId.set(plant.id, entry.settled);
+  }
+
+  async #settle(entry: Entry<Input>, request: RetryingRequest, id: bigint): Promise<void> {
+    const { input } = entry;
+    try {
+      entry.result = { plant: await request.run(), input };
+    } catch (error) {
+      if (error instanceof PlantStoreError && ERRORS_OF_ONE_PLANT.includes(error.error))
+        entry.result = { error, input };
+      else this.#stop(error);
+    }
+    if (entry.result !== undefined) this.#call.lastSettledMs = performance.now();
+    if (this.#lastOfId.get(id) === entry.settled) this.#lastOfId.delete(id);
+  }
+
+  #removeFirst({ textLength }: Entry<Input>): void {
+    this.#entries.shift();
+    this.#textLength -= textLength;
+    this.#notifyChange();
+  }
+
+  #stop(reason: unknown): void {
     if (this.#isStopped) return;
     this.#isStopped = true;
     this.#failure ??= { reason };
-    this.#lastResponsesTimer = setTimeout(() => this.#abandonAll(reason), LAST_RESPONSES_MS);
-    for (const { sending } of this.#entries) sending?.stop(reason);
-    this.#changed();
+    this.#drainTimer = setTimeout(() => this.#abandonAll(reason), DRAIN_TIMEOUT_MS);
+    for (const { request } of this.#entries) request?.stop(reason);
+    this.#notifyChange();
   }
 
   #abandonAll(reason: unknown): void {
-    for (const { sending } of this.#entries) sending?.abandon(reason);
+    for (const { request } of this.#entries) request?.abandon(reason);
   }
 
-  /** Settles when there is a new entry, or room for one, or no more will come. */
-  #change(): Promise<void> {
-    return new Promise(resolve => this.#waiting.push(resolve));
+  /** Resolves when an entry was added or removed, or when reading has ended. */
+  #nextChange(): Promise<void> {
+    return new Promise(resolve => this.#changeListeners.push(resolve));
   }
 
-  #changed(): void {
-    for (let resolve = this.#waiting.pop(); resolve !== undefined; resolve = this.#waiting.pop()) resolve();
+  #notifyChange(): void {
+    for (const resolve of this.#changeListeners.splice(0)) resolve();
   }
 }

@@ -7,7 +7,7 @@ import {
   type TransportSettings,
 } from './transport.ts';
 
-/** Sends with the `fetch` of the runtime, which every runtime has, and a browser nothing else. */
+/** Sends with `fetch`, which every runtime has. Browsers have nothing else. */
 export class FetchTransport implements Transport {
   readonly #fetch: typeof fetch;
   readonly #settings: TransportSettings;
@@ -22,18 +22,18 @@ export class FetchTransport implements Transport {
   post(body: string): Post {
     if (this.#isClosed)
       return { response: Promise.reject(new NoResponse('ECONNABORTED')), abandon: () => {} };
-    const attempt = new AbortController();
+    const aborter = new AbortController();
     let abandon!: (reason: unknown) => void;
-    // Ends the wait by itself, for the caller's fetch may not listen to its signal.
+    // Rejects by itself, since the caller's fetch may ignore its signal.
     const abandoned = new Promise<never>((_, reject) => {
       abandon = reason => {
         reject(reason);
-        attempt.abort();
+        aborter.abort();
       };
     });
-    const late = setTimeout(() => abandon(new NoResponse('ETIMEDOUT')), this.#settings.responseTimeoutMs);
-    const response = Promise.race([abandoned, this.#send(body, attempt.signal)]).finally(() => {
-      clearTimeout(late);
+    const timer = setTimeout(() => abandon(new NoResponse('ETIMEDOUT')), this.#settings.responseTimeoutMs);
+    const response = Promise.race([abandoned, this.#send(body, aborter.signal)]).finally(() => {
+      clearTimeout(timer);
       this.#posts.delete(post);
     });
     const post: Post = { response, abandon };
@@ -48,7 +48,7 @@ export class FetchTransport implements Transport {
 
   async #send(body: string, signal: AbortSignal): Promise<HttpResponse> {
     const { url, token } = this.#settings;
-    // A browser's fetch must not be called as a method of something else.
+    // A browser's fetch throws when it is called as a method of another object.
     const send = this.#fetch;
     try {
       const response = await send(url.href, {
@@ -64,7 +64,7 @@ export class FetchTransport implements Transport {
   }
 }
 
-/** The text of an answer; of one that goes on and on, the beginning. */
+/** The text of a response body. A body longer than `bytesMax` is cut. */
 async function textOf(response: Response, bytesMax: number): Promise<string> {
   const reader = response.body?.getReader();
   const decoder = new TextDecoder();
@@ -82,7 +82,7 @@ async function textOf(response: Response, bytesMax: number): Promise<string> {
   return text;
 }
 
-/** Node's fetch throws a TypeError, whose cause is the error of the network; Bun's throws that error itself. */
+/** Node's fetch throws a TypeError whose cause is the network error. Bun throws that one itself. */
 function codeOf(error: unknown): string | undefined {
   const { code, cause } = Object(error) as { code?: unknown; cause?: unknown };
   const { code: codeOfCause } = Object(cause) as { code?: unknown };

@@ -1,44 +1,44 @@
-/** Every limit of the client: one name, one unit, one home. An option of the client starts from the value here. */
+/** Limits of the client: one name and one unit each. Options default to these values. */
 import { relation } from '../contract/limits.ts';
 
-/** Time for one answer. An option. */
+/** Timeout for one response. An option. */
 export const RESPONSE_TIMEOUT_MS = 10_000;
-/** For how long a plant is sent again. An option. */
+/** How long a plant is retried. An option. */
 export const RETRY_FOR_MS = 30_000;
-/** Wait before the first further try; it doubles from try to try up to the second number. */
+/** Delay before the first retry. It doubles with each attempt, up to the maximum. */
 export const RETRY_DELAY_MIN_MS = 100;
 export const RETRY_DELAY_MAX_MS = 2_000;
-/** The longest `Retry-After` that is obeyed in full. */
+/** Longest `Retry-After` that the client follows. A longer one is cut to this value. */
 export const RETRY_AFTER_MAX_MS = 60_000;
-/** A plant that the service answers with error 50001 this often is sent no more. */
-export const INTERNAL_ERROR_TRIES_MAX = 10;
-/** The same for error 40000, which tells of a request that was cut on its way: it is cut each time. */
-export const BAD_HTTP_TRIES_MAX = 5;
-/** Plants of `createPlants` that are sent and not yet answered. An option. */
+/** Attempts per plant that may end with error 50001. */
+export const INTERNAL_ERROR_ATTEMPTS_MAX = 10;
+/** The same for error 40000, which means that a gateway truncates the client's requests. */
+export const BAD_HTTP_ATTEMPTS_MAX = 5;
+/** Plants of `createPlants` in flight. An option. */
 export const CONCURRENCY = 64;
 export const CONCURRENCY_MAX = 10_000;
-/** Their text, in UTF-16 code units; one plant may always go. */
+/** Text of the plants in flight, in UTF-16 code units. A single plant may exceed it. */
 export const IN_FLIGHT_TEXT_LENGTH_MAX = 16 * 1024 * 1024;
-/** When `createPlants` ends early, what was sent has this long to be answered. */
-export const LAST_RESPONSES_MS = 5_000;
-/** The longest that a timer waits: 2^31 - 1 ms, nearly 25 days. */
+/** When `createPlants` ends early, plants in flight have this long to get their responses. */
+export const DRAIN_TIMEOUT_MS = 5_000;
+/** Longest delay of a timer: 2^31 - 1 ms, nearly 25 days. */
 export const TIMER_MS_MAX = 2_147_483_647;
 
-/** Bytes of an answer with its head, beside the plant that it repeats. A plant store's are far shorter. */
+/** Bytes of a response with its headers, beside the plant that it repeats. Far more than needed. */
 export const RESPONSE_BYTES_MAX = 64 * 1024;
-/** Bytes that a character of a plant may take in an answer: JSON may write it as `\u0000`. */
+/** Bytes of one character of a plant in a response: JSON may write it as `\u0000`. */
 export const RESPONSE_BYTES_PER_CHARACTER = 6;
-/** Interim answers before one answer; a gateway sends one or two, and each is read again until the answer is whole. */
+/** Interim responses before a response. Gateways send one or two. Every chunk parses all again. */
 export const INTERIM_RESPONSES_MAX = 16;
 
-/** Connections of our own at a time; further requests wait for room on one of them. */
+/** Connections that one client opens in Node. Further requests wait for room on one of them. */
 export const CONNECTIONS_MAX = 64;
-/** Requests on one connection that are sent and not yet answered. With fewer the service takes longer for each. */
+/** Requests in flight on one connection. A lower limit makes the service slower per request. */
 export const PIPELINE_MAX = 32;
-/** An idle connection is closed before a gateway or a service does so, which is when a request on it would be lost. */
+/** Shorter than idle timeouts of gateways, which would lose a request as they close. */
 export const IDLE_CONNECTION_MS = 4_000;
 
-relation(RETRY_DELAY_MIN_MS <= RETRY_DELAY_MAX_MS, 'the wait before a further try grows');
-relation(RETRY_DELAY_MAX_MS <= RETRY_FOR_MS, 'a plant is tried again within the default time');
-relation(CONCURRENCY <= CONCURRENCY_MAX, 'the default is a value of the option');
-relation(RETRY_AFTER_MAX_MS * 1.25 <= TIMER_MS_MAX, 'a timer can wait as long as an answer asks for');
+relation(RETRY_DELAY_MIN_MS <= RETRY_DELAY_MAX_MS, 'the delay before a retry grows');
+relation(RETRY_DELAY_MAX_MS <= RETRY_FOR_MS, 'the default time allows for at least one retry');
+relation(CONCURRENCY <= CONCURRENCY_MAX, 'the default is a valid value of the option');
+relation(RETRY_AFTER_MAX_MS * 1.25 <= TIMER_MS_MAX, 'a timer supports the longest Retry-After with jitter');

@@ -3,17 +3,17 @@ import { isInt64 } from '../contract/int64.ts';
 import { checkNamedPlant, type NewPlant } from '../contract/plant.ts';
 import { PlantStoreError } from './plant-store-error.ts';
 
-/** A plant as a program has it. */
+/** A plant to send. */
 export interface PlantInput {
-  /** A bigint, an integer that a number holds exactly (up to 2^53 - 1), or decimal digits; from -2^63 to 2^63 - 1. */
+  /** From -2^63 to 2^63 - 1: a bigint, decimal digits, or a number up to 2^53 - 1 (exact). */
   id: bigint | number | string;
   name: string;
   tag?: string | undefined;
 }
 
-/** @throws {PlantStoreError} that names every fault, of what the service would have to refuse */
+/** @throws {PlantStoreError} that lists every fault of an input that the service would reject */
 export function newPlantOf(input: PlantInput): NewPlant {
-  // What a program in plain JavaScript gives may be nothing at all.
+  // Plain JavaScript programs may pass undefined or null.
   const { id, name, tag } = Object(input) as PlantInput;
   const exactId = exactIdOf(id);
   const { plant, message } =
@@ -24,13 +24,13 @@ export function newPlantOf(input: PlantInput): NewPlant {
   throw new PlantStoreError(message, { error: 40002, canRetry: false });
 }
 
-/** @returns the id, or what is wrong with it */
+/** @returns the id, or a description of its fault */
 function exactIdOf(id: unknown): bigint | string {
   if (id === undefined) return 'id is required';
   if (typeof id === 'number') {
     if (Number.isSafeInteger(id)) return BigInt(id);
     if (Number.isInteger(id))
-      return 'id is a number that may have lost digits already (beyond 2^53 - 1); give it as a bigint or as text';
+      return 'id is a number that may have lost digits already (beyond 2^53 - 1); pass a bigint or text';
   }
   if (typeof id === 'bigint' || (typeof id === 'string' && /^-?[0-9]{1,19}$/.test(id))) {
     const exactId = BigInt(id);

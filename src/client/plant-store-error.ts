@@ -1,11 +1,12 @@
 import { ERRORS } from '../contract/errors.ts';
 
-/** The numbers of the error catalogue, as `error` of an answer has them. */
+/** The numbers of the error catalogue: the member `error` of an error response. */
 export type ErrorNumber = (typeof ERRORS)[keyof typeof ERRORS]['number'];
 
 /**
- * What is said of one plant, by its content, so that others may fare better; every other error concerns all plants. 40001 is
- * among them, for a gateway that spoils bodies may spoil only some; and 50001, which one plant may meet each time.
+ * Errors that depend on the content of one plant, so that other plants may succeed. Every other
+ * error concerns all plants. 40001 is included because a gateway may corrupt only some bodies.
+ * 50001 is included because the service may fail on one plant each time.
  */
 export const ERRORS_OF_ONE_PLANT: readonly (ErrorNumber | undefined)[] = [
   ERRORS.notJson.number,
@@ -15,21 +16,21 @@ export const ERRORS_OF_ONE_PLANT: readonly (ErrorNumber | undefined)[] = [
   ERRORS.internal.number,
 ];
 
-/** Why a plant is not known to be stored. */
+/** Why a plant is not confirmed as stored. */
 export class PlantStoreError extends Error {
   override readonly name = 'PlantStoreError';
-  /** Number of the catalogue; undefined when no plant store answered. Of a plant that was never sent it is 40002. */
+  /** Number of the error catalogue, if a plant store responded. 40002 for an invalid input. */
   readonly error: ErrorNumber | undefined;
-  /** HTTP status of the answer; undefined when there was none. */
+  /** HTTP status of the response; undefined without a response. */
   readonly status: number | undefined;
   /**
-   * What the network's error is called where no answer came and the runtime tells, such as `ECONNREFUSED`; `ETIMEDOUT`
-   * when it took too long, `ECONNABORTED` when the client was closed.
+   * Code of the network error when no response arrived, such as `ECONNREFUSED`; `ETIMEDOUT` after a
+   * timeout, `ECONNABORTED` when the client was closed. Undefined where the runtime gives no code.
    */
   readonly code: string | undefined;
-  /** Whether the same plant may be taken later as it stands. */
+  /** Whether the same plant, unchanged, may succeed later. */
   readonly canRetry: boolean;
-  /** What the answer asked to be waited for before the next try, in ms; 0 when it asked for nothing. */
+  /** Delay that the response asked for with `Retry-After`, in ms; 0 without one. */
   readonly retryAfterMs: number;
 
   constructor(message: string, about: Partial<PlantStoreError> & { canRetry: boolean }) {
@@ -42,27 +43,27 @@ export class PlantStoreError extends Error {
   }
 }
 
-/** What the network says of a connection that never was, so that nothing was sent on it. */
+/** Network errors of a connection that was never opened, so that no request was sent. */
 const NOTHING_SENT: readonly (string | undefined)[] = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN'];
 
-/** Whether the try that failed so may have stored the plant. */
+/** Whether the plant may be stored although the attempt failed with this error. */
 export function mayHaveStored({ status, code, canRetry }: PlantStoreError): boolean {
   return status === undefined ? canRetry && !NOTHING_SENT.includes(code) : status >= 500;
 }
 
-/** The error of a further try: what it says is true of that one alone, where one before it may have stored the plant. */
+/** Mentions in an error that an earlier attempt may have stored the plant. */
 export function errorAfterUnknown(failed: PlantStoreError): PlantStoreError {
   if (mayHaveStored(failed)) return failed;
-  const addition = 'an earlier try was not confirmed, so the plant may be stored all the same';
+  const addition = 'an earlier attempt was not confirmed, so the plant may be stored';
   return new PlantStoreError(`${failed.message}; ${addition}`, failed);
 }
 
-/** What a gateway before the service answers while the service is away (RFC 9110 section 15), and what asks for time. */
-const STATUSES_THAT_PASS = [408, 429, 502, 503, 504];
+/** Statuses of a gateway whose service is unavailable (RFC 9110 section 15), and of rate limits. */
+const TRANSIENT_STATUSES = [408, 429, 502, 503, 504];
 
 /**
- * Reads an answer that is not 200. What is sent is valid HTTP, so error 40000 is about a request that was cut on its way, and
- * may pass. The body may be that of a gateway.
+ * Reads a response other than 200. Its body may come from a gateway. Error 40000 is transient: the
+ * client sends valid HTTP, so the request was truncated in transit.
  */
 export function errorOfResponse(
   status: number,
@@ -77,16 +78,20 @@ export function errorOfResponse(
     const canRetry = entry.retry || entry === ERRORS.badHttp;
     return new PlantStoreError(String(message), { error: entry.number, status, canRetry, retryAfterMs });
   }
-  const what = isErrorBody ? `: ${message}` : '';
-  // A browser shows no status of a redirect that it was told not to follow.
+  const detail = isErrorBody ? `: ${message}` : '';
+  // A browser hides the status of a redirect that it does not follow.
   const response = status === 0 ? 'a redirect' : String(status);
   return new PlantStoreError(
-    `the answer is ${response}${what}, which no plant store gives here; check the address`,
-    { status: status || undefined, canRetry: STATUSES_THAT_PASS.includes(status), retryAfterMs },
+    `the response is ${response}${detail}; a plant store does not send this; check the address`,
+    { status: status || undefined, canRetry: TRANSIENT_STATUSES.includes(status), retryAfterMs },
   );
 }
 
-/** Reads the header Retry-After (RFC 9110 section 10.2.3): seconds, or a date. @returns ms from now; 0 without one */
+/**
+ * Reads the header Retry-After (RFC 9110 section 10.2.3): seconds, or a date.
+ *
+ * @returns ms from now; 0 without one
+ */
 export function readRetryAfterMs(text: string | undefined): number {
   if (text === undefined) return 0;
   const ms = /^[0-9]+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - Date.now();

@@ -1,61 +1,63 @@
 import { BEARER_TOKEN } from '../contract/bearer-token.ts';
 import type { Outcome, Plant } from '../contract/plant.ts';
-import { ManyPlants, type PlantResult } from './bulk-create.ts';
+import { BulkCreate, type PlantResult } from './bulk-create.ts';
 import { FetchTransport } from './fetch-transport.ts';
 import { CONCURRENCY, CONCURRENCY_MAX, RESPONSE_TIMEOUT_MS, RETRY_FOR_MS, TIMER_MS_MAX } from './limits.ts';
 import { openNodeTransport } from './node/pipelined-transport.ts';
 import { newPlantOf, type PlantInput } from './plant-input.ts';
 import type { PlantStoreError } from './plant-store-error.ts';
-import { PlantSending, type Service } from './retrying-request.ts';
+import { RetryingRequest, type Service } from './retrying-request.ts';
 import type { StoredPlant } from './stored-plant.ts';
 import { isBaseUrl, plantsUrl } from './transport.ts';
 
 export { type ErrorNumber, PlantStoreError } from './plant-store-error.ts';
 export type { Outcome, Plant, PlantInput, PlantResult, StoredPlant };
 
-/** Where plants go, and how long to try. */
+/** Options of a client. */
 export interface PlantStoreOptions {
-  /** Base address of the service, without `/plants`. Without it: `PLANT_STORE_URL` of the environment. */
+  /** Base URL of the service, without `/plants`. Default: `PLANT_STORE_URL` of the environment. */
   url?: string | URL | undefined;
-  /** Bearer token. Without it: `PLANT_STORE_TOKEN` of the environment. */
+  /** Bearer token. Default: `PLANT_STORE_TOKEN` of the environment. */
   token?: string | undefined;
   /**
-   * How long to wait for one answer, in ms; 10,000 unless given. In Node, where plants that are sent together share
-   * connections, it counts from the answer before on the same connection; while it waits for one, from the last of any.
+   * Timeout for one response, in ms. Default: 10,000. In Node, concurrent plants share connections:
+   * the timeout then starts at the previous response on the same connection. While a plant waits
+   * for a connection, the timeout starts at the last response on any connection.
    */
   responseTimeoutMs?: number | undefined;
-  /** For how long a plant is sent again, in ms from the call; 30,000 unless given, and 0 sends it once. */
+  /** How long a plant is retried, in ms from the call. Default: 30,000. 0 sends each plant once. */
   retryForMs?: number | undefined;
-  /** Sends with this, for a proxy or certificates of your own. Without it Node sends over connections of its own. */
+  /** Sends the requests, for example through a proxy. Default in Node: pipelined connections. */
   fetch?: typeof fetch | undefined;
 }
 
-/** How many plants are sent at a time, and who hears of it. */
+/** Options of `createPlants`. */
 export interface CreatePlantsOptions {
-  /** Plants that are sent and not yet handed out; 64 unless given. */
+  /** Most plants that were sent and whose result was not yet read. Default: 64. */
   concurrency?: number;
-  /** Ends it: no further plant is sent, and what was sent has 5 s to be answered. */
+  /** Stops sending when it aborts. Plants in flight have 5 s to get their responses. */
   signal?: AbortSignal;
-  /** Hears of each try that failed and is repeated. What it throws ends the sending, as an error of all plants does. */
+  /** Called for each failed attempt that will be repeated. What it throws stops the call. */
   onRetry?: (error: PlantStoreError) => void;
 }
 
 /**
  * Sends plants to a plant store.
  *
- * The same content under the same id changes nothing, so a plant may be sent again, unless a newer one was sent under its id. What
- * may pass (no answer, 408, 429, 502, 503, 504, and 500 and error 40000 where a plant store answers it) is tried again by itself, after a
- * wait that doubles, or as long as the answer asks for with `Retry-After`.
+ * Sending the same content under the same id again changes nothing, unless newer content was sent
+ * under that id. So the client retries transient failures: no response, 408, 429, 502, 503, 504,
+ * and the plant store's own 500 and error 40000. The delay doubles with each attempt. A
+ * `Retry-After` header can make it longer.
  */
 export class PlantStore {
   readonly #service: Service;
 
-  /** @throws {TypeError} when address or token is missing, or an option is malformed */
+  /** @throws {TypeError} when URL or token is missing, or an option is invalid */
   constructor(options: PlantStoreOptions = {}) {
     const { fetch: fetchWith } = options;
     const url = plantsUrl(checkUrl(options.url ?? environment('PLANT_STORE_URL')));
     const responseTimeoutMs = checkNumber(
-      'answerWaitMs',
+      'responseTimeoutMs',
       options.responseTimeoutMs ?? RESPONSE_TIMEOUT_MS,
       1,
       TIMER_MS_MAX,
@@ -71,46 +73,48 @@ export class PlantStore {
   }
 
   /**
-   * Sends a plant, and waits until it is on the disk of the service.
+   * Sends one plant. Resolves when the plant is on the disk of the service.
    *
-   * @throws {PlantStoreError} when it is refused, or not confirmed in time; a plant that was not confirmed may be stored
-   *   all the same, and sending it again settles that. The message says so of a refusal behind such a try
-   * @throws the reason of the signal when it is aborted
+   * @throws {PlantStoreError} when the plant is rejected, or not confirmed in time. A plant that
+   *   was not confirmed may be stored: send it again to find out. After such an attempt, the
+   *   message of a rejection mentions it.
+   * @throws the reason of the signal when it aborts
    */
   async createPlant(input: PlantInput, { signal }: { signal?: AbortSignal } = {}): Promise<StoredPlant> {
-    const sending = new PlantSending(this.#service, { settledMs: 0 }, newPlantOf(input));
-    const onAbort = (): void => sending.abandon(signal?.reason);
+    const request = new RetryingRequest(this.#service, { lastSettledMs: 0 }, newPlantOf(input));
+    const onAbort = (): void => request.abandon(signal?.reason);
     signal?.throwIfAborted();
     signal?.addEventListener('abort', onAbort);
     try {
-      return await sending.run();
+      return await request.run();
     } finally {
       signal?.removeEventListener('abort', onAbort);
     }
   }
 
   /**
-   * Sends many plants, some at a time, and says of each what became of it, in the order in which they were given. It
-   * takes no further one while that many are sent or wait to be asked for. Plants with the same id are sent one
-   * after the other, since their order is that of the revisions. A plant is sent again for `retryForMs` since any of them was
-   * settled.
+   * Sends many plants concurrently, and yields one result per plant in the order of the inputs. It
+   * reads the next input only while fewer than `concurrency` results are outstanding. Plants with
+   * the same id are sent one after the other, so that their revisions have the order of the inputs.
+   * `retryForMs` starts again whenever a plant is stored or rejected.
    *
-   * Whatever ends it early, first it says what became of the plants that were sent.
+   * When the call ends early, it first yields the results of the plants that were sent.
    *
-   * @throws {TypeError} when concurrency is no whole number from 1 on
-   * @throws {PlantStoreError} when no further plant would fare better: the token is refused, the service stays away, or
-   *   what answers is none
-   * @throws the reason of the signal when it is aborted, what the inputs throw, and what `onRetry` throws
+   * @throws {TypeError} when concurrency is not an integer from 1 to 10,000
+   * @throws {PlantStoreError} when the error concerns all plants: the token is rejected, the
+   *   service is unavailable, or the server is not a plant store
+   * @throws the reason of the signal when it aborts, what the inputs throw, and what `onRetry`
+   *   throws
    */
   createPlants<Input extends PlantInput>(
     inputs: Iterable<Input> | AsyncIterable<Input>,
     { concurrency = CONCURRENCY, signal, onRetry }: CreatePlantsOptions = {},
   ): AsyncGenerator<PlantResult<Input>, void, undefined> {
     checkNumber('concurrency', concurrency, 1, CONCURRENCY_MAX);
-    return new ManyPlants<Input>(this.#service, concurrency, onRetry).results(inputs, signal);
+    return new BulkCreate<Input>(this.#service, concurrency, onRetry).results(inputs, signal);
   }
 
-  /** Cuts the connections, which else close by themselves. Plants that are on their way fail, and so do all others. */
+  /** Closes all connections. Requests in flight fail, and later ones. Idle ones close by themselves. */
   close(): void {
     this.#service.transport.close();
   }
@@ -118,9 +122,9 @@ export class PlantStore {
 
 function checkUrl(base: string | URL | undefined): URL {
   if (base === undefined)
-    throw new TypeError('give the address of the service as url, or set PLANT_STORE_URL');
+    throw new TypeError('set the option url, or PLANT_STORE_URL, to the address of the service');
   if (!URL.canParse(base))
-    throw new TypeError(`url is no address: ${base}; it is one such as http://127.0.0.1:8080`);
+    throw new TypeError(`url is not a valid URL: ${base}; an example is http://127.0.0.1:8080`);
   const url = new URL(base);
   if (isBaseUrl(url)) return url;
   throw new TypeError('url must be an http or https address without user name, password, ? and #');
@@ -128,22 +132,23 @@ function checkUrl(base: string | URL | undefined): URL {
 
 function checkNumber(name: string, value: number, min: number, max: number): number {
   if (Number.isInteger(value) && value >= min && value <= max) return value;
-  throw new TypeError(`${name} must be a whole number from ${min} to ${max}; it is ${value}`);
+  throw new TypeError(`${name} must be an integer from ${min} to ${max}; it is ${value}`);
 }
 
 function checkToken(token: string | undefined): string {
-  if (token === undefined) throw new TypeError('give the bearer token as token, or set PLANT_STORE_TOKEN');
+  if (token === undefined)
+    throw new TypeError('set the option token, or PLANT_STORE_TOKEN, to the bearer token');
   if (token === '') throw new TypeError('token is empty');
   if (!BEARER_TOKEN.test(token))
     throw new TypeError(
       token === token.trim()
-        ? 'token is not a bearer token: it holds other characters'
-        : 'token has blanks or a line end around it, as in a file; take them off',
+        ? 'token contains characters that a bearer token cannot contain'
+        : 'token begins or ends with white space; remove it',
     );
   return token;
 }
 
-/** A browser has none, and Deno only what it was allowed to read. */
+/** Browsers have no environment. Deno throws for variables that the program may not read. */
 function environment(name: string): string | undefined {
   try {
     const { process } = globalThis as { process?: { env?: Record<string, string | undefined> } };

@@ -1,49 +1,49 @@
 import { ERRORS } from '../contract/errors.ts';
 import { type NewPlant, newPlantJson } from '../contract/plant.ts';
 import {
-  BAD_HTTP_TRIES_MAX,
-  INTERNAL_ERROR_TRIES_MAX,
+  BAD_HTTP_ATTEMPTS_MAX,
+  INTERNAL_ERROR_ATTEMPTS_MAX,
   RETRY_AFTER_MAX_MS,
   RETRY_DELAY_MAX_MS,
   RETRY_DELAY_MIN_MS,
 } from './limits.ts';
 import { errorAfterUnknown, mayHaveStored, PlantStoreError } from './plant-store-error.ts';
 import { readStoredPlant, type StoredPlant } from './stored-plant.ts';
-import { NoResponse, type Post, type Transport, takesNoHttp } from './transport.ts';
+import { isProtocolError, NoResponse, type Post, type Transport } from './transport.ts';
 import { untrustedCertificate } from './untrusted-certificate.ts';
 
 /** Where plants are sent, and for how long. */
 export interface Service {
   transport: Transport;
-  /** Of the operation, for messages. */
+  /** Address of `POST /plants`, for messages. */
   url: string;
   responseTimeoutMs: number;
   retryForMs: number;
 }
 
-/** What the plants of one call have in common. */
+/** State that the plants of one call share. */
 export interface Call {
-  /** Hears of each try that failed and is repeated. What it throws ends the sending of that plant. */
+  /** Called for each failed attempt that will be repeated. What it throws ends the request. */
   readonly onRetry?: ((error: PlantStoreError) => void) | undefined;
-  /** When the last of its plants was settled, by `performance.now()`; 0 before. */
-  settledMs: number;
+  /** When the last plant was stored or rejected, by `performance.now()`; 0 before. */
+  lastSettledMs: number;
 }
 
-/** How often a plant is sent that is answered so; with other errors that may pass, time is the only limit. */
-const TRIES_MAX = new Map<number | undefined, number>([
-  [ERRORS.internal.number, INTERNAL_ERROR_TRIES_MAX],
-  [ERRORS.badHttp.number, BAD_HTTP_TRIES_MAX],
+/** Attempts per plant after these errors. For other transient errors, time is the only limit. */
+const ATTEMPTS_MAX = new Map<number | undefined, number>([
+  [ERRORS.internal.number, INTERNAL_ERROR_ATTEMPTS_MAX],
+  [ERRORS.badHttp.number, BAD_HTTP_ATTEMPTS_MAX],
 ]);
 
-/** Sends one plant, and sends it again while that may help. */
-export class PlantSending {
+/** Sends one plant, and repeats the request after transient errors. */
+export class RetryingRequest {
   readonly #service: Service;
   readonly #call: Call;
   readonly #plant: NewPlant;
   #stopped: { reason: unknown } | undefined;
-  /** The last request that was sent. */
+  /** The request of the last attempt. */
   #request: Post | undefined;
-  /** Ends the wait for the next try. */
+  /** Ends the delay before the next attempt. */
   #wake: (() => void) | undefined;
 
   constructor(service: Service, call: Call, plant: NewPlant) {
@@ -53,43 +53,43 @@ export class PlantSending {
   }
 
   /**
-   * Settles when the plant is stored. The time for further tries begins with the first one, and anew whenever another plant
-   * of the call is settled, for then the service is there.
+   * Resolves when the plant is stored. `retryForMs` counts from the first attempt. It starts again
+   * whenever another plant of the call is stored or rejected, since the service then responds.
    *
-   * @throws {PlantStoreError} when it is rejected, or not confirmed in time
-   * @throws the reason for which it was stopped, and what the listener of the call throws
+   * @throws {PlantStoreError} when the plant is rejected, or not confirmed in time
+   * @throws the reason of `stop` or `abandon`, and what `onRetry` throws
    */
   async run(): Promise<StoredPlant> {
     const startMs = performance.now();
     let isUnknown = false;
-    let countedTries = 0;
-    for (let tries = 1; ; tries++) {
+    let countedAttempts = 0;
+    for (let attempts = 1; ; attempts++) {
       this.#throwIfStopped();
       try {
         return await this.#post();
       } catch (error) {
         if (!(error instanceof PlantStoreError)) throw error;
-        const triesMax = TRIES_MAX.get(error.error);
-        if (triesMax !== undefined) countedTries++;
-        const waitMs = retryDelayMs(tries, error.retryAfterMs);
-        const untilMs = Math.max(startMs, this.#call.settledMs) + this.#service.retryForMs;
-        if (!error.canRetry || countedTries === triesMax || performance.now() + waitMs > untilMs)
+        const attemptsMax = ATTEMPTS_MAX.get(error.error);
+        if (attemptsMax !== undefined) countedAttempts++;
+        const delayMs = retryDelayMs(attempts, error.retryAfterMs);
+        const endMs = Math.max(startMs, this.#call.lastSettledMs) + this.#service.retryForMs;
+        if (!error.canRetry || countedAttempts === attemptsMax || performance.now() + delayMs > endMs)
           throw isUnknown ? errorAfterUnknown(error) : error;
         isUnknown ||= mayHaveStored(error);
         this.#throwIfStopped();
         this.#call.onRetry?.(error);
-        await this.#sleep(waitMs);
+        await this.#sleep(delayMs);
       }
     }
   }
 
-  /** Begins no further try. A request that was sent may still be answered. */
+  /** Begins no further attempt. The request in flight may still get its response. */
   stop(reason: unknown): void {
     this.#stopped ??= { reason };
     this.#wake?.();
   }
 
-  /** Gives up a request that was sent, too. */
+  /** Also gives up the request in flight. */
   abandon(reason: unknown): void {
     this.stop(reason);
     this.#request?.abandon(reason);
@@ -104,11 +104,11 @@ export class PlantSending {
     try {
       return readStoredPlant(this.#plant, await this.#request.response);
     } catch (error) {
-      throw error instanceof NoResponse ? this.#pending(error) : error;
+      throw error instanceof NoResponse ? this.#noResponseError(error) : error;
     }
   }
 
-  #pending({ code, cause }: NoResponse): PlantStoreError {
+  #noResponseError({ code, cause }: NoResponse): PlantStoreError {
     const { url, responseTimeoutMs } = this.#service;
     if (code === 'ECONNABORTED')
       return new PlantStoreError('the client was closed', { code, canRetry: false });
@@ -117,12 +117,13 @@ export class PlantSending {
     const tls = url.startsWith('https:') ? ' over TLS' : '';
     let why = `${code === undefined ? '' : ` (${code})`}; is the service running there?`;
     if (code === 'ETIMEDOUT') why = ` within ${responseTimeoutMs} ms`;
-    else if (takesNoHttp(code)) why = `; what listens there takes no HTTP${tls} (${code}); check the address`;
-    return new PlantStoreError(`no answer from ${url}${why}`, { code, canRetry: true, cause });
+    else if (isProtocolError(code))
+      why = `; the server did not respond with HTTP${tls} (${code}); check the address`;
+    return new PlantStoreError(`no response from ${url}${why}`, { code, canRetry: true, cause });
   }
 
   async #sleep(ms: number): Promise<void> {
-    // The listener of the call may have stopped it.
+    // The `onRetry` callback may have stopped the request.
     if (this.#stopped !== undefined) return;
     await new Promise<void>(resolve => {
       const timer = setTimeout(resolve, ms);
@@ -134,9 +135,13 @@ export class PlantSending {
   }
 }
 
-/** How long to wait before a plant is sent again that was sent so often. @param askedMs what the response asked for */
-function retryDelayMs(tries: number, askedMs: number): number {
-  const doubledMs = Math.min(RETRY_DELAY_MAX_MS, RETRY_DELAY_MIN_MS * 2 ** (tries - 1));
-  // A little later each, or all that were rejected together would come back together.
-  return Math.max(doubledMs, Math.min(askedMs, RETRY_AFTER_MAX_MS)) * (1 + Math.random() / 4);
+/**
+ * @param attempts how many attempts have failed
+ * @param retryAfterMs from the header Retry-After
+ * @returns the delay before the next attempt
+ */
+function retryDelayMs(attempts: number, retryAfterMs: number): number {
+  const backoffMs = Math.min(RETRY_DELAY_MAX_MS, RETRY_DELAY_MIN_MS * 2 ** (attempts - 1));
+  // Random jitter, so that plants rejected together are not sent again together.
+  return Math.max(backoffMs, Math.min(retryAfterMs, RETRY_AFTER_MAX_MS)) * (1 + Math.random() / 4);
 }

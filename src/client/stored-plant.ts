@@ -2,15 +2,15 @@ import { type NewPlant, OUTCOMES, type Outcome, type Plant, plantJson } from '..
 import { errorOfResponse, jsonObject, PlantStoreError } from './plant-store-error.ts';
 import type { HttpResponse } from './transport.ts';
 
-/** A plant that is on the disk of the service. */
+/** A plant that is stored on the disk of the service. */
 export interface StoredPlant extends Plant {
   id: bigint;
-  /** Of the plant with this id: 1 for the first content, one more for each other one. */
+  /** 1 for the first content of this id. Each change of the content adds 1. */
   revision: number;
   outcome: Outcome;
 }
 
-/** @throws {PlantStoreError} when the answer does not prove that this plant is stored */
+/** @throws {PlantStoreError} when the response does not prove that this plant is stored */
 export function readStoredPlant(sent: NewPlant, { status, headers, body }: HttpResponse): StoredPlant {
   if (status !== 200) throw errorOfResponse(status, headers['retry-after'], body);
   const outcome = OUTCOMES.find(each => each === headers['plant-outcome']);
@@ -18,19 +18,20 @@ export function readStoredPlant(sent: NewPlant, { status, headers, body }: HttpR
   if (outcome === undefined || Number.isNaN(revision) || headers['plant-id'] !== String(sent.id)) {
     throw noProof(
       'without the headers that prove what was stored (Plant-Id, Plant-Revision, Plant-Outcome); ' +
-        'is it a plant store, and does a gateway before it leave them out?',
+        'is this a plant store, or does a gateway in front of it remove them?',
     );
   }
-  // The service writes a plant as it is written here; what differs may still mean the same.
+  // The service serializes a plant as the client does. Other JSON text may still mean the same
+  // plant.
   const { name, tag } = body === plantJson(sent) ? sent : jsonObject(body);
   if (typeof name !== 'string' || (tag !== undefined && typeof tag !== 'string'))
-    throw noProof('and its body is no Plant; is it a plant store?');
+    throw noProof('and its body is not a Plant; is this a plant store?');
   if (name === sent.name && tag === sent.tag) return { ...sent, revision, outcome };
   throw noProof(
-    'with another name or tag than was sent; is it a plant store, and does a gateway before it change them?',
+    'with a different name or tag; is this a plant store, or does a gateway in front of it change them?',
   );
 }
 
-function noProof(what: string): PlantStoreError {
-  return new PlantStoreError(`the answer is 200 ${what}`, { status: 200, canRetry: false });
+function noProof(detail: string): PlantStoreError {
+  return new PlantStoreError(`the response is 200 ${detail}`, { status: 200, canRetry: false });
 }

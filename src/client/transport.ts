@@ -1,37 +1,37 @@
 import { RESPONSE_BYTES_MAX, RESPONSE_BYTES_PER_CHARACTER } from './limits.ts';
 
-/** An HTTP answer that has arrived whole. */
+/** A complete HTTP response. */
 export interface HttpResponse {
   status: number;
-  /** By their names in lower case; the values of a repeated one are joined by commas. */
+  /** By lower-case name. The values of a repeated header are joined by commas. */
   headers: Readonly<Record<string, string | undefined>>;
   body: string;
 }
 
-/** A request that was sent once. */
+/** One HTTP request. */
 export interface Post {
   /**
    * Redirects are not followed.
    *
-   * @throws {NoAnswer} when it does not arrive whole
-   * @throws the reason for which it was abandoned
+   * @throws {NoResponse} when no complete response arrives
+   * @throws the reason of `abandon`
    */
   readonly response: Promise<HttpResponse>;
-  /** Gives it up before it is answered. @param reason what whoever waits for the answer gets as an error */
+  /** Stops waiting for the response. @param reason the error with which `response` rejects */
   abandon(reason: unknown): void;
 }
 
-/** Carries requests of one client to one service. */
+/** Carries the requests of one client to one service. */
 export interface Transport {
   post(body: string): Post;
-  /** Cuts the connections. What was not answered fails, and so does all that is sent from then on. */
+  /** Closes the connections. Requests in flight and later requests fail. */
   close(): void;
 }
 
 export interface TransportSettings {
   url: URL;
   token: string;
-  /** How long to wait for one answer, from when it is the next one to come. */
+  /** Timeout for one response, from when it is the next one on its connection. */
   responseTimeoutMs: number;
 }
 
@@ -40,43 +40,46 @@ export function isBaseUrl({ protocol, username, password, search, hash }: URL): 
   return ['http:', 'https:'].includes(protocol) && `${username}${password}${search}${hash}` === '';
 }
 
-/** The address of the operation. @param base address of the service, with or without a / at its end */
+/**
+ * The address of `POST /plants`.
+ *
+ * @param base address of the service, with or without a final slash
+ */
 export function plantsUrl(base: URL): URL {
   const url = new URL(base);
   url.pathname = `${url.pathname.replace(/\/$/, '')}/plants`;
-  // A bare ? or # is not part of either, and would stay.
+  // URL reports a bare ? or # as an empty string, but keeps it in href.
   url.search = '';
   url.hash = '';
   return url;
 }
 
-/**
- * The most that is read of the answer to a request, in bytes: a plant store repeats the plant, or says what is wrong
- * with it.
- */
+/** Most bytes read of a response: a plant store repeats the plant, or describes its errors. */
 export function responseBytesMax(request: string): number {
   return RESPONSE_BYTES_MAX + RESPONSE_BYTES_PER_CHARACTER * request.length;
 }
 
-/** No whole answer came; whether the request was taken is not known. */
+/** No complete response arrived. The service may have processed the request. */
 export class NoResponse extends Error {
   /**
-   * Of the network's error, such as `ECONNREFUSED`; `ETIMEDOUT` when it took too long, `EPROTO` for what is no HTTP,
-   * `ECONNABORTED` when the client was closed; undefined where the runtime tells none, as a browser.
+   * Code of the network error, such as `ECONNREFUSED`; `ETIMEDOUT` after a timeout, `EPROTO` when
+   * the bytes are not HTTP, `ECONNABORTED` when the client was closed. Undefined in browsers, which
+   * give none.
    */
   readonly code: string | undefined;
 
   constructor(code: string | undefined, cause?: unknown) {
-    super('no answer', { cause });
+    super('no response', { cause });
     this.code = code;
   }
 }
 
 /**
- * Whether something listens there, but what came of it is no HTTP, or the handshake of TLS failed.
+ * Whether a server accepted the connection, but did not respond with HTTP or failed the TLS
+ * handshake.
  *
- * @param code of the network's error; those of Node's own client for HTTP begin with HPE
+ * @param code of the network error; codes of Node's own HTTP client begin with HPE
  */
-export function takesNoHttp(code: string | undefined): boolean {
+export function isProtocolError(code: string | undefined): boolean {
   return /^(?:EPROTO$|ERR_SSL_|HPE_)/.test(code ?? '');
 }

@@ -50,7 +50,7 @@ suite('add', () => {
     for (const [toUrl, withToken, name, says] of [
       [url, token, 'Moss', /^plant-store: this id is already stored with different content/],
       [url, 'plant_unknown', 'Fern', /unknown.* create a token with: npx plant-store token create LABEL/],
-      [nowhere, token, 'Fern', /no answer from .* is the service running there\?$/m],
+      [nowhere, token, 'Fern', /no response from .* is the service running there\?$/m],
       [
         `${url}/plants`,
         token,

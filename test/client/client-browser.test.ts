@@ -12,10 +12,10 @@ import { startTestService } from '../harness/running-service.ts';
 import { EXPECTED } from './client-in-runtime.ts';
 import { startDroppingProxy } from './dropping-proxy.ts';
 
-/** What the client may take of a page, in bytes, as docs/client.md says. */
+/** Largest compressed size of the client in a page, in bytes; docs/client.md states it. */
 const PACKED_BYTES_MAX = 9 * 1024;
 
-/** Leaves out the connections of Node, of which the client imports one function. */
+/** Replaces the module with Node's connections, of which the client imports one function. */
 const withoutNode: Plugin = {
   name: 'without-node',
   setup: ({ onLoad }) =>
@@ -24,7 +24,7 @@ const withoutNode: Plugin = {
     })),
 };
 
-/** Puts a file and what it imports into one script, as a page takes it. */
+/** Bundles a file and its imports into one script for a page. */
 async function bundle(file: string, plugins: Plugin[] = []): Promise<string> {
   const { outputFiles, warnings } = await build({
     entryPoints: [fileURLToPath(new URL(file, import.meta.url))],
@@ -36,7 +36,7 @@ async function bundle(file: string, plugins: Plugin[] = []): Promise<string> {
   return outputFiles[0]!.text;
 }
 
-/** A page of another origin than the service. */
+/** Serves a page of another origin than the service. */
 async function startPage(script: string): Promise<{ url: string } & AsyncDisposable> {
   const html =
     '<!doctype html><title>plants</title><link rel="icon" href="data:,"><script src="client.js"></script>';
@@ -53,7 +53,7 @@ suite('the client in a browser', () => {
     script = await bundle('./client-in-runtime.ts', [withoutNode]);
   });
 
-  test('sends plants from a page of another origin, digit for digit', { timeout: 120_000 }, async () => {
+  test('sends plants with exact ids from a page of another origin', { timeout: 120_000 }, async () => {
     await using page = await startPage(script);
     await using service = await startTestService({ corsOrigins: [page.url] });
     await using gateway = await startDroppingProxy(service.url);
@@ -71,13 +71,13 @@ suite('the client in a browser', () => {
       },
       [service.url, service.token, gateway.url],
     );
-    assert.deepEqual(result, { ...EXPECTED, moved: 'undefined undefined is for good' });
+    assert.deepEqual(result, { ...EXPECTED, moved: 'undefined undefined is permanent' });
     const { stdout } = await runProgram(['export', '--database', service.database, '--format', 'jsonl']);
     assert.match(stdout, /^\{"id":-9223372036854775808,"name":"exact 🌱","tag":""\}$/m);
     assert.match(stdout, /^\{"id":9007199254740993,"name":"exact 🌱","tag":""\}$/m);
   });
 
-  test('is small, and asks for no module of Node', async () => {
+  test('is small, and imports no Node module', async () => {
     const client = await bundle('../../src/client/plant-store.ts');
     const packedBytes = gzipSync(client).length;
     assert.ok(packedBytes <= PACKED_BYTES_MAX, `${packedBytes} bytes`);

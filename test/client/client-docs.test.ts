@@ -1,54 +1,115 @@
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { after, before, suite, test } from 'node:test';
-import { promisify } from 'node:util';
+import { readFileSync } from 'node:fs';
+import { suite, test } from 'node:test';
+import {
+  BAD_HTTP_ATTEMPTS_MAX,
+  CONCURRENCY,
+  INTERNAL_ERROR_ATTEMPTS_MAX,
+  RESPONSE_TIMEOUT_MS,
+  RETRY_FOR_MS,
+} from '../../src/client/limits.ts';
+import {
+  type CreatePlantsOptions,
+  PlantStore,
+  type PlantStoreError,
+  type PlantStoreOptions,
+  type StoredPlant,
+} from '../../src/client/plant-store.ts';
 import { ERRORS_OF_ONE_PLANT } from '../../src/client/plant-store-error.ts';
 import { ERRORS } from '../../src/contract/errors.ts';
 import { startTestService } from '../harness/running-service.ts';
+import { runExamples } from './document-examples.ts';
 
 const DOCUMENT = readFileSync(new URL('../../docs/client.md', import.meta.url), 'utf8');
-const EXAMPLES = [...DOCUMENT.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, example]) => example!);
-/** Of each example, what it prints against a new service; undefined for nothing. */
-const PRINTS = ['created plant 9007199254740993, revision 1\n', '', '1000 stored\n', 'make a new token\n'];
 const CLIENT = new URL('../../src/client/plant-store.ts', import.meta.url).href;
+const OUTPUTS = ['created plant 9007199254740993, revision 1\n', '1000 stored\n', 'create a new token\n'];
 
-let folder: string;
-before(() => {
-  folder = mkdtempSync(join(tmpdir(), 'plant-store-client-docs-'));
-});
-after(() => rmSync(folder, { recursive: true }));
+// The compiler compares the keys with the exported types.
+const OPTIONS: Record<keyof PlantStoreOptions, string | number> = {
+  url: '`PLANT_STORE_URL`',
+  token: '`PLANT_STORE_TOKEN`',
+  responseTimeoutMs: RESPONSE_TIMEOUT_MS,
+  retryForMs: RETRY_FOR_MS,
+  fetch: '',
+};
+const CREATE_PLANTS_OPTIONS: Record<keyof CreatePlantsOptions, string | number> = {
+  concurrency: CONCURRENCY,
+  signal: '',
+  onRetry: '',
+};
+const STORED_PLANT: Record<keyof StoredPlant, true> = {
+  id: true,
+  name: true,
+  tag: true,
+  revision: true,
+  outcome: true,
+};
+const ERROR: Record<Exclude<keyof PlantStoreError, keyof Error>, true> = {
+  error: true,
+  status: true,
+  canRetry: true,
+  retryAfterMs: true,
+  code: true,
+};
+
+/** The first two cells of each row of the table after the line, without the header. */
+function tableAfter(line: string): [name: string, cell: string][] {
+  const [table = ''] = DOCUMENT.slice(DOCUMENT.indexOf(line) + line.length + 2).split('\n\n', 1);
+  return [...table.matchAll(/^\| `(\w+)[^|]*\| ([^|]*)\|/gm)].map(([, name, cell]) => [name!, cell!.trim()]);
+}
+
+function numbersIn(sentence: RegExp): number[] {
+  const [, numbers = ''] = sentence.exec(DOCUMENT) ?? [];
+  return (numbers.match(/[0-9]+/g) ?? []).map(Number);
+}
 
 suite('docs/client.md', () => {
-  test('has an example for each thing that is printed', () => {
-    assert.equal(EXAMPLES.length, PRINTS.length);
+  test('contains examples that print what the page states', async () => {
+    await runExamples(DOCUMENT, OUTPUTS, startTestService, { 'plant-store/client': CLIENT });
   });
 
-  for (const [index, example] of EXAMPLES.entries()) {
-    test(`example ${index + 1} does what it says`, async () => {
-      await using service = await startTestService();
-      const file = join(folder, `example-${index}.ts`);
-      writeFileSync(file, example.replace("'plant-store/client'", `'${CLIENT}'`));
-      const { stdout, stderr } = await promisify(execFile)(process.execPath, [file], {
-        env: { PLANT_STORE_URL: service.url, PLANT_STORE_TOKEN: service.token },
-        timeout: 60_000,
-      });
-      assert.deepEqual([stdout, stderr], [PRINTS[index], '']);
+  test('lists the errors of one plant', () => {
+    assert.deepEqual(numbersIn(/Errors of one plant are ([^.]+)\./), ERRORS_OF_ONE_PLANT);
+  });
+
+  test('lists every error of the catalogue, and whether the client retries it', () => {
+    const isRetried = ({ number, retry }: { number: number; retry: boolean }): boolean =>
+      retry || number === 40000;
+    const all = Object.values(ERRORS);
+    const numbers = (errors: { number: number }[]): number[] => errors.map(({ number }) => number);
+    assert.deepEqual(numbersIn(/The client retries ([^.]+)\./), numbers(all.filter(isRetried)));
+    const permanent = all.filter(each => !isRetried(each));
+    assert.deepEqual(numbersIn(/It does not retry ([^.]+)\./), numbers(permanent));
+    assert.deepEqual([BAD_HTTP_ATTEMPTS_MAX, INTERNAL_ERROR_ATTEMPTS_MAX], [5, 10]);
+    assert.match(DOCUMENT, /after five errors 40000\s+or ten errors 50001/);
+  });
+
+  for (const [line, defaults] of [
+    ['Options of `new PlantStore(options)`:', OPTIONS],
+    ['Options of `createPlants`:', CREATE_PLANTS_OPTIONS],
+  ] as const) {
+    test(`${line} lists each option with its default`, () => {
+      const expected = Object.entries(defaults).map(([name, value]) => [name, value.toLocaleString('en')]);
+      assert.deepEqual(tableAfter(line), expected);
     });
   }
 
-  test('names the errors of one plant', () => {
-    const [, numbers = ''] = /An `error` of one plant is ([^.]+)\./.exec(DOCUMENT) ?? [];
-    assert.deepEqual(numbers.match(/[0-9]+/g)?.map(Number), ERRORS_OF_ONE_PLANT);
-  });
+  for (const [line, members] of [
+    ['Members of a stored plant:', STORED_PLANT],
+    ['Members of `PlantStoreError`:', ERROR],
+  ] as const) {
+    test(`${line} lists each member`, () => {
+      const names = tableAfter(line).map(([name]) => name);
+      assert.deepEqual(names.sort(), Object.keys(members).sort());
+    });
+  }
 
-  test('names every error of the catalogue, and whether it is sent again', () => {
-    const rows = [...DOCUMENT.matchAll(/^\| ([0-9]{5}) \| (yes|no) \|$/gm)];
+  test('lists each method of PlantStore', () => {
+    const names = tableAfter('Methods of `PlantStore`:').map(([name]) => name);
+    const methods = Object.getOwnPropertyNames(PlantStore.prototype);
     assert.deepEqual(
-      rows.map(([, number, retry]) => [Number(number), retry === 'yes']),
-      Object.values(ERRORS).map(({ number, retry }) => [number, retry || number === 40000]),
+      names,
+      methods.filter(name => name !== 'constructor'),
     );
   });
 });

@@ -1,27 +1,27 @@
 /**
- * What test/client/client-runtimes.test.ts runs in each runtime, and in a browser as it stands: nothing here is of one runtime
- * alone. Every plant is named after what it shows.
+ * Runs in each runtime of test/client/client-runtimes.test.ts and in a browser, so it uses no API
+ * of a single runtime. The name of each plant is what the plant tests.
  */
 import { PlantStore, PlantStoreError, type PlantStoreOptions } from '../../src/client/plant-store.ts';
 
 const EXACT = [9007199254740993n, 9223372036854775807n, -9223372036854775808n];
 
-/** What {@link useClient} returns in each runtime; `moved` has no status in a browser. */
+/** Result of {@link useClient} in each runtime. In a browser `moved` has no status. */
 export const EXPECTED = {
   exact: EXACT.map(id => `${id} exact 🌱 1 created`).join(', '),
-  sentAgain: 'created',
+  retried: 'created',
   inOrder: '550 of 550',
-  rejected: '40102 401 is for good',
-  moved: 'undefined 307 is for good',
-  cut: 'undefined undefined may be sent again',
+  rejected: '40102 401 is permanent',
+  moved: 'undefined 307 is permanent',
+  cut: 'undefined undefined is transient',
 };
 const REVISIONS = 50;
 const MANY = 500;
 
 /**
- * Sends plants, and says what came of it as text that JSON can hold.
+ * Sends plants, and returns the results as text.
  *
- * @param service the address and token; from the environment where they are left out
+ * @param service URL and token; from the environment when they are missing
  * @param droppingUrl the same service behind a gateway that fails at first
  */
 export async function useClient(
@@ -35,7 +35,7 @@ export async function useClient(
     exact.push(`${stored.id} ${stored.name} ${stored.revision} ${stored.outcome}`);
   }
   const behindDroppingProxy = new PlantStore({ ...service, url: droppingUrl });
-  const { outcome } = await behindDroppingProxy.createPlant({ id: '1', name: 'sent again' });
+  const { outcome } = await behindDroppingProxy.createPlant({ id: '1', name: 'retried' });
 
   const revisions = Array.from({ length: REVISIONS }, (_, index) => ({
     id: 7,
@@ -50,7 +50,7 @@ export async function useClient(
   }
   return {
     exact: exact.join(', '),
-    sentAgain: outcome,
+    retried: outcome,
     inOrder: `${inOrder} of ${REVISIONS + MANY}`,
     rejected: await errorOf(new PlantStore({ ...service, token: 'plant_stranger' })),
     moved: await errorOf(new PlantStore({ ...service, url: `${droppingUrl}/moved` })),
@@ -60,10 +60,10 @@ export async function useClient(
 
 async function errorOf(store: PlantStore): Promise<string> {
   try {
-    const { outcome } = await store.createPlant({ id: 2, name: 'refused' });
+    const { outcome } = await store.createPlant({ id: 2, name: 'rejected' });
     return outcome;
   } catch (error) {
     if (!(error instanceof PlantStoreError)) throw error;
-    return `${error.error} ${error.status} ${error.canRetry ? 'may be sent again' : 'is for good'}`;
+    return `${error.error} ${error.status} ${error.canRetry ? 'is transient' : 'is permanent'}`;
   }
 }

@@ -10,7 +10,7 @@ import { startDroppingProxy } from './dropping-proxy.ts';
 
 const PROGRAM = fileURLToPath(new URL('./client-runtime-program.ts', import.meta.url));
 const PACKAGES = fileURLToPath(new URL('../node_modules/', import.meta.url));
-// Deno gives a program nothing but what it is told: here the network, and the two settings.
+// Deno denies everything that is not allowed here: the network, and two environment variables.
 const DENO = ['run', '--no-config', '--allow-net=127.0.0.1', '--allow-env=PLANT_STORE_URL,PLANT_STORE_TOKEN'];
 const RUNTIMES: [string, string, string[]][] = [
   ['Node', process.execPath, [PROGRAM]],
@@ -20,7 +20,7 @@ const RUNTIMES: [string, string, string[]][] = [
 
 suite('the client in every runtime', () => {
   for (const [name, program, args] of RUNTIMES) {
-    test(`${name}: exact digits, further tries, plants in order, errors`, async () => {
+    test(`${name}: exact ids, retries, plants in order, errors`, async () => {
       await using service = await startTestService();
       await using gateway = await startDroppingProxy(service.url);
       const { stdout } = await promisify(execFile)(program, [...args, gateway.url], {
@@ -32,7 +32,7 @@ suite('the client in every runtime', () => {
       const lines = exported.stdout.split('\n');
       for (const id of ['9007199254740993', '9223372036854775807', '-9223372036854775808'])
         assert.ok(lines.includes(`{"id":${id},"name":"exact 🌱","tag":""}`), id);
-      // With the last line, which is empty.
+      // The export ends with a line end, so the last line is empty.
       assert.equal(lines.length, 3 + 1 + 1 + 500 + 1);
     });
   }

@@ -1,6 +1,6 @@
 /**
- * What must compile of the client's types, and what must not: `npm run typecheck` fails where a line marked with
- * @ts-expect-error compiles after all. Nothing of this is run.
+ * Type tests of the client: code that must compile, and code that must not. `npm run typecheck`
+ * fails when a line marked with @ts-expect-error compiles. This file is never run.
  */
 import {
   type PlantInput,
@@ -10,7 +10,7 @@ import {
   type StoredPlant,
 } from '../../src/client/plant-store.ts';
 
-/** Compiles only where both types are the same. */
+/** Compiles only when both types are the same. */
 type Same<One, Other> =
   (<T>() => T extends One ? 1 : 2) extends <T>() => T extends Other ? 1 : 2 ? true : false;
 function same<_Holds extends true>(): void {}
@@ -29,7 +29,7 @@ export async function mustCompile(signal: AbortSignal, stream: AsyncIterable<Pla
   const stored = await store.createPlant({ id: 9007199254740993n, name: 'Monstera deliciosa', tag: 'x' });
   await store.createPlant({ id: '9007199254740993', name: 'Monstera deliciosa' }, { signal });
   await store.createPlant({ id: 1, name: 'Monstera deliciosa', tag: undefined }, {});
-  // What has more members than a plant may be sent as it is.
+  // A variable may have more members than a plant.
   const tree = { id: 1, name: 'Monstera deliciosa', height: 3 };
   await store.createPlant(tree);
   same<Same<typeof stored, StoredPlant>>();
@@ -39,14 +39,14 @@ export async function mustCompile(signal: AbortSignal, stream: AsyncIterable<Pla
 
   for await (const result of store.createPlants(stream, { concurrency: 8, signal })) {
     same<Same<typeof result, PlantResult>>();
-    // One of the two is there, and the types know which.
+    // Either plant or error is present, and the types know which.
     if (result.error === undefined) same<Same<typeof result.plant, StoredPlant>>();
     else same<Same<typeof result.error, PlantStoreError>>();
   }
   void store.createPlants([{ id: 1, name: 'a' }], {
     onRetry: ({ canRetry }) => same<Same<typeof canRetry, boolean>>(),
   });
-  // What was given comes back with its own type.
+  // The result contains the input with its own type.
   for await (const { input } of store.createPlants([tree])) same<Same<typeof input.height, number>>();
   void store.createPlants(new Set<PlantInput>());
 }
@@ -60,24 +60,24 @@ export async function mustNotCompile(store: PlantStore, error: PlantStoreError):
   await store.createPlant({ id: 1n, name: 'a', tag: null });
   // @ts-expect-error an id is no date
   await store.createPlant({ id: new Date(), name: 'a' });
-  // @ts-expect-error a member that a plant does not have is most likely a slip
+  // @ts-expect-error an unknown member of a literal is most likely a typing error
   await store.createPlant({ id: 1n, name: 'a', tags: 'x' });
-  // @ts-expect-error many plants are sent by createPlants
+  // @ts-expect-error createPlant sends a single plant
   await store.createPlant([{ id: 1n, name: 'a' }]);
-  // @ts-expect-error one plant is sent by createPlant
+  // @ts-expect-error createPlants sends an iterable of plants
   void store.createPlants({ id: 1n, name: 'a' });
-  // @ts-expect-error an option that is misspelt would be ignored
+  // @ts-expect-error a misspelt option would be ignored
   new PlantStore({ url: 'https://plants.example', retryFor: 5 });
-  // @ts-expect-error time is a number of ms
+  // @ts-expect-error a timeout is a number of ms
   new PlantStore({ responseTimeoutMs: '10s' });
   const stored = await store.createPlant({ id: 1n, name: 'a' });
   // @ts-expect-error the id is a bigint, for a number would round it
   same<Same<typeof stored.id, number>>();
   if (error.error === 40001) return;
-  // @ts-expect-error no such number is in the catalogue
+  // @ts-expect-error the catalogue has no such number
   if (error.error === 40499) return;
-  // @ts-expect-error what was answered does not change
+  // @ts-expect-error an error is read-only
   error.status = 200;
-  // @ts-expect-error an error says whether the plant may be sent again
+  // @ts-expect-error canRetry is required
   throw new PlantStoreError('no');
 }

@@ -1,16 +1,16 @@
 import { createServer, request as httpRequest } from 'node:http';
 import { listen } from '../harness/loopback-server.ts';
 
-/** A server in front of a real service that answers 503 first, cuts the second connection, and then lets requests pass. */
+/** A proxy that responds 503 once, then closes one connection, and then forwards all requests. */
 export interface DroppingProxy extends AsyncDisposable {
-  /** Below its path `/cut` every connection is cut, and `/moved` is somewhere else. */
+  /** Below the path `/cut` it closes every connection. Below `/moved` it redirects. */
   url: string;
 }
 
-/** A page may read only what the answer lets it read; where it may not, no answer came for it. */
+/** Without this header a page cannot read the response, and treats it as a network error. */
 const READABLE = { 'Access-Control-Allow-Origin': '*' };
 
-/** @param serviceUrl base address of the service behind the gateway */
+/** @param serviceUrl base address of the service behind the proxy */
 export async function startDroppingProxy(serviceUrl: string): Promise<DroppingProxy> {
   let count = 0;
   const server = createServer((request, response) => {

@@ -1,4 +1,4 @@
-import { takesNoHttp } from '../../client/transport.ts';
+import { isProtocolError } from '../../client/transport.ts';
 import { untrustedCertificate } from '../../client/untrusted-certificate.ts';
 import { Failure } from '../failure.ts';
 import { visible, withoutToken } from '../visible-text.ts';
@@ -39,7 +39,7 @@ export async function makeContact(target: Target): Promise<void> {
 
 function noResponse({ message, cause }: Finding, { plantsUrl: { href } }: Target): Failure {
   const { code } = cause as NodeJS.ErrnoException;
-  const question = takesNoHttp(code)
+  const question = isProtocolError(code)
     ? 'the server did not respond with HTTP; check the address'
     : 'is the service running there?';
   return new Failure(untrustedCertificate(href, code) ?? `${href}: ${message}; ${question}`);

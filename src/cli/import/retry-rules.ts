@@ -1,5 +1,5 @@
 import type { PlantStoreError } from '../../client/plant-store.ts';
-import { takesNoHttp } from '../../client/transport.ts';
+import { isProtocolError } from '../../client/transport.ts';
 import { ERRORS } from '../../contract/errors.ts';
 import { Failure } from '../failure.ts';
 import type { ServiceAddress } from '../service-options.ts';
@@ -61,7 +61,7 @@ export class RetryRules {
       const noService =
         `no service responds at ${this.#address.url} (${code}); start one with: npx plant-store serve, ` +
         'or give its address with --url';
-      throw new Failure(takesNoHttp(code) ? message : noService);
+      throw new Failure(isProtocolError(code) ? message : noService);
     }
     if (status === 429) {
       if (!this.#isRateLimitReported)

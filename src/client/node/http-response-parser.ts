@@ -1,23 +1,23 @@
 import { INTERIM_RESPONSES_MAX } from '../limits.ts';
 import type { HttpResponse } from '../transport.ts';
 
-/** An answer, and where it stands among those of its connection. */
+/** A response, and its position in the received text. */
 interface ParsedResponse extends HttpResponse {
-  /** Whether no other answer follows on this connection. */
-  isLast: boolean;
+  /** Whether no other response follows on this connection. */
+  closesConnection: boolean;
   end: number;
 }
 
-/** Bytes that are no answer of HTTP/1. */
+/** The bytes are not an HTTP/1 response. */
 export class NotHttp extends Error {}
 
-/** RFC 9112 section 4. Codes of interim answers are read past, but none switches to another protocol here. */
+/** RFC 9112 section 4. Interim responses are skipped, but 101 is not accepted. */
 const STATUS_LINE = /^HTTP\/1\.([01]) ((?!101)[1-5][0-9]{2})(?: .*)?$/;
-/** RFC 9112 section 5, without the folded lines that it forbids; control characters other than the tab are refused. */
+/** RFC 9112 section 5, without line folding. Control characters except tab are rejected. */
 const FIELD = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):([\t -~\x80-\xff]*)$/;
 /**
- * The blanks around a value (RFC 9110 section 5.6.3). Each run of them is looked at from its beginning only, or many would
- * take a time that grows with their square.
+ * White space around a value (RFC 9110 section 5.6.3). The lookbehind matches each run from its
+ * beginning only. Without it the time would grow with the square of the length.
  */
 const OUTER_BLANKS = /^[ \t]+|(?<![ \t])[ \t]+$/g;
 const LENGTH = /^[0-9]{1,9}$/;
@@ -31,14 +31,14 @@ interface Body {
 }
 
 /**
- * Reads the answer to a POST (RFC 9112).
+ * Parses the response to a POST (RFC 9112).
  *
- * @param text what has arrived, a character for each byte
- * @param start where the answer begins, with the interim answers before it
- * @param hasEnded whether nothing more will arrive
- * @param bytesMax of a body that goes on beyond this, the beginning is taken, and the connection is at its end
- * @returns undefined when it has not arrived whole
- * @throws {NotHttp} when it is malformed, or its head is longer than that
+ * @param text the received bytes, one character per byte
+ * @param start where the response begins, including interim responses before it
+ * @param hasEnded whether the server has closed its side of the connection
+ * @param bytesMax a longer body is cut, and the connection is then closed
+ * @returns undefined while the response is incomplete
+ * @throws {NotHttp} when the response is malformed, or its header section is longer than `bytesMax`
  */
 export function readHttpResponse(
   text: string,
@@ -49,12 +49,15 @@ export function readHttpResponse(
   const header = readHeaderSection(text, start);
   const body = header && readBody(text, header, hasEnded);
   if (header !== undefined && body !== undefined) {
-    const { status, headers, isLast } = header;
-    return { status, headers, body: utf8Text(body.bytes), isLast: isLast || hasEnded, end: body.end };
+    const { status, headers, closesConnection } = header;
+    return {
+      ...{ status, headers, body: utf8Text(body.bytes), end: body.end },
+      closesConnection: closesConnection || hasEnded,
+    };
   }
   if (text.length - start <= bytesMax) return undefined;
   if (header === undefined) throw new NotHttp();
-  return { ...header, body: utf8Text(text.slice(header.end)), isLast: true, end: text.length };
+  return { ...header, body: utf8Text(text.slice(header.end)), closesConnection: true, end: text.length };
 }
 
 const utf8 = new TextDecoder();
@@ -65,9 +68,9 @@ function utf8Text(characters: string): string {
 }
 
 /**
- * Reads status line and header fields, past those of interim responses.
+ * Parses status line and header fields, after any interim responses.
  *
- * @returns undefined when they have not arrived whole
+ * @returns undefined while the header section is incomplete
  */
 function readHeaderSection(text: string, start: number): Omit<ParsedResponse, 'body'> | undefined {
   let from = start;
@@ -80,8 +83,8 @@ function readHeaderSection(text: string, start: number): Omit<ParsedResponse, 'b
     from = fieldsEnd + HEADERS_END.length;
     if (status.startsWith('1')) continue;
     const headers = readHeaders(fields);
-    const saysClose = /(?:^|,)[ \t]*close[ \t]*(?:,|$)/i.test(headers.connection ?? '');
-    return { status: Number(status), headers, isLast: saysClose || minorVersion === '0', end: from };
+    const hasClose = /(?:^|,)[ \t]*close[ \t]*(?:,|$)/i.test(headers.connection ?? '');
+    return { status: Number(status), headers, closesConnection: hasClose || minorVersion === '0', end: from };
   }
   throw new NotHttp();
 }
@@ -98,7 +101,7 @@ function readHeaders(fields: string[]): Record<string, string> {
   return headers;
 }
 
-/** RFC 9112 section 6.3. @returns undefined when it has not arrived whole */
+/** RFC 9112 section 6.3. @returns undefined while the body is incomplete */
 function readBody(
   text: string,
   { status, headers, end: start }: Omit<ParsedResponse, 'body'>,
@@ -107,18 +110,22 @@ function readBody(
   if (status === 204 || status === 304) return { bytes: '', end: start };
   const { 'content-length': length, 'transfer-encoding': coding } = headers;
   if (coding !== undefined) {
-    // Both together is how answers are smuggled past a gateway.
+    // Both headers together are a sign of response smuggling.
     if (length !== undefined || coding.toLowerCase() !== 'chunked') throw new NotHttp();
     return readChunks(text, start);
   }
-  // The end of the connection is its end.
+  // Without a length the body ends with the connection.
   if (length === undefined) return hasEnded ? { bytes: text.slice(start), end: text.length } : undefined;
   if (!LENGTH.test(length)) throw new NotHttp();
   const end = start + Number(length);
   return end > text.length ? undefined : { bytes: text.slice(start, end), end };
 }
 
-/** RFC 9112 section 7.1; the trailer is skipped. @returns undefined when they have not arrived whole */
+/**
+ * RFC 9112 section 7.1. The trailer section is skipped.
+ *
+ * @returns undefined while the chunks are incomplete
+ */
 function readChunks(text: string, start: number): Body | undefined {
   let bytes = '';
   for (let position = start; ; ) {
@@ -130,7 +137,7 @@ function readChunks(text: string, start: number): Body | undefined {
     const chunkStart = lineEnd + LINE_END.length;
     const chunkEnd = chunkStart + size;
     if (size === 0) {
-      // The trailer ends in an empty line, as a head does; without one that line follows at once.
+      // The trailer section ends with an empty line. Without trailers, that line follows directly.
       const end = text.indexOf(HEADERS_END, lineEnd);
       return end < 0 ? undefined : { bytes, end: end + HEADERS_END.length };
     }

@@ -6,9 +6,9 @@ import { NotHttp, readHttpResponse } from './http-response-parser.ts';
 export class PipelinedRequest implements Post {
   readonly text: string;
   readonly response: Promise<HttpResponse>;
-  /** Whether nobody waits for the answer any more. */
+  /** Whether no caller waits for the response any more. */
   isAbandoned = false;
-  /** The connection that carries it. */
+  /** Listener of the connection that carries the request. */
   onAbandon: (() => void) | undefined;
   resolve!: (response: HttpResponse) => void;
   reject!: (error: unknown) => void;
@@ -29,37 +29,48 @@ export class PipelinedRequest implements Post {
 }
 
 /**
- * One connection that sends requests without waiting for the answers to those before (pipelining); requests that come
- * together go in one write. It carries a single request until an answer has shown that it lasts: what is behind an
- * answer that closes the connection would be lost (RFC 9112 section 9.3.2).
+ * One connection with HTTP pipelining: it sends requests before earlier responses have arrived.
+ * Requests of one event-loop iteration go in one write. A new connection carries a single request,
+ * since requests behind a response that closes the connection are lost (RFC 9112 section 9.3.2).
  *
- * An answer has its time to arrive whole from when it is the next one to come, however many pieces it comes in. While no
- * request is on it, the connection does not keep the process from ending, and is closed after a while.
+ * | state | event | next state | what is sent |
+ * |---|---|---|---|
+ * | new | `send` | new | this request; there is no room for a second one |
+ * | new | a response | persistent | up to `PIPELINE_MAX` requests in flight |
+ * | persistent | a response | persistent | up to `PIPELINE_MAX` requests in flight |
+ * | any | a response that closes the connection | closed | `onClose` gets the requests behind it |
+ * | any | timeout, socket error, bytes that are not HTTP | closed | requests in flight fail |
+ * | any | `close()` | closed | requests in flight fail |
+ * | any | all requests in flight are abandoned | closed | nothing; none can be cancelled |
+ * | persistent | no request for `IDLE_CONNECTION_MS` | closed | nothing |
+ *
+ * The response timeout covers the complete response. It starts when the response is the next one to
+ * arrive, and not again at each chunk. An idle connection does not keep the process running.
  */
 export class PipelinedConnection {
   readonly #socket: Socket;
   readonly #responseTimeoutMs: number;
   readonly #onResponses: () => void;
   readonly #onClose: (unsent: PipelinedRequest[]) => void;
-  /** In the order in which their answers come. */
+  /** In the order of their responses. */
   #pending: PipelinedRequest[] = [];
-  /** How many of the unanswered, from the first on, are written; only these can have been answered. */
+  /** How many pending requests, from the first on, are written. Only these can get a response. */
   #writtenCount = 0;
   #unwritten = '';
-  /** What has arrived of an answer that is not whole. */
-  #arrived = '';
-  #lasts = false;
-  /** Whether the service said that it takes nothing more on this connection. */
-  #saidLast = false;
-  /** Why requests fail that were not answered. */
+  /** Received bytes of an incomplete response. */
+  #received = '';
+  #isPersistent = false;
+  /** Whether a response has closed the connection for further requests. */
+  #isClosing = false;
+  /** The error of requests in flight when the connection closes. */
   #failure = new NoResponse('ECONNRESET');
-  /** Runs from when a request becomes the first of the unanswered, or from when there is none. */
+  /** Response timeout while requests are pending, idle timeout otherwise. */
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   /**
-   * @param onResponses is called when responses have arrived; there may be room for more requests then
-   * @param onClose is called when it is closed, with the requests to be sent on another one: those behind a response with
-   *   which the service closes the connection (RFC 9112 section 9.6)
+   * @param onResponses called after responses have arrived; there may be room for more requests
+   * @param onClose called when the connection is closed, with the requests to send on another one:
+   *   those behind a response that closes the connection (RFC 9112 section 9.6)
    */
   constructor(
     socket: Socket,
@@ -72,10 +83,10 @@ export class PipelinedConnection {
     this.#onResponses = onResponses;
     this.#onClose = onClose;
     this.#socket.setEncoding('latin1');
-    this.#socket.on('data', (chunk: string) => this.#take(chunk, false));
+    this.#socket.on('data', (chunk: string) => this.#receive(chunk, false));
     this.#socket.on('end', () => {
-      this.#take('', true);
-      this.#cut();
+      this.#receive('', true);
+      this.#destroy();
     });
     this.#socket.on('error', (error: NodeJS.ErrnoException) => {
       this.#failure = new NoResponse(error.code ?? 'ECONNRESET', error);
@@ -85,7 +96,7 @@ export class PipelinedConnection {
 
   get hasRoom(): boolean {
     const { length } = this.#pending;
-    return !this.#socket.destroyed && !this.#saidLast && length < (this.#lasts ? PIPELINE_MAX : 1);
+    return !this.#socket.destroyed && !this.#isClosing && length < (this.#isPersistent ? PIPELINE_MAX : 1);
   }
 
   send(request: PipelinedRequest): void {
@@ -95,14 +106,14 @@ export class PipelinedConnection {
       this.#socket.ref();
       this.#startTimer();
     }
-    // The answers that have arrived make room for more, so what they let through is waited for.
+    // Writes after this event-loop iteration: responses make room for further requests in it.
     if (this.#unwritten === '') setImmediate(() => this.#write());
     this.#unwritten += request.text;
   }
 
-  /** Cuts the connection. What was not answered fails. */
+  /** Closes the connection at once. Requests in flight fail. */
   close(): void {
-    this.#saidLast = false;
+    this.#isClosing = false;
     this.#fail('ECONNABORTED');
   }
 
@@ -112,17 +123,17 @@ export class PipelinedConnection {
     this.#writtenCount = this.#pending.length;
   }
 
-  #take(chunk: string, hasEnded: boolean): void {
-    const text = this.#arrived + chunk;
+  #receive(chunk: string, hasEnded: boolean): void {
+    const text = this.#received + chunk;
     let start = 0;
     try {
-      while (!this.#saidLast && this.#writtenCount > 0) {
+      while (!this.#isClosing && this.#writtenCount > 0) {
         const request = this.#pending[0]!;
         const response = readHttpResponse(text, start, hasEnded, responseBytesMax(request.text));
         if (response === undefined) break;
         start = response.end;
-        this.#saidLast = response.isLast;
-        this.#lasts = true;
+        this.#isClosing = response.closesConnection;
+        this.#isPersistent = true;
         this.#writtenCount--;
         this.#pending.shift();
         request.resolve(response);
@@ -132,10 +143,11 @@ export class PipelinedConnection {
       this.#fail('EPROTO');
       return;
     }
-    this.#arrived = text.slice(start);
-    if (this.#saidLast) this.#cut();
-    // Such as the answer to a connection on which nothing came; it belongs to no request that has yet to be written.
-    else if (this.#writtenCount === 0 && this.#arrived !== '') this.#fail('EPROTO');
+    this.#received = text.slice(start);
+    if (this.#isClosing) this.#destroy();
+    // Unexpected bytes, such as a 408 on an idle connection. They must not match an unwritten
+    // request.
+    else if (this.#writtenCount === 0 && this.#received !== '') this.#fail('EPROTO');
     else if (start > 0) this.#startTimer();
     if (start > 0) this.#onResponses();
   }
@@ -146,22 +158,21 @@ export class PipelinedConnection {
       this.#timer = setTimeout(() => this.#fail('ETIMEDOUT'), this.#responseTimeoutMs);
     } else {
       this.#socket.unref();
-      this.#timer = setTimeout(() => this.#cut(), IDLE_CONNECTION_MS);
+      this.#timer = setTimeout(() => this.#destroy(), IDLE_CONNECTION_MS);
       this.#timer.unref();
     }
   }
 
-  /** A request cannot be taken back; so where nobody waits for any answer, the connection is given up. */
   #abandoned(): void {
-    if (this.#pending.length > 0 && this.#pending.every(({ isAbandoned }) => isAbandoned)) this.#cut();
+    if (this.#pending.length > 0 && this.#pending.every(({ isAbandoned }) => isAbandoned)) this.#destroy();
   }
 
   #fail(code: string): void {
     this.#failure = new NoResponse(code);
-    this.#cut();
+    this.#destroy();
   }
 
-  #cut(): void {
+  #destroy(): void {
     clearTimeout(this.#timer);
     this.#socket.destroy();
   }
@@ -170,7 +181,7 @@ export class PipelinedConnection {
     clearTimeout(this.#timer);
     const left = this.#pending.filter(({ isAbandoned }) => !isAbandoned);
     this.#pending = [];
-    if (!this.#saidLast) for (const request of left) request.reject(this.#failure);
-    this.#onClose(this.#saidLast ? left : []);
+    if (!this.#isClosing) for (const request of left) request.reject(this.#failure);
+    this.#onClose(this.#isClosing ? left : []);
   }
 }

@@ -4,13 +4,13 @@ import { NoResponse, type Post, type Transport, type TransportSettings } from '.
 import { PipelinedConnection, PipelinedRequest } from './pipelined-connection.ts';
 
 /**
- * Finds the sockets of Node without importing them, which would keep this file out of browsers.
+ * Gets Node's sockets without an import, since browsers load this file too.
  *
- * Other runtimes that have `node:net` too are left to their `fetch`: some forbid a connection that outlives the request
- * in which it was opened. Each names itself in `navigator.userAgent`; Node does since 21.
+ * Other runtimes use `fetch`, even if they have `node:net`: some forbid a connection that outlives
+ * the request that opened it. A runtime names itself in `navigator.userAgent`; Node does since 21.
  *
- * @returns what connects to the host of a `http:` or `https:` address; undefined elsewhere, and in a Node before 20.16,
- *   which does not hand out its modules
+ * @returns a function that connects to the host of the address; undefined outside Node, and before
+ *   Node 20.16, which has no `process.getBuiltinModule`
  */
 function nodeConnect({ protocol, hostname, port }: URL): (() => Socket) | undefined {
   const { navigator, process } = globalThis as Partial<typeof globalThis>;
@@ -22,35 +22,36 @@ function nodeConnect({ protocol, hostname, port }: URL): (() => Socket) | undefi
     return () => net.connect({ host, port: Number(port || 80) }).setNoDelay(true);
   }
   const tls = process.getBuiltinModule('node:tls');
-  // A server that has several names chooses its certificate by this one (RFC 6066 section 3, which leaves addresses out).
+  // A server with several certificates chooses by this name (RFC 6066 section 3). IP addresses are
+  // not allowed.
   const name = /^(?:\[.*\]|[0-9.]+)$/.test(hostname) ? {} : { servername: hostname };
-  // Where HTTP/1.1 is not asked for, a server may choose HTTP/2 (RFC 7301).
+  // Without this list a server may choose HTTP/2 (RFC 7301).
   const target = { host, port: Number(port || 443), ...name, ALPNProtocols: ['http/1.1'] };
   return () => tls.connect(target).setNoDelay(true);
 }
 
-/** @returns the transport over connections of our own; undefined where there is no Node */
+/** @returns the transport with pipelined connections; undefined outside Node */
 export function openNodeTransport(settings: TransportSettings): Transport | undefined {
   const connect = nodeConnect(settings.url);
   return connect === undefined ? undefined : new PipelinedTransport(settings, connect);
 }
 
 /**
- * Sends many requests on the way on each of a few connections. Node's fetch takes many times as long for a plant as this
- * does and makes the service take twice as long, for each of its requests is a write and a read of its own.
+ * Pipelines requests on a few connections. Node's `fetch` is many times slower per plant, and
+ * doubles the work of the service: it writes and reads each request separately.
  *
- * Where connections do not last, as behind some gateways, each plant gets one of its own. What waits for room on a connection
- * fails when no connection has brought an answer for as long as one may take.
+ * Behind gateways that close each connection, every plant gets a new one. A queued request fails
+ * when no connection has received a response for `responseTimeoutMs`.
  */
 class PipelinedTransport implements Transport {
   readonly #connect: () => Socket;
   readonly #responseTimeoutMs: number;
   readonly #headers: string;
   readonly #connections = new Set<PipelinedConnection>();
-  /** Requests for which no connection has room, in the order in which they are sent. */
-  readonly #waiting: PipelinedRequest[] = [];
-  /** Runs while requests wait, from the last answer on. */
-  #waitTimer: ReturnType<typeof setTimeout> | undefined;
+  /** Requests for which no connection has room, in sending order. */
+  readonly #queue: PipelinedRequest[] = [];
+  /** Runs while requests are queued. It starts again at each response. */
+  #queueTimer: ReturnType<typeof setTimeout> | undefined;
   #isClosed = false;
 
   constructor({ url, token, responseTimeoutMs }: TransportSettings, connect: () => Socket) {
@@ -65,29 +66,29 @@ class PipelinedTransport implements Transport {
     const request = new PipelinedRequest(`${this.#headers}${Buffer.byteLength(body)}\r\n\r\n${body}`);
     if (this.#isClosed) request.abandon(new NoResponse('ECONNABORTED'));
     else {
-      this.#waiting.push(request);
-      this.#sendWaiting();
+      this.#queue.push(request);
+      this.#sendQueued();
     }
     return request;
   }
 
   close(): void {
     this.#isClosed = true;
-    this.#failWaiting('ECONNABORTED');
+    this.#failQueued('ECONNABORTED');
     for (const connection of this.#connections) connection.close();
   }
 
-  #failWaiting(code: string): void {
-    this.#stopWaitTimer();
-    for (const request of this.#waiting.splice(0)) request.abandon(new NoResponse(code));
+  #failQueued(code: string): void {
+    this.#stopQueueTimer();
+    for (const request of this.#queue.splice(0)) request.abandon(new NoResponse(code));
   }
 
-  #stopWaitTimer(): void {
-    clearTimeout(this.#waitTimer);
-    this.#waitTimer = undefined;
+  #stopQueueTimer(): void {
+    clearTimeout(this.#queueTimer);
+    this.#queueTimer = undefined;
   }
 
-  #withRoom(): PipelinedConnection | undefined {
+  #connectionWithRoom(): PipelinedConnection | undefined {
     for (const connection of this.#connections) {
       if (connection.hasRoom) return connection;
     }
@@ -96,15 +97,15 @@ class PipelinedTransport implements Transport {
 
   #open(): PipelinedConnection {
     const onResponses = (): void => {
-      this.#stopWaitTimer();
-      this.#sendWaiting();
+      this.#stopQueueTimer();
+      this.#sendQueued();
     };
     const onClose = (unsent: PipelinedRequest[]): void => {
       this.#connections.delete(connection);
-      this.#waiting.unshift(...unsent);
-      // They wait since the response that closed it.
-      if (unsent.length > 0) this.#stopWaitTimer();
-      this.#sendWaiting();
+      this.#queue.unshift(...unsent);
+      // Their timeout starts at the response that closed the connection.
+      if (unsent.length > 0) this.#stopQueueTimer();
+      this.#sendQueued();
     };
     const connection = new PipelinedConnection(
       this.#connect(),
@@ -116,18 +117,18 @@ class PipelinedTransport implements Transport {
     return connection;
   }
 
-  /** Sends what there is room for, and gives the rest its time. */
-  #sendWaiting(): void {
+  /** Sends requests while there is room, and starts the timer for the rest. */
+  #sendQueued(): void {
     let sent = 0;
-    for (; sent < this.#waiting.length; sent++) {
-      const request = this.#waiting[sent]!;
+    for (; sent < this.#queue.length; sent++) {
+      const request = this.#queue[sent]!;
       if (request.isAbandoned) continue;
-      const connection = this.#withRoom();
+      const connection = this.#connectionWithRoom();
       if (connection === undefined) break;
       connection.send(request);
     }
-    if (sent > 0) this.#waiting.splice(0, sent);
-    if (this.#waiting.length === 0) this.#stopWaitTimer();
-    else this.#waitTimer ??= setTimeout(() => this.#failWaiting('ETIMEDOUT'), this.#responseTimeoutMs);
+    if (sent > 0) this.#queue.splice(0, sent);
+    if (this.#queue.length === 0) this.#stopQueueTimer();
+    else this.#queueTimer ??= setTimeout(() => this.#failQueued('ETIMEDOUT'), this.#responseTimeoutMs);
   }
 }

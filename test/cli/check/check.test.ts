@@ -215,8 +215,7 @@ suite('the message if nothing can be checked:', { concurrency: true }, () => {
     });
     await using running = await listen(server);
     const url = `https://localhost:${running.port}`;
-    const message =
-      /\([A-Z_]+\); name the file with the certificate of its authority in NODE_EXTRA_CA_CERTS$/;
+    const message = /\([A-Z_]+\); set NODE_EXTRA_CA_CERTS to the file with the certificate of its authority$/;
     await says(url, message);
     const env = { PLANT_STORE_TOKEN: TOKEN, NODE_EXTRA_CA_CERTS: pem('ca.pem') };
     const { exitCode, stderr } = await runInTime(['check', url], { env });

@@ -87,7 +87,7 @@ suite('import to a server with scripted faults', { concurrency: 4 }, () => {
       const row = index + 2;
       return `${row},name ${row},${row},${number},this one\n`;
     });
-    const unknown = '"taken; an earlier try was not confirmed, so the plant may be stored all the same"';
+    const unknown = '"taken; an earlier attempt was not confirmed, so the plant may be stored"';
     assert.equal(rejects, `id,name,row,error,message\n${rows.join('')}6,name 6,6,40003,${unknown}\n`);
     assert.equal(exitCode, 1);
   });
@@ -114,7 +114,7 @@ suite('import to a server with scripted faults', { concurrency: 4 }, () => {
     const other = await importRows(ssh.url, 10);
     assert.match(
       other.stderr,
-      /^plant-store: no answer from http:\/\/127\S+\/plants; what listens there takes no HTTP \(EPROTO\); check the address\n$/,
+      /^plant-store: no response from http:\/\/127\S+\/plants; the server did not respond with HTTP \(EPROTO\); check the address\n$/,
     );
     for (const { exitCode, stdout } of [free, other]) assert.deepEqual([exitCode, stdout], [1, '']);
   });
@@ -133,9 +133,13 @@ suite('import to a server with scripted faults', { concurrency: 4 }, () => {
     [
       'a redirect',
       post => post.respond(302, '', { Location: '/' }),
-      /\/: the answer is 302, which no plant store gives here; /,
+      /\/: the response is 302; a plant store does not send this; /,
     ],
-    ['200 of another kind', post => post.respond(200), /: the answer is 200 without the headers that prove/],
+    [
+      '200 of another kind',
+      post => post.respond(200),
+      /: the response is 200 without the headers that prove/,
+    ],
     ...[40000, 41501].map((number): [string, (post: Post) => void, RegExp] => [
       `error ${number}`,
       post => post.respond(Math.floor(number / 100), errorBody(number, 'every one')),

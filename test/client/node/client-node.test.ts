@@ -7,15 +7,15 @@ import { until } from '../../harness/until.ts';
 import { type Arrived, idOf, STORED, startScripted, store, storedRest } from './scripted-server.ts';
 
 const RESPONSE_TIMEOUT_MS = 30_000;
-/** A loopback read brings so much at a time. */
+/** Bytes of one read on loopback. */
 const READ_BYTES = 65_536;
 
-/** Sends each plant once, and waits for each answer as long as the tests below say. */
+/** Sends each plant once by default. */
 function clientOf(url: string, retryForMs = 0): PlantStore {
   return new PlantStore({ url, token: 'plant_test', responseTimeoutMs: RESPONSE_TIMEOUT_MS, retryForMs });
 }
 
-/** What became of a plant: its outcome, or the code of the network's error, or what was answered. */
+/** The outcome of a plant, the code of the network error, or status and message of the response. */
 async function resultOf(client: PlantStore, id: number): Promise<string> {
   return await client.createPlant({ id, name: `name ${id}` }).then(
     ({ outcome }) => outcome,
@@ -27,44 +27,74 @@ function plants(count: number): { id: number; name: string }[] {
   return Array.from({ length: count }, (_, id) => ({ id, name: `name ${id}` }));
 }
 
-/** Lets what was written on loopback arrive, without a timer. */
-async function budget(): Promise<void> {
+/** Waits without a timer until data on loopback has arrived. */
+async function settle(): Promise<void> {
   for (let tick = 0; tick < 20; tick++) await new Promise(resolve => setImmediate(resolve));
 }
 
-function head(fields: string, status = 400): string {
+function headers(fields: string, status = 400): string {
   return `HTTP/1.1 ${status} Bad\r\n${fields}\r\n\r\n`;
 }
 
-suite('an answer on a connection', { concurrency: 4 }, () => {
+suite('a response on a connection', { concurrency: 4 }, () => {
   const BODY = '{"error":40003,"message":"\xc3\xa9\xf0\x9f\x8c\xb1"}';
   const LENGTH = `Content-Length: ${BODY.length}`;
   const CHUNKS = `5;x=y\r\n${BODY.slice(0, 5)}\r\n${(BODY.length - 5).toString(16)}\r\n${BODY.slice(5)}\r\n0\r\n`;
-  const SAID = '400 é🌱';
-  const FOREIGN = 'which no plant store gives here; check the address';
+  const PARSED = '400 é🌱';
+  const FOREIGN = 'a plant store does not send this; check the address';
   const INTERIM = 'HTTP/1.1 100\r\n\r\n';
-  const READ: [what: string, response: string, result: string, lasts: boolean][] = [
-    ['with a length', `${head(`A: b\r\n${LENGTH}`)}${BODY}`, SAID, true],
-    ['with blanks around the length', `${head(`content-length:\t ${BODY.length} \t`)}${BODY}`, SAID, true],
-    ['with many blanks in a value', `${head(`A: a${' '.repeat(9_000)}b\r\n${LENGTH}`)}${BODY}`, SAID, true],
-    ['in chunks', `${head('Transfer-Encoding: Chunked')}${CHUNKS}\r\n`, SAID, true],
-    ['in chunks with a trailer', `${head('Transfer-Encoding: chunked')}${CHUNKS}B: c\r\n\r\n`, SAID, true],
-    ['with no reason', 'HTTP/1.1 503\r\ncontent-length:0\r\n\r\n', `503 the answer is 503, ${FOREIGN}`, true],
-    ['with no body', head('A: b', 204), `204 the answer is 204, ${FOREIGN}`, true],
-    ['behind interim ones', `${INTERIM.repeat(INTERIM_RESPONSES_MAX)}${head(LENGTH)}${BODY}`, SAID, true],
-    ['that closes', `${head(`Connection: x\r\nConnection: Close\r\n${LENGTH}`)}${BODY}`, SAID, false],
-    ['of HTTP/1.0', `HTTP/1.0 400 Bad\r\n${LENGTH}\r\n\r\n${BODY}`, SAID, false],
-    ['without a length', `${head('A: b')}${BODY}`, SAID, false],
+  const READ: [what: string, response: string, result: string, persists: boolean][] = [
+    ['with a length', `${headers(`A: b\r\n${LENGTH}`)}${BODY}`, PARSED, true],
     [
-      'that goes on and on',
-      `${head('Content-Length: 999999999')}${'x'.repeat(READ_BYTES + 2_000)}`,
-      `400 the answer is 400, ${FOREIGN}`,
+      'with white space around the length',
+      `${headers(`content-length:\t ${BODY.length} \t`)}${BODY}`,
+      PARSED,
+      true,
+    ],
+    [
+      'with much white space in a value',
+      `${headers(`A: a${' '.repeat(9_000)}b\r\n${LENGTH}`)}${BODY}`,
+      PARSED,
+      true,
+    ],
+    ['in chunks', `${headers('Transfer-Encoding: Chunked')}${CHUNKS}\r\n`, PARSED, true],
+    [
+      'in chunks with a trailer',
+      `${headers('Transfer-Encoding: chunked')}${CHUNKS}B: c\r\n\r\n`,
+      PARSED,
+      true,
+    ],
+    [
+      'without a reason phrase',
+      'HTTP/1.1 503\r\ncontent-length:0\r\n\r\n',
+      `503 the response is 503; ${FOREIGN}`,
+      true,
+    ],
+    ['without a body', headers('A: b', 204), `204 the response is 204; ${FOREIGN}`, true],
+    [
+      'after interim responses',
+      `${INTERIM.repeat(INTERIM_RESPONSES_MAX)}${headers(LENGTH)}${BODY}`,
+      PARSED,
+      true,
+    ],
+    [
+      'with Connection: close',
+      `${headers(`Connection: x\r\nConnection: Close\r\n${LENGTH}`)}${BODY}`,
+      PARSED,
+      false,
+    ],
+    ['of HTTP/1.0', `HTTP/1.0 400 Bad\r\n${LENGTH}\r\n\r\n${BODY}`, PARSED, false],
+    ['without a length', `${headers('A: b')}${BODY}`, PARSED, false],
+    [
+      'with an endless body',
+      `${headers('Content-Length: 999999999')}${'x'.repeat(READ_BYTES + 2_000)}`,
+      `400 the response is 400; ${FOREIGN}`,
       false,
     ],
   ];
-  for (const [what, response, expected, lasts] of READ) {
+  for (const [what, response, expected, persists] of READ) {
     for (const size of response.length < 1_000 ? [READ_BYTES, 1] : [READ_BYTES]) {
-      test(`${what}, in pieces of ${size} bytes, is read, and the connection ${lasts ? 'lasts' : 'ends'}`, async () => {
+      test(`${what}, in chunks of ${size} bytes, is parsed, and the connection ${persists ? 'stays open' : 'closes'}`, async () => {
         const script = async ({ requests, socket }: Arrived): Promise<void> => {
           requests.shift();
           for (let start = 0; start < response.length; start += size) {
@@ -76,7 +106,7 @@ suite('an answer on a connection', { concurrency: 4 }, () => {
         await using server = await startScripted(arrived => void script(arrived));
         const client = clientOf(server.url);
         for (const id of [1, 2]) assert.equal(await resultOf(client, id), expected);
-        assert.equal(server.connections(), lasts ? 1 : 2);
+        assert.equal(server.connections(), persists ? 1 : 2);
       });
     }
   }
@@ -85,23 +115,23 @@ suite('an answer on a connection', { concurrency: 4 }, () => {
     ['of another protocol', 'SSH-2.0\r\n\r\n'],
     ['of HTTP/2', 'HTTP/2 200\r\n\r\n'],
     ['that changes the protocol', 'HTTP/1.1 101 Switching Protocols\r\n\r\n'],
-    ['with two lengths', head('Content-Length: 1\r\nContent-Length: 1')],
-    ['with a length that is none', head('Content-Length: -1')],
-    ['with a length and chunks', head('Content-Length: 1\r\nTransfer-Encoding: chunked')],
-    ['with an unknown coding', head('Transfer-Encoding: gzip, chunked')],
-    ['with a folded line', head('A: b\r\n c: d')],
-    ['with a line without a colon', head('A b')],
-    ['with a bare line feed', head('A: b\nC: d')],
-    ['with a bare carriage return', head('A: b\rC: d')],
-    ['with a NUL in a value', head('A: b\0')],
-    ['with a size of a chunk that is none', `${head('Transfer-Encoding: chunked')}x\r\n`],
-    ['with a chunk longer than it says', `${head('Transfer-Encoding: chunked')}1\r\nabcd\r\n`],
-    ['with an endless head', `HTTP/1.1 200 OK\r\n${'A: b\r\n'.repeat(READ_BYTES / 4)}`],
-    ['behind too many interim ones', INTERIM.repeat(INTERIM_RESPONSES_MAX + 1)],
-    ['behind endless interim ones', `HTTP/1.1 102 ${'x'.repeat(READ_BYTES / 4)}\r\n\r\n`.repeat(5)],
+    ['with two lengths', headers('Content-Length: 1\r\nContent-Length: 1')],
+    ['with an invalid length', headers('Content-Length: -1')],
+    ['with a length and chunks', headers('Content-Length: 1\r\nTransfer-Encoding: chunked')],
+    ['with an unknown transfer coding', headers('Transfer-Encoding: gzip, chunked')],
+    ['with a folded line', headers('A: b\r\n c: d')],
+    ['with a line without a colon', headers('A b')],
+    ['with a bare line feed', headers('A: b\nC: d')],
+    ['with a bare carriage return', headers('A: b\rC: d')],
+    ['with a NUL in a value', headers('A: b\0')],
+    ['with an invalid chunk size', `${headers('Transfer-Encoding: chunked')}x\r\n`],
+    ['with a chunk longer than its size', `${headers('Transfer-Encoding: chunked')}1\r\nabcd\r\n`],
+    ['with an endless header section', `HTTP/1.1 200 OK\r\n${'A: b\r\n'.repeat(READ_BYTES / 4)}`],
+    ['after too many interim responses', INTERIM.repeat(INTERIM_RESPONSES_MAX + 1)],
+    ['after endless interim responses', `HTTP/1.1 102 ${'x'.repeat(READ_BYTES / 4)}\r\n\r\n`.repeat(5)],
   ];
   for (const [what, response] of MALFORMED) {
-    test(`${what} is no answer`, async () => {
+    test(`${what} is rejected as not HTTP`, async () => {
       await using server = await startScripted(({ socket }) => void socket.write(response, 'latin1'));
       assert.equal(await resultOf(clientOf(server.url), 1), 'EPROTO');
     });
@@ -109,19 +139,20 @@ suite('an answer on a connection', { concurrency: 4 }, () => {
 
   const forged = 'Plant-Id: 2\r\nContent-Length: 17\r\n\r\n{"name":"name 2"}';
   const SURPLUS: [string, string][] = [
-    ['a second answer', `${STORED}${forged}`],
-    ['a second answer that closes the connection', `${STORED}Connection: close\r\n${forged}`],
-    ['a rejection', `${head(LENGTH)}${BODY}`],
+    ['a second response', `${STORED}${forged}`],
+    ['a second response that closes the connection', `${STORED}Connection: close\r\n${forged}`],
+    ['a rejection', `${headers(LENGTH)}${BODY}`],
   ];
   for (const [what, surplus] of SURPLUS) {
-    for (const comes of ['with', 'right behind']) {
-      test(`${what} ${comes} the first is not taken for that to a request that was not written yet`, async () => {
+    for (const position of ['together with', 'right after']) {
+      test(`${what} ${position} the first response is not matched to an unwritten request`, async () => {
         const received: string[] = [];
         const script = ({ requests: [request], socket }: Arrived): void => {
           received.push(idOf(request!));
           const first = (padding: string): string => `${STORED}A: ${padding}\r\n${storedRest(request!)}`;
-          // A whole read, so that the rest comes in the next one, before the event loop goes on.
-          const length = comes === 'with' ? 0 : READ_BYTES - first('').length;
+          // Fills one read, so that the rest arrives in the next read of the same event-loop
+          // iteration.
+          const length = position === 'together with' ? 0 : READ_BYTES - first('').length;
           socket.end(`${first('x'.repeat(length))}${surplus}`, 'latin1');
         };
         await using server = await startScripted(script);
@@ -133,15 +164,15 @@ suite('an answer on a connection', { concurrency: 4 }, () => {
   }
 });
 
-suite('connections that carry many plants', () => {
-  /** Sends plants, each of which is stored, and whoever sends them hears of no failure. */
+suite('pipelined connections', () => {
+  /** Sends 1000 plants, and asserts that each is stored and none fails. */
   async function sendMany(url: string, stored: string[], retryForMs: number): Promise<void> {
     const results = await Array.fromAsync(clientOf(url, retryForMs).createPlants(plants(1000)));
     assert.ok(results.every(({ plant }) => plant?.outcome === 'created'));
     assert.equal(new Set(stored).size, 1000);
   }
 
-  test('carry one until they have answered, and then many; what has no room waits', async () => {
+  test('carry one request until the first response, and then many; others are queued', async () => {
     const sent: string[] = [];
     const responded = new Set<number>();
     let most = 0;
@@ -161,7 +192,7 @@ suite('connections that carry many plants', () => {
   });
 
   for (const count of [1, 20]) {
-    test(`plants behind a response that closes the connection, the ${count}th, are sent again at once`, async () => {
+    test(`requests behind a response that closes the connection (number ${count}) are sent on another one`, async () => {
       const left = new Map<number, number>();
       const stored: string[] = [];
       await using server = await startScripted(arrived => {
@@ -183,7 +214,7 @@ suite('connections that carry many plants', () => {
     });
   }
 
-  test('plants behind a response that is cut are tried again', async () => {
+  test('requests behind a truncated response are retried', async () => {
     const stored: string[] = [];
     let chunks = 0;
     await using server = await startScripted(arrived => {
@@ -197,13 +228,13 @@ suite('connections that carry many plants', () => {
     await sendMany(server.url, stored, 30_000);
   });
 
-  test('of the plants with one id one is in flight, while others overtake it', async () => {
+  test('carry one plant of an id at a time, while plants with other ids overtake it', async () => {
     const sent: string[] = [];
     let most = 0;
     const arrivals = new Set<Arrived>();
     await using server = await startScripted(arrived => {
       arrivals.add(arrived);
-      // Later, so that whatever is sent with it has arrived, and the last that came is answered first.
+      // Delayed until concurrent requests have arrived. The last one gets the first response.
       setTimeout(() => {
         const waiting = [...arrivals].flatMap(({ requests }) => requests).map(idOf);
         assert.ok(waiting.filter(id => id === '7').length <= 1, waiting.join());
@@ -224,7 +255,7 @@ suite('connections that carry many plants', () => {
     assert.ok(most > 8, `${most} at the same time`);
   });
 
-  test('one on which nobody waits for a response any more is cut', { timeout: 10_000 }, async () => {
+  test('close when all their requests are abandoned', { timeout: 10_000 }, async () => {
     const { promise: cut, resolve: onCut } = Promise.withResolvers<void>();
     const waiting = new AbortController();
     await using server = await startScripted(({ socket }) => {
@@ -237,45 +268,45 @@ suite('connections that carry many plants', () => {
   });
 });
 
-suite('the time for a response', { timeout: 60_000 }, () => {
+suite('the response timeout', { timeout: 60_000 }, () => {
   function stopClock(context: TestContext): (ms: number) => void {
     context.mock.timers.enable({ apis: ['setTimeout'] });
     return ms => context.mock.timers.tick(ms);
   }
 
-  test('is also that of plants which wait for room where nothing answers', async context => {
+  test('also ends queued requests when no connection gets a response', async context => {
     const pass = stopClock(context);
     let arrived = 0;
     await using server = await startScripted(() => void arrived++);
     const client = clientOf(server.url);
     const results = Promise.all(plants(1000).map(({ id }) => resultOf(client, id)));
-    while (arrived < CONNECTIONS_MAX) await budget();
+    while (arrived < CONNECTIONS_MAX) await settle();
     pass(RESPONSE_TIMEOUT_MS);
     assert.deepEqual([...new Set(await results)], ['ETIMEDOUT']);
   });
 
-  test('begins anew for plants that wait for room as long as any connection brings responses', async context => {
+  test('starts again for queued requests at each response on any connection', async context => {
     const pass = stopClock(context);
     const arrivals = new Set<Arrived>();
     await using server = await startScripted(arrived => void arrivals.add(arrived));
     const client = clientOf(server.url);
     const results = Promise.all(plants(3 * CONNECTIONS_MAX).map(({ id }) => resultOf(client, id)));
     for (let round = 1; round <= 3; round++) {
-      while (arrivals.size < CONNECTIONS_MAX) await budget();
+      while (arrivals.size < CONNECTIONS_MAX) await settle();
       pass(RESPONSE_TIMEOUT_MS * 0.6);
-      // Each response closes its connection, so that one of those that wait is sent for it.
+      // Each response closes its connection, so that a queued request is sent on a new one.
       for (const each of arrivals) store(each, 1, 'Connection: close\r\n');
       arrivals.clear();
     }
     assert.deepEqual([...new Set(await results)], ['created']);
   });
 
-  const DRIPS: [string, string, string][] = [
-    ['a body', head('Content-Length: 9999', 200), 'x'],
-    ['a run of interim responses', '', 'HTTP/1.1 102 Processing\r\n\r\n'],
+  const SLOW: [string, string, string][] = [
+    ['a body', headers('Content-Length: 9999', 200), 'x'],
+    ['many interim responses', '', 'HTTP/1.1 102 Processing\r\n\r\n'],
   ];
-  for (const [what, start, drop] of DRIPS) {
-    test(`is not longer for ${what} in drips`, async context => {
+  for (const [what, start, chunk] of SLOW) {
+    test(`is not extended by ${what} that arrives slowly`, async context => {
       const pass = stopClock(context);
       const { promise: arrived, resolve: arrive } = Promise.withResolvers<Socket>();
       await using server = await startScripted(({ socket }) => arrive(socket));
@@ -283,15 +314,15 @@ suite('the time for a response', { timeout: 60_000 }, () => {
       const socket = await arrived;
       socket.write(start);
       for (let step = 0; step < 4; step++) {
-        socket.write(drop);
-        await budget();
+        socket.write(chunk);
+        await settle();
         pass(RESPONSE_TIMEOUT_MS / 4);
       }
       assert.equal(await result, 'ETIMEDOUT');
     });
   }
 
-  test('is whole for each plant, also behind others', async context => {
+  test('is full for each plant, also after other plants on the same connection', async context => {
     const pass = stopClock(context);
     const arrivals: Arrived[] = [];
     await using server = await startScripted(arrived => void arrivals.push(arrived));

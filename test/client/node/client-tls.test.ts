@@ -21,13 +21,13 @@ function pathOf(certificate: string): string {
   return fileURLToPath(new URL(`../../harness/postgres-tls/${certificate}`, import.meta.url));
 }
 
-/** All but that of clients are certificates of `localhost`. */
+/** All certificates except `client.pem` are for `localhost`. */
 function identity(certificate = 'server.pem'): { key: Buffer; cert: Buffer } {
   const key = certificate === 'client.pem' ? 'client-key.pem' : 'server-key.pem';
   return { key: readFileSync(pathOf(key)), cert: readFileSync(pathOf(certificate)) };
 }
 
-/** Puts TLS before a server, as a gateway does. */
+/** Starts a TLS gateway in front of a server. */
 function startTls(url: string, certificate?: string): Promise<LoopbackServer> {
   const { hostname, port } = new URL(url);
   const server = createServer({ ...identity(certificate), ALPNProtocols: ['http/1.1'] }, socket => {
@@ -49,7 +49,7 @@ function environment(host: string, token = 'plant_test'): Record<string, string>
 }
 
 suite('the client over TLS', () => {
-  test('sends as it does without', async () => {
+  test('sends plants as it does without TLS', async () => {
     await using service = await startTestService();
     await using gateway = await startDroppingProxy(service.url);
     await using secure = await startTls(service.url);
@@ -57,10 +57,10 @@ suite('the client over TLS', () => {
     const env = environment(`localhost:${secure.port}`, service.token);
     const args = [PROGRAM, `https://localhost:${secureGateway.port}`];
     const { stdout } = await promisify(execFile)(process.execPath, args, { env, timeout: 60_000 });
-    assert.partialDeepStrictEqual(JSON.parse(stdout), { sentAgain: 'created', inOrder: '550 of 550' });
+    assert.partialDeepStrictEqual(JSON.parse(stdout), { retried: 'created', inOrder: '550 of 550' });
   });
 
-  test('names the host, by which a server with several certificates chooses', async () => {
+  test('sends the host name, by which a server with several certificates chooses', async () => {
     const names: string[] = [];
     const server = createHttpsServer({
       SNICallback: (name, choose) => {
@@ -82,21 +82,20 @@ suite('the client over TLS', () => {
     assert.deepEqual(names, ['localhost']);
   });
 
-  const UNKNOWN =
-    /\([A-Z_]+\); name the file with the certificate of its authority in NODE_EXTRA_CA_CERTS\n$/;
+  const UNKNOWN = /\([A-Z_]+\); set NODE_EXTRA_CA_CERTS to the file with the certificate of its authority\n$/;
   const CASES: [command: string, what: string, host: string, certificate: string, trusts: string, RegExp][] =
     [
-      ['add', 'an authority that nobody trusts', 'localhost', 'server.pem', '', UNKNOWN],
+      ['add', 'an unknown authority', 'localhost', 'server.pem', '', UNKNOWN],
       [
         ...(['add', 'another name', '127.0.0.1', 'server.pem', AUTHORITY] as const),
-        /\(ERR_TLS_CERT_ALTNAME_INVALID\); it is that of another name; give the address with the name that it is for\n$/,
+        /\(ERR_TLS_CERT_ALTNAME_INVALID\); it is for another host name; use the host name that it is for in the address\n$/,
       ],
       [
-        ...(['import', 'a year that is over', 'localhost', 'expired.pem', pathOf('expired.pem')] as const),
-        /\(CERT_HAS_EXPIRED\); it is not valid today; ask who runs the service to renew it, unless the clock .*\n$/,
+        ...(['import', 'a past year', 'localhost', 'expired.pem', pathOf('expired.pem')] as const),
+        /\(CERT_HAS_EXPIRED\); it is expired or not valid yet; ask the operator to renew it, or set the clock .*\n$/,
       ],
     ];
-  for (const [command, what, host, certificate, trusts, says] of CASES) {
+  for (const [command, what, host, certificate, trusts, advice] of CASES) {
     test(`${command} rejects a certificate of ${what} at once, and sends nothing`, async () => {
       await using service = await startTestService();
       await using secure = await startTls(service.url, certificate);
@@ -107,14 +106,14 @@ suite('the client over TLS', () => {
       const args = command === 'add' ? ['1', 'Ficus'] : ['-'];
       const { exitCode, stderr } = await runProgram([command, ...args], { env, stdin: 'id,name\n1,Ficus\n' });
       assert.match(stderr, /^plant-store: the certificate of https:.*\/plants is not trusted \(.*\n$/m);
-      assert.match(stderr, says);
+      assert.match(stderr, advice);
       assert.equal(exitCode, 1);
       const exported = await runProgram(['export', '--database', service.database]);
       assert.equal(exported.stdout, 'id,name,tag\n');
     });
   }
 
-  test('a service that asks for a certificate of the client is not taken for one with a bad certificate', async () => {
+  test('a missing client certificate is not reported as an untrusted server certificate', async () => {
     await using strict = await listen(createServer({ ...identity(), requestCert: true }));
     const env = environment(`localhost:${strict.port}`);
     const { exitCode, stderr } = await runProgram(['add', '1', 'Ficus'], { env });
@@ -125,7 +124,7 @@ suite('the client over TLS', () => {
 
   test('an import stops at once when the certificate is no longer trusted', { timeout: 30_000 }, async () => {
     const server = createHttpsServer(identity(), (request, response) => {
-      // One that is good for clients alone, on every connection from the next one on.
+      // From the next connection on: a certificate that is valid for clients only.
       server.setSecureContext(identity('client.pem'));
       request.resume().on('end', () => {
         response.writeHead(200, { ...STORED, Connection: 'close' }).end('{"name":"a"}');
@@ -137,13 +136,13 @@ suite('the client over TLS', () => {
     });
     assert.match(
       stderr,
-      /^plant-store: the certificate of .* \(INVALID_PURPOSE\); ask who runs the service to mend it\n$/,
+      /^plant-store: the certificate of .* \(INVALID_PURPOSE\); ask the operator of the service to replace it\n$/,
     );
     assert.match(stdout, /^1 row: 1 created/);
     assert.equal(exitCode, 1);
   });
 
-  test('a server that speaks no TLS is no answer', async () => {
+  test('a server without TLS causes a network error', async () => {
     await using service = await startTestService();
     const url = service.url.replace('http:', 'https:');
     const store = new PlantStore({ url, token: service.token, retryForMs: 0 });

@@ -1,25 +1,25 @@
 import { createServer, type Socket } from 'node:net';
 import { listen } from '../../harness/loopback-server.ts';
 
-/** The beginning of an answer to a stored plant. */
+/** Status line and first headers of the response for a stored plant. */
 export const STORED = 'HTTP/1.1 200 OK\r\nPlant-Outcome: created\r\nPlant-Revision: 1\r\n';
 
-/** What has arrived on one connection and is not answered. */
+/** One connection with its requests that have no response yet. */
 export interface Arrived {
-  /** Of the connections, counted from 1. */
+  /** Number of the connection, from 1. */
   connection: number;
   socket: Socket;
-  /** Requests with their bodies; the script takes out those that it answers. */
+  /** Requests with their bodies. The script removes a request when it responds. */
   requests: string[];
 }
 
-/** Answers `count` requests as a plant store does, in one write. */
+/** Responds to `count` requests like a plant store, in one write. */
 export function store({ socket, requests }: Arrived, count: number, field = ''): void {
   const responses = requests.splice(0, count).map(request => `${STORED}${field}${storedRest(request)}`);
   socket.write(responses.join(''));
 }
 
-/** The rest of that answer. */
+/** The part of that response after {@link STORED}. */
 export function storedRest(request: string): string {
   const plant = request.slice(request.indexOf('{')).replace(/"id":[0-9]+,/, '');
   return `Plant-Id: ${idOf(request)}\r\nContent-Length: ${Buffer.byteLength(plant)}\r\n\r\n${plant}`;
@@ -29,7 +29,7 @@ export function idOf(request: string): string {
   return /"id":([0-9]+)/.exec(request)![1]!;
 }
 
-/** Starts a server that does with the bytes of a connection what the script says. */
+/** Starts a server that runs the script for each chunk with complete requests. */
 export async function startScripted(
   script: (arrived: Arrived) => void,
 ): Promise<{ url: string; connections: () => number } & AsyncDisposable> {
