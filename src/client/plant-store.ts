@@ -114,7 +114,7 @@ export class PlantStore {
     return new BulkCreate<Input>(this.#service, concurrency, onRetry).results(inputs, signal);
   }
 
-  /** Closes all connections. Requests in flight fail, and later ones. Idle ones close by themselves. */
+  /** Closes all connections. Requests in flight and later ones fail. Idle ones close by themselves. */
   close(): void {
     this.#service.transport.close();
   }

@@ -35,6 +35,7 @@ export interface Exchange extends ReceivedRequest {
  *
  * (1) The response to the latest request, if that request is incomplete or has `Connection: close`,
  * or the service shuts down.
+ *
  * (2) Node itself would send the error at once, before the response to an earlier request. The
  * client would take the error for that response, though the plant of that request is stored.
  */

@@ -69,8 +69,8 @@ export class PipelinedConnection {
 
   /**
    * @param onResponses called after responses have arrived; there may be room for more requests
-   * @param onClose called when the connection is closed, with the requests to send on another one:
-   *   those behind a response that closes the connection (RFC 9112 section 9.6)
+   * @param onClose called when the connection is closed, with the requests to send on another one.
+   *   They followed a response that closes the connection (RFC 9112 section 9.6).
    */
   constructor(
     socket: Socket,
