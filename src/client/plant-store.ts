@@ -114,7 +114,7 @@ export class PlantStore {
     return new BulkCreate<Input>(this.#service, concurrency, onRetry).results(inputs, signal);
   }
 
-  /** Closes all connections. Requests in flight and later ones fail. Idle ones close on their own. */
+  /** Closes all connections. Requests in flight and later ones fail. */
   close(): void {
     this.#service.transport.close();
   }
