@@ -61,7 +61,7 @@ export class TokenCache {
   /** Token ids by the day of their use (`YYYY-MM-DD`), until the store has recorded them. */
   readonly #uses = new Map<string, Set<number>>();
   #recording: Promise<void> | undefined;
-  #isRecordingFailing = false;
+  #isTokenUseUnrecorded = false;
 
   private constructor(source: TokenSource, onError: (cause: unknown) => void) {
     this.#source = source;
@@ -127,7 +127,7 @@ export class TokenCache {
     await this.#refreshing;
     this.#isAvailable = false;
     for (const resolve of this.#pendingLookups) resolve();
-    await this.#recordUses();
+    await this.#recordTokenUses();
   }
 
   #refreshIfDue(): void {
@@ -146,7 +146,7 @@ export class TokenCache {
       await this.#readTokens();
       this.#isAvailable = true;
       // Not awaited: a store may be readable though it is not writable.
-      void this.#recordUses();
+      void this.#recordTokenUses();
     } catch (cause) {
       if (this.#isAvailable) this.#onError(cause);
       this.#isAvailable = false;
@@ -172,14 +172,14 @@ export class TokenCache {
   }
 
   /** One recording at a time; never throws. The next refresh repeats a failed recording. */
-  #recordUses(): Promise<void> {
-    this.#recording ??= this.#recordAllUses().finally(() => {
+  #recordTokenUses(): Promise<void> {
+    this.#recording ??= this.#recordAllTokenUses().finally(() => {
       this.#recording = undefined;
     });
     return this.#recording;
   }
 
-  async #recordAllUses(): Promise<void> {
+  async #recordAllTokenUses(): Promise<void> {
     try {
       for (const [day, ids] of this.#uses) {
         while (ids.size > 0) {
@@ -189,10 +189,10 @@ export class TokenCache {
         }
         this.#uses.delete(day);
       }
-      this.#isRecordingFailing = false;
+      this.#isTokenUseUnrecorded = false;
     } catch (cause) {
-      if (!this.#isRecordingFailing) this.#onError(cause);
-      this.#isRecordingFailing = true;
+      if (!this.#isTokenUseUnrecorded) this.#onError(cause);
+      this.#isTokenUseUnrecorded = true;
     }
   }
 }

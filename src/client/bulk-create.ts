@@ -1,5 +1,5 @@
 import type { NewPlant } from '../contract/plant.ts';
-import { DRAIN_TIMEOUT_MS, IN_FLIGHT_TEXT_LENGTH_MAX } from './limits.ts';
+import { CREATE_PLANTS_DRAIN_TIMEOUT_MS, IN_FLIGHT_TEXT_LENGTH_MAX } from './limits.ts';
 import { newPlantOf, type PlantInput } from './plant-input.ts';
 import { ERRORS_OF_ONE_PLANT, PlantStoreError } from './plant-store-error.ts';
 import { type Call, RetryingRequest, type Service } from './retrying-request.ts';
@@ -31,7 +31,7 @@ interface Entry<Input extends PlantInput> {
  * | reading | there is room | reading | the next plant |
  * | reading | the inputs end or throw | finishing | no new plant; retries go on |
  * | reading, finishing | an error of all plants, or an abort | stopping | nothing more |
- * | stopping | `DRAIN_TIMEOUT_MS` has passed | stopping | nothing; requests are abandoned |
+ * | stopping | `CREATE_PLANTS_DRAIN_TIMEOUT_MS` has passed | stopping | nothing; requests are abandoned |
  * | finishing, stopping | the last result was yielded | ended | nothing; then it may throw |
  * | any | the caller stops iterating | ended | nothing; requests are abandoned |
  */
@@ -163,7 +163,7 @@ export class BulkCreate<Input extends PlantInput> {
     if (this.#isStopped) return;
     this.#isStopped = true;
     this.#failure ??= { reason };
-    this.#drainTimer = setTimeout(() => this.#abandonAll(reason), DRAIN_TIMEOUT_MS);
+    this.#drainTimer = setTimeout(() => this.#abandonAll(reason), CREATE_PLANTS_DRAIN_TIMEOUT_MS);
     for (const { request } of this.#entries) request?.stop(reason);
     this.#notifyChange();
   }

@@ -20,7 +20,7 @@ export const CONCURRENCY_MAX = 10_000;
 /** Text of the plants in flight, in UTF-16 code units. A single plant may exceed it. */
 export const IN_FLIGHT_TEXT_LENGTH_MAX = 16 * 1024 * 1024;
 /** When `createPlants` ends early, plants in flight have this long to get their responses. */
-export const DRAIN_TIMEOUT_MS = 5_000;
+export const CREATE_PLANTS_DRAIN_TIMEOUT_MS = 5_000;
 /** Longest delay of a timer: 2^31 - 1 ms, nearly 25 days. */
 export const TIMER_MS_MAX = 2_147_483_647;
 
