@@ -98,7 +98,7 @@ function canMakeNetwork(): boolean {
   return status === 0;
 }
 
-/** @returns the path of a SQLite store in a new folder, which is removed with `opened` */
+/** @returns the path of an SQLite store in a new folder, which is removed with `opened` */
 export function newSqliteFile(opened: AsyncDisposableStack): string {
   const folder = mkdtempSync(join(tmpdir(), 'plant-store-fault-'));
   opened.defer(() => rmSync(folder, { recursive: true }));

@@ -13,14 +13,14 @@ const DIGITS_ONLY = /^-?[0-9]+$/;
 export function addCommand(): Command {
   return addServiceOptions(new Command('add'))
     .description('send one plant to a running service and print what was stored')
-    .argument('<id>', 'id of the plant: a 64-bit integer, in digits only')
+    .argument('<id>', 'id of the plant: a 64-bit integer in decimal digits, with a minus sign if negative')
     .argument('<name>', 'name of the plant')
     .option('--tag <tag>', 'tag of the plant')
     .option('--json', 'print the stored plant as JSON')
     .addHelpText(
       'after',
       `
-Write -- before a negative id, and all options before the --.
+If the id is negative, write -- before it, and write all options before the --.
 
 Examples:
   $ npx plant-store add 1000042 'Monstera deliciosa' --tag houseplant

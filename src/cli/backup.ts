@@ -12,12 +12,13 @@ import { BACKUP_PROCESS, ownProgram } from './own-program.ts';
 import { amount, CountedProgress, formatCount } from './progress-display.ts';
 
 const HELP = `
-A service may run on the store. The backup contains every plant that got the
-status 200 before the command started. The command checks and counts the
-complete copy and flushes it to disk. It never overwrites a file.
+The backup contains every plant that got the status 200 before the command
+started. The command checks the complete copy, counts its plants, and flushes it
+to disk. It never overwrites a file.
 
-The backup is a store. To restore it, stop the service, move the old store away
-with the files beside it (-wal, -shm), and put the backup in its place.
+The backup file is a complete store. To restore it, stop the service. Move the
+old store file and its -wal and -shm files to another folder. Then copy the
+backup to the path of the old store file.
 
 Example:
   $ npx plant-store backup "backups/plants-$(date +%F).db"`;
@@ -27,7 +28,7 @@ const SQLITE_FULL = 13;
 
 export function backupCommand(): Command {
   return new Command('backup')
-    .description('copy a SQLite store to a file, also while a service runs on it, and check the copy')
+    .description('copy an SQLite store to a file, and check the copy; a service may use the store meanwhile')
     .argument('<file>', 'the file to create')
     .addOption(databaseOption('the store: sqlite:PATH'))
     .addHelpText('after', HELP)
@@ -78,7 +79,7 @@ async function copyAndCheck(path: string, to: string, stop: AbortSignal): Promis
   }
   if (shown(made.source) !== shown(made.copy)) {
     throw new Failure(
-      `the store has ${shown(made.source)} but the copy has ${shown(made.copy)}, which is a bug; keep an older backup, and report this`,
+      `the store has ${shown(made.source)} but the copy has ${shown(made.copy)}, which is a bug; use an older backup, and report this`,
     );
   }
   return made.copy;

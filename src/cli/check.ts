@@ -16,9 +16,9 @@ import { addTokenOptions, readBaseUrl, readToken } from './service-options.ts';
 const FORMATS = { text: textReport, json: jsonReport, junit: junitReport };
 
 const HELP = `
-Each rule has a level. MUST: the interface itself requires it. SHOULD: HTTP or
-JSON requires it where the interface says nothing. MAY: the server may choose.
-The exit code is 1 if a MUST rule does not hold.
+Each rule has a level. MUST: the API requires it. SHOULD: the API does not
+mention it, but HTTP or JSON requires it. MAY: the server may choose. The exit
+code is 1 if the server violates a MUST rule.
 
 The check stores plants, which nobody can delete. Use --ids to choose their ids.
 
@@ -44,10 +44,13 @@ export function checkCommand(): Command {
     )
     .option(
       '--ids <FROM..TO>',
-      'use only ids in this range; rules that need other ids are not checked (default: random ids)',
+      'store plants only under ids in this range; rules that need other ids are not checked (default: random ids)',
       parseIds,
     )
-    .option('--ours', 'also check the rules that only this plant store promises')
+    .option(
+      '--ours',
+      'also check the rules of this plant store, which other plant stores do not have to follow',
+    )
     .option('--dry-run', 'list the rules and send nothing')
     .addHelpText('after', HELP)
     .action(check);

@@ -16,17 +16,18 @@ import { stoppable } from './interruption.ts';
 import { amount, CountedProgress, formatCount, perSecond } from './progress-display.ts';
 
 const HELP = `
-The command only reads the source. A service may run on the source.
+The command only reads the source. A service may use the source meanwhile.
 
-If the target does not exist, the command creates it. An existing target must
-contain only rows of the source. The command overwrites nothing: run it again
-after an interruption, or after the source has changed, to copy the missing rows.
+If the target does not exist, the command creates it. If the target exists, each
+of its rows must also be in the source. The command never overwrites a row.
+After an interruption, or if the source has new rows, run the command again: it
+copies only the missing rows.
 
-To move a service with a short downtime: copy while the service runs, stop the
-service, copy again, and start the service on the target.
+To move a service to another store with a short downtime, copy while the service
+runs. Then stop the service, copy again, and start the service with the target.
 
-At the end the command compares every row of both stores. Exit code 0 means
-that the stores are equal.
+At the end the command compares every row of both stores. Without --dry-run,
+exit code 0 means that the stores are equal.
 
 Example:
   $ npx plant-store copy --from sqlite:./data/plant-store.db --to postgres://plant_owner@db.example/plants`;
@@ -38,6 +39,8 @@ interface CopyOptions {
   dryRun?: boolean;
 }
 
+const PASSWORD_FILE =
+  'file that contains only the PostgreSQL password, for --from and --to if the URL has no password';
 const SOURCE = '--from';
 const TARGET = '--to';
 
@@ -49,10 +52,12 @@ const EMPTY_READER: CopySide['reader'] = {
 
 export function copyCommand(): Command {
   return new Command('copy')
-    .description('copy a store, with tokens and history, to SQLite or PostgreSQL, and compare both stores')
+    .description(
+      'copy a store, with its tokens and all revisions, to SQLite or PostgreSQL, and compare both stores',
+    )
     .requiredOption('--from <url>', 'source: sqlite:PATH or postgres://USER@HOST:PORT/DATABASE')
-    .requiredOption('--to <url>', 'target: an address of the same form')
-    .addOption(passwordFileOption())
+    .requiredOption('--to <url>', 'target, in the same form as --from')
+    .addOption(passwordFileOption(PASSWORD_FILE))
     .option('--dry-run', 'count the rows to copy, and write nothing')
     .addHelpText('after', HELP)
     .action(copy);
@@ -112,7 +117,7 @@ function report({ source, target, missing }: Awaited<ReturnType<typeof compareSt
   if (missing.revisions + missing.tokens > 0) {
     console.log('not equal');
     throw new Failure(
-      `the source has ${counted(missing)} that came after the copy; stop the service on the source, then run the same command again to copy the rest`,
+      `the source has ${counted(missing)} that were stored after the copy; stop the service that uses the source, then run the same command again to copy the rest`,
     );
   }
   if (summary(source) !== summary(target)) {

@@ -23,8 +23,7 @@ export function databaseOption(
   return setting('--database <url>', description, undefined, 'sqlite:./data/plant-store.db');
 }
 
-export function passwordFileOption(): Option {
-  const description = 'file that contains only the PostgreSQL password';
+export function passwordFileOption(description = 'file that contains only the PostgreSQL password'): Option {
   return setting('--database-password-file <file>', description);
 }
 

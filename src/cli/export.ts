@@ -12,7 +12,7 @@ const CHUNK_LENGTH = 64 * 1024;
 
 export function exportCommand(): Command {
   return addDatabaseOptions(new Command('export'))
-    .description('print all plants of one moment, in the order of ids')
+    .description('print all plants as they are when the export starts, sorted by id')
     .addOption(new Option('--format <format>', 'CSV or JSON Lines').choices(['csv', 'jsonl']).default('csv'))
     .option('--revisions', 'print every revision of each plant, with its time and the label of its token')
     .addHelpText('after', '\nExample:\n  $ npx plant-store export > plants.csv')

@@ -10,15 +10,16 @@ import { addServiceOptions, readServiceAddress } from './service-options.ts';
 import { countUpTo } from './setting.ts';
 
 const HELP = `
-FILE is CSV, JSON Lines or a JSON array, in UTF-8, optionally compressed with
-gzip. CSV needs the columns id and name; tag is optional. An empty CSV field is
-an absent tag, "" is an empty tag.
+FILE is CSV, JSON Lines or a JSON array, in UTF-8. It can be compressed with
+gzip. CSV needs the columns id and name; tag is optional. In the column tag, an
+empty field means that the plant has no tag, and "" means an empty tag.
 
-Rejected rows go to a rejects file, which adds the columns row, error and
-message. Correct the rows there, then import that file.
+The command writes rejected rows to a rejects file, with the reason in the
+columns row, error and message. Correct the rows in this file, then import it.
 
-You can safely run an import again. A plant that equals its latest stored
-revision stays unchanged; any other becomes the next revision.
+You can safely run an import again. If a plant equals the latest stored
+revision of its id, nothing changes. If its content differs, it becomes the next
+revision.
 
 Example:
   $ npx plant-store import --token-file token.txt plants.csv more-plants.jsonl.gz`;
@@ -34,7 +35,7 @@ export function importCommand(): Command {
     )
     .option(
       '--in-flight <N>',
-      `plants in flight at the same time, 1 to ${IN_FLIGHT_MAX}`,
+      `how many plants the command sends before it waits for responses, 1 to ${IN_FLIGHT_MAX}`,
       countUpTo(IN_FLIGHT_MAX),
       IN_FLIGHT_DEFAULT,
     )

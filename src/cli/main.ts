@@ -35,7 +35,9 @@ export async function main(argv: string[]): Promise<void> {
 
 async function program(name: string | undefined): Promise<Command> {
   const program = new Command('plant-store')
-    .description('Stores plants. It never loses a confirmed plant; ids are exact 64-bit integers.')
+    .description(
+      'A service that stores plants and never loses a confirmed plant. Ids are exact 64-bit integers.',
+    )
     .version(VERSION)
     .showHelpAfterError('(run the command with --help to see its arguments and options)')
     .configureOutput({ outputError: (text, write) => write(usageError(text)) })

@@ -23,12 +23,13 @@ export interface ServeOptions extends DatabaseOptions {
 }
 
 const REPEATED_ID =
-  'for a plant with a stored id and other content: store it as the next revision, or reject it';
-const CONNECTIONS = 'PostgreSQL connections that write plants; one more is opened for reads and tokens';
-const RATE_LIMIT = 'requests that each token may send, such as 100/s or 6000/min; no limit if not given';
-const ORIGINS = 'origins whose pages may send plants from a browser, separated by commas; * for all';
+  'what to do when a plant has a stored id but different content: add a revision, or reject the plant';
+const CONNECTIONS =
+  'number of PostgreSQL connections that write plants; the service opens one more for reads and tokens';
+const RATE_LIMIT = 'how many requests each token may send, such as 100/s or 6000/min (default: no limit)';
+const ORIGINS = 'origins of web pages that may send plants, separated by commas; * allows all';
 const OPS_HOSTS =
-  'host names that requests to --ops may use, besides localhost and IP addresses; separated by commas';
+  'more host names of the --ops address, separated by commas; localhost and IP addresses always work';
 
 export function addServeOptions(command: Command): Command {
   const settings = [

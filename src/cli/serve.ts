@@ -16,8 +16,8 @@ export function serveCommand(): Command {
     .addHelpText(
       'after',
       `
-In a checkout, \`npm start\` also runs this command. Then write -- before the
-options: npm start -- --listen 0.0.0.0:8080
+In a checkout, \`npm start\` also runs this command. If you use \`npm start\`, write
+-- before the options: npm start -- --listen 0.0.0.0:8080
 
 Examples:
   $ npx plant-store serve --database sqlite:/var/lib/plants.db --listen 0.0.0.0:8080
@@ -73,10 +73,10 @@ function listenAdvice({ address: { host, port }, code, message }: ListenFailed, 
     return `another program uses ${host}:${port}; stop it, or choose another address with ${flag}`;
   }
   if (code === 'EACCES') {
-    return `this user may not listen on ${host}:${port}; choose a port from 1024 up with ${flag}`;
+    return `this user has no permission to listen on ${host}:${port}; choose port 1024 or higher with ${flag}`;
   }
   if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') {
-    return `${host} is not an address of this machine; choose another with ${flag}`;
+    return `${host} is not an address of this machine; choose another address with ${flag}`;
   }
   return `${message}; choose another address with ${flag}`;
 }

@@ -13,9 +13,9 @@ export function tokenCommand(): Command {
     .addCommand(
       addDatabaseOptions(new Command('create'))
         .description(
-          'create a token and print it to stdout; it cannot be shown again: the store contains only its hash',
+          'create a token and print it to stdout; the token cannot be shown again, because the store contains only its hash',
         )
-        .argument('<label>', 'unique name that says who or what the token is for', parseLabel)
+        .argument('<label>', 'unique name of the token, such as the name of the client', parseLabel)
         .option(
           '--expires <duration>',
           'lifetime, such as 90d, 12h or 30m (default: never expires)',

@@ -69,8 +69,8 @@ function retryAfter(minimum: number): Header {
 
 /** As in draft-ietf-httpapi-ratelimit-headers-10. A 200 has them only if there is a rate limit. */
 function rateLimitHeaders(required: boolean): Record<string, Header> {
-  const policy = 'The rate limit of the token: q requests in each window of w seconds.';
-  const left = 'The rest of the rate limit: r requests now, more in t seconds.';
+  const policy = 'The rate limit of the token: q requests at once, and q more in every w seconds.';
+  const left = 'What remains of the rate limit: r requests now, and more after t seconds.';
   return {
     'RateLimit-Policy': header(policy, text('"default";q=100;w=1'), required),
     RateLimit: header(left, text('"default";r=99;t=1'), required),
@@ -97,9 +97,12 @@ export const STATUS_DESCRIPTIONS: Record<
       `Error ${ERRORS.idTaken.number} occurs only if the service runs with \`--repeated-id reject\`.`,
   },
   401: {
-    description: 'The credential is missing or not accepted. The body is not read.',
+    description: 'The bearer token is missing or not accepted. The service does not read the body.',
     headers: {
-      'WWW-Authenticate': header('The challenge (RFC 6750 section 3).', text('Bearer realm="plant-store"')),
+      'WWW-Authenticate': header(
+        'The challenge: the request needs a valid bearer token (RFC 6750 section 3).',
+        text('Bearer realm="plant-store"'),
+      ),
     },
   },
   404: { description: 'The path does not exist. Paths are case-sensitive.' },
@@ -155,21 +158,24 @@ export const PLANT_HEADERS: Record<string, Header> = {
     pattern: '^(0|-?[1-9][0-9]*)$',
     examples: ['9007199254740993'],
   }),
-  'Plant-Revision': header('The number of contents stored under this id, including this one.', {
+  'Plant-Revision': header('The number of this revision. The first revision of an id has the number 1.', {
     type: 'integer',
     minimum: 1,
     examples: [1],
   }),
   'Plant-Outcome': header(
     'created: the id was new. unchanged: the latest revision of this id has the same content, and ' +
-      'nothing was stored. revised: the id had different content, and this one is its next revision.',
+      'nothing was stored. revised: the id was stored with different content, and this plant is its next ' +
+      'revision.',
     { type: 'string', enum: OUTCOMES },
   ),
   ...rateLimitHeaders(false),
 };
 
 export const PLANT_RESPONSE = {
-  description: 'Plant response: the plant was created. The response is sent after the plant is on disk.',
+  description:
+    'Plant response: the plant was created. The service sends it after the plant is on disk. The status is ' +
+    'also 200 if the plant was already stored or has new content: see Plant-Outcome.',
   headers: PLANT_HEADERS,
   content: jsonContent('Plant', {
     tagged: { value: { name: 'Araucaria angustifolia', tag: 'tree' } },
@@ -191,7 +197,7 @@ export const CREATE_PLANT = {
       tagged: { value: { id: 1, name: 'Araucaria angustifolia', tag: 'tree' } },
       untagged: { value: { id: 2, name: 'Araucaria angustifolia' } },
       largestId: {
-        summary: 'The largest id. A JSON parser that reads numbers as doubles rounds it.',
+        summary: 'The largest id. A JSON parser that reads numbers as doubles rounds this id.',
         value: { id: ID_MAX, name: 'Araucaria angustifolia' },
       },
     }),
@@ -222,7 +228,10 @@ export const SCHEMAS = {
     required: ['name'],
     properties: {
       name: { type: 'string', description: 'The name of the plant' },
-      tag: { type: 'string', description: 'Tag to specify the type' },
+      tag: {
+        type: 'string',
+        description: 'Tag to specify the type: a text of your choice, such as houseplant',
+      },
     },
   },
   NewPlant: {

@@ -37,7 +37,7 @@ export const CODE_SAMPLES = [
   },
   {
     language: 'Python',
-    note: 'An int has no size limit, and json writes all its digits.',
+    note: 'An int of Python has no size limit, and the module json writes all its digits.',
     code: PYTHON,
   },
 ];

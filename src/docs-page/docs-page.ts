@@ -73,7 +73,7 @@ function page(): Html {
 </nav></header>
 <main id="content">
 <section>
-<h1>Send a plant to the store. A 200 means that it is on disk.</h1>
+<h1>Send a plant to the store. A 200 means that the plant is on disk.</h1>
 <p class="address">POST ${SAMPLE_ADDRESS}/plants</p>
 <p>${CREATE_PLANT.description}</p>
 </section>
@@ -83,7 +83,7 @@ ${responseSection()}
 ${codeSection()}
 ${errorsSection()}
 </main>
-<footer><p>Generated from the contract of the service. For programs: <a href="openapi.json">openapi.json</a> (OpenAPI 3.1).</p></footer>
+<footer><p>This page is generated from the contract of the service. Programs can read <a href="openapi.json">openapi.json</a> (OpenAPI 3.1).</p></footer>
 <script type="module">${new Html(PAGE_SCRIPT)}</script>
 </body>
 </html>
@@ -103,8 +103,8 @@ Content-Type: application/json
 {"id":${ID_MAX},"name":"Ficus lyrata","tag":"houseplant"}</pre>
 <dl>
 ${field('id', 'integer, int64, required', ID_SCHEMA.description)}
-${field('name', 'string, required', `${name.description}. May be empty.`)}
-${field('tag', 'string, optional', `${tag.description}. May be empty, which is not the same as absent. Must not be null.`)}
+${field('name', 'string, required', `${name.description}. It may be empty.`)}
+${field('tag', 'string, optional', `${tag.description}. It may be empty, but not null. An empty tag is not the same as no tag.`)}
 </dl>
 <p>Other members are ignored. The service rejects a body that contains a member twice. It also rejects text with U+0000
 or an unpaired surrogate, since not every database can store it.</p>

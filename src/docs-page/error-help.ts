@@ -7,7 +7,7 @@ import type { ErrorName } from '../contract/errors.ts';
 export const ERROR_HELP: Record<ErrorName, string> = {
   badHttp:
     'Use an HTTP library. Send one `Host`, and either `Content-Length` or `Transfer-Encoding: chunked`, not both. ' +
-    'If your client does this, check the proxy between client and service.',
+    'If your client already does all this, check the proxy between the client and the service.',
   notJson:
     'Common causes are incomplete bodies, form data, single quotes and trailing commas. Send UTF-8 without a byte ' +
     'order mark.',
@@ -17,23 +17,23 @@ export const ERROR_HELP: Record<ErrorName, string> = {
   idTaken:
     'The stored plant is unchanged. To allow revisions, the operator has to remove `--repeated-id reject`.',
   noCredential:
-    'Write one space between `Bearer` and the token. A gateway may remove the header or add another one.',
+    'Write one space between `Bearer` and the token. A gateway may remove the `Authorization` header or add a second one.',
   tokenRejected:
-    'Copy the whole token, without quotes. The operator creates a new one with `plant-store token create LABEL`.',
+    'Copy the whole token, without quotes. The operator can create a new token with `plant-store token create LABEL`.',
   noSuchPath:
-    'Paths are exact: `/Plants` and `/plants/` are not `/plants`. Behind a gateway, check the base address.',
+    'The path must be exactly `/plants`, not `/Plants` or `/plants/`. If you use a gateway, check the base address.',
   methodNotAllowed: 'To create a plant, use POST. Plants cannot be read, changed or deleted over HTTP.',
   tooSlow: 'Send headers and body without a pause. If the error occurs often, check the network and proxies.',
   bodyTooLarge: 'The operator can raise the limit with `--body-limit`.',
-  notJsonMediaType: 'Many tools send the type of a form by default. Set `Content-Type` yourself.',
+  notJsonMediaType: 'Many tools send the `Content-Type` of HTML forms by default. Set this header yourself.',
   contentEncoding: 'Disable the compression of request bodies in your client or gateway.',
   tooManyRequests: 'Spread your requests over time. The `RateLimit` header shows how many you can send now.',
   headersTooLarge: 'Remove headers that the service does not need, such as cookies.',
   internal: 'Send the plant again. If the error persists, tell the operator the time of your request.',
   busy:
-    'Wait for the number of seconds in `Retry-After`, and longer after each further 503. The disk or the memory ' +
-    'for long bodies is busy.',
+    'Wait for the number of seconds in `Retry-After`, then send the plant again. If you get 503 again, wait longer ' +
+    'each time. Either the disk is busy, or the memory for long bodies is full.',
   storeUnavailable:
-    'Send the plant again until the response is 200. The service sends this error too if it cannot check a token.',
+    'Send the plant again until the response is 200. The service also sends this error if it cannot check a token.',
   shuttingDown: 'Wait for the number of seconds in `Retry-After`. Then send the plant over a new connection.',
 };

@@ -20,7 +20,7 @@ export function plantForm(): Html {
 <label for="token">Token</label>
 <input id="token" type="password" required pattern="${TOKEN}" title="A token has no spaces and no quotation marks."
  autocomplete="off" spellcheck="false" autocapitalize="none" aria-describedby="token-note">
-<span class="note" id="token-note">Sent only to this service. Cleared when you leave this page.</span>
+<span class="note" id="token-note">This page sends the token only to this service, and clears it when you leave.</span>
 </p>
 <p>
 <label for="plant-id">id</label>
@@ -36,19 +36,19 @@ export function plantForm(): Html {
 <label for="plant-tag">tag</label>
 <label><input id="has-tag" type="checkbox" checked> with a tag</label>
 <input id="plant-tag" value="houseplant" autocomplete="off" aria-describedby="plant-tag-note">
-<span class="note" id="plant-tag-note">May be empty. Clear the check box to send no tag.</span>
+<span class="note" id="plant-tag-note">The tag may be empty. Clear the check box to send no tag.</span>
 </p>
 <p><button id="send-button" disabled>Send</button></p>
-<noscript><p>The form needs JavaScript. The rest of this page does not.</p></noscript>
+<noscript><p>The form needs JavaScript. The rest of this page works without it.</p></noscript>
 </form>
 <div class="exchange">
-<p id="verdict" role="status">Nothing sent yet. The exact request and response will appear here.</p>
+<p id="verdict" role="status">No plant was sent yet. The exact request and response will appear here.</p>
 <div id="wire" hidden>
 <h3>Request</h3>
 <pre id="sent"></pre>
 <h3>Response</h3>
 <pre id="received"></pre>
-<p class="note">The browser adds further headers to the request. It lists the headers of the response in lower case and in
+<p class="note">The browser sends more headers than shown. It lists the response headers in lower case and in
 alphabetical order. The token is not shown.</p>
 </div>
 </div>

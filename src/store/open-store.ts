@@ -14,7 +14,7 @@ export interface StoreSettings {
   connections: number;
 }
 
-/** A store that a service uses. At most one service uses a SQLite store. */
+/** A store that a service uses. At most one service uses an SQLite store. */
 export interface ServedStore extends AsyncDisposable {
   engine: StorageEngine;
 }
@@ -73,8 +73,8 @@ export async function openReader(text: string): Promise<PlantReader> {
 }
 
 /**
- * Opens the target of a copy. Creates it when it does not exist. Until a SQLite target is closed, a
- * service cannot use it.
+ * Opens the target of a copy. Creates it when it does not exist. Until an SQLite target is closed,
+ * a service cannot use it.
  *
  * @throws {StoreRejected}
  */

@@ -49,7 +49,7 @@ function publish(partial: string, file: string): number {
     if (error instanceof Failure) throw error;
     const { code } = error as NodeJS.ErrnoException;
     throw new Failure(
-      `${file} could not be flushed to disk (${code}); do not use it; run the command again with a file on another disk`,
+      `${file} could not be flushed to disk (${code}); do not use this file; run the command again with a file on another disk`,
     );
   }
 }
@@ -59,14 +59,14 @@ function rejectExisting(file: string): void {
   for (const suffix of ['', '-wal', '-journal', '-shm']) {
     const existing = `${file}${suffix}`;
     if (lstatSync(existing, { throwIfNoEntry: false }) === undefined) continue;
-    const advice = suffix === '' ? '' : ', or move this one away; it may contain plants';
+    const advice = suffix === '' ? '' : ', or move this file away; it may contain plants';
     throw new Failure(`${existing} already exists and was not changed; name another file${advice}`);
   }
 }
 
 function whyNotMade(file: string, partial: string, { code }: NodeJS.ErrnoException): string {
   if (code === 'EEXIST') {
-    return `${partial} already exists: another backup is running, or one was killed; if none is running, delete the file`;
+    return `${partial} already exists: another backup is running, or was killed; if no backup is running, delete this file`;
   }
   const advice = {
     ENOENT: 'create its folder first, or name a file in another folder',

@@ -1,4 +1,4 @@
-/** Limits of a SQLite store. A page has 4 KiB, the default of SQLite. */
+/** Limits of an SQLite store. A page has 4 KiB, the default of SQLite. */
 import { relation } from '../../contract/limits.ts';
 
 /** Timeout for the lock of another process. The command line locks the store only briefly. */

@@ -10,7 +10,7 @@ import { PlantTable } from './plant-table.ts';
 import * as tokenTable from './token-table.ts';
 import { rewriteWal } from './wal-flush.ts';
 
-/** Settings of a SQLite store. */
+/** Settings of an SQLite store. */
 export interface SqliteSettings {
   /** Path of the database file. */
   path: string;
@@ -57,7 +57,7 @@ function identityOf(path: string): FileIdentity {
 }
 
 /**
- * Writes a SQLite store: one connection, one operation at a time.
+ * Writes an SQLite store: one connection, one operation at a time.
  *
  * After any failure the connection is closed, and the next operation opens the file again. After a
  * failed write or flush, the memory of SQLite or of the kernel may differ from the disk.

@@ -116,8 +116,9 @@ test('backup overwrites no file and rejects the remains of an earlier backup', a
   for (const file of left) {
     writeFileSync(file, 'of yesterday');
     const isPartial = file.endsWith('.partial');
-    const why = 'already exists and was not changed; name another file, or move this one away';
-    const killed = 'already exists: another backup is running, or one was killed; if none is running, delete';
+    const why = 'already exists and was not changed; name another file, or move this file away';
+    const killed =
+      'already exists: another backup is running, or was killed; if no backup is running, delete';
     await assertRejected(backup, database, `plant-store: ${file} ${isPartial ? killed : why}`);
     assert.equal(readFileSync(file, 'utf8'), 'of yesterday');
     rmSync(file);

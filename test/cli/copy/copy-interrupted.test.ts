@@ -96,7 +96,7 @@ test('a copy works while a service writes to the source, and a second copy compl
   assert.match(first.stdout, /^not equal$/m);
   assert.match(
     first.stderr,
-    /^plant-store: the source has [1-9][0-9,]* revisions? .* that came after the copy; stop the service on the source, then run the same command again to copy the rest\n$/,
+    /^plant-store: the source has [1-9][0-9,]* revisions? .* that were stored after the copy; stop the service that uses the source, then run the same command again to copy the rest\n$/,
   );
   const last = await copy(source, target);
   equalDigest(last);

@@ -135,7 +135,7 @@ test('an error about an address names its flag and never its password', async ()
   assert.ok(!stderr.includes('secret'));
 });
 
-test('copy rejects a SQLite target with a running service, and serve rejects a target during a copy', async () => {
+test('copy rejects an SQLite target with a running service, and serve rejects a target during a copy', async () => {
   const source = await sqlite.newDatabase();
   await fillStore(source, manyPlants(10));
   await using service = await startTestService();
