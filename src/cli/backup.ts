@@ -17,7 +17,7 @@ started. The command checks the complete copy, counts its plants, and flushes it
 to disk. It never overwrites a file.
 
 The backup file is a complete store. To restore it, stop the service. Move the
-old store file and its -wal and -shm files to another folder. Then copy the
+folder of the old store away, with all its files. Create the folder again. Then copy the
 backup to the path of the old store file.
 
 Example:

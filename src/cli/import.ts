@@ -14,12 +14,13 @@ FILE is CSV, JSON Lines or a JSON array, in UTF-8. It can be compressed with
 gzip. CSV needs the columns id and name; tag is optional. In the column tag, an
 empty field means that the plant has no tag, and "" means an empty tag.
 
-The command writes rejected rows to a rejects file, with the reason in the
-columns row, error and message. Correct the rows in this file, then import it.
+The command writes rejected rows to a rejects file, with three more
+columns: "row" (its number), "error" and "message". Correct these rows, then import
+the rejects file.
 
-You can safely run an import again. If a plant equals the latest stored
-revision of its id, nothing changes. If its content differs, it becomes the next
-revision.
+You can run an import again. A plant that equals the latest revision of its id
+changes nothing. Other content becomes the next revision, also if it is older.
+No revision is ever lost.
 
 Example:
   $ npx plant-store import --token-file token.txt plants.csv more-plants.jsonl.gz`;
@@ -35,7 +36,7 @@ export function importCommand(): Command {
     )
     .option(
       '--in-flight <N>',
-      `how many plants the command sends before it waits for responses, 1 to ${IN_FLIGHT_MAX}`,
+      `how many plants can wait for a response at the same time, 1 to ${IN_FLIGHT_MAX}`,
       countUpTo(IN_FLIGHT_MAX),
       IN_FLIGHT_DEFAULT,
     )

@@ -29,7 +29,7 @@ const CONNECTIONS =
 const RATE_LIMIT = 'how many requests each token may send, such as 100/s or 6000/min (default: no limit)';
 const ORIGINS = 'origins of web pages that may send plants, separated by commas; * allows all';
 const OPS_HOSTS =
-  'more host names of the --ops address, separated by commas; localhost and IP addresses always work';
+  'more host names that requests to --ops may use, separated by commas; localhost and IP addresses always work';
 
 export function addServeOptions(command: Command): Command {
   const settings = [

@@ -174,8 +174,8 @@ export const PLANT_HEADERS: Record<string, Header> = {
 
 export const PLANT_RESPONSE = {
   description:
-    'Plant response: the plant was created. The service sends it after the plant is on disk. The status is ' +
-    'also 200 if the plant was already stored or has new content: see Plant-Outcome.',
+    'Plant response: the plant was created. It is on disk. The status is also 200 for a plant that is already ' +
+    'stored, and for new content of a stored id. Plant-Outcome names which of the three it is.',
   headers: PLANT_HEADERS,
   content: jsonContent('Plant', {
     tagged: { value: { name: 'Araucaria angustifolia', tag: 'tree' } },
@@ -187,8 +187,8 @@ export const CREATE_PLANT = {
   operationId: 'createPlant',
   summary: 'Creates a new plant in the store',
   description:
-    'Stores the plant, then responds with it. Sending the same plant again changes nothing, so a retry is ' +
-    'always safe. Sending different content under the same id stores the next revision, and every earlier ' +
+    'Stores the plant, then responds with it. Sending the same plant again changes nothing, so a retry ' +
+    'is safe unless newer content was stored in between. Sending different content under the same id stores the next revision, and every earlier ' +
     'revision remains stored. A response from 400 to 499 means that nothing was stored.',
   requestBody: {
     description: 'The plant to create, as UTF-8 without a byte order mark.',
@@ -230,7 +230,8 @@ export const SCHEMAS = {
       name: { type: 'string', description: 'The name of the plant' },
       tag: {
         type: 'string',
-        description: 'Tag to specify the type: a text of your choice, such as houseplant',
+        description:
+          'Tag to specify the type: a text of your choice for the type of plant, such as houseplant',
       },
     },
   },

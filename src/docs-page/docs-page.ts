@@ -94,7 +94,7 @@ function requestSection(): Html {
   const { name, tag } = SCHEMAS.Plant.properties;
   return html`<section id="request">
 <h2>Request</h2>
-<p>Send a bearer token in the <code>Authorization</code> header, and a NewPlant as JSON in UTF-8. The operator of the
+<p>Send a bearer token in the <code>Authorization</code> header, and a plant as JSON in UTF-8 (<code>NewPlant</code> in the description). The operator of the
 service creates the token with <code>plant-store token create LABEL</code>.</p>
 <pre>POST /plants HTTP/1.1
 Authorization: Bearer ${'<ACCESS_TOKEN>'}
@@ -154,7 +154,7 @@ function errorsSection(): Html {
 message is for people. The <code>Link</code> header of the response leads to the error on this page.</p>
 <pre>${JSON.stringify(errorBody('notNewPlant', `id must be ${ID_RULE}`))}</pre>
 <p>A status from 400 to 499 means that nothing was stored. After 500, 503 or no response, the plant may or may not be
-stored. Send the same plant again until the response is 200. This is always safe.</p>
+stored. Send the same plant again until the response is 200. This changes nothing if the plant is already stored.</p>
 <dl>${ERROR_NAMES.map(errorField)}</dl>
 <h3>Headers of errors</h3>
 <dl>${Object.entries(STATUS_DESCRIPTIONS).flatMap(([status, { headers = {} }]) =>

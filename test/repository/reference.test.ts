@@ -189,7 +189,10 @@ suite('docs/reference.md', () => {
         ['request line and headers together', kibibytes(HEADER_BYTES_MAX)],
         ['time to send the headers', seconds(HEADERS_TIMEOUT_MS)],
         ['time to send the complete request', seconds(REQUEST_TIMEOUT_MS)],
-        ['time in which a response is ready but the client does not read any of it', seconds(3 * STALLED_CHECK_MS)],
+        [
+          'time in which a response is ready but the client does not read any of it',
+          seconds(3 * STALLED_CHECK_MS),
+        ],
         ['time without a request on an open connection', seconds(KEEP_ALIVE_MS)],
         [
           `bodies over ${long} that are arriving or being parsed, together`,
