@@ -94,7 +94,7 @@ async function copyStore(options: CopyOptions, stop: AbortSignal): Promise<void>
   };
 
   if (options.dryRun) {
-    await at(TARGET, async () => checkNotServed(targetUrl));
+    await at(TARGET, () => checkNotServed(targetUrl));
     const { missing } = await pass('comparing', compareStores, existing ?? EMPTY_READER);
     const where = existing === undefined ? ' to a new store' : '';
     console.log(`would copy ${counted(missing)}${where}; nothing was written`);

@@ -33,7 +33,7 @@ export async function openServedStore(settings: StoreSettings): Promise<ServedSt
     return { engine, [Symbol.asyncDispose]: () => engine.close() };
   }
   // The lock comes first: a second service must not update the schema while the first one runs.
-  const releaseLock = takeServeLock(database.path);
+  const releaseLock = await takeServeLock(database.path);
   try {
     const { SqliteEngine } = await import('./sqlite/sqlite-engine.ts');
     // SQLite puts the write-ahead log beside the file itself, not beside a symbolic link to it.
@@ -89,7 +89,7 @@ export async function openCopyTarget(text: string): Promise<CopyTarget> {
 }
 
 /** Checks that no service uses the target of a copy. Creates nothing. @throws {StoreRejected} */
-export function checkNotServed(text: string): void {
+export async function checkNotServed(text: string): Promise<void> {
   const database = databaseAddressOf(text);
-  if (database.engine === 'sqlite') checkServeLock(database.path);
+  if (database.engine === 'sqlite') await checkServeLock(database.path);
 }

@@ -1,9 +1,10 @@
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readFileSync, statSync } from 'node:fs';
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { StoreMissing, StoreRejected, StoreUnavailable } from '../plant-store.ts';
 import { LOCK_TIMEOUT_MS, PAGE_CACHE_KIB } from './limits.ts';
+import { rejectSecondNames } from './second-names.ts';
 
 /** Marks an SQLite database as a plant store: the four bytes "PLNT". */
 const APPLICATION_ID = 0x504c4e54;
@@ -29,7 +30,7 @@ const NEWEST_STEP = STEPS.length;
 export function openForWriting(path: string): DatabaseSync {
   return explainFailure(path, () => {
     makeFolder(dirname(resolve(path)));
-    rejectHardLinks(path);
+    rejectSecondNames(path);
     makeFile(path);
     return setUp(new DatabaseSync(path, { timeout: LOCK_TIMEOUT_MS }), database => {
       // The check comes before the first write, so a file of another program does not change.
@@ -51,7 +52,7 @@ export function openForWriting(path: string): DatabaseSync {
 export function openForReading(path: string, isImmutable = false): DatabaseSync {
   return explainFailure(path, () => {
     if (!existsSync(path)) throw missing(path);
-    rejectHardLinks(path);
+    rejectSecondNames(path);
     const url = pathToFileURL(path);
     // https://sqlite.org/c3ref/open.html, "immutable"
     if (isImmutable) url.searchParams.set('immutable', '1');
@@ -118,21 +119,6 @@ export function inTransaction(database: DatabaseSync, write: () => void): void {
     // After some errors, such as a full disk, SQLite has already rolled back.
     if (database.isTransaction) database.exec('ROLLBACK');
     throw error;
-  }
-}
-
-/**
- * SQLite derives the name of the write-ahead log from the name of the file. A file with two names
- * has two logs, which corrupts it (https://sqlite.org/howtocorrupt.html, section 2.5).
- */
-function rejectHardLinks(path: string): void {
-  const stats = statSync(path, { throwIfNoEntry: false });
-  // A folder always has several links. SQLite rejects it later with a better message.
-  const links = stats?.isFile() ? stats.nlink : 1;
-  if (links > 1) {
-    throw new StoreRejected(
-      `${path} is one of ${links} names (hard links) of the same file; keep only one of them`,
-    );
   }
 }
 

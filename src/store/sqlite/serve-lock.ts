@@ -1,8 +1,11 @@
-import { existsSync, realpathSync } from 'node:fs';
+import { once } from 'node:events';
+import { existsSync, realpathSync, statSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { StoreRejected } from '../plant-store.ts';
 import { explainFailure, makeFile, makeFolder } from './database.ts';
+import { rejectSecondNames } from './second-names.ts';
 
 /** https://sqlite.org/rescode.html#busy */
 const SQLITE_BUSY = 5;
@@ -11,34 +14,69 @@ const SQLITE_BUSY = 5;
  * Locks a store, so that only one service at a time uses it. Two would each take the other's
  * commits for their own.
  *
- * The lock is an exclusive transaction on a separate file beside the database. So readers and the
- * command line can still open the database. The system releases the lock when the process ends.
+ * One lock is for the path: an exclusive transaction on a separate file beside the database. So
+ * readers and the command line can still open the database. On Linux, another lock is for the file
+ * itself, whatever its path. The system releases both when the process ends.
  *
  * @param path path of the database file; the file and its folder are created if needed
- * @returns a function that releases the lock
- * @throws {StoreRejected} when another service has the lock, or the folder is not writable
+ * @returns a function that releases the locks
+ * @throws {StoreRejected} when another service has a lock, the file may have a second name, or the
+ *   folder is not writable
  */
-export function takeServeLock(path: string): () => void {
-  return explainFailure(path, () => {
-    makeFolder(dirname(resolve(path)));
-    // The file must exist before its real path can be resolved through symbolic links.
-    makeFile(path);
-    const lockPath = `${realpathSync(path)}-serve-lock`;
-    // Only the owner may read it: a reader could take a shared lock and block the service.
-    makeFile(lockPath);
-    const lock = new DatabaseSync(lockPath, { timeout: 0 });
-    try {
-      lock.exec('BEGIN EXCLUSIVE');
-    } catch (error) {
-      lock.close();
-      if ((error as { errcode?: number }).errcode !== SQLITE_BUSY) throw error;
-      throw new StoreRejected(
-        `another plant-store service is running on ${path}; stop it first, or name another file with --database`,
-        { cause: error },
-      );
-    }
-    return () => lock.close();
-  });
+export async function takeServeLock(path: string): Promise<() => void> {
+  const releasePath = explainFailure(path, () => lockPath(path));
+  try {
+    const releaseFile = await lockFile(path);
+    return () => {
+      releasePath();
+      releaseFile();
+    };
+  } catch (error) {
+    releasePath();
+    throw error;
+  }
+}
+
+function lockPath(path: string): () => void {
+  makeFolder(dirname(resolve(path)));
+  rejectSecondNames(path);
+  // The file must exist before its real path can be resolved through symbolic links.
+  makeFile(path);
+  const lockFilePath = `${realpathSync(path)}-serve-lock`;
+  // Only the owner may read it: a reader could take a shared lock and block the service.
+  makeFile(lockFilePath);
+  const lock = new DatabaseSync(lockFilePath, { timeout: 0 });
+  try {
+    lock.exec('BEGIN EXCLUSIVE');
+  } catch (error) {
+    lock.close();
+    if ((error as { errcode?: number }).errcode !== SQLITE_BUSY) throw error;
+    throw isServed(path, error);
+  }
+  return () => lock.close();
+}
+
+/**
+ * Takes a name in the abstract socket namespace for the device and inode of the file
+ * (https://man7.org/linux/man-pages/man7/unix.7.html). Containers with their own network do not
+ * share these names, but {@link rejectSecondNames} rejects a file that is mounted into a container.
+ */
+async function lockFile(path: string): Promise<() => void> {
+  if (process.platform !== 'linux') return () => {};
+  const { dev, ino } = statSync(path, { bigint: true });
+  const lock = createServer(socket => socket.destroy()).unref();
+  try {
+    lock.listen(`\0plant-store:${dev}:${ino}`);
+    await once(lock, 'listening');
+  } catch (error) {
+    throw isServed(path, error);
+  }
+  return () => lock.close();
+}
+
+function isServed(path: string, cause: unknown): StoreRejected {
+  const advice = 'stop it first, or name another file with --database';
+  return new StoreRejected(`another plant-store service is running on ${path}; ${advice}`, { cause });
 }
 
 /**
@@ -46,6 +84,8 @@ export function takeServeLock(path: string): () => void {
  *
  * @throws {StoreRejected} when a service uses it
  */
-export function checkServeLock(path: string): void {
-  if (existsSync(path) && existsSync(`${realpathSync(path)}-serve-lock`)) takeServeLock(path)();
+export async function checkServeLock(path: string): Promise<void> {
+  if (!existsSync(path) || !existsSync(`${realpathSync(path)}-serve-lock`)) return;
+  const release = await takeServeLock(path);
+  release();
 }

@@ -5,8 +5,8 @@ import { takeServeLock } from './serve-lock.ts';
 import { putToken } from './token-table.ts';
 
 /** Opens the target of a copy and locks it for services. Writes block this thread. */
-export function openSqliteTarget(path: string): CopyTarget {
-  const releaseLock = takeServeLock(path);
+export async function openSqliteTarget(path: string): Promise<CopyTarget> {
+  const releaseLock = await takeServeLock(path);
   let database: DatabaseSync;
   try {
     database = openForWriting(path);

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
   closeSync,
@@ -21,6 +20,7 @@ import { openForWriting } from '../../../src/store/sqlite/database.ts';
 import { BACKUP_STEP_PAGES } from '../../../src/store/sqlite/limits.ts';
 import { checkCopy, copySnapshot } from '../../../src/store/sqlite/sqlite-backup.ts';
 import { fillStore, manyPlants, rowsOf } from '../../harness/copied-stores.ts';
+import { mountNamespace } from '../../harness/mount-namespace.ts';
 import { type Finished, runProgram, startProgram } from '../../harness/program.ts';
 import { testFolder } from '../../harness/test-folder.ts';
 import { until } from '../../harness/until.ts';
@@ -174,11 +174,8 @@ test('a full disk is reported and leaves no file', async () => {
   assert.match(small.stderr, /^plant-store: (?:copying failed|the disk is full)[^\n]+\n$/);
   assert.deepEqual(readdirSync(disk), []);
 
-  const inOwnNamespace = ['unshare', '--user', '--map-root-user', '--mount'];
-  if (spawnSync(inOwnNamespace[0]!, [...inOwnNamespace.slice(1), 'true']).status !== 0) {
-    console.error('NOT TESTED HERE: ENOSPC needs user namespaces, which this system does not allow');
-    return;
-  }
+  const inOwnNamespace = mountNamespace('ENOSPC');
+  if (inOwnNamespace === undefined) return;
   const onSmallDisk = 'mount -t tmpfs -o size=1m tmpfs "$0" && "$@"; code=$?; ls "$0"; exit $code';
   const full = await runProgram(args, { prefix: [...inOwnNamespace, 'sh', '-c', onSmallDisk, disk] });
   assert.deepEqual([full.exitCode, full.stdout], [1, '']);

@@ -5,6 +5,7 @@ import {
   copyFileSync,
   linkSync,
   readFileSync,
+  renameSync,
   statSync,
   symlinkSync,
   utimesSync,
@@ -23,6 +24,8 @@ import {
   type WriteResult,
 } from '../../../src/store/plant-store.ts';
 import { openForWriting } from '../../../src/store/sqlite/database.ts';
+import { mountNamespace } from '../../harness/mount-namespace.ts';
+import { runProgram } from '../../harness/program.ts';
 import { holdStore } from '../../harness/store-hold.ts';
 import { openStore, sqliteUnderTest } from '../../harness/store-under-test.ts';
 import { storedRevisions } from '../../harness/stored-revisions.ts';
@@ -264,6 +267,31 @@ test('a second service on the same file, also through a link, is rejected until 
   }
   await using second = await openStore(link);
   assert.deepEqual(await second.commit([WRITE]), UNCHANGED);
+});
+
+test('a second service on a file that was renamed under the first is rejected', async () => {
+  const { database, path } = await newStore();
+  await using first = await openStore(database);
+  assert.deepEqual(await first.commit([WRITE]), CREATED);
+  renameSync(path, `${path}.renamed`);
+  await assert.rejects(openStore(`${database}.renamed`), /another plant-store service is running/);
+  renameSync(`${path}.renamed`, path);
+});
+
+test('a file that is mounted by itself is rejected, also by commands that only read', async () => {
+  const inNamespace = mountNamespace('a mounted file');
+  if (inNamespace === undefined) return;
+  const { path } = await newStore();
+  await makeStore(path);
+  const mounted = `${path} mounted.db`;
+  writeFileSync(mounted, '');
+  const prefix = [...inNamespace, 'sh', '-c', 'mount --bind "$STORE" "$MOUNTED" && exec "$0" "$@"'];
+  const options = { prefix, env: { STORE: path, MOUNTED: mounted } };
+  for (const args of [['serve'], ['token', 'create', 'x'], ['export']]) {
+    const { exitCode, stderr } = await runProgram([...args, '--database', `sqlite:${mounted}`], options);
+    assert.equal(exitCode, 1, stderr);
+    assert.match(stderr, /^plant-store: .* is mounted as a single file, .*; mount its folder instead\n$/);
+  }
 });
 
 test('a lock file with other content is rejected with a message', async () => {
