@@ -6,7 +6,7 @@ import { docsPage } from './docs-page/docs-page.ts';
 import { documentationOf } from './docs-page/documentation.ts';
 import { CreatePlant } from './http/create-plant.ts';
 import type { AllowedOrigins } from './http/cross-origin.ts';
-import { type ListenAddress, ListenFailed } from './http/listen.ts';
+import { type ListenAddress, ListenFailed, ReservedAddress } from './http/listen.ts';
 import { PlantServer } from './http/plant-server.ts';
 import { STORE_WATCH_INTERVAL_MS } from './ops/limits.ts';
 import { loggedRequest } from './ops/logged-request.ts';
@@ -65,6 +65,9 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
   const opened = new AsyncDisposableStack();
   try {
     const metrics = new Metrics(VERSION, databaseAddressOf(settings.database).engine);
+    // Before the store: a start that fails here leaves no new store.
+    const reservedOps = opened.use(await ReservedAddress.reserve(settings.ops));
+    const reserved = opened.use(await ReservedAddress.reserve(settings.listen));
     const { engine } = opened.use(await openServedStore(settings));
     const tokensMessage = 'the store cannot look up tokens; cached tokens stay valid';
     const tokens = await TokenCache.open(
@@ -95,9 +98,9 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
       };
     };
     const ops = new OpsServer(readState, metrics, [settings.ops.host, ...(settings.opsHosts ?? [])]);
-    const opsAddress = await ops.listen(settings.ops);
+    const opsAddress = await ops.listen(reservedOps);
     opened.defer(() => ops.close());
-    const address = await server.listen(settings.listen);
+    const address = await server.listen(reserved);
     opened.defer(() => server.close());
     // Last: a start that fails later could not show the token that it made.
     const firstToken = tokens.size === 0 ? await makeFirstToken(tokens, engine, settings) : undefined;

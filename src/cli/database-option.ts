@@ -1,6 +1,6 @@
 import type { Command, Option } from 'commander';
 import { type DatabaseAddress, databaseAddressOf } from '../store/database-url.ts';
-import { StoreRejected } from '../store/plant-store.ts';
+import { DEFAULT_SQLITE_PATH, StoreRejected } from '../store/plant-store.ts';
 import { Failure } from './failure.ts';
 import { readSecretFile, setting } from './setting.ts';
 
@@ -20,7 +20,7 @@ export function addDatabaseOptions(command: Command): Command {
 export function databaseOption(
   description = 'the store: sqlite:PATH, or postgres://USER@HOST:PORT/DATABASE',
 ): Option {
-  return setting('--database <url>', description, undefined, 'sqlite:./data/plant-store.db');
+  return setting('--database <url>', description, undefined, `sqlite:${DEFAULT_SQLITE_PATH}`);
 }
 
 export function passwordFileOption(description = 'file that contains only the PostgreSQL password'): Option {

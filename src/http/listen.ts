@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import type { AddressInfo, Server } from 'node:net';
+import { type AddressInfo, createServer, type Server } from 'node:net';
 
 /** The address to listen at; port 0 selects a free port. */
 export interface ListenAddress {
@@ -20,13 +20,32 @@ export class ListenFailed extends Error {
   }
 }
 
-/** @throws {ListenFailed} */
-export async function listen(server: Server, address: ListenAddress): Promise<AddressInfo> {
-  try {
-    server.listen(address);
+/** An address in use by this process, before the server for it exists. Connections are closed. */
+export class ReservedAddress implements Disposable {
+  readonly #placeholder = createServer(socket => socket.destroy());
+  #isTaken = false;
+
+  /** @throws {ListenFailed} when the address is not available */
+  static async reserve(address: ListenAddress): Promise<ReservedAddress> {
+    const reserved = new ReservedAddress();
+    try {
+      reserved.#placeholder.listen(address);
+      await once(reserved.#placeholder, 'listening');
+      return reserved;
+    } catch (cause) {
+      throw new ListenFailed(address, cause as NodeJS.ErrnoException);
+    }
+  }
+
+  /** Has a server accept the connections from now on. */
+  async listen(server: Server): Promise<AddressInfo> {
+    this.#isTaken = true;
+    server.listen(this.#placeholder);
     await once(server, 'listening');
     return server.address() as AddressInfo;
-  } catch (cause) {
-    throw new ListenFailed(address, cause as NodeJS.ErrnoException);
+  }
+
+  [Symbol.dispose](): void {
+    if (!this.#isTaken) this.#placeholder.close();
   }
 }

@@ -4,7 +4,7 @@ import { SHUTDOWN_MS } from '../contract/limits.ts';
 import { isPreflight, PREFLIGHT } from './cross-origin.ts';
 import { type FastPath, FastPathConnection } from './fast-path-connection.ts';
 import { FIRST_REQUEST_BUDGET_MS, PIPELINED_BUDGET_MS, SHUTDOWN_GRACE_MS } from './limits.ts';
-import { type ListenAddress, listen } from './listen.ts';
+import type { ReservedAddress } from './listen.ts';
 import type { Exchange } from './node-connection.ts';
 import { NodeServer, pathOf } from './node-server.ts';
 import { RequestBody } from './request-body.ts';
@@ -41,9 +41,8 @@ export class PlantServer {
     return new Promise(resolve => this.#node.server.getConnections((_error, count) => resolve(count)));
   }
 
-  /** @throws {ListenFailed} when the address is not available */
-  listen(address: ListenAddress): Promise<AddressInfo> {
-    return listen(this.#node.server, address);
+  listen(address: ReservedAddress): Promise<AddressInfo> {
+    return address.listen(this.#node.server);
   }
 
   /**

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { ErrorBody } from '../contract/errors.ts';
-import { type ListenAddress, listen } from '../http/listen.ts';
+import type { ReservedAddress } from '../http/listen.ts';
 import { createServer } from '../http/node-http.ts';
 import {
   contentResponse,
@@ -91,9 +91,8 @@ export class OpsServer {
     }
   }
 
-  /** @throws {ListenFailed} when the address is not available */
-  listen(address: ListenAddress): Promise<AddressInfo> {
-    return listen(this.#server, address);
+  listen(address: ReservedAddress): Promise<AddressInfo> {
+    return address.listen(this.#server);
   }
 
   async close(): Promise<void> {

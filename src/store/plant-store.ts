@@ -1,6 +1,9 @@
 import type { NewPlant, Outcome } from '../contract/plant.ts';
 import type { NewStoredToken, StoredToken } from '../contract/stored-token.ts';
 
+/** The store of commands without --database. Only its folder is created if it does not exist. */
+export const DEFAULT_SQLITE_PATH = './data/plant-store.db';
+
 /** The setting for an id that exists with other content: add a revision, or reject it. */
 export type RepeatedIdRule = 'revise' | 'reject';
 

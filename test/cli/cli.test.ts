@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -11,7 +11,7 @@ import { type CommandLine, runCommandLines } from '../harness/command-lines.ts';
 import { freePort } from '../harness/free-port.ts';
 import { LoggingClient } from '../harness/logging-client.ts';
 import { listen } from '../harness/loopback-server.ts';
-import { type Finished, PROGRAM, runInTime, startServe } from '../harness/program.ts';
+import { type Finished, PROGRAM, runInTime, runProgram, startServe } from '../harness/program.ts';
 import { ask } from '../harness/raw-connection.ts';
 import { openStore } from '../harness/store-under-test.ts';
 import { testFolder } from '../harness/test-folder.ts';
@@ -174,9 +174,9 @@ const MISUSES: Misuse[] = [
   ...STORE_COMMANDS.slice(2).map(
     (command): Misuse => [1, `${command} --database sqlite:missing.db`, NO_SUCH_STORE],
   ),
-  // Permissions do not bind root; these paths do. In /proc nobody can create a folder.
+  // Permissions do not bind root; these paths do.
   [1, `serve ${ANY_PORTS} --database sqlite:${textFile}/plants.db`, FOLDER_ADVICE],
-  [1, 'token create label --database sqlite:/proc/plant-store/plants.db', FOLDER_ADVICE],
+  [1, 'token create label --database sqlite:/proc/plants.db', FOLDER_ADVICE],
 ];
 
 test('each error is one line that begins with the name of the program', async () => {
@@ -266,6 +266,31 @@ test('a flag overrides the environment, and the environment overrides the defaul
   assert.deepEqual(labels, [['by default'], ['by environment'], ['by flag']]);
 });
 
+test('a start that fails for its folder or its address creates no store', async () => {
+  const unused = join(folder, 'unused');
+  mkdirSync(unused);
+  const starts = [
+    [
+      `${ANY_PORTS} --database sqlite:${unused}/typo/plants.db`,
+      /the folder .*typo does not exist; create it/,
+    ],
+    [
+      `--listen ${takenAddress} --ops 127.0.0.1:0 --database sqlite:${unused}/plants.db`,
+      /uses .* with --listen$/,
+    ],
+    [
+      `--listen 127.0.0.1:0 --ops ${takenAddress} --database sqlite:${unused}/plants.db`,
+      /uses .* with --ops$/,
+    ],
+  ] as const;
+  for (const [args, message] of starts) {
+    const { exitCode, stderr } = await runProgram(['serve', ...args.split(' ')]);
+    assert.equal(exitCode, 1);
+    assert.match(stderr.trimEnd(), message);
+    assert.deepEqual(readdirSync(unused), []);
+  }
+});
+
 test('every setting of serve can come from the environment, and a flag overrides it', async () => {
   const env = {
     PLANT_STORE_LISTEN: '127.0.0.1:0',
@@ -275,7 +300,7 @@ test('every setting of serve can come from the environment, and a flag overrides
     PLANT_STORE_BODY_LIMIT: '10',
     PLANT_STORE_LOG_REQUESTS: 'on',
   };
-  const own = `sqlite:${join(folder, 'environment', 'plants.db')}`;
+  const own = `sqlite:${join(folder, 'settings.db')}`;
   const opsPort = await freePort();
   const flags = ['--body-limit', '40', '--ops', `127.0.0.1:${opsPort}`];
   await using serve = await startServe(own, flags, { env });

@@ -2,7 +2,7 @@ import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readFileSync } f
 import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
-import { StoreMissing, StoreRejected, StoreUnavailable } from '../plant-store.ts';
+import { DEFAULT_SQLITE_PATH, StoreMissing, StoreRejected, StoreUnavailable } from '../plant-store.ts';
 import { LOCK_TIMEOUT_MS, PAGE_CACHE_KIB } from './limits.ts';
 import { rejectSecondNames } from './second-names.ts';
 
@@ -29,7 +29,7 @@ const NEWEST_STEP = STEPS.length;
  */
 export function openForWriting(path: string): DatabaseSync {
   return explainFailure(path, () => {
-    makeFolder(dirname(resolve(path)));
+    makeFolder(path);
     rejectSecondNames(path);
     makeFile(path);
     return setUp(new DatabaseSync(path, { timeout: LOCK_TIMEOUT_MS }), database => {
@@ -146,21 +146,23 @@ function schemaVersion(database: DatabaseSync, path: string): number {
 }
 
 /**
- * Creates a folder and its parents, and makes their names durable: a flush of the database does not
- * include the entries of folders. The option `recursive` of Node is not used: it never returns
- * where a folder cannot be created, as in /proc.
+ * Creates the folder of the default store. A missing folder elsewhere is probably a typing error.
+ * The flush makes its name durable: a flush of a file does not include the entries of folders.
+ *
+ * @throws {StoreRejected} when another folder does not exist
  */
-export function makeFolder(folder: string): void {
+export function makeFolder(path: string): void {
+  const folder = dirname(resolve(path));
   if (existsSync(folder)) return;
-  const parent = dirname(folder);
-  makeFolder(parent);
+  if (resolve(path) !== resolve(DEFAULT_SQLITE_PATH))
+    throw new StoreRejected(`the folder ${folder} does not exist; create it, or correct --database`);
   try {
     mkdirSync(folder);
   } catch (error) {
     // Another process may have created it.
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
   }
-  flush(parent);
+  flush(dirname(folder));
 }
 
 /** Flushes a file, or the entries of a folder, to the disk. */

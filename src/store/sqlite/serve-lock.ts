@@ -1,7 +1,6 @@
 import { once } from 'node:events';
 import { existsSync, realpathSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { StoreRejected } from '../plant-store.ts';
 import { explainFailure, makeFile, makeFolder } from './database.ts';
@@ -18,7 +17,7 @@ const SQLITE_BUSY = 5;
  * readers and the command line can still open the database. On Linux, another lock is for the file
  * itself, whatever its path. The system releases both when the process ends.
  *
- * @param path path of the database file; the file and its folder are created if needed
+ * @param path path of the database file, which is created if needed
  * @returns a function that releases the locks
  * @throws {StoreRejected} when another service has a lock, the file may have a second name, or the
  *   folder is not writable
@@ -38,7 +37,7 @@ export async function takeServeLock(path: string): Promise<() => void> {
 }
 
 function lockPath(path: string): () => void {
-  makeFolder(dirname(resolve(path)));
+  makeFolder(path);
   rejectSecondNames(path);
   // The file must exist before its real path can be resolved through symbolic links.
   makeFile(path);

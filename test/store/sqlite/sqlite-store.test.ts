@@ -287,7 +287,11 @@ test('a file that is mounted by itself is rejected, also by commands that only r
   writeFileSync(mounted, '');
   const prefix = [...inNamespace, 'sh', '-c', 'mount --bind "$STORE" "$MOUNTED" && exec "$0" "$@"'];
   const options = { prefix, env: { STORE: path, MOUNTED: mounted } };
-  for (const args of [['serve'], ['token', 'create', 'x'], ['export']]) {
+  for (const args of [
+    ['serve', '--listen', '127.0.0.1:0', '--ops', '127.0.0.1:0'],
+    ['token', 'create', 'x'],
+    ['export'],
+  ]) {
     const { exitCode, stderr } = await runProgram([...args, '--database', `sqlite:${mounted}`], options);
     assert.equal(exitCode, 1, stderr);
     assert.match(stderr, /^plant-store: .* is mounted as a single file, .*; mount its folder instead\n$/);
