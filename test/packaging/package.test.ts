@@ -129,7 +129,7 @@ suite('the package', () => {
 
   test('has a client, with an example that sends a plant', async () => {
     await using service = await startServe('sqlite:plants.db', [], inHome('client'));
-    const example = readFileSync(join(installed, 'examples/send-plant.js'), 'utf8');
+    const example = readFileSync(join(installed, 'examples/send-plant.mjs'), 'utf8');
     const env = { PLANT_STORE_URL: service.url, PLANT_STORE_TOKEN: service.token };
     const output = runModule('send-plant.mjs', example, ['9007199254740993', 'Ficus'], env);
     assert.equal(output, 'created plant 9007199254740993, revision 1\n');

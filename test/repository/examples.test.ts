@@ -10,7 +10,7 @@ import { listen } from '../harness/loopback-server.ts';
 import { startServe } from '../harness/program.ts';
 import { testFolder } from '../harness/test-folder.ts';
 
-// test/packaging/package.test.ts runs send-plant.js, which needs the installed package.
+// test/packaging/package.test.ts runs send-plant.mjs, which needs the installed package.
 const EXAMPLES = new URL('../../examples/', import.meta.url);
 const DATABASE = `sqlite:${testFolder()}/plants.db`;
 const hasPython = spawnSync('python3', ['--version']).status === 0;

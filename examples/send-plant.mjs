@@ -3,13 +3,13 @@
  *
  *   npm install PATH/plant-store-0.1.0.tgz
  *   export PLANT_STORE_URL=http://127.0.0.1:8080 PLANT_STORE_TOKEN=plant_...
- *   node send-plant.js 9007199254740993 'Monstera deliciosa' houseplant
+ *   node send-plant.mjs 9007199254740993 'Monstera deliciosa' houseplant
  */
 import { PlantStore, PlantStoreError } from 'plant-store/client';
 
 const [id, name, tag] = process.argv.slice(2);
 if (id === undefined || name === undefined) {
-  console.error('Usage: node send-plant.js ID NAME [TAG]');
+  console.error('Usage: node send-plant.mjs ID NAME [TAG]');
   process.exit(2);
 }
 // Address and token come from the environment.
