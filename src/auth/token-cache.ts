@@ -16,7 +16,7 @@ export interface TokenSource {
   recordTokenUse(tokenIds: number[], day: string): Promise<void>;
 }
 
-/** The id of a valid token. */
+/** The id of a valid token; `storeUnavailable` if its validity cannot be known. */
 export type TokenLookup = number | undefined | 'storeUnavailable';
 
 interface CachedToken {
@@ -103,7 +103,11 @@ export class TokenCache {
     return this.#tokens.has(hash) || this.#isAvailable ? this.lookUpCached(hash) : 'storeUnavailable';
   }
 
-  /** @returns the id of the token with this hash, if it is cached and valid now */
+  /**
+   * Looks up a cached token, and notes its first use of the day for the store.
+   *
+   * @returns its id; undefined if it is not cached or not valid now
+   */
   lookUpCached(hash: string): number | undefined {
     const token = this.#tokens.get(hash);
     const now = Date.now();

@@ -41,8 +41,8 @@ export class CreatePlant {
   }
 
   /**
-   * Checks credential, rate, media type and size, in this order. The first error is the response.
-   * Must be called once per request, because it counts the request.
+   * Checks credential, rate, content encoding, media type and size, in this order. The first error
+   * is the response. Must be called once per request, because it counts the request.
    */
   async admit(rawHeaders: HeaderFields): Promise<Admission | HttpResponse> {
     const token = bearerToken(fieldValues(rawHeaders, 'authorization'));

@@ -34,9 +34,9 @@ type PauseReason = 'queueFull' | 'tickBudget' | 'node';
  * costs more than the rest of a create (docs/performance.md).
  *
  * A request stays on the fast path if {@link fastPathHeadersOf} accepts its headers and its token
- * is cached and valid. Its body must be short and arrive in one or two chunks. One chunk may
- * contain several requests. Any other request moves to Node's HTTP server, and the connection stays
- * there. So the fast path never rejects a whole request for its form or its token.
+ * is cached and valid. Its body must be short, and the request must arrive in one or two chunks.
+ * One chunk may contain several requests. Any other request moves to Node's HTTP server, and the
+ * connection stays there. So the fast path never rejects a whole request for its form or its token.
  *
  * A state names what the connection waits for:
  *

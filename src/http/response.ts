@@ -53,11 +53,11 @@ export function jsonResponse(
   return contentResponse('application/json', body, headers, status, result);
 }
 
-/** Most responses under overload are errors without a message and headers; each is made once. */
+/** Errors with the message of the catalogue and no further headers: most of them under overload. */
 const plainErrors: Partial<Record<ErrorName, HttpResponse>> = {};
 
 /**
- * An error of the catalogue, with the header fields that its status requires. These are
+ * An error of the catalogue, with these header fields:
  * `WWW-Authenticate` for 401 (RFC 9110 section 15.5.2) and `Retry-After` for 503 (section 15.6.4).
  *
  * @param message replaces the message of the catalogue

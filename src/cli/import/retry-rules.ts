@@ -8,7 +8,9 @@ import { IMPORT_RESPONSE_TIMEOUT_MS, OUTAGE_MAX_MS, OUTAGE_REPORT_DELAY_MS } fro
 import { SAFE_TO_REPEAT } from './plant-row.ts';
 
 const OUTAGE_MAX_MINUTES = OUTAGE_MAX_MS / 60_000;
-/** Errors of an open connection. Any other error before a response means a wrong address. */
+/**
+ * Errors of an open connection. Any other error before the first response means a wrong address.
+ */
 const INTERRUPTED_CODES: readonly (string | undefined)[] = ['ECONNRESET', 'EPIPE', 'ETIMEDOUT'];
 
 /**
