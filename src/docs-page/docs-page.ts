@@ -154,7 +154,7 @@ function errorsSection(): Html {
 message is for people. The <code>Link</code> header of the response leads to the error on this page.</p>
 <pre>${JSON.stringify(errorBody('notNewPlant', `id must be ${ID_RULE}`))}</pre>
 <p>A status from 400 to 499 means that nothing was stored. After 500, 503 or no response, the plant may or may not be
-stored. Send the same plant again until the response is 200. This changes nothing if the plant is already stored.</p>
+stored. Send the same plant again until the response is 200. This changes nothing if the plant is already the latest revision.</p>
 <dl>${ERROR_NAMES.map(errorField)}</dl>
 <h3>Headers of errors</h3>
 <dl>${Object.entries(STATUS_DESCRIPTIONS).flatMap(([status, { headers = {} }]) =>
