@@ -157,11 +157,14 @@ suite('a connection with TLS', () => {
       connections: 2,
     });
     const write = (id: bigint) => store.engine.commit([{ plant: { id, name: 'Ficus' }, recordedBy: 1 }]);
-    await Promise.all([write(1n), write(2n), store.engine.check()]);
-    const rows = await server.query(
-      `SELECT ssl, version FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE application_name = 'over_tls'`,
-    );
-    assert.ok(rows.length >= 2, 'there are several connections');
+    let rows: unknown[] = [];
+    await until('there are several connections', async () => {
+      await Promise.all([write(1n), write(2n), store.engine.check()]);
+      rows = await server.query(
+        `SELECT ssl, version FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE application_name = 'over_tls'`,
+      );
+      return rows.length >= 2;
+    });
     for (const row of rows) assert.deepEqual(row, { ssl: true, version: 'TLSv1.3' });
   });
 });
