@@ -178,6 +178,14 @@ const SAMPLES: {
     ],
   },
   {
+    rule: readableComments,
+    sound: { 'src/a.ts': '// One sentence. Another one.\nconst a = 1;\n' },
+    broken: [
+      [{ 'src/a.ts': `// ${'word '.repeat(20)}.\n` }, /^src\/a\.ts:1: 104 columns/],
+      [{ 'src/a.ts': `\n// ${'a '.repeat(13)}\n// ${'b '.repeat(13)}\n` }, /^src\/a\.ts:2: .* over 25 words/],
+    ],
+  },
+  {
     rule: markdownLinks,
     sound: {
       'README.md': '# A `b`, c!\n# Twice\n# Twice\n[1](docs/a.md#-one) [2](#a-b-c) [3](#twice-1) [4](docs)\n',
