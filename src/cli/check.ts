@@ -3,7 +3,7 @@ import { plantsUrl } from '../client/transport.ts';
 import { isInt64 } from '../contract/int64.ts';
 import { checkRules } from './check/check-run.ts';
 import { RULES_FOR_EVERY_STORE } from './check/http-rules.ts';
-import { drawIds, type IdRange, idsNeeded, shownIds } from './check/ids.ts';
+import { drawIds, type IdRange, idsNeeded, type RunIds, shownIds } from './check/ids.ts';
 import { junitReport } from './check/junit-report.ts';
 import { OWN_RULES } from './check/own-rules.ts';
 import { isBroken, jsonReport, type Report, textReport } from './check/report.ts';
@@ -20,16 +20,17 @@ Each rule has a level. MUST: the API requires it. SHOULD: the API does not
 mention it, but HTTP or JSON requires it. MAY: the server may choose. The exit
 code is 1 if the server violates a MUST rule.
 
-The check stores plants, which nobody can delete. Use --ids to choose their ids.
+The check stores plants, which nobody can delete, so it needs --ids or --yes.
 
 Examples:
-  $ npx plant-store check https://plants.example/v1 --token-file token.txt
+  $ npx plant-store check https://plants.example/v1 --yes --token-file token.txt
   $ npx plant-store check http://127.0.0.1:8080 --ids 9000000000000000000..9000000000000999999
-  $ npx plant-store check https://plants.example --format junit > check.xml`;
+  $ npx plant-store check https://plants.example --yes --format junit > check.xml`;
 
 interface CheckOptions {
   format: keyof typeof FORMATS;
   ids?: IdRange;
+  yes?: true;
   ours?: true;
   dryRun?: true;
 }
@@ -44,9 +45,10 @@ export function checkCommand(): Command {
     )
     .option(
       '--ids <FROM..TO>',
-      'store plants only under ids in this range; rules that need other ids are not checked (default: random ids)',
+      'store plants only under ids in this range; rules that need other ids are not checked',
       parseIds,
     )
+    .option('--yes', 'store plants under random ids and those that rules name, also over plants that exist')
     .option(
       '--ours',
       'also check the rules of this plant store, which other plant stores do not have to follow',
@@ -67,9 +69,14 @@ async function check(baseUrlText: string, options: CheckOptions, command: Comman
     process.stdout.write(write(report));
     return;
   }
+  const ids = drawIds(rules, options.ids);
+  if (!options.ids && !options.yes) {
+    const what = `${shownIds(ids)} (random ids differ in each run), also over plants that exist`;
+    throw new Failure(`the check would store ${what}; choose ids with --ids FROM..TO, or add --yes`, 2);
+  }
   const token = readToken(command);
   await stoppable(async stop => {
-    await checkServer({ plantsUrl: plantsUrl(baseUrl), token, stop }, rules, options.ids, report);
+    await checkServer({ plantsUrl: plantsUrl(baseUrl), token, stop }, rules, ids, report);
     process.stdout.write(write(report));
     stop.throwIfAborted();
   }, 'the results so far were written');
@@ -83,10 +90,9 @@ async function check(baseUrlText: string, options: CheckOptions, command: Comman
 async function checkServer(
   server: Server,
   rules: readonly Rule[],
-  range: IdRange | undefined,
+  ids: RunIds,
   report: Report,
 ): Promise<void> {
-  const ids = drawIds(rules, range);
   console.error(`Storing ${shownIds(ids)}. Plants that the server already has under these ids may change.`);
   const startMs = performance.now();
   using progress = new CountedProgress('checking', 'rules', rules.length);

@@ -150,8 +150,8 @@ const MISUSES: Misuse[] = [
 
   [2, 'check', /missing required argument 'BASE_URL'/],
   [2, 'check plants.example --token a', /BASE_URL must be an http or https address/],
-  [2, 'check http://127.0.0.1:1', /a token is required: give --token-file/],
-  [2, ['check', 'http://127.0.0.1:1', '--token', 'a b'], /is not a token/],
+  [2, 'check http://127.0.0.1:1 --yes', /a token is required: give --token-file/],
+  [2, ['check', 'http://127.0.0.1:1', '--yes', '--token', 'a b'], /is not a token/],
   [2, 'check http://127.0.0.1:1 --format xml', /Allowed choices are text, json, junit/],
   ...wrong('check http://127.0.0.1:1 --ids', NO_RANGES, /Write it as FROM\.\.TO with two 64-bit integers/),
 

@@ -36,7 +36,8 @@ interface JsonResult {
 }
 
 function check(url: string, args: string[] = [], token = TOKEN): Promise<Finished> {
-  return runInTime(['check', url, ...args], { env: { PLANT_STORE_TOKEN: token } });
+  const consent = args.includes('--ids') ? [] : ['--yes'];
+  return runInTime(['check', url, ...consent, ...args], { env: { PLANT_STORE_TOKEN: token } });
 }
 
 /** Runs `check --format json`. @returns the exit code and the ids of the rules of a verdict */
@@ -62,7 +63,7 @@ for (const engine of ENGINES) {
     const tokenFile = join(service.folder, 'token');
     await writeFile(tokenFile, `${service.token}\n`);
     for (let round = 1; round <= 2; round++) {
-      const args = ['check', service.url, '--ours', '--token-file', tokenFile];
+      const args = ['check', service.url, '--yes', '--ours', '--token-file', tokenFile];
       const { exitCode, stdout, stderr } = await runInTime(args);
       assert.deepEqual([exitCode, /\n\n/.exec(stderr)], [0, null], stdout);
       const lines = stdout.split('\n').filter(line => line.startsWith('holds '));
@@ -135,6 +136,19 @@ suite('--ids', { concurrency: 2 }, () => {
     assert.equal(enough.exitCode, 0, enough.stderr);
     assert.equal((await check(store.url, ['--ids', `2..${needed}`])).exitCode, 2);
   });
+});
+
+test('without --ids and --yes it says which plants it would store, and sends nothing', async () => {
+  await using store = await startForeignStore(TOKEN);
+  const rejected = await runInTime(['check', store.url], { env: { PLANT_STORE_TOKEN: TOKEN } });
+  assert.deepEqual([rejected.exitCode, rejected.stdout, store.requests()], [2, '', 0]);
+  const [, count] = /^plant-store: the check would store up to ([0-9]+) plants .*\n$/.exec(rejected.stderr)!;
+  assert.match(
+    rejected.stderr,
+    /: ids \d+ to \d+, and -9223372036854775808, .* 9007199254740993, .*--ids .*--yes\n$/,
+  );
+  const { stderr } = await check(store.url);
+  assert.ok(stderr.startsWith(`Storing up to ${count} plants `), stderr);
 });
 
 test('--dry-run lists the rules without a token and sends nothing', async () => {
@@ -218,7 +232,7 @@ suite('the message if nothing can be checked:', { concurrency: true }, () => {
     const message = /\([A-Z_]+\); set NODE_EXTRA_CA_CERTS to the file with the certificate of its authority$/;
     await says(url, message);
     const env = { PLANT_STORE_TOKEN: TOKEN, NODE_EXTRA_CA_CERTS: pem('ca.pem') };
-    const { exitCode, stderr } = await runInTime(['check', url], { env });
+    const { exitCode, stderr } = await runInTime(['check', url, '--yes'], { env });
     assert.equal(exitCode, 0, stderr);
   });
 
@@ -385,7 +399,7 @@ test('Ctrl-C ends a check that waits for responses, and prints the results so fa
     if (++responded > 4) waiting.resolve();
     else response.writeHead(200, { 'Content-Type': 'application/json' }).end('{"name":"A","tag":"B"}');
   });
-  const child = startProgram(['check', server.url, '--format', 'json'], {
+  const child = startProgram(['check', server.url, '--yes', '--format', 'json'], {
     env: { PLANT_STORE_TOKEN: TOKEN },
   });
   let stdout = '';
