@@ -43,8 +43,9 @@ export interface Exchange {
 }
 
 /**
- * Sends the exact bytes of one request on a new connection and reads the response. A response 429
- * (RFC 6585 section 4) says nothing about a rule, so the request is sent again.
+ * Sends the exact bytes of one request on a new connection and reads the response. After 429 (RFC
+ * 6585 section 4) or 503 with Retry-After (RFC 9110 section 15.6.4), it sends the request again.
+ * These responses say nothing about a rule.
  *
  * @param text the body; `<ID>` is replaced by the id of the rule
  * @throws {Finding} if no complete response arrives
@@ -58,8 +59,10 @@ export async function send(
   const body = Buffer.from(text.replaceAll('<ID>', String(target.id)), encoding);
   for (let tries = 1; ; tries++) {
     const exchange = await sendOnce(target, body, changes);
-    if (exchange.status !== 429 || tries === RATE_LIMIT_TRIES_MAX) return exchange;
-    const askedMs = readRetryAfterMs(exchange.headers.get('retry-after'));
+    const { status, headers } = exchange;
+    const isPutOff = status === 429 || (status === 503 && headers.has('retry-after'));
+    if (!isPutOff || tries === RATE_LIMIT_TRIES_MAX) return exchange;
+    const askedMs = readRetryAfterMs(headers.get('retry-after'));
     const delayMs = Math.min(askedMs || RATE_LIMIT_DELAY_MS, RATE_LIMIT_DELAY_MS_MAX);
     await wait(delayMs, undefined, { signal: target.stop });
   }

@@ -1,6 +1,8 @@
 import { ERRORS, type ErrorBody, type ErrorName } from '../../contract/errors.ts';
+import { readJson, readToEnd } from '../../contract/json-reader.ts';
 import type { Outcome } from '../../contract/plant.ts';
 import type { Exchange } from './exchange.ts';
+import { MESSAGE_LENGTH_MAX } from './limits.ts';
 import { Finding } from './rule.ts';
 
 /** @throws {Finding} unless `holds` is true, like every expectation below */
@@ -44,6 +46,19 @@ export function expectMember(exchange: Exchange, name: string, expected: unknown
   expect(exchange, value === expected, `${name} ${showValue(expected)}`, `${name} ${showValue(value)}`);
 }
 
+/** Status 200, and these members are the same in the Plant as in the text that was sent. */
+export function expectSent(exchange: Exchange, text: string, members = ['name', 'tag']): void {
+  expectStatus(exchange, 200);
+  const sent = JSON.parse(text.replace('<ID>', '0'));
+  for (const member of members) expectMember(exchange, member, sent[member]);
+}
+
+/** With the status 400, the body is an Error. @returns whether the status is from 400 to 499 */
+export function isRejected(exchange: Exchange): boolean {
+  if (exchange.status === 400) expectErrorShape(exchange);
+  return exchange.status >= 400 && exchange.status <= 499;
+}
+
 /** The body is an Error: `error` an int32, `message` a string. */
 export function expectErrorShape(exchange: Exchange): ErrorBody {
   const { error, message } = readObject(exchange);
@@ -68,19 +83,27 @@ export function expectStored(exchange: Exchange, id: bigint, revision: number, o
   expectHeader(exchange, 'Plant-Outcome', outcome);
 }
 
-/** JSON is UTF-8 (RFC 8259 section 8.1). */
+/** JSON is UTF-8 without a byte order mark (RFC 8259 section 8.1); names are unique (section 4). */
 function readObject(exchange: Exchange): Record<string, unknown> {
-  let value: unknown;
-  try {
-    value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(exchange.body));
-  } catch {
-    expect(exchange, false, 'a body that is JSON in UTF-8', 'another body');
-  }
+  const text = exchange.body.toString();
+  const isUtf8 = Buffer.from(text).equals(exchange.body);
+  expect(exchange, isUtf8, 'JSON in UTF-8', 'bytes that are not UTF-8');
+  expect(exchange, !text.startsWith('\ufeff'), 'JSON without a byte order mark', 'one before it');
+  const names: string[] = [];
+  const isJson = readToEnd(readJson(text, name => names.push(name)));
+  expect(exchange, isJson, 'a body that is JSON', 'a body that is not JSON');
+  const value = JSON.parse(text);
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
   expect(exchange, isObject, 'a JSON object', JSON.stringify(value));
-  return value as Record<string, unknown>;
+  const unseen = new Set(names);
+  const repeated = names.find(name => !unseen.delete(name));
+  expect(exchange, repeated === undefined, 'each member once', `${repeated} twice`);
+  return value;
 }
 
 function showValue(value: unknown): string {
+  // Not a part of the text: a cut could split a token, which would then stay.
+  if (typeof value === 'string' && value.length >= MESSAGE_LENGTH_MAX / 5)
+    return `of ${value.length} characters`;
   return value === undefined ? 'absent' : JSON.stringify(value);
 }

@@ -1,6 +1,6 @@
 import { ID_MAX, ID_MIN } from '../../contract/limits.ts';
 import { type Exchange, PLANT, send, withId } from './exchange.ts';
-import { expectErrorShape, expectJsonMediaType, expectMember, expectStatus } from './expectations.ts';
+import { expectJsonMediaType, expectMember, expectSent, expectStatus, isRejected } from './expectations.ts';
 import { FAULTY_BODIES } from './faulty-bodies.ts';
 import { NotChecked, type Rule, type Target } from './rule.ts';
 
@@ -58,8 +58,8 @@ function errorOf(body: Buffer): unknown {
 }
 
 const ESCAPED = String.raw`{"id":<ID>,"name":"\u0049p\u00ea \ud83c\udf35 \"\\\/\n"}`;
-/** Names and tags that must come back as the same string. */
-const MEMBERS: [member: 'name' | 'tag', rule: string, what: string, text: string][] = [
+/** Names and tags that must come back as the same string. A text is sent as both. */
+const MEMBERS: [member: 'name' | 'tag' | 'text', rule: string, what: string, text: string][] = [
   ['name', 'as-sent', 'a plain name', '{"id":<ID>,"name":"Dracaena trifasciata"}'],
   ['name', 'empty', 'an empty name', '{"id":<ID>,"name":""}'],
   ['name', 'space', 'a name with white space at both ends', '{"id":<ID>,"name":"  Aloe "}'],
@@ -68,15 +68,33 @@ const MEMBERS: [member: 'name' | 'tag', rule: string, what: string, text: string
   ['tag', 'as-sent', 'a tag', '{"id":<ID>,"name":"A","tag":"houseplant"}'],
   ['tag', 'absent', 'an absent tag', PLANT],
   ['tag', 'empty', 'an empty tag', '{"id":<ID>,"name":"A","tag":""}'],
+  ['text', 'space', 'text with outer and repeated white space', String.raw`"\t 1  2  "`],
+  ['text', 'case', 'text in mixed case', '"aLOE vera Var. CHINENSIS"'],
+  ['text', 'non-ascii', 'text beyond ASCII', '"\u0131 \u00df \u690d"'],
+  ['text', 'not-normalized', 'text in no Unicode normal form', '"e\u0302 \u00ea \ufb01"'],
+  ['text', 'emoji', 'text with an emoji', '"1 \u{1f335} 2"'],
+  ['text', 'invisible', 'text with invisible characters', '"1\u00ad2\u200b3\u00a04\ufeff5"'],
+  ['text', 'quotes', 'text with quotes and backslashes', String.raw`"1\" '2' \\n\\\\ 3"`],
+  ['text', 'markup', 'text with HTML and percent-encoding', '"<b>1</b> & &#38; %41+%2B"'],
+  ['text', 'line-ends', 'text with CRLF and LF', String.raw`"1\r\n2\n3"`],
+  ['text', 'digits', 'text of digits', '"42"'],
+  ['text', 'length-100', 'text of 100 characters', `"${'1-'.repeat(50)}"`],
+  ['text', 'length-1000', 'text of 1000 characters', `"${'1-'.repeat(500)}"`],
+  ['text', 'length-10000', 'text of 10000 characters', `"${'1-'.repeat(5000)}"`],
 ];
 
-const MEMBER_RULES = MEMBERS.map(([member, rule, what, text]) =>
-  must(`create.${member}.${rule}`, `${what} is unchanged in the response`, PLANT_SHAPE, async target => {
-    const exchange = await send(target, text);
-    expectStatus(exchange, 200);
-    expectMember(exchange, member, JSON.parse(text.replace('<ID>', '0'))[member]);
-  }),
-);
+const MEMBER_RULES = MEMBERS.map(([member, rule, what, text]) => {
+  const isBoth = member === 'text';
+  const body = isBoth ? `{"id":<ID>,"name":${text},"tag":${text}}` : text;
+  const title = `${what} is unchanged in the response`;
+  return must(`create.${member}.${rule}`, title, PLANT_SHAPE, async target => {
+    const exchange = await send(target, body);
+    // The interface shows no limits of lengths. So a server may reject a long text, but not cut it.
+    if (rule.startsWith('length-') && isRejected(exchange))
+      throw new NotChecked(`the server rejects this length with ${exchange.status}, which it may`);
+    expectSent(exchange, body, isBoth ? undefined : [member]);
+  });
+});
 
 const NEIGHBOURS = 'create.id.neighbours-above-double';
 const NO_NEIGHBOURS =
@@ -106,15 +124,23 @@ export const INTERFACE_RULES: readonly Rule[] = [
   }),
   ...ID_RULES,
   ...MEMBER_RULES,
+  must('create.stored-id', 'a stored id gets its new Plant or is rejected', RULE_1, async target => {
+    expectStatus(await send(target, TAGGED), 200);
+    for (const text of [TAGGED, PLANT]) {
+      const exchange = await send(target, text);
+      if (!isRejected(exchange)) expectSent(exchange, text);
+    }
+  }),
   must('error.media-type', 'a response with the status 400 is application/json', RESPONSES, async target => {
-    const exchange = await send(target, '{"id":');
-    if (exchange.status === 400) expectJsonMediaType(exchange);
+    for (const text of ['{"id":', '{}']) {
+      const exchange = await send(target, text);
+      if (exchange.status === 400) expectJsonMediaType(exchange);
+    }
   }),
   ...FAULTY_BODIES.map(([, fault, what, text, encoding]) => {
     const title = `if a body ${what} gets the status 400, the response is an Error`;
-    return must(`error.shape.${fault}`, title, RULE_2, async target => {
-      const exchange = await send(target, text, {}, encoding);
-      if (exchange.status === 400) expectErrorShape(exchange);
-    });
+    return must(`error.shape.${fault}`, title, RULE_2, async target =>
+      isRejected(await send(target, text, {}, encoding)),
+    );
   }),
 ];
