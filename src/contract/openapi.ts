@@ -185,7 +185,8 @@ export const PLANT_RESPONSE = {
 
 export const CREATE_PLANT = {
   operationId: 'createPlant',
-  summary: 'Creates a new plant in the store',
+  summary: 'Create a plant',
+  tags: ['plants'],
   description:
     'Stores the plant, then responds with it. Sending the same plant again changes nothing, so a retry ' +
     'is safe unless newer content was stored in between. Sending different content under the same id stores the next revision, and every earlier ' +
@@ -266,8 +267,10 @@ const DESCRIPTION = {
     version: '1.0.0',
     description:
       'A plant store. A client submits a plant record, and the service responds with the plant record.',
+    contact: { name: 'The operator of this service' },
     license: { name: 'MIT', identifier: 'MIT' },
   },
+  tags: [{ name: 'plants', description: 'The plants of the store.' }],
   servers: [{ url: '/', description: 'The service that provides this description' }],
   security: [{ bearer: [] }],
   paths: { '/plants': { post: CREATE_PLANT } },

@@ -37,6 +37,9 @@ export class Metrics {
     for (const result of results) this.#responses.set(result, 0);
     this.#build = labels({ version, node_version: process.versions.node, engine });
     collectDefaultMetrics({ register: this.#processMetrics });
+    // The suffix is for counters, but these are gauges. Those without it have the same numbers.
+    for (const counted of ['handles', 'requests', 'resources'])
+      this.#processMetrics.removeSingleMetric(`nodejs_active_${counted}_total`);
   }
 
   countResponse(result: Result, durationMs = 0): void {

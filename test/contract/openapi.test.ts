@@ -29,6 +29,15 @@ suite('the description is valid OpenAPI 3.1', () => {
     assert.equal((await new Validator().validate(broken)).valid, false);
   });
 
+  test('by the rules of linters: contact, and an operation with a tag that is described', () => {
+    assert.ok(description.info.contact.name);
+    assert.deepEqual(
+      operation.tags,
+      description.tags.map(({ name }: { name: string }) => name),
+    );
+    assert.equal(operation.summary, 'Create a plant');
+  });
+
   test('every schema is strict JSON Schema 2020-12, and every example matches its schema', () => {
     const ajv = new Ajv2020({ formats: { int32: true, int64: true } });
     ajv.addVocabulary(['components']);

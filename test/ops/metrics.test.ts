@@ -85,7 +85,9 @@ for (const engine of [sqlite, postgres]) {
       using connection = await RawConnection.open(service.address.port);
       connection.write(requestBytes(service.token));
       assert.equal((await connection.response()).status, 200);
-      const { values } = await scrape(service.opsUrl);
+      const { types, values } = await scrape(service.opsUrl);
+      // As `promtool check metrics` asks for.
+      for (const [name, type] of types) assert.equal(name.endsWith('_total'), type === 'counter', name);
       const isSqlite = engine === sqlite;
       const expected: Record<string, number> = {
         plant_store_in_flight_plants: 0,
