@@ -8,6 +8,8 @@ export interface StoredPlant extends Plant {
   /** 1 for the first content of this id. Each change of the content adds 1. */
   revision: number;
   outcome: Outcome;
+  /** For `JSON.stringify`: the id as decimal text, because JSON.parse rounds large numbers. */
+  toJSON(): Omit<StoredPlant, 'id' | 'toJSON'> & { id: string };
 }
 
 /** @throws {PlantStoreError} when the response does not prove that this plant is stored */
@@ -26,10 +28,14 @@ export function readStoredPlant(sent: NewPlant, { status, headers, body }: HttpR
   const { name, tag } = body === plantJson(sent) ? sent : jsonObject(body);
   if (typeof name !== 'string' || (tag !== undefined && typeof tag !== 'string'))
     throw noProof('and its body is not a Plant; is this a plant store?');
-  if (name === sent.name && tag === sent.tag) return { ...sent, revision, outcome };
-  throw noProof(
-    'with a different name or tag; is this a plant store, or does a gateway in front of it change them?',
-  );
+  if (name !== sent.name || tag !== sent.tag)
+    throw noProof(
+      'with a different name or tag; is this a plant store, or does a gateway in front of it change them?',
+    );
+  const plant = { ...sent, revision, outcome };
+  const value: StoredPlant['toJSON'] = () => ({ ...plant, id: String(plant.id) });
+  // Not enumerable, so that comparisons and copies see only data.
+  return Object.defineProperty(plant, 'toJSON', { value }) as StoredPlant;
 }
 
 function noProof(detail: string): PlantStoreError {

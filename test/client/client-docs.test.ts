@@ -43,6 +43,7 @@ const STORED_PLANT: Record<keyof StoredPlant, true> = {
   tag: true,
   revision: true,
   outcome: true,
+  toJSON: true,
 };
 const ERROR: Record<Exclude<keyof PlantStoreError, keyof Error>, true> = {
   error: true,

@@ -34,6 +34,8 @@ export async function mustCompile(signal: AbortSignal, stream: AsyncIterable<Pla
   await store.createPlant(tree);
   same<Same<typeof stored, StoredPlant>>();
   same<Same<typeof stored.id, bigint>>();
+  const { id, tag } = stored.toJSON();
+  same<Same<[typeof id, typeof tag], [string, string | undefined]>>();
   same<Same<typeof stored.outcome, 'created' | 'unchanged' | 'revised'>>();
   same<Same<typeof stored.tag, string | undefined>>();
 

@@ -83,6 +83,22 @@ suite('the client sends a plant', () => {
       assert.equal((await store.createPlant({ id: given, name: '', tag: '' })).id, id);
   });
 
+  test('and its result is plain data, which JSON.stringify writes with the id as text', async () => {
+    await using service = await startTestService();
+    const store = new PlantStore(service);
+    const results = [await store.createPlant(MONSTERA)];
+    for await (const { plant } of store.createPlants([MONSTERA])) results.push(plant!);
+    for (const [index, outcome] of (['created', 'unchanged'] as const).entries()) {
+      const expected = { ...MONSTERA, revision: 1, outcome };
+      for (const copy of [(each: object) => each, (each: object) => ({ ...each }), structuredClone])
+        assert.deepEqual(copy(results[index]!), expected);
+      const text = `{"id":"${MONSTERA.id}",${MONSTERA_JSON.slice(1, -1)},"revision":1,"outcome":"${outcome}"}`;
+      assert.equal(JSON.stringify([results[index]]), `[${text}]`);
+      // The text is a plant to send again.
+      assert.equal((await store.createPlant(JSON.parse(text))).outcome, 'unchanged');
+    }
+  });
+
   test('and rejects an invalid one itself, and names each invalid field', async () => {
     await using server = await startServer(['silence']);
     const faults: [unknown, RegExp][] = [
