@@ -1,29 +1,31 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { suite, test } from 'node:test';
+import { join } from 'node:path';
+import { before, suite, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { build } from 'esbuild';
+import { JAVASCRIPT_RUNTIMES } from '../harness/javascript-runtimes.ts';
 import { runProgram } from '../harness/program.ts';
 import { startTestService } from '../harness/running-service.ts';
+import { testFolder } from '../harness/test-folder.ts';
 import { EXPECTED } from './client-in-runtime.ts';
 import { startDroppingProxy } from './dropping-proxy.ts';
 
-const PROGRAM = fileURLToPath(new URL('./client-runtime-program.ts', import.meta.url));
-const PACKAGES = fileURLToPath(new URL('../node_modules/', import.meta.url));
-// Deno denies everything that is not allowed here: the network, and two environment variables.
-const DENO = ['run', '--no-config', '--allow-net=127.0.0.1', '--allow-env=PLANT_STORE_URL,PLANT_STORE_TOKEN'];
-const RUNTIMES: [string, string, string[]][] = [
-  ['Node', process.execPath, [PROGRAM]],
-  ['Bun', `${PACKAGES}bun/bin/bun.exe`, [PROGRAM]],
-  ['Deno', `${PACKAGES}deno/deno`, [...DENO, PROGRAM]],
-];
+const SOURCE = fileURLToPath(new URL('./client-runtime-program.ts', import.meta.url));
+const program = join(testFolder(), 'program.mjs');
+
+// Older versions of Node do not run TypeScript.
+before(async () => {
+  await build({ entryPoints: [SOURCE], bundle: true, platform: 'node', format: 'esm', outfile: program });
+});
 
 suite('the client in every runtime', () => {
-  for (const [name, program, args] of RUNTIMES) {
+  for (const { name, executable, args } of JAVASCRIPT_RUNTIMES) {
     test(`${name}: exact ids, retries, plants in order, errors`, async () => {
       await using service = await startTestService();
       await using gateway = await startDroppingProxy(service.url);
-      const { stdout } = await promisify(execFile)(program, [...args, gateway.url], {
+      const { stdout } = await promisify(execFile)(executable, [...args, program, gateway.url], {
         env: { PLANT_STORE_URL: service.url, PLANT_STORE_TOKEN: service.token },
         timeout: 60_000,
       });
