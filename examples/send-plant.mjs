@@ -1,11 +1,11 @@
 /**
  * Sends one plant with the client, which tries again by itself until the plant is confirmed.
  *
- *   npm install PATH/plant-store-0.1.0.tgz
+ *   npm install PATH/plant-store-client-0.1.0.tgz
  *   export PLANT_STORE_URL=http://127.0.0.1:8080 PLANT_STORE_TOKEN=plant_...
  *   node send-plant.mjs 9007199254740993 'Monstera deliciosa' houseplant
  */
-import { PlantStore, PlantStoreError } from 'plant-store/client';
+import { PlantStore, PlantStoreError } from 'plant-store-client';
 
 const [id, name, tag] = process.argv.slice(2);
 if (id === undefined || name === undefined) {

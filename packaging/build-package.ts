@@ -1,6 +1,7 @@
 /**
- * Builds `dist` for the npm package: compiled sources, with types for its exports. The package
- * needs it because Node does not run TypeScript below node_modules. `npm pack` runs this first.
+ * Builds `dist` for both npm packages, the service and the client: compiled sources, for the client
+ * with types. They need it because Node does not run TypeScript below node_modules. `npm pack` runs
+ * this first.
  *
  *   npm run build
  */
@@ -13,11 +14,18 @@ import { filesRead, replacePrograms } from './named-files.ts';
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const SOURCES = join(ROOT, 'src');
 const BUILT = join(ROOT, 'dist');
+const CLIENT = join(ROOT, 'packages', 'client');
 const COMPILER = fileURLToPath(new URL('../test/node_modules/typescript/bin/tsc', import.meta.url));
 
 rmSync(BUILT, { recursive: true, force: true });
 execFileSync(process.execPath, [COMPILER, '-p', join(ROOT, 'tsconfig.build.json')], { stdio: 'inherit' });
 for (const file of globSync('**/*.js', { cwd: BUILT })) copyNamedFiles(file);
+
+rmSync(join(CLIENT, 'dist'), { recursive: true, force: true });
+for (const folder of ['client', 'contract'])
+  cpSync(join(BUILT, folder), join(CLIENT, 'dist', folder), { recursive: true });
+// npm includes it in the package.
+cpSync(join(ROOT, 'LICENSE'), join(CLIENT, 'LICENSE'));
 
 /** Copies the files that a built file names by URL, because the compiler follows only imports. */
 function copyNamedFiles(file: string): void {

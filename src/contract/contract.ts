@@ -1,6 +1,6 @@
 /**
- * The contract of the service for other programs, published as `plant-store/contract`: plants, the
- * OpenAPI description, the error catalogue and the limits. It runs in every JavaScript runtime.
+ * The contract of the service, published as `plant-store-client/contract`: plants, the OpenAPI
+ * description, the error catalogue and the limits. It runs in every JavaScript runtime.
  */
 export { ERRORS, type ErrorBody, type ErrorName } from './errors.ts';
 export { BODY_BYTES_MAX, HEADER_BYTES_MAX, ID_MAX, ID_MIN } from './limits.ts';

@@ -7,7 +7,7 @@ const CURL = `curl -i ${SAMPLE_ADDRESS}/plants \\
   -d '{"id": 9223372036854775807, "name": "Ficus lyrata"}'
 `;
 
-const TYPESCRIPT = `import { PlantStore } from 'plant-store/client';
+const TYPESCRIPT = `import { PlantStore } from 'plant-store-client';
 
 const store = new PlantStore({ url: '${SAMPLE_ADDRESS}' });
 const { revision, outcome } = await store.createPlant({

@@ -21,8 +21,13 @@ import { startTestService } from '../harness/running-service.ts';
 import { runExamples } from './document-examples.ts';
 
 const DOCUMENT = readFileSync(new URL('../../docs/client.md', import.meta.url), 'utf8');
-const CLIENT = new URL('../../src/client/plant-store.ts', import.meta.url).href;
+const README = readFileSync(new URL('../../packages/client/README.md', import.meta.url), 'utf8');
+const MODULES = {
+  'plant-store-client': new URL('../../src/client/plant-store.ts', import.meta.url).href,
+};
 const OUTPUTS = ['created plant 9007199254740993, revision 1\n', '1000 stored\n', 'create a new token\n'];
+const README_OUTPUT =
+  '{"id":"9007199254740993","name":"Monstera deliciosa","tag":"houseplant","revision":1,"outcome":"created"}\n';
 
 // The compiler compares the keys with the exported types.
 const OPTIONS: Record<keyof PlantStoreOptions, string | number> = {
@@ -66,7 +71,8 @@ function numbersIn(sentence: RegExp): number[] {
 
 suite('docs/client.md', () => {
   test('contains examples that print what the page states', async () => {
-    await runExamples(DOCUMENT, OUTPUTS, startTestService, { 'plant-store/client': CLIENT });
+    await runExamples(DOCUMENT, OUTPUTS, startTestService, MODULES);
+    await runExamples(README, [README_OUTPUT], startTestService, MODULES);
   });
 
   test('lists the errors of one plant', () => {

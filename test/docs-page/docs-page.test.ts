@@ -132,7 +132,7 @@ suite('the content of the page', () => {
   test('the TypeScript sample sends its plant', async () => {
     const { code } = CODE_SAMPLES.find(({ language }) => language === 'TypeScript')!;
     const client = new URL('../../src/client/plant-store.ts', import.meta.url).href;
-    const program = code.replace('plant-store/client', client).replace(SAMPLE_ADDRESS, service.url);
+    const program = code.replace('plant-store-client', client).replace(SAMPLE_ADDRESS, service.url);
     const env = { PLANT_STORE_TOKEN: service.token };
     const args = ['--input-type=module-typescript', '--eval', program];
     await promisify(execFile)(process.execPath, args, { env });

@@ -25,7 +25,7 @@ interface Ban {
 const CODE = /\.[cm]?[jt]s$/;
 export const SOURCE = /^(?:src|bin)\/.*\.(?:[cm]?[jt]s|css|sql)$/;
 
-const PROSE = /^(?:src|bin|test|faults|docs|examples)\/|^[^/]+\.md$/;
+const PROSE = /^(?:src|bin|test|faults|docs|examples|packages)\/|^[^/]+\.md$/;
 
 /** Private words, with the standard terms that readers know. */
 const PRIVATE_WORDS: [what: RegExp, term: string][] = [

@@ -124,7 +124,7 @@ const SAMPLES: {
       'bench/any.ts': "import '../src/version.ts';\nimport '../bin/x.js';\nimport '../test/harness/x.ts';\n",
       'bench/floors/any.ts': "import { x } from '../../test/harness/x.ts';\n",
       'bench/peers/any.js': "import { x } from '../../test/x.ts';\n",
-      'examples/any.js': "import { PlantStore } from 'plant-store/client';\n",
+      'examples/any.js': "import { PlantStore } from 'plant-store-client';\n",
     },
     broken: [
       [{ 'src/contract/a.ts': "import fs from 'node:fs';\n" }, /^src\/contract\/a\.ts:1: imports node:fs;/],
@@ -159,6 +159,7 @@ const SAMPLES: {
     },
     broken: [
       [{ 'docs/a.md': '\nThe service refuses it.\n' }, /^docs\/a\.md:2: refuses; use .*: reject/],
+      [{ 'packages/a/README.md': 'It refuses it.\n' }, /refuses; use .*: reject/],
       [{ 'src/a.ts': '// It looks for it.\n' }, /^src\/a\.ts:1: looks; use .*: look up/],
       [{ 'README.md': 'the head of a request\n' }, /head; use .*: header section/],
       [{ 'test/a.ts': 'const CLOSE_WAIT_MS = 1;\n' }, /_WAIT_MS; use .*: timeout/],
@@ -239,7 +240,7 @@ function repositoryPaths(): string[] {
   if (listed.includes('package.json')) return listed;
   return readdirSync(ROOT, { recursive: true, encoding: 'utf8' })
     .map(each => each.replaceAll(path.sep, '/'))
-    .filter(each => !/(?:^|\/)(?:node_modules|\.git)\/|^(?:data|dist|executable)\/|\.log$/.test(each));
+    .filter(each => !/(?:^|\/)(?:node_modules|\.git|dist)\/|^(?:data|executable)\/|\.log$/.test(each));
 }
 
 for (const lockFile of ['package-lock.json', 'test/package-lock.json'])
