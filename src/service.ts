@@ -128,7 +128,7 @@ function plantServer(
   return new PlantServer({
     createPlant: new CreatePlant(tokens, writer, bodyBytesMax, rateLimit && new RateLimit(rateLimit)),
     corsOrigins,
-    documentation: docs ? documentationOf(docsPage()) : undefined,
+    documentation: docs ? documentationOf(docsPage(VERSION)) : undefined,
     onInternalError: rateLimitedLog((cause, unsaid) =>
       log.error({ err: cause, unsaid }, 'a request failed: unexpected internal error'),
     ),

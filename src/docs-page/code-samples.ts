@@ -1,43 +1,46 @@
-/** A placeholder: the script of the page replaces it with the base address of the service. */
-export const SAMPLE_ADDRESS = 'https://plants.example';
+import { type Html, html } from './html.ts';
 
-const CURL = `curl -i ${SAMPLE_ADDRESS}/plants \\
+/** A part that the script of the page replaces, to follow the form and the service address. */
+function part(name: string, byDefault: string): Html {
+  return html`<span data-part="${name}">${byDefault}</span>`;
+}
+
+const BODY = '{"id": 9007199254740993, "name": "Monstera deliciosa", "tag": "houseplant"}';
+const LITERAL = '{ id: 9007199254740993n, name: "Monstera deliciosa", tag: "houseplant" }';
+const ADDRESS = part('address', 'https://plants.example');
+export const PLANTS_ADDRESS = html`${ADDRESS}/plants`;
+
+/** The request that the form sends, and programs that send it. */
+export const SAMPLES = {
+  HTTP: html`POST ${part('path', '/plants')}
+Host: ${part('host', 'plants.example')}
+Authorization: Bearer ${'<ACCESS_TOKEN>'}
+Content-Type: application/json
+Content-Length: ${part('length', String(BODY.length))}
+
+${part('body', BODY)}`,
+  curl: html`curl -i ${PLANTS_ADDRESS} \\
   -H "Authorization: Bearer $PLANT_STORE_TOKEN" \\
   -H 'Content-Type: application/json' \\
-  -d '{"id": 9223372036854775807, "name": "Ficus lyrata"}'
-`;
+  --data-raw ${part('shell', `'${BODY}'`)}
+`,
+  TypeScript: html`import { PlantStore } from 'plant-store-client';
 
-const TYPESCRIPT = `import { PlantStore } from 'plant-store-client';
+const store = new PlantStore({ url: '${ADDRESS}' });
+const plant = ${part('typescript', LITERAL)};
+const { outcome, revision } = await store.createPlant(plant);
+console.log(outcome, revision);
+`,
+  Python: html`import json, os, urllib.error, urllib.request
 
-const store = new PlantStore({ url: '${SAMPLE_ADDRESS}' });
-const { revision, outcome } = await store.createPlant({
-  id: 9223372036854775807n,
-  name: 'Ficus lyrata',
-});
-`;
-
-const PYTHON = `import json, os, urllib.request
-
-plant = {"id": 9223372036854775807, "name": "Ficus lyrata"}
+body = ${part('python', `json.dumps(${BODY})`)}
 token = os.environ["PLANT_STORE_TOKEN"]
 headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-url = "${SAMPLE_ADDRESS}/plants"
-request = urllib.request.Request(url, json.dumps(plant).encode(), headers)
-with urllib.request.urlopen(request) as response:
-    print(response.headers["Plant-Id"], response.headers["Plant-Outcome"])
-`;
-
-/** Programs that send a plant with the largest id. Each note explains why its id is exact. */
-export const CODE_SAMPLES = [
-  { language: 'curl', note: 'curl sends the digits as you write them.', code: CURL },
-  {
-    language: 'TypeScript',
-    note: 'The suffix n makes the id a bigint. A number is exact only up to 9007199254740991. The client retries automatically.',
-    code: TYPESCRIPT,
-  },
-  {
-    language: 'Python',
-    note: 'An int of Python has no size limit, and the module json writes all its digits.',
-    code: PYTHON,
-  },
-];
+request = urllib.request.Request("${PLANTS_ADDRESS}", body.encode(), headers)
+try:
+    with urllib.request.urlopen(request) as response:
+        print(response.headers["Plant-Id"], response.headers["Plant-Outcome"])
+except urllib.error.HTTPError as error:
+    raise SystemExit(f"{error.code}: {error.read().decode()}")
+`,
+};

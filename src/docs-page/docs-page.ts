@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { ERROR_NAMES, ERRORS, type ErrorName, errorBody, ID_RULE } from '../contract/errors.ts';
 import { errorAnchor } from '../contract/help-link.ts';
-import { ID_MAX, ID_MIN } from '../contract/limits.ts';
 import {
   CREATE_PLANT,
   ID_SCHEMA,
@@ -12,7 +11,7 @@ import {
   STATUS_DESCRIPTIONS,
 } from '../contract/openapi.ts';
 import { STATUS_CODES } from '../http/node-http.ts';
-import { CODE_SAMPLES, SAMPLE_ADDRESS } from './code-samples.ts';
+import { PLANTS_ADDRESS } from './code-samples.ts';
 import { ERROR_HELP } from './error-help.ts';
 import { Html, html, sentence } from './html.ts';
 import { plantForm } from './plant-form.ts';
@@ -23,10 +22,11 @@ export const PAGE_SCRIPT = readFileSync(new URL('./browser/page.js', import.meta
 /**
  * Writes the documentation page from the contract: one file that loads no other.
  *
+ * @param version of the program
  * @returns the page and its Content-Security-Policy, which allows only the style and script of the
  *   page, by their hashes, and requests to its origin
  */
-export function docsPage(): { html: string; contentSecurityPolicy: string } {
+export function docsPage(version: string): { html: string; contentSecurityPolicy: string } {
   const contentSecurityPolicy = [
     "default-src 'none'",
     `style-src ${hashSource(PAGE_STYLE)}`,
@@ -39,7 +39,7 @@ export function docsPage(): { html: string; contentSecurityPolicy: string } {
     "require-trusted-types-for 'script'",
     "trusted-types 'none'",
   ].join('; ');
-  return { html: page().text, contentSecurityPolicy };
+  return { html: page(version).text, contentSecurityPolicy };
 }
 
 /** A hash-source of Content Security Policy Level 3, of the whole text between the tags. */
@@ -51,7 +51,7 @@ const ICON =
   "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 32 32'%3E%3Cpath fill='%232c7a51' " +
   "d='M27 4C13 4 5 10 5 20c0 3 1 5 2 7 2-7 7-12 14-15-6 5-10 10-11 16 11 2 17-7 17-24z'/%3E%3C/svg%3E";
 
-function page(): Html {
+function page(version: string): Html {
   return html`<!doctype html>
 <html lang="en">
 <head>
@@ -65,22 +65,23 @@ function page(): Html {
 <body>
 <a class="skip" href="#content">Skip to the content</a>
 <header><nav aria-label="On this page">
+<strong>Plant store <span class="note">${version}</span></strong>
 <a href="#send">Send a plant</a>
 <a href="#request">Request</a>
 <a href="#response">Response</a>
-<a href="#code">Code</a>
 <a href="#errors">Errors</a>
 </nav></header>
 <main id="content">
-<section>
-<h1>Send a plant to the store. A 200 means that the plant is on disk.</h1>
-<p class="address">POST ${SAMPLE_ADDRESS}/plants</p>
+<section class="columns"><div>
+<h1>Send a plant to the store.<br>A 200 means that the plant is on disk.</h1>
+<p><code class="address">POST ${PLANTS_ADDRESS}</code></p></div>
 <p>${CREATE_PLANT.description}</p>
 </section>
 ${plantForm()}
+<div class="columns">
 ${requestSection()}
 ${responseSection()}
-${codeSection()}
+</div>
 ${errorsSection()}
 </main>
 <footer><p>This page is generated from the contract of the service. Programs can read <a href="openapi.json">openapi.json</a> (OpenAPI 3.1).</p></footer>
@@ -96,11 +97,6 @@ function requestSection(): Html {
 <h2>Request</h2>
 <p>Send a bearer token in the <code>Authorization</code> header, and a plant as JSON in UTF-8 (<code>NewPlant</code> in the description). The operator of the
 service creates the token with <code>plant-store token create LABEL</code>.</p>
-<pre>POST /plants HTTP/1.1
-Authorization: Bearer ${'<ACCESS_TOKEN>'}
-Content-Type: application/json
-
-{"id":${ID_MAX},"name":"Ficus lyrata","tag":"houseplant"}</pre>
 <dl>
 ${field('id', 'integer, int64, required', ID_SCHEMA.description)}
 ${field('name', 'string, required', `${name.description}. It may be empty.`)}
@@ -118,44 +114,26 @@ function responseSection(): Html {
 its id. The headers contain the id and the outcome.</p>
 <pre>HTTP/1.1 200 OK
 Content-Type: application/json
-Plant-Id: ${ID_MAX}
+Plant-Id: 9007199254740993
 Plant-Revision: 1
 Plant-Outcome: created
 
-{"name":"Ficus lyrata","tag":"houseplant"}</pre>
+{"name":"Monstera deliciosa","tag":"houseplant"}</pre>
 <dl>${Object.entries(PLANT_HEADERS).map(([name, { description, required }]) =>
     field(name, required ? 'always' : 'only with a rate limit', description),
   )}</dl>
 </section>`;
 }
 
-function codeSection(): Html {
-  return html`<section id="code">
-<h2>Code</h2>
-<p>Each program sends the largest id, <code>${ID_MAX}</code>, with all its digits. The smallest id is
-<code>${ID_MIN}</code>. In Go use <code>int64</code> and in Java <code>long</code>: a float or double is not exact.
-Each program reads the token from the environment variable <code>PLANT_STORE_TOKEN</code>.</p>
-${CODE_SAMPLES.map(codeSample)}
-</section>`;
-}
-
-function codeSample({ language, note, code }: (typeof CODE_SAMPLES)[number]): Html {
-  return html`<div class="sample">
-<h3>${language}</h3> <button type="button" class="copy" hidden>Copy</button>
-<p>${note}</p>
-<pre>${code}</pre>
-</div>`;
-}
-
 function errorsSection(): Html {
   return html`<section id="errors">
 <h2>Errors</h2>
-<p>Every response except 200 has a body like this one. Programs should use the number, whose meaning never changes. The
-message is for people. The <code>Link</code> header of the response leads to the error on this page.</p>
-<pre>${JSON.stringify(errorBody('notNewPlant', `id must be ${ID_RULE}`))}</pre>
+<div class="columns"><div><p>Every response except 200 has a body like this one. Programs should use the number, whose meaning never changes: it is
+the status times 100 plus a counter. The message is for people. The <code>Link</code> header of the response leads to the error on this page.</p>
+<pre>${JSON.stringify(errorBody('notNewPlant', `id must be ${ID_RULE}`))}</pre></div>
 <p>A status from 400 to 499 means that nothing was stored. After 500, 503 or no response, the plant may or may not be
-stored. Send the same plant again until the response is 200. This changes nothing if the plant is already the latest revision.</p>
-<dl>${ERROR_NAMES.map(errorField)}</dl>
+stored. Send the same plant again until the response is 200. This changes nothing if the plant is already the latest revision.</p></div>
+${ERROR_NAMES.map(errorDetails)}
 <h3>Headers of errors</h3>
 <dl>${Object.entries(STATUS_DESCRIPTIONS).flatMap(([status, { headers = {} }]) =>
     Object.entries(headers).map(([name, { description }]) => field(name, `with ${status}`, description)),
@@ -163,14 +141,13 @@ stored. Send the same plant again until the response is 200. This changes nothin
 </section>`;
 }
 
-function errorField(name: ErrorName): Html {
+function errorDetails(name: ErrorName): Html {
   const { number, status, message, retry } = ERRORS[name];
-  const anchor = errorAnchor(name);
-  return html`<div class="columns" id="${anchor}">
-<dt><a href="#${anchor}">${number}</a> <span class="note">${status} ${STATUS_CODES[status] ?? ''}</span></dt>
-<dd>Message: ${message}.<br>${sentence(ERROR_HELP[name])}<br>
-<span class="note">Retry: ${retry ? 'yes, the same request may succeed later' : 'no, the same request fails again'}.</span></dd>
-</div>
+  return html`<details>
+<summary><code>${number}</code>&ensp;${message}</summary>
+<p id="${errorAnchor(name)}">${sentence(ERROR_HELP[name])}<br>
+<span class="note">Status: ${status} ${STATUS_CODES[status] ?? ''}. Retry: ${retry ? 'yes, the same request may succeed later' : 'no, the same request fails again'}.</span></p>
+</details>
 `;
 }
 

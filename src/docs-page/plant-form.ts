@@ -1,5 +1,6 @@
 import { BEARER_TOKEN } from '../contract/bearer-token.ts';
 import { ID_RULE } from '../contract/errors.ts';
+import { SAMPLES } from './code-samples.ts';
 import { type Html, html } from './html.ts';
 
 /** A browser compiles a pattern with the flag `v`, which requires `\/` within brackets. */
@@ -8,50 +9,59 @@ const TOKEN = BEARER_TOKEN.source.replace('/', String.raw`\/`);
 const DIGITS = '-?(?:0|[1-9][0-9]*)';
 
 /**
- * The form that sends a plant. The browser rejects only values that it could not send as typed. The
- * service checks all others, so that its message is shown.
+ * The form that sends a plant, and the request as text and as code. The browser rejects only values
+ * that it could not send as typed. The service checks all others, so that its message is shown.
  */
 export function plantForm(): Html {
   return html`<section id="send">
 <h2>Send a plant</h2>
 <div class="columns">
 <form id="plant-form" autocomplete="off">
-<p>
-<label for="token">Token</label>
+<p><label for="token">Token</label>
 <input id="token" type="password" required pattern="${TOKEN}" title="A token has no spaces and no quotation marks."
  autocomplete="off" spellcheck="false" autocapitalize="none" aria-describedby="token-note">
-<span class="note" id="token-note">This page sends the token only to this service, and clears it when you leave.</span>
-</p>
-<p>
-<label for="plant-id">id</label>
+<span class="note" id="token-note">This page sends the token only to this service, and clears it when you leave.</span></p>
+<div id="fields">
+<p><label for="plant-id">id</label>
 <input id="plant-id" value="9007199254740993" required pattern="${DIGITS}" title="An optional minus sign and decimal digits, without leading zeros."
  autocomplete="off" spellcheck="false" aria-describedby="plant-id-note">
-<span class="note" id="plant-id-note">${ID_RULE}, in decimal digits</span>
-</p>
-<p>
-<label for="plant-name">name</label>
-<input id="plant-name" value="Monstera deliciosa" autocomplete="off">
-</p>
-<p>
-<label for="plant-tag">tag</label>
+<span class="note" id="plant-id-note">${ID_RULE}, in decimal digits</span></p>
+<p><label for="plant-name">name</label>
+<input id="plant-name" value="Monstera deliciosa" autocomplete="off"></p>
+<p><label for="plant-tag">tag</label>
 <label><input id="has-tag" type="checkbox" checked> with a tag</label>
 <input id="plant-tag" value="houseplant" autocomplete="off" aria-describedby="plant-tag-note">
-<span class="note" id="plant-tag-note">The tag may be empty. Clear the check box to send no tag.</span>
-</p>
+<span class="note" id="plant-tag-note">The tag may be empty. Clear the check box to send no tag.</span></p>
+</div>
+<p id="json-field" hidden><label for="json">JSON body</label>
+<textarea id="json" rows="7" autocomplete="off" spellcheck="false" autocapitalize="none" aria-describedby="json-note"></textarea>
+<span class="note" id="json-note">The page sends this text unchanged. Make a mistake to see how the service rejects it.</span></p>
+<p><label><input id="as-json" type="checkbox"> Edit the body as JSON</label></p>
 <p><button id="send-button" disabled>Send</button></p>
+<p id="verdict" role="status">Not sent yet.</p>
 <noscript><p>The form needs JavaScript. The rest of this page works without it.</p></noscript>
 </form>
 <div class="exchange">
-<p id="verdict" role="status">No plant was sent yet. The exact request and response will appear here.</p>
+<h3 id="code">Request</h3>
+${Object.entries(SAMPLES).map(sample)}
+<p class="note">A browser sends more headers than shown. The programs read the token from the environment variable
+<code>PLANT_STORE_TOKEN</code>. Every digit of the id counts: in TypeScript the suffix n makes it an exact bigint, and curl and Python are exact
+anyway. In Go use <code>int64</code> and in Java <code>long</code>: a float or double is not exact.</p>
 <div id="wire" hidden>
-<h3>Request</h3>
-<pre id="sent"></pre>
 <h3>Response</h3>
-<pre id="received"></pre>
-<p class="note">The browser sends more headers than shown. It lists the response headers in lower case and in
-alphabetical order. The token is not shown.</p>
+${COPY_BUTTON}<pre id="received"></pre>
+<p class="note">A browser lists the headers in lower case and in alphabetical order.</p>
 </div>
 </div>
 </div>
 </section>`;
+}
+
+const COPY_BUTTON = html`<button type="button" class="copy" hidden>Copy</button>`;
+
+/** Opening one sample closes the others. */
+function sample([title, code]: [string, Html], index: number): Html {
+  return html`<details name="sample"${index === 0 ? ' open' : ''}><summary>${title}</summary>
+${COPY_BUTTON}<pre id="${title.toLowerCase()}">${code}</pre></details>
+`;
 }

@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict';
+import { execFile, spawnSync } from 'node:child_process';
 import { createServer, request as httpRequest, type RequestListener } from 'node:http';
 import { after, before, suite, test } from 'node:test';
+import { promisify } from 'node:util';
 import axe from 'axe-core';
 import type { BrowserContextOptions, Page } from 'playwright-core';
+import { ERROR_NAMES } from '../../src/contract/errors.ts';
+import { VERSION } from '../../src/version.ts';
 import { type RecordedPage, startBrowser, type TestBrowser } from '../harness/browser.ts';
 import { listen } from '../harness/loopback-server.ts';
 import { runProgram } from '../harness/program.ts';
@@ -71,14 +75,17 @@ suite('the form', () => {
       const [id = ''] = /-?[0-9]+/.exec(body) ?? [];
       const verdict = await send(page, { id, name, tag: tag ?? null });
       assert.equal(verdict, `Created: plant ${id} is on disk (revision 1).`);
-      assert.deepEqual((await textOf(page, '#sent')).split('\n'), [
+      const spaced = body
+        .replace(/^(\{"id":)(.+?,)("name":)/, '$1 $2 $3 ')
+        .replace(/,("tag":)("[^"]*"\})$/, ', $1 $2');
+      assert.deepEqual((await textOf(page, '#http')).split('\n'), [
         'POST /plants',
         `Host: ${new URL(service.url).host}`,
         'Authorization: Bearer <ACCESS_TOKEN>',
         'Content-Type: application/json',
-        `Content-Length: ${Buffer.byteLength(body)}`,
+        `Content-Length: ${Buffer.byteLength(spaced)}`,
         '',
-        body,
+        spaced,
       ]);
       const received = (await textOf(page, '#received')).split('\n');
       for (const line of ['200 OK', `plant-id: ${id}`, 'plant-revision: 1', 'plant-outcome: created'])
@@ -103,6 +110,7 @@ suite('the form', () => {
     const verdict = await send(page, { token: 'plant_nobody_made_this' });
     assert.match(verdict, /^Rejected with 401: the token is .* \(what error 40102 means\)$/);
     assert.match(await textOf(page, '#received'), /^link: <docs#error-40102>; rel="help"$/m);
+    assert.ok(!(await page.locator('#error-40102').isVisible()));
     await page.getByRole('link', { name: 'what error 40102 means' }).click();
     assert.equal(page.url(), `${service.url}/docs#error-40102`);
     assert.ok(await page.locator('#error-40102').isVisible());
@@ -128,6 +136,68 @@ suite('the form', () => {
     await slow.close();
     assert.match(await send(page), /^No response\. /);
     assert.equal(await textOf(page, '#received'), 'none');
+  });
+
+  test('shows no result of an earlier plant beside the error of a field', async () => {
+    const { page } = await openDocs();
+    const button = page.getByRole('button', { name: 'Send' });
+    const id = page.getByLabel('id', { exact: true });
+    const { promise: isEdited, resolve: edited } = Promise.withResolvers<void>();
+    await page.route('**/plants', route => isEdited.then(() => route.continue()));
+    await fill(page, { id: '82' });
+    await button.click();
+    await id.fill('99');
+    await id.fill('');
+    assert.equal(await textOf(page, '#verdict'), 'Sending …');
+    edited();
+    await page.getByText('Created: plant 82 ').waitFor();
+    assert.match(await textOf(page, '#http'), /\n\{"id": 82, .*\}$/);
+    await button.click();
+    assert.ok(await id.evaluate(element => element.matches(':user-invalid')));
+    assert.equal(await textOf(page, '#verdict'), 'Not sent yet.');
+    assert.equal(await page.locator('#verdict[data-result], #received:visible').count(), 0);
+  });
+
+  test('shows the message of an error whose Link a gateway removed, and knows an error of a gateway', async () => {
+    let sent = JSON.stringify({ error: 40001, message: 'use a JSON library' });
+    await using gateway = await listen(
+      createServer((request, response) => {
+        if (request.method === 'POST') response.writeHead(400).end(sent);
+        else forwardToService(request, response);
+      }),
+    );
+    const { page } = await openDocs(WIDE, gateway.url);
+    assert.equal(await send(page), 'Rejected with 400: use a JSON library (what error 40001 means)');
+    for (sent of ['<html>', 'null', '{}', '{"error":"no"}'])
+      assert.match(await send(page), /^Rejected with 400, but not by a plant store\./, sent);
+  });
+
+  test('sends the body that the user edits as JSON, even an invalid one, and shows the message', async () => {
+    const { page, complaints } = await openDocs();
+    const asJson = page.getByLabel('Edit the body as JSON');
+    await fill(page, { id: 'one', name: "O'Hara" });
+    await asJson.check();
+    const body = page.getByLabel('JSON body');
+    assert.equal(await body.inputValue(), `{"id": one, "name": "O'Hara", "tag": "houseplant"}`);
+    for (const [text, verdict] of [
+      [
+        `{"id": one,\n 'name': "\\`,
+        /^Rejected with 400: the body is empty or not valid JSON.* 40001 means\)$/,
+      ],
+      ['{"id": "1"}', /^Rejected with 400: id must be .*name.* \(what error 40002 means\)$/],
+      ['', /^Rejected with 400: the body is empty.* 40001 means\)$/],
+    ] as const) {
+      await body.fill(text);
+      await page.getByRole('button', { name: 'Send' }).click();
+      await page.locator('#verdict[data-result="rejected"]').waitFor();
+      assert.match(await textOf(page, '#verdict'), verdict);
+      assert.ok((await textOf(page, '#http')).endsWith(`\n\n${text}`));
+      assert.equal(bodyOfCurl(await textOf(page, '#curl')), text);
+    }
+    await asJson.uncheck();
+    assert.match(await send(page, { id: '83' }), /^Created: plant 83 /);
+    // The browser itself logs a 400 in its console.
+    assert.ok(complaints.every(complaint => complaint.includes('400')));
   });
 
   test('works behind a proxy that puts a path in front', async () => {
@@ -246,27 +316,143 @@ test('the form works with the keyboard alone', async () => {
   await page.keyboard.press('Enter');
   await page.locator('#verdict[data-result]').waitFor();
   assert.match(await textOf(page, '#verdict'), /^Created: plant 80 /);
-  assert.match(await textOf(page, '#sent'), /\n\{"id":80,"name":"Monstera deliciosa"\}$/);
+  assert.match(await textOf(page, '#http'), /\n\{"id": 80, "name": "Monstera deliciosa"\}$/);
 });
 
-test('the samples contain the address of the service, also when they are copied', async () => {
-  const { page } = await openDocs({ ...WIDE, permissions: ['clipboard-read', 'clipboard-write'] });
-  const samples = page.locator('.sample');
-  for (const sample of await samples.all()) {
-    const code = (await sample.locator('pre').textContent())!;
-    assert.ok(code.includes(service.url) && !code.includes('plants.example'), code);
-    await sample.getByRole('button', { name: 'Copy' }).click();
-    await sample.getByRole('button', { name: 'Copied' }).waitFor();
-    assert.equal(await page.evaluate('navigator.clipboard.readText()'), code);
-  }
-  assert.equal(await samples.count(), 3);
+/** Runs a command line with a curl that prints its last argument. */
+function bodyOfCurl(command: string): string {
+  const program = `curl() { while [ $# -gt 1 ]; do shift; done; printf %s "$1"; }\n${command}`;
+  const { stdout, stderr } = spawnSync('sh', ['-c', program], { encoding: 'utf8' });
+  assert.equal(stderr, '');
+  return stdout;
+}
+
+const hasPython = spawnSync('python3', ['--version']).status === 0;
+if (!hasPython) console.log('SKIPPED the Python sample: python3 is not installed');
+
+suite('the samples', () => {
+  const run = async (command: string, ...args: string[]): Promise<string> => {
+    const env = { ...process.env, PLANT_STORE_TOKEN: service.token };
+    return (await promisify(execFile)(command, args, { env })).stdout;
+  };
+
+  test('send the plant of the form, with all digits and any text', async () => {
+    const { page } = await openDocs();
+    const client = new URL('../../src/client/plant-store.ts', import.meta.url).href;
+    for (const [id, name, tag] of [
+      ['9223372036854775806', `O'Hara's "x" \\ \\' $HOME \`id\` $(id) %s ! {} """ '''`, 'a\\'],
+      ['-9223372036854775807', 'Ölweide 🌿 ščurek </script>\u2028', ''],
+      ['-9007199254740993', 'Ficus', null],
+    ] as const) {
+      await fill(page, { id, name, tag });
+      const code = await textOf(page, '#typescript');
+      const program = code.replace('plant-store/client', client);
+      const printed = await run(process.execPath, '--input-type=module-typescript', '--eval', program);
+      assert.equal(printed, 'created 1\n');
+      if (hasPython)
+        assert.equal(await run('python3', '-c', await textOf(page, '#python')), `${id} unchanged\n`);
+      const body = bodyOfCurl(await textOf(page, '#curl'));
+      assert.ok((await textOf(page, '#http')).endsWith(`\n\n${body}`));
+      // The form sends the same plant, or there would be a new revision.
+      assert.match(await send(page, { id, name, tag }), /^Unchanged: plant -?[0-9]+ already/);
+      assert.ok((await textOf(page, '#http')).endsWith(`\n\n${body}`));
+    }
+    // While the id is invalid, the samples remain programs.
+    const before = await textOf(page, '#curl');
+    await fill(page, { id: '' });
+    assert.equal(await textOf(page, '#curl'), before);
+  });
+
+  test('show why a plant was rejected: Python', async () => {
+    if (!hasPython) return;
+    const { page } = await openDocs();
+    await fill(page, { id: '9223372036854775808' });
+    await assert.rejects(run('python3', '-c', await textOf(page, '#python')), {
+      code: 1,
+      stderr: /^400: \{"error":40002,"message":"id must be /,
+    });
+  });
+
+  test('are copied as shown, and so is the response', async () => {
+    const { page } = await openDocs({ ...WIDE, permissions: ['clipboard-read', 'clipboard-write'] });
+    await send(page, { id: '84' });
+    const { host } = new URL(service.url);
+    for (const [title, id, part] of [
+      ['HTTP', 'http', host],
+      ['curl', 'curl', service.url],
+      ['TypeScript', 'typescript', service.url],
+      ['Python', 'python', service.url],
+      ['Response', 'received', 'plant-id: 84'],
+    ] as const) {
+      if (title !== 'HTTP') await page.locator('.exchange').getByText(title, { exact: true }).click();
+      const text = await textOf(page, `#${id}`);
+      assert.ok(text.includes(part) && !text.includes('plants.example'), text);
+      const panel = page.locator(`:has(> #${id})`).last();
+      await panel.getByRole('button', { name: 'Copy' }).click();
+      await panel.getByRole('button', { name: 'Copied' }).waitFor();
+      assert.equal(await page.evaluate('navigator.clipboard.readText()'), text);
+      // Only one sample is open.
+      assert.equal(await page.locator('.exchange pre:visible').count(), 2);
+    }
+    await page.getByLabel('name', { exact: true }).focus();
+    assert.equal(await page.getByRole('button', { name: 'Copied' }).count(), 0);
+  });
+});
+
+suite('the layout', () => {
+  test('fills the window: the request is beside the form, and the errors take one window', async () => {
+    const { page } = await openDocs();
+    const [form, request] = await Promise.all(
+      ['#plant-form', '#http'].map(async each => (await page.locator(each).boundingBox())!),
+    );
+    assert.ok(request!.x > form!.x + form!.width && request!.x + request!.width > 1200);
+    assert.ok(request!.y < form!.y + 200);
+    const heights = await page
+      .locator('#errors details')
+      .evaluateAll(rows => rows.map(row => row.clientHeight));
+    assert.equal(heights.length, ERROR_NAMES.length);
+    assert.ok(heights.reduce((sum, height) => sum + height) < WIDE.viewport.height, String(heights));
+  });
+
+  test('shows the version', async () => {
+    const { page } = await openDocs();
+    assert.ok((await textOf(page, 'header')).includes(`Plant store ${VERSION}`));
+  });
+
+  test('has a monospace font on every system', async () => {
+    const { page } = await openDocs();
+    const fonts = (await page.evaluate(
+      "getComputedStyle(document.querySelector('pre')).fontFamily",
+    )) as string;
+    for (const font of [/\bMenlo\b/, /\bConsolas\b/, /"DejaVu Sans Mono"/, /, monospace$/])
+      assert.match(fonts, font);
+  });
+
+  test('opens the error that the address names', async () => {
+    const { page } = await openDocs();
+    await page.goto(`${service.url}/docs#error-50302`);
+    assert.ok(await page.locator('#error-50302').isVisible());
+    const { y } = (await page.getByText('50302', { exact: true }).boundingBox())!;
+    assert.ok(y >= 0, `the summary is at ${y}`);
+  });
 });
 
 test('without JavaScript the page is readable, and the form cannot be sent', async () => {
   const { page } = await openDocs({ ...WIDE, javaScriptEnabled: false });
+  const { page: withScript } = await openDocs();
   assert.ok(await page.getByRole('button', { name: 'Send' }).isDisabled());
-  for (const sample of await page.locator('.sample').all()) assert.ok(await sample.isVisible());
-  assert.match(await textOf(page, '#request pre'), /^Authorization: Bearer <ACCESS_TOKEN>$/m);
+  for (const title of ['HTTP', 'curl', 'TypeScript', 'Python']) {
+    if (title !== 'HTTP') await page.getByText(title, { exact: true }).click();
+    const sample = page.locator(`#${title.toLowerCase()}`);
+    assert.ok(await sample.isVisible());
+    // The script changes only the address.
+    const address = new URL(service.url).host;
+    const text = (await textOf(withScript, `#${title.toLowerCase()}`)).replace(
+      `http://${address}`,
+      'https://plants.example',
+    );
+    assert.equal(await sample.textContent(), text.replace(address, 'plants.example'));
+  }
 });
 
 const DISPLAYS: [what: string, options: BrowserContextOptions][] = [
@@ -283,6 +469,9 @@ for (const [what, options] of DISPLAYS) {
     await assertAccessible(page);
     await send(page, { id: '81', token: 'none' });
     await page.getByRole('status').getByRole('link').click();
+    await assertAccessible(page);
+    await page.getByText('Python', { exact: true }).click();
+    await page.getByLabel('Edit the body as JSON').check();
     await assertAccessible(page);
   });
 }

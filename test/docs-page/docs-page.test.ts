@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { type IncomingMessage, request } from 'node:http';
@@ -7,19 +6,18 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { after, before, suite, test } from 'node:test';
-import { promisify } from 'node:util';
 import { gunzipSync } from 'node:zlib';
 import { ERROR_NAMES, ERRORS } from '../../src/contract/errors.ts';
 import { errorAnchor, helpLink } from '../../src/contract/help-link.ts';
-import { CODE_SAMPLES, SAMPLE_ADDRESS } from '../../src/docs-page/code-samples.ts';
 import { docsPage } from '../../src/docs-page/docs-page.ts';
 import { ERROR_HELP } from '../../src/docs-page/error-help.ts';
-import { runInTime, runProgram, startServe } from '../harness/program.ts';
+import { VERSION } from '../../src/version.ts';
+import { runInTime, startServe } from '../harness/program.ts';
 import { ask as askAsWritten, type RequestParts } from '../harness/raw-connection.ts';
 import { authorization } from '../harness/request-cases.ts';
 import { type RunningService, startTestService } from '../harness/running-service.ts';
 
-const PAGE = docsPage();
+const PAGE = docsPage(VERSION);
 const FIRST_LOAD_BYTES_MAX = 60 * 1024;
 
 let service: RunningService;
@@ -127,17 +125,6 @@ suite('the content of the page', () => {
   test('no help for 500 or 503 claims that the plant is not stored: a gateway may have sent it before', () => {
     for (const name of ERROR_NAMES.filter(each => ERRORS[each].status >= 500))
       assert.doesNotMatch(ERROR_HELP[name], /\b(?:not|nothing|never)\b.*\b(?:kept|stored)\b/i, name);
-  });
-
-  test('the TypeScript sample sends its plant', async () => {
-    const { code } = CODE_SAMPLES.find(({ language }) => language === 'TypeScript')!;
-    const client = new URL('../../src/client/plant-store.ts', import.meta.url).href;
-    const program = code.replace('plant-store-client', client).replace(SAMPLE_ADDRESS, service.url);
-    const env = { PLANT_STORE_TOKEN: service.token };
-    const args = ['--input-type=module-typescript', '--eval', program];
-    await promisify(execFile)(process.execPath, args, { env });
-    const { stdout } = await runProgram(['show', '9223372036854775807', '--database', service.database]);
-    assert.match(stdout, /Ficus lyrata/);
   });
 });
 

@@ -13,9 +13,6 @@ function element(id, kind) {
 
 /** Relative to the page, since a proxy may put a path in front of both `/docs` and `/plants`. */
 const plantsUrl = new URL('plants', location.href);
-const baseAddress = plantsUrl.href.slice(0, -'/plants'.length);
-for (const place of document.querySelectorAll('.address, .sample pre'))
-  place.textContent = (place.textContent ?? '').replaceAll('https://plants.example', baseAddress);
 
 const form = element('plant-form', HTMLFormElement);
 const token = element('token', HTMLInputElement);
@@ -23,18 +20,50 @@ const id = element('plant-id', HTMLInputElement);
 const name = element('plant-name', HTMLInputElement);
 const hasTag = element('has-tag', HTMLInputElement);
 const tag = element('plant-tag', HTMLInputElement);
+const asJson = element('as-json', HTMLInputElement);
+const json = element('json', HTMLTextAreaElement);
 const sendButton = element('send-button', HTMLButtonElement);
 const verdict = element('verdict', HTMLElement);
 const wire = element('wire', HTMLElement);
 
 const RESPONSE_TIMEOUT_MS = 20_000;
 
-function enableTag() {
-  tag.disabled = !hasTag.checked;
+/** @param {Record<string, string>} parts the new text of each part, by its name */
+function showParts(parts) {
+  for (const [part, text] of Object.entries(parts))
+    for (const place of document.querySelectorAll(`[data-part=${part}]`)) place.textContent = text;
 }
-hasTag.addEventListener('change', enableTag);
-// A browser may restore the check box when the user returns to the page.
-enableTag();
+
+/** Shows the body for the fields and, unless the id is invalid, how to send the body. */
+function showBody() {
+  element('fields', HTMLElement).hidden = id.disabled = asJson.checked;
+  element('json-field', HTMLElement).hidden = !asJson.checked;
+  tag.disabled = !hasTag.checked;
+  const nameText = JSON.stringify(name.value);
+  const tagText = JSON.stringify(tag.value);
+  // The id is inserted as typed: a JavaScript number would round it.
+  const plant = `{"id": ${id.value}, "name": ${nameText}${hasTag.checked ? `, "tag": ${tagText}` : ''}}`;
+  const literal = `{ id: ${id.value}n, name: ${nameText}${hasTag.checked ? `, tag: ${tagText}` : ''} }`;
+  if (!asJson.checked) json.value = plant;
+  if (!asJson.checked && !id.validity.valid) return;
+  const text = JSON.stringify(json.value);
+  showRequest(json.value);
+  showParts({
+    shell: `'${json.value.replaceAll("'", String.raw`'\''`)}'`,
+    python: asJson.checked ? text : `json.dumps(${plant})`,
+    typescript: asJson.checked ? `JSON.parse(${text})` : literal,
+  });
+}
+
+/** @param {string} body */
+function showRequest(body) {
+  showParts({ body, length: String(new TextEncoder().encode(body).length) });
+}
+
+const { href, host, pathname: path } = plantsUrl;
+showParts({ address: href.slice(0, -'/plants'.length), host, path });
+// A browser may restore the fields when the user returns to the page.
+showBody();
 
 // A browser may cache the page with its fields. The token must not stay in that cache.
 addEventListener('pagehide', () => {
@@ -45,29 +74,35 @@ form.addEventListener('submit', event => {
   event.preventDefault();
   void send();
 });
-// The result of the previous plant must not be shown for this one.
-form.addEventListener('input', clearVerdict);
+form.addEventListener('input', () => {
+  showBody();
+  clearVerdict();
+});
+// The result of the previous plant must not be shown beside the error of a field.
+form.addEventListener('invalid', clearVerdict, true);
 sendButton.disabled = false;
 
 let isSending = false;
 
 function clearVerdict() {
+  if (isSending) return;
   delete verdict.dataset.result;
-  verdict.textContent = '';
+  verdict.textContent = 'Not sent yet.';
   wire.hidden = true;
 }
 
 async function send() {
   if (isSending) return;
-  isSending = true;
+  showBody();
   clearVerdict();
+  isSending = true;
   verdict.textContent = 'Sending …';
   const tokenSent = token.value;
-  // The id is inserted as typed: a JavaScript number would round it.
-  const tagMember = hasTag.checked ? `,"tag":${JSON.stringify(tag.value)}` : '';
-  const body = `{"id":${id.value},"name":${JSON.stringify(name.value)}${tagMember}}`;
+  const body = json.value;
   const exchange = await post(body);
-  element('sent', HTMLElement).textContent = requestText(body);
+  isSending = false;
+  // The user may have changed the form in between.
+  showRequest(body);
   // A gateway may repeat the token in its response.
   if (exchange !== undefined) exchange.text = exchange.text.replaceAll(tokenSent, '<ACCESS_TOKEN>');
   const received = exchange === undefined ? 'none' : responseText(exchange);
@@ -77,7 +112,6 @@ async function send() {
   verdict.dataset.result = exchange?.response.status === 200 ? 'stored' : 'rejected';
   // On a small screen, the result may be outside the visible area.
   verdict.scrollIntoView({ block: 'nearest', behavior: 'instant' });
-  isSending = false;
 }
 
 const NO_RESPONSE =
@@ -105,19 +139,6 @@ async function post(body) {
   }
 }
 
-/** @param {string} body */
-function requestText(body) {
-  return [
-    `POST ${plantsUrl.pathname}`,
-    `Host: ${plantsUrl.host}`,
-    'Authorization: Bearer <ACCESS_TOKEN>',
-    'Content-Type: application/json',
-    `Content-Length: ${new TextEncoder().encode(body).length}`,
-    '',
-    body,
-  ].join('\n');
-}
-
 /** @param {Exchange} exchange */
 function responseText({ response: { status, statusText, headers }, text }) {
   const fields = [...headers].map(([field, value]) => `${field}: ${value}`);
@@ -127,21 +148,21 @@ function responseText({ response: { status, statusText, headers }, text }) {
 /** @param {Exchange} exchange */
 function verdictOf({ response: { status, headers }, text }) {
   if (status === 200) return [storedText(headers)];
-  const [, number] = /#error-([0-9]+)>; rel="help"/.exec(headers.get('Link') ?? '') ?? [];
-  if (number === undefined)
+  const { error, message } = errorIn(text);
+  if (typeof error !== 'number')
     return [`Rejected with ${status}, but not by a plant store. Is there a gateway in front of it?`];
   const link = document.createElement('a');
-  link.href = `#error-${number}`;
-  link.textContent = `what error ${number} means`;
-  return [`Rejected with ${status}: ${messageIn(text)} (`, link, ')'];
+  link.href = `#error-${error}`;
+  link.textContent = `what error ${error} means`;
+  return [`Rejected with ${status}: ${message} (`, link, ')'];
 }
 
-/** @param {string} text body of an Error */
-function messageIn(text) {
+/** @param {string} text body of an Error, or any text of a gateway */
+function errorIn(text) {
   try {
-    return JSON.parse(text).message;
+    return JSON.parse(text) ?? {};
   } catch {
-    return 'the response is not JSON';
+    return {};
   }
 }
 
@@ -166,11 +187,14 @@ for (const button of navigator.clipboard === undefined ? [] : document.querySele
   if (!(button instanceof HTMLButtonElement)) continue;
   button.hidden = false;
   button.addEventListener('click', async () => {
-    const code = button.parentElement?.querySelector('pre')?.textContent ?? '';
-    const copied = navigator.clipboard.writeText(code).then(
+    const text = button.parentElement?.querySelector('pre')?.textContent ?? '';
+    const copied = navigator.clipboard.writeText(text).then(
       () => 'Copied',
       () => 'Not allowed',
     );
     button.textContent = await copied;
+  });
+  button.addEventListener('blur', () => {
+    button.textContent = 'Copy';
   });
 }
