@@ -91,9 +91,9 @@ export const STATUS_DESCRIPTIONS: Record<
 > = {
   400: {
     description:
-      'Unexpected error. The message lists every problem of the body. A body is rejected if it is not a ' +
-      'NewPlant, is not UTF-8, or begins with a byte order mark. It is also rejected if a member appears ' +
-      'twice at its top level, or if name or tag contains U+0000 or an unpaired surrogate. ' +
+      'Unexpected error: nothing was stored. The message lists every problem of the body. A body is rejected ' +
+      'if it is not a NewPlant, is not UTF-8, begins with a byte order mark, or has a member twice at its top ' +
+      'level. It is also rejected if name or tag contains U+0000 or an unpaired surrogate. ' +
       `Error ${ERRORS.idTaken.number} occurs only if the service runs with \`--repeated-id reject\`.`,
   },
   401: {

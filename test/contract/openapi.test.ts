@@ -123,7 +123,7 @@ suite('the description follows the interface', () => {
 
   test('200 is a Plant and every other status an Error, 400 described as an unexpected error', () => {
     assert.match(responses['200']!.description, /^Plant response: the plant was created/);
-    assert.match(responses['400']!.description, /^Unexpected error/);
+    assert.match(responses['400']!.description, /^Unexpected error: nothing was stored\. The message /);
     for (const [status, response] of Object.entries(responses))
       assertRefersTo(response.content, status === '200' ? 'Plant' : 'Error');
   });
