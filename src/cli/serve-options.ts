@@ -75,9 +75,9 @@ export function parseOrigins(text: string): AllowedOrigins {
   const origins = text.split(',').map(each => each.trim());
   for (const origin of origins) {
     const url = URL.parse(origin);
-    if (url === null || !['http:', 'https:'].includes(url.protocol)) {
+    if (url === null || !['http:', 'https:'].includes(url.protocol) || origin.includes('*')) {
       throw new InvalidArgumentError(
-        'Write each as SCHEME://HOST or SCHEME://HOST:PORT, for example https://plants.example. Write only * for all.',
+        'Write each as SCHEME://HOST or SCHEME://HOST:PORT, for example https://plants.example. No pattern is possible, but only * for all.',
       );
     }
     if (url.origin !== origin) {

@@ -133,7 +133,7 @@ test('an origin that no browser would send is rejected, with the correct form', 
   const form = /Write each as SCHEME:\/\/HOST/;
   const spelling = /Write https:\/\/pages\.example, as browsers do/;
   for (const [values, advice] of [
-    [['pages.example', '', 'null', `${PAGE},*`], form],
+    [['pages.example', '', 'null', `${PAGE},*`, 'https://*.example'], form],
     [[`${PAGE}/`, 'https://pages.example:443', 'HTTPS://Pages.Example'], spelling],
   ] as const)
     for (const value of values) assert.throws(() => parseOrigins(value), advice, value);
