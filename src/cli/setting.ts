@@ -16,7 +16,10 @@ export function setting(
 ): Option {
   const option = new Option(flags, description).argParser(parse);
   if (initial !== undefined) option.default(parse(String(initial)), String(initial));
-  return option.env(`PLANT_STORE_${option.name().toUpperCase().replaceAll('-', '_')}`);
+  const variable = `PLANT_STORE_${option.name().toUpperCase().replaceAll('-', '_')}`;
+  // Commander would parse an empty variable, which is often one that was meant to be unset.
+  if (process.env[variable] === '') delete process.env[variable];
+  return option.env(variable);
 }
 
 export function choice(flags: string, description: string, words: string[], initial: string): Option {

@@ -292,7 +292,7 @@ test('a start that fails for its folder or its address creates no store', async 
 });
 
 test('every setting of serve can come from the environment, and a flag overrides it', async () => {
-  const env = {
+  const env: Record<string, string> = {
     PLANT_STORE_LISTEN: '127.0.0.1:0',
     PLANT_STORE_OPS: takenAddress,
     PLANT_STORE_OPS_HOST: 'other.internal, plants.internal',
@@ -301,6 +301,9 @@ test('every setting of serve can come from the environment, and a flag overrides
     PLANT_STORE_LOG_REQUESTS: 'on',
   };
   const own = `sqlite:${join(folder, 'settings.db')}`;
+  // An empty variable is the same as none.
+  const others = ['CONNECTIONS', 'DOCS', 'RATE_LIMIT', 'CORS_ORIGIN', 'DATABASE_PASSWORD_FILE'];
+  for (const name of others) env[`PLANT_STORE_${name}`] = '';
   const opsPort = await freePort();
   const flags = ['--body-limit', '40', '--ops', `127.0.0.1:${opsPort}`];
   await using serve = await startServe(own, flags, { env });
