@@ -142,9 +142,10 @@ test('a second service on the same database ends with one line, and the first co
   await using _again = await startServe(database);
 });
 
-test('a signal directly after the start ends the service with 0', async () => {
+test('SIGTERM or SIGINT directly after the start ends the service with 0, and SIGHUP changes nothing', async () => {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     await using serve = await startServe(await sqlite.newDatabase());
+    serve.child.kill('SIGHUP');
     const { exitCode, stderr } = await stopInTime(serve, signal);
     assert.equal(exitCode, 0, `${signal}: ${stderr}`);
   }

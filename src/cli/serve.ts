@@ -120,6 +120,8 @@ function writeLogLine(line: string): void {
 
 function firstSignal(): Promise<NodeJS.Signals> {
   return new Promise(resolve => {
+    // By default Node ends at once when its terminal closes, even under nohup. A service continues.
+    process.on('SIGHUP', () => {});
     // A second SIGTERM changes nothing. A second Ctrl-C ends the process at once, as users expect.
     process.on('SIGTERM', resolve);
     onFirstSignal(['SIGINT'], resolve);
