@@ -1,4 +1,4 @@
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readFileSync } from 'node:fs';
+import { chmodSync, closeSync, fsyncSync, mkdirSync, openSync, readFileSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
@@ -7,11 +7,13 @@ import { LOCK_TIMEOUT_MS, PAGE_CACHE_KIB } from './limits.ts';
 import { rejectSecondNames } from './second-names.ts';
 
 /** Marks an SQLite database as a plant store: the four bytes "PLNT". */
-const APPLICATION_ID = 0x504c4e54;
+export const APPLICATION_ID = 0x504c4e54;
 /** https://sqlite.org/rescode.html#notadb */
 const SQLITE_NOTADB = 26;
 /** The number of FULL in https://sqlite.org/pragma.html#pragma_synchronous */
 const SYNCHRONOUS_FULL = 2;
+
+const statsOf = (path: string) => statSync(path, { throwIfNoEntry: false });
 
 /** The schema steps. Each store applies a step once, so a released step is never edited. */
 const STEPS = [readFileSync(new URL('./schema/001-plants-and-tokens.sql', import.meta.url), 'utf8')];
@@ -51,7 +53,7 @@ export function openForWriting(path: string): DatabaseSync {
  */
 export function openForReading(path: string, isImmutable = false): DatabaseSync {
   return explainFailure(path, () => {
-    if (!existsSync(path)) throw missing(path);
+    if (statsOf(path) === undefined) throw missing(path);
     rejectSecondNames(path);
     const url = pathToFileURL(path);
     // https://sqlite.org/c3ref/open.html, "immutable"
@@ -153,7 +155,7 @@ function schemaVersion(database: DatabaseSync, path: string): number {
  */
 export function makeFolder(path: string): void {
   const folder = dirname(resolve(path));
-  if (existsSync(folder)) return;
+  if (statsOf(folder) !== undefined) return;
   if (resolve(path) !== resolve(DEFAULT_SQLITE_PATH))
     throw new StoreRejected(`the folder ${folder} does not exist; create it, or correct --database`);
   try {
@@ -177,14 +179,17 @@ export function flush(path: string): void {
 
 /**
  * Creates the file of a store. Only its owner may read it, because it contains plants and token
- * hashes. SQLite gives the log the mode of the file. An existing file does not change.
+ * hashes. SQLite gives the log the mode of the file. An existing file does not change, but an empty
+ * one will become a store.
  *
  * An existing file is not even opened. A process that closes a file loses all its locks on the
  * file, including those of its SQLite connections (https://sqlite.org/howtocorrupt.html, section
  * 2.2).
  */
 export function makeFile(path: string): void {
-  if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600));
+  const stats = statsOf(path);
+  if (stats === undefined) closeSync(openSync(path, 'a', 0o600));
+  else if (stats.isFile() && stats.size === 0 && (stats.mode & 0o077) !== 0) chmodSync(path, 0o600);
 }
 
 /** Explains an error of Node or SQLite while a file is opened. @throws {StoreRejected} */

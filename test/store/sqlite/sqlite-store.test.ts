@@ -308,6 +308,8 @@ test('a lock file with other content is rejected with a message', async () => {
 test('only the owner may read a new store and its lock, and the mode of an existing store does not change', async () => {
   const { path } = await newStore();
   const modeOf = (file: string): number => statSync(file).mode & 0o777;
+  // An empty file becomes a new store.
+  writeFileSync(path, '', { mode: 0o644 });
   await makeStore(path);
   assert.equal(modeOf(path), 0o600);
   // A user who may read the lock file could take the lock and block the service.
