@@ -8,15 +8,16 @@ import { CreatePlant } from './http/create-plant.ts';
 import type { AllowedOrigins } from './http/cross-origin.ts';
 import { type ListenAddress, ListenFailed, ReservedAddress } from './http/listen.ts';
 import { PlantServer } from './http/plant-server.ts';
-import { STORE_WATCH_INTERVAL_MS } from './ops/limits.ts';
+import { COMMITS_ASSESSED_INTERVAL_MS, STORE_WATCH_INTERVAL_MS } from './ops/limits.ts';
 import { loggedRequest } from './ops/logged-request.ts';
 import { Metrics } from './ops/metrics.ts';
+import { monitoredCommits } from './ops/monitored-commits.ts';
 import { OpsServer } from './ops/ops-server.ts';
 import { FailureLog, rateLimitedLog, type ServiceLog } from './ops/rate-limited-log.ts';
 import type { ServiceState } from './ops/readiness.ts';
 import { storeWarningsOf } from './ops/store-warnings.ts';
 import { databaseAddressOf } from './store/database-url.ts';
-import { type CommittingEngine, GroupCommit } from './store/group-commit.ts';
+import { GroupCommit } from './store/group-commit.ts';
 import { openServedStore, type StoreSettings } from './store/open-store.ts';
 import { type StorageEngine, StoreRejected, StoreUnavailable } from './store/plant-store.ts';
 import { VERSION } from './version.ts';
@@ -75,7 +76,10 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
       rateLimitedLog((cause, unsaid) => log.warn({ err: rawCause(cause), unsaid }, tokensMessage)),
     );
     opened.defer(() => tokens.close());
-    const writer = new GroupCommit(measured(engine, metrics), confirmationLog(log));
+    const commits = monitoredCommits(engine, metrics, confirmationLog(log));
+    const assessing = setInterval(() => void commits.assess(), COMMITS_ASSESSED_INTERVAL_MS);
+    opened.defer(() => clearInterval(assessing));
+    const writer = new GroupCommit(commits);
     opened.defer(() => writer.close());
 
     let closing: Promise<void> | undefined;
@@ -91,6 +95,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
         ...writer.statistics,
         storeWarnings: await storeWarnings(),
         engine: await engine.statistics(),
+        commitsFailingMs: commits.failingMs(),
         openConnections: await server.openConnections(),
         isShuttingDown: closing !== undefined,
         tokensKnown: tokens.size,
@@ -169,24 +174,6 @@ async function makeFirstToken(
     );
     return undefined;
   }
-}
-
-/** Wraps the engine: each commit reports its size and duration to the metrics. */
-function measured(engine: StorageEngine, metrics: Metrics): CommittingEngine {
-  return {
-    commitsInFlightMax: engine.commitsInFlightMax,
-    commit: async writes => {
-      const beganAt = performance.now();
-      try {
-        const results = await engine.commit(writes);
-        metrics.committed(writes.length, performance.now() - beganAt);
-        return results;
-      } catch (cause) {
-        metrics.commitFailed();
-        throw cause;
-      }
-    },
-  };
 }
 
 function confirmationLog(log: ServiceLog): FailureLog {

@@ -4,6 +4,10 @@
 export const READINESS_TIMEOUT_MS = 2_000;
 /** Interval of the store checks that log warnings, so that the log does not depend on `/readyz`. */
 export const STORE_WATCH_INTERVAL_MS = 10_000;
+/** When commits fail for longer than this, the service is not ready. */
+export const COMMITS_FAILING_MAX_MS = 5_000;
+/** Interval in which commits are assessed, and tested while they fail. */
+export const COMMITS_ASSESSED_INTERVAL_MS = 1_000;
 /** An idle connection stays open for this long: longer than the scrape interval of Prometheus. */
 export const OPS_KEEP_ALIVE_MS = 72_000;
 /** Limit for a repeated log line: a burst of `burstLines`, then one line per interval. */

@@ -1,10 +1,13 @@
 import type { CommitStatistics, EngineStatistics } from '../store/plant-store.ts';
+import { COMMITS_FAILING_MAX_MS } from './limits.ts';
 
 /** The current state of the service, for the operations listener. */
 export interface ServiceState extends CommitStatistics {
   /** One sentence per warning; undefined while the store cannot be used. */
   storeWarnings: readonly string[] | undefined;
   engine: EngineStatistics;
+  /** For how long most plants were not confirmed; 0 when the last ones were. */
+  commitsFailingMs: number;
   openConnections: number;
   isShuttingDown: boolean;
   tokensKnown: number;
@@ -12,7 +15,7 @@ export interface ServiceState extends CommitStatistics {
   areTokensCurrent: boolean;
 }
 
-/** Checks that decide whether the service is ready. The others are for the operator. */
+/** Checks that decide whether the service is ready; `commits` only after a time. */
 const DECISIVE = ['shutdown', 'store'];
 
 /**
@@ -30,13 +33,8 @@ export function readinessOf(state: ServiceState) {
   check('shutdown', !state.isShuttingDown, 'the service accepts requests', 'shutting down');
   const unreachable = 'the store cannot be used now; the log has the cause';
   check('store', warnings !== undefined, 'the store responds', unreachable);
-  // Not decisive: a service that is not ready gets no plants, so it would never commit again.
-  check(
-    'commits',
-    !state.isCommitFailing,
-    'the last commit was confirmed',
-    'the last commit was not confirmed, so its plants got 503 responses; the next commit tries again',
-  );
+  const failing = 'most plants get 503 responses, since commits fail; the log has the cause';
+  check('commits', state.commitsFailingMs === 0, 'commits succeed', failing);
   check(
     'queue',
     plantsInFlight < plantsInFlightMax,
@@ -59,7 +57,8 @@ export function readinessOf(state: ServiceState) {
   }
   if (warnings !== undefined)
     check('warnings', warnings.length === 0, 'the store has no warnings', warnings.join('; '));
-  const reason = checks.find(({ name, ok }) => !ok && DECISIVE.includes(name))?.detail;
+  const decisive = state.commitsFailingMs > COMMITS_FAILING_MAX_MS ? [...DECISIVE, 'commits'] : DECISIVE;
+  const reason = checks.find(({ name, ok }) => !ok && decisive.includes(name))?.detail;
   if (reason !== undefined) return { status: 'not ready', reason, checks };
   return { status: 'ready', ...(warnings?.length && { warnings }), checks };
 }

@@ -16,13 +16,7 @@ import type {
   WriteResult,
 } from './plant-store.ts';
 
-export type CommittingEngine = Pick<StorageEngine, 'commit' | 'commitsInFlightMax'>;
-
-/** Is notified when commits start to fail and when they succeed again, once for each change. */
-interface StoreObserver {
-  failed(cause: unknown): void;
-  recovered(): void;
-}
+type CommittingEngine = Pick<StorageEngine, 'commit' | 'commitsInFlightMax'>;
 
 interface QueuedPlant extends PlantWrite {
   queuedAt: number;
@@ -59,7 +53,6 @@ interface QueuedPlant extends PlantWrite {
  */
 export class GroupCommit implements PlantWriter {
   readonly #engine: CommittingEngine;
-  readonly #observer: StoreObserver;
   readonly #queue: QueuedPlant[] = [];
   readonly #now: () => number;
   #queueTextLength = 0;
@@ -70,13 +63,11 @@ export class GroupCommit implements PlantWriter {
   #batchesInFlight = 0;
   #lastBatchPlants = 0;
   #dispatchIsDue = false;
-  #failing = false;
   #closed: PromiseWithResolvers<void> | undefined;
 
   /** @param now milliseconds of a monotonic clock */
-  constructor(engine: CommittingEngine, observer: StoreObserver, now = () => performance.now()) {
+  constructor(engine: CommittingEngine, now = () => performance.now()) {
     this.#engine = engine;
-    this.#observer = observer;
     this.#now = now;
   }
 
@@ -85,7 +76,6 @@ export class GroupCommit implements PlantWriter {
       plantsInFlight: this.#inFlight,
       plantsInFlightMax: Math.min(Math.floor(this.#inFlightMax), QUEUE_PLANTS_MAX),
       batchesInFlight: this.#batchesInFlight,
-      isCommitFailing: this.#failing,
     };
   }
 
@@ -126,7 +116,7 @@ export class GroupCommit implements PlantWriter {
       this.#batchesInFlight++;
       this.#engine.commit(batch).then(
         results => this.#batchEnded(batch, results),
-        cause => this.#batchFailed(batch, cause),
+        () => this.#batchFailed(batch),
       );
     }
   }
@@ -156,10 +146,6 @@ export class GroupCommit implements PlantWriter {
     this.#batchesInFlight--;
     this.#inFlight -= batch.length;
     this.#updateInFlightMax(batch.at(-1)!);
-    if (this.#failing) {
-      this.#failing = false;
-      this.#observer.recovered();
-    }
     // The next batch starts first, so the engine works while these callers continue.
     this.#dispatch();
     for (const [index, queued] of batch.entries()) queued.settle(results[index]!);
@@ -178,13 +164,9 @@ export class GroupCommit implements PlantWriter {
     this.#inFlightMax = Math.max((ahead * QUEUE_TIME_MAX_MS) / waitedMs, IN_FLIGHT_PLANTS_MIN);
   }
 
-  #batchFailed(batch: QueuedPlant[], cause: unknown): void {
+  #batchFailed(batch: QueuedPlant[]): void {
     this.#batchesInFlight--;
     this.#inFlight -= batch.length;
-    if (!this.#failing) {
-      this.#failing = true;
-      this.#observer.failed(cause);
-    }
     for (const queued of [...batch, ...this.#takeLongQueued()]) {
       queued.settle({ rejected: 'storeUnavailable' });
     }

@@ -49,8 +49,6 @@ export interface CommitStatistics {
   plantsInFlightMax: number;
   /** Batches that the engine works on. */
   batchesInFlight: number;
-  /** Whether the last commit failed. Only the next plant shows whether the fault has ended. */
-  isCommitFailing: boolean;
 }
 
 /** A storage engine makes batches durable. Group commit is implemented once, above every engine. */
@@ -66,6 +64,8 @@ export interface StorageEngine {
    * @throws {StoreUnavailable} otherwise; then all, some or no plants of the batch may be stored
    */
   commit(writes: readonly PlantWrite[]): Promise<WriteResult[]>;
+  /** Tests with a durable commit that changes no row. @throws {StoreUnavailable} when it fails */
+  probe(): Promise<void>;
   /**
    * @returns warnings for the operator while the store works, such as a setting that loses plants.
    *   Each is one sentence, which stays the same while its cause is the same.

@@ -70,8 +70,6 @@ class Simulation {
   /** A plant with more plants ahead would wait too long, at the rate of the last batches. */
   #aheadMax = Number.POSITIVE_INFINITY;
   #inWrite = false;
-  #isFailing = false;
-  #reportedFailing = false;
   #isClosing = false;
   #isClosed = false;
 
@@ -82,12 +80,7 @@ class Simulation {
       commitsInFlightMax: this.#commitsInFlightMax,
       commit: (writes: readonly PlantWrite[]) => this.#commit(writes),
     };
-    const report = (isFailing: boolean): void => {
-      assert.notEqual(isFailing, this.#reportedFailing, 'the observer is notified once of each change');
-      this.#reportedFailing = isFailing;
-    };
-    const observer = { failed: () => report(true), recovered: () => report(false) };
-    this.#groupCommit = new GroupCommit(engine, observer, () => this.#nowMs);
+    this.#groupCommit = new GroupCommit(engine, () => this.#nowMs);
   }
 
   /** @param burstPlants maximum of plants that arrive at the same time */
@@ -191,7 +184,6 @@ class Simulation {
     const place = this.#random(this.#inFlight.length);
     if (place > 0) happened.batchOutOfOrder++;
     const { plants, ended } = this.#inFlight.splice(place, 1)[0]!;
-    this.#isFailing = fails;
     if (fails) {
       happened.batchFailed++;
       const long = this.#queue.filter(({ queuedAt }) => this.#nowMs - queuedAt >= FAILING_QUEUE_TIMEOUT_MS);
@@ -228,7 +220,6 @@ class Simulation {
     const room = this.#commitsInFlightMax - this.#inFlight.length;
     assert.ok(this.#queue.length === 0 || this.#inFlight.length > 0, 'plants wait for an idle engine');
     assert.ok(!isWhole || room === 0, 'a whole batch waits');
-    assert.equal(this.#reportedFailing, this.#isFailing);
     assert.equal(this.#groupCommit.statistics.plantsInFlight, this.#waiting.length);
     assert.equal(this.#isClosed, this.#isClosing && this.#waiting.length === 0);
   }

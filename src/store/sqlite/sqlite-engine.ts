@@ -60,6 +60,11 @@ export class SqliteEngine implements StorageEngine {
     return unpackResults(results);
   }
 
+  async probe(): Promise<void> {
+    await this.#call('probe');
+    this.#checkpoints.committed();
+  }
+
   async statistics(): Promise<EngineStatistics> {
     const { path } = this.#settings;
     // 0 when unknown: a new or closed store has no log, and a deleted folder has no free space.

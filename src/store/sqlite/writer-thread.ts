@@ -4,8 +4,8 @@ import { parentPort, threadId, workerData } from 'node:worker_threads';
 import type { NewStoredToken } from '../../contract/stored-token.ts';
 import { type RepeatedIdRule, StoreRejected } from '../plant-store.ts';
 import type { Batch, BatchResults } from './batch.ts';
-import { openForWriting, unavailable } from './database.ts';
-import { AUTOCHECKPOINT_PAGES, WAL_FILE_BYTES_MAX } from './limits.ts';
+import { APPLICATION_ID, openForWriting, unavailable } from './database.ts';
+import { AUTOCHECKPOINT_PAGES, PROBE_BYTES, WAL_FILE_BYTES_MAX } from './limits.ts';
 import { PlantTable } from './plant-table.ts';
 import * as tokenTable from './token-table.ts';
 import { rewriteWal } from './wal-flush.ts';
@@ -93,6 +93,15 @@ export class StoreWriter {
       this.#checkFiles(open);
       return results;
     });
+  }
+
+  /** Tests whether the log can be written and flushed. Its connection is not used again. */
+  probe(): void {
+    // Without a cache, pages go into the log before a commit. The last PRAGMA writes its page, too.
+    const sql = `PRAGMA busy_timeout = 0; PRAGMA cache_size = 1; BEGIN IMMEDIATE;
+      CREATE TABLE probe AS SELECT zeroblob(${PROBE_BYTES}); ROLLBACK; PRAGMA application_id = ${APPLICATION_ID}`;
+    this.#run(({ database }) => database.exec(sql));
+    this.close();
   }
 
   /** Copies the rest of the log into the database file, so the next commit restarts the log. */

@@ -1,13 +1,17 @@
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
+import { rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
 import type { LoggedRequest } from '../../harness/client-log.ts';
+import { freePort } from '../../harness/free-port.ts';
 import { LoggingClient } from '../../harness/logging-client.ts';
+import { mountNamespace } from '../../harness/mount-namespace.ts';
 import { sendPlant, startServe } from '../../harness/program.ts';
 import { RandomLoad } from '../../harness/random-load.ts';
 import { SEED } from '../../harness/seeded-random.ts';
 import { sqliteUnderTest } from '../../harness/store-under-test.ts';
 import { faultsIn } from '../../harness/stored-revisions.ts';
+import { testFolder } from '../../harness/test-folder.ts';
 import { until } from '../../harness/until.ts';
 
 const sqlite = sqliteUnderTest();
@@ -51,6 +55,48 @@ test('while files cannot grow plants get 503; no confirmed plant is lost, no rej
   await client.close();
   assert.deepEqual(await faultsIn(database, log), [], 'after the disk has space again');
   assert.equal((await service.stop('SIGTERM')).exitCode, 0);
+});
+
+test('on a full disk /readyz is 503 although some plants are stored, and 200 without a plant when space is free', async () => {
+  const inNamespace = mountNamespace('a full disk');
+  if (inNamespace === undefined) return;
+  const disk = testFolder();
+  const onSmallDisk = `mount -t tmpfs -o size=40m tmpfs '${disk}' && exec "$0" "$@"`;
+  const opsPort = await freePort();
+  const flags = ['--ops', `127.0.0.1:${opsPort}`];
+  const prefix = [...inNamespace, 'sh', '-c', onSmallDisk];
+  await using service = await startServe(`sqlite:${disk}/plants.db`, flags, { prefix });
+  const readyz = async () => {
+    const response = await fetch(`http://127.0.0.1:${opsPort}/readyz`);
+    return `${response.status} ${await response.text()}`;
+  };
+  const log: LoggedRequest[] = [];
+  const clients = Array.from({ length: 20 }, () => new LoggingClient(service.url, service.token, log));
+  await clients[0]!.send({ id: 0n, name: 'makes the write-ahead log' });
+
+  // The disk as the service sees it.
+  const filler = `/proc/${service.child.pid}/root${disk}/filler`;
+  assert.throws(() => writeFileSync(filler, Buffer.alloc(50_000_000)), { code: 'ENOSPC' });
+  const send = async (client: LoggingClient, first: number): Promise<void> => {
+    for (let id = first; id < first + 100; id++) {
+      // Only the short ones fit into what is left.
+      await client.send({ id: BigInt(id), name: 'x'.repeat(id % 10 === 0 ? 10 : 5_000) });
+    }
+  };
+  await Promise.all(clients.map((client, index) => send(client, index * 100 + 1)));
+  await until('the service is not ready', async () => /^503 .*commits fail/.test(await readyz()));
+  const failing = log.find(({ response }) => response?.status === 503)!;
+  assert.ok(performance.now() - failing.respondedAt > 5_000, 'a short failure changes nothing');
+  truncateSync(filler, statSync(filler).size - 1_000_000);
+  await wait(2_500);
+  assert.match(await readyz(), /^503 /, 'a batch needs more space');
+  const counts = Map.groupBy(log, ({ response }) => response?.status);
+  assert.ok(counts.get(503)!.length > 1_500, 'most plants were rejected');
+
+  rmSync(filler);
+  await until('the service is ready', async () => (await readyz()) === '200 {"status":"ready"}');
+  assert.equal((await clients[0]!.send({ id: 1n, name: 'oak' })).response?.status, 200);
+  await Promise.all(clients.map(client => client.close()));
 });
 
 test('a service log that cannot be written delays neither plants nor the shutdown', async () => {

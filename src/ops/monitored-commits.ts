@@ -1,0 +1,56 @@
+import type { PlantWrite, StorageEngine, WriteResult } from '../store/plant-store.ts';
+import type { Metrics } from './metrics.ts';
+import type { FailureLog } from './rate-limited-log.ts';
+
+/**
+ * Wraps the engine: reports each commit to the metrics and the log, and measures for how long
+ * commits fail.
+ *
+ * A second is bad when most of its plants were not confirmed: a nearly full disk still confirms
+ * some small batches. After a bad second, one without plants is assessed by a test commit, because
+ * a service that is not ready gets no plants.
+ *
+ * @returns `assess` is to be called every second, and never throws. `failingMs` is the time since
+ *   the end of the first of the bad seconds; 0 when the last one was not bad.
+ */
+export function monitoredCommits(engine: StorageEngine, metrics: Metrics, log: FailureLog) {
+  let confirmed = 0;
+  let failed = 0;
+  let failingSince: number | undefined;
+  /** Batches, or a test commit. */
+  let inFlight = 0;
+  return {
+    commitsInFlightMax: engine.commitsInFlightMax,
+    commit: async (writes: readonly PlantWrite[]): Promise<WriteResult[]> => {
+      const beganAt = performance.now();
+      inFlight++;
+      try {
+        const results = await engine.commit(writes);
+        metrics.committed(writes.length, performance.now() - beganAt);
+        confirmed += writes.length;
+        log.recovered();
+        return results;
+      } catch (cause) {
+        metrics.commitFailed();
+        failed += writes.length;
+        log.failed(cause);
+        throw cause;
+      } finally {
+        inFlight--;
+      }
+    },
+    assess: async (): Promise<void> => {
+      let [plants, isBad] = [confirmed + failed, failed > confirmed];
+      confirmed = failed = 0;
+      if (plants === 0) {
+        if (failingSince === undefined || inFlight > 0) return;
+        inFlight++;
+        const [probe] = await Promise.allSettled([engine.probe()]);
+        inFlight--;
+        isBad = probe.status === 'rejected';
+      }
+      failingSince = isBad ? (failingSince ?? performance.now()) : undefined;
+    },
+    failingMs: (): number => (failingSince === undefined ? 0 : performance.now() - failingSince),
+  };
+}
