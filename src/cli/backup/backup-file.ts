@@ -7,10 +7,11 @@ import { Failure } from '../failure.ts';
 const OWNER_ONLY = 0o600;
 
 /**
- * Creates the file of a backup. Until it is complete, checked and flushed to disk, its name is
- * `FILE.partial`. An incomplete copy never has the name of a backup. A failure removes it.
+ * Creates the file of a backup. Until it is complete, checked and flushed to disk, its name ends in
+ * `.partial`. An incomplete copy never has the name of a backup. A failure removes it. The name is
+ * never used again, so what a killed backup left blocks no other, and a running one is not changed.
  *
- * @param write fills and checks the file; its argument is the path of an empty `FILE.partial`
+ * @param write fills and checks the file; its argument is the path of an empty file
  * @returns the result of `write`, and the length of the file in bytes
  * @throws {Failure} if the file cannot be created, its name is in use, or the disk fails
  */
@@ -18,14 +19,12 @@ export async function makeBackupFile<T>(
   file: string,
   write: (partial: string) => Promise<T>,
 ): Promise<{ written: T; bytes: number }> {
-  const partial = `${resolve(file)}.partial`;
+  const partial = `${resolve(file)}.${process.pid}-${Date.now()}.partial`;
   rejectExisting(file);
   try {
     closeSync(openSync(partial, 'wx', OWNER_ONLY));
-    // A backup that was killed may have left its journal.
-    rmSync(`${partial}-journal`, { force: true });
   } catch (error) {
-    throw new Failure(whyNotMade(file, partial, error as NodeJS.ErrnoException));
+    throw new Failure(whyNotMade(file, error as NodeJS.ErrnoException));
   }
   try {
     const written = await write(partial);
@@ -40,7 +39,7 @@ export async function makeBackupFile<T>(
 function publish(partial: string, file: string): number {
   try {
     flush(partial);
-    // No second backup can interfere: it cannot create its own FILE.partial while this one exists.
+    // A second backup to this name may have ended first.
     rejectExisting(file);
     renameSync(partial, file);
     flush(dirname(resolve(file)));
@@ -64,10 +63,7 @@ function rejectExisting(file: string): void {
   }
 }
 
-function whyNotMade(file: string, partial: string, { code }: NodeJS.ErrnoException): string {
-  if (code === 'EEXIST') {
-    return `${partial} already exists: another backup is running, or was killed; if no backup is running, delete this file`;
-  }
+function whyNotMade(file: string, { code }: NodeJS.ErrnoException): string {
   const advice = {
     ENOENT: 'create its folder first, or name a file in another folder',
     ENOTDIR: 'name a file in a folder',

@@ -13,6 +13,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import { text as readText } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { openReader } from '../../../src/store/open-store.ts';
 import { StoreRejected, StoreUnavailable } from '../../../src/store/plant-store.ts';
@@ -112,14 +113,11 @@ test('backup overwrites no file and rejects the remains of an earlier backup', a
   const { path, database } = await newStore();
   const folder = newFolder();
   const backup = join(folder, 'backup.db');
-  const left = ['-wal', '-journal', '-shm', '.partial'].map(suffix => `${backup}${suffix}`);
+  const left = ['-wal', '-journal', '-shm'].map(suffix => `${backup}${suffix}`);
   for (const file of left) {
     writeFileSync(file, 'of yesterday');
-    const isPartial = file.endsWith('.partial');
     const why = 'already exists and was not changed; name another file, or move this file away';
-    const killed =
-      'already exists: another backup is running, or was killed; if no backup is running, delete';
-    await assertRejected(backup, database, `plant-store: ${file} ${isPartial ? killed : why}`);
+    await assertRejected(backup, database, `plant-store: ${file} ${why}`);
     assert.equal(readFileSync(file, 'utf8'), 'of yesterday');
     rmSync(file);
   }
@@ -162,6 +160,29 @@ test('SIGINT ends a backup at once and leaves no file', async () => {
   assert.deepEqual(await ended, [130, null]);
   assert.equal(stderr, 'plant-store: stopped; no backup was created\n');
   assert.deepEqual(readdirSync(folder), []);
+});
+
+test('a backup that was killed does not block its name, and of two that run the first to end gets it', async () => {
+  const { database } = await newStore(manyPlants(PLANTS));
+  const folder = newFolder();
+  const file = join(folder, 'backup.db');
+  const begin = async (signal: NodeJS.Signals) => {
+    const before = readdirSync(folder).length;
+    const child = startProgram(['backup', file, '--database', database]);
+    await until('the backup has begun', () => readdirSync(folder).length > before);
+    child.kill(signal);
+    return child;
+  };
+  await once(await begin('SIGKILL'), 'close');
+  const stopped = await begin('SIGSTOP');
+  assert.equal((await backUp(file, database)).exitCode, 0);
+  const made = readFileSync(file);
+  stopped.kill('SIGCONT');
+  const [stderr, [exitCode]] = await Promise.all([readText(stopped.stderr!), once(stopped, 'close')]);
+  assert.equal(exitCode, 1);
+  assert.match(stderr, /backup\.db already exists and was not changed; name another file\n$/);
+  assert.deepEqual(readFileSync(file), made);
+  assert.equal(readdirSync(folder).length, 2, 'only the backup and the file of the killed one');
 });
 
 test('a full disk is reported and leaves no file', async () => {
