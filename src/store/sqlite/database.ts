@@ -1,4 +1,4 @@
-import { chmodSync, closeSync, fsyncSync, mkdirSync, openSync, readFileSync, statSync } from 'node:fs';
+import * as fs from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
@@ -13,10 +13,10 @@ const SQLITE_NOTADB = 26;
 /** The number of FULL in https://sqlite.org/pragma.html#pragma_synchronous */
 const SYNCHRONOUS_FULL = 2;
 
-const statsOf = (path: string) => statSync(path, { throwIfNoEntry: false });
+const statsOf = (path: string) => fs.statSync(path, { throwIfNoEntry: false });
 
 /** The schema steps. Each store applies a step once, so a released step is never edited. */
-const STEPS = [readFileSync(new URL('./schema/001-plants-and-tokens.sql', import.meta.url), 'utf8')];
+const STEPS = [fs.readFileSync(new URL('./schema/001-plants-and-tokens.sql', import.meta.url), 'utf8')];
 const NEWEST_STEP = STEPS.length;
 
 /**
@@ -48,16 +48,18 @@ export function openForWriting(path: string): DatabaseSync {
  *
  * @param isImmutable true when no program writes to the file; SQLite then takes no lock and creates
  *   no files beside it
+ * @returns its disposal throws when a store on a read-only mount was changed through another mount
  * @throws {StoreMissing} when no plant store exists at this path
  * @throws {StoreRejected} when it cannot be opened, or has another schema
  */
 export function openForReading(path: string, isImmutable = false): DatabaseSync {
-  return explainFailure(path, () => {
-    if (statsOf(path) === undefined) throw missing(path);
+  const frozen = isImmutable ? undefined : frozenState(path);
+  const database = explainFailure(path, () => {
+    if (!fs.existsSync(path)) throw missing(path);
     rejectSecondNames(path);
     const url = pathToFileURL(path);
     // https://sqlite.org/c3ref/open.html, "immutable"
-    if (isImmutable) url.searchParams.set('immutable', '1');
+    if (isImmutable || frozen !== undefined) url.searchParams.set('immutable', '1');
     return setUp(new DatabaseSync(url, { readOnly: true, timeout: LOCK_TIMEOUT_MS }), database => {
       const version = schemaVersion(database, path);
       // The process that created the file was killed before it wrote the schema.
@@ -69,6 +71,32 @@ export function openForReading(path: string, isImmutable = false): DatabaseSync 
       }
     });
   });
+  const close = (): void => {
+    database.close();
+    if (frozen === undefined || frozen === frozenState(path)) return;
+    throw new StoreRejected(`${path} changed while it was read; run the command again`);
+  };
+  return Object.assign(database, { [Symbol.dispose]: close });
+}
+
+/**
+ * The state of a store on a read-only mount, where SQLite cannot create the files that it needs. A
+ * service that writes through another mount has created them, so SQLite needs no help beside one.
+ *
+ * @returns undefined for any other store
+ * @throws {StoreRejected} when its write-ahead log cannot be read
+ */
+function frozenState(path: string): string | undefined {
+  try {
+    if (!fs.existsSync(`${fs.realpathSync(path)}-shm`)) fs.accessSync(path, fs.constants.W_OK);
+    return undefined;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EROFS') return undefined;
+  }
+  const { ino, mtimeMs } = fs.statSync(path);
+  if (!statsOf(`${fs.realpathSync(path)}-wal`)?.size) return `${ino} ${mtimeMs}`;
+  const advice = 'copy both files to another disk, and name the copy with --database';
+  throw new StoreRejected(`${path} has a write-ahead log, which needs a writable folder; ${advice}`);
 }
 
 function setUp(database: DatabaseSync, steps: (database: DatabaseSync) => void): DatabaseSync {
@@ -155,11 +183,11 @@ function schemaVersion(database: DatabaseSync, path: string): number {
  */
 export function makeFolder(path: string): void {
   const folder = dirname(resolve(path));
-  if (statsOf(folder) !== undefined) return;
+  if (fs.existsSync(folder)) return;
   if (resolve(path) !== resolve(DEFAULT_SQLITE_PATH))
     throw new StoreRejected(`the folder ${folder} does not exist; create it, or correct --database`);
   try {
-    mkdirSync(folder);
+    fs.mkdirSync(folder);
   } catch (error) {
     // Another process may have created it.
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
@@ -169,11 +197,11 @@ export function makeFolder(path: string): void {
 
 /** Flushes a file, or the entries of a folder, to the disk. */
 export function flush(path: string): void {
-  const descriptor = openSync(path, 'r');
+  const descriptor = fs.openSync(path, 'r');
   try {
-    fsyncSync(descriptor);
+    fs.fsyncSync(descriptor);
   } finally {
-    closeSync(descriptor);
+    fs.closeSync(descriptor);
   }
 }
 
@@ -188,8 +216,8 @@ export function flush(path: string): void {
  */
 export function makeFile(path: string): void {
   const stats = statsOf(path);
-  if (stats === undefined) closeSync(openSync(path, 'a', 0o600));
-  else if (stats.isFile() && stats.size === 0 && (stats.mode & 0o077) !== 0) chmodSync(path, 0o600);
+  if (stats === undefined) fs.closeSync(fs.openSync(path, 'a', 0o600));
+  else if (stats.isFile() && stats.size === 0 && (stats.mode & 0o077) !== 0) fs.chmodSync(path, 0o600);
 }
 
 /** Explains an error of Node or SQLite while a file is opened. @throws {StoreRejected} */

@@ -25,7 +25,7 @@ export function openSqliteReader(path: string): PlantReader {
       const { dev, ino } = statSync(path, { bigint: true });
       return `file ${dev}:${ino}`;
     },
-    [Symbol.asyncDispose]: async () => database.close(),
+    [Symbol.asyncDispose]: async () => database[Symbol.dispose](),
   };
 }
 

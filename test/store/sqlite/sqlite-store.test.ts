@@ -4,6 +4,7 @@ import {
   chmodSync,
   copyFileSync,
   linkSync,
+  mkdirSync,
   readFileSync,
   renameSync,
   statSync,
@@ -13,6 +14,7 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { text as readText } from 'node:stream/consumers';
 import { suite, test } from 'node:test';
 import type { Worker } from 'node:worker_threads';
 import type { NewPlant } from '../../../src/contract/plant.ts';
@@ -25,7 +27,7 @@ import {
 } from '../../../src/store/plant-store.ts';
 import { openForWriting } from '../../../src/store/sqlite/database.ts';
 import { mountNamespace } from '../../harness/mount-namespace.ts';
-import { runProgram } from '../../harness/program.ts';
+import { runProgram, startProgram } from '../../harness/program.ts';
 import { holdStore } from '../../harness/store-hold.ts';
 import { openStore, sqliteUnderTest } from '../../harness/store-under-test.ts';
 import { storedRevisions } from '../../harness/stored-revisions.ts';
@@ -144,6 +146,9 @@ test('a batch larger than the page cache is visible as a whole, or not at all wh
   await engine.commit(batch);
   assert.equal(seen(), 21);
 });
+
+/** Runs a program while the folder is mounted read-only for it. */
+const READ_ONLY = `mount --bind "$FOLDER" "$FOLDER" && mount -o remount,bind,ro,nosuid,nodev "$FOLDER" && exec "$0" "$@"`;
 
 const CREATED = [{ outcome: 'created', revision: 1 }];
 const UNCHANGED = [{ outcome: 'unchanged', revision: 1 }];
@@ -296,6 +301,62 @@ test('a file that is mounted by itself is rejected, also by commands that only r
     assert.equal(exitCode, 1, stderr);
     assert.match(stderr, /^plant-store: .* is mounted as a single file, .*; mount its folder instead\n$/);
   }
+});
+
+test('a store on a read-only mount can be read, or the message says why not', async () => {
+  const inNamespace = mountNamespace('a read-only mount');
+  if (inNamespace === undefined) return;
+  const prefix = [...inNamespace, 'sh', '-c', READ_ONLY];
+  const newFolder = async (): Promise<string> => {
+    const { path } = await newStore();
+    mkdirSync(`${path}.folder`);
+    return `${path}.folder`;
+  };
+  const readIn = (folder: string, ...args: string[]) =>
+    runProgram([...args, '--database', `sqlite:${folder}/plants.db`], { prefix, env: { FOLDER: folder } });
+  const [closed, served, killed, copied] = [
+    await newFolder(),
+    await newFolder(),
+    await newFolder(),
+    await newFolder(),
+  ];
+  const plants = Array.from({ length: 20_000 }, (_, id) => ({ id: BigInt(id), name: 'Monstera deliciosa' }));
+  {
+    await using engine = await openStore(`sqlite:${closed}/plants.db`);
+    for (let first = 0; first < plants.length; first += 2_000)
+      await commit(engine, ...plants.slice(first, first + 2_000));
+  }
+  await using engine = await openStore(`sqlite:${served}/plants.db`);
+  await commit(engine, { id: 1n, name: 'in the write-ahead log' });
+  for (const suffix of ['', '-wal', '-shm'])
+    copyFileSync(`${served}/plants.db${suffix}`, `${killed}/plants.db${suffix}`);
+  for (const suffix of ['', '-wal'])
+    copyFileSync(`${served}/plants.db${suffix}`, `${copied}/plants.db${suffix}`);
+
+  assert.equal((await readIn(closed, 'export')).stdout.split('\n').length, plants.length + 2);
+  assert.match((await readIn(closed, 'show', '7')).stdout, /Monstera/);
+  assert.match((await readIn(closed, 'backup', `${closed}.backup`)).stdout, /20,000 plants/);
+  for (const folder of [served, killed])
+    assert.match((await readIn(folder, 'export')).stdout, /^1,in the write-/m);
+  const { exitCode, stderr } = await readIn(copied, 'export');
+  assert.equal(exitCode, 1);
+  assert.match(
+    stderr,
+    /^plant-store: .*plants\.db has a write-ahead log, .*; copy both files to another disk, .*\n$/,
+  );
+
+  // Its output is not read until a service has changed the store.
+  const args = ['export', '--database', `sqlite:${closed}/plants.db`];
+  const slow = startProgram(args, { prefix, env: { FOLDER: closed } });
+  await once(slow.stdout!, 'readable');
+  {
+    await using other = await openStore(`sqlite:${closed}/plants.db`);
+    await commit(other, { id: 1n, name: 'a new revision' });
+  }
+  slow.stdout!.resume();
+  const [text, [code]] = await Promise.all([readText(slow.stderr!), once(slow, 'close')]);
+  assert.equal(code, 1, text);
+  assert.match(text, /plants\.db changed while it was read; run the command again\n$/);
 });
 
 test('a lock file with other content is rejected with a message', async () => {
