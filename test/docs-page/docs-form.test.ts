@@ -346,7 +346,7 @@ suite('the samples', () => {
     ] as const) {
       await fill(page, { id, name, tag });
       const code = await textOf(page, '#typescript');
-      const program = code.replace('plant-store/client', client);
+      const program = code.replace('plant-store-client', client);
       const printed = await run(process.execPath, '--input-type=module-typescript', '--eval', program);
       assert.equal(printed, 'created 1\n');
       if (hasPython)
