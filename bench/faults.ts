@@ -4,6 +4,7 @@ import { freePort } from '../test/harness/free-port.ts';
 import { runOpenLoop } from '../test/harness/load.ts';
 import { PostgresServer } from '../test/harness/postgres-server.ts';
 import { startServe } from '../test/harness/program.ts';
+import { addToken } from '../test/harness/running-service.ts';
 import type { Measurement } from './measurements.ts';
 import { newFolder } from './trial.ts';
 
@@ -39,13 +40,16 @@ export async function measureServiceKill(round: number, signal: AbortSignal): Pr
 /** Kills PostgreSQL during a load at a fixed rate, and restarts it at once. */
 export async function measurePostgresKill(round: number, signal: AbortSignal): Promise<Measurement[]> {
   await using postgres = await PostgresServer.start();
-  const serve = await startServe(await postgres.createDatabase());
+  const database = await postgres.createDatabase();
+  const serve = await startServe(database);
+  const { url } = serve;
+  const token = await addToken(database, 'load');
   const killAndRestart = async () => {
     await postgres.kill();
     await postgres.startAgain();
   };
   try {
-    return await timelineOf('PostgreSQL killed', { ...serve, killAndRestart }, round, signal);
+    return await timelineOf('PostgreSQL killed', { url, token, killAndRestart }, round, signal);
   } finally {
     await serve.stop('SIGTERM');
   }

@@ -36,6 +36,8 @@ export interface ServiceSettings extends StoreSettings {
   corsOrigins?: AllowedOrigins | undefined;
   /** Limit of each token; undefined: no limit. */
   rateLimit?: RateLimitPolicy | undefined;
+  /** Saves the first token for its user, before it is made. If it returns false, none is made. */
+  saveFirstToken: (token: string) => boolean;
   log: ServiceLog;
   /** Called with the log fields of each request, after its response. */
   logRequest?: (request: object) => void;
@@ -44,7 +46,7 @@ export interface ServiceSettings extends StoreSettings {
 export interface Service {
   address: AddressInfo;
   opsAddress: AddressInfo;
-  /** Token of a new store that only this machine can reach. It is shown once and never logged. */
+  /** Token of a new store that only this machine can reach. It is never logged. */
   firstToken: string | undefined;
   /** Whether the store has any token; without one nobody can send a plant. */
   hasToken: boolean;
@@ -155,10 +157,11 @@ const LOOPBACK = /^(?:localhost|127\.[0-9.]+|::1)$/;
 async function makeFirstToken(
   tokens: TokenCache,
   engine: StorageEngine,
-  { listen, log }: ServiceSettings,
+  { listen, saveFirstToken, log }: ServiceSettings,
 ): Promise<string | undefined> {
   if (!LOOPBACK.test(listen.host) || (await engine.hasPlants())) return undefined;
   const token = makeToken();
+  if (!saveFirstToken(token)) return undefined;
   try {
     const stored = await engine.createToken({
       ...{ hash: hashToken(token), label: 'first' },

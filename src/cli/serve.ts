@@ -1,10 +1,11 @@
-import { writeSync } from 'node:fs';
+import { existsSync, writeFileSync, writeSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { Command } from 'commander';
 import { type Logger, pino } from 'pino';
 import { EXIT_MS } from '../contract/limits.ts';
 import { newPlantJson } from '../contract/plant.ts';
 import { ListenFailed, type Service, startService } from '../service.ts';
-import { shownDatabase } from '../store/database-url.ts';
+import { databaseAddressOf, shownDatabase } from '../store/database-url.ts';
 import { readDatabase } from './database-option.ts';
 import { Failure } from './failure.ts';
 import { onFirstSignal } from './interruption.ts';
@@ -34,7 +35,7 @@ async function serve(options: ServeOptions): Promise<void> {
   // Also limits a shutdown that begins before the store is open.
   void signal.then(() => setTimeout(endLate, EXIT_MS, log).unref());
   const service = await start(database, options, log);
-  greet(service, options, shownDatabase(database));
+  greet(service, options, database);
   log.info(
     { database: shownDatabase(database), address: service.address, ops: service.opsAddress },
     'service started',
@@ -57,6 +58,7 @@ async function start(database: string, options: ServeOptions, log: Logger): Prom
       repeatedIdRule: options.repeatedId,
       bodyBytesMax: options.bodyLimit,
       docs: options.docs === 'on',
+      saveFirstToken: token => saveFirstToken(token, database),
       corsOrigins: options.corsOrigin,
       opsHosts: options.opsHost,
       ...(logRequests === 'on' && { logRequest: request => log.info(request, 'request completed') }),
@@ -81,26 +83,38 @@ function listenAdvice({ address: { host, port }, code, message }: ListenFailed, 
   return `${message}; choose another address with ${flag}`;
 }
 
-/** Prints on stderr how to send a plant. The first token is printed only here, never logged. */
+/** Without a terminal, stderr may be a journal that others read. So a new file gets the token. */
+function saveFirstToken(token: string, database: string): boolean {
+  if (process.stderr.isTTY) return true;
+  const file = firstTokenFile(database);
+  if (file === undefined || existsSync(file)) return false;
+  writeFileSync(file, `${token}\n`, { flag: 'wx', mode: 0o600 });
+  return true;
+}
+
+function firstTokenFile(database: string): string | undefined {
+  const address = databaseAddressOf(database);
+  return address.engine === 'sqlite' ? `${resolve(address.path)}-first-token` : undefined;
+}
+
+/** Prints on stderr how to send a plant. The first token is shown only here, never logged. */
 function greet(service: Service, { listen: { host }, docs }: ServeOptions, database: string): void {
   const { address, firstToken, hasToken, warnings } = service;
-  const shownHost =
-    host === '0.0.0.0' || host === '::'
-      ? 'localhost'
-      : address.family === 'IPv6'
-        ? `[${address.address}]`
-        : address.address;
-  const base = `http://${shownHost}:${address.port}`;
+  const own = address.family === 'IPv6' ? `[${address.address}]` : address.address;
+  const base = `http://${['0.0.0.0', '::'].includes(host) ? 'localhost' : own}:${address.port}`;
   if (firstToken !== undefined) {
     const plant = newPlantJson({ id: 9007199254740993n, name: 'Monstera deliciosa', tag: 'houseplant' });
+    const file = firstTokenFile(database) ?? '';
+    const [where, credential] = process.stderr.isTTY
+      ? [`shown only now; save it:\n\n  ${firstToken}`, `'Authorization: Bearer ${firstToken}'`]
+      : [`in the file ${file}`, `"Authorization: Bearer $(cat '${file.replaceAll("'", "'\\''")}')"`];
     console.error(
-      `The store is new. Its first token is shown only now; save it:\n\n  ${firstToken}\n\n` +
-        `Send a plant from another terminal:\n\n` +
-        `  curl -i ${base}/plants -H 'Authorization: Bearer ${firstToken}' -H 'Content-Type: application/json' -d '${plant}'\n`,
+      `The store is new. Its first token is ${where}\n\nSend a plant from another terminal:\n\n` +
+        `  curl -i ${base}/plants -H ${credential} -H 'Content-Type: application/json' -d '${plant}'\n`,
     );
   } else if (!hasToken) {
     console.error(
-      `The store has no token; create one with: npx plant-store token create LABEL --database ${database}\n` +
+      `The store has no token; create one with: npx plant-store token create LABEL --database ${shownDatabase(database)}\n` +
         'If the store is the target of an unfinished copy, run the copy again instead.\n',
     );
   }

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { text as readText } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { newPlantJson } from '../../src/contract/plant.ts';
@@ -67,11 +68,17 @@ export function runInTime(args: string[], options: StartOptions = {}): Promise<F
   return runProgram(args, { ...options, timeout: RUN_MS_MAX });
 }
 
+/** Reads the file that the first start names without a terminal. @returns '' if there is none */
+export function firstTokenOf(greeting: string): string {
+  const file = / first token is in the file (.+)$/m.exec(greeting)?.[1];
+  return file === undefined ? '' : readFileSync(file, 'utf8').trimEnd();
+}
+
 /** A running `serve` process. `await using` kills it, unless it has ended. */
 export interface ServeProcess extends AsyncDisposable {
   child: ChildProcess;
   url: string;
-  /** The token that it printed for its new store; empty if the store is not new. */
+  /** The token of a new SQLite store; empty if the store is not new. */
   token: string;
   /** The lines of its log. */
   logged(): string[];
@@ -112,7 +119,7 @@ export async function startServe(
   };
   return {
     ...{ child, url },
-    token: /^ {2}(plant_\w+)$/m.exec(finished.stderr)?.[1] ?? '',
+    token: firstTokenOf(finished.stderr),
     logged: () => finished.stdout.split('\n').filter(line => line !== ''),
     stop,
     [Symbol.asyncDispose]: async () => void (await stop('SIGKILL')),

@@ -8,6 +8,7 @@ import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import packageJson from '../../package.json' with { type: 'json' };
 import { freePort } from '../harness/free-port.ts';
+import { firstTokenOf } from '../harness/program.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const REFERENCE = readDocument('docs/reference.md');
@@ -19,7 +20,7 @@ const CURL_LINE = /^ {2}(curl .*)\n/m;
 const START = 'npm ci && npm start\n';
 const CHECKS = 'npm ci && npm test\n';
 
-/** Stands in the README for the token that the first start prints. */
+/** Stands in the README for the token of the first start. */
 const TOKEN_PLACEHOLDER = 'plant_TOKEN';
 
 let checkout: string;
@@ -87,7 +88,7 @@ test('the curl line that the first start prints works when pasted', () => {
 test('the commands of the README work in their order, with the token of the first start', () => {
   const commands = commandsOf(BLOCKS);
   assert.equal(commands.split(TOKEN_PLACEHOLDER).length, 2);
-  const output = paste(commands.replace(TOKEN_PLACEHOLDER, firstToken()));
+  const output = paste(commands.replace(TOKEN_PLACEHOLDER, firstTokenOf(greeting)));
   assert.match(output, /^Plant-Id: 9007199254740993\r?$/im);
   // The curl line of the first start has created the plant.
   assert.match(output, /^Plant-Outcome: unchanged\r?$/im);
@@ -100,7 +101,7 @@ test('the commands of the README work in their order, with the token of the firs
 });
 
 test('the commands of the reference work in their order, after those of the README', () => {
-  const output = paste(`export PLANT_STORE_TOKEN=${firstToken()}\n${commandsOf(REFERENCE_BLOCKS)}`);
+  const output = paste(`export PLANT_STORE_TOKEN=${firstTokenOf(greeting)}\n${commandsOf(REFERENCE_BLOCKS)}`);
   assert.match(output, /^nursery-app +\S+ +\S+ +valid/m);
   assert.match(output, /^created plant 9223372036854775807, revision 1: /m);
   const history = readFileSync(join(checkout, 'history.jsonl'), 'utf8').trimEnd().split('\n');
@@ -118,11 +119,6 @@ function blocksOf(document: string): string[] {
 /** The blocks that a reader runs while the service runs. */
 function commandsOf(blocks: readonly string[]): string {
   return blocks.filter(block => block !== START && block !== CHECKS).join('');
-}
-
-function firstToken(): string {
-  const [, token] = /^ {2}(plant_\w+)$/m.exec(greeting)!;
-  return token!;
 }
 
 /** Runs commands as a reader pastes them, and stops at the first that fails. */

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { after, suite, test } from 'node:test';
 import { openReader, openServedStore } from '../../../src/store/open-store.ts';
 import { type Finished, runInTime, sendPlant, startServe } from '../../harness/program.ts';
+import { addToken } from '../../harness/running-service.ts';
 import { openStore, postgresUnderTest } from '../../harness/store-under-test.ts';
 import { until } from '../../harness/until.ts';
 
@@ -312,10 +313,11 @@ suite('the password of the command line', { concurrency: 3 }, () => {
 
 test('a service that loses its store logs the cause, and no password', async () => {
   const service = await startServe(url('plants'));
+  const token = await addToken(url('plants'), 'sender');
   let id = 0n;
   const untilStatus = (status: number): Promise<void> =>
     until(`the status is ${status}`, async () => {
-      return (await sendPlant(service.url, service.token, ++id)) === status;
+      return (await sendPlant(service.url, token, ++id)) === status;
     });
   await untilStatus(200);
   await server.query(`ALTER ROLE gardener PASSWORD 'another'`);

@@ -11,6 +11,7 @@ import {
   sendPlant,
   startServe,
 } from '../../harness/program.ts';
+import { startTestService } from '../../harness/running-service.ts';
 import { postgresUnderTest } from '../../harness/store-under-test.ts';
 import { until } from '../../harness/until.ts';
 
@@ -174,16 +175,16 @@ suite('the command line with the two roles of docs/postgresql-roles.sql and docs
     // The store after the owner has only created the tables.
     await server.query('DELETE FROM token; DELETE FROM plant_revision', 'plants');
     const service = await serve();
-    const { exitCode, stdout, stderr } = await service.stop('SIGTERM');
+    const { exitCode, stderr } = await service.stop('SIGTERM');
     assert.equal(exitCode, 0);
     assert.match(
       stderr,
       /^The store has no token; create one with: npx plant-store token create LABEL --database postgres:\/\/plant_service@[^ ]+$/m,
     );
-    assert.match(
-      stdout,
-      /"no first token: this database user may not create tokens; create one as the owner of the store"/,
-    );
+    await using onTerminal = await startTestService({ database: serviceUrl });
+    const logged =
+      'no first token: this database user may not create tokens; create one as the owner of the store';
+    assert.ok(onTerminal.logged.includes(logged));
   });
 });
 

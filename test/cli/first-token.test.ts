@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { runCommandLines } from '../harness/command-lines.ts';
+import { type Finished, firstTokenOf, sendPlant, startServe } from '../harness/program.ts';
+import { postgresUnderTest } from '../harness/store-under-test.ts';
+import { testFolder } from '../harness/test-folder.ts';
+
+const folder = testFolder();
+const postgres = await postgresUnderTest();
+/** Runs a command on a terminal and writes what it prints to stderr. */
+const ON_TERMINAL = ['sh', '-c', 'exec script -qefc "$*" /dev/null >&2', 'sh'];
+/** `script` of util-linux; other systems have another one. */
+const HAS_TERMINAL = spawnSync('script', ['-qefc', 'test -t 2', '/dev/null']).status === 0;
+const NO_TOKEN = /^The store has no token; create one with: npx plant-store token create LABEL --database /m;
+
+/** Starts a service on a new store and stops it after `use`. @returns its output */
+async function firstStart(
+  database: string,
+  prefix?: string[],
+  use?: (url: string, token: string) => Promise<void>,
+): Promise<Finished> {
+  await using serve = await startServe(database, [], { prefix });
+  await use?.(serve.url, serve.token);
+  return await serve.stop('SIGTERM');
+}
+
+test('without a terminal, the first token goes only to a new file that only its owner reads', async () => {
+  const path = join(folder, "it's new", 'plants.db');
+  mkdirSync(join(path, '..'));
+  const { stdout, stderr } = await firstStart(`sqlite:${path}`, undefined, async url => {
+    const token = readFileSync(`${path}-first-token`, 'utf8').trimEnd();
+    assert.equal(await sendPlant(url, token, 1n), 200);
+  });
+  const file = `${path}-first-token`;
+  assert.equal(statSync(file).mode & 0o777, 0o600);
+  assert.match(readFileSync(file, 'utf8'), /^plant_\w{36}\n$/);
+  assert.doesNotMatch(stdout + stderr, /plant_\w{36}/);
+  // The curl line reads the file, whatever the name of the folder is.
+  const [, credential] = / -H "(Authorization: .*)" -H /.exec(stderr)!;
+  const header = execFileSync('sh', ['-c', `printf %s "${credential}"`], { encoding: 'utf8' });
+  assert.equal(`${header}\n`, `Authorization: Bearer ${readFileSync(file, 'utf8')}`);
+});
+
+test('an existing file is not overwritten, and then the store gets no token', async () => {
+  const path = join(folder, 'replaced.db');
+  writeFileSync(`${path}-first-token`, 'of an earlier store');
+  const { stderr } = await firstStart(`sqlite:${path}`);
+  assert.match(stderr, NO_TOKEN);
+  assert.equal(readFileSync(`${path}-first-token`, 'utf8'), 'of an earlier store');
+  const [listed] = await runCommandLines(
+    [{ args: ['token', 'list', '--database', `sqlite:${path}`] }],
+    folder,
+  );
+  assert.match(listed!.stdout, /^LABEL.*\n$/);
+});
+
+test('without a terminal, PostgreSQL gets no first token', async () => {
+  const files = readdirSync('.');
+  const { stdout, stderr } = await firstStart(await postgres.newDatabase());
+  assert.match(stderr, NO_TOKEN);
+  assert.doesNotMatch(stdout + stderr, /plant_\w{36}/);
+  assert.deepEqual(readdirSync('.'), files);
+});
+
+if (HAS_TERMINAL)
+  test('on a terminal, the first token is shown and not saved', async () => {
+    const path = join(folder, 'terminal.db');
+    const { stderr } = await firstStart(`sqlite:${path}`, ON_TERMINAL);
+    const [, token] = /shown only now; save it:\s+(plant_\w{36})\s/.exec(stderr) ?? [];
+    assert.ok(token !== undefined, stderr);
+    assert.ok(stderr.includes('curl -i http://') && stderr.includes(`-H 'Authorization: Bearer ${token}' `));
+    assert.equal(firstTokenOf(stderr), '');
+    assert.ok(!existsSync(`${path}-first-token`));
+  });
