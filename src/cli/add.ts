@@ -3,6 +3,7 @@ import { PlantStore, PlantStoreError, type StoredPlant } from '../client/plant-s
 import { mayHaveStored } from '../client/plant-store-error.ts';
 import { newPlantJson, plantJson } from '../contract/plant.ts';
 import { Failure } from './failure.ts';
+import { type IdForm, idsOption, withIds } from './revision-text.ts';
 import { addServiceOptions, readServiceAddress } from './service-options.ts';
 import { visible, withoutToken } from './visible-text.ts';
 
@@ -17,6 +18,7 @@ export function addCommand(): Command {
     .argument('<name>', 'name of the plant')
     .option('--tag <tag>', 'tag of the plant')
     .option('--json', 'print the stored plant as JSON')
+    .addOption(idsOption())
     .addHelpText(
       'after',
       `
@@ -32,14 +34,14 @@ Examples:
 async function add(
   id: string,
   name: string,
-  options: { tag?: string; json?: true },
+  options: { tag?: string; json?: true; ids: IdForm },
   command: Command,
 ): Promise<void> {
   const address = readServiceAddress(command);
   const store = new PlantStore({ ...address, retryForMs: RETRY_FOR_MS });
   try {
     const stored = await store.createPlant({ id, name, tag: options.tag });
-    console.log(options.json ? storedPlantJson(stored) : sentenceOf(stored));
+    console.log(options.json ? withIds(options.ids, storedPlantJson(stored)) : sentenceOf(stored));
   } catch (error) {
     if (error instanceof PlantStoreError) throw failureOf(error, id, address.token);
     throw error;
@@ -51,7 +53,6 @@ function sentenceOf(stored: StoredPlant): string {
   return `${outcome} plant ${id}, revision ${revision}: ${visible(plantJson(stored))}`;
 }
 
-/** The id is an exact JSON number. Most JSON readers round ids beyond 2^53. */
 function storedPlantJson(stored: StoredPlant): string {
   const { revision, outcome } = stored;
   return visible(`${newPlantJson(stored).slice(0, -1)},"revision":${revision},"outcome":"${outcome}"}`);

@@ -83,7 +83,7 @@ async function copyStore(options: CopyOptions, stop: AbortSignal): Promise<void>
   const source = await open(SOURCE, () => openReader(sourceUrl));
   const existing = await open(TARGET, () => openReader(targetUrl).catch(ifMissing));
   if (existing !== undefined) await checkDistinct(source, existing);
-  const total = await source.countRevisions();
+  const total = (await source.size().catch(() => undefined))?.revisions;
   const pass = async <T>(title: string, work: (pass: CopyPass) => Promise<T>, target: CopySide['reader']) => {
     using progress = new CountedProgress(title, 'revisions', total);
     const onRead = (revisions: number): void => {

@@ -1,11 +1,12 @@
 import { once } from 'node:events';
 import { Command, Option } from 'commander';
-import { newPlantJson } from '../contract/plant.ts';
+import { latestPlants, type PlantFilter } from '../store/latest-plants.ts';
 import { openReader } from '../store/open-store.ts';
 import type { PlantRevision } from '../store/plant-store.ts';
 import { csvLine } from './csv-line.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './database-option.ts';
-import { tokenLabels } from './token-labels.ts';
+import { type IdForm, idsOption, revisionJson, revisionText, tokenLabels } from './revision-text.ts';
+import { visible } from './visible-text.ts';
 
 /** Characters of one write to stdout. One write for each line is far slower. */
 const CHUNK_LENGTH = 64 * 1024;
@@ -14,23 +15,28 @@ export function exportCommand(): Command {
   return addDatabaseOptions(new Command('export'))
     .description('print all plants as they are when the export starts, sorted by id')
     .addOption(new Option('--format <format>', 'CSV or JSON Lines').choices(['csv', 'jsonl']).default('csv'))
+    .addOption(idsOption())
     .option('--revisions', 'print every revision of each plant, with its time and the label of its token')
     .addHelpText('after', '\nExample:\n  $ npx plant-store export > plants.csv')
-    .action(exportPlants);
+    .action((options: PrintOptions) => printPlants(options, options.revisions));
 }
 
-async function exportPlants(
-  options: DatabaseOptions & { format: string; revisions?: boolean },
-): Promise<void> {
-  const { format, revisions = false } = options;
+interface PrintOptions extends DatabaseOptions, PlantFilter {
+  format: keyof typeof LINES;
+  ids: IdForm;
+  revisions?: true;
+}
+
+/** @param isRecord whether to print the number, time and token label of each revision, too */
+export async function printPlants(options: PrintOptions, isRecord = false): Promise<void> {
+  const { format, ids, revisions } = options;
   await using reader = await openReader(readDatabase(options));
-  const lineOf = format === 'csv' ? csvLineOf : jsonLineOf;
   let count = 0;
-  let chunk = format === 'csv' ? csvLine(revisions ? REVISION_COLUMNS : PLANT_COLUMNS) : '';
+  let chunk = format === 'csv' ? csvLine(isRecord ? REVISION_COLUMNS : PLANT_COLUMNS) : '';
   let labelOf: ((tokenId: number) => string) | undefined;
-  for await (const revision of revisions ? reader.revisions() : latestOf(reader.revisions())) {
-    if (revisions) labelOf ??= await tokenLabels(reader);
-    chunk += lineOf(revision, labelOf?.(revision.recordedBy));
+  for await (const revision of revisions ? reader.revisions() : latestPlants(reader, options)) {
+    if (isRecord) labelOf ??= await tokenLabels(reader);
+    chunk += LINES[format](revision, labelOf?.(revision.recordedBy), ids);
     count++;
     if (chunk.length >= CHUNK_LENGTH) {
       await write(chunk);
@@ -38,37 +44,24 @@ async function exportPlants(
     }
   }
   await write(chunk);
-  console.error(`${count.toLocaleString('en')} ${revisions ? 'revisions' : 'plants'} exported`);
-}
-
-/** The last revision of each plant. @param revisions in the order of ids, then revision numbers */
-export async function* latestOf(revisions: AsyncIterable<PlantRevision>): AsyncIterable<PlantRevision> {
-  let last: PlantRevision | undefined;
-  for await (const revision of revisions) {
-    if (last !== undefined && last.plant.id !== revision.plant.id) yield last;
-    last = revision;
-  }
-  if (last !== undefined) yield last;
+  console.error(`${count.toLocaleString('en')} ${revisions ? 'revisions' : 'plants'} printed`);
 }
 
 const PLANT_COLUMNS = ['id', 'name', 'tag'];
 const REVISION_COLUMNS = ['id', 'revision', 'name', 'tag', 'recorded_at', 'recorded_by'];
 
-/** @param recordedBy the label of the token that sent it; undefined: write only the plant */
-function csvLineOf(
-  { plant: { id, name, tag }, revision, recordedAt }: PlantRevision,
-  recordedBy: string | undefined,
-): string {
-  if (recordedBy === undefined) return csvLine([String(id), name, tag]);
-  return csvLine([String(id), String(revision), name, tag, new Date(recordedAt).toISOString(), recordedBy]);
-}
-
-/** As {@link csvLineOf}. */
-function jsonLineOf({ plant, revision, recordedAt }: PlantRevision, recordedBy: string | undefined): string {
-  if (recordedBy === undefined) return `${newPlantJson(plant)}\n`;
-  const record = { revision, recorded_at: new Date(recordedAt).toISOString(), recorded_by: recordedBy };
-  return `${newPlantJson(plant).slice(0, -1)},${JSON.stringify(record).slice(1)}\n`;
-}
+/** Lines for files (csv, jsonl) and terminals (json, text). Without a label, only the plant. */
+const LINES = {
+  csv: (each, label) => {
+    const { id, name, tag } = each.plant;
+    if (label === undefined) return csvLine([String(id), name, tag]);
+    const time = new Date(each.recordedAt).toISOString();
+    return csvLine([String(id), String(each.revision), name, tag, time, label]);
+  },
+  jsonl: (each, label, ids) => `${revisionJson(each, label, ids)}\n`,
+  json: (each, label, ids) => `${visible(revisionJson(each, label, ids))}\n`,
+  text: (each, label = '') => `plant ${each.plant.id}  ${revisionText(each, label)}\n`,
+} satisfies Record<string, (each: PlantRevision, label: string | undefined, ids: IdForm) => string>;
 
 /** Waits for a slow reader of stdout, so that memory use stays constant. */
 async function write(chunk: string): Promise<void> {

@@ -11,8 +11,10 @@ export const COMMANDS: Record<string, () => Promise<Command>> = {
   token: async () => (await import('./token.ts')).tokenCommand(),
   add: async () => (await import('./add.ts')).addCommand(),
   import: async () => (await import('./import.ts')).importCommand(),
+  list: async () => (await import('./list.ts')).listCommand(),
   show: async () => (await import('./show.ts')).showCommand(),
   export: async () => (await import('./export.ts')).exportCommand(),
+  stats: async () => (await import('./stats.ts')).statsCommand(),
   copy: async () => (await import('./copy.ts')).copyCommand(),
   backup: async () => (await import('./backup.ts')).backupCommand(),
   check: async () => (await import('./check.ts')).checkCommand(),
@@ -27,7 +29,8 @@ export async function main(argv: string[]): Promise<void> {
   }
   process.stdout.on('error', endWithReader);
   try {
-    await (await program(argv[2])).parseAsync(argv);
+    const args = argv[2] === 'version' ? ['--version'] : argv.slice(2);
+    await (await program(args[0])).parseAsync(args, { from: 'user' });
   } catch (error) {
     process.exitCode = report(error);
   }

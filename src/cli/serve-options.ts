@@ -53,13 +53,14 @@ export function addServeOptions(command: Command): Command {
   return addDatabaseOptions(command);
 }
 
+/** A port alone never opens the service to the network: it means the loopback address. */
 function parseAddress(text: string): ListenAddress {
-  const parts = /^(?:\[([0-9A-Fa-f:.]+)\]|([^:[\]]+)):([0-9]{1,5})$/.exec(text);
+  const parts = /^(?:(?:\[([0-9A-Fa-f:.]+)\]|([^:[\]]+))?:)?([0-9]{1,5})$/.exec(text);
   const port = Number(parts?.[3]);
   if (parts === null || port > 65_535) {
-    throw new InvalidArgumentError('Write it as HOST:PORT, for example 127.0.0.1:8080 or [::1]:8080.');
+    throw new InvalidArgumentError('Write HOST:PORT or PORT, for example 127.0.0.1:8080 or [::1]:8080.');
   }
-  return { host: (parts[1] ?? parts[2])!, port };
+  return { host: parts[1] ?? parts[2] ?? '127.0.0.1', port };
 }
 
 function parseHostNames(text: string): string[] {

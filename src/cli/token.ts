@@ -26,6 +26,7 @@ export function tokenCommand(): Command {
     .addCommand(
       addDatabaseOptions(new Command('list'))
         .description('list the label, dates and state of each token, without the token itself')
+        .option('--json', 'print JSON Lines')
         .action(list),
     )
     .addCommand(
@@ -53,9 +54,10 @@ async function create(label: string, options: DatabaseOptions & { expires?: numb
   console.log(token);
 }
 
-async function list(options: DatabaseOptions): Promise<void> {
+async function list(options: DatabaseOptions & { json?: true }): Promise<void> {
   await using reader = await openReader(readDatabase(options));
   const tokens = await reader.tokens();
+  if (options.json) return void process.stdout.write(tokens.map(tokenJson).join(''));
   const table = [
     ['LABEL', 'CREATED', 'EXPIRES', 'STATE', 'LAST USED'],
     ...tokens.map(token => [
@@ -89,6 +91,13 @@ async function revoke(label: string, options: DatabaseOptions): Promise<void> {
   );
 }
 
+function tokenJson(token: StoredToken): string {
+  const { label, createdAt, expiresAt, revokedAt, lastUsedDay: last_used } = token;
+  const [created, expires, revoked] = [createdAt, expiresAt, revokedAt].map(ms => ms && new Date(ms));
+  const valid = state(token) === 'valid';
+  return `${JSON.stringify({ label, valid, created, expires, revoked, last_used })}\n`;
+}
+
 function state({ revokedAt, expiresAt }: StoredToken): string {
   if (revokedAt !== null) return `revoked ${day(revokedAt)}`;
   return expiresAt !== null && expiresAt <= Date.now() ? 'expired' : 'valid';
@@ -98,13 +107,13 @@ function day(timeMs: number | null): string {
   return timeMs === null ? '-' : new Date(timeMs).toISOString().slice(0, 10);
 }
 
-/** Control characters, invisible characters, and characters that reverse the direction of text. */
-const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
+/** Blanks at an end, control and invisible characters, and those that reverse the text. */
+const INVISIBLE = /^\s|[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]|\s$/u;
 
 function parseLabel(text: string): string {
   if (text === '' || text.length > TOKEN_LABEL_LENGTH_MAX || INVISIBLE.test(text) || !text.isWellFormed()) {
     throw new InvalidArgumentError(
-      `Give 1 to ${TOKEN_LABEL_LENGTH_MAX} characters without control characters.`,
+      `Give 1 to ${TOKEN_LABEL_LENGTH_MAX} characters without control characters and without blanks at the ends.`,
     );
   }
   return text;

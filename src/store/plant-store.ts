@@ -118,17 +118,20 @@ export interface PlantRevision {
   recordedBy: number;
 }
 
+/** The bytes are those on disk; undefined when the engine does not tell. */
+export type StoreSize = { plants: number; revisions: number; bytes: number | undefined };
+
 /** Reads a store. A service may write to it at the same time. */
 export interface PlantReader extends AsyncDisposable {
   /** The revisions of one plant, oldest first; none when the id is not stored. */
   revisionsOf(id: bigint): Promise<PlantRevision[]>;
   /**
    * Reads every revision in the order of ids, then revisions, in constant memory. All come from one
-   * snapshot, taken at the first read. Other methods may be called during the iteration.
+   * snapshot, taken at the first read. Other methods may be called during the iteration. `from` is
+   * the smallest id.
    */
-  revisions(): AsyncIterable<PlantRevision>;
-  /** The number of revisions; undefined when the count takes too long. */
-  countRevisions(): Promise<number | undefined>;
+  revisions(from?: bigint): AsyncIterable<PlantRevision>;
+  size(): Promise<StoreSize>;
   tokens(): Promise<StoredToken[]>;
   /** Identifies this store, whatever its address is; undefined when the engine has no identity. */
   identity(): Promise<string | undefined>;

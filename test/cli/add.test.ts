@@ -25,6 +25,21 @@ suite('add', () => {
     assert.equal(json.stdout, '{"id":9007199254740993,"name":"Monstera","revision":2,"outcome":"revised"}\n');
   });
 
+  test('prints the id as text with --ids text', async () => {
+    await using service = await startTestService();
+    const { stdout } = await add(
+      service.url,
+      service.token,
+      '--json',
+      '--ids',
+      'text',
+      '9007199254740993',
+      '"7"',
+    );
+    const expected = '{"id":"9007199254740993","name":"\\\\"7\\\\"","revision":1,"outcome":"created"}\n';
+    assert.equal(stdout, expected.replaceAll('\\\\', '\\'));
+  });
+
   test('accepts a negative id after --, accepts an empty tag, and prints no control characters', async () => {
     await using service = await startTestService();
     const plant = ['--tag', '', '--', '-9223372036854775808', '\u001b[2J'];

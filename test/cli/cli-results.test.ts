@@ -9,6 +9,7 @@ import { hashToken } from '../../src/auth/token.ts';
 import { openApiJson } from '../../src/contract/openapi.ts';
 import { type NewPlant, newPlantJson } from '../../src/contract/plant.ts';
 import { openReader } from '../../src/store/open-store.ts';
+import type { PlantRevision } from '../../src/store/plant-store.ts';
 import { runCommandLines } from '../harness/command-lines.ts';
 import { LoggingClient } from '../harness/logging-client.ts';
 import { type Finished, startProgram, startServe } from '../harness/program.ts';
@@ -157,7 +158,7 @@ test('export prints every plant exactly, in the order of ids', async () => {
       '',
     ].join('\n'),
   );
-  assert.equal(csv!.stderr, '11 plants exported\n');
+  assert.equal(csv!.stderr, '11 plants printed\n');
   assert.equal(jsonLines!.stdout, ODD_PLANTS.map(plant => `${newPlantJson(plant)}\n`).join(''));
 
   const [emptyCsv, emptyJson] = await run(await storeWith([]), ['export'], ['export', '--format', 'jsonl']);
@@ -203,6 +204,142 @@ test('export and show print the token id if the token is not in the store', asyn
   assert.match(shown!.stdout, / by 2147483648 {2}{/);
 });
 
+/** Revisions of three plants; one name has a control character. */
+const HISTORY: NewPlant[] = [
+  { id: 2n ** 53n + 1n, name: 'Monstera', tag: 'houseplant' },
+  { id: 2n ** 53n + 1n, name: 'Monstera deliciosa', tag: 'houseplant' },
+  { id: 2n ** 53n, name: 'Monster', tag: '' },
+  { id: -(2n ** 63n), name: 'Ficus\u001b', tag: 'houseplant' },
+  { id: -(2n ** 63n), name: 'Monstera', tag: 'tree' },
+];
+
+test('list prints the latest revision of each selected plant, in the order of ids', async () => {
+  const database = await storeWith(HISTORY);
+  const cases: [args: string, names: string[]][] = [
+    ['', ['Monstera', 'Monster', 'Monstera deliciosa']],
+    ['--tag houseplant', ['Monstera deliciosa']],
+    ['--tag=', ['Monster']],
+    ['--name Monstera', ['Monstera', 'Monstera deliciosa']],
+    ['--name Ficus', []],
+    ['--from 9007199254740993', ['Monstera deliciosa']],
+    ['--from=-9223372036854775808 --limit 2', ['Monstera', 'Monster']],
+    ['--limit 1 --name Monster --from 0', ['Monster']],
+  ];
+  const commands = cases.flatMap(([args]) =>
+    ['', '--json'].map(json => `list ${args} ${json}`.split(' ').filter(each => each !== '')),
+  );
+  const results = await run(database, ...commands);
+  for (const [index, [args, names]] of cases.entries()) {
+    const [text, json] = results.slice(2 * index, 2 * index + 2);
+    assert.deepEqual([text!.exitCode, json!.exitCode], [0, 0], args);
+    assert.deepEqual(
+      [...text!.stdout.matchAll(/"name":"(.*?)"/g)].map(([, name]) => name),
+      names,
+      args,
+    );
+    const lines = json!.stdout.split('\n').slice(0, -1);
+    assert.deepEqual(
+      lines.map(line => JSON.parse(line).name),
+      names,
+      args,
+    );
+  }
+  const [first] = results[0]!.stdout.split('\n');
+  const time = String.raw`\d{4}-\d\d-\d\dT[\d:.]{12}Z`;
+  assert.match(
+    first!,
+    new RegExp(
+      `^plant -9223372036854775808  revision 2  ${time}  by nursery, east  {"name":"Monstera","tag":"tree"}$`,
+    ),
+  );
+});
+
+test('JSON has exact ids, as numbers or as text, and show prints one object', async () => {
+  const database = await storeWith(HISTORY.slice(0, 2));
+  const show = ['show', '9007199254740993', '--json'];
+  const text = ['--ids', 'text'];
+  const [shown, ...results] = await run(
+    database,
+    show,
+    [...show, ...text],
+    ['list', '--json', ...text],
+    ['export', '--format', 'jsonl', ...text],
+    ['export', '--format', 'jsonl', '--revisions', ...text],
+  );
+  const recorded = (await readRevisions(database, 2n ** 53n + 1n)).map(({ recordedAt }, index) => {
+    const time = new Date(recordedAt).toISOString();
+    return `"tag":"houseplant","revision":${index + 1},"recorded_at":"${time}","recorded_by":"nursery, east"}`;
+  });
+  const first = `{"id":9007199254740993,"name":"Monstera",${recorded[0]}`;
+  const second = `{"id":9007199254740993,"name":"Monstera deliciosa",${recorded[1]}`;
+  assert.equal(shown!.stdout, `{"id":9007199254740993,"revisions":[${first},${second}]}\n`);
+  const expected = [
+    shown!.stdout,
+    `${second}\n`,
+    '{"id":9007199254740993,"name":"Monstera deliciosa","tag":"houseplant"}\n',
+    `${first}\n${second}\n`,
+  ];
+  assert.deepEqual(
+    results.map(({ stdout }) => stdout),
+    expected.map(json => json.replaceAll('9007199254740993', '"9007199254740993"')),
+  );
+});
+
+async function readRevisions(database: string, id: bigint): Promise<PlantRevision[]> {
+  await using reader = await openReader(database);
+  return await reader.revisionsOf(id);
+}
+
+test('list --json and show --json print no control characters', async () => {
+  const database = await storeWith([{ id: 7n, name: '\u009b2J\n' }]);
+  for (const { stdout } of await run(database, ['list', '--json'], ['show', '7', '--json']))
+    assert.match(stdout, /^[^\p{Cc}]*"name":"\\u009b2J\\n"[^\p{Cc}]*\n$/u);
+});
+
+test('token list --json prints each token with times', async () => {
+  const database = await sqlite.newDatabase();
+  const [empty] = await run(await storeWithoutTokens(), ['token', 'list', '--json']);
+  assert.equal(empty!.stdout, '');
+  const results = await run(
+    database,
+    ['token', 'create', 'a "b"', '--expires', '90d'],
+    ['token', 'create', 'lost'],
+    ['token', 'revoke', 'lost'],
+    ['token', 'list', '--json'],
+  );
+  const tokens = results[3]!.stdout
+    .split('\n')
+    .slice(0, -1)
+    .map(line => JSON.parse(line));
+  const [valid, lost] = tokens;
+  assert.deepEqual([valid.label, valid.valid, valid.revoked, valid.last_used], ['a "b"', true, null, null]);
+  assert.equal(Date.parse(valid.expires) - Date.parse(valid.created), 90 * 86_400_000);
+  assert.deepEqual([tokens.length, lost.label, lost.valid, lost.expires], [2, 'lost', false, null]);
+  assert.ok(Date.parse(lost.revoked) >= Date.parse(lost.created));
+});
+
+async function storeWithoutTokens(): Promise<string> {
+  await using store = await openNewStore(sqlite);
+  return store.database;
+}
+
+test('a label has no blank at an end, but an older label that has one can be revoked', async () => {
+  await using store = await openNewStore(sqlite);
+  await store.createToken({ hash: '0'.repeat(64), label: 'older ', createdAt: 0, expiresAt: null });
+  const [created, revoked] = await run(
+    store.database,
+    ['token', 'create', 'older\u00a0'],
+    ['token', 'revoke', 'older '],
+  );
+  assert.deepEqual([created!.exitCode, revoked!.exitCode], [2, 0], created!.stderr + revoked!.stderr);
+});
+
+test('stats prints the counts and the size of the store', async () => {
+  const database = await storeWith(HISTORY);
+  const [stats] = await run(database, ['stats']);
+  assert.match(stats!.stdout, /^plants {5}3\nrevisions {2}5\ntokens {5}1\nbytes {6}[1-9]\d{4,}\n$/);
+});
+
 test('show prints every revision of any id, without control characters', async () => {
   const database = await storeWith([
     { id: -(2n ** 63n), name: 'clear \u001b[2J screen', tag: '\u202e' },
@@ -234,7 +371,7 @@ test('export to a slow reader is complete, and export to a closed reader ends wi
     if (++lines % 3_000 === 0) await wait(20);
   }
   assert.equal(lines, expected.length);
-  assert.equal(await summary, '30,000 plants exported\n');
+  assert.equal(await summary, '30,000 plants printed\n');
 
   const closed = start();
   const said = readText(closed.stderr!);

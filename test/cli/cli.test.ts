@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { text as readText } from 'node:stream/consumers';
 import { after, suite, test } from 'node:test';
+import packageJson from '../../package.json' with { type: 'json' };
 import { type CommandLine, runCommandLines } from '../harness/command-lines.ts';
 import { freePort } from '../harness/free-port.ts';
 import { LoggingClient } from '../harness/logging-client.ts';
@@ -67,11 +68,13 @@ const STORE_COMMANDS = [
   'token create label',
   'token list',
   'token revoke first',
-  'export',
+  'list',
   'show 1',
+  'export',
+  'stats',
 ];
 const FOLDER_ADVICE = /cannot be opened .*; does the folder exist, and is it writable\?$/;
-const ADDRESSES = ['8080', ':8080', '127.0.0.1:65536', '::1:8080', ''];
+const ADDRESSES = ['65536', ':', '127.0.0.1:65536', '::1:8080', '8080:', ''];
 const NO_SUCH_STORE = /there is no plant store at .*missing\.db; .* or name another with --database$/;
 const NO_RANGES = ['5', '5..1', '1..9223372036854775808', '1..1e3', 'a..b', ''];
 const SERVE = 'serve --database sqlite:unused.db';
@@ -90,7 +93,7 @@ const MISUSES: Misuse[] = [
   ...wrong(
     'serve --listen',
     ADDRESSES,
-    /'--listen <host:port>' argument .* is invalid.*HOST:PORT, for example/,
+    /'--listen <host:port>' argument .* is invalid.*HOST:PORT or PORT, for example/,
   ),
   [2, 'serve --ops here', /'--ops <host:port>' argument 'here' is invalid.*HOST:PORT/],
   ...wrong(
@@ -118,7 +121,7 @@ const MISUSES: Misuse[] = [
   [1, `${SERVE} --listen 203.0.113.1:0 --ops 127.0.0.1:0`, /203\.0\.113\.1 is not an address .* --listen$/],
 
   [2, 'token create', /missing required argument 'label'/],
-  ...wrong('token create', ['', 'x'.repeat(101), 'a\tb'], /Give 1 to 100 characters/),
+  ...wrong('token create', ['', 'x'.repeat(101), 'a\tb', ' a', 'a '], /Give 1 to 100 characters/),
   ...wrong(
     'token create label --expires',
     ['', '90', '0d', '-1d', '1.5d', '1000000d'],
@@ -135,6 +138,9 @@ const MISUSES: Misuse[] = [
   [2, 'show', /missing required argument 'id'/],
   ...wrong('show --', ['Ficus', '', '1.5', '9223372036854775808', '-9223372036854775809'], ID_RULE),
   [1, `show 9007199254740993 --database ${database}`, /there is no plant with the id 9007199254740993 in /],
+  ...wrong('list --from', ['1.5', '9223372036854775808', ''], ID_RULE),
+  ...wrong('list --limit', ['0', '-1', ''], /Give a number from 1 to 9007199254740991/),
+  [2, 'show 1 --json --ids exact', /Allowed choices are number, text/],
   [2, 'export --format xml', /Allowed choices are csv, jsonl/],
 
   [2, 'import --token t', /missing required argument 'FILE'/],
@@ -221,16 +227,17 @@ suite('a separate process prints one line for', { concurrency: 3 }, () => {
 
 /** Commands, and the words that their help must contain. */
 const HELP: Record<string, string> = {
-  '': 'serve token add import show export copy backup check openapi',
+  '': 'serve token add import list show export stats copy backup check openapi --version',
   serve:
     '--database --listen --ops --ops-host --repeated-id --log-requests --body-limit PLANT_STORE_DATABASE PLANT_STORE_LISTEN ' +
     'sqlite:./data/plant-store.db 127.0.0.1:8080 127.0.0.1:8081 start --',
   token: 'create list revoke',
   'token create': '<label> --expires 90d --database',
-  'token list': '--database',
+  'token list': '--database --json',
+  list: '--database --tag --name --from --limit --json --ids "number", "text"',
   'token revoke': '<label> --database',
   export: '--database --format "csv", "jsonl" --revisions',
-  show: '<id> --database',
+  show: '<id> --database --json',
   check: '<BASE_URL> --token-file "text", "json", "junit" --ids --ours --dry-run',
   openapi: 'OpenAPI',
 };
@@ -247,6 +254,23 @@ test('--help explains each command, and an incomplete command prints its help', 
   for (const { exitCode, stdout, stderr } of results.slice(args.length)) {
     assert.match(stderr, /^Usage: plant-store .*\nCommands:\n/s);
     assert.deepEqual([exitCode, stdout], [2, '']);
+  }
+});
+
+test('version prints the same as --version', async () => {
+  const results = await runAll([{ args: ['version'] }, { args: ['--version'] }]);
+  const printed = { exitCode: 0, stdout: `${packageJson.version}\n`, stderr: '' };
+  assert.deepEqual(results, [printed, printed]);
+});
+
+test('a port without a host means the loopback address', async () => {
+  for (const colon of ['', ':']) {
+    const [port, opsPort] = [await freePort(), await freePort()];
+    const flags = ['--listen', `${colon}${port}`, '--ops', `${colon}${opsPort}`];
+    await using serve = await startServe(`sqlite:${join(folder, `port${colon}.db`)}`, flags);
+    assert.equal(serve.url, `http://127.0.0.1:${port}`);
+    const { stdout } = await serve.stop('SIGTERM');
+    assert.match(stdout, /"address":"127\.0\.0\.1".*"ops":{"address":"127\.0\.0\.1"/);
   }
 });
 

@@ -1,5 +1,5 @@
 import { ID_MIN } from '../../contract/limits.ts';
-import type { PlantReader, PlantRevision } from '../plant-store.ts';
+import type { PlantReader, PlantRevision, StoreSize } from '../plant-store.ts';
 import { REVISION_COLUMNS, revisionOf } from '../rows.ts';
 import type { Connection, TextRow } from './connection.ts';
 import { unavailable } from './failure.ts';
@@ -20,8 +20,8 @@ export async function openPostgresReader(address: PostgresAddress): Promise<Plan
       const text = `SELECT ${REVISION_COLUMNS} FROM plant_revision WHERE id = $1 ORDER BY revision`;
       return (await orUnavailable(connection.run({ text, values: [id] }))).map(revisionOf);
     },
-    revisions: () => allRevisions(search),
-    countRevisions: () => countRevisions(connection),
+    revisions: from => allRevisions(search, from),
+    size: () => size(connection),
     tokens: () => orUnavailable(allTokens(connection)),
     identity: () => identity(connection),
     [Symbol.asyncDispose]: () => connection.close(),
@@ -50,7 +50,7 @@ const PAGE = `
  * Reads pages from one snapshot (https://www.postgresql.org/docs/current/transaction-iso.html,
  * section 13.2.2). The server prepares the next page while the caller uses this one.
  */
-async function* allRevisions(search: HostSearch): AsyncIterable<PlantRevision> {
+async function* allRevisions(search: HostSearch, from = ID_MIN): AsyncIterable<PlantRevision> {
   const connection = await orUnavailable(search.connect());
   const pageAfter = (id: unknown, revision: unknown): Promise<TextRow[]> => {
     const page = connection.run({ name: 'page', text: PAGE, values: [id, revision] });
@@ -61,7 +61,7 @@ async function* allRevisions(search: HostSearch): AsyncIterable<PlantRevision> {
   try {
     await connection.allowLongStatements();
     await connection.run({ text: 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY' });
-    let next = pageAfter(ID_MIN, 0);
+    let next = pageAfter(from, 0);
     for (;;) {
       const page = await next;
       const last = page.at(-1);
@@ -77,11 +77,13 @@ async function* allRevisions(search: HostSearch): AsyncIterable<PlantRevision> {
   }
 }
 
-/** Undefined when the statement times out. */
-async function countRevisions(connection: Connection): Promise<number | undefined> {
-  const text = 'SELECT count(*) FROM plant_revision';
-  const [row] = await connection.run({ text }).catch(() => []);
-  return row && Number(row[0]);
+/** Each plant has one revision 1. */
+async function size(connection: Connection): Promise<StoreSize> {
+  const sizes = `SELECT ${connection.isCitus ? 'citus' : 'pg'}_total_relation_size('plant_revision')`;
+  const counts = 'SELECT count(*) FILTER (WHERE revision = 1), count(*) FROM plant_revision';
+  const [bytes] = await connection.run({ text: sizes }).catch(() => []);
+  const [count] = await orUnavailable(connection.run({ text: counts }));
+  return { plants: Number(count![0]), revisions: Number(count![1]), bytes: bytes && Number(bytes[0]) };
 }
 
 /** Identifies a table of one run of a server. Undefined for engines that lack these functions. */

@@ -1,25 +1,25 @@
 import { statSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
-import type { PlantReader, PlantRevision } from '../plant-store.ts';
+import { ID_MIN } from '../../contract/limits.ts';
+import type { PlantReader, PlantRevision, StoreSize } from '../plant-store.ts';
 import { REVISION_COLUMNS, revisionOf } from '../rows.ts';
 import { openForReading, unavailable } from './database.ts';
 import { allTokens } from './token-table.ts';
 
 const SELECT = `SELECT ${REVISION_COLUMNS} FROM plant_revision`;
+/** Each plant has one revision 1. */
+const SIZE = `SELECT count(*) FILTER (WHERE revision = 1) AS plants, count(*) AS revisions,
+  (SELECT page_count * page_size FROM pragma_page_count, pragma_page_size) AS bytes FROM plant_revision`;
 
 export function openSqliteReader(path: string): PlantReader {
   const database = openForReading(path);
   return {
     revisionsOf: async id => [...select(database, `${SELECT} WHERE id = ? ORDER BY revision`, id)],
-    async *revisions() {
+    async *revisions(from = ID_MIN) {
       // `yield*` would await each revision once more.
-      for (const revision of select(database, `${SELECT} ORDER BY id, revision`)) yield revision;
+      for (const each of select(database, `${SELECT} WHERE id >= ? ORDER BY id, revision`, from)) yield each;
     },
-    countRevisions: async () =>
-      read(() => {
-        const sql = 'SELECT count(*) AS revisions FROM plant_revision';
-        return database.prepare(sql).get()!.revisions as number;
-      }),
+    size: async () => read(() => database.prepare(SIZE).get() as StoreSize),
     tokens: async () => read(() => allTokens(database)),
     identity: async () => {
       const { dev, ino } = statSync(path, { bigint: true });

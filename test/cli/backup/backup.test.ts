@@ -103,7 +103,7 @@ test('the check rejects a damaged copy and a file that is no store', async () =>
   {
     await using reader = await openReader(`sqlite:${copy}`);
     await assert.rejects(Array.fromAsync(reader.revisions()), StoreUnavailable);
-    await assert.rejects(reader.countRevisions(), StoreUnavailable);
+    await assert.rejects(reader.size(), StoreUnavailable);
   }
   writeFileSync(copy, '');
   assert.throws(() => checkCopy(copy), StoreRejected);

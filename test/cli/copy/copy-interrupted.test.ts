@@ -26,7 +26,7 @@ const REST = 'the copied rows are stored; run the same command again to copy the
 
 async function count(database: string): Promise<number> {
   await using reader = await openReader(database).catch(() => undefined);
-  return (await reader?.countRevisions()) ?? 0;
+  return (await reader?.size())?.revisions ?? 0;
 }
 
 for (const [from, to, signal, exitCode, says] of [

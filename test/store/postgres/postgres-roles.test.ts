@@ -90,7 +90,7 @@ suite('the command line with the two roles of docs/postgresql-roles.sql and docs
     assert.match((await importTrees()).stdout, /^2,257 rows: 0 created, 2,257 unchanged/);
     const csv = await run(serviceUrl, 'export');
     assert.equal(csv.stdout, await readFile(TREES, 'utf8'));
-    assert.equal(csv.stderr, '2,257 plants exported\n');
+    assert.equal(csv.stderr, '2,257 plants printed\n');
     assert.match((await run(serviceUrl, 'show', '11')).stdout, /^plant 11\nrevision 1 {2}\S+ {2}by garden /);
   });
 

@@ -1,0 +1,18 @@
+import { Command } from 'commander';
+import { addDatabaseOptions } from './database-option.ts';
+import { printPlants } from './export.ts';
+import { idsOption } from './revision-text.ts';
+import { countUpTo } from './setting.ts';
+import { parseId } from './show.ts';
+
+export function listCommand(): Command {
+  return addDatabaseOptions(new Command('list'))
+    .description('print the latest revision of each plant, sorted by id')
+    .option('--tag <tag>', 'only plants with exactly this tag')
+    .option('--name <prefix>', 'only plants whose name begins with this text')
+    .option('--from <id>', 'only plants with this id or a larger one', parseId)
+    .option('--limit <count>', 'at most this many plants', countUpTo(Number.MAX_SAFE_INTEGER))
+    .option('--json', 'print JSON Lines')
+    .addOption(idsOption())
+    .action(({ json, ...options }) => printPlants({ ...options, format: json ? 'json' : 'text' }, true));
+}

@@ -1,0 +1,43 @@
+import { Option } from 'commander';
+import { newPlantJson, plantJson } from '../contract/plant.ts';
+import type { PlantReader, PlantRevision } from '../store/plant-store.ts';
+import { visible } from './visible-text.ts';
+
+export type IdForm = 'number' | 'text';
+
+export function idsOption(): Option {
+  const description =
+    'ids in JSON as exact numbers or as text; jq 1.6 and other programs round large numbers';
+  return new Option('--ids <form>', description).choices(['number', 'text']).default('number');
+}
+
+/** @param json an object that begins with the id as a number */
+export function withIds(ids: IdForm, json: string): string {
+  return ids === 'text' ? json.replace(/^\{"id":(-?[0-9]+)/, '{"id":"$1"') : json;
+}
+
+/** @param label of its token; undefined: write only the plant */
+export function revisionJson(each: PlantRevision, label: string | undefined, ids: IdForm): string {
+  const json = withIds(ids, newPlantJson(each.plant));
+  if (label === undefined) return json;
+  const record = { revision: each.revision, recorded_at: new Date(each.recordedAt), recorded_by: label };
+  return `${json.slice(0, -1)},${JSON.stringify(record).slice(1)}`;
+}
+
+/** A revision for a person, without the id of the plant. */
+export function revisionText(each: PlantRevision, label: string): string {
+  const time = new Date(each.recordedAt).toISOString();
+  return `revision ${each.revision}  ${time}  by ${label}  ${visible(plantJson(each.plant))}`;
+}
+
+/**
+ * Call it after the first revision was read. Tokens are never deleted, so the list then contains
+ * every token of the revisions, also one that was made a moment before.
+ *
+ * @returns a function from token id to label; a token that is not in this store gets its id as text
+ */
+export async function tokenLabels(reader: PlantReader): Promise<(tokenId: number) => string> {
+  const tokens = await reader.tokens();
+  const labels = new Map(tokens.map(({ id, label }) => [id, label]));
+  return tokenId => labels.get(tokenId) ?? String(tokenId);
+}
