@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -141,6 +141,7 @@ const MISUSES: Misuse[] = [
   ...wrong('list --from', ['1.5', '9223372036854775808', ''], ID_RULE),
   ...wrong('list --limit', ['0', '-1', ''], /Give a number from 1 to 9007199254740991/),
   [2, 'show 1 --json --ids exact', /Allowed choices are number, text/],
+  [2, 'completion fish', /Allowed choices are bash, zsh/],
   [2, 'export --format xml', /Allowed choices are csv, jsonl/],
 
   [2, 'import --token t', /missing required argument 'FILE'/],
@@ -227,7 +228,7 @@ suite('a separate process prints one line for', { concurrency: 3 }, () => {
 
 /** Commands, and the words that their help must contain. */
 const HELP: Record<string, string> = {
-  '': 'serve token add import list show export stats copy backup check openapi --version',
+  '': 'serve token add import list show export stats copy backup check openapi completion --version',
   serve:
     '--database --listen --ops --ops-host --repeated-id --log-requests --body-limit PLANT_STORE_DATABASE PLANT_STORE_LISTEN ' +
     'sqlite:./data/plant-store.db 127.0.0.1:8080 127.0.0.1:8081 start --',
@@ -262,6 +263,43 @@ test('version prints the same as --version', async () => {
   const printed = { exitCode: 0, stdout: `${packageJson.version}\n`, stderr: '' };
   assert.deepEqual(results, [printed, printed]);
 });
+
+test('completion offers the commands and options that fit, and files otherwise', async () => {
+  const [bash, zsh] = await runAll(['bash', 'zsh'].map(shell => ({ args: ['completion', shell] })));
+  assert.equal(bash!.stdout, zsh!.stdout);
+  const cases: [line: string, offered: string][] = [
+    ['', `${HELP['']} --help`],
+    ['sh', 'show'],
+    ['token ', 'create list revoke --help'],
+    ['token create spare --e', '--expires'],
+    ['token create --expires 9d --', '--database --database-password-file --expires --help'],
+    ['serve --listen 8080 --op', '--ops --ops-host'],
+    ['import exam', ''],
+  ];
+  const script = `${bash!.stdout}
+    for line in "$@"; do
+      read -ra COMP_WORDS <<<"plant-store $line"
+      [[ $line =~ ^$|\\ $ ]] && COMP_WORDS+=('')
+      COMP_CWORD=$((\${#COMP_WORDS[@]} - 1)) COMPREPLY=()
+      _plant_store
+      echo "\${COMPREPLY[*]}"
+    done
+    complete -p plant-store`;
+  const shell = spawnSync('bash', ['-c', script, 'bash', ...cases.map(([line]) => line)], {
+    encoding: 'utf8',
+  });
+  const lines = shell.stdout.trimEnd().split('\n');
+  assert.equal(shell.stderr, '');
+  assert.deepEqual(
+    lines.slice(0, -1).map(sorted),
+    cases.map(([, offered]) => sorted(offered)),
+  );
+  assert.match(lines.at(-1)!, /-o default/);
+});
+
+function sorted(words: string): string {
+  return words.split(' ').sort().join(' ');
+}
 
 test('a port without a host means the loopback address', async () => {
   for (const colon of ['', ':']) {

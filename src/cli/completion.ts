@@ -1,0 +1,25 @@
+import { Argument, Command } from 'commander';
+
+/** @param load makes the program with all its commands */
+export function completionCommand(load: () => Promise<Command>): Command {
+  return new Command('completion')
+    .description('print a script that completes commands and options in bash or zsh')
+    .addArgument(new Argument('<shell>').choices(['bash', 'zsh']))
+    .action(async () =>
+      // Without a match, the shell completes file names. zsh has functions for scripts of bash.
+      console.log(`[ -z "$ZSH_VERSION" ] || { autoload -Uz bashcompinit; bashcompinit; }
+_plant_store() {
+  local choices; case " \${COMP_WORDS[*]:1:COMP_CWORD-1} " in
+${casesOf(' ', await load())}  esac
+  COMPREPLY=($(compgen -W "$choices" -- "\${COMP_WORDS[COMP_CWORD]}"))
+}
+complete -o default -F _plant_store plant-store`),
+    );
+}
+
+/** The words that may follow. The shell takes the first case that matches, the longest here. */
+function casesOf(words: string, { commands, options }: Command): string {
+  const choices = [...commands.map(each => each.name()), ...options.map(({ long }) => long), '--help'];
+  const nested = commands.map(each => casesOf(`${words}${each.name()} `, each)).join('');
+  return `${nested}  "${words}"*) choices='${choices.join(' ')}' ;;\n`;
+}
