@@ -1,4 +1,4 @@
-import { Command } from 'commander';
+import { Command, InvalidArgumentError } from 'commander';
 import { PlantStore, PlantStoreError, type StoredPlant } from '../client/plant-store.ts';
 import { mayHaveStored } from '../client/plant-store-error.ts';
 import { newPlantJson, plantJson } from '../contract/plant.ts';
@@ -15,8 +15,8 @@ export function addCommand(): Command {
   return addServiceOptions(new Command('add'))
     .description('send one plant to a running service and print what was stored')
     .argument('<id>', 'id of the plant: a 64-bit integer in decimal digits, with a minus sign if negative')
-    .argument('<name>', 'name of the plant')
-    .option('--tag <tag>', 'tag of the plant')
+    .argument('<name>', 'name of the plant', utf8Text)
+    .option('--tag <tag>', 'tag of the plant', utf8Text)
     .option('--json', 'print the stored plant as JSON')
     .addOption(idsOption())
     .addHelpText(
@@ -29,6 +29,12 @@ Examples:
   $ npx plant-store add --json -- -7 'Ficus lyrata'`,
     )
     .action(add);
+}
+
+/** Node has replaced bytes that are not UTF-8 before the program gets an argument. */
+function utf8Text(text: string): string {
+  if (!text.includes('\ufffd')) return text;
+  throw new InvalidArgumentError('It is not UTF-8: use a terminal with UTF-8, or import a file.');
 }
 
 async function add(

@@ -107,13 +107,13 @@ function day(timeMs: number | null): string {
   return timeMs === null ? '-' : new Date(timeMs).toISOString().slice(0, 10);
 }
 
-/** Blanks at an end, control and invisible characters, and those that reverse the text. */
-const INVISIBLE = /^\s|[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]|\s$/u;
+/** Blanks at an end, invisible and replacement characters, and those that reverse the text. */
+const INVISIBLE = /^\s|[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\ufffd]|\s$/u;
 
 function parseLabel(text: string): string {
   if (text === '' || text.length > TOKEN_LABEL_LENGTH_MAX || INVISIBLE.test(text) || !text.isWellFormed()) {
     throw new InvalidArgumentError(
-      `Give 1 to ${TOKEN_LABEL_LENGTH_MAX} characters without control characters and without blanks at the ends.`,
+      `Give 1 to ${TOKEN_LABEL_LENGTH_MAX} characters in UTF-8, without control characters and without blanks at the ends.`,
     );
   }
   return text;

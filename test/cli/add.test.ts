@@ -57,6 +57,20 @@ suite('add', () => {
     assert.equal((await add('http://127.0.0.1:1', 'token', '1')).exitCode, 2);
   });
 
+  test('rejects arguments that are not UTF-8, and sends nothing', async () => {
+    const latin1 = `"$(printf 'Z\\374rich')"`;
+    const plants = [`1 ${latin1}`, `--tag ${latin1} 1 Fern`];
+    for (const plant of plants) {
+      const shell = `"$@" add --url http://127.0.0.1:1 --token token ${plant}`;
+      const { exitCode, stderr } = await runProgram([], { prefix: ['sh', '-c', shell, 'sh'] });
+      assert.match(
+        stderr,
+        /^plant-store: .* It is not UTF-8: use a terminal with UTF-8, or import a file\.\n/,
+      );
+      assert.equal(exitCode, 2);
+    }
+  });
+
   test('says what to do if the token is rejected, the id is taken or no service responds', async () => {
     await using service = await startTestService({ repeatedIdRule: 'reject' });
     const { url, token } = service;
