@@ -1,6 +1,8 @@
-import { Command } from 'commander';
+import { Command, InvalidArgumentError } from 'commander';
 import { Failure } from './failure.ts';
-import { type ImportRun, type ImportSettings, importFiles } from './import/import-run.ts';
+import type { CsvForm } from './import/csv-rows.ts';
+import { dryRun } from './import/dry-run.ts';
+import { type ImportRun, importFiles } from './import/import-run.ts';
 import { IN_FLIGHT_DEFAULT, IN_FLIGHT_MAX } from './import/limits.ts';
 import { STANDARD_INPUT } from './import/plant-file.ts';
 import { SAFE_TO_REPEAT } from './import/plant-row.ts';
@@ -16,7 +18,7 @@ empty field means that the plant has no tag, and "" means an empty tag.
 
 The command writes rejected rows to a rejects file, with three more
 columns: "row" (its number), "error" and "message". Correct these rows, then import
-the rejects file.
+the rejects file, without --columns and --delimiter.
 
 You can run an import again. A plant that equals the latest revision of its id
 changes nothing. Other content becomes the next revision, also if it is older.
@@ -30,6 +32,9 @@ export function importCommand(): Command {
     .description('send the plants of CSV and JSON files to a running service')
     .argument('<FILE...>', 'files, imported in this order; - is standard input');
   return addServiceOptions(command)
+    .option('--dry-run', 'send nothing, and print what to correct; needs no service and no token')
+    .option('--columns <LIST>', 'CSV columns, such as id=ACCESSION,name=Taxon,tag=Family', parseColumns)
+    .option('--delimiter <CHAR>', 'delimiter of CSV (default: comma, semicolon or tab)', parseDelimiter)
     .option(
       '--rejects <FILE>',
       'file for rejected rows (default: FILE.rejects.csv or FILE.rejects.jsonl in the current folder)',
@@ -44,27 +49,44 @@ export function importCommand(): Command {
     .action(runImport);
 }
 
-async function runImport(
-  files: string[],
-  { rejects, inFlight }: { rejects?: string; inFlight: number },
-  command: Command,
-): Promise<void> {
-  const settings = { files, service: readServiceAddress(command), rejects, inFlightMax: inFlight };
-  checkFileNames(settings);
-  process.exitCode = report(await stoppable(stop => importFiles(settings, stop)));
+function parseColumns(text: string): CsvForm['columns'] {
+  const columns = text.split(/,(?=(?:id|name|tag)=)/).map(each => /^(id|name|tag)=(.*)$/.exec(each));
+  if (!columns.includes(null)) return Object.fromEntries(columns.map(match => match!.slice(1)));
+  throw new InvalidArgumentError('Name columns for id, name or tag, such as id=ACCESSION,name=Taxon.');
 }
 
-function checkFileNames({ files, rejects }: ImportSettings): void {
+function parseDelimiter(text: string): string {
+  if (/^(?:tab|[^"\r\n])$/u.test(text)) return text.replace('tab', '\t');
+  throw new InvalidArgumentError('Give one character, or the word tab.');
+}
+
+async function runImport(
+  files: string[],
+  options: CsvForm & { dryRun?: true; rejects?: string; inFlight: number },
+  command: Command,
+): Promise<void> {
+  const { rejects, inFlight, dryRun: sendsNothing } = options;
+  checkFileNames(files, rejects);
+  const service = sendsNothing ? undefined : readServiceAddress(command);
+  const work = async (stop: AbortSignal): Promise<number> => {
+    if (service === undefined) return await dryRun(files, { form: options, stop });
+    return report(await importFiles({ files, form: options, service, rejects, inFlightMax: inFlight }, stop));
+  };
+  process.exitCode = await stoppable(work, 'nothing was sent');
+}
+
+function checkFileNames(files: string[], rejects: string | undefined): void {
   if (rejects !== undefined && files.length > 1) {
     throw new Failure('--rejects works with only one input FILE; give one FILE, or omit --rejects', 2);
   }
+  if (rejects === '-') throw new Failure('--rejects needs the name of a file; - is not possible', 2);
   if (files.indexOf(STANDARD_INPUT) !== files.lastIndexOf(STANDARD_INPUT)) {
     throw new Failure('standard input can be read only once; give - only once', 2);
   }
 }
 
 /** Prints the result. @returns the exit code. @throws the cause, if the import failed */
-function report({ progress, rejectsFiles, cause }: ImportRun): number {
+function report({ progress, rejectsFiles, unsent, cause }: ImportRun): number {
   const { rows, rejected } = progress;
   if (cause === undefined || rows > 0) console.log(progress.summary());
   if (rejected > 0) {
@@ -74,6 +96,7 @@ function report({ progress, rejectsFiles, cause }: ImportRun): number {
         `correct and import again: npx plant-store import ${files}`,
     );
   }
+  if (cause !== undefined && unsent.length > 0) console.error(`not sent: ${unsent.join(' ')}`);
   if (cause instanceof Interruption) {
     console.error(`plant-store: stopped; confirmed plants are stored, and ${SAFE_TO_REPEAT}`);
     return cause.exitCode;

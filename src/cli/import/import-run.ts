@@ -2,20 +2,20 @@ import { PlantStore, PlantStoreError } from '../../client/plant-store.ts';
 import { ERRORS, type ErrorBody } from '../../contract/errors.ts';
 import type { NewPlant } from '../../contract/plant.ts';
 import { Failure } from '../failure.ts';
+import { CountedProgress } from '../progress-display.ts';
 import type { ServiceAddress } from '../service-options.ts';
-import { csvRows } from './csv-rows.ts';
-import { jsonArrayRows, jsonLinesRows } from './json-rows.ts';
+import type { CsvForm } from './csv-rows.ts';
 import { IMPORT_RESPONSE_TIMEOUT_MS, OUTAGE_MAX_MS } from './limits.ts';
-import { checkPlantFile, openPlantFile, type PlantFile, plantFileName } from './plant-file.ts';
-import { type PlantRow, type PlantRows, ROWS_SENT } from './plant-row.ts';
+import { DamagedGzip, fileRows, plantFileSize } from './plant-file.ts';
+import { type PlantRow, type PlantRows, ROWS_IN_DOUBT, ROWS_SENT } from './plant-row.ts';
 import { Progress } from './progress.ts';
 import { checkRejectsPath, defaultRejectsPath, RejectsFile } from './rejects-file.ts';
 import { RetryRules } from './retry-rules.ts';
-import { NotUtf8 } from './utf8-texts.ts';
 
 export interface ImportSettings {
   /** Files in the order of the import; `-` is standard input. */
   files: string[];
+  form: CsvForm;
   service: ServiceAddress;
   /** File for rejected rows; undefined: a name derived from each input file. */
   rejects: string | undefined;
@@ -31,13 +31,24 @@ export interface ImportSettings {
  * @throws {Failure} if a file cannot be used; then no plant was sent
  */
 export async function importFiles(settings: ImportSettings, stop: AbortSignal): Promise<ImportRun> {
-  const { files, rejects } = settings;
-  /** Undefined if the size of one file is unknown. */
-  let bytesTotal: number | undefined = 0;
-  for (const file of files) {
-    const size = await checkPlantFile(file);
-    bytesTotal = size === undefined || bytesTotal === undefined ? undefined : bytesTotal + size;
-    await checkRejectsPath(rejects ?? defaultRejectsPath(file, 'CSV'), rejects !== undefined);
+  const { files, form, rejects } = settings;
+  /** NaN if the size of one file is unknown. */
+  let bytesTotal = 0;
+  try {
+    for (const file of files) {
+      const size = await plantFileSize(file);
+      bytesTotal += size ?? NaN;
+      await checkRejectsPath(rejects ?? defaultRejectsPath(file, 'csv'), rejects !== undefined);
+      if (size === undefined) continue;
+      using progress = new CountedProgress(`verifying ${file}`, 'bytes', size);
+      const onVerified = (bytes: number): void => {
+        progress.done += bytes;
+      };
+      for await (const _ of fileRows(file, { form, stop, onNote: () => {}, onVerified })) break;
+    }
+  } catch (error) {
+    if (stop.aborted) throw stop.reason;
+    throw error instanceof Failure ? new Failure(`${error.message}; nothing was sent`) : error;
   }
   const run = new ImportRun(settings, stop, bytesTotal);
   await run.run();
@@ -47,6 +58,8 @@ export async function importFiles(settings: ImportSettings, stop: AbortSignal): 
 export class ImportRun {
   readonly progress: Progress;
   readonly rejectsFiles: string[] = [];
+  /** The files that were not opened. */
+  unsent: readonly string[] = [];
   /** Reason of an early end: a Failure, or the reason of the stop signal. Otherwise undefined. */
   cause: unknown;
   readonly #settings: ImportSettings;
@@ -57,10 +70,8 @@ export class ImportRun {
   readonly #retryRules: RetryRules;
   readonly #store: PlantStore;
   #rejects: RejectsFile | undefined;
-  /** Number of the last row that was read from the current file. */
-  #rowNumber = 0;
 
-  constructor(settings: ImportSettings, stop: AbortSignal, bytesTotal: number | undefined) {
+  constructor(settings: ImportSettings, stop: AbortSignal, bytesTotal: number) {
     this.#settings = settings;
     this.#stop = AbortSignal.any([stop, this.#writeStop.signal]);
     this.progress = new Progress(bytesTotal);
@@ -72,8 +83,12 @@ export class ImportRun {
   }
 
   async run(): Promise<void> {
+    const { files } = this.#settings;
     try {
-      for (const file of this.#settings.files) await this.#importFile(file);
+      for (const [index, file] of files.entries()) {
+        this.unsent = files.slice(index + 1);
+        await this.#importFile(file);
+      }
     } catch (error) {
       this.cause = this.#stop.aborted ? this.#stop.reason : error;
     } finally {
@@ -83,34 +98,21 @@ export class ImportRun {
   }
 
   async #importFile(path: string): Promise<void> {
-    this.#rowNumber = 0;
+    this.#rejects = new RejectsFile(path, this.#settings.rejects);
     try {
-      const file = await openPlantFile(path, this.#stop, bytes => this.progress.read(bytes));
-      const { rejects = defaultRejectsPath(path, file.format) } = this.#settings;
-      this.#rejects = new RejectsFile(rejects, this.#settings.rejects === undefined);
-      await this.#sendRows(file);
+      const onNote = (line: string): void => this.progress.say(line);
+      const onBytes = (bytes: number): void => this.progress.read(bytes);
+      await this.#sendRows(fileRows(path, { form: this.#settings.form, stop: this.#stop, onNote, onBytes }));
     } catch (error) {
-      if (error instanceof PlantStoreError) throw this.#retryRules.failure(error);
-      if (!(error instanceof NotUtf8)) throw error;
-      const name = plantFileName(path);
-      if (error.isUtf16) {
-        throw new Failure(
-          `${name} is UTF-16; convert it first, for example with: iconv -f UTF-16 -t UTF-8 FILE > NEW_FILE`,
-        );
-      }
-      throw new Failure(
-        `${name} is not UTF-8 near row ${this.#rowNumber + 1}; ${ROWS_SENT}. Convert the file first, ` +
-          'for example with: iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW_FILE',
-      );
+      throw error instanceof PlantStoreError ? this.#retryRules.failure(error) : error;
     } finally {
-      this.#rejects?.close();
-      if (this.#rejects?.path !== undefined) this.rejectsFiles.push(this.#rejects.path);
-      this.#rejects = undefined;
+      this.#rejects.close();
+      if (this.#rejects.path !== undefined) this.rejectsFiles.push(this.#rejects.path);
     }
   }
 
-  async #sendRows(file: PlantFile): Promise<void> {
-    const results = this.#store.createPlants(this.#plantsOf(file), {
+  async #sendRows(rows: PlantRows): Promise<void> {
+    const results = this.#store.createPlants(this.#plantsOf(rows), {
       concurrency: this.#settings.inFlightMax,
       signal: this.#stop,
       onRetry: error => this.#retryRules.retried(error),
@@ -123,21 +125,20 @@ export class ImportRun {
   }
 
   /** The valid plants of the file. Rows without a valid plant are rejected here and never sent. */
-  async *#plantsOf(file: PlantFile): AsyncGenerator<NewPlant & { row: PlantRow }, void, undefined> {
-    for await (const rows of this.#rowsOf(file)) {
-      for (const [index, row] of rows.entries()) {
-        this.#rowNumber = row.number;
-        const { plant, error, message } = row.reading;
-        if (plant === undefined) this.#reject(row, { error: ERRORS[error].number, message });
-        else yield { ...plant, row };
-        this.progress.sent(index + 1, rows.length);
+  async *#plantsOf(batches: PlantRows): AsyncGenerator<NewPlant & { row: PlantRow }, void, undefined> {
+    try {
+      for await (const rows of batches) {
+        for (const [index, row] of rows.entries()) {
+          const { plant, error, message } = row.reading;
+          if (plant === undefined) this.#reject(row, { error: ERRORS[error].number, message });
+          else yield { ...plant, row };
+          this.progress.sent(index + 1, rows.length);
+        }
       }
+    } catch (error) {
+      if (!(error instanceof Failure)) throw error;
+      throw new Failure(`${error.message}; ${error instanceof DamagedGzip ? ROWS_IN_DOUBT : ROWS_SENT}`);
     }
-  }
-
-  #rowsOf({ name, format, texts }: PlantFile): PlantRows {
-    if (format === 'CSV') return csvRows(name, texts, line => this.progress.say(line));
-    return format === 'JSON array' ? jsonArrayRows(name, texts) : jsonLinesRows(name, texts);
   }
 
   #reject(row: PlantRow, fault: ErrorBody): void {

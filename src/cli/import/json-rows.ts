@@ -3,7 +3,7 @@ import { readNewPlantText } from '../../contract/plant.ts';
 import { Failure } from '../failure.ts';
 import { ArrayScanner } from './array-scanner.ts';
 import { ROW_LENGTH_MAX } from './limits.ts';
-import { type PlantRow, type PlantRows, REASON_NAMES, ROWS_SENT, tooLong } from './plant-row.ts';
+import { type PlantRow, type PlantRows, REASON_NAMES, tooLong } from './plant-row.ts';
 
 /**
  * The white space around a value (RFC 8259 section 2). String.trim would also remove characters
@@ -84,42 +84,40 @@ export async function* jsonArrayRows(name: string, texts: AsyncIterable<string>)
     yield rows;
     if (!isClosed) rest += text.slice(start);
     else if (text.slice(start).replace(OUTER_SPACE, '') !== '')
-      throw new Failure(
-        `${name} has text after the end of the JSON array, after element ${number}; ${ROWS_SENT}`,
-      );
+      throw new Failure(`${name} has text after the end of the JSON array, after element ${number}`);
     if (rest.length > ROW_LENGTH_MAX) throw tooLong(`${name}: element ${number + 1}`, 'quote or bracket');
   }
   if (isClosed) return;
-  throw new Failure(
-    `${name} ends before the end of the JSON array, at or after element ${number + 1}; ${ROWS_SENT}`,
-  );
+  throw new Failure(`${name} ends before the end of the JSON array, at or after element ${number + 1}`);
 }
 
 /** @param number line number, or number of the array element */
 function jsonRow(number: number, text: string): PlantRow {
   const reading = readNewPlantText(text);
+  const isObject = text.startsWith('{') && reading.error !== 'notJson';
   return {
     number,
-    reading,
+    reading: isObject && reading.plant === undefined ? readNewPlantText(`{${ownMembers(text)}}`) : reading,
     rejectsHeader: () => '',
     rejectsLine: ({ error, message }) => {
-      const isObject = text.startsWith('{') && reading.error !== 'notJson';
       const own = isObject ? ownMembers(text) : `"text":${JSON.stringify(text)}`;
-      const comma = own.trim() === '' ? '' : ',';
-      return `{${own}${comma}"row":${number},"error":${error},"message":${JSON.stringify(message)}}\n`;
+      return `{${own}${own && ','}"row":${number},"error":${error},"message":${JSON.stringify(message)}}\n`;
     },
   };
 }
 
-/** The exact text of an object's members on one line, without an earlier reason. */
+/**
+ * The exact text of an object's members on one line, without an earlier reason. As files often
+ * have them, a tag can be null, which means absent, and an id can be text.
+ */
 function ownMembers(text: string): string {
-  const members: { name: string; valueText: string }[] = [];
-  readToEnd(readJson(text, (name, valueText) => members.push({ name, valueText })));
-  const own = members.filter(({ name }) => !REASON_NAMES.includes(name));
-  const ownText =
-    own.length === members.length
-      ? text.slice(1, text.lastIndexOf('}'))
-      : own.map(({ name, valueText }) => `${JSON.stringify(name)}:${valueText}`).join(',');
-  // JSON strings contain no line breaks, so each line break can become a space.
-  return ownText.replace(/[\r\n]+/g, ' ');
+  const own: string[] = [];
+  const onMember = (name: string, valueText: string): void => {
+    if (REASON_NAMES.includes(name) || (name === 'tag' && valueText === 'null')) return;
+    const value = name === 'id' ? valueText.replace(/^"(-?(?:0|[1-9][0-9]*))"$/, '$1') : valueText;
+    // JSON strings contain no line breaks, so each line break can become a space.
+    own.push(`${JSON.stringify(name)}:${value.replace(/[\r\n]+/g, ' ')}`);
+  };
+  readToEnd(readJson(text, onMember));
+  return own.join(',');
 }

@@ -6,8 +6,16 @@ import { relation } from '../../contract/limits.ts';
 export const CHUNK_BYTES = 64 * 1024;
 /** Longest CSV row (bytes) and JSON value (UTF-16 code units); a longer one ends the import. */
 export const ROW_LENGTH_MAX = 64 * 1024 * 1024;
-/** Messages show this many characters of a rejected header or of ignored columns. */
-export const HEADER_LENGTH_SHOWN_MAX = 200;
+/** Messages show this many characters of a file, such as its header. */
+export const SHOWN_LENGTH_MAX = 200;
+
+/** In a dry run: different ids and names that are compared; they take up to about 500 MB. */
+export const DISTINCT_MAX = 1_000_000;
+/** In a dry run: lines about each kind of finding. */
+export const EXAMPLES_MAX = 5;
+/** In a dry run: a name in so few rows may be a mistyped name of so many rows. */
+export const RARE_MAX = 2;
+export const FREQUENT_MIN = 10;
 
 /** Plants in flight at the same time. */
 export const IN_FLIGHT_DEFAULT = 64;

@@ -1,126 +1,134 @@
 import { createReadStream } from 'node:fs';
-import { access, constants, stat } from 'node:fs/promises';
-import { addAbortSignal, pipeline } from 'node:stream';
+import { open, stat } from 'node:fs/promises';
+import { addAbortSignal, pipeline, type Readable } from 'node:stream';
 import { createGunzip, type Gunzip } from 'node:zlib';
 import { Failure } from '../failure.ts';
+import { type CsvForm, csvRows } from './csv-rows.ts';
+import { jsonArrayRows, jsonLinesRows } from './json-rows.ts';
 import { CHUNK_BYTES, ROW_LENGTH_MAX } from './limits.ts';
-import { ROWS_SENT } from './plant-row.ts';
-import { startsWith, utf8Texts } from './utf8-texts.ts';
+import type { PlantRows } from './plant-row.ts';
+import { joined, NotUtf8, startsWith, utf8Texts } from './utf8-texts.ts';
 
 export const STANDARD_INPUT = '-';
 
-export type PlantFileFormat = 'CSV' | 'JSON Lines' | 'JSON array';
-
-export interface PlantFile {
-  name: string;
-  format: PlantFileFormat;
-  /** Chunks of the complete text, decompressed and decoded. */
-  texts: AsyncGenerator<string, void, undefined>;
+/** How files are read. */
+export interface Reading {
+  form: CsvForm;
+  /** Ends the reading at once, with an AbortError. */
+  stop: AbortSignal;
+  /** Called with lines for the user. */
+  onNote: (line: string) => void;
+  /** Called with the number of bytes read, before decompression. */
+  onBytes?: (bytes: number) => void;
+  /** Called with the number of bytes read of a gzip file to verify its checksums. */
+  onVerified?: (bytes: number) => void;
 }
 
-export function plantFileName(path: string): string {
-  return path === STANDARD_INPUT ? 'standard input' : path;
-}
+/** Gzip data is damaged or incomplete. Text before the damage can be wrong. */
+export class DamagedGzip extends Failure {}
 
 /**
- * Checks that a file can be read, before the first plant is sent.
- *
- * @returns its size in bytes; undefined if unknown (standard input or a pipe)
- * @throws {Failure} if it is missing, unreadable, a folder or empty
+ * @returns the size of a file in bytes; undefined for standard input and pipes
+ * @throws {Failure} if it is missing or a folder
  */
-export async function checkPlantFile(path: string): Promise<number | undefined> {
+export async function plantFileSize(path: string): Promise<number | undefined> {
   if (path === STANDARD_INPUT) return undefined;
   try {
     const status = await stat(path);
     if (status.isDirectory()) throw new Failure(`${path} is a folder; name the files in it`);
-    await access(path, constants.R_OK);
-    if (!status.isFile()) return undefined;
-    if (status.size === 0) throw empty(path);
-    return status.size;
+    return status.isFile() ? status.size : undefined;
   } catch (error) {
     throw unreadable(path, error);
   }
 }
 
+/** The start of a file that shows its format and, in CSV, its delimiter. */
+const START = /^\s*(?:[[{]|\S[^\r\n]*[\r\n])/;
+
 /**
- * Opens a file, decompresses gzip, and detects the format by the first character.
+ * Reads the rows of a file, in the format that its first character shows.
  *
- * @param signal ends the reading at once, with an AbortError
- * @param onBytes called with the number of bytes read, before decompression
- * @throws {Failure} here or from `texts`, if the file is empty, unreadable or damaged
- * @throws {NotUtf8} here or from `texts`
+ * @throws {Failure} after the rows before a fault
  */
-export async function openPlantFile(
-  path: string,
-  signal: AbortSignal,
-  onBytes: (bytes: number) => void,
-): Promise<PlantFile> {
-  const name = plantFileName(path);
-  const texts = utf8Texts(plainBytes(name, storedBytes(path, signal, onBytes)));
-  let start = '';
-  while (!NOT_BLANK.test(start) && start.length < ROW_LENGTH_MAX) {
-    const next = await texts.next();
-    if (next.done) break;
-    start += next.value;
+export async function* fileRows(path: string, reading: Reading): PlantRows {
+  const name = path === STANDARD_INPUT ? 'standard input' : path;
+  let lastRow = 0;
+  try {
+    const texts = utf8Texts(plainBytes(path, name, reading));
+    let start = '';
+    while (!START.test(start) && start.length < (/\S/.test(start) ? CHUNK_BYTES : ROW_LENGTH_MAX)) {
+      const next = await texts.next();
+      if (next.done) break;
+      start += next.value;
+    }
+    const first = /\S/.exec(start)?.[0];
+    if (first === undefined) throw new Failure(`${name} is empty: it contains no plant`);
+    const rowsIn = first === '[' ? jsonArrayRows : first === '{' ? jsonLinesRows : csvRows;
+    for await (const rows of rowsIn(name, joined(start, texts), start, reading)) {
+      lastRow = rows.at(-1)?.number ?? lastRow;
+      yield rows;
+    }
+  } catch (error) {
+    if (!(error instanceof NotUtf8)) throw error;
+    const [what, encoding] = error.isUtf16
+      ? ['UTF-16', 'UTF-16']
+      : [`not UTF-8 near row ${lastRow + 1}`, 'WINDOWS-1252'];
+    throw new Failure(`${name} is ${what}; convert it (iconv -f ${encoding} -t UTF-8 FILE > NEW_FILE)`);
   }
-  const first = NOT_BLANK.exec(start)?.[0];
-  if (first === undefined) throw empty(name);
-  let format: PlantFileFormat = 'CSV';
-  if (first === '[') format = 'JSON array';
-  if (first === '{') format = 'JSON Lines';
-  return { name, format, texts: joined(start, texts) };
 }
 
-const NOT_BLANK = /[^ \t\r\n]/;
+type Bytes = AsyncGenerator<Buffer, void, undefined>;
 
-async function* storedBytes(
-  path: string,
-  signal: AbortSignal,
-  onBytes: (bytes: number) => void,
-): AsyncGenerator<Buffer, void, undefined> {
-  const stream =
-    path === STANDARD_INPUT ? process.stdin : createReadStream(path, { highWaterMark: CHUNK_BYTES });
-  addAbortSignal(signal, stream);
+async function* storedBytes(stream: Readable, stop: AbortSignal, onBytes: Reading['onBytes']): Bytes {
+  addAbortSignal(stop, stream);
   for await (const chunk of stream) {
-    onBytes(chunk.length);
+    onBytes?.(chunk.length);
     yield chunk;
   }
 }
 
 /** RFC 1952 section 2.3.1: ID1 = 31, ID2 = 139. */
 const GZIP = Buffer.from([31, 139]);
+const highWaterMark = CHUNK_BYTES;
 
-/** The bytes of a file, decompressed if they are gzip. Read errors become a {@link Failure}. */
+// The callback is empty: an error of either stream ends the loop that reads the result.
+function unpacked(bytes: Bytes): Gunzip {
+  return pipeline(bytes, createGunzip({ chunkSize: CHUNK_BYTES }), () => {});
+}
+
+/**
+ * The bytes of a file, decompressed if they are gzip. A gzip file is first read to its end, to
+ * verify its checksums. Read errors become a {@link Failure}.
+ */
 async function* plainBytes(
+  path: string,
   name: string,
-  stored: AsyncGenerator<Buffer, void, undefined>,
-): AsyncGenerator<Buffer, void, undefined> {
+  { stop, onNote, onBytes, onVerified }: Reading,
+): Bytes {
   try {
+    const isFile = (await plantFileSize(path)) !== undefined;
+    await using file = isFile ? await open(path) : undefined;
+    const opened = (): Readable => {
+      if (file !== undefined) return file.createReadStream({ start: 0, autoClose: false, highWaterMark });
+      return path === STANDARD_INPUT ? process.stdin : createReadStream(path, { highWaterMark });
+    };
+    if ((await file?.read(Buffer.alloc(GZIP.length), 0, GZIP.length, 0))?.buffer.equals(GZIP))
+      for await (const _ of unpacked(storedBytes(opened(), stop, onVerified)));
+    const stored = storedBytes(opened(), stop, onBytes);
     let start = Buffer.alloc(0);
     while (start.length < GZIP.length) {
       const next = await stored.next();
       if (next.done) break;
       start = Buffer.concat([start, next.value]);
     }
+    const isGzip = startsWith(start, GZIP);
+    if (isGzip && !isFile)
+      onNote(`${name} is a gzip stream: its checksum can be verified only after its plants are sent`);
     const bytes = joined(start, stored);
-    // The callback is empty: an error of either stream ends the loop that reads the result.
-    const unpacked = (): Gunzip => pipeline(bytes, createGunzip({ chunkSize: CHUNK_BYTES }), () => {});
-    yield* startsWith(start, GZIP) ? unpacked() : bytes;
+    yield* isGzip ? unpacked(bytes) : bytes;
   } catch (error) {
     throw unreadable(name, error);
   }
-}
-
-async function* joined<T>(
-  first: T,
-  rest: AsyncGenerator<T, void, undefined>,
-): AsyncGenerator<T, void, undefined> {
-  yield first;
-  yield* rest;
-}
-
-function empty(name: string): Failure {
-  return new Failure(`${name} is empty: it contains no plant`);
 }
 
 /** Converts an error of the file system or of gzip to a Failure; returns any other error. */
@@ -129,8 +137,8 @@ function unreadable(name: string, error: unknown): unknown {
   if (error instanceof Failure || code === undefined || code === 'ABORT_ERR') return error;
   if (code === 'ENOENT') return new Failure(`${name} does not exist`);
   if (code.startsWith('Z_')) {
-    return new Failure(
-      `${name} is damaged or incomplete: gzip data cannot be decompressed (${code}); ${ROWS_SENT}`,
+    return new DamagedGzip(
+      `${name} is damaged or incomplete: gzip data cannot be decompressed (${code}); get a new copy`,
     );
   }
   return new Failure(`${name} cannot be read (${code})`);

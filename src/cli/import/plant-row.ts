@@ -22,12 +22,12 @@ export type PlantRows = AsyncGenerator<PlantRow[], void, undefined>;
 export const REASON_NAMES = ['row', 'error', 'message'];
 
 export const SAFE_TO_REPEAT = 'you can safely run the import again';
-/** Ends the messages of an import that stops in the middle of a file. */
-export const ROWS_SENT = `the rows before it were sent, and ${SAFE_TO_REPEAT}`;
-
+/** Ends of the messages of an import that stops in the middle of a file. */
+export const ROWS_SENT = `rows before it, if any, were sent, and ${SAFE_TO_REPEAT}`;
+export const ROWS_IN_DOUBT = 'rows that were sent can be wrong, so compare them with the new copy';
 /** @param mark a mark that may be unclosed in the row */
 export function tooLong(row: string, mark: string): Failure {
   return new Failure(
-    `${row} is longer than ${ROW_LENGTH_MAX / 1024 / 1024} MiB; check it for an unclosed ${mark}; ${ROWS_SENT}`,
+    `${row} is longer than ${ROW_LENGTH_MAX / 1024 / 1024} MiB; check it for an unclosed ${mark}`,
   );
 }

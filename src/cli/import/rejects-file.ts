@@ -3,7 +3,7 @@ import { access, constants } from 'node:fs/promises';
 import path from 'node:path';
 import type { ErrorBody } from '../../contract/errors.ts';
 import { Failure } from '../failure.ts';
-import { type PlantFileFormat, STANDARD_INPUT } from './plant-file.ts';
+import { STANDARD_INPUT } from './plant-file.ts';
 import type { PlantRow } from './plant-row.ts';
 
 /**
@@ -13,17 +13,17 @@ import type { PlantRow } from './plant-row.ts';
 export class RejectsFile {
   /** Path of the file; undefined while no row is rejected. */
   path: string | undefined;
-  readonly #wantedPath: string;
-  readonly #mayBeNumbered: boolean;
+  readonly #input: string;
+  readonly #wantedPath: string | undefined;
   #descriptor: number | undefined;
 
   /**
-   * @param mayBeNumbered whether `x.rejects-2.csv` is used if `x.rejects.csv` exists. No file is
-   *   ever overwritten, because a user may be correcting its rows.
+   * @param wantedPath undefined: a default path, such as `x.rejects-2.csv` if `x.rejects.csv`
+   *   exists. No file is ever overwritten, because a user may be correcting its rows.
    */
-  constructor(path: string, mayBeNumbered: boolean) {
-    this.#wantedPath = path;
-    this.#mayBeNumbered = mayBeNumbered;
+  constructor(input: string, wantedPath: string | undefined) {
+    this.#input = input;
+    this.#wantedPath = wantedPath;
   }
 
   write(row: PlantRow, fault: ErrorBody): void {
@@ -31,7 +31,7 @@ export class RejectsFile {
       if (this.#descriptor === undefined) this.#create(row.rejectsHeader());
       writeFileSync(this.#descriptor!, row.rejectsLine(fault));
     } catch (error) {
-      throw unwritable(this.path ?? this.#wantedPath, error);
+      throw unwritable(this.path ?? String((error as NodeJS.ErrnoException).path), error);
     }
   }
 
@@ -40,14 +40,15 @@ export class RejectsFile {
   }
 
   #create(header: string): void {
-    const { dir, name, ext } = path.parse(this.#wantedPath);
+    const wanted = this.#wantedPath ?? defaultRejectsPath(this.#input, header === '' ? 'jsonl' : 'csv');
+    const { dir, name, ext } = path.parse(wanted);
     for (let number = 1; this.#descriptor === undefined; number++) {
-      const file = number === 1 ? this.#wantedPath : path.join(dir, `${name}-${number}${ext}`);
+      const file = number === 1 ? wanted : path.join(dir, `${name}-${number}${ext}`);
       try {
         this.#descriptor = openSync(file, 'wx');
         this.path = file;
       } catch (error) {
-        if (!this.#mayBeNumbered || (error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+        if (this.#wantedPath !== undefined || (error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
       }
     }
     writeFileSync(this.#descriptor, header);
@@ -77,13 +78,13 @@ export async function checkRejectsPath(file: string, mustBeNew: boolean): Promis
  * The default rejects file of an input: the base name of the input with `.rejects`, in the current
  * folder. Rejects of `x.rejects.csv` go to `x.rejects-2.csv`, not to `x.rejects.rejects.csv`.
  */
-export function defaultRejectsPath(input: string, format: PlantFileFormat): string {
+export function defaultRejectsPath(input: string, type: 'csv' | 'jsonl'): string {
   const base = path
     .basename(input === STANDARD_INPUT ? '' : input)
     .replace(/\.gz$/i, '')
     .replace(/\.(csv|json|jsonl|ndjson|txt)$/i, '')
     .replace(/\.rejects(-[0-9]+)?$/, '');
-  return `${base === '' ? 'plants' : base}.rejects.${format === 'CSV' ? 'csv' : 'jsonl'}`;
+  return `${base === '' ? 'plants' : base}.rejects.${type}`;
 }
 
 function unwritable(file: string, error: unknown): unknown {

@@ -43,6 +43,19 @@ export async function* utf8Texts(chunks: AsyncIterable<Uint8Array>): AsyncGenera
   if (rest.length > 0) throw new NotUtf8(isStart && UTF_16_MARKS.some(mark => startsWith(rest, mark)));
 }
 
+/** A caller that reads no further also ends `rest`, which closes its file. */
+export async function* joined<T>(
+  first: T,
+  rest: AsyncGenerator<T, void, undefined>,
+): AsyncGenerator<T, void, undefined> {
+  try {
+    yield first;
+    yield* rest;
+  } finally {
+    await rest.return();
+  }
+}
+
 export function startsWith(bytes: Buffer, mark: Buffer): boolean {
   return bytes.subarray(0, mark.length).equals(mark);
 }

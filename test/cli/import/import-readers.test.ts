@@ -3,7 +3,7 @@ import { suite, test } from 'node:test';
 import fc from 'fast-check';
 import { csvLine } from '../../../src/cli/csv-line.ts';
 import { Failure } from '../../../src/cli/failure.ts';
-import { csvRows } from '../../../src/cli/import/csv-rows.ts';
+import { type CsvForm, csvRows } from '../../../src/cli/import/csv-rows.ts';
 import { jsonArrayRows, jsonLinesRows } from '../../../src/cli/import/json-rows.ts';
 import type { PlantRow } from '../../../src/cli/import/plant-row.ts';
 import { Progress } from '../../../src/cli/import/progress.ts';
@@ -24,11 +24,16 @@ async function* stream<T>(chunks: Iterable<T>): AsyncGenerator<T, void, undefine
   yield* chunks;
 }
 
-async function readTexts(format: Format, texts: AsyncIterable<string>): Promise<Read> {
+async function readTexts(
+  format: Format,
+  texts: AsyncIterable<string>,
+  start = '',
+  form: CsvForm = {},
+): Promise<Read> {
   const read: Read = { rows: [], notes: [], failure: undefined };
   const batches =
     format === 'CSV'
-      ? csvRows('trees', texts, note => read.notes.push(note))
+      ? csvRows('trees', texts, start, { form, onNote: note => read.notes.push(note) })
       : (format === 'lines' ? jsonLinesRows : jsonArrayRows)('trees', texts);
   try {
     for await (const rows of batches) read.rows.push(...rows);
@@ -48,8 +53,8 @@ function cut(whole: Uint8Array, shares: number[]): Uint8Array[] {
 }
 
 /** Reads a text like a file: it is cut between bytes, then decoded. */
-async function read(format: Format, text: string, shares: number[] = []): Promise<Read> {
-  return await readTexts(format, utf8Texts(stream(cut(Buffer.from(text), shares))));
+async function read(format: Format, text: string, shares: number[] = [], form?: CsvForm): Promise<Read> {
+  return await readTexts(format, utf8Texts(stream(cut(Buffer.from(text), shares))), text, form);
 }
 
 function plants({ rows }: Read): (NewPlant | undefined)[] {
@@ -165,6 +170,7 @@ suite('files of plants', () => {
     what: string;
     format: Format;
     text: string;
+    form?: CsvForm;
     /** For each row: the plant as JSON, or the reason of its rejection. */
     rows: (string | RegExp)[];
     failure?: RegExp;
@@ -180,9 +186,39 @@ suite('files of plants', () => {
       rows: [A, '{"id":2,"name":"b","tag":""}', '{"id":3,"name":""}', /^name is required$/],
     },
     {
-      what: 'line ends may be CRLF or LF, in one file; empty lines are skipped; the last needs none',
-      ...{ format: 'CSV', text: 'id,name\r\n1,a\r\n\r\n2,"b\r\nc\nd"\n\n3,e\rf' },
-      rows: [A, '{"id":2,"name":"b\\r\\nc\\nd"}', '{"id":3,"name":"e\\rf"}'],
+      what: 'line ends may be CRLF, LF or CR, in one file; empty lines are skipped; the last needs none',
+      ...{ format: 'CSV', text: 'id,name\r\n1,a\r\n\r\n2,"b\r\nc\nd\re"\n\n3,e\r\r4,f\r5,"\rg"' },
+      rows: [
+        ...[A, '{"id":2,"name":"b\\r\\nc\\nd\\re"}', '{"id":3,"name":"e"}'],
+        ...['{"id":4,"name":"f"}', '{"id":5,"name":"\\rg"}'],
+      ],
+    },
+    {
+      what: 'names of columns match in any case, with blanks around them',
+      ...{ format: 'CSV', text: 'ID\t, Name,"TAG "\n1,a,b\n' },
+      rows: ['{"id":1,"name":"a","tag":"b"}'],
+    },
+    ...[
+      'id;name;note, long\n1;a;\n2;b;x\n',
+      'note, long;x\t"name"\t"id"\n\ta\t1\nx\tb\t2\n',
+      '"sep=;"\r\nid;name;note, long\r\n1;a;\r\n2;b;x\r\n',
+    ].map(
+      (text): Case => ({
+        what: 'semicolon and tab are found in the header, or in the line that Excel reads',
+        ...{ format: 'CSV', text, rows: [A, B] },
+        notes: [`trees: only id, name and tag are read; ignored: "note, long${text[0] === 'n' ? ';x' : ''}"`],
+      }),
+    ),
+    {
+      what: 'columns can have other names and another delimiter',
+      ...{ format: 'CSV', text: 'tag|Taxon|ACCESSION |name\nx|a|1|\n' },
+      form: { delimiter: '|', columns: { id: 'accession', name: ' Taxon', tag: '' } },
+      ...{ rows: [A], notes: ['trees: only id, name and tag are read; ignored: "tag", "name"'] },
+    },
+    {
+      what: 'empty fields at the end, as spreadsheets add them, are no excess fields',
+      ...{ format: 'CSV', text: 'id,name\n1,a,,\n2,b,,""\n3\n' },
+      rows: [A, /^the row has 4 fields, but the first row names 2 columns$/, /^the row has 1 field, but/],
     },
     {
       what: 'nothing is trimmed, not even an id',
@@ -206,9 +242,12 @@ suite('files of plants', () => {
     },
     ...(
       [
-        ['id;name;tag\n1;a;b\n', /must name the columns id, name and optionally tag.* it is: "id;name;tag"$/],
-        ['ID,name\n', /it is: "ID", "name"$/],
-        ['id,tag\n1,a\n', /it is: "id", "tag"$/],
+        ['id|name\n1|a\n', /must name the columns id, name and .* it is: "id\|name"; see --columns and --de/],
+        ['id,tag\n1,a\n', /it is: "id", "tag"; see --columns and --delimiter in --help$/],
+        ['id,name,tags\n1,a,b\n', /optionally tag; it is: "id", "name", "tags"; rename "tags", or see --col/],
+        ['id,name,tga\n', /; rename "tga", or see/],
+        ['id;nmae;tag\n', /; rename "nmae", or see/],
+        ['id,ID ,name\n', /the column id exists more than once/],
         ['id,name,tag,name\n1,a,b,c\n', /the column name exists more than once/],
         ['id,id,name\n1,1,c\n', /the column id exists more than once/],
       ] as const
@@ -217,7 +256,7 @@ suite('files of plants', () => {
     ),
     ...(
       [
-        ['2,c"d\n3,e\n', /line 4 has a misplaced quote .*; the rows before it were sent, and you can/],
+        ['2,c"d\n3,e\n', /line 4 has a misplaced quote \(write/],
         ['2,"c"d\n3,e\n', /line 4 has a misplaced quote/],
         ['2,"c\n3,d\n', /row that begins on line 4 is never closed/],
       ] as const
@@ -227,6 +266,26 @@ suite('files of plants', () => {
         ...{ format: 'CSV', text: `id,name\n1,"a\nb"\n${text}`, rows: ['{"id":1,"name":"a\\nb"}'], failure },
       }),
     ),
+    ...(['tags', 'Family'] as const).map(
+      (tag): Case => ({
+        what: 'a column that is named must exist',
+        ...{ format: 'CSV', text: 'id,name,family tree\n', form: { columns: { tag } }, rows: [] },
+        failure: new RegExp(`must name the columns id, name and optionally ${tag.toLowerCase()}; it is`),
+      }),
+    ),
+    {
+      what: 'a tag can be null and an id can be text, but neither anything else',
+      format: 'lines',
+      text: [
+        '{"id":"9223372036854775807","name":"a","tag":null}',
+        ...['{"id":"1","tag": null ,"name":"a"}', '{"id":"01","name":"a"}', '{"id":"1.0","name":"a"}'],
+        ...['{"id":"","name":"a"}', '{"id":1,"name":null,"tag":null}', '{"id":1,"name":"a","tag":0}'],
+      ].join('\n'),
+      rows: [
+        ...['{"id":9223372036854775807,"name":"a"}', A, /^id must be/, /^id must be a JSON number/],
+        ...[/^id must be/, /^name must be a string$/, /^tag must be a string$/],
+      ],
+    },
     {
       what: 'an element that is not JSON does not affect the others',
       ...{ format: 'array', text: `[${A},{bad}, } ,"]",[[],{}],${B},,]` },
@@ -256,9 +315,9 @@ suite('files of plants', () => {
       },
     },
   ];
-  for (const { what, format, text, rows, failure, notes = [], numbers } of CASES) {
+  for (const { what, format, text, form, rows, failure, notes = [], numbers } of CASES) {
     test(`${what}: ${JSON.stringify(text.slice(0, 60))}`, async () => {
-      const file = await read(format, text);
+      const file = await read(format, text, [], form);
       assert.equal(file.rows.length, rows.length);
       for (const [index, expected] of rows.entries()) {
         const { plant, error, message } = file.rows[index]!.reading;
@@ -284,7 +343,7 @@ suite('files of plants', () => {
       ['array', `[${A},`, 'element 2'],
     ];
     for (const [format, start, row] of files) {
-      const file = await readTexts(format, stream([start, chunk, chunk]));
+      const file = await readTexts(format, stream([start, chunk, chunk]), start);
       assert.match(file.failure ?? '', new RegExp(`^trees: ${row} is longer than 64 MiB`));
       assert.equal(file.rows.length, 1);
     }
@@ -325,24 +384,36 @@ suite('rejected rows', () => {
       'note,id,name,row,error,message\n"a,b",x,"say ""hi""",1,40002,why\n',
     ],
     [
-      'with missing fields get empty ones, excess fields stay',
+      'with missing fields get empty ones, excess fields follow the reason',
       'CSV',
       'id,name,tag\n1,a\n2,b,c,d\n',
-      'id,name,tag,row,error,message\n1,a,,1,40002,why\n2,b,c,d,2,40002,why\n',
+      'id,name,tag,row,error,message\n1,a,,1,40002,why\n2,b,c,2,40002,why,d\n',
     ],
     [
       'of a rejects file with excess fields do not lose them',
       'CSV',
-      'id,name,tag,row,error,message\n2,b,c,d,2,40002,why\n',
-      'id,name,tag,row,error,message\n2,b,c,d,1,40002,why\n',
+      'id,name,tag,row,error,message\n2,b,c,7,40002,old,d\n2,b,c,d,2,40002,old\n',
+      'id,name,tag,row,error,message\n2,b,c,1,40002,why,d\n2,b,c,2,40002,why,d,2,40002,old\n',
+    ],
+    [
+      'of a rejects file that a spreadsheet has written',
+      'CSV',
+      'id;name;row;error;message;\n2;b;7;40002;old;d\nx;c;8;40002;old;\n',
+      'id,name,row,error,message\n2,b,1,40002,why,d\nx,c,2,40002,why,\n',
+    ],
+    [
+      'of columns with other names need no options to be imported again',
+      'CSV',
+      'Id,tag,Name,tags\nx,a,b,c\n',
+      'id,ignored tag,name,ignored tags,row,error,message\nx,a,b,c,1,40002,why\n',
     ],
     [
       'of JSON have their exact text',
       'lines',
       '{"id":1.50, "name":"\\u0041"}',
-      `{"id":1.50, "name":"\\u0041",${REASON}`,
+      `{"id":1.50,"name":"\\u0041",${REASON}`,
     ],
-    ['may be empty', 'lines', '{ }', `{ ${REASON}`],
+    ['may be empty', 'lines', '{ }', `{${REASON}`],
     [
       'have only their last reason',
       'lines',
@@ -352,10 +423,20 @@ suite('rejected rows', () => {
     ['had only a reason', 'lines', '{"row":7}', `{${REASON}`],
     ['are not JSON', 'lines', '{"id":1,', `{"text":"{\\"id\\":1,",${REASON}`],
     ['are not objects', 'lines', '[1]', `{"text":"[1]",${REASON}`],
-    ['span several lines', 'array', '[{"id":"a",\n "name":"b"}]', `{"id":"a",  "name":"b",${REASON}`],
+    [
+      'span several lines',
+      'array',
+      '[{"id":"a",\n "name":["b",\n  1]}]',
+      `{"id":"a","name":["b",   1],${REASON}`,
+    ],
   ];
   for (const [what, format, text, expected] of CASES) {
-    test(what, async () => assert.equal(rejectsOf(await read(format, text)), expected));
+    test(what, async () => {
+      const form: CsvForm = text.startsWith('Id') ? { columns: { tag: '' } } : {};
+      const rejects = rejectsOf(await read(format, text, [], form));
+      assert.equal(rejects, expected);
+      if (format === 'CSV') assert.equal((await read('CSV', rejects)).failure, undefined);
+    });
   }
 });
 

@@ -5,6 +5,7 @@ import { suite, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { type Finished, runProgram } from '../../harness/program.ts';
 import { type RunningService, startTestService } from '../../harness/running-service.ts';
+import { testFolder } from '../../harness/test-folder.ts';
 
 /** Runs `import` in the folder of the service, with its address and token. */
 function importInto(
@@ -37,6 +38,12 @@ const JSON_VALUES = [
   '{"name":"a \\"b\\", c","id":-9223372036854775808}',
 ];
 
+/** One bit of the first id is flipped, which only the checksum shows. */
+const DAMAGED = gzipSync(`id,name\n${Array.from({ length: 8000 }, (_, id) => `1${id},name\n`).join('')}`, {
+  level: 0,
+});
+DAMAGED[10 + 5 + 'id,name\n'.length]! ^= 2;
+
 suite('import', { concurrency: 4 }, () => {
   const FILES: [name: string, content: string | Uint8Array, fromStandardInput: boolean][] = [
     ['plants.csv', CSV, false],
@@ -50,7 +57,8 @@ suite('import', { concurrency: 4 }, () => {
       await write(service, { [name]: content });
       const args = [fromStandardInput ? '-' : name];
       const { exitCode, stdout, stderr } = await importInto(service, args, content);
-      assert.equal(stderr, '');
+      const isGzipStream = fromStandardInput && name.endsWith('.gz');
+      assert.match(stderr, isGzipStream ? /^standard input is a gzip stream: its checksum can .*\n$/ : /^$/);
       assert.match(
         stdout,
         /^3 rows: 3 created, 0 unchanged, 0 revised, 0 rejected in [0-9.]+ s \([0-9,]+\/s\)\n$/,
@@ -140,12 +148,20 @@ suite('import', { concurrency: 4 }, () => {
   });
 
   const REJECTED: [string, string[], RegExp][] = [
-    ['a file that is missing', ['good.csv', 'none.csv'], /^plant-store: none\.csv does not exist\n$/],
-    ['a folder', ['good.csv', 'folder'], /^plant-store: folder is a folder; name the files in it\n$/],
+    [
+      'a file that is missing',
+      ['good.csv', 'none.csv'],
+      /^plant-store: none\.csv does not exist; nothing was sent\n$/,
+    ],
+    [
+      'a folder',
+      ['good.csv', 'folder'],
+      /^plant-store: folder is a folder; name the files in it; nothing was sent\n$/,
+    ],
     [
       'an empty file',
       ['good.csv', 'empty.csv'],
-      /^plant-store: empty\.csv is empty: it contains no plant\n$/,
+      /^plant-store: empty\.csv is empty: it contains no plant; nothing was sent\n$/,
     ],
     [
       'a rejects file that exists',
@@ -153,11 +169,27 @@ suite('import', { concurrency: 4 }, () => {
       /^plant-store: empty\.csv already exists/,
     ],
     ['a folder for rejects that is missing', ['--rejects', 'no/r.csv', 'good.csv'], /no\/r\.csv \(ENOENT\)/],
+    [
+      'a file of blanks',
+      ['good.csv', 'blank.csv'],
+      /^plant-store: blank\.csv is empty: .*; nothing was sent\n$/,
+    ],
+    [
+      'a header',
+      ['good.csv', 'tags.csv'],
+      /^plant-store: tags\.csv: .* rename "tags", .*; nothing was sent\n$/,
+    ],
+    [
+      'a damaged gzip file',
+      ['good.csv', 'damaged.csv.gz'],
+      /^plant-store: damaged\.csv\.gz is damaged .*\(Z_DATA_ERROR\); get a new copy; nothing was sent\n$/,
+    ],
   ];
   test('arguments that cannot be imported are rejected before the first plant is sent', async context => {
     await using service = await startTestService();
     await mkdir(join(service.folder, 'folder'));
-    await write(service, { 'good.csv': CSV, 'empty.csv': '' });
+    await write(service, { 'good.csv': CSV, 'empty.csv': '', 'blank.csv': ' \n' });
+    await write(service, { 'tags.csv': 'id,name,tags\n', 'damaged.csv.gz': DAMAGED });
     for (const [what, args, expected] of REJECTED) {
       await context.test(what, async () => {
         const { exitCode, stdout, stderr } = await importInto(service, args);
@@ -168,20 +200,23 @@ suite('import', { concurrency: 4 }, () => {
     assert.equal(await exported(service), 'id,name,tag\n');
     const files = await readdir(service.folder);
     assert.deepEqual(files.filter(name => !name.startsWith('plants.db')).sort(), [
-      'empty.csv',
-      'folder',
-      'good.csv',
+      ...['blank.csv', 'damaged.csv.gz', 'empty.csv', 'folder', 'good.csv', 'tags.csv'],
     ]);
   });
 
   const BROKEN: [string, string | Uint8Array, RegExp, string][] = [
-    ['blank text', ' \n\t\r\n', /^plant-store: x is empty: it contains no plant\n$/, ''],
-    ['UTF-16', Buffer.from('\ufeffid,name\n1,a\n', 'utf16le'), /x is UTF-16; .*iconv -f UTF-16 -t UTF-8/, ''],
+    ['blank text', ' \n\t\r\n', /^plant-store: x is empty: it contains no plant; nothing was sent\n$/, ''],
+    [
+      'UTF-16',
+      Buffer.from('\ufeffid,name\n1,a\n', 'utf16le'),
+      /x is UTF-16; .*iconv -f UTF-16 -t UTF-8 .*; nothing was sent\n$/,
+      '',
+    ],
     ['a first byte that is not UTF-8', Buffer.from([0xff, 0x2c]), /x is not UTF-8 near row 1;/, ''],
     [
       'Latin-1',
       Buffer.from('id,name\n1,a\n2,Caf\u00e9\n3,c\n', 'latin1'),
-      /x is not UTF-8 near row 2; .*safely.*iconv -f WINDOWS-1252/,
+      /x is not UTF-8 near row 2; .*iconv -f WINDOWS-1252.*; rows before it, .* safely/,
       '1,a,\n',
     ],
     [
@@ -193,7 +228,7 @@ suite('import', { concurrency: 4 }, () => {
     [
       'incomplete gzip data',
       gzipSync(CSV).subarray(0, 40),
-      /x is damaged or incomplete: .*\(Z_BUF_ERROR\)/,
+      /x is damaged or incomplete: .*\(Z_BUF_ERROR\); get a new copy; nothing was sent\n$/,
       '',
     ],
   ];
@@ -208,6 +243,106 @@ suite('import', { concurrency: 4 }, () => {
       assert.equal(await exported(service), `id,name,tag\n${stored}`);
     });
   }
+
+  test('a damaged gzip stream is announced, and the message does not call a repetition safe', async () => {
+    await using service = await startTestService();
+    const { exitCode, stdout, stderr } = await importInto(service, ['-'], DAMAGED);
+    assert.match(
+      stderr,
+      /^standard input is a gzip stream: its checksum can be verified only after its .*\n/,
+    );
+    assert.match(
+      stderr,
+      /\nplant-store: .*\(Z_DATA_ERROR\); get a new copy; rows that were sent can be wrong/,
+    );
+    assert.doesNotMatch(stderr, /safe/);
+    assert.equal(exitCode, 1);
+    assert.match(stdout, /^[0-9,]+ rows: [1-9]/);
+  });
+
+  test('a gzip file can have several members, padding and other bytes at its end', async () => {
+    await using service = await startTestService();
+    const members = [gzipSync('id,name\n1,a\n'), gzipSync('2,b\n'), new Uint8Array(1000), Buffer.from('end')];
+    await write(service, { 'a.gz': Buffer.concat(members), 'b.gz': gzipSync('id,name\n3,c\n') });
+    const { exitCode, stderr } = await importInto(service, ['a.gz', 'b.gz']);
+    assert.deepEqual([exitCode, stderr], [0, '']);
+    assert.equal(await exported(service), 'id,name,tag\n1,a,\n2,b,\n3,c,\n');
+  });
+
+  test('files that follow a fault are named', async () => {
+    await using service = await startTestService();
+    await write(service, { 'a.csv': 'id,name\n1,a\n2,b"\n', 'b.csv': 'id,name\n3,c\n', 'c.json': '[]' });
+    const { exitCode, stderr } = await importInto(service, ['a.csv', 'b.csv', 'c.json']);
+    assert.match(stderr, /^not sent: b\.csv c\.json\nplant-store: a\.csv: line 3 has a .* safely run .*\n$/);
+    assert.equal(exitCode, 1);
+    assert.equal(await exported(service), 'id,name,tag\n1,a,\n');
+  });
+
+  test('columns and delimiter can be named, and the rejects file needs neither', async () => {
+    await using service = await startTestService();
+    await write(service, { 'list.csv': 'Family|ACCESSION|Name, full|tag\nPinaceae|1|"a|b"|t\n|x|c|\n' });
+    const options = ['--columns', 'id=accession,name=Name, full,tag=Family', '--delimiter', '|'];
+    const first = await importInto(service, [...options, 'list.csv']);
+    assert.match(
+      first.stdout,
+      /^2 rows: 1 created.*\n.* again: npx plant-store import list\.rejects\.csv\n$/,
+    );
+    const rejects = await read(service, 'list.rejects.csv');
+    assert.match(rejects, /^tag,id,name,ignored tag,row,error,message\n,x,c,,2,40002,id must be/);
+    await write(service, { 'list.rejects.csv': rejects.replace(',x,c', ',2,c') });
+    assert.match((await importInto(service, ['list.rejects.csv'])).stdout, /^1 row: 1 created/);
+    assert.equal(await exported(service), 'id,name,tag\n1,a|b,Pinaceae\n2,c,\n');
+    for (const args of [
+      ...[
+        ['--columns', 'id'],
+        ['--columns', 'label=b'],
+        ['--delimiter', ',,'],
+        ['--delimiter', '"'],
+      ],
+      ['--rejects', '-'],
+    ]) {
+      const { exitCode, stdout } = await importInto(service, [...args, 'list.csv']);
+      assert.deepEqual([exitCode, stdout], [2, ''], args.join(' '));
+    }
+  });
+
+  test('a dry run sends nothing and says what an import would reject and what may be wrong', async () => {
+    const folder = testFolder();
+    const rows = Array.from({ length: 10 }, (_, index) => `${index},Quercus robur\n`).join('');
+    const files = {
+      'good.csv': `id,name\n${rows}10,Quercus robor\n11,Quercus alba\n`,
+      'bad.csv': `id,name\n1,a\n1.23457E+15,b\n1234567890123450000,c\nx,\n99,${'\u00e9'.repeat(600_000)}\n`,
+      'broken.csv': 'id,name\n20,a\n21,"b\n',
+      'damaged.csv.gz': DAMAGED,
+    };
+    for (const [name, content] of Object.entries(files)) await writeFile(join(folder, name), content);
+    const run = (...names: string[]) => runProgram(['import', '--dry-run', ...names], { cwd: folder });
+    const good = await run('good.csv');
+    assert.deepEqual([good.exitCode, good.stderr], [0, '']);
+    assert.equal(
+      good.stdout,
+      'rare name: good.csv row 11: Quercus robor; did you mean Quercus robur?\n' +
+        '12 rows, 12 new ids, 0 repeated ids, 0 rounded ids, 1 rare name, 0 rejected rows, 0 faulty files; nothing was sent\n',
+    );
+    const all = await run(...Object.keys(files));
+    assert.equal(all.exitCode, 1);
+    assert.deepEqual(all.stdout.replaceAll(/ (?:from -|\().*/g, '…').split('\n'), [
+      'repeated id: bad.csv row 1: 1',
+      'rejected row: bad.csv row 2: id 1.23457E+15 has an exponent; a spreadsheet may have rounded it; write all digits',
+      'rounded id: bad.csv row 3: a spreadsheet may have changed digits of 1234567890123450000',
+      'rejected row: bad.csv row 4: id must be an integer…',
+      'rejected row: bad.csv row 5: the body exceeds the size limit…',
+      'faulty file: broken.csv: a quote in the row that begins on line 3 is never closed',
+      'faulty file: damaged.csv.gz is damaged or incomplete: gzip data cannot be decompressed…',
+      'rare name: good.csv row 11: Quercus robor; did you mean Quercus robur?',
+      '18 rows, 15 new ids, 1 repeated id, 1 rounded id, 1 rare name, 3 rejected rows, 2 faulty files; nothing was sent',
+      '',
+    ]);
+    await writeFile(join(folder, 'many.csv'), `id,name\n${'x,\n'.repeat(1000)}`);
+    const many = await run('many.csv');
+    assert.deepEqual([many.exitCode, many.stdout.split('\n').length], [1, 5 + 1 + 1]);
+    assert.match(many.stdout, / 1,000 rejected rows, /);
+  });
 
   test('the token comes from a flag, a file or the environment, flags first', async () => {
     await using service = await startTestService();

@@ -1,0 +1,79 @@
+import { ERRORS } from '../../contract/errors.ts';
+import { BODY_BYTES_MAX } from '../../contract/limits.ts';
+import { newPlantJson } from '../../contract/plant.ts';
+import { Failure } from '../failure.ts';
+import { amount, CountedProgress, formatCount } from '../progress-display.ts';
+import { visible } from '../visible-text.ts';
+import { DISTINCT_MAX, EXAMPLES_MAX, FREQUENT_MIN, RARE_MAX, SHOWN_LENGTH_MAX } from './limits.ts';
+import { isOneEditAway } from './near-text.ts';
+import { fileRows, type Reading } from './plant-file.ts';
+
+/** A spreadsheet stores 15 digits. */
+const ROUNDED_ID = /^-?[0-9]{15}0+$/;
+/** Shorter names are often codes. */
+const COMPARED_NAME = /^.{4,100}$/;
+
+/**
+ * Reads all files, and prints what an import would reject and what a person should check.
+ *
+ * @returns the exit code
+ */
+export async function dryRun(files: string[], reading: Omit<Reading, 'onNote'>): Promise<0 | 1> {
+  using progress = new CountedProgress('reading', 'rows', undefined);
+  const counts = { 'repeated id': 0, 'rounded id': 0, 'rare name': 0, 'rejected row': 0, 'faulty file': 0 };
+  const lines: string[] = [];
+  const add = (kind: keyof typeof counts, ...parts: string[]): void => {
+    const line = [kind, ...parts].join(': ').slice(0, SHOWN_LENGTH_MAX);
+    if (++counts[kind] <= EXAMPLES_MAX) lines.push(visible(line));
+  };
+  const ids = new Set<bigint>();
+  const names = new Map<string, { count: number; place: string }>();
+  const read = async (file: string): Promise<void> => {
+    for await (const rows of fileRows(file, { ...reading, onNote: line => progress.say(line) }))
+      for (const row of rows) {
+        const { plant, message = ERRORS.bodyTooLarge.message } = row.reading;
+        const place = `${file} row ${row.number}`;
+        progress.done++;
+        const isTooLarge = plant !== undefined && Buffer.byteLength(newPlantJson(plant)) > BODY_BYTES_MAX;
+        if (plant === undefined || isTooLarge) add('rejected row', place, message);
+        if (plant === undefined) continue;
+        const id = String(plant.id);
+        if (ROUNDED_ID.test(id)) add('rounded id', place, `a spreadsheet may have changed digits of ${id}`);
+        if (ids.has(plant.id)) add('repeated id', place, id);
+        else if (ids.size < DISTINCT_MAX) ids.add(plant.id);
+        const seen = names.get(plant.name);
+        if (seen !== undefined) seen.count++;
+        // The copy shares no memory with the rest of the file.
+        else if (names.size < DISTINCT_MAX && COMPARED_NAME.test(plant.name))
+          names.set(Buffer.from(plant.name).toString(), { count: 1, place });
+      }
+  };
+  for (const file of files)
+    await read(file).catch(error => {
+      if (reading.stop.aborted) throw reading.stop.reason;
+      if (!(error instanceof Failure)) throw error;
+      add('faulty file', error.message);
+    });
+  const frequent = [...names].flatMap(([name, { count }]) => (count < FREQUENT_MIN ? [] : variantsOf(name)));
+  const byVariant = Map.groupBy(frequent, ({ variant }) => variant);
+  for (const [name, { count, place }] of byVariant.size === 0 ? [] : names) {
+    const near = count > RARE_MAX ? [] : variantsOf(name).flatMap(each => byVariant.get(each.variant) ?? []);
+    const meant = near.find(each => isOneEditAway(name, each.name))?.name;
+    if (meant !== undefined) add('rare name', place, `${name}; did you mean ${meant}?`);
+  }
+  const isPartial = Math.max(ids.size, names.size) === DISTINCT_MAX;
+  lines.push(
+    [amount(progress.done, 'row'), amount(ids.size, 'new id')]
+      .concat(Object.entries(counts).map(([kind, count]) => amount(count, kind)))
+      .concat(isPartial ? `only ${formatCount(DISTINCT_MAX)} ids and names were compared` : [])
+      .join(', '),
+  );
+  console.log(`${lines.join('\n')}; nothing was sent`);
+  return counts['rejected row'] + counts['faulty file'] === 0 ? 0 : 1;
+}
+
+/** The name, and the name without each character: names one edit apart have a variant in common. */
+function variantsOf(name: string): { name: string; variant: string }[] {
+  const shorter = Array.from(name, (_, at) => name.slice(0, at) + name.slice(at + 1));
+  return [name, ...shorter].map(variant => ({ name, variant }));
+}
