@@ -33,7 +33,7 @@ export function importCommand(): Command {
     .argument('<FILE...>', 'files, imported in this order; - is standard input');
   return addServiceOptions(command)
     .option('--dry-run', 'send nothing, and print what to correct; needs no service and no token')
-    .option('--columns <LIST>', 'CSV columns, such as id=ACCESSION,name=Taxon,tag=Family', parseColumns)
+    .option('--columns <LIST>', 'CSV columns, as id=NUMBER,name=Taxon,tag=; tag= for none', parseColumns)
     .option('--delimiter <CHAR>', 'delimiter of CSV (default: comma, semicolon or tab)', parseDelimiter)
     .option(
       '--rejects <FILE>',

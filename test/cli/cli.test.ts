@@ -121,7 +121,11 @@ const MISUSES: Misuse[] = [
   [1, `${SERVE} --listen 203.0.113.1:0 --ops 127.0.0.1:0`, /203\.0\.113\.1 is not an address .* --listen$/],
 
   [2, 'token create', /missing required argument 'label'/],
-  ...wrong('token create', ['', 'x'.repeat(101), 'a\tb', ' a', 'a '], /Give 1 to 100 characters/),
+  ...wrong(
+    'token create',
+    ['', 'x'.repeat(101), 'a\tb', ' a', 'a ', 'Z\ufffdrich'],
+    /Give 1 to 100 characters/,
+  ),
   ...wrong(
     'token create label --expires',
     ['', '90', '0d', '-1d', '1.5d', '1000000d'],
