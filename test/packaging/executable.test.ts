@@ -141,8 +141,9 @@ suite('the executable', () => {
     await using server = await PostgresServer.start();
     const database = await server.createDatabase();
     const cwd = emptyFolder('postgres');
+    const token = (await run(cwd, ['token', 'create', 'first', '--database', database])).trim();
     await using service = await serve(cwd, database);
-    assert.equal(await sendPlant(service.url, service.token, 9223372036854775807n), 200);
+    assert.equal(await sendPlant(service.url, token, 9223372036854775807n), 200);
     assert.equal((await service.stop('SIGTERM')).exitCode, 0);
     await run(cwd, ['copy', '--from', database, '--to', 'sqlite:copied.db']);
     const exported = await run(cwd, ['export', '--database', 'sqlite:copied.db']);
