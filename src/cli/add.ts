@@ -22,11 +22,9 @@ export function addCommand(): Command {
     .addHelpText(
       'after',
       `
-If the id is negative, write -- before it, and write all options before the --.
-
 Examples:
   $ npx plant-store add 1000042 'Monstera deliciosa' --tag houseplant
-  $ npx plant-store add --json -- -7 'Ficus lyrata'`,
+  $ npx plant-store add -7 'Ficus lyrata' --json`,
     )
     .action(add);
 }

@@ -18,8 +18,9 @@ complete -o default -F _plant_store plant-store`),
 }
 
 /** The words that may follow. The shell takes the first case that matches, the longest here. */
-function casesOf(words: string, { commands, options }: Command): string {
-  const choices = [...commands.map(each => each.name()), ...options.map(({ long }) => long), '--help'];
+function casesOf(words: string, { commands, options, registeredArguments }: Command): string {
+  const values = registeredArguments.flatMap(each => each.argChoices ?? []);
+  const choices = [...commands.map(each => each.name()), ...values, ...options.map(({ long }) => long)];
   const nested = commands.map(each => casesOf(`${words}${each.name()} `, each)).join('');
-  return `${nested}  "${words}"*) choices='${choices.join(' ')}' ;;\n`;
+  return `${nested}  "${words}"*) choices='${choices.join(' ')} --help' ;;\n`;
 }

@@ -5,6 +5,7 @@ import { openReader } from '../store/open-store.ts';
 import type { PlantRevision } from '../store/plant-store.ts';
 import { csvLine } from './csv-line.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './database-option.ts';
+import { amount } from './progress-display.ts';
 import { type IdForm, idsOption, revisionJson, revisionText, tokenLabels } from './revision-text.ts';
 import { visible } from './visible-text.ts';
 
@@ -44,7 +45,7 @@ export async function printPlants(options: PrintOptions, isRecord = false): Prom
     }
   }
   await write(chunk);
-  console.error(`${count.toLocaleString('en')} ${revisions ? 'revisions' : 'plants'} printed`);
+  console.error(`${amount(count, revisions ? 'revision' : 'plant')} printed`);
 }
 
 const PLANT_COLUMNS = ['id', 'name', 'tag'];

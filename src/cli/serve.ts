@@ -17,8 +17,8 @@ export function serveCommand(): Command {
     .addHelpText(
       'after',
       `
-In a checkout, \`npm start\` also runs this command. If you use \`npm start\`, write
--- before the options: npm start -- --listen 0.0.0.0:8080
+A port alone, such as 8080, is on 127.0.0.1. In a checkout, \`npm start\` also runs
+this command, with -- before the options: npm start -- --listen 0.0.0.0:8080
 
 Examples:
   $ npx plant-store serve --database sqlite:/var/lib/plants.db --listen 0.0.0.0:8080

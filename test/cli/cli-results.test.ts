@@ -163,6 +163,8 @@ test('export prints every plant exactly, in the order of ids', async () => {
 
   const [emptyCsv, emptyJson] = await run(await storeWith([]), ['export'], ['export', '--format', 'jsonl']);
   assert.deepEqual([emptyCsv!.stdout, emptyJson!.stdout], ['id,name,tag\n', '']);
+  const [one] = await run(database, ['list', '--limit', '1']);
+  assert.equal(one!.stderr, '1 plant printed\n');
 });
 
 test('export --revisions prints the whole history', async () => {

@@ -278,6 +278,7 @@ test('completion offers the commands and options that fit, and files otherwise',
     ['token create spare --e', '--expires'],
     ['token create --expires 9d --', '--database --database-password-file --expires --help'],
     ['serve --listen 8080 --op', '--ops --ops-host'],
+    ['completion ', 'bash zsh --help'],
     ['import exam', ''],
   ];
   const script = `${bash!.stdout}
