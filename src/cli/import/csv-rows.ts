@@ -182,7 +182,7 @@ function positionsIn(fileName: string, header: Fields, form: CsvForm): number[] 
     if (position >= 0) return position;
     const near = keys.find(each => !wanted.includes(each) && isOneEditAway(each, key));
     if (isTag && near === undefined && form.columns?.tag === undefined) return -1;
-    const advice = near === undefined ? '' : `rename ${shown([near])}, or `;
+    const advice = near === undefined ? '' : `rename ${shown([header[keys.indexOf(near)]])}, or `;
     throw new Failure(
       `${fileName}: the first row must name the columns ${wanted[0]}, ${wanted[1]} and optionally ${wanted[2]}; ` +
         `it is: ${shown(header)}; ${advice}see --columns and --delimiter in --help`,

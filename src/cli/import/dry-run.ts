@@ -63,7 +63,7 @@ export async function dryRun(files: string[], reading: Omit<Reading, 'onNote'>):
   }
   const isPartial = Math.max(ids.size, names.size) === DISTINCT_MAX;
   lines.push(
-    [amount(progress.done, 'row'), amount(ids.size, 'new id')]
+    [amount(progress.done, 'row'), amount(ids.size, 'distinct id')]
       .concat(Object.entries(counts).map(([kind, count]) => amount(count, kind)))
       .concat(isPartial ? `only ${formatCount(DISTINCT_MAX)} ids and names were compared` : [])
       .join(', '),

@@ -72,7 +72,7 @@ export async function* fileRows(path: string, reading: Reading): PlantRows {
     if (!(error instanceof NotUtf8)) throw error;
     const [what, encoding] = error.isUtf16
       ? ['UTF-16', 'UTF-16']
-      : [`not UTF-8 near row ${lastRow + 1}`, 'WINDOWS-1252'];
+      : [`not UTF-8 near row ${lastRow + 1} (save a spreadsheet as CSV UTF-8)`, 'WINDOWS-1252'];
     throw new Failure(`${name} is ${what}; convert it (iconv -f ${encoding} -t UTF-8 FILE > NEW_FILE)`);
   }
 }

@@ -244,7 +244,7 @@ suite('files of plants', () => {
       [
         ['id|name\n1|a\n', /must name the columns id, name and .* it is: "id\|name"; see --columns and --de/],
         ['id,tag\n1,a\n', /it is: "id", "tag"; see --columns and --delimiter in --help$/],
-        ['id,name,tags\n1,a,b\n', /optionally tag; it is: "id", "name", "tags"; rename "tags", or see --col/],
+        ['id,name,Tags\n1,a,b\n', /optionally tag; it is: "id", "name", "Tags"; rename "Tags", or see --col/],
         ['id,name,tga\n', /; rename "tga", or see/],
         ['id;nmae;tag\n', /; rename "nmae", or see/],
         ['id,ID ,name\n', /the column id exists more than once/],

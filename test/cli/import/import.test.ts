@@ -212,11 +212,16 @@ suite('import', { concurrency: 4 }, () => {
       /x is UTF-16; .*iconv -f UTF-16 -t UTF-8 .*; nothing was sent\n$/,
       '',
     ],
-    ['a first byte that is not UTF-8', Buffer.from([0xff, 0x2c]), /x is not UTF-8 near row 1;/, ''],
+    [
+      'a first byte that is not UTF-8',
+      Buffer.from([0xff, 0x2c]),
+      /x is not UTF-8 near row 1 \(save a spreadsheet as CSV UTF-8\);/,
+      '',
+    ],
     [
       'Latin-1',
       Buffer.from('id,name\n1,a\n2,Caf\u00e9\n3,c\n', 'latin1'),
-      /x is not UTF-8 near row 2; .*iconv -f WINDOWS-1252.*; rows before it, .* safely/,
+      /x is not UTF-8 near row 2 .*; convert it \(iconv -f WINDOWS-1252.*; rows before it, .* safely/,
       '1,a,\n',
     ],
     [
@@ -322,7 +327,7 @@ suite('import', { concurrency: 4 }, () => {
     assert.equal(
       good.stdout,
       'rare name: good.csv row 11: Quercus robor; did you mean Quercus robur?\n' +
-        '12 rows, 12 new ids, 0 repeated ids, 0 rounded ids, 1 rare name, 0 rejected rows, 0 faulty files; nothing was sent\n',
+        '12 rows, 12 distinct ids, 0 repeated ids, 0 rounded ids, 1 rare name, 0 rejected rows, 0 faulty files; nothing was sent\n',
     );
     const all = await run(...Object.keys(files));
     assert.equal(all.exitCode, 1);
@@ -335,7 +340,7 @@ suite('import', { concurrency: 4 }, () => {
       'faulty file: broken.csv: a quote in the row that begins on line 3 is never closed',
       'faulty file: damaged.csv.gz is damaged or incomplete: gzip data cannot be decompressed…',
       'rare name: good.csv row 11: Quercus robor; did you mean Quercus robur?',
-      '18 rows, 15 new ids, 1 repeated id, 1 rounded id, 1 rare name, 3 rejected rows, 2 faulty files; nothing was sent',
+      '18 rows, 15 distinct ids, 1 repeated id, 1 rounded id, 1 rare name, 3 rejected rows, 2 faulty files; nothing was sent',
       '',
     ]);
     await writeFile(join(folder, 'many.csv'), `id,name\n${'x,\n'.repeat(1000)}`);
