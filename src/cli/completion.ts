@@ -6,11 +6,11 @@ export function completionCommand(load: () => Promise<Command>): Command {
     .description('print a script that completes commands and options in bash or zsh')
     .addArgument(new Argument('<shell>').choices(['bash', 'zsh']))
     .action(async () =>
-      // Without a match, the shell completes file names. zsh has functions for scripts of bash.
+      // Without a match, as for an empty word after most commands, the shell completes file names.
       console.log(`[ -z "$ZSH_VERSION" ] || { autoload -Uz bashcompinit; bashcompinit; }
 _plant_store() {
   local choices; case " \${COMP_WORDS[*]:1:COMP_CWORD-1} " in
-${casesOf(' ', await load())}  esac
+${casesOf(' ', await load())}  esac; [ "\${COMP_WORDS[COMP_CWORD]}" ] || choices=\${choices%%--*}
   COMPREPLY=($(compgen -W "$choices" -- "\${COMP_WORDS[COMP_CWORD]}"))
 }
 complete -o default -F _plant_store plant-store`),
