@@ -1,4 +1,4 @@
-import { existsSync, writeFileSync, writeSync } from 'node:fs';
+import { lstatSync, writeFileSync, writeSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Command } from 'commander';
 import { type Logger, pino } from 'pino';
@@ -87,7 +87,8 @@ function listenAdvice({ address: { host, port }, code, message }: ListenFailed, 
 function saveFirstToken(token: string, database: string): boolean {
   if (process.stderr.isTTY) return true;
   const file = firstTokenFile(database);
-  if (file === undefined || existsSync(file)) return false;
+  // A link may lead nowhere, and its name is still in use.
+  if (file === undefined || lstatSync(file, { throwIfNoEntry: false })) return false;
   writeFileSync(file, `${token}\n`, { flag: 'wx', mode: 0o600 });
   return true;
 }

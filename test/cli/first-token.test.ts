@@ -1,6 +1,14 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { runCommandLines } from '../harness/command-lines.ts';
@@ -44,12 +52,16 @@ test('without a terminal, the first token goes only to a new file that only its 
   assert.equal(`${header}\n`, `Authorization: Bearer ${readFileSync(file, 'utf8')}`);
 });
 
-test('an existing file is not overwritten, and then the store gets no token', async () => {
+test('an existing file or link is not overwritten, and then the store gets no token', async () => {
   const path = join(folder, 'replaced.db');
   writeFileSync(`${path}-first-token`, 'of an earlier store');
   const { stderr } = await firstStart(`sqlite:${path}`);
   assert.match(stderr, NO_TOKEN);
   assert.equal(readFileSync(`${path}-first-token`, 'utf8'), 'of an earlier store');
+  const linked = join(folder, 'linked.db');
+  symlinkSync(join(folder, 'elsewhere'), `${linked}-first-token`);
+  assert.match((await firstStart(`sqlite:${linked}`)).stderr, NO_TOKEN);
+  assert.ok(!existsSync(join(folder, 'elsewhere')));
   const [listed] = await runCommandLines(
     [{ args: ['token', 'list', '--database', `sqlite:${path}`] }],
     folder,
