@@ -191,6 +191,6 @@ function positionsIn(fileName: string, header: Fields, form: CsvForm): number[] 
 }
 
 function shown(fields: Fields): string {
-  const line = fields.map(field => JSON.stringify(field ?? '')).join(', ');
+  const line = visible(fields.map(field => JSON.stringify(field ?? '')).join(', '));
   return line.length > SHOWN_LENGTH_MAX ? `${line.slice(0, SHOWN_LENGTH_MAX)}…` : line;
 }
