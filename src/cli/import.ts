@@ -90,7 +90,8 @@ function report({ progress, rejectsFiles, unsent, cause }: ImportRun): number {
   const { rows, rejected } = progress;
   if (cause === undefined || rows > 0) console.log(progress.summary());
   if (rejected > 0) {
-    const files = rejectsFiles.join(' ');
+    const quoted = (file: string) => (/^[\w./-]+$/.test(file) ? file : `'${file.replaceAll("'", "'\\''")}'`);
+    const files = rejectsFiles.map(quoted).join(' ');
     console.log(
       `${amount(rejected, 'rejected row')} ${rejected === 1 ? 'is' : 'are'} in ${files}, with the reasons; ` +
         `correct and import again: npx plant-store import ${files}`,

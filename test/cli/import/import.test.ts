@@ -138,10 +138,13 @@ suite('import', { concurrency: 4 }, () => {
     await write(service, {
       'a.csv': 'id,name\nx,a\n',
       'sub/a.csv.gz': gzipSync('id,name\ny,b\n'),
-      'b.jsonl': '{"id":1}\n',
+      "it's b.jsonl": '{"id":1}\n',
     });
-    const { stdout } = await importInto(service, ['a.csv', 'sub/a.csv.gz', 'b.jsonl', '-'], 'id,name\nz,c\n');
-    assert.match(stdout, /in a\.rejects\.csv a\.rejects-2\.csv b\.rejects\.jsonl plants\.rejects\.csv, with/);
+    const files = ['a.csv', 'sub/a.csv.gz', "it's b.jsonl", '-'];
+    const { stdout } = await importInto(service, files, 'id,name\nz,c\n');
+    // As a shell reads them.
+    const names = String.raw`a.rejects.csv a.rejects-2.csv 'it'\''s b.rejects.jsonl' plants.rejects.csv`;
+    assert.ok(stdout.includes(`in ${names}, with`) && stdout.endsWith(`import ${names}\n`), stdout);
     assert.match(await read(service, 'a.rejects.csv'), /\nx,a,1,/);
     assert.match(await read(service, 'a.rejects-2.csv'), /\ny,b,1,/);
     assert.match(await read(service, 'plants.rejects.csv'), /\nz,c,1,/);
