@@ -68,10 +68,15 @@ export function runInTime(args: string[], options: StartOptions = {}): Promise<F
   return runProgram(args, { ...options, timeout: RUN_MS_MAX });
 }
 
-/** Reads the file that the first start names without a terminal. @returns '' if there is none */
-export function firstTokenOf(greeting: string): string {
+/**
+ * Reads the file that the first start names without a terminal.
+ *
+ * @param root the root folder of the service, which may have mounts of its own
+ * @returns '' if there is no such file
+ */
+export function firstTokenOf(greeting: string, root = ''): string {
   const file = / first token is in the file (.+)$/m.exec(greeting)?.[1];
-  return file === undefined ? '' : readFileSync(file, 'utf8').trimEnd();
+  return file === undefined ? '' : readFileSync(root + file, 'utf8').trimEnd();
 }
 
 /** A running `serve` process. `await using` kills it, unless it has ended. */
@@ -119,7 +124,7 @@ export async function startServe(
   };
   return {
     ...{ child, url },
-    token: firstTokenOf(finished.stderr),
+    token: firstTokenOf(finished.stderr, options.prefix && `/proc/${child.pid}/root`),
     logged: () => finished.stdout.split('\n').filter(line => line !== ''),
     stop,
     [Symbol.asyncDispose]: async () => void (await stop('SIGKILL')),
