@@ -6,7 +6,7 @@ import { docsPage } from './docs-page/docs-page.ts';
 import { documentationOf } from './docs-page/documentation.ts';
 import { CreatePlant } from './http/create-plant.ts';
 import type { AllowedOrigins } from './http/cross-origin.ts';
-import { type ListenAddress, ListenFailed, ReservedAddress } from './http/listen.ts';
+import { type ListenAddress, ListenFailed, reserveAddress } from './http/listen.ts';
 import { PlantServer } from './http/plant-server.ts';
 import { COMMITS_ASSESSED_INTERVAL_MS, STORE_WATCH_INTERVAL_MS } from './ops/limits.ts';
 import { loggedRequest } from './ops/logged-request.ts';
@@ -69,8 +69,8 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
   try {
     const metrics = new Metrics(VERSION, databaseAddressOf(settings.database).engine);
     // Before the store: a start that fails here leaves no new store.
-    const reservedOps = opened.use(await ReservedAddress.reserve(settings.ops));
-    const reserved = opened.use(await ReservedAddress.reserve(settings.listen));
+    const reservedOps = opened.use(await reserveAddress(settings.ops));
+    const reserved = opened.use(await reserveAddress(settings.listen));
     const { engine } = opened.use(await openServedStore(settings));
     const tokensMessage = 'the store cannot look up tokens; cached tokens stay valid';
     const tokens = await TokenCache.open(

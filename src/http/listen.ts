@@ -20,32 +20,24 @@ export class ListenFailed extends Error {
   }
 }
 
-/** An address in use by this process, before the server for it exists. Connections are closed. */
-export class ReservedAddress implements Disposable {
-  readonly #placeholder = createServer(socket => socket.destroy());
-  #isTaken = false;
-
-  /** @throws {ListenFailed} when the address is not available */
-  static async reserve(address: ListenAddress): Promise<ReservedAddress> {
-    const reserved = new ReservedAddress();
-    try {
-      reserved.#placeholder.listen(address);
-      await once(reserved.#placeholder, 'listening');
-      return reserved;
-    } catch (cause) {
-      throw new ListenFailed(address, cause as NodeJS.ErrnoException);
-    }
+/**
+ * Uses an address before the server for it exists. Until then, connections to it are closed.
+ *
+ * @throws {ListenFailed} when the address is not available
+ */
+export async function reserveAddress(address: ListenAddress): Promise<Server> {
+  try {
+    const placeholder = createServer(socket => socket.destroy()).listen(address);
+    await once(placeholder, 'listening');
+    return placeholder;
+  } catch (cause) {
+    throw new ListenFailed(address, cause as NodeJS.ErrnoException);
   }
+}
 
-  /** Has a server accept the connections from now on. */
-  async listen(server: Server): Promise<AddressInfo> {
-    this.#isTaken = true;
-    server.listen(this.#placeholder);
-    await once(server, 'listening');
-    return server.address() as AddressInfo;
-  }
-
-  [Symbol.dispose](): void {
-    if (!this.#isTaken) this.#placeholder.close();
-  }
+/** From now on, `server` accepts the connections to the address of the placeholder. */
+export async function listenInstead(placeholder: Server, server: Server): Promise<AddressInfo> {
+  server.listen(placeholder);
+  await once(server, 'listening');
+  return server.address() as AddressInfo;
 }

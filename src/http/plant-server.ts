@@ -4,7 +4,7 @@ import { SHUTDOWN_MS } from '../contract/limits.ts';
 import { isPreflight, PREFLIGHT } from './cross-origin.ts';
 import { type FastPath, FastPathConnection } from './fast-path-connection.ts';
 import { FIRST_REQUEST_BUDGET_MS, PIPELINED_BUDGET_MS, SHUTDOWN_GRACE_MS } from './limits.ts';
-import type { ReservedAddress } from './listen.ts';
+import { listenInstead } from './listen.ts';
 import type { Exchange } from './node-connection.ts';
 import { NodeServer, pathOf } from './node-server.ts';
 import { RequestBody } from './request-body.ts';
@@ -41,8 +41,8 @@ export class PlantServer {
     return new Promise(resolve => this.#node.server.getConnections((_error, count) => resolve(count)));
   }
 
-  listen(address: ReservedAddress): Promise<AddressInfo> {
-    return address.listen(this.#node.server);
+  listen(placeholder: NetServer): Promise<AddressInfo> {
+    return listenInstead(placeholder, this.#node.server);
   }
 
   /**

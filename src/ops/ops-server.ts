@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Server } from 'node:net';
 import type { ErrorBody } from '../contract/errors.ts';
-import type { ReservedAddress } from '../http/listen.ts';
+import { listenInstead } from '../http/listen.ts';
 import { createServer } from '../http/node-http.ts';
 import {
   contentResponse,
@@ -91,8 +91,8 @@ export class OpsServer {
     }
   }
 
-  listen(address: ReservedAddress): Promise<AddressInfo> {
-    return address.listen(this.#server);
+  listen(placeholder: Server): Promise<AddressInfo> {
+    return listenInstead(placeholder, this.#server);
   }
 
   async close(): Promise<void> {
