@@ -33,16 +33,14 @@ export async function openServedStore(settings: StoreSettings): Promise<ServedSt
     return { engine, [Symbol.asyncDispose]: () => engine.close() };
   }
   // The lock comes first: a second service must not update the schema while the first one runs.
-  const releaseLock = await takeServeLock(database.path);
-  try {
-    const { SqliteEngine } = await import('./sqlite/sqlite-engine.ts');
-    // SQLite puts the write-ahead log beside the file itself, not beside a symbolic link to it.
-    const engine = await SqliteEngine.open({ path: realpathSync(database.path), repeatedIdRule });
-    return { engine, [Symbol.asyncDispose]: () => engine.close().finally(releaseLock) };
-  } catch (error) {
-    releaseLock();
-    throw error;
-  }
+  await using parts = new AsyncDisposableStack();
+  parts.use(await takeServeLock(database.path));
+  const { SqliteEngine } = await import('./sqlite/sqlite-engine.ts');
+  // SQLite puts the write-ahead log beside the file itself, not beside a symbolic link to it.
+  const engine = await SqliteEngine.open({ path: realpathSync(database.path), repeatedIdRule });
+  parts.defer(() => engine.close());
+  const opened = parts.move();
+  return { engine, [Symbol.asyncDispose]: () => opened.disposeAsync() };
 }
 
 /** Opens a store to manage its tokens, beside a running service. @throws {StoreRejected} */

@@ -18,25 +18,18 @@ const SQLITE_BUSY = 5;
  * inode: it also holds after the file is renamed. The system releases both when the process ends.
  *
  * @param path path of the database file, which is created if needed
- * @returns a function that releases the locks
+ * @returns the locks; their disposal releases them
  * @throws {StoreRejected} when another service has a lock, the file may have a second name, or the
  *   folder is not writable
  */
-export async function takeServeLock(path: string): Promise<() => void> {
-  const releasePath = explainFailure(path, () => lockPath(path));
-  try {
-    const releaseFile = await lockFile(path);
-    return () => {
-      releasePath();
-      releaseFile();
-    };
-  } catch (error) {
-    releasePath();
-    throw error;
-  }
+export async function takeServeLock(path: string): Promise<Disposable> {
+  using locks = new DisposableStack();
+  locks.use(explainFailure(path, () => lockPath(path)));
+  locks.defer(await lockFile(path));
+  return locks.move();
 }
 
-function lockPath(path: string): () => void {
+function lockPath(path: string): Disposable {
   makeFolder(path);
   rejectSecondNames(path);
   // The file must exist before its real path can be resolved through symbolic links.
@@ -52,7 +45,7 @@ function lockPath(path: string): () => void {
     if ((error as { errcode?: number }).errcode !== SQLITE_BUSY) throw error;
     throw isServed(path, error);
   }
-  return () => lock.close();
+  return lock;
 }
 
 /**
@@ -87,6 +80,5 @@ function isServed(path: string, cause: unknown): StoreRejected {
  */
 export async function checkServeLock(path: string): Promise<void> {
   if (!existsSync(path) || !existsSync(`${realpathSync(path)}-serve-lock`)) return;
-  const release = await takeServeLock(path);
-  release();
+  (await takeServeLock(path))[Symbol.dispose]();
 }

@@ -1,4 +1,3 @@
-import type { DatabaseSync } from 'node:sqlite';
 import { type CopyTarget, concurrentChange } from '../plant-store.ts';
 import { inTransaction, openForWriting, unavailable } from './database.ts';
 import { takeServeLock } from './serve-lock.ts';
@@ -6,14 +5,9 @@ import { putToken } from './token-table.ts';
 
 /** Opens the target of a copy and locks it for services. Writes block this thread. */
 export async function openSqliteTarget(path: string): Promise<CopyTarget> {
-  const releaseLock = await takeServeLock(path);
-  let database: DatabaseSync;
-  try {
-    database = openForWriting(path);
-  } catch (error) {
-    releaseLock();
-    throw error;
-  }
+  using parts = new DisposableStack();
+  parts.use(await takeServeLock(path));
+  const database = parts.use(openForWriting(path));
   const insert = database.prepare(
     'INSERT INTO plant_revision VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING',
   );
@@ -24,6 +18,7 @@ export async function openSqliteTarget(path: string): Promise<CopyTarget> {
       throw unavailable(error);
     }
   };
+  const opened = parts.move();
   return {
     insertRevisions: revisions =>
       write(() => {
@@ -39,9 +34,6 @@ export async function openSqliteTarget(path: string): Promise<CopyTarget> {
           if (!putToken(database, token)) throw concurrentChange(`token ${JSON.stringify(token.label)}`);
         }
       }),
-    [Symbol.asyncDispose]: async () => {
-      database.close();
-      releaseLock();
-    },
+    [Symbol.asyncDispose]: async () => opened.dispose(),
   };
 }
