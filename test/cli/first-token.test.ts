@@ -19,7 +19,7 @@ import { testFolder } from '../harness/test-folder.ts';
 const folder = testFolder();
 const postgres = await postgresUnderTest();
 /** Runs a command on a terminal and writes what it prints to stderr. */
-const ON_TERMINAL = ['sh', '-c', 'exec script -qefc "$*" /dev/null >&2', 'sh'];
+const ON_TERMINAL = ['sh', '-c', 'exec script -qefc "exec $*" /dev/null >&2', 'sh'];
 /** `script` of util-linux; other systems have another one. */
 const HAS_TERMINAL = spawnSync('script', ['-qefc', 'test -t 2', '/dev/null']).status === 0;
 const NO_TOKEN = /^The store has no token; create one with: npx plant-store token create LABEL --database /m;
