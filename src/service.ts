@@ -36,8 +36,8 @@ export interface ServiceSettings extends StoreSettings {
   corsOrigins?: AllowedOrigins | undefined;
   /** Limit of each token; undefined: no limit. */
   rateLimit?: RateLimitPolicy | undefined;
-  /** Saves the first token for its user, before it is made. If it returns false, none is made. */
-  saveFirstToken: (token: string) => boolean;
+  /** Gives the user the first token, before the store has it. If false, the store gets no token. */
+  handOverFirstToken: (token: string) => boolean;
   log: ServiceLog;
   /** Called with the log fields of each request, after its response. */
   logRequest?: (request: object) => void;
@@ -157,11 +157,11 @@ const LOOPBACK = /^(?:localhost|127\.[0-9.]+|::1)$/;
 async function makeFirstToken(
   tokens: TokenCache,
   engine: StorageEngine,
-  { listen, saveFirstToken, log }: ServiceSettings,
+  { listen, handOverFirstToken, log }: ServiceSettings,
 ): Promise<string | undefined> {
   if (!LOOPBACK.test(listen.host) || (await engine.hasPlants())) return undefined;
   const token = makeToken();
-  if (!saveFirstToken(token)) return undefined;
+  if (!handOverFirstToken(token)) return undefined;
   try {
     const stored = await engine.createToken({
       ...{ hash: hashToken(token), label: 'first' },

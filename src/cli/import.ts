@@ -33,7 +33,7 @@ export function importCommand(): Command {
     .argument('<FILE...>', 'files, imported in this order; - is standard input');
   return addServiceOptions(command)
     .option('--dry-run', 'send nothing, and print what to correct; needs no service and no token')
-    .option('--columns <LIST>', 'CSV columns, as id=NUMBER,name=Taxon,tag=; tag= for none', parseColumns)
+    .option('--columns <LIST>', 'names of CSV columns, such as id=ACCESSION; tag= for no tag', parseColumns)
     .option('--delimiter <CHAR>', 'delimiter of CSV (default: comma, semicolon or tab)', parseDelimiter)
     .option(
       '--rejects <FILE>',
@@ -52,7 +52,7 @@ export function importCommand(): Command {
 function parseColumns(text: string): CsvForm['columns'] {
   const columns = text.split(/,(?=(?:id|name|tag)=)/).map(each => /^(id|name|tag)=(.*)$/.exec(each));
   if (!columns.includes(null)) return Object.fromEntries(columns.map(match => match!.slice(1)));
-  throw new InvalidArgumentError('Name columns for id, name or tag, such as id=ACCESSION,name=Taxon.');
+  throw new InvalidArgumentError('Write MEMBER=COLUMN for id, name or tag, such as id=ACCESSION,name=Taxon.');
 }
 
 function parseDelimiter(text: string): string {
@@ -79,7 +79,7 @@ function checkFileNames(files: string[], rejects: string | undefined): void {
   if (rejects !== undefined && files.length > 1) {
     throw new Failure('--rejects works with only one input FILE; give one FILE, or omit --rejects', 2);
   }
-  if (rejects === '-') throw new Failure('--rejects needs the name of a file; - is not possible', 2);
+  if (rejects === '-') throw new Failure('--rejects needs the name of a file; it cannot be -', 2);
   if (files.indexOf(STANDARD_INPUT) !== files.lastIndexOf(STANDARD_INPUT)) {
     throw new Failure('standard input can be read only once; give - only once', 2);
   }

@@ -53,7 +53,7 @@ export function addServeOptions(command: Command): Command {
   return addDatabaseOptions(command);
 }
 
-/** A port alone never opens the service to the network: it means the loopback address. */
+/** A port alone means the loopback address, so it never opens the service to the network. */
 function parseAddress(text: string): ListenAddress {
   const parts = /^(?:(?:\[([0-9A-Fa-f:.]+)\]|([^:[\]]+))?:)?([0-9]{1,5})$/.exec(text);
   const port = Number(parts?.[3]);
@@ -78,7 +78,7 @@ export function parseOrigins(text: string): AllowedOrigins {
     const url = URL.parse(origin);
     if (url === null || !['http:', 'https:'].includes(url.protocol) || origin.includes('*')) {
       throw new InvalidArgumentError(
-        'Write each as SCHEME://HOST or SCHEME://HOST:PORT, for example https://plants.example. No pattern is possible, but only * for all.',
+        'Write each as SCHEME://HOST or SCHEME://HOST:PORT, for example https://plants.example. Patterns are not possible; only * alone allows all.',
       );
     }
     if (url.origin !== origin) {

@@ -58,7 +58,7 @@ async function start(database: string, options: ServeOptions, log: Logger): Prom
       repeatedIdRule: options.repeatedId,
       bodyBytesMax: options.bodyLimit,
       docs: options.docs === 'on',
-      saveFirstToken: token => saveFirstToken(token, database),
+      handOverFirstToken: token => handOverFirstToken(token, database),
       corsOrigins: options.corsOrigin,
       opsHosts: options.opsHost,
       ...(logRequests === 'on' && { logRequest: request => log.info(request, 'request completed') }),
@@ -83,8 +83,8 @@ function listenAdvice({ address: { host, port }, code, message }: ListenFailed, 
   return `${message}; choose another address with ${flag}`;
 }
 
-/** Without a terminal, stderr may be a journal that others read. So a new file gets the token. */
-function saveFirstToken(token: string, database: string): boolean {
+/** Without a terminal, others may read stderr in a journal, so a new file gets the token. */
+function handOverFirstToken(token: string, database: string): boolean {
   if (process.stderr.isTTY) return true;
   const file = firstTokenFile(database);
   // A link may lead nowhere, and its name is still in use.

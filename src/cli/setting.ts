@@ -17,7 +17,7 @@ export function setting(
   const option = new Option(flags, description).argParser(parse);
   if (initial !== undefined) option.default(parse(String(initial)), String(initial));
   const variable = `PLANT_STORE_${option.name().toUpperCase().replaceAll('-', '_')}`;
-  // Commander would parse an empty variable, which is often one that was meant to be unset.
+  // Commander would parse an empty variable as a value. Scripts often empty it to unset it.
   if (process.env[variable] === '') delete process.env[variable];
   return option.env(variable);
 }

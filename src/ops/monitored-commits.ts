@@ -7,11 +7,11 @@ import type { FailureLog } from './rate-limited-log.ts';
  * commits fail.
  *
  * A second is bad when most of its plants were not confirmed: a nearly full disk still confirms
- * some small batches. After a bad second, one without plants is assessed by a test commit, because
- * a service that is not ready gets no plants.
+ * some small batches. After a bad second, a test commit assesses each second without plants: a
+ * service that is not ready gets none.
  *
- * @returns `assess` is to be called every second, and never throws. `failingMs` is the time since
- *   the end of the first of the bad seconds; 0 when the last one was not bad.
+ * @returns the wrapped operations; `assess`, which the caller calls every second, and which never
+ *   throws; `failingMs`, the time since the first bad second ended, 0 if the last one was not bad
  */
 export function monitoredCommits(engine: StorageEngine, metrics: Metrics, log: FailureLog) {
   let confirmed = 0;

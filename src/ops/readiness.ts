@@ -6,7 +6,7 @@ export interface ServiceState extends CommitStatistics {
   /** One sentence per warning; undefined while the store cannot be used. */
   storeWarnings: readonly string[] | undefined;
   engine: EngineStatistics;
-  /** For how long most plants were not confirmed; 0 when the last ones were. */
+  /** For how long most plants were not confirmed; 0 if the last second was not bad. */
   commitsFailingMs: number;
   openConnections: number;
   isShuttingDown: boolean;
@@ -14,9 +14,6 @@ export interface ServiceState extends CommitStatistics {
   /** Whether the last refresh of the token cache succeeded. */
   areTokensCurrent: boolean;
 }
-
-/** Checks that decide whether the service is ready; `commits` only after a time. */
-const DECISIVE = ['shutdown', 'store'];
 
 /**
  * Checks everything that prevents the service from storing plants, or soon may.
@@ -57,7 +54,8 @@ export function readinessOf(state: ServiceState) {
   }
   if (warnings !== undefined)
     check('warnings', warnings.length === 0, 'the store has no warnings', warnings.join('; '));
-  const decisive = state.commitsFailingMs > COMMITS_FAILING_MAX_MS ? [...DECISIVE, 'commits'] : DECISIVE;
+  const areCommitsDecisive = state.commitsFailingMs > COMMITS_FAILING_MAX_MS;
+  const decisive = ['shutdown', 'store', ...(areCommitsDecisive ? ['commits'] : [])];
   const reason = checks.find(({ name, ok }) => !ok && decisive.includes(name))?.detail;
   if (reason !== undefined) return { status: 'not ready', reason, checks };
   return { status: 'ready', ...(warnings?.length && { warnings }), checks };

@@ -118,7 +118,7 @@ export interface PlantRevision {
   recordedBy: number;
 }
 
-/** The bytes are those on disk; undefined when the engine does not tell. */
+/** The bytes are those on disk; undefined if the engine cannot tell. */
 export type StoreSize = { plants: number; revisions: number; bytes: number | undefined };
 
 /** Reads a store. A service may write to it at the same time. */
@@ -127,8 +127,9 @@ export interface PlantReader extends AsyncDisposable {
   revisionsOf(id: bigint): Promise<PlantRevision[]>;
   /**
    * Reads every revision in the order of ids, then revisions, in constant memory. All come from one
-   * snapshot, taken at the first read. Other methods may be called during the iteration. `from` is
-   * the smallest id.
+   * snapshot, taken at the first read. Other methods may be called during the iteration.
+   *
+   * @param from the smallest id to read; undefined: all ids
    */
   revisions(from?: bigint): AsyncIterable<PlantRevision>;
   size(): Promise<StoreSize>;

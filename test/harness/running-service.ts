@@ -38,7 +38,7 @@ export async function startTestService(settings: Partial<ServiceSettings> = {}):
     connections: POSTGRES_CONNECTIONS,
     bodyBytesMax: 1024 * 1024,
     docs: true,
-    saveFirstToken: () => true,
+    handOverFirstToken: () => true,
     log: {
       info: message => logged.push(message),
       warn: (_details, message) => logged.push(message),

@@ -8,8 +8,8 @@ const OWNER_ONLY = 0o600;
 
 /**
  * Creates the file of a backup. Until it is complete, checked and flushed to disk, its name ends in
- * `.partial`. An incomplete copy never has the name of a backup. A failure removes it. The name is
- * never used again, so what a killed backup left blocks no other, and a running one is not changed.
+ * `.partial`. An incomplete copy never has the name of a backup. A failure removes it. Each backup
+ * has its own `.partial` name. So a killed backup blocks no other, and none changes a running one.
  *
  * @param write fills and checks the file; its argument is the path of an empty file
  * @returns the result of `write`, and the length of the file in bytes

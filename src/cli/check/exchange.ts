@@ -60,8 +60,8 @@ export async function send(
   for (let tries = 1; ; tries++) {
     const exchange = await sendOnce(target, body, changes);
     const { status, headers } = exchange;
-    const isPutOff = status === 429 || (status === 503 && headers.has('retry-after'));
-    if (!isPutOff || tries === RATE_LIMIT_TRIES_MAX) return exchange;
+    const asksForRetry = status === 429 || (status === 503 && headers.has('retry-after'));
+    if (!asksForRetry || tries === RATE_LIMIT_TRIES_MAX) return exchange;
     const askedMs = readRetryAfterMs(headers.get('retry-after'));
     const delayMs = Math.min(askedMs || RATE_LIMIT_DELAY_MS, RATE_LIMIT_DELAY_MS_MAX);
     await wait(delayMs, undefined, { signal: target.stop });

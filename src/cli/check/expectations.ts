@@ -53,7 +53,7 @@ export function expectSent(exchange: Exchange, text: string, members = ['name', 
   for (const member of members) expectMember(exchange, member, sent[member]);
 }
 
-/** With the status 400, the body is an Error. @returns whether the status is from 400 to 499 */
+/** @returns whether the status is from 400 to 499. @throws {Finding} for a 400 without an Error */
 export function isRejected(exchange: Exchange): boolean {
   if (exchange.status === 400) expectErrorShape(exchange);
   return exchange.status >= 400 && exchange.status <= 499;
@@ -102,7 +102,7 @@ function readObject(exchange: Exchange): Record<string, unknown> {
 }
 
 function showValue(value: unknown): string {
-  // Not a part of the text: a cut could split a token, which would then stay.
+  // Shows no part of a long text: a cut could split a token, which would then not be removed.
   if (typeof value === 'string' && value.length >= MESSAGE_LENGTH_MAX / 5)
     return `of ${value.length} characters`;
   return value === undefined ? 'absent' : JSON.stringify(value);

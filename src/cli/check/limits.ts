@@ -4,7 +4,7 @@ export const RULES_IN_FLIGHT = 8;
 export const EXCHANGE_TIMEOUT_MS = 10_000;
 /** A Plant or an Error in a response to a rule is far smaller. */
 export const RESPONSE_BYTES_MAX = 1024 * 1024;
-/** Tries of a request that is put off, and the longest delay between them. */
+/** Tries of a request whose responses ask for a retry, and the longest delay between them. */
 export const RATE_LIMIT_TRIES_MAX = 5;
 export const RATE_LIMIT_DELAY_MS_MAX = 10_000;
 /** Delay after a 429 without Retry-After. */

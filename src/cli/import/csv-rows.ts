@@ -48,7 +48,7 @@ function delimiterOf(start: string, form: CsvForm): string {
  * @param name the file in messages
  * @param start a start of the text that contains the first line
  * @param onNote called once with a line that names the ignored columns
- * @throws {Failure} behind the last sound row: a column is missing, repeated or mistyped, a quote
+ * @throws {Failure} after the last valid row: a column is missing, repeated or mistyped, a quote
  *   is misplaced or unclosed, a row is too long
  */
 export async function* csvRows(

@@ -20,7 +20,7 @@ export interface Reading {
   onNote: (line: string) => void;
   /** Called with the number of bytes read, before decompression. */
   onBytes?: (bytes: number) => void;
-  /** Called with the number of bytes read of a gzip file to verify its checksums. */
+  /** Called with the number of bytes read to verify the checksums of a gzip file. */
   onVerified?: (bytes: number) => void;
 }
 

@@ -43,7 +43,7 @@ export async function* utf8Texts(chunks: AsyncIterable<Uint8Array>): AsyncGenera
   if (rest.length > 0) throw new NotUtf8(isStart && UTF_16_MARKS.some(mark => startsWith(rest, mark)));
 }
 
-/** A caller that reads no further also ends `rest`, which closes its file. */
+/** Yields `first`, then `rest`. If the caller stops early, `rest` ends too and closes its file. */
 export async function* joined<T>(
   first: T,
   rest: AsyncGenerator<T, void, undefined>,

@@ -50,7 +50,7 @@ export function openForWriting(path: string): DatabaseSync {
  *
  * @param isImmutable true when no program writes to the file; SQLite then takes no lock and creates
  *   no files beside it
- * @returns its disposal throws when a store on a read-only mount was changed through another mount
+ * @returns the store; its disposal throws if another mount changed a store on a read-only mount
  * @throws {StoreMissing} when no plant store exists at this path
  * @throws {StoreRejected} when it cannot be opened, or has another schema
  */
@@ -82,8 +82,8 @@ export function openForReading(path: string, isImmutable = false): DatabaseSync 
 }
 
 /**
- * The state of a store on a read-only mount, where SQLite cannot create the files that it needs. A
- * service that writes through another mount has created them, so SQLite needs no help beside one.
+ * The state of a store on a read-only mount, where SQLite cannot create the files that it needs.
+ * While a service writes through another mount, these files exist, so SQLite can read the store.
  *
  * @returns undefined for any other store
  * @throws {StoreRejected} when its write-ahead log cannot be read
@@ -209,8 +209,8 @@ export function flush(path: string): void {
 
 /**
  * Creates the file of a store. Only its owner may read it, because it contains plants and token
- * hashes. SQLite gives the log the mode of the file. An existing file does not change, but an empty
- * one will become a store.
+ * hashes. SQLite gives the log the mode of the file. The mode of an existing file changes only if
+ * the file is empty, because it will then become a store.
  *
  * An existing file is not even opened. A process that closes a file loses all its locks on the
  * file, including those of its SQLite connections (https://sqlite.org/howtocorrupt.html, section

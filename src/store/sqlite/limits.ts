@@ -1,7 +1,7 @@
 /** Limits of an SQLite store. A page has 4 KiB, the default of SQLite. */
 import { relation } from '../../contract/limits.ts';
 
-/** Size of a test commit, as of a full batch. A disk too full for plants may have room for less. */
+/** Size of a test commit: that of a full batch. A disk too full for it may have room for less. */
 export const PROBE_BYTES = 8 * 1024 * 1024;
 /** Timeout for the lock of another process. The command line locks the store only briefly. */
 export const LOCK_TIMEOUT_MS = 2_000;

@@ -95,9 +95,9 @@ export class StoreWriter {
     });
   }
 
-  /** Tests whether the log can be written and flushed. Its connection is not used again. */
+  /** Tests whether the log can be written and flushed, and closes the connection of the test. */
   probe(): void {
-    // Without a cache, pages go into the log before a commit. The last PRAGMA writes its page, too.
+    // With this cache, SQLite writes pages to the log before a commit. The last PRAGMA is a commit.
     const sql = `PRAGMA busy_timeout = 0; PRAGMA cache_size = 1; BEGIN IMMEDIATE;
       CREATE TABLE probe AS SELECT zeroblob(${PROBE_BYTES}); ROLLBACK; PRAGMA application_id = ${APPLICATION_ID}`;
     this.#run(({ database }) => database.exec(sql));
