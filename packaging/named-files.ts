@@ -7,7 +7,7 @@
 const PROGRAM = /new URL\(\s*'(?<file>\.[^']*)\.ts',\s*import\.meta\.url,?\s*\)/g;
 /** A file to read, as text or as bytes. */
 const READ =
-  /\breadFileSync\(\s*new URL\(\s*'(?<file>\.[^']+)',\s*import\.meta\.url,?\s*\)(?<asText>,\s*'utf8')?,?\s*\)/g;
+  /\b(?:fs\.)?readFileSync\(\s*new URL\(\s*'(?<file>\.[^']+)',\s*import\.meta\.url,?\s*\)(?<asText>,\s*'utf8')?,?\s*\)/g;
 
 /** @returns the relative paths of the files that a source reads */
 export function filesRead(source: string): string[] {

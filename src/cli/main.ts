@@ -69,6 +69,8 @@ function addCommand(parent: Command, command: Command): void {
 }
 
 function report(error: unknown): number {
+  // The later one says more: the store changed while it was read.
+  if (error instanceof SuppressedError) return report(error.error);
   // Commander has printed the message. Its own exit code for a usage error is 1.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
   if (error instanceof Failure || error instanceof StoreRejected) {

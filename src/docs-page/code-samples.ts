@@ -16,7 +16,6 @@ export const SAMPLES = {
 Host: ${part('host', 'plants.example')}
 Authorization: Bearer ${'<ACCESS_TOKEN>'}
 Content-Type: application/json
-Content-Length: ${part('length', String(BODY.length))}
 
 ${part('body', BODY)}`,
   curl: html`curl -i ${PLANTS_ADDRESS} \\

@@ -83,7 +83,6 @@ suite('the form', () => {
         `Host: ${new URL(service.url).host}`,
         'Authorization: Bearer <ACCESS_TOKEN>',
         'Content-Type: application/json',
-        `Content-Length: ${Buffer.byteLength(spaced)}`,
         '',
         spaced,
       ]);

@@ -4,7 +4,7 @@ import { newPlantJson } from '../../contract/plant.ts';
 import { Failure } from '../failure.ts';
 import { amount, CountedProgress, formatCount } from '../progress-display.ts';
 import { visible } from '../visible-text.ts';
-import { DISTINCT_MAX, EXAMPLES_MAX, FREQUENT_MIN, RARE_MAX, SHOWN_LENGTH_MAX } from './limits.ts';
+import * as limits from './limits.ts';
 import { isOneEditAway } from './near-text.ts';
 import { fileRows, type Reading } from './plant-file.ts';
 
@@ -23,8 +23,8 @@ export async function dryRun(files: string[], reading: Omit<Reading, 'onNote'>):
   const counts = { 'repeated id': 0, 'rounded id': 0, 'rare name': 0, 'rejected row': 0, 'faulty file': 0 };
   const lines: string[] = [];
   const add = (kind: keyof typeof counts, ...parts: string[]): void => {
-    const line = [kind, ...parts].join(': ').slice(0, SHOWN_LENGTH_MAX);
-    if (++counts[kind] <= EXAMPLES_MAX) lines.push(visible(line));
+    const line = [kind, ...parts].join(': ').slice(0, limits.SHOWN_LENGTH_MAX);
+    if (++counts[kind] <= limits.EXAMPLES_MAX) lines.push(visible(line));
   };
   const ids = new Set<bigint>();
   const names = new Map<string, { count: number; place: string }>();
@@ -40,11 +40,11 @@ export async function dryRun(files: string[], reading: Omit<Reading, 'onNote'>):
         const id = String(plant.id);
         if (ROUNDED_ID.test(id)) add('rounded id', place, `a spreadsheet may have changed digits of ${id}`);
         if (ids.has(plant.id)) add('repeated id', place, id);
-        else if (ids.size < DISTINCT_MAX) ids.add(plant.id);
+        else if (ids.size < limits.DISTINCT_MAX) ids.add(plant.id);
         const seen = names.get(plant.name);
         if (seen !== undefined) seen.count++;
         // The copy shares no memory with the rest of the file.
-        else if (names.size < DISTINCT_MAX && COMPARED_NAME.test(plant.name))
+        else if (names.size < limits.DISTINCT_MAX && COMPARED_NAME.test(plant.name))
           names.set(Buffer.from(plant.name).toString(), { count: 1, place });
       }
   };
@@ -54,21 +54,20 @@ export async function dryRun(files: string[], reading: Omit<Reading, 'onNote'>):
       if (!(error instanceof Failure)) throw error;
       add('faulty file', error.message);
     });
-  const frequent = [...names].flatMap(([name, { count }]) => (count < FREQUENT_MIN ? [] : variantsOf(name)));
-  const byVariant = Map.groupBy(frequent, ({ variant }) => variant);
+  const frequent = [...names].filter(([, { count }]) => count >= limits.FREQUENT_MIN);
+  const variants = frequent.slice(0, limits.FREQUENT_NAMES_MAX).flatMap(([name]) => variantsOf(name));
+  const byVariant = Map.groupBy(variants, ({ variant }) => variant);
   for (const [name, { count, place }] of byVariant.size === 0 ? [] : names) {
-    const near = count > RARE_MAX ? [] : variantsOf(name).flatMap(each => byVariant.get(each.variant) ?? []);
-    const meant = near.find(each => isOneEditAway(name, each.name))?.name;
-    if (meant !== undefined) add('rare name', place, `${name}; did you mean ${meant}?`);
+    if (count > limits.RARE_MAX) continue;
+    const near = variantsOf(name).flatMap(({ variant }) => byVariant.get(variant) ?? []);
+    const meant = near.find(each => isOneEditAway(name, each.name));
+    if (meant !== undefined) add('rare name', place, `${name}; did you mean ${meant.name}?`);
   }
-  const isPartial = Math.max(ids.size, names.size) === DISTINCT_MAX;
-  lines.push(
-    [amount(progress.done, 'row'), amount(ids.size, 'distinct id')]
-      .concat(Object.entries(counts).map(([kind, count]) => amount(count, kind)))
-      .concat(isPartial ? `only ${formatCount(DISTINCT_MAX)} ids and names were compared` : [])
-      .join(', '),
-  );
-  console.log(`${lines.join('\n')}; nothing was sent`);
+  const isPartial = Math.max(ids.size, names.size) === limits.DISTINCT_MAX;
+  const totals = Object.entries({ row: progress.done, 'distinct id': ids.size, ...counts });
+  const partial = isPartial ? `; only ${formatCount(limits.DISTINCT_MAX)} ids and names were compared` : '';
+  lines.push(totals.map(([kind, count]) => amount(count, kind)).join(', '));
+  console.log(`${lines.join('\n')}${partial}; nothing was sent`);
   return counts['rejected row'] + counts['faulty file'] === 0 ? 0 : 1;
 }
 

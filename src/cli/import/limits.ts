@@ -13,9 +13,10 @@ export const SHOWN_LENGTH_MAX = 200;
 export const DISTINCT_MAX = 1_000_000;
 /** In a dry run: lines about each kind of finding. */
 export const EXAMPLES_MAX = 5;
-/** In a dry run: a name in so few rows may be a mistyped name of so many rows. */
+/** In a dry run: rows of a rare name, rows of a frequent one, compared frequent names. */
 export const RARE_MAX = 2;
 export const FREQUENT_MIN = 10;
+export const FREQUENT_NAMES_MAX = 10_000;
 
 /** Plants in flight at the same time. */
 export const IN_FLIGHT_DEFAULT = 64;

@@ -47,17 +47,12 @@ function showBody() {
   if (!asJson.checked) json.value = plant;
   if (!asJson.checked && !id.validity.valid) return;
   const text = JSON.stringify(json.value);
-  showRequest(json.value);
   showParts({
+    body: json.value,
     shell: `'${json.value.replaceAll("'", String.raw`'\''`)}'`,
     python: asJson.checked ? text : `json.dumps(${plant})`,
     typescript: asJson.checked ? `JSON.parse(${text})` : literal,
   });
-}
-
-/** @param {string} body */
-function showRequest(body) {
-  showParts({ body, length: String(new TextEncoder().encode(body).length) });
 }
 
 const { href, host, pathname: path } = plantsUrl;
@@ -102,7 +97,7 @@ async function send() {
   const exchange = await post(body);
   isSending = false;
   // The user may have changed the form in between.
-  showRequest(body);
+  showParts({ body });
   // A gateway may repeat the token in its response.
   if (exchange !== undefined) exchange.text = exchange.text.replaceAll(tokenSent, '<ACCESS_TOKEN>');
   const received = exchange === undefined ? 'none' : responseText(exchange);

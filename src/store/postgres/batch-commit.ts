@@ -209,22 +209,18 @@ export class BatchCommit {
 }
 
 /**
- * The smallest durable commit: a message in the write-ahead log
- * (https://www.postgresql.org/docs/current/functions-admin.html, `pg_logical_emit_message`).
- */
-export const COMMIT_MESSAGE = { text: `SELECT pg_logical_emit_message(true, 'plant-store', '')` };
-
-/**
  * Returns when all commits that were visible before are as durable as this server makes commits.
  *
  * This matters only with a synchronous standby. PostgreSQL shows a commit after its own flush and
  * after the standby has it. If that wait was cancelled or the server crashed, the standby may lack
- * the commit. A new commit waits for the standby, and so for all commits before it.
+ * the commit. A new commit waits for the standby, and so for all commits before it. The smallest
+ * one is a message in the write-ahead log
+ * (https://www.postgresql.org/docs/current/functions-admin.html, `pg_logical_emit_message`).
  */
 export async function confirmEverythingBefore(connection: Connection): Promise<void> {
   const [row] = await connection.run({
     text: `SELECT coalesce(current_setting('synchronous_standby_names', true), '')`,
   });
   if (row![0] === '') return;
-  await connection.commit(COMMIT_MESSAGE);
+  await connection.commit({ text: `SELECT pg_logical_emit_message(true, 'plant-store', '')` });
 }

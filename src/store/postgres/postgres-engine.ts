@@ -7,11 +7,11 @@ import {
   StoreRejected,
   type WriteResult,
 } from '../plant-store.ts';
-import { BatchCommit, COMMIT_MESSAGE, confirmEverythingBefore } from './batch-commit.ts';
+import { BatchCommit, confirmEverythingBefore } from './batch-commit.ts';
 import type { Connection } from './connection.ts';
 import { ConnectionPool } from './connection-pool.ts';
 import { durabilityWarnings } from './durability-warnings.ts';
-import { INSUFFICIENT_PRIVILEGE, sqlStateOf, UNDEFINED_FUNCTION } from './failure.ts';
+import { INSUFFICIENT_PRIVILEGE, sqlStateOf } from './failure.ts';
 import { HostSearch } from './host-search.ts';
 import { type PostgresAddress, shownPostgresAddress } from './postgres-url.ts';
 import { applySchemaSteps, checkRights, SERVICE_RIGHTS } from './schema.ts';
@@ -63,10 +63,7 @@ export class PostgresEngine implements StorageEngine {
     return this.#pool.use(async connection => {
       // Needs the locks and rights of an insert.
       await connection.run({ text: 'INSERT INTO plant_revision SELECT * FROM plant_revision WHERE false' });
-      await connection.commit(COMMIT_MESSAGE).catch(error => {
-        // Other engines with this protocol may lack the message.
-        if (sqlStateOf(error) !== UNDEFINED_FUNCTION) throw error;
-      });
+      await confirmEverythingBefore(connection);
     });
   }
 

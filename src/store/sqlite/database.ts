@@ -1,6 +1,4 @@
 import * as fs from 'node:fs';
-// The build of the executable replaces calls by this name.
-import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
@@ -18,7 +16,7 @@ const SYNCHRONOUS_FULL = 2;
 const statsOf = (path: string) => fs.statSync(path, { throwIfNoEntry: false });
 
 /** The schema steps. Each store applies a step once, so a released step is never edited. */
-const STEPS = [readFileSync(new URL('./schema/001-plants-and-tokens.sql', import.meta.url), 'utf8')];
+const STEPS = [fs.readFileSync(new URL('./schema/001-plants-and-tokens.sql', import.meta.url), 'utf8')];
 const NEWEST_STEP = STEPS.length;
 
 /**
