@@ -144,6 +144,13 @@ suite('the package of the service', () => {
     assert.equal(version, `${packageJson.version}\n`);
   });
 
+  test('exports the client, for programs beside the service', () => {
+    const program = `import { PlantStore } from 'plant-store'; console.log(typeof PlantStore)`;
+    const options = { cwd: home, env: ENVIRONMENT, encoding: 'utf8' } as const;
+    const args = ['--input-type=module', '--eval', program];
+    assert.equal(execFileSync(process.execPath, args, options), 'function\n');
+  });
+
   test('stores plants, backs them up and exports them', async () => {
     const options = inHome('service');
     await using service = await startServe('sqlite:plants.db', [], options);
