@@ -1,4 +1,4 @@
-import type { PlantWrite, StorageEngine, WriteResult } from '../store/plant-store.ts';
+import type { PlantWrite, StorageEngine, StoreUnavailable, WriteResult } from '../store/plant-store.ts';
 import type { Metrics } from './metrics.ts';
 import type { FailureLog } from './rate-limited-log.ts';
 
@@ -21,6 +21,7 @@ export function monitoredCommits(engine: StorageEngine, metrics: Metrics, log: F
   let inFlight = 0;
   return {
     commitsInFlightMax: engine.commitsInFlightMax,
+    laneOf: (id: bigint) => engine.laneOf(id),
     commit: async (writes: readonly PlantWrite[]): Promise<WriteResult[]> => {
       const beganAt = performance.now();
       inFlight++;
@@ -32,6 +33,7 @@ export function monitoredCommits(engine: StorageEngine, metrics: Metrics, log: F
         return results;
       } catch (cause) {
         metrics.commitFailed();
+        if ((cause as StoreUnavailable).isPartial) throw cause;
         failed += writes.length;
         log.failed(cause);
         throw cause;

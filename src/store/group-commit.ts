@@ -1,3 +1,4 @@
+import type { NewPlant } from '../contract/plant.ts';
 import {
   BATCH_PLANTS_MAX,
   BATCH_TEXT_LENGTH_MAX,
@@ -16,7 +17,7 @@ import type {
   WriteResult,
 } from './plant-store.ts';
 
-type CommittingEngine = Pick<StorageEngine, 'commit' | 'commitsInFlightMax'>;
+type CommittingEngine = Pick<StorageEngine, 'commit' | 'commitsInFlightMax' | 'laneOf'>;
 
 interface QueuedPlant extends PlantWrite {
   queuedAt: number;
@@ -24,6 +25,13 @@ interface QueuedPlant extends PlantWrite {
   ahead: number;
   textLength: number;
   settle: (result: WriteResult | NotConfirmed) => void;
+}
+
+/** The plants that may share a batch. Most engines have one lane. */
+class Lane {
+  queue: QueuedPlant[] = [];
+  batchesInFlight = 0;
+  lastBatchPlants = 0;
 }
 
 /**
@@ -41,8 +49,9 @@ interface QueuedPlant extends PlantWrite {
  * | in a batch | the engine returns the results          | settled    | its own result     |
  * | in a batch | the engine fails                        | settled    | `storeUnavailable` |
  *
- * Only `dispatch` makes batches. The first batch starts as soon as plants are queued. A further
- * one, up to the maximum of the engine, starts when the queue is as long as the last batch was.
+ * Only `dispatch` makes batches. The first batch of a lane starts as soon as plants are queued. A
+ * further one, up to the maximum of the engine, starts when the queue is as long as the last batch
+ * was. With several lanes each has one batch at most, so a slow one leaves connections to others.
  *
  * `dispatch` runs when a batch ends, and at the end of the event-loop iteration in which a plant
  * arrived. So plants that arrive together share a batch, and a single plant does not wait.
@@ -53,15 +62,16 @@ interface QueuedPlant extends PlantWrite {
  */
 export class GroupCommit implements PlantWriter {
   readonly #engine: CommittingEngine;
-  readonly #queue: QueuedPlant[] = [];
+  /** By the number of the lane; undefined before its first plant. */
+  readonly #lanes: (Lane | undefined)[] = [];
   readonly #now: () => number;
-  #queueTextLength = 0;
+  #queuedPlants = 0;
+  #queuedTextLength = 0;
   /** Plants that are queued or in a batch. */
   #inFlight = 0;
   /** See {@link #updateInFlightMax}. */
   #inFlightMax = Number.POSITIVE_INFINITY;
   #batchesInFlight = 0;
-  #lastBatchPlants = 0;
   #dispatchIsDue = false;
   #closed: PromiseWithResolvers<void> | undefined;
 
@@ -84,21 +94,21 @@ export class GroupCommit implements PlantWriter {
     if (this.#closed !== undefined) return Promise.resolve({ rejected: 'shuttingDown' });
     if (
       this.#inFlight >= this.#inFlightMax ||
-      this.#queue.length >= QUEUE_PLANTS_MAX ||
-      this.#queueTextLength + textLength > QUEUE_TEXT_LENGTH_MAX
+      this.#queuedPlants >= QUEUE_PLANTS_MAX ||
+      this.#queuedTextLength + textLength > QUEUE_TEXT_LENGTH_MAX
     ) {
       return Promise.resolve({ rejected: 'busy' });
     }
-    this.#queueTextLength += textLength;
+    this.#queuedPlants++;
+    this.#queuedTextLength += textLength;
+    const lane = this.#laneOf(plant);
     if (!this.#dispatchIsDue) {
       this.#dispatchIsDue = true;
       setImmediate(() => this.#dispatch());
     }
     const queuedAt = this.#now();
     const ahead = this.#inFlight++;
-    return new Promise(settle =>
-      this.#queue.push({ plant, recordedBy, queuedAt, ahead, textLength, settle }),
-    );
+    return new Promise(settle => lane.queue.push({ plant, recordedBy, queuedAt, ahead, textLength, settle }));
   }
 
   /** Settles when every accepted plant is settled. Further plants are rejected. */
@@ -108,41 +118,60 @@ export class GroupCommit implements PlantWriter {
     return this.#closed.promise;
   }
 
+  #laneOf({ id }: NewPlant): Lane {
+    const number = this.#engine.laneOf(id);
+    this.#lanes[number] ??= new Lane();
+    return this.#lanes[number];
+  }
+
   #dispatch(): void {
     this.#dispatchIsDue = false;
-    while (this.#batchIsDue) {
-      const batch = this.#takeBatch();
-      this.#lastBatchPlants = batch.length;
+    for (let lane = this.#dueLane(); lane !== undefined; lane = this.#dueLane()) {
+      const from = lane;
+      const batch = this.#takeBatch(from);
+      from.lastBatchPlants = batch.length;
+      from.batchesInFlight++;
       this.#batchesInFlight++;
       this.#engine.commit(batch).then(
-        results => this.#batchEnded(batch, results),
-        () => this.#batchFailed(batch),
+        results => this.#batchEnded(from, batch, results),
+        () => this.#batchFailed(from, batch),
       );
     }
   }
 
-  /** A small batch beside one in flight would waste a flush. It waits for the end of that batch. */
-  get #batchIsDue(): boolean {
-    if (this.#batchesInFlight === 0) return this.#queue.length > 0;
-    return (
-      this.#batchesInFlight < this.#engine.commitsInFlightMax && this.#queue.length >= this.#lastBatchPlants
-    );
+  /** The lane whose first plant has waited longest, of those from which a batch is due. */
+  #dueLane(): Lane | undefined {
+    if (this.#batchesInFlight >= this.#engine.commitsInFlightMax) return undefined;
+    let due: Lane | undefined;
+    for (const lane of this.#lanes) {
+      if (lane === undefined || !this.#isDue(lane)) continue;
+      if (due === undefined || lane.queue[0]!.queuedAt < due.queue[0]!.queuedAt) due = lane;
+    }
+    return due;
   }
 
-  #takeBatch(): QueuedPlant[] {
+  /** A small batch beside one in flight would waste a flush. It waits for the end of that batch. */
+  #isDue({ queue, batchesInFlight, lastBatchPlants }: Lane): boolean {
+    if (batchesInFlight === 0) return queue.length > 0;
+    return this.#lanes.length === 1 && queue.length >= lastBatchPlants;
+  }
+
+  #takeBatch({ queue }: Lane): QueuedPlant[] {
     let count = 0;
     let textLength = 0;
-    while (count < this.#queue.length && count < BATCH_PLANTS_MAX) {
-      const next = this.#queue[count]!.textLength;
+    while (count < queue.length && count < BATCH_PLANTS_MAX) {
+      const next = queue[count]!.textLength;
       if (count > 0 && textLength + next > BATCH_TEXT_LENGTH_MAX) break;
       textLength += next;
       count++;
     }
-    this.#queueTextLength -= textLength;
-    return this.#queue.splice(0, count);
+    this.#queuedPlants -= count;
+    this.#queuedTextLength -= textLength;
+    return queue.splice(0, count);
   }
 
-  #batchEnded(batch: QueuedPlant[], results: WriteResult[]): void {
+  #batchEnded(lane: Lane, batch: QueuedPlant[], results: WriteResult[]): void {
+    lane.batchesInFlight--;
     this.#batchesInFlight--;
     this.#inFlight -= batch.length;
     this.#updateInFlightMax(batch.at(-1)!);
@@ -164,26 +193,28 @@ export class GroupCommit implements PlantWriter {
     this.#inFlightMax = Math.max((ahead * QUEUE_TIME_MAX_MS) / waitedMs, IN_FLIGHT_PLANTS_MIN);
   }
 
-  #batchFailed(batch: QueuedPlant[]): void {
+  #batchFailed(lane: Lane, batch: QueuedPlant[]): void {
+    lane.batchesInFlight--;
     this.#batchesInFlight--;
     this.#inFlight -= batch.length;
-    for (const queued of [...batch, ...this.#takeLongQueued()]) {
+    for (const queued of [...batch, ...this.#takeLongQueued(lane)]) {
       queued.settle({ rejected: 'storeUnavailable' });
     }
     this.#dispatch();
     this.#settleClose();
   }
 
-  #takeLongQueued(): QueuedPlant[] {
+  #takeLongQueued({ queue }: Lane): QueuedPlant[] {
     const since = this.#now() - FAILING_QUEUE_TIMEOUT_MS;
-    const first = this.#queue.findIndex(({ queuedAt }) => queuedAt > since);
-    const taken = this.#queue.splice(0, first === -1 ? this.#queue.length : first);
+    const first = queue.findIndex(({ queuedAt }) => queuedAt > since);
+    const taken = queue.splice(0, first === -1 ? queue.length : first);
     this.#inFlight -= taken.length;
-    for (const { textLength } of taken) this.#queueTextLength -= textLength;
+    this.#queuedPlants -= taken.length;
+    for (const { textLength } of taken) this.#queuedTextLength -= textLength;
     return taken;
   }
 
   #settleClose(): void {
-    if (this.#queue.length === 0 && this.#batchesInFlight === 0) this.#closed?.resolve();
+    if (this.#inFlight === 0) this.#closed?.resolve();
   }
 }

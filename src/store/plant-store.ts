@@ -58,6 +58,11 @@ export interface StorageEngine {
   /** The store did not exist before it was opened. */
   readonly isNew: boolean;
   /**
+   * Plants of one lane share batches; plants of different lanes do not, because the engine stores
+   * them in different places. Lanes are small numbers from 0, which may change at any time.
+   */
+  laneOf(id: bigint): number;
+  /**
    * Writes a batch, the plants of one id in order. Settles when the whole batch is durable.
    *
    * @returns one result for each write, in the same order
@@ -98,6 +103,8 @@ export interface StorageEngine {
 /** An operation of the store failed. The cause goes into the log, never to a client. */
 export class StoreUnavailable extends Error {
   override name = 'StoreUnavailable';
+  /** Plants in other parts of the store can be stored. The warnings of the store report it. */
+  isPartial = false;
 }
 
 /** The store cannot be opened or used as it is. The message tells the user what to do. */

@@ -59,6 +59,8 @@ class Simulation {
   readonly #random: (below: number) => number;
   readonly #groupCommit: GroupCommit;
   readonly #commitsInFlightMax: number;
+  /** Plants whose indexes leave the same remainder share batches. */
+  readonly #lanes: number;
   #nowMs = 0;
   #arrived = 0;
   /** Plants whose callers have no result yet. */
@@ -66,7 +68,8 @@ class Simulation {
   #queue: Plant[] = [];
   #queueTextLength = 0;
   readonly #inFlight: Batch[] = [];
-  #lastBatchPlants = 0;
+  /** By the number of the lane. */
+  readonly #lastBatchPlants: number[] = [];
   /** A plant with more plants ahead would wait too long, at the rate of the last batches. */
   #aheadMax = Number.POSITIVE_INFINITY;
   #inWrite = false;
@@ -76,8 +79,10 @@ class Simulation {
   constructor(seed: number) {
     this.#random = seededRandom(seed);
     this.#commitsInFlightMax = this.#pick(1, 2, 3, 4);
+    this.#lanes = this.#pick(1, 1, 2, 5);
     const engine = {
       commitsInFlightMax: this.#commitsInFlightMax,
+      laneOf: (id: bigint) => Number(id) % this.#lanes,
       commit: (writes: readonly PlantWrite[]) => this.#commit(writes),
     };
     this.#groupCommit = new GroupCommit(engine, () => this.#nowMs);
@@ -146,11 +151,14 @@ class Simulation {
 
   #commit(writes: readonly PlantWrite[]): Promise<WriteResult[]> {
     assert.ok(!this.#inWrite, 'plants of the same iteration share a batch');
+    const lane = writes[0]!.recordedBy % this.#lanes;
+    const due = Array.from({ length: this.#lanes }, (_, each) => each).filter(each => this.#isDue(each));
+    assert.ok(due.includes(lane), 'a batch that is not due');
+    const waitedSince = (each: number): number => this.#queueOf(each)[0]!.queuedAt;
+    assert.ok(waitedSince(lane) === Math.min(...due.map(waitedSince)), 'another lane has waited longer');
     const isBesideAnother = this.#inFlight.length > 0;
-    const isSmall = this.#queue.length < this.#lastBatchPlants;
-    assert.ok(!(isBesideAnother && isSmall), 'a small batch beside one in flight');
-    const plants = this.#takeQueued(writes.length);
-    const [next] = this.#queue;
+    const plants = this.#takeQueued(this.#queueOf(lane).slice(0, writes.length));
+    const [next] = this.#queueOf(lane);
     const expected = plants.map(({ index }) => index);
     assert.deepEqual(
       writes.map(({ recordedBy }) => recordedBy),
@@ -169,13 +177,29 @@ class Simulation {
     const batch = { plants, ended: Promise.withResolvers<WriteResult[]>() };
     this.#inFlight.push(batch);
     assert.ok(this.#inFlight.length <= this.#commitsInFlightMax);
-    this.#lastBatchPlants = plants.length;
+    this.#lastBatchPlants[lane] = plants.length;
     if (isBesideAnother) happened.batchBesideAnother++;
     return batch.ended.promise;
   }
 
-  #takeQueued(count: number): Plant[] {
-    const plants = this.#queue.splice(0, count);
+  #laneOf({ index }: Plant): number {
+    return index % this.#lanes;
+  }
+
+  #queueOf(lane: number): Plant[] {
+    return this.#queue.filter(plant => this.#laneOf(plant) === lane);
+  }
+
+  /** Only a single lane may have a second batch in flight, and no small one. */
+  #isDue(lane: number): boolean {
+    const queued = this.#queueOf(lane).length;
+    const isInFlight = this.#inFlight.some(({ plants }) => this.#laneOf(plants[0]!) === lane);
+    if (!isInFlight) return queued > 0;
+    return this.#lanes === 1 && queued > 0 && queued >= this.#lastBatchPlants[lane]!;
+  }
+
+  #takeQueued(plants: Plant[]): Plant[] {
+    this.#queue = this.#queue.filter(each => !plants.includes(each));
     this.#queueTextLength -= textLengthOf(plants);
     return plants;
   }
@@ -186,9 +210,11 @@ class Simulation {
     const { plants, ended } = this.#inFlight.splice(place, 1)[0]!;
     if (fails) {
       happened.batchFailed++;
-      const long = this.#queue.filter(({ queuedAt }) => this.#nowMs - queuedAt >= FAILING_QUEUE_TIMEOUT_MS);
+      const long = this.#queueOf(this.#laneOf(plants[0]!)).filter(
+        ({ queuedAt }) => this.#nowMs - queuedAt >= FAILING_QUEUE_TIMEOUT_MS,
+      );
       happened.settledFromQueue += long.length;
-      for (const plant of [...plants, ...this.#takeQueued(long.length)])
+      for (const plant of [...plants, ...this.#takeQueued(long)])
         plant.due = { rejected: 'storeUnavailable' };
       ended.reject(new StoreUnavailable('the simulated engine fails'));
     } else {
@@ -216,10 +242,10 @@ class Simulation {
       assert.ok(isCorrect, `plant ${index} gets ${JSON.stringify(result)} instead of ${JSON.stringify(due)}`);
     }
     this.#waiting = this.#waiting.filter(({ due }) => due === undefined);
-    const isWhole = this.#queue.length > 0 && this.#queue.length >= this.#lastBatchPlants;
+    const isDue = Array.from({ length: this.#lanes }, (_, lane) => lane).some(lane => this.#isDue(lane));
     const room = this.#commitsInFlightMax - this.#inFlight.length;
     assert.ok(this.#queue.length === 0 || this.#inFlight.length > 0, 'plants wait for an idle engine');
-    assert.ok(!isWhole || room === 0, 'a whole batch waits');
+    assert.ok(!isDue || room === 0, 'a batch waits that is due');
     assert.equal(this.#groupCommit.statistics.plantsInFlight, this.#waiting.length);
     assert.equal(this.#isClosed, this.#isClosing && this.#waiting.length === 0);
   }

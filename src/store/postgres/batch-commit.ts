@@ -1,3 +1,4 @@
+import type { NewPlant } from '../../contract/plant.ts';
 import {
   type PlantRevision,
   type PlantWrite,
@@ -6,6 +7,7 @@ import {
   type WriteResult,
 } from '../plant-store.ts';
 import { revisionOf } from '../rows.ts';
+import { confirmOnWorkers } from './citus-shards.ts';
 import type { Connection } from './connection.ts';
 import { kindOf } from './failure.ts';
 import { latestRevisions, revisionInsert, revisionsAround, rowOf } from './revision-table.ts';
@@ -91,7 +93,8 @@ export class BatchCommit {
       const revisions = this.#nextRound();
       if (revisions.length === 0) break;
       const insertedIds = await this.#insert(connection, revisions);
-      if (insertedIds.size > 0) this.#unconfirmed = [];
+      // On Citus another worker may store them.
+      if (insertedIds.size > 0 && !connection.isCitus) this.#unconfirmed = [];
       const conflicting: SentRevision[] = [];
       for (const each of revisions) {
         if (insertedIds.has(each.plant.id)) this.#stored(each);
@@ -105,7 +108,8 @@ export class BatchCommit {
         await this.#lookUpLatest(connection, conflicting);
       }
     }
-    if (this.#unconfirmed.length > 0) await confirmEverythingBefore(connection);
+    const unconfirmed = this.#unconfirmed.map(index => this.#writes[index]!);
+    if (unconfirmed.length > 0) await this.#confirm(connection, unconfirmed);
     return this.#results;
   }
 
@@ -157,7 +161,9 @@ export class BatchCommit {
       return new Set(inserted.map(([id]) => BigInt(id!)));
     } catch (error) {
       // The server inserted nothing. A revision that it has under these numbers is not ours.
-      if (kindOf(error) !== 'connectionLost' && !this.#mayBeStoredLate) this.#sent = [];
+      // A worker of Citus may commit what the coordinator cancels.
+      const isUnknown = connection.isCitus || kindOf(error) === 'connectionLost';
+      if (!isUnknown && !this.#mayBeStoredLate) this.#sent = [];
       throw error;
     }
   }
@@ -187,12 +193,23 @@ export class BatchCommit {
     this.#lookedUp.add(revision.plant.id);
   }
 
+  /**
+   * Waits until the latest revisions of these plants are durable, where another commit made them.
+   */
+  #confirm(connection: Connection, plants: readonly { plant: NewPlant }[]): Promise<void> {
+    if (!connection.isCitus) return confirmEverythingBefore(connection);
+    return confirmOnWorkers(
+      connection,
+      plants.map(({ plant }) => plant.id),
+    );
+  }
+
   /** Looks up which of the sent revisions are stored, and the latest revision of each id. */
   async #settleSent(connection: Connection): Promise<void> {
     // The revision before each one is needed, too: if a failover lost it, our number would leave a
     // gap.
     const rows = await revisionsAround(connection, this.#sent);
-    await confirmEverythingBefore(connection);
+    await this.#confirm(connection, this.#sent);
     const stored = new Set(rows.map(row => JSON.stringify(row)));
     const storedIds = new Set<bigint>();
     for (const sent of this.#sent) {

@@ -71,13 +71,14 @@ export class ConnectionPool {
         this.#release(connection);
         return result;
       } catch (error) {
-        const kind = kindOf(error);
+        const kind = kindOf(error, connection.isCitus);
         // The statement had too little time left, so its timeout does not show that the host
         // failed.
         if (error instanceof NoResponse && error.cutShort) this.#discard(connection);
         else if (kind === 'connectionLost') this.#connectionLost(connection, startedAt, error);
         else this.#release(connection);
         if (kind === 'final' || performance.now() >= deadline) throw unavailable(error);
+        if (kind === 'workerLost') await wait(SEARCH_INTERVAL_MS);
         if (kind === 'retry') await wait(Math.random() * RETRY_DELAY_MS * attempt);
       }
     }

@@ -27,12 +27,23 @@ export type TextRow = (string | null)[];
 
 /** Every value stays text, so no id is converted to a double. */
 const AS_TEXT = { getTypeParser: () => (text: string) => text } as unknown as pg.CustomTypesConfig;
+/** https://docs.citusdata.com/en/stable/develop/api_metadata.html, `pg_dist_node` */
+const COORDINATOR_GROUP = '0';
 /** The SQLSTATE of a notice that is not a warning. */
 const SUCCESSFUL_COMPLETION = '00000';
 /** The message of pg when a query times out. The error has no code. */
 const READ_TIMEOUT = 'Query read timeout';
 /** https://www.postgresql.org/docs/current/protocol-message-formats.html, CancelRequest */
 const CANCEL_REQUEST = 80_877_102;
+
+/**
+ * Whether a warning may say that a commit has not reached a standby. Its text depends on the
+ * language of the server, but not the name of the C function. Citus repeats each warning of a
+ * worker with its own function. An engine that names no function could mean anything.
+ */
+export function mayConcernCommit(routine: string | undefined): boolean {
+  return routine === undefined || ['SyncRepWaitForLSN', 'DefaultCitusNoticeReceiver'].includes(routine);
+}
 
 /** A connection to a host that accepts writes. It runs one statement at a time. */
 export class Connection {
@@ -56,8 +67,8 @@ export class Connection {
     client.on('error', error => {
       this.#broken ??= error;
     });
-    client.on('notice', ({ code, message }) => {
-      if (code !== SUCCESSFUL_COMPLETION) this.#warning = message;
+    client.on('notice', ({ code, message, routine }) => {
+      if (code !== SUCCESSFUL_COMPLETION && mayConcernCommit(routine)) this.#warning = message;
     });
   }
 
@@ -108,7 +119,7 @@ export class Connection {
    * warning. The commit is then durable on this host only
    * (https://www.postgresql.org/docs/current/warm-standby.html, section 26.2.8.3).
    *
-   * @throws when the server sent a warning
+   * @throws when the server sent such a warning
    */
   async commit(statement: Statement): Promise<TextRow[]> {
     this.#warning = undefined;
@@ -213,6 +224,14 @@ export class Connection {
     }
   }
 
+  /** A worker of Citus executes every statement on plants, but it has no tokens. */
+  async #rejectWorker(): Promise<void> {
+    const [row] = await this.run({ text: 'SELECT groupid FROM pg_dist_local_group' });
+    if (row![0] === COORDINATOR_GROUP) return;
+    const { host, port } = this.host;
+    throw new StoreRejected(`${host}:${port} is a worker of Citus; name only the coordinator`);
+  }
+
   async #setUp(): Promise<void> {
     const [row] = await this.run({
       text: `SELECT current_setting('transaction_read_only'), current_setting('server_encoding'),
@@ -240,5 +259,6 @@ export class Connection {
       await this.run({ text: `SET synchronous_commit = ${value}` });
     }
     this.isCitus = isCitus === 't';
+    if (this.isCitus) await this.#rejectWorker();
   }
 }

@@ -11,20 +11,30 @@ export async function durabilityWarnings(
   connect: () => Promise<Connection>,
 ): Promise<string[]> {
   const [fsync, fullPageWrites, commitDefault] = await settingsOf(connection);
+  const warnings = settingWarnings('the PostgreSQL server', fsync, fullPageWrites);
+  if (commitDefault === 'off' && (await isStillOff(connect))) {
+    warnings.push(
+      'synchronous_commit is off on the PostgreSQL server, or for this role or database: this service enables it for its own plants, but other writes may be lost; set synchronous_commit = on',
+    );
+  }
+  return warnings;
+}
+
+/** @param server as it is named in the warnings */
+export function settingWarnings(
+  server: string,
+  fsync: string | null | undefined,
+  fullPageWrites: string | null | undefined,
+): string[] {
   const warnings: string[] = [];
   if (fsync === 'off') {
     warnings.push(
-      'fsync is off on the PostgreSQL server: plants confirmed with 200 may be lost, and the database may be destroyed, when the machine fails; set fsync = on',
+      `fsync is off on ${server}: plants confirmed with 200 may be lost, and the database may be destroyed, when the machine fails; set fsync = on`,
     );
   }
   if (fullPageWrites === 'off') {
     warnings.push(
-      'full_page_writes is off on the PostgreSQL server: a power failure may destroy plants that were stored long ago; set full_page_writes = on',
-    );
-  }
-  if (commitDefault === 'off' && (await isStillOff(connect))) {
-    warnings.push(
-      'synchronous_commit is off on the PostgreSQL server, or for this role or database: this service enables it for its own plants, but other writes may be lost; set synchronous_commit = on',
+      `full_page_writes is off on ${server}: a power failure may destroy plants that were stored long ago; set full_page_writes = on`,
     );
   }
   return warnings;

@@ -38,6 +38,9 @@ export const TOO_MANY_CONNECTIONS = '53300';
 export const INSUFFICIENT_PRIVILEGE = '42501';
 export const UNDEFINED_TABLE = '42P01';
 export const UNIQUE_VIOLATION = '23505';
+/** Also a statement timeout. */
+export const STATEMENT_CANCELED = '57014';
+export const FEATURE_NOT_SUPPORTED = '0A000';
 const READ_ONLY = '25006';
 
 /** Advice for a missing right. */
@@ -47,6 +50,8 @@ export const GRANTS = 'docs/postgresql-grants.sql has the statements that grant 
 type FailureKind =
   /** The connection cannot be used again. The server may have executed the statement. */
   | 'connectionLost'
+  /** A worker of Citus failed. It may have executed the statement. The connection can be used. */
+  | 'workerLost'
   /** Nothing was changed. The statement may be retried at once. */
   | 'retry'
   /** Nothing was changed. A retry fails until an operator fixes the cause. */
@@ -59,12 +64,18 @@ type FailureKind =
  * - 0A000, 26000, 42P05: the server lost a prepared statement, or its columns have changed.
  */
 const CONNECTION_LOST = /^(?:57P0[1-5]|08...|25006|53300|0A000|26000|42P05)$/;
+/** The coordinator reports a lost worker with the same codes as its own shutdown. */
+const WORKER_LOST = /^(?:57P0[1-5]|08...)$/;
 /** Serialization failure, deadlock, statement timeout, lock timeout. */
 const RETRY = /^(?:40001|40P01|57014|55P03)$/;
 
-export function kindOf(error: unknown): FailureKind {
+/**
+ * @param isCitus whether the server is the coordinator of Citus, which repeats errors of workers
+ */
+export function kindOf(error: unknown, isCitus = false): FailureKind {
   if (error instanceof StoreRejected) return 'final';
   const sqlState = sqlStateOf(error);
+  if (isCitus && sqlState !== undefined && WORKER_LOST.test(sqlState)) return 'workerLost';
   // Without an SQLSTATE the connection was closed, or a statement timed out.
   if (sqlState === undefined || CONNECTION_LOST.test(sqlState)) return 'connectionLost';
   return RETRY.test(sqlState) ? 'retry' : 'final';

@@ -17,14 +17,17 @@ import type { HostAddress, PostgresAddress } from './postgres-url.ts';
  */
 export class HostSearch {
   readonly #address: PostgresAddress;
+  readonly #prepare: (connection: Connection) => Promise<void>;
   #current: HostAddress | undefined;
   #suspect: HostAddress | undefined;
   /** One for each search in flight. Its abort ends the search and closes all its connections. */
   readonly #inFlight = new Set<AbortController>();
   #closed = false;
 
-  constructor(address: PostgresAddress) {
+  /** @param prepare checks every new connection; its error is a failure of the host */
+  constructor(address: PostgresAddress, prepare = async (_connection: Connection): Promise<void> => {}) {
     this.#address = address;
+    this.#prepare = prepare;
   }
 
   /**
@@ -88,6 +91,18 @@ export class HostSearch {
     for (const search of this.#inFlight) search.abort();
   }
 
+  async #open(host: HostAddress, signal: AbortSignal): Promise<Connection> {
+    const connection = await Connection.open(this.#address, host, signal);
+    try {
+      await this.#prepare(connection);
+      signal.throwIfAborted();
+      return connection;
+    } catch (error) {
+      connection.destroy();
+      throw error;
+    }
+  }
+
   /**
    * Tries all hosts of one group in parallel.
    *
@@ -116,9 +131,7 @@ export class HostSearch {
     const attempts = hosts.map(async host => {
       for (;;) {
         try {
-          const connection = await Connection.open(this.#address, host, search.signal);
-          if (search.signal.aborted) connection.destroy();
-          search.signal.throwIfAborted();
+          const connection = await this.#open(host, search.signal);
           search.abort();
           return connection;
         } catch (error) {

@@ -28,7 +28,7 @@ export const CLOSE_TIMEOUT_MS = 1_000;
 /** Timeout of one statement of `export`, `show` or `copy`. */
 export const COMMAND_STATEMENT_TIMEOUT_MS = 60_000;
 /** Rows and bytes of text of one page. A page of a single row may have more bytes. */
-export const PAGE_ROWS = 2_000;
+export const PAGE_ROWS = 10_000;
 export const PAGE_TEXT_BYTES = 8 * 1024 * 1024;
 /** Attempts of a transaction of `copy` that fails temporarily. */
 export const COPY_ATTEMPTS_MAX = 5;

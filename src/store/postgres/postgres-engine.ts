@@ -8,6 +8,8 @@ import {
   type WriteResult,
 } from '../plant-store.ts';
 import { BatchCommit, confirmEverythingBefore } from './batch-commit.ts';
+import { CitusShards } from './citus-shards.ts';
+import { CitusWorkers } from './citus-workers.ts';
 import type { Connection } from './connection.ts';
 import { ConnectionPool } from './connection-pool.ts';
 import { durabilityWarnings } from './durability-warnings.ts';
@@ -31,38 +33,51 @@ export class PostgresEngine implements StorageEngine {
   readonly #search: HostSearch;
   readonly #pool: ConnectionPool;
   readonly #settings: PostgresSettings;
+  readonly #shards: CitusShards;
+  readonly #workers: CitusWorkers;
 
-  private constructor(settings: PostgresSettings, search: HostSearch, isNew: boolean) {
+  private constructor(settings: PostgresSettings, search: HostSearch, shards: CitusShards, isNew: boolean) {
     this.isNew = isNew;
     this.commitsInFlightMax = settings.connections;
     this.#settings = settings;
     this.#search = search;
     // One more connection: tokens and readiness never wait for plants.
     this.#pool = new ConnectionPool(search, settings.connections + 1);
+    this.#shards = shards;
+    this.#workers = new CitusWorkers(this.#pool, shards);
   }
 
   /** Opens the store. Creates it when needed, and updates its schema. @throws {StoreRejected} */
   static async open(settings: PostgresSettings): Promise<PostgresEngine> {
-    const search = new HostSearch(settings.address);
+    const shards = new CitusShards();
+    const search = new HostSearch(settings.address, connection => shards.prepare(connection));
     const [connection, isNew] = await search.open(async opened => {
       const isNewStore = await applySchemaSteps(opened);
       await checkRights(opened, SERVICE_RIGHTS);
+      if (isNewStore) await shards.prepare(opened);
       return isNewStore;
     });
-    const engine = new PostgresEngine(settings, search, isNew);
+    const engine = new PostgresEngine(settings, search, shards, isNew);
     engine.#pool.add(connection);
     return engine;
   }
 
-  commit(writes: readonly PlantWrite[]): Promise<WriteResult[]> {
+  async commit(writes: readonly PlantWrite[]): Promise<WriteResult[]> {
+    const [first] = writes;
+    if (first === undefined) return [];
     const batch = new BatchCommit(writes, this.#settings.repeatedIdRule);
-    return this.#pool.use(connection => batch.run(connection));
+    return await this.#workers.use(first.plant.id, connection => batch.run(connection));
+  }
+
+  laneOf(id: bigint): number {
+    return this.#shards.shardOf(id);
   }
 
   probe(): Promise<void> {
     return this.#pool.use(async connection => {
-      // Needs the locks and rights of an insert.
-      await connection.run({ text: 'INSERT INTO plant_revision SELECT * FROM plant_revision WHERE false' });
+      // Needs the locks and rights of an insert. On Citus it would need all workers.
+      const text = 'INSERT INTO plant_revision SELECT * FROM plant_revision WHERE false';
+      await (connection.isCitus ? this.#workers.check(connection) : connection.run({ text }));
       await confirmEverythingBefore(connection);
     });
   }
@@ -71,7 +86,8 @@ export class PostgresEngine implements StorageEngine {
     return this.#pool.use(async connection => {
       // A primary without its synchronous standby runs queries, but confirms no commit.
       await confirmEverythingBefore(connection);
-      return await durabilityWarnings(connection, () => this.#search.connect());
+      const warnings = await durabilityWarnings(connection, () => this.#search.connect());
+      return connection.isCitus ? [...warnings, ...(await this.#workers.check(connection))] : warnings;
     });
   }
 
@@ -105,6 +121,7 @@ export class PostgresEngine implements StorageEngine {
   }
 
   close(): Promise<void> {
+    this.#workers.close();
     return this.#pool.close();
   }
 

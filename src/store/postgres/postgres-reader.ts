@@ -28,23 +28,31 @@ export async function openPostgresReader(address: PostgresAddress): Promise<Plan
   };
 }
 
-/**
- * Selects the page that follows the key in $1 and $2, in the order of the primary key. The text of
- * a page is limited: a name may be as large as a request, and thousands of them do not fit into
- * memory.
- */
+/** The keys that follow the key in $1 and $2, and the bytes of text of each row. */
+const KEYS = `
+  SELECT id, revision, octet_length(name) + coalesce(octet_length(tag), 0) FROM plant_revision
+  WHERE (id, revision) > ($1, $2) ORDER BY id, revision LIMIT ${PAGE_ROWS}`;
 const PAGE = `
-  SELECT ${REVISION_COLUMNS} FROM (
-    SELECT ${REVISION_COLUMNS},
-      sum(octet_length(name) + coalesce(octet_length(tag), 0)) OVER (ORDER BY id, revision ROWS UNBOUNDED PRECEDING)
-        - octet_length(name) - coalesce(octet_length(tag), 0) AS bytes_before
-    FROM (
-      SELECT ${REVISION_COLUMNS} FROM plant_revision WHERE (id, revision) > ($1, $2)
-      ORDER BY id, revision LIMIT ${PAGE_ROWS}
-    ) AS following
-  ) AS measured
-  WHERE bytes_before < ${PAGE_TEXT_BYTES}
-  ORDER BY id, revision`;
+  SELECT ${REVISION_COLUMNS} FROM plant_revision
+  WHERE (id, revision) > ($1, $2) AND (id, revision) <= ($3, $4) ORDER BY id, revision`;
+
+/**
+ * Reads the page that follows a key, in the order of the primary key. The text of a page is
+ * limited: a name may be as large as a request, and thousands of them do not fit into memory. So it
+ * reads the keys first. One statement for both would make each worker of Citus send the text of a
+ * full page.
+ */
+async function pageAfter(connection: Connection, key: TextRow): Promise<TextRow[]> {
+  let bytes = 0;
+  const keys = await connection.run({ name: 'keys', text: KEYS, values: key });
+  const beyond = keys.findIndex(([, , rowBytes], index) => {
+    bytes += Number(rowBytes);
+    return index > 0 && bytes > PAGE_TEXT_BYTES;
+  });
+  const last = keys.at(beyond === -1 ? -1 : beyond - 1);
+  if (last === undefined) return [];
+  return await connection.run({ name: 'page', text: PAGE, values: [...key, ...last.slice(0, 2)] });
+}
 
 /**
  * Reads pages from one snapshot (https://www.postgresql.org/docs/current/transaction-iso.html,
@@ -52,8 +60,8 @@ const PAGE = `
  */
 async function* allRevisions(search: HostSearch, from = ID_MIN): AsyncIterable<PlantRevision> {
   const connection = await orUnavailable(search.connect());
-  const pageAfter = (id: unknown, revision: unknown): Promise<TextRow[]> => {
-    const page = connection.run({ name: 'page', text: PAGE, values: [id, revision] });
+  const prepared = (key: TextRow): Promise<TextRow[]> => {
+    const page = pageAfter(connection, key);
     // The caller awaits it later, or never.
     page.catch(() => {});
     return page;
@@ -61,12 +69,12 @@ async function* allRevisions(search: HostSearch, from = ID_MIN): AsyncIterable<P
   try {
     await connection.allowLongStatements();
     await connection.run({ text: 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY' });
-    let next = pageAfter(from, 0);
+    let next = prepared([String(from), '0']);
     for (;;) {
       const page = await next;
       const last = page.at(-1);
       if (last === undefined) return;
-      next = pageAfter(last[0], last[1]);
+      next = prepared(last.slice(0, 2));
       for (const row of page) yield revisionOf(row);
     }
   } catch (error) {

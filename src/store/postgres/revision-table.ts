@@ -1,6 +1,7 @@
 import type { PlantRevision } from '../plant-store.ts';
 import { REVISION_COLUMNS, revisionOf } from '../rows.ts';
 import type { Connection, Statement, TextRow } from './connection.ts';
+import { FEATURE_NOT_SUPPORTED, sqlStateOf } from './failure.ts';
 
 const COLUMN_COUNT = 6;
 
@@ -62,22 +63,29 @@ function insertText(rowCount: number): string {
 /**
  * Looks up the latest revision of each of these ids.
  *
- * The join reads one entry of the primary key for each id. Citus cannot run such a join on its
- * nodes, so each node reads all revisions of its ids instead.
+ * The join reads one entry of the primary key for each id. Citus runs it if all ids are in one
+ * shard, which it sees by the second condition on `id`. Otherwise it reads all revisions of the
+ * ids.
  */
 export async function latestRevisions(
   connection: Connection,
   ids: readonly bigint[],
 ): Promise<PlantRevision[]> {
-  const rows = await connection.run({
-    name: 'latest_revisions',
-    text: connection.isCitus
-      ? `SELECT DISTINCT ON (id) ${REVISION_COLUMNS} FROM plant_revision
-          WHERE id = ANY($1::bigint[]) ORDER BY id, revision DESC`
-      : `SELECT latest.* FROM unnest($1::bigint[]) AS wanted(id) CROSS JOIN LATERAL (
-            SELECT ${REVISION_COLUMNS} FROM plant_revision WHERE id = wanted.id ORDER BY revision DESC LIMIT 1
-          ) AS latest`,
-    values: [ids],
+  const lookUp = (name: string, text: string): Promise<TextRow[]> =>
+    connection.run({ name, text, values: [ids] });
+  const rows = await lookUp(
+    'latest_revisions',
+    `SELECT latest.* FROM unnest($1::bigint[]) AS wanted(id) CROSS JOIN LATERAL (
+        SELECT ${REVISION_COLUMNS} FROM plant_revision WHERE id = wanted.id AND id = ANY($1::bigint[])
+        ORDER BY revision DESC LIMIT 1
+      ) AS latest`,
+  ).catch((error: unknown) => {
+    if (!connection.isCitus || sqlStateOf(error) !== FEATURE_NOT_SUPPORTED) throw error;
+    return lookUp(
+      'latest_of_shards',
+      `SELECT DISTINCT ON (id) ${REVISION_COLUMNS} FROM plant_revision
+        WHERE id = ANY($1::bigint[]) ORDER BY id, revision DESC`,
+    );
   });
   return rows.map(revisionOf);
 }

@@ -8,6 +8,13 @@ import { SCHEMA_ATTEMPT_INTERVAL_MS, SCHEMA_ATTEMPTS_MAX, SCHEMA_STEP_TIMEOUT_MS
 /** The schema steps. Each store applies a step once, so a released step is never edited. */
 const STEPS = [readFileSync(new URL('./schema/001-plants-and-tokens.sql', import.meta.url), 'utf8')];
 const NEWEST_STEP = STEPS.length;
+/**
+ * Spreads plants over the workers of Citus. Few shards make large batches, so there are two for
+ * each worker, unless the operator has set `citus.shard_count`.
+ */
+const DISTRIBUTE = `SELECT create_distributed_table('plant_revision', 'id', shard_count := (
+    SELECT CASE source WHEN 'default' THEN greatest(4, 2 * (SELECT count(*) FROM citus_get_active_worker_nodes()))
+      ELSE setting::bigint END FROM pg_settings WHERE name = 'citus.shard_count')::integer)`;
 /** The table with this name is not ours: a column is missing or has another type. */
 const OTHER_COLUMNS = /^(?:42703|42804|42883)$/;
 /** The name exists: another instance creates the schema at the same time. */
@@ -39,6 +46,9 @@ export async function applySchemaSteps(connection: Connection): Promise<boolean>
         if (index < step) continue;
         await connection.run({ text: sql }, SCHEMA_STEP_TIMEOUT_MS);
         await connection.run({ text: 'INSERT INTO schema_step VALUES ($1)', values: [index + 1] });
+      }
+      if (step === 0 && connection.isCitus) {
+        await connection.run({ text: DISTRIBUTE }, SCHEMA_STEP_TIMEOUT_MS);
       }
       await connection.commit({ text: 'COMMIT' });
       isNew = step === 0;
