@@ -5,6 +5,7 @@
  */
 import { parseArgs } from 'node:util';
 import { interruption } from '../test/harness/interruption.ts';
+import { citusFaults } from './citus.ts';
 import { commonClients } from './common-clients.ts';
 import { diskLimits } from './disk-limits.ts';
 import { failingCalls } from './failing-calls.ts';
@@ -39,6 +40,9 @@ received with the stored plants.
   --mutant NAME    breaks the service on purpose: ${MUTANTS.slice(0, -1).join(', ')}
                    or ${MUTANTS.at(-1)}.
                    Each scenario that covers this mutant must then find faults
+  --citus URL      runs only the scenario for Citus, on the cluster with this
+                   coordinator; its servers run on this machine, and the user
+                   in URL is a superuser
   --list           lists the scenarios, and why one cannot run on this machine
 
 Exit codes: 0 no faults, 1 faults or an error, 130 interrupted.
@@ -53,6 +57,7 @@ const { values } = parseArgs({
     seed: { type: 'string', default: String(Math.floor(Date.now() / 1000) % 1_000_000) },
     only: { type: 'string', multiple: true },
     mutant: { type: 'string' },
+    citus: { type: 'string' },
     list: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
@@ -77,9 +82,10 @@ async function main(): Promise<void> {
   const mutant = MUTANTS.find(name => name === values.mutant);
   if (values.mutant !== undefined && mutant === undefined)
     throw new Error(`there is no mutant ${values.mutant}; --help lists them`);
-  const unknown = values.only?.find(name => !SCENARIOS.some(scenario => scenario.name === name));
+  const scenarios = values.citus === undefined ? SCENARIOS : [citusFaults(values.citus)];
+  const unknown = values.only?.find(name => !scenarios.some(scenario => scenario.name === name));
   if (unknown !== undefined) throw new Error(`there is no scenario ${unknown}; --list lists them`);
-  const chosen = SCENARIOS.filter(
+  const chosen = scenarios.filter(
     ({ name, finds }) =>
       (values.only?.includes(name) ?? true) && (mutant === undefined || finds.includes(mutant)),
   );

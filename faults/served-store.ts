@@ -241,7 +241,7 @@ export async function runOnStores<Place>(order: Order, plan: Plan<Place>): Promi
     measured.longestMs = Math.max(measured.longestMs, store.longestResponseMs);
     measured.restartMs.push(...store.restartMs.slice(1));
     measured.recoveryMs.push(...store.recoveryMs);
-    tell(`${rounds} faults injected, ${faults.length} found`);
+    tell(`${rounds} faults injected, ${faults.length} found ${faults.slice(0, 3)}`);
   }
   return {
     ...{ faults, late },

@@ -1,0 +1,134 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { type CitusNode, nodesOf, query } from './citus-cluster.ts';
+import type { Scenario } from './scenario.ts';
+import { type Round, runOnStores, type ServedStore } from './served-store.ts';
+
+const INSTANCES = 3;
+/** The longest time before a fault, and that a server is away. Plants get 503 after 3 s. */
+const PAUSE_MS_MAX = 300;
+const AWAY_MS_MAX = 5_000;
+/** From the start of a fault until every statement that was sent before it has ended. */
+const IN_FLIGHT_MS_MAX = 500;
+
+interface Cluster {
+  url: URL;
+  coordinator: CitusNode;
+  workers: readonly CitusNode[];
+}
+
+type CitusRound = Round<Cluster>;
+
+/** The faults, in order. */
+const FAULTS: Record<string, (round: CitusRound, worker: CitusNode) => Promise<void>> = {
+  'kills of a worker': ({ random }, worker) => whileKilled(worker, random(AWAY_MS_MAX)),
+  'kills of the coordinator': ({ place, random }) => whileKilled(place.coordinator, random(PAUSE_MS_MAX)),
+  'frozen workers': ({ random }, worker) => whileFrozen(worker, random(AWAY_MS_MAX)),
+  'kills of all workers': async ({ place: { workers }, random }) => {
+    for (const worker of workers) await worker.kill();
+    await wait(random(AWAY_MS_MAX));
+    await Promise.all(workers.map(worker => worker.start()));
+  },
+  'cut connections to a worker': async (_, worker) => {
+    await worker.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+      WHERE pid <> pg_backend_pid() AND application_name LIKE 'citus_internal%'`);
+  },
+  'cut connections to the coordinator': async ({ place: { coordinator } }) => {
+    await coordinator.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+      WHERE pid <> pg_backend_pid() AND application_name = 'plant-store'`);
+  },
+  'standbys of a worker away': withoutStandby,
+  'moved shards': async ({ place: { url, workers } }) => {
+    const [shard] = await query(
+      url,
+      `SELECT shardid, nodename || ':' || nodeport AS host, nodename, nodeport FROM citus_shards
+        WHERE table_name = 'plant_revision'::regclass ORDER BY random() LIMIT 1`,
+    );
+    const target = new URL(`postgres://${workers.find(({ address }) => address !== shard!.host)!.address}`);
+    await query(
+      url,
+      `SELECT citus_move_shard_placement(${shard!.shardid}, '${shard!.nodename}', ${shard!.nodeport},
+        '${target.hostname}', ${target.port}, 'block_writes')`,
+    );
+  },
+  'kills of an instance': ({ store, random }) => store.replace(random(INSTANCES), 'SIGKILL').then(() => {}),
+};
+
+/**
+ * Injects faults into a Citus cluster on this machine. Each store is in a schema of its own, which
+ * is removed afterwards.
+ *
+ * @param address of the coordinator, as a superuser
+ */
+export function citusFaults(address: string): Scenario {
+  return {
+    name: 'citus',
+    summary: 'kill -9, pauses, cut connections, lost standbys and moved shards of Citus, under load',
+    needs: ['linux', 'root'],
+    secondsMin: 60,
+    finds: [],
+    run: order =>
+      runOnStores(order, {
+        roundsPerStore: Object.keys(FAULTS).length,
+        async setUp(opened, store) {
+          const url = new URL(address);
+          const schema = `plant_store_fault_${process.pid}_${store}`;
+          await query(url, `CREATE SCHEMA ${schema}`);
+          opened.defer(async () => void (await query(new URL(address), `DROP SCHEMA ${schema} CASCADE`)));
+          url.search = `?options=${encodeURIComponent(`-c search_path=${schema}`)}`;
+          const [coordinator, ...workers] = await nodesOf(url);
+          return { store: { database: url.href }, place: { url, coordinator: coordinator!, workers } };
+        },
+        round: async round => {
+          const { store, place, random, number } = round;
+          const names = Object.keys(FAULTS);
+          const name = names[number % names.length]!;
+          await wait(random(PAUSE_MS_MAX));
+          await FAULTS[name]!(round, place.workers[random(place.workers.length)]!);
+          await store.recovered();
+          return name;
+        },
+      }),
+  };
+}
+
+async function whileKilled(node: CitusNode, ms: number): Promise<void> {
+  await node.kill();
+  await wait(ms);
+  await node.start();
+}
+
+async function whileFrozen(node: CitusNode, ms: number): Promise<void> {
+  node.signal('SIGSTOP');
+  await wait(ms);
+  node.signal('SIGCONT');
+}
+
+/** No plant of a worker may be confirmed while its synchronous standby is away. */
+async function withoutStandby({ store, place, random }: CitusRound, worker: CitusNode): Promise<void> {
+  const setStandbys = async (names: string): Promise<void> => {
+    await worker.query(`ALTER SYSTEM SET synchronous_standby_names = '${names}'`);
+    await worker.query('SELECT pg_reload_conf()');
+  };
+  await setStandbys('away');
+  await wait(IN_FLIGHT_MS_MAX);
+  const since = performance.now();
+  await wait(AWAY_MS_MAX / 2 + random(AWAY_MS_MAX));
+  const until = performance.now();
+  await setStandbys('');
+  const confirmed = store.log.filter(
+    ({ sentAt, respondedAt, response }) => sentAt > since && respondedAt < until && response?.status === 200,
+  );
+  store.faults.push(...(await falselyConfirmed(confirmed, place.url, worker.address)));
+}
+
+async function falselyConfirmed(confirmed: ServedStore['log'], url: URL, address: string): Promise<string[]> {
+  if (confirmed.length === 0) return [];
+  const ids = confirmed.map(({ plant }) => plant.id).join(',');
+  const rows = await query(
+    url,
+    `SELECT id FROM unnest('{${ids}}'::bigint[]) AS id JOIN citus_shards
+      ON shardid = get_shard_id_for_distribution_column('plant_revision', id)
+      WHERE nodename || ':' || nodeport = '${address}'`,
+  );
+  return rows.map(({ id }) => `false 200: plant ${id}, while the standby of ${address} was away`);
+}
