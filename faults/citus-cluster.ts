@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync, readlinkSync, statSync } from 'node:fs';
-import pg from 'pg';
 import { childrenOf } from '../test/harness/child-processes.ts';
+import { queryOnce } from '../test/harness/postgres-server.ts';
 import { until } from '../test/harness/until.ts';
 
 /** A server of a Citus cluster that runs on this machine. */
@@ -78,15 +78,9 @@ export class CitusNode {
   }
 }
 
-export async function query(url: URL, sql: string): Promise<Record<string, string>[]> {
-  const client = new pg.Client({ connectionString: url.href });
-  client.on('error', () => {});
-  await client.connect();
-  try {
-    return (await client.query(sql)).rows;
-  } finally {
-    await client.end();
-  }
+/** @param url of the database, as a superuser */
+export function query(url: URL, sql: string): Promise<Record<string, string>[]> {
+  return queryOnce(url.href, sql);
 }
 
 /** The coordinator first. @param url of the coordinator, as a superuser */

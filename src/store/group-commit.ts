@@ -126,15 +126,16 @@ export class GroupCommit implements PlantWriter {
 
   #dispatch(): void {
     this.#dispatchIsDue = false;
-    for (let lane = this.#dueLane(); lane !== undefined; lane = this.#dueLane()) {
-      const from = lane;
-      const batch = this.#takeBatch(from);
-      from.lastBatchPlants = batch.length;
-      from.batchesInFlight++;
+    for (;;) {
+      const lane = this.#dueLane();
+      if (lane === undefined) return;
+      const batch = this.#takeBatch(lane);
+      lane.lastBatchPlants = batch.length;
+      lane.batchesInFlight++;
       this.#batchesInFlight++;
       this.#engine.commit(batch).then(
-        results => this.#batchEnded(from, batch, results),
-        () => this.#batchFailed(from, batch),
+        results => this.#batchEnded(lane, batch, results),
+        () => this.#batchFailed(lane, batch),
       );
     }
   }

@@ -21,6 +21,18 @@ interface Binaries {
   initdb: string;
 }
 
+/** Runs SQL on a connection of its own. */
+export async function queryOnce<Row = Record<string, unknown>>(url: string, sql: string): Promise<Row[]> {
+  const client = new pg.Client({ connectionString: url });
+  client.on('error', () => {});
+  await client.connect();
+  try {
+    return (await client.query(sql)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
 /** A real PostgreSQL server on a free port of this machine, in a temporary folder. */
 export class PostgresServer implements AsyncDisposable {
   readonly port: number;
@@ -79,15 +91,8 @@ export class PostgresServer implements AsyncDisposable {
   }
 
   /** Runs SQL as the superuser. */
-  async query(sql: string, database = 'postgres'): Promise<Record<string, unknown>[]> {
-    const client = new pg.Client({ connectionString: this.url(database) });
-    client.on('error', () => {});
-    await client.connect();
-    try {
-      return (await client.query(sql)).rows;
-    } finally {
-      await client.end();
-    }
+  query(sql: string, database = 'postgres'): Promise<Record<string, unknown>[]> {
+    return queryOnce(this.url(database), sql);
   }
 
   /** Starts a stopped or killed server; settles when it responds. */

@@ -56,8 +56,7 @@ export class CitusWorkers {
     await this.#shards.read(connection);
     const { workers } = this.#shards;
     const warnings: string[] = [];
-    let failure: unknown;
-    let failures = 0;
+    const failures: unknown[] = [];
     for (const worker of workers) {
       try {
         const cause = this.#away.get(worker.address);
@@ -66,12 +65,11 @@ export class CitusWorkers {
         warnings.push(...settingWarnings(`the worker ${worker.address}`, fsync!, fullPageWrites!));
       } catch (error) {
         if (error instanceof StoreRejected || sqlStateOf(error) === undefined) throw error;
-        failure = error;
-        failures++;
+        failures.push(error);
         warnings.push(unreachable(worker, error).message);
       }
     }
-    if (failures > 0 && failures === workers.length) throw failure;
+    if (failures.length > 0 && failures.length === workers.length) throw failures[0];
     return warnings;
   }
 
