@@ -29,6 +29,14 @@ export class CitusNode {
     return new CitusNode(url, await mainProcessOf(url));
   }
 
+  get host(): string {
+    return this.#url.hostname;
+  }
+
+  get port(): string {
+    return this.#url.port;
+  }
+
   /** Name and port, as the coordinator knows them. */
   get address(): string {
     return this.#url.host;

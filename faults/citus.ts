@@ -1,4 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import { until } from '../test/harness/until.ts';
 import { type CitusNode, nodesOf, query } from './citus-cluster.ts';
 import type { Scenario } from './scenario.ts';
 import { type Round, runOnStores, type ServedStore } from './served-store.ts';
@@ -7,6 +8,10 @@ const INSTANCES = 3;
 /** The longest time before a fault, and that a server is away. Plants get 503 after 3 s. */
 const PAUSE_MS_MAX = 300;
 const AWAY_MS_MAX = 5_000;
+/** A service learns of a revoked token within this time. */
+const REVOKED_MS_MAX = 5_000;
+/** A transaction in doubt locks plants of this many of the last requests. */
+const IN_DOUBT_REQUESTS = 100;
 /** From the start of a fault until every statement that was sent before it has ended. */
 const IN_FLIGHT_MS_MAX = 500;
 
@@ -22,6 +27,7 @@ type CitusRound = Round<Cluster>;
 const FAULTS: Record<string, (round: CitusRound, worker: CitusNode) => Promise<void>> = {
   'kills of a worker': ({ random }, worker) => whileKilled(worker, random(AWAY_MS_MAX)),
   'kills of the coordinator': ({ place, random }) => whileKilled(place.coordinator, random(PAUSE_MS_MAX)),
+  'frozen coordinators': withoutCoordinator,
   'frozen workers': ({ random }, worker) => whileFrozen(worker, random(AWAY_MS_MAX)),
   'kills of all workers': async ({ place: { workers }, random }) => {
     for (const worker of workers) await worker.kill();
@@ -30,7 +36,7 @@ const FAULTS: Record<string, (round: CitusRound, worker: CitusNode) => Promise<v
   },
   'cut connections to a worker': async (_, worker) => {
     await worker.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-      WHERE pid <> pg_backend_pid() AND application_name LIKE 'citus_internal%'`);
+      WHERE pid <> pg_backend_pid() AND application_name ~ '^(plant-store|citus_internal)'`);
   },
   'cut connections to the coordinator': async ({ place: { coordinator } }) => {
     await coordinator.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -50,6 +56,8 @@ const FAULTS: Record<string, (round: CitusRound, worker: CitusNode) => Promise<v
         '${target.hostname}', ${target.port}, 'block_writes')`,
     );
   },
+  'drained and added workers': drainAndAdd,
+  'in-doubt transactions': withTransactionInDoubt,
   'kills of an instance': ({ store, random }) => store.replace(random(INSTANCES), 'SIGKILL').then(() => {}),
 };
 
@@ -103,6 +111,60 @@ async function whileFrozen(node: CitusNode, ms: number): Promise<void> {
   node.signal('SIGCONT');
 }
 
+/** Without the coordinator no service learns of a revoked token, so none may confirm plants. */
+async function withoutCoordinator({ store, place: { coordinator }, random }: CitusRound): Promise<void> {
+  const since = performance.now();
+  await whileFrozen(coordinator, REVOKED_MS_MAX + random(AWAY_MS_MAX));
+  const until = performance.now();
+  store.faults.push(
+    ...confirmedBetween(store, since + REVOKED_MS_MAX, until).map(
+      ({ plant }) => `plant ${plant.id} was confirmed, while nobody could revoke its token`,
+    ),
+  );
+}
+
+function confirmedBetween({ log }: ServedStore, since: number, until: number): ServedStore['log'] {
+  return log.filter(
+    ({ sentAt, respondedAt, response }) => sentAt > since && respondedAt < until && response?.status === 200,
+  );
+}
+
+/** Moves all shards away from a worker, removes it, adds it again, and moves shards to it. */
+async function drainAndAdd({ place: { url } }: CitusRound, { host, port }: CitusNode): Promise<void> {
+  await query(url, `SELECT citus_drain_node('${host}', ${port})`);
+  // The old tables of the moved shards would prevent that these shards come back.
+  await query(url, 'CALL citus_cleanup_orphaned_resources()');
+  await query(url, `SELECT citus_remove_node('${host}', ${port})`);
+  await query(url, `SELECT citus_add_node('${host}', ${port})`);
+  await query(url, `SELECT rebalance_table_shards('plant_revision')`);
+}
+
+/**
+ * Leaves a prepared transaction on a worker, as a coordinator does that dies during a two-phase
+ * commit. It locks the next revisions of some plants, until Citus rolls it back.
+ */
+async function withTransactionInDoubt(
+  { store, place: { url } }: CitusRound,
+  worker: CitusNode,
+): Promise<void> {
+  const ids = [...new Set(store.log.slice(-IN_DOUBT_REQUESTS).map(({ plant }) => plant.id))];
+  const [shard] = await query(
+    url,
+    `SELECT shard_name AS name FROM citus_shards WHERE table_name = 'plant_revision'::regclass
+      AND nodename || ':' || nodeport = '${worker.address}' ORDER BY random() LIMIT 1`,
+  );
+  await worker.query(`BEGIN;
+    SET LOCAL citus.enable_manual_changes_to_shards = on;
+    INSERT INTO ${shard!.name}
+      SELECT id, max(revision) + next, 'in doubt', NULL, 0, 1 FROM ${shard!.name}, generate_series(1, 9) AS next
+      WHERE id IN (${ids.join(',')}) GROUP BY id, next ON CONFLICT DO NOTHING;
+    PREPARE TRANSACTION 'citus_0_${process.pid}_0_0'`);
+  await until('Citus rolls the transaction back', async () => {
+    const transactions = await worker.query('SELECT 1 FROM pg_prepared_xacts');
+    return transactions.length === 0;
+  });
+}
+
 /** No plant of a worker may be confirmed while its synchronous standby is away. */
 async function withoutStandby({ store, place, random }: CitusRound, worker: CitusNode): Promise<void> {
   const setStandbys = async (names: string): Promise<void> => {
@@ -115,9 +177,7 @@ async function withoutStandby({ store, place, random }: CitusRound, worker: Citu
   await wait(AWAY_MS_MAX / 2 + random(AWAY_MS_MAX));
   const until = performance.now();
   await setStandbys('');
-  const confirmed = store.log.filter(
-    ({ sentAt, respondedAt, response }) => sentAt > since && respondedAt < until && response?.status === 200,
-  );
+  const confirmed = confirmedBetween(store, since, until);
   store.faults.push(...(await falselyConfirmed(confirmed, place.url, worker.address)));
 }
 

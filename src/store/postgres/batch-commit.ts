@@ -7,7 +7,6 @@ import {
   type WriteResult,
 } from '../plant-store.ts';
 import { revisionOf } from '../rows.ts';
-import { confirmOnWorkers } from './citus-shards.ts';
 import type { Connection } from './connection.ts';
 import { kindOf } from './failure.ts';
 import { latestRevisions, revisionInsert, revisionsAround, rowOf } from './revision-table.ts';
@@ -93,7 +92,7 @@ export class BatchCommit {
       const revisions = this.#nextRound();
       if (revisions.length === 0) break;
       const insertedIds = await this.#insert(connection, revisions);
-      // On Citus another worker may store them.
+      // On Citus another server may have stored the unconfirmed ones.
       if (insertedIds.size > 0 && !connection.isCitus) this.#unconfirmed = [];
       const conflicting: SentRevision[] = [];
       for (const each of revisions) {
@@ -109,7 +108,7 @@ export class BatchCommit {
       }
     }
     const unconfirmed = this.#unconfirmed.map(index => this.#writes[index]!);
-    if (unconfirmed.length > 0) await this.#confirm(connection, unconfirmed);
+    if (unconfirmed.length > 0) await confirmLatest(connection, unconfirmed);
     return this.#results;
   }
 
@@ -161,7 +160,7 @@ export class BatchCommit {
       return new Set(inserted.map(([id]) => BigInt(id!)));
     } catch (error) {
       // The server inserted nothing. A revision that it has under these numbers is not ours.
-      // A worker of Citus may commit what the coordinator cancels.
+      // A server of Citus may commit what another one cancels.
       const isUnknown = connection.isCitus || kindOf(error) === 'connectionLost';
       if (!isUnknown && !this.#mayBeStoredLate) this.#sent = [];
       throw error;
@@ -193,23 +192,12 @@ export class BatchCommit {
     this.#lookedUp.add(revision.plant.id);
   }
 
-  /**
-   * Waits until the latest revisions of these plants are durable, where another commit made them.
-   */
-  #confirm(connection: Connection, plants: readonly { plant: NewPlant }[]): Promise<void> {
-    if (!connection.isCitus) return confirmEverythingBefore(connection);
-    return confirmOnWorkers(
-      connection,
-      plants.map(({ plant }) => plant.id),
-    );
-  }
-
   /** Looks up which of the sent revisions are stored, and the latest revision of each id. */
   async #settleSent(connection: Connection): Promise<void> {
     // The revision before each one is needed, too: if a failover lost it, our number would leave a
     // gap.
     const rows = await revisionsAround(connection, this.#sent);
-    await this.#confirm(connection, this.#sent);
+    await confirmLatest(connection, this.#sent);
     const stored = new Set(rows.map(row => JSON.stringify(row)));
     const storedIds = new Set<bigint>();
     for (const sent of this.#sent) {
@@ -240,4 +228,17 @@ export async function confirmEverythingBefore(connection: Connection): Promise<v
   });
   if (row![0] === '') return;
   await connection.commit({ text: `SELECT pg_logical_emit_message(true, 'plant-store', '')` });
+}
+
+/** Returns when the latest revisions of these plants are durable, also those of other instances. */
+async function confirmLatest(connection: Connection, plants: readonly { plant: NewPlant }[]): Promise<void> {
+  if (!connection.isCitus) return await confirmEverythingBefore(connection);
+  // The shard of a plant may be on another server than this one.
+  await connection.commit({
+    name: 'confirm',
+    text: `SELECT CASE WHEN current_setting('synchronous_standby_names') <> ''
+        THEN pg_logical_emit_message(true, 'plant-store', '') END
+      FROM plant_revision WHERE id = ANY($1::bigint[]) LIMIT 1`,
+    values: [plants.map(({ plant }) => plant.id)],
+  });
 }

@@ -1,109 +1,171 @@
-import { setTimeout as wait } from 'node:timers/promises';
 import { StoreRejected, StoreUnavailable } from '../plant-store.ts';
-import { type CitusShards, durabilityOf, type Worker } from './citus-shards.ts';
+import { confirmEverythingBefore } from './batch-commit.ts';
+import { COORDINATOR_GROUP, readShards, type Shards, workerOf } from './citus-shards.ts';
 import type { Connection } from './connection.ts';
-import type { ConnectionPool } from './connection-pool.ts';
-import { settingWarnings } from './durability-warnings.ts';
-import { kindOf, STATEMENT_CANCELED, sqlStateOf } from './failure.ts';
-import { SEARCH_INTERVAL_MS } from './limits.ts';
+import { ConnectionPool } from './connection-pool.ts';
+import { durabilityWarnings } from './durability-warnings.ts';
+import { sqlStateOf } from './failure.ts';
+import { HostSearch } from './host-search.ts';
+import { OPERATION_TIMEOUT_MS } from './limits.ts';
+import type { HostAddress, PostgresAddress } from './postgres-url.ts';
+
+interface Worker {
+  /** As the warnings show it. */
+  name: string;
+  search: HostSearch;
+  pool: ConnectionPool;
+}
+
+/** Two instances changed the role at the same time. */
+const CONCURRENT_UPDATE = 'XX000';
 
 /**
- * Which workers of Citus are away, while the coordinator still responds.
+ * The workers of Citus, each with its own connections.
  *
- * An operation waits for its worker as long as for any outage. When it fails, plants of this worker
- * fail at once, until a test commit on the worker succeeds. Plants of other workers are stored.
+ * A plant is written on the worker that stores it, and a batch has plants of one worker only. So it
+ * is a local transaction: it needs neither a two-phase commit nor the coordinator. A worker that is
+ * away stops only its own plants. When a shard has moved, its old worker passes the statement on to the
+ * new one, until the next `check`.
+ *
+ * Without Citus there is no worker.
  */
 export class CitusWorkers {
-  readonly #pool: ConnectionPool;
-  readonly #shards: CitusShards;
-  /** The cause of each outage, by the address of the worker. */
-  readonly #away = new Map<string, unknown>();
-  #closed = false;
+  readonly #address: PostgresAddress;
+  readonly #connectionsMax: number;
+  readonly #workers = new Map<string, Worker>();
+  /** The names of all workers that ever were: the lane of a worker stays the same. */
+  readonly #lanes: (string | undefined)[] = [];
+  #shards: Shards = [];
 
-  constructor(pool: ConnectionPool, shards: CitusShards) {
-    this.#pool = pool;
-    this.#shards = shards;
+  /** @param connectionsMax for each worker */
+  constructor(address: PostgresAddress, connectionsMax: number) {
+    this.#address = address;
+    this.#connectionsMax = connectionsMax;
+  }
+
+  get connections(): number {
+    return [...this.#workers.values()].reduce((sum, { pool }) => sum + pool.connections, 0);
+  }
+
+  laneOf(id: bigint): number {
+    const name = nameOf(workerOf(this.#shards, id));
+    const lane = this.#lanes.indexOf(name);
+    return lane === -1 ? this.#lanes.push(name) - 1 : lane;
   }
 
   /**
-   * Runs an operation on the shard of this id.
+   * Runs an operation on the worker of this id, or on the coordinator if it has none.
    *
-   * @throws {StoreUnavailable} at once during an outage of its worker
+   * Without the coordinator it fails, although the worker may respond: nobody could tell this
+   * service that a token was revoked.
+   *
+   * @throws {StoreUnavailable}
    */
-  async use<T>(id: bigint, work: (connection: Connection) => Promise<T>): Promise<T> {
-    const worker = this.#shards.workerOf(id);
-    if (worker === undefined) return await this.#pool.use(work);
-    const cause = this.#away.get(worker.address);
-    if (cause !== undefined) throw unreachable(worker, cause);
-    let failure: unknown;
+  async use<T>(
+    id: bigint,
+    coordinator: ConnectionPool,
+    work: (connection: Connection) => Promise<T>,
+  ): Promise<T> {
+    const worker = this.#workers.get(nameOf(workerOf(this.#shards, id)) ?? '');
+    if (worker === undefined) return await coordinator.use(work);
+    const deadline = performance.now() + OPERATION_TIMEOUT_MS;
+    await coordinator.up(deadline);
     try {
-      return await this.#pool.use(async connection => {
-        try {
-          return await work(connection);
-        } catch (error) {
-          if (isOfWorker(error)) failure = error;
-          throw error;
-        }
-      });
-    } catch (error) {
-      if (failure !== undefined) this.#beginOutage(worker, failure);
-      throw error;
+      return await worker.pool.use(work, deadline);
+    } catch (cause) {
+      throw unreachable(worker, cause);
     }
   }
 
-  /** @returns warnings of all workers. @throws when no worker can be used */
-  async check(connection: Connection): Promise<string[]> {
-    await this.#shards.read(connection);
-    const { workers } = this.#shards;
-    const warnings: string[] = [];
-    const failures: unknown[] = [];
-    for (const worker of workers) {
-      try {
-        const cause = this.#away.get(worker.address);
-        if (cause !== undefined) throw cause;
-        const [fsync, fullPageWrites] = await durabilityOf(connection, worker);
-        warnings.push(...settingWarnings(`the worker ${worker.address}`, fsync!, fullPageWrites!));
-      } catch (error) {
-        if (error instanceof StoreRejected || sqlStateOf(error) === undefined) throw error;
-        failures.push(error);
-        warnings.push(unreachable(worker, error).message);
-      }
+  /** Reads which workers there are. */
+  async find(coordinator: Connection): Promise<void> {
+    this.#shards = await readShards(coordinator);
+    const hosts = new Map(this.#shards.map(({ worker }) => [nameOf(worker), worker]));
+    for (const [name, { pool }] of this.#workers) {
+      if (hosts.has(name)) continue;
+      this.#workers.delete(name);
+      void pool.close();
     }
-    if (failures.length > 0 && failures.length === workers.length) throw failures[0];
+    for (const [name, host] of hosts) {
+      if (name === undefined || this.#workers.has(name)) continue;
+      const search = new HostSearch({ ...this.#address, hosts: [host!] }, prepareWorker);
+      this.#workers.set(name, { name, search, pool: new ConnectionPool(search, this.#connectionsMax) });
+    }
+  }
+
+  /** @returns the warnings of all workers. @throws {StoreUnavailable} when none can be used */
+  async check(): Promise<string[]> {
+    const failures: unknown[] = [];
+    const checks = [...this.#workers.values()].map(async worker => {
+      try {
+        return await warningsOf(worker);
+      } catch (cause) {
+        const failure = unreachable(worker, cause);
+        failures.push(failure);
+        return [failure.message];
+      }
+    });
+    const warnings = (await Promise.all(checks)).flat();
+    if (failures.length > 0 && failures.length === checks.length) throw failures[0];
     return warnings;
   }
 
-  close(): void {
-    this.#closed = true;
-  }
-
-  #beginOutage(worker: Worker, cause: unknown): void {
-    if (this.#away.has(worker.address)) return;
-    this.#away.set(worker.address, cause);
-    void this.#endOutage(worker);
-  }
-
-  async #endOutage(worker: Worker): Promise<void> {
-    while (!this.#closed) {
-      try {
-        await this.#pool.use(connection => durabilityOf(connection, worker));
-        break;
-      } catch {
-        await wait(SEARCH_INTERVAL_MS, undefined, { ref: false });
-      }
-    }
-    this.#away.delete(worker.address);
+  async close(): Promise<void> {
+    await Promise.all([...this.#workers.values()].map(({ pool }) => pool.close()));
   }
 }
 
-/** The coordinator cancels a statement when a worker does not respond. */
-function isOfWorker(error: unknown): boolean {
-  return kindOf(error, true) === 'workerLost' || sqlStateOf(error) === STATEMENT_CANCELED;
+/** A worker executes every statement on plants, but it has no tokens. */
+export async function rejectWorker(connection: Connection): Promise<void> {
+  if (!connection.isCitus) return;
+  const [row] = await connection.run({ text: 'SELECT groupid FROM pg_dist_local_group' });
+  if (row![0] === COORDINATOR_GROUP) return;
+  const { host, port } = connection.host;
+  throw new StoreRejected(`${host}:${port} is a worker of Citus; name only the coordinator`);
 }
 
-function unreachable({ address }: Worker, cause: unknown): StoreUnavailable {
+/**
+ * Prepares a connection to the coordinator that will write plants.
+ *
+ * `SET synchronous_commit` does not reach the workers, but the setting of the role does. So the
+ * service sets it for its own role, unless the role has it.
+ */
+export async function prepareCoordinator(connection: Connection): Promise<void> {
+  if (!connection.isCitus) return;
+  await rejectWorker(connection);
+  const [row] = await connection.run({
+    text: `SELECT format('ALTER ROLE CURRENT_USER IN DATABASE %I SET synchronous_commit = on', current_database()), EXISTS (
+        SELECT 1 FROM pg_db_role_setting WHERE setrole = current_user::regrole AND setconfig::text ~ 'synchronous_commit=(?!off)'
+          AND setdatabase IN (0, (SELECT oid FROM pg_database WHERE datname = current_database())))`,
+  });
+  const [statement, isSet] = row!;
+  if (isSet === 't') return;
+  try {
+    await connection.run({ text: statement! });
+  } catch (error) {
+    if (sqlStateOf(error) !== CONCURRENT_UPDATE) throw error;
+  }
+}
+
+/** Citus 13.2 keeps the local plan of each execution of a generic plan, until no memory is left. */
+async function prepareWorker(connection: Connection): Promise<void> {
+  await connection.run({ text: 'SET plan_cache_mode = force_custom_plan' });
+}
+
+async function warningsOf({ name, search, pool }: Worker): Promise<string[]> {
+  return await pool.use(async connection => {
+    await confirmEverythingBefore(connection);
+    return await durabilityWarnings(connection, () => search.connect(), `the worker ${name}`);
+  });
+}
+
+function nameOf(worker: HostAddress | undefined): string | undefined {
+  return worker && `${worker.host}:${worker.port}`;
+}
+
+function unreachable({ name }: Worker, cause: unknown): StoreUnavailable {
   const error = new StoreUnavailable(
-    `the worker ${address} cannot be used, so its plants get 503: ${(cause as Error).message}`,
+    `the worker ${name} cannot be used, so its plants get 503: ${(cause as Error).message}`,
     { cause },
   );
   error.isPartial = true;

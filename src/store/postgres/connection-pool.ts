@@ -60,8 +60,10 @@ export class ConnectionPool {
    * @param work must itself find out what an earlier attempt has done
    * @throws {StoreUnavailable}
    */
-  async use<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
-    const deadline = performance.now() + OPERATION_TIMEOUT_MS;
+  async use<T>(
+    work: (connection: Connection) => Promise<T>,
+    deadline = performance.now() + OPERATION_TIMEOUT_MS,
+  ): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       const connection = await this.#acquire(deadline);
       connection.deadline = deadline;
@@ -81,6 +83,20 @@ export class ConnectionPool {
         if (kind === 'workerLost') await wait(SEARCH_INTERVAL_MS);
         if (kind === 'retry') await wait(Math.random() * RETRY_DELAY_MS * attempt);
       }
+    }
+  }
+
+  /**
+   * Settles when there is no outage.
+   *
+   * @throws {StoreUnavailable} by this time, and at once during a long outage
+   */
+  async up(deadline: number): Promise<void> {
+    while (this.#outage !== undefined) {
+      const { since, cause } = this.#outage;
+      const waitMs = Math.min(deadline, since + OPERATION_TIMEOUT_MS) - performance.now();
+      if (waitMs <= 0) throw unavailable(cause);
+      await this.#nextChange(waitMs);
     }
   }
 

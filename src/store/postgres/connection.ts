@@ -27,8 +27,6 @@ export type TextRow = (string | null)[];
 
 /** Every value stays text, so no id is converted to a double. */
 const AS_TEXT = { getTypeParser: () => (text: string) => text } as unknown as pg.CustomTypesConfig;
-/** https://docs.citusdata.com/en/stable/develop/api_metadata.html, `pg_dist_node` */
-const COORDINATOR_GROUP = '0';
 /** The SQLSTATE of a notice that is not a warning. */
 const SUCCESSFUL_COMPLETION = '00000';
 /** The message of pg when a query times out. The error has no code. */
@@ -224,14 +222,6 @@ export class Connection {
     }
   }
 
-  /** A worker of Citus executes every statement on plants, but it has no tokens. */
-  async #rejectWorker(): Promise<void> {
-    const [row] = await this.run({ text: 'SELECT groupid FROM pg_dist_local_group' });
-    if (row![0] === COORDINATOR_GROUP) return;
-    const { host, port } = this.host;
-    throw new StoreRejected(`${host}:${port} is a worker of Citus; name only the coordinator`);
-  }
-
   async #setUp(): Promise<void> {
     const [row] = await this.run({
       text: `SELECT current_setting('transaction_read_only'), current_setting('server_encoding'),
@@ -259,6 +249,5 @@ export class Connection {
       await this.run({ text: `SET synchronous_commit = ${value}` });
     }
     this.isCitus = isCitus === 't';
-    if (this.isCitus) await this.#rejectWorker();
   }
 }

@@ -5,27 +5,14 @@ import type { Connection, TextRow } from './connection.ts';
  * https://www.postgresql.org/docs/current/runtime-config-wal.html
  *
  * @param connect opens a further connection
+ * @param server as it is named in the warnings
  */
 export async function durabilityWarnings(
   connection: Connection,
   connect: () => Promise<Connection>,
+  server = 'the PostgreSQL server',
 ): Promise<string[]> {
   const [fsync, fullPageWrites, commitDefault] = await settingsOf(connection);
-  const warnings = settingWarnings('the PostgreSQL server', fsync, fullPageWrites);
-  if (commitDefault === 'off' && (await isStillOff(connect))) {
-    warnings.push(
-      'synchronous_commit is off on the PostgreSQL server, or for this role or database: this service enables it for its own plants, but other writes may be lost; set synchronous_commit = on',
-    );
-  }
-  return warnings;
-}
-
-/** @param server as it is named in the warnings */
-export function settingWarnings(
-  server: string,
-  fsync: string | null | undefined,
-  fullPageWrites: string | null | undefined,
-): string[] {
   const warnings: string[] = [];
   if (fsync === 'off') {
     warnings.push(
@@ -35,6 +22,11 @@ export function settingWarnings(
   if (fullPageWrites === 'off') {
     warnings.push(
       `full_page_writes is off on ${server}: a power failure may destroy plants that were stored long ago; set full_page_writes = on`,
+    );
+  }
+  if (commitDefault === 'off' && (await isStillOff(connect))) {
+    warnings.push(
+      `synchronous_commit is off on ${server}, or for this role or database: this service enables it for its own plants, but other writes may be lost; set synchronous_commit = on`,
     );
   }
   return warnings;

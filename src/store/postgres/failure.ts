@@ -40,7 +40,6 @@ export const UNDEFINED_TABLE = '42P01';
 export const UNIQUE_VIOLATION = '23505';
 /** Also a statement timeout. */
 export const STATEMENT_CANCELED = '57014';
-export const FEATURE_NOT_SUPPORTED = '0A000';
 const READ_ONLY = '25006';
 
 /** Advice for a missing right. */
@@ -50,7 +49,7 @@ export const GRANTS = 'docs/postgresql-grants.sql has the statements that grant 
 type FailureKind =
   /** The connection cannot be used again. The server may have executed the statement. */
   | 'connectionLost'
-  /** A worker of Citus failed. It may have executed the statement. The connection can be used. */
+  /** Another server of Citus failed. It may have executed the statement. Keep the connection. */
   | 'workerLost'
   /** Nothing was changed. The statement may be retried at once. */
   | 'retry'
@@ -64,13 +63,13 @@ type FailureKind =
  * - 0A000, 26000, 42P05: the server lost a prepared statement, or its columns have changed.
  */
 const CONNECTION_LOST = /^(?:57P0[1-5]|08...|25006|53300|0A000|26000|42P05)$/;
-/** The coordinator reports a lost worker with the same codes as its own shutdown. */
+/** A server of Citus reports the loss of another with the same codes as its own shutdown. */
 const WORKER_LOST = /^(?:57P0[1-5]|08...)$/;
 /** Serialization failure, deadlock, statement timeout, lock timeout. */
 const RETRY = /^(?:40001|40P01|57014|55P03)$/;
 
 /**
- * @param isCitus whether the server is the coordinator of Citus, which repeats errors of workers
+ * @param isCitus whether the server is one of Citus, which repeats errors of the others
  */
 export function kindOf(error: unknown, isCitus = false): FailureKind {
   if (error instanceof StoreRejected) return 'final';

@@ -25,7 +25,7 @@ export class HostSearch {
   #closed = false;
 
   /** @param prepare checks every new connection; its error is a failure of the host */
-  constructor(address: PostgresAddress, prepare = async (_connection: Connection): Promise<void> => {}) {
+  constructor(address: PostgresAddress, prepare: (connection: Connection) => Promise<void>) {
     this.#address = address;
     this.#prepare = prepare;
   }

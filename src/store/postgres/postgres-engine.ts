@@ -8,8 +8,7 @@ import {
   type WriteResult,
 } from '../plant-store.ts';
 import { BatchCommit, confirmEverythingBefore } from './batch-commit.ts';
-import { CitusShards } from './citus-shards.ts';
-import { CitusWorkers } from './citus-workers.ts';
+import { CitusWorkers, prepareCoordinator } from './citus-workers.ts';
 import type { Connection } from './connection.ts';
 import { ConnectionPool } from './connection-pool.ts';
 import { durabilityWarnings } from './durability-warnings.ts';
@@ -33,31 +32,28 @@ export class PostgresEngine implements StorageEngine {
   readonly #search: HostSearch;
   readonly #pool: ConnectionPool;
   readonly #settings: PostgresSettings;
-  readonly #shards: CitusShards;
   readonly #workers: CitusWorkers;
 
-  private constructor(settings: PostgresSettings, search: HostSearch, shards: CitusShards, isNew: boolean) {
+  private constructor(settings: PostgresSettings, search: HostSearch, workers: CitusWorkers, isNew: boolean) {
     this.isNew = isNew;
     this.commitsInFlightMax = settings.connections;
     this.#settings = settings;
     this.#search = search;
-    // One more connection: tokens and readiness never wait for plants.
-    this.#pool = new ConnectionPool(search, settings.connections + 1);
-    this.#shards = shards;
-    this.#workers = new CitusWorkers(this.#pool, shards);
+    this.#pool = new ConnectionPool(search, connectionsMax(settings));
+    this.#workers = workers;
   }
 
   /** Opens the store. Creates it when needed, and updates its schema. @throws {StoreRejected} */
   static async open(settings: PostgresSettings): Promise<PostgresEngine> {
-    const shards = new CitusShards();
-    const search = new HostSearch(settings.address, connection => shards.prepare(connection));
+    const workers = new CitusWorkers(settings.address, connectionsMax(settings));
+    const search = new HostSearch(settings.address, prepareCoordinator);
     const [connection, isNew] = await search.open(async opened => {
       const isNewStore = await applySchemaSteps(opened);
       await checkRights(opened, SERVICE_RIGHTS);
-      if (isNewStore) await shards.prepare(opened);
+      await workers.find(opened);
       return isNewStore;
     });
-    const engine = new PostgresEngine(settings, search, shards, isNew);
+    const engine = new PostgresEngine(settings, search, workers, isNew);
     engine.#pool.add(connection);
     return engine;
   }
@@ -66,33 +62,35 @@ export class PostgresEngine implements StorageEngine {
     const [first] = writes;
     if (first === undefined) return [];
     const batch = new BatchCommit(writes, this.#settings.repeatedIdRule);
-    return await this.#workers.use(first.plant.id, connection => batch.run(connection));
+    return await this.#workers.use(first.plant.id, this.#pool, connection => batch.run(connection));
   }
 
   laneOf(id: bigint): number {
-    return this.#shards.shardOf(id);
+    return this.#workers.laneOf(id);
   }
 
-  probe(): Promise<void> {
-    return this.#pool.use(async connection => {
+  async probe(): Promise<void> {
+    await this.#pool.use(async connection => {
       // Needs the locks and rights of an insert. On Citus it would need all workers.
       const text = 'INSERT INTO plant_revision SELECT * FROM plant_revision WHERE false';
-      await (connection.isCitus ? this.#workers.check(connection) : connection.run({ text }));
+      if (!connection.isCitus) await connection.run({ text });
       await confirmEverythingBefore(connection);
     });
+    await this.#workers.check();
   }
 
-  check(): Promise<readonly string[]> {
-    return this.#pool.use(async connection => {
+  async check(): Promise<readonly string[]> {
+    const warnings = await this.#pool.use(async connection => {
+      await this.#workers.find(connection);
       // A primary without its synchronous standby runs queries, but confirms no commit.
       await confirmEverythingBefore(connection);
-      const warnings = await durabilityWarnings(connection, () => this.#search.connect());
-      return connection.isCitus ? [...warnings, ...(await this.#workers.check(connection))] : warnings;
+      return await durabilityWarnings(connection, () => this.#search.connect());
     });
+    return [...warnings, ...(await this.#workers.check())];
   }
 
   async statistics(): Promise<EngineStatistics> {
-    return { connections: this.#pool.connections };
+    return { connections: this.#pool.connections + this.#workers.connections };
   }
 
   async hasPlants(): Promise<boolean> {
@@ -120,9 +118,8 @@ export class PostgresEngine implements StorageEngine {
     return this.#pool.use(connection => tokenTable.recordTokenUse(connection, tokenIds, day));
   }
 
-  close(): Promise<void> {
-    this.#workers.close();
-    return this.#pool.close();
+  async close(): Promise<void> {
+    await Promise.all([this.#pool.close(), this.#workers.close()]);
   }
 
   /** Explains a missing right to the user of the command line. */
@@ -138,4 +135,9 @@ export class PostgresEngine implements StorageEngine {
       );
     }
   }
+}
+
+/** One more: tokens and readiness never wait for plants. */
+function connectionsMax({ connections }: PostgresSettings): number {
+  return connections + 1;
 }

@@ -1,6 +1,7 @@
 import { ID_MIN } from '../../contract/limits.ts';
 import type { PlantReader, PlantRevision, StoreSize } from '../plant-store.ts';
 import { REVISION_COLUMNS, revisionOf } from '../rows.ts';
+import { rejectWorker } from './citus-workers.ts';
 import type { Connection, TextRow } from './connection.ts';
 import { unavailable } from './failure.ts';
 import { HostSearch } from './host-search.ts';
@@ -10,7 +11,7 @@ import { checkSchema } from './schema.ts';
 import { allTokens } from './token-table.ts';
 
 export async function openPostgresReader(address: PostgresAddress): Promise<PlantReader> {
-  const search = new HostSearch(address);
+  const search = new HostSearch(address, rejectWorker);
   const [connection] = await search.open(async opened => {
     await opened.allowLongStatements();
     await checkSchema(opened);

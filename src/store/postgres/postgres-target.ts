@@ -1,6 +1,6 @@
 import { type CopyTarget, concurrentChange, type PlantRevision, StoreRejected } from '../plant-store.ts';
 import { REVISION_COLUMNS } from '../rows.ts';
-import { CitusShards } from './citus-shards.ts';
+import { prepareCoordinator } from './citus-workers.ts';
 import type { Connection } from './connection.ts';
 import { kindOf, unavailable } from './failure.ts';
 import { HostSearch } from './host-search.ts';
@@ -12,7 +12,7 @@ import { putToken } from './token-table.ts';
 
 /** Opens the target of a copy on one connection. After its loss the copy must be repeated. */
 export async function openPostgresTarget(address: PostgresAddress): Promise<CopyTarget> {
-  const search = new HostSearch(address, opened => new CitusShards().prepare(opened));
+  const search = new HostSearch(address, prepareCoordinator);
   const [connection] = await search.open(async opened => {
     await applySchemaSteps(opened);
     await checkRights(opened, COPY_RIGHTS);

@@ -1,7 +1,6 @@
 import type { PlantRevision } from '../plant-store.ts';
 import { REVISION_COLUMNS, revisionOf } from '../rows.ts';
 import type { Connection, Statement, TextRow } from './connection.ts';
-import { FEATURE_NOT_SUPPORTED, sqlStateOf } from './failure.ts';
 
 const COLUMN_COUNT = 6;
 
@@ -61,31 +60,21 @@ function insertText(rowCount: number): string {
 }
 
 /**
- * Looks up the latest revision of each of these ids.
+ * Looks up the latest revision of each of these ids. Each plant has a revision 1. The join reads
+ * one more entry of the primary key for each, however many revisions there are.
  *
- * The join reads one entry of the primary key for each id. Citus runs it if all ids are in one
- * shard, which it sees by the second condition on `id`. Otherwise it reads all revisions of the
- * ids.
+ * It joins the table with itself, because Citus runs a join with the array on one shard only.
  */
 export async function latestRevisions(
   connection: Connection,
   ids: readonly bigint[],
 ): Promise<PlantRevision[]> {
-  const lookUp = (name: string, text: string): Promise<TextRow[]> =>
-    connection.run({ name, text, values: [ids] });
-  const rows = await lookUp(
-    'latest_revisions',
-    `SELECT latest.* FROM unnest($1::bigint[]) AS wanted(id) CROSS JOIN LATERAL (
-        SELECT ${REVISION_COLUMNS} FROM plant_revision WHERE id = wanted.id AND id = ANY($1::bigint[])
-        ORDER BY revision DESC LIMIT 1
-      ) AS latest`,
-  ).catch((error: unknown) => {
-    if (!connection.isCitus || sqlStateOf(error) !== FEATURE_NOT_SUPPORTED) throw error;
-    return lookUp(
-      'latest_of_shards',
-      `SELECT DISTINCT ON (id) ${REVISION_COLUMNS} FROM plant_revision
-        WHERE id = ANY($1::bigint[]) ORDER BY id, revision DESC`,
-    );
+  const rows = await connection.run({
+    name: 'latest_revisions',
+    text: `SELECT latest.* FROM plant_revision AS first CROSS JOIN LATERAL (
+        SELECT ${REVISION_COLUMNS} FROM plant_revision WHERE id = first.id ORDER BY revision DESC LIMIT 1
+      ) AS latest WHERE first.id = ANY($1::bigint[]) AND first.revision = 1`,
+    values: [ids],
   });
   return rows.map(revisionOf);
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { hashOf } from '../../../src/store/postgres/citus-shards.ts';
+import { hashOf, type Shards, workerOf } from '../../../src/store/postgres/citus-shards.ts';
 import { mayConcernCommit } from '../../../src/store/postgres/connection.ts';
 import { kindOf } from '../../../src/store/postgres/failure.ts';
 
@@ -42,4 +42,22 @@ suite('what Citus reports', () => {
     [-9_223_372_036_854_775_808n, -96_758_253],
   ];
   for (const [id, hash] of HASHES) test(`the hash of ${id}`, () => assert.equal(hashOf(id), hash));
+
+  test('the worker of a plant is the one whose shard has its hash', () => {
+    const [first, second] = [
+      { host: 'first', port: 5432 },
+      { host: 'second', port: 5432 },
+    ];
+    const shards: Shards = [
+      { hashMin: -2_147_483_648, worker: first },
+      { hashMin: -1_905_060_026, worker: second },
+      { hashMin: 0, worker: undefined },
+    ];
+    assert.deepEqual(
+      HASHES.map(([id]) => workerOf(shards, id)),
+      [second, undefined, second, second],
+    );
+    assert.equal(workerOf(shards, 8n), first);
+    assert.equal(workerOf([], 1n), undefined);
+  });
 });
