@@ -24,8 +24,8 @@ const CONCURRENT_UPDATE = 'XX000';
  *
  * A plant is written on the worker that stores it, and a batch has plants of one worker only. So it
  * is a local transaction: it needs neither a two-phase commit nor the coordinator. A worker that is
- * away stops only its own plants. When a shard has moved, its old worker passes the statement on to the
- * new one, until the next `check`.
+ * away stops only its own plants. When a shard has moved, its old worker passes the statement on to
+ * the new one, until the next `check`.
  *
  * Without Citus there is no worker.
  */
