@@ -4,9 +4,9 @@ import { COORDINATOR_GROUP, readShards, type Shards, workerOf } from './citus-sh
 import type { Connection } from './connection.ts';
 import { ConnectionPool } from './connection-pool.ts';
 import { durabilityWarnings } from './durability-warnings.ts';
-import { sqlStateOf } from './failure.ts';
+import { reasonOf, sqlStateOf } from './failure.ts';
 import { HostSearch } from './host-search.ts';
-import { OPERATION_TIMEOUT_MS } from './limits.ts';
+import { OPERATION_TIMEOUT_MS, WORKER_CHECK_TIMEOUT_MS } from './limits.ts';
 import type { HostAddress, PostgresAddress } from './postgres-url.ts';
 
 interface Worker {
@@ -156,7 +156,7 @@ async function warningsOf({ name, search, pool }: Worker): Promise<string[]> {
   return await pool.use(async connection => {
     await confirmEverythingBefore(connection);
     return await durabilityWarnings(connection, () => search.connect(), `the worker ${name}`);
-  });
+  }, performance.now() + WORKER_CHECK_TIMEOUT_MS);
 }
 
 function nameOf(worker: HostAddress | undefined): string | undefined {
@@ -165,8 +165,7 @@ function nameOf(worker: HostAddress | undefined): string | undefined {
 
 function unreachable({ name }: Worker, cause: unknown): StoreUnavailable {
   const error = new StoreUnavailable(
-    `the worker ${name} cannot be used, so its plants get 503: ${(cause as Error).message}`,
-    { cause },
+    `the worker ${name} cannot be used, so its plants get 503: ${reasonOf((cause as Error).cause ?? cause)}`,
   );
   error.isPartial = true;
   return error;

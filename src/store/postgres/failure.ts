@@ -8,10 +8,9 @@ export class NoResponse extends Error {
   readonly cutShort: boolean;
 
   constructor(timeoutMs: number, cutShort: boolean, options: ErrorOptions) {
+    const time = cutShort ? 'in the remaining time' : `within ${(timeoutMs / 1000).toFixed(1)} s`;
     super(
-      cutShort
-        ? 'PostgreSQL did not respond in the remaining time'
-        : `PostgreSQL did not respond within ${(timeoutMs / 1000).toFixed(1)} s; is a table locked, or a synchronous standby unreachable?`,
+      `PostgreSQL did not respond ${time}; is a table locked, or a synchronous standby unreachable?`,
       options,
     );
     this.cutShort = cutShort;
@@ -91,11 +90,15 @@ export function isRejection(error: unknown): boolean {
 
 /** Explains in one line why the store cannot be opened, and what to do. */
 export function openFailure(error: unknown, address: PostgresAddress): StoreRejected {
-  const reason = error instanceof StoreRejected ? error.message : (explanationOf(error) ?? outageOf(error));
   const Rejection = error instanceof StoreMissing ? StoreMissing : StoreRejected;
-  return new Rejection(`the store at ${shownPostgresAddress(address)} cannot be opened: ${reason}`, {
+  return new Rejection(`the store at ${shownPostgresAddress(address)} cannot be opened: ${reasonOf(error)}`, {
     cause: error,
   });
+}
+
+/** Explains in one line why a server cannot be used, and what to do. */
+export function reasonOf(error: unknown): string {
+  return error instanceof StoreRejected ? error.message : (explanationOf(error) ?? outageOf(error));
 }
 
 /** The store cannot be used now. The cause goes into the log. It contains no password. */
@@ -124,6 +127,7 @@ function explanationOf(error: unknown): string | undefined {
 
 function outageOf(error: unknown): string {
   const message = messageOf(error);
+  if (error instanceof NoResponse) return message;
   if (error instanceof HostIsReadOnly) return `${message}; name the host that accepts writes`;
   const sqlState = sqlStateOf(error);
   if (sqlState === TOO_MANY_CONNECTIONS) {

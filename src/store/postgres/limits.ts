@@ -14,6 +14,8 @@ export const STATEMENT_TIMEOUT_MS = 2_000;
 export const STATEMENT_CANCEL_MARGIN_MS = 250;
 /** Timeout of one operation with all its attempts. Then its plants get 503. */
 export const OPERATION_TIMEOUT_MS = 3_000;
+/** Timeout of the check of one worker of Citus. `/readyz` must not fail because one is away. */
+export const WORKER_CHECK_TIMEOUT_MS = 1_500;
 /** Maximum delay after a serialization failure or deadlock, times the number of attempts. */
 export const RETRY_DELAY_MS = 5;
 /** Delay of the next new connection after the server had no connection left. */
