@@ -27,7 +27,7 @@ interface QueuedPlant extends PlantWrite {
   settle: (result: WriteResult | NotConfirmed) => void;
 }
 
-/** The plants that may share a batch. Most engines have one lane. */
+/** The plants that may share a batch. Only Citus has several lanes: one for each worker. */
 class Lane {
   queue: QueuedPlant[] = [];
   batchesInFlight = 0;
@@ -51,7 +51,8 @@ class Lane {
  *
  * Only `dispatch` makes batches. The first batch of a lane starts as soon as plants are queued. A
  * further one, up to the maximum of the engine, starts when the queue is as long as the last batch
- * was. With several lanes each has one batch at most, so a slow one leaves connections to others.
+ * was. Of several lanes each has at most one batch in flight, so a slow lane does not occupy all
+ * connections.
  *
  * `dispatch` runs when a batch ends, and at the end of the event-loop iteration in which a plant
  * arrived. So plants that arrive together share a batch, and a single plant does not wait.
@@ -62,8 +63,7 @@ class Lane {
  */
 export class GroupCommit implements PlantWriter {
   readonly #engine: CommittingEngine;
-  /** By the number of the lane; undefined before its first plant. */
-  readonly #lanes: (Lane | undefined)[] = [];
+  readonly #lanes = new Map<string, Lane>();
   readonly #now: () => number;
   #queuedPlants = 0;
   #queuedTextLength = 0;
@@ -119,9 +119,10 @@ export class GroupCommit implements PlantWriter {
   }
 
   #laneOf({ id }: NewPlant): Lane {
-    const number = this.#engine.laneOf(id);
-    this.#lanes[number] ??= new Lane();
-    return this.#lanes[number];
+    const name = this.#engine.laneOf(id);
+    const lane = this.#lanes.get(name) ?? new Lane();
+    this.#lanes.set(name, lane);
+    return lane;
   }
 
   #dispatch(): void {
@@ -140,12 +141,12 @@ export class GroupCommit implements PlantWriter {
     }
   }
 
-  /** The lane whose first plant has waited longest, of those from which a batch is due. */
+  /** Of the lanes with a due batch, the one whose first plant has waited longest. */
   #dueLane(): Lane | undefined {
     if (this.#batchesInFlight >= this.#engine.commitsInFlightMax) return undefined;
     let due: Lane | undefined;
-    for (const lane of this.#lanes) {
-      if (lane === undefined || !this.#isDue(lane)) continue;
+    for (const lane of this.#lanes.values()) {
+      if (!this.#isDue(lane)) continue;
       if (due === undefined || lane.queue[0]!.queuedAt < due.queue[0]!.queuedAt) due = lane;
     }
     return due;
@@ -154,7 +155,7 @@ export class GroupCommit implements PlantWriter {
   /** A small batch beside one in flight would waste a flush. It waits for the end of that batch. */
   #isDue({ queue, batchesInFlight, lastBatchPlants }: Lane): boolean {
     if (batchesInFlight === 0) return queue.length > 0;
-    return this.#lanes.length === 1 && queue.length >= lastBatchPlants;
+    return this.#lanes.size === 1 && queue.length >= lastBatchPlants;
   }
 
   #takeBatch({ queue }: Lane): QueuedPlant[] {

@@ -58,10 +58,10 @@ export interface StorageEngine {
   /** The store did not exist before it was opened. */
   readonly isNew: boolean;
   /**
-   * Plants of one lane share batches; plants of different lanes do not, because the engine stores
-   * them in different places. Lanes are small numbers from 0, which may change at any time.
+   * Names the lane of a plant, such as the server that stores it. Plants of different lanes never
+   * share a batch. The lane of an id may change at any time.
    */
-  laneOf(id: bigint): number;
+  laneOf(id: bigint): string;
   /**
    * Writes a batch, the plants of one id in order. Settles when the whole batch is durable.
    *
@@ -103,7 +103,7 @@ export interface StorageEngine {
 /** An operation of the store failed. The cause goes into the log, never to a client. */
 export class StoreUnavailable extends Error {
   override name = 'StoreUnavailable';
-  /** Plants in other parts of the store can be stored. The warnings of the store report it. */
+  /** Only the plants of one lane failed. `check` warns of it, so commits do not log it. */
   isPartial = false;
 }
 

@@ -82,7 +82,7 @@ class Simulation {
     this.#lanes = this.#pick(1, 1, 2, 5);
     const engine = {
       commitsInFlightMax: this.#commitsInFlightMax,
-      laneOf: (id: bigint) => Number(id) % this.#lanes,
+      laneOf: (id: bigint) => String(Number(id) % this.#lanes),
       commit: (writes: readonly PlantWrite[]) => this.#commit(writes),
     };
     this.#groupCommit = new GroupCommit(engine, () => this.#nowMs);

@@ -10,31 +10,28 @@ import { OPERATION_TIMEOUT_MS, WORKER_CHECK_TIMEOUT_MS } from './limits.ts';
 import type { HostAddress, PostgresAddress } from './postgres-url.ts';
 
 interface Worker {
-  /** As the warnings show it. */
   name: string;
   search: HostSearch;
   pool: ConnectionPool;
 }
 
-/** Two instances changed the role at the same time. */
+/** Another instance changed the role at the same time. */
 const CONCURRENT_UPDATE = 'XX000';
 
 /**
  * The workers of Citus, each with its own connections.
  *
- * A plant is written on the worker that stores it, and a batch has plants of one worker only. So it
- * is a local transaction: it needs neither a two-phase commit nor the coordinator. A worker that is
- * away stops only its own plants. When a shard has moved, its old worker passes the statement on to
- * the new one, until the next `check`.
+ * Each batch has plants of one worker, and is written there. So it is a local transaction: it needs
+ * neither a two-phase commit nor the coordinator. While a worker is away, only its plants fail.
+ * When a shard has moved, its old worker passes statements on to the new one, until `refresh`.
  *
  * Without Citus there is no worker.
  */
 export class CitusWorkers {
   readonly #address: PostgresAddress;
   readonly #connectionsMax: number;
+  /** By their names. */
   readonly #workers = new Map<string, Worker>();
-  /** The names of all workers that ever were: the lane of a worker stays the same. */
-  readonly #lanes: (string | undefined)[] = [];
   #shards: Shards = [];
 
   /** @param connectionsMax for each worker */
@@ -47,17 +44,16 @@ export class CitusWorkers {
     return [...this.#workers.values()].reduce((sum, { pool }) => sum + pool.connections, 0);
   }
 
-  laneOf(id: bigint): number {
-    const name = nameOf(workerOf(this.#shards, id));
-    const lane = this.#lanes.indexOf(name);
-    return lane === -1 ? this.#lanes.push(name) - 1 : lane;
+  /** The name of the worker that stores this id; empty: the server of the address. */
+  laneOf(id: bigint): string {
+    return nameOf(workerOf(this.#shards, id));
   }
 
   /**
-   * Runs an operation on the worker of this id, or on the coordinator if it has none.
+   * Runs an operation on the worker of this id, or on the coordinator if the id has none.
    *
-   * Without the coordinator it fails, although the worker may respond: nobody could tell this
-   * service that a token was revoked.
+   * While the coordinator is away, it fails even if the worker responds. Otherwise plants with a
+   * revoked token could be stored: this service would not learn of the revocation.
    *
    * @throws {StoreUnavailable}
    */
@@ -66,7 +62,7 @@ export class CitusWorkers {
     coordinator: ConnectionPool,
     work: (connection: Connection) => Promise<T>,
   ): Promise<T> {
-    const worker = this.#workers.get(nameOf(workerOf(this.#shards, id)) ?? '');
+    const worker = this.#workers.get(this.laneOf(id));
     if (worker === undefined) return await coordinator.use(work);
     const deadline = performance.now() + OPERATION_TIMEOUT_MS;
     await coordinator.up(deadline);
@@ -77,18 +73,19 @@ export class CitusWorkers {
     }
   }
 
-  /** Reads which workers there are. */
-  async find(coordinator: Connection): Promise<void> {
+  /** Reads from the coordinator which workers there are, and which plants they store. */
+  async refresh(coordinator: Connection): Promise<void> {
     this.#shards = await readShards(coordinator);
-    const hosts = new Map(this.#shards.map(({ worker }) => [nameOf(worker), worker]));
+    const names = new Set(this.#shards.map(({ worker }) => nameOf(worker)));
     for (const [name, { pool }] of this.#workers) {
-      if (hosts.has(name)) continue;
+      if (names.has(name)) continue;
       this.#workers.delete(name);
       void pool.close();
     }
-    for (const [name, host] of hosts) {
-      if (name === undefined || this.#workers.has(name)) continue;
-      const search = new HostSearch({ ...this.#address, hosts: [host!] }, prepareWorker);
+    for (const { worker } of this.#shards) {
+      const name = nameOf(worker);
+      if (worker === undefined || this.#workers.has(name)) continue;
+      const search = new HostSearch({ ...this.#address, hosts: [worker] }, prepareWorker);
       this.#workers.set(name, { name, search, pool: new ConnectionPool(search, this.#connectionsMax) });
     }
   }
@@ -115,7 +112,7 @@ export class CitusWorkers {
   }
 }
 
-/** A worker executes every statement on plants, but it has no tokens. */
+/** A worker would accept plants, but it has no tokens. @throws {StoreRejected} for a worker */
 export async function rejectWorker(connection: Connection): Promise<void> {
   if (!connection.isCitus) return;
   const [row] = await connection.run({ text: 'SELECT groupid FROM pg_dist_local_group' });
@@ -125,10 +122,10 @@ export async function rejectWorker(connection: Connection): Promise<void> {
 }
 
 /**
- * Prepares a connection to the coordinator that will write plants.
+ * Prepares a connection to the coordinator that may write plants.
  *
- * `SET synchronous_commit` does not reach the workers, but the setting of the role does. So the
- * service sets it for its own role, unless the role has it.
+ * Citus passes statements on to other servers. `SET synchronous_commit` does not reach them, but
+ * the setting of the role does. So the service sets it for its own role, unless the role has it.
  */
 export async function prepareCoordinator(connection: Connection): Promise<void> {
   if (!connection.isCitus) return;
@@ -147,7 +144,7 @@ export async function prepareCoordinator(connection: Connection): Promise<void> 
   }
 }
 
-/** Citus 13.2 keeps the local plan of each execution of a generic plan, until no memory is left. */
+/** Citus 13.2 leaks memory at each execution of a generic plan. */
 async function prepareWorker(connection: Connection): Promise<void> {
   await connection.run({ text: 'SET plan_cache_mode = force_custom_plan' });
 }
@@ -159,8 +156,8 @@ async function warningsOf({ name, search, pool }: Worker): Promise<string[]> {
   }, performance.now() + WORKER_CHECK_TIMEOUT_MS);
 }
 
-function nameOf(worker: HostAddress | undefined): string | undefined {
-  return worker && `${worker.host}:${worker.port}`;
+function nameOf(worker: HostAddress | undefined): string {
+  return worker === undefined ? '' : `${worker.host}:${worker.port}`;
 }
 
 function unreachable({ name }: Worker, cause: unknown): StoreUnavailable {

@@ -50,7 +50,7 @@ export class PostgresEngine implements StorageEngine {
     const [connection, isNew] = await search.open(async opened => {
       const isNewStore = await applySchemaSteps(opened);
       await checkRights(opened, SERVICE_RIGHTS);
-      await workers.find(opened);
+      await workers.refresh(opened);
       return isNewStore;
     });
     const engine = new PostgresEngine(settings, search, workers, isNew);
@@ -65,13 +65,14 @@ export class PostgresEngine implements StorageEngine {
     return await this.#workers.use(first.plant.id, this.#pool, connection => batch.run(connection));
   }
 
-  laneOf(id: bigint): number {
+  laneOf(id: bigint): string {
     return this.#workers.laneOf(id);
   }
 
   async probe(): Promise<void> {
     await this.#pool.use(async connection => {
-      // Needs the locks and rights of an insert. On Citus it would need all workers.
+      // Needs the locks and rights of an insert. On Citus it would need all workers, but the
+      // service is ready while one of them can be used.
       const text = 'INSERT INTO plant_revision SELECT * FROM plant_revision WHERE false';
       if (!connection.isCitus) await connection.run({ text });
       await confirmEverythingBefore(connection);
@@ -81,7 +82,7 @@ export class PostgresEngine implements StorageEngine {
 
   async check(): Promise<readonly string[]> {
     const warnings = await this.#pool.use(async connection => {
-      await this.#workers.find(connection);
+      await this.#workers.refresh(connection);
       // A primary without its synchronous standby runs queries, but confirms no commit.
       await confirmEverythingBefore(connection);
       return await durabilityWarnings(connection, () => this.#search.connect());
@@ -137,7 +138,7 @@ export class PostgresEngine implements StorageEngine {
   }
 }
 
-/** One more: tokens and readiness never wait for plants. */
+/** One more than for plants: tokens and readiness never wait for plants. */
 function connectionsMax({ connections }: PostgresSettings): number {
   return connections + 1;
 }

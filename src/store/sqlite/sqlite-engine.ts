@@ -23,7 +23,7 @@ export class SqliteEngine implements StorageEngine {
   /** While the writer flushes one batch, the next one is already in its queue. */
   readonly commitsInFlightMax = 2;
   readonly isNew: boolean;
-  readonly laneOf = (): number => 0;
+  readonly laneOf = (): string => '';
   readonly #settings: SqliteSettings;
   readonly #checkpoints: Checkpoints;
   readonly #flushes = { count: 0, totalMs: 0 };
