@@ -31,7 +31,7 @@ interface SentRevision extends PlantRevision {
  * | open     | otherwise: `INSERT ... ON CONFLICT DO NOTHING`     | sent, with the next revision |
  * | sent     | the server returns the row                         | settled: created or revised  |
  * | sent     | the server returns no row: look up the latest      | open                         |
- * | sent     | the server reports an error                        | open                         |
+ * | sent     | the server reports an error                        | open; on Citus: unknown      |
  * | sent     | the connection is lost, or was lost before         | unknown, see below           |
  *
  * After a failure `run` may be called again with another connection. It then looks up each unknown
@@ -92,7 +92,7 @@ export class BatchCommit {
       const revisions = this.#nextRound();
       if (revisions.length === 0) break;
       const insertedIds = await this.#insert(connection, revisions);
-      // On Citus another server may have stored the unconfirmed ones.
+      // This commit confirms all earlier ones of its server. Citus may have used several servers.
       if (insertedIds.size > 0 && !connection.isCitus) this.#unconfirmed = [];
       const conflicting: SentRevision[] = [];
       for (const each of revisions) {
@@ -159,8 +159,8 @@ export class BatchCommit {
       this.#sent = [];
       return new Set(inserted.map(([id]) => BigInt(id!)));
     } catch (error) {
-      // The server inserted nothing. A revision that it has under these numbers is not ours.
-      // A server of Citus may commit what another one cancels.
+      // After an error of the server nothing is inserted: a revision with such a number is not
+      // ours. But on Citus another server may have committed it.
       const isUnknown = connection.isCitus || kindOf(error) === 'connectionLost';
       if (!isUnknown && !this.#mayBeStoredLate) this.#sent = [];
       throw error;
@@ -233,7 +233,7 @@ export async function confirmEverythingBefore(connection: Connection): Promise<v
 /** Returns when the latest revisions of these plants are durable, also those of other instances. */
 async function confirmLatest(connection: Connection, plants: readonly { plant: NewPlant }[]): Promise<void> {
   if (!connection.isCitus) return await confirmEverythingBefore(connection);
-  // The shard of a plant may be on another server than this one.
+  // A shard may have moved to another server. There this statement is executed, too.
   await connection.commit({
     name: 'confirm',
     text: `SELECT CASE WHEN current_setting('synchronous_standby_names') <> ''

@@ -5,14 +5,14 @@ import type { HostAddress } from './postgres-url.ts';
 interface Shard {
   /** The smallest hash of the shard. It ends where the next one begins. */
   hashMin: number;
-  /** Undefined: the coordinator. */
+  /** Undefined: the coordinator stores the shard. */
   worker: HostAddress | undefined;
 }
 
-/** In the order of their hashes. */
+/** All shards, in the order of their hashes; empty without Citus. */
 export type Shards = readonly Shard[];
 
-/** Where the plants are; empty without Citus. Shards may move to other workers at any time. */
+/** Reads which worker has each shard. Shards may move to other workers at any time. */
 export async function readShards(connection: Connection): Promise<Shards> {
   if (!connection.isCitus) return [];
   const rows = await connection.run({
@@ -37,7 +37,7 @@ export function workerOf(shards: Shards, id: bigint): HostAddress | undefined {
 /** https://docs.citusdata.com/en/stable/develop/api_metadata.html, `pg_dist_node` */
 export const COORDINATOR_GROUP = '0';
 
-/** `hashint8` of PostgreSQL, the hash by which Citus selects the shard of a bigint. */
+/** `hashint8` of PostgreSQL, by which Citus selects the shard of a bigint. */
 export function hashOf(id: bigint): number {
   const high = Number(BigInt.asIntN(32, id >> 32n));
   const key = Number(BigInt.asIntN(32, id)) ^ (high >= 0 ? high : ~high);

@@ -24,6 +24,7 @@ interface Outage {
  * | up     | an operation needs a connection, none is idle  | up     | opens one, up to the limit |
  * | up     | the server has no connection left, one is open | up     | opens none for             |
  * |        |                                                |        | `FULL_SERVER_INTERVAL_MS`  |
+ * | up     | Citus reports that another server failed       | up     | retries after a delay      |
  * | up     | a connection fails, or cannot be opened        | outage | closes all idle ones, then |
  * |        |                                                |        | searches all hosts         |
  * | outage | an operation needs a connection                | outage | lets the operation wait    |
@@ -54,10 +55,11 @@ export class ConnectionPool {
   }
 
   /**
-   * Runs an operation on a connection. Retries temporary failures, on the same or another
-   * connection, until `OPERATION_TIMEOUT_MS`.
+   * Runs an operation on a connection. Retries temporary failures until the deadline, on the same
+   * or another connection.
    *
    * @param work must itself find out what an earlier attempt has done
+   * @param deadline on the monotonic clock
    * @throws {StoreUnavailable}
    */
   async use<T>(
@@ -89,7 +91,7 @@ export class ConnectionPool {
   /**
    * Settles when there is no outage.
    *
-   * @throws {StoreUnavailable} by this time, and at once during a long outage
+   * @throws {StoreUnavailable} when the outage lasts until the deadline; at once in a long outage
    */
   async up(deadline: number): Promise<void> {
     while (this.#outage !== undefined) {

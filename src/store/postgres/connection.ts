@@ -46,7 +46,7 @@ export function mayConcernCommit(routine: string | undefined): boolean {
 /** A connection to a host that accepts writes. It runs one statement at a time. */
 export class Connection {
   readonly host: HostAddress;
-  /** The server has the extension Citus, which distributes tables over several servers. */
+  /** The database has the extension Citus, which distributes tables over several servers. */
   isCitus = false;
   /** All statements end by this time of the monotonic clock. */
   deadline = Number.POSITIVE_INFINITY;

@@ -5,7 +5,7 @@ import type { Connection, TextRow } from './connection.ts';
  * https://www.postgresql.org/docs/current/runtime-config-wal.html
  *
  * @param connect opens a further connection
- * @param server as it is named in the warnings
+ * @param server its name in the warnings
  */
 export async function durabilityWarnings(
   connection: Connection,

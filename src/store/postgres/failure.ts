@@ -48,7 +48,7 @@ export const GRANTS = 'docs/postgresql-grants.sql has the statements that grant 
 type FailureKind =
   /** The connection cannot be used again. The server may have executed the statement. */
   | 'connectionLost'
-  /** Another server of Citus failed. It may have executed the statement. Keep the connection. */
+  /** Another server of Citus failed, and may have executed the statement. Keep the connection. */
   | 'workerLost'
   /** Nothing was changed. The statement may be retried at once. */
   | 'retry'
@@ -62,13 +62,13 @@ type FailureKind =
  * - 0A000, 26000, 42P05: the server lost a prepared statement, or its columns have changed.
  */
 const CONNECTION_LOST = /^(?:57P0[1-5]|08...|25006|53300|0A000|26000|42P05)$/;
-/** A server of Citus reports the loss of another with the same codes as its own shutdown. */
+/** With these codes a server of Citus reports its own shutdown, or the loss of another server. */
 const WORKER_LOST = /^(?:57P0[1-5]|08...)$/;
 /** Serialization failure, deadlock, statement timeout, lock timeout. */
 const RETRY = /^(?:40001|40P01|57014|55P03)$/;
 
 /**
- * @param isCitus whether the server is one of Citus, which repeats errors of the others
+ * @param isCitus whether the server is one of Citus, which repeats the errors of other servers
  */
 export function kindOf(error: unknown, isCitus = false): FailureKind {
   if (error instanceof StoreRejected) return 'final';

@@ -13,8 +13,7 @@ export function rowOf({ plant, revision, recordedAt, recordedBy }: PlantRevision
 /**
  * Inserts revisions that do not exist yet, and returns the ids of the inserted ones.
  *
- * It uses `VALUES` instead of a select from arrays, which Citus first moves to the coordinator: 119
- * ms instead of 8 ms for 100 rows.
+ * It uses `VALUES`: on Citus an insert of 100 rows selected from arrays takes 119 ms, not 8 ms.
  *
  * Parsing costs as much as execution, so the statement is prepared for a few row counts only. The
  * row with the least text fills up the count. The copies conflict with it and change nothing.
@@ -60,12 +59,12 @@ function insertText(rowCount: number): string {
 }
 
 /**
- * Looks up the latest revision of each of these ids. Each plant has a revision 1. The join reads
- * one more entry of the primary key for each, however many revisions there are.
+ * Looks up the latest revision of each of these ids.
  *
- * It joins the table with itself, because Citus runs a join with the array on one shard only. And
- * it asks every worker if a part of the join has no filter on ids. With `ANY` alone PostgreSQL
- * would search its index for each pair of ids; the `OR` keeps the filter out of the index.
+ * It joins the table with itself: Citus rejects a join with the array, unless all ids are in one
+ * shard. It asks every worker if a part of the join has no filter on ids. With `ANY` alone
+ * PostgreSQL would search its index for each pair of ids; the `OR` keeps the filter out of the
+ * index.
  */
 export async function latestRevisions(
   connection: Connection,
@@ -95,6 +94,7 @@ export function revisionsAround(
   const ids = revisions.map(({ plant }) => plant.id);
   const numbers = revisions.map(({ revision }) => revision);
   if (connection.isCitus) {
+    // Citus rejects the join below. More revisions than the three do no harm.
     return connection.run({
       text: `SELECT ${REVISION_COLUMNS} FROM plant_revision
         WHERE id = ANY($1::bigint[]) AND revision >= $2 ORDER BY id, revision`,

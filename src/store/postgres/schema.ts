@@ -9,8 +9,8 @@ import { SCHEMA_ATTEMPT_INTERVAL_MS, SCHEMA_ATTEMPTS_MAX, SCHEMA_STEP_TIMEOUT_MS
 const STEPS = [readFileSync(new URL('./schema/001-plants-and-tokens.sql', import.meta.url), 'utf8')];
 const NEWEST_STEP = STEPS.length;
 /**
- * Spreads plants over the workers of Citus. A batch is one statement for each shard of its worker,
- * so there are only two for each, unless the operator has set `citus.shard_count`.
+ * Spreads plants over the workers of Citus. Citus splits a batch into one statement for each shard
+ * of its worker. So a worker gets two shards, unless the operator has set `citus.shard_count`.
  */
 const DISTRIBUTE = `SELECT create_distributed_table('plant_revision', 'id', shard_count := (
     SELECT CASE source WHEN 'default' THEN greatest(4, 2 * (SELECT count(*) FROM citus_get_active_worker_nodes()))
