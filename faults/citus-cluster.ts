@@ -42,11 +42,6 @@ export class CitusNode {
     return this.#url.host;
   }
 
-  /** The processes of the server, the main one first. */
-  get #processes(): number[] {
-    return [this.#main, ...childrenOf(this.#main)];
-  }
-
   query(sql: string): Promise<Record<string, string>[]> {
     return query(this.#url, sql);
   }
@@ -60,7 +55,7 @@ export class CitusNode {
 
   /** Sends a signal to all processes of the server, such as SIGSTOP and SIGCONT. */
   signal(signal: NodeJS.Signals): void {
-    for (const id of this.#processes) {
+    for (const id of [this.#main, ...childrenOf(this.#main)]) {
       try {
         process.kill(id, signal);
       } catch {
@@ -76,7 +71,11 @@ export class CitusNode {
       // The first start fails while a process of the killed server still uses its shared memory.
       if (server === undefined || server.exitCode !== null) {
         server = spawn(this.#program, this.#args, {
-          ...{ ...this.#owner, env: this.#env, cwd: '/', detached: true, stdio: 'ignore' },
+          ...this.#owner,
+          env: this.#env,
+          cwd: '/',
+          detached: true,
+          stdio: 'ignore',
         });
         server.unref();
       }

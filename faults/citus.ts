@@ -5,12 +5,13 @@ import type { Scenario } from './scenario.ts';
 import { type Round, runOnStores, type ServedStore } from './served-store.ts';
 
 const INSTANCES = 3;
-/** The longest time before a fault, and that a server is away. Plants get 503 after 3 s. */
+/** Maximum pause before a fault, and maximum absence of a killed coordinator. */
 const PAUSE_MS_MAX = 300;
+/** Maximum absence of a server. After 3 s the plants of a worker get 503. */
 const AWAY_MS_MAX = 5_000;
 /** A service learns of a revoked token within this time. */
 const REVOKED_MS_MAX = 5_000;
-/** A transaction in doubt locks plants of this many of the last requests. */
+/** Number of the last requests whose plants a transaction in doubt locks. */
 const IN_DOUBT_REQUESTS = 100;
 /** From the start of a fault until every statement that was sent before it has ended. */
 const IN_FLIGHT_MS_MAX = 500;
@@ -46,14 +47,14 @@ const FAULTS: Record<string, (round: CitusRound, worker: CitusNode) => Promise<v
   'moved shards': async ({ place: { url, workers } }) => {
     const [shard] = await query(
       url,
-      `SELECT shardid, nodename || ':' || nodeport AS host, nodename, nodeport FROM citus_shards
+      `SELECT shardid, nodename || ':' || nodeport AS address, nodename, nodeport FROM citus_shards
         WHERE table_name = 'plant_revision'::regclass ORDER BY random() LIMIT 1`,
     );
-    const target = new URL(`postgres://${workers.find(({ address }) => address !== shard!.host)!.address}`);
+    const target = workers.find(({ address }) => address !== shard!.address)!;
     await query(
       url,
       `SELECT citus_move_shard_placement(${shard!.shardid}, '${shard!.nodename}', ${shard!.nodeport},
-        '${target.hostname}', ${target.port}, 'block_writes')`,
+        '${target.host}', ${target.port}, 'block_writes')`,
     );
   },
   'drained and added workers': drainAndAdd,
@@ -132,7 +133,7 @@ function confirmedBetween({ log }: ServedStore, since: number, until: number): S
 /** Moves all shards away from a worker, removes it, adds it again, and moves shards to it. */
 async function drainAndAdd({ place: { url } }: CitusRound, { host, port }: CitusNode): Promise<void> {
   await query(url, `SELECT citus_drain_node('${host}', ${port})`);
-  // The old tables of the moved shards would prevent that these shards come back.
+  // Otherwise the shards cannot move back: their old tables still exist on the worker.
   await query(url, 'CALL citus_cleanup_orphaned_resources()');
   await query(url, `SELECT citus_remove_node('${host}', ${port})`);
   await query(url, `SELECT citus_add_node('${host}', ${port})`);
@@ -140,8 +141,8 @@ async function drainAndAdd({ place: { url } }: CitusRound, { host, port }: Citus
 }
 
 /**
- * Leaves a prepared transaction on a worker, as a coordinator does that dies during a two-phase
- * commit. It locks the next revisions of some plants, until Citus rolls it back.
+ * Leaves a prepared transaction on a worker, like a coordinator that dies during a two-phase
+ * commit. The transaction locks the next revisions of some plants, until Citus rolls it back.
  */
 async function withTransactionInDoubt(
   { store, place: { url } }: CitusRound,
