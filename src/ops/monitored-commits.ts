@@ -20,7 +20,9 @@ export function monitoredCommits(engine: StorageEngine, metrics: Metrics, log: F
   /** Batches, or a test commit. */
   let inFlight = 0;
   return {
-    commitsInFlightMax: engine.commitsInFlightMax,
+    get commitsInFlightMax() {
+      return engine.commitsInFlightMax;
+    },
     laneOf: (id: bigint) => engine.laneOf(id),
     commit: async (writes: readonly PlantWrite[]): Promise<WriteResult[]> => {
       const beganAt = performance.now();

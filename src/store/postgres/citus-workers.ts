@@ -6,7 +6,7 @@ import { ConnectionPool } from './connection-pool.ts';
 import { durabilityWarnings } from './durability-warnings.ts';
 import { reasonOf, sqlStateOf } from './failure.ts';
 import { HostSearch } from './host-search.ts';
-import { OPERATION_TIMEOUT_MS, WORKER_CHECK_TIMEOUT_MS } from './limits.ts';
+import { OPERATION_TIMEOUT_MS, SHARDS_AGE_MAX_MS, WORKER_CHECK_TIMEOUT_MS } from './limits.ts';
 import type { HostAddress, PostgresAddress } from './postgres-url.ts';
 
 interface Worker {
@@ -23,7 +23,12 @@ const CONCURRENT_UPDATE = 'XX000';
  *
  * Each batch has plants of one worker, and is written there. So it is a local transaction: it needs
  * neither a two-phase commit nor the coordinator. While a worker is away, only its plants fail.
- * When a shard has moved, its old worker passes statements on to the new one, until `refresh`.
+ *
+ * When a shard has moved, its old worker passes statements on to the new one. But Citus tells a
+ * removed worker nothing about later moves: it would pass statements on to a table that Citus will
+ * drop. So an instance writes nothing by a map of the shards that is older than
+ * `SHARDS_AGE_MAX_MS`. This also stops it while the coordinator is away. Otherwise plants with a
+ * revoked token could be stored, because this service would not learn of the revocation.
  *
  * Without Citus there is no worker.
  */
@@ -33,11 +38,18 @@ export class CitusWorkers {
   /** By their names. */
   readonly #workers = new Map<string, Worker>();
   #shards: Shards = [];
+  /** When the last reading of the shards began; ms, on the monotonic clock. */
+  #shardsReadAt = 0;
+  #refreshing: Promise<void> | undefined;
 
   /** @param connectionsMax for each worker */
   constructor(address: PostgresAddress, connectionsMax: number) {
     this.#address = address;
     this.#connectionsMax = connectionsMax;
+  }
+
+  get count(): number {
+    return this.#workers.size;
   }
 
   get connections(): number {
@@ -52,20 +64,18 @@ export class CitusWorkers {
   /**
    * Runs an operation on the worker of this id, or on the coordinator if the id has none.
    *
-   * While the coordinator is away, it fails even if the worker responds. Otherwise plants with a
-   * revoked token could be stored: this service would not learn of the revocation.
-   *
-   * @throws {StoreUnavailable}
+   * @throws {StoreUnavailable} also if the coordinator does not respond
    */
   async use<T>(
     id: bigint,
     coordinator: ConnectionPool,
     work: (connection: Connection) => Promise<T>,
   ): Promise<T> {
-    const worker = this.#workers.get(this.laneOf(id));
-    if (worker === undefined) return await coordinator.use(work);
     const deadline = performance.now() + OPERATION_TIMEOUT_MS;
-    await coordinator.up(deadline);
+    if (this.#workers.size > 0 && performance.now() - this.#shardsReadAt > SHARDS_AGE_MAX_MS)
+      await this.#refreshOnce(coordinator, deadline);
+    const worker = this.#workers.get(this.laneOf(id));
+    if (worker === undefined) return await coordinator.use(work, deadline);
     try {
       return await worker.pool.use(work, deadline);
     } catch (cause) {
@@ -75,7 +85,9 @@ export class CitusWorkers {
 
   /** Reads from the coordinator which workers there are, and which plants they store. */
   async refresh(coordinator: Connection): Promise<void> {
+    const startedAt = performance.now();
     this.#shards = await readShards(coordinator);
+    this.#shardsReadAt = startedAt;
     const names = new Set(this.#shards.map(({ worker }) => nameOf(worker)));
     for (const [name, { pool }] of this.#workers) {
       if (names.has(name)) continue;
@@ -85,7 +97,7 @@ export class CitusWorkers {
     for (const { worker } of this.#shards) {
       const name = nameOf(worker);
       if (worker === undefined || this.#workers.has(name)) continue;
-      const search = new HostSearch({ ...this.#address, hosts: [worker] }, prepareWorker);
+      const search = new HostSearch({ ...this.#address, hosts: [worker] }, prepareServer);
       this.#workers.set(name, { name, search, pool: new ConnectionPool(search, this.#connectionsMax) });
     }
   }
@@ -110,6 +122,16 @@ export class CitusWorkers {
   async close(): Promise<void> {
     await Promise.all([...this.#workers.values()].map(({ pool }) => pool.close()));
   }
+
+  /** One reading at a time, for the batches of all workers. */
+  #refreshOnce(coordinator: ConnectionPool, deadline: number): Promise<void> {
+    this.#refreshing ??= coordinator
+      .use(connection => this.refresh(connection), deadline)
+      .finally(() => {
+        this.#refreshing = undefined;
+      });
+    return this.#refreshing;
+  }
 }
 
 /** A worker would accept plants, but it has no tokens. @throws {StoreRejected} for a worker */
@@ -121,33 +143,40 @@ export async function rejectWorker(connection: Connection): Promise<void> {
   throw new StoreRejected(`${host}:${port} is a worker of Citus; name only the coordinator`);
 }
 
-/**
- * Prepares a connection to the coordinator that may write plants.
- *
- * Citus passes statements on to other servers. `SET synchronous_commit` does not reach them, but
- * the setting of the role does. So the service sets it for its own role, unless the role has it.
- */
+/** Prepares a connection to the coordinator that may write plants. */
 export async function prepareCoordinator(connection: Connection): Promise<void> {
   if (!connection.isCitus) return;
   await rejectWorker(connection);
-  const [row] = await connection.run({
-    text: `SELECT format('ALTER ROLE CURRENT_USER IN DATABASE %I SET synchronous_commit = on', current_database()), EXISTS (
-        SELECT 1 FROM pg_db_role_setting WHERE setrole = current_user::regrole AND setconfig::text ~ 'synchronous_commit=(?!off)'
-          AND setdatabase IN (0, (SELECT oid FROM pg_database WHERE datname = current_database())))`,
-  });
-  const [statement, isSet] = row!;
-  if (isSet === 't') return;
+  await prepareServer(connection);
+}
+
+/**
+ * Prepares a connection to a server that stores plants or passes them on.
+ *
+ * A statement that is passed on leaves the `synchronous_commit` of its session behind. But the role
+ * has a setting on each server, so the service sets that one. Citus would repeat this only for a
+ * role that it created itself, and only while no server is away.
+ */
+async function prepareServer(connection: Connection): Promise<void> {
+  // Citus 13.2 keeps the local plan of each execution of a generic plan, until no memory is left.
+  await connection.run({ text: 'SET plan_cache_mode = force_custom_plan' });
   try {
-    await connection.run({ text: statement! });
+    await connection.run({ text: SET_COMMIT_OF_ROLE });
   } catch (error) {
     if (sqlStateOf(error) !== CONCURRENT_UPDATE) throw error;
   }
 }
 
-/** Citus 13.2 leaks memory at each execution of a generic plan. */
-async function prepareWorker(connection: Connection): Promise<void> {
-  await connection.run({ text: 'SET plan_cache_mode = force_custom_plan' });
-}
+const SET_COMMIT_OF_ROLE = `DO $$ BEGIN
+  IF NOT EXISTS (
+    SELECT 1 FROM pg_db_role_setting JOIN pg_database ON pg_database.oid = setdatabase
+    WHERE setrole = current_user::regrole AND datname = current_database()
+      AND 'synchronous_commit=' || current_setting('synchronous_commit') = ANY (setconfig)
+  ) THEN
+    PERFORM set_config('citus.enable_ddl_propagation', 'off', true);
+    EXECUTE format('ALTER ROLE CURRENT_USER IN DATABASE %I SET synchronous_commit FROM CURRENT', current_database());
+  END IF;
+END $$`;
 
 async function warningsOf({ name, search, pool }: Worker): Promise<string[]> {
   return await pool.use(async connection => {

@@ -88,20 +88,6 @@ export class ConnectionPool {
     }
   }
 
-  /**
-   * Settles when there is no outage.
-   *
-   * @throws {StoreUnavailable} when the outage lasts until the deadline; at once in a long outage
-   */
-  async up(deadline: number): Promise<void> {
-    while (this.#outage !== undefined) {
-      const { since, cause } = this.#outage;
-      const waitMs = Math.min(deadline, since + OPERATION_TIMEOUT_MS) - performance.now();
-      if (waitMs <= 0) throw unavailable(cause);
-      await this.#nextChange(waitMs);
-    }
-  }
-
   /** Adds a connection that was opened outside the pool. */
   add(connection: Connection): void {
     this.#count++;

@@ -20,6 +20,8 @@ export const WORKER_CHECK_TIMEOUT_MS = 1_500;
 export const RETRY_DELAY_MS = 5;
 /** Delay of the next new connection after the server had no connection left. */
 export const FULL_SERVER_INTERVAL_MS = 1_000;
+/** Citus: plants are not written by a map of the shards that is older than this. */
+export const SHARDS_AGE_MAX_MS = 1_000;
 /** Interval between attempts to connect while no host accepts writes. */
 export const SEARCH_INTERVAL_MS = 100;
 /** Idle time before TCP keep-alive probes a connection. */

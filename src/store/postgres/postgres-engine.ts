@@ -27,7 +27,6 @@ interface PostgresSettings {
 
 /** A store in PostgreSQL or in an engine with its protocol. Any number of services may share it. */
 export class PostgresEngine implements StorageEngine {
-  readonly commitsInFlightMax: number;
   readonly isNew: boolean;
   readonly #search: HostSearch;
   readonly #pool: ConnectionPool;
@@ -36,7 +35,6 @@ export class PostgresEngine implements StorageEngine {
 
   private constructor(settings: PostgresSettings, search: HostSearch, workers: CitusWorkers, isNew: boolean) {
     this.isNew = isNew;
-    this.commitsInFlightMax = settings.connections;
     this.#settings = settings;
     this.#search = search;
     this.#pool = new ConnectionPool(search, connectionsMax(settings));
@@ -56,6 +54,10 @@ export class PostgresEngine implements StorageEngine {
     const engine = new PostgresEngine(settings, search, workers, isNew);
     engine.#pool.add(connection);
     return engine;
+  }
+
+  get commitsInFlightMax(): number {
+    return Math.max(this.#settings.connections, this.#workers.count);
   }
 
   async commit(writes: readonly PlantWrite[]): Promise<WriteResult[]> {
