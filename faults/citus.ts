@@ -132,7 +132,7 @@ function confirmedBetween({ log }: ServedStore, since: number, until: number): S
 
 /**
  * Moves all shards away from a worker, removes it, adds it again, and moves shards to it. The
- * default of Citus 13.2, logical replication, lost plants here in most runs, whatever wrote them.
+ * default of Citus 13.2, logical replication, lost plants here in half of the runs.
  */
 async function drainAndAdd({ place: { url } }: CitusRound, { host, port }: CitusNode): Promise<void> {
   await query(url, `SELECT citus_drain_node('${host}', ${port}, 'block_writes')`);
