@@ -9,6 +9,10 @@ const PROGRAM = /new URL\(\s*'(?<file>\.[^']*)\.ts',\s*import\.meta\.url,?\s*\)/
 const READ =
   /\b(?:fs\.)?readFileSync\(\s*new URL\(\s*'(?<file>\.[^']+)',\s*import\.meta\.url,?\s*\)(?<asText>,\s*'utf8')?,?\s*\)/g;
 
+/** A file of a package to read, as text. */
+const PACKAGE_READ =
+  /\breadFileSync\(\s*fileURLToPath\(import\.meta\.resolve\('(?<file>[^'.][^']*)'\)\),\s*'utf8',?\s*\)/g;
+
 /** @returns the relative paths of the files that a source reads */
 export function filesRead(source: string): string[] {
   return [...source.matchAll(READ)].map(({ groups }) => groups!.file!);
@@ -35,4 +39,13 @@ export function replaceReads(source: string, replace: (file: string, asText: boo
  */
 export function replacePrograms(source: string, replace: (file: string) => string): string {
   return source.replace(PROGRAM, (...[, file]) => replace(file));
+}
+
+/**
+ * Replaces each `readFileSync` of a file of a package.
+ *
+ * @param replace returns code, for the specifier of the file
+ */
+export function replacePackageReads(source: string, replace: (specifier: string) => string): string {
+  return source.replace(PACKAGE_READ, (...[, specifier]) => replace(specifier));
 }

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type BuildOptions, build, type OnLoadResult, type Plugin } from 'esbuild';
-import { programsNamed, replacePrograms, replaceReads } from './named-files.ts';
+import { programsNamed, replacePackageReads, replacePrograms, replaceReads } from './named-files.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const SOURCES = join(ROOT, 'src');
@@ -54,10 +54,15 @@ async function bundle(options: BuildOptions, packages: Set<string>): Promise<str
     logLevel: 'warning',
   });
   for (const input of Object.keys(metafile.inputs)) {
-    const folder = /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+/.exec(input)?.[0];
+    const folder = packageFolder(input);
     if (folder !== undefined) packages.add(folder);
   }
   return outputFiles[0]!.text;
+}
+
+/** The folder of the package that contains a file, if one does. */
+function packageFolder(file: string): string | undefined {
+  return /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+/.exec(file)?.[0];
 }
 
 /** An esbuild plugin that includes files which the sources name by URL. */
@@ -78,7 +83,12 @@ async function withNamedFiles(path: string, packages: Set<string>): Promise<OnLo
   for (const named of programsNamed(source))
     programs.set(named, await threadUrl(resolve(dirname(path), `${named}.ts`), packages));
   const withPrograms = replacePrograms(source, named => `new URL('${programs.get(named)}')`);
-  const contents = replaceReads(withPrograms, (named, asText) => {
+  const withPackages = replacePackageReads(withPrograms, specifier => {
+    const file = fileURLToPath(import.meta.resolve(specifier));
+    packages.add(packageFolder(relative(ROOT, file))!);
+    return JSON.stringify(readFileSync(file, 'utf8'));
+  });
+  const contents = replaceReads(withPackages, (named, asText) => {
     const bytes = readFileSync(resolve(dirname(path), named));
     return asText ? JSON.stringify(bytes.toString()) : `Buffer.from('${bytes.toString('base64')}', 'base64')`;
   });

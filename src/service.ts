@@ -2,6 +2,8 @@ import type { AddressInfo } from 'node:net';
 import { RateLimit, type RateLimitPolicy } from './auth/rate-limit.ts';
 import { hashToken, makeToken } from './auth/token.ts';
 import { TokenCache } from './auth/token-cache.ts';
+import { OperatorConsole, type ShownSetting } from './console/operator-console.ts';
+import { RejectedRequests } from './console/rejected-requests.ts';
 import { docsPage } from './docs-page/docs-page.ts';
 import { documentationOf } from './docs-page/documentation.ts';
 import { CreatePlant } from './http/create-plant.ts';
@@ -18,11 +20,11 @@ import type { ServiceState } from './ops/readiness.ts';
 import { storeWarningsOf } from './ops/store-warnings.ts';
 import { databaseAddressOf } from './store/database-url.ts';
 import { GroupCommit } from './store/group-commit.ts';
-import { openServedStore, type StoreSettings } from './store/open-store.ts';
+import { openSearch, openServedStore, type StoreSettings } from './store/open-store.ts';
 import { type StorageEngine, StoreRejected, StoreUnavailable } from './store/plant-store.ts';
 import { VERSION } from './version.ts';
 
-export { type AllowedOrigins, type ListenAddress, ListenFailed, type RateLimitPolicy };
+export { type AllowedOrigins, type ListenAddress, ListenFailed, type RateLimitPolicy, type ShownSetting };
 
 export interface ServiceSettings extends StoreSettings {
   listen: ListenAddress;
@@ -36,6 +38,10 @@ export interface ServiceSettings extends StoreSettings {
   corsOrigins?: AllowedOrigins | undefined;
   /** Limit of each token; undefined: no limit. */
   rateLimit?: RateLimitPolicy | undefined;
+  /** What the console shows of the service; undefined: no console. */
+  console?:
+    | { database: string; settings: readonly ShownSetting[]; curlOf: (address: AddressInfo) => string }
+    | undefined;
   /** Gives the user the first token, before the store has it. If false, the store gets no token. */
   handOverFirstToken: (token: string) => boolean;
   log: ServiceLog;
@@ -50,6 +56,8 @@ export interface Service {
   firstToken: string | undefined;
   /** Whether the store has any token; without one nobody can send a plant. */
   hasToken: boolean;
+  /** Makes a one-time code for the console; undefined if it is off. */
+  makeConsoleCode: (() => Promise<string>) | undefined;
   /** Warnings of {@link StorageEngine.check} at the start, for the operator. */
   warnings: readonly string[];
   /** Completes the accepted requests, makes their plants durable, and releases all resources. */
@@ -90,7 +98,8 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     const warnings = (await storeWarnings()) ?? [];
     const watch = setInterval(() => void storeWarnings(), STORE_WATCH_INTERVAL_MS);
     opened.defer(() => clearInterval(watch));
-    const server = plantServer(settings, tokens, writer, metrics);
+    const rejected = new RejectedRequests();
+    const server = plantServer(settings, tokens, writer, metrics, rejected);
     const readState = async (): Promise<ServiceState> => {
       return {
         // Read before the awaits below: a slow store would hide the plants that wait now.
@@ -104,7 +113,19 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
         areTokensCurrent: tokens.isCurrent,
       };
     };
-    const ops = new OpsServer(readState, metrics, [settings.ops.host, ...(settings.opsHosts ?? [])]);
+    const operatorConsole =
+      settings.console &&
+      opened.use(
+        new OperatorConsole({
+          ...{ engine, metrics, readState, rejected, version: VERSION, ...settings.console },
+          curl: () => settings.console!.curlOf(address),
+          plantsInFlight: () => writer.statistics.plantsInFlight,
+          openSearch: () => openSearch(settings.database),
+          onChange: what => log.info(what, 'an operator used the console'),
+        }),
+      );
+    const opsHosts = [settings.ops.host, ...(settings.opsHosts ?? [])];
+    const ops = new OpsServer(readState, metrics, opsHosts, operatorConsole);
     const opsAddress = await ops.listen(reservedOps);
     opened.defer(() => ops.close());
     const address = await server.listen(reserved);
@@ -116,7 +137,9 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
       return closing;
     };
     const hasToken = firstToken !== undefined || tokens.size > 0;
-    return { address, opsAddress, firstToken: firstToken || undefined, hasToken, warnings, close };
+    const makeConsoleCode = operatorConsole && (() => operatorConsole.makeCode());
+    const shownToken = firstToken || undefined;
+    return { address, opsAddress, firstToken: shownToken, hasToken, makeConsoleCode, warnings, close };
   } catch (error) {
     await opened
       .disposeAsync()
@@ -130,6 +153,7 @@ function plantServer(
   tokens: TokenCache,
   writer: GroupCommit,
   metrics: Metrics,
+  rejected: RejectedRequests,
 ): PlantServer {
   const { bodyBytesMax, docs, corsOrigins, rateLimit, log, logRequest } = settings;
   return new PlantServer({
@@ -141,12 +165,13 @@ function plantServer(
     ),
     onResponse: (response, request, socket) => {
       metrics.countResponse(response.result, request && performance.now() - request.arrivedAt);
+      rejected.observe(response, request);
       logRequest?.(loggedRequest(response, request, socket.remoteAddress));
     },
   });
 }
 
-const LOOPBACK = /^(?:localhost|127\.[0-9.]+|::1)$/;
+export const LOOPBACK = /^(?:localhost|127\.[0-9.]+|::1)$/;
 
 /**
  * Makes a token if only this machine can reach the service and the database user may make tokens.

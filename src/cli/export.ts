@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { Command, Option } from 'commander';
+import { csvLine } from '../contract/csv-line.ts';
 import { latestPlants, type PlantFilter } from '../store/latest-plants.ts';
 import { openReader } from '../store/open-store.ts';
 import type { PlantRevision } from '../store/plant-store.ts';
-import { csvLine } from './csv-line.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './database-option.ts';
 import { amount } from './progress-display.ts';
 import { type IdForm, idsOption, revisionJson, revisionText, tokenLabels } from './revision-text.ts';

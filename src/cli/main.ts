@@ -8,6 +8,7 @@ import { BACKUP_PROCESS } from './own-program.ts';
 /** Each command is loaded only when it runs: `serve` starts sooner without the code of `import`. */
 export const COMMANDS: Record<string, () => Promise<Command>> = {
   serve: async () => (await import('./serve.ts')).serveCommand(),
+  console: async () => (await import('./console.ts')).consoleCommand(),
   token: async () => (await import('./token.ts')).tokenCommand(),
   add: async () => (await import('./add.ts')).addCommand(),
   import: async () => (await import('./import.ts')).importCommand(),

@@ -1,4 +1,4 @@
-import { type Command, InvalidArgumentError } from 'commander';
+import { type Command, InvalidArgumentError, type Option } from 'commander';
 import { BODY_BYTES_MAX, BODY_BYTES_SETTING_MAX, RATE_LIMIT_REQUESTS_MAX } from '../contract/limits.ts';
 import type { AllowedOrigins, ListenAddress, RateLimitPolicy } from '../service.ts';
 import type { RepeatedIdRule } from '../store/plant-store.ts';
@@ -16,6 +16,8 @@ export interface ServeOptions extends DatabaseOptions {
   connections: number;
   logRequests: 'on' | 'off';
   docs: 'on' | 'off';
+  /** Undefined: on if `ops` is a loopback address. */
+  console?: 'on' | 'off';
   /** Undefined: only pages of the service itself may send requests. */
   corsOrigin?: AllowedOrigins;
   /** Undefined: no limit. */
@@ -27,6 +29,8 @@ const REPEATED_ID =
 const CONNECTIONS =
   'number of PostgreSQL connections that write plants; the service opens one more for reads and tokens';
 const RATE_LIMIT = 'how many requests each token may send, such as 100/s or 6000/min (default: no limit)';
+const CONSOLE =
+  'serve the console, a page for operators, on --ops (default: on if --ops is a loopback address)';
 const ORIGINS = 'origins of web pages that may send plants, separated by commas; * allows all';
 const OPS_HOSTS =
   'more host names that requests to --ops may use, separated by commas; localhost and IP addresses always work';
@@ -34,7 +38,7 @@ const OPS_HOSTS =
 export function addServeOptions(command: Command): Command {
   const settings = [
     setting('--listen <host:port>', 'address to which clients send plants', parseAddress, '127.0.0.1:8080'),
-    setting('--ops <host:port>', 'address of /livez, /readyz and /metrics', parseAddress, '127.0.0.1:8081'),
+    opsSetting(),
     setting('--ops-host <names>', OPS_HOSTS, parseHostNames),
     choice('--repeated-id <rule>', REPEATED_ID, ['revise', 'reject'], 'revise'),
     setting(
@@ -46,11 +50,21 @@ export function addServeOptions(command: Command): Command {
     setting('--connections <count>', CONNECTIONS, countUpTo(POSTGRES_CONNECTIONS_MAX), POSTGRES_CONNECTIONS),
     choice('--log-requests <on|off>', 'write a log line for each request', ['on', 'off'], 'off'),
     choice('--docs <on|off>', 'serve /docs and /openapi.json', ['on', 'off'], 'on'),
+    setting('--console <on|off>', CONSOLE).choices(['on', 'off']),
     setting('--rate-limit <rate>', RATE_LIMIT, parseRateLimit),
     setting('--cors-origin <origins>', ORIGINS, parseOrigins),
   ];
   for (const each of settings) command.addOption(each);
   return addDatabaseOptions(command);
+}
+
+export function opsSetting(): Option {
+  return setting(
+    '--ops <host:port>',
+    'address of /livez, /readyz, /metrics and the console',
+    parseAddress,
+    '127.0.0.1:8081',
+  );
 }
 
 /** A port alone means the loopback address, so it never opens the service to the network. */

@@ -1,11 +1,20 @@
 import { lstatSync, writeFileSync, writeSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
 import { resolve } from 'node:path';
 import { Command } from 'commander';
 import { type Logger, pino } from 'pino';
 import { EXIT_MS } from '../contract/limits.ts';
 import { newPlantJson } from '../contract/plant.ts';
-import { ListenFailed, type Service, startService } from '../service.ts';
+import {
+  type ListenAddress,
+  ListenFailed,
+  LOOPBACK,
+  type Service,
+  type ShownSetting,
+  startService,
+} from '../service.ts';
 import { databaseAddressOf, shownDatabase } from '../store/database-url.ts';
+import { consoleLink } from './console.ts';
 import { readDatabase } from './database-option.ts';
 import { Failure } from './failure.ts';
 import { onFirstSignal } from './interruption.ts';
@@ -27,15 +36,15 @@ Examples:
     .action(serve);
 }
 
-async function serve(options: ServeOptions): Promise<void> {
+async function serve(options: ServeOptions, command: Command): Promise<void> {
   const database = readDatabase(options);
   const log = pino({ base: null, timestamp: pino.stdTimeFunctions.isoTime }, { write: writeLogLine });
   // Before any output: a reader of the output may send a signal at once.
   const signal = firstSignal();
   // Also limits a shutdown that begins before the store is open.
   void signal.then(() => setTimeout(endLate, EXIT_MS, log).unref());
-  const service = await start(database, options, log);
-  greet(service, options, database);
+  const service = await start(database, options, command, log);
+  await greet(service, options, database);
   log.info(
     { database: shownDatabase(database), address: service.address, ops: service.opsAddress },
     'service started',
@@ -50,14 +59,26 @@ function endLate(log: Logger): void {
   process.exit(1);
 }
 
-async function start(database: string, options: ServeOptions, log: Logger): Promise<Service> {
+async function start(
+  database: string,
+  options: ServeOptions,
+  command: Command,
+  log: Logger,
+): Promise<Service> {
   const { listen, ops, connections, rateLimit, logRequests } = options;
+  const hasConsole = (options.console ?? (LOOPBACK.test(ops.host) ? 'on' : 'off')) === 'on';
   try {
     return await startService({
       ...{ database, listen, ops, connections, rateLimit, log },
       repeatedIdRule: options.repeatedId,
       bodyBytesMax: options.bodyLimit,
       docs: options.docs === 'on',
+      console: hasConsole
+        ? {
+            ...{ database: shownDatabase(database), settings: shownSettings(command, database) },
+            curlOf: address => curl(baseUrl(address, listen), `'Authorization: Bearer TOKEN'`),
+          }
+        : undefined,
       handOverFirstToken: token => handOverFirstToken(token, database),
       corsOrigins: options.corsOrigin,
       opsHosts: options.opsHost,
@@ -99,19 +120,17 @@ function firstTokenFile(database: string): string | undefined {
 }
 
 /** Prints on stderr how to send a plant. The first token is shown only here, never logged. */
-function greet(service: Service, { listen: { host }, docs }: ServeOptions, database: string): void {
-  const { address, firstToken, hasToken, warnings } = service;
-  const own = address.family === 'IPv6' ? `[${address.address}]` : address.address;
-  const base = `http://${['0.0.0.0', '::'].includes(host) ? 'localhost' : own}:${address.port}`;
+async function greet(service: Service, { listen, ops, docs }: ServeOptions, database: string): Promise<void> {
+  const { address, opsAddress, firstToken, hasToken, makeConsoleCode, warnings } = service;
+  const base = baseUrl(address, listen);
   if (firstToken !== undefined) {
-    const plant = newPlantJson({ id: 9007199254740993n, name: 'Monstera deliciosa', tag: 'houseplant' });
     const file = firstTokenFile(database) ?? '';
     const [where, credential] = process.stderr.isTTY
       ? [`shown only now; save it:\n\n  ${firstToken}`, `'Authorization: Bearer ${firstToken}'`]
       : [`in the file ${file}`, `"Authorization: Bearer $(cat '${file.replaceAll("'", "'\\''")}')"`];
     console.error(
       `The store is new. Its first token is ${where}\n\nSend a plant from another terminal:\n\n` +
-        `  curl -i ${base}/plants -H ${credential} -H 'Content-Type: application/json' -d '${plant}'\n`,
+        `  ${curl(base, credential)}\n`,
     );
   } else if (!hasToken) {
     console.error(
@@ -120,8 +139,46 @@ function greet(service: Service, { listen: { host }, docs }: ServeOptions, datab
     );
   }
   if (docs === 'on') console.error(`Documentation, with a form to send a plant: ${base}/docs`);
+  // The link is a credential, so it goes to a person, never into a journal.
+  if (makeConsoleCode !== undefined && process.stderr.isTTY) {
+    const code = await makeConsoleCode().catch(() => undefined);
+    const link = code && consoleLink({ host: ops.host, port: opsAddress.port }, code);
+    console.error(
+      `Console, once within 5 minutes (another link: npx plant-store console): ${link ?? 'no link now'}`,
+    );
+  }
   for (const warning of warnings) console.error(`WARNING: ${warning}`);
   console.error(`Accepting plants at ${base}/plants. Stop with Ctrl-C.`);
+}
+
+function baseUrl({ family, address, port }: AddressInfo, { host }: ListenAddress): string {
+  const own = family === 'IPv6' ? `[${address}]` : address;
+  return `http://${['0.0.0.0', '::'].includes(host) ? 'localhost' : own}:${port}`;
+}
+
+/** @param credential the header field, quoted for a shell */
+function curl(base: string, credential: string): string {
+  const plant = newPlantJson({ id: 9007199254740993n, name: 'Monstera deliciosa', tag: 'houseplant' });
+  return `curl -i ${base}/plants -H ${credential} -H 'Content-Type: application/json' -d '${plant}'`;
+}
+
+/** The settings of the service and where they come from, without passwords. */
+function shownSettings(command: Command, database: string): ShownSetting[] {
+  return command.options.map(option => {
+    const source = command.getOptionValueSource(option.attributeName());
+    const value: unknown = command.getOptionValue(option.attributeName());
+    return [
+      option.name(),
+      option.name() === 'database' ? shownDatabase(database) : settingText(value),
+      source === 'cli' ? 'flag' : source === 'env' ? 'environment' : 'default',
+    ];
+  });
+}
+
+function settingText(value: unknown): string {
+  if (value === undefined) return '-';
+  if (Array.isArray(value)) return value.join(', ');
+  return typeof value === 'object' ? Object.values(value!).join(':') : String(value);
 }
 
 /** A full disk or closed pipe must not stop the service, so such a line is lost. */

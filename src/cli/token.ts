@@ -1,7 +1,7 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { hashToken, makeToken } from '../auth/token.ts';
 import { TOKEN_LABEL_LENGTH_MAX } from '../contract/limits.ts';
-import type { StoredToken } from '../contract/stored-token.ts';
+import { isTokenLabel, type StoredToken } from '../contract/stored-token.ts';
 import { shownDatabase } from '../store/database-url.ts';
 import { openReader, openTokenStore } from '../store/open-store.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './database-option.ts';
@@ -107,11 +107,8 @@ function day(timeMs: number | null): string {
   return timeMs === null ? '-' : new Date(timeMs).toISOString().slice(0, 10);
 }
 
-/** Blanks at an end, invisible and replacement characters, and those that reverse the text. */
-const INVISIBLE = /^\s|[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\ufffd]|\s$/u;
-
 function parseLabel(text: string): string {
-  if (text === '' || text.length > TOKEN_LABEL_LENGTH_MAX || INVISIBLE.test(text) || !text.isWellFormed()) {
+  if (!isTokenLabel(text)) {
     throw new InvalidArgumentError(
       `Give 1 to ${TOKEN_LABEL_LENGTH_MAX} characters in UTF-8, without control characters and without blanks at the ends.`,
     );

@@ -1,3 +1,5 @@
+import { TOKEN_LABEL_LENGTH_MAX } from './limits.ts';
+
 /** A token in a store. Only its hash is stored, so a reader of the store cannot use the token. */
 export interface StoredToken {
   /** Assigned by the store, from 1. Plants sent with this token have it as `recorded_by`. */
@@ -18,3 +20,11 @@ export interface StoredToken {
 
 /** The fields that the caller supplies for a new token. The store sets the others. */
 export type NewStoredToken = Pick<StoredToken, 'hash' | 'label' | 'createdAt' | 'expiresAt'>;
+
+/** Blanks at an end, invisible and replacement characters, and those that reverse the text. */
+const INVISIBLE = /^\s|[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\ufffd]|\s$/u;
+
+/** Whether a text can be the label of a new token. */
+export function isTokenLabel(text: string): boolean {
+  return text !== '' && text.length <= TOKEN_LABEL_LENGTH_MAX && !INVISIBLE.test(text) && text.isWellFormed();
+}

@@ -158,8 +158,15 @@ export class FastPathConnection {
     const end = bodyStart + headers.bodyBytes;
     if (end > received.length) return 'incomplete';
     if (!this.#budget.hasTime(start === 0 ? this.#arrivedAt : undefined)) return 'tickBudget';
-    const request = { response: undefined, arrivedAt: this.#arrivedAt, bodyBytes: headers.bodyBytes };
-    this.#responses.add(request, createPlant.createOnFastPath(tokenId, received.subarray(bodyStart, end)));
+    const body = received.subarray(bodyStart, end);
+    const request = {
+      response: undefined,
+      arrivedAt: this.#arrivedAt,
+      bodyBytes: body.length,
+      body,
+      tokenId,
+    };
+    this.#responses.add(request, createPlant.createOnFastPath(tokenId, body));
     return end;
   }
 

@@ -105,7 +105,8 @@ export class PlantServer {
     if (bytes === undefined) return undefined;
     if (bytes === 'tooLarge') return errorResponse('bodyTooLarge', undefined, admitted.fields);
     if (bytes === 'noRoom') return errorResponse('busy', TOO_MANY_LONG_BODIES, admitted.fields);
-    Object.assign(exchange, { arrivedAt: performance.now(), bodyBytes: bytes.length });
+    const { tokenId } = admitted;
+    Object.assign(exchange, { arrivedAt: performance.now(), bodyBytes: bytes.length, body: bytes, tokenId });
     const isAwaited = (): boolean => !serverResponse.headersSent && !serverResponse.destroyed;
     const reading = await createPlant.read(bytes, isAwaited);
     if (reading === undefined) return undefined;

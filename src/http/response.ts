@@ -20,6 +20,11 @@ export interface ReceivedRequest {
   arrivedAt: number;
   /** Length of the body that was read. */
   bodyBytes: number;
+  /** The body, and the id of its valid token, if both were read. */
+  body?: Uint8Array;
+  tokenId?: number;
+  /** Undefined: POST /plants. */
+  readonly request?: { method?: string | undefined; url?: string | undefined };
 }
 
 /** Header fields of every response, on both listeners: no content sniffing, no caching. */

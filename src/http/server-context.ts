@@ -20,7 +20,7 @@ export interface ServerContext {
   readonly onInternalError: (cause: unknown) => void;
   /** Is called with each written response; `request` is undefined if the bytes were no request. */
   readonly onResponse: (
-    response: Omit<HttpResponse, 'body'>,
+    response: HttpResponse<string | Uint8Array>,
     request: ReceivedRequest | undefined,
     socket: Socket,
   ) => void;

@@ -1,3 +1,11 @@
+/** The state of a histogram. */
+export interface BucketCounts {
+  upperBounds: readonly number[];
+  /** Per bucket, not cumulative. The last bucket is for values above all bounds. */
+  counts: readonly number[];
+  sum: number;
+}
+
 /**
  * A Prometheus histogram. It counts in a plain array: this took 0.05 µs of the 20 µs of a request,
  * where one `observe` of prom-client took 0.25 µs.
@@ -23,6 +31,10 @@ export class BucketHistogram {
     while (bucket < this.#upperBounds.length && value > this.#upperBounds[bucket]!) bucket++;
     this.#counts[bucket]!++;
     this.#sum += value;
+  }
+
+  read(): BucketCounts {
+    return { upperBounds: this.#upperBounds, counts: [...this.#counts], sum: this.#sum };
   }
 
   /** https://prometheus.io/docs/instrumenting/exposition_formats/#histograms-and-summaries */

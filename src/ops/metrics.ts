@@ -1,10 +1,17 @@
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import { ERROR_NAMES, ERRORS } from '../contract/errors.ts';
-import { OUTCOMES } from '../contract/plant.ts';
+import { OUTCOMES, type Outcome } from '../contract/plant.ts';
 import { isErrorName, isOutcome, type Result } from '../contract/result.ts';
-import { BucketHistogram } from './bucket-histogram.ts';
+import { type BucketCounts, BucketHistogram } from './bucket-histogram.ts';
 import { BATCH_BOUNDS_PLANTS, DURATION_BOUNDS_SECONDS } from './limits.ts';
 import type { ServiceState } from './readiness.ts';
+
+/** What was counted since the start: plants by outcome, and responses with an error. */
+export interface Counts extends Record<Outcome | 'failed', number> {
+  createSeconds: BucketCounts;
+  batchPlants: BucketCounts;
+  commitSeconds: BucketCounts;
+}
 
 /**
  * The metrics for Prometheus, with the names and units that it recommends
@@ -54,6 +61,20 @@ export class Metrics {
 
   commitFailed(): void {
     this.#commitsFailed++;
+  }
+
+  /** For the operator's console, which shows the difference of two readings. */
+  counts(): Counts {
+    const responses = (result: Result): number => this.#responses.get(result)!;
+    return {
+      created: responses('created'),
+      revised: responses('revised'),
+      unchanged: responses('unchanged'),
+      failed: ERROR_NAMES.reduce((sum, name) => sum + responses(name), 0),
+      createSeconds: this.#createDuration.read(),
+      batchPlants: this.#batchPlants.read(),
+      commitSeconds: this.#commitDuration.read(),
+    };
   }
 
   get contentType(): string {

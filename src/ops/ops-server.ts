@@ -17,6 +17,17 @@ import type { Metrics } from './metrics.ts';
 import { readinessOf, type ServiceState } from './readiness.ts';
 
 const NO_SUCH_PATH = 'there is nothing at this path; try GET /livez, GET /readyz or GET /metrics';
+const CONSOLE_PATH = '/console/';
+
+/** Serves the paths below `/console/`. @returns undefined if it has responded */
+export interface OpsPage {
+  respond(
+    path: string,
+    query: string,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<HttpResponse<string | Uint8Array> | undefined>;
+}
 
 /** Not in the error catalogue, which is part of the interface for clients. */
 const MISDIRECTED: ErrorBody = {
@@ -32,6 +43,7 @@ const MISDIRECTED: ErrorBody = {
  * - `GET /readyz`: 200 with the warnings of the store if plants can be stored, else 503 with the
  *   reason. `?verbose` adds all checks.
  * - `GET /metrics`: metrics for Prometheus.
+ * - `/console/`: the page for operators, if it is on.
  *
  * If {@link isAllowedHost} does not allow the Host field, the response is 421 (RFC 9110 section
  * 15.5.20).
@@ -42,15 +54,23 @@ export class OpsServer {
   readonly #readState: () => Promise<ServiceState>;
   readonly #metrics: Metrics;
   readonly #hostNames: readonly string[];
+  readonly #page: OpsPage | undefined;
 
   /**
    * @param readState waits for the store for a limited time; never throws
    * @param hostNames the configured names, for {@link isAllowedHost}
+   * @param page undefined if the console is off
    */
-  constructor(readState: () => Promise<ServiceState>, metrics: Metrics, hostNames: readonly string[]) {
+  constructor(
+    readState: () => Promise<ServiceState>,
+    metrics: Metrics,
+    hostNames: readonly string[],
+    page?: OpsPage,
+  ) {
     this.#readState = readState;
     this.#metrics = metrics;
     this.#hostNames = hostNames;
+    this.#page = page;
     for (const event of ['request', 'checkExpectation'])
       this.#server.on(event, (request, response) => this.#respond(request, response));
     this.#server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
@@ -61,10 +81,14 @@ export class OpsServer {
 
   async #respond(request: IncomingMessage, serverResponse: ServerResponse): Promise<void> {
     const response = await this.#respondTo(request, serverResponse).catch(() => errorResponse('internal'));
+    if (response === undefined || serverResponse.headersSent) return;
     serverResponse.writeHead(response.status, [...response.headers]).end(response.body);
   }
 
-  async #respondTo(request: IncomingMessage, response: ServerResponse): Promise<HttpResponse> {
+  async #respondTo(
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<HttpResponse<string | Uint8Array> | undefined> {
     const { method = '', url = '', httpVersion } = request;
     const { host: hosts = [] } = request.headersDistinct;
     // RFC 9112 section 3.2: exactly one Host field, optional in HTTP/1.0.
@@ -74,7 +98,13 @@ export class OpsServer {
     }
     if (!hosts.every(host => isAllowedHost(host, this.#hostNames)))
       return jsonResponse(421, JSON.stringify(MISDIRECTED));
-    const [path = '', query] = url.split('?', 2);
+    const [path = '', query = ''] = url.split('?', 2);
+    if (this.#page !== undefined) {
+      if (path.startsWith(CONSOLE_PATH))
+        return await this.#page.respond(path.slice(CONSOLE_PATH.length), query, request, response);
+      if (['/', '/console'].includes(path))
+        return contentResponse('text/plain', '', ['Location', 'console/'], 303);
+    }
     if (!['GET', 'HEAD'].includes(method)) return errorResponse('noSuchPath', NO_SUCH_PATH);
     switch (path) {
       case '/livez':

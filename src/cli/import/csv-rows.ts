@@ -1,6 +1,6 @@
 import { type CsvError, parse } from 'csv-parse';
+import { csvLine } from '../../contract/csv-line.ts';
 import { checkNewPlant, type NewPlantReading } from '../../contract/plant.ts';
-import { csvLine } from '../csv-line.ts';
 import { Failure } from '../failure.ts';
 import { amount } from '../progress-display.ts';
 import { visible } from '../visible-text.ts';

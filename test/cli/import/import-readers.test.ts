@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import fc from 'fast-check';
-import { csvLine } from '../../../src/cli/csv-line.ts';
 import { Failure } from '../../../src/cli/failure.ts';
 import { type CsvForm, csvRows } from '../../../src/cli/import/csv-rows.ts';
 import { jsonArrayRows, jsonLinesRows } from '../../../src/cli/import/json-rows.ts';
 import type { PlantRow } from '../../../src/cli/import/plant-row.ts';
 import { Progress } from '../../../src/cli/import/progress.ts';
 import { NotUtf8, utf8Texts } from '../../../src/cli/import/utf8-texts.ts';
+import { csvLine } from '../../../src/contract/csv-line.ts';
 import { ERRORS } from '../../../src/contract/errors.ts';
 import { type NewPlant, newPlantJson } from '../../../src/contract/plant.ts';
 

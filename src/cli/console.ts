@@ -1,0 +1,40 @@
+import { Command } from 'commander';
+import { CONSOLE_CODE_VALID_MS, makeConsoleSecret } from '../auth/console-code.ts';
+import { hashToken } from '../auth/token.ts';
+import type { ListenAddress } from '../service.ts';
+import { openReader, openTokenStore } from '../store/open-store.ts';
+import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './database-option.ts';
+import { opsSetting } from './serve-options.ts';
+
+export function consoleCommand(): Command {
+  return addDatabaseOptions(new Command('console'))
+    .description('print a link to the console, the page for operators; it works once, within 5 minutes')
+    .addOption(opsSetting())
+    .action(printLink);
+}
+
+/** @param code a one-time code, in the fragment: browsers do not send it with the request */
+export function consoleLink({ host, port }: ListenAddress, code: string): string {
+  const name = ['0.0.0.0', '::'].includes(host) ? 'localhost' : host.includes(':') ? `[${host}]` : host;
+  return `http://${name}:${port}/console/#${code}`;
+}
+
+async function printLink(options: DatabaseOptions & { ops: ListenAddress }): Promise<void> {
+  const database = readDatabase(options);
+  // A mistyped path must not create a new store, so the store must exist.
+  await (await openReader(database))[Symbol.asyncDispose]();
+  const code = makeConsoleSecret();
+  const store = await openTokenStore(database);
+  await store
+    .createConsoleCode(hashToken(code), Date.now() + CONSOLE_CODE_VALID_MS)
+    .finally(() => store.close());
+  const link = consoleLink(options.ops, code);
+  const status = await fetch(link).then(
+    response => response.status,
+    () => undefined,
+  );
+  if (status === undefined)
+    console.error('WARNING: no service responds there; start it, or name its address with --ops');
+  else if (status !== 200) console.error('WARNING: this service has no console; start it with --console on');
+  console.log(link);
+}

@@ -1,0 +1,28 @@
+/** Limits of the operator's console. */
+
+/** A session ends after this time without a request. */
+export const SESSION_IDLE_MS = 8 * 3_600_000;
+/** Sessions at a time. A further one ends the one that was used least recently. */
+export const SESSIONS_MAX = 100;
+/** The response to a wrong code waits for this long, doubled for each wrong one before. */
+export const WRONG_CODE_WAIT_MS = 100;
+export const WRONG_CODE_WAIT_MS_MAX = 10_000;
+/** Bytes of the body of a request. */
+export const REQUEST_BYTES_MAX = 10_000;
+
+/** Seconds of samples: the last quarter of an hour. */
+export const SAMPLES_MAX = 15 * 60;
+
+/** Plants of a page. */
+export const PAGE_PLANTS = 50;
+/** A search ends after this time, also if its page is not full. */
+export const SEARCH_TIME_MS = 800;
+/** Plants that a download reads at a time. */
+export const DOWNLOAD_PAGE_PLANTS = 1_000;
+
+/** Rejected requests that are kept. */
+export const REJECTED_MAX = 200;
+/** Bytes of each body that are kept. */
+export const REJECTED_BODY_BYTES_MAX = 2_000;
+/** Longest time for which rejected requests are recorded. */
+export const RECORDING_MINUTES_MAX = 60;

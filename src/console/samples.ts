@@ -1,0 +1,97 @@
+import type { BucketCounts } from '../ops/bucket-histogram.ts';
+import type { Counts } from '../ops/metrics.ts';
+import { SAMPLES_MAX } from './limits.ts';
+
+/** What happened in one second. Null: nothing of this kind. */
+export interface Sample {
+  created: number;
+  revised: number;
+  unchanged: number;
+  /** Responses with an error. */
+  failed: number;
+  /** Milliseconds from the arrival of a request to its 200 response. */
+  p50: number | null;
+  p99: number | null;
+  /** Plants that wait for a commit or are in one, at the end of the second. */
+  inFlight: number;
+  /** Plants of a batch, and its milliseconds; means. */
+  batchPlants: number | null;
+  commitMs: number | null;
+}
+
+/** The last quarter of an hour by seconds, from the counters of the metrics. */
+export class Samples {
+  readonly #samples: Sample[] = [];
+  /** The second of the newest sample, since 1970. */
+  #newest = 0;
+  #before: Counts;
+
+  constructor(counts: Counts) {
+    this.#before = counts;
+  }
+
+  /** Adds a sample. Must be called once a second. @param second the one that ends, since 1970 */
+  add(second: number, counts: Counts, inFlight: number): void {
+    const before = this.#before;
+    this.#before = counts;
+    const duration = difference(counts.createSeconds, before.createSeconds);
+    const batch = difference(counts.batchPlants, before.batchPlants);
+    const commit = difference(counts.commitSeconds, before.commitSeconds);
+    this.#newest = second;
+    this.#samples.push({
+      created: counts.created - before.created,
+      revised: counts.revised - before.revised,
+      unchanged: counts.unchanged - before.unchanged,
+      failed: counts.failed - before.failed,
+      p50: milliseconds(quantile(duration, 0.5)),
+      p99: milliseconds(quantile(duration, 0.99)),
+      inFlight,
+      batchPlants: mean(batch),
+      commitMs: milliseconds(mean(commit)),
+    });
+    if (this.#samples.length > SAMPLES_MAX) this.#samples.shift();
+  }
+
+  /** The samples after a second, and the second of the first of them. */
+  after(second: number): { from: number; samples: Sample[] } {
+    const count = Math.max(0, Math.min(this.#samples.length, this.#newest - second));
+    return {
+      from: this.#newest - count + 1,
+      samples: this.#samples.slice(this.#samples.length - count),
+    };
+  }
+}
+
+function difference(now: BucketCounts, before: BucketCounts): BucketCounts {
+  return {
+    upperBounds: now.upperBounds,
+    counts: now.counts.map((count, bucket) => count - before.counts[bucket]!),
+    sum: now.sum - before.sum,
+  };
+}
+
+function total({ counts }: BucketCounts): number {
+  return counts.reduce((sum, count) => sum + count, 0);
+}
+
+function mean(histogram: BucketCounts): number | null {
+  const count = total(histogram);
+  return count === 0 ? null : histogram.sum / count;
+}
+
+/** Interpolates within a bucket, as Prometheus does. */
+function quantile(histogram: BucketCounts, share: number): number | null {
+  const { counts, upperBounds } = histogram;
+  const count = total(histogram);
+  if (count === 0) return null;
+  let rank = count * share;
+  let bucket = 0;
+  while (bucket < upperBounds.length && rank > counts[bucket]!) rank -= counts[bucket++]!;
+  const lower = upperBounds[bucket - 1] ?? 0;
+  const upper = upperBounds[bucket] ?? lower;
+  return lower + (upper - lower) * (rank / counts[bucket]!);
+}
+
+function milliseconds(seconds: number | null): number | null {
+  return seconds && Math.round(seconds * 1e6) / 1e3;
+}

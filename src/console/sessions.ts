@@ -1,0 +1,55 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { CONSOLE_SECRET, makeConsoleSecret } from '../auth/console-code.ts';
+import { hashToken } from '../auth/token.ts';
+import { SESSION_IDLE_MS, SESSIONS_MAX, WRONG_CODE_WAIT_MS, WRONG_CODE_WAIT_MS_MAX } from './limits.ts';
+
+/** The sessions of signed-in operators, in memory only: they end with the process. */
+export class Sessions {
+  readonly #takeCode: (hash: string) => Promise<boolean>;
+  /** When each session was used last; ms, monotonic clock; by hash, least recently used first. */
+  readonly #usedAt = new Map<string, number>();
+  #wrongCodes = 0;
+
+  /** @param takeCode uses up a one-time code; resolves with true for one caller at most */
+  constructor(takeCode: (hash: string) => Promise<boolean>) {
+    this.#takeCode = takeCode;
+  }
+
+  /**
+   * Exchanges a one-time code for a session. Each wrong code waits longer than the one before.
+   *
+   * @returns the secret of the session, or undefined for a wrong code
+   */
+  async signIn(code: string): Promise<string | undefined> {
+    if (!CONSOLE_SECRET.test(code) || !(await this.#takeCode(hashToken(code)))) {
+      await wait(Math.min(WRONG_CODE_WAIT_MS * 2 ** this.#wrongCodes++, WRONG_CODE_WAIT_MS_MAX));
+      return undefined;
+    }
+    this.#wrongCodes = 0;
+    const secret = makeConsoleSecret();
+    this.#use(hashToken(secret));
+    const [oldest] = this.#usedAt.keys();
+    if (this.#usedAt.size > SESSIONS_MAX) this.#usedAt.delete(oldest!);
+    return secret;
+  }
+
+  /** Whether a session has not ended. It is used by this. */
+  isActive(secret: string | undefined): boolean {
+    if (secret === undefined) return false;
+    const hash = hashToken(secret);
+    const usedAt = this.#usedAt.get(hash);
+    if (usedAt === undefined) return false;
+    this.#usedAt.delete(hash);
+    if (performance.now() - usedAt > SESSION_IDLE_MS) return false;
+    this.#use(hash);
+    return true;
+  }
+
+  signOut(secret: string): void {
+    this.#usedAt.delete(hashToken(secret));
+  }
+
+  #use(hash: string): void {
+    this.#usedAt.set(hash, performance.now());
+  }
+}

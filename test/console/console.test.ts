@@ -1,0 +1,253 @@
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
+import { runProgram } from '../harness/program.ts';
+import { type RunningService, startTestService } from '../harness/running-service.ts';
+import { type EngineUnderTest, enginesUnderTest } from '../harness/store-under-test.ts';
+
+const CONSOLE = {
+  database: 'the store',
+  settings: [['listen', '127.0.0.1:8080', 'default']],
+  curlOf: () => 'curl …',
+} as const;
+
+/** A signed-in operator. */
+interface Operator {
+  service: RunningService;
+  cookie: string;
+}
+
+/** Sends a request to the console, as its page does. */
+function call(
+  { service, cookie }: Partial<Operator> & { service: RunningService },
+  method: string,
+  path: string,
+  body?: object,
+  headers: Record<string, string> = {},
+): Promise<Response> {
+  return fetch(`${service.opsUrl}/console/api/${path}`, {
+    method,
+    headers: { Origin: service.opsUrl, ...(cookie !== undefined && { Cookie: cookie }), ...headers },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  });
+}
+
+async function json(operator: Operator, path: string): Promise<any> {
+  const response = await call(operator, 'GET', path);
+  assert.equal(response.status, 200, await response.clone().text());
+  return await response.json();
+}
+
+async function signIn(service: RunningService, code?: string): Promise<Operator> {
+  const response = await call({ service }, 'POST', 'session', {
+    code: code ?? (await service.makeConsoleCode!()),
+  });
+  assert.equal(response.status, 204);
+  const [cookie = ''] = response.headers.get('Set-Cookie')!.split(';');
+  return { service, cookie };
+}
+
+async function send(service: RunningService, body: string | Uint8Array, headers = {}): Promise<number> {
+  const response = await fetch(`${service.url}/plants`, {
+    method: 'POST',
+    headers: { Authorization: `Bearer ${service.token}`, 'Content-Type': 'application/json', ...headers },
+    body: body as BodyInit,
+  });
+  await response.arrayBuffer();
+  return response.status;
+}
+
+const engines: EngineUnderTest[] = await enginesUnderTest();
+
+for (const engine of engines)
+  suite(`the console on ${engine.name}`, () => {
+    test('shows plants with exact ids, finds them by each key, and what changed', async () => {
+      await using service = await startTestService({
+        database: await engine.newDatabase(),
+        console: CONSOLE,
+      });
+      const operator = await signIn(service);
+      assert.equal((await json(operator, 'now')).hasPlants, false);
+      for (const body of [
+        '{"id":-9223372036854775808,"name":"Acer campestre"}',
+        '{"id":7,"name":"Acer platanoides","tag":"a_b%"}',
+        '{"id":7,"name":"Acer platanoides","tag":""}',
+        '{"id":9223372036854775807,"name":"Ölweide","tag":"tree"}',
+      ])
+        assert.equal(await send(service, body), 200);
+      const SEARCHES: [query: string, ids: string[]][] = [
+        ['', ['-9223372036854775808', '7', '9223372036854775807']],
+        ['id=9223372036854775807', ['9223372036854775807']],
+        ['id=8', []],
+        ['name=Acer%20', ['-9223372036854775808', '7']],
+        ['name=Acer%20p', ['7']],
+        ['tag=tree', ['9223372036854775807']],
+        ['tag=a_b%25', []],
+        ['from=8', ['9223372036854775807']],
+      ];
+      for (const [query, ids] of SEARCHES) {
+        const page = await json(operator, `plants?${query}`);
+        assert.deepEqual([page.plants.map((plant: any) => plant.id), page.next], [ids, null], query);
+      }
+      const { revisions } = await json(operator, 'plants/7');
+      assert.deepEqual(
+        revisions.map(({ revision, tag, recordedBy }: any) => [revision, tag, recordedBy]),
+        [
+          [1, 'a_b%', 'first'],
+          [2, '', 'first'],
+        ],
+      );
+      const csv = await (await call(operator, 'GET', 'plants.csv?name=Acer')).text();
+      assert.match(
+        csv,
+        /^id,revision,name,tag,recorded_at,recorded_by\n-9223372036854775808,1,Acer campestre,,.*,first\n7,2,/,
+      );
+      assert.equal(csv.split('\n').length, 4);
+      const badId = await call(operator, 'GET', 'plants?id=9223372036854775808');
+      assert.equal(badId.status, 422);
+      await wait(1_100);
+      const { from, samples } = await json(operator, 'now');
+      assert.equal(
+        samples.reduce((sum: number, each: any) => sum + each.created, 0),
+        3,
+      );
+      assert.equal(
+        samples.reduce((sum: number, each: any) => sum + each.revised, 0),
+        1,
+      );
+      assert.deepEqual(
+        (await json(operator, `now?after=${from + samples.length - 1}`)).samples.length <= 1,
+        true,
+      );
+    });
+
+    test('creates and revokes tokens, which take effect', async () => {
+      await using service = await startTestService({
+        database: await engine.newDatabase(),
+        console: CONSOLE,
+      });
+      const operator = await signIn(service);
+      const created = await call(operator, 'POST', 'tokens', { label: 'field app' });
+      assert.equal(created.status, 201);
+      const { token } = (await created.json()) as { token: string };
+      const headers = { Authorization: `Bearer ${token}` };
+      assert.equal(await send(service, '{"id":1,"name":"x"}', headers), 200);
+      assert.equal((await call(operator, 'POST', 'tokens', { label: 'field app' })).status, 409);
+      assert.equal((await call(operator, 'POST', 'tokens', { label: ' ' })).status, 422);
+      assert.equal((await call(operator, 'POST', 'tokens', { label: 'old', expiresAt: 1 })).status, 422);
+      assert.equal((await call(operator, 'POST', 'tokens/revoke', { label: 'field app' })).status, 204);
+      const until = performance.now() + 5_000;
+      while ((await send(service, '{"id":1,"name":"x"}', headers)) !== 401)
+        assert.ok(performance.now() < until);
+      const { tokens } = await json(operator, 'tokens');
+      const { label, revokedAt } = tokens.find((each: any) => each.label === 'field app');
+      assert.ok(label && revokedAt > 0);
+      assert.ok(!JSON.stringify(tokens).includes(token));
+    });
+
+    test('takes each code once, also in a race, and codes of the command line', async () => {
+      const database = await engine.newDatabase();
+      await using service = await startTestService({ database, console: CONSOLE });
+      const code = await service.makeConsoleCode!();
+      const race = await Promise.all(
+        Array.from({ length: 20 }, () => call({ service }, 'POST', 'session', { code })),
+      );
+      assert.deepEqual(
+        race.map(({ status }) => status).filter(status => status === 204),
+        [204],
+      );
+      const ops = service.opsUrl.replace('http://', '');
+      const { stdout, stderr, exitCode } = await runProgram([
+        'console',
+        '--database',
+        database,
+        '--ops',
+        ops,
+      ]);
+      assert.deepEqual([exitCode, stderr], [0, '']);
+      await signIn(service, new URL(stdout.trim()).hash.slice(1));
+    });
+  });
+
+suite('the console', () => {
+  test('shows what was rejected while it is switched on: escaped, with the fault, without tokens', async () => {
+    await using service = await startTestService({ console: CONSOLE });
+    const operator = await signIn(service);
+    const rejected = async (): Promise<any> => json(operator, 'rejected');
+    assert.equal(await send(service, '{"id":1}'), 400);
+    assert.deepEqual(await rejected(), { until: null, requests: [] });
+    assert.equal((await call(operator, 'POST', 'rejected', { minutes: 60 })).status, 204);
+    const CASES: [body: string | Uint8Array, shown: string, fault: string | undefined][] = [
+      ['{"id":1,"name":"x",}', '{"id":1,"name":"x",}', '}'],
+      ['{"id":+1}', '{"id":+1}', '+1}'],
+      [
+        '{"id":"5","name":"</script><img src=x onerror=alert(1)>"}',
+        '{"id":"5","name":"</script><img src=x onerror=alert(1)>"}',
+        undefined,
+      ],
+      [Buffer.from('7b226964223a31ff7d', 'hex'), '{"id":1\\xff}', '\\xff}'],
+      [Buffer.from('{"name":"\u0000\u001b[31m"}'), '{"name":"\\x00\\x1b[31m"}', '\\x00\\x1b[31m"}'],
+      [`{"token":"${service.token}"}`, '{"token":"plant_…"}', undefined],
+      [`{"name":"${'ö'.repeat(3_000)}`, `{"name":"${'ö'.repeat(995)}`, undefined],
+    ];
+    for (const [body, shown, fault] of CASES) {
+      assert.equal(await send(service, body), 400);
+      const [newest] = (await rejected()).requests;
+      assert.equal(newest.body.replace(/\\x[c-f].$/, ''), shown);
+      assert.equal(newest.faultAt === null ? undefined : newest.body.slice(newest.faultAt), fault, shown);
+      assert.deepEqual([newest.status, newest.label, newest.path], [400, 'first', 'POST /plants']);
+    }
+    await fetch(`${service.url}/plants/${service.token}`);
+    assert.equal((await rejected()).requests[0].path, 'GET /plants/plant_…');
+    for (let count = 0; count < 200; count++) await send(service, '[]');
+    assert.equal((await rejected()).requests.length, 200);
+    assert.ok(!JSON.stringify(await rejected()).includes(service.token));
+    await call(operator, 'POST', 'rejected', { minutes: 0 });
+    assert.deepEqual(await rejected(), { until: null, requests: [] });
+  });
+
+  test('lets nobody in without a session, from another origin or by another host name', async () => {
+    await using service = await startTestService({ console: CONSOLE });
+    const operator = await signIn(service);
+    const foreign = { Origin: 'http://evil.example' };
+    const CASES: [what: string, status: number, response: Promise<Response>][] = [
+      ['no session', 401, call({ service }, 'GET', 'tokens')],
+      ['another cookie', 401, call({ service, cookie: 'plant_store_console=x' }, 'GET', 'tokens')],
+      ['a wrong code', 403, call({ service }, 'POST', 'session', { code: 'A'.repeat(43) })],
+      ['another origin', 403, call(operator, 'POST', 'tokens', { label: 'x' }, foreign)],
+      ['no origin', 403, call(operator, 'POST', 'tokens', { label: 'x' }, { Origin: '' })],
+      ['another host', 421, call(operator, 'GET', 'tokens', undefined, { Host: 'evil.example' })],
+      ['a long body', 400, call(operator, 'POST', 'tokens', { label: 'x'.repeat(20_000) })],
+      ['no such path', 404, call(operator, 'GET', 'nothing')],
+      ['another method', 404, call(operator, 'PUT', 'tokens', {})],
+    ];
+    for (const [what, status, response] of CASES) assert.equal((await response).status, status, what);
+    assert.deepEqual(
+      (await json(operator, 'tokens')).tokens.map((each: any) => each.label),
+      ['first'],
+    );
+    assert.equal((await call(operator, 'DELETE', 'session')).status, 204);
+    assert.equal((await call(operator, 'GET', 'tokens')).status, 401);
+  });
+
+  test('makes a wrong code wait longer each time, and a right one not', async () => {
+    await using service = await startTestService({ console: CONSOLE });
+    const times: number[] = [];
+    for (let count = 0; count < 4; count++) {
+      const since = performance.now();
+      assert.equal((await call({ service }, 'POST', 'session', { code: 'wrong' })).status, 403);
+      times.push(performance.now() - since);
+    }
+    assert.ok(times[3]! > 790 && times[3]! > times[1]!, `${times}`);
+    const since = performance.now();
+    await signIn(service);
+    assert.ok(performance.now() - since < 500);
+  });
+
+  test('is not there if it is off', async () => {
+    await using service = await startTestService();
+    for (const path of ['/console/', '/console/api/now', '/'])
+      assert.equal((await fetch(service.opsUrl + path, { redirect: 'manual' })).status, 404);
+    assert.equal(service.makeConsoleCode, undefined);
+  });
+});
