@@ -97,6 +97,21 @@ export interface StorageEngine {
   revokeToken(label: string, revokedAt: number): Promise<StoredToken | undefined>;
   /** Stores the day (`YYYY-MM-DD`) on which these tokens were last accepted. */
   recordTokenUse(tokenIds: number[], day: string): Promise<void>;
+  /**
+   * Stores a code that signs in to the console once. Deletes all expired codes.
+   *
+   * @param hash SHA-256 of the code in hexadecimal
+   * @param expiresAt milliseconds since 1970 UTC; from then on the code is invalid
+   */
+  createConsoleCode(hash: string, expiresAt: number): Promise<void>;
+  /**
+   * Deletes a code of the console, and tells whether it was valid.
+   *
+   * @param now milliseconds since 1970 UTC
+   * @returns true for one caller only, in all processes and instances; false also when the code
+   *   was deleted but the result was lost
+   */
+  takeConsoleCode(hash: string, now: number): Promise<boolean>;
   close(): Promise<void>;
 }
 

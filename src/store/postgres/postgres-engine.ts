@@ -121,6 +121,20 @@ export class PostgresEngine implements StorageEngine {
     return this.#pool.use(connection => tokenTable.recordTokenUse(connection, tokenIds, day));
   }
 
+  async createConsoleCode(hash: string, expiresAt: number): Promise<void> {
+    const text = `WITH expired AS (DELETE FROM console_code WHERE expires_at <= $1)
+      INSERT INTO console_code VALUES ($2, $3) ON CONFLICT (hash) DO NOTHING`;
+    const values = [Date.now(), hash, expiresAt];
+    // After a lost result the code exists, and the retry changes nothing.
+    await this.#pool.use(connection => connection.commit({ text, values }));
+  }
+
+  async takeConsoleCode(hash: string, now: number): Promise<boolean> {
+    const text = 'DELETE FROM console_code WHERE hash = $1 RETURNING expires_at > $2';
+    const [taken] = await this.#pool.use(connection => connection.commit({ text, values: [hash, now] }));
+    return taken?.[0] === 't';
+  }
+
   async close(): Promise<void> {
     await Promise.all([this.#pool.close(), this.#workers.close()]);
   }

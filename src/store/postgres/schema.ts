@@ -6,7 +6,10 @@ import { GRANTS, INSUFFICIENT_PRIVILEGE, kindOf, sqlStateOf, UNDEFINED_TABLE } f
 import { SCHEMA_ATTEMPT_INTERVAL_MS, SCHEMA_ATTEMPTS_MAX, SCHEMA_STEP_TIMEOUT_MS } from './limits.ts';
 
 /** The schema steps. Each store applies a step once, so a released step is never edited. */
-const STEPS = [readFileSync(new URL('./schema/001-plants-and-tokens.sql', import.meta.url), 'utf8')];
+const STEPS = [
+  readFileSync(new URL('./schema/001-plants-and-tokens.sql', import.meta.url), 'utf8'),
+  readFileSync(new URL('./schema/002-console-codes.sql', import.meta.url), 'utf8'),
+];
 const NEWEST_STEP = STEPS.length;
 /**
  * Spreads plants over the workers of Citus. Citus splits a batch into one statement for each shard
@@ -96,6 +99,9 @@ const PLANT_RIGHTS: Right[] = [
 export const SERVICE_RIGHTS: Right[] = [
   ...PLANT_RIGHTS,
   [`has_column_privilege('token', 'last_used_day', 'UPDATE')`, 'UPDATE (last_used_day) on token'],
+  ...['SELECT', 'INSERT', 'DELETE'].map(
+    (right): Right => [`has_table_privilege('console_code', '${right}')`, `${right} on console_code`],
+  ),
 ];
 export const COPY_RIGHTS: Right[] = [
   ...PLANT_RIGHTS,

@@ -16,7 +16,10 @@ const SYNCHRONOUS_FULL = 2;
 const statsOf = (path: string) => fs.statSync(path, { throwIfNoEntry: false });
 
 /** The schema steps. Each store applies a step once, so a released step is never edited. */
-const STEPS = [fs.readFileSync(new URL('./schema/001-plants-and-tokens.sql', import.meta.url), 'utf8')];
+const STEPS = [
+  fs.readFileSync(new URL('./schema/001-plants-and-tokens.sql', import.meta.url), 'utf8'),
+  fs.readFileSync(new URL('./schema/002-console-codes.sql', import.meta.url), 'utf8'),
+];
 const NEWEST_STEP = STEPS.length;
 
 /**

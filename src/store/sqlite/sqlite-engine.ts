@@ -92,6 +92,9 @@ export class SqliteEngine implements StorageEngine {
   readonly tokensFingerprint = () => this.#call('tokensFingerprint');
   readonly revokeToken = (label: string, at: number) => this.#call('revokeToken', label, at);
   readonly recordTokenUse = (ids: number[], day: string) => this.#call('recordTokenUse', ids, day);
+  readonly createConsoleCode = (hash: string, expiresAt: number) =>
+    this.#call('createConsoleCode', hash, expiresAt);
+  readonly takeConsoleCode = (hash: string, now: number) => this.#call('takeConsoleCode', hash, now);
 
   close(): Promise<void> {
     this.#closing ??= this.#close();

@@ -123,6 +123,20 @@ export class StoreWriter {
   readonly recordTokenUse = (tokenIds: number[], day: string) =>
     this.#run(({ database }) => tokenTable.recordTokenUse(database, tokenIds, day));
 
+  createConsoleCode(hash: string, expiresAt: number): void {
+    this.#run(({ database }) => {
+      database.prepare('DELETE FROM console_code WHERE expires_at <= ?').run(Date.now());
+      database.prepare('INSERT INTO console_code VALUES (?, ?)').run(hash, expiresAt);
+    });
+  }
+
+  takeConsoleCode(hash: string, now: number): boolean {
+    const sql = 'DELETE FROM console_code WHERE hash = ? RETURNING expires_at > ? AS is_valid';
+    // `get` would not report a failed commit, which leaves the code in the store.
+    const [taken] = this.#run(({ database }) => database.prepare(sql).all(hash, now));
+    return taken?.is_valid === 1;
+  }
+
   /** Changes after each commit of another connection. */
   tokensFingerprint(): string {
     return this.#run(open => {

@@ -125,7 +125,7 @@ const FAULTS: [name: string, database: string, says: RegExp | Record<Opener, Reg
     url('plants', 'half'),
     {
       serve:
-        /the user lacks a right \(SELECT on plant_revision, INSERT on plant_revision, UPDATE \(last_used_day\) on token\); docs\/postgresql-grants\.sql has the statements that grant it$/,
+        /the user lacks a right \(SELECT on plant_revision, INSERT on plant_revision, UPDATE \(last_used_day\) on token, SELECT on console_code, INSERT on console_code, DELETE on console_code\); docs\/postgresql-grants\.sql has the statements that grant it$/,
       export: /the user lacks a right \(SELECT on plant_revision\); docs\/postgresql-grants\.sql has /,
     },
   ],
@@ -142,7 +142,7 @@ const FAULTS: [name: string, database: string, says: RegExp | Record<Opener, Reg
   [
     'a schema that is newer',
     url('newer'),
-    /it was written by a newer plant-store \(schema step 99, this program knows 1\); use that one$/,
+    /it was written by a newer plant-store \(schema step 99, this program knows \d+\); use that one$/,
   ],
   [
     'the encoding LATIN1',
