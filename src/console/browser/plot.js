@@ -1,0 +1,111 @@
+// A plot over time. Its text alternative is the list of values beside it, so the canvas has only a
+// name.
+import { html, useEffect, useLayoutEffect, useRef } from './preact.js';
+import Plotter from './uplot.js';
+
+const SHORT_TIME = new Intl.DateTimeFormat(undefined, { timeStyle: 'short' });
+const LONG_TIME = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
+const SMALLEST_Y_MAX = 1;
+/** For users who do not want a picture that moves every second. */
+const REDUCED_MOTION_INTERVAL_MS = 15_000;
+const reducedMotion = matchMedia('(prefers-reduced-motion: reduce)');
+
+/** @param {number} second since 1970 */
+export function timeText(second) {
+  return LONG_TIME.format(second * 1000);
+}
+
+/**
+ * Colors are read from the style sheet for each drawing: the user may change between light and dark.
+ *
+ * @param {Element | null | undefined} element
+ * @param {'color' | 'borderTopColor'} property
+ */
+function color(element, property) {
+  return () => (element ? getComputedStyle(element)[property] : '');
+}
+
+/**
+ * @typedef {(number | null)[]} Values one for each second; null if nothing was measured
+ * @typedef {{ name: string, label: string, dash?: number[] }} Line
+ */
+
+/**
+ * @param {{ title: string, seconds: number[], lines: readonly Line[], values: readonly Values[],
+ *   height: number, onCursor: (index: number | undefined) => void }} props
+ */
+export function Plot({ title, seconds, lines, values, height, onCursor }) {
+  const place = useRef(/** @type {HTMLDivElement | null} */ (null));
+  const plotter = useRef(/** @type {Plotter | undefined} */ (undefined));
+  const drawnAt = useRef(0);
+  useLayoutEffect(() => {
+    const { current: root } = place;
+    if (root === null) return;
+    const made = new Plotter(plotOptions(root, lines, height, onCursor), [[]], root);
+    plotter.current = made;
+    drawnAt.current = 0;
+    const observer = new ResizeObserver(() => made.setSize({ width: root.clientWidth, height }));
+    observer.observe(root);
+    return () => {
+      observer.disconnect();
+      made.destroy();
+    };
+  }, []);
+  useEffect(() => {
+    const sinceMs = performance.now() - drawnAt.current;
+    if (drawnAt.current > 0 && reducedMotion.matches && sinceMs < REDUCED_MOTION_INTERVAL_MS) return;
+    drawnAt.current = performance.now();
+    plotter.current?.setData(/** @type {Plotter.AlignedData} */ ([seconds, ...values]));
+  }, [seconds]);
+  return html`<div ref=${place} class="plot" role="img" aria-label=${`Plot of ${title}; its values are in the list beside it`}></div>`;
+}
+
+/**
+ * @param {HTMLElement} root
+ * @param {readonly Line[]} lines
+ * @param {number} height
+ * @param {(index: number | undefined) => void} onCursor
+ * @returns {Plotter.Options}
+ */
+function plotOptions(root, lines, height, onCursor) {
+  const axis = { stroke: color(root, 'color'), font: '12px system-ui, sans-serif', ticks: { show: false } };
+  const grid = { stroke: color(root, 'borderTopColor'), width: 1 };
+  return {
+    width: root.clientWidth,
+    height,
+    legend: { show: false },
+    // All plots show the same second below the pointer.
+    cursor: { sync: { key: 'now' }, drag: { x: false, y: false }, y: false },
+    hooks: { setCursor: [({ cursor }) => onCursor(cursor.idx ?? undefined)] },
+    scales: { y: { range: (_plot, _min, max) => [0, Math.max(max * 1.1, SMALLEST_Y_MAX)] } },
+    axes: [
+      { ...axis, grid: { show: false }, space: 90, values: timeLabels },
+      { ...axis, grid, size: 56, space: 36 },
+    ],
+    series: [
+      {},
+      ...lines.map(({ name, label, dash }) => {
+        const stroke = color(root.parentElement?.querySelector(`.swatch.${name}`), 'borderTopColor');
+        const points = { show: false, size: 5, fill: stroke, filter: lonePoints };
+        return { label, stroke, width: 2, points, ...(dash && { dash }) };
+      }),
+    ],
+  };
+}
+
+/** @type {Plotter.Axis.DynamicValues} */
+function timeLabels(_plot, splits, _axis, _space, increment) {
+  return splits.map(split => (increment < 60 ? LONG_TIME : SHORT_TIME).format(split * 1000));
+}
+
+/**
+ * A value between two empty seconds has no line, so it is drawn as a point.
+ *
+ * @param {Plotter} plot
+ * @param {number} series
+ */
+function lonePoints(plot, series) {
+  const values = plot.data[series] ?? [];
+  const isEmpty = (/** @type {number} */ index) => (values[index] ?? null) === null;
+  return [...values.keys()].filter(index => !isEmpty(index) && isEmpty(index - 1) && isEmpty(index + 1));
+}

@@ -1,0 +1,27 @@
+// The screen Store.
+import { Problem, Table } from './display.js';
+import { html } from './preact.js';
+import { useLoad } from './requests.js';
+
+const INTERVAL_MS = 10_000;
+
+export function Store() {
+  const { content, error } = useLoad('store', INTERVAL_MS);
+  if (content === undefined) return html`<${Problem} what="Not loaded" error=${error} />`;
+  /**
+   * @type {{ rows: [label: string, value: string][], warnings: string[],
+   *   settings: [name: string, value: string, source: string][] }}
+   */
+  const { rows, warnings, settings } = content;
+  return html`
+    <${Problem} what="Not updated" error=${error} />
+    ${
+      warnings.length === 0
+        ? html`<p class="verdict" data-state="good">The store has no warnings.</p>`
+        : html`<section class="verdict" data-state="warning"><h2>${warnings.length === 1 ? '1 warning' : `${warnings.length} warnings`}</h2><ul>${warnings.map(each => html`<li>${each}</li>`)}</ul></section>`
+    }
+    <h2 class="hidden">Values</h2>
+    <dl class="rows">${rows.map(([label, value]) => html`<div key=${label}><dt>${label}</dt><dd>${value}</dd></div>`)}</dl>
+    <h2>Settings</h2>
+    <${Table} caption="Settings and where each is from" columns=${['Setting', 'Value', 'Source']} rows=${settings.map(([name, value, source]) => ({ key: name, cells: [html`<code>${name}</code>`, html`<span class="text">${value}</span>`, source] }))} />`;
+}

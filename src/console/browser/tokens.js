@@ -1,0 +1,130 @@
+// The screen Tokens.
+import { CopyButton, Problem, Table, Text, Time } from './display.js';
+import { html, useEffect, useRef, useState } from './preact.js';
+import { RequestError, request, useLoad } from './requests.js';
+
+const INTERVAL_MS = 10_000;
+
+/**
+ * @typedef {{ label: string, createdAt: number, expiresAt: number | null, revokedAt: number | null,
+ *   lastUsedDay: string | null }} Token
+ */
+
+export function Tokens() {
+  const { content, error, repeat } = useLoad('tokens', INTERVAL_MS);
+  const [revoking, setRevoking] = useState(/** @type {string | undefined} */ (undefined));
+  /** @type {Token[]} */
+  const tokens = content?.tokens ?? [];
+  return html`
+    <${CreateToken} onCreated=${repeat} />
+    <h2>All tokens</h2>
+    <${Problem} what="Not loaded" error=${error} />
+    ${content !== undefined && tokens.length === 0 ? html`<p>There is no token yet. Without one, no client can send plants.</p>` : null}
+    ${tokens.length === 0 ? null : html`<${Table} caption="Tokens" columns=${['Label', 'State', 'Created', 'Expires', 'Last used', 'Action']} rows=${tokens.map(token => tokenRow(token, setRevoking))} />`}
+    ${revoking === undefined ? null : html`<${RevokeDialog} label=${revoking} onRevoked=${repeat} onClose=${() => setRevoking(undefined)} />`}`;
+}
+
+/**
+ * @param {Token} token
+ * @param {(label: string) => void} revoke
+ */
+function tokenRow({ label, createdAt, expiresAt, revokedAt, lastUsedDay }, revoke) {
+  const isExpired = expiresAt !== null && expiresAt <= Date.now();
+  return {
+    key: label,
+    cells: [
+      html`<${Text} text=${label} />`,
+      revokedAt !== null ? html`revoked <${Time} at=${revokedAt} />` : isExpired ? 'expired' : 'valid',
+      html`<${Time} at=${createdAt} />`,
+      expiresAt === null ? 'never' : html`<${Time} at=${expiresAt} />`,
+      lastUsedDay === null
+        ? 'never'
+        : html`<time datetime=${lastUsedDay} title="a day in UTC">${lastUsedDay}</time>`,
+      revokedAt === null && !isExpired
+        ? html`<button type="button" aria-label=${`Revoke ${label}`} onClick=${() => revoke(label)}>Revoke</button>`
+        : html`<span class="note">none</span>`,
+    ],
+  };
+}
+
+/** @param {{ onCreated: () => void }} props */
+function CreateToken({ onCreated }) {
+  const [created, setCreated] = useState(
+    /** @type {{ label: string, token: string } | undefined} */ (undefined),
+  );
+  const [error, setError] = useState(/** @type {RequestError | undefined} */ (undefined));
+  const [isSending, setSending] = useState(false);
+  // A browser may cache the page when the user leaves it. The token must not stay in that cache.
+  useEffect(() => {
+    const clear = () => setCreated(undefined);
+    addEventListener('pagehide', clear);
+    return () => removeEventListener('pagehide', clear);
+  }, []);
+  const create = async (/** @type {SubmitEvent} */ event) => {
+    event.preventDefault();
+    const form = /** @type {HTMLFormElement} */ (event.currentTarget);
+    const { label, expires } = /** @type {Record<string, string>} */ (Object.fromEntries(new FormData(form)));
+    if (label === undefined || isSending) return;
+    setSending(true);
+    try {
+      const expiry = expires ? { expiresAt: new Date(expires).getTime() } : {};
+      const { token } = await request('tokens', 'POST', { label, ...expiry });
+      setCreated({ label, token });
+      setError(undefined);
+      form.reset();
+      onCreated();
+    } catch (failure) {
+      if (failure instanceof RequestError) setError(failure);
+    }
+    setSending(false);
+  };
+  return html`<h2>Create a token</h2>
+    <form class="fields" onSubmit=${create}>
+      <div><label for="label">Label, such as the name of the client</label><input id="label" name="label" required autocomplete="off" /></div>
+      <div><label for="expires">Expires (optional)</label><input id="expires" name="expires" type="datetime-local" onInput=${checkExpiry} /></div>
+      <button class="main" disabled=${isSending}>Create</button>
+    </form>
+    ${error === undefined ? null : html`<p class="verdict" data-state="fault" role="alert">${error.status === 0 ? 'No response. The token may exist now: check the list below, and revoke it if so.' : `Not created: ${error.message}.`}</p>`}
+    ${created === undefined ? null : html`<${NewToken} ...${created} onDone=${() => setCreated(undefined)} />`}`;
+}
+
+/** @param {Event} event */
+function checkExpiry({ currentTarget }) {
+  const input = /** @type {HTMLInputElement} */ (currentTarget);
+  const isPast = input.value !== '' && new Date(input.value).getTime() <= Date.now();
+  input.setCustomValidity(isPast ? 'Choose a time in the future.' : '');
+}
+
+/** @param {{ label: string, token: string, onDone: () => void }} props */
+function NewToken({ label, token, onDone }) {
+  const place = useRef(/** @type {HTMLElement | null} */ (null));
+  useEffect(() => place.current?.focus(), [token]);
+  return html`<section ref=${place} class="verdict" data-state="warning" tabindex="-1" aria-labelledby="new-token">
+    <h3 id="new-token">Copy the token of <${Text} text=${label} /> now</h3>
+    <p>It is shown only this once: the store contains only its hash. Whoever has it can store plants.</p>
+    <pre>${token}</pre>
+    <p class="links"><${CopyButton} text=${token} label="Copy the token" /><button type="button" onClick=${onDone}>Hide it</button></p>
+  </section>`;
+}
+
+/** @param {{ label: string, onRevoked: () => void, onClose: () => void }} props */
+function RevokeDialog({ label, onRevoked, onClose }) {
+  const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
+  const [error, setError] = useState(/** @type {RequestError | undefined} */ (undefined));
+  useEffect(() => dialog.current?.showModal(), []);
+  const revoke = async () => {
+    try {
+      await request('tokens/revoke', 'POST', { label });
+      onRevoked();
+      dialog.current?.close();
+    } catch (failure) {
+      if (failure instanceof RequestError) setError(failure);
+    }
+  };
+  return html`<dialog ref=${dialog} onClose=${onClose} aria-labelledby="revoke-title">
+    <h2 id="revoke-title">Revoke the token <${Text} text=${label} />?</h2>
+    <p>The service rejects it within 5 seconds: its clients get status 401. A revoked token cannot be made valid again.</p>
+    ${error === undefined ? null : html`<p class="verdict" data-state="fault" role="alert">Not revoked: ${error.message}.</p>`}
+    <p class="links"><button type="button" class="danger" onClick=${revoke}>Revoke ${label}</button><button type="button" autofocus onClick=${() => dialog.current?.close()}>Cancel</button></p>
+  </dialog>`;
+}
