@@ -58,13 +58,9 @@ export function Table({ caption, columns, rows }) {
   </table>`;
 }
 
-/**
- * The app itself reports a lost connection and the end of a session.
- *
- * @param {{ what: string, error: import('./requests.js').RequestError | undefined }} props
- */
+/** @param {{ what: string, error: Error | undefined }} props */
 export function Problem({ what, error }) {
-  if (error === undefined || error.status === 0 || error.status === 401) return null;
+  if (error === undefined) return null;
   return html`<p class="verdict" data-state="fault" role="alert">${`${what}: ${error.message}.`}</p>`;
 }
 

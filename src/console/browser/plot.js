@@ -1,7 +1,17 @@
 // A plot over time. Its text alternative is the list of values beside it, so the canvas has only a
 // name.
 import { html, useEffect, useLayoutEffect, useRef } from './preact.js';
-import Plotter from './uplot.js';
+
+/**
+ * Undefined if uPlot cannot run. It stops if the locale of the browser is not a language tag, such as
+ * en-US@posix. The page then shows only the values.
+ */
+const Plotter = await import('./uplot.js').then(
+  loaded => loaded.default,
+  () => undefined,
+);
+
+/** @typedef {import('./uplot.js').default} UPlot */
 
 const SHORT_TIME = new Intl.DateTimeFormat(undefined, { timeStyle: 'short' });
 const LONG_TIME = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
@@ -36,11 +46,11 @@ function color(element, property) {
  */
 export function Plot({ title, seconds, lines, values, height, onCursor }) {
   const place = useRef(/** @type {HTMLDivElement | null} */ (null));
-  const plotter = useRef(/** @type {Plotter | undefined} */ (undefined));
+  const plotter = useRef(/** @type {UPlot | undefined} */ (undefined));
   const drawnAt = useRef(0);
   useLayoutEffect(() => {
     const { current: root } = place;
-    if (root === null) return;
+    if (root === null || Plotter === undefined) return;
     const made = new Plotter(plotOptions(root, lines, height, onCursor), [[]], root);
     plotter.current = made;
     drawnAt.current = 0;
@@ -55,8 +65,9 @@ export function Plot({ title, seconds, lines, values, height, onCursor }) {
     const sinceMs = performance.now() - drawnAt.current;
     if (drawnAt.current > 0 && reducedMotion.matches && sinceMs < REDUCED_MOTION_INTERVAL_MS) return;
     drawnAt.current = performance.now();
-    plotter.current?.setData(/** @type {Plotter.AlignedData} */ ([seconds, ...values]));
+    plotter.current?.setData(/** @type {import('./uplot.js').default.AlignedData} */ ([seconds, ...values]));
   }, [seconds]);
+  if (Plotter === undefined) return null;
   return html`<div ref=${place} class="plot" role="img" aria-label=${`Plot of ${title}; its values are in the list beside it`}></div>`;
 }
 
@@ -65,7 +76,7 @@ export function Plot({ title, seconds, lines, values, height, onCursor }) {
  * @param {readonly Line[]} lines
  * @param {number} height
  * @param {(index: number | undefined) => void} onCursor
- * @returns {Plotter.Options}
+ * @returns {import('./uplot.js').default.Options}
  */
 function plotOptions(root, lines, height, onCursor) {
   const axis = { stroke: color(root, 'color'), font: '12px system-ui, sans-serif', ticks: { show: false } };
@@ -79,8 +90,8 @@ function plotOptions(root, lines, height, onCursor) {
     hooks: { setCursor: [({ cursor }) => onCursor(cursor.idx ?? undefined)] },
     scales: { y: { range: (_plot, _min, max) => [0, Math.max(max * 1.1, SMALLEST_Y_MAX)] } },
     axes: [
-      { ...axis, grid: { show: false }, space: 90, values: timeLabels },
-      { ...axis, grid, size: 56, space: 36 },
+      { ...axis, grid: { show: false }, size: 30, space: 90, values: timeLabels },
+      { ...axis, grid, size: 56, space: 26 },
     ],
     series: [
       {},
@@ -93,7 +104,7 @@ function plotOptions(root, lines, height, onCursor) {
   };
 }
 
-/** @type {Plotter.Axis.DynamicValues} */
+/** @type {import('./uplot.js').default.Axis.DynamicValues} */
 function timeLabels(_plot, splits, _axis, _space, increment) {
   return splits.map(split => (increment < 60 ? LONG_TIME : SHORT_TIME).format(split * 1000));
 }
@@ -101,7 +112,7 @@ function timeLabels(_plot, splits, _axis, _space, increment) {
 /**
  * A value between two empty seconds has no line, so it is drawn as a point.
  *
- * @param {Plotter} plot
+ * @param {UPlot} plot
  * @param {number} series
  */
 function lonePoints(plot, series) {

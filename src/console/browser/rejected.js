@@ -1,7 +1,7 @@
 // The screen Rejected. Bodies of clients are shown as text only: templates never insert markup.
 import { numberText, Problem, Text, Time } from './display.js';
 import { html, useEffect, useState } from './preact.js';
-import { RequestError, request, useLoad } from './requests.js';
+import { request, useAction, useLoad } from './requests.js';
 
 const INTERVAL_MS = 2_000;
 /** The open screen asks for 15 seconds at a time, so that recording ends with the screen. */
@@ -15,17 +15,13 @@ const RENEWAL_MINUTES = 0.25;
 
 export function RejectedRequests() {
   const [isOnWhileOpen, setOnWhileOpen] = useState(false);
-  const [problem, setProblem] = useState(/** @type {RequestError | undefined} */ (undefined));
   const { content, error, repeat } = useLoad('rejected', INTERVAL_MS);
-  const record = async (/** @type {number} */ minutes) => {
-    try {
+  const { error: problem, run } = useAction();
+  const record = (/** @type {number} */ minutes) =>
+    run(async () => {
       await request('rejected', 'POST', { minutes });
-      setProblem(undefined);
       repeat();
-    } catch (failure) {
-      if (failure instanceof RequestError) setProblem(failure);
-    }
-  };
+    });
   useEffect(() => {
     if (!isOnWhileOpen) return;
     void record(RENEWAL_MINUTES);
@@ -66,8 +62,8 @@ function List({ requests, isOn }) {
 /** @param {{ request: Rejected }} props */
 function Entry({ request: { at, label, status, error, message, path, body, bodyBytes, faultAt } }) {
   return html`<details class="entry">
-    <summary><${Time} at=${at} />${' '}<code>${error}</code>${' '}<span class="text">${message}</span></summary>
-    <p class="note">Status ${status}, error ${error}, ${label === null ? 'no valid token' : html`token <${Text} text=${label} />`}, path <${Text} text=${path} />, body of ${numberText(bodyBytes)} bytes</p>
+    <summary><${Time} at=${at} />${' '}${label === null ? 'no valid token' : html`<${Text} text=${label} />`}${' '}<code>${error}</code>${' '}<span class="text">${message}</span></summary>
+    <p class="note">Status ${status}, error ${error}, path <${Text} text=${path} />, body of ${numberText(bodyBytes)} bytes</p>
     ${body === null ? html`<p>The body was not read.</p>` : html`<${Body} body=${body} faultAt=${faultAt} />`}
   </details>`;
 }
@@ -83,7 +79,7 @@ function Body({ body, faultAt }) {
   const [fault = ''] = /^(?:\\x[0-9A-Fa-f]{2}|.)/su.exec(body.slice(faultAt)) ?? [];
   const where =
     fault === ''
-      ? 'at the end of the text, marked with ▲'
+      ? 'at the end of the text, marked as (end)'
       : `at character ${faultAt + 1} of the text: ${fault}`;
-  return html`<pre>${body.slice(0, faultAt)}<mark>${fault || '▲'}</mark>${body.slice(faultAt + fault.length)}</pre><p>The fault is ${where}</p>`;
+  return html`<pre>${body.slice(0, faultAt)}<mark>${fault || '(end)'}</mark>${body.slice(faultAt + fault.length)}</pre><p>The fault is ${where}</p>`;
 }

@@ -99,7 +99,8 @@ export function useRepeated(action, intervalMs, dependencies) {
       clearTimeout(timer);
       const failure = await action().then(() => undefined, asRequestError);
       if (!isCurrent) return;
-      setError(failure);
+      // The app itself shows a lost connection and the end of a session.
+      setError(failure?.status === 0 || failure?.status === 401 ? undefined : failure);
       if (failure?.status !== 401) connection.onChange(failure?.status === 0 ? 'lost' : 'connected');
       const delay = failure?.status === 0 ? RETRY_INTERVAL_MS : intervalMs;
       // In case the page became visible during the request.
@@ -125,6 +126,24 @@ export function useRepeated(action, intervalMs, dependencies) {
 function asRequestError(error) {
   if (error instanceof RequestError) return error;
   throw error;
+}
+
+/**
+ * For an action that the user starts.
+ *
+ * @returns {{ error: RequestError | undefined, isRunning: boolean,
+ *   run: (action: () => Promise<void>) => Promise<void> }} the error of the last action
+ */
+export function useAction() {
+  const [state, setState] = useState({
+    error: /** @type {RequestError | undefined} */ (undefined),
+    isRunning: false,
+  });
+  const run = async (/** @type {() => Promise<void>} */ action) => {
+    setState(({ error }) => ({ error, isRunning: true }));
+    setState({ error: await action().then(() => undefined, asRequestError), isRunning: false });
+  };
+  return { ...state, run };
 }
 
 /**

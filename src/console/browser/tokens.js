@@ -1,7 +1,7 @@
 // The screen Tokens.
 import { CopyButton, Problem, Table, Text, Time } from './display.js';
 import { html, useEffect, useRef, useState } from './preact.js';
-import { RequestError, request, useLoad } from './requests.js';
+import { request, useAction, useLoad } from './requests.js';
 
 const INTERVAL_MS = 10_000;
 
@@ -52,39 +52,33 @@ function CreateToken({ onCreated }) {
   const [created, setCreated] = useState(
     /** @type {{ label: string, token: string } | undefined} */ (undefined),
   );
-  const [error, setError] = useState(/** @type {RequestError | undefined} */ (undefined));
-  const [isSending, setSending] = useState(false);
+  const { error, isRunning, run } = useAction();
   // A browser may cache the page when the user leaves it. The token must not stay in that cache.
   useEffect(() => {
     const clear = () => setCreated(undefined);
     addEventListener('pagehide', clear);
     return () => removeEventListener('pagehide', clear);
   }, []);
-  const create = async (/** @type {SubmitEvent} */ event) => {
+  const create = (/** @type {SubmitEvent} */ event) => {
     event.preventDefault();
     const form = /** @type {HTMLFormElement} */ (event.currentTarget);
     const { label, expires } = /** @type {Record<string, string>} */ (Object.fromEntries(new FormData(form)));
-    if (label === undefined || isSending) return;
-    setSending(true);
-    try {
+    if (label === undefined || isRunning) return;
+    void run(async () => {
       const expiry = expires ? { expiresAt: new Date(expires).getTime() } : {};
       const { token } = await request('tokens', 'POST', { label, ...expiry });
       setCreated({ label, token });
-      setError(undefined);
       form.reset();
       onCreated();
-    } catch (failure) {
-      if (failure instanceof RequestError) setError(failure);
-    }
-    setSending(false);
+    });
   };
   return html`<h2>Create a token</h2>
     <form class="fields" onSubmit=${create}>
       <div><label for="label">Label, such as the name of the client</label><input id="label" name="label" required autocomplete="off" /></div>
       <div><label for="expires">Expires (optional)</label><input id="expires" name="expires" type="datetime-local" onInput=${checkExpiry} /></div>
-      <button class="main" disabled=${isSending}>Create</button>
+      <button class="main" disabled=${isRunning}>Create</button>
     </form>
-    ${error === undefined ? null : html`<p class="verdict" data-state="fault" role="alert">${error.status === 0 ? 'No response. The token may exist now: check the list below, and revoke it if so.' : `Not created: ${error.message}.`}</p>`}
+    <${Problem} what=${error?.status === 0 ? 'Check the list below: the token may exist now. If so, revoke it' : 'Not created'} error=${error} />
     ${created === undefined ? null : html`<${NewToken} ...${created} onDone=${() => setCreated(undefined)} />`}`;
 }
 
@@ -110,21 +104,18 @@ function NewToken({ label, token, onDone }) {
 /** @param {{ label: string, onRevoked: () => void, onClose: () => void }} props */
 function RevokeDialog({ label, onRevoked, onClose }) {
   const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
-  const [error, setError] = useState(/** @type {RequestError | undefined} */ (undefined));
+  const { error, run } = useAction();
   useEffect(() => dialog.current?.showModal(), []);
-  const revoke = async () => {
-    try {
+  const revoke = () =>
+    run(async () => {
       await request('tokens/revoke', 'POST', { label });
       onRevoked();
       dialog.current?.close();
-    } catch (failure) {
-      if (failure instanceof RequestError) setError(failure);
-    }
-  };
+    });
   return html`<dialog ref=${dialog} onClose=${onClose} aria-labelledby="revoke-title">
     <h2 id="revoke-title">Revoke the token <${Text} text=${label} />?</h2>
     <p>The service rejects it within 5 seconds: its clients get status 401. A revoked token cannot be made valid again.</p>
-    ${error === undefined ? null : html`<p class="verdict" data-state="fault" role="alert">Not revoked: ${error.message}.</p>`}
+    <${Problem} what="Not revoked" error=${error} />
     <p class="links"><button type="button" class="danger" onClick=${revoke}>Revoke ${label}</button><button type="button" autofocus onClick=${() => dialog.current?.close()}>Cancel</button></p>
   </dialog>`;
 }
