@@ -91,6 +91,10 @@ function App() {
   useEffect(() => {
     document.title = `${title} - Plant store console`;
   }, [title]);
+  // The link that the user followed may be gone. Without focus, the keyboard starts at the top.
+  useEffect(() => {
+    if (document.activeElement === document.body) main.current?.focus();
+  }, [route]);
   if (state === 'starting') return null;
   if (state === 'signed out')
     return html`<${SignIn} problem=${problem} onSignedIn=${() => setState('connected')} />`;
@@ -102,7 +106,7 @@ function App() {
     <a class="skip" href="#content" onClick=${focusMain}>Skip to the content</a>
     <${Header} current=${route.name} onSignedOut=${() => setState('signed out')} />
     <div role="status">${state === 'lost' ? html`<p class="verdict" data-state="fault"><strong>The connection to the service is lost.</strong> What you see may be old. The page tries again every 2 seconds.</p>` : null}</div>
-    <main id="content" tabindex="-1" ref=${main}><h1>${title}</h1><${screen} key=${route.name} id=${route.id} query=${route.query} /></main>`;
+    <main id="content" tabindex="-1" ref=${main}><h1>${title}</h1><${screen} key=${route.name} id=${route.id} query=${route.query} isLost=${state === 'lost'} /></main>`;
 }
 
 /** @param {{ current: string, onSignedOut: () => void }} props */

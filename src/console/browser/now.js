@@ -34,7 +34,8 @@ const PANELS = [
 
 /** @typedef {Map<number, Record<string, number | null>>} Samples by second since 1970 */
 
-export function Now() {
+/** @param {{ isLost: boolean }} props without a connection, the readiness is unknown */
+export function Now({ isLost }) {
   const samples = useRef(/** @type {Samples} */ (new Map()));
   const [now, setNow] = useState(/** @type {any} */ (undefined));
   const [cursor, setCursor] = useState(/** @type {number | undefined} */ (undefined));
@@ -50,12 +51,13 @@ export function Now() {
   );
   if (now === undefined) return html`<${Problem} what="Not loaded" error=${error} />`;
   const { seconds } = now;
+  const shown = seconds[cursor ?? (isLost ? seconds.length - 1 : -1)];
   const props = { samples: samples.current, seconds, cursor, onCursor: setCursor };
   return html`
-    <${Readiness} readiness=${now.readiness} />
+    ${isLost ? null : html`<${Readiness} readiness=${now.readiness} />`}
     <${Problem} what="Not updated" error=${error} />
     ${now.hasPlants ? null : html`<${FirstPlant} curl=${now.curl} />`}
-    <p class="note">${`${cursor === undefined || seconds[cursor] === undefined ? 'Values of the last second' : `Values at ${timeText(seconds[cursor])}`}. Plots of ${spanText(seconds.length)}. Plant store ${now.version}.`}</p>
+    <p class="note">${`Values ${shown === undefined ? 'of the last second' : `at ${timeText(shown)}`}. Plots of ${spanText(seconds.length)}. Plant store ${now.version}.`}</p>
     <${Panel} ...${props} title="Plants per second" unit="per second" lines=${OUTCOMES} height=${280} />
     <div class="panels">${PANELS.map(panel => html`<${Panel} key=${panel.title} ...${props} ...${panel} height=${150} />`)}</div>`;
 }

@@ -62,7 +62,7 @@ function List({ requests, isOn }) {
 /** @param {{ request: Rejected }} props */
 function Entry({ request: { at, label, status, error, message, path, body, bodyBytes, faultAt } }) {
   return html`<details class="entry">
-    <summary><${Time} at=${at} />${' '}${label === null ? 'no valid token' : html`<${Text} text=${label} />`}${' '}<code>${error}</code>${' '}<span class="text">${message}</span></summary>
+    <summary><${Time} at=${at} />${' '}<code>${error}</code>${' '}<span class="text">${message}</span>${' '}<span class="note">(${label === null ? 'no valid token' : html`token <${Text} text=${label} />`})</span></summary>
     <p class="note">Status ${status}, error ${error}, path <${Text} text=${path} />, body of ${numberText(bodyBytes)} bytes</p>
     ${body === null ? html`<p>The body was not read.</p>` : html`<${Body} body=${body} faultAt=${faultAt} />`}
   </details>`;

@@ -20,7 +20,7 @@ export function Store() {
         ? html`<p class="verdict" data-state="good">The store has no warnings.</p>`
         : html`<section class="verdict" data-state="warning"><h2>${warnings.length === 1 ? '1 warning' : `${warnings.length} warnings`}</h2><ul>${warnings.map(each => html`<li>${each}</li>`)}</ul></section>`
     }
-    <${Table} caption="Values of the store" columns=${['What', 'Value']} rows=${rows.map(([label, value]) => ({ key: label, cells: [label, value] }))} />
+    <dl class="rows">${rows.map(([label, value]) => html`<div key=${label}><dt>${label}</dt><dd>${value}</dd></div>`)}</dl>
     <h2>Settings</h2>
     <${Table} caption="Settings and where each is from" columns=${['Setting', 'Value', 'Source']} rows=${settings.map(([name, value, source]) => ({ key: name, cells: [html`<code>${name}</code>`, html`<span class="text">${value}</span>`, source] }))} />`;
 }

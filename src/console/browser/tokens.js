@@ -17,7 +17,7 @@ export function Tokens() {
   const tokens = content?.tokens ?? [];
   return html`
     <${CreateToken} onCreated=${repeat} />
-    <h2>All tokens</h2>
+    <h2 id="all-tokens" tabindex="-1">All tokens</h2>
     <${Problem} what="Not loaded" error=${error} />
     ${content !== undefined && tokens.length === 0 ? html`<p>There is no token yet. Without one, no client can send plants.</p>` : null}
     ${tokens.length === 0 ? null : html`<${Table} caption="Tokens" columns=${['Label', 'State', 'Created', 'Expires', 'Last used', 'Action']} rows=${tokens.map(token => tokenRow(token, setRevoking))} />`}
@@ -111,6 +111,8 @@ function RevokeDialog({ label, onRevoked, onClose }) {
       await request('tokens/revoke', 'POST', { label });
       onRevoked();
       dialog.current?.close();
+      // The button that opened the dialog disappears.
+      document.getElementById('all-tokens')?.focus();
     });
   return html`<dialog ref=${dialog} onClose=${onClose} aria-labelledby="revoke-title">
     <h2 id="revoke-title">Revoke the token <${Text} text=${label} />?</h2>
