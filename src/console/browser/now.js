@@ -9,7 +9,11 @@ const HISTORY_SECONDS = 900;
 /** A shorter time axis would draw the first seconds as a few long lines. */
 const SHORTEST_AXIS_SECONDS = 60;
 
-/** Lines differ in color and in pattern. The style of their swatches is the same. @type {import('./plot.js').Line[]} */
+/**
+ * Lines differ in color and in pattern. The style of their swatches is the same.
+ *
+ * @type {import('./plot.js').Line[]}
+ */
 const OUTCOMES = [
   { name: 'created', label: 'created' },
   { name: 'revised', label: 'revised', dash: [8, 4] },

@@ -3,8 +3,8 @@
 import { html, useEffect, useLayoutEffect, useRef } from './preact.js';
 
 /**
- * Undefined if uPlot cannot run. It stops if the locale of the browser is not a language tag, such as
- * en-US@posix. The page then shows only the values.
+ * Undefined if uPlot cannot run. It stops if the locale of the browser is not a language tag, such
+ * as en-US@posix. The page then shows only the values.
  */
 const Plotter = await import('./uplot.js').then(
   loaded => loaded.default,
@@ -26,7 +26,8 @@ export function timeText(second) {
 }
 
 /**
- * Colors are read from the style sheet for each drawing: the user may change between light and dark.
+ * Colors are read from the style sheet for each drawing, since the user may change between light
+ * and dark.
  *
  * @param {Element | null | undefined} element
  * @param {'color' | 'borderTopColor'} property
