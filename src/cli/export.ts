@@ -1,9 +1,10 @@
 import { once } from 'node:events';
 import { Command, Option } from 'commander';
 import { csvLine } from '../contract/csv-line.ts';
-import { latestPlants, type PlantFilter } from '../store/latest-plants.ts';
+import { latestPlants } from '../store/latest-plants.ts';
 import { openReader } from '../store/open-store.ts';
-import type { PlantRevision } from '../store/plant-store.ts';
+import { searchAll } from '../store/plant-search.ts';
+import type { PlantFilter, PlantReader, PlantRevision } from '../store/plant-store.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './database-option.ts';
 import { amount } from './progress-display.ts';
 import { type IdForm, idsOption, revisionJson, revisionText, tokenLabels } from './revision-text.ts';
@@ -19,25 +20,32 @@ export function exportCommand(): Command {
     .addOption(idsOption())
     .option('--revisions', 'print every revision of each plant, with its time and the label of its token')
     .addHelpText('after', '\nExample:\n  $ npx plant-store export > plants.csv')
-    .action((options: PrintOptions) => printPlants(options, options.revisions));
+    .action((options: PrintOptions) => printPlants(options, options.revisions ? 'revisions' : 'plants'));
 }
 
 interface PrintOptions extends DatabaseOptions, PlantFilter {
   format: keyof typeof LINES;
   ids: IdForm;
   revisions?: true;
+  limit?: number;
 }
 
-/** @param isRecord whether to print the number, time and token label of each revision, too */
-export async function printPlants(options: PrintOptions, isRecord = false): Promise<void> {
-  const { format, ids, revisions } = options;
+/** What to print, all with the number, time and token label of each revision except `plants`. */
+const SELECTIONS = {
+  plants: latestPlants,
+  revisions: reader => reader.revisions(),
+  search: (reader, options) => searchAll(reader, options, options.limit),
+} satisfies Record<string, (reader: PlantReader, options: PrintOptions) => AsyncIterable<PlantRevision>>;
+
+export async function printPlants(options: PrintOptions, selection: keyof typeof SELECTIONS): Promise<void> {
+  const { format, ids } = options;
+  const isRecord = selection !== 'plants';
   await using reader = await openReader(readDatabase(options));
   let count = 0;
   let chunk = format === 'csv' ? csvLine(isRecord ? REVISION_COLUMNS : PLANT_COLUMNS) : '';
-  let labelOf: ((tokenId: number) => string) | undefined;
-  for await (const revision of revisions ? reader.revisions() : latestPlants(reader, options)) {
-    if (isRecord) labelOf ??= await tokenLabels(reader);
-    chunk += LINES[format](revision, labelOf?.(revision.recordedBy), ids);
+  const labelOf = tokenLabels(reader);
+  for await (const revision of SELECTIONS[selection](reader, options)) {
+    chunk += LINES[format](revision, isRecord ? await labelOf(revision.recordedBy) : undefined, ids);
     count++;
     if (chunk.length >= CHUNK_LENGTH) {
       await write(chunk);
@@ -45,7 +53,7 @@ export async function printPlants(options: PrintOptions, isRecord = false): Prom
     }
   }
   await write(chunk);
-  console.error(`${amount(count, revisions ? 'revision' : 'plant')} printed`);
+  console.error(`${amount(count, selection === 'revisions' ? 'revision' : 'plant')} printed`);
 }
 
 const PLANT_COLUMNS = ['id', 'name', 'tag'];

@@ -31,13 +31,16 @@ export function revisionText(each: PlantRevision, label: string): string {
 }
 
 /**
- * Call it after the first revision was read. Tokens are never deleted, so the list then contains
- * every token of the revisions, also one that was made a moment before.
- *
- * @returns a function from token id to label; a token that is not in this store gets its id as text
+ * @returns a function from token id to label, which reads the tokens again when it does not know
+ *   one. A token that is not in this store gets its id as text.
  */
-export async function tokenLabels(reader: PlantReader): Promise<(tokenId: number) => string> {
-  const tokens = await reader.tokens();
-  const labels = new Map(tokens.map(({ id, label }) => [id, label]));
-  return tokenId => labels.get(tokenId) ?? String(tokenId);
+export function tokenLabels(reader: PlantReader): (tokenId: number) => Promise<string> {
+  const labels = new Map<number, string>();
+  return async tokenId => {
+    if (!labels.has(tokenId)) {
+      for (const { id, label } of await reader.tokens()) labels.set(id, label);
+      if (!labels.has(tokenId)) labels.set(tokenId, String(tokenId));
+    }
+    return labels.get(tokenId)!;
+  };
 }

@@ -25,9 +25,10 @@ async function show(id: bigint, options: DatabaseOptions & { json?: true; ids: I
   if (revisions.length === 0) {
     throw new Failure(`there is no plant with the id ${id} in ${shownDatabase(database)}`);
   }
-  const labelOf = await tokenLabels(reader);
+  const labelOf = tokenLabels(reader);
   const textOf = json ? revisionJson : revisionText;
-  const texts = revisions.map(each => textOf(each, labelOf(each.recordedBy), ids));
+  const texts: string[] = [];
+  for (const each of revisions) texts.push(textOf(each, await labelOf(each.recordedBy), ids));
   const object = withIds(ids, `{"id":${id},"revisions":[${texts.join()}]}`);
   console.log(json ? visible(object) : [`plant ${id}`, ...texts].join('\n'));
 }

@@ -25,6 +25,11 @@ export const PAGE_FIELDS = [...COMMON_FIELDS, ...PROTECTION];
 const SCRIPT = 'text/javascript; charset=utf-8';
 const STYLE = 'text/css; charset=utf-8';
 
+/** The package has this file minified only as a script that defines `uPlot`. */
+function uPlot(): string {
+  return readFileSync(fileURLToPath(import.meta.resolve('uplot/dist/uPlot.iife.min.js')), 'utf8');
+}
+
 /** By the path after `/console/`. The libraries are files of npm packages, as they are. */
 const FILES: Record<string, () => [type: string, text: string]> = {
   '': () => ['text/html; charset=utf-8', readFileSync(new URL('./browser/index.html', import.meta.url), 'utf8')],
@@ -39,7 +44,8 @@ const FILES: Record<string, () => [type: string, text: string]> = {
   'store.js': () => [SCRIPT, readFileSync(new URL('./browser/store.js', import.meta.url), 'utf8')],
   'tokens.js': () => [SCRIPT, readFileSync(new URL('./browser/tokens.js', import.meta.url), 'utf8')],
   'preact.js': () => [SCRIPT, readFileSync(fileURLToPath(import.meta.resolve('htm/preact/standalone')), 'utf8')],
-  'uplot.js': () => [SCRIPT, readFileSync(fileURLToPath(import.meta.resolve('uplot/dist/uPlot.esm.js')), 'utf8')],
+  'uplot.js': () => [SCRIPT, `${uPlot()}
+export { uPlot as default };`],
   'uplot.css': () => [STYLE, readFileSync(fileURLToPath(import.meta.resolve('uplot/dist/uPlot.min.css')), 'utf8')],
 };
 

@@ -1,8 +1,9 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { databaseAddressOf } from './database-url.ts';
-import type { CopyTarget, PlantReader, RepeatedIdRule, StorageEngine } from './plant-store.ts';
+import type { CopyTarget, PlantReader, PlantSearch, RepeatedIdRule, StorageEngine } from './plant-store.ts';
 import { checkServeLock, takeServeLock } from './sqlite/serve-lock.ts';
 import { openSqliteReader } from './sqlite/sqlite-reader.ts';
+import { openSqliteSearch } from './sqlite/sqlite-search.ts';
 
 // Each engine is imported on use: a service on SQLite starts faster without the PostgreSQL driver.
 
@@ -68,6 +69,17 @@ export async function openReader(text: string): Promise<PlantReader> {
   if (database.engine === 'sqlite') return openSqliteReader(database.path);
   const { openPostgresReader } = await import('./postgres/postgres-reader.ts');
   return openPostgresReader(database.address);
+}
+
+/**
+ * Opens the store of a service for searches beside its creates, on SQLite with a thread of its own.
+ * The thread and the connections start with the first search, so a missing store fails only then.
+ */
+export async function openSearch(text: string): Promise<PlantSearch> {
+  const database = databaseAddressOf(text);
+  if (database.engine === 'sqlite') return openSqliteSearch(database.path);
+  const { openPostgresSearch } = await import('./postgres/postgres-search.ts');
+  return openPostgresSearch(database.address);
 }
 
 /**

@@ -143,10 +143,44 @@ export interface PlantRevision {
 /** The bytes are those on disk; undefined if the engine cannot tell. */
 export type StoreSize = { plants: number; revisions: number; bytes: number | undefined };
 
-/** Reads a store. A service may write to it at the same time. */
-export interface PlantReader extends AsyncDisposable {
+/** Selects plants by their latest revisions: all that match every given member. */
+export interface PlantFilter {
+  id?: bigint | undefined;
+  /** The beginning of the name. */
+  name?: string | undefined;
+  tag?: string | undefined;
+  /** The smallest id. */
+  from?: bigint | undefined;
+}
+
+export interface PlantPage {
+  /** The latest revision of each plant, in the order of ids. */
+  plants: PlantRevision[];
+  /** Where the next page begins; undefined only if everything was searched. */
+  next: bigint | undefined;
+  /** How many revisions this page has searched, from its smallest id up to `next`. */
+  read: number;
+}
+
+/** Searches a store in short statements, which hold up neither writes nor checkpoints. */
+export interface PlantSearch extends AsyncDisposable {
+  /**
+   * Searches from `filter.from` on, until `limit` plants are found or the time is over.
+   *
+   * A page has fewer plants when their text is very long. Other pages may come from later states.
+   *
+   * @param timeLimitMs the page ends up to a few dozen ms later, and always makes progress
+   * @throws {StoreUnavailable}
+   */
+  page(filter: PlantFilter, limit: number, timeLimitMs: number): Promise<PlantPage>;
   /** The revisions of one plant, oldest first; none when the id is not stored. */
   revisionsOf(id: bigint): Promise<PlantRevision[]>;
+  /** Takes a while: it counts all rows. */
+  size(): Promise<StoreSize>;
+}
+
+/** Reads a store. A service may write to it at the same time. */
+export interface PlantReader extends PlantSearch {
   /**
    * Reads every revision in the order of ids, then revisions, in constant memory. All come from one
    * snapshot, taken at the first read. Other methods may be called during the iteration.
@@ -154,7 +188,6 @@ export interface PlantReader extends AsyncDisposable {
    * @param from the smallest id to read; undefined: all ids
    */
   revisions(from?: bigint): AsyncIterable<PlantRevision>;
-  size(): Promise<StoreSize>;
   tokens(): Promise<StoredToken[]>;
   /** Identifies this store, whatever its address is; undefined when the engine has no identity. */
   identity(): Promise<string | undefined>;

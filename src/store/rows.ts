@@ -4,10 +4,13 @@ import type { PlantRevision } from './plant-store.ts';
 /** The columns of `plant_revision`, in the order in which they are written and read. */
 export const REVISION_COLUMNS = 'id, revision, name, tag, recorded_at, recorded_by';
 
-/** @param row contains the {@link REVISION_COLUMNS}; numbers are text or bigint */
-export function revisionOf(row: readonly (string | bigint | null)[]): PlantRevision {
-  type Row = [bigint, bigint, string, string | null, bigint, bigint];
-  const [id, revision, name, tag, recordedAt, recordedBy] = row as Row;
+/** Numbers are text or bigint. */
+export type Row = (string | bigint | null)[];
+
+/** @param row contains the {@link REVISION_COLUMNS} */
+export function revisionOf(row: Readonly<Row>): PlantRevision {
+  type Values = [bigint, bigint, string, string | null, bigint, bigint];
+  const [id, revision, name, tag, recordedAt, recordedBy] = row as Values;
   return {
     plant: tag === null ? { id: BigInt(id), name } : { id: BigInt(id), name, tag },
     revision: Number(revision),

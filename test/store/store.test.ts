@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { suite, test } from 'node:test';
 import { ID_MAX, ID_MIN } from '../../src/contract/limits.ts';
 import type { NewPlant } from '../../src/contract/plant.ts';
-import { latestPlants, type PlantFilter } from '../../src/store/latest-plants.ts';
+import { latestPlants } from '../../src/store/latest-plants.ts';
 import { BATCH_PLANTS_MAX } from '../../src/store/limits.ts';
 import { openReader } from '../../src/store/open-store.ts';
 import type { PlantRevision, StorageEngine, WriteResult } from '../../src/store/plant-store.ts';
@@ -321,25 +321,6 @@ function testReaders(under: EngineUnderTest): void {
       ]),
       numbered(500, '').map(({ id }) => [id, 12, '11']),
     );
-  });
-
-  test('is read from an id on, filtered by the latest revisions, and measured', async () => {
-    await using engine = await openNewStore(under);
-    for (const name of ['old', 'new'])
-      await commit(engine, ...IDS.map(id => ({ id, name, tag: `${id % 2n}` })));
-    await commit(engine, ...IDS.slice(3, 6).map(id => ({ id, name: 'newest' })));
-    await using reader = await openReader(engine.database);
-    const idsOf = async (filter: PlantFilter): Promise<bigint[]> =>
-      await Array.fromAsync(latestPlants(reader, filter), ({ plant }) => plant.id);
-    for (const [index, from] of IDS.entries()) assert.deepEqual(await idsOf({ from }), IDS.slice(index));
-    assert.deepEqual(await idsOf({ from: 2n ** 53n + 2n, limit: 9 }), IDS.slice(-1));
-    assert.deepEqual(await idsOf({ name: 'old' }), []);
-    assert.deepEqual(await idsOf({ name: 'newe', limit: 2 }), IDS.slice(3, 5));
-    assert.deepEqual(await idsOf({ name: 'new', tag: '-1' }), [-(2n ** 53n) - 1n]);
-    assert.deepEqual(await idsOf({ tag: '1', from: 0n }), [2n ** 53n - 1n, 2n ** 53n + 1n, ID_MAX]);
-    const { plants, revisions, bytes } = await reader.size();
-    assert.deepEqual([plants, revisions], [IDS.length, 2 * IDS.length + 3]);
-    assert.ok(bytes !== undefined && bytes > 1_000);
   });
 
   test('shows an SQL client the latest revision of each plant in the view plant', async () => {

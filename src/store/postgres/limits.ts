@@ -5,6 +5,8 @@ import { FAILING_QUEUE_TIMEOUT_MS } from '../limits.ts';
 export const POSTGRES_CONNECTIONS = 4;
 /** Maximum of `--connections`. With more connections a server gets slower. */
 export const POSTGRES_CONNECTIONS_MAX = 64;
+/** Connections of a search, so that no search waits for the count of a large store. */
+export const SEARCH_CONNECTIONS = 2;
 
 /** Timeout to connect to one host and to authenticate. The default of `connect_timeout`. */
 export const CONNECT_TIMEOUT_MS = 1_500;

@@ -1,4 +1,5 @@
 import { ID_MIN } from '../../contract/limits.ts';
+import { type Query, revisionsOf, searchPage } from '../plant-search.ts';
 import type { PlantReader, PlantRevision, StoreSize } from '../plant-store.ts';
 import { REVISION_COLUMNS, revisionOf } from '../rows.ts';
 import { rejectWorker } from './citus-workers.ts';
@@ -16,11 +17,10 @@ export async function openPostgresReader(address: PostgresAddress): Promise<Plan
     await opened.allowLongStatements();
     await checkSchema(opened);
   });
+  const query: Query = (text, values) => orUnavailable(connection.run({ text, values }));
   return {
-    revisionsOf: async id => {
-      const text = `SELECT ${REVISION_COLUMNS} FROM plant_revision WHERE id = $1 ORDER BY revision`;
-      return (await orUnavailable(connection.run({ text, values: [id] }))).map(revisionOf);
-    },
+    page: (...args) => searchPage(query, ...args),
+    revisionsOf: id => revisionsOf(query, id),
     revisions: from => allRevisions(search, from),
     size: () => size(connection),
     tokens: () => orUnavailable(allTokens(connection)),
@@ -87,7 +87,7 @@ async function* allRevisions(search: HostSearch, from = ID_MIN): AsyncIterable<P
 }
 
 /** Each plant has one revision 1. */
-async function size(connection: Connection): Promise<StoreSize> {
+export async function size(connection: Connection): Promise<StoreSize> {
   const sizes = `SELECT ${connection.isCitus ? 'citus' : 'pg'}_total_relation_size('plant_revision')`;
   const counts = 'SELECT count(*) FILTER (WHERE revision = 1), count(*) FROM plant_revision';
   const [bytes] = await connection.run({ text: sizes }).catch(() => []);

@@ -1,0 +1,152 @@
+/** The search of plants, the same for both engines. */
+import { ID_MAX, ID_MIN } from '../contract/limits.ts';
+import {
+  SEARCH_PAGE_PLANTS,
+  SEARCH_PAGE_TIME_MS,
+  SEARCH_SLICE_MS,
+  SEARCH_SLICE_ROWS_MAX,
+  SEARCH_SLICE_ROWS_MIN,
+  SEARCH_TEXT_BYTES_MAX,
+} from './limits.ts';
+import type { PlantFilter, PlantPage, PlantRevision, PlantSearch } from './plant-store.ts';
+import { REVISION_COLUMNS, type Row, revisionOf } from './rows.ts';
+
+/** Runs one statement as a transaction of its own. Its parameters are `$1`, `$2` and so on. */
+export type Query = (text: string, values: unknown[]) => Promise<Row[]>;
+
+/** A run of ids, both ends included. */
+interface Slice {
+  from: bigint;
+  to: bigint;
+}
+
+/**
+ * Reads a page of a search in slices, each with a few short statements. A slice reads at most
+ * `SEARCH_SLICE_ROWS_MAX` revisions. The first one is small: if the store does not fit into memory,
+ * each row may cost a disk read.
+ */
+export async function searchPage(
+  query: Query,
+  { id, from = ID_MIN, name, tag }: PlantFilter,
+  limit: number,
+  timeLimitMs: number,
+): Promise<PlantPage> {
+  const page: PlantPage = { plants: [], next: from, read: 0 };
+  // No stored text contains these, and PostgreSQL rejects them.
+  const isStorable = (text = ''): boolean => text.isWellFormed() && !text.includes('\0');
+  if (!isStorable(name) || !isStorable(tag) || (id !== undefined && id < from))
+    return { ...page, next: undefined };
+  const endsAt = performance.now() + timeLimitMs;
+  let rows = Math.min(Math.max(limit, SEARCH_SLICE_ROWS_MIN), SEARCH_SLICE_ROWS_MAX);
+  let textLength = 0;
+  while (page.next !== undefined) {
+    const startedAt = performance.now();
+    const slice = id === undefined ? await nextSlice(query, page.next, rows) : { from: id, to: id };
+    const plants = await matches(query, slice, { name, tag }, limit - page.plants.length);
+    page.plants.push(...plants.found);
+    const searchedTo = plants.isCutShort ? plants.found.at(-1)!.plant.id : slice.to;
+    page.read += (await count(query, { from: slice.from, to: searchedTo })).revisions;
+    page.next = id === undefined && searchedTo < ID_MAX ? searchedTo + 1n : undefined;
+    const now = performance.now();
+    for (const { plant } of plants.found) textLength += plant.name.length + (plant.tag?.length ?? 0);
+    if (plants.isCutShort || now >= endsAt || textLength >= SEARCH_TEXT_BYTES_MAX) break;
+    if (now - startedAt < SEARCH_SLICE_MS / 2) rows = Math.min(rows * 2, SEARCH_SLICE_ROWS_MAX);
+    if (now - startedAt > SEARCH_SLICE_MS) rows = Math.max(Math.floor(rows / 2), SEARCH_SLICE_ROWS_MIN);
+  }
+  return page;
+}
+
+/** Reads all plants that a filter selects, in constant memory, each as it is when it is read. */
+export async function* searchAll(
+  search: Pick<PlantSearch, 'page'>,
+  filter: PlantFilter = {},
+  limit = Number.POSITIVE_INFINITY,
+): AsyncIterable<PlantRevision> {
+  let left = limit;
+  for (let from = filter.from ?? ID_MIN; left > 0; ) {
+    const plantsMax = Math.min(left, SEARCH_PAGE_PLANTS);
+    const { plants, next } = await search.page({ ...filter, from }, plantsMax, SEARCH_PAGE_TIME_MS);
+    // `yield*` would await each plant once more.
+    for (const plant of plants) yield plant;
+    if (next === undefined) return;
+    left -= plants.length;
+    from = next;
+  }
+}
+
+/** All revisions of one plant, oldest first. */
+export async function revisionsOf(query: Query, id: bigint): Promise<PlantRevision[]> {
+  const text = `SELECT ${REVISION_COLUMNS} FROM plant_revision WHERE id = $1 ORDER BY revision`;
+  return (await query(text, [id])).map(revisionOf);
+}
+
+/** Counts a whole store in slices. */
+export async function countAll(query: Query): Promise<{ plants: number; revisions: number }> {
+  const sum = { plants: 0, revisions: 0 };
+  for (let from = ID_MIN; ; ) {
+    const slice = await nextSlice(query, from, SEARCH_SLICE_ROWS_MAX);
+    const { plants, revisions } = await count(query, slice);
+    sum.plants += plants;
+    sum.revisions += revisions;
+    if (slice.to === ID_MAX) return sum;
+    from = slice.to + 1n;
+  }
+}
+
+/** The plants from an id on that have this many revisions together; one plant may have more. */
+async function nextSlice(query: Query, from: bigint, rows: number): Promise<Slice> {
+  const text = `SELECT id FROM plant_revision WHERE id >= $1 ORDER BY id LIMIT 1 OFFSET ${rows}`;
+  const [beyond] = await query(text, [from]);
+  if (beyond === undefined) return { from, to: ID_MAX };
+  const next = BigInt(beyond[0]!);
+  return { from, to: next === from ? from : next - 1n };
+}
+
+/** Each plant has one revision 1. */
+async function count(query: Query, { from, to }: Slice): Promise<{ plants: number; revisions: number }> {
+  const text = `SELECT count(*) FILTER (WHERE revision = 1), count(*) FROM plant_revision WHERE id BETWEEN $1 AND $2`;
+  const [row] = await query(text, [from, to]);
+  return { plants: Number(row![0]), revisions: Number(row![1]) };
+}
+
+/**
+ * Reads the latest revisions of a slice that match. It first reads how long their text is. A name
+ * may be as large as a request, so a page of such names would need too much memory.
+ *
+ * @returns at least one, if any matches; and whether more may match
+ */
+async function matches(
+  query: Query,
+  { from, to }: Slice,
+  { name = '', tag }: PlantFilter,
+  limit: number,
+): Promise<{ found: PlantRevision[]; isCutShort: boolean }> {
+  const values: unknown[] = [from, to];
+  // One plant may have many revisions, so its latest one is looked up once.
+  const latestOf = from === to ? '$1' : 'latest.id';
+  const conditions = [
+    'id BETWEEN $1 AND $2',
+    // Unlike LIKE, it takes every character as it is. SQLite has no `starts_with`.
+    ...(name === ''
+      ? []
+      : [`substr(name, 1, length(CAST($${values.push(name)} AS text))) = $${values.length}`]),
+    ...(tag === undefined ? [] : [`tag = $${values.push(tag)}`]),
+    `revision = (SELECT max(revision) FROM plant_revision WHERE id = ${latestOf})`,
+  ];
+  const select = (columns: string, rows: number): Promise<Row[]> => {
+    const where = conditions.join(' AND ');
+    return query(
+      `SELECT ${columns} FROM plant_revision AS latest WHERE ${where} ORDER BY id LIMIT ${rows}`,
+      values,
+    );
+  };
+  let bytes = 0;
+  const lengths = await select('octet_length(name) + coalesce(octet_length(tag), 0)', limit);
+  const beyond = lengths.findIndex(([length], index) => {
+    bytes += Number(length);
+    return index > 0 && bytes > SEARCH_TEXT_BYTES_MAX;
+  });
+  const rows = beyond === -1 ? lengths.length : beyond;
+  const found = rows === 0 ? [] : (await select(REVISION_COLUMNS, rows)).map(revisionOf);
+  return { found, isCutShort: found.length > 0 && (beyond !== -1 || rows === limit) };
+}

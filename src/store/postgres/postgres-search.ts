@@ -1,0 +1,28 @@
+import { type Query, revisionsOf, searchPage } from '../plant-search.ts';
+import type { PlantSearch } from '../plant-store.ts';
+import { rejectWorker } from './citus-workers.ts';
+import type { Connection } from './connection.ts';
+import { ConnectionPool } from './connection-pool.ts';
+import { HostSearch } from './host-search.ts';
+import { COMMAND_STATEMENT_TIMEOUT_MS, SEARCH_CONNECTIONS } from './limits.ts';
+import { size } from './postgres-reader.ts';
+import type { PostgresAddress } from './postgres-url.ts';
+
+/** Searches a store on connections of its own, which are opened on use. They can only read. */
+export function openPostgresSearch(address: PostgresAddress): PlantSearch {
+  const pool = new ConnectionPool(new HostSearch(address, prepareSearch), SEARCH_CONNECTIONS);
+  const query: Query = (text, values) => pool.use(connection => connection.run({ text, values }));
+  return {
+    page: (...args) => searchPage(query, ...args),
+    revisionsOf: id => revisionsOf(query, id),
+    size: () => pool.use(size, performance.now() + COMMAND_STATEMENT_TIMEOUT_MS),
+    [Symbol.asyncDispose]: () => pool.close(),
+  };
+}
+
+async function prepareSearch(connection: Connection): Promise<void> {
+  await rejectWorker(connection);
+  // The count of a large store takes long. A slice of a search ends by the deadline of the pool.
+  await connection.allowLongStatements();
+  await connection.run({ text: 'SET default_transaction_read_only = on' });
+}

@@ -1,0 +1,188 @@
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
+import { ID_MAX, ID_MIN } from '../../src/contract/limits.ts';
+import type { NewPlant } from '../../src/contract/plant.ts';
+import { SEARCH_PAGE_PLANTS, SEARCH_SLICE_ROWS_MIN } from '../../src/store/limits.ts';
+import { openReader, openSearch } from '../../src/store/open-store.ts';
+import { searchAll } from '../../src/store/plant-search.ts';
+import { type PlantFilter, type StorageEngine, StoreUnavailable } from '../../src/store/plant-store.ts';
+import { type EngineUnderTest, enginesUnderTest, openNewStore } from '../harness/store-under-test.ts';
+
+const LONG_MS = 60_000;
+
+for (const engine of await enginesUnderTest()) {
+  suite(`a search in ${engine.name}`, { concurrency: 2 }, () => testSearch(engine));
+}
+
+async function commit(engine: StorageEngine, ...plants: NewPlant[]): Promise<void> {
+  for (let first = 0; first < plants.length; first += 2_000) {
+    await engine.commit(plants.slice(first, first + 2_000).map(plant => ({ plant, recordedBy: 1 })));
+  }
+}
+
+function numbered(count: number, name: string): NewPlant[] {
+  return Array.from({ length: count }, (_, index) => ({ id: BigInt(index), name }));
+}
+
+function testSearch(under: EngineUnderTest): void {
+  test('finds plants by their latest revisions, on a thread or connection of its own or in a reader', async () => {
+    await using engine = await openNewStore(under);
+    const plants: NewPlant[] = [
+      { id: ID_MIN, name: 'Ficus lyrata', tag: 'tree' },
+      { id: -(2n ** 53n) - 1n, name: 'Ficus', tag: '' },
+      { id: -(2n ** 53n), name: 'ficus' },
+      { id: 0n, name: '100% a_b\\c\'d"', tag: '%' },
+      { id: 1n, name: '100x a_b\\c', tag: '_' },
+      { id: 2n, name: '🌳 Árbol', tag: '🌳' },
+      { id: 2n ** 53n, name: '', tag: 'tree' },
+      { id: 2n ** 53n + 1n, name: 'Ficus', tag: 'Tree' },
+      { id: ID_MAX, name: 'Ficus elastica', tag: 'tree' },
+    ];
+    for (const tag of ['old', 'older'])
+      await commit(engine, ...plants.map(({ id }) => ({ id, name: 'Old', tag })));
+    await commit(engine, ...plants);
+    const cases: [PlantFilter, found: (plant: NewPlant) => boolean][] = [
+      [{}, () => true],
+      ...plants.flatMap(({ id, name }): typeof cases => [
+        [{ id }, each => each.id === id],
+        [{ from: id }, each => each.id >= id],
+        [{ id, from: id, name }, each => each.id === id],
+        [{ name }, each => each.name.startsWith(name)],
+      ]),
+      [{ id: 3n }, () => false],
+      [{ id: 1n, from: 2n }, () => false],
+      [{ id: 1n, tag: 'tree' }, () => false],
+      [{ name: 'Old' }, () => false],
+      [{ tag: 'old' }, () => false],
+      [{ tag: '' }, ({ tag }) => tag === ''],
+      [{ tag: '%' }, ({ id }) => id === 0n],
+      [{ tag: 'tree' }, ({ tag }) => tag === 'tree'],
+      [{ name: '100%' }, ({ id }) => id === 0n],
+      [{ name: '100_' }, () => false],
+      [{ name: '%' }, () => false],
+      [{ name: '100x a_b\\' }, ({ id }) => id === 1n],
+      [{ name: '100x a%' }, () => false],
+      [{ name: '\\' }, () => false],
+      [{ name: '🌳' }, ({ id }) => id === 2n],
+      [{ name: 'Fi\0' }, () => false],
+      [{ tag: '\ud83c' }, () => false],
+      [{ name: 'Ficus', tag: 'tree', from: 0n }, ({ id }) => id === ID_MAX],
+      [{ name: 'Ficus', tag: 'tree', id: ID_MIN }, ({ id }) => id === ID_MIN],
+    ];
+    await using search = await openSearch(engine.database);
+    await using reader = await openReader(engine.database);
+    for (const [filter, found] of cases) {
+      const what = JSON.stringify(filter, (_, value) => (typeof value === 'bigint' ? `${value}` : value));
+      const expected = plants.filter(found);
+      for (const searched of [search, reader]) {
+        const page = await searched.page(filter, 50, LONG_MS);
+        assert.deepEqual(
+          page.plants.map(({ plant }) => plant),
+          expected,
+          what,
+        );
+        assert.equal(page.next, undefined, what);
+        for (const { revision } of page.plants) assert.equal(revision, 3);
+        // Page by page, each of one plant.
+        const pages: NewPlant[] = [];
+        for (let from = filter.from; ; ) {
+          const { plants: one, next } = await searched.page({ ...filter, from }, 1, LONG_MS);
+          pages.push(...one.map(({ plant }) => plant));
+          if (next === undefined) break;
+          assert.ok(from === undefined || next > from);
+          from = next;
+        }
+        assert.deepEqual(pages, expected, what);
+      }
+    }
+    assert.equal((await search.page({ tag: 'none' }, 1, LONG_MS)).read, 3 * plants.length);
+    assert.deepEqual(await search.revisionsOf(ID_MAX), await reader.revisionsOf(ID_MAX));
+    assert.deepEqual(
+      (await search.revisionsOf(ID_MAX)).map(({ revision, plant }) => [revision, plant.tag]),
+      [
+        [1, 'old'],
+        [2, 'older'],
+        [3, 'tree'],
+      ],
+    );
+    assert.deepEqual(await search.revisionsOf(3n), []);
+    assert.deepEqual({ ...(await search.size()) }, { ...(await reader.size()) });
+  });
+
+  test('ends at its time limit and continues there, also behind a plant with many revisions', async () => {
+    await using engine = await openNewStore(under);
+    const count = 3_000;
+    await commit(engine, ...numbered(count, 'oak'));
+    const many = Array.from({ length: 2 * SEARCH_SLICE_ROWS_MIN + 2 }, (_, index) => ({
+      id: BigInt(count),
+      name: `revision ${index}`,
+    }));
+    await commit(engine, ...many, { id: BigInt(count + 1), name: 'last' });
+    await using search = await openSearch(engine.database);
+    let [read, pages] = [0, 0];
+    for (let from: bigint | undefined = ID_MIN; from !== undefined; pages++) {
+      const page = await search.page({ name: 'none', from }, 50, 0);
+      assert.deepEqual(page.plants, []);
+      assert.ok(page.read <= many.length, `one slice: ${page.read}`);
+      assert.ok(page.next === undefined || page.next > from);
+      from = page.next;
+      read += page.read;
+    }
+    assert.equal(read, count + many.length + 1);
+    assert.ok(pages > count / SEARCH_SLICE_ROWS_MIN, `${pages} pages`);
+    const found = await search.page({ name: 're' }, 50, LONG_MS);
+    assert.deepEqual(
+      found.plants.map(({ revision }) => revision),
+      [many.length],
+    );
+    const full = await search.page({ name: 'oak', from: 10n }, 50, LONG_MS);
+    assert.deepEqual([full.plants.length, full.next, full.read], [50, 60n, 50]);
+  });
+
+  test('reads a whole store in pages, whose text is limited', async () => {
+    await using engine = await openNewStore(under);
+    const plants = numbered(2 * SEARCH_PAGE_PLANTS + 7, 'oak').map(({ id, name }) => ({
+      id,
+      name: name + (id < 30n ? 'x'.repeat(500_000) : ''),
+    }));
+    for (let first = 0; first < 30; first += 10) await commit(engine, ...plants.slice(first, first + 10));
+    await commit(engine, ...plants.slice(30));
+    await using search = await openSearch(engine.database);
+    const { plants: first, next } = await search.page({}, 50, LONG_MS);
+    assert.deepEqual([first.length, next], [16, 16n]);
+    const all = await Array.fromAsync(searchAll(search), ({ plant }) => plant);
+    assert.deepEqual(all, plants);
+    const some = await Array.fromAsync(
+      searchAll(search, { from: 5n, name: 'oak' }, 2_100),
+      ({ plant }) => plant,
+    );
+    assert.deepEqual(some, plants.slice(5, 2_105));
+  });
+
+  test('runs beside creates, finds their plants, and closes promptly during a page', async () => {
+    await using engine = await openNewStore(under);
+    await commit(engine, ...numbered(20_000, 'oak'));
+    const search = await openSearch(engine.database);
+    for (let id = 20_000n; id < 20_010n; id++) {
+      const [page] = await Promise.all([
+        search.page({ name: 'none' }, 1, LONG_MS),
+        commit(engine, { id, name: 'new' }),
+      ]);
+      assert.ok(page.read >= 20_000);
+      assert.equal((await search.page({ id }, 1, LONG_MS)).plants.length, 1);
+    }
+    const failing = Promise.all([
+      search.page({ name: 'none' }, 1, LONG_MS),
+      search.size(),
+      search.page({}, 9, 1),
+    ]);
+    const failed = assert.rejects(failing, StoreUnavailable);
+    await wait(1);
+    const startedAt = performance.now();
+    await search[Symbol.asyncDispose]();
+    await failed;
+    assert.ok(performance.now() - startedAt < 1_000);
+    await assert.rejects(search.page({}, 1, LONG_MS), StoreUnavailable);
+  });
+}
