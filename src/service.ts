@@ -121,7 +121,8 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
           curl: () => settings.console!.curlOf(address),
           plantsInFlight: () => writer.statistics.plantsInFlight,
           openSearch: () => openSearch(settings.database),
-          onChange: what => log.info(what, 'an operator used the console'),
+          onToken: token => tokens.add(token),
+          onChange: change => log.info(change),
         }),
       );
     const opsHosts = [settings.ops.host, ...(settings.opsHosts ?? [])];

@@ -76,7 +76,7 @@ async function start(
       console: hasConsole
         ? {
             ...{ database: shownDatabase(database), settings: shownSettings(command, database) },
-            curlOf: address => curl(baseUrl(address, listen), `'Authorization: Bearer TOKEN'`),
+            curlOf: address => curl(baseUrl(address, listen), `'Authorization: Bearer <TOKEN>'`),
           }
         : undefined,
       handOverFirstToken: token => handOverFirstToken(token, database),

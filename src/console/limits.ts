@@ -5,8 +5,8 @@ export const SESSION_IDLE_MS = 8 * 3_600_000;
 /** Sessions at a time. A further one ends the one that was used least recently. */
 export const SESSIONS_MAX = 100;
 /** The response to a wrong code waits for this long, doubled for each wrong one before. */
-export const WRONG_CODE_WAIT_MS = 100;
-export const WRONG_CODE_WAIT_MS_MAX = 10_000;
+export const WRONG_CODE_DELAY_MS = 100;
+export const WRONG_CODE_DELAY_MS_MAX = 10_000;
 /** Bytes of the body of a request. */
 export const REQUEST_BYTES_MAX = 10_000;
 

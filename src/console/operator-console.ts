@@ -3,25 +3,14 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { CONSOLE_CODE_VALID_MS, makeConsoleSecret } from '../auth/console-code.ts';
 import { hashToken, makeToken } from '../auth/token.ts';
 import { csvLine } from '../contract/csv-line.ts';
-import { ID_MAX, ID_MIN, TOKEN_LABEL_LENGTH_MAX } from '../contract/limits.ts';
+import { TOKEN_LABEL_LENGTH_MAX } from '../contract/limits.ts';
 import { isTokenLabel, type StoredToken } from '../contract/stored-token.ts';
 import { contentResponse, type HttpResponse, jsonResponse } from '../http/response.ts';
 import type { Metrics } from '../ops/metrics.ts';
 import { readinessOf, type ServiceState } from '../ops/readiness.ts';
-import {
-  type PlantFilter,
-  type PlantRevision,
-  type PlantSearch,
-  type StorageEngine,
-  StoreRejected,
-} from '../store/plant-store.ts';
-import {
-  DOWNLOAD_PAGE_PLANTS,
-  PAGE_PLANTS,
-  RECORDING_MINUTES_MAX,
-  REQUEST_BYTES_MAX,
-  SEARCH_TIME_MS,
-} from './limits.ts';
+import type { PlantRevision, PlantSearch, StorageEngine } from '../store/plant-store.ts';
+import { COOKIE, cookieOf, filterOf, InvalidCall, idOf, isOwnOrigin, readJsonBody } from './calls.ts';
+import { DOWNLOAD_PAGE_PLANTS, PAGE_PLANTS, RECORDING_MINUTES_MAX, SEARCH_TIME_MS } from './limits.ts';
 import { PAGE_FIELDS, pageFile } from './page-files.ts';
 import type { RejectedRequests } from './rejected-requests.ts';
 import { Samples } from './samples.ts';
@@ -42,10 +31,12 @@ interface ConsoleParts {
   /** The store, without its password. */
   database: string;
   settings: readonly ShownSetting[];
-  /** Sends a plant to this service; the token is `TOKEN`. */
+  /** Sends a plant to this service; with `<TOKEN>` in place of the token. */
   curl: () => string;
+  /** Makes a token that was created or revoked here take effect at once. */
+  onToken: (token: StoredToken) => void;
   /** Logs what an operator did. */
-  onChange: (what: object) => void;
+  onChange: (change: string) => void;
 }
 
 /** What a handler gets: the query and, for a change, the body. */
@@ -58,8 +49,6 @@ interface Call {
 
 /** A response in JSON, another one, or undefined if the handler has responded. */
 type Reply = object | HttpResponse | undefined;
-
-const COOKIE = 'plant_store_console';
 
 /**
  * The page for operators, below `/console/` of the operations listener. That listener checks the
@@ -130,7 +119,9 @@ export class OperatorConsole implements AsyncDisposable {
       return jsonResponse(200, JSON.stringify(reply));
     } catch (error) {
       if (error instanceof InvalidCall) return failure(422, error.message);
-      if (error instanceof StoreRejected) return failure(409, error.message);
+      // The message of a rejection tells what to do.
+      const { name, message } = error as Error;
+      if (name === 'StoreRejected') return failure(409, message);
       return failure(503, 'the store does not respond; the log of the service has the cause');
     }
   }
@@ -145,7 +136,7 @@ export class OperatorConsole implements AsyncDisposable {
       const secret = await this.#sessions.signIn(String(body.code));
       if (secret === undefined)
         return failure(403, 'this link was used or has expired; run npx plant-store console');
-      this.#parts.onChange({ console: 'signed in' });
+      this.#parts.onChange('an operator signed in to the console');
       return noContent(['Set-Cookie', `${COOKIE}=${secret}; HttpOnly; SameSite=Strict; Path=/`]);
     },
     'DELETE api/session': ({ request }) => {
@@ -193,15 +184,17 @@ export class OperatorConsole implements AsyncDisposable {
         throw new InvalidCall('the token must expire in the future');
       const token = makeToken();
       const row = { hash: hashToken(token), label, createdAt, expiresAt: expiresAt as number | null };
-      if ((await this.#parts.engine.createToken(row)) === undefined)
-        throw new StoreRejected('another token has this label; choose another one');
-      this.#parts.onChange({ console: 'created a token', label });
+      const stored = await this.#parts.engine.createToken(row);
+      if (stored === undefined) return failure(409, 'another token has this label; choose another one');
+      this.#parts.onToken(stored);
+      this.#parts.onChange(`an operator created the token ${JSON.stringify(label)} in the console`);
       return jsonResponse(201, JSON.stringify({ token }));
     },
     'POST api/tokens/revoke': async ({ body: { label } }) => {
       const token = await this.#parts.engine.revokeToken(String(label), Date.now());
       if (token === undefined) throw new InvalidCall('no token has this label');
-      this.#parts.onChange({ console: 'revoked a token', label });
+      this.#parts.onToken(token);
+      this.#parts.onChange(`an operator revoked the token ${JSON.stringify(token.label)} in the console`);
       return noContent();
     },
     'GET api/store': () => this.#store(),
@@ -309,7 +302,8 @@ export class OperatorConsole implements AsyncDisposable {
 
   #diskFullIn(freeBytes: number | undefined): string | undefined {
     const { at, diskFreeBytes } = this.#start;
-    if (freeBytes === undefined || diskFreeBytes === undefined) return undefined;
+    if (freeBytes === undefined || diskFreeBytes === undefined || Date.now() - at < RATE_MS_MIN)
+      return undefined;
     const used = diskFreeBytes - freeBytes;
     if (used <= 0) return 'not at the rate since the start';
     const days = (freeBytes / used) * ((Date.now() - at) / 86_400_000);
@@ -319,8 +313,8 @@ export class OperatorConsole implements AsyncDisposable {
   }
 }
 
-/** The page sent something that it should have checked. */
-class InvalidCall extends Error {}
+/** In a shorter time, the disk fills too unevenly to tell when it is full. */
+const RATE_MS_MIN = 600_000;
 
 function failure(status: number, message: string): HttpResponse {
   return jsonResponse(status, JSON.stringify({ message }));
@@ -328,56 +322,6 @@ function failure(status: number, message: string): HttpResponse {
 
 function noContent(fields: string[] = []): HttpResponse {
   return contentResponse('application/json', '', fields, 204);
-}
-
-/** Whether the page of this very address sends the request (RFC 6454 section 7). */
-function isOwnOrigin({ headers: { origin, host } }: IncomingMessage): boolean {
-  return origin === `http://${host}` || origin === `https://${host}`;
-}
-
-function cookieOf({ headers: { cookie = '' } }: IncomingMessage): string | undefined {
-  return cookie
-    .split('; ')
-    .find(each => each.startsWith(`${COOKIE}=`))
-    ?.slice(COOKIE.length + 1);
-}
-
-/** @returns undefined if it is no JSON object or too long */
-async function readJsonBody(request: IncomingMessage): Promise<Record<string, unknown> | undefined> {
-  let text = '';
-  for await (const chunk of request.setEncoding('utf8')) {
-    text += chunk;
-    if (text.length > REQUEST_BYTES_MAX) return undefined;
-  }
-  if (text === '') return {};
-  try {
-    const body: unknown = JSON.parse(text);
-    return typeof body === 'object' && body !== null ? (body as Record<string, unknown>) : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-function filterOf(query: URLSearchParams): PlantFilter {
-  const filter: PlantFilter = {};
-  for (const name of ['id', 'from'] as const) {
-    const text = query.get(name);
-    if (!text) continue;
-    const id = idOf(text);
-    if (id === undefined) throw new InvalidCall(`${name} must be a whole number from ${ID_MIN} to ${ID_MAX}`);
-    filter[name] = id;
-  }
-  for (const name of ['name', 'tag'] as const) {
-    const text = query.get(name);
-    if (text) filter[name] = text;
-  }
-  return filter;
-}
-
-/** @returns undefined if the text is not an int64 */
-function idOf(text: string): bigint | undefined {
-  const id = /^-?[0-9]{1,19}$/.test(text) ? BigInt(text) : undefined;
-  return id !== undefined && id >= ID_MIN && id <= ID_MAX ? id : undefined;
 }
 
 function shownRevision(

@@ -32,7 +32,10 @@ function uPlot(): string {
 
 /** By the path after `/console/`. The libraries are files of npm packages, as they are. */
 const FILES: Record<string, () => [type: string, text: string]> = {
-  '': () => ['text/html; charset=utf-8', readFileSync(new URL('./browser/index.html', import.meta.url), 'utf8')],
+  '': () => [
+    'text/html; charset=utf-8',
+    readFileSync(new URL('./browser/index.html', import.meta.url), 'utf8'),
+  ],
   'app.css': () => [STYLE, readFileSync(new URL('./browser/app.css', import.meta.url), 'utf8')],
   'app.js': () => [SCRIPT, readFileSync(new URL('./browser/app.js', import.meta.url), 'utf8')],
   'display.js': () => [SCRIPT, readFileSync(new URL('./browser/display.js', import.meta.url), 'utf8')],
@@ -43,10 +46,19 @@ const FILES: Record<string, () => [type: string, text: string]> = {
   'requests.js': () => [SCRIPT, readFileSync(new URL('./browser/requests.js', import.meta.url), 'utf8')],
   'store.js': () => [SCRIPT, readFileSync(new URL('./browser/store.js', import.meta.url), 'utf8')],
   'tokens.js': () => [SCRIPT, readFileSync(new URL('./browser/tokens.js', import.meta.url), 'utf8')],
-  'preact.js': () => [SCRIPT, readFileSync(fileURLToPath(import.meta.resolve('htm/preact/standalone')), 'utf8')],
-  'uplot.js': () => [SCRIPT, `${uPlot()}
-export { uPlot as default };`],
-  'uplot.css': () => [STYLE, readFileSync(fileURLToPath(import.meta.resolve('uplot/dist/uPlot.min.css')), 'utf8')],
+  'preact.js': () => [
+    SCRIPT,
+    readFileSync(fileURLToPath(import.meta.resolve('htm/preact/standalone')), 'utf8'),
+  ],
+  'uplot.js': () => [
+    SCRIPT,
+    `${uPlot()}
+export { uPlot as default };`,
+  ],
+  'uplot.css': () => [
+    STYLE,
+    readFileSync(fileURLToPath(import.meta.resolve('uplot/dist/uPlot.min.css')), 'utf8'),
+  ],
 };
 
 /** Each made at its first request. */

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { CONSOLE_SECRET, makeConsoleSecret } from '../auth/console-code.ts';
 import { hashToken } from '../auth/token.ts';
-import { SESSION_IDLE_MS, SESSIONS_MAX, WRONG_CODE_WAIT_MS, WRONG_CODE_WAIT_MS_MAX } from './limits.ts';
+import { SESSION_IDLE_MS, SESSIONS_MAX, WRONG_CODE_DELAY_MS, WRONG_CODE_DELAY_MS_MAX } from './limits.ts';
 
 /** The sessions of signed-in operators, in memory only: they end with the process. */
 export class Sessions {
@@ -22,7 +22,7 @@ export class Sessions {
    */
   async signIn(code: string): Promise<string | undefined> {
     if (!CONSOLE_SECRET.test(code) || !(await this.#takeCode(hashToken(code)))) {
-      await wait(Math.min(WRONG_CODE_WAIT_MS * 2 ** this.#wrongCodes++, WRONG_CODE_WAIT_MS_MAX));
+      await wait(Math.min(WRONG_CODE_DELAY_MS * 2 ** this.#wrongCodes++, WRONG_CODE_DELAY_MS_MAX));
       return undefined;
     }
     this.#wrongCodes = 0;

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { request } from 'node:http';
 import { suite, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { runProgram } from '../harness/program.ts';
@@ -10,6 +12,9 @@ const CONSOLE = {
   settings: [['listen', '127.0.0.1:8080', 'default']],
   curlOf: () => 'curl …',
 } as const;
+
+/** A value of JSON. The tests check what it contains. */
+type Json = ReturnType<typeof JSON.parse>;
 
 /** A signed-in operator. */
 interface Operator {
@@ -32,7 +37,7 @@ function call(
   });
 }
 
-async function json(operator: Operator, path: string): Promise<any> {
+async function json(operator: Operator, path: string): Promise<Json> {
   const response = await call(operator, 'GET', path);
   assert.equal(response.status, 200, await response.clone().text());
   return await response.json();
@@ -47,11 +52,15 @@ async function signIn(service: RunningService, code?: string): Promise<Operator>
   return { service, cookie };
 }
 
-async function send(service: RunningService, body: string | Uint8Array, headers = {}): Promise<number> {
+async function send(
+  service: RunningService,
+  body: string | Uint8Array<ArrayBuffer>,
+  headers = {},
+): Promise<number> {
   const response = await fetch(`${service.url}/plants`, {
     method: 'POST',
     headers: { Authorization: `Bearer ${service.token}`, 'Content-Type': 'application/json', ...headers },
-    body: body as BodyInit,
+    body,
   });
   await response.arrayBuffer();
   return response.status;
@@ -87,11 +96,11 @@ for (const engine of engines)
       ];
       for (const [query, ids] of SEARCHES) {
         const page = await json(operator, `plants?${query}`);
-        assert.deepEqual([page.plants.map((plant: any) => plant.id), page.next], [ids, null], query);
+        assert.deepEqual([page.plants.map((plant: Json) => plant.id), page.next], [ids, null], query);
       }
       const { revisions } = await json(operator, 'plants/7');
       assert.deepEqual(
-        revisions.map(({ revision, tag, recordedBy }: any) => [revision, tag, recordedBy]),
+        revisions.map(({ revision, tag, recordedBy }: Json) => [revision, tag, recordedBy]),
         [
           [1, 'a_b%', 'first'],
           [2, '', 'first'],
@@ -108,11 +117,11 @@ for (const engine of engines)
       await wait(1_100);
       const { from, samples } = await json(operator, 'now');
       assert.equal(
-        samples.reduce((sum: number, each: any) => sum + each.created, 0),
+        samples.reduce((sum: number, each: Json) => sum + each.created, 0),
         3,
       );
       assert.equal(
-        samples.reduce((sum: number, each: any) => sum + each.revised, 0),
+        samples.reduce((sum: number, each: Json) => sum + each.revised, 0),
         1,
       );
       assert.deepEqual(
@@ -140,7 +149,7 @@ for (const engine of engines)
       while ((await send(service, '{"id":1,"name":"x"}', headers)) !== 401)
         assert.ok(performance.now() < until);
       const { tokens } = await json(operator, 'tokens');
-      const { label, revokedAt } = tokens.find((each: any) => each.label === 'field app');
+      const { label, revokedAt } = tokens.find((each: Json) => each.label === 'field app');
       assert.ok(label && revokedAt > 0);
       assert.ok(!JSON.stringify(tokens).includes(token));
     });
@@ -150,7 +159,7 @@ for (const engine of engines)
       await using service = await startTestService({ database, console: CONSOLE });
       const code = await service.makeConsoleCode!();
       const race = await Promise.all(
-        Array.from({ length: 20 }, () => call({ service }, 'POST', 'session', { code })),
+        Array.from({ length: 6 }, () => call({ service }, 'POST', 'session', { code })),
       );
       assert.deepEqual(
         race.map(({ status }) => status).filter(status => status === 204),
@@ -173,11 +182,11 @@ suite('the console', () => {
   test('shows what was rejected while it is switched on: escaped, with the fault, without tokens', async () => {
     await using service = await startTestService({ console: CONSOLE });
     const operator = await signIn(service);
-    const rejected = async (): Promise<any> => json(operator, 'rejected');
+    const rejected = async (): Promise<Json> => json(operator, 'rejected');
     assert.equal(await send(service, '{"id":1}'), 400);
     assert.deepEqual(await rejected(), { until: null, requests: [] });
     assert.equal((await call(operator, 'POST', 'rejected', { minutes: 60 })).status, 204);
-    const CASES: [body: string | Uint8Array, shown: string, fault: string | undefined][] = [
+    const CASES: [body: string | Uint8Array<ArrayBuffer>, shown: string, fault: string | undefined][] = [
       ['{"id":1,"name":"x",}', '{"id":1,"name":"x",}', '}'],
       ['{"id":+1}', '{"id":+1}', '+1}'],
       [
@@ -216,16 +225,19 @@ suite('the console', () => {
       ['a wrong code', 403, call({ service }, 'POST', 'session', { code: 'A'.repeat(43) })],
       ['another origin', 403, call(operator, 'POST', 'tokens', { label: 'x' }, foreign)],
       ['no origin', 403, call(operator, 'POST', 'tokens', { label: 'x' }, { Origin: '' })],
-      ['another host', 421, call(operator, 'GET', 'tokens', undefined, { Host: 'evil.example' })],
       ['a long body', 400, call(operator, 'POST', 'tokens', { label: 'x'.repeat(20_000) })],
       ['no such path', 404, call(operator, 'GET', 'nothing')],
       ['another method', 404, call(operator, 'PUT', 'tokens', {})],
     ];
     for (const [what, status, response] of CASES) assert.equal((await response).status, status, what);
     assert.deepEqual(
-      (await json(operator, 'tokens')).tokens.map((each: any) => each.label),
+      (await json(operator, 'tokens')).tokens.map((each: Json) => each.label),
       ['first'],
     );
+    const options = { headers: { Host: 'evil.example', Cookie: operator.cookie } };
+    const rebound = request(`${service.opsUrl}/console/api/tokens`, options).end();
+    const [{ statusCode }] = await once(rebound, 'response');
+    assert.equal(statusCode, 421);
     assert.equal((await call(operator, 'DELETE', 'session')).status, 204);
     assert.equal((await call(operator, 'GET', 'tokens')).status, 401);
   });
