@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
-import { ID_MAX, ID_MIN } from '../contract/limits.ts';
+import { ID_RULE } from '../contract/errors.ts';
+import { isInt64 } from '../contract/int64.ts';
 import type { PlantFilter } from '../store/plant-store.ts';
 import { REQUEST_BYTES_MAX } from './limits.ts';
 
@@ -42,7 +43,7 @@ export function filterOf(query: URLSearchParams): PlantFilter {
     const text = query.get(name);
     if (!text) continue;
     const id = idOf(text);
-    if (id === undefined) throw new InvalidCall(`${name} must be a whole number from ${ID_MIN} to ${ID_MAX}`);
+    if (id === undefined) throw new InvalidCall(`${name} must be ${ID_RULE}`);
     filter[name] = id;
   }
   for (const name of ['name', 'tag'] as const) {
@@ -55,5 +56,5 @@ export function filterOf(query: URLSearchParams): PlantFilter {
 /** @returns undefined if the text is not an int64 */
 export function idOf(text: string): bigint | undefined {
   const id = /^-?[0-9]{1,19}$/.test(text) ? BigInt(text) : undefined;
-  return id !== undefined && id >= ID_MIN && id <= ID_MAX ? id : undefined;
+  return id !== undefined && isInt64(id) ? id : undefined;
 }

@@ -214,11 +214,10 @@ export class OperatorConsole implements AsyncDisposable {
 
   /** Opened at the first search: a closed console costs nothing. */
   #openSearch(): Promise<PlantSearch> {
-    const opening = this.#parts.openSearch();
-    this.#search ??= opening;
-    // Otherwise one failure would last.
-    opening.catch(() => {
+    this.#search ??= this.#parts.openSearch().catch(error => {
+      // Otherwise one failure would last.
       this.#search = undefined;
+      throw error;
     });
     return this.#search;
   }
