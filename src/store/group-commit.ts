@@ -21,15 +21,24 @@ type CommittingEngine = Pick<StorageEngine, 'commit' | 'commitsInFlightMax' | 'l
 
 interface QueuedPlant extends PlantWrite {
   queuedAt: number;
-  /** Plants that were queued or in a batch when this one arrived. */
+  /** Plants of its lane that were queued or in a batch when this one arrived. */
   ahead: number;
   textLength: number;
   settle: (result: WriteResult | NotConfirmed) => void;
 }
 
-/** The plants that may share a batch. Only Citus has several lanes: one for each worker. */
+/**
+ * The plants that may share a batch. Only Citus has several lanes: one for each worker. Lanes share
+ * the queue equally, and each has its own limit of plants in flight. So a worker that is away makes
+ * no plant of another one `busy`.
+ */
 class Lane {
   queue: QueuedPlant[] = [];
+  queuedTextLength = 0;
+  /** Plants that are queued or in a batch. */
+  inFlight = 0;
+  /** See `#updateInFlightMax`. */
+  inFlightMax = Number.POSITIVE_INFINITY;
   batchesInFlight = 0;
   lastBatchPlants = 0;
 }
@@ -65,12 +74,6 @@ export class GroupCommit implements PlantWriter {
   readonly #engine: CommittingEngine;
   readonly #lanes = new Map<string, Lane>();
   readonly #now: () => number;
-  #queuedPlants = 0;
-  #queuedTextLength = 0;
-  /** Plants that are queued or in a batch. */
-  #inFlight = 0;
-  /** See {@link #updateInFlightMax}. */
-  #inFlightMax = Number.POSITIVE_INFINITY;
   #batchesInFlight = 0;
   #dispatchIsDue = false;
   #closed: PromiseWithResolvers<void> | undefined;
@@ -82,9 +85,10 @@ export class GroupCommit implements PlantWriter {
   }
 
   get statistics(): CommitStatistics {
+    const inFlightMax = this.#lanes.size === 0 ? QUEUE_PLANTS_MAX : this.#sum('inFlightMax');
     return {
-      plantsInFlight: this.#inFlight,
-      plantsInFlightMax: Math.min(Math.floor(this.#inFlightMax), QUEUE_PLANTS_MAX),
+      plantsInFlight: this.#sum('inFlight'),
+      plantsInFlightMax: Math.min(Math.floor(inFlightMax), QUEUE_PLANTS_MAX),
       batchesInFlight: this.#batchesInFlight,
     };
   }
@@ -92,22 +96,22 @@ export class GroupCommit implements PlantWriter {
   write({ plant, recordedBy }: PlantWrite): Promise<WriteResult | NotConfirmed> {
     const textLength = plant.name.length + (plant.tag?.length ?? 0);
     if (this.#closed !== undefined) return Promise.resolve({ rejected: 'shuttingDown' });
+    const lane = this.#laneOf(plant);
+    const { length } = lane.queue;
     if (
-      this.#inFlight >= this.#inFlightMax ||
-      this.#queuedPlants >= QUEUE_PLANTS_MAX ||
-      this.#queuedTextLength + textLength > QUEUE_TEXT_LENGTH_MAX
+      lane.inFlight >= lane.inFlightMax ||
+      length >= QUEUE_PLANTS_MAX / this.#lanes.size ||
+      (length > 0 && lane.queuedTextLength + textLength > QUEUE_TEXT_LENGTH_MAX / this.#lanes.size)
     ) {
       return Promise.resolve({ rejected: 'busy' });
     }
-    this.#queuedPlants++;
-    this.#queuedTextLength += textLength;
-    const lane = this.#laneOf(plant);
+    lane.queuedTextLength += textLength;
     if (!this.#dispatchIsDue) {
       this.#dispatchIsDue = true;
       setImmediate(() => this.#dispatch());
     }
     const queuedAt = this.#now();
-    const ahead = this.#inFlight++;
+    const ahead = lane.inFlight++;
     return new Promise(settle => lane.queue.push({ plant, recordedBy, queuedAt, ahead, textLength, settle }));
   }
 
@@ -116,6 +120,12 @@ export class GroupCommit implements PlantWriter {
     this.#closed ??= Promise.withResolvers();
     this.#settleClose();
     return this.#closed.promise;
+  }
+
+  #sum(property: 'inFlight' | 'inFlightMax'): number {
+    let sum = 0;
+    for (const lane of this.#lanes.values()) sum += lane[property];
+    return sum;
   }
 
   #laneOf({ id }: NewPlant): Lane {
@@ -158,7 +168,8 @@ export class GroupCommit implements PlantWriter {
     return this.#lanes.size === 1 && queue.length >= lastBatchPlants;
   }
 
-  #takeBatch({ queue }: Lane): QueuedPlant[] {
+  #takeBatch(lane: Lane): QueuedPlant[] {
+    const { queue } = lane;
     let count = 0;
     let textLength = 0;
     while (count < queue.length && count < BATCH_PLANTS_MAX) {
@@ -167,16 +178,15 @@ export class GroupCommit implements PlantWriter {
       textLength += next;
       count++;
     }
-    this.#queuedPlants -= count;
-    this.#queuedTextLength -= textLength;
+    lane.queuedTextLength -= textLength;
     return queue.splice(0, count);
   }
 
   #batchEnded(lane: Lane, batch: QueuedPlant[], results: WriteResult[]): void {
     lane.batchesInFlight--;
     this.#batchesInFlight--;
-    this.#inFlight -= batch.length;
-    this.#updateInFlightMax(batch.at(-1)!);
+    lane.inFlight -= batch.length;
+    this.#updateInFlightMax(lane, batch.at(-1)!);
     // The next batch starts first, so the engine works while these callers continue.
     this.#dispatch();
     for (const [index, queued] of batch.entries()) queued.settle(results[index]!);
@@ -184,21 +194,21 @@ export class GroupCommit implements PlantWriter {
   }
 
   /**
-   * Limits the plants in flight so that the next plant waits at most `QUEUE_TIME_MAX_MS`.
+   * Limits the plants in flight of a lane so that the next plant waits at most `QUEUE_TIME_MAX_MS`.
    *
    * Little's law: plants ahead, divided by the time waited, is the rate. A short queue does not
    * show the rate that the engine can reach, so it changes nothing.
    */
-  #updateInFlightMax({ ahead, queuedAt }: QueuedPlant): void {
+  #updateInFlightMax(lane: Lane, { ahead, queuedAt }: QueuedPlant): void {
     if (ahead < IN_FLIGHT_PLANTS_MIN / 2) return;
     const waitedMs = this.#now() - queuedAt;
-    this.#inFlightMax = Math.max((ahead * QUEUE_TIME_MAX_MS) / waitedMs, IN_FLIGHT_PLANTS_MIN);
+    lane.inFlightMax = Math.max((ahead * QUEUE_TIME_MAX_MS) / waitedMs, IN_FLIGHT_PLANTS_MIN);
   }
 
   #batchFailed(lane: Lane, batch: QueuedPlant[]): void {
     lane.batchesInFlight--;
     this.#batchesInFlight--;
-    this.#inFlight -= batch.length;
+    lane.inFlight -= batch.length;
     for (const queued of [...batch, ...this.#takeLongQueued(lane)]) {
       queued.settle({ rejected: 'storeUnavailable' });
     }
@@ -206,17 +216,17 @@ export class GroupCommit implements PlantWriter {
     this.#settleClose();
   }
 
-  #takeLongQueued({ queue }: Lane): QueuedPlant[] {
+  #takeLongQueued(lane: Lane): QueuedPlant[] {
+    const { queue } = lane;
     const since = this.#now() - FAILING_QUEUE_TIMEOUT_MS;
     const first = queue.findIndex(({ queuedAt }) => queuedAt > since);
     const taken = queue.splice(0, first === -1 ? queue.length : first);
-    this.#inFlight -= taken.length;
-    this.#queuedPlants -= taken.length;
-    for (const { textLength } of taken) this.#queuedTextLength -= textLength;
+    lane.inFlight -= taken.length;
+    for (const { textLength } of taken) lane.queuedTextLength -= textLength;
     return taken;
   }
 
   #settleClose(): void {
-    if (this.#inFlight === 0) this.#closed?.resolve();
+    if (this.#sum('inFlight') === 0) this.#closed?.resolve();
   }
 }

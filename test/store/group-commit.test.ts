@@ -27,14 +27,26 @@ interface Plant {
   index: number;
   textLength: number;
   queuedAt: number;
-  /** Plants that were queued or in a batch when it arrived. */
+  /** Plants of its lane that were queued or in a batch when it arrived. */
   ahead: number;
   /** The result that its caller must have by now; undefined while it waits. */
   due?: WriteResult | NotConfirmed;
   result?: WriteResult | NotConfirmed;
 }
 
+/** Plants whose indexes leave the same remainder share batches. */
+interface Lane {
+  queue: Plant[];
+  queuedTextLength: number;
+  /** Plants that are queued or in a batch. */
+  inFlight: number;
+  /** A plant with more plants ahead would wait too long, at the rate of the last batches. */
+  aheadMax: number;
+  lastBatchPlants: number;
+}
+
 interface Batch {
+  lane: Lane;
   plants: Plant[];
   ended: PromiseWithResolvers<WriteResult[]>;
 }
@@ -59,19 +71,12 @@ class Simulation {
   readonly #random: (below: number) => number;
   readonly #groupCommit: GroupCommit;
   readonly #commitsInFlightMax: number;
-  /** Plants whose indexes leave the same remainder share batches. */
-  readonly #lanes: number;
+  readonly #lanes: readonly Lane[];
   #nowMs = 0;
   #arrived = 0;
   /** Plants whose callers have no result yet. */
   #waiting: Plant[] = [];
-  #queue: Plant[] = [];
-  #queueTextLength = 0;
   readonly #inFlight: Batch[] = [];
-  /** By the number of the lane. */
-  readonly #lastBatchPlants: number[] = [];
-  /** A plant with more plants ahead would wait too long, at the rate of the last batches. */
-  #aheadMax = Number.POSITIVE_INFINITY;
   #inWrite = false;
   #isClosing = false;
   #isClosed = false;
@@ -79,10 +84,13 @@ class Simulation {
   constructor(seed: number) {
     this.#random = seededRandom(seed);
     this.#commitsInFlightMax = this.#pick(1, 2, 3, 4);
-    this.#lanes = this.#pick(1, 1, 2, 5);
+    this.#lanes = Array.from({ length: this.#pick(1, 1, 2, 5) }, () => ({
+      ...{ queue: [], queuedTextLength: 0, inFlight: 0, aheadMax: Number.POSITIVE_INFINITY },
+      lastBatchPlants: 0,
+    }));
     const engine = {
       commitsInFlightMax: this.#commitsInFlightMax,
-      laneOf: (id: bigint) => String(Number(id) % this.#lanes),
+      laneOf: (id: bigint) => String(Number(id) % this.#lanes.length),
       commit: (writes: readonly PlantWrite[]) => this.#commit(writes),
     };
     this.#groupCommit = new GroupCommit(engine, () => this.#nowMs);
@@ -120,12 +128,14 @@ class Simulation {
   #arrive(count: number, textLength: number): void {
     const text = 'x'.repeat(textLength);
     for (let each = 0; each < count; each++) {
-      const ahead = this.#queue.length + plantsIn(this.#inFlight);
-      const plant: Plant = { index: this.#arrived++, textLength, queuedAt: this.#nowMs, ahead };
-      const rejected = this.#rejectionDue(plant);
+      const index = this.#arrived++;
+      const lane = this.#laneOf(index);
+      const plant: Plant = { index, textLength, queuedAt: this.#nowMs, ahead: lane.inFlight };
+      const rejected = this.#rejectionDue(plant, lane);
       if (rejected === undefined) {
-        this.#queue.push(plant);
-        this.#queueTextLength += textLength;
+        lane.inFlight++;
+        lane.queue.push(plant);
+        lane.queuedTextLength += textLength;
       } else plant.due = { rejected };
       this.#waiting.push(plant);
       this.#inWrite = true;
@@ -137,28 +147,34 @@ class Simulation {
     }
   }
 
-  #rejectionDue({ ahead, textLength }: Plant): NotConfirmed['rejected'] | undefined {
+  #rejectionDue(
+    { index, ahead, textLength }: Plant,
+    { queue, queuedTextLength, aheadMax }: Lane,
+  ): NotConfirmed['rejected'] | undefined {
     if (this.#isClosing) {
       happened.shuttingDown++;
       return 'shuttingDown';
     }
-    if (this.#queue.length >= QUEUE_PLANTS_MAX) happened.busyForNumber++;
-    else if (this.#queueTextLength + textLength > QUEUE_TEXT_LENGTH_MAX) happened.busyForText++;
-    else if (ahead >= IN_FLIGHT_PLANTS_MIN && ahead >= this.#aheadMax) happened.busyForRate++;
+    // The lanes that had plants share the queue equally.
+    const lanes = Math.min(this.#lanes.length, index + 1);
+    if (queue.length >= QUEUE_PLANTS_MAX / lanes) happened.busyForNumber++;
+    else if (queue.length > 0 && queuedTextLength + textLength > QUEUE_TEXT_LENGTH_MAX / lanes)
+      happened.busyForText++;
+    else if (ahead >= IN_FLIGHT_PLANTS_MIN && ahead >= aheadMax) happened.busyForRate++;
     else return undefined;
     return 'busy';
   }
 
   #commit(writes: readonly PlantWrite[]): Promise<WriteResult[]> {
     assert.ok(!this.#inWrite, 'plants of the same iteration share a batch');
-    const lane = writes[0]!.recordedBy % this.#lanes;
-    const due = Array.from({ length: this.#lanes }, (_, each) => each).filter(each => this.#isDue(each));
+    const lane = this.#laneOf(writes[0]!.recordedBy);
+    const due = this.#lanes.filter(each => this.#isDue(each));
     assert.ok(due.includes(lane), 'a batch that is not due');
-    const waitedSince = (each: number): number => this.#queueOf(each)[0]!.queuedAt;
+    const waitedSince = ({ queue }: Lane): number => queue[0]!.queuedAt;
     assert.ok(waitedSince(lane) === Math.min(...due.map(waitedSince)), 'another lane has waited longer');
     const isBesideAnother = this.#inFlight.length > 0;
-    const plants = this.#takeQueued(this.#queueOf(lane).slice(0, writes.length));
-    const [next] = this.#queueOf(lane);
+    const plants = takeQueued(lane, lane.queue.slice(0, writes.length));
+    const [next] = lane.queue;
     const expected = plants.map(({ index }) => index);
     assert.deepEqual(
       writes.map(({ recordedBy }) => recordedBy),
@@ -174,53 +190,42 @@ class Simulation {
     const isFull = plants.length === BATCH_PLANTS_MAX;
     const fits = next !== undefined && textLength + next.textLength <= BATCH_TEXT_LENGTH_MAX;
     assert.ok(isFull || !fits, 'a batch leaves what fits');
-    const batch = { plants, ended: Promise.withResolvers<WriteResult[]>() };
+    const batch = { lane, plants, ended: Promise.withResolvers<WriteResult[]>() };
     this.#inFlight.push(batch);
     assert.ok(this.#inFlight.length <= this.#commitsInFlightMax);
-    this.#lastBatchPlants[lane] = plants.length;
+    lane.lastBatchPlants = plants.length;
     if (isBesideAnother) happened.batchBesideAnother++;
     return batch.ended.promise;
   }
 
-  #laneOf({ index }: Plant): number {
-    return index % this.#lanes;
-  }
-
-  #queueOf(lane: number): Plant[] {
-    return this.#queue.filter(plant => this.#laneOf(plant) === lane);
+  #laneOf(index: number): Lane {
+    return this.#lanes[index % this.#lanes.length]!;
   }
 
   /** Only a single lane may have a second batch in flight, and no small one. */
-  #isDue(lane: number): boolean {
-    const queued = this.#queueOf(lane).length;
-    const isInFlight = this.#inFlight.some(({ plants }) => this.#laneOf(plants[0]!) === lane);
-    if (!isInFlight) return queued > 0;
-    return this.#lanes === 1 && queued > 0 && queued >= this.#lastBatchPlants[lane]!;
-  }
-
-  #takeQueued(plants: Plant[]): Plant[] {
-    this.#queue = this.#queue.filter(each => !plants.includes(each));
-    this.#queueTextLength -= textLengthOf(plants);
-    return plants;
+  #isDue(lane: Lane): boolean {
+    const queued = lane.queue.length;
+    if (!this.#inFlight.some(batch => batch.lane === lane)) return queued > 0;
+    return this.#lanes.length === 1 && queued > 0 && queued >= lane.lastBatchPlants;
   }
 
   #endBatch(fails: boolean): void {
     const place = this.#random(this.#inFlight.length);
     if (place > 0) happened.batchOutOfOrder++;
-    const { plants, ended } = this.#inFlight.splice(place, 1)[0]!;
+    const { lane, plants, ended } = this.#inFlight.splice(place, 1)[0]!;
+    lane.inFlight -= plants.length;
     if (fails) {
       happened.batchFailed++;
-      const long = this.#queueOf(this.#laneOf(plants[0]!)).filter(
-        ({ queuedAt }) => this.#nowMs - queuedAt >= FAILING_QUEUE_TIMEOUT_MS,
-      );
+      const long = lane.queue.filter(({ queuedAt }) => this.#nowMs - queuedAt >= FAILING_QUEUE_TIMEOUT_MS);
       happened.settledFromQueue += long.length;
-      for (const plant of [...plants, ...this.#takeQueued(long)])
+      lane.inFlight -= long.length;
+      for (const plant of [...plants, ...takeQueued(lane, long)])
         plant.due = { rejected: 'storeUnavailable' };
       ended.reject(new StoreUnavailable('the simulated engine fails'));
     } else {
       const last = plants.at(-1)!;
       if (last.ahead >= IN_FLIGHT_PLANTS_MIN / 2) {
-        this.#aheadMax = (last.ahead * QUEUE_TIME_MAX_MS) / (this.#nowMs - last.queuedAt);
+        lane.aheadMax = (last.ahead * QUEUE_TIME_MAX_MS) / (this.#nowMs - last.queuedAt);
       }
       for (const plant of plants) plant.due = resultOf(plant);
       ended.resolve(plants.map(resultOf));
@@ -242,9 +247,10 @@ class Simulation {
       assert.ok(isCorrect, `plant ${index} gets ${JSON.stringify(result)} instead of ${JSON.stringify(due)}`);
     }
     this.#waiting = this.#waiting.filter(({ due }) => due === undefined);
-    const isDue = Array.from({ length: this.#lanes }, (_, lane) => lane).some(lane => this.#isDue(lane));
+    const isDue = this.#lanes.some(lane => this.#isDue(lane));
+    const isQueueEmpty = this.#lanes.every(({ queue }) => queue.length === 0);
     const room = this.#commitsInFlightMax - this.#inFlight.length;
-    assert.ok(this.#queue.length === 0 || this.#inFlight.length > 0, 'plants wait for an idle engine');
+    assert.ok(isQueueEmpty || this.#inFlight.length > 0, 'plants wait for an idle engine');
     assert.ok(!isDue || room === 0, 'a batch waits that is due');
     assert.equal(this.#groupCommit.statistics.plantsInFlight, this.#waiting.length);
     assert.equal(this.#isClosed, this.#isClosing && this.#waiting.length === 0);
@@ -256,8 +262,10 @@ function resultOf({ index }: Plant): WriteResult {
   return index % 7 === 6 ? { rejected: 'idTaken' } : { outcome: 'created', revision: index + 1 };
 }
 
-function plantsIn(batches: readonly Batch[]): number {
-  return batches.reduce((sum, { plants }) => sum + plants.length, 0);
+function takeQueued(lane: Lane, plants: Plant[]): Plant[] {
+  lane.queue = lane.queue.filter(each => !plants.includes(each));
+  lane.queuedTextLength -= textLengthOf(plants);
+  return plants;
 }
 
 function textLengthOf(plants: readonly Plant[]): number {
