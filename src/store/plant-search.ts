@@ -1,8 +1,11 @@
 /** The search of plants, the same for both engines. */
+import { setTimeout as wait } from 'node:timers/promises';
 import { ID_MAX, ID_MIN } from '../contract/limits.ts';
 import {
   SEARCH_PAGE_PLANTS,
   SEARCH_PAGE_TIME_MS,
+  SEARCH_PAUSE_MS_MAX,
+  SEARCH_PAUSE_SHARE,
   SEARCH_SLICE_MS,
   SEARCH_SLICE_ROWS_MAX,
   SEARCH_SLICE_ROWS_MIN,
@@ -13,6 +16,19 @@ import { REVISION_COLUMNS, type Row, revisionOf } from './rows.ts';
 
 /** Runs one statement as a transaction of its own. Its parameters are `$1`, `$2` and so on. */
 export type Query = (text: string, values: unknown[]) => Promise<Row[]>;
+
+/**
+ * Pauses after each statement, so that a search takes a small part of the processor and the disk.
+ * Without pauses, the 99th percentile of the response time of creates rose by 40 %.
+ */
+export function withPauses(query: Query): Query {
+  return async (text, values) => {
+    const startedAt = performance.now();
+    const rows = await query(text, values);
+    await wait(Math.min(SEARCH_PAUSE_SHARE * (performance.now() - startedAt), SEARCH_PAUSE_MS_MAX));
+    return rows;
+  };
+}
 
 /** A run of ids, both ends included. */
 interface Slice {

@@ -1,4 +1,4 @@
-import { type Query, revisionsOf, searchPage } from '../plant-search.ts';
+import { revisionsOf, searchPage, withPauses } from '../plant-search.ts';
 import type { PlantSearch } from '../plant-store.ts';
 import { rejectWorker } from './citus-workers.ts';
 import type { Connection } from './connection.ts';
@@ -11,7 +11,7 @@ import type { PostgresAddress } from './postgres-url.ts';
 /** Searches a store on connections of its own, which are opened on use. They can only read. */
 export function openPostgresSearch(address: PostgresAddress): PlantSearch {
   const pool = new ConnectionPool(new HostSearch(address, prepareSearch), SEARCH_CONNECTIONS);
-  const query: Query = (text, values) => pool.use(connection => connection.run({ text, values }));
+  const query = withPauses((text, values) => pool.use(connection => connection.run({ text, values })));
   return {
     page: (...args) => searchPage(query, ...args),
     revisionsOf: id => revisionsOf(query, id),

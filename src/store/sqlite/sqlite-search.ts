@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads';
-import { countAll, type Query, revisionsOf, searchPage } from '../plant-search.ts';
+import { countAll, type Query, revisionsOf, searchPage, withPauses } from '../plant-search.ts';
 import { type PlantSearch, StoreRejected, StoreUnavailable } from '../plant-store.ts';
 import type { Row } from '../rows.ts';
 import type { SearchReply, SearchRequest } from './search-thread.ts';
@@ -30,14 +30,14 @@ export function openSqliteSearch(path: string): PlantSearch {
     started.on('exit', () => ended('the search has ended'));
     return started;
   };
-  const query: Query = (text, values) => {
+  const query: Query = withPauses((text, values) => {
     if (isClosed) return Promise.reject(new StoreUnavailable('the search is closed'));
     const result = Promise.withResolvers<Row[]>();
     worker ??= startWorker();
     worker.postMessage([text, values] satisfies SearchRequest);
     pending.push(result);
     return result.promise;
-  };
+  });
   return {
     page: (...args) => searchPage(query, ...args),
     revisionsOf: id => revisionsOf(query, id),
