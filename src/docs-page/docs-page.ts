@@ -16,7 +16,10 @@ import { ERROR_HELP } from './error-help.ts';
 import { Html, html, sentence } from './html.ts';
 import { plantForm } from './plant-form.ts';
 
-export const PAGE_STYLE = readFileSync(new URL('./browser/page.css', import.meta.url), 'utf8');
+export const PAGE_STYLE = [
+  readFileSync(new URL('../style.css', import.meta.url), 'utf8'),
+  readFileSync(new URL('./browser/page.css', import.meta.url), 'utf8'),
+].join('\n');
 export const PAGE_SCRIPT = readFileSync(new URL('./browser/page.js', import.meta.url), 'utf8');
 
 /**
@@ -84,7 +87,7 @@ ${responseSection()}
 </div>
 ${errorsSection()}
 </main>
-<footer><p>This page is generated from the contract of the service. Programs can read <a href="openapi.json">openapi.json</a> (OpenAPI 3.1).</p></footer>
+<footer class="note"><p>This page is generated from the contract of the service. Programs can read <a href="openapi.json">openapi.json</a> (OpenAPI 3.1).</p></footer>
 <script type="module">${new Html(PAGE_SCRIPT)}</script>
 </body>
 </html>

@@ -23,7 +23,7 @@ export function plantForm(): Html {
 <span class="note" id="token-note">This page sends the token only to this service, and clears it when you leave.</span></p>
 <div id="fields">
 <p><label for="plant-id">id</label>
-<input id="plant-id" value="9007199254740993" required pattern="${DIGITS}" title="An optional minus sign and decimal digits, without leading zeros."
+<input id="plant-id" class="id" value="9007199254740993" required pattern="${DIGITS}" title="An optional minus sign and decimal digits, without leading zeros."
  autocomplete="off" spellcheck="false" aria-describedby="plant-id-note">
 <span class="note" id="plant-id-note">${ID_RULE}, in decimal digits</span></p>
 <p><label for="plant-name">name</label>
@@ -37,8 +37,8 @@ export function plantForm(): Html {
 <textarea id="json" rows="7" autocomplete="off" spellcheck="false" autocapitalize="none" aria-describedby="json-note"></textarea>
 <span class="note" id="json-note">The page sends this text unchanged. Make a mistake to see how the service rejects it.</span></p>
 <p><label><input id="as-json" type="checkbox"> Edit the body as JSON</label></p>
-<p><button id="send-button" disabled>Send</button></p>
-<p id="verdict" role="status">Not sent yet.</p>
+<p><button id="send-button" class="main" disabled>Send</button></p>
+<p id="verdict" class="verdict" role="status">Not sent yet.</p>
 <noscript><p>The form needs JavaScript. The rest of this page works without it.</p></noscript>
 </form>
 <div class="exchange">
