@@ -1,9 +1,10 @@
 // The console of the operator. It has no build step: the service sends these files as they are.
+import { Problem } from './display.js';
 import { Now } from './now.js';
 import { Plants } from './plants.js';
 import { html, render, useEffect, useRef, useState } from './preact.js';
 import { RejectedRequests } from './rejected.js';
-import { connection, RequestError, request } from './requests.js';
+import { connection, request, useAction } from './requests.js';
 import { Store } from './store.js';
 import { Tokens } from './tokens.js';
 
@@ -16,86 +17,45 @@ const SCREENS = {
   store: { title: 'Store', screen: Store },
 };
 
-const CODE = /([A-Za-z0-9_-]{43})\s*$/;
-const BAD_CODE = 'This code is not valid. A code is valid for 5 minutes and only once.';
+const CODE_IN_FRAGMENT = /^#([A-Za-z0-9_-]{43})$/;
 
 /** The screen that the fragment of the address names, such as `#plants/7` or `#plants?tag=tree`. */
 function readRoute() {
   const [path = '', query = ''] = location.hash.slice(1).split('?', 2);
   const [name = '', id] = path.split('/', 2);
-  return { name: Object.hasOwn(SCREENS, name) ? name : 'now', id: id || undefined, query };
+  return { name: Object.hasOwn(SCREENS, name) ? name : 'now', id, query };
 }
 
-/**
- * Takes the code out of the address, so that it is neither in the history nor in a copied address.
- *
- * @returns {string | undefined}
- */
-function takeCode() {
-  const code = /^#([A-Za-z0-9_-]{43})$/.exec(location.hash)?.[1];
-  if (code !== undefined) history.replaceState(null, '', '#now');
-  return code;
-}
-
-/**
- * @param {string} code
- * @returns {Promise<string>} what went wrong, for the user; empty after success
- */
+/** @param {string} code */
 function signIn(code) {
-  return request('session', 'POST', { code }).then(
-    () => '',
-    failure => {
-      if (!(failure instanceof RequestError)) throw failure;
-      return failure.status === 403 ? BAD_CODE : `Not signed in: ${failure.message}.`;
-    },
-  );
+  return request('session', 'POST', { code });
 }
 
-function App() {
-  const [state, setState] = useState(
-    /** @type {import('./requests.js').Connection | 'starting'} */ ('starting'),
-  );
+/**
+ * @typedef {import('./requests.js').RequestError} RequestError
+ * @param {{ problem: RequestError | undefined }} props why the code of the address was rejected
+ */
+function App({ problem }) {
+  const [state, setState] = useState(/** @type {import('./requests.js').Connection} */ ('connected'));
   const [route, setRoute] = useState(readRoute());
-  const [problem, setProblem] = useState('');
   const main = useRef(/** @type {HTMLElement | null} */ (null));
   useEffect(() => {
     connection.onChange = setState;
-    const start = async () => {
-      const code = takeCode();
-      if (code !== undefined) setProblem(await signIn(code));
-      setRoute(readRoute());
-      // Also with a bad code, since an older session may be valid.
-      setState('connected');
-    };
     const onHash = () => {
       // A link with a code changes only the fragment, if the page is open already.
-      void start();
+      if (CODE_IN_FRAGMENT.test(location.hash)) location.reload();
+      setRoute(readRoute());
       scrollTo(0, 0);
     };
-    void start();
     addEventListener('hashchange', onHash);
     return () => removeEventListener('hashchange', onHash);
   }, []);
-  // Another tab may have signed in. The cookie is the same, so the screen may load again.
-  useEffect(() => {
-    if (state !== 'signed out') return;
-    const retry = () =>
-      request('now?after=9999999999').then(
-        () => setState('connected'),
-        () => {},
-      );
-    addEventListener('focus', retry);
-    return () => removeEventListener('focus', retry);
-  }, [state]);
-  const { title, screen } = SCREENS[route.name] ?? { title: '', screen: Now };
+  const { title, screen } = SCREENS[route.name] ?? { title: '', screen: null };
   useEffect(() => {
     document.title = `${title} - Plant store console`;
-  }, [title]);
-  // The link that the user followed may be gone. Without focus, the keyboard starts at the top.
-  useEffect(() => {
+    // The link that the user followed may be gone. Without focus, the keyboard starts at the top.
     if (document.activeElement === document.body) main.current?.focus();
   }, [route]);
-  if (state === 'starting') return null;
   if (state === 'signed out')
     return html`<${SignIn} problem=${problem} onSignedIn=${() => setState('connected')} />`;
   const focusMain = (/** @type {Event} */ event) => {
@@ -111,30 +71,27 @@ function App() {
 
 /** @param {{ current: string, onSignedOut: () => void }} props */
 function Header({ current, onSignedOut }) {
-  const [problem, setProblem] = useState('');
-  const signOut = () =>
-    request('session', 'DELETE').then(onSignedOut, () => setProblem('Not signed out: try again.'));
+  const { error, run } = useAction();
+  const signOut = () => run(() => request('session', 'DELETE').then(onSignedOut));
   return html`<header>
     <strong>Plant store</strong>
     <nav aria-label="Screens">${Object.entries(SCREENS).map(
       ([name, { title }]) =>
         html`<a key=${name} href=${`#${name}`} aria-current=${name === current ? 'page' : undefined}>${title}</a>`,
     )}</nav>
-    <span role="alert">${problem}</span>
     <button type="button" onClick=${signOut}>Sign out</button>
+    <${Problem} what="Not signed out" error=${error} />
   </header>`;
 }
 
-/** @param {{ problem: string, onSignedIn: () => void }} props */
+/** @param {{ problem: RequestError | undefined, onSignedIn: () => void }} props */
 function SignIn({ problem, onSignedIn }) {
-  const [failure, setFailure] = useState(problem);
-  const submit = async (/** @type {SubmitEvent} */ event) => {
+  const { error, run } = useAction(problem);
+  const submit = (/** @type {SubmitEvent} */ event) => {
     event.preventDefault();
     const form = /** @type {HTMLFormElement} */ (event.currentTarget);
-    const code = CODE.exec(String(new FormData(form).get('code')))?.[1];
-    const result = code === undefined ? 'Paste the whole link, or the code after its #.' : await signIn(code);
-    setFailure(result);
-    if (result === '') onSignedIn();
+    const link = String(new FormData(form).get('code')).trim();
+    void run(() => signIn(link.slice(link.lastIndexOf('#') + 1)).then(onSignedIn));
   };
   return html`<main id="content" class="sign-in">
     <h1>Sign in to the console</h1>
@@ -145,8 +102,13 @@ function SignIn({ problem, onSignedIn }) {
       <div><label for="code">Link or code</label><input id="code" name="code" required autocomplete="off" spellcheck=${false} /></div>
       <button class="main">Sign in</button>
     </form>
-    <div role="alert">${failure === '' ? null : html`<p class="verdict" data-state="fault">${failure}</p>`}</div>
+    <${Problem} what="Not signed in" error=${error} />
   </main>`;
 }
 
-render(html`<${App} />`, document.body);
+const code = CODE_IN_FRAGMENT.exec(location.hash)?.[1];
+// The code must be neither in the history nor in a copied address.
+if (code !== undefined) history.replaceState(null, '', '#now');
+// Also shows the screen after a failure, since an older session may be valid.
+const problem = code === undefined ? undefined : await signIn(code).catch(error => error);
+render(html`<${App} problem=${problem} />`, document.body);

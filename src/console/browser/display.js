@@ -2,13 +2,16 @@
 import { html, useState } from './preact.js';
 
 const LOCAL_TIME = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
-const NUMBER = new Intl.NumberFormat(undefined, { maximumFractionDigits: 1 });
-const SMALL_NUMBER = new Intl.NumberFormat(undefined, { maximumSignificantDigits: 3 });
+/** Three digits, or more of a large number. */
+const NUMBER = new Intl.NumberFormat(undefined, {
+  maximumSignificantDigits: 3,
+  maximumFractionDigits: 1,
+  roundingPriority: 'morePrecision',
+});
 
 /** @param {number | null | undefined} value null: nothing was measured */
 export function numberText(value) {
-  if (value === null || value === undefined) return '–';
-  return (Math.abs(value) < 100 ? SMALL_NUMBER : NUMBER).format(value);
+  return value === null || value === undefined ? '–' : NUMBER.format(value);
 }
 
 /**
@@ -17,35 +20,31 @@ export function numberText(value) {
  * @param {{ at: number }} props ms since 1970
  */
 export function Time({ at }) {
-  const date = new Date(at);
-  const utc = date.toISOString();
-  return html`<time datetime=${utc} title=${`${utc.replace('T', ' ').replace('Z', '')} UTC`}>${LOCAL_TIME.format(date)}</time>`;
+  const utc = new Date(at).toISOString();
+  return html`<time datetime=${utc} title=${`${utc.slice(0, -1).replace('T', ' ')} UTC`}>${LOCAL_TIME.format(at)}</time>`;
 }
 
 /**
  * Text of a client, isolated from the direction of the text around it. Characters that are
  * invisible or change the order of others are escaped, since two texts must not seem equal.
  *
- * @param {{ text: string }} props
+ * @param {{ text: string | undefined }} props
  */
 export function Text({ text }) {
-  return text === '' ? html`<em class="note">empty</em>` : html`<bdi class="text">${visible(text)}</bdi>`;
-}
-
-/** @param {string} text */
-export function visible(text) {
-  return text.replace(
+  if (!text) return html`<em class="note">${text === undefined ? 'none' : 'empty'}</em>`;
+  const escaped = text.replace(
     /(?![\n\t])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu,
     character => `\\u${character.codePointAt(0)?.toString(16).padStart(4, '0')}`,
   );
+  return html`<bdi class="text">${escaped}</bdi>`;
 }
 
 /**
  * On a narrow screen a row becomes a list, so each cell repeats the name of its column. That style
  * would remove the role of a table, so the roles are explicit.
  *
- * @typedef {{ key: string, cells: readonly unknown[] }} Row
- * @param {{ caption: string, columns: readonly string[], rows: readonly Row[] }} props
+ * @param {{ caption: string, columns: readonly string[],
+ *   rows: readonly { key: string, cells: readonly unknown[] }[] }} props
  */
 export function Table({ caption, columns, rows }) {
   return html`<table role="table">

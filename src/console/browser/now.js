@@ -2,7 +2,7 @@
 import { CopyButton, numberText, Problem } from './display.js';
 import { Plot, timeText } from './plot.js';
 import { html, useRef, useState } from './preact.js';
-import { request, useRepeated } from './requests.js';
+import { request, useLoad } from './requests.js';
 
 const INTERVAL_MS = 1_000;
 const HISTORY_SECONDS = 900;
@@ -12,17 +12,20 @@ const SHORTEST_AXIS_SECONDS = 60;
 /**
  * Lines differ in color and in pattern. The style of their swatches is the same.
  *
- * @type {import('./plot.js').Line[]}
+ * @type {{ title: string, unit: string, height?: number, lines: import('./plot.js').Line[] }[]}
  */
-const OUTCOMES = [
-  { name: 'created', label: 'created' },
-  { name: 'revised', label: 'revised', dash: [8, 4] },
-  { name: 'unchanged', label: 'unchanged', dash: [2, 3] },
-  { name: 'failed', label: 'other responses', dash: [12, 3, 3, 3] },
-];
-
-/** @type {{ title: string, unit: string, lines: import('./plot.js').Line[] }[]} */
 const PANELS = [
+  {
+    title: 'Plants per second',
+    unit: 'per second',
+    height: 280,
+    lines: [
+      { name: 'created', label: 'created' },
+      { name: 'revised', label: 'revised', dash: [8, 4] },
+      { name: 'unchanged', label: 'unchanged', dash: [2, 3] },
+      { name: 'failed', label: 'other responses', dash: [12, 3, 3, 3] },
+    ],
+  },
   {
     title: 'Response time',
     unit: 'ms',
@@ -40,30 +43,23 @@ const PANELS = [
 
 /** @param {{ isLost: boolean }} props without a connection, the readiness is unknown */
 export function Now({ isLost }) {
-  const samples = useRef(/** @type {Samples} */ (new Map()));
-  const [now, setNow] = useState(/** @type {any} */ (undefined));
+  const { current: samples } = useRef(/** @type {Samples} */ (new Map()));
   const [cursor, setCursor] = useState(/** @type {number | undefined} */ (undefined));
-  const { error } = useRepeated(
-    async () => {
-      const newest = Math.max(...samples.current.keys());
-      const body = await request(samples.current.size === 0 ? 'now' : `now?after=${newest}`);
-      for (const [index, sample] of body.samples.entries()) samples.current.set(body.from + index, sample);
-      setNow({ ...body, seconds: axisOf(samples.current) });
-    },
-    INTERVAL_MS,
-    [],
-  );
-  if (now === undefined) return html`<${Problem} what="Not loaded" error=${error} />`;
-  const { seconds } = now;
-  const shown = seconds[cursor ?? (isLost ? seconds.length - 1 : -1)];
-  const props = { samples: samples.current, seconds, cursor, onCursor: setCursor };
+  const { content, error } = useLoad('now', INTERVAL_MS, async path => {
+    const body = await request(`${path}?after=${Math.max(0, ...samples.keys())}`);
+    for (const [index, sample] of body.samples.entries()) samples.set(body.from + index, sample);
+    return { ...body, seconds: axisOf(samples) };
+  });
+  if (content === undefined) return html`<${Problem} what="Not loaded" error=${error} />`;
+  const { seconds, readiness, hasPlants, curl } = content;
+  const index = cursor ?? seconds.length - 1;
+  const isLive = cursor === undefined && !isLost;
   return html`
-    ${isLost ? null : html`<${Readiness} readiness=${now.readiness} />`}
+    ${isLost ? null : html`<${Readiness} readiness=${readiness} />`}
     <${Problem} what="Not updated" error=${error} />
-    ${now.hasPlants ? null : html`<${FirstPlant} curl=${now.curl} />`}
-    <p class="note">${`Values ${shown === undefined ? 'of the last second' : `at ${timeText(shown)}`}. Plots of ${spanText(seconds.length)}. Plant store ${now.version}.`}</p>
-    <${Panel} ...${props} title="Plants per second" unit="per second" lines=${OUTCOMES} height=${280} />
-    <div class="panels">${PANELS.map(panel => html`<${Panel} key=${panel.title} ...${props} ...${panel} height=${150} />`)}</div>`;
+    ${hasPlants ? null : html`<${FirstPlant} curl=${curl} />`}
+    <p class="note">Values ${isLive ? 'of the last second' : `at ${timeText(seconds[index])}`}</p>
+    <div class="panels">${PANELS.map(panel => html`<${Panel} key=${panel.title} ...${panel} samples=${samples} seconds=${seconds} index=${index} onCursor=${setCursor} />`)}</div>`;
 }
 
 /**
@@ -72,39 +68,34 @@ export function Now({ isLost }) {
  * @param {Samples} samples
  */
 function axisOf(samples) {
-  const newest = Math.max(...samples.keys());
   if (samples.size === 0) return [];
+  const newest = Math.max(...samples.keys());
   for (const second of samples.keys()) if (second <= newest - HISTORY_SECONDS) samples.delete(second);
-  const length = Math.max(newest - Math.min(...samples.keys()) + 1, SHORTEST_AXIS_SECONDS);
-  return Array.from({ length }, (_, index) => newest - length + 1 + index);
-}
-
-/** @param {number} seconds */
-function spanText(seconds) {
-  return seconds < 120 ? 'the last minute' : `the last ${Math.floor(seconds / 60)} minutes`;
+  const first = Math.min(newest - SHORTEST_AXIS_SECONDS + 1, ...samples.keys());
+  return Array.from({ length: newest - first + 1 }, (_, index) => first + index);
 }
 
 /**
  * @typedef {{ name: string, ok: boolean, detail: string }} Check
- * @param {{ readiness: { status: string, reason?: string, checks: Check[] } }} props
+ * @param {{ readiness: { status: string, checks: Check[] } }} props
  */
-function Readiness({ readiness: { status, reason, checks } }) {
-  // The reason itself is a check, too.
-  const failing = checks.filter(({ ok, detail }) => !ok && detail !== reason);
-  const isReady = status === 'ready';
-  const text = isReady
-    ? `Ready: plants can be stored${failing.length === 0 ? '. All checks pass.' : ', but a check fails.'}`
-    : `Not ready: ${reason}.`;
-  const state = !isReady ? 'fault' : failing.length === 0 ? 'good' : 'warning';
-  return html`<div class="verdict" data-state=${state}>
-    <p role="status"><strong>${text}</strong></p>
-    ${failing.length === 0 ? null : html`<ul>${failing.map(({ name, detail }) => html`<li>Check <code>${name}</code> fails: ${detail}.</li>`)}</ul>`}
+function Readiness({ readiness: { status, checks } }) {
+  const failing = checks.filter(({ ok }) => !ok);
+  const [state, text] =
+    status !== 'ready'
+      ? ['fault', 'Not ready: plants cannot be stored.']
+      : failing.length > 0
+        ? ['warning', 'Ready: plants can be stored, but a check fails.']
+        : ['good', 'Ready: plants can be stored. All checks pass.'];
+  return html`<div class="verdict" data-state=${state} role="status">
+    <p><strong>${text}</strong></p>
+    ${failing.map(({ name, detail }) => html`<p>Check <code>${name}</code> fails: ${detail}.</p>`)}
   </div>`;
 }
 
 /** @param {{ curl: string }} props */
 function FirstPlant({ curl }) {
-  return html`<section class="first">
+  return html`<section>
     <h2>This store is empty. Send the first plant</h2>
     <ol>
       <li>Create a token on the screen <a href="#tokens">Tokens</a>, and copy it.</li>
@@ -115,20 +106,18 @@ function FirstPlant({ curl }) {
 }
 
 /**
- * @typedef {import('./plot.js').Line} Line
- * @param {{ title: string, unit: string, lines: readonly Line[], height: number, samples: Samples,
- *   seconds: number[], cursor: number | undefined,
+ * @param {{ title: string, unit: string, lines: readonly import('./plot.js').Line[],
+ *   height?: number, samples: Samples, seconds: number[], index: number,
  *   onCursor: (index: number | undefined) => void }} props
  */
-function Panel({ title, unit, lines, height, samples, seconds, cursor, onCursor }) {
+function Panel({ title, unit, lines, height = 150, samples, seconds, index, onCursor }) {
   const values = lines.map(({ name }) => seconds.map(second => samples.get(second)?.[name] ?? null));
-  const index = cursor !== undefined && cursor < seconds.length ? cursor : seconds.length - 1;
   return html`<section class="panel">
     <h2>${title}</h2>
     <dl class="values">${lines.map(
-      (line, each) => html`<div>
-        <dt><span class=${`swatch ${line.name}`}></span>${line.label}</dt>
-        <dd><strong>${numberText(values[each]?.[index])}</strong> <span class="note">${unit}</span></dd>
+      ({ name, label }, line) => html`<div>
+        <dt><span class=${`swatch ${name}`}></span>${label}</dt>
+        <dd><strong>${numberText(values[line]?.[index])}</strong> <span class="note">${unit}</span></dd>
       </div>`,
     )}</dl>
     <${Plot} title=${title} seconds=${seconds} lines=${lines} values=${values} height=${height} onCursor=${onCursor} />

@@ -1,4 +1,5 @@
-// The screen Plants. The search is in the address, so that pages are links and Back works.
+// The screen Plants. The search is in the address, so that pages are links and Back works. Ids are
+// strings: a JavaScript number would round them.
 import { Problem, Table, Text, Time } from './display.js';
 import { html } from './preact.js';
 import { useLoad } from './requests.js';
@@ -9,20 +10,17 @@ import { useLoad } from './requests.js';
  * @param {{ id: string | undefined, query: string }} props
  */
 export function Plants({ id, query }) {
-  return id === undefined ? html`<${Search} query=${query} />` : html`<${Timeline} id=${id} key=${id} />`;
+  return id
+    ? html`<${Timeline} key=${id} id=${id} />`
+    : html`<${Search} key=${`?${query}`} query=${query} />`;
 }
 
-/**
- * A JavaScript number would round the id.
- *
- * @param {string} text
- * @returns {string | undefined} the id as the store writes it; undefined if it is not an int64
- */
-function exactId(text) {
-  if (!/^-?[0-9]{1,30}$/.test(text)) return undefined;
-  const id = BigInt(text);
-  return BigInt.asIntN(64, id) === id ? String(id) : undefined;
-}
+/** @type {[name: string, label: string][]} */
+const FIELDS = [
+  ['id', 'Exact id'],
+  ['name', 'Name begins with'],
+  ['tag', 'Exact tag'],
+];
 
 /** @param {{ query: string }} props */
 function Search({ query }) {
@@ -31,55 +29,46 @@ function Search({ query }) {
   const search = (/** @type {SubmitEvent} */ event) => {
     event.preventDefault();
     const form = /** @type {HTMLFormElement} */ (event.currentTarget);
-    const fields = [...new FormData(form)].map(([name, value]) => [name, String(value)]);
-    const typed = fields.filter(([, value]) => value !== '');
-    const next = new URLSearchParams(
-      typed.map(([name = '', value = '']) => [name, name === 'id' ? (exactId(value.trim()) ?? '') : value]),
-    ).toString();
-    if (next === query) repeat();
-    else location.hash = next === '' ? 'plants' : `plants?${next}`;
+    const next = new URLSearchParams();
+    for (const [name, value] of new FormData(form)) {
+      // Blanks count, except around an id.
+      const text = name === 'id' ? String(value).trim() : String(value);
+      if (text !== '') next.set(name, text);
+    }
+    if (next.toString() === query) repeat();
+    else location.hash = `plants?${next}`;
   };
-  const field = (/** @type {string} */ name, /** @type {string} */ label, /** @type {object} */ more) =>
-    html`<div><label for=${name}>${label}</label><input id=${name} name=${name} defaultValue=${filter.get(name) ?? ''} autocomplete="off" spellcheck=${false} ...${more} /></div>`;
   return html`
-    <form key=${query} class="fields" role="search" onSubmit=${search}>
-      ${field('id', 'Exact id', { inputmode: 'numeric', onInput: checkId })}
-      ${field('name', 'Name begins with', {})}
-      ${field('tag', 'Exact tag', {})}
+    <form class="fields" role="search" aria-describedby="search-note" onSubmit=${search}>
+      ${FIELDS.map(([name, label]) => html`<div key=${name}><label for=${name}>${label}</label><input id=${name} name=${name} defaultValue=${filter.get(name) ?? ''} autocomplete="off" spellcheck=${false} /></div>`)}
       <button class="main">Search</button>
     </form>
+    <p id="search-note" class="note">An empty field does not limit the search. So you cannot search for plants with an empty tag or without a tag.</p>
     <${Problem} what="Not searched" error=${error} />
-    ${content === undefined ? html`<p role="status">${error === undefined ? 'Searching …' : ''}</p>` : html`<${Results} filter=${filter} content=${content} />`}`;
-}
-
-/** @param {Event} event */
-function checkId({ currentTarget }) {
-  const input = /** @type {HTMLInputElement} */ (currentTarget);
-  const typed = input.value.trim();
-  const isValid = typed === '' || exactId(typed) !== undefined;
-  input.setCustomValidity(isValid ? '' : `Enter an integer from ${-(2n ** 63n)} to ${2n ** 63n - 1n}.`);
+    <p role="status">${content !== undefined ? resultText(content) : error === undefined ? 'Searching …' : ''}</p>
+    ${content === undefined ? null : html`<${Results} filter=${filter} content=${content} />`}`;
 }
 
 /**
- * @param {{ filter: URLSearchParams,
- *   content: { plants: Plant[], next: string | null, read: number, isCutShort?: boolean } }} props
+ * @typedef {{ plants: Plant[], next: string | null, read: number, isCutShort?: boolean }} Found
+ * @param {Found} found
  */
-function Results({ filter, content: { plants, next, read, isCutShort } }) {
-  const pageFrom = (/** @type {string} */ from) =>
-    `#plants?${new URLSearchParams({ ...Object.fromEntries(filter), from })}`;
+function resultText({ plants: { length }, next, read, isCutShort }) {
+  const count = `${length === 1 ? '1 plant' : `${length} plants`} on this page.`;
+  if (length === 0 && next === null) return 'No plant found.';
+  if (isCutShort)
+    return `${count} The time limit ended this search after ${read.toLocaleString()} revisions. There may be more plants.`;
+  return next === null ? `${count} There are no more.` : `${count} There are more.`;
+}
+
+/** @param {{ filter: URLSearchParams, content: Found }} props */
+function Results({ filter, content: { plants, next, isCutShort } }) {
+  const nextPage = new URLSearchParams({ ...Object.fromEntries(filter), from: next ?? '' });
   const csv = new URLSearchParams([...filter].filter(([name]) => name === 'name' || name === 'tag'));
-  const where = filter.has('from') ? ` from id ${filter.get('from')} on` : '';
-  const found = `${plants.length === 1 ? '1 plant' : `${plants.length} plants`}${where}`;
-  const rest = isCutShort
-    ? `The time limit ended this search after ${read.toLocaleString()} revisions. There may be more plants.`
-    : next === null
-      ? 'These are all.'
-      : 'There are more.';
   return html`
-    <p role="status">${plants.length === 0 && next === null ? `No plant${where} matches.` : `${found}. ${rest}`}</p>
     ${plants.length === 0 ? null : html`<${Table} caption="Plants, by id" columns=${['Id', 'Name', 'Tag', 'Revision', 'Recorded', 'By token']} rows=${plants.map(plantRow)} />`}
     <p class="links">
-      ${next === null ? null : html`<a href=${pageFrom(next)}>${isCutShort ? 'Search on' : 'Next page'}</a>`}
+      ${next === null ? null : html`<a href=${`#plants?${nextPage}`}>${isCutShort ? 'Search on' : 'Next page'}</a>`}
       ${filter.has('from') ? html`<button type="button" onClick=${() => history.back()}>Back</button>` : null}
       ${filter.has('id') ? null : html`<a href=${`api/plants.csv?${csv}`} download="plants.csv">${csv.size === 0 ? 'Download all plants as CSV' : 'Download all that match as CSV'}</a>`}
     </p>`;
@@ -92,7 +81,7 @@ function plantRow({ id, revision, name, tag, recordedAt, recordedBy }) {
     cells: [
       html`<a class="id" href=${`#plants/${id}`}>${id}</a>`,
       html`<${Text} text=${name} />`,
-      tag === undefined ? html`<span class="note">no tag</span>` : html`<${Text} text=${tag} />`,
+      html`<${Text} text=${tag} />`,
       revision,
       html`<${Time} at=${recordedAt} />`,
       html`<${Text} text=${recordedBy} />`,
@@ -106,31 +95,31 @@ function Timeline({ id }) {
   /** @type {Plant[]} */
   const revisions = content?.revisions ?? [];
   return html`
-    <p class="links"><a href="#plants">Search plants</a></p>
+    <p><a href="#plants">Search plants</a></p>
     <h2>Plant <span class="id">${id}</span></h2>
-    ${error?.status === 404 ? html`<p role="status">The store has no plant with this id.</p>` : html`<${Problem} what="Not loaded" error=${error} />`}
+    <${Problem} what="Not shown" error=${error} />
     <ol class="timeline">${revisions.map(
       (each, index) => html`<li key=${each.revision}>
         <h3>Revision ${each.revision}${index === revisions.length - 1 ? ' (latest)' : ''}</h3>
         <p class="note"><${Time} at=${each.recordedAt} /> by token <${Text} text=${each.recordedBy} /></p>
-        ${changes(revisions[index - 1], each)}
+        <${Changes} before=${revisions[index - 1]} after=${each} />
       </li>`,
     )}</ol>`;
 }
 
-/**
- * @param {Plant | undefined} before undefined for the first revision
- * @param {Plant} after
- */
-function changes(before, after) {
-  const text = (/** @type {string} */ value) => html`<${Text} text=${value} />`;
-  if (before === undefined) {
-    const tag = after.tag === undefined ? html`, without a tag` : html`, tag ${text(after.tag)}`;
-    return html`<p>Created: name ${text(after.name)}${tag}</p>`;
-  }
-  const changed = (/** @type {string} */ what, /** @type {string} */ from, /** @type {string} */ to) =>
-    html`<p>${what} changed from <del>${text(from)}</del> to <ins>${text(to)}</ins></p>`;
-  return html`
-    ${before.name === after.name ? null : changed('Name', before.name, after.name)}
-    ${before.tag === after.tag ? null : before.tag === undefined ? html`<p>Tag added: <ins>${text(after.tag ?? '')}</ins></p>` : after.tag === undefined ? html`<p>Tag removed: <del>${text(before.tag)}</del></p>` : changed('Tag', before.tag, after.tag)}`;
+/** @param {{ before: Plant | undefined, after: Plant }} props no plant before the first revision */
+function Changes({ before, after }) {
+  const { name, tag } = after;
+  if (before === undefined)
+    return html`<p>Created with name: <${Text} text=${name} />, tag: <${Text} text=${tag} /></p>`;
+  const fields = [
+    { what: 'Name', from: before.name, to: name },
+    { what: 'Tag', from: before.tag, to: tag },
+  ];
+  return fields
+    .filter(({ from, to }) => from !== to)
+    .map(
+      ({ what, from, to }) =>
+        html`<p key=${what}>${what} changed from <del><${Text} text=${from} /></del> to <ins><${Text} text=${to} /></ins></p>`,
+    );
 }

@@ -1,11 +1,8 @@
 // A plot over time. Its text alternative is the list of values beside it, so the canvas has only a
 // name.
-import { html, useEffect, useLayoutEffect, useRef } from './preact.js';
+import { html, useEffect, useRef } from './preact.js';
 
-/**
- * Undefined if uPlot cannot run. It stops if the locale of the browser is not a language tag, such
- * as en-US@posix. The page then shows only the values.
- */
+/** Undefined if the locale of the browser is not a language tag, such as en-US@posix. */
 const Plotter = await import('./uplot.js').then(
   loaded => loaded.default,
   () => undefined,
@@ -13,8 +10,7 @@ const Plotter = await import('./uplot.js').then(
 
 /** @typedef {import('./uplot.js').default} UPlot */
 
-const SHORT_TIME = new Intl.DateTimeFormat(undefined, { timeStyle: 'short' });
-const LONG_TIME = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
+const TIME = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
 const SMALLEST_Y_MAX = 1;
 /** For users who do not want a picture that moves every second. */
 const REDUCED_MOTION_INTERVAL_MS = 15_000;
@@ -22,12 +18,12 @@ const reducedMotion = matchMedia('(prefers-reduced-motion: reduce)');
 
 /** @param {number} second since 1970 */
 export function timeText(second) {
-  return LONG_TIME.format(second * 1000);
+  return TIME.format(second * 1000);
 }
 
 /**
- * Colors are read from the style sheet for each drawing, since the user may change between light
- * and dark.
+ * A color of the style sheet. uPlot calls this for each drawing, since the user may change between
+ * light and dark.
  *
  * @param {Element | null | undefined} element
  * @param {'color' | 'borderTopColor'} property
@@ -48,13 +44,12 @@ function color(element, property) {
 export function Plot({ title, seconds, lines, values, height, onCursor }) {
   const place = useRef(/** @type {HTMLDivElement | null} */ (null));
   const plotter = useRef(/** @type {UPlot | undefined} */ (undefined));
-  const drawnAt = useRef(0);
-  useLayoutEffect(() => {
+  const drawnAt = useRef(Number.NEGATIVE_INFINITY);
+  useEffect(() => {
     const { current: root } = place;
     if (root === null || Plotter === undefined) return;
     const made = new Plotter(plotOptions(root, lines, height, onCursor), [[]], root);
     plotter.current = made;
-    drawnAt.current = 0;
     const observer = new ResizeObserver(() => made.setSize({ width: root.clientWidth, height }));
     observer.observe(root);
     return () => {
@@ -63,9 +58,9 @@ export function Plot({ title, seconds, lines, values, height, onCursor }) {
     };
   }, []);
   useEffect(() => {
-    const sinceMs = performance.now() - drawnAt.current;
-    if (drawnAt.current > 0 && reducedMotion.matches && sinceMs < REDUCED_MOTION_INTERVAL_MS) return;
-    drawnAt.current = performance.now();
+    const now = performance.now();
+    if (reducedMotion.matches && now - drawnAt.current < REDUCED_MOTION_INTERVAL_MS) return;
+    drawnAt.current = now;
     plotter.current?.setData(/** @type {import('./uplot.js').default.AlignedData} */ ([seconds, ...values]));
   }, [seconds]);
   if (Plotter === undefined) return null;
@@ -91,7 +86,13 @@ function plotOptions(root, lines, height, onCursor) {
     hooks: { setCursor: [({ cursor }) => onCursor(cursor.idx ?? undefined)] },
     scales: { y: { range: (_plot, _min, max) => [0, Math.max(max * 1.1, SMALLEST_Y_MAX)] } },
     axes: [
-      { ...axis, grid: { show: false }, size: 30, space: 90, values: timeLabels },
+      {
+        ...axis,
+        grid: { show: false },
+        size: 30,
+        space: 90,
+        values: (_plot, splits) => splits.map(timeText),
+      },
       { ...axis, grid, size: 56, space: 26 },
     ],
     series: [
@@ -103,11 +104,6 @@ function plotOptions(root, lines, height, onCursor) {
       }),
     ],
   };
-}
-
-/** @type {import('./uplot.js').default.Axis.DynamicValues} */
-function timeLabels(_plot, splits, _axis, _space, increment) {
-  return splits.map(split => (increment < 60 ? LONG_TIME : SHORT_TIME).format(split * 1000));
 }
 
 /**

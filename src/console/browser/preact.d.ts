@@ -7,7 +7,5 @@ export function useState<Value>(
   initial: Value,
 ): [Value, (next: Value | ((previous: Value) => Value)) => void];
 export function useRef<Value>(initial: Value): { current: Value };
-type Effect = () => unknown;
 /** The effect may return a function that ends it. */
-export function useEffect(effect: Effect, dependencies: readonly unknown[]): void;
-export function useLayoutEffect(effect: Effect, dependencies: readonly unknown[]): void;
+export function useEffect(effect: () => unknown, dependencies: readonly unknown[]): void;

@@ -18,7 +18,7 @@ export function Store() {
     ${
       warnings.length === 0
         ? html`<p class="verdict" data-state="good">The store has no warnings.</p>`
-        : html`<section class="verdict" data-state="warning"><h2>${warnings.length === 1 ? '1 warning' : `${warnings.length} warnings`}</h2><ul>${warnings.map(each => html`<li>${each}</li>`)}</ul></section>`
+        : html`<ul class="verdict" data-state="warning" aria-label="Warnings">${warnings.map(each => html`<li>${each}</li>`)}</ul>`
     }
     <dl class="rows">${rows.map(([label, value]) => html`<div key=${label}><dt>${label}</dt><dd>${value}</dd></div>`)}</dl>
     <h2>Settings</h2>

@@ -13,14 +13,14 @@ const INTERVAL_MS = 10_000;
 export function Tokens() {
   const { content, error, repeat } = useLoad('tokens', INTERVAL_MS);
   const [revoking, setRevoking] = useState(/** @type {string | undefined} */ (undefined));
-  /** @type {Token[]} */
-  const tokens = content?.tokens ?? [];
+  /** @type {Token[] | undefined} */
+  const tokens = content?.tokens;
   return html`
     <${CreateToken} onCreated=${repeat} />
     <h2 id="all-tokens" tabindex="-1">All tokens</h2>
     <${Problem} what="Not loaded" error=${error} />
-    ${content !== undefined && tokens.length === 0 ? html`<p>There is no token yet. Without one, no client can send plants.</p>` : null}
-    ${tokens.length === 0 ? null : html`<${Table} caption="Tokens" columns=${['Label', 'State', 'Created', 'Expires', 'Last used', 'Action']} rows=${tokens.map(token => tokenRow(token, setRevoking))} />`}
+    ${tokens?.length === 0 ? html`<p>There is no token yet. Without one, no client can send plants.</p>` : null}
+    ${!tokens?.length ? null : html`<${Table} caption="Tokens" columns=${['Label', 'State', 'Created', 'Expires', 'Last used', 'Action']} rows=${tokens.map(token => tokenRow(token, setRevoking))} />`}
     ${revoking === undefined ? null : html`<${RevokeDialog} label=${revoking} onRevoked=${repeat} onClose=${() => setRevoking(undefined)} />`}`;
 }
 
@@ -62,11 +62,12 @@ function CreateToken({ onCreated }) {
   const create = (/** @type {SubmitEvent} */ event) => {
     event.preventDefault();
     const form = /** @type {HTMLFormElement} */ (event.currentTarget);
-    const { label, expires } = /** @type {Record<string, string>} */ (Object.fromEntries(new FormData(form)));
-    if (label === undefined || isRunning) return;
+    const { label = '', expires } = /** @type {Record<string, string>} */ (
+      Object.fromEntries(new FormData(form))
+    );
     void run(async () => {
-      const expiry = expires ? { expiresAt: new Date(expires).getTime() } : {};
-      const { token } = await request('tokens', 'POST', { label, ...expiry });
+      const expiresAt = expires ? new Date(expires).getTime() : null;
+      const { token } = await request('tokens', 'POST', { label, expiresAt });
       setCreated({ label, token });
       form.reset();
       onCreated();
@@ -75,18 +76,11 @@ function CreateToken({ onCreated }) {
   return html`<h2>Create a token</h2>
     <form class="fields" onSubmit=${create}>
       <div><label for="label">Label, such as the name of the client</label><input id="label" name="label" required autocomplete="off" /></div>
-      <div><label for="expires">Expires (optional)</label><input id="expires" name="expires" type="datetime-local" onInput=${checkExpiry} /></div>
+      <div><label for="expires">Expires (optional)</label><input id="expires" name="expires" type="datetime-local" /></div>
       <button class="main" disabled=${isRunning}>Create</button>
     </form>
     <${Problem} what=${error?.status === 0 ? 'Check the list below: the token may exist now. If so, revoke it' : 'Not created'} error=${error} />
     ${created === undefined ? null : html`<${NewToken} ...${created} onDone=${() => setCreated(undefined)} />`}`;
-}
-
-/** @param {Event} event */
-function checkExpiry({ currentTarget }) {
-  const input = /** @type {HTMLInputElement} */ (currentTarget);
-  const isPast = input.value !== '' && new Date(input.value).getTime() <= Date.now();
-  input.setCustomValidity(isPast ? 'Choose a time in the future.' : '');
 }
 
 /** @param {{ label: string, token: string, onDone: () => void }} props */
@@ -118,6 +112,6 @@ function RevokeDialog({ label, onRevoked, onClose }) {
     <h2 id="revoke-title">Revoke the token <${Text} text=${label} />?</h2>
     <p>The service rejects it within 5 seconds: its clients get status 401. A revoked token cannot be made valid again.</p>
     <${Problem} what="Not revoked" error=${error} />
-    <p class="links"><button type="button" class="danger" onClick=${revoke}>Revoke ${label}</button><button type="button" autofocus onClick=${() => dialog.current?.close()}>Cancel</button></p>
+    <p class="links"><button type="button" class="main danger" onClick=${revoke}>Revoke ${label}</button><button type="button" autofocus onClick=${() => dialog.current?.close()}>Cancel</button></p>
   </dialog>`;
 }
