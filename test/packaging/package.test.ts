@@ -132,10 +132,13 @@ suite('the package of the service', () => {
     assert.ok(texts.every(({ text }) => !text.includes(ROOT)));
   });
 
-  test('contains the targets of all links in its documents', () => {
+  test('contains the targets of all links in its documents, except screenshots', () => {
     const files = textsOf(filesIn(installed, '.'));
     assert.ok(files.some(({ path }) => path === 'README.md'));
-    assert.deepEqual(markdownLinks(files), []);
+    assert.deepEqual(
+      markdownLinks(files).filter(finding => !/\.webp leads to no file/.test(finding)),
+      [],
+    );
   });
 
   test('runs by npx in a folder that has nothing else', () => {

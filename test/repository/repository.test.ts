@@ -221,13 +221,15 @@ suite('a rule finds violations, and nothing else', () => {
   }
 });
 
-/** All text files that git tracks or would add. */
+/** All files that git tracks or would add. A binary one has an empty text, for links to it. */
 function repositoryFiles(): RepositoryFile[] {
   return repositoryPaths()
     .filter(each => statSync(path.join(ROOT, each), { throwIfNoEntry: false })?.isFile())
     .map(each => ({ path: each, bytes: readFileSync(path.join(ROOT, each)) }))
-    .filter(({ bytes }) => isUtf8(bytes) && !bytes.includes(0))
-    .map(({ path: each, bytes }) => ({ path: each, text: bytes.toString() }));
+    .map(({ path: each, bytes }) => ({
+      path: each,
+      text: isUtf8(bytes) && !bytes.includes(0) ? bytes.toString() : '',
+    }));
 }
 
 /** The paths that git lists. In a copy without git: all files except dependencies and data. */
