@@ -1,9 +1,12 @@
 import type { AddressInfo } from 'node:net';
+import { makeConsoleCode } from './auth/console-code.ts';
 import { RateLimit, type RateLimitPolicy } from './auth/rate-limit.ts';
 import { hashToken, makeToken } from './auth/token.ts';
 import { TokenCache } from './auth/token-cache.ts';
-import { OperatorConsole, type ShownSetting } from './console/operator-console.ts';
+import { OperatorConsole } from './console/operator-console.ts';
 import { RejectedRequests } from './console/rejected-requests.ts';
+import { Samples } from './console/samples.ts';
+import type { ShownSetting } from './console/screens.ts';
 import { docsPage } from './docs-page/docs-page.ts';
 import { documentationOf } from './docs-page/documentation.ts';
 import { CreatePlant } from './http/create-plant.ts';
@@ -115,16 +118,16 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     };
     const operatorConsole =
       settings.console &&
-      opened.use(
-        new OperatorConsole({
-          ...{ engine, metrics, readState, rejected, version: VERSION, ...settings.console },
-          curl: () => settings.console!.curlOf(address),
-          plantsInFlight: () => writer.statistics.plantsInFlight,
-          openSearch: () => openSearch(settings.database),
-          onToken: token => tokens.add(token),
-          onChange: change => log.info(change),
-        }),
-      );
+      new OperatorConsole({
+        ...{ engine, readState, rejected, log, version: VERSION, ...settings.console },
+        samples: opened.use(new Samples(metrics, () => writer.statistics.plantsInFlight)),
+        search: opened.use(await openSearch(settings.database)),
+        curl: () => settings.console!.curlOf(address),
+        onToken: token => tokens.add(token),
+        onError: rateLimitedLog((cause, unsaid) =>
+          log.error({ err: rawCause(cause), unsaid }, 'a request of the console failed'),
+        ),
+      });
     const opsHosts = [settings.ops.host, ...(settings.opsHosts ?? [])];
     const ops = new OpsServer(readState, metrics, opsHosts, operatorConsole);
     const opsAddress = await ops.listen(reservedOps);
@@ -138,9 +141,10 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
       return closing;
     };
     const hasToken = firstToken !== undefined || tokens.size > 0;
-    const makeConsoleCode = operatorConsole && (() => operatorConsole.makeCode());
-    const shownToken = firstToken || undefined;
-    return { address, opsAddress, firstToken: shownToken, hasToken, makeConsoleCode, warnings, close };
+    return {
+      ...{ address, opsAddress, firstToken: firstToken || undefined, hasToken, warnings, close },
+      makeConsoleCode: settings.console && (() => makeConsoleCode(engine)),
+    };
   } catch (error) {
     await opened
       .disposeAsync()

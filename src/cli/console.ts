@@ -1,6 +1,5 @@
 import { Command } from 'commander';
-import { CONSOLE_CODE_VALID_MS, makeConsoleSecret } from '../auth/console-code.ts';
-import { hashToken } from '../auth/token.ts';
+import { makeConsoleCode } from '../auth/console-code.ts';
 import type { ListenAddress } from '../service.ts';
 import { openReader, openTokenStore } from '../store/open-store.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './database-option.ts';
@@ -23,11 +22,8 @@ async function printLink(options: DatabaseOptions & { ops: ListenAddress }): Pro
   const database = readDatabase(options);
   // A mistyped path must not create a new store, so the store must exist.
   await (await openReader(database))[Symbol.asyncDispose]();
-  const code = makeConsoleSecret();
   const store = await openTokenStore(database);
-  await store
-    .createConsoleCode(hashToken(code), Date.now() + CONSOLE_CODE_VALID_MS)
-    .finally(() => store.close());
+  const code = await makeConsoleCode(store).finally(() => store.close());
   const link = consoleLink(options.ops, code);
   const status = await fetch(link).then(
     response => response.status,

@@ -5,6 +5,7 @@ import { latestPlants } from '../store/latest-plants.ts';
 import { openReader } from '../store/open-store.ts';
 import { searchAll } from '../store/plant-search.ts';
 import type { PlantFilter, PlantReader, PlantRevision } from '../store/plant-store.ts';
+import { REVISION_CSV_HEADER, revisionCsv } from '../store/revision-csv.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './database-option.ts';
 import { amount } from './progress-display.ts';
 import { type IdForm, idsOption, revisionJson, revisionText, tokenLabels } from './revision-text.ts';
@@ -42,7 +43,7 @@ export async function printPlants(options: PrintOptions, selection: keyof typeof
   const isRecord = selection !== 'plants';
   await using reader = await openReader(readDatabase(options));
   let count = 0;
-  let chunk = format === 'csv' ? csvLine(isRecord ? REVISION_COLUMNS : PLANT_COLUMNS) : '';
+  let chunk = format === 'csv' ? (isRecord ? REVISION_CSV_HEADER : PLANT_CSV_HEADER) : '';
   const labelOf = tokenLabels(reader);
   for await (const revision of SELECTIONS[selection](reader, options)) {
     chunk += LINES[format](revision, isRecord ? await labelOf(revision.recordedBy) : undefined, ids);
@@ -56,16 +57,13 @@ export async function printPlants(options: PrintOptions, selection: keyof typeof
   console.error(`${amount(count, selection === 'revisions' ? 'revision' : 'plant')} printed`);
 }
 
-const PLANT_COLUMNS = ['id', 'name', 'tag'];
-const REVISION_COLUMNS = ['id', 'revision', 'name', 'tag', 'recorded_at', 'recorded_by'];
+const PLANT_CSV_HEADER = csvLine(['id', 'name', 'tag']);
 
 /** Lines for files (csv, jsonl) and terminals (json, text). Without a label, only the plant. */
 const LINES = {
   csv: (each, label) => {
     const { id, name, tag } = each.plant;
-    if (label === undefined) return csvLine([String(id), name, tag]);
-    const time = new Date(each.recordedAt).toISOString();
-    return csvLine([String(id), String(each.revision), name, tag, time, label]);
+    return label === undefined ? csvLine([String(id), name, tag]) : revisionCsv(each, label);
   },
   jsonl: (each, label, ids) => `${revisionJson(each, label, ids)}\n`,
   json: (each, label, ids) => `${visible(revisionJson(each, label, ids))}\n`,

@@ -1,10 +1,23 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { json as jsonOf } from 'node:stream/consumers';
 import { ID_RULE } from '../contract/errors.ts';
-import { isInt64 } from '../contract/int64.ts';
+import { int64FromNumberText } from '../contract/int64.ts';
+import { COMMON_FIELDS, type HttpResponse, jsonResponse } from '../http/response.ts';
 import type { PlantFilter } from '../store/plant-store.ts';
 import { REQUEST_BYTES_MAX } from './limits.ts';
 
-export const COOKIE = 'plant_store_console';
+/** A request of the page, to a path below `api/`. */
+export interface Call {
+  path: string;
+  query: URLSearchParams;
+  /** Empty unless the request is a change. */
+  body: Record<string, unknown>;
+  request: IncomingMessage;
+  response: ServerResponse;
+}
+
+/** @returns undefined if it has responded */
+export type Handler = (call: Call) => HttpResponse | Promise<HttpResponse | undefined>;
 
 /** The page sent something that it should have checked. */
 export class InvalidCall extends Error {}
@@ -14,47 +27,46 @@ export function isOwnOrigin({ headers: { origin, host } }: IncomingMessage): boo
   return origin === `http://${host}` || origin === `https://${host}`;
 }
 
-export function cookieOf({ headers: { cookie = '' } }: IncomingMessage): string | undefined {
-  return cookie
-    .split('; ')
-    .find(each => each.startsWith(`${COOKIE}=`))
-    ?.slice(COOKIE.length + 1);
+export const COOKIE = 'plant_store_console';
+const SECRET = new RegExp(`(?:^|; )${COOKIE}=([^;]*)`);
+
+/** @returns the secret of a session; empty if there is none */
+export function secretOf({ headers: { cookie = '' } }: IncomingMessage): string {
+  return SECRET.exec(cookie)?.[1] ?? '';
 }
 
-/** @returns undefined if it is no JSON object or too long */
-export async function readJsonBody(request: IncomingMessage): Promise<Record<string, unknown> | undefined> {
-  let text = '';
-  for await (const chunk of request.setEncoding('utf8')) {
-    text += chunk;
-    if (text.length > REQUEST_BYTES_MAX) return undefined;
-  }
-  if (text === '') return {};
-  try {
-    const body: unknown = JSON.parse(text);
-    return typeof body === 'object' && body !== null ? (body as Record<string, unknown>) : undefined;
-  } catch {
-    return undefined;
-  }
+/** @throws {InvalidCall} if the body is no JSON object, or too long */
+export async function readJsonBody(request: IncomingMessage): Promise<Record<string, unknown>> {
+  // Without this field, as of a request without a body, no body is read.
+  const length = Number(request.headers['content-length'] ?? 0);
+  if (length === 0) return {};
+  const body: unknown = length <= REQUEST_BYTES_MAX && (await jsonOf(request).catch(() => undefined));
+  if (typeof body !== 'object' || body === null)
+    throw new InvalidCall('the body is not a JSON object, or too long');
+  return body as Record<string, unknown>;
 }
 
+/** @throws {InvalidCall} */
 export function filterOf(query: URLSearchParams): PlantFilter {
-  const filter: PlantFilter = {};
-  for (const name of ['id', 'from'] as const) {
-    const text = query.get(name);
-    if (!text) continue;
-    const id = idOf(text);
-    if (id === undefined) throw new InvalidCall(`${name} must be ${ID_RULE}`);
-    filter[name] = id;
-  }
-  for (const name of ['name', 'tag'] as const) {
-    const text = query.get(name);
-    if (text) filter[name] = text;
-  }
-  return filter;
+  const [name, tag] = ['name', 'tag'].map(each => query.get(each) || undefined);
+  const [id, from] = ['id', 'from'].map(each => {
+    const text = query.get(each);
+    const id = int64FromNumberText(text || '');
+    if (text && id === undefined) throw new InvalidCall(`${each} must be ${ID_RULE}`);
+    return id;
+  });
+  return { id, from, name, tag };
 }
 
-/** @returns undefined if the text is not an int64 */
-export function idOf(text: string): bigint | undefined {
-  const id = /^-?[0-9]{1,19}$/.test(text) ? BigInt(text) : undefined;
-  return id !== undefined && isInt64(id) ? id : undefined;
+export function json(content: object, status = 200): HttpResponse {
+  return jsonResponse(status, JSON.stringify(content));
+}
+
+export function failure(status: number, message: string): HttpResponse {
+  return json({ message }, status);
+}
+
+/** RFC 9110 section 8.6: a response with this status has no Content-Length. */
+export function noContent(fields: readonly string[] = []): HttpResponse {
+  return { result: 'other', status: 204, headers: [...COMMON_FIELDS, ...fields], body: '' };
 }

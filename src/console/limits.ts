@@ -12,13 +12,15 @@ export const REQUEST_BYTES_MAX = 10_000;
 
 /** Seconds of samples: the last quarter of an hour. */
 export const SAMPLES_MAX = 15 * 60;
+/** In a shorter time, the disk fills too unevenly to tell when it is full. */
+export const DISK_RATE_MS_MIN = 600_000;
 
 /** Plants of a page. */
 export const PAGE_PLANTS = 50;
 /** A search ends after this time, also if its page is not full. */
 export const SEARCH_TIME_MS = 800;
-/** Plants that a download reads at a time. */
-export const DOWNLOAD_PAGE_PLANTS = 1_000;
+/** Characters of one write of a download. One write for each line is far slower. */
+export const DOWNLOAD_CHUNK_LENGTH = 64 * 1024;
 
 /** Rejected requests that are kept. */
 export const REJECTED_MAX = 200;

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { ERRORS, type ErrorBody } from '../contract/errors.ts';
 import { isErrorName } from '../contract/result.ts';
 import type { HttpResponse, ReceivedRequest } from '../http/response.ts';
@@ -10,14 +11,10 @@ interface RejectedRequest {
   error: number;
   message: string;
   path: string;
-  /** The first bytes of the body. */
+  /** The first bytes of the body; undefined if it was not read. */
   body: Uint8Array | undefined;
   bodyBytes: number;
 }
-
-const CHARACTER_BYTES_MAX = 4;
-/** The form of our tokens. A client may send one in the wrong place. */
-const TOKEN = /plant_[0-9A-Za-z]{8,}/g;
 
 /** The last rejected requests, while an operator wants to see them. In memory only. */
 export class RejectedRequests {
@@ -39,115 +36,99 @@ export class RejectedRequests {
   }
 
   /** Is called with every response, so it does nothing while nothing is recorded. */
-  observe(response: HttpResponse<string | Uint8Array>, request: ReceivedRequest | undefined): void {
+  observe(response: HttpResponse<string | Uint8Array>, received: ReceivedRequest | undefined): void {
     if (this.#until === 0 || !isErrorName(response.result) || this.until === undefined) return;
-    const { message } = JSON.parse(String(response.body)) as ErrorBody;
-    const { method = 'POST', url = '/plants' } = request?.request ?? {};
     const { status, number: error } = ERRORS[response.result];
+    const { method = 'POST', url = '/plants' } = received?.request ?? {};
     this.#requests.unshift({
-      ...{ at: Date.now(), tokenId: request?.tokenId, status, error, message },
-      path: request === undefined ? '' : withoutTokens(`${method} ${url}`).slice(0, REJECTED_BODY_BYTES_MAX),
+      at: Date.now(),
+      tokenId: received?.tokenId,
+      status,
+      error,
+      message: (JSON.parse(String(response.body)) as ErrorBody).message,
+      path: received ? withoutTokens(`${method} ${url}`).slice(0, REJECTED_BODY_BYTES_MAX) : '',
       // A copy: the rest of a large buffer is not kept.
-      body: request?.body && Uint8Array.from(request.body.subarray(0, REJECTED_BODY_BYTES_MAX)),
-      bodyBytes: request?.bodyBytes ?? 0,
+      body: received?.body && Uint8Array.from(received.body.subarray(0, REJECTED_BODY_BYTES_MAX)),
+      bodyBytes: received?.bodyBytes ?? 0,
     });
     if (this.#requests.length > REJECTED_MAX) this.#requests.pop();
   }
 
   /** The newest first, for the page. */
-  list(labelOf: (tokenId: number) => string | undefined) {
-    return this.#requests.map(({ tokenId, body, ...request }) => ({
+  list(labelOf: (tokenId: number) => string) {
+    return this.#requests.map(({ tokenId, ...request }) => ({
       ...request,
-      label: (tokenId !== undefined && labelOf(tokenId)) || null,
-      ...(body === undefined ? { body: null, faultAt: null } : shownBody(body, request)),
+      label: tokenId === undefined ? null : labelOf(tokenId),
+      ...shownBody(request),
     }));
   }
 }
 
-function shownBody(
-  bytes: Uint8Array,
-  { error, bodyBytes }: { error: number; bodyBytes: number },
-): { body: string; faultAt: number | null } {
-  const fault = faultIn(bytes, error);
-  // Where the kept part ends, no fault can be seen.
-  const isSeen =
-    fault !== undefined && (bytes.length === bodyBytes || fault < bytes.length - CHARACTER_BYTES_MAX);
-  const before = isSeen ? escaped(bytes.subarray(0, fault)) : undefined;
-  // The part before the fault alone could contain half a token.
-  const body = withoutTokens(escaped(bytes));
-  return { body, faultAt: before !== undefined && body.startsWith(before) ? before.length : null };
+/** The body as text, and the index at which it is wrong; null if it has no such place. */
+function shownBody({ body, bodyBytes, error }: Omit<RejectedRequest, 'tokenId'>) {
+  if (body === undefined) return { body: null, faultAt: null };
+  const text = textOf(body);
+  const shown = shownText(text);
+  if (error !== ERRORS.notJson.number) return { body: shown, faultAt: null };
+  const fault = jsonFault(text);
+  // Where the kept part ends, even a sound body seems wrong.
+  const isCut = body.length < bodyBytes && fault > text.length - CHARACTER_BYTES_MAX;
+  const before = shownText(text.slice(0, fault));
+  // It may not begin so if the fault is inside a token.
+  return { body: shown, faultAt: !isCut && shown.startsWith(before) ? before.length : null };
 }
 
-/** Text of UTF-8. Other bytes and control characters, but not line ends, are `\xHH`. */
-function escaped(bytes: Uint8Array): string {
-  let text = '';
-  for (let start = 0; start < bytes.length; ) {
-    const end = start + characterLength(bytes, start);
-    const isShown = end > start && (bytes[start]! >= 0x20 || bytes[start] === 0x0a) && bytes[start] !== 0x7f;
-    text += isShown ? Buffer.from(bytes.subarray(start, end)).toString() : hex(bytes[start]!);
-    start = isShown ? end : start + 1;
-  }
-  return text;
+const CHARACTER_BYTES_MAX = 4;
+/** What can be a character of UTF-8 (RFC 3629 section 3), or else one byte of 0x80 or more. */
+const CHARACTER = /[\xc0-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf7][\x80-\xbf]{3}|[\x80-\xff]/g;
+
+/** Text of UTF-8. A byte that is not UTF-8 becomes the lone surrogate U+DC00 plus the byte. */
+function textOf(bytes: Uint8Array): string {
+  const toSurrogate = (byte: string): string => String.fromCharCode(0xdc00 + byte.charCodeAt(0));
+  return Buffer.from(bytes)
+    .toString('latin1')
+    .replace(CHARACTER, match => {
+      const character = Buffer.from(match, 'latin1');
+      return isUtf8(character) ? character.toString() : match.replace(/./gs, toSurrogate);
+    });
 }
 
-function hex(byte: number): string {
-  return `\\x${byte.toString(16).padStart(2, '0')}`;
+/** Without tokens. Control characters except line ends, and bytes that are no text, are `\xHH`. */
+function shownText(text: string): string {
+  const hex = (each: string): string => (each.charCodeAt(0) & 0xff).toString(16).padStart(2, '0');
+  return withoutTokens(text.replace(/(?!\n)[\p{Cc}\p{Cs}]/gu, each => `\\x${hex(each)}`));
 }
 
-const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
-
-/** Bytes of the character of UTF-8 (RFC 3629 section 3) that begins here; 0 if there is none. */
-function characterLength(bytes: Uint8Array, start: number): number {
-  const first = bytes[start]!;
-  if (first < 0x80) return 1;
-  const length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  try {
-    utf8.decode(bytes.subarray(start, start + length));
-    return length;
-  } catch {
-    return 0;
-  }
+/** A client may send one of our tokens in the wrong place. */
+function withoutTokens(text: string): string {
+  return text.replace(/plant_[0-9A-Za-z]{8,}/g, 'plant_…');
 }
 
-/** The index of the byte at which a body is wrong, if that is known. */
-function faultIn(bytes: Uint8Array, error: number): number | undefined {
-  for (let at = 0; at < bytes.length; ) {
-    const length = characterLength(bytes, at);
-    if (length === 0) return at;
-    at += length;
-  }
-  if (error !== ERRORS.notJson.number) return undefined;
-  const text = utf8.decode(bytes);
-  const at = jsonFault(text);
-  return at === undefined ? undefined : Buffer.byteLength(text.slice(0, at));
-}
+/** The end of the message of V8 about a wrong token, the only message without a position. */
+const WRONG_TOKEN = 'is not valid JSON';
 
-/** The index of the first character that makes a text invalid JSON. */
-function jsonFault(text: string): number | undefined {
-  const message = parseError(text);
-  if (message === undefined) return undefined;
-  const position = / at position ([0-9]+)/.exec(message)?.[1];
+/** The index of the first character that makes a text of {@link textOf} invalid JSON. */
+function jsonFault(text: string): number {
+  const [utf8 = ''] = text.split(/\p{Cs}/u, 1);
+  const message = parseError(utf8);
+  const position = /at position ([0-9]+) \(line [0-9]+ column [0-9]+\)$/.exec(message)?.[1];
   if (position !== undefined) return Number(position);
-  if (!message.startsWith('Unexpected token')) return text.length;
-  // V8 names no position here. Only texts that contain the token have this error.
-  let [valid, invalid] = [0, text.length];
-  while (invalid - valid > 1) {
-    const middle = (valid + invalid) >> 1;
-    if (parseError(text.slice(0, middle))?.startsWith('Unexpected token')) invalid = middle;
-    else valid = middle;
+  if (!message.endsWith(WRONG_TOKEN)) return utf8.length;
+  // Only a text with the token has this message.
+  let [before, after] = [0, utf8.length];
+  while (after - before > 1) {
+    const middle = (before + after) >> 1;
+    if (parseError(utf8.slice(0, middle)).endsWith(WRONG_TOKEN)) after = middle;
+    else before = middle;
   }
-  return valid;
+  return before;
 }
 
-function parseError(text: string): string | undefined {
+function parseError(text: string): string {
   try {
     JSON.parse(text);
-    return undefined;
+    return '';
   } catch (error) {
     return (error as Error).message;
   }
-}
-
-function withoutTokens(text: string): string {
-  return text.replace(TOKEN, 'plant_…');
 }

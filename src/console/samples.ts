@@ -1,5 +1,5 @@
 import type { BucketCounts } from '../ops/bucket-histogram.ts';
-import type { Counts } from '../ops/metrics.ts';
+import type { Counts, Metrics } from '../ops/metrics.ts';
 import { SAMPLES_MAX } from './limits.ts';
 
 /** What happened in one second. Null: nothing of this kind. */
@@ -20,36 +20,23 @@ export interface Sample {
 }
 
 /** The last quarter of an hour by seconds, from the counters of the metrics. */
-export class Samples {
+export class Samples implements Disposable {
   readonly #samples: Sample[] = [];
   /** The second of the newest sample, since 1970. */
-  #newest = 0;
+  #newest = thisSecond();
+  readonly #metrics: Metrics;
+  readonly #plantsInFlight: () => number;
   #before: Counts;
+  readonly #timer = setInterval(() => this.#addDue(), 1_000);
 
-  constructor(counts: Counts) {
-    this.#before = counts;
+  constructor(metrics: Metrics, plantsInFlight: () => number) {
+    this.#metrics = metrics;
+    this.#plantsInFlight = plantsInFlight;
+    this.#before = metrics.counts();
   }
 
-  /** Adds a sample. Must be called once a second. @param second the one that ends, since 1970 */
-  add(second: number, counts: Counts, inFlight: number): void {
-    const before = this.#before;
-    this.#before = counts;
-    const duration = difference(counts.createSeconds, before.createSeconds);
-    const batch = difference(counts.batchPlants, before.batchPlants);
-    const commit = difference(counts.commitSeconds, before.commitSeconds);
-    this.#newest = second;
-    this.#samples.push({
-      created: counts.created - before.created,
-      revised: counts.revised - before.revised,
-      unchanged: counts.unchanged - before.unchanged,
-      failed: counts.failed - before.failed,
-      p50: milliseconds(quantile(duration, 0.5)),
-      p99: milliseconds(quantile(duration, 0.99)),
-      inFlight,
-      batchPlants: mean(batch),
-      commitMs: milliseconds(mean(commit)),
-    });
-    if (this.#samples.length > SAMPLES_MAX) this.#samples.shift();
+  [Symbol.dispose](): void {
+    clearInterval(this.#timer);
   }
 
   /** The samples after a second, and the second of the first of them. */
@@ -60,6 +47,36 @@ export class Samples {
       samples: this.#samples.slice(this.#samples.length - count),
     };
   }
+
+  /** After a late timer, several seconds are due. The first gets all counts, the others none. */
+  #addDue(): void {
+    const now = thisSecond();
+    this.#newest = Math.max(this.#newest, now - SAMPLES_MAX);
+    for (; this.#newest < now; this.#newest++) this.#add();
+  }
+
+  #add(): void {
+    const before = this.#before;
+    const counts = this.#metrics.counts();
+    this.#before = counts;
+    const duration = difference(counts.createSeconds, before.createSeconds);
+    this.#samples.push({
+      created: counts.created - before.created,
+      revised: counts.revised - before.revised,
+      unchanged: counts.unchanged - before.unchanged,
+      failed: counts.failed - before.failed,
+      p50: milliseconds(quantile(duration, 0.5)),
+      p99: milliseconds(quantile(duration, 0.99)),
+      inFlight: this.#plantsInFlight(),
+      batchPlants: mean(difference(counts.batchPlants, before.batchPlants)),
+      commitMs: milliseconds(mean(difference(counts.commitSeconds, before.commitSeconds))),
+    });
+    if (this.#samples.length > SAMPLES_MAX) this.#samples.shift();
+  }
+}
+
+function thisSecond(): number {
+  return Math.floor(Date.now() / 1000);
 }
 
 function difference(now: BucketCounts, before: BucketCounts): BucketCounts {

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { CONSOLE_SECRET, makeConsoleSecret } from '../auth/console-code.ts';
+import { makeConsoleSecret } from '../auth/console-code.ts';
 import { hashToken } from '../auth/token.ts';
 import { SESSION_IDLE_MS, SESSIONS_MAX, WRONG_CODE_DELAY_MS, WRONG_CODE_DELAY_MS_MAX } from './limits.ts';
 
@@ -21,35 +21,29 @@ export class Sessions {
    * @returns the secret of the session, or undefined for a wrong code
    */
   async signIn(code: string): Promise<string | undefined> {
-    if (!CONSOLE_SECRET.test(code) || !(await this.#takeCode(hashToken(code)))) {
+    if (!(await this.#takeCode(hashToken(code)))) {
       await wait(Math.min(WRONG_CODE_DELAY_MS * 2 ** this.#wrongCodes++, WRONG_CODE_DELAY_MS_MAX));
       return undefined;
     }
     this.#wrongCodes = 0;
     const secret = makeConsoleSecret();
-    this.#use(hashToken(secret));
+    this.#usedAt.set(hashToken(secret), performance.now());
     const [oldest] = this.#usedAt.keys();
     if (this.#usedAt.size > SESSIONS_MAX) this.#usedAt.delete(oldest!);
     return secret;
   }
 
-  /** Whether a session has not ended. It is used by this. */
-  isActive(secret: string | undefined): boolean {
-    if (secret === undefined) return false;
+  /** Whether a session has not ended. If so, it is used by this. */
+  isActive(secret: string): boolean {
     const hash = hashToken(secret);
     const usedAt = this.#usedAt.get(hash);
-    if (usedAt === undefined) return false;
+    const isActive = usedAt !== undefined && performance.now() - usedAt <= SESSION_IDLE_MS;
     this.#usedAt.delete(hash);
-    if (performance.now() - usedAt > SESSION_IDLE_MS) return false;
-    this.#use(hash);
-    return true;
+    if (isActive) this.#usedAt.set(hash, performance.now());
+    return isActive;
   }
 
   signOut(secret: string): void {
     this.#usedAt.delete(hashToken(secret));
-  }
-
-  #use(hash: string): void {
-    this.#usedAt.set(hash, performance.now());
   }
 }

@@ -81,9 +81,8 @@ export class OpsServer {
 
   async #respond(request: IncomingMessage, serverResponse: ServerResponse): Promise<void> {
     const response = await this.#respondTo(request, serverResponse).catch(() => errorResponse('internal'));
-    if (response === undefined) return;
-    // Otherwise the client of a failed download would wait for its rest.
-    if (serverResponse.headersSent) return void serverResponse.destroy();
+    // A download that fails has responded, and has closed its connection.
+    if (response === undefined || serverResponse.headersSent) return;
     serverResponse.writeHead(response.status, [...response.headers]).end(response.body);
   }
 

@@ -114,6 +114,10 @@ for (const engine of engines)
       assert.equal(csv.split('\n').length, 4);
       const badId = await call(operator, 'GET', 'plants?id=9223372036854775808');
       assert.equal(badId.status, 422);
+      assert.equal((await call(operator, 'PUT', 'plants/7', {})).status, 404);
+      // A copied revision may name a token that this store lacks.
+      await engine.sql(service.database, `INSERT INTO plant_revision VALUES (8, 1, 'Oak', NULL, 1, 99)`);
+      assert.equal((await json(operator, 'plants/8')).revisions[0].recordedBy, '99');
       await wait(1_100);
       const { from, samples } = await json(operator, 'now');
       assert.equal(
@@ -128,6 +132,28 @@ for (const engine of engines)
         (await json(operator, `now?after=${from + samples.length - 1}`)).samples.length <= 1,
         true,
       );
+    });
+
+    test('downloads a large store, and ends the connection when the store fails in between', async () => {
+      await using service = await startTestService({
+        database: await engine.newDatabase(),
+        console: CONSOLE,
+      });
+      const operator = await signIn(service);
+      const ids = 'WITH RECURSIVE n(id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n WHERE id < 8000)';
+      const row = `SELECT id, 1, '${'x'.repeat(10_000)}', NULL, 1, 1 FROM n`;
+      await engine.sql(service.database, `INSERT INTO plant_revision ${ids} ${row}`);
+      const complete = await (await call(operator, 'GET', 'plants.csv')).text();
+      assert.equal(complete.match(/\n/g)!.length, 8_001);
+      const { body } = await call(operator, 'GET', 'plants.csv');
+      const chunks = body!.getReader();
+      await chunks.read();
+      await engine.sql(service.database, 'ALTER TABLE plant_revision RENAME TO gone');
+      await assert.rejects(async () => {
+        while (!(await chunks.read()).done);
+      });
+      assert.ok(service.logged.includes('a request of the console failed'));
+      assert.equal((await call(operator, 'GET', 'plants')).status, 503);
     });
 
     test('creates and revokes tokens, which take effect', async () => {
@@ -189,6 +215,8 @@ suite('the console', () => {
     const CASES: [body: string | Uint8Array<ArrayBuffer>, shown: string, fault: string | undefined][] = [
       ['{"id":1,"name":"x",}', '{"id":1,"name":"x",}', '}'],
       ['{"id":+1}', '{"id":+1}', '+1}'],
+      ['[object Object]', '[object Object]', 'object Object]'],
+      ['? at position 3', '? at position 3', '? at position 3'],
       [
         '{"id":"5","name":"</script><img src=x onerror=alert(1)>"}',
         '{"id":"5","name":"</script><img src=x onerror=alert(1)>"}',
@@ -197,7 +225,9 @@ suite('the console', () => {
       [Buffer.from('7b226964223a31ff7d', 'hex'), '{"id":1\\xff}', '\\xff}'],
       [Buffer.from('{"name":"\u0000\u001b[31m"}'), '{"name":"\\x00\\x1b[31m"}', '\\x00\\x1b[31m"}'],
       [`{"token":"${service.token}"}`, '{"token":"plant_…"}', undefined],
+      [`{"token":"${service.token}",}`, '{"token":"plant_…",}', '}'],
       [`{"name":"${'ö'.repeat(3_000)}`, `{"name":"${'ö'.repeat(995)}`, undefined],
+      [`{,"a":"${'ö'.repeat(3_000)}`, `{,"a":"${'ö'.repeat(996)}`, `,"a":"${'ö'.repeat(996)}\\xc3`],
     ];
     for (const [body, shown, fault] of CASES) {
       assert.equal(await send(service, body), 400);
@@ -225,7 +255,7 @@ suite('the console', () => {
       ['a wrong code', 403, call({ service }, 'POST', 'session', { code: 'A'.repeat(43) })],
       ['another origin', 403, call(operator, 'POST', 'tokens', { label: 'x' }, foreign)],
       ['no origin', 403, call(operator, 'POST', 'tokens', { label: 'x' }, { Origin: '' })],
-      ['a long body', 400, call(operator, 'POST', 'tokens', { label: 'x'.repeat(20_000) })],
+      ['a long body', 422, call(operator, 'POST', 'tokens', { label: 'x'.repeat(20_000) })],
       ['no such path', 404, call(operator, 'GET', 'nothing')],
       ['another method', 404, call(operator, 'PUT', 'tokens', {})],
     ];
@@ -238,8 +268,32 @@ suite('the console', () => {
     const rebound = request(`${service.opsUrl}/console/api/tokens`, options).end();
     const [{ statusCode }] = await once(rebound, 'response');
     assert.equal(statusCode, 421);
-    assert.equal((await call(operator, 'DELETE', 'session')).status, 204);
+    const signedOut = await call(operator, 'DELETE', 'session');
+    // RFC 9110 section 8.6 forbids the length.
+    assert.deepEqual([signedOut.status, signedOut.headers.get('Content-Length')], [204, null]);
     assert.equal((await call(operator, 'GET', 'tokens')).status, 401);
+  });
+
+  test('counts each plant in one second, also after the process was busy', async () => {
+    await using service = await startTestService({ console: CONSOLE });
+    const operator = await signIn(service);
+    const created = new Map<number, number>();
+    const load = async (): Promise<void> => {
+      const { from, samples } = await json(operator, `now?after=${Math.max(0, ...created.keys())}`);
+      for (const [index, sample] of samples.entries()) created.set(from + index, sample.created);
+    };
+    for (const id of [1, 2, 3]) await send(service, `{"id":${id},"name":"x"}`);
+    await wait(1_100);
+    await load();
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 3_000);
+    await wait(1_100);
+    await load();
+    const seconds = [...created.keys()];
+    assert.equal(Math.max(...seconds) - Math.min(...seconds), seconds.length - 1);
+    assert.equal(
+      [...created.values()].reduce((sum, each) => sum + each),
+      3,
+    );
   });
 
   test('makes a wrong code wait longer each time, and a right one not', async () => {

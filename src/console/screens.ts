@@ -1,0 +1,221 @@
+import { pipeline } from 'node:stream/promises';
+import { hashToken, makeToken } from '../auth/token.ts';
+import { int64FromNumberText } from '../contract/int64.ts';
+import { TOKEN_LABEL_LENGTH_MAX } from '../contract/limits.ts';
+import { isTokenLabel, type StoredToken } from '../contract/stored-token.ts';
+import type { HttpResponse } from '../http/response.ts';
+import type { ServiceLog } from '../ops/rate-limited-log.ts';
+import { readinessOf, type ServiceState } from '../ops/readiness.ts';
+import { searchAll } from '../store/plant-search.ts';
+import type { PlantRevision, PlantSearch, StorageEngine } from '../store/plant-store.ts';
+import { REVISION_CSV_HEADER, revisionCsv } from '../store/revision-csv.ts';
+import { type Call, failure, filterOf, type Handler, InvalidCall, json, noContent } from './calls.ts';
+import {
+  DISK_RATE_MS_MIN,
+  DOWNLOAD_CHUNK_LENGTH,
+  PAGE_PLANTS,
+  RECORDING_MINUTES_MAX,
+  SEARCH_TIME_MS,
+} from './limits.ts';
+import { PAGE_FIELDS } from './page-files.ts';
+import type { RejectedRequests } from './rejected-requests.ts';
+import type { Samples } from './samples.ts';
+
+/** The name, the value and the source of a setting. */
+export type ShownSetting = readonly [name: string, value: string, source: 'flag' | 'environment' | 'default'];
+
+export interface ConsoleParts {
+  engine: StorageEngine;
+  /** Not a part of the engine, so that searches hold nothing up. */
+  search: PlantSearch;
+  samples: Samples;
+  readState: () => Promise<ServiceState>;
+  rejected: RejectedRequests;
+  version: string;
+  /** The store, without its password. */
+  database: string;
+  settings: readonly ShownSetting[];
+  /** Sends a plant to this service; with `<TOKEN>` in place of the token. */
+  curl: () => string;
+  /** Makes a token that was created or revoked here take effect at once. */
+  onToken: (token: StoredToken) => void;
+  /** Logs why a request failed. */
+  onError: (cause: unknown) => void;
+  /** For what an operator did. */
+  log: ServiceLog;
+}
+
+type LabelOf = (tokenId: number) => string;
+
+/** What the five screens of the page read and change. */
+export class Screens {
+  readonly #parts: ConsoleParts;
+  #hasPlants = false;
+  /** Free bytes of the disk at the start, for the rate at which it fills. */
+  readonly #start = { at: Date.now(), diskFreeBytes: undefined as number | undefined };
+
+  constructor(parts: ConsoleParts) {
+    this.#parts = parts;
+    void parts.engine.statistics().then(({ diskFreeBytes }) => {
+      this.#start.diskFreeBytes = diskFreeBytes;
+    });
+  }
+
+  /** By method and path. */
+  readonly handlers: Record<string, Handler> = {
+    'GET api/now': async ({ query }) => {
+      const { engine, readState, samples, version, curl } = this.#parts;
+      const readiness = readinessOf(await readState());
+      this.#hasPlants ||= await engine.hasPlants();
+      const since = samples.after(Number(query.get('after')));
+      return json({ ...since, readiness, version, hasPlants: this.#hasPlants, curl: curl() });
+    },
+    'GET api/plants': async ({ query }) => {
+      const page = await this.#parts.search.page(filterOf(query), PAGE_PLANTS, SEARCH_TIME_MS);
+      const labelOf = await this.#labels();
+      return json({
+        plants: page.plants.map(each => ({ id: String(each.plant.id), ...shownRevision(each, labelOf) })),
+        next: page.next === undefined ? null : String(page.next),
+        read: page.read,
+        isCutShort: page.next !== undefined && page.plants.length < PAGE_PLANTS,
+      });
+    },
+    'GET api/plants/ID': async ({ path }) => {
+      const id = int64FromNumberText(path.slice('api/plants/'.length));
+      const revisions = id === undefined ? [] : await this.#parts.search.revisionsOf(id);
+      if (revisions.length === 0) return failure(404, 'no plant has this id');
+      const labelOf = await this.#labels();
+      return json({ revisions: revisions.map(each => shownRevision(each, labelOf)) });
+    },
+    'GET api/plants.csv': call => this.#download(call),
+    'GET api/rejected': async () => {
+      const { rejected } = this.#parts;
+      return json({ until: rejected.until ?? null, requests: rejected.list(await this.#labels()) });
+    },
+    'POST api/rejected': ({ body: { minutes } }) => {
+      if (typeof minutes !== 'number' || !(minutes >= 0 && minutes <= RECORDING_MINUTES_MAX))
+        throw new InvalidCall(`minutes must be a number from 0 to ${RECORDING_MINUTES_MAX}`);
+      this.#parts.rejected.record(minutes);
+      return noContent();
+    },
+    'GET api/tokens': async () => {
+      const tokens = await this.#tokens();
+      // Without the hash.
+      const shown = tokens.map(({ label, createdAt, expiresAt, revokedAt, lastUsedDay }) => {
+        return { label, createdAt, expiresAt, revokedAt, lastUsedDay };
+      });
+      return json({ tokens: shown });
+    },
+    'POST api/tokens': ({ body }) => this.#createToken(body),
+    'POST api/tokens/revoke': async ({ body: { label } }) => {
+      const { engine, onToken, log } = this.#parts;
+      const token = await engine.revokeToken(String(label), Date.now());
+      if (token === undefined) throw new InvalidCall('no token has this label');
+      onToken(token);
+      log.info(`an operator revoked the token ${JSON.stringify(token.label)} in the console`);
+      return noContent();
+    },
+    'GET api/store': async () => {
+      const { engine, search, database, settings, version, readState } = this.#parts;
+      const [statistics, size, state] = await Promise.all([engine.statistics(), search.size(), readState()]);
+      const rows = {
+        Version: version,
+        Store: database,
+        Plants: String(size.plants),
+        Revisions: String(size.revisions),
+        Size: megabytes(size.bytes),
+        'Write-ahead log': megabytes(statistics.walBytes),
+        'Connections to PostgreSQL': statistics.connections?.toString(),
+        'Free on the disk': megabytes(statistics.diskFreeBytes),
+        'Disk full in': this.#diskFullIn(statistics.diskFreeBytes),
+      };
+      return json({
+        rows: Object.entries(rows).filter(([, value]) => value !== undefined),
+        warnings: state.storeWarnings ?? ['the store does not respond; the log of the service has the cause'],
+        settings,
+      });
+    },
+  };
+
+  async #createToken({ label, expiresAt = null }: Call['body']): Promise<HttpResponse> {
+    const { engine, onToken, log } = this.#parts;
+    const createdAt = Date.now();
+    if (typeof label !== 'string' || !isTokenLabel(label))
+      throw new InvalidCall(
+        `the label must have 1 to ${TOKEN_LABEL_LENGTH_MAX} characters, without control characters and blanks at the ends`,
+      );
+    if (expiresAt !== null && !(Number.isSafeInteger(expiresAt) && Number(expiresAt) > createdAt))
+      throw new InvalidCall('the token must expire in the future');
+    const token = makeToken();
+    const row = { hash: hashToken(token), label, createdAt, expiresAt: expiresAt as number | null };
+    const stored = await engine.createToken(row);
+    if (stored === undefined) return failure(409, 'another token has this label; choose another one');
+    onToken(stored);
+    log.info(`an operator created the token ${JSON.stringify(label)} in the console`);
+    return json({ token }, 201);
+  }
+
+  /** All plants of a filter, as slowly as the client reads. */
+  async #download({ query, request, response }: Call): Promise<undefined> {
+    const { search } = this.#parts;
+    const filter = filterOf(query);
+    const labelOf = await this.#labels();
+    const type = ['Content-Type', 'text/csv; charset=utf-8'];
+    const name = ['Content-Disposition', 'attachment; filename="plants.csv"'];
+    response.writeHead(200, [...type, ...name, ...PAGE_FIELDS]);
+    if (request.method === 'HEAD') return void response.end();
+    const page: PlantSearch['page'] = async (...args) => {
+      // After the client has gone away, there are no more pages.
+      return response.destroyed ? { plants: [], next: undefined, read: 0 } : await search.page(...args);
+    };
+    await pipeline(csvOf(searchAll({ page }, filter), labelOf), response);
+  }
+
+  async #tokens(): Promise<StoredToken[]> {
+    const tokens: StoredToken[] = [];
+    for (;;) {
+      const more = await this.#parts.engine.tokensChangedSince(tokens.at(-1)?.changeNumber ?? 0);
+      if (more.length === 0) return tokens;
+      tokens.push(...more);
+    }
+  }
+
+  /** A copied revision may name a token that this store lacks. */
+  async #labels(): Promise<LabelOf> {
+    const labels = new Map((await this.#tokens()).map(({ id, label }) => [id, label]));
+    return tokenId => labels.get(tokenId) ?? String(tokenId);
+  }
+
+  #diskFullIn(freeBytes: number | undefined): string | undefined {
+    const { at, diskFreeBytes } = this.#start;
+    const elapsedMs = Date.now() - at;
+    if (freeBytes === undefined || diskFreeBytes === undefined || elapsedMs < DISK_RATE_MS_MIN)
+      return undefined;
+    const usedBytes = diskFreeBytes - freeBytes;
+    const days = Math.floor(((freeBytes / usedBytes) * elapsedMs) / 86_400_000);
+    const text = usedBytes <= 0 ? 'never' : days < 2 ? 'less than 2 days' : `${days} days`;
+    return `${text}, at the rate since the start`;
+  }
+}
+
+function shownRevision({ plant, revision, recordedAt, recordedBy }: PlantRevision, labelOf: LabelOf) {
+  return { revision, name: plant.name, tag: plant.tag, recordedAt, recordedBy: labelOf(recordedBy) };
+}
+
+async function* csvOf(revisions: AsyncIterable<PlantRevision>, labelOf: LabelOf): AsyncIterable<string> {
+  yield REVISION_CSV_HEADER;
+  let chunk = '';
+  for await (const revision of revisions) {
+    chunk += revisionCsv(revision, labelOf(revision.recordedBy));
+    if (chunk.length < DOWNLOAD_CHUNK_LENGTH) continue;
+    yield chunk;
+    chunk = '';
+  }
+  yield chunk;
+}
+
+function megabytes(bytes: number | undefined): string | undefined {
+  return bytes === undefined
+    ? undefined
+    : `${(bytes / 1e6).toLocaleString('en', { maximumFractionDigits: 1 })} MB`;
+}
