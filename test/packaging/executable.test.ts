@@ -10,6 +10,7 @@ import { gzipSync } from 'node:zlib';
 import packageJson from '../../package.json' with { type: 'json' };
 import { bundleProgram, type ProgramBundle } from '../../packaging/program-bundle.ts';
 import { PAGE_SCRIPT, PAGE_STYLE } from '../../src/docs-page/docs-page.ts';
+import { assertConsoleFiles } from '../harness/console-files.ts';
 import { assertNoDebugger } from '../harness/debugger-signal.ts';
 import { PostgresServer } from '../harness/postgres-server.ts';
 import { type Finished, runProgram, type ServeProcess, sendPlant, startServe } from '../harness/program.ts';
@@ -108,6 +109,7 @@ suite('the executable', () => {
     assert.equal(await sendPlant(service.url, service.token, 9007199254740993n), 200);
     const page = await (await fetch(`${service.url}/docs`)).text();
     for (const part of [PAGE_STYLE, PAGE_SCRIPT]) assert.ok(page.includes(part));
+    await assertConsoleFiles(service);
 
     const token = (await run(cwd, ['token', 'create', 'nursery', '--database', database])).trim();
     const environment = { PLANT_STORE_URL: service.url, PLANT_STORE_TOKEN: token };

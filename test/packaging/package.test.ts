@@ -18,6 +18,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { build } from 'esbuild';
 import packageJson from '../../package.json' with { type: 'json' };
 import clientJson from '../../packages/client/package.json' with { type: 'json' };
+import { assertConsoleFiles } from '../harness/console-files.ts';
 import { JAVASCRIPT_RUNTIMES } from '../harness/javascript-runtimes.ts';
 import { runProgram, type StartOptions, sendPlant, startServe } from '../harness/program.ts';
 import { type RunningService, startTestService } from '../harness/running-service.ts';
@@ -158,6 +159,7 @@ suite('the package of the service', () => {
     const options = inHome('service');
     await using service = await startServe('sqlite:plants.db', [], options);
     assert.equal(await sendPlant(service.url, service.token, 9007199254740993n), 200);
+    await assertConsoleFiles(service);
     const backup = await runProgram(['backup', 'backup.db', '--database', 'sqlite:plants.db'], options);
     assert.equal(backup.exitCode, 0, backup.stderr);
     assert.equal((await service.stop('SIGTERM')).exitCode, 0);
