@@ -217,5 +217,5 @@ async function* csvOf(revisions: AsyncIterable<PlantRevision>, labelOf: LabelOf)
 function megabytes(bytes: number | undefined): string | undefined {
   return bytes === undefined
     ? undefined
-    : `${(bytes / 1e6).toLocaleString('en', { maximumFractionDigits: 1 })} MB`;
+    : `${(bytes / 1e6).toLocaleString('en', { maximumFractionDigits: 2 })} MB`;
 }
