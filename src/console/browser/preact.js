@@ -1,0 +1,7 @@
+// Templates and state of the page. The other three files are from npm.
+import htm from './htm.js';
+import { h } from './preact-core.js';
+
+export { render } from './preact-core.js';
+export { useEffect, useRef, useState } from './preact-hooks.js';
+export const html = htm.bind(h);
