@@ -28,3 +28,7 @@ export const REJECTED_MAX = 200;
 export const REJECTED_BODY_BYTES_MAX = 2_000;
 /** Longest time for which rejected requests are recorded. */
 export const RECORDING_MINUTES_MAX = 60;
+/** A screen waits this long for a count of all plants. */
+export const COUNT_TIMEOUT_MS = 500;
+/** The pause after a count, as a multiple of its time. */
+export const COUNT_PAUSE_SHARE = 20;

@@ -1,4 +1,5 @@
 import { pipeline } from 'node:stream/promises';
+import { setTimeout as wait } from 'node:timers/promises';
 import { hashToken, makeToken } from '../auth/token.ts';
 import { int64FromNumberText } from '../contract/int64.ts';
 import { TOKEN_LABEL_LENGTH_MAX } from '../contract/limits.ts';
@@ -7,10 +8,12 @@ import type { HttpResponse } from '../http/response.ts';
 import type { ServiceLog } from '../ops/rate-limited-log.ts';
 import { readinessOf, type ServiceState } from '../ops/readiness.ts';
 import { searchAll } from '../store/plant-search.ts';
-import type { PlantRevision, PlantSearch, StorageEngine } from '../store/plant-store.ts';
+import type { PlantRevision, PlantSearch, StorageEngine, StoreSize } from '../store/plant-store.ts';
 import { REVISION_CSV_HEADER, revisionCsv } from '../store/revision-csv.ts';
 import { type Call, failure, filterOf, type Handler, InvalidCall, json, noContent } from './calls.ts';
 import {
+  COUNT_PAUSE_SHARE,
+  COUNT_TIMEOUT_MS,
   DISK_RATE_MS_MIN,
   DOWNLOAD_CHUNK_LENGTH,
   PAGE_PLANTS,
@@ -51,6 +54,9 @@ type LabelOf = (tokenId: number) => string;
 export class Screens {
   readonly #parts: ConsoleParts;
   #hasPlants = false;
+  /** See {@link #countedSize}. */
+  #count = { last: undefined as StoreSize | undefined, nextAt: 0 };
+  #counting: Promise<void> | undefined;
   /** Free bytes of the disk at the start, for the rate at which it fills. */
   readonly #start = { at: Date.now(), diskFreeBytes: undefined as number | undefined };
 
@@ -116,17 +122,18 @@ export class Screens {
       return noContent();
     },
     'GET api/store': async () => {
-      const { engine, search, database, settings, version, readState } = this.#parts;
-      const [statistics, size, state] = await Promise.all([engine.statistics(), search.size(), readState()]);
+      const { engine, database, settings, version, readState } = this.#parts;
+      const [statistics, state] = await Promise.all([engine.statistics(), readState()]);
+      const size = await this.#countedSize();
       const rows = {
         Version: version,
         Store: database,
-        Plants: String(size.plants),
-        Revisions: String(size.revisions),
-        Size: megabytes(size.bytes),
-        'Write-ahead log': megabytes(statistics.walBytes),
+        Plants: size === undefined ? 'being counted' : size.plants.toLocaleString('en'),
+        Revisions: size?.revisions.toLocaleString('en'),
+        Size: bytesText(size?.bytes),
+        'Write-ahead log': bytesText(statistics.walBytes),
         'Connections to PostgreSQL': statistics.connections?.toString(),
-        'Free on the disk': megabytes(statistics.diskFreeBytes),
+        'Free on the disk': bytesText(statistics.diskFreeBytes),
         'Disk full in': this.#diskFullIn(statistics.diskFreeBytes),
       };
       return json({
@@ -186,6 +193,28 @@ export class Screens {
     return tokenId => labels.get(tokenId) ?? String(tokenId);
   }
 
+  /**
+   * Counting a large store takes long. So this returns the last count, and begins another one after
+   * a pause. Undefined while the first one runs.
+   */
+  async #countedSize(): Promise<StoreSize | undefined> {
+    const startedAt = performance.now();
+    if (startedAt >= this.#count.nextAt) {
+      this.#counting ??= this.#parts.search
+        .size()
+        .then(size => {
+          const now = performance.now();
+          this.#count = { last: size, nextAt: now + COUNT_PAUSE_SHARE * (now - startedAt) };
+        })
+        .catch(this.#parts.onError)
+        .finally(() => {
+          this.#counting = undefined;
+        });
+    }
+    await Promise.race([this.#counting, wait(COUNT_TIMEOUT_MS)]);
+    return this.#count.last;
+  }
+
   #diskFullIn(freeBytes: number | undefined): string | undefined {
     const { at, diskFreeBytes } = this.#start;
     const elapsedMs = Date.now() - at;
@@ -214,8 +243,8 @@ async function* csvOf(revisions: AsyncIterable<PlantRevision>, labelOf: LabelOf)
   yield chunk;
 }
 
-function megabytes(bytes: number | undefined): string | undefined {
-  return bytes === undefined
-    ? undefined
-    : `${(bytes / 1e6).toLocaleString('en', { maximumFractionDigits: 2 })} MB`;
+function bytesText(bytes: number | undefined): string | undefined {
+  if (bytes === undefined) return undefined;
+  const [divisor, unit] = bytes < 1e9 ? [1e6, 'MB'] : [1e9, 'GB'];
+  return `${(bytes / divisor).toLocaleString('en', { maximumFractionDigits: 2 })} ${unit}`;
 }
