@@ -23,9 +23,8 @@ export const BATCH_TEXT_LENGTH_MAX = 8 * 1024 * 1024;
 export const SEARCH_SLICE_ROWS_MIN = 128;
 export const SEARCH_SLICE_ROWS_MAX = 16_384;
 export const SEARCH_SLICE_MS = 40;
-/** The pause after each statement of a search beside a service, as a multiple of its time. */
-export const SEARCH_PAUSE_SHARE = 7;
-export const SEARCH_PAUSE_MS_MAX = 1_000;
+/** The longest pause after a slice. */
+export const SEARCH_PAUSE_MS_MAX = 250;
 /** Text of one page of a search; one plant always fits. */
 export const SEARCH_TEXT_BYTES_MAX = 8 * 1024 * 1024;
 /** Plants and time of one page when all pages are read one after the other. */

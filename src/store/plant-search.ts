@@ -5,7 +5,6 @@ import {
   SEARCH_PAGE_PLANTS,
   SEARCH_PAGE_TIME_MS,
   SEARCH_PAUSE_MS_MAX,
-  SEARCH_PAUSE_SHARE,
   SEARCH_SLICE_MS,
   SEARCH_SLICE_ROWS_MAX,
   SEARCH_SLICE_ROWS_MIN,
@@ -17,18 +16,20 @@ import { REVISION_COLUMNS, type Row, revisionOf } from './rows.ts';
 /** Runs one statement as a transaction of its own. Its parameters are `$1`, `$2` and so on. */
 export type Query = (text: string, values: unknown[]) => Promise<Row[]>;
 
-/**
- * Pauses after each statement, so that a search takes a small part of the processor and the disk.
- * Without pauses, the 99th percentile of the response time of creates rose by 40 %.
- */
-export function withPauses(query: Query): Query {
-  return async (text, values) => {
-    const startedAt = performance.now();
-    const rows = await query(text, values);
-    await wait(Math.min(SEARCH_PAUSE_SHARE * (performance.now() - startedAt), SEARCH_PAUSE_MS_MAX));
-    return rows;
-  };
+/** How much of the processor and the disk a search takes. */
+export interface SliceLimits {
+  /** Revisions of the first slice, and of the largest. */
+  rowsMin: number;
+  rowsMax: number;
+  /** The pause after a slice, as a multiple of its time; 0 if the search may take all. */
+  pauseShare: number;
 }
+
+const NO_PAUSE: SliceLimits = {
+  rowsMin: SEARCH_SLICE_ROWS_MIN,
+  rowsMax: SEARCH_SLICE_ROWS_MAX,
+  pauseShare: 0,
+};
 
 /** A run of ids, both ends included. */
 interface Slice {
@@ -38,14 +39,15 @@ interface Slice {
 
 /**
  * Reads a page of a search in slices, each with a few short statements. A slice reads at most
- * `SEARCH_SLICE_ROWS_MAX` revisions. The first one is small: if the store does not fit into memory,
- * each row may cost a disk read.
+ * `rowsMax` revisions. The first one is small: if the store does not fit into memory, each row may
+ * cost a disk read.
  */
 export async function searchPage(
   query: Query,
   { id, from = ID_MIN, name, tag }: PlantFilter,
   limit: number,
   timeLimitMs: number,
+  { rowsMin, rowsMax, pauseShare } = NO_PAUSE,
 ): Promise<PlantPage> {
   const page: PlantPage = { plants: [], next: from, read: 0 };
   // No stored text contains these, and PostgreSQL rejects them.
@@ -53,7 +55,7 @@ export async function searchPage(
   if (!isStorable(name) || !isStorable(tag) || (id !== undefined && id < from))
     return { ...page, next: undefined };
   const endsAt = performance.now() + timeLimitMs;
-  let rows = Math.min(Math.max(limit, SEARCH_SLICE_ROWS_MIN), SEARCH_SLICE_ROWS_MAX);
+  let rows = Math.min(Math.max(limit, rowsMin), rowsMax);
   let textLength = 0;
   while (page.next !== undefined) {
     const startedAt = performance.now();
@@ -63,11 +65,12 @@ export async function searchPage(
     const searchedTo = plants.isCutShort ? plants.found.at(-1)!.plant.id : slice.to;
     page.read += (await count(query, { from: slice.from, to: searchedTo })).revisions;
     page.next = id === undefined && searchedTo < ID_MAX ? searchedTo + 1n : undefined;
-    const now = performance.now();
     for (const { plant } of plants.found) textLength += plant.name.length + (plant.tag?.length ?? 0);
-    if (plants.isCutShort || now >= endsAt || textLength >= SEARCH_TEXT_BYTES_MAX) break;
-    if (now - startedAt < SEARCH_SLICE_MS / 2) rows = Math.min(rows * 2, SEARCH_SLICE_ROWS_MAX);
-    if (now - startedAt > SEARCH_SLICE_MS) rows = Math.max(Math.floor(rows / 2), SEARCH_SLICE_ROWS_MIN);
+    const workMs = performance.now() - startedAt;
+    if (pauseShare > 0) await wait(Math.min(pauseShare * workMs, SEARCH_PAUSE_MS_MAX));
+    if (plants.isCutShort || performance.now() >= endsAt || textLength >= SEARCH_TEXT_BYTES_MAX) break;
+    if (workMs < SEARCH_SLICE_MS / 2) rows = Math.min(rows * 2, rowsMax);
+    if (workMs > SEARCH_SLICE_MS) rows = Math.max(Math.floor(rows / 2), rowsMin);
   }
   return page;
 }
@@ -97,15 +100,20 @@ export async function revisionsOf(query: Query, id: bigint): Promise<PlantRevisi
 }
 
 /** Counts a whole store in slices. */
-export async function countAll(query: Query): Promise<{ plants: number; revisions: number }> {
+export async function countAll(
+  query: Query,
+  { pauseShare }: SliceLimits,
+): Promise<{ plants: number; revisions: number }> {
   const sum = { plants: 0, revisions: 0 };
   for (let from = ID_MIN; ; ) {
+    const startedAt = performance.now();
     const slice = await nextSlice(query, from, SEARCH_SLICE_ROWS_MAX);
     const { plants, revisions } = await count(query, slice);
     sum.plants += plants;
     sum.revisions += revisions;
     if (slice.to === ID_MAX) return sum;
     from = slice.to + 1n;
+    await wait(pauseShare * (performance.now() - startedAt));
   }
 }
 

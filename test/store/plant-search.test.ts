@@ -3,10 +3,11 @@ import { suite, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { ID_MAX, ID_MIN } from '../../src/contract/limits.ts';
 import type { NewPlant } from '../../src/contract/plant.ts';
-import { SEARCH_PAGE_PLANTS, SEARCH_SLICE_ROWS_MIN } from '../../src/store/limits.ts';
+import { SEARCH_PAGE_PLANTS } from '../../src/store/limits.ts';
 import { openReader, openSearch } from '../../src/store/open-store.ts';
 import { searchAll } from '../../src/store/plant-search.ts';
 import { type PlantFilter, type StorageEngine, StoreUnavailable } from '../../src/store/plant-store.ts';
+import { SEARCH_SLICE_ROWS } from '../../src/store/postgres/limits.ts';
 import { type EngineUnderTest, enginesUnderTest, openNewStore } from '../harness/store-under-test.ts';
 
 const LONG_MS = 60_000;
@@ -112,9 +113,9 @@ function testSearch(under: EngineUnderTest): void {
 
   test('ends at its time limit and continues there, also behind a plant with many revisions', async () => {
     await using engine = await openNewStore(under);
-    const count = 3_000;
+    const count = 3 * SEARCH_SLICE_ROWS;
     await commit(engine, ...numbered(count, 'oak'));
-    const many = Array.from({ length: 2 * SEARCH_SLICE_ROWS_MIN + 2 }, (_, index) => ({
+    const many = Array.from({ length: SEARCH_SLICE_ROWS + 2 }, (_, index) => ({
       id: BigInt(count),
       name: `revision ${index}`,
     }));
@@ -124,13 +125,13 @@ function testSearch(under: EngineUnderTest): void {
     for (let from: bigint | undefined = ID_MIN; from !== undefined; pages++) {
       const page = await search.page({ name: 'none', from }, 50, 0);
       assert.deepEqual(page.plants, []);
-      assert.ok(page.read <= many.length, `one slice: ${page.read}`);
+      assert.ok(page.read <= many.length, `more than one slice: ${page.read}`);
       assert.ok(page.next === undefined || page.next > from);
       from = page.next;
       read += page.read;
     }
     assert.equal(read, count + many.length + 1);
-    assert.ok(pages > count / SEARCH_SLICE_ROWS_MIN, `${pages} pages`);
+    assert.ok(pages > count / SEARCH_SLICE_ROWS, `${pages} pages`);
     const found = await search.page({ name: 're' }, 50, LONG_MS);
     assert.deepEqual(
       found.plants.map(({ revision }) => revision),

@@ -7,6 +7,8 @@ export const POSTGRES_CONNECTIONS = 4;
 export const POSTGRES_CONNECTIONS_MAX = 64;
 /** Connections of a search, so that no search waits for the count of a large store. */
 export const SEARCH_CONNECTIONS = 2;
+/** Revisions that one slice of a search reads. */
+export const SEARCH_SLICE_ROWS = 2_048;
 
 /** Timeout to connect to one host and to authenticate. The default of `connect_timeout`. */
 export const CONNECT_TIMEOUT_MS = 1_500;

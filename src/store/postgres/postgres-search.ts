@@ -1,19 +1,22 @@
-import { revisionsOf, searchPage, withPauses } from '../plant-search.ts';
+import { type Query, revisionsOf, type SliceLimits, searchPage } from '../plant-search.ts';
 import type { PlantSearch } from '../plant-store.ts';
 import { rejectWorker } from './citus-workers.ts';
 import type { Connection } from './connection.ts';
 import { ConnectionPool } from './connection-pool.ts';
 import { HostSearch } from './host-search.ts';
-import { COMMAND_STATEMENT_TIMEOUT_MS, SEARCH_CONNECTIONS } from './limits.ts';
+import { COMMAND_STATEMENT_TIMEOUT_MS, SEARCH_CONNECTIONS, SEARCH_SLICE_ROWS } from './limits.ts';
 import { size } from './postgres-reader.ts';
 import type { PostgresAddress } from './postgres-url.ts';
+
+/** On Citus, smaller slices take as long. In a larger one, each row may be a disk read. */
+const SLICES: SliceLimits = { rowsMin: SEARCH_SLICE_ROWS, rowsMax: SEARCH_SLICE_ROWS, pauseShare: 1 };
 
 /** Searches a store on connections of its own, which are opened on use. They can only read. */
 export function openPostgresSearch(address: PostgresAddress): PlantSearch {
   const pool = new ConnectionPool(new HostSearch(address, prepareSearch), SEARCH_CONNECTIONS);
-  const query = withPauses((text, values) => pool.use(connection => connection.run({ text, values })));
+  const query: Query = (text, values) => pool.use(connection => connection.run({ text, values }));
   return {
-    page: (...args) => searchPage(query, ...args),
+    page: (...args) => searchPage(query, ...args, SLICES),
     revisionsOf: id => revisionsOf(query, id),
     size: () => pool.use(size, performance.now() + COMMAND_STATEMENT_TIMEOUT_MS),
     [Symbol.asyncDispose]: () => pool.close(),

@@ -1,9 +1,17 @@
 import { Worker } from 'node:worker_threads';
-import { countAll, type Query, revisionsOf, searchPage, withPauses } from '../plant-search.ts';
+import { SEARCH_SLICE_ROWS_MAX, SEARCH_SLICE_ROWS_MIN } from '../limits.ts';
+import { countAll, type Query, revisionsOf, type SliceLimits, searchPage } from '../plant-search.ts';
 import { type PlantSearch, StoreRejected, StoreUnavailable } from '../plant-store.ts';
 import type { Row } from '../rows.ts';
 import type { SearchReply, SearchRequest } from './search-thread.ts';
 import { BYTES } from './sqlite-reader.ts';
+
+/** Without pauses, the 99th percentile of the response time of creates rose by 40 %. */
+const SLICES: SliceLimits = {
+  rowsMin: SEARCH_SLICE_ROWS_MIN,
+  rowsMax: SEARCH_SLICE_ROWS_MAX,
+  pauseShare: 7,
+};
 
 /**
  * Searches a store on a thread of its own, which starts with the first search. When the thread
@@ -30,20 +38,20 @@ export function openSqliteSearch(path: string): PlantSearch {
     started.on('exit', () => ended('the search has ended'));
     return started;
   };
-  const query: Query = withPauses((text, values) => {
+  const query: Query = (text, values) => {
     if (isClosed) return Promise.reject(new StoreUnavailable('the search is closed'));
     const result = Promise.withResolvers<Row[]>();
     worker ??= startWorker();
     worker.postMessage([text, values] satisfies SearchRequest);
     pending.push(result);
     return result.promise;
-  });
+  };
   return {
-    page: (...args) => searchPage(query, ...args),
+    page: (...args) => searchPage(query, ...args, SLICES),
     revisionsOf: id => revisionsOf(query, id),
     size: async () => {
       const [[bytes]] = (await query(BYTES, [])) as [[bigint]];
-      return { ...(await countAll(query)), bytes: Number(bytes) };
+      return { ...(await countAll(query, SLICES)), bytes: Number(bytes) };
     },
     [Symbol.asyncDispose]: async () => {
       isClosed = true;
