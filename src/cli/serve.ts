@@ -44,7 +44,7 @@ async function serve(options: ServeOptions, command: Command): Promise<void> {
   // Also limits a shutdown that begins before the store is open.
   void signal.then(() => setTimeout(endLate, EXIT_MS, log).unref());
   const service = await start(database, options, command, log);
-  await greet(service, options, database);
+  await greet(service, options, command, database);
   log.info(
     { database: shownDatabase(database), address: service.address, ops: service.opsAddress },
     'service started',
@@ -120,7 +120,12 @@ function firstTokenFile(database: string): string | undefined {
 }
 
 /** Prints on stderr how to send a plant. The first token is shown only here, never logged. */
-async function greet(service: Service, { listen, ops, docs }: ServeOptions, database: string): Promise<void> {
+async function greet(
+  service: Service,
+  { listen, ops, docs }: ServeOptions,
+  command: Command,
+  database: string,
+): Promise<void> {
   const { address, opsAddress, firstToken, hasToken, makeConsoleCode, warnings } = service;
   const base = baseUrl(address, listen);
   if (firstToken !== undefined) {
@@ -143,9 +148,12 @@ async function greet(service: Service, { listen, ops, docs }: ServeOptions, data
   if (makeConsoleCode !== undefined && process.stderr.isTTY) {
     const code = await makeConsoleCode().catch(() => undefined);
     const link = code && consoleLink({ host: ops.host, port: opsAddress.port }, code);
-    console.error(
-      `Console, once within 5 minutes (another link: npx plant-store console): ${link ?? 'no link now'}`,
-    );
+    const isDefault = (option: string): boolean => command.getOptionValueSource(option) === 'default';
+    const again = ['npx plant-store console'];
+    if (!isDefault('database')) again.push(`--database '${shownDatabase(database)}'`);
+    if (!isDefault('ops')) again.push(`--ops ${ops.host}:${opsAddress.port}`);
+    if (link !== undefined) console.error(`Console (this link works once, within 5 minutes): ${link}`);
+    console.error(`For another link to the console: ${again.join(' ')}`);
   }
   for (const warning of warnings) console.error(`WARNING: ${warning}`);
   console.error(`Accepting plants at ${base}/plants. Stop with Ctrl-C.`);
@@ -166,7 +174,9 @@ function curl(base: string, credential: string): string {
 function shownSettings(command: Command, database: string): ShownSetting[] {
   return command.options.map(option => {
     const source = command.getOptionValueSource(option.attributeName());
-    const value: unknown = command.getOptionValue(option.attributeName());
+    // Who sees this uses the console, which may be on by default.
+    const unset = option.name() === 'console' ? 'on' : undefined;
+    const value: unknown = command.getOptionValue(option.attributeName()) ?? unset;
     return [
       option.name(),
       option.name() === 'database' ? shownDatabase(database) : settingText(value),
@@ -176,7 +186,7 @@ function shownSettings(command: Command, database: string): ShownSetting[] {
 }
 
 function settingText(value: unknown): string {
-  if (value === undefined) return '-';
+  if (value === undefined) return 'not set';
   if (Array.isArray(value)) return value.join(', ');
   return typeof value === 'object' ? Object.values(value!).join(':') : String(value);
 }
