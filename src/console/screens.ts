@@ -82,8 +82,6 @@ export class Screens {
       return json({
         plants: page.plants.map(each => ({ id: String(each.plant.id), ...shownRevision(each, labelOf) })),
         next: page.next === undefined ? null : String(page.next),
-        read: page.read,
-        isCutShort: page.next !== undefined && page.plants.length < PAGE_PLANTS,
       });
     },
     'GET api/plants/ID': async ({ path }) => {
@@ -173,7 +171,7 @@ export class Screens {
     if (request.method === 'HEAD') return void response.end();
     const page: PlantSearch['page'] = async (...args) => {
       // After the client has gone away, there are no more pages.
-      return response.destroyed ? { plants: [], next: undefined, read: 0 } : await search.page(...args);
+      return response.destroyed ? { plants: [], next: undefined } : await search.page(...args);
     };
     await pipeline(csvOf(searchAll({ page }, filter), labelOf), response);
   }

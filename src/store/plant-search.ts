@@ -49,7 +49,7 @@ export async function searchPage(
   timeLimitMs: number,
   { rowsMin, rowsMax, pauseShare } = NO_PAUSE,
 ): Promise<PlantPage> {
-  const page: PlantPage = { plants: [], next: from, read: 0 };
+  const page: PlantPage = { plants: [], next: from };
   // No stored text contains these, and PostgreSQL rejects them.
   const isStorable = (text = ''): boolean => text.isWellFormed() && !text.includes('\0');
   if (!isStorable(name) || !isStorable(tag) || (id !== undefined && id < from))
@@ -63,7 +63,6 @@ export async function searchPage(
     const plants = await matches(query, slice, { name, tag }, limit - page.plants.length);
     page.plants.push(...plants.found);
     const searchedTo = plants.isCutShort ? plants.found.at(-1)!.plant.id : slice.to;
-    page.read += (await count(query, { from: slice.from, to: searchedTo })).revisions;
     page.next = id === undefined && searchedTo < ID_MAX ? searchedTo + 1n : undefined;
     for (const { plant } of plants.found) textLength += plant.name.length + (plant.tag?.length ?? 0);
     const workMs = performance.now() - startedAt;

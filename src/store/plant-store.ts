@@ -158,8 +158,6 @@ export interface PlantPage {
   plants: PlantRevision[];
   /** Where the next page begins; undefined only if everything was searched. */
   next: bigint | undefined;
-  /** How many revisions this page has searched, from its smallest id up to `next`. */
-  read: number;
 }
 
 /** Searches a store in short statements, which hold up neither writes nor checkpoints. */

@@ -97,7 +97,6 @@ function testSearch(under: EngineUnderTest): void {
         assert.deepEqual(pages, expected, what);
       }
     }
-    assert.equal((await search.page({ tag: 'none' }, 1, LONG_MS)).read, 3 * plants.length);
     assert.deepEqual(await search.revisionsOf(ID_MAX), await reader.revisionsOf(ID_MAX));
     assert.deepEqual(
       (await search.revisionsOf(ID_MAX)).map(({ revision, plant }) => [revision, plant.tag]),
@@ -121,16 +120,13 @@ function testSearch(under: EngineUnderTest): void {
     }));
     await commit(engine, ...many, { id: BigInt(count + 1), name: 'last' });
     await using search = await openSearch(engine.database);
-    let [read, pages] = [0, 0];
+    let pages = 0;
     for (let from: bigint | undefined = ID_MIN; from !== undefined; pages++) {
       const page = await search.page({ name: 'none', from }, 50, 0);
       assert.deepEqual(page.plants, []);
-      assert.ok(page.read <= many.length, `more than one slice: ${page.read}`);
       assert.ok(page.next === undefined || page.next > from);
       from = page.next;
-      read += page.read;
     }
-    assert.equal(read, count + many.length + 1);
     assert.ok(pages > count / SEARCH_SLICE_ROWS, `${pages} pages`);
     const found = await search.page({ name: 're' }, 50, LONG_MS);
     assert.deepEqual(
@@ -138,7 +134,7 @@ function testSearch(under: EngineUnderTest): void {
       [many.length],
     );
     const full = await search.page({ name: 'oak', from: 10n }, 50, LONG_MS);
-    assert.deepEqual([full.plants.length, full.next, full.read], [50, 60n, 50]);
+    assert.deepEqual([full.plants.length, full.next], [50, 60n]);
   });
 
   test('reads a whole store in pages, whose text is limited', async () => {
@@ -170,7 +166,7 @@ function testSearch(under: EngineUnderTest): void {
         search.page({ name: 'none' }, 1, LONG_MS),
         commit(engine, { id, name: 'new' }),
       ]);
-      assert.ok(page.read >= 20_000);
+      assert.equal(page.next, undefined);
       assert.equal((await search.page({ id }, 1, LONG_MS)).plants.length, 1);
     }
     const failing = Promise.all([

@@ -50,27 +50,28 @@ function Search({ query }) {
 }
 
 /**
- * @typedef {{ plants: Plant[], next: string | null, read: number, isCutShort?: boolean }} Found
+ * The service ends a page when it is full or has taken too long, so `next` does not mean that there
+ * are more plants.
+ *
+ * @typedef {{ plants: Plant[], next: string | null }} Found
  * @param {Found} found
  */
-function resultText({ plants: { length }, next, read, isCutShort }) {
-  const count = `${length === 1 ? '1 plant' : `${length} plants`} on this page.`;
+function resultText({ plants: { length }, next }) {
   if (length === 0 && next === null) return 'No plant found.';
-  if (isCutShort)
-    return `${count} The time limit ended this search after ${read.toLocaleString()} revisions. There may be more plants.`;
-  return next === null ? `${count} There are no more.` : `${count} There are more.`;
+  const count = `${length === 1 ? '1 plant' : `${length} plants`} on this page.`;
+  return next === null ? `${count} There are no more.` : `${count} There may be more from id ${next} on.`;
 }
 
 /** @param {{ filter: URLSearchParams, content: Found }} props */
-function Results({ filter, content: { plants, next, isCutShort } }) {
+function Results({ filter, content: { plants, next } }) {
   const nextPage = new URLSearchParams({ ...Object.fromEntries(filter), from: next ?? '' });
-  const csv = new URLSearchParams([...filter].filter(([name]) => name === 'name' || name === 'tag'));
+  const csv = new URLSearchParams(filter);
+  csv.delete('from');
   return html`
     ${plants.length === 0 ? null : html`<${Table} caption="Plants, by id" columns=${['Id', 'Name', 'Tag', 'Revision', 'Recorded', 'By token']} rows=${plants.map(plantRow)} />`}
     <p class="links">
-      ${next === null ? null : html`<a href=${`#plants?${nextPage}`}>${isCutShort ? 'Search on' : 'Next page'}</a>`}
-      ${filter.has('from') ? html`<button type="button" onClick=${() => history.back()}>Back</button>` : null}
-      ${filter.has('id') ? null : html`<a href=${`api/plants.csv?${csv}`} download="plants.csv">${csv.size === 0 ? 'Download all plants as CSV' : 'Download all that match as CSV'}</a>`}
+      ${next === null ? null : html`<a href=${`#plants?${nextPage}`}>Next page</a>`}
+      <a href=${`api/plants.csv?${csv}`} download="plants.csv">Download all that match as CSV</a>
     </p>`;
 }
 
