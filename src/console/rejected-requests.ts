@@ -5,12 +5,16 @@ import type { HttpResponse, ReceivedRequest } from '../http/response.ts';
 import { REJECTED_BODY_BYTES_MAX, REJECTED_MAX } from './limits.ts';
 
 interface RejectedRequest {
+  /** The page tells requests apart by it. */
+  id: number;
+  /** Milliseconds since 1970. */
   at: number;
   tokenId: number | undefined;
   status: number;
   error: number;
   message: string;
-  path: string;
+  /** Method and target; undefined if no whole request arrived. */
+  requestLine: string | undefined;
   /** The first bytes of the body; undefined if it was not read. */
   body: Uint8Array | undefined;
   bodyBytes: number;
@@ -19,10 +23,11 @@ interface RejectedRequest {
 /** The last rejected requests, while an operator wants to see them. In memory only. */
 export class RejectedRequests {
   readonly #requests: RejectedRequest[] = [];
+  #lastId = 0;
   /** Milliseconds since 1970. */
   #until = 0;
 
-  /** Undefined while nothing is recorded. */
+  /** When recording ends, ms since 1970; undefined while nothing is recorded. */
   get until(): number | undefined {
     return Date.now() < this.#until ? this.#until : undefined;
   }
@@ -35,18 +40,19 @@ export class RejectedRequests {
     this.#until = minutes === 0 ? 0 : Math.max(until, this.#until);
   }
 
-  /** Is called with every response, so it does nothing while nothing is recorded. */
+  /** Is called with every response, so it must be fast while nothing is recorded. */
   observe(response: HttpResponse<string | Uint8Array>, received: ReceivedRequest | undefined): void {
-    if (this.#until === 0 || !isErrorName(response.result) || this.until === undefined) return;
+    if (!isErrorName(response.result) || this.until === undefined) return;
     const { status, number: error } = ERRORS[response.result];
     const { method = 'POST', url = '/plants' } = received?.request ?? {};
     this.#requests.unshift({
+      id: ++this.#lastId,
       at: Date.now(),
       tokenId: received?.tokenId,
       status,
       error,
       message: (JSON.parse(String(response.body)) as ErrorBody).message,
-      path: received ? withoutTokens(`${method} ${url}`).slice(0, REJECTED_BODY_BYTES_MAX) : '',
+      requestLine: received && withoutTokens(`${method} ${url}`).slice(0, REJECTED_BODY_BYTES_MAX),
       // A copy: the rest of a large buffer is not kept.
       body: received?.body && Uint8Array.from(received.body.subarray(0, REJECTED_BODY_BYTES_MAX)),
       bodyBytes: received?.bodyBytes ?? 0,

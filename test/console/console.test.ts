@@ -234,10 +234,10 @@ suite('the console', () => {
       const [newest] = (await rejected()).requests;
       assert.equal(newest.body.replace(/\\x[c-f].$/, ''), shown);
       assert.equal(newest.faultAt === null ? undefined : newest.body.slice(newest.faultAt), fault, shown);
-      assert.deepEqual([newest.status, newest.label, newest.path], [400, 'first', 'POST /plants']);
+      assert.deepEqual([newest.status, newest.label, newest.requestLine], [400, 'first', 'POST /plants']);
     }
     await fetch(`${service.url}/plants/${service.token}`);
-    assert.equal((await rejected()).requests[0].path, 'GET /plants/plant_…');
+    assert.equal((await rejected()).requests[0].requestLine, 'GET /plants/plant_…');
     for (let count = 0; count < 200; count++) await send(service, '[]');
     assert.equal((await rejected()).requests.length, 200);
     assert.ok(!JSON.stringify(await rejected()).includes(service.token));

@@ -9,8 +9,9 @@ const RENEWAL_INTERVAL_MS = 5_000;
 const RENEWAL_MINUTES = 0.25;
 
 /**
- * @typedef {{ at: number, label: string | null, status: number, error: number, message: string,
- *   path: string, body: string | null, bodyBytes: number, faultAt: number | null }} Rejected
+ * @typedef {{ id: number, at: number, label: string | null, status: number, error: number,
+ *   message: string, requestLine?: string, body: string | null, bodyBytes: number,
+ *   faultAt: number | null }} Rejected
  */
 
 export function RejectedRequests() {
@@ -41,29 +42,14 @@ export function RejectedRequests() {
     <${Problem} what="Not updated" error=${error} />
     <h2 class="hidden">Requests, newest first</h2>
     ${requests.length > 0 ? null : html`<p class="note">${isOn ? 'No request was rejected since recording began.' : 'No request is recorded.'}</p>`}
-    ${keysOf(requests).map((key, index) => html`<${Entry} key=${key} request=${requests[index]} />`)}`;
-}
-
-/**
- * An entry has no id, and an open one must stay open when others come. So its key is its time and
- * its number within this millisecond, counted from the oldest.
- *
- * @param {Rejected[]} requests newest first
- */
-function keysOf(requests) {
-  const counts = new Map();
-  const keys = requests.toReversed().map(({ at }) => {
-    counts.set(at, (counts.get(at) ?? 0) + 1);
-    return `${at}-${counts.get(at)}`;
-  });
-  return keys.reverse();
+    ${requests.map((/** @type {Rejected} */ each) => html`<${Entry} key=${each.id} request=${each} />`)}`;
 }
 
 /** @param {{ request: Rejected }} props */
-function Entry({ request: { at, label, status, error, message, path, body, bodyBytes, faultAt } }) {
+function Entry({ request: { at, label, status, error, message, requestLine, body, bodyBytes, faultAt } }) {
   return html`<details class="entry">
     <summary><${Time} at=${at} />${' '}<code>${error}</code>${' '}<span class="text">${message}</span>${' '}<span class="note">(${label === null ? 'no valid token' : html`token <${Text} text=${label} />`})</span></summary>
-    <p class="note">Status ${status}, path <${Text} text=${path} />, body of ${numberText(bodyBytes)} bytes</p>
+    <p class="note">Status ${status}, request <${Text} text=${requestLine} />, body of ${numberText(bodyBytes)} bytes</p>
     ${body === null ? html`<p>The body was not read.</p>` : html`<${Body} body=${body} faultAt=${faultAt} />`}
   </details>`;
 }
