@@ -8,7 +8,6 @@ import { REQUEST_BYTES_MAX } from './limits.ts';
 
 /** A request of the page, to a path below `api/`. */
 export interface Call {
-  path: string;
   query: URLSearchParams;
   /** Empty unless the request is a change. */
   body: Record<string, unknown>;
@@ -19,7 +18,7 @@ export interface Call {
 /** @returns undefined if it has responded */
 export type Handler = (call: Call) => HttpResponse | Promise<HttpResponse | undefined>;
 
-/** The page sent something that it should have checked. */
+/** The request is invalid. The message tells the operator what to change. */
 export class InvalidCall extends Error {}
 
 /** Whether the page of this very address sends the request (RFC 6454 section 7). */
@@ -40,22 +39,28 @@ export async function readJsonBody(request: IncomingMessage): Promise<Record<str
   // Without this field, as of a request without a body, no body is read.
   const length = Number(request.headers['content-length'] ?? 0);
   if (length === 0) return {};
-  const body: unknown = length <= REQUEST_BYTES_MAX && (await jsonOf(request).catch(() => undefined));
+  const isLong = length > REQUEST_BYTES_MAX;
+  const body: unknown = isLong ? undefined : await jsonOf(request).catch(() => undefined);
   if (typeof body !== 'object' || body === null)
     throw new InvalidCall('the body is not a JSON object, or too long');
   return body as Record<string, unknown>;
 }
 
-/** @throws {InvalidCall} */
+/**
+ * Empty parameters do not limit the search.
+ *
+ * @throws {InvalidCall} if an id is invalid
+ */
 export function filterOf(query: URLSearchParams): PlantFilter {
-  const [name, tag] = ['name', 'tag'].map(each => query.get(each) || undefined);
-  const [id, from] = ['id', 'from'].map(each => {
-    const text = query.get(each);
-    const id = int64FromNumberText(text || '');
-    if (text && id === undefined) throw new InvalidCall(`${each} must be ${ID_RULE}`);
+  const textOf = (name: string): string | undefined => query.get(name) || undefined;
+  const idOf = (name: string): bigint | undefined => {
+    const text = textOf(name);
+    if (text === undefined) return undefined;
+    const id = int64FromNumberText(text);
+    if (id === undefined) throw new InvalidCall(`${name} must be ${ID_RULE}`);
     return id;
-  });
-  return { id, from, name, tag };
+  };
+  return { id: idOf('id'), from: idOf('from'), name: textOf('name'), tag: textOf('tag') };
 }
 
 export function json(content: object, status = 200): HttpResponse {

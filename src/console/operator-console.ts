@@ -66,11 +66,11 @@ export class OperatorConsole {
       return failure(403, 'only the page of the console may send this');
     if (path !== 'api/session' && !this.#sessions.isActive(secretOf(request)))
       return failure(401, 'sign in first: run npx plant-store console for a new link');
-    const handler = this.#handlers[`${method} ${path.replace(/^(api\/plants\/).+/, '$1ID')}`];
+    const handler = this.#handlers[`${method} ${path}`];
     if (handler === undefined) return failure(404, 'there is nothing at this path');
     try {
       const body = method === 'GET' ? {} : await readJsonBody(request);
-      return await handler({ path, query: new URLSearchParams(query), body, request, response });
+      return await handler({ query: new URLSearchParams(query), body, request, response });
     } catch (error) {
       if (error instanceof InvalidCall) return failure(422, error.message);
       // The message of a rejection tells what to do.

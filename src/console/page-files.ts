@@ -1,19 +1,19 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
-import { COMMON_FIELDS, contentResponse, type HttpResponse } from '../http/response.ts';
+import { contentResponse, type HttpResponse } from '../http/response.ts';
 
 /** The page may use its own files only, and nothing may frame it. */
 const CONTENT_SECURITY_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; " +
   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-const PROTECTION = [
+const FIELDS = [
   ...['Content-Security-Policy', CONTENT_SECURITY_POLICY],
   ...['Referrer-Policy', 'no-referrer', 'Cross-Origin-Resource-Policy', 'same-origin'],
+  // Every browser that the page supports accepts it.
+  ...['Content-Encoding', 'gzip'],
 ];
-/** Header fields of a response that is not a {@link contentResponse}. */
-export const PAGE_FIELDS = [...COMMON_FIELDS, ...PROTECTION];
 
 /**
  * The page, by the path after `/console/`. The libraries are files of npm packages; uPlot has its
@@ -53,10 +53,8 @@ const made = new Map<string, HttpResponse<Uint8Array>>();
 export function pageFile(path: string): HttpResponse<Uint8Array> | undefined {
   if (!made.has(path) && Object.hasOwn(TEXTS, path)) {
     const type = TYPES[path.split('.')[1] ?? ''] ?? 'text/html';
-    // Every browser that the page supports accepts gzip.
-    const fields = [...PROTECTION, 'Content-Encoding', 'gzip'];
     const body = gzipSync(TEXTS[path]!, { level: 9 });
-    made.set(path, contentResponse(`${type}; charset=utf-8`, body, fields));
+    made.set(path, contentResponse(`${type}; charset=utf-8`, body, FIELDS));
   }
   return made.get(path);
 }

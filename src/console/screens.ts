@@ -1,10 +1,9 @@
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as wait } from 'node:timers/promises';
 import { hashToken, makeToken } from '../auth/token.ts';
-import { int64FromNumberText } from '../contract/int64.ts';
 import { TOKEN_LABEL_LENGTH_MAX } from '../contract/limits.ts';
 import { isTokenLabel, type StoredToken } from '../contract/stored-token.ts';
-import type { HttpResponse } from '../http/response.ts';
+import { COMMON_FIELDS, type HttpResponse } from '../http/response.ts';
 import type { ServiceLog } from '../ops/rate-limited-log.ts';
 import { readinessOf, type ServiceState } from '../ops/readiness.ts';
 import { searchAll } from '../store/plant-search.ts';
@@ -20,7 +19,6 @@ import {
   RECORDING_MINUTES_MAX,
   SEARCH_TIME_MS,
 } from './limits.ts';
-import { PAGE_FIELDS } from './page-files.ts';
 import type { RejectedRequests } from './rejected-requests.ts';
 import type { Samples } from './samples.ts';
 
@@ -84,8 +82,8 @@ export class Screens {
         next: page.next === undefined ? null : String(page.next),
       });
     },
-    'GET api/plants/ID': async ({ path }) => {
-      const id = int64FromNumberText(path.slice('api/plants/'.length));
+    'GET api/revisions': async ({ query }) => {
+      const { id } = filterOf(query);
       const revisions = id === undefined ? [] : await this.#parts.search.revisionsOf(id);
       if (revisions.length === 0) return failure(404, 'no plant has this id');
       const labelOf = await this.#labels();
@@ -120,8 +118,8 @@ export class Screens {
       return noContent();
     },
     'GET api/store': async () => {
-      const { engine, database, settings, version, readState } = this.#parts;
-      const [statistics, state] = await Promise.all([engine.statistics(), readState()]);
+      const { database, settings, version, readState } = this.#parts;
+      const { engine, storeWarnings } = await readState();
       const size = await this.#countedSize();
       const rows = {
         Version: version,
@@ -129,14 +127,14 @@ export class Screens {
         Plants: size === undefined ? 'being counted' : size.plants.toLocaleString('en'),
         Revisions: size?.revisions.toLocaleString('en'),
         Size: bytesText(size?.bytes),
-        'Write-ahead log': bytesText(statistics.walBytes),
-        'Connections to PostgreSQL': statistics.connections?.toString(),
-        'Free on the disk': bytesText(statistics.diskFreeBytes),
-        'Disk full in': this.#diskFullIn(statistics.diskFreeBytes),
+        'Write-ahead log': bytesText(engine.walBytes),
+        'Connections to PostgreSQL': engine.connections?.toString(),
+        'Free on the disk': bytesText(engine.diskFreeBytes),
+        'Disk full in': this.#diskFullIn(engine.diskFreeBytes),
       };
       return json({
         rows: Object.entries(rows).filter(([, value]) => value !== undefined),
-        warnings: state.storeWarnings ?? ['the store does not respond; the log of the service has the cause'],
+        warnings: storeWarnings ?? ['the store does not respond; the log of the service has the cause'],
         settings,
       });
     },
@@ -167,7 +165,7 @@ export class Screens {
     const labelOf = await this.#labels();
     const type = ['Content-Type', 'text/csv; charset=utf-8'];
     const name = ['Content-Disposition', 'attachment; filename="plants.csv"'];
-    response.writeHead(200, [...type, ...name, ...PAGE_FIELDS]);
+    response.writeHead(200, [...type, ...name, ...COMMON_FIELDS]);
     if (request.method === 'HEAD') return void response.end();
     const page: PlantSearch['page'] = async (...args) => {
       // After the client has gone away, there are no more pages.

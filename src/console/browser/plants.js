@@ -92,7 +92,7 @@ function plantRow({ id, revision, name, tag, recordedAt, recordedBy }) {
 
 /** @param {{ id: string }} props */
 function Timeline({ id }) {
-  const { content, error } = useLoad(`plants/${encodeURIComponent(id)}`);
+  const { content, error } = useLoad(`revisions?${new URLSearchParams({ id })}`);
   /** @type {Plant[]} */
   const revisions = content?.revisions ?? [];
   return html`

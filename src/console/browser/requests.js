@@ -41,7 +41,6 @@ export async function request(path, method = 'GET', body = undefined) {
       method,
       headers: { 'Content-Type': 'application/json' },
       body: JSON.stringify(body),
-      cache: 'no-store',
       redirect: 'error',
       signal: AbortSignal.timeout(RESPONSE_TIMEOUT_MS),
     });

@@ -1,2 +1,2 @@
-// The service serves uplot/dist/uPlot.esm.js as uplot.js.
+// The types of uplot.js, which the service makes from a file of this package.
 export { default } from 'uplot';
