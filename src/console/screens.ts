@@ -68,11 +68,11 @@ export class Screens {
   /** By method and path. */
   readonly handlers: Record<string, Handler> = {
     'GET api/now': async ({ query }) => {
-      const { engine, readState, samples, version, curl } = this.#parts;
+      const { engine, readState, samples, curl } = this.#parts;
       const readiness = readinessOf(await readState());
       this.#hasPlants ||= await engine.hasPlants();
       const since = samples.after(Number(query.get('after')));
-      return json({ ...since, readiness, version, hasPlants: this.#hasPlants, curl: curl() });
+      return json({ ...since, readiness, hasPlants: this.#hasPlants, curl: curl() });
     },
     'GET api/plants': async ({ query }) => {
       const page = await this.#parts.search.page(filterOf(query), PAGE_PLANTS, SEARCH_TIME_MS);

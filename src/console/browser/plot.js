@@ -97,10 +97,10 @@ function plotOptions(root, lines, height, onCursor) {
     ],
     series: [
       {},
-      ...lines.map(({ name, label, dash }) => {
+      ...lines.map(({ name, dash }) => {
         const stroke = color(root.parentElement?.querySelector(`.swatch.${name}`), 'borderTopColor');
         const points = { show: false, size: 5, fill: stroke, filter: lonePoints };
-        return { label, stroke, width: 2, points, ...(dash && { dash }) };
+        return { stroke, width: 2, points, ...(dash && { dash }) };
       }),
     ],
   };
