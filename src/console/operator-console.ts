@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { HttpResponse } from '../http/response.ts';
+import type { OpsPage } from '../ops/ops-server.ts';
 import { StoreRejected } from '../store/plant-store.ts';
 import {
   COOKIE,
@@ -20,10 +21,10 @@ import { Sessions } from './sessions.ts';
  * Host field.
  *
  * Whoever presents a one-time code gets a session, which a cookie names. Each path of `api/` needs
- * a session, except the one that begins it. A change also needs an Origin of its own (RFC 6454), so
- * no other page can make a browser send it.
+ * a session, except the one that begins and ends it. A change also needs the Origin of this
+ * listener (RFC 6454), so no other page can make a browser send it.
  */
-export class OperatorConsole {
+export class OperatorConsole implements OpsPage {
   readonly #parts: ConsoleParts;
   readonly #sessions: Sessions;
   readonly #handlers: Record<string, Handler>;
@@ -47,10 +48,6 @@ export class OperatorConsole {
     };
   }
 
-  /**
-   * @param path after `/console/`
-   * @returns undefined if it has responded
-   */
   async respond(
     path: string,
     query: string,

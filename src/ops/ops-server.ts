@@ -19,8 +19,12 @@ import { readinessOf, type ServiceState } from './readiness.ts';
 const NO_SUCH_PATH = 'there is nothing at this path; try GET /livez, GET /readyz or GET /metrics';
 const CONSOLE_PATH = '/console/';
 
-/** Serves the paths below `/console/`. @returns undefined if it has responded */
 export interface OpsPage {
+  /**
+   * @param path after `/console/`
+   * @param query after `?`
+   * @returns undefined if it has responded
+   */
   respond(
     path: string,
     query: string,
