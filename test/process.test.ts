@@ -7,6 +7,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { type NewPlant, newPlantJson } from '../src/contract/plant.ts';
 import type { LoggedRequest } from './harness/client-log.ts';
 import { assertNoDebugger } from './harness/debugger-signal.ts';
+import { freePort } from './harness/free-port.ts';
 import { LoggingClient } from './harness/logging-client.ts';
 import {
   type Finished,
@@ -149,6 +150,20 @@ test('SIGTERM or SIGINT directly after the start ends the service with 0, and SI
     const { exitCode, stderr } = await stopInTime(serve, signal);
     assert.equal(exitCode, 0, `${signal}: ${stderr}`);
   }
+});
+
+test('wrong codes for the console, which wait for their responses, hold up no SIGTERM', async () => {
+  const ops = `http://127.0.0.1:${await freePort()}`;
+  await using serve = await startServe(await sqlite.newDatabase(), ['--ops', ops.replace('http://', '')]);
+  const options = { method: 'POST', headers: { Origin: ops }, body: '{"code":"wrong"}' };
+  const attempts = Array.from({ length: 10 }, () => fetch(`${ops}/console/api/session`, options));
+  const ended = Promise.allSettled(attempts);
+  assert.equal((await Promise.race(attempts)).status, 403);
+  await wait(500);
+  const startedAt = performance.now();
+  assert.equal((await stopInTime(serve, 'SIGTERM')).exitCode, 0);
+  assert.ok(performance.now() - startedAt < 5_000);
+  await ended;
 });
 
 /** A second Ctrl-C while a request is in flight. Under npm one Ctrl-C can arrive twice. */

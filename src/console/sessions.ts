@@ -22,7 +22,9 @@ export class Sessions {
    */
   async signIn(code: string): Promise<string | undefined> {
     if (!(await this.#takeCode(hashToken(code)))) {
-      await wait(Math.min(WRONG_CODE_DELAY_MS * 2 ** this.#wrongCodes++, WRONG_CODE_DELAY_MS_MAX));
+      const delayMs = Math.min(WRONG_CODE_DELAY_MS * 2 ** this.#wrongCodes++, WRONG_CODE_DELAY_MS_MAX);
+      // It does not hold up the end of the process.
+      await wait(delayMs, undefined, { ref: false });
       return undefined;
     }
     this.#wrongCodes = 0;
