@@ -18,6 +18,9 @@ export function consoleLink({ host, port }: ListenAddress, code: string): string
   return `http://${name}:${port}/console/#${code}`;
 }
 
+/** A service that hangs must not hold back the link. */
+const RESPONSE_TIMEOUT_MS = 2_000;
+
 async function printLink(options: DatabaseOptions & { ops: ListenAddress }): Promise<void> {
   const database = readDatabase(options);
   // A mistyped path must not create a new store, so the store must exist.
@@ -25,7 +28,7 @@ async function printLink(options: DatabaseOptions & { ops: ListenAddress }): Pro
   const store = await openTokenStore(database);
   const code = await makeConsoleCode(store).finally(() => store.close());
   const link = consoleLink(options.ops, code);
-  const status = await fetch(link).then(
+  const status = await fetch(link, { signal: AbortSignal.timeout(RESPONSE_TIMEOUT_MS) }).then(
     response => response.status,
     () => undefined,
   );

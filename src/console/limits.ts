@@ -17,6 +17,8 @@ export const DISK_RATE_MS_MIN = 600_000;
 
 /** Plants of a page. */
 export const PAGE_PLANTS = 50;
+/** Revisions of one plant, its last ones. */
+export const SHOWN_REVISIONS_MAX = 500;
 /** A search ends soon after this time, and within a second, also if its page is not full. */
 export const SEARCH_TIME_MS = 400;
 /** Characters of one write of a download. One write for each line is far slower. */

@@ -35,7 +35,7 @@ export class OperatorConsole implements OpsPage {
     this.#handlers = {
       ...new Screens(parts).handlers,
       'POST api/session': async ({ body }) => {
-        const secret = await this.#sessions.signIn(String(body.code));
+        const secret = await this.#sessions.signIn(typeof body.code === 'string' ? body.code : '');
         if (secret === undefined)
           return failure(403, 'this link was used or has expired; run npx plant-store console');
         parts.log.info('an operator signed in to the console');

@@ -105,9 +105,13 @@ function shownText(text: string): string {
   return withoutTokens(text.replace(/(?!\n)[\p{Cc}\p{Cs}]/gu, each => `\\x${hex(each)}`));
 }
 
+const ZERO = String.raw`(?:\\x00)?`;
+/** Also in UTF-16, where a zero byte follows each character. */
+const TOKEN = new RegExp(`${[...'plant_'].join(ZERO)}(?:${ZERO}[0-9A-Za-z]){8,}`, 'g');
+
 /** A client may send one of our tokens in the wrong place. */
 function withoutTokens(text: string): string {
-  return text.replace(/plant_[0-9A-Za-z]{8,}/g, 'plant_…');
+  return text.replace(TOKEN, 'plant_…');
 }
 
 /** The end of the message of V8 about a wrong token, the only message without a position. */

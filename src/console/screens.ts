@@ -18,6 +18,7 @@ import {
   PAGE_PLANTS,
   RECORDING_MINUTES_MAX,
   SEARCH_TIME_MS,
+  SHOWN_REVISIONS_MAX,
 } from './limits.ts';
 import type { RejectedRequests } from './rejected-requests.ts';
 import type { Samples } from './samples.ts';
@@ -84,7 +85,7 @@ export class Screens {
     },
     'GET api/revisions': async ({ query }) => {
       const { id } = filterOf(query);
-      const revisions = id === undefined ? [] : await this.#parts.search.revisionsOf(id);
+      const revisions = id === undefined ? [] : await this.#parts.search.revisionsOf(id, SHOWN_REVISIONS_MAX);
       if (revisions.length === 0) return failure(404, 'no plant has this id');
       const labelOf = await this.#labels();
       return json({ revisions: revisions.map(each => shownRevision(each, labelOf)) });
@@ -111,8 +112,9 @@ export class Screens {
     'POST api/tokens': ({ body }) => this.#createToken(body),
     'POST api/tokens/revoke': async ({ body: { label } }) => {
       const { engine, onToken, log } = this.#parts;
-      const token = await engine.revokeToken(String(label), Date.now());
-      if (token === undefined) throw new InvalidCall('no token has this label');
+      const token =
+        typeof label === 'string' && isTokenLabel(label) && (await engine.revokeToken(label, Date.now()));
+      if (!token) throw new InvalidCall('no token has this label');
       onToken(token);
       log.info(`an operator revoked the token ${JSON.stringify(token.label)} in the console`);
       return noContent();

@@ -92,10 +92,14 @@ export async function* searchAll(
   }
 }
 
-/** All revisions of one plant, oldest first. */
-export async function revisionsOf(query: Query, id: bigint): Promise<PlantRevision[]> {
-  const text = `SELECT ${REVISION_COLUMNS} FROM plant_revision WHERE id = $1 ORDER BY revision`;
-  return (await query(text, [id])).map(revisionOf);
+/** See {@link PlantSearch.revisionsOf}. */
+export async function revisionsOf(query: Query, id: bigint, limit?: number): Promise<PlantRevision[]> {
+  const select = (columns: string, rows: number | undefined): Promise<Row[]> => {
+    const end = rows === undefined ? '' : `LIMIT ${rows}`;
+    return query(`SELECT ${columns} FROM plant_revision WHERE id = $1 ORDER BY revision DESC ${end}`, [id]);
+  };
+  const rows = limit === undefined ? undefined : rowsThatFit(await select(TEXT_BYTES, limit));
+  return (await select(REVISION_COLUMNS, rows)).map(revisionOf).reverse();
 }
 
 /** Counts a whole store in slices. */
@@ -163,13 +167,20 @@ async function matches(
       values,
     );
   };
+  const lengths = await select(TEXT_BYTES, limit);
+  const rows = rowsThatFit(lengths);
+  const found = rows === 0 ? [] : (await select(REVISION_COLUMNS, rows)).map(revisionOf);
+  return { found, isCutShort: found.length > 0 && (rows < lengths.length || rows === limit) };
+}
+
+const TEXT_BYTES = 'octet_length(name) + coalesce(octet_length(tag), 0)';
+
+/** @param lengths of {@link TEXT_BYTES} */
+function rowsThatFit(lengths: Row[]): number {
   let bytes = 0;
-  const lengths = await select('octet_length(name) + coalesce(octet_length(tag), 0)', limit);
   const beyond = lengths.findIndex(([length], index) => {
     bytes += Number(length);
     return index > 0 && bytes > SEARCH_TEXT_BYTES_MAX;
   });
-  const rows = beyond === -1 ? lengths.length : beyond;
-  const found = rows === 0 ? [] : (await select(REVISION_COLUMNS, rows)).map(revisionOf);
-  return { found, isCutShort: found.length > 0 && (beyond !== -1 || rows === limit) };
+  return beyond === -1 ? lengths.length : beyond;
 }

@@ -171,8 +171,12 @@ export interface PlantSearch extends AsyncDisposable {
    * @throws {StoreUnavailable}
    */
   page(filter: PlantFilter, limit: number, timeLimitMs: number): Promise<PlantPage>;
-  /** The revisions of one plant, oldest first; none when the id is not stored. */
-  revisionsOf(id: bigint): Promise<PlantRevision[]>;
+  /**
+   * The revisions of one plant, oldest first; none when the id is not stored.
+   *
+   * @param limit only so many of the last ones, and fewer if their text is long; default: all
+   */
+  revisionsOf(id: bigint, limit?: number): Promise<PlantRevision[]>;
   /** Takes a while: it counts all rows. */
   size(): Promise<StoreSize>;
 }

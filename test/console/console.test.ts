@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { request } from 'node:http';
+import { type AddressInfo, createServer } from 'node:net';
 import { suite, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { runProgram } from '../harness/program.ts';
@@ -116,6 +117,12 @@ for (const engine of await enginesUnderTest())
       // A copied revision may name a token that this store lacks.
       await engine.sql(service.database, `INSERT INTO plant_revision VALUES (8, 1, 'Oak', NULL, 1, 99)`);
       assert.equal((await json(operator, 'revisions?id=8')).revisions[0].recordedBy, '99');
+      // Only the last revisions of a plant that has very many.
+      const numbers = 'WITH RECURSIVE n(r) AS (SELECT 1 UNION ALL SELECT r + 1 FROM n WHERE r < 501)';
+      const many = `INSERT INTO plant_revision ${numbers} SELECT 9, r, 'Oak', NULL, 1, 1 FROM n`;
+      await engine.sql(service.database, many);
+      const shown = (await json(operator, 'revisions?id=9')).revisions.map(({ revision }: Json) => revision);
+      assert.deepEqual([shown.length, shown[0], shown.at(-1)], [500, 2, 501]);
       await wait(1_100);
       const { from, samples } = await json(operator, 'now');
       assert.equal(
@@ -196,6 +203,12 @@ for (const engine of await enginesUnderTest())
       ]);
       assert.deepEqual([exitCode, stderr], [0, '']);
       await signIn(service, new URL(stdout.trim()).hash.slice(1));
+      await using hanging = createServer(socket => socket.resume()).listen(0, '127.0.0.1');
+      await once(hanging, 'listening');
+      const { port } = hanging.address() as AddressInfo;
+      const withoutResponse = await runProgram(['console', '--database', database, '--ops', String(port)]);
+      assert.match(withoutResponse.stderr, /^WARNING: no service responds there/);
+      await signIn(service, new URL(withoutResponse.stdout.trim()).hash.slice(1));
     });
   });
 
@@ -221,6 +234,7 @@ suite('the console', () => {
       [Buffer.from('{"name":"\u0000\u001b[31m"}'), '{"name":"\\x00\\x1b[31m"}', '\\x00\\x1b[31m"}'],
       [`{"token":"${service.token}"}`, '{"token":"plant_…"}', undefined],
       [`{"token":"${service.token}",}`, '{"token":"plant_…",}', '}'],
+      [Buffer.from(`"${service.token}"`, 'utf16le'), '"\\x00plant_…\\x00"\\x00', '\\x00plant_…\\x00"\\x00'],
       [`{"name":"${'ö'.repeat(3_000)}`, `{"name":"${'ö'.repeat(995)}`, undefined],
       [`{,"a":"${'ö'.repeat(3_000)}`, `{,"a":"${'ö'.repeat(996)}`, `,"a":"${'ö'.repeat(996)}\\xc3`],
     ];
@@ -250,6 +264,9 @@ suite('the console', () => {
       ['a wrong code', 403, call({ service }, 'POST', 'session', { code: 'A'.repeat(43) })],
       ['another origin', 403, call(operator, 'POST', 'tokens', { label: 'x' }, foreign)],
       ['no origin', 403, call(operator, 'POST', 'tokens', { label: 'x' }, { Origin: '' })],
+      ['a code that is no text', 403, call({ service }, 'POST', 'session', { code: { toString: 1 } })],
+      ['a label that is no text', 422, call(operator, 'POST', 'tokens/revoke', { label: { toString: 1 } })],
+      ['a label that no token can have', 422, call(operator, 'POST', 'tokens/revoke', { label: 'a\0b' })],
       ['a long body', 422, call(operator, 'POST', 'tokens', { label: 'x'.repeat(20_000) })],
       ['no such path', 404, call(operator, 'GET', 'nothing')],
       ['another method', 404, call(operator, 'PUT', 'tokens', {})],

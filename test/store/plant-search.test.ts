@@ -106,7 +106,9 @@ function testSearch(under: EngineUnderTest): void {
         [3, 'tree'],
       ],
     );
+    assert.deepEqual(await search.revisionsOf(ID_MAX, 2), (await search.revisionsOf(ID_MAX)).slice(1));
     assert.deepEqual(await search.revisionsOf(3n), []);
+    assert.deepEqual(await search.revisionsOf(3n, 2), []);
     assert.deepEqual({ ...(await search.size()) }, { ...(await reader.size()) });
   });
 
@@ -155,6 +157,9 @@ function testSearch(under: EngineUnderTest): void {
       ({ plant }) => plant,
     );
     assert.deepEqual(some, plants.slice(5, 2_105));
+    for (let tag = 0; tag < 19; tag++) await commit(engine, { ...plants[0]!, tag: `${tag}` });
+    const last = await search.revisionsOf(0n, 50);
+    assert.deepEqual([last.length, last.at(-1)!.revision], [16, 20]);
   });
 
   test('runs beside creates, finds their plants, and closes promptly during a page', async () => {

@@ -99,6 +99,7 @@ function Timeline({ id }) {
     <p><a href="#plants">Search plants</a></p>
     <h2>Plant <span class="id">${id}</span></h2>
     <${Problem} what="Not shown" error=${error} />
+    ${(revisions[0]?.revision ?? 1) > 1 ? html`<p>Older revisions are not shown here. To print all: <code>npx plant-store show ${id}</code></p>` : null}
     <ol class="timeline">${revisions.map(
       (each, index) => html`<li key=${each.revision}>
         <h3>Revision ${each.revision}${index === revisions.length - 1 ? ' (latest)' : ''}</h3>
@@ -108,11 +109,11 @@ function Timeline({ id }) {
     )}</ol>`;
 }
 
-/** @param {{ before: Plant | undefined, after: Plant }} props no plant before the first revision */
+/** @param {{ before: Plant | undefined, after: Plant }} props no plant before the first revision shown */
 function Changes({ before, after }) {
-  const { name, tag } = after;
+  const { name, tag, revision } = after;
   if (before === undefined)
-    return html`<p>Created with name: <${Text} text=${name} />, tag: <${Text} text=${tag} /></p>`;
+    return html`<p>${revision === 1 ? 'Created with name' : 'Name'}: <${Text} text=${name} />, tag: <${Text} text=${tag} /></p>`;
   const fields = [
     { what: 'Name', from: before.name, to: name },
     { what: 'Tag', from: before.tag, to: tag },

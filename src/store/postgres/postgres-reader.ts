@@ -20,7 +20,7 @@ export async function openPostgresReader(address: PostgresAddress): Promise<Plan
   const query: Query = (text, values) => orUnavailable(connection.run({ text, values }));
   return {
     page: (...args) => searchPage(query, ...args),
-    revisionsOf: id => revisionsOf(query, id),
+    revisionsOf: (...args) => revisionsOf(query, ...args),
     revisions: from => allRevisions(search, from),
     size: () => size(connection),
     tokens: () => orUnavailable(allTokens(connection)),

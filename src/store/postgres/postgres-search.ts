@@ -17,7 +17,7 @@ export function openPostgresSearch(address: PostgresAddress): PlantSearch {
   const query: Query = (text, values) => pool.use(connection => connection.run({ text, values }));
   return {
     page: (...args) => searchPage(query, ...args, SLICES),
-    revisionsOf: id => revisionsOf(query, id),
+    revisionsOf: (...args) => revisionsOf(query, ...args),
     size: () => pool.use(size, performance.now() + COMMAND_STATEMENT_TIMEOUT_MS),
     [Symbol.asyncDispose]: () => pool.close(),
   };

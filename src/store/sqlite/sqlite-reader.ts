@@ -19,7 +19,7 @@ export function openSqliteReader(path: string): PlantReader {
   const query: Query = async (text, values) => read(() => queryRows(database, text, values));
   return {
     page: (...args) => searchPage(query, ...args),
-    revisionsOf: id => revisionsOf(query, id),
+    revisionsOf: (...args) => revisionsOf(query, ...args),
     async *revisions(from = ID_MIN) {
       // `yield*` would await each revision once more.
       for (const each of select(database, `${SELECT} WHERE id >= ? ORDER BY id, revision`, from)) yield each;

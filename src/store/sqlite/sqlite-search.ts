@@ -48,7 +48,7 @@ export function openSqliteSearch(path: string): PlantSearch {
   };
   return {
     page: (...args) => searchPage(query, ...args, SLICES),
-    revisionsOf: id => revisionsOf(query, id),
+    revisionsOf: (...args) => revisionsOf(query, ...args),
     size: async () => {
       const [[bytes]] = (await query(BYTES, [])) as [[bigint]];
       return { ...(await countAll(query, SLICES)), bytes: Number(bytes) };
