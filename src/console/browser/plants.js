@@ -109,7 +109,7 @@ function Timeline({ id }) {
     )}</ol>`;
 }
 
-/** @param {{ before: Plant | undefined, after: Plant }} props no plant before the first revision shown */
+/** @param {{ before: Plant | undefined, after: Plant }} props nothing before the first one shown */
 function Changes({ before, after }) {
   const { name, tag, revision } = after;
   if (before === undefined)
