@@ -26,12 +26,24 @@ export function isOwnOrigin({ headers: { origin, host } }: IncomingMessage): boo
   return origin === `http://${host}` || origin === `https://${host}`;
 }
 
-export const COOKIE = 'plant_store_console';
-const SECRET = new RegExp(`(?:^|; )${COOKIE}=([^;]*)`);
+/**
+ * The name of the cookie of a session. Browsers send the cookies of one port to all ports of a
+ * host (RFC 6265 section 8.5), so consoles on other ports need other names.
+ */
+function cookieName({ headers: { host = '' } }: IncomingMessage): string {
+  return `plant_store_console${/:([0-9]+)$/.exec(host)?.[1] ?? ''}`;
+}
+
+/** Without a Path, browsers send it only with requests to `api/`, also behind a proxy. */
+export function sessionCookie(request: IncomingMessage, secret: string, end = ''): string[] {
+  return ['Set-Cookie', `${cookieName(request)}=${secret}; HttpOnly; SameSite=Strict${end}`];
+}
 
 /** @returns the secret of a session; empty if there is none */
-export function secretOf({ headers: { cookie = '' } }: IncomingMessage): string {
-  return SECRET.exec(cookie)?.[1] ?? '';
+export function secretOf(request: IncomingMessage): string {
+  const prefix = `${cookieName(request)}=`;
+  const cookies = request.headers.cookie?.split('; ') ?? [];
+  return cookies.find(each => each.startsWith(prefix))?.slice(prefix.length) ?? '';
 }
 
 /** @throws {InvalidCall} if the body is no JSON object, or too long */

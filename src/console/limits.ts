@@ -21,6 +21,8 @@ export const PAGE_PLANTS = 50;
 export const SHOWN_REVISIONS_MAX = 500;
 /** A search ends soon after this time, and within a second, also if its page is not full. */
 export const SEARCH_TIME_MS = 400;
+/** Downloads at a time. Each keeps up to a page of plants in memory. */
+export const DOWNLOADS_MAX = 4;
 /** Characters of one write of a download. One write for each line is far slower. */
 export const DOWNLOAD_CHUNK_LENGTH = 64 * 1024;
 

@@ -3,7 +3,6 @@ import type { HttpResponse } from '../http/response.ts';
 import type { OpsPage } from '../ops/ops-server.ts';
 import { StoreRejected } from '../store/plant-store.ts';
 import {
-  COOKIE,
   failure,
   type Handler,
   InvalidCall,
@@ -11,6 +10,7 @@ import {
   noContent,
   readJsonBody,
   secretOf,
+  sessionCookie,
 } from './calls.ts';
 import { pageFile } from './page-files.ts';
 import { type ConsoleParts, Screens } from './screens.ts';
@@ -34,16 +34,19 @@ export class OperatorConsole implements OpsPage {
     this.#sessions = new Sessions(hash => parts.engine.takeConsoleCode(hash, Date.now()));
     this.#handlers = {
       ...new Screens(parts).handlers,
-      'POST api/session': async ({ body }) => {
+      'POST api/session': async ({ body, request }) => {
         const secret = await this.#sessions.signIn(typeof body.code === 'string' ? body.code : '');
         if (secret === undefined)
-          return failure(403, 'this link was used or has expired; run npx plant-store console');
+          return failure(
+            403,
+            'this link was used, has expired or is of another store; run npx plant-store console for a new one',
+          );
         parts.log.info('an operator signed in to the console');
-        return noContent(['Set-Cookie', `${COOKIE}=${secret}; HttpOnly; SameSite=Strict; Path=/`]);
+        return noContent(sessionCookie(request, secret));
       },
       'DELETE api/session': ({ request }) => {
         this.#sessions.signOut(secretOf(request));
-        return noContent(['Set-Cookie', `${COOKIE}=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0`]);
+        return noContent(sessionCookie(request, '', '; Max-Age=0'));
       },
     };
   }

@@ -18,6 +18,15 @@ interface RejectedRequest {
   /** The first bytes of the body; undefined if it was not read. */
   body: Uint8Array | undefined;
   bodyBytes: number;
+  shown?: ShownBody;
+}
+
+interface ShownBody {
+  body: string | null;
+  /** Whether the body is longer. */
+  isCut: boolean;
+  /** The index at which the text is wrong; null if that is not known. */
+  faultAt: number | null;
 }
 
 /** The last rejected requests, while an operator wants to see them. In memory only. */
@@ -62,26 +71,28 @@ export class RejectedRequests {
 
   /** The newest first, for the page. */
   list(labelOf: (tokenId: number) => string) {
-    return this.#requests.map(({ tokenId, ...request }) => ({
-      ...request,
-      label: tokenId === undefined ? null : labelOf(tokenId),
-      ...shownBody(request),
-    }));
+    return this.#requests.map(request => {
+      // Made once: the page reads the list every two seconds.
+      request.shown ??= shownBody(request);
+      const { tokenId, shown, ...rest } = request;
+      return { ...rest, ...shown, label: tokenId === undefined ? null : labelOf(tokenId) };
+    });
   }
 }
 
 /** The body as text, and the index at which it is wrong; null if it has no such place. */
-function shownBody({ body, bodyBytes, error }: Omit<RejectedRequest, 'tokenId'>) {
-  if (body === undefined) return { body: null, faultAt: null };
+function shownBody({ body, bodyBytes, error }: RejectedRequest): ShownBody {
+  if (body === undefined) return { body: null, isCut: false, faultAt: null };
   const text = textOf(body);
   const shown = shownText(text);
-  if (error !== ERRORS.notJson.number) return { body: shown, faultAt: null };
+  const isCut = body.length < bodyBytes;
+  if (error !== ERRORS.notJson.number) return { body: shown, isCut, faultAt: null };
   const fault = jsonFault(text);
   // Where the kept part ends, even a sound body seems wrong.
-  const isCut = body.length < bodyBytes && fault > text.length - CHARACTER_BYTES_MAX;
+  const isAtCut = isCut && fault > text.length - CHARACTER_BYTES_MAX;
   const before = shownText(text.slice(0, fault));
   // It may not begin so if the fault is inside a token.
-  return { body: shown, faultAt: !isCut && shown.startsWith(before) ? before.length : null };
+  return { body: shown, isCut, faultAt: !isAtCut && shown.startsWith(before) ? before.length : null };
 }
 
 const CHARACTER_BYTES_MAX = 4;

@@ -15,6 +15,7 @@ import {
   COUNT_TIMEOUT_MS,
   DISK_RATE_MS_MIN,
   DOWNLOAD_CHUNK_LENGTH,
+  DOWNLOADS_MAX,
   PAGE_PLANTS,
   RECORDING_MINUTES_MAX,
   SEARCH_TIME_MS,
@@ -53,6 +54,7 @@ type LabelOf = (tokenId: number) => string;
 export class Screens {
   readonly #parts: ConsoleParts;
   #hasPlants = false;
+  #downloads = 0;
   /** See {@link #countedSize}. */
   #count = { last: undefined as StoreSize | undefined, nextAt: 0 };
   #counting: Promise<void> | undefined;
@@ -161,19 +163,27 @@ export class Screens {
   }
 
   /** All plants of a filter, as slowly as the client reads. */
-  async #download({ query, request, response }: Call): Promise<undefined> {
+  async #download({ query, request, response }: Call): Promise<HttpResponse | undefined> {
     const { search } = this.#parts;
+    if (this.#downloads >= DOWNLOADS_MAX) return failure(429, 'wait until another download has ended');
     const filter = filterOf(query);
     const labelOf = await this.#labels();
     const type = ['Content-Type', 'text/csv; charset=utf-8'];
     const name = ['Content-Disposition', 'attachment; filename="plants.csv"'];
     response.writeHead(200, [...type, ...name, ...COMMON_FIELDS]);
-    if (request.method === 'HEAD') return void response.end();
+    if (request.method === 'HEAD') {
+      response.end();
+      return undefined;
+    }
     const page: PlantSearch['page'] = async (...args) => {
       // After the client has gone away, there are no more pages.
       return response.destroyed ? { plants: [], next: undefined } : await search.page(...args);
     };
-    await pipeline(csvOf(searchAll({ page }, filter), labelOf), response);
+    this.#downloads++;
+    await pipeline(csvOf(searchAll({ page }, filter), labelOf), response).finally(() => {
+      this.#downloads--;
+    });
+    return undefined;
   }
 
   async #tokens(): Promise<StoredToken[]> {

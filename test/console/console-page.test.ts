@@ -227,7 +227,9 @@ suite('the page of the console', () => {
     await page.getByRole('heading', { level: 1, name: 'Now' }).waitFor();
     assert.ok(!page.url().includes(used), 'the code is not in the history');
     await page.getByRole('button', { name: 'Sign out' }).click();
-    const problem = page.getByRole('alert').getByText('this link was used or has expired; run npx plant');
+    const problem = page
+      .getByRole('alert')
+      .getByText('this link was used, has expired or is of another store');
     for (const code of [used, expired]) {
       // The page is open already, so it follows the new fragment itself.
       await page.goto(`${service.opsUrl}/console/#${code}`);
@@ -241,6 +243,12 @@ suite('the page of the console', () => {
     await page.getByLabel('Link or code').fill(link);
     await page.getByRole('button', { name: 'Sign in' }).click();
     await page.getByRole('heading', { level: 1, name: 'Now' }).waitFor();
+    // A browser sends the cookies of one port to the others, too.
+    await using other = await startTestService({ console: CONSOLE });
+    await page.goto(`${other.opsUrl}/console/#${await other.makeConsoleCode!()}`);
+    await page.getByRole('heading', { level: 1, name: 'Now' }).waitFor();
+    await page.goto(`${service.opsUrl}/console/#tokens`);
+    await page.getByRole('heading', { level: 1, name: 'Tokens' }).waitFor();
   });
 
   for (const view of Object.keys(VIEWS) as (keyof typeof VIEWS)[])

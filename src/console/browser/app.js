@@ -97,6 +97,7 @@ function SignIn({ problem, onSignedIn }) {
     <h1>Sign in to the console</h1>
     <p>You are not signed in, or your session ended. On the machine of the service, run this command and open the link that it prints:</p>
     <pre>npx plant-store console</pre>
+    <p class="note">If the service has its own <code>--database</code> or <code>--ops</code>, give the same ones.</p>
     <p>Or paste the link here. It is valid for 5 minutes and only once.</p>
     <form class="fields" onSubmit=${submit}>
       <div><label for="code">Link or code</label><input id="code" name="code" required autocomplete="off" spellcheck=${false} /></div>

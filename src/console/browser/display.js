@@ -76,5 +76,5 @@ export function CopyButton({ text, label }) {
       () => setResult('Copied'),
       () => setResult('The browser did not allow it'),
     );
-  return html`<button type="button" onClick=${copy} onBlur=${() => setResult('')}>${label}</button> <span role="status" class="note">${result}</span>`;
+  return html`<button type="button" onClick=${copy}>${label}</button> <span role="status" class="note">${result}</span>`;
 }

@@ -9,9 +9,10 @@ const RENEWAL_INTERVAL_MS = 5_000;
 const RENEWAL_MINUTES = 0.25;
 
 /**
+ * @typedef {{ body: string | null, bodyBytes: number, isCut: boolean,
+ *   faultAt: number | null }} Shown
  * @typedef {{ id: number, at: number, label: string | null, status: number, error: number,
- *   message: string, requestLine?: string, body: string | null, bodyBytes: number,
- *   faultAt: number | null }} Rejected
+ *   message: string, requestLine?: string } & Shown} Rejected
  */
 
 export function RejectedRequests() {
@@ -36,7 +37,7 @@ export function RejectedRequests() {
       <strong role="status">${!isOn ? 'Off' : isOnWhileOpen ? 'On while this screen is open' : html`On until <${Time} at=${until} />`}</strong>
       <button type="button" class="main" onClick=${() => record(RENEWAL_MINUTES)}>Record while this screen is open</button>
       <button type="button" onClick=${() => record(60)}>Record for an hour</button>
-      ${isOn ? html`<button type="button" onClick=${() => record(0)}>Switch off</button>` : null}
+      ${isOn ? html`<button type="button" onClick=${() => record(0)}>Switch off and clear</button>` : null}
     </div>
     <${Problem} what="Not changed" error=${problem} />
     <${Problem} what="Not updated" error=${error} />
@@ -46,18 +47,23 @@ export function RejectedRequests() {
 }
 
 /** @param {{ request: Rejected }} props */
-function Entry({ request: { at, label, status, error, message, requestLine, body, bodyBytes, faultAt } }) {
+function Entry({
+  request: { at, label, status, error, message, requestLine, body, bodyBytes, isCut, faultAt },
+}) {
+  const sender = status === 401 ? 'no valid token' : 'token not checked';
+  const size =
+    body === null ? 'not read' : `of ${numberText(bodyBytes)} bytes${isCut ? '; its beginning:' : ''}`;
   return html`<details class="entry">
-    <summary><${Time} at=${at} />${' '}<code>${error}</code>${' '}<span class="text">${message}</span>${' '}<span class="note">(${label === null ? 'no valid token' : html`token <${Text} text=${label} />`})</span></summary>
-    <p class="note">Status ${status}, request <${Text} text=${requestLine} />, body of ${numberText(bodyBytes)} bytes</p>
-    ${body === null ? html`<p>The body was not read.</p>` : html`<${Body} body=${body} faultAt=${faultAt} />`}
+    <summary><${Time} at=${at} />${' '}<code>${error}</code>${' '}<span class="text">${message}</span>${' '}<span class="note">(${label === null ? sender : html`token <${Text} text=${label} />`})</span></summary>
+    <p class="note">Status ${status}, request <${Text} text=${requestLine} />, body ${size}</p>
+    ${body === null ? null : html`<${Body} body=${body} faultAt=${faultAt} />`}
   </details>`;
 }
 
 /** @param {{ body: string, faultAt: number | null }} props */
 function Body({ body, faultAt }) {
   if (faultAt === null)
-    return html`<pre>${body}</pre><p class="note">The fault has no single place in the body.</p>`;
+    return html`<pre>${body}</pre><p class="note">Only a fault of JSON or UTF-8 is marked.</p>`;
   // An escaped byte is marked as a whole.
   const [fault = ''] = /^(?:\\x[0-9A-Fa-f]{2}|.)/su.exec(body.slice(faultAt)) ?? [];
   const place = fault === '' ? 'the end' : `character ${faultAt + 1}`;

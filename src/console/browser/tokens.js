@@ -16,7 +16,7 @@ export function Tokens() {
   /** @type {Token[] | undefined} */
   const tokens = content?.tokens;
   return html`
-    <${CreateToken} onCreated=${repeat} />
+    <${CreateToken} tokens=${tokens ?? []} onCreated=${repeat} />
     <h2 id="all-tokens" tabindex="-1">All tokens</h2>
     <${Problem} what="Not loaded" error=${error} />
     ${tokens?.length === 0 ? html`<p>There is no token yet. Without one, no client can send plants.</p>` : null}
@@ -47,8 +47,8 @@ function tokenRow({ label, createdAt, expiresAt, revokedAt, lastUsedDay }, revok
   };
 }
 
-/** @param {{ onCreated: () => void }} props */
-function CreateToken({ onCreated }) {
+/** @param {{ tokens: readonly Token[], onCreated: () => void }} props */
+function CreateToken({ tokens, onCreated }) {
   const [created, setCreated] = useState(
     /** @type {{ label: string, token: string } | undefined} */ (undefined),
   );
@@ -73,6 +73,7 @@ function CreateToken({ onCreated }) {
       onCreated();
     });
   };
+  const isRevoked = tokens.some(({ label, revokedAt }) => label === created?.label && revokedAt !== null);
   return html`<h2>Create a token</h2>
     <form class="fields" onSubmit=${create}>
       <div><label for="label">Label, such as the name of the client</label><input id="label" name="label" required autocomplete="off" /></div>
@@ -80,7 +81,7 @@ function CreateToken({ onCreated }) {
       <button class="main" disabled=${isRunning}>Create</button>
     </form>
     <${Problem} what=${error?.status === 0 ? 'Check the list below: the token may exist now. If so, revoke it' : 'Not created'} error=${error} />
-    ${created === undefined ? null : html`<${NewToken} ...${created} onDone=${() => setCreated(undefined)} />`}`;
+    ${created === undefined || isRevoked ? null : html`<${NewToken} ...${created} onDone=${() => setCreated(undefined)} />`}`;
 }
 
 /** @param {{ label: string, token: string, onDone: () => void }} props */
