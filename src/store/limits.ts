@@ -23,7 +23,8 @@ export const BATCH_TEXT_LENGTH_MAX = 8 * 1024 * 1024;
 export const SEARCH_SLICE_ROWS_MIN = 128;
 export const SEARCH_SLICE_ROWS_MAX = 16_384;
 export const SEARCH_SLICE_MS = 40;
-/** The longest pause after a slice. */
+/** The pause after a slice of a search beside a service: a multiple of its time, and a limit. */
+export const SEARCH_PAUSE_SHARE = 7;
 export const SEARCH_PAUSE_MS_MAX = 250;
 /** Text of one page of a search; one plant always fits. */
 export const SEARCH_TEXT_BYTES_MAX = 8 * 1024 * 1024;

@@ -1,3 +1,4 @@
+import { SEARCH_PAUSE_SHARE } from '../limits.ts';
 import { type Query, revisionsOf, type SliceLimits, searchPage } from '../plant-search.ts';
 import type { PlantSearch } from '../plant-store.ts';
 import { rejectWorker } from './citus-workers.ts';
@@ -9,7 +10,11 @@ import { size } from './postgres-reader.ts';
 import type { PostgresAddress } from './postgres-url.ts';
 
 /** On Citus, smaller slices take as long. In a larger one, each row may be a disk read. */
-const SLICES: SliceLimits = { rowsMin: SEARCH_SLICE_ROWS, rowsMax: SEARCH_SLICE_ROWS, pauseShare: 1 };
+const SLICES: SliceLimits = {
+  rowsMin: SEARCH_SLICE_ROWS,
+  rowsMax: SEARCH_SLICE_ROWS,
+  pauseShare: SEARCH_PAUSE_SHARE,
+};
 
 /** Searches a store on connections of its own, which are opened on use. They can only read. */
 export function openPostgresSearch(address: PostgresAddress): PlantSearch {

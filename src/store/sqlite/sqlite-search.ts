@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads';
-import { SEARCH_SLICE_ROWS_MAX, SEARCH_SLICE_ROWS_MIN } from '../limits.ts';
+import { SEARCH_PAUSE_SHARE, SEARCH_SLICE_ROWS_MAX, SEARCH_SLICE_ROWS_MIN } from '../limits.ts';
 import { countAll, type Query, revisionsOf, type SliceLimits, searchPage } from '../plant-search.ts';
 import { type PlantSearch, StoreRejected, StoreUnavailable } from '../plant-store.ts';
 import type { Row } from '../rows.ts';
@@ -10,7 +10,7 @@ import { BYTES } from './sqlite-reader.ts';
 const SLICES: SliceLimits = {
   rowsMin: SEARCH_SLICE_ROWS_MIN,
   rowsMax: SEARCH_SLICE_ROWS_MAX,
-  pauseShare: 7,
+  pauseShare: SEARCH_PAUSE_SHARE,
 };
 
 /**
