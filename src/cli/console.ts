@@ -3,6 +3,7 @@ import { makeConsoleCode } from '../auth/console-code.ts';
 import type { ListenAddress } from '../service.ts';
 import { openReader, openTokenStore } from '../store/open-store.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './database-option.ts';
+import { Failure } from './failure.ts';
 import { opsSetting } from './serve-options.ts';
 
 export function consoleCommand(): Command {
@@ -34,6 +35,9 @@ async function printLink(options: DatabaseOptions & { ops: ListenAddress }): Pro
   );
   if (status === undefined)
     console.error('WARNING: no service responds there; start it, or name its address with --ops');
-  else if (status !== 200) console.error('WARNING: this service has no console; start it with --console on');
+  else if (status === 404)
+    throw new Failure('this service has no console; start it with --console on, and run this command again');
+  else if (status !== 200)
+    console.error(`WARNING: the address of the console responds with status ${status}`);
   console.log(link);
 }

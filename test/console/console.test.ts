@@ -209,6 +209,11 @@ for (const engine of await enginesUnderTest())
       const withoutResponse = await runProgram(['console', '--database', database, '--ops', String(port)]);
       assert.match(withoutResponse.stderr, /^WARNING: no service responds there/);
       await signIn(service, new URL(withoutResponse.stdout.trim()).hash.slice(1));
+      await using without = await startTestService();
+      const otherOps = without.opsUrl.replace('http://', '');
+      const off = await runProgram(['console', '--database', without.database, '--ops', otherOps]);
+      assert.deepEqual([off.exitCode, off.stdout], [1, '']);
+      assert.match(off.stderr, /start it with --console on/);
     });
   });
 

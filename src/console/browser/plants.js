@@ -43,7 +43,7 @@ function Search({ query }) {
       ${FIELDS.map(([name, label]) => html`<div key=${name}><label for=${name}>${label}</label><input id=${name} name=${name} defaultValue=${filter.get(name) ?? ''} autocomplete="off" spellcheck=${false} /></div>`)}
       <button class="main">Search</button>
     </form>
-    <p id="search-note" class="note">An empty field does not limit the search. So you cannot search for plants with an empty tag or without a tag.</p>
+    <p id="search-note" class="note">An empty field does not limit the search, so plants without a tag cannot be searched for. Capital and small letters differ.</p>
     <${Problem} what="Not searched" error=${error} />
     <p role="status">${content !== undefined ? resultText(content) : error === undefined ? 'Searching …' : ''}</p>
     ${content === undefined ? null : html`<${Results} filter=${filter} content=${content} />`}`;

@@ -7,6 +7,7 @@ const INTERVAL_MS = 2_000;
 /** The open screen asks for 15 seconds at a time, so that recording ends with the screen. */
 const RENEWAL_INTERVAL_MS = 5_000;
 const RENEWAL_MINUTES = 0.25;
+const SHORT_MS = 60_000;
 
 /**
  * @typedef {{ body: string | null, bodyBytes: number, isCut: boolean,
@@ -31,10 +32,12 @@ export function RejectedRequests() {
   if (content === undefined) return html`<${Problem} what="Not loaded" error=${error} />`;
   const { until, requests } = content;
   const isOn = until !== null;
+  // After "Record for an hour", the hour counts.
+  const isShort = until - Date.now() < SHORT_MS;
   return html`
     <p>The service can record rejected requests, with the first bytes of their bodies. It stores the last 200 in memory only, and never a token. Recording is off until you switch it on.</p>
     <div class="links">
-      <strong role="status">${!isOn ? 'Off' : isOnWhileOpen ? 'On while this screen is open' : html`On until <${Time} at=${until} />`}</strong>
+      <strong role="status">${!isOn ? 'Off' : isShort ? 'On while this screen is open' : html`On until <${Time} at=${until} />`}</strong>
       <button type="button" class="main" onClick=${() => record(RENEWAL_MINUTES)}>Record while this screen is open</button>
       <button type="button" onClick=${() => record(60)}>Record for an hour</button>
       ${isOn ? html`<button type="button" onClick=${() => record(0)}>Switch off and clear</button>` : null}

@@ -80,7 +80,7 @@ function CreateToken({ tokens, onCreated }) {
       <div><label for="expires">Expires (optional)</label><input id="expires" name="expires" type="datetime-local" /></div>
       <button class="main" disabled=${isRunning}>Create</button>
     </form>
-    <${Problem} what=${error?.status === 0 ? 'Check the list below: the token may exist now. If so, revoke it' : 'Not created'} error=${error} />
+    <${Problem} what=${error?.status === 0 ? 'The token may or may not exist. If the list below shows it later, revoke it and create another one' : 'Not created'} error=${error} />
     ${created === undefined || isRevoked ? null : html`<${NewToken} ...${created} onDone=${() => setCreated(undefined)} />`}`;
 }
 
@@ -111,7 +111,7 @@ function RevokeDialog({ label, onRevoked, onClose }) {
     });
   return html`<dialog ref=${dialog} onClose=${onClose} aria-labelledby="revoke-title">
     <h2 id="revoke-title">Revoke the token <${Text} text=${label} />?</h2>
-    <p>The service rejects it within 5 seconds: its clients get status 401. A revoked token cannot be made valid again.</p>
+    <p>Within 5 seconds, clients that use it get status 401. A revoked token cannot be made valid again.</p>
     <${Problem} what="Not revoked" error=${error} />
     <p class="links"><button type="button" class="main danger" onClick=${revoke}>Revoke ${label}</button><button type="button" autofocus onClick=${() => dialog.current?.close()}>Cancel</button></p>
   </dialog>`;
