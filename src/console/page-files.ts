@@ -16,32 +16,35 @@ const FIELDS = [
 ];
 
 /**
- * The page, by the path after `/console/`. The libraries are files of npm packages; uPlot has its
- * minified script only as one that defines `uPlot`.
+ * The page, by the path after `/console/`. Each file is read on use, not at the start. The
+ * libraries are files of npm packages; uPlot has its minified script only as one that defines
+ * `uPlot`.
  */
-const TEXTS: Record<string, string> = {
-  '': readFileSync(new URL('./browser/index.html', import.meta.url), 'utf8'),
-  'app.css': readFileSync(new URL('./browser/app.css', import.meta.url), 'utf8'),
-  'app.js': readFileSync(new URL('./browser/app.js', import.meta.url), 'utf8'),
-  'display.js': readFileSync(new URL('./browser/display.js', import.meta.url), 'utf8'),
-  'now.js': readFileSync(new URL('./browser/now.js', import.meta.url), 'utf8'),
-  'plants.js': readFileSync(new URL('./browser/plants.js', import.meta.url), 'utf8'),
-  'plot.js': readFileSync(new URL('./browser/plot.js', import.meta.url), 'utf8'),
-  'preact.js': readFileSync(new URL('./browser/preact.js', import.meta.url), 'utf8'),
-  'rejected.js': readFileSync(new URL('./browser/rejected.js', import.meta.url), 'utf8'),
-  'requests.js': readFileSync(new URL('./browser/requests.js', import.meta.url), 'utf8'),
-  'store.js': readFileSync(new URL('./browser/store.js', import.meta.url), 'utf8'),
-  'style.css': readFileSync(new URL('../style.css', import.meta.url), 'utf8'),
-  'tokens.js': readFileSync(new URL('./browser/tokens.js', import.meta.url), 'utf8'),
-  'htm.js': readFileSync(fileURLToPath(import.meta.resolve('htm')), 'utf8'),
-  'preact-core.js': readFileSync(fileURLToPath(import.meta.resolve('preact')), 'utf8'),
+const TEXTS: Record<string, () => string> = {
+  '': () => readFileSync(new URL('./browser/index.html', import.meta.url), 'utf8'),
+  'app.css': () => readFileSync(new URL('./browser/app.css', import.meta.url), 'utf8'),
+  'app.js': () => readFileSync(new URL('./browser/app.js', import.meta.url), 'utf8'),
+  'display.js': () => readFileSync(new URL('./browser/display.js', import.meta.url), 'utf8'),
+  'now.js': () => readFileSync(new URL('./browser/now.js', import.meta.url), 'utf8'),
+  'plants.js': () => readFileSync(new URL('./browser/plants.js', import.meta.url), 'utf8'),
+  'plot.js': () => readFileSync(new URL('./browser/plot.js', import.meta.url), 'utf8'),
+  'preact.js': () => readFileSync(new URL('./browser/preact.js', import.meta.url), 'utf8'),
+  'rejected.js': () => readFileSync(new URL('./browser/rejected.js', import.meta.url), 'utf8'),
+  'requests.js': () => readFileSync(new URL('./browser/requests.js', import.meta.url), 'utf8'),
+  'store.js': () => readFileSync(new URL('./browser/store.js', import.meta.url), 'utf8'),
+  'style.css': () => readFileSync(new URL('../style.css', import.meta.url), 'utf8'),
+  'tokens.js': () => readFileSync(new URL('./browser/tokens.js', import.meta.url), 'utf8'),
+  'htm.js': () => readFileSync(fileURLToPath(import.meta.resolve('htm')), 'utf8'),
+  'preact-core.js': () => readFileSync(fileURLToPath(import.meta.resolve('preact')), 'utf8'),
   // A browser finds a module by its address only.
-  'preact-hooks.js': readFileSync(fileURLToPath(import.meta.resolve('preact/hooks')), 'utf8').replace(
-    'from"preact"',
-    'from"./preact-core.js"',
-  ),
-  'uplot.css': readFileSync(fileURLToPath(import.meta.resolve('uplot/dist/uPlot.min.css')), 'utf8'),
-  'uplot.js': `${readFileSync(fileURLToPath(import.meta.resolve('uplot/dist/uPlot.iife.min.js')), 'utf8')}
+  'preact-hooks.js': () =>
+    readFileSync(fileURLToPath(import.meta.resolve('preact/hooks')), 'utf8').replace(
+      'from"preact"',
+      'from"./preact-core.js"',
+    ),
+  'uplot.css': () => readFileSync(fileURLToPath(import.meta.resolve('uplot/dist/uPlot.min.css')), 'utf8'),
+  'uplot.js':
+    () => `${readFileSync(fileURLToPath(import.meta.resolve('uplot/dist/uPlot.iife.min.js')), 'utf8')}
 export { uPlot as default };`,
 };
 const TYPES: Record<string, string> = { css: 'text/css', js: 'text/javascript' };
@@ -53,7 +56,7 @@ const made = new Map<string, HttpResponse<Uint8Array>>();
 export function pageFile(path: string): HttpResponse<Uint8Array> | undefined {
   if (!made.has(path) && Object.hasOwn(TEXTS, path)) {
     const type = TYPES[path.split('.')[1] ?? ''] ?? 'text/html';
-    const body = gzipSync(TEXTS[path]!, { level: 9 });
+    const body = gzipSync(TEXTS[path]!(), { level: 9 });
     made.set(path, contentResponse(`${type}; charset=utf-8`, body, FIELDS));
   }
   return made.get(path);

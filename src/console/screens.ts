@@ -92,7 +92,13 @@ export class Screens {
       const labelOf = await this.#labels();
       return json({ revisions: revisions.map(each => shownRevision(each, labelOf)) });
     },
-    'GET api/plants.csv': call => this.#download(call),
+    'GET api/plants.csv': call => {
+      if (this.#downloads >= DOWNLOADS_MAX) return failure(429, 'wait until another download has ended');
+      this.#downloads++;
+      return this.#download(call).finally(() => {
+        this.#downloads--;
+      });
+    },
     'GET api/rejected': async () => {
       const { rejected } = this.#parts;
       return json({ until: rejected.until ?? null, requests: rejected.list(await this.#labels()) });
@@ -163,27 +169,19 @@ export class Screens {
   }
 
   /** All plants of a filter, as slowly as the client reads. */
-  async #download({ query, request, response }: Call): Promise<HttpResponse | undefined> {
+  async #download({ query, request, response }: Call): Promise<undefined> {
     const { search } = this.#parts;
-    if (this.#downloads >= DOWNLOADS_MAX) return failure(429, 'wait until another download has ended');
     const filter = filterOf(query);
     const labelOf = await this.#labels();
     const type = ['Content-Type', 'text/csv; charset=utf-8'];
     const name = ['Content-Disposition', 'attachment; filename="plants.csv"'];
     response.writeHead(200, [...type, ...name, ...COMMON_FIELDS]);
-    if (request.method === 'HEAD') {
-      response.end();
-      return undefined;
-    }
+    if (request.method === 'HEAD') return void response.end();
     const page: PlantSearch['page'] = async (...args) => {
       // After the client has gone away, there are no more pages.
       return response.destroyed ? { plants: [], next: undefined } : await search.page(...args);
     };
-    this.#downloads++;
-    await pipeline(csvOf(searchAll({ page }, filter), labelOf), response).finally(() => {
-      this.#downloads--;
-    });
-    return undefined;
+    await pipeline(csvOf(searchAll({ page }, filter), labelOf), response);
   }
 
   async #tokens(): Promise<StoredToken[]> {

@@ -25,7 +25,7 @@ export interface SliceLimits {
   pauseShare: number;
 }
 
-const NO_PAUSE: SliceLimits = {
+export const NO_PAUSE: SliceLimits = {
   rowsMin: SEARCH_SLICE_ROWS_MIN,
   rowsMax: SEARCH_SLICE_ROWS_MAX,
   pauseShare: 0,

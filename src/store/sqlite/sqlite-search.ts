@@ -1,17 +1,20 @@
 import { Worker } from 'node:worker_threads';
-import { SEARCH_PAUSE_SHARE, SEARCH_SLICE_ROWS_MAX, SEARCH_SLICE_ROWS_MIN } from '../limits.ts';
-import { countAll, type Query, revisionsOf, type SliceLimits, searchPage } from '../plant-search.ts';
+import { SEARCH_PAUSE_SHARE } from '../limits.ts';
+import {
+  countAll,
+  NO_PAUSE,
+  type Query,
+  revisionsOf,
+  type SliceLimits,
+  searchPage,
+} from '../plant-search.ts';
 import { type PlantSearch, StoreRejected, StoreUnavailable } from '../plant-store.ts';
 import type { Row } from '../rows.ts';
 import type { SearchReply, SearchRequest } from './search-thread.ts';
 import { BYTES } from './sqlite-reader.ts';
 
 /** Without pauses, the 99th percentile of the response time of creates rose by 40 %. */
-const SLICES: SliceLimits = {
-  rowsMin: SEARCH_SLICE_ROWS_MIN,
-  rowsMax: SEARCH_SLICE_ROWS_MAX,
-  pauseShare: SEARCH_PAUSE_SHARE,
-};
+const SLICES: SliceLimits = { ...NO_PAUSE, pauseShare: SEARCH_PAUSE_SHARE };
 
 /**
  * Searches a store on a thread of its own, which starts with the first search. When the thread
