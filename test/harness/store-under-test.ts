@@ -40,7 +40,7 @@ export function sqliteUnderTest(): EngineUnderTest {
       return `sqlite:${join(subfolder, 'plants.db')}`;
     },
     sql: async (database, text) => {
-      using client = new DatabaseSync(database.replace('sqlite:', ''));
+      using client = new DatabaseSync(database.replace('sqlite:', ''), { timeout: 5_000 });
       return client
         .prepare(text)
         .all()
