@@ -79,23 +79,31 @@ suite('hundreds of requests that are not for the fast path, on one connection', 
 });
 
 test('a client that waits for each response does not wait for clients that send thousands', async () => {
-  const lone = await target.open();
-  const flooders = await Promise.all(Array.from({ length: 30 }, () => target.open()));
   const each = 1_280;
-  let responded = 0;
-  const reading = flooders.map(async flooder => {
-    flooder.write(Buffer.concat(Array.from({ length: each }, () => target.request(target.nextId()))));
-    for (let left = each; left > 0; left--, responded++) await flooder.response();
-  });
-  await once(flooders[0]!.socket, 'data');
-  for (let count = 0; count < 10; count++) {
-    lone.write(target.request(target.nextId()));
-    await lone.response();
+  const flooders = 30;
+  /** @returns how many responses the flooders have before ten of the lone client */
+  async function round(): Promise<number> {
+    const lone = await target.open();
+    const flooding = await Promise.all(Array.from({ length: flooders }, () => target.open()));
+    let responded = 0;
+    const reading = flooding.map(async flooder => {
+      flooder.write(Buffer.concat(Array.from({ length: each }, () => target.request(target.nextId()))));
+      for (let left = each; left > 0; left--, responded++) await flooder.response();
+    });
+    await once(flooding[0]!.socket, 'data');
+    for (let count = 0; count < 10; count++) {
+      lone.write(target.request(target.nextId()));
+      await lone.response();
+    }
+    const atItsLast = responded;
+    await Promise.all(reading);
+    return atItsLast;
   }
-  const atItsLast = responded;
-  await Promise.all(reading);
+  // Other programs may slow this client down, but hardly in each of three rounds.
+  const responded = [await round(), await round(), await round()];
   // In order of arrival it would have waited for nearly all of them.
-  assert.ok(atItsLast < responded / 2, `${atItsLast} of ${responded} responses were sent before its ten`);
+  const limit = (flooders * each) / 2;
+  assert.ok(Math.min(...responded) < limit, `${responded} responses were sent before its ten`);
 });
 
 suite('long bodies that are incomplete', () => {
