@@ -165,13 +165,8 @@ export class TokenCache {
     // Before the tokens: if one changes in between, the next fingerprint differs from this one.
     const fingerprint = await this.#source.tokensFingerprint();
     if (fingerprint === this.#fingerprint) return;
-    const tokens = new Map<string, CachedToken>();
-    let page: StoredToken[] = [];
-    do {
-      page = await this.#source.tokensChangedSince(page.at(-1)?.changeNumber ?? 0);
-      for (const token of page) tokens.set(token.hash, cachedToken(token));
-    } while (page.length === TOKENS_AT_A_TIME_MAX);
-    this.#tokens = tokens;
+    const tokens = await allTokens(this.#source);
+    this.#tokens = new Map(tokens.map(token => [token.hash, cachedToken(token)]));
     this.#fingerprint = fingerprint;
   }
 
@@ -198,6 +193,16 @@ export class TokenCache {
       if (!this.#isTokenUseUnrecorded) this.#onError(cause);
       this.#isTokenUseUnrecorded = true;
     }
+  }
+}
+
+/** All tokens of the store, in the order of their last changes. */
+export async function allTokens(source: TokenSource): Promise<StoredToken[]> {
+  const tokens: StoredToken[] = [];
+  for (;;) {
+    const page = await source.tokensChangedSince(tokens.at(-1)?.changeNumber ?? 0);
+    tokens.push(...page);
+    if (page.length < TOKENS_AT_A_TIME_MAX) return tokens;
   }
 }
 

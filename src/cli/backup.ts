@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { Command } from 'commander';
 import { databaseAddressOf } from '../store/database-url.ts';
+import { openCommandStore } from '../store/open-store.ts';
 import type { StoreCounts } from '../store/sqlite/sqlite-backup.ts';
 import { makeBackupFile } from './backup/backup-file.ts';
 import type { BackupMessage } from './backup/backup-process.ts';
@@ -50,6 +51,14 @@ async function backUp(file: string, options: DatabaseOptions): Promise<void> {
   );
   const seconds = ((performance.now() - sinceMs) / 1000).toFixed(1);
   console.log(`${file}: ${shown(written)}, ${formatCount(bytes)} bytes, in ${seconds} s`);
+  await noteRun(readDatabase(options), `${file}: ${shown(written)}`).catch((error: Error) =>
+    console.error(`WARNING: the console will not show this backup: ${error.message}`),
+  );
+}
+
+async function noteRun(database: string, result: string): Promise<void> {
+  const store = await openCommandStore(database);
+  await store.recordRun({ command: 'backup', endedAt: Date.now(), result }).finally(() => store.close());
 }
 
 /** @throws {Failure} if the copy fails or does not have the counts of the store */

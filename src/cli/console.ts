@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import { makeConsoleCode } from '../auth/console-code.ts';
 import type { ListenAddress } from '../service.ts';
-import { openReader, openTokenStore } from '../store/open-store.ts';
+import { openCommandStore, openReader } from '../store/open-store.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './database-option.ts';
 import { Failure } from './failure.ts';
 import { opsSetting } from './serve-options.ts';
@@ -26,7 +26,7 @@ async function printLink(options: DatabaseOptions & { ops: ListenAddress }): Pro
   const database = readDatabase(options);
   // A mistyped path must not create a new store, so the store must exist.
   await (await openReader(database))[Symbol.asyncDispose]();
-  const store = await openTokenStore(database);
+  const store = await openCommandStore(database);
   const code = await makeConsoleCode(store).finally(() => store.close());
   const link = consoleLink(options.ops, code);
   const status = await fetch(link, { signal: AbortSignal.timeout(RESPONSE_TIMEOUT_MS) }).then(

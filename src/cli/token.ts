@@ -3,7 +3,7 @@ import { hashToken, makeToken } from '../auth/token.ts';
 import { TOKEN_LABEL_LENGTH_MAX } from '../contract/limits.ts';
 import { isTokenLabel, type StoredToken } from '../contract/stored-token.ts';
 import { shownDatabase } from '../store/database-url.ts';
-import { openReader, openTokenStore } from '../store/open-store.ts';
+import { openCommandStore, openReader } from '../store/open-store.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './database-option.ts';
 import { Failure } from './failure.ts';
 
@@ -42,7 +42,7 @@ async function create(label: string, options: DatabaseOptions & { expires?: numb
   const token = makeToken();
   const createdAt = Date.now();
   const expiresAt = options.expires === undefined ? null : createdAt + options.expires;
-  const store = await openTokenStore(database);
+  const store = await openCommandStore(database);
   if (store.isNew) console.error(`created a new store at ${shownDatabase(database)}`);
   const stored = await store
     .createToken({ hash: hashToken(token), label, createdAt, expiresAt })
@@ -79,7 +79,7 @@ async function revoke(label: string, options: DatabaseOptions): Promise<void> {
   const database = readDatabase(options);
   // A mistyped path must not create a new store, so the store must exist.
   await (await openReader(database))[Symbol.asyncDispose]();
-  const store = await openTokenStore(database);
+  const store = await openCommandStore(database);
   const token = await store.revokeToken(label, Date.now()).finally(() => store.close());
   if (token === undefined) {
     throw new Failure(

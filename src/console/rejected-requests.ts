@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { ERRORS, type ErrorBody } from '../contract/errors.ts';
+import { readJson, readToEnd } from '../contract/json-reader.ts';
 import { isErrorName } from '../contract/result.ts';
 import type { HttpResponse, ReceivedRequest } from '../http/response.ts';
 import { REJECTED_BODY_BYTES_MAX, REJECTED_MAX } from './limits.ts';
@@ -87,7 +88,9 @@ function shownBody({ body, bodyBytes, error }: RejectedRequest): ShownBody {
   const shown = shownText(text);
   const isCut = body.length < bodyBytes;
   if (error !== ERRORS.notJson.number) return { body: shown, isCut, faultAt: null };
-  const fault = jsonFault(text);
+  // JSON also ends at a byte that is not UTF-8.
+  const [utf8 = ''] = text.split(/\p{Cs}/u, 1);
+  const fault = readToEnd(readJson(utf8, () => {})) ?? utf8.length;
   // Where the kept part ends, even a sound body seems wrong.
   const isAtCut = isCut && fault > text.length - CHARACTER_BYTES_MAX;
   const before = shownText(text.slice(0, fault));
@@ -123,33 +126,4 @@ const TOKEN = new RegExp(`${[...'plant_'].join(ZERO)}(?:${ZERO}[0-9A-Za-z]){8,}`
 /** A client may send one of our tokens in the wrong place. */
 function withoutTokens(text: string): string {
   return text.replace(TOKEN, 'plant_…');
-}
-
-/** The end of the message of V8 about a wrong token, the only message without a position. */
-const WRONG_TOKEN = 'is not valid JSON';
-
-/** The index of the first character that makes a text of {@link textOf} invalid JSON. */
-function jsonFault(text: string): number {
-  const [utf8 = ''] = text.split(/\p{Cs}/u, 1);
-  const message = parseError(utf8);
-  const position = /at position ([0-9]+) \(line [0-9]+ column [0-9]+\)$/.exec(message)?.[1];
-  if (position !== undefined) return Number(position);
-  if (!message.endsWith(WRONG_TOKEN)) return utf8.length;
-  // Only a text with the token has this message.
-  let [before, after] = [0, utf8.length];
-  while (after - before > 1) {
-    const middle = (before + after) >> 1;
-    if (parseError(utf8.slice(0, middle)).endsWith(WRONG_TOKEN)) after = middle;
-    else before = middle;
-  }
-  return before;
-}
-
-function parseError(text: string): string {
-  try {
-    JSON.parse(text);
-    return '';
-  } catch (error) {
-    return (error as Error).message;
-  }
 }

@@ -1,6 +1,7 @@
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as wait } from 'node:timers/promises';
 import { hashToken, makeToken } from '../auth/token.ts';
+import { allTokens } from '../auth/token-cache.ts';
 import { TOKEN_LABEL_LENGTH_MAX } from '../contract/limits.ts';
 import { isTokenLabel, type StoredToken } from '../contract/stored-token.ts';
 import { COMMON_FIELDS, type HttpResponse } from '../http/response.ts';
@@ -47,6 +48,8 @@ export interface ConsoleParts {
   /** For what an operator did. */
   log: ServiceLog;
 }
+
+const NO_BACKUP = 'none was made with the command npx plant-store backup';
 
 type LabelOf = (tokenId: number) => string;
 
@@ -110,7 +113,7 @@ export class Screens {
       return noContent();
     },
     'GET api/tokens': async () => {
-      const tokens = await this.#tokens();
+      const tokens = await allTokens(this.#parts.engine);
       // Without the hash.
       const shown = tokens.map(({ label, createdAt, expiresAt, revokedAt, lastUsedDay }) => {
         return { label, createdAt, expiresAt, revokedAt, lastUsedDay };
@@ -128,9 +131,10 @@ export class Screens {
       return noContent();
     },
     'GET api/store': async () => {
-      const { database, settings, version, readState } = this.#parts;
+      const { database, settings, version, readState, onError } = this.#parts;
       const { engine, storeWarnings } = await readState();
       const size = await this.#countedSize();
+      const runs = (await this.#parts.engine.lastRuns().catch(onError)) ?? [];
       const rows = {
         Version: version,
         Store: database,
@@ -141,9 +145,12 @@ export class Screens {
         'Connections to PostgreSQL': engine.connections?.toString(),
         'Free on the disk': bytesText(engine.diskFreeBytes),
         'Disk full in': this.#diskFullIn(engine.diskFreeBytes),
+        // PostgreSQL has backup programs of its own.
+        'Last backup': engine.walBytes !== undefined && runs.length === 0 ? NO_BACKUP : undefined,
       };
       return json({
         rows: Object.entries(rows).filter(([, value]) => value !== undefined),
+        runs,
         warnings: storeWarnings ?? ['the store does not respond; the log of the service has the cause'],
         settings,
       });
@@ -184,18 +191,9 @@ export class Screens {
     await pipeline(csvOf(searchAll({ page }, filter), labelOf), response);
   }
 
-  async #tokens(): Promise<StoredToken[]> {
-    const tokens: StoredToken[] = [];
-    for (;;) {
-      const more = await this.#parts.engine.tokensChangedSince(tokens.at(-1)?.changeNumber ?? 0);
-      if (more.length === 0) return tokens;
-      tokens.push(...more);
-    }
-  }
-
   /** A copied revision may name a token that this store lacks. */
   async #labels(): Promise<LabelOf> {
-    const labels = new Map((await this.#tokens()).map(({ id, label }) => [id, label]));
+    const labels = new Map((await allTokens(this.#parts.engine)).map(({ id, label }) => [id, label]));
     return tokenId => labels.get(tokenId) ?? String(tokenId);
   }
 

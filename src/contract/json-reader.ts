@@ -16,12 +16,12 @@ const SLICE_LENGTH = 4096;
  *
  * @param onMember is called for each member in order, with its value as JSON text. Its calls mean
  *   nothing if the text is not JSON
- * @returns whether the text is JSON
+ * @returns the index at which the text stops to be JSON; undefined if it is JSON
  */
 export function* readJson(
   text: string,
   onMember: (name: string, valueText: string) => void,
-): Generator<undefined, boolean, undefined> {
+): Generator<undefined, number | undefined, undefined> {
   const nesting = new Nesting();
   let expected: 'value' | 'name' | 'colon' | 'comma' = 'value';
   /** Whether the innermost array or object may end here. */
@@ -38,33 +38,39 @@ export function* readJson(
     const isValue = expected === 'value';
     end = start + 1;
     if (first === '{' || first === '[') {
-      if (!isValue) return false;
+      if (!isValue) return start;
       nesting.open(first === '{');
       expected = nesting.isObject ? 'name' : 'value';
       mayEnd = true;
     } else if (first === ',' || first === nesting.end) {
       const isEnd = first !== ',';
-      if (isEnd ? !mayEnd : expected !== 'comma' || nesting.depth === 0) return false;
+      if (isEnd ? !mayEnd : expected !== 'comma' || nesting.depth === 0) return start;
       if (expected === 'comma' && nesting.isObject && nesting.depth === 1)
         onMember(name, text.slice(valueStart, start).trim());
       if (isEnd) nesting.close();
       expected = isEnd ? 'comma' : nesting.isObject ? 'name' : 'value';
       mayEnd = isEnd;
     } else if (first === ':') {
-      if (expected !== 'colon') return false;
+      if (expected !== 'colon') return start;
       expected = 'value';
       if (nesting.depth === 1) valueStart = end;
     } else {
       const isName: boolean = expected === 'name' && first === '"';
-      if (!isValue && !isName) return false;
-      end = first === '"' ? endOfString(text, start) : endOf(SCALAR, text, start);
-      if (end === start) return false;
+      if (!isValue && !isName) return start;
+      if (first === '"') {
+        end = endOfCharacters(text, start + 1);
+        if (text[end] !== '"') return end;
+        end++;
+      } else {
+        end = endOf(SCALAR, text, start);
+        if (end === start) return start;
+      }
       if (isName && nesting.depth === 1) name = stringOf(text.slice(start, end));
       expected = isName ? 'colon' : 'comma';
       mayEnd = isValue;
     }
   }
-  return expected === 'comma' && nesting.depth === 0;
+  return expected === 'comma' && nesting.depth === 0 ? undefined : text.length;
 }
 
 /** Runs a generator to its end without pauses. */
@@ -89,18 +95,14 @@ function endOfSpace(text: string, position: number): number {
   return text.charCodeAt(position) <= 32 ? endOf(SPACE, text, position) : position;
 }
 
-/**
- * @param start position of the opening quote
- * @returns the end of the string, or start if the string is not valid
- */
-function endOfString(text: string, start: number): number {
-  let end = start + 1;
-  while (text[end] !== '"') {
-    const partStart = end;
+/** @returns the end of the characters of a string, where its closing quote must be */
+function endOfCharacters(text: string, start: number): number {
+  let end = start;
+  for (let partStart = -1; text[end] !== '"' && end > partStart; ) {
+    partStart = end;
     end = endOf(STRING_PART, text, partStart);
-    if (end === partStart) return start;
   }
-  return end + 1;
+  return end;
 }
 
 /** The arrays and objects that are open. */

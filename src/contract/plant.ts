@@ -89,14 +89,14 @@ function* readAnyBody(text: string): Generator<undefined, NewPlantReading, undef
   /** The values of id, name and tag, as JSON text. */
   const texts = new Map<string, string>();
   const faults = new Set<string>();
-  const isJson = yield* readJson(text, (name, valueText) => {
+  const faultAt = yield* readJson(text, (name, valueText) => {
     const isKnown = name === 'id' || name === 'name' || name === 'tag';
     if (isKnown) texts.set(name, valueText);
     // Other names are not shown: a name may be a token, and a response must not repeat a token.
     const shown = isKnown ? `"${name}"` : 'a member other than id, name and tag';
     if (!names.add(name)) faults.add(`${shown} is given more than once`);
   });
-  if (!isJson) return reject('notJson', [errorBody('notJson').message]);
+  if (faultAt !== undefined) return reject('notJson', [errorBody('notJson').message]);
   if (!OBJECT.test(text)) return reject('notNewPlant', ['the body must be a JSON object with id and name']);
   const [name, tag] = [texts.get('name'), texts.get('tag')].map(stringOrNull);
   return checkNewPlant({ idText: texts.get('id'), name, tag }, [...faults]);

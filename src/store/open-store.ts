@@ -44,8 +44,8 @@ export async function openServedStore(settings: StoreSettings): Promise<ServedSt
   return { engine, [Symbol.asyncDispose]: () => opened.disposeAsync() };
 }
 
-/** Opens a store to manage its tokens, beside a running service. @throws {StoreRejected} */
-export async function openTokenStore(text: string): Promise<StorageEngine> {
+/** Opens a store for a command that writes, beside a running service. @throws {StoreRejected} */
+export async function openCommandStore(text: string): Promise<StorageEngine> {
   const database = databaseAddressOf(text);
   if (database.engine === 'postgres') {
     const { PostgresEngine } = await import('./postgres/postgres-engine.ts');

@@ -41,6 +41,15 @@ export interface EngineStatistics {
   connections?: number;
 }
 
+/** A run of a command that the operator should know of. */
+export interface CommandRun {
+  command: 'backup';
+  /** Milliseconds since 1970 UTC. */
+  endedAt: number;
+  /** In words. */
+  result: string;
+}
+
 /** Statistics of group commit. */
 export interface CommitStatistics {
   /** Plants that are queued or in a batch. */
@@ -112,6 +121,10 @@ export interface StorageEngine {
    *   was deleted but the result was lost
    */
   takeConsoleCode(hash: string, now: number): Promise<boolean>;
+  /** Notes a successful run of a command. It replaces the last one of this command. */
+  recordRun(run: CommandRun): Promise<void>;
+  /** The last noted run of each command, by its name. */
+  lastRuns(): Promise<CommandRun[]>;
   close(): Promise<void>;
 }
 

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { hashToken, makeToken } from '../../src/auth/token.ts';
-import { openTokenStore } from '../../src/store/open-store.ts';
+import { openCommandStore } from '../../src/store/open-store.ts';
 import { freePort } from '../harness/free-port.ts';
 import { runProgram, startServe } from '../harness/program.ts';
 import { RawConnection, type RequestParts, requestBytes } from '../harness/raw-connection.ts';
@@ -84,7 +84,7 @@ test('no token appears in logs, responses, files of the store or the process lis
   const created = await runProgram(['token', 'create', 'good', '--database', database]);
   const good = created.stdout.trim();
   const [unknown, expired, revoked] = [makeToken(), makeToken(), makeToken()];
-  const store = await openTokenStore(database);
+  const store = await openCommandStore(database);
   await store.createToken({ hash: hashToken(expired), label: 'expired', createdAt: 1, expiresAt: 2 });
   await store.createToken({ hash: hashToken(revoked), label: 'revoked', createdAt: 1, expiresAt: null });
   await store.revokeToken('revoked', 2);

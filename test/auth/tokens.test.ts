@@ -6,7 +6,7 @@ import { TOKEN_REFRESH_INTERVAL_MIN_MS } from '../../src/auth/limits.ts';
 import { hashToken, isWellFormed, makeToken } from '../../src/auth/token.ts';
 import { TokenCache, type TokenLookup, type TokenSource } from '../../src/auth/token-cache.ts';
 import { TOKENS_AT_A_TIME_MAX } from '../../src/contract/limits.ts';
-import { openTokenStore } from '../../src/store/open-store.ts';
+import { openCommandStore } from '../../src/store/open-store.ts';
 import type { StorageEngine } from '../../src/store/plant-store.ts';
 import { startTestService } from '../harness/running-service.ts';
 import { type EngineUnderTest, enginesUnderTest, openTokens } from '../harness/store-under-test.ts';
@@ -93,8 +93,8 @@ function testCache(under: EngineUnderTest): void {
 
   before(async () => {
     const database = await under.newDatabase();
-    served = await openTokenStore(database);
-    managed = await openTokenStore(database);
+    served = await openCommandStore(database);
+    managed = await openCommandStore(database);
   });
   after(async () => {
     await served.close();
@@ -230,7 +230,7 @@ function testCache(under: EngineUnderTest): void {
   });
 
   test('does not open the store again for a lookup that is pending when the service ends', async () => {
-    const engine = await openTokenStore(await under.newDatabase());
+    const engine = await openCommandStore(await under.newDatabase());
     const cache = await open(engine);
     assert.equal(await lookUp(cache, makeToken()), undefined);
     // This lookup waits for a refresh; its client has disconnected by then.

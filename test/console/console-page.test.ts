@@ -6,7 +6,7 @@ import axe from 'axe-core';
 import type { Page } from 'playwright-core';
 import { makeConsoleSecret } from '../../src/auth/console-code.ts';
 import { hashToken } from '../../src/auth/token.ts';
-import { openTokenStore } from '../../src/store/open-store.ts';
+import { openCommandStore } from '../../src/store/open-store.ts';
 import { type RecordedPage, startBrowser, type TestBrowser } from '../harness/browser.ts';
 import { type RunningService, startTestService } from '../harness/running-service.ts';
 import { enginesUnderTest } from '../harness/store-under-test.ts';
@@ -123,6 +123,10 @@ for (const engine of await enginesUnderTest())
         '{"id":7,"name":"Silver birch","tag":"Betula, old"}',
       ])
         assert.equal(await send(service, body), 200);
+      // So many that a search takes several requests.
+      const ids = 'WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300000)';
+      const row = `SELECT 10000000 + i, 1, 'oak', NULL, 1, 1 FROM n`;
+      await engine.sql(service.database, `INSERT INTO plant_revision ${ids} ${row}`);
       await using _sending = load(service);
       const created = page.locator('.panel', { hasText: 'Plants per second' }).locator('dd').first();
       await until(
@@ -143,13 +147,7 @@ for (const engine of await enginesUnderTest())
         await page.goto(`${service.opsUrl}/console/#plants`);
         await page.getByLabel(label).fill(text);
         await page.getByRole('button', { name: 'Search' }).click();
-        // Under load, a page may end before the search has found the plant.
-        const unfinished = page.getByText(/^0 plants on this page\. There may be more/);
-        await until('it finds one plant', async () => {
-          if ((await page.locator('tbody tr').count()) === 1) return true;
-          if (await unfinished.isVisible()) await page.getByRole('link', { name: 'Next page' }).click();
-          return false;
-        });
+        await until('it finds one plant', async () => (await page.locator('tbody tr').count()) === 1);
         assert.equal(await page.locator('tbody a.id').textContent(), found);
       }
       await page.getByLabel('Exact id').fill('9223372036854775808');
@@ -159,7 +157,7 @@ for (const engine of await enginesUnderTest())
       await page.getByRole('heading', { name: 'Revision 3 (latest)' }).waitFor();
       const timeline = ((await page.locator('.timeline').textContent()) ?? '').replaceAll(/\s+/g, ' ');
       assert.match(timeline, /Name changed from <\/script><img src=x onerror=alert\(1\)> to Ölweide/);
-      assert.match(timeline, /Revision 3 \(latest\).*by token first ?Tag changed from tree to none/);
+      assert.match(timeline, /^Revision 3 \(latest\).*by token first ?Tag changed from tree to none/);
 
       await show(page, 'Rejected');
       await page.getByRole('button', { name: 'Record while this screen is open' }).click();
@@ -178,7 +176,7 @@ for (const engine of await enginesUnderTest())
       const token = (await page.locator('section pre').textContent())!;
       assert.equal(await send(service, '{"id":1,"name":"x"}', token), 200);
       await page.getByRole('button', { name: 'Revoke field app' }).click();
-      await page.getByRole('dialog').getByRole('button', { name: 'Revoke field app' }).click();
+      await page.getByRole('dialog').getByRole('button', { name: 'Revoke it' }).click();
       await page.getByRole('row', { name: /field app revoked/ }).waitFor();
       const latest = performance.now() + 5_000;
       while ((await send(service, '{"id":1,"name":"x"}', token)) !== 401)
@@ -219,7 +217,7 @@ suite('the page of the console', () => {
     await using service = await startTestService({ console: CONSOLE });
     const used = await service.makeConsoleCode!();
     const expired = makeConsoleSecret();
-    const store = await openTokenStore(service.database);
+    const store = await openCommandStore(service.database);
     await store.createConsoleCode(hashToken(expired), Date.now() - 1);
     await store.close();
     const { page } = await browser.openPage(DESKTOP);
@@ -260,10 +258,10 @@ suite('the page of the console', () => {
       for (const label of ['greenhouse', 'field app', 'old field app']) {
         await page.getByLabel('Label, such').fill(label);
         await page.getByRole('button', { name: 'Create' }).click();
-        await page.getByRole('heading', { name: `Copy the token of ${label} now` }).waitFor();
+        await page.getByRole('heading', { name: new RegExp(`the token of .?${label}.? now`) }).waitFor();
       }
       await page.getByRole('button', { name: 'Revoke old field app' }).click();
-      await page.getByRole('dialog').getByRole('button', { name: 'Revoke old field app' }).click();
+      await page.getByRole('dialog').getByRole('button', { name: 'Revoke it' }).click();
       await show(page, 'Rejected');
       await page.getByRole('button', { name: 'Record for an hour' }).click();
       await page.getByText('On until').waitFor();

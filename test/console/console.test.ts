@@ -6,7 +6,7 @@ import { suite, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { runProgram } from '../harness/program.ts';
 import { type RunningService, startTestService } from '../harness/running-service.ts';
-import { enginesUnderTest } from '../harness/store-under-test.ts';
+import { enginesUnderTest, openTokens } from '../harness/store-under-test.ts';
 
 const CONSOLE = {
   database: 'the store',
@@ -156,6 +156,25 @@ for (const engine of await enginesUnderTest())
       });
       assert.ok(service.logged.includes('a request of the console failed'));
       assert.equal((await call(operator, 'GET', 'plants')).status, 503);
+    });
+
+    test('shows the last backup, and what is known of the store while it is away', async () => {
+      await using service = await startTestService({
+        database: await engine.newDatabase(),
+        console: CONSOLE,
+      });
+      const operator = await signIn(service);
+      const before = await json(operator, 'store');
+      assert.deepEqual(before.runs, []);
+      await using command = await openTokens(service.database);
+      for (const endedAt of [1, 2]) {
+        const run = { command: 'backup', endedAt, result: `backup ${endedAt}` } as const;
+        await command.recordRun(run);
+        assert.deepEqual((await json(operator, 'store')).runs, [run]);
+      }
+      await engine.sql(service.database, 'ALTER TABLE last_run RENAME TO gone');
+      const { rows, runs } = await json(operator, 'store');
+      assert.deepEqual([runs, rows[0]], [[], before.rows[0]]);
     });
 
     test('creates and revokes tokens, which take effect', async () => {

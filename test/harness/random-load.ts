@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { hashToken, makeToken } from '../../src/auth/token.ts';
 import type { NewPlant } from '../../src/contract/plant.ts';
-import { openTokenStore } from '../../src/store/open-store.ts';
+import { openCommandStore } from '../../src/store/open-store.ts';
 import type { LoggedRequest } from './client-log.ts';
 import { LoggingClient } from './logging-client.ts';
 import { seededRandom } from './seeded-random.ts';
@@ -19,7 +19,7 @@ const PAUSE_MS = 10;
 
 /** Makes a token for each client of a load on several instances. */
 export async function createTokens(database: string): Promise<string[]> {
-  const store = await openTokenStore(database);
+  const store = await openCommandStore(database);
   const tokens = Array.from({ length: CLIENTS }, makeToken);
   for (const token of tokens) {
     const label = `load ${token.slice(-6)}`;

@@ -1,6 +1,6 @@
 import { hashToken, makeToken } from '../../src/auth/token.ts';
 import { HEADER_BYTES_MAX } from '../../src/contract/limits.ts';
-import { openTokenStore } from '../../src/store/open-store.ts';
+import { openCommandStore } from '../../src/store/open-store.ts';
 import { chunked, type RequestParts, requestBytes } from './raw-connection.ts';
 
 /** A request with its expected response, the same on the fast path and from Node's HTTP server. */
@@ -24,7 +24,7 @@ const TOKENS = { expired: makeToken(), revoked: makeToken(), unknown: makeToken(
 
 /** Stores the expired and the revoked token of these requests. */
 export async function makeTokensKnown(database: string): Promise<void> {
-  const store = await openTokenStore(database);
+  const store = await openCommandStore(database);
   const token = { createdAt: 1, expiresAt: null };
   await store.createToken({ ...token, hash: hashToken(TOKENS.expired), label: 'expired', expiresAt: 2 });
   await store.createToken({ ...token, hash: hashToken(TOKENS.revoked), label: 'revoked' });

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { hashToken, makeToken } from '../../src/auth/token.ts';
 import { type Service, type ServiceSettings, startService } from '../../src/service.ts';
-import { openTokenStore } from '../../src/store/open-store.ts';
+import { openCommandStore } from '../../src/store/open-store.ts';
 import { POSTGRES_CONNECTIONS } from '../../src/store/postgres/limits.ts';
 
 /** A real service with a new database file, on free ports of this machine. */
@@ -68,7 +68,7 @@ export async function addToken(
   expiresAt: number | null = null,
 ): Promise<string> {
   const token = makeToken();
-  const store = await openTokenStore(database);
+  const store = await openCommandStore(database);
   await store.createToken({ hash: hashToken(token), label, createdAt: 1, expiresAt });
   await store.close();
   return token;

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after } from 'node:test';
-import { openServedStore, openTokenStore } from '../../src/store/open-store.ts';
+import { openCommandStore, openServedStore } from '../../src/store/open-store.ts';
 import type { RepeatedIdRule, StorageEngine } from '../../src/store/plant-store.ts';
 import { PostgresServer } from './postgres-server.ts';
 
@@ -88,6 +88,6 @@ export async function openNewStore(
 
 /** Opens the store as `token` does beside a service; `await using` closes it. */
 export async function openTokens(database: string): Promise<StorageEngine & AsyncDisposable> {
-  const engine = await openTokenStore(database);
+  const engine = await openCommandStore(database);
   return Object.assign(engine, { [Symbol.asyncDispose]: () => engine.close() });
 }

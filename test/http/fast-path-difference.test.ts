@@ -5,7 +5,7 @@ import { hashToken, makeToken } from '../../src/auth/token.ts';
 import { plantJson } from '../../src/contract/plant.ts';
 import { fastPathHeadersOf } from '../../src/http/fast-path-headers.ts';
 import { FAST_PATH_HEADERS_BYTES_MAX } from '../../src/http/limits.ts';
-import { openTokenStore } from '../../src/store/open-store.ts';
+import { openCommandStore } from '../../src/store/open-store.ts';
 import { arbitrarySending, type Sending, send } from '../harness/arbitrary-requests.ts';
 import { type Ending, RawConnection, requestBytes } from '../harness/raw-connection.ts';
 import { type RunningService, startTestService } from '../harness/running-service.ts';
@@ -150,7 +150,7 @@ async function sendToNode(service: RunningService, { bytes }: Sending): Promise<
 /** A service that has cached the token of all cases. */
 async function startWithToken(): Promise<RunningService> {
   const service = await startTestService();
-  const store = await openTokenStore(service.database);
+  const store = await openCommandStore(service.database);
   await store.createToken({ hash: hashToken(TOKEN), label: 'cases', createdAt: 1, expiresAt: null });
   await store.close();
   using connection = await RawConnection.open(service.address.port);

@@ -5,7 +5,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { TOKEN_REFRESH_INTERVAL_MIN_MS } from '../../src/auth/limits.ts';
 import { makeToken } from '../../src/auth/token.ts';
 import { BODY_BYTES_MAX } from '../../src/contract/limits.ts';
-import { openTokenStore } from '../../src/store/open-store.ts';
+import { openCommandStore } from '../../src/store/open-store.ts';
 import { chunked, type RawConnection, type RequestParts, requestBytes } from '../harness/raw-connection.ts';
 import { assertErrorResponse } from '../harness/response-assertions.ts';
 import { addToken } from '../harness/running-service.ts';
@@ -300,7 +300,7 @@ test('CONNECT on a connection that is then reset does no harm', async () => {
 
 suite('a token', { concurrency: true }, () => {
   async function revoke(label: string): Promise<void> {
-    const store = await openTokenStore(target.service.database);
+    const store = await openCommandStore(target.service.database);
     await store.revokeToken(label, Date.now());
     await store.close();
   }

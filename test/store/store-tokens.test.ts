@@ -26,11 +26,11 @@ function plain(tokens: (StoredToken | undefined)[]): unknown[] {
   return tokens.map(token => token && { ...token });
 }
 
-/** Takes codes as `openTokenStore` does in another process, and prints which ones it got. */
+/** Takes codes as `openCommandStore` does in another process, and prints which ones it got. */
 const TAKE = `
-  import { openTokenStore } from '${new URL('../../src/store/open-store.ts', import.meta.url)}';
+  import { openCommandStore } from '${new URL('../../src/store/open-store.ts', import.meta.url)}';
   const [database, count] = process.argv.slice(1);
-  const store = await openTokenStore(database);
+  const store = await openCommandStore(database);
   const taken = [];
   for (let code = 0; code < count; code++) if (await store.takeConsoleCode('code ' + code, 1)) taken.push(code);
   await store.close();

@@ -90,8 +90,8 @@ function readObject(exchange: Exchange): Record<string, unknown> {
   expect(exchange, isUtf8, 'JSON in UTF-8', 'bytes that are not UTF-8');
   expect(exchange, !text.startsWith('\ufeff'), 'JSON without a byte order mark', 'one before it');
   const names: string[] = [];
-  const isJson = readToEnd(readJson(text, name => names.push(name)));
-  expect(exchange, isJson, 'a body that is JSON', 'a body that is not JSON');
+  const faultAt = readToEnd(readJson(text, name => names.push(name)));
+  expect(exchange, faultAt === undefined, 'a body that is JSON', 'a body that is not JSON');
   const value = JSON.parse(text);
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
   expect(exchange, isObject, 'a JSON object', JSON.stringify(value));

@@ -2,6 +2,7 @@
 import { html, useState } from './preact.js';
 
 const LOCAL_TIME = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
+const UTC_DAY = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeZone: 'UTC' });
 /** Three digits, or more of a large number. */
 const NUMBER = new Intl.NumberFormat(undefined, {
   maximumSignificantDigits: 3,
@@ -22,6 +23,11 @@ export function numberText(value) {
 export function Time({ at }) {
   const utc = new Date(at).toISOString();
   return html`<time datetime=${utc} title=${`${utc.slice(0, -1).replace('T', ' ')} UTC`}>${LOCAL_TIME.format(at)}</time>`;
+}
+
+/** @param {{ day: string }} props a day in UTC, such as 2026-11-22 */
+export function Day({ day }) {
+  return html`<time datetime=${day} title="a day in UTC">${UTC_DAY.format(new Date(day))}</time>`;
 }
 
 /**

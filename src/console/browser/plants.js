@@ -1,8 +1,8 @@
 // The screen Plants. The search is in the address, so that pages are links and Back works. Ids are
 // strings: a JavaScript number would round them.
 import { Problem, Table, Text, Time } from './display.js';
-import { html } from './preact.js';
-import { useLoad } from './requests.js';
+import { html, useEffect, useRef, useState } from './preact.js';
+import { request, useLoad } from './requests.js';
 
 /**
  * @typedef {{ id: string, revision: number, name: string, tag?: string, recordedAt: number,
@@ -22,10 +22,44 @@ const FIELDS = [
   ['tag', 'Exact tag'],
 ];
 
+/** As many plants as a page of the service has. */
+const PAGE_PLANTS = 50;
+
+/**
+ * Searches on until a page is full, since the service ends a page that takes long.
+ *
+ * @param {string} query
+ * @returns {ReturnType<typeof useLoad> & { found: Found | undefined, stop: () => void }} what was
+ *   found so far
+ */
+function useSearch(query) {
+  const [found, setFound] = useState(/** @type {Found | undefined} */ (undefined));
+  const isStopped = useRef(false);
+  const stop = () => {
+    isStopped.current = true;
+  };
+  useEffect(() => stop, []);
+  const loaded = useLoad(`plants?${query}`, undefined, async () => {
+    isStopped.current = false;
+    const filter = new URLSearchParams(query);
+    /** @type {Found} */
+    let result = { plants: [], next: null };
+    do {
+      const { plants, next } = await request(`plants?${filter}`);
+      result = { plants: [...result.plants, ...plants], next };
+      setFound(result);
+      filter.set('from', next);
+    } while (result.next !== null && result.plants.length < PAGE_PLANTS && !isStopped.current);
+    return result;
+  });
+  return { ...loaded, found, stop };
+}
+
 /** @param {{ query: string }} props */
 function Search({ query }) {
   const filter = new URLSearchParams(query);
-  const { content, error, repeat } = useLoad(`plants?${query}`);
+  const { content, error, repeat, found, stop } = useSearch(query);
+  const isSearching = content === undefined && error === undefined;
   const search = (/** @type {SubmitEvent} */ event) => {
     event.preventDefault();
     const form = /** @type {HTMLFormElement} */ (event.currentTarget);
@@ -45,8 +79,9 @@ function Search({ query }) {
     </form>
     <p id="search-note" class="note">An empty field does not limit the search, so plants without a tag cannot be searched for. Capital and small letters differ.</p>
     <${Problem} what="Not searched" error=${error} />
-    <p role="status">${content !== undefined ? resultText(content) : error === undefined ? 'Searching …' : ''}</p>
-    ${content === undefined ? null : html`<${Results} filter=${filter} content=${content} />`}`;
+    <p role="status">${isSearching ? 'Searching …' : found && resultText(found)}</p>
+    ${isSearching && found?.next ? html`<p class="links"><span>Searched up to id <span class="id">${found.next}</span>.</span><button type="button" onClick=${stop}>Stop</button></p>` : null}
+    ${found && html`<${Results} filter=${filter} found=${found} isSearching=${isSearching} />`}`;
 }
 
 /**
@@ -62,15 +97,15 @@ function resultText({ plants: { length }, next }) {
   return next === null ? `${count} There are no more.` : `${count} There may be more from id ${next} on.`;
 }
 
-/** @param {{ filter: URLSearchParams, content: Found }} props */
-function Results({ filter, content: { plants, next } }) {
+/** @param {{ filter: URLSearchParams, found: Found, isSearching: boolean }} props */
+function Results({ filter, found: { plants, next }, isSearching }) {
   const nextPage = new URLSearchParams({ ...Object.fromEntries(filter), from: next ?? '' });
   const csv = new URLSearchParams(filter);
   csv.delete('from');
   return html`
     ${plants.length === 0 ? null : html`<${Table} caption="Plants, by id" columns=${['Id', 'Name', 'Tag', 'Revision', 'Recorded', 'By token']} rows=${plants.map(plantRow)} />`}
     <p class="links">
-      ${next === null ? null : html`<a href=${`#plants?${nextPage}`}>Next page</a>`}
+      ${next === null || isSearching ? null : html`<a href=${`#plants?${nextPage}`}>Next page</a>`}
       <a href=${`api/plants.csv?${csv}`} download="plants.csv">Download all that match as CSV</a>
     </p>`;
 }
@@ -93,30 +128,34 @@ function plantRow({ id, revision, name, tag, recordedAt, recordedBy }) {
 /** @param {{ id: string }} props */
 function Timeline({ id }) {
   const { content, error } = useLoad(`revisions?${new URLSearchParams({ id })}`);
-  /** @type {Plant[]} */
-  const revisions = content?.revisions ?? [];
+  /** @type {Plant[]} the latest first */
+  const revisions = (content?.revisions ?? []).toReversed();
   return html`
     <p><a href="#plants">Search plants</a></p>
     <h2>Plant <span class="id">${id}</span></h2>
     <${Problem} what="Not shown" error=${error} />
-    ${(revisions[0]?.revision ?? 1) > 1 ? html`<p>Older revisions are not shown here. To print all: <code>npx plant-store show ${id}</code></p>` : null}
+    ${revisions[0] && html`<p><${Content} ...${revisions[0]} /></p>`}
     <ol class="timeline">${revisions.map(
       (each, index) => html`<li key=${each.revision}>
-        <h3>Revision ${each.revision}${index === revisions.length - 1 ? ' (latest)' : ''}</h3>
+        <h3>Revision ${each.revision}${index === 0 ? ' (latest)' : ''}</h3>
         <p class="note"><${Time} at=${each.recordedAt} /> by token <${Text} text=${each.recordedBy} /></p>
-        <${Changes} before=${revisions[index - 1]} after=${each} />
+        <${Changes} before=${revisions[index + 1]} after=${each} />
       </li>`,
-    )}</ol>`;
+    )}</ol>
+    ${(revisions.at(-1)?.revision ?? 1) > 1 ? html`<p>Older revisions are not shown here. To print all: <code>npx plant-store show ${id}</code></p>` : null}`;
+}
+
+/** @param {Plant} plant */
+function Content({ name, tag }) {
+  return html`Name: <${Text} text=${name} />, tag: <${Text} text=${tag} />`;
 }
 
 /** @param {{ before: Plant | undefined, after: Plant }} props nothing before the first one shown */
 function Changes({ before, after }) {
-  const { name, tag, revision } = after;
-  if (before === undefined)
-    return html`<p>${revision === 1 ? 'Created with name' : 'Name'}: <${Text} text=${name} />, tag: <${Text} text=${tag} /></p>`;
+  if (before === undefined) return html`<p><${Content} ...${after} /></p>`;
   const fields = [
-    { what: 'Name', from: before.name, to: name },
-    { what: 'Tag', from: before.tag, to: tag },
+    { what: 'Name', from: before.name, to: after.name },
+    { what: 'Tag', from: before.tag, to: after.tag },
   ];
   return fields
     .filter(({ from, to }) => from !== to)

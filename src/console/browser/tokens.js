@@ -1,5 +1,5 @@
 // The screen Tokens.
-import { CopyButton, Problem, Table, Text, Time } from './display.js';
+import { CopyButton, Day, Problem, Table, Text, Time } from './display.js';
 import { html, useEffect, useRef, useState } from './preact.js';
 import { request, useAction, useLoad } from './requests.js';
 
@@ -37,9 +37,7 @@ function tokenRow({ label, createdAt, expiresAt, revokedAt, lastUsedDay }, revok
       revokedAt !== null ? html`revoked <${Time} at=${revokedAt} />` : isExpired ? 'expired' : 'valid',
       html`<${Time} at=${createdAt} />`,
       expiresAt === null ? 'never' : html`<${Time} at=${expiresAt} />`,
-      lastUsedDay === null
-        ? 'never'
-        : html`<time datetime=${lastUsedDay} title="a day in UTC">${lastUsedDay}</time>`,
+      lastUsedDay === null ? 'never' : html`<${Day} day=${lastUsedDay} />`,
       revokedAt === null && !isExpired
         ? html`<button type="button" aria-label=${`Revoke ${label}`} onClick=${() => revoke(label)}>Revoke</button>`
         : html`<span class="note">none</span>`,
@@ -89,7 +87,7 @@ function NewToken({ label, token, onDone }) {
   const place = useRef(/** @type {HTMLElement | null} */ (null));
   useEffect(() => place.current?.focus(), [token]);
   return html`<section ref=${place} class="verdict" data-state="warning" tabindex="-1" aria-labelledby="new-token">
-    <h3 id="new-token">Copy the token of <${Text} text=${label} /> now</h3>
+    <h3 id="new-token">Copy the token of <q><${Text} text=${label} /></q> now</h3>
     <p>It is shown only this once: the store contains only its hash. Whoever has it can store plants.</p>
     <pre>${token}</pre>
     <p class="links"><${CopyButton} text=${token} label="Copy the token" /><button type="button" onClick=${onDone}>Hide it</button></p>
@@ -110,9 +108,9 @@ function RevokeDialog({ label, onRevoked, onClose }) {
       document.getElementById('all-tokens')?.focus();
     });
   return html`<dialog ref=${dialog} onClose=${onClose} aria-labelledby="revoke-title">
-    <h2 id="revoke-title">Revoke the token <${Text} text=${label} />?</h2>
+    <h2 id="revoke-title">Revoke the token <q><${Text} text=${label} /></q>?</h2>
     <p>Within 5 seconds, clients that use it get status 401. A revoked token cannot be made valid again.</p>
     <${Problem} what="Not revoked" error=${error} />
-    <p class="links"><button type="button" class="main danger" onClick=${revoke}>Revoke ${label}</button><button type="button" autofocus onClick=${() => dialog.current?.close()}>Cancel</button></p>
+    <p class="links"><button type="button" class="main danger" onClick=${revoke}>Revoke it</button><button type="button" autofocus onClick=${() => dialog.current?.close()}>Cancel</button></p>
   </dialog>`;
 }

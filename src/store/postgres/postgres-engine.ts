@@ -1,5 +1,6 @@
 import type { NewStoredToken, StoredToken } from '../../contract/stored-token.ts';
 import {
+  type CommandRun,
   type EngineStatistics,
   type PlantWrite,
   type RepeatedIdRule,
@@ -133,6 +134,20 @@ export class PostgresEngine implements StorageEngine {
     const text = 'DELETE FROM console_code WHERE hash = $1 RETURNING expires_at > $2';
     const [taken] = await this.#pool.use(connection => connection.commit({ text, values: [hash, now] }));
     return taken?.[0] === 't';
+  }
+
+  async recordRun({ command, endedAt, result }: CommandRun): Promise<void> {
+    const text = `INSERT INTO last_run VALUES ($1, $2, $3) ON CONFLICT (command)
+      DO UPDATE SET ended_at = excluded.ended_at, result = excluded.result`;
+    await this.#pool.use(connection => connection.commit({ text, values: [command, endedAt, result] }));
+  }
+
+  async lastRuns(): Promise<CommandRun[]> {
+    const text = 'SELECT command, ended_at, result FROM last_run ORDER BY command';
+    const rows = await this.#pool.use(connection => connection.run({ text }));
+    return rows.map(([command, endedAt, result]) => {
+      return { command: command as CommandRun['command'], endedAt: Number(endedAt), result: result! };
+    });
   }
 
   async close(): Promise<void> {

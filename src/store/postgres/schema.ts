@@ -9,6 +9,7 @@ import { SCHEMA_ATTEMPT_INTERVAL_MS, SCHEMA_ATTEMPTS_MAX, SCHEMA_STEP_TIMEOUT_MS
 const STEPS = [
   readFileSync(new URL('./schema/001-plants-and-tokens.sql', import.meta.url), 'utf8'),
   readFileSync(new URL('./schema/002-console-codes.sql', import.meta.url), 'utf8'),
+  readFileSync(new URL('./schema/003-last-runs.sql', import.meta.url), 'utf8'),
 ];
 const NEWEST_STEP = STEPS.length;
 /**
@@ -102,6 +103,7 @@ export const SERVICE_RIGHTS: Right[] = [
   ...['SELECT', 'INSERT', 'DELETE'].map(
     (right): Right => [`has_table_privilege('console_code', '${right}')`, `${right} on console_code`],
   ),
+  [`has_table_privilege('last_run', 'SELECT')`, 'SELECT on last_run'],
 ];
 export const COPY_RIGHTS: Right[] = [
   ...PLANT_RIGHTS,

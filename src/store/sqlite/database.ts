@@ -19,6 +19,7 @@ const statsOf = (path: string) => fs.statSync(path, { throwIfNoEntry: false });
 const STEPS = [
   fs.readFileSync(new URL('./schema/001-plants-and-tokens.sql', import.meta.url), 'utf8'),
   fs.readFileSync(new URL('./schema/002-console-codes.sql', import.meta.url), 'utf8'),
+  fs.readFileSync(new URL('./schema/003-last-runs.sql', import.meta.url), 'utf8'),
 ];
 const NEWEST_STEP = STEPS.length;
 

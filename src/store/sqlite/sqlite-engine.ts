@@ -4,6 +4,7 @@ import { dirname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import type { NewStoredToken } from '../../contract/stored-token.ts';
 import {
+  type CommandRun,
   type EngineStatistics,
   type PlantWrite,
   type StorageEngine,
@@ -95,6 +96,8 @@ export class SqliteEngine implements StorageEngine {
   readonly createConsoleCode = (hash: string, expiresAt: number) =>
     this.#call('createConsoleCode', hash, expiresAt);
   readonly takeConsoleCode = (hash: string, now: number) => this.#call('takeConsoleCode', hash, now);
+  readonly recordRun = (run: CommandRun) => this.#call('recordRun', run);
+  readonly lastRuns = () => this.#call('lastRuns');
 
   close(): Promise<void> {
     this.#closing ??= this.#close();

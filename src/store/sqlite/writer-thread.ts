@@ -2,7 +2,7 @@ import { statSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import { parentPort, threadId, workerData } from 'node:worker_threads';
 import type { NewStoredToken } from '../../contract/stored-token.ts';
-import { type RepeatedIdRule, StoreRejected } from '../plant-store.ts';
+import { type CommandRun, type RepeatedIdRule, StoreRejected } from '../plant-store.ts';
 import type { Batch, BatchResults } from './batch.ts';
 import { APPLICATION_ID, openForWriting, unavailable } from './database.ts';
 import { AUTOCHECKPOINT_PAGES, PROBE_BYTES, WAL_FILE_BYTES_MAX } from './limits.ts';
@@ -135,6 +135,17 @@ export class StoreWriter {
     // `get` would not report a failed commit, which leaves the code in the store.
     const [taken] = this.#run(({ database }) => database.prepare(sql).all(hash, now));
     return taken?.is_valid === 1;
+  }
+
+  recordRun({ command, endedAt, result }: CommandRun): void {
+    const sql = 'INSERT OR REPLACE INTO last_run VALUES (?, ?, ?)';
+    this.#run(({ database }) => database.prepare(sql).run(command, endedAt, result));
+  }
+
+  lastRuns(): CommandRun[] {
+    const sql = 'SELECT command, ended_at AS endedAt, result FROM last_run ORDER BY command';
+    const rows = this.#run(({ database }) => database.prepare(sql).all());
+    return rows.map(row => ({ ...row }) as unknown as CommandRun);
   }
 
   /** Changes after each commit of another connection. */

@@ -15,7 +15,7 @@ import {
 import { join } from 'node:path';
 import { text as readText } from 'node:stream/consumers';
 import { test } from 'node:test';
-import { openReader } from '../../../src/store/open-store.ts';
+import { openCommandStore, openReader } from '../../../src/store/open-store.ts';
 import { StoreRejected, StoreUnavailable } from '../../../src/store/plant-store.ts';
 import { openForWriting } from '../../../src/store/sqlite/database.ts';
 import { BACKUP_STEP_PAGES } from '../../../src/store/sqlite/limits.ts';
@@ -69,6 +69,10 @@ test('a backup contains exactly the rows of the store, in one file that only its
   assert.equal(mode & 0o777, 0o600);
   assert.deepEqual(readdirSync(folder), ['backup.db']);
   assert.deepEqual(await rowsOf(`sqlite:${file}`), await rowsOf(database));
+  const store = await openCommandStore(database);
+  const [{ command, result } = {}, ...others] = await store.lastRuns().finally(() => store.close());
+  assert.deepEqual([command, others], ['backup', []]);
+  assert.equal(result, `${file}: 19 plants, 33 revisions and 3 tokens`);
 });
 
 test('a commit during the copy is not in the copy and does not restart it', async () => {

@@ -125,7 +125,7 @@ const FAULTS: [name: string, database: string, says: RegExp | Record<Opener, Reg
     url('plants', 'half'),
     {
       serve:
-        /the user lacks a right \(SELECT on plant_revision, INSERT on plant_revision, UPDATE \(last_used_day\) on token, SELECT on console_code, INSERT on console_code, DELETE on console_code\); docs\/postgresql-grants\.sql has the statements that grant it$/,
+        /the user lacks a right \(SELECT on plant_revision, INSERT on plant_revision, UPDATE \(last_used_day\) on token, SELECT on console_code, INSERT on console_code, DELETE on console_code, SELECT on last_run\); docs\/postgresql-grants\.sql has the statements that grant it$/,
       export: /the user lacks a right \(SELECT on plant_revision\); docs\/postgresql-grants\.sql has /,
     },
   ],

@@ -18,7 +18,7 @@ import { text as readText } from 'node:stream/consumers';
 import { suite, test } from 'node:test';
 import type { Worker } from 'node:worker_threads';
 import type { NewPlant } from '../../../src/contract/plant.ts';
-import { openCopyTarget, openReader, openTokenStore } from '../../../src/store/open-store.ts';
+import { openCommandStore, openCopyTarget, openReader } from '../../../src/store/open-store.ts';
 import {
   type StorageEngine,
   StoreRejected,
@@ -170,7 +170,7 @@ async function assertRejected(path: string, message: RegExp): Promise<void> {
   };
   // Twice: a failed start must release the lock.
   for (let start = 0; start < 2; start++) await assert.rejects(openStore(`sqlite:${path}`), rejected);
-  await assert.rejects(openTokenStore(`sqlite:${path}`), rejected);
+  await assert.rejects(openCommandStore(`sqlite:${path}`), rejected);
   await assert.rejects(openCopyTarget(`sqlite:${path}`), rejected);
   await assert.rejects(openReader(`sqlite:${path}`), StoreRejected);
 }
