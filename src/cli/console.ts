@@ -4,7 +4,7 @@ import type { ListenAddress } from '../service.ts';
 import { openCommandStore, openReader } from '../store/open-store.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './database-option.ts';
 import { Failure } from './failure.ts';
-import { opsSetting } from './serve-options.ts';
+import { opsSetting, opsUrl } from './serve-options.ts';
 
 export function consoleCommand(): Command {
   return addDatabaseOptions(new Command('console'))
@@ -14,9 +14,8 @@ export function consoleCommand(): Command {
 }
 
 /** @param code a one-time code, in the fragment: browsers do not send it with the request */
-export function consoleLink({ host, port }: ListenAddress, code: string): string {
-  const name = ['0.0.0.0', '::'].includes(host) ? 'localhost' : host.includes(':') ? `[${host}]` : host;
-  return `http://${name}:${port}/console/#${code}`;
+export function consoleLink(ops: ListenAddress, code: string): string {
+  return `${opsUrl(ops)}/console/#${code}`;
 }
 
 /** A service that hangs must not hold back the link. */

@@ -9,6 +9,7 @@ import { BACKUP_PROCESS } from './own-program.ts';
 export const COMMANDS: Record<string, () => Promise<Command>> = {
   serve: async () => (await import('./serve.ts')).serveCommand(),
   console: async () => (await import('./console.ts')).consoleCommand(),
+  health: async () => (await import('./health.ts')).healthCommand(),
   token: async () => (await import('./token.ts')).tokenCommand(),
   add: async () => (await import('./add.ts')).addCommand(),
   import: async () => (await import('./import.ts')).importCommand(),

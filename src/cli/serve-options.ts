@@ -67,6 +67,12 @@ export function opsSetting(): Option {
   );
 }
 
+/** Where a program on this machine reaches the operations listener. */
+export function opsUrl({ host, port }: ListenAddress): string {
+  const own = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host;
+  return `http://${own.includes(':') ? `[${own}]` : own}:${port}`;
+}
+
 /** A port alone means the loopback address, so it never opens the service to the network. */
 function parseAddress(text: string): ListenAddress {
   const parts = /^(?:(?:\[([0-9A-Fa-f:.]+)\]|([^:[\]]+))?:)?([0-9]{1,5})$/.exec(text);
