@@ -7,10 +7,10 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const NOTICE = /^(?:licen[cs]e|copying|notice)/i;
 
 /** The used members of a package.json. */
-interface Manifest {
+export interface Manifest {
   name: string;
   version: string;
-  license?: string;
+  license: string;
   author?: string | { name: string };
 }
 
@@ -26,13 +26,17 @@ export function thirdPartyLicenses(packages: readonly string[]): string {
   return [node, ...packages.map(licenseOf)].join(`\n${'='.repeat(80)}\n\n`);
 }
 
+/** @param folder of a package, relative to the root of the repository */
+export function manifestOf(folder: string): Manifest {
+  const manifest = JSON.parse(readFileSync(join(ROOT, folder, 'package.json'), 'utf8')) as Partial<Manifest>;
+  if (manifest.license === undefined)
+    throw new Error(`${folder} does not name its licence; find out, or remove the package`);
+  return manifest as Manifest;
+}
+
 function licenseOf(folder: string): string {
   const path = join(ROOT, folder);
-  const { name, version, license, author } = JSON.parse(
-    readFileSync(join(path, 'package.json'), 'utf8'),
-  ) as Manifest;
-  if (license === undefined)
-    throw new Error(`${folder} does not name its licence; find out, or remove the package`);
+  const { name, version, license, author } = manifestOf(folder);
   const by = typeof author === 'object' ? author.name : author;
   const texts = readdirSync(path)
     .filter(file => NOTICE.test(file))
