@@ -22,7 +22,8 @@ import { systemLibraries } from './system-libraries.ts';
 import { type TarEntry, tar } from './tar.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
-const ARCHITECTURES: Record<string, string> = { x64: 'amd64', arm64: 'arm64' };
+/** As Go names it. */
+const ARCHITECTURE = process.arch === 'x64' ? 'amd64' : process.arch;
 /** No user of a common system has this number. */
 const USER = 65_532;
 const PROGRAM = '/usr/local/bin/plant-store';
@@ -41,14 +42,14 @@ const layer = tar(rootFiles(), seconds);
 const blobs: TarEntry[] = [];
 const config = addBlob('application/vnd.oci.image.config.v1+json', {
   created: createdAt,
-  architecture: ARCHITECTURES[process.arch],
+  architecture: ARCHITECTURE,
   os: 'linux',
   config: {
     User: `${USER}:${USER}`,
     ExposedPorts: { '8080/tcp': {}, '8081/tcp': {} },
     Env: [
       'PATH=/usr/local/bin',
-      'PLANT_STORE_DATABASE=sqlite:/data/plant-store.db',
+      `PLANT_STORE_DATABASE=sqlite:${DATA}/plant-store.db`,
       // Other containers and published ports reach only these addresses.
       'PLANT_STORE_LISTEN=0.0.0.0:8080',
       'PLANT_STORE_OPS=0.0.0.0:8081',
@@ -72,13 +73,8 @@ const config = addBlob('application/vnd.oci.image.config.v1+json', {
   history: [{ created: createdAt, created_by: 'packaging/build-image.ts' }],
 });
 const compressed = addBlob('application/vnd.oci.image.layer.v1.tar+gzip', gzipSync(layer));
-const manifestType = 'application/vnd.oci.image.manifest.v1+json';
-const manifest = addBlob(manifestType, {
-  schemaVersion: 2,
-  mediaType: manifestType,
-  config,
-  layers: [compressed],
-});
+const mediaType = 'application/vnd.oci.image.manifest.v1+json';
+const manifest = addBlob(mediaType, { schemaVersion: 2, mediaType, config, layers: [compressed] });
 
 // A name below localhost: no program searches for it in a registry.
 const name = `localhost/${packageJson.name}:${version}`;
@@ -88,7 +84,7 @@ const files = {
   'index.json': { schemaVersion: 2, manifests: [{ ...manifest, annotations }] },
   'manifest.json': [{ Config: pathOf(config), RepoTags: [name], Layers: [pathOf(compressed)] }],
 };
-const archive = join(folder, `plant-store-${version}-linux-${ARCHITECTURES[process.arch]}-image.tar`);
+const archive = join(folder, `plant-store-${version}-linux-${ARCHITECTURE}-image.tar`);
 const described = Object.entries(files).map(([path, value]) => ({ path, content: JSON.stringify(value) }));
 writeFileSync(archive, tar([...blobs, ...described], seconds));
 writeFileSync(archive.replace('.tar', '.cdx.json'), materials);
