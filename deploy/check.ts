@@ -164,7 +164,19 @@ if (missing.length > 0) {
 }
 try {
   const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost'];
-  run('openssl', 'req', '-x509', '-newkey', 'rsa:2048', '-nodes', ...subject, '-keyout', key, '-out', certificate);
+  run(
+    'openssl',
+    'req',
+    '-x509',
+    '-newkey',
+    'rsa:2048',
+    '-nodes',
+    ...subject,
+    '-keyout',
+    key,
+    '-out',
+    certificate,
+  );
   for (const [what, check] of Object.entries(checks)) {
     try {
       await check();

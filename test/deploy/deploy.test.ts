@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync } from 'node:fs';
+import { suite, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import packageJson from '../../package.json' with { type: 'json' };
+import { COMMANDS } from '../../src/cli/main.ts';
+import { ERRORS } from '../../src/contract/errors.ts';
+import { BODY_BYTES_MAX, EXIT_MS, REQUEST_TIMEOUT_MS } from '../../src/contract/limits.ts';
+import { HEADERS_TIMEOUT_MS, KEEP_ALIVE_MS } from '../../src/http/limits.ts';
+import { READINESS_TIMEOUT_MS } from '../../src/ops/limits.ts';
+
+const UNIT = 'plant-store.service';
+const MANIFEST = 'kubernetes.md';
+const FILES = [UNIT, 'plant-store-postgresql.conf', 'compose.yaml', MANIFEST, 'README.md'];
+
+function pathOf(file: string): string {
+  return fileURLToPath(new URL(`../../deploy/${file}`, import.meta.url));
+}
+
+/** What the group of a pattern captures, wherever it matches in a file, which is at least once. */
+function found(file: string, pattern: RegExp): string[] {
+  const matches = readFileSync(pathOf(file), 'utf8').matchAll(new RegExp(pattern, 'gm'));
+  const values = [...matches].map(([, value]) => value!);
+  assert.ok(values.length > 0, `${file} has no ${pattern}`);
+  return values;
+}
+
+suite('the files name what exists', async () => {
+  const commands = await Promise.all(Object.values(COMMANDS).map(load => load()));
+  const options = commands.flatMap(each => [each, ...each.commands]).flatMap(each => each.options);
+  const variables = options.map(each => each.envVar);
+  const version = [packageJson.version];
+  const names: [what: string, files: string[], RegExp, exists: (name: string, file: string) => boolean][] = [
+    ['settings', FILES, /\b(PLANT_STORE_\w+)/, name => variables.includes(name)],
+    ['commands', [UNIT], /bin\/plant-store ([a-z]+)/, name => Object.hasOwn(COMMANDS, name)],
+    ['commands', ['compose.yaml'], /"plant-store", "([a-z]+)"/, name => Object.hasOwn(COMMANDS, name)],
+    ['mounted files', ['compose.yaml'], /^ +- (\.[^:]+):/, path => existsSync(pathOf(path))],
+    ['the version', ['compose.yaml', MANIFEST], /image: \S+\/plant-store:(.+)/, tag => version.includes(tag)],
+  ];
+  for (const [what, files, pattern, exists] of names) {
+    for (const file of files) {
+      test(`${what} in ${file}`, () => {
+        assert.deepEqual(
+          found(file, pattern).filter(name => !exists(name, file)),
+          [],
+        );
+      });
+    }
+  }
+});
+
+suite('limits in the files fit those of the service', () => {
+  const seconds = (fits: (ms: number) => boolean) => (text: string) => fits(Number(text) * 1_000);
+  const endsInTime = seconds(ms => ms > EXIT_MS);
+  const shorterThanKeepAlive = seconds(ms => ms < KEEP_ALIVE_MS);
+  const preStop = (): number => Number(found(MANIFEST, /preStop: \{ sleep: \{ seconds: (\d+) /)[0]);
+  const limits: [file: string, RegExp, fits: (text: string) => boolean][] = [
+    [UNIT, /^TimeoutStopSec=(\d+)$/, endsInTime],
+    ['compose.yaml', /stop_grace_period: (\d+)s$/, endsInTime],
+    [MANIFEST, /terminationGracePeriodSeconds: (\d+)$/, text => endsInTime(String(Number(text) - preStop()))],
+    [MANIFEST, /\/readyz,.*\n.*\n +timeoutSeconds: (\d+)$/, seconds(ms => ms > READINESS_TIMEOUT_MS)],
+    ['nginx.conf', /client_max_body_size (\d+)m;/, text => Number(text) * 1024 * 1024 === BODY_BYTES_MAX],
+    ['nginx.conf', /client_header_timeout (\d+)s;/, seconds(ms => ms === HEADERS_TIMEOUT_MS)],
+    ['nginx.conf', /client_body_timeout (\d+)s;/, seconds(ms => ms === REQUEST_TIMEOUT_MS)],
+    ['nginx.conf', /keepalive 64;\n.*\n +keepalive_timeout (\d+)s;/, shorterThanKeepAlive],
+    ['Caddyfile', /\tkeepalive (\d+)s$/, shorterThanKeepAlive],
+  ];
+  for (const [file, pattern, fits] of limits) {
+    test(`${file}: ${pattern.source}`, () => {
+      assert.deepEqual(
+        found(file, pattern).filter(text => !fits(text)),
+        [],
+      );
+    });
+  }
+});
+
+test('errors of the proxies are errors of the service', () => {
+  const numbers = Object.values(ERRORS).map(each => each.number);
+  for (const file of ['nginx.conf', 'Caddyfile'])
+    for (const number of found(file, /"error":(\d+),/))
+      assert.ok(numbers.includes(Number(number) as never), file);
+  assert.deepEqual(found('nginx.conf', /"error":41301,"message":"([^"]+)"/), [ERRORS.bodyTooLarge.message]);
+});
