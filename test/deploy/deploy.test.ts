@@ -62,7 +62,7 @@ suite('limits in the files fit those of the service', () => {
     ['nginx.conf', /client_max_body_size (\d+)m;/, text => Number(text) * 1024 * 1024 === BODY_BYTES_MAX],
     ['nginx.conf', /client_header_timeout (\d+)s;/, seconds(ms => ms === HEADERS_TIMEOUT_MS)],
     ['nginx.conf', /client_body_timeout (\d+)s;/, seconds(ms => ms === REQUEST_TIMEOUT_MS)],
-    ['nginx.conf', /keepalive 64;\n.*\n +keepalive_timeout (\d+)s;/, shorterThanKeepAlive],
+    ['nginx.conf', /keepalive 64;\n(?: +#.*\n)+ +keepalive_timeout (\d+)s;/, shorterThanKeepAlive],
     ['Caddyfile', /\tkeepalive (\d+)s$/, shorterThanKeepAlive],
   ];
   for (const [file, pattern, fits] of limits) {

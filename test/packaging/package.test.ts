@@ -120,7 +120,7 @@ suite('the package of the service', () => {
   test('contains the program and its documents, and no build files', () => {
     const documents =
       'ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md LICENSE README.md RELEASING.md SECURITY.md';
-    const all = `${documents} bench bin dist docs examples package.json`;
+    const all = `${documents} bench bin deploy dist docs examples package.json`;
     assert.deepEqual(readdirSync(installed).sort(), all.split(' '));
     const files = filesIn(installed, 'dist');
     // It contains all sources, compiled or unchanged, except files that only the compiler reads.
