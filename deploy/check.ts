@@ -85,6 +85,7 @@ const caddy: Proxy = (port, upstream) => {
   const certificate = `tls ${CERTIFICATES}/server.pem ${CERTIFICATES}/server-key.pem`;
   const site = changed('Caddyfile', {
     'plants.example {': `https://localhost:${port} {\n\tbind 127.0.0.1\n\t${certificate}`,
+    'https:// {': `https://:${port} {\n\tbind 127.0.0.1`,
     'reverse_proxy 127.0.0.1:8080': `reverse_proxy ${upstream}`,
   });
   const options = ['--adapter', 'caddyfile', '--config', join(temporary, 'Caddyfile')];
@@ -124,6 +125,12 @@ async function sendThrough(proxy: string, service: ServeProcess): Promise<void> 
   assert.match(send(1_100_000), /^HTTP\/1\.1 413 .*\{"error":41301,/s);
   for (const path of ['/livez', '/readyz', '/metrics', '/console/'])
     assert.match(get(path), /^HTTP\/1\.1 404 .*\{"error":40401,/s, path);
+  const otherHost = run(
+    'curl',
+    [...options, ...credential, '-H', 'Host: localhost.', ...json],
+    '{"id":7,"name":"x"}',
+  );
+  assert.match(otherHost, /^HTTP\/1\.1 (?:421 |200 .*^plant-id: 7\r$)/ims);
   assert.equal((await service.stop('SIGTERM')).exitCode, 0);
   assert.match(send(10), /^HTTP\/1\.1 503 .*^retry-after: 1\r$.*\{"error":50302,/ims);
 }

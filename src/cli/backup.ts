@@ -1,8 +1,9 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { resolve } from 'node:path';
 import { Command } from 'commander';
 import { databaseAddressOf } from '../store/database-url.ts';
-import { openCommandStore } from '../store/open-store.ts';
+import { openCommandStore, openReader } from '../store/open-store.ts';
 import type { StoreCounts } from '../store/sqlite/sqlite-backup.ts';
 import { makeBackupFile } from './backup/backup-file.ts';
 import type { BackupMessage } from './backup/backup-process.ts';
@@ -44,6 +45,9 @@ async function backUp(file: string, options: DatabaseOptions): Promise<void> {
       2,
     );
   }
+  const beside = ['-wal', '-shm', '-journal'].map(suffix => `${resolve(database.path)}${suffix}`);
+  if (beside.includes(resolve(file)))
+    throw new Failure(`SQLite uses ${file} for the store; choose another name`, 2);
   const sinceMs = performance.now();
   const { written, bytes } = await stoppable(
     stop => makeBackupFile(file, partial => copyAndCheck(database.path, partial, stop)),
@@ -57,6 +61,8 @@ async function backUp(file: string, options: DatabaseOptions): Promise<void> {
 }
 
 async function noteRun(database: string, result: string): Promise<void> {
+  // The store may have been moved away meanwhile. Then this must not create a new one.
+  await (await openReader(database))[Symbol.asyncDispose]();
   const store = await openCommandStore(database);
   await store.recordRun({ command: 'backup', endedAt: Date.now(), result }).finally(() => store.close());
 }

@@ -2,9 +2,12 @@ import { Command } from 'commander';
 import type { ListenAddress } from '../service.ts';
 import { Failure } from './failure.ts';
 import { opsSetting, opsUrl } from './serve-options.ts';
+import { visible } from './visible-text.ts';
 
 /** Longer than the service takes to report a store that does not respond. */
 const RESPONSE_TIMEOUT_MS = 5_000;
+/** Characters. */
+const RESPONSE_LENGTH_MAX = 100_000;
 
 export function healthCommand(): Command {
   return new Command('health')
@@ -16,35 +19,38 @@ export function healthCommand(): Command {
 
 async function reportHealth({ ops }: { ops: ListenAddress }): Promise<void> {
   const url = `${opsUrl(ops)}/readyz`;
-  const signal = AbortSignal.timeout(RESPONSE_TIMEOUT_MS);
-  const [httpStatus, body] = await fetch(url, { signal }).then(
-    async response => [response.status, await response.text()] as const,
-    error => {
-      const advice = 'start the service, or name the address of its operations listener with --ops';
-      throw new Failure(`no response from ${url} (${codeOf(error)}); ${advice}`);
-    },
-  );
-  const { status, reason, warnings = [] } = readinessIn(body);
-  if (status === 'not ready') throw new Failure(`the service is not ready: ${reason}`);
-  if (status !== 'ready') {
-    const advice = 'name the address of the operations listener with --ops';
+  const advice = 'start the service, or name the address of its operations listener with --ops';
+  const { httpStatus, text } = await responseFrom(url).catch((error: Error & { cause?: unknown }) => {
+    const { code, message } = Object(error.cause ?? error) as NodeJS.ErrnoException;
+    const reason = error.name === 'TimeoutError' ? `${RESPONSE_TIMEOUT_MS / 1_000} s` : (code ?? message);
+    throw new Failure(`no response from ${url} (${visible(reason)}); ${advice}`);
+  });
+  const { status, reason, warnings } = readinessIn(text);
+  if (httpStatus === 503 && status === 'not ready')
+    throw new Failure(`the service is not ready: ${visible(String(reason))}`);
+  if (httpStatus !== 200 || status !== 'ready')
     throw new Failure(`${url} is not of a plant store: it responds with status ${httpStatus}; ${advice}`);
-  }
-  console.log(['the service is ready', ...warnings.map(each => `WARNING: ${each}`)].join('; '));
+  const warned = Array.isArray(warnings) ? warnings : [];
+  console.log(visible(['the service is ready', ...warned.map(each => `WARNING: ${each}`)].join('; ')));
 }
 
-/** Another program may respond with anything. */
-function readinessIn(body: string): { status?: string; reason?: string; warnings?: string[] } {
+/** Reads no more than the longest response of a service, since any program may listen there. */
+async function responseFrom(url: string): Promise<{ httpStatus: number; text: string }> {
+  const signal = AbortSignal.timeout(RESPONSE_TIMEOUT_MS);
+  const { status, body } = await fetch(url, { signal, redirect: 'manual' });
+  let text = '';
+  const decoder = new TextDecoder();
+  for await (const chunk of body ?? []) {
+    text += decoder.decode(chunk, { stream: true });
+    if (text.length > RESPONSE_LENGTH_MAX) break;
+  }
+  return { httpStatus: status, text };
+}
+
+function readinessIn(text: string): Record<string, unknown> {
   try {
-    return Object(JSON.parse(body));
+    return Object(JSON.parse(text));
   } catch {
     return {};
   }
-}
-
-function codeOf(error: Error & { cause?: unknown }): string {
-  const { code } = Object(error.cause) as NodeJS.ErrnoException;
-  return error.name === 'TimeoutError'
-    ? `${RESPONSE_TIMEOUT_MS / 1_000} s`
-    : (code ?? (error.cause as Error).message);
 }

@@ -92,13 +92,14 @@ function shownBody({ body, bodyBytes, error }: RejectedRequest): ShownBody {
   const [utf8 = ''] = text.split(/\p{Cs}/u, 1);
   const fault = readToEnd(readJson(utf8, () => {})) ?? utf8.length;
   // Where the kept part ends, even a sound body seems wrong.
-  const isAtCut = isCut && fault > text.length - CHARACTER_BYTES_MAX;
+  const isAtCut = isCut && fault >= text.length - INCOMPLETE_LENGTH_MAX;
   const before = shownText(text.slice(0, fault));
   // It may not begin so if the fault is inside a token.
   return { body: shown, isCut, faultAt: !isAtCut && shown.startsWith(before) ? before.length : null };
 }
 
-const CHARACTER_BYTES_MAX = 4;
+/** The longest part that can be wrong only because the rest of it is missing, such as `\\u00e`. */
+const INCOMPLETE_LENGTH_MAX = 5;
 /** What can be a character of UTF-8 (RFC 3629 section 3), or else one byte of 0x80 or more. */
 const CHARACTER = /[\xc0-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf7][\x80-\xbf]{3}|[\x80-\xff]/g;
 

@@ -20,6 +20,27 @@ test('health says in one line whether plants can be stored, or why not', async (
   assert.equal(await sendPlant(service.url, service.token, 1n), 200);
   await using silent = await listen(createTcpServer());
   await using other = await listen(createServer((_, response) => response.end('"ready"')));
+  // Other programs, by the path that they redirect to or the body that they send without end.
+  await using redirecting = await listen(
+    createServer((_, response) =>
+      response.writeHead(302, { Location: `http://127.0.0.1:${port}/readyz` }).end(),
+    ),
+  );
+  await using endless = await listen(
+    createServer((_, response) => {
+      const send = () => response.write('x'.repeat(100_000), error => error || setImmediate(send));
+      send();
+    }),
+  );
+  const hostile = '{"status":"ready","warnings":["\\u001b[2J"]}';
+  await using escaping = await listen(createServer((_, response) => response.end(hostile)));
+  await using failing500 = await listen(createServer((_, response) => response.writeHead(500).end(hostile)));
+  await using cut = await listen(
+    createServer((_, response) => {
+      response.writeHead(200, { 'Content-Length': 100 }).write('{');
+      setTimeout(() => response.destroy(), 100);
+    }),
+  );
 
   const health = async (ops: string | number) => {
     const env = { PLANT_STORE_OPS: String(ops) };
@@ -44,6 +65,11 @@ test('health says in one line whether plants can be stored, or why not', async (
     [unused, /^1 {2}plant-store: no response from http:\S+\/readyz \(ECONNREFUSED\); start .* --ops\n$/],
     [`[::]:${unused}`, /^1 {2}plant-store: no response from http:\/\/\[::1\]:.*\n$/],
     [silent.port, /^1 {2}plant-store: no response from .* \(5 s\); .*\n$/],
+    [redirecting.port, /^1 {2}plant-store: .* is not of a plant store: .* status 302; .* --ops\n$/],
+    [endless.port, /^1 {2}plant-store: .* is not of a plant store: .* status 200; .* --ops\n$/],
+    [escaping.port, /^0 the service is ready; WARNING: \\u001b\[2J\n $/],
+    [failing500.port, /^1 {2}plant-store: .* is not of a plant store: .* status 500; .* --ops\n$/],
+    [cut.port, /^1 {2}plant-store: no response from .*\n$/],
     [other.port, /^1 {2}plant-store: .* is not of a plant store: it responds with status 200; .* --ops\n$/],
     [new URL(service.url).port, /^1 {2}plant-store: .* is not of a plant store: .* status 404; .* --ops\n$/],
   ];

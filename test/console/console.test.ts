@@ -260,6 +260,7 @@ suite('the console', () => {
       [`{"token":"${service.token}",}`, '{"token":"plant_…",}', '}'],
       [Buffer.from(`"${service.token}"`, 'utf16le'), '"\\x00plant_…\\x00"\\x00', '\\x00plant_…\\x00"\\x00'],
       [`{"name":"${'ö'.repeat(3_000)}`, `{"name":"${'ö'.repeat(995)}`, undefined],
+      [`{"name":"${'x'.repeat(1_986)}\\u00e9",}`, `{"name":"${'x'.repeat(1_986)}\\u00e`, undefined],
       [`{,"a":"${'ö'.repeat(3_000)}`, `{,"a":"${'ö'.repeat(996)}`, `,"a":"${'ö'.repeat(996)}\\xc3`],
     ];
     for (const [body, shown, fault] of CASES) {

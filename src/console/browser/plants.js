@@ -24,6 +24,8 @@ const FIELDS = [
 
 /** As many plants as a page of the service has. */
 const PAGE_PLANTS = 50;
+/** Characters. A name may have a million. */
+const PAGE_TEXT_LENGTH = 1_000_000;
 
 /**
  * Searches on until a page is full, since the service ends a page that takes long.
@@ -34,22 +36,30 @@ const PAGE_PLANTS = 50;
  */
 function useSearch(query) {
   const [found, setFound] = useState(/** @type {Found | undefined} */ (undefined));
-  const isStopped = useRef(false);
+  // Each run has a number, so a new one ends the one before.
+  const current = useRef(0);
   const stop = () => {
-    isStopped.current = true;
+    current.current++;
   };
   useEffect(() => stop, []);
   const loaded = useLoad(`plants?${query}`, undefined, async () => {
-    isStopped.current = false;
+    const run = ++current.current;
     const filter = new URLSearchParams(query);
     /** @type {Found} */
     let result = { plants: [], next: null };
+    let textLength = 0;
     do {
       const { plants, next } = await request(`plants?${filter}`);
       result = { plants: [...result.plants, ...plants], next };
-      setFound(result);
+      if (run === current.current) setFound(result);
       filter.set('from', next);
-    } while (result.next !== null && result.plants.length < PAGE_PLANTS && !isStopped.current);
+      for (const { name, tag = '' } of plants) textLength += name.length + tag.length;
+    } while (
+      run === current.current &&
+      result.next !== null &&
+      result.plants.length < PAGE_PLANTS &&
+      textLength < PAGE_TEXT_LENGTH
+    );
     return result;
   });
   return { ...loaded, found, stop };

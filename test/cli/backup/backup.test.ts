@@ -137,7 +137,7 @@ test('backup overwrites no file and rejects the remains of an earlier backup', a
 });
 
 test('a backup that cannot start prints one line and leaves no file', async () => {
-  const { database } = await newStore();
+  const { path, database } = await newStore();
   const folder = newFolder();
   const noStore = join(folder, 'no.db');
   const other = join(newFolder(), 'other.db');
@@ -148,6 +148,7 @@ test('a backup that cannot start prints one line and leaves no file', async () =
   await assertRejected(inNoFolder, database, 'a.db cannot be created (ENOENT); create its folder first');
   await assertRejected(file, 'postgres://u:secret@db.example/plants', 'pg_dump', 2);
   await assertRejected(file, 'plants.db', 'invalid database URL', 2);
+  await assertRejected(`${path}-journal`, database, 'choose another name', 2);
   assert.deepEqual(readdirSync(folder), []);
 });
 
