@@ -23,8 +23,8 @@ import type { ServiceState } from './ops/readiness.ts';
 import { storeWarningsOf } from './ops/store-warnings.ts';
 import { databaseAddressOf } from './store/database-url.ts';
 import { GroupCommit } from './store/group-commit.ts';
-import { openSearch, openServedStore, type StoreSettings } from './store/open-store.ts';
-import { type StorageEngine, StoreRejected, StoreUnavailable } from './store/plant-store.ts';
+import { openSearch, openServedStore, type ServedStore, type StoreSettings } from './store/open-store.ts';
+import { type StorageEngine, StoreRejected, StoreUnavailable, schemaUpdateOf } from './store/plant-store.ts';
 import { VERSION } from './version.ts';
 
 export { type AllowedOrigins, type ListenAddress, ListenFailed, type RateLimitPolicy, type ShownSetting };
@@ -82,7 +82,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     // Before the store: a start that fails here leaves no new store.
     const reservedOps = opened.use(await reserveAddress(settings.ops));
     const reserved = opened.use(await reserveAddress(settings.listen));
-    const { engine } = opened.use(await openServedStore(settings));
+    const { engine } = opened.use(await openStore(settings));
     const tokensMessage = 'the store cannot look up tokens; cached tokens stay valid';
     const tokens = await TokenCache.open(
       engine,
@@ -151,6 +151,13 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
       .catch(cause => log.error({ err: cause }, 'a part of the service could not be closed'));
     throw error;
   }
+}
+
+async function openStore(settings: ServiceSettings): Promise<ServedStore> {
+  const store = await openServedStore(settings);
+  const schemaUpdate = schemaUpdateOf(store.engine.schemaSteps);
+  if (schemaUpdate !== undefined) settings.log.info(schemaUpdate);
+  return store;
 }
 
 function plantServer(

@@ -4,6 +4,7 @@ import { TOKEN_LABEL_LENGTH_MAX } from '../contract/limits.ts';
 import { isTokenLabel, type StoredToken } from '../contract/stored-token.ts';
 import { shownDatabase } from '../store/database-url.ts';
 import { openCommandStore, openReader } from '../store/open-store.ts';
+import { schemaUpdateOf } from '../store/plant-store.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './database-option.ts';
 import { Failure } from './failure.ts';
 
@@ -43,7 +44,9 @@ async function create(label: string, options: DatabaseOptions & { expires?: numb
   const createdAt = Date.now();
   const expiresAt = options.expires === undefined ? null : createdAt + options.expires;
   const store = await openCommandStore(database);
-  if (store.isNew) console.error(`created a new store at ${shownDatabase(database)}`);
+  if (store.schemaSteps.before === 0) console.error(`created a new store at ${shownDatabase(database)}`);
+  const schemaUpdate = schemaUpdateOf(store.schemaSteps);
+  if (schemaUpdate !== undefined) console.error(schemaUpdate);
   const stored = await store
     .createToken({ hash: hashToken(token), label, createdAt, expiresAt })
     .finally(() => store.close());

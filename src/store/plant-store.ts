@@ -60,12 +60,23 @@ export interface CommitStatistics {
   batchesInFlight: number;
 }
 
+/** The last schema step of a store before it was opened, or 0 if it did not exist, and now. */
+export interface SchemaSteps {
+  before: number;
+  now: number;
+}
+
+/** @returns undefined if the store is new, or already had this schema */
+export function schemaUpdateOf({ before, now }: SchemaSteps): string | undefined {
+  if (before === 0 || before === now) return undefined;
+  return `the schema of the store was updated from step ${before} to step ${now}`;
+}
+
 /** A storage engine makes batches durable. Group commit is implemented once, above every engine. */
 export interface StorageEngine {
   /** Maximum number of concurrent batches. */
   readonly commitsInFlightMax: number;
-  /** The store did not exist before it was opened. */
-  readonly isNew: boolean;
+  readonly schemaSteps: SchemaSteps;
   /**
    * Names the lane of a plant, such as the server that stores it. Plants of different lanes never
    * share a batch. The lane of an id may change at any time.

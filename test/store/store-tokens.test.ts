@@ -1,14 +1,12 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { readFile } from 'node:fs/promises';
-import { DatabaseSync } from 'node:sqlite';
 import { suite, test } from 'node:test';
 import { promisify } from 'node:util';
 import { hashToken } from '../../src/auth/token.ts';
 import { TOKENS_AT_A_TIME_MAX } from '../../src/contract/limits.ts';
 import type { NewStoredToken, StoredToken } from '../../src/contract/stored-token.ts';
 import { openReader } from '../../src/store/open-store.ts';
-import { StoreRejected, StoreUnavailable } from '../../src/store/plant-store.ts';
+import { StoreUnavailable } from '../../src/store/plant-store.ts';
 import {
   type EngineUnderTest,
   enginesUnderTest,
@@ -46,7 +44,7 @@ function testTokens(under: EngineUnderTest): void {
     const database = await under.newDatabase();
     for (const isNew of [true, false]) {
       await using engine = await openTokens(database);
-      assert.equal(engine.isNew, isNew);
+      assert.equal(engine.schemaSteps.before === 0, isNew);
     }
   });
 
@@ -237,37 +235,5 @@ function testCodes(under: EngineUnderTest): void {
       taken.sort((a, b) => a - b),
       all,
     );
-  });
-
-  test('get their table in a store of schema step 1, whose plants stay', async () => {
-    const database = await under.newDatabase();
-    const engine = under.name === 'SQLite' ? 'sqlite' : 'postgres';
-    const step = new URL(`../../src/store/${engine}/schema/001-plants-and-tokens.sql`, import.meta.url);
-    const sql = `${await readFile(step, 'utf8')};
-      INSERT INTO plant_revision VALUES (-9223372036854775808, 1, 'oak', NULL, 5, 1);`;
-    if (engine === 'postgres') {
-      await under.sql(
-        database,
-        `CREATE TABLE schema_step (step integer NOT NULL PRIMARY KEY); INSERT INTO schema_step VALUES (1); ${sql}`,
-      );
-    } else {
-      using client = new DatabaseSync(database.replace('sqlite:', ''));
-      client.exec(`${sql}; PRAGMA user_version = 1; PRAGMA application_id = ${0x504c4e54}`);
-    }
-    await assert.rejects(
-      openReader(database),
-      (error: Error) =>
-        error instanceof StoreRejected && /schema step 1 .*start the service once/.test(error.message),
-    );
-    // Two instances may start at the same time.
-    const starts = under.name === 'SQLite' ? 1 : 3;
-    const services = await Promise.all(Array.from({ length: starts }, () => openStore(database)));
-    await services[0]!.createConsoleCode('code', 2);
-    assert.equal(await services.at(-1)!.takeConsoleCode('code', 1), true);
-    for (const service of services) await service[Symbol.asyncDispose]();
-    await using reader = await openReader(database);
-    assert.deepEqual(await Array.fromAsync(reader.revisions()), [
-      { plant: { id: -(2n ** 63n), name: 'oak' }, revision: 1, recordedAt: 5, recordedBy: 1 },
-    ]);
   });
 }

@@ -4,6 +4,7 @@ import {
   type EngineStatistics,
   type PlantWrite,
   type RepeatedIdRule,
+  type SchemaSteps,
   type StorageEngine,
   StoreRejected,
   type WriteResult,
@@ -28,14 +29,19 @@ interface PostgresSettings {
 
 /** A store in PostgreSQL or in an engine with its protocol. Any number of services may share it. */
 export class PostgresEngine implements StorageEngine {
-  readonly isNew: boolean;
+  readonly schemaSteps: SchemaSteps;
   readonly #search: HostSearch;
   readonly #pool: ConnectionPool;
   readonly #settings: PostgresSettings;
   readonly #workers: CitusWorkers;
 
-  private constructor(settings: PostgresSettings, search: HostSearch, workers: CitusWorkers, isNew: boolean) {
-    this.isNew = isNew;
+  private constructor(
+    settings: PostgresSettings,
+    search: HostSearch,
+    workers: CitusWorkers,
+    schemaSteps: SchemaSteps,
+  ) {
+    this.schemaSteps = schemaSteps;
     this.#settings = settings;
     this.#search = search;
     this.#pool = new ConnectionPool(search, connectionsMax(settings));
@@ -46,13 +52,13 @@ export class PostgresEngine implements StorageEngine {
   static async open(settings: PostgresSettings): Promise<PostgresEngine> {
     const workers = new CitusWorkers(settings.address, connectionsMax(settings));
     const search = new HostSearch(settings.address, prepareCoordinator);
-    const [connection, isNew] = await search.open(async opened => {
-      const isNewStore = await applySchemaSteps(opened);
+    const [connection, schemaSteps] = await search.open(async opened => {
+      const steps = await applySchemaSteps(opened);
       await checkRights(opened, SERVICE_RIGHTS);
       await workers.refresh(opened);
-      return isNewStore;
+      return steps;
     });
-    const engine = new PostgresEngine(settings, search, workers, isNew);
+    const engine = new PostgresEngine(settings, search, workers, schemaSteps);
     engine.#pool.add(connection);
     return engine;
   }

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
-import { StoreMissing, StoreRejected } from '../plant-store.ts';
+import { type SchemaSteps, StoreMissing, StoreRejected } from '../plant-store.ts';
 import type { Connection } from './connection.ts';
 import { GRANTS, INSUFFICIENT_PRIVILEGE, kindOf, sqlStateOf, UNDEFINED_TABLE } from './failure.ts';
 import { SCHEMA_ATTEMPT_INTERVAL_MS, SCHEMA_ATTEMPTS_MAX, SCHEMA_STEP_TIMEOUT_MS } from './limits.ts';
@@ -30,15 +30,14 @@ const MAY_NOT_CREATE = [INSUFFICIENT_PRIVILEGE, '3F000'];
  * Applies all missing schema steps in one transaction. Several instances may start at the same
  * time: table names are unique, so one instance creates the schema and the others find it.
  *
- * @returns whether the store did not exist before
  * @throws {StoreRejected} when the schema is newer than this program, or another object has a name
  *   that the store needs
  */
-export async function applySchemaSteps(connection: Connection): Promise<boolean> {
-  let isNew = false;
+export async function applySchemaSteps(connection: Connection): Promise<SchemaSteps> {
+  let before: number | undefined;
   for (let attempt = 1; ; attempt++) {
     const step = await schemaStep(connection);
-    if (step === NEWEST_STEP) return isNew;
+    if (step === NEWEST_STEP) return { before: before ?? step, now: step };
     try {
       await connection.run({ text: 'BEGIN' });
       await connection.run({ text: `SET LOCAL statement_timeout = ${SCHEMA_STEP_TIMEOUT_MS}` });
@@ -55,7 +54,7 @@ export async function applySchemaSteps(connection: Connection): Promise<boolean>
         await connection.run({ text: DISTRIBUTE }, SCHEMA_STEP_TIMEOUT_MS);
       }
       await connection.commit({ text: 'COMMIT' });
-      isNew = step === 0;
+      before = step;
     } catch (error) {
       if (kindOf(error) === 'connectionLost') throw error;
       await connection.run({ text: 'ROLLBACK' });

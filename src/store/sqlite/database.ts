@@ -2,7 +2,13 @@ import * as fs from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
-import { DEFAULT_SQLITE_PATH, StoreMissing, StoreRejected, StoreUnavailable } from '../plant-store.ts';
+import {
+  DEFAULT_SQLITE_PATH,
+  type SchemaSteps,
+  StoreMissing,
+  StoreRejected,
+  StoreUnavailable,
+} from '../plant-store.ts';
 import { LOCK_TIMEOUT_MS, PAGE_CACHE_KIB } from './limits.ts';
 import { rejectSecondNames } from './second-names.ts';
 
@@ -33,7 +39,7 @@ const NEWEST_STEP = STEPS.length;
  * @param path path of the database file
  * @throws {StoreRejected} when the file cannot be opened, is no plant store, or has a newer schema
  */
-export function openForWriting(path: string): DatabaseSync {
+export function openForWriting(path: string): DatabaseSync & { schemaSteps: SchemaSteps } {
   return explainFailure(path, () => {
     makeFolder(path);
     rejectSecondNames(path);
@@ -42,7 +48,7 @@ export function openForWriting(path: string): DatabaseSync {
       // The check comes before the first write, so a file of another program does not change.
       schemaVersion(database, path);
       makeDurable(database, path);
-      applySchemaSteps(database, path);
+      return Object.assign(database, { schemaSteps: applySchemaSteps(database, path) });
     });
   });
 }
@@ -73,6 +79,7 @@ export function openForReading(path: string, isImmutable = false): DatabaseSync 
           `${path} has schema step ${version} and this program expects ${NEWEST_STEP}; start the service once to update it`,
         );
       }
+      return database;
     });
   });
   const close = (): void => {
@@ -103,10 +110,10 @@ function frozenState(path: string): string | undefined {
   throw new StoreRejected(`${path} has a write-ahead log, which needs a writable folder; ${advice}`);
 }
 
-function setUp(database: DatabaseSync, steps: (database: DatabaseSync) => void): DatabaseSync {
+/** Closes the database if a step fails. */
+function setUp<Opened>(database: DatabaseSync, steps: (database: DatabaseSync) => Opened): Opened {
   try {
-    steps(database);
-    return database;
+    return steps(database);
   } catch (error) {
     database.close();
     throw error;
@@ -133,14 +140,17 @@ function makeDurable(database: DatabaseSync, path: string): void {
 }
 
 /** Applies all missing steps in one transaction, so two processes may start at the same time. */
-function applySchemaSteps(database: DatabaseSync, path: string): void {
-  if (schemaVersion(database, path) === NEWEST_STEP) return;
+function applySchemaSteps(database: DatabaseSync, path: string): SchemaSteps {
+  let before = schemaVersion(database, path);
+  if (before === NEWEST_STEP) return { before, now: NEWEST_STEP };
   inTransaction(database, () => {
-    for (const sql of STEPS.slice(schemaVersion(database, path))) database.exec(sql);
+    before = schemaVersion(database, path);
+    for (const sql of STEPS.slice(before)) database.exec(sql);
     database.exec(`PRAGMA user_version = ${NEWEST_STEP}; PRAGMA application_id = ${APPLICATION_ID}`);
   });
   // Copies the schema into the database file, which is useless without it if the log is lost.
   database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+  return { before, now: NEWEST_STEP };
 }
 
 /** Runs `write` in one transaction. */

@@ -1,4 +1,3 @@
-import { statSync } from 'node:fs';
 import { stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { Worker } from 'node:worker_threads';
@@ -7,6 +6,7 @@ import {
   type CommandRun,
   type EngineStatistics,
   type PlantWrite,
+  type SchemaSteps,
   type StorageEngine,
   StoreRejected,
   StoreUnavailable,
@@ -23,7 +23,8 @@ import type { SqliteSettings, StoreWriter, WriterCall, WriterReply } from './wri
 export class SqliteEngine implements StorageEngine {
   /** While the writer flushes one batch, the next one is already in its queue. */
   readonly commitsInFlightMax = 2;
-  readonly isNew: boolean;
+  /** Set by `open`. */
+  schemaSteps!: SchemaSteps;
   readonly laneOf = (): string => '';
   readonly #settings: SqliteSettings;
   readonly #checkpoints: Checkpoints;
@@ -38,15 +39,13 @@ export class SqliteEngine implements StorageEngine {
   private constructor(settings: SqliteSettings) {
     this.#settings = settings;
     this.#checkpoints = new Checkpoints(settings.path, () => this.#call('finishCheckpoint'));
-    // `takeServeLock` creates an empty file, so an empty file is a new store.
-    this.isNew = (statSync(settings.path, { throwIfNoEntry: false })?.size ?? 0) === 0;
   }
 
   /** Opens the store. Creates it when needed, and updates its schema. @throws {StoreRejected} */
   static async open(settings: SqliteSettings): Promise<SqliteEngine> {
     const engine = new SqliteEngine(settings);
     try {
-      await engine.check();
+      engine.schemaSteps = await engine.#call('schemaSteps');
       return engine;
     } catch (error) {
       await engine.#worker?.terminate();

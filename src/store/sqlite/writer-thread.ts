@@ -1,8 +1,7 @@
 import { statSync } from 'node:fs';
-import type { DatabaseSync } from 'node:sqlite';
 import { parentPort, threadId, workerData } from 'node:worker_threads';
 import type { NewStoredToken } from '../../contract/stored-token.ts';
-import { type CommandRun, type RepeatedIdRule, StoreRejected } from '../plant-store.ts';
+import { type CommandRun, type RepeatedIdRule, type SchemaSteps, StoreRejected } from '../plant-store.ts';
 import type { Batch, BatchResults } from './batch.ts';
 import { APPLICATION_ID, openForWriting, unavailable } from './database.ts';
 import { AUTOCHECKPOINT_PAGES, PROBE_BYTES, WAL_FILE_BYTES_MAX } from './limits.ts';
@@ -35,7 +34,7 @@ export interface WriterReply {
 type FileIdentity = string | undefined;
 
 interface OpenStore {
-  database: DatabaseSync;
+  database: ReturnType<typeof openForWriting>;
   plants: PlantTable;
   /** Unique name of this connection in the process. */
   connection: string;
@@ -77,6 +76,10 @@ export class StoreWriter {
 
   constructor(settings: SqliteSettings) {
     this.#settings = settings;
+  }
+
+  schemaSteps(): SchemaSteps {
+    return this.#run(({ database }) => database.schemaSteps);
   }
 
   check(): void {

@@ -32,6 +32,7 @@ for (const role of ['gardener', 'visitor', 'half', 'stranger', 'uninvited', 'cro
 for (const sql of [
   'CREATE DATABASE plants OWNER gardener',
   'CREATE DATABASE newer OWNER gardener',
+  'CREATE DATABASE older OWNER gardener',
   'CREATE DATABASE empty OWNER gardener',
   `CREATE DATABASE latin OWNER gardener ENCODING 'LATIN1' TEMPLATE template0`,
   'CREATE DATABASE frozen OWNER gardener',
@@ -44,8 +45,10 @@ for (const sql of [
 const url = (database: string, role = 'gardener', parameters = '', password = PASSWORD): string =>
   server.url(database, parameters, role, password);
 const bare = url('plants').replace(/:[^:@]*@/, '@');
-for (const database of ['plants', 'newer']) await (await openStore(url(database))).close();
+for (const database of ['plants', 'newer', 'older']) await (await openStore(url(database))).close();
 await server.query('INSERT INTO schema_step VALUES (99)', 'newer');
+await server.query('DROP TABLE console_code; DELETE FROM schema_step WHERE step > 1', 'older');
+await server.query('GRANT SELECT ON schema_step TO half', 'older');
 await server.query('GRANT SELECT ON schema_step, token TO half', 'plants');
 
 const OPENERS = {
@@ -143,6 +146,15 @@ const FAULTS: [name: string, database: string, says: RegExp | Record<Opener, Reg
     'a schema that is newer',
     url('newer'),
     /it was written by a newer plant-store \(schema step 99, this program knows \d+\); use that one$/,
+  ],
+  [
+    'a schema that is older, and no right to update it',
+    url('older', 'half'),
+    {
+      serve:
+        /it has schema step 1, and this user may not update it to \d+ \(.*\); run `npx plant-store token create LABEL` once as the role that owns the database, /,
+      export: /it has schema step 1 and this program expects \d+; start the service once to update it$/,
+    },
   ],
   [
     'the encoding LATIN1',

@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict';
+import { globSync, readFileSync } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
+import { suite, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { hashToken, makeToken } from '../../src/auth/token.ts';
+import { openReader } from '../../src/store/open-store.ts';
+import { StoreRejected } from '../../src/store/plant-store.ts';
+import { rowsOf } from '../harness/copied-stores.ts';
+import { runProgram, sendPlant, startServe } from '../harness/program.ts';
+import { type EngineUnderTest, enginesUnderTest, openNewStore } from '../harness/store-under-test.ts';
+
+const SCHEMA = {
+  SQLite: 'SELECT name, sql FROM sqlite_schema ORDER BY name',
+  PostgreSQL: `SELECT table_name, column_name, data_type FROM information_schema.columns
+    WHERE table_schema = 'public' ORDER BY table_name, column_name`,
+};
+const TOKEN = makeToken();
+/** The rows of a store that an earlier program wrote. */
+const ROWS = `
+  INSERT INTO token VALUES (1, '${hashToken(TOKEN)}', 'valid', 5, NULL, NULL, '2026-01-31', 1),
+    (2, '${hashToken('revoked')}', 'revoked', 6, 4102444800000, 7, NULL, 3);
+  INSERT INTO plant_revision VALUES (-9223372036854775808, 1, 'oak', NULL, 5, 1),
+    (9007199254740993, 1, 'Ácer 🌳', '', 6, 2), (9007199254740993, 2, 'Ácer', 'tree', 7, 1),
+    (9223372036854775807, 1, '', NULL, 8, 1);`;
+
+for (const under of await enginesUnderTest()) {
+  const engine = under.name === 'SQLite' ? 'sqlite' : 'postgres';
+  const files = globSync(fileURLToPath(new URL(`../../src/store/${engine}/schema/*.sql`, import.meta.url)));
+  const steps = files.sort().map(file => readFileSync(file, 'utf8'));
+  suite(`in ${under.name} the program updates a store`, { concurrency: 2 }, () => {
+    for (let step = 1; step < steps.length; step++) {
+      test(`of schema step ${step} once, and its plants and tokens stay`, () =>
+        updatesFrom(under, steps.slice(0, step), steps.length));
+    }
+  });
+}
+
+async function updatesFrom(under: EngineUnderTest, earlier: string[], newest: number): Promise<void> {
+  const database = await under.newDatabase();
+  await makeStore(under, database, earlier);
+  const outdated = new RegExp(`schema step ${earlier.length} .* expects ${newest}; start the service once`);
+  await assert.rejects(openReader(database), error => {
+    return error instanceof StoreRejected && outdated.test(error.message);
+  });
+
+  // Several instances may start at the same time, and one of them updates the schema.
+  const starts = under.name === 'SQLite' ? 1 : 3;
+  await using opened = new AsyncDisposableStack();
+  const start = async () => opened.use(await startServe(database));
+  const services = await Promise.all(Array.from({ length: starts }, start));
+  const before = await rowsOf(database);
+  assert.deepEqual(
+    before.revisions.map(({ plant, ...rest }) => [plant.id, plant.name, plant.tag, ...Object.values(rest)]),
+    [
+      [-9223372036854775808n, 'oak', undefined, 1, 5, 1],
+      [9007199254740993n, 'Ácer 🌳', '', 1, 6, 2],
+      [9007199254740993n, 'Ácer', 'tree', 2, 7, 1],
+      [9223372036854775807n, '', undefined, 1, 8, 1],
+    ],
+  );
+  assert.deepEqual(
+    before.tokens.map(({ lastUsedDay: _, ...token }) => token),
+    [
+      { id: 1, hash: hashToken(TOKEN), label: 'valid', createdAt: 5, expiresAt: null, revokedAt: null },
+      {
+        id: 2,
+        hash: hashToken('revoked'),
+        label: 'revoked',
+        createdAt: 6,
+        expiresAt: 4102444800000,
+        revokedAt: 7,
+      },
+    ],
+  );
+  await using fresh = await openNewStore(under);
+  const sql = SCHEMA[under.name];
+  assert.deepEqual(await under.sql(database, sql), await under.sql(fresh.database, sql));
+  assert.equal(await sendPlant(services[0]!.url, TOKEN, 1n), 200);
+  assert.equal(await sendPlant(services[0]!.url, 'revoked', 2n), 401);
+  const { stderr, exitCode } = await runProgram(['token', 'create', 'new', '--database', database]);
+  assert.equal(exitCode, 0, stderr);
+  assert.doesNotMatch(stderr, /schema|new store/);
+
+  const logs = await Promise.all(services.map(async service => (await service.stop('SIGTERM')).stdout));
+  logs.push((await (await start()).stop('SIGTERM')).stdout);
+  const lines = logs.flatMap(log => log.split('\n').filter(line => line.includes('schema')));
+  assert.deepEqual(
+    lines.map(line => JSON.parse(line)).map(({ level, msg }) => [level, msg]),
+    [[30, `the schema of the store was updated from step ${earlier.length} to step ${newest}`]],
+  );
+}
+
+/** Makes the store that the program of that time made. */
+async function makeStore(under: EngineUnderTest, database: string, steps: string[]): Promise<void> {
+  const sql = [...steps, ROWS].join('\n');
+  if (under.name === 'PostgreSQL') {
+    const numbers = steps.map((_, index) => `(${index + 1})`);
+    const table = 'CREATE TABLE schema_step (step integer NOT NULL PRIMARY KEY)';
+    await under.sql(database, `${table}; INSERT INTO schema_step VALUES ${numbers}; ${sql}`);
+    return;
+  }
+  using client = new DatabaseSync(database.replace('sqlite:', ''));
+  client.exec(`${sql}; PRAGMA user_version = ${steps.length}; PRAGMA application_id = ${0x504c4e54}`);
+}
