@@ -27,10 +27,10 @@ for (const folder of ['client', 'contract'])
 // npm includes it in the package.
 cpSync(join(ROOT, 'LICENSE'), join(CLIENT, 'LICENSE'));
 
-/** Copies the files that a built file names by URL, because the compiler follows only imports. */
+/** The compiler follows only imports, so this copies the source files that a built file reads. */
 function copyNamedFiles(file: string): void {
   const code = readFileSync(join(BUILT, file), 'utf8');
-  for (const named of filesRead(code)) {
+  for (const named of filesRead(code).filter(each => each.startsWith('.'))) {
     const from = resolve(SOURCES, dirname(file), named);
     // package.json is outside the sources, and the package has it at the same relative path.
     if (!relative(SOURCES, from).startsWith('..')) cpSync(from, resolve(BUILT, dirname(file), named));

@@ -1,19 +1,19 @@
 /**
- * Finds the files that a source names as `new URL('./file', import.meta.url)`: programs of threads
- * and files to read. The package and the executable must include them.
+ * Finds the files that a source names by URL. The npm package and the executable must include them.
+ * A source names them in three forms:
+ *
+ * - `new URL('./thread.ts', import.meta.url)`: the program of a thread.
+ * - `readFileSync(new URL('./file', import.meta.url))`: a file of the sources.
+ * - `readFileSync(new URL(import.meta.resolve('package/file')))`: a file of an npm package.
+ *
+ * A read may have the argument `'utf8'`.
  */
 
-/** The program of a thread. */
 const PROGRAM = /new URL\(\s*'(?<file>\.[^']*)\.ts',\s*import\.meta\.url,?\s*\)/g;
-/** A file to read, as text or as bytes. */
 const READ =
-  /\b(?:fs\.)?readFileSync\(\s*new URL\(\s*'(?<file>\.[^']+)',\s*import\.meta\.url,?\s*\)(?<asText>,\s*'utf8')?,?\s*\)/g;
+  /\b(?:fs\.)?readFileSync\(\s*new URL\(\s*(?:import\.meta\.resolve\()?'(?<file>[^']+)'(?:\)|,\s*import\.meta\.url),?\s*\)(?<asText>,\s*'utf8')?,?\s*\)/g;
 
-/** A file of a package to read, as text. */
-const PACKAGE_READ =
-  /\breadFileSync\(\s*fileURLToPath\(import\.meta\.resolve\('(?<file>[^'.][^']*)'\)\),\s*'utf8',?\s*\)/g;
-
-/** @returns the relative paths of the files that a source reads */
+/** @returns the files that a source reads: relative paths, and names of files of packages */
 export function filesRead(source: string): string[] {
   return [...source.matchAll(READ)].map(({ groups }) => groups!.file!);
 }
@@ -24,11 +24,11 @@ export function programsNamed(source: string): string[] {
 }
 
 /**
- * Replaces each `readFileSync` of a named file.
+ * Replaces each read of a file.
  *
- * @param replace returns code, for the relative path and for whether the file is read as text
+ * @param replace returns code, for the file as in {@link filesRead}, and for whether it is text
  */
-export function replaceReads(source: string, replace: (file: string, asText: boolean) => string): string {
+export function replaceReads(source: string, replace: (file: string, isText: boolean) => string): string {
   return source.replace(READ, (...[, file, asText]) => replace(file, asText !== undefined));
 }
 
@@ -39,13 +39,4 @@ export function replaceReads(source: string, replace: (file: string, asText: boo
  */
 export function replacePrograms(source: string, replace: (file: string) => string): string {
   return source.replace(PROGRAM, (...[, file]) => replace(file));
-}
-
-/**
- * Replaces each `readFileSync` of a file of a package.
- *
- * @param replace returns code, for the specifier of the file
- */
-export function replacePackageReads(source: string, replace: (specifier: string) => string): string {
-  return source.replace(PACKAGE_READ, (...[, specifier]) => replace(specifier));
 }

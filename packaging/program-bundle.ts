@@ -2,14 +2,13 @@ import { readFileSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type BuildOptions, build, type OnLoadResult, type Plugin } from 'esbuild';
-import { programsNamed, replacePackageReads, replacePrograms, replaceReads } from './named-files.ts';
+import { programsNamed, replacePrograms, replaceReads } from './named-files.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const SOURCES = join(ROOT, 'src');
 
-/** The whole program as one module. */
 export interface ProgramBundle {
-  /** An ES module that imports only modules of Node. */
+  /** The whole program: an ES module that imports only modules of Node. */
   code: string;
   /** The folders of the bundled packages, relative to the root of the repository, sorted. */
   packages: string[];
@@ -53,19 +52,17 @@ async function bundle(options: BuildOptions, packages: Set<string>): Promise<str
     write: false,
     logLevel: 'warning',
   });
-  for (const input of Object.keys(metafile.inputs)) {
-    const folder = packageFolder(input);
-    if (folder !== undefined) packages.add(folder);
-  }
+  for (const input of Object.keys(metafile.inputs)) addPackage(input, packages);
   return outputFiles[0]!.text;
 }
 
-/** The folder of the package that contains a file, if one does. */
-function packageFolder(file: string): string | undefined {
-  return /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+/.exec(file)?.[0];
+/** @param file relative to the root; files outside packages add none */
+function addPackage(file: string, packages: Set<string>): void {
+  const [folder] = /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+/.exec(file) ?? [];
+  if (folder !== undefined) packages.add(folder);
 }
 
-/** An esbuild plugin that includes files which the sources name by URL. */
+/** An esbuild plugin that includes the files which the sources name by URL. */
 function namedFiles(packages: Set<string>): Plugin {
   return {
     name: 'named files',
@@ -83,17 +80,15 @@ async function withNamedFiles(path: string, packages: Set<string>): Promise<OnLo
   for (const named of programsNamed(source))
     programs.set(named, await threadUrl(resolve(dirname(path), `${named}.ts`), packages));
   const withPrograms = replacePrograms(source, named => `new URL('${programs.get(named)}')`);
-  const withPackages = replacePackageReads(withPrograms, specifier => {
-    const file = fileURLToPath(import.meta.resolve(specifier));
-    packages.add(packageFolder(relative(ROOT, file))!);
-    return JSON.stringify(readFileSync(file, 'utf8'));
+  const contents = replaceReads(withPrograms, (named, isText) => {
+    const isSource = named.startsWith('.');
+    const file = isSource ? resolve(dirname(path), named) : fileURLToPath(import.meta.resolve(named));
+    addPackage(relative(ROOT, file), packages);
+    const bytes = readFileSync(file);
+    return isText ? JSON.stringify(bytes.toString()) : `Buffer.from('${bytes.toString('base64')}', 'base64')`;
   });
-  const contents = replaceReads(withPackages, (named, asText) => {
-    const bytes = readFileSync(resolve(dirname(path), named));
-    return asText ? JSON.stringify(bytes.toString()) : `Buffer.from('${bytes.toString('base64')}', 'base64')`;
-  });
-  if (contents.includes('import.meta.url')) {
-    const text = "name a file as new URL('./file', import.meta.url), within readFileSync or new Worker";
+  if (/import\.meta\.(?:url|resolve)/.test(contents)) {
+    const text = 'name files only in the forms of packaging/named-files.ts';
     return { errors: [{ text, location: { file: relative(ROOT, path) } }] };
   }
   // A machine without Node has no npx.

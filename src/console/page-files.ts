@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { contentResponse, type HttpResponse } from '../http/response.ts';
 
@@ -8,17 +7,17 @@ const CONTENT_SECURITY_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; " +
   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-const FIELDS = [
-  ...['Content-Security-Policy', CONTENT_SECURITY_POLICY],
-  ...['Referrer-Policy', 'no-referrer', 'Cross-Origin-Resource-Policy', 'same-origin'],
+const FIELDS = Object.entries({
+  'Content-Security-Policy': CONTENT_SECURITY_POLICY,
+  'Referrer-Policy': 'no-referrer',
+  'Cross-Origin-Resource-Policy': 'same-origin',
   // Every browser that the page supports accepts it.
-  ...['Content-Encoding', 'gzip'],
-];
+  'Content-Encoding': 'gzip',
+}).flat();
 
 /**
- * The page, by the path after `/console/`. Each file is read on use, not at the start. The
- * libraries are files of npm packages; uPlot has its minified script only as one that defines
- * `uPlot`.
+ * Reads each file of the page, by the path after `/console/`. The start of the service reads none.
+ * Packaging includes files that are named in these two forms (`packaging/named-files.ts`).
  */
 const TEXTS: Record<string, () => string> = {
   '': () => readFileSync(new URL('./browser/index.html', import.meta.url), 'utf8'),
@@ -34,30 +33,29 @@ const TEXTS: Record<string, () => string> = {
   'store.js': () => readFileSync(new URL('./browser/store.js', import.meta.url), 'utf8'),
   'style.css': () => readFileSync(new URL('../style.css', import.meta.url), 'utf8'),
   'tokens.js': () => readFileSync(new URL('./browser/tokens.js', import.meta.url), 'utf8'),
-  'htm.js': () => readFileSync(fileURLToPath(import.meta.resolve('htm')), 'utf8'),
-  'preact-core.js': () => readFileSync(fileURLToPath(import.meta.resolve('preact')), 'utf8'),
-  // A browser finds a module by its address only.
+  'htm.js': () => readFileSync(new URL(import.meta.resolve('htm')), 'utf8'),
+  'preact-core.js': () => readFileSync(new URL(import.meta.resolve('preact')), 'utf8'),
+  // A browser imports a module by address, not by the name of a package.
   'preact-hooks.js': () =>
-    readFileSync(fileURLToPath(import.meta.resolve('preact/hooks')), 'utf8').replace(
+    readFileSync(new URL(import.meta.resolve('preact/hooks')), 'utf8').replace(
       'from"preact"',
       'from"./preact-core.js"',
     ),
-  'uplot.css': () => readFileSync(fileURLToPath(import.meta.resolve('uplot/dist/uPlot.min.css')), 'utf8'),
-  'uplot.js':
-    () => `${readFileSync(fileURLToPath(import.meta.resolve('uplot/dist/uPlot.iife.min.js')), 'utf8')}
+  'uplot.css': () => readFileSync(new URL(import.meta.resolve('uplot/dist/uPlot.min.css')), 'utf8'),
+  'uplot.js': () => `${readFileSync(new URL(import.meta.resolve('uplot/dist/uPlot.iife.min.js')), 'utf8')}
 export { uPlot as default };`,
 };
 const TYPES: Record<string, string> = { css: 'text/css', js: 'text/javascript' };
 
-/** The responses so far. */
-const made = new Map<string, HttpResponse<Uint8Array>>();
+/** Responses that are ready to be sent again. */
+const cache = new Map<string, HttpResponse<Uint8Array>>();
 
 /** @returns undefined if the page has no such file */
 export function pageFile(path: string): HttpResponse<Uint8Array> | undefined {
-  if (!made.has(path) && Object.hasOwn(TEXTS, path)) {
+  if (!cache.has(path) && Object.hasOwn(TEXTS, path)) {
     const type = TYPES[path.split('.')[1] ?? ''] ?? 'text/html';
     const body = gzipSync(TEXTS[path]!(), { level: 9 });
-    made.set(path, contentResponse(`${type}; charset=utf-8`, body, FIELDS));
+    cache.set(path, contentResponse(`${type}; charset=utf-8`, body, FIELDS));
   }
-  return made.get(path);
+  return cache.get(path);
 }
