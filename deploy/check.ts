@@ -17,8 +17,12 @@ import { until } from '../test/harness/until.ts';
 
 /** The programs, and the Debian package of each. */
 const PACKAGES = {
-  ...{ curl: 'curl', nginx: 'nginx', caddy: 'caddy', promtool: 'prometheus' },
-  ...{ 'systemd-analyze': 'systemd', 'docker-compose': 'docker-compose' },
+  caddy: 'caddy',
+  curl: 'curl',
+  'docker-compose': 'docker-compose',
+  nginx: 'nginx',
+  promtool: 'prometheus',
+  'systemd-analyze': 'systemd',
 };
 const FOLDER = fileURLToPath(new URL('.', import.meta.url));
 const CERTIFICATES = fileURLToPath(new URL('../test/harness/postgres-tls', import.meta.url));
@@ -28,14 +32,22 @@ const temporary = mkdtempSync(join(tmpdir(), 'plant-store-deploy-'));
 // The workers of nginx run as another user, and write long bodies to a file.
 chmodSync(temporary, 0o755);
 
-/** Runs a program. @throws with its messages, if it fails */
+/**
+ * Runs a program.
+ *
+ * @returns its messages
+ * @throws with its messages, if it fails
+ */
 function run(program: string, args: string[], input = ''): string {
   const { status, stdout, stderr } = spawnSync(program, args, { encoding: 'utf8', input });
   assert.equal(status, 0, `${program} ${args.join(' ')}\n${stdout}${stderr}`);
   return stdout + stderr;
 }
 
-/** A file of this folder with other names and addresses, each of which it must contain. */
+/**
+ * @param changes replaces each key, which the file must contain, by its value
+ * @returns the text of a file of this folder, for use on this machine
+ */
 function changed(name: string, changes: Record<string, string>): string {
   let text = readFileSync(join(FOLDER, name), 'utf8');
   for (const [from, to] of Object.entries(changes)) {
@@ -50,7 +62,7 @@ function checkSystemd(): void {
   writeFileSync(unit, changed('plant-store.service', { '/usr/local/bin/plant-store': PROGRAM }));
   const verify = (): void => {
     const messages = run('systemd-analyze', ['verify', '--recursive-errors=no', unit]);
-    // Other units of this machine may have faults, and most faults leave the exit code at 0.
+    // Most faults leave the exit code at 0, and other units of this machine may have faults.
     assert.doesNotMatch(messages, /plant-store/);
   };
   verify();
@@ -61,10 +73,13 @@ function checkSystemd(): void {
   verify();
 }
 
-/** @param upstream the address of the service. @returns the arguments of the proxy */
-type Proxy = (port: number, upstream: string) => string[];
-
-const nginx: Proxy = (port, upstream) => {
+/**
+ * Writes and checks the configuration of nginx.
+ *
+ * @param upstream the address of the service
+ * @returns the arguments of nginx
+ */
+function nginx(port: number, upstream: string): string[] {
   const site = changed('nginx.conf', {
     'listen 443 ssl': `listen 127.0.0.1:${port} ssl`,
     'listen [::]:443 ssl;': '',
@@ -77,24 +92,28 @@ const nginx: Proxy = (port, upstream) => {
   const file = join(temporary, 'nginx.conf');
   const main = `daemon off; pid ${temporary}/pid; events {}`;
   writeFileSync(file, `${main} http { access_log off; ${folders}\n${site}}`);
-  run('nginx', ['-e', 'stderr', '-c', file, '-t']);
-  return ['-e', 'stderr', '-c', file];
-};
+  const options = ['-e', 'stderr', '-c', file];
+  run('nginx', [...options, '-t']);
+  return options;
+}
 
-const caddy: Proxy = (port, upstream) => {
+/** As {@link nginx}, for Caddy. */
+function caddy(port: number, upstream: string): string[] {
   const certificate = `tls ${CERTIFICATES}/server.pem ${CERTIFICATES}/server-key.pem`;
   const site = changed('Caddyfile', {
     'plants.example {': `https://localhost:${port} {\n\tbind 127.0.0.1\n\t${certificate}`,
     'https:// {': `https://:${port} {\n\tbind 127.0.0.1`,
     'reverse_proxy 127.0.0.1:8080': `reverse_proxy ${upstream}`,
   });
-  const options = ['--adapter', 'caddyfile', '--config', join(temporary, 'Caddyfile')];
-  writeFileSync(options.at(-1)!, `{\n\tadmin off\n\tauto_https disable_redirects\n}\n${site}`);
+  const file = join(temporary, 'Caddyfile');
+  writeFileSync(file, `{\n\tadmin off\n\tauto_https disable_redirects\n}\n${site}`);
+  const options = ['--adapter', 'caddyfile', '--config', file];
   run('caddy', ['validate', ...options]);
   return ['run', ...options];
-};
+}
 
-async function checkProxy(program: 'nginx' | 'caddy', proxy: Proxy): Promise<void> {
+async function checkProxy(proxy: typeof nginx): Promise<void> {
+  const program = proxy.name;
   await using service = await startServe(`sqlite:${join(temporary, `${program}.db`)}`);
   const port = await freePort();
   const child = spawn(program, proxy(port, new URL(service.url).host), {
@@ -140,8 +159,8 @@ const checks: Record<string, () => unknown> = {
   'Prometheus configuration and rules': () =>
     run('promtool', ['check', 'config', join(FOLDER, 'prometheus.yaml')]),
   'Compose file': () => run('docker-compose', ['-f', join(FOLDER, 'compose.yaml'), 'config', '-q']),
-  'plants through nginx': () => checkProxy('nginx', nginx),
-  'plants through Caddy': () => checkProxy('caddy', caddy),
+  'plants through nginx': () => checkProxy(nginx),
+  'plants through Caddy': () => checkProxy(caddy),
 };
 
 const missing = Object.entries(PACKAGES).filter(
