@@ -17,7 +17,7 @@ function pathOf(file: string): string {
   return fileURLToPath(new URL(`../../deploy/${file}`, import.meta.url));
 }
 
-/** What the group of a pattern captures, wherever it matches in a file, which is at least once. */
+/** @returns what the group of a pattern captures, for each match in a file; at least one */
 function found(file: string, pattern: RegExp): string[] {
   const matches = readFileSync(pathOf(file), 'utf8').matchAll(new RegExp(pattern, 'gm'));
   const values = [...matches].map(([, value]) => value!);
@@ -29,19 +29,19 @@ suite('the files name what exists', async () => {
   const commands = await Promise.all(Object.values(COMMANDS).map(load => load()));
   const options = commands.flatMap(each => [each, ...each.commands]).flatMap(each => each.options);
   const variables = options.map(each => each.envVar);
-  const version = [packageJson.version];
-  const names: [what: string, files: string[], RegExp, exists: (name: string, file: string) => boolean][] = [
+  const { version } = packageJson;
+  const names: [what: string, files: string[], RegExp, exists: (name: string) => boolean][] = [
     ['settings', FILES, /\b(PLANT_STORE_\w+)/, name => variables.includes(name)],
     ['commands', [UNIT], /bin\/plant-store ([a-z]+)/, name => Object.hasOwn(COMMANDS, name)],
     ['commands', ['compose.yaml'], /"plant-store", "([a-z]+)"/, name => Object.hasOwn(COMMANDS, name)],
     ['mounted files', ['compose.yaml'], /^ +- (\.[^:]+):/, path => existsSync(pathOf(path))],
-    ['the version', ['compose.yaml', MANIFEST], /image: \S+\/plant-store:(.+)/, tag => version.includes(tag)],
+    ['the version', ['compose.yaml', MANIFEST], /image: \S+\/plant-store:(.+)/, tag => tag === version],
   ];
   for (const [what, files, pattern, exists] of names) {
     for (const file of files) {
       test(`${what} in ${file}`, () => {
         assert.deepEqual(
-          found(file, pattern).filter(name => !exists(name, file)),
+          found(file, pattern).filter(name => !exists(name)),
           [],
         );
       });
@@ -50,25 +50,28 @@ suite('the files name what exists', async () => {
 });
 
 suite('limits in the files fit those of the service', () => {
-  const seconds = (fits: (ms: number) => boolean) => (text: string) => fits(Number(text) * 1_000);
-  const endsInTime = seconds(ms => ms > EXIT_MS);
-  const shorterThanKeepAlive = seconds(ms => ms < KEEP_ALIVE_MS);
-  const preStop = (): number => Number(found(MANIFEST, /preStop: \{ sleep: \{ seconds: (\d+) /)[0]);
-  const limits: [file: string, RegExp, fits: (text: string) => boolean][] = [
+  const endsInTime = (seconds: number) => seconds * 1_000 > EXIT_MS;
+  const isShorterThanKeepAlive = (seconds: number) => seconds * 1_000 < KEEP_ALIVE_MS;
+  const preStop = Number(found(MANIFEST, /preStop: \{ sleep: \{ seconds: (\d+) /)[0]);
+  const limits: [file: string, RegExp, fits: (value: number) => boolean][] = [
     [UNIT, /^TimeoutStopSec=(\d+)$/, endsInTime],
     ['compose.yaml', /stop_grace_period: (\d+)s$/, endsInTime],
-    [MANIFEST, /terminationGracePeriodSeconds: (\d+)$/, text => endsInTime(String(Number(text) - preStop()))],
-    [MANIFEST, /\/readyz,.*\n.*\n +timeoutSeconds: (\d+)$/, seconds(ms => ms > READINESS_TIMEOUT_MS)],
-    ['nginx.conf', /client_max_body_size (\d+)m;/, text => Number(text) * 1024 * 1024 === BODY_BYTES_MAX],
-    ['nginx.conf', /client_header_timeout (\d+)s;/, seconds(ms => ms === HEADERS_TIMEOUT_MS)],
-    ['nginx.conf', /client_body_timeout (\d+)s;/, seconds(ms => ms === REQUEST_TIMEOUT_MS)],
-    ['nginx.conf', /keepalive 64;\n(?: +#.*\n)+ +keepalive_timeout (\d+)s;/, shorterThanKeepAlive],
-    ['Caddyfile', /\tkeepalive (\d+)s$/, shorterThanKeepAlive],
+    [MANIFEST, /terminationGracePeriodSeconds: (\d+)$/, seconds => endsInTime(seconds - preStop)],
+    [
+      MANIFEST,
+      /\/readyz,.*\n.*\n +timeoutSeconds: (\d+)$/,
+      seconds => seconds * 1_000 > READINESS_TIMEOUT_MS,
+    ],
+    ['nginx.conf', /client_max_body_size (\d+)m;/, mebibytes => mebibytes * 1024 ** 2 === BODY_BYTES_MAX],
+    ['nginx.conf', /client_header_timeout (\d+)s;/, seconds => seconds * 1_000 === HEADERS_TIMEOUT_MS],
+    ['nginx.conf', /client_body_timeout (\d+)s;/, seconds => seconds * 1_000 === REQUEST_TIMEOUT_MS],
+    ['nginx.conf', /keepalive 64;\n(?: +#.*\n)+ +keepalive_timeout (\d+)s;/, isShorterThanKeepAlive],
+    ['Caddyfile', /\tkeepalive (\d+)s$/, isShorterThanKeepAlive],
   ];
   for (const [file, pattern, fits] of limits) {
     test(`${file}: ${pattern.source}`, () => {
       assert.deepEqual(
-        found(file, pattern).filter(text => !fits(text)),
+        found(file, pattern).filter(text => !fits(Number(text))),
         [],
       );
     });
