@@ -3,7 +3,7 @@ import packageJson from '../package.json' with { type: 'json' };
 import type { SystemPackage } from './system-libraries.ts';
 import { type Manifest, manifestOf } from './third-party-licenses.ts';
 
-/** Members of `process.versions` that are no software. */
+/** Members of `process.versions` that are versions of interfaces, not of software. */
 const INTERFACES = ['modules', 'napi'];
 
 /**

@@ -6,8 +6,8 @@
  *   npm run build:image
  *
  * Unpacked, the archive is an OCI image layout
- * (https://github.com/opencontainers/image-spec/blob/main/image-layout.md). For older versions of
- * Docker, manifest.json says the same in their format.
+ * (https://github.com/opencontainers/image-spec/blob/main/image-layout.md). Older versions of
+ * Docker read manifest.json instead, which names the same files.
  */
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -22,7 +22,7 @@ import { systemLibraries } from './system-libraries.ts';
 import { type TarEntry, tar } from './tar.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
-/** As Go names it. */
+/** OCI images use the names of Go. */
 const ARCHITECTURE = process.arch === 'x64' ? 'amd64' : process.arch;
 /** No user of a common system has this number. */
 const USER = 65_532;
@@ -36,7 +36,7 @@ const { seconds, revision } = commit();
 const createdAt = new Date(seconds * 1_000).toISOString();
 
 const libraries = systemLibraries(join(folder, 'plant-store'));
-const materials = billOfMaterials((await bundleProgram()).packages, libraries.packages, createdAt);
+const sbom = billOfMaterials((await bundleProgram()).packages, libraries.packages, createdAt);
 const layer = tar(rootFiles(), seconds);
 
 const blobs: TarEntry[] = [];
@@ -76,7 +76,7 @@ const compressed = addBlob('application/vnd.oci.image.layer.v1.tar+gzip', gzipSy
 const mediaType = 'application/vnd.oci.image.manifest.v1+json';
 const manifest = addBlob(mediaType, { schemaVersion: 2, mediaType, config, layers: [compressed] });
 
-// A name below localhost: no program searches for it in a registry.
+// With the host localhost, no program looks up this name in a public registry.
 const name = `localhost/${packageJson.name}:${version}`;
 const annotations = { 'io.containerd.image.name': name, 'org.opencontainers.image.ref.name': version };
 const files = {
@@ -87,7 +87,7 @@ const files = {
 const archive = join(folder, `plant-store-${version}-linux-${ARCHITECTURE}-image.tar`);
 const described = Object.entries(files).map(([path, value]) => ({ path, content: JSON.stringify(value) }));
 writeFileSync(archive, tar([...blobs, ...described], seconds));
-writeFileSync(archive.replace('.tar', '.cdx.json'), materials);
+writeFileSync(archive.replace('.tar', '.cdx.json'), sbom);
 const [packed, unpacked] = [compressed.size, layer.length].map(bytes => Math.round(bytes / 1_000_000));
 console.error(`${archive}: ${name}, ${packed} MB, unpacked ${unpacked} MB`);
 
@@ -99,14 +99,14 @@ function rootFiles(): TarEntry[] {
     { path: `${DATA.slice(1)}/`, mode: 0o700, owner: USER },
     { path: 'etc/passwd', content: `plant-store:x:${USER}:${USER}::${DATA}:/nonexistent\n` },
     { path: 'etc/group', content: `plant-store:x:${USER}:\n` },
-    // The default of glibc reads names of /etc/hosts, such as localhost, only after a DNS server.
+    // Without this, glibc asks a DNS server before it reads /etc/hosts, which has localhost.
     { path: 'etc/nsswitch.conf', content: 'hosts: files dns\n' },
     { path: `${DOCUMENTS}/LICENSE`, content: readFileSync(join(ROOT, 'LICENSE')) },
     {
       path: `${DOCUMENTS}/THIRD-PARTY-LICENSES.txt`,
       content: readFileSync(join(folder, 'THIRD-PARTY-LICENSES.txt')),
     },
-    { path: `${DOCUMENTS}/sbom.cdx.json`, content: materials },
+    { path: `${DOCUMENTS}/sbom.cdx.json`, content: sbom },
     ...libraries.packages.map(each => ({
       path: `usr/share/doc/${each.name}/copyright`,
       content: each.copyright,
@@ -138,7 +138,7 @@ function sha256(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('hex');
 }
 
-/** The time for all files (https://reproducible-builds.org/specs/source-date-epoch/) and the commit. */
+/** The commit, and the time for all files (https://reproducible-builds.org/specs/source-date-epoch/). */
 function commit(): { seconds: number; revision?: string } {
   const git = (...args: string[]): string => spawnSync('git', args, { cwd: ROOT, encoding: 'utf8' }).stdout;
   const revision = git('describe', '--always', '--dirty', '--abbrev=40', '--exclude=*')?.trim();

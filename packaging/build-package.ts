@@ -1,7 +1,6 @@
 /**
- * Builds `dist` for both npm packages, the service and the client: compiled sources, for the client
- * with types. They need it because Node does not run TypeScript below node_modules. `npm pack` runs
- * this first.
+ * Compiles the sources to `dist` for both npm packages: the service, and the client with its types.
+ * Node runs no TypeScript below node_modules. `npm pack` runs this program first.
  *
  *   npm run build
  */
@@ -24,7 +23,7 @@ for (const file of globSync('**/*.js', { cwd: BUILT })) copyNamedFiles(file);
 rmSync(join(CLIENT, 'dist'), { recursive: true, force: true });
 for (const folder of ['client', 'contract'])
   cpSync(join(BUILT, folder), join(CLIENT, 'dist', folder), { recursive: true });
-// npm includes it in the package.
+// npm adds the file LICENSE of a package folder to the package.
 cpSync(join(ROOT, 'LICENSE'), join(CLIENT, 'LICENSE'));
 
 /** The compiler follows only imports, so this copies the source files that a built file reads. */

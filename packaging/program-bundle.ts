@@ -38,10 +38,10 @@ async function bundle(options: BuildOptions, packages: Set<string>): Promise<str
     platform: 'node',
     format: 'esm',
     target: `node${process.versions.node}`,
-    // An executable must not load packages from a node_modules folder beside it.
+    // A bundled `require` gets only modules of Node, never files of a folder beside the executable.
     banner: { js: 'const require = process.getBuiltinModule;' },
     charset: 'utf8',
-    // The code contains file names. This keeps them independent of the location of node_modules.
+    // The code contains file names, which otherwise depend on the location of node_modules.
     preserveSymlinks: true,
     // The full licences are in a file beside the executable.
     legalComments: 'none',

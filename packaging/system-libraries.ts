@@ -11,7 +11,7 @@ export interface SystemPackage {
 }
 
 export interface SystemLibraries {
-  /** Their paths as the executable names them; each may be a link. */
+  /** Paths as the executable names them. A path may be a link. */
   files: string[];
   /** The packages of the files, sorted. */
   packages: SystemPackage[];
@@ -27,7 +27,7 @@ export interface SystemLibraries {
 export function systemLibraries(executable: string): SystemLibraries {
   const loaded = output('ldd', executable);
   const files = [...loaded.matchAll(/(\/\S+) \(0x/g)].map(([, file]) => file!);
-  // A package may name a file below /usr/lib, and the executable names it below /lib.
+  // The executable names files below /lib. Their package may name them below /usr/lib.
   const names = files.map(file => output('dpkg-query', '--search', `*${file}`).split(':')[0]!);
   const packages = [...new Set(names)].sort().map(systemPackage);
   const referred = packages.flatMap(({ copyright }) =>
@@ -37,9 +37,8 @@ export function systemLibraries(executable: string): SystemLibraries {
 }
 
 function systemPackage(name: string): SystemPackage {
-  const [version = '', architecture = ''] = output(
-    ...['dpkg-query', '--show', '--showformat', `\${Version} \${Architecture}\\n`, name],
-  ).split(/\s/);
+  const fields = output('dpkg-query', '--show', `--showformat=\${Version} \${Architecture}`, name);
+  const [version = '', architecture = ''] = fields.split(' ');
   const copyright = readFileSync(`/usr/share/doc/${name}/copyright`, 'utf8');
   return { name, version, architecture, copyright };
 }

@@ -46,7 +46,7 @@ function licenseOf(folder: string): string {
   return `${name} ${version} (${license})\n\n${notices.join('\n\n')}\n`;
 }
 
-/** The LICENSE file of Node, from its archive or from the npm package `node`. */
+/** The LICENSE file of this Node, which is from an archive or from the npm package `node`. */
 function nodeLicenseFile(): string {
   const home = dirname(dirname(process.execPath));
   const inPackage = join(home, 'node_modules', `node-${process.platform}-${process.arch}`);
