@@ -8,22 +8,22 @@ import { connection, request, useAction } from './requests.js';
 import { Store } from './store.js';
 import { Tokens } from './tokens.js';
 
-/** @type {Record<string, { title: string, screen: unknown }>} */
-const SCREENS = {
-  now: { title: 'Now', screen: Now },
-  plants: { title: 'Plants', screen: Plants },
-  rejected: { title: 'Rejected', screen: RejectedRequests },
-  tokens: { title: 'Tokens', screen: Tokens },
-  store: { title: 'Store', screen: Store },
-};
+const NOW = { name: 'now', title: 'Now', component: Now };
+const SCREENS = [
+  NOW,
+  { name: 'plants', title: 'Plants', component: Plants },
+  { name: 'rejected', title: 'Rejected', component: RejectedRequests },
+  { name: 'tokens', title: 'Tokens', component: Tokens },
+  { name: 'store', title: 'Store', component: Store },
+];
 
 const CODE_IN_FRAGMENT = /^#([A-Za-z0-9_-]{43})$/;
 
 /** The screen that the fragment of the address names, such as `#plants/7` or `#plants?tag=tree`. */
 function readRoute() {
   const [path = '', query = ''] = location.hash.slice(1).split('?', 2);
-  const [name = '', id] = path.split('/', 2);
-  return { name: Object.hasOwn(SCREENS, name) ? name : 'now', id, query };
+  const [name, id] = path.split('/', 2);
+  return { screen: SCREENS.find(each => each.name === name) ?? NOW, id, query };
 }
 
 /** @param {string} code */
@@ -42,7 +42,7 @@ function App({ problem }) {
   useEffect(() => {
     connection.onChange = setState;
     const onHash = () => {
-      // A link with a code changes only the fragment, if the page is open already.
+      // If the page is already open, a link with a code changes only the fragment.
       if (CODE_IN_FRAGMENT.test(location.hash)) location.reload();
       setRoute(readRoute());
       scrollTo(0, 0);
@@ -50,10 +50,10 @@ function App({ problem }) {
     addEventListener('hashchange', onHash);
     return () => removeEventListener('hashchange', onHash);
   }, []);
-  const { title, screen } = SCREENS[route.name] ?? { title: '', screen: null };
+  const { name, title, component } = route.screen;
   useEffect(() => {
     document.title = `${title} - Plant store console`;
-    // The link that the user followed may be gone. Without focus, the keyboard starts at the top.
+    // The followed link may have disappeared with the focus. The keyboard continues here.
     if (document.activeElement === document.body) main.current?.focus();
   }, [route]);
   if (state === 'signed out')
@@ -64,9 +64,9 @@ function App({ problem }) {
   };
   return html`
     <a class="skip" href="#content" onClick=${focusMain}>Skip to the content</a>
-    <${Header} current=${route.name} onSignedOut=${() => setState('signed out')} />
+    <${Header} current=${name} onSignedOut=${() => setState('signed out')} />
     <div role="status">${state === 'lost' ? html`<p class="verdict" data-state="fault"><strong>The connection to the service is lost.</strong> What you see may be old. The page tries again every 2 seconds.</p>` : null}</div>
-    <main id="content" tabindex="-1" ref=${main}><h1>${title}</h1><${screen} key=${route.name} id=${route.id} query=${route.query} isLost=${state === 'lost'} /></main>`;
+    <main id="content" tabindex="-1" ref=${main}><h1>${title}</h1><${component} key=${name} id=${route.id} query=${route.query} isLost=${state === 'lost'} /></main>`;
 }
 
 /** @param {{ current: string, onSignedOut: () => void }} props */
@@ -75,8 +75,8 @@ function Header({ current, onSignedOut }) {
   const signOut = () => run(() => request('session', 'DELETE').then(onSignedOut));
   return html`<header>
     <strong>Plant store</strong>
-    <nav aria-label="Screens">${Object.entries(SCREENS).map(
-      ([name, { title }]) =>
+    <nav aria-label="Screens">${SCREENS.map(
+      ({ name, title }) =>
         html`<a key=${name} href=${`#${name}`} aria-current=${name === current ? 'page' : undefined}>${title}</a>`,
     )}</nav>
     <button type="button" onClick=${signOut}>Sign out</button>
@@ -108,8 +108,8 @@ function SignIn({ problem, onSignedIn }) {
 }
 
 const code = CODE_IN_FRAGMENT.exec(location.hash)?.[1];
-// The code must be neither in the history nor in a copied address.
+// The code must not remain in the history or in the address.
 if (code !== undefined) history.replaceState(null, '', '#now');
-// Also shows the screen after a failure, since an older session may be valid.
+// After a failure, an older session may still be valid, so the app starts in any case.
 const problem = code === undefined ? undefined : await signIn(code).catch(error => error);
 render(html`<${App} problem=${problem} />`, document.body);
