@@ -1,4 +1,4 @@
-// The screen Now: is the service well, and what does it do at this moment?
+// The screen Now: the readiness of the service, and plots of the last 15 minutes.
 import { CopyButton, numberText, Problem } from './display.js';
 import { Plot, timeText } from './plot.js';
 import { html, useRef, useState } from './preact.js';
@@ -10,7 +10,7 @@ const HISTORY_SECONDS = 900;
 const SHORTEST_AXIS_SECONDS = 60;
 
 /**
- * Lines differ in color and in pattern. The style of their swatches is the same.
+ * Lines differ in color and in pattern. Their swatches in app.css have the same.
  *
  * @type {{ title: string, unit: string, height?: number, lines: import('./plot.js').Line[] }[]}
  */
@@ -41,15 +41,15 @@ const PANELS = [
 
 /** @typedef {Map<number, Record<string, number | null>>} Samples by second since 1970 */
 
-/** @param {{ isLost: boolean }} props without a connection, the readiness is unknown */
+/** @param {{ isLost: boolean }} props while the connection is lost, the readiness is unknown */
 export function Now({ isLost }) {
   const { current: samples } = useRef(/** @type {Samples} */ (new Map()));
   const [cursor, setCursor] = useState(/** @type {number | undefined} */ (undefined));
-  const { content, error } = useLoad('now', INTERVAL_MS, async path => {
-    const body = await request(`${path}?after=${Math.max(0, ...samples.keys())}`);
+  const { content, error } = useLoad(async () => {
+    const body = await request(`now?after=${Math.max(0, ...samples.keys())}`);
     for (const [index, sample] of body.samples.entries()) samples.set(body.from + index, sample);
     return { ...body, seconds: axisOf(samples) };
-  });
+  }, INTERVAL_MS);
   if (content === undefined) return html`<${Problem} what="Not loaded" error=${error} />`;
   const { seconds, readiness, hasPlants, curl } = content;
   const index = cursor ?? seconds.length - 1;

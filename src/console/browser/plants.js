@@ -1,5 +1,5 @@
-// The screen Plants. The search is in the address, so that pages are links and Back works. Ids are
-// strings: a JavaScript number would round them.
+// The screen Plants. The address contains the search, so that pages are links and Back works. Ids
+// are strings, because a JavaScript number would round them.
 import { Problem, Table, Text, Time } from './display.js';
 import { html, useEffect, useRef, useState } from './preact.js';
 import { request, useLoad } from './requests.js';
@@ -22,40 +22,40 @@ const FIELDS = [
   ['tag', 'Exact tag'],
 ];
 
-/** As many plants as a page of the service has. */
+/** Plants of a page, as in limits.ts of the service. */
 const PAGE_PLANTS = 50;
 /** Characters. A name may have a million. */
 const PAGE_TEXT_LENGTH = 1_000_000;
 
 /**
- * Searches on until a page is full, since the service ends a page that takes long.
+ * The service ends a page that takes long, so this requests more until the page is full.
  *
  * @param {string} query
- * @returns {ReturnType<typeof useLoad> & { found: Found | undefined, stop: () => void }} what was
- *   found so far
+ * @returns {ReturnType<typeof useLoad> & { found: Found | undefined, stop: () => void }} `found` is
+ *   what was found so far
  */
 function useSearch(query) {
   const [found, setFound] = useState(/** @type {Found | undefined} */ (undefined));
-  // Each run has a number, so a new one ends the one before.
-  const current = useRef(0);
+  // The filter of the search that runs. A search ends when this changes.
+  const running = useRef(/** @type {URLSearchParams | undefined} */ (undefined));
   const stop = () => {
-    current.current++;
+    running.current = undefined;
   };
   useEffect(() => stop, []);
-  const loaded = useLoad(`plants?${query}`, undefined, async () => {
-    const run = ++current.current;
+  const loaded = useLoad(async () => {
     const filter = new URLSearchParams(query);
+    running.current = filter;
     /** @type {Found} */
     let result = { plants: [], next: null };
     let textLength = 0;
     do {
       const { plants, next } = await request(`plants?${filter}`);
+      if (running.current !== filter) break;
       result = { plants: [...result.plants, ...plants], next };
-      if (run === current.current) setFound(result);
+      setFound(result);
       filter.set('from', next);
       for (const { name, tag = '' } of plants) textLength += name.length + tag.length;
     } while (
-      run === current.current &&
       result.next !== null &&
       result.plants.length < PAGE_PLANTS &&
       textLength < PAGE_TEXT_LENGTH
@@ -75,7 +75,7 @@ function Search({ query }) {
     const form = /** @type {HTMLFormElement} */ (event.currentTarget);
     const next = new URLSearchParams();
     for (const [name, value] of new FormData(form)) {
-      // Blanks count, except around an id.
+      // Blanks are part of a name or a tag, but not of an id.
       const text = name === 'id' ? String(value).trim() : String(value);
       if (text !== '') next.set(name, text);
     }
@@ -137,7 +137,7 @@ function plantRow({ id, revision, name, tag, recordedAt, recordedBy }) {
 
 /** @param {{ id: string }} props */
 function Timeline({ id }) {
-  const { content, error } = useLoad(`revisions?${new URLSearchParams({ id })}`);
+  const { content, error } = useLoad(() => request(`revisions?${new URLSearchParams({ id })}`));
   /** @type {Plant[]} the latest first */
   const revisions = (content?.revisions ?? []).toReversed();
   return html`
@@ -160,7 +160,7 @@ function Content({ name, tag }) {
   return html`Name: <${Text} text=${name} />, tag: <${Text} text=${tag} />`;
 }
 
-/** @param {{ before: Plant | undefined, after: Plant }} props nothing before the first one shown */
+/** @param {{ before: Plant | undefined, after: Plant }} props without `before`: the first shown */
 function Changes({ before, after }) {
   if (before === undefined) return html`<p><${Content} ...${after} /></p>`;
   const fields = [

@@ -1,10 +1,10 @@
-// The screen Rejected. Bodies of clients are shown as text only: templates never insert markup.
+// The screen Rejected. It shows bodies of clients only as text: templates never insert markup.
 import { numberText, Problem, Text, Time } from './display.js';
 import { html, useEffect, useState } from './preact.js';
 import { request, useAction, useLoad } from './requests.js';
 
 const INTERVAL_MS = 2_000;
-/** The open screen asks for 15 seconds at a time, so that recording ends with the screen. */
+/** The open screen requests 15 seconds at a time, so that recording ends soon after it closes. */
 const RENEWAL_INTERVAL_MS = 5_000;
 const RENEWAL_MINUTES = 0.25;
 const SHORT_MS = 60_000;
@@ -18,7 +18,7 @@ const SHORT_MS = 60_000;
 
 export function RejectedRequests() {
   const [isOnWhileOpen, setOnWhileOpen] = useState(false);
-  const { content, error, repeat } = useLoad('rejected', INTERVAL_MS);
+  const { content, error, repeat } = useLoad(() => request('rejected'), INTERVAL_MS);
   const { error: problem, run } = useAction();
   const record = (/** @type {number} */ minutes) => {
     setOnWhileOpen(minutes === RENEWAL_MINUTES);
@@ -32,7 +32,7 @@ export function RejectedRequests() {
   if (content === undefined) return html`<${Problem} what="Not loaded" error=${error} />`;
   const { until, requests } = content;
   const isOn = until !== null;
-  // After "Record for an hour", the hour counts.
+  // After "Record for an hour", recording continues when the screen closes.
   const isShort = until - Date.now() < SHORT_MS;
   return html`
     <p>The service can record rejected requests, with the first bytes of their bodies. It stores the last 200 in memory only, and never a token. Recording is off until you switch it on.</p>

@@ -5,14 +5,14 @@ const RESPONSE_TIMEOUT_MS = 20_000;
 const RETRY_INTERVAL_MS = 2_000;
 
 /**
- * The app replaces this listener. Only loads report a lost connection, since they try again.
+ * The app sets this listener. Only `useLoad` reports a lost connection, because it tries again.
  *
  * @typedef {'connected' | 'lost' | 'signed out'} Connection
  * @type {{ onChange: (connection: Connection) => void }}
  */
 export const connection = { onChange: () => {} };
 
-/** A response with an error, or status 0: no response. The message is for the user. */
+/** A response with an error, or no response (status 0). The message is for the user. */
 export class RequestError extends Error {
   /**
    * @param {number} status
@@ -25,7 +25,7 @@ export class RequestError extends Error {
 }
 
 /**
- * The address is relative to the page, since a proxy may put a path in front of it.
+ * Sends a request. Its address is relative to the page, because a proxy may add a path before it.
  *
  * @param {string} path below `api/`
  * @param {string} [method]
@@ -46,7 +46,7 @@ export async function request(path, method = 'GET', body = undefined) {
     });
     if (response.status !== 204) content = await response.json();
   } catch {
-    // A gateway whose server is not running sends a page of its own, which is not JSON.
+    // A proxy without a running service may send a page of its own, which is not JSON.
     throw new RequestError(0, 'no response from the service; try again');
   }
   if (response.status === 401) connection.onChange('signed out');
@@ -55,28 +55,28 @@ export async function request(path, method = 'GET', body = undefined) {
 }
 
 /**
- * Loads JSON, once or repeatedly while the page is visible. Tries again while there is no response.
+ * Loads content, once or repeatedly while the page is visible. Tries again while there is no
+ * response.
  *
- * @param {string} path below `api/`; to load another path, give the component another key
+ * @param {() => Promise<any>} load to load something else, give the component another key
  * @param {number} [intervalMs]
- * @param {(path: string) => Promise<any>} [load]
  * @returns {{ content: any, error: RequestError | undefined, repeat: () => void }} the content of
  *   the last success, and the error of the last load
  */
-export function useLoad(path, intervalMs, load = request) {
+export function useLoad(load, intervalMs) {
   const [loaded, setLoaded] = useState({ content: undefined, error: undefined });
   const [count, setCount] = useState(0);
   useEffect(() => {
     let isCurrent = true;
     const run = async () => {
       while (isCurrent) {
-        const result = await load(path).then(
+        const result = await load().then(
           content => ({ content, error: undefined }),
           error => ({ error }),
         );
         if (!isCurrent) return;
         const status = result.error?.status;
-        // The app itself shows a lost connection and the end of a session.
+        // The app shows a lost connection and the end of a session.
         if (status === 0 || status === 401) result.error = undefined;
         setLoaded(previous => ({ ...previous, ...result }));
         if (status !== 401) connection.onChange(status === 0 ? 'lost' : 'connected');
@@ -95,7 +95,7 @@ export function useLoad(path, intervalMs, load = request) {
 }
 
 /**
- * For an action that the user starts.
+ * The state of an action that the user starts.
  *
  * @param {RequestError} [initialError]
  * @returns {{ error: RequestError | undefined, isRunning: boolean,

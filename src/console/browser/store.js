@@ -1,12 +1,12 @@
 // The screen Store.
 import { Problem, Table, Text, Time } from './display.js';
 import { html } from './preact.js';
-import { useLoad } from './requests.js';
+import { request, useLoad } from './requests.js';
 
 const INTERVAL_MS = 10_000;
 
 export function Store() {
-  const { content, error } = useLoad('store', INTERVAL_MS);
+  const { content, error } = useLoad(() => request('store'), INTERVAL_MS);
   if (content === undefined) return html`<${Problem} what="Not loaded" error=${error} />`;
   /**
    * @type {{ rows: [label: string, value: string][], warnings: string[],

@@ -11,7 +11,7 @@ const INTERVAL_MS = 10_000;
  */
 
 export function Tokens() {
-  const { content, error, repeat } = useLoad('tokens', INTERVAL_MS);
+  const { content, error, repeat } = useLoad(() => request('tokens'), INTERVAL_MS);
   const [revoking, setRevoking] = useState(/** @type {string | undefined} */ (undefined));
   /** @type {Token[] | undefined} */
   const tokens = content?.tokens;
@@ -51,7 +51,7 @@ function CreateToken({ tokens, onCreated }) {
     /** @type {{ label: string, token: string } | undefined} */ (undefined),
   );
   const { error, isRunning, run } = useAction();
-  // A browser may cache the page when the user leaves it. The token must not stay in that cache.
+  // A browser may cache the page when the user leaves it. The cache must not contain the token.
   useEffect(() => {
     const clear = () => setCreated(undefined);
     addEventListener('pagehide', clear);
