@@ -18,10 +18,12 @@ export interface Call {
 /** @returns undefined if it has responded */
 export type Handler = (call: Call) => HttpResponse | Promise<HttpResponse | undefined>;
 
+export const STORE_FAILED = 'the store does not respond; the log of the service has the cause';
+
 /** The request is invalid. The message tells the operator what to change. */
 export class InvalidCall extends Error {}
 
-/** Whether the page of this very address sends the request (RFC 6454 section 7). */
+/** Whether the page of this address sends the request (RFC 6454 section 7). */
 export function isOwnOrigin({ headers: { origin, host } }: IncomingMessage): boolean {
   return origin === `http://${host}` || origin === `https://${host}`;
 }
@@ -34,21 +36,23 @@ function cookieName({ headers: { host = '' } }: IncomingMessage): string {
   return `plant_store_console${/:([0-9]+)$/.exec(host)?.[1] ?? ''}`;
 }
 
-/** Without a Path, browsers send it only with requests to `api/`, also behind a proxy. */
+/** It has no Path, so browsers send it only to `api/`, even if a proxy changes the path. */
 export function sessionCookie(request: IncomingMessage, secret: string, end = ''): string[] {
   return ['Set-Cookie', `${cookieName(request)}=${secret}; HttpOnly; SameSite=Strict${end}`];
 }
 
-/** @returns the secret of a session; empty if there is none */
+/** @returns the secret of the session; empty without a session */
 export function secretOf(request: IncomingMessage): string {
   const prefix = `${cookieName(request)}=`;
   const cookies = request.headers.cookie?.split('; ') ?? [];
   return cookies.find(each => each.startsWith(prefix))?.slice(prefix.length) ?? '';
 }
 
-/** @throws {InvalidCall} if the body is no JSON object, or too long */
+/**
+ * @returns an empty object if the request has no body
+ * @throws {InvalidCall} if the body is not a JSON object, or too long
+ */
 export async function readJsonBody(request: IncomingMessage): Promise<Record<string, unknown>> {
-  // Without this field, as of a request without a body, no body is read.
   const length = Number(request.headers['content-length'] ?? 0);
   if (length === 0) return {};
   const isLong = length > REQUEST_BYTES_MAX;
@@ -83,7 +87,7 @@ export function failure(status: number, message: string): HttpResponse {
   return json({ message }, status);
 }
 
-/** RFC 9110 section 8.6: a response with this status has no Content-Length. */
+/** RFC 9110 section 8.6: a 204 response has no Content-Length. */
 export function noContent(fields: readonly string[] = []): HttpResponse {
   return { result: 'other', status: 204, headers: [...COMMON_FIELDS, ...fields], body: '' };
 }

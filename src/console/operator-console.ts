@@ -9,6 +9,7 @@ import {
   isOwnOrigin,
   noContent,
   readJsonBody,
+  STORE_FAILED,
   secretOf,
   sessionCookie,
 } from './calls.ts';
@@ -20,9 +21,9 @@ import { Sessions } from './sessions.ts';
  * The page for operators, below `/console/` of the operations listener. That listener checks the
  * Host field.
  *
- * Whoever presents a one-time code gets a session, which a cookie names. Each path of `api/` needs
- * a session, except the one that begins and ends it. A change also needs the Origin of this
- * listener (RFC 6454), so no other page can make a browser send it.
+ * A one-time code starts a session, whose secret is in a cookie. All paths of `api/` need a
+ * session, except `api/session`, which starts and ends it. A change also needs the Origin of this
+ * listener (RFC 6454), so that no other page can make a browser send it.
  */
 export class OperatorConsole implements OpsPage {
   readonly #parts: ConsoleParts;
@@ -75,10 +76,10 @@ export class OperatorConsole implements OpsPage {
       if (error instanceof InvalidCall) return failure(422, error.message);
       // The message of a rejection tells what to do.
       if (error instanceof StoreRejected) return failure(409, error.message);
-      // The client of a download went away.
+      // The client closed the connection of a download.
       if ((error as NodeJS.ErrnoException).code === 'ERR_STREAM_PREMATURE_CLOSE') return undefined;
       this.#parts.onError(error);
-      return failure(503, 'the store does not respond; the log of the service has the cause');
+      return failure(503, STORE_FAILED);
     }
   }
 }

@@ -6,7 +6,7 @@ import type { HttpResponse, ReceivedRequest } from '../http/response.ts';
 import { REJECTED_BODY_BYTES_MAX, REJECTED_MAX } from './limits.ts';
 
 interface RejectedRequest {
-  /** The page tells requests apart by it. */
+  /** Identifies the request for the page. */
   id: number;
   /** Milliseconds since 1970. */
   at: number;
@@ -23,12 +23,16 @@ interface RejectedRequest {
 }
 
 interface ShownBody {
+  /** Null if the body was not read. */
   body: string | null;
-  /** Whether the body is longer. */
+  /** Whether only the beginning of the body was stored. */
   isCut: boolean;
-  /** The index at which the text is wrong; null if that is not known. */
+  /** The index of the fault in `body`; null if it is not known. */
   faultAt: number | null;
 }
+
+/** @returns the label of a token, or its id if it has none */
+export type LabelOf = (tokenId: number) => string;
 
 /** The last rejected requests, while an operator wants to see them. In memory only. */
 export class RejectedRequests {
@@ -50,7 +54,7 @@ export class RejectedRequests {
     this.#until = minutes === 0 ? 0 : Math.max(until, this.#until);
   }
 
-  /** Is called with every response, so it must be fast while nothing is recorded. */
+  /** Records a rejection. The service calls it with every response, so it returns early. */
   observe(response: HttpResponse<string | Uint8Array>, received: ReceivedRequest | undefined): void {
     if (!isErrorName(response.result) || this.until === undefined) return;
     const { status, number: error } = ERRORS[response.result];
@@ -63,7 +67,7 @@ export class RejectedRequests {
       error,
       message: (JSON.parse(String(response.body)) as ErrorBody).message,
       requestLine: received && withoutTokens(`${method} ${url}`).slice(0, REJECTED_BODY_BYTES_MAX),
-      // A copy: the rest of a large buffer is not kept.
+      // A copy, so that the rest of a large buffer can be freed.
       body: received?.body && Uint8Array.from(received.body.subarray(0, REJECTED_BODY_BYTES_MAX)),
       bodyBytes: received?.bodyBytes ?? 0,
     });
@@ -71,9 +75,9 @@ export class RejectedRequests {
   }
 
   /** The newest first, for the page. */
-  list(labelOf: (tokenId: number) => string) {
+  list(labelOf: LabelOf) {
     return this.#requests.map(request => {
-      // Made once: the page reads the list every two seconds.
+      // The page loads the list every two seconds, so this is made once.
       request.shown ??= shownBody(request);
       const { tokenId, shown, ...rest } = request;
       return { ...rest, ...shown, label: tokenId === undefined ? null : labelOf(tokenId) };
@@ -81,29 +85,32 @@ export class RejectedRequests {
   }
 }
 
-/** The body as text, and the index at which it is wrong; null if it has no such place. */
 function shownBody({ body, bodyBytes, error }: RejectedRequest): ShownBody {
   if (body === undefined) return { body: null, isCut: false, faultAt: null };
   const text = textOf(body);
-  const shown = shownText(text);
   const isCut = body.length < bodyBytes;
-  if (error !== ERRORS.notJson.number) return { body: shown, isCut, faultAt: null };
-  // JSON also ends at a byte that is not UTF-8.
-  const [utf8 = ''] = text.split(/\p{Cs}/u, 1);
-  const fault = readToEnd(readJson(utf8, () => {})) ?? utf8.length;
-  // Where the kept part ends, even a sound body seems wrong.
-  const isAtCut = isCut && fault >= text.length - INCOMPLETE_LENGTH_MAX;
-  const before = shownText(text.slice(0, fault));
-  // It may not begin so if the fault is inside a token.
-  return { body: shown, isCut, faultAt: !isAtCut && shown.startsWith(before) ? before.length : null };
+  const faultAt = error === ERRORS.notJson.number ? jsonFault(text, isCut) : null;
+  return { body: shownText(text), isCut, faultAt };
 }
 
-/** The longest part that can be wrong only because the rest of it is missing, such as `\\u00e`. */
+/** The longest part that is wrong only because the rest is missing, such as `\\u00e`. */
 const INCOMPLETE_LENGTH_MAX = 5;
-/** What can be a character of UTF-8 (RFC 3629 section 3), or else one byte of 0x80 or more. */
+
+/** The index in the shown text at which it stops being JSON in UTF-8. */
+function jsonFault(text: string, isCut: boolean): number | null {
+  const [utf8 = ''] = text.split(/\p{Cs}/u, 1);
+  const fault = readToEnd(readJson(utf8, () => {})) ?? utf8.length;
+  // The cut itself makes valid JSON end too early, possibly inside a character.
+  if (isCut && fault >= text.length - INCOMPLETE_LENGTH_MAX) return null;
+  const before = shownText(text.slice(0, fault));
+  // A fault inside a token has no place in the shown text, which shortens the token.
+  return shownText(text).startsWith(before) ? before.length : null;
+}
+
+/** Bytes that may be a character of UTF-8 (RFC 3629 section 3), or any other byte from 0x80. */
 const CHARACTER = /[\xc0-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf7][\x80-\xbf]{3}|[\x80-\xff]/g;
 
-/** Text of UTF-8. A byte that is not UTF-8 becomes the lone surrogate U+DC00 plus the byte. */
+/** Decodes UTF-8. A byte that is not UTF-8 becomes the lone surrogate U+DC00 plus the byte. */
 function textOf(bytes: Uint8Array): string {
   const toSurrogate = (byte: string): string => String.fromCharCode(0xdc00 + byte.charCodeAt(0));
   return Buffer.from(bytes)
@@ -114,7 +121,10 @@ function textOf(bytes: Uint8Array): string {
     });
 }
 
-/** Without tokens. Control characters except line ends, and bytes that are no text, are `\xHH`. */
+/**
+ * Text without tokens. Control characters except line ends, and bytes that are not UTF-8, become
+ * `\xHH`.
+ */
 function shownText(text: string): string {
   const hex = (each: string): string => (each.charCodeAt(0) & 0xff).toString(16).padStart(2, '0');
   return withoutTokens(text.replace(/(?!\n)[\p{Cc}\p{Cs}]/gu, each => `\\x${hex(each)}`));

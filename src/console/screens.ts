@@ -10,7 +10,16 @@ import { readinessOf, type ServiceState } from '../ops/readiness.ts';
 import { searchAll } from '../store/plant-search.ts';
 import type { PlantRevision, PlantSearch, StorageEngine, StoreSize } from '../store/plant-store.ts';
 import { REVISION_CSV_HEADER, revisionCsv } from '../store/revision-csv.ts';
-import { type Call, failure, filterOf, type Handler, InvalidCall, json, noContent } from './calls.ts';
+import {
+  type Call,
+  failure,
+  filterOf,
+  type Handler,
+  InvalidCall,
+  json,
+  noContent,
+  STORE_FAILED,
+} from './calls.ts';
 import {
   COUNT_PAUSE_SHARE,
   COUNT_TIMEOUT_MS,
@@ -22,7 +31,7 @@ import {
   SEARCH_TIME_MS,
   SHOWN_REVISIONS_MAX,
 } from './limits.ts';
-import type { RejectedRequests } from './rejected-requests.ts';
+import type { LabelOf, RejectedRequests } from './rejected-requests.ts';
 import type { Samples } from './samples.ts';
 
 /** The name, the value and the source of a setting. */
@@ -30,7 +39,7 @@ export type ShownSetting = readonly [name: string, value: string, source: 'flag'
 
 export interface ConsoleParts {
   engine: StorageEngine;
-  /** Not a part of the engine, so that searches hold nothing up. */
+  /** Not the engine's own reads, so that searches delay no creates. */
   search: PlantSearch;
   samples: Samples;
   readState: () => Promise<ServiceState>;
@@ -39,21 +48,19 @@ export interface ConsoleParts {
   /** The store, without its password. */
   database: string;
   settings: readonly ShownSetting[];
-  /** Sends a plant to this service; with `<TOKEN>` in place of the token. */
+  /** A command that sends a plant to this service, with `<TOKEN>` in place of the token. */
   curl: () => string;
   /** Makes a token that was created or revoked here take effect at once. */
   onToken: (token: StoredToken) => void;
   /** Logs why a request failed. */
   onError: (cause: unknown) => void;
-  /** For what an operator did. */
+  /** Receives what operators do. */
   log: ServiceLog;
 }
 
 const NO_BACKUP = 'none was made with the command npx plant-store backup';
 
-type LabelOf = (tokenId: number) => string;
-
-/** What the five screens of the page read and change. */
+/** Handles the requests of the five screens of the page. */
 export class Screens {
   readonly #parts: ConsoleParts;
   #hasPlants = false;
@@ -71,7 +78,7 @@ export class Screens {
     });
   }
 
-  /** By method and path. */
+  /** By method and path, such as `GET api/now`. */
   readonly handlers: Record<string, Handler> = {
     'GET api/now': async ({ query }) => {
       const { engine, readState, samples, curl } = this.#parts;
@@ -151,7 +158,7 @@ export class Screens {
       return json({
         rows: Object.entries(rows).filter(([, value]) => value !== undefined),
         runs,
-        warnings: storeWarnings ?? ['the store does not respond; the log of the service has the cause'],
+        warnings: storeWarnings ?? [STORE_FAILED],
         settings,
       });
     },
@@ -175,7 +182,7 @@ export class Screens {
     return json({ token }, 201);
   }
 
-  /** All plants of a filter, as slowly as the client reads. */
+  /** Sends all plants of a filter as CSV, no faster than the client reads. */
   async #download({ query, request, response }: Call): Promise<undefined> {
     const { search } = this.#parts;
     const filter = filterOf(query);
@@ -185,21 +192,23 @@ export class Screens {
     response.writeHead(200, [...type, ...name, ...COMMON_FIELDS]);
     if (request.method === 'HEAD') return void response.end();
     const page: PlantSearch['page'] = async (...args) => {
-      // After the client has gone away, there are no more pages.
+      // Ends the search after the client has closed the connection.
       return response.destroyed ? { plants: [], next: undefined } : await search.page(...args);
     };
     await pipeline(csvOf(searchAll({ page }, filter), labelOf), response);
   }
 
-  /** A copied revision may name a token that this store lacks. */
+  /** A copied revision may contain the id of a token that this store lacks. */
   async #labels(): Promise<LabelOf> {
     const labels = new Map((await allTokens(this.#parts.engine)).map(({ id, label }) => [id, label]));
     return tokenId => labels.get(tokenId) ?? String(tokenId);
   }
 
   /**
-   * Counting a large store takes long. So this returns the last count, and begins another one after
-   * a pause. Undefined while the first one runs.
+   * Counting a large store takes long. So this returns the last count, and starts another count
+   * after a pause.
+   *
+   * @returns undefined while the first count runs
    */
   async #countedSize(): Promise<StoreSize | undefined> {
     const startedAt = performance.now();
