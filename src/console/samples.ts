@@ -2,7 +2,7 @@ import type { BucketCounts } from '../ops/bucket-histogram.ts';
 import type { Counts, Metrics } from '../ops/metrics.ts';
 import { SAMPLES_MAX } from './limits.ts';
 
-/** What happened in one second. Null: nothing of this kind. */
+/** What happened in one second. Null: nothing was measured. */
 export interface Sample {
   created: number;
   revised: number;
@@ -14,12 +14,13 @@ export interface Sample {
   p99: number | null;
   /** Plants that wait for a commit or are in one, at the end of the second. */
   inFlight: number;
-  /** Plants of a batch, and its milliseconds; means. */
+  /** Mean number of plants in a batch. */
   batchPlants: number | null;
+  /** Mean milliseconds of a commit. */
   commitMs: number | null;
 }
 
-/** The last quarter of an hour by seconds, from the counters of the metrics. */
+/** Samples of the last 15 minutes, from the counters of the metrics. */
 export class Samples implements Disposable {
   readonly #samples: Sample[] = [];
   /** The second of the newest sample, since 1970. */
@@ -39,7 +40,7 @@ export class Samples implements Disposable {
     clearInterval(this.#timer);
   }
 
-  /** The samples after a second, and the second of the first of them. */
+  /** @returns the samples after a second, and the second of the first sample */
   after(second: number): { from: number; samples: Sample[] } {
     const count = Math.max(0, Math.min(this.#samples.length, this.#newest - second));
     return {
@@ -48,7 +49,7 @@ export class Samples implements Disposable {
     };
   }
 
-  /** After a late timer, several seconds are due. The first gets all counts, the others none. */
+  /** A timer may be late. Then the first missing second gets all counts, the others none. */
   #addDue(): void {
     const now = thisSecond();
     this.#newest = Math.max(this.#newest, now - SAMPLES_MAX);
@@ -75,7 +76,7 @@ export class Samples implements Disposable {
   }
 }
 
-/** By a clock that nobody can set back. */
+/** Seconds since 1970, by the monotonic clock, which nobody can set back. */
 function thisSecond(): number {
   return Math.floor((performance.timeOrigin + performance.now()) / 1000);
 }

@@ -6,11 +6,11 @@ import { SESSION_IDLE_MS, SESSIONS_MAX, WRONG_CODE_DELAY_MS, WRONG_CODE_DELAY_MS
 /** The sessions of signed-in operators, in memory only: they end with the process. */
 export class Sessions {
   readonly #takeCode: (hash: string) => Promise<boolean>;
-  /** When each session was used last; ms, monotonic clock; by hash, least recently used first. */
+  /** By hash, least recently used first: the time of the last use, ms, monotonic clock. */
   readonly #usedAt = new Map<string, number>();
   #wrongCodes = 0;
 
-  /** @param takeCode uses up a one-time code; resolves with true for one caller at most */
+  /** @param takeCode uses up a one-time code; only the first call with a valid code gets true */
   constructor(takeCode: (hash: string) => Promise<boolean>) {
     this.#takeCode = takeCode;
   }
@@ -23,7 +23,7 @@ export class Sessions {
   async signIn(code: string): Promise<string | undefined> {
     if (!(await this.#takeCode(hashToken(code)))) {
       const delayMs = Math.min(WRONG_CODE_DELAY_MS * 2 ** this.#wrongCodes++, WRONG_CODE_DELAY_MS_MAX);
-      // It does not hold up the end of the process.
+      // The process can end before.
       await wait(delayMs, undefined, { ref: false });
       return undefined;
     }
@@ -35,7 +35,7 @@ export class Sessions {
     return secret;
   }
 
-  /** Whether a session has not ended. If so, it is used by this. */
+  /** Whether a session is active. The call counts as a use. */
   isActive(secret: string): boolean {
     const hash = hashToken(secret);
     const usedAt = this.#usedAt.get(hash);

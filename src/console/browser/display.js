@@ -1,9 +1,9 @@
-// What several screens show: times, text of users, tables, errors, a copy button.
+// Components that several screens use: times, text of clients, tables, errors, a copy button.
 import { html, useState } from './preact.js';
 
 const LOCAL_TIME = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
 const UTC_DAY = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeZone: 'UTC' });
-/** Three digits, or more of a large number. */
+/** Three significant digits, and all digits before the decimal point. */
 const NUMBER = new Intl.NumberFormat(undefined, {
   maximumSignificantDigits: 3,
   maximumFractionDigits: 1,
@@ -31,8 +31,8 @@ export function Day({ day }) {
 }
 
 /**
- * Text of a client, isolated from the direction of the text around it. Characters that are
- * invisible or change the order of others are escaped, since two texts must not seem equal.
+ * Text of a client. Its writing direction does not affect the text around it. Characters that are
+ * invisible or change the order of others are escaped, so that different texts never seem equal.
  *
  * @param {{ text: string | undefined }} props
  */
@@ -46,8 +46,8 @@ export function Text({ text }) {
 }
 
 /**
- * On a narrow screen a row becomes a list, so each cell repeats the name of its column. That style
- * would remove the role of a table, so the roles are explicit.
+ * On a narrow screen, a row becomes a list, in which each cell shows the name of its column. That
+ * style removes the implicit roles of a table, so the roles are explicit.
  *
  * @param {{ caption: string, columns: readonly string[],
  *   rows: readonly { key: string, cells: readonly unknown[] }[] }} props

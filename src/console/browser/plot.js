@@ -1,5 +1,4 @@
-// A plot over time. Its text alternative is the list of values beside it, so the canvas has only a
-// name.
+// A plot over time. The list of values beside it is the text alternative.
 import { html, useEffect, useRef } from './preact.js';
 
 /** Undefined if the locale of the browser is not a language tag, such as en-US@posix. */
@@ -12,7 +11,7 @@ const Plotter = await import('./uplot.js').then(
 
 const TIME = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
 const SMALLEST_Y_MAX = 1;
-/** For users who do not want a picture that moves every second. */
+/** For users who prefer reduced motion: the plot does not move every second. */
 const REDUCED_MOTION_INTERVAL_MS = 15_000;
 const reducedMotion = matchMedia('(prefers-reduced-motion: reduce)');
 
@@ -22,8 +21,8 @@ export function timeText(second) {
 }
 
 /**
- * A color of the style sheet. uPlot calls this for each drawing, since the user may change between
- * light and dark.
+ * Gets a color of the style sheet. uPlot calls it for each drawing, because the user may change
+ * between light and dark.
  *
  * @param {Element | null | undefined} element
  * @param {'color' | 'borderTopColor'} property

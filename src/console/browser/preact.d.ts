@@ -1,4 +1,4 @@
-// The types of preact.js. The files that it imports have none: they are those of packages.
+// The types of preact.js, which imports files without types. The same packages have the types.
 export { html } from 'htm/preact';
 export { render } from 'preact';
 export { useEffect, useRef, useState } from 'preact/hooks';

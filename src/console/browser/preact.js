@@ -1,4 +1,4 @@
-// Templates and state of the page. The other three files are from npm.
+// Templates and state of the page. The imported files are from npm packages.
 import htm from './htm.js';
 import { h } from './preact-core.js';
 

@@ -1,2 +1,2 @@
-// The types of uplot.js, which the service makes from a file of this package.
+// The types of uplot.js, which the service makes from a file of the package uplot.
 export { default } from 'uplot';
