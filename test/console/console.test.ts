@@ -8,11 +8,17 @@ import { runProgram } from '../harness/program.ts';
 import { type RunningService, startTestService } from '../harness/running-service.ts';
 import { enginesUnderTest, openTokens } from '../harness/store-under-test.ts';
 
-const CONSOLE = {
-  database: 'the store',
-  settings: [['listen', '127.0.0.1:8080', 'default']],
-  curlOf: () => 'curl …',
-} as const;
+/** Starts a service with a console; without a database, on a new SQLite file. */
+function start(database?: string): Promise<RunningService> {
+  return startTestService({
+    ...(database !== undefined && { database }),
+    console: {
+      database: 'the store',
+      settings: [['listen', '127.0.0.1:8080', 'default']],
+      curlOf: () => 'curl …',
+    },
+  });
+}
 
 /** A value of JSON. The tests check what it contains. */
 type Json = ReturnType<typeof JSON.parse>;
@@ -69,11 +75,8 @@ async function send(
 
 for (const engine of await enginesUnderTest())
   suite(`the console on ${engine.name}`, () => {
-    test('shows plants with exact ids, finds them by each key, and what changed', async () => {
-      await using service = await startTestService({
-        database: await engine.newDatabase(),
-        console: CONSOLE,
-      });
+    test('shows plants with exact ids and their revisions, and finds them by each field', async () => {
+      await using service = await start(await engine.newDatabase());
       const operator = await signIn(service);
       assert.equal((await json(operator, 'now')).hasPlants, false);
       for (const body of [
@@ -114,10 +117,10 @@ for (const engine of await enginesUnderTest())
       for (const path of ['plants', 'revisions'])
         assert.equal((await call(operator, 'GET', `${path}?id=9223372036854775808`)).status, 422);
       assert.equal((await call(operator, 'GET', 'revisions?id=9')).status, 404);
-      // A copied revision may name a token that this store lacks.
+      // A copied revision may contain the id of a token that this store lacks.
       await engine.sql(service.database, `INSERT INTO plant_revision VALUES (8, 1, 'Oak', NULL, 1, 99)`);
       assert.equal((await json(operator, 'revisions?id=8')).revisions[0].recordedBy, '99');
-      // Only the last revisions of a plant that has very many.
+      // Of many revisions, the console shows only the last ones.
       const numbers = 'WITH RECURSIVE n(r) AS (SELECT 1 UNION ALL SELECT r + 1 FROM n WHERE r < 501)';
       const many = `INSERT INTO plant_revision ${numbers} SELECT 9, r, 'Oak', NULL, 1, 1 FROM n`;
       await engine.sql(service.database, many);
@@ -125,22 +128,14 @@ for (const engine of await enginesUnderTest())
       assert.deepEqual([shown.length, shown[0], shown.at(-1)], [500, 2, 501]);
       await wait(1_100);
       const { from, samples } = await json(operator, 'now');
-      assert.equal(
-        samples.reduce((sum: number, each: Json) => sum + each.created, 0),
-        3,
-      );
-      assert.equal(
-        samples.reduce((sum: number, each: Json) => sum + each.revised, 0),
-        1,
-      );
+      const total = (outcome: string): number =>
+        samples.reduce((sum: number, sample: Json) => sum + sample[outcome], 0);
+      assert.deepEqual([total('created'), total('revised'), total('unchanged')], [3, 1, 0]);
       assert.ok((await json(operator, `now?after=${from + samples.length - 1}`)).samples.length <= 1);
     });
 
-    test('downloads a large store, and ends the connection when the store fails in between', async () => {
-      await using service = await startTestService({
-        database: await engine.newDatabase(),
-        console: CONSOLE,
-      });
+    test('downloads a large store, and ends the connection if the store fails during a download', async () => {
+      await using service = await start(await engine.newDatabase());
       const operator = await signIn(service);
       const ids = 'WITH RECURSIVE n(id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n WHERE id < 8000)';
       const row = `SELECT id, 1, '${'x'.repeat(10_000)}', NULL, 1, 1 FROM n`;
@@ -158,11 +153,8 @@ for (const engine of await enginesUnderTest())
       assert.equal((await call(operator, 'GET', 'plants')).status, 503);
     });
 
-    test('shows the last backup, and what is known of the store while it is away', async () => {
-      await using service = await startTestService({
-        database: await engine.newDatabase(),
-        console: CONSOLE,
-      });
+    test('shows the last backup, and the store without it while that table cannot be read', async () => {
+      await using service = await start(await engine.newDatabase());
       const operator = await signIn(service);
       const before = await json(operator, 'store');
       assert.deepEqual(before.runs, []);
@@ -178,10 +170,7 @@ for (const engine of await enginesUnderTest())
     });
 
     test('creates and revokes tokens, which take effect', async () => {
-      await using service = await startTestService({
-        database: await engine.newDatabase(),
-        console: CONSOLE,
-      });
+      await using service = await start(await engine.newDatabase());
       const operator = await signIn(service);
       const created = await call(operator, 'POST', 'tokens', { label: 'field app' });
       assert.equal(created.status, 201);
@@ -203,7 +192,7 @@ for (const engine of await enginesUnderTest())
 
     test('takes each code once, also in a race, and codes of the command line', async () => {
       const database = await engine.newDatabase();
-      await using service = await startTestService({ database, console: CONSOLE });
+      await using service = await start(database);
       const code = await service.makeConsoleCode!();
       const race = await Promise.all(
         Array.from({ length: 6 }, () => call({ service }, 'POST', 'session', { code })),
@@ -213,24 +202,19 @@ for (const engine of await enginesUnderTest())
         [204],
       );
       const ops = service.opsUrl.replace('http://', '');
-      const { stdout, stderr, exitCode } = await runProgram([
-        'console',
-        '--database',
-        database,
-        '--ops',
-        ops,
-      ]);
+      const printLink = (...args: string[]) => runProgram(['console', '--database', ...args]);
+      const { stdout, stderr, exitCode } = await printLink(database, '--ops', ops);
       assert.deepEqual([exitCode, stderr], [0, '']);
       await signIn(service, new URL(stdout.trim()).hash.slice(1));
       await using hanging = createServer(socket => socket.resume()).listen(0, '127.0.0.1');
       await once(hanging, 'listening');
       const { port } = hanging.address() as AddressInfo;
-      const withoutResponse = await runProgram(['console', '--database', database, '--ops', String(port)]);
+      const withoutResponse = await printLink(database, '--ops', String(port));
       assert.match(withoutResponse.stderr, /^WARNING: no service responds there/);
       await signIn(service, new URL(withoutResponse.stdout.trim()).hash.slice(1));
       await using without = await startTestService();
       const otherOps = without.opsUrl.replace('http://', '');
-      const off = await runProgram(['console', '--database', without.database, '--ops', otherOps]);
+      const off = await printLink(without.database, '--ops', otherOps);
       assert.deepEqual([off.exitCode, off.stdout], [1, '']);
       assert.match(off.stderr, /start it with --console on/);
     });
@@ -238,7 +222,7 @@ for (const engine of await enginesUnderTest())
 
 suite('the console', () => {
   test('shows what was rejected while it is switched on: escaped, with the fault, without tokens', async () => {
-    await using service = await startTestService({ console: CONSOLE });
+    await using service = await start();
     const operator = await signIn(service);
     const rejected = async (): Promise<Json> => json(operator, 'rejected');
     assert.equal(await send(service, '{"id":1}'), 400);
@@ -280,7 +264,7 @@ suite('the console', () => {
   });
 
   test('lets nobody in without a session, from another origin or by another host name', async () => {
-    await using service = await startTestService({ console: CONSOLE });
+    await using service = await start();
     const operator = await signIn(service);
     const foreign = { Origin: 'http://evil.example' };
     const CASES: [what: string, status: number, response: Promise<Response>][] = [
@@ -311,8 +295,8 @@ suite('the console', () => {
     assert.equal((await call(operator, 'GET', 'tokens')).status, 401);
   });
 
-  test('counts each plant in one second, also after the process was busy', async () => {
-    await using service = await startTestService({ console: CONSOLE });
+  test('counts each plant in exactly one second, even if the process was busy', async () => {
+    await using service = await start();
     const operator = await signIn(service);
     const created = new Map<number, number>();
     const load = async (): Promise<void> => {
@@ -333,8 +317,8 @@ suite('the console', () => {
     );
   });
 
-  test('makes a wrong code wait longer each time, and a right one not', async () => {
-    await using service = await startTestService({ console: CONSOLE });
+  test('delays the response to each further wrong code more, but not to a valid code', async () => {
+    await using service = await start();
     const times: number[] = [];
     for (let count = 0; count < 4; count++) {
       const since = performance.now();
@@ -347,7 +331,7 @@ suite('the console', () => {
     assert.ok(performance.now() - since < 500);
   });
 
-  test('is not there if it is off', async () => {
+  test('has no path if it is off', async () => {
     await using service = await startTestService();
     for (const path of ['/console/', '/console/api/now', '/'])
       assert.equal((await fetch(service.opsUrl + path, { redirect: 'manual' })).status, 404);
