@@ -1,5 +1,5 @@
 // The console of the operator. It has no build step: the service sends these files as they are.
-import { Problem } from './display.js';
+import { Problem, readForm } from './display.js';
 import { Now } from './now.js';
 import { Plants } from './plants.js';
 import { html, render, useEffect, useRef, useState } from './preact.js';
@@ -88,9 +88,8 @@ function Header({ current, onSignedOut }) {
 function SignIn({ problem, onSignedIn }) {
   const { error, run } = useAction(problem);
   const submit = (/** @type {SubmitEvent} */ event) => {
-    event.preventDefault();
-    const form = /** @type {HTMLFormElement} */ (event.currentTarget);
-    const link = String(new FormData(form).get('code')).trim();
+    const { code = '' } = readForm(event).texts;
+    const link = code.trim();
     void run(() => signIn(link.slice(link.lastIndexOf('#') + 1)).then(onSignedIn));
   };
   return html`<main id="content" class="sign-in">

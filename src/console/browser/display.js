@@ -1,4 +1,4 @@
-// Components that several screens use: times, text of clients, tables, errors, a copy button.
+// What several screens use: times, text of clients, tables, forms, errors, a copy button.
 import { html, useState } from './preact.js';
 
 const LOCAL_TIME = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
@@ -61,6 +61,14 @@ export function Table({ caption, columns, rows }) {
         html`<tr role="row" key=${key}>${cells.map((cell, index) => html`<td role="cell" data-column=${columns[index]}><div>${cell}</div></td>`)}</tr>`,
     )}</tbody>
   </table>`;
+}
+
+/** @param {SubmitEvent} event of a form, which the browser then does not send */
+export function readForm(event) {
+  event.preventDefault();
+  const form = /** @type {HTMLFormElement} */ (event.currentTarget);
+  const texts = /** @type {Record<string, string>} */ (Object.fromEntries(new FormData(form)));
+  return { form, texts };
 }
 
 /** @param {{ what: string, error: Error | undefined }} props */

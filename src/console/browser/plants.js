@@ -1,6 +1,6 @@
 // The screen Plants. The address contains the search, so that pages are links and Back works. Ids
 // are strings, because a JavaScript number would round them.
-import { Problem, Table, Text, Time } from './display.js';
+import { Problem, readForm, Table, Text, Time } from './display.js';
 import { html, useEffect, useRef, useState } from './preact.js';
 import { request, useLoad } from './requests.js';
 
@@ -71,13 +71,12 @@ function Search({ query }) {
   const { content, error, repeat, found, stop } = useSearch(query);
   const isSearching = content === undefined && error === undefined;
   const search = (/** @type {SubmitEvent} */ event) => {
-    event.preventDefault();
-    const form = /** @type {HTMLFormElement} */ (event.currentTarget);
+    const { texts } = readForm(event);
     const next = new URLSearchParams();
-    for (const [name, value] of new FormData(form)) {
+    for (const [name, text] of Object.entries(texts)) {
       // Blanks are part of a name or a tag, but not of an id.
-      const text = name === 'id' ? String(value).trim() : String(value);
-      if (text !== '') next.set(name, text);
+      const value = name === 'id' ? text.trim() : text;
+      if (value !== '') next.set(name, value);
     }
     if (next.toString() === query) repeat();
     else location.hash = `plants?${next}`;

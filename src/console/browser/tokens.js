@@ -1,5 +1,5 @@
 // The screen Tokens.
-import { CopyButton, Day, Problem, Table, Text, Time } from './display.js';
+import { CopyButton, Day, Problem, readForm, Table, Text, Time } from './display.js';
 import { html, useEffect, useRef, useState } from './preact.js';
 import { request, useAction, useLoad } from './requests.js';
 
@@ -58,11 +58,8 @@ function CreateToken({ tokens, onCreated }) {
     return () => removeEventListener('pagehide', clear);
   }, []);
   const create = (/** @type {SubmitEvent} */ event) => {
-    event.preventDefault();
-    const form = /** @type {HTMLFormElement} */ (event.currentTarget);
-    const { label = '', expires } = /** @type {Record<string, string>} */ (
-      Object.fromEntries(new FormData(form))
-    );
+    const { form, texts } = readForm(event);
+    const { label = '', expires } = texts;
     void run(async () => {
       const expiresAt = expires ? new Date(expires).getTime() : null;
       const { token } = await request('tokens', 'POST', { label, expiresAt });
