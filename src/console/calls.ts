@@ -18,8 +18,6 @@ export interface Call {
 /** @returns undefined if it has responded */
 export type Handler = (call: Call) => HttpResponse | Promise<HttpResponse | undefined>;
 
-export const STORE_FAILED = 'the store does not respond; the log of the service has the cause';
-
 /** The request is invalid. The message tells the operator what to change. */
 export class InvalidCall extends Error {}
 

@@ -9,7 +9,6 @@ import {
   isOwnOrigin,
   noContent,
   readJsonBody,
-  STORE_FAILED,
   secretOf,
   sessionCookie,
 } from './calls.ts';
@@ -79,7 +78,7 @@ export class OperatorConsole implements OpsPage {
       // The client closed the connection of a download.
       if ((error as NodeJS.ErrnoException).code === 'ERR_STREAM_PREMATURE_CLOSE') return undefined;
       this.#parts.onError(error);
-      return failure(503, STORE_FAILED);
+      return failure(503, 'the store does not respond; the log of the service has the cause');
     }
   }
 }

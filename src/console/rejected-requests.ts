@@ -31,7 +31,6 @@ interface ShownBody {
   faultAt: number | null;
 }
 
-/** @returns the label of a token, or its id if it has none */
 export type LabelOf = (tokenId: number) => string;
 
 /** The last rejected requests, while an operator wants to see them. In memory only. */
@@ -121,10 +120,7 @@ function textOf(bytes: Uint8Array): string {
     });
 }
 
-/**
- * Text without tokens. Control characters except line ends, and bytes that are not UTF-8, become
- * `\xHH`.
- */
+/** Hides tokens. Control characters except line ends, and bytes that are not UTF-8, are `\xHH`. */
 function shownText(text: string): string {
   const hex = (each: string): string => (each.charCodeAt(0) & 0xff).toString(16).padStart(2, '0');
   return withoutTokens(text.replace(/(?!\n)[\p{Cc}\p{Cs}]/gu, each => `\\x${hex(each)}`));

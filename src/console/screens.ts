@@ -10,16 +10,7 @@ import { readinessOf, type ServiceState } from '../ops/readiness.ts';
 import { searchAll } from '../store/plant-search.ts';
 import type { PlantRevision, PlantSearch, StorageEngine, StoreSize } from '../store/plant-store.ts';
 import { REVISION_CSV_HEADER, revisionCsv } from '../store/revision-csv.ts';
-import {
-  type Call,
-  failure,
-  filterOf,
-  type Handler,
-  InvalidCall,
-  json,
-  noContent,
-  STORE_FAILED,
-} from './calls.ts';
+import { type Call, failure, filterOf, type Handler, InvalidCall, json, noContent } from './calls.ts';
 import {
   COUNT_PAUSE_SHARE,
   COUNT_TIMEOUT_MS,
@@ -158,7 +149,7 @@ export class Screens {
       return json({
         rows: Object.entries(rows).filter(([, value]) => value !== undefined),
         runs,
-        warnings: storeWarnings ?? [STORE_FAILED],
+        warnings: storeWarnings ?? ['the store does not respond; the log of the service has the cause'],
         settings,
       });
     },
