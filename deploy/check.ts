@@ -32,22 +32,14 @@ const temporary = mkdtempSync(join(tmpdir(), 'plant-store-deploy-'));
 // The workers of nginx run as another user, and write long bodies to a file.
 chmodSync(temporary, 0o755);
 
-/**
- * Runs a program.
- *
- * @returns its messages
- * @throws with its messages, if it fails
- */
+/** Runs a program, and returns its messages. If it fails, the error has them. */
 function run(program: string, args: string[], input = ''): string {
   const { status, stdout, stderr } = spawnSync(program, args, { encoding: 'utf8', input });
   assert.equal(status, 0, `${program} ${args.join(' ')}\n${stdout}${stderr}`);
   return stdout + stderr;
 }
 
-/**
- * @param changes replaces each key, which the file must contain, by its value
- * @returns the text of a file of this folder, for use on this machine
- */
+/** A file of this folder. It must contain each key of `changes`, which becomes the value. */
 function changed(name: string, changes: Record<string, string>): string {
   let text = readFileSync(join(FOLDER, name), 'utf8');
   for (const [from, to] of Object.entries(changes)) {
@@ -73,17 +65,12 @@ function checkSystemd(): void {
   verify();
 }
 
-/**
- * Writes and checks the configuration of nginx.
- *
- * @param upstream the address of the service
- * @returns the arguments of nginx
- */
-function nginx(port: number, upstream: string): string[] {
+/** Configures nginx for a service, and returns the arguments of nginx. */
+function nginx(port: number, service: string): string[] {
   const site = changed('nginx.conf', {
     'listen 443 ssl': `listen 127.0.0.1:${port} ssl`,
     'listen [::]:443 ssl;': '',
-    'server 127.0.0.1:8080': `server ${upstream}`,
+    'server 127.0.0.1:8080': `server ${service}`,
     '/etc/ssl/plants.example.pem': `${CERTIFICATES}/server.pem`,
     '/etc/ssl/private/plants.example.key': `${CERTIFICATES}/server-key.pem`,
   });
@@ -97,13 +84,13 @@ function nginx(port: number, upstream: string): string[] {
   return options;
 }
 
-/** As {@link nginx}, for Caddy. */
-function caddy(port: number, upstream: string): string[] {
+/** Configures Caddy for a service, and returns the arguments of Caddy. */
+function caddy(port: number, service: string): string[] {
   const certificate = `tls ${CERTIFICATES}/server.pem ${CERTIFICATES}/server-key.pem`;
   const site = changed('Caddyfile', {
     'plants.example {': `https://localhost:${port} {\n\tbind 127.0.0.1\n\t${certificate}`,
     'https:// {': `https://:${port} {\n\tbind 127.0.0.1`,
-    'reverse_proxy 127.0.0.1:8080': `reverse_proxy ${upstream}`,
+    'reverse_proxy 127.0.0.1:8080': `reverse_proxy ${service}`,
   });
   const file = join(temporary, 'Caddyfile');
   writeFileSync(file, `{\n\tadmin off\n\tauto_https disable_redirects\n}\n${site}`);
