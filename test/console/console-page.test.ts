@@ -121,7 +121,7 @@ suite('the page of the console', () => {
     ])
       assert.equal(await send(service, body), 200);
     // So many that a search takes several requests.
-    const ids = 'WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300000)';
+    const ids = 'WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)';
     const row = `SELECT 10000000 + i, 1, 'oak', NULL, 1, 1 FROM n`;
     await sqliteUnderTest().sql(service.database, `INSERT INTO plant_revision ${ids} ${row}`);
     await using _sending = load(service);
@@ -142,9 +142,14 @@ suite('the page of the console', () => {
     ];
     for (const [label, text, found] of SEARCHES) {
       await page.goto(`${service.opsUrl}/console/#plants`);
+      // Otherwise the text may be in the form of the last search, which the page then replaces.
+      await page.reload();
       await page.getByLabel(label).fill(text);
       await page.getByRole('button', { name: 'Search' }).click();
-      await until('it finds one plant', async () => (await page.locator('tbody tr').count()) === 1);
+      await until(
+        `it finds one plant: ${label}, ${text}`,
+        async () => (await page.locator('tbody tr').count()) === 1,
+      );
       assert.equal(await page.locator('tbody a.id').textContent(), found);
     }
     await page.getByLabel('Exact id').fill('9223372036854775808');

@@ -23,15 +23,15 @@ function start(database?: string): Promise<RunningService> {
 /** A value of JSON. The tests check what it contains. */
 type Json = ReturnType<typeof JSON.parse>;
 
-/** A signed-in operator. */
 interface Operator {
   service: RunningService;
-  cookie: string;
+  /** Undefined: not signed in. */
+  cookie?: string;
 }
 
 /** Sends a request to the console, as its page does. */
 function call(
-  { service, cookie }: Partial<Operator> & { service: RunningService },
+  { service, cookie }: Operator,
   method: string,
   path: string,
   body?: object,
