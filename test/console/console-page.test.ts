@@ -9,7 +9,7 @@ import { hashToken } from '../../src/auth/token.ts';
 import { openCommandStore } from '../../src/store/open-store.ts';
 import { type RecordedPage, startBrowser, type TestBrowser } from '../harness/browser.ts';
 import { type RunningService, startTestService } from '../harness/running-service.ts';
-import { sqliteUnderTest } from '../harness/store-under-test.ts';
+import { enginesUnderTest } from '../harness/store-under-test.ts';
 import { until } from '../harness/until.ts';
 
 /** uPlot needs a locale that is a language tag, which the default of this browser may not be. */
@@ -105,91 +105,93 @@ function assertSound({ requests, complaints }: RecordedPage, service: RunningSer
   );
 }
 
-suite('the page of the console', () => {
-  // The page sees only responses, which console.test.ts checks on each engine.
-  test('shows live plots, plants with exact ids, their changes, and tokens that take effect', async () => {
-    await using service = await startTestService({ console: CONSOLE });
-    const opened = await signIn(service);
-    const { page } = opened;
-    await page.getByRole('heading', { name: 'This store is empty. Send the first plant' }).waitFor();
-    for (const body of [
-      '{"id":-9223372036854775808,"name":"Acer"}',
-      '{"id":9223372036854775807,"name":"</script><img src=x onerror=alert(1)>","tag":"tree"}',
-      '{"id":9223372036854775807,"name":"Ölweide","tag":"tree"}',
-      '{"id":9223372036854775807,"name":"Ölweide"}',
-      '{"id":7,"name":"Silver birch","tag":"Betula, old"}',
-    ])
-      assert.equal(await send(service, body), 200);
-    // So many that a search takes several requests.
-    const ids = 'WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)';
-    const row = `SELECT 10000000 + i, 1, 'oak', NULL, 1, 1 FROM n`;
-    await sqliteUnderTest().sql(service.database, `INSERT INTO plant_revision ${ids} ${row}`);
-    await using _sending = load(service);
-    const created = page.locator('.panel', { hasText: 'Plants per second' }).locator('dd').first();
-    await until(
-      'the plot moves',
-      async () => Number.parseInt(((await created.textContent()) ?? '').replaceAll(',', ''), 10) > 10,
-    );
-    assert.ok((await page.locator('canvas').count()) >= 2);
-
-    await show(page, 'Plants');
-    await page.getByRole('link', { name: '-9223372036854775808' }).waitFor();
-    const SEARCHES: [label: string, text: string, found: string][] = [
-      ['Exact id', ' 9223372036854775807 ', '9223372036854775807'],
-      ['Name begins with', 'Ölw', '9223372036854775807'],
-      ['Name begins with', 'Ace', '-9223372036854775808'],
-      ['Exact tag', 'Betula, old', '7'],
-    ];
-    for (const [label, text, found] of SEARCHES) {
-      await page.goto(`${service.opsUrl}/console/#plants`);
-      // Otherwise the text may be in the form of the last search, which the page then replaces.
-      await page.reload();
-      await page.getByLabel(label).fill(text);
-      await page.getByRole('button', { name: 'Search' }).click();
+suite('the page of the console', async () => {
+  for (const engine of await enginesUnderTest())
+    test(`shows live plots, plants with exact ids, their changes, and tokens, on ${engine.name}`, async () => {
+      const database = await engine.newDatabase();
+      await using service = await startTestService({ database, console: CONSOLE });
+      const opened = await signIn(service);
+      const { page } = opened;
+      await page.getByRole('heading', { name: 'This store is empty. Send the first plant' }).waitFor();
+      for (const body of [
+        '{"id":-9223372036854775808,"name":"Acer"}',
+        '{"id":9223372036854775807,"name":"</script><img src=x onerror=alert(1)>","tag":"tree"}',
+        '{"id":9223372036854775807,"name":"Ölweide","tag":"tree"}',
+        '{"id":9223372036854775807,"name":"Ölweide"}',
+        '{"id":7,"name":"Silver birch","tag":"Betula, old"}',
+      ])
+        assert.equal(await send(service, body), 200);
+      // So many that a search takes several requests.
+      const ids = 'WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)';
+      const row = `SELECT 10000000 + i, 1, 'oak', NULL, 1, 1 FROM n`;
+      await engine.sql(service.database, `INSERT INTO plant_revision ${ids} ${row}`);
+      await using _sending = load(service);
+      const created = page.locator('.panel', { hasText: 'Plants per second' }).locator('dd').first();
       await until(
-        `it finds one plant: ${label}, ${text}`,
-        async () => (await page.locator('tbody tr').count()) === 1,
+        'the plot moves',
+        async () => Number.parseInt(((await created.textContent()) ?? '').replaceAll(',', ''), 10) > 10,
       );
-      assert.equal(await page.locator('tbody a.id').textContent(), found);
-    }
-    await page.getByLabel('Exact id').fill('9223372036854775808');
-    await page.getByRole('button', { name: 'Search' }).click();
-    await page.getByRole('alert').getByText('Not searched: id must be an integer from').waitFor();
-    await page.goto(`${service.opsUrl}/console/#plants/9223372036854775807`);
-    await page.getByRole('heading', { name: 'Revision 3 (latest)' }).waitFor();
-    const timeline = ((await page.locator('.timeline').textContent()) ?? '').replaceAll(/\s+/g, ' ');
-    assert.match(timeline, /Name changed from <\/script><img src=x onerror=alert\(1\)> to Ölweide/);
-    assert.match(timeline, /^Revision 3 \(latest\).*by token first ?Tag changed from tree to none/);
+      assert.ok((await page.locator('canvas').count()) >= 2);
 
-    await show(page, 'Rejected');
-    await page.getByRole('button', { name: 'Record while this screen is open' }).click();
-    await page.getByText('On while this screen is open').waitFor();
-    const entries = page.locator('details.entry');
-    for (const count of [1, 2, 3]) {
-      assert.equal(await send(service, `{"id":${count},}`), 400);
-      await entries.nth(count - 1).waitFor();
-      if (count === 1) await entries.locator('summary').click();
-    }
-    assert.equal(await page.locator('details[open] pre').textContent(), '{"id":1,}', 'it stays open');
+      await show(page, 'Plants');
+      await page.getByRole('link', { name: '-9223372036854775808' }).waitFor();
+      const SEARCHES: [label: string, text: string, found: string][] = [
+        ['Exact id', ' 9223372036854775807 ', '9223372036854775807'],
+        ['Name begins with', 'Ölw', '9223372036854775807'],
+        ['Name begins with', 'Ace', '-9223372036854775808'],
+        ['Exact tag', 'Betula, old', '7'],
+      ];
+      for (const [label, text, found] of SEARCHES) {
+        await page.goto(`${service.opsUrl}/console/#plants`);
+        // Otherwise the text may be in the form of the last search, which the page then replaces.
+        await page.reload();
+        await page.getByLabel(label).fill(text);
+        await page.getByRole('button', { name: 'Search' }).click();
+        await until(
+          `it finds one plant: ${label}, ${text}`,
+          async () => (await page.locator('tbody tr').count()) === 1,
+        );
+        assert.equal(await page.locator('tbody a.id').textContent(), found);
+      }
+      await page.getByLabel('Exact id').fill('9223372036854775808');
+      await page.getByRole('button', { name: 'Search' }).click();
+      await page.getByRole('alert').getByText('Not searched: id must be an integer from').waitFor();
+      await page.goto(`${service.opsUrl}/console/#plants/9223372036854775807`);
+      await page.getByRole('heading', { name: 'Revision 3 (latest)' }).waitFor();
+      const timeline = ((await page.locator('.timeline').textContent()) ?? '').replaceAll(/\s+/g, ' ');
+      assert.match(timeline, /Name changed from <\/script><img src=x onerror=alert\(1\)> to Ölweide/);
+      assert.match(timeline, /^Revision 3 \(latest\).*by token first ?Tag changed from tree to none/);
 
-    await show(page, 'Tokens');
-    await page.getByLabel('Label, such as').fill('field app');
-    await page.getByRole('button', { name: 'Create' }).click();
-    const token = (await page.locator('section pre').textContent())!;
-    assert.equal(await send(service, '{"id":1,"name":"x"}', token), 200);
-    await page.getByRole('button', { name: 'Revoke field app' }).click();
-    await page.getByRole('dialog').getByRole('button', { name: 'Revoke it' }).click();
-    await page.getByRole('row', { name: /field app revoked/ }).waitFor();
-    const latest = performance.now() + 5_000;
-    while ((await send(service, '{"id":1,"name":"x"}', token)) !== 401) assert.ok(performance.now() < latest);
+      await show(page, 'Rejected');
+      await page.getByRole('button', { name: 'Record while this screen is open' }).click();
+      await page.getByText('On while this screen is open').waitFor();
+      const entries = page.locator('details.entry');
+      for (const count of [1, 2, 3]) {
+        assert.equal(await send(service, `{"id":${count},}`), 400);
+        await entries.nth(count - 1).waitFor();
+        if (count === 1) await entries.locator('summary').click();
+      }
+      assert.equal(await page.locator('details[open] pre').textContent(), '{"id":1,}', 'it stays open');
 
-    await show(page, 'Store');
-    await until('the store is shown', async () => {
-      const text = (await page.locator('main').textContent()) ?? '';
-      return /Revisions\s*[1-9]/.test(text) && /listen\s*127\.0\.0\.1:8080\s*default/.test(text);
+      await show(page, 'Tokens');
+      await page.getByLabel('Label, such as').fill('field app');
+      await page.getByRole('button', { name: 'Create' }).click();
+      const token = (await page.locator('section pre').textContent())!;
+      assert.equal(await send(service, '{"id":1,"name":"x"}', token), 200);
+      await page.getByRole('button', { name: 'Revoke field app' }).click();
+      await page.getByRole('dialog').getByRole('button', { name: 'Revoke it' }).click();
+      await page.getByRole('row', { name: /field app revoked/ }).waitFor();
+      const latest = performance.now() + 5_000;
+      while ((await send(service, '{"id":1,"name":"x"}', token)) !== 401)
+        assert.ok(performance.now() < latest);
+
+      await show(page, 'Store');
+      await until('the store is shown', async () => {
+        const text = (await page.locator('main').textContent()) ?? '';
+        return /Revisions\s*[1-9]/.test(text) && /listen\s*127\.0\.0\.1:8080\s*default/.test(text);
+      });
+      assertSound(opened, service);
     });
-    assertSound(opened, service);
-  });
 
   test('shows hostile bodies as text, with the fault marked', async () => {
     await using service = await startTestService({ console: CONSOLE });

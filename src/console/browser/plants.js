@@ -55,11 +55,7 @@ function useSearch(query) {
       setFound(result);
       filter.set('from', next);
       for (const { name, tag = '' } of plants) textLength += name.length + tag.length;
-    } while (
-      result.next !== null &&
-      result.plants.length < PAGE_PLANTS &&
-      textLength < PAGE_TEXT_LENGTH
-    );
+    } while (result.next !== null && result.plants.length < PAGE_PLANTS && textLength < PAGE_TEXT_LENGTH);
     return result;
   });
   return { ...loaded, found, stop };
