@@ -11,7 +11,7 @@ export const REQUEST_BYTES_MAX = 10_000;
 /** Samples, one for each second: the last 15 minutes. */
 export const SAMPLES_MAX = 15 * 60;
 /** Shortest measurement of the rate at which the disk fills. */
-export const DISK_RATE_MS_MIN = 600_000;
+export const DISK_RATE_MS_MIN = 6 * 3_600_000;
 
 /** Plants of a page, as in browser/plants.js. */
 export const PAGE_PLANTS = 50;

@@ -49,7 +49,7 @@ export interface ConsoleParts {
   log: ServiceLog;
 }
 
-const NO_BACKUP = 'none was made with the command npx plant-store backup';
+const NO_BACKUP = 'none was noted; the command npx plant-store backup makes one';
 
 /** Handles the requests of the five screens of the page. */
 export class Screens {
@@ -74,7 +74,8 @@ export class Screens {
     'GET api/now': async ({ query }) => {
       const { engine, readState, samples, curl } = this.#parts;
       const readiness = readinessOf(await readState());
-      this.#hasPlants ||= await engine.hasPlants();
+      // Not known while the store is away. The guide for a first plant would then be wrong.
+      this.#hasPlants ||= await engine.hasPlants().catch(() => true);
       const since = samples.after(Number(query.get('after')));
       return json({ ...since, readiness, hasPlants: this.#hasPlants, curl: curl() });
     },
@@ -116,7 +117,7 @@ export class Screens {
       const shown = tokens.map(({ label, createdAt, expiresAt, revokedAt, lastUsedDay }) => {
         return { label, createdAt, expiresAt, revokedAt, lastUsedDay };
       });
-      return json({ tokens: shown });
+      return json({ tokens: shown.sort((a, b) => a.createdAt - b.createdAt) });
     },
     'POST api/tokens': ({ body }) => this.#createToken(body),
     'POST api/tokens/revoke': async ({ body: { label } }) => {
@@ -137,8 +138,8 @@ export class Screens {
         Version: version,
         Store: database,
         Plants: size === undefined ? 'being counted' : size.plants.toLocaleString('en'),
-        Revisions: size?.revisions.toLocaleString('en'),
-        Size: bytesText(size?.bytes),
+        Revisions: size === undefined ? 'being counted' : size.revisions.toLocaleString('en'),
+        Size: size === undefined ? 'being counted' : bytesText(size.bytes),
         'Write-ahead log': bytesText(engine.walBytes),
         'Connections to PostgreSQL': engine.connections?.toString(),
         'Free on the disk': bytesText(engine.diskFreeBytes),
@@ -227,7 +228,7 @@ export class Screens {
     const usedBytes = diskFreeBytes - freeBytes;
     const days = Math.floor(((freeBytes / usedBytes) * elapsedMs) / 86_400_000);
     const text = usedBytes <= 0 ? 'never' : days < 2 ? 'less than 2 days' : `${days} days`;
-    return `${text}, at the rate since the start`;
+    return `${text}, at the rate of all programs since the start`;
   }
 }
 

@@ -1,6 +1,13 @@
-import { existsSync, realpathSync } from 'node:fs';
+import { realpathSync } from 'node:fs';
 import { databaseAddressOf } from './database-url.ts';
-import type { CopyTarget, PlantReader, PlantSearch, RepeatedIdRule, StorageEngine } from './plant-store.ts';
+import {
+  type CopyTarget,
+  type PlantReader,
+  type PlantSearch,
+  type RepeatedIdRule,
+  type StorageEngine,
+  StoreMissing,
+} from './plant-store.ts';
 import { checkServeLock, takeServeLock } from './sqlite/serve-lock.ts';
 import { openSqliteReader } from './sqlite/sqlite-reader.ts';
 import { openSqliteSearch } from './sqlite/sqlite-search.ts';
@@ -53,7 +60,12 @@ export async function openCommandStore(text: string): Promise<StorageEngine> {
   }
   const { path } = database;
   // Only the service may change the schema of an existing store. This rejects an outdated schema.
-  if (existsSync(path)) await openSqliteReader(path)[Symbol.asyncDispose]();
+  // A missing store is created, also together with a service that creates it at this moment.
+  try {
+    await openSqliteReader(path)[Symbol.asyncDispose]();
+  } catch (error) {
+    if (!(error instanceof StoreMissing)) throw error;
+  }
   const { SqliteEngine } = await import('./sqlite/sqlite-engine.ts');
   return SqliteEngine.open({ path, repeatedIdRule: 'revise' });
 }

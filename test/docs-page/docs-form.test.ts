@@ -331,7 +331,8 @@ if (!hasPython) console.log('SKIPPED the Python sample: python3 is not installed
 
 suite('the samples', () => {
   const run = async (command: string, ...args: string[]): Promise<string> => {
-    const env = { ...process.env, PLANT_STORE_TOKEN: service.token };
+    // In a terminal, the test runner makes Node print in colors.
+    const env = { ...process.env, FORCE_COLOR: '0', PLANT_STORE_TOKEN: service.token };
     return (await promisify(execFile)(command, args, { env })).stdout;
   };
 

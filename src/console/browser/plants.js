@@ -28,11 +28,16 @@ const PAGE_PLANTS = 50;
 const PAGE_TEXT_LENGTH = 1_000_000;
 
 /**
- * The service ends a page that takes long, so this requests more until the page is full.
+ * What was found so far. The service ends a page when it is full or has taken too long, so `next`
+ * does not mean that there are more plants.
+ *
+ * @typedef {{ plants: Plant[], next: string | null, isSearching: boolean }} Found
+ */
+
+/**
+ * Requests pages of the service until this page is full.
  *
  * @param {string} query
- * @returns {ReturnType<typeof useLoad> & { found: Found | undefined, stop: () => void }} `found` is
- *   what was found so far
  */
 function useSearch(query) {
   const [found, setFound] = useState(/** @type {Found | undefined} */ (undefined));
@@ -40,32 +45,33 @@ function useSearch(query) {
   const running = useRef(/** @type {URLSearchParams | undefined} */ (undefined));
   const stop = () => {
     running.current = undefined;
+    setFound(last => last && { ...last, isSearching: false });
   };
   useEffect(() => stop, []);
-  const loaded = useLoad(async () => {
+  const { error, repeat } = useLoad(async () => {
     const filter = new URLSearchParams(query);
     running.current = filter;
-    /** @type {Found} */
-    let result = { plants: [], next: null };
+    setFound(undefined);
     let textLength = 0;
-    do {
+    /** @type {Found} */
+    let result = { plants: [], next: null, isSearching: true };
+    while (result.isSearching && running.current === filter) {
       const { plants, next } = await request(`plants?${filter}`);
-      if (running.current !== filter) break;
-      result = { plants: [...result.plants, ...plants], next };
-      setFound(result);
-      filter.set('from', next);
+      const all = [...result.plants, ...plants];
       for (const { name, tag = '' } of plants) textLength += name.length + tag.length;
-    } while (result.next !== null && result.plants.length < PAGE_PLANTS && textLength < PAGE_TEXT_LENGTH);
-    return result;
+      const isFull = all.length >= PAGE_PLANTS || textLength >= PAGE_TEXT_LENGTH;
+      result = { plants: all, next, isSearching: next !== null && !isFull };
+      filter.set('from', next);
+      if (running.current === filter) setFound(result);
+    }
   });
-  return { ...loaded, found, stop };
+  return { found, error, repeat, stop };
 }
 
 /** @param {{ query: string }} props */
 function Search({ query }) {
   const filter = new URLSearchParams(query);
-  const { content, error, repeat, found, stop } = useSearch(query);
-  const isSearching = content === undefined && error === undefined;
+  const { found, error, repeat, stop } = useSearch(query);
   const search = (/** @type {SubmitEvent} */ event) => {
     const { texts } = readForm(event);
     const next = new URLSearchParams();
@@ -84,34 +90,33 @@ function Search({ query }) {
     </form>
     <p id="search-note" class="note">An empty field does not limit the search, so plants without a tag cannot be searched for. Capital and small letters differ.</p>
     <${Problem} what="Not searched" error=${error} />
-    <p role="status">${isSearching ? 'Searching …' : found && resultText(found)}</p>
-    ${isSearching && found?.next ? html`<p class="links"><span>Searched up to id <span class="id">${found.next}</span>.</span><button type="button" onClick=${stop}>Stop</button></p>` : null}
-    ${found && html`<${Results} filter=${filter} found=${found} isSearching=${isSearching} />`}`;
+    <p role="status">${found && !found.isSearching ? resultText(found, filter.get('from')) : error === undefined ? 'Searching …' : ''}</p>
+    ${found?.isSearching ? html`<p class="links"><span>Searched up to id <span class="id">${found.next}</span>.</span><button type="button" onClick=${stop}>Stop</button></p>` : null}
+    ${found && html`<${Results} filter=${filter} found=${found} />`}`;
 }
 
 /**
- * The service ends a page when it is full or has taken too long, so `next` does not mean that there
- * are more plants.
- *
- * @typedef {{ plants: Plant[], next: string | null }} Found
  * @param {Found} found
+ * @param {string | null} from
  */
-function resultText({ plants: { length }, next }) {
-  if (length === 0 && next === null) return 'No plant found.';
-  const count = `${length === 1 ? '1 plant' : `${length} plants`} on this page.`;
-  return next === null ? `${count} There are no more.` : `${count} There may be more from id ${next} on.`;
+function resultText({ plants: { length }, next }, from) {
+  const count = length === 0 ? 'No plant' : length === 1 ? '1 plant' : `${length} plants`;
+  const begin = from === null ? '' : ` from id ${from} on`;
+  return next === null
+    ? `${count} found${begin}. The search is complete.`
+    : `${count} found${begin}. The search has reached id ${next}.`;
 }
 
-/** @param {{ filter: URLSearchParams, found: Found, isSearching: boolean }} props */
-function Results({ filter, found: { plants, next }, isSearching }) {
+/** @param {{ filter: URLSearchParams, found: Found }} props */
+function Results({ filter, found: { plants, next, isSearching } }) {
   const nextPage = new URLSearchParams({ ...Object.fromEntries(filter), from: next ?? '' });
   const csv = new URLSearchParams(filter);
   csv.delete('from');
   return html`
     ${plants.length === 0 ? null : html`<${Table} caption="Plants, by id" columns=${['Id', 'Name', 'Tag', 'Revision', 'Recorded', 'By token']} rows=${plants.map(plantRow)} />`}
     <p class="links">
-      ${next === null || isSearching ? null : html`<a href=${`#plants?${nextPage}`}>Next page</a>`}
-      <a href=${`api/plants.csv?${csv}`} download="plants.csv">Download all that match as CSV</a>
+      ${next === null || isSearching ? null : html`<a href=${`#plants?${nextPage}`}>${plants.length < PAGE_PLANTS ? 'Go on' : 'Next page'}</a>`}
+      ${plants.length === 0 ? null : html`<a href=${`api/plants.csv?${csv}`} download="plants.csv">Download all that match as CSV</a>`}
     </p>`;
 }
 

@@ -62,8 +62,10 @@ export function Plot({ title, seconds, lines, values, height, onCursor }) {
     drawnAt.current = now;
     plotter.current?.setData(/** @type {import('./uplot.js').default.AlignedData} */ ([seconds, ...values]));
   }, [seconds]);
-  if (Plotter === undefined) return null;
-  return html`<div ref=${place} class="plot" role="img" aria-label=${`Plot of ${title}; its values are in the list beside it`}></div>`;
+  if (Plotter === undefined)
+    return html`<p class="note">No plot: this browser does not tell its language. Its settings have it.</p>`;
+  // The page does not move when the plot appears.
+  return html`<div ref=${place} class="plot" style=${{ minHeight: `${height}px` }} role="img" aria-label=${`Plot of ${title}; its values are in the list beside it`}></div>`;
 }
 
 /**
@@ -90,6 +92,8 @@ function plotOptions(root, lines, height, onCursor) {
         grid: { show: false },
         size: 30,
         space: 90,
+        // On a phone, the default would have one label in five minutes.
+        incrs: [5, 15, 30, 60, 120, 180, 300],
         values: (_plot, splits) => splits.map(timeText),
       },
       { ...axis, grid, size: 56, space: 26 },

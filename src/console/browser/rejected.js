@@ -38,8 +38,8 @@ export function RejectedRequests() {
     <p>The service can record rejected requests, with the first bytes of their bodies. It stores the last 200 in memory only, and never a token. Recording is off until you switch it on.</p>
     <div class="links">
       <strong role="status">${!isOn ? 'Off' : isShort ? 'On while this screen is open' : html`On until <${Time} at=${until} />`}</strong>
-      <button type="button" class="main" onClick=${() => record(RENEWAL_MINUTES)}>Record while this screen is open</button>
-      <button type="button" onClick=${() => record(60)}>Record for an hour</button>
+      ${isOn ? null : html`<button type="button" class="main" onClick=${() => record(RENEWAL_MINUTES)}>Record while this screen is open</button>`}
+      ${isOn && !isShort ? null : html`<button type="button" onClick=${() => record(60)}>Record for an hour</button>`}
       ${isOn ? html`<button type="button" onClick=${() => record(0)}>Switch off and clear</button>` : null}
     </div>
     <${Problem} what="Not changed" error=${problem} />
@@ -66,7 +66,7 @@ function Entry({
 /** @param {{ body: string, faultAt: number | null }} props */
 function Body({ body, faultAt }) {
   if (faultAt === null)
-    return html`<pre>${body}</pre><p class="note">Only a fault of JSON or UTF-8 is marked.</p>`;
+    return html`<pre>${body}</pre><p class="note">No place is marked, since no fault of JSON or UTF-8 is in this text.</p>`;
   // An escaped byte is marked as a whole.
   const [fault = ''] = /^(?:\\x[0-9A-Fa-f]{2}|.)/su.exec(body.slice(faultAt)) ?? [];
   const place = fault === '' ? 'the end' : `character ${faultAt + 1}`;

@@ -47,13 +47,11 @@ function tokenRow({ label, createdAt, expiresAt, revokedAt, lastUsedDay }, revok
 
 /** @param {{ tokens: readonly Token[], onCreated: () => void }} props */
 function CreateToken({ tokens, onCreated }) {
-  const [created, setCreated] = useState(
-    /** @type {{ label: string, token: string } | undefined} */ (undefined),
-  );
+  const [created, setCreated] = useState(/** @type {{ label: string, token: string }[]} */ ([]));
   const { error, isRunning, run } = useAction();
   // A browser may cache the page when the user leaves it. The cache must not contain the token.
   useEffect(() => {
-    const clear = () => setCreated(undefined);
+    const clear = () => setCreated([]);
     addEventListener('pagehide', clear);
     return () => removeEventListener('pagehide', clear);
   }, []);
@@ -63,12 +61,13 @@ function CreateToken({ tokens, onCreated }) {
     void run(async () => {
       const expiresAt = expires ? new Date(expires).getTime() : null;
       const { token } = await request('tokens', 'POST', { label, expiresAt });
-      setCreated({ label, token });
+      setCreated(earlier => [...earlier, { label, token }]);
       form.reset();
       onCreated();
     });
   };
-  const isRevoked = tokens.some(({ label, revokedAt }) => label === created?.label && revokedAt !== null);
+  const hide = (/** @type {string} */ token) => setCreated(all => all.filter(each => each.token !== token));
+  const revoked = new Set(tokens.filter(({ revokedAt }) => revokedAt !== null).map(({ label }) => label));
   return html`<h2>Create a token</h2>
     <form class="fields" onSubmit=${create}>
       <div><label for="label">Label, such as the name of the client</label><input id="label" name="label" required autocomplete="off" /></div>
@@ -76,15 +75,15 @@ function CreateToken({ tokens, onCreated }) {
       <button class="main" disabled=${isRunning}>Create</button>
     </form>
     <${Problem} what=${error?.status === 0 ? 'The token may or may not exist. If the list below shows it later, revoke it and create another one' : 'Not created'} error=${error} />
-    ${created === undefined || isRevoked ? null : html`<${NewToken} ...${created} onDone=${() => setCreated(undefined)} />`}`;
+    ${created.map(({ label, token }) => (revoked.has(label) ? null : html`<${NewToken} key=${token} label=${label} token=${token} onDone=${() => hide(token)} />`))}`;
 }
 
 /** @param {{ label: string, token: string, onDone: () => void }} props */
 function NewToken({ label, token, onDone }) {
   const place = useRef(/** @type {HTMLElement | null} */ (null));
-  useEffect(() => place.current?.focus(), [token]);
-  return html`<section ref=${place} class="verdict" data-state="warning" tabindex="-1" aria-labelledby="new-token">
-    <h3 id="new-token">Copy the token of <q><${Text} text=${label} /></q> now</h3>
+  useEffect(() => place.current?.focus(), []);
+  return html`<section ref=${place} class="verdict" data-state="warning" tabindex="-1" aria-labelledby=${token}>
+    <h3 id=${token}>Copy the token of <q><${Text} text=${label} /></q> now</h3>
     <p>It is shown only this once: the store contains only its hash. Whoever has it can store plants.</p>
     <pre>${token}</pre>
     <p class="links"><${CopyButton} text=${token} label="Copy the token" /><button type="button" onClick=${onDone}>Hide it</button></p>
