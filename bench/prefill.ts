@@ -1,3 +1,4 @@
+import { withChecksum } from '../src/store/checksum.ts';
 import { openForWriting } from '../src/store/sqlite/database.ts';
 
 /** The number of rows that are sorted and inserted together. */
@@ -21,15 +22,20 @@ export function prefillStore(path: string, rows: number): void {
      SELECT 'prefill', 'prefill', ${Date.now()}, coalesce(max(change_number), 0) + 1 FROM token`,
   );
   const insert = database.prepare(
-    `INSERT INTO plant_revision (id, revision, name, tag, recorded_at, recorded_by)
-     VALUES (?, 1, ?, 'houseplant', ?, ?)`,
+    `INSERT INTO plant_revision (id, revision, name, tag, recorded_at, recorded_by, checksum)
+     VALUES (?, 1, ?, ?, ?, ?, ?)`,
   );
   const { id: token } = database.prepare(`SELECT id FROM token WHERE hash = 'prefill'`).get()!;
   const nextId = randomIds();
   for (let filled = 0; filled < rows; filled += PASS_ROWS) {
     const ids = BigInt64Array.from({ length: Math.min(PASS_ROWS, rows - filled) }, nextId).sort();
     database.exec('BEGIN');
-    for (const id of ids) insert.run(id, `Monstera deliciosa ${String(id).slice(-16)}`, Date.now(), token!);
+    for (const id of ids) {
+      const plant = { id, name: `Monstera deliciosa ${String(id).slice(-16)}`, tag: 'houseplant' };
+      const [recordedAt, recordedBy] = [Date.now(), Number(token)];
+      const { checksum } = withChecksum({ plant, revision: 1, recordedAt, recordedBy });
+      insert.run(id, plant.name, plant.tag, recordedAt, recordedBy, checksum);
+    }
     database.exec('COMMIT');
   }
   database.exec('PRAGMA synchronous = FULL; PRAGMA wal_checkpoint(TRUNCATE)');

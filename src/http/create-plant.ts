@@ -4,6 +4,7 @@ import { TokenHashes } from '../auth/token.ts';
 import type { TokenCache } from '../auth/token-cache.ts';
 import type { ErrorName } from '../contract/errors.ts';
 import { type NewPlantReading, plantJson, readNewPlant } from '../contract/plant.ts';
+import { plantWrite } from '../store/checksum.ts';
 import type { PlantWriter } from '../store/plant-store.ts';
 import { fieldValues, type HeaderFields, isJsonMediaType } from './header-fields.ts';
 import { SHORT_BODY_BYTES_MAX } from './limits.ts';
@@ -11,6 +12,9 @@ import { LongBodies } from './long-bodies.ts';
 import { errorResponse, type HttpResponse, jsonResponse } from './response.ts';
 
 const TOKEN_UNCHECKED = 'the store does not respond, so the token cannot be checked; send it again';
+
+const DAMAGED =
+  'the stored plant with this id is damaged, so nothing was stored; tell the operator of the service';
 
 /** A request that may send its body. */
 export interface Admission {
@@ -87,7 +91,8 @@ export class CreatePlant {
   ): Promise<HttpResponse> {
     if (reading.plant === undefined) return errorResponse(reading.error, reading.message, fields);
     const { plant } = reading;
-    const result = await this.#writer.write({ plant, recordedBy: tokenId });
+    const result = await this.#writer.write(plantWrite(plant, tokenId));
+    if (result.rejected === 'damaged') return errorResponse('storeUnavailable', DAMAGED, fields);
     if (result.rejected !== undefined) return errorResponse(result.rejected, undefined, fields);
     const { outcome, revision } = result;
     const proof = ['Plant-Id', `${plant.id}`, 'Plant-Revision', `${revision}`, 'Plant-Outcome', outcome];

@@ -93,7 +93,8 @@ export class GroupCommit implements PlantWriter {
     };
   }
 
-  write({ plant, recordedBy }: PlantWrite): Promise<WriteResult | NotConfirmed> {
+  write(write: PlantWrite): Promise<WriteResult | NotConfirmed> {
+    const { plant } = write;
     const textLength = plant.name.length + (plant.tag?.length ?? 0);
     if (this.#closed !== undefined) return Promise.resolve({ rejected: 'shuttingDown' });
     const lane = this.#laneOf(plant);
@@ -112,7 +113,7 @@ export class GroupCommit implements PlantWriter {
     }
     const queuedAt = this.#now();
     const ahead = lane.inFlight++;
-    return new Promise(settle => lane.queue.push({ plant, recordedBy, queuedAt, ahead, textLength, settle }));
+    return new Promise(settle => lane.queue.push({ ...write, queuedAt, ahead, textLength, settle }));
   }
 
   /** Settles when every accepted plant is settled. Further plants are rejected. */

@@ -10,13 +10,18 @@ export type RepeatedIdRule = 'revise' | 'reject';
 /** A plant to store, and the id of the token that sent it. */
 export interface PlantWrite {
   plant: NewPlant;
+  /** See `contentChecksum`. */
+  contentChecksum: string;
   recordedBy: number;
 }
 
-/** The result of one write: stored as this revision, or rejected because the id is taken. */
+/**
+ * The result of one write: stored as this revision, or rejected. The id is taken, or the latest
+ * revision of the plant is damaged, so it is unknown whether the plant is unchanged.
+ */
 export type WriteResult =
   | { outcome: Outcome; revision: number; rejected?: never }
-  | { rejected: 'idTaken'; outcome?: never; revision?: never };
+  | { rejected: 'idTaken' | 'damaged'; outcome?: never; revision?: never };
 
 /** A plant that was not confirmed. After `storeUnavailable` it is unknown whether it is stored. */
 export type NotConfirmed = { rejected: 'busy' | 'storeUnavailable' | 'shuttingDown' };
@@ -162,6 +167,8 @@ export interface PlantRevision {
   recordedAt: number;
   /** The id of the token that sent it. A copied revision may name a token that this store lacks. */
   recordedBy: number;
+  /** See `isIntact`. A reader does not check it; who shows or uses the content does. */
+  checksum: bigint;
 }
 
 /** The bytes are those on disk; undefined if the engine cannot tell. */

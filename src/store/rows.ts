@@ -2,20 +2,21 @@
 import type { PlantRevision } from './plant-store.ts';
 
 /** The columns of `plant_revision`, in the order in which they are written and read. */
-export const REVISION_COLUMNS = 'id, revision, name, tag, recorded_at, recorded_by';
+export const REVISION_COLUMNS = 'id, revision, name, tag, recorded_at, recorded_by, checksum';
 
 /** Numbers are text or bigint. */
 export type Row = (string | bigint | null)[];
 
 /** @param row contains the {@link REVISION_COLUMNS} */
 export function revisionOf(row: Readonly<Row>): PlantRevision {
-  type Values = [bigint, bigint, string, string | null, bigint, bigint];
-  const [id, revision, name, tag, recordedAt, recordedBy] = row as Values;
+  type Values = [bigint, bigint, string, string | null, bigint, bigint, bigint];
+  const [id, revision, name, tag, recordedAt, recordedBy, checksum] = row as Values;
   return {
     plant: tag === null ? { id: BigInt(id), name } : { id: BigInt(id), name, tag },
     revision: Number(revision),
     recordedAt: Number(recordedAt),
     recordedBy: Number(recordedBy),
+    checksum: BigInt(checksum),
   };
 }
 

@@ -8,6 +8,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { hashToken } from '../../src/auth/token.ts';
 import { openApiJson } from '../../src/contract/openapi.ts';
 import { type NewPlant, newPlantJson } from '../../src/contract/plant.ts';
+import { plantWrite } from '../../src/store/checksum.ts';
 import { openReader } from '../../src/store/open-store.ts';
 import type { PlantRevision } from '../../src/store/plant-store.ts';
 import { runCommandLines } from '../harness/command-lines.ts';
@@ -30,7 +31,7 @@ async function storeWith(plants: NewPlant[], recordedBy = 1): Promise<string> {
   await using store = await openNewStore(sqlite);
   const token = { hash: '0'.repeat(64), label: 'nursery, east', createdAt: Date.now(), expiresAt: null };
   await store.createToken(token);
-  await store.commit(plants.map(plant => ({ plant, recordedBy })));
+  await store.commit(plants.map(plant => plantWrite(plant, recordedBy)));
   return store.database;
 }
 

@@ -8,6 +8,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { text as readText } from 'node:stream/consumers';
 import { after, suite, test } from 'node:test';
 import packageJson from '../../package.json' with { type: 'json' };
+import { plantWrite } from '../../src/store/checksum.ts';
 import { type CommandLine, runCommandLines } from '../harness/command-lines.ts';
 import { freePort } from '../harness/free-port.ts';
 import { LoggingClient } from '../harness/logging-client.ts';
@@ -25,7 +26,7 @@ const newer = join(folder, 'newer.db');
 {
   await using store = await openStore(database);
   await store.createToken({ hash: '0'.repeat(64), label: 'first', createdAt: Date.now(), expiresAt: null });
-  await store.commit([1n, -1n].map(id => ({ plant: { id, name: `plant ${id}` }, recordedBy: 1 })));
+  await store.commit([1n, -1n].map(id => plantWrite({ id, name: `plant ${id}` }, 1)));
   await using _newer = await openStore(`sqlite:${newer}`);
 }
 execute(newer, 'PRAGMA user_version = 99');

@@ -4,9 +4,11 @@ import { request } from 'node:http';
 import { type AddressInfo, createServer } from 'node:net';
 import { suite, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
+import { plantWrite } from '../../src/store/checksum.ts';
 import { runProgram } from '../harness/program.ts';
 import { type RunningService, startTestService } from '../harness/running-service.ts';
 import { enginesUnderTest, openTokens } from '../harness/store-under-test.ts';
+import { insertSql } from '../harness/stored-revisions.ts';
 
 /** Starts a service with a console; without a database, on a new SQLite file. */
 function start(database?: string): Promise<RunningService> {
@@ -19,6 +21,8 @@ function start(database?: string): Promise<RunningService> {
     },
   });
 }
+
+type Row = Parameters<typeof insertSql>[0];
 
 /** A value of JSON. The tests check what it contains. */
 type Json = ReturnType<typeof JSON.parse>;
@@ -118,12 +122,11 @@ for (const engine of await enginesUnderTest())
         assert.equal((await call(operator, 'GET', `${path}?id=9223372036854775808`)).status, 422);
       assert.equal((await call(operator, 'GET', 'revisions?id=9')).status, 404);
       // A copied revision may contain the id of a token that this store lacks.
-      await engine.sql(service.database, `INSERT INTO plant_revision VALUES (8, 1, 'Oak', NULL, 1, 99)`);
+      await engine.sql(service.database, insertSql([8, 1, 'Oak', null, 1, 99]));
       assert.equal((await json(operator, 'revisions?id=8')).revisions[0].recordedBy, '99');
       // Of many revisions, the console shows only the last ones.
-      const numbers = 'WITH RECURSIVE n(r) AS (SELECT 1 UNION ALL SELECT r + 1 FROM n WHERE r < 501)';
-      const many = `INSERT INTO plant_revision ${numbers} SELECT 9, r, 'Oak', NULL, 1, 1 FROM n`;
-      await engine.sql(service.database, many);
+      const many = Array.from({ length: 501 }, (_, index) => index + 1);
+      await engine.sql(service.database, insertSql(...many.map((r): Row => [9, r, 'Oak', null, 1, 1])));
       const shown = (await json(operator, 'revisions?id=9')).revisions.map(({ revision }: Json) => revision);
       assert.deepEqual([shown.length, shown[0], shown.at(-1)], [500, 2, 501]);
       await wait(1_100);
@@ -137,9 +140,12 @@ for (const engine of await enginesUnderTest())
     test('downloads a large store, and ends the connection if the store fails during a download', async () => {
       await using service = await start(await engine.newDatabase());
       const operator = await signIn(service);
-      const ids = 'WITH RECURSIVE n(id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n WHERE id < 8000)';
-      const row = `SELECT id, 1, '${'x'.repeat(10_000)}', NULL, 1, 1 FROM n`;
-      await engine.sql(service.database, `INSERT INTO plant_revision ${ids} ${row}`);
+      const name = 'x'.repeat(10_000);
+      await using store = await openTokens(service.database);
+      for (let first = 0; first < 8_000; first += 500) {
+        const plants = Array.from({ length: 500 }, (_, index) => ({ id: BigInt(first + index), name }));
+        await store.commit(plants.map(plant => plantWrite(plant, 1)));
+      }
       const complete = await (await call(operator, 'GET', 'plants.csv')).text();
       assert.equal(complete.match(/\n/g)!.length, 8_001);
       const { body } = await call(operator, 'GET', 'plants.csv');

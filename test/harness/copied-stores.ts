@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { hashToken, makeToken } from '../../src/auth/token.ts';
 import type { NewPlant } from '../../src/contract/plant.ts';
 import type { StoredToken } from '../../src/contract/stored-token.ts';
+import { plantWrite } from '../../src/store/checksum.ts';
 import { openReader } from '../../src/store/open-store.ts';
 import type { PlantRevision } from '../../src/store/plant-store.ts';
 import { type Finished, runProgram } from './program.ts';
@@ -48,7 +49,7 @@ export async function fillStore(
   const batchPlants = 1_000;
   for (let start = 0; start < plants.length; start += batchPlants) {
     const batch = plants.slice(start, start + batchPlants);
-    await store.commit(batch.map((plant, index) => ({ plant, recordedBy: (index % 3) + 1 })));
+    await store.commit(batch.map((plant, index) => plantWrite(plant, (index % 3) + 1)));
   }
   return tokens;
 }

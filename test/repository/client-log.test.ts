@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type NewPlant, plantJson } from '../../src/contract/plant.ts';
+import { withChecksum } from '../../src/store/checksum.ts';
 import type { PlantRevision } from '../../src/store/plant-store.ts';
 import { faultsOf, type LoggedRequest } from '../harness/client-log.ts';
 
@@ -38,7 +39,8 @@ function storedOf(revisions: string): PlantRevision[] {
     .filter(Boolean)
     .map(each => {
       const [name = '', revision] = each.split(' ');
-      return { plant: PLANTS[name]!, revision: Number(revision), recordedAt: 0, recordedBy: 1 };
+      const numbers = { revision: Number(revision), recordedAt: 0, recordedBy: 1 };
+      return withChecksum({ plant: PLANTS[name]!, ...numbers });
     });
 }
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type NewPlant, newPlantJson } from '../../src/contract/plant.ts';
+import { plantWrite } from '../../src/store/checksum.ts';
 import {
   type PlantRevision,
   type RepeatedIdRule,
@@ -171,10 +172,9 @@ test('the check of the order detects an earlier revision', () => {
 async function writeAtRandom(engine: StorageEngine, instance: number): Promise<void> {
   const random = seededRandom(SEED * INSTANCES + instance);
   const remaining = Array.from({ length: BATCHES_OF_AN_INSTANCE }, () =>
-    Array.from({ length: BATCH_PLANTS }, () => ({
-      plant: { id: BigInt(random(BATCH_IDS)), name: String(random(3)) },
-      recordedBy: instance,
-    })),
+    Array.from({ length: BATCH_PLANTS }, () =>
+      plantWrite({ id: BigInt(random(BATCH_IDS)), name: String(random(3)) }, instance),
+    ),
   ).values();
   // As many concurrent batches as in a service.
   await Promise.all(

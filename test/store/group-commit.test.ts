@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as nextIteration } from 'node:timers/promises';
+import { plantWrite } from '../../src/store/checksum.ts';
 import { GroupCommit } from '../../src/store/group-commit.ts';
 import {
   BATCH_PLANTS_MAX,
@@ -139,7 +140,7 @@ class Simulation {
       } else plant.due = { rejected };
       this.#waiting.push(plant);
       this.#inWrite = true;
-      const write = { plant: { id: BigInt(plant.index), name: text }, recordedBy: plant.index };
+      const write = plantWrite({ id: BigInt(plant.index), name: text }, plant.index);
       void this.#groupCommit.write(write).then(result => {
         plant.result = result;
       });

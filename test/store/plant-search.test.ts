@@ -3,6 +3,7 @@ import { suite, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { ID_MAX, ID_MIN } from '../../src/contract/limits.ts';
 import type { NewPlant } from '../../src/contract/plant.ts';
+import { plantWrite } from '../../src/store/checksum.ts';
 import { SEARCH_PAGE_PLANTS } from '../../src/store/limits.ts';
 import { openReader, openSearch } from '../../src/store/open-store.ts';
 import { searchAll } from '../../src/store/plant-search.ts';
@@ -19,7 +20,7 @@ for (const engine of await enginesUnderTest()) {
 async function commit(engine: StorageEngine, ...plants: NewPlant[]): Promise<void> {
   // 2,000 revisions of one plant in one batch take PostgreSQL a second, and more on a busy machine.
   for (let first = 0; first < plants.length; first += 500) {
-    await engine.commit(plants.slice(first, first + 500).map(plant => ({ plant, recordedBy: 1 })));
+    await engine.commit(plants.slice(first, first + 500).map(plant => plantWrite(plant, 1)));
   }
 }
 

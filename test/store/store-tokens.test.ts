@@ -5,6 +5,7 @@ import { promisify } from 'node:util';
 import { hashToken } from '../../src/auth/token.ts';
 import { TOKENS_AT_A_TIME_MAX } from '../../src/contract/limits.ts';
 import type { NewStoredToken, StoredToken } from '../../src/contract/stored-token.ts';
+import { plantWrite } from '../../src/store/checksum.ts';
 import { openReader } from '../../src/store/open-store.ts';
 import { StoreUnavailable } from '../../src/store/plant-store.ts';
 import {
@@ -138,7 +139,7 @@ function testTokens(under: EngineUnderTest): void {
       assert.ok(!seen.has(fingerprint));
       seen.add(fingerprint);
       // A plant does not change it.
-      await engine.commit([{ plant: { id: BigInt(seen.size), name: 'A' }, recordedBy: 1 }]);
+      await engine.commit([plantWrite({ id: BigInt(seen.size), name: 'A' }, 1)]);
       assert.equal(await engine.tokensFingerprint(), fingerprint);
     };
     await assertChanged();

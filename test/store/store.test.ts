@@ -3,10 +3,11 @@ import { randomBytes } from 'node:crypto';
 import { suite, test } from 'node:test';
 import { ID_MAX, ID_MIN } from '../../src/contract/limits.ts';
 import type { NewPlant } from '../../src/contract/plant.ts';
+import { plantWrite } from '../../src/store/checksum.ts';
 import { latestPlants } from '../../src/store/latest-plants.ts';
 import { BATCH_PLANTS_MAX } from '../../src/store/limits.ts';
 import { openReader } from '../../src/store/open-store.ts';
-import type { PlantRevision, StorageEngine, WriteResult } from '../../src/store/plant-store.ts';
+import type { PlantRevision, PlantWrite, StorageEngine, WriteResult } from '../../src/store/plant-store.ts';
 import {
   type EngineUnderTest,
   enginesUnderTest,
@@ -32,7 +33,7 @@ const IDS = [
 ];
 
 function commit(engine: StorageEngine, ...plants: NewPlant[]): Promise<WriteResult[]> {
-  return engine.commit(plants.map(plant => ({ plant, recordedBy: 1 })));
+  return engine.commit(plants.map(plant => plantWrite(plant, 1)));
 }
 
 /** Reads the latest revision of each plant, all revisions, or the revisions of one id. */
@@ -210,11 +211,11 @@ function testOutcomes(under: EngineUnderTest): void {
 
   test('stores the token of the first request for each revision', async () => {
     await using engine = await openNewStore(under);
-    const write = (name: string, recordedBy: number): { plant: NewPlant; recordedBy: number } => {
-      return { plant: { id: 1n, name }, recordedBy };
+    const write = (name: string, recordedBy: number): PlantWrite => {
+      return plantWrite({ id: 1n, name }, recordedBy);
     };
     await engine.commit([write('a', 3), write('a', 4), write('b', 2 ** 40), write('c', 3)]);
-    await engine.commit([write('c', 7), { plant: { id: 2n, name: 'c' }, recordedBy: 7 }]);
+    await engine.commit([write('c', 7), plantWrite({ id: 2n, name: 'c' }, 7)]);
     assert.deepEqual(
       (await stored(engine.database, 'all')).map(({ recordedBy }) => recordedBy),
       [3, 2 ** 40, 3, 7],

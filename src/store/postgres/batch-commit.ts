@@ -1,4 +1,5 @@
 import type { NewPlant } from '../../contract/plant.ts';
+import { isIntact, revisionChecksum } from '../checksum.ts';
 import {
   type PlantRevision,
   type PlantWrite,
@@ -26,6 +27,7 @@ interface SentRevision extends PlantRevision {
  *
  * | write is | event                                              | next state                   |
  * | -------- | -------------------------------------------------- | ---------------------------- |
+ * | open     | its latest revision is damaged                     | settled: `damaged`           |
  * | open     | its latest revision has the same content           | settled: unchanged           |
  * | open     | its latest revision differs, the rule is `reject`  | settled: `idTaken`           |
  * | open     | otherwise: `INSERT ... ON CONFLICT DO NOTHING`     | sent, with the next revision |
@@ -136,14 +138,16 @@ export class BatchCommit {
   #nextRevision(id: bigint, indexes: number[]): SentRevision | undefined {
     const latest = this.#latest.get(id);
     for (let index = indexes[0]; index !== undefined; index = indexes[0]) {
-      const { plant, recordedBy } = this.#writes[index]!;
-      if (latest !== undefined && latest.plant.name === plant.name && latest.plant.tag === plant.tag) {
+      const { plant, contentChecksum, recordedBy } = this.#writes[index]!;
+      if (latest !== undefined && !isIntact(latest)) {
+        this.#results[index] = { rejected: 'damaged' };
+      } else if (latest !== undefined && latest.plant.name === plant.name && latest.plant.tag === plant.tag) {
         this.#results[index] = { outcome: 'unchanged', revision: latest.revision };
       } else if (latest !== undefined && this.#repeatedIdRule === 'reject') {
         this.#results[index] = { rejected: 'idTaken' };
       } else {
-        const revision = (latest?.revision ?? 0) + 1;
-        return { index, plant, revision, recordedAt: this.#recordedAt, recordedBy };
+        const numbers = { revision: (latest?.revision ?? 0) + 1, recordedAt: this.#recordedAt, recordedBy };
+        return { index, plant, ...numbers, checksum: revisionChecksum(contentChecksum, numbers) };
       }
       this.#unconfirmed.push(index);
       indexes.shift();

@@ -2,12 +2,12 @@ import type { PlantRevision } from '../plant-store.ts';
 import { REVISION_COLUMNS, revisionOf } from '../rows.ts';
 import type { Connection, Statement, TextRow } from './connection.ts';
 
-const COLUMN_COUNT = 6;
+const COLUMN_COUNT = 7;
 
 /** The {@link REVISION_COLUMNS} of a revision, as the server sends them. */
-export function rowOf({ plant, revision, recordedAt, recordedBy }: PlantRevision): TextRow {
+export function rowOf({ plant, revision, recordedAt, recordedBy, checksum }: PlantRevision): TextRow {
   const { id, name, tag = null } = plant;
-  return [String(id), String(revision), name, tag, String(recordedAt), String(recordedBy)];
+  return [String(id), String(revision), name, tag, String(recordedAt), String(recordedBy), String(checksum)];
 }
 
 /**
@@ -23,8 +23,8 @@ export function revisionInsert(revisions: readonly PlantRevision[]): Statement {
   const values: unknown[] = [];
   const filler = count === revisions.length ? undefined : shortest(revisions);
   for (let row = 0; row < count; row++) {
-    const { plant, revision, recordedAt, recordedBy } = revisions[row] ?? filler!;
-    values.push(plant.id, revision, plant.name, plant.tag, recordedAt, recordedBy);
+    const { plant, revision, recordedAt, recordedBy, checksum } = revisions[row] ?? filler!;
+    values.push(plant.id, revision, plant.name, plant.tag, recordedAt, recordedBy, checksum);
   }
   return { name: `insert_${count}`, text: insertText(count), values };
 }

@@ -9,6 +9,7 @@ export interface Batch {
   ids: BigInt64Array;
   names: string[];
   tags: (string | null)[];
+  contentChecksums: string[];
   recordedBy: Float64Array;
 }
 
@@ -20,20 +21,22 @@ export interface BatchResults {
   flushMs: number;
 }
 
-/** Plants with the last result have no revision. */
-export const RESULTS = [...OUTCOMES, 'idTaken'] as const;
+/** Plants with the last two results have no revision. */
+export const RESULTS = [...OUTCOMES, 'idTaken', 'damaged'] as const;
 
 export function packWrites(writes: readonly PlantWrite[]): Batch {
   const batch: Batch = {
     ids: new BigInt64Array(writes.length),
     names: new Array(writes.length),
     tags: new Array(writes.length),
+    contentChecksums: new Array(writes.length),
     recordedBy: new Float64Array(writes.length),
   };
-  for (const [index, { plant, recordedBy }] of writes.entries()) {
+  for (const [index, { plant, contentChecksum, recordedBy }] of writes.entries()) {
     batch.ids[index] = plant.id;
     batch.names[index] = plant.name;
     batch.tags[index] = plant.tag ?? null;
+    batch.contentChecksums[index] = contentChecksum;
     batch.recordedBy[index] = recordedBy;
   }
   return batch;
@@ -42,6 +45,8 @@ export function packWrites(writes: readonly PlantWrite[]): Batch {
 export function unpackResults({ outcomes, revisions }: BatchResults): WriteResult[] {
   return Array.from(outcomes, (outcome, index) => {
     const result = RESULTS[outcome]!;
-    return result === 'idTaken' ? { rejected: result } : { outcome: result, revision: revisions[index]! };
+    return result === 'idTaken' || result === 'damaged'
+      ? { rejected: result }
+      : { outcome: result, revision: revisions[index]! };
   });
 }

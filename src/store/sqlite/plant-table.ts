@@ -1,5 +1,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { isIntact, revisionChecksum } from '../checksum.ts';
 import type { RepeatedIdRule } from '../plant-store.ts';
+import { REVISION_COLUMNS, type Row, revisionOf } from '../rows.ts';
 import { type Batch, type BatchResults, RESULTS } from './batch.ts';
 import { inTransaction } from './database.ts';
 
@@ -7,6 +9,7 @@ const CREATED = RESULTS.indexOf('created');
 const UNCHANGED = RESULTS.indexOf('unchanged');
 const REVISED = RESULTS.indexOf('revised');
 const ID_TAKEN = RESULTS.indexOf('idTaken');
+const DAMAGED = RESULTS.indexOf('damaged');
 
 /** Writes batches of plants to the table of revisions. */
 export class PlantTable {
@@ -22,12 +25,14 @@ export class PlantTable {
     // Most ids are new, so the first revision is inserted without a lookup. The table has no rowid:
     // node:sqlite would throw on a `lastInsertRowid` beyond 2^53 after the insert.
     this.#insertFirst = database.prepare(
-      'INSERT INTO plant_revision VALUES (?, 1, ?, ?, ?, ?) ON CONFLICT DO NOTHING',
+      'INSERT INTO plant_revision VALUES (?, 1, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING',
     );
-    this.#insertNext = database.prepare('INSERT INTO plant_revision VALUES (?, ?, ?, ?, ?, ?)');
+    this.#insertNext = database.prepare('INSERT INTO plant_revision VALUES (?, ?, ?, ?, ?, ?, ?)');
     this.#selectLatest = database.prepare(
-      'SELECT revision, name, tag FROM plant_revision WHERE id = ? ORDER BY revision DESC LIMIT 1',
+      `SELECT ${REVISION_COLUMNS} FROM plant_revision WHERE id = ? ORDER BY revision DESC LIMIT 1`,
     );
+    this.#selectLatest.setReadBigInts(true);
+    this.#selectLatest.setReturnArrays(true);
   }
 
   /**
@@ -58,21 +63,26 @@ export class PlantTable {
     const name = batch.names[index]!;
     const tag = batch.tags[index]!;
     const recordedBy = batch.recordedBy[index]!;
-    if (this.#insertFirst.run(id, name, tag, recordedAt, recordedBy).changes === 1) {
+    const checksumOf = (revision: number): bigint =>
+      revisionChecksum(batch.contentChecksums[index]!, { revision, recordedAt, recordedBy });
+    if (this.#insertFirst.run(id, name, tag, recordedAt, recordedBy, checksumOf(1)).changes === 1) {
       results.outcomes[index] = CREATED;
       results.revisions[index] = 1;
       return;
     }
-    const latest = this.#selectLatest.get(id) as { revision: number; name: string; tag: string | null };
-    if (latest.name === name && latest.tag === tag) {
+    const latest = revisionOf(this.#selectLatest.get(id) as unknown as Row);
+    if (!isIntact(latest)) {
+      results.outcomes[index] = DAMAGED;
+    } else if (latest.plant.name === name && (latest.plant.tag ?? null) === tag) {
       results.outcomes[index] = UNCHANGED;
       results.revisions[index] = latest.revision;
     } else if (this.#repeatedIdRule === 'reject') {
       results.outcomes[index] = ID_TAKEN;
     } else {
+      const next = latest.revision + 1;
       results.outcomes[index] = REVISED;
-      results.revisions[index] = latest.revision + 1;
-      this.#insertNext.run(id, latest.revision + 1, name, tag, recordedAt, recordedBy);
+      results.revisions[index] = next;
+      this.#insertNext.run(id, next, name, tag, recordedAt, recordedBy, checksumOf(next));
     }
   }
 }

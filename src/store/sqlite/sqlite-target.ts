@@ -9,7 +9,7 @@ export async function openSqliteTarget(path: string): Promise<CopyTarget> {
   parts.use(await takeServeLock(path));
   const database = parts.use(openForWriting(path));
   const insert = database.prepare(
-    'INSERT INTO plant_revision VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING',
+    'INSERT INTO plant_revision VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING',
   );
   const write = async (work: () => void): Promise<void> => {
     try {
@@ -22,9 +22,9 @@ export async function openSqliteTarget(path: string): Promise<CopyTarget> {
   return {
     insertRevisions: revisions =>
       write(() => {
-        for (const { plant, revision, recordedAt, recordedBy } of revisions) {
+        for (const { plant, revision, recordedAt, recordedBy, checksum } of revisions) {
           const { id, name, tag = null } = plant;
-          const { changes } = insert.run(id, revision, name, tag, recordedAt, recordedBy);
+          const { changes } = insert.run(id, revision, name, tag, recordedAt, recordedBy, checksum);
           if (changes === 0) throw concurrentChange(`revision ${revision} of plant ${id}`);
         }
       }),

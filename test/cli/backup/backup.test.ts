@@ -80,7 +80,7 @@ test('a commit during the copy is not in the copy and does not restart it', asyn
   const copy = join(newFolder(), 'copy.db');
   closeSync(openSync(copy, 'wx'));
   using writer = openForWriting(path);
-  const insert = writer.prepare(`INSERT INTO plant_revision VALUES (?, 1, 'came later', NULL, 0, 1)`);
+  const insert = writer.prepare(`INSERT INTO plant_revision VALUES (?, 1, 'came later', NULL, 0, 1, 0)`);
   let steps = 0;
   let pages = 0;
   const counts = await copySnapshot(path, copy, ({ totalPages }) => {

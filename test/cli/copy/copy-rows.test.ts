@@ -3,13 +3,14 @@ import { createHash } from 'node:crypto';
 import { suite, test } from 'node:test';
 import { ID_MAX, ID_MIN } from '../../../src/contract/limits.ts';
 import type { StoredToken } from '../../../src/contract/stored-token.ts';
+import { withChecksum } from '../../../src/store/checksum.ts';
 import { missingRevisions, missingTokens } from '../../../src/store/copy/missing-rows.ts';
 import { StoreDigest } from '../../../src/store/copy/store-digest.ts';
 import { type PlantRevision, StoreRejected } from '../../../src/store/plant-store.ts';
 
 function revision(id: bigint, number = 1, name = `plant ${id}`, tag?: string): PlantRevision {
   const plant = tag === undefined ? { id, name } : { id, name, tag };
-  return { plant, revision: number, recordedAt: 1_767_225_600_000, recordedBy: 1 };
+  return withChecksum({ plant, revision: number, recordedAt: 1_767_225_600_000, recordedBy: 1 });
 }
 
 async function* read<T>(rows: T[]): AsyncIterable<T> {

@@ -3,6 +3,7 @@ import { readdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { suite, test } from 'node:test';
 import type { StoredToken } from '../../../src/contract/stored-token.ts';
+import { withChecksum } from '../../../src/store/checksum.ts';
 import { openCopyTarget, openReader, openServedStore } from '../../../src/store/open-store.ts';
 import { type PlantReader, type PlantRevision, StoreRejected } from '../../../src/store/plant-store.ts';
 import {
@@ -16,6 +17,7 @@ import {
 import { type Finished, sendPlant } from '../../harness/program.ts';
 import { startTestService } from '../../harness/running-service.ts';
 import { type EngineUnderTest, enginesUnderTest, openTokens } from '../../harness/store-under-test.ts';
+import { insertSql } from '../../harness/stored-revisions.ts';
 
 const [sqlite, postgres] = await enginesUnderTest();
 const PAIRS: [from: EngineUnderTest, to: EngineUnderTest][] = [
@@ -56,10 +58,7 @@ for (const [from, to] of PAIRS) {
       const [source, target] = [await from.newDatabase(), await to.newDatabase()];
       await fillStore(source, manyPlants(3_000));
       assert.equal(copiedRevisions(await copy(source, target)), 3_000);
-      await from.sql(
-        source,
-        `INSERT INTO plant_revision VALUES (1, 1, 'between', NULL, 5, 1), (3, 2, 'again', '', 6, 2)`,
-      );
+      await from.sql(source, insertSql([1, 1, 'between', null, 5, 1], [3, 2, 'again', '', 6, 2]));
       {
         await using tokens = await openTokens(source);
         await tokens.revokeToken('valid', Date.now());
@@ -89,10 +88,8 @@ for (const [from, to] of PAIRS) {
       await fillStore(source, manyPlants(10));
       equalDigest(await copy(source, target));
       // Rows before, between and after those of the target, which an accepted copy would write.
-      await from.sql(
-        source,
-        `INSERT INTO plant_revision VALUES (-9, 1, 'a', NULL, 1, 1), (1, 1, 'b', NULL, 1, 1), (88, 1, 'c', NULL, 1, 1)`,
-      );
+      const around = [-9, 1, 88].map((id): Parameters<typeof insertSql>[0] => [id, 1, 'a', null, 1, 1]);
+      await from.sql(source, insertSql(...around));
       const assertRejected = async (sql: string, says: RegExp): Promise<void> => {
         await to.sql(target, sql);
         const before = await rowsOf(target);
@@ -104,7 +101,7 @@ for (const [from, to] of PAIRS) {
         /"valid" is revoked in the target/,
       );
       await to.sql(target, 'UPDATE token SET revoked_at = NULL WHERE id = 1');
-      await assertRejected(`INSERT INTO plant_revision VALUES (99, 1, 'x', NULL, 1, 1)`, /plant 99, but/);
+      await assertRejected(insertSql([99, 1, 'x', null, 1, 1]), /plant 99, but/);
       assertFailed(await copy(source, target, '--dry-run'), /plant 99, but/);
     });
   });
@@ -152,7 +149,7 @@ test('copy rejects an SQLite target with a running service, and serve rejects a 
 });
 
 function revision(id: bigint, number = 1, name = `plant ${id}`): PlantRevision {
-  return { plant: { id, name }, revision: number, recordedAt: 5, recordedBy: 1 };
+  return withChecksum({ plant: { id, name }, revision: number, recordedAt: 5, recordedBy: 1 });
 }
 
 const TOKEN: StoredToken = {

@@ -3,6 +3,7 @@ import { chmodSync, chownSync, copyFileSync, statSync, writeFileSync } from 'nod
 import { join } from 'node:path';
 import { suite, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { plantWrite } from '../../../src/store/checksum.ts';
 import { openReader, openServedStore } from '../../../src/store/open-store.ts';
 import { TLS_MODES, type TlsMode } from '../../../src/store/postgres/postgres-url.ts';
 import { OWNER_PASSWORD } from '../../harness/postgres-server.ts';
@@ -156,7 +157,7 @@ suite('a connection with TLS', () => {
       repeatedIdRule: 'revise',
       connections: 2,
     });
-    const write = (id: bigint) => store.engine.commit([{ plant: { id, name: 'Ficus' }, recordedBy: 1 }]);
+    const write = (id: bigint) => store.engine.commit([plantWrite({ id, name: 'Ficus' }, 1)]);
     let rows: unknown[] = [];
     await until('there are several connections', async () => {
       await Promise.all([write(1n), write(2n), store.engine.check()]);

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
+import { plantWrite } from '../../../src/store/checksum.ts';
 import {
   type PlantWrite,
   type RepeatedIdRule,
@@ -40,7 +41,7 @@ async function startInstances(repeatedIdRule: RepeatedIdRule = 'revise'): Promis
   const commit = async (name: string, by: StorageEngine = ours): Promise<string> => {
     // With the same token in the same millisecond the rows of both instances would be equal.
     const recordedBy = by === ours ? 1 : 2;
-    const [result = ''] = await shownResults(by.commit([{ plant: { id: 1n, name }, recordedBy }]));
+    const [result = ''] = await shownResults(by.commit([plantWrite({ id: 1n, name }, recordedBy)]));
     return result;
   };
   const commitHeld: Instances['commitHeld'] = async (name, pattern = PLANT_INSERT) => {
@@ -53,7 +54,7 @@ async function startInstances(repeatedIdRule: RepeatedIdRule = 'revise'): Promis
 }
 
 function writes(...plants: [id: number, name: string][]): PlantWrite[] {
-  return plants.map(([id, name]) => ({ plant: { id: BigInt(id), name }, recordedBy: 1 }));
+  return plants.map(([id, name]) => plantWrite({ id: BigInt(id), name }, 1));
 }
 
 async function shownResults(committing: Promise<WriteResult[]>): Promise<string[]> {

@@ -3,6 +3,7 @@ import { existsSync, readFileSync, statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
+import { plantWrite } from '../../../src/store/checksum.ts';
 import type { PlantWrite } from '../../../src/store/plant-store.ts';
 import { Checkpoints } from '../../../src/store/sqlite/checkpoints.ts';
 import { openForWriting } from '../../../src/store/sqlite/database.ts';
@@ -22,10 +23,10 @@ function pathOf(database: string): string {
 
 /** Plants with ids from the whole range, in no order. */
 function scatteredPlants(count: number, first: number): PlantWrite[] {
-  return Array.from({ length: count }, (_, index) => ({
-    plant: { id: BigInt.asIntN(64, BigInt(first + index) * 0x9e3779b97f4a7c15n), name: 'Ficus lyrata' },
-    recordedBy: 1,
-  }));
+  return Array.from({ length: count }, (_, index) => {
+    const id = BigInt.asIntN(64, BigInt(first + index) * 0x9e3779b97f4a7c15n);
+    return plantWrite({ id, name: 'Ficus lyrata' }, 1);
+  });
 }
 
 /** SQLite changes the salt whenever it restarts the log: https://sqlite.org/walformat.html */
@@ -37,7 +38,7 @@ test('the writer finishes the checkpoint of a long log only', async () => {
   const path = pathOf(await sqlite.newDatabase());
   using database = openForWriting(path);
   database.exec('PRAGMA wal_autocheckpoint = 0');
-  const insert = database.prepare(`INSERT INTO plant_revision VALUES (?, 1, ?, NULL, 0, 1)`);
+  const insert = database.prepare(`INSERT INTO plant_revision VALUES (?, 1, ?, NULL, 0, 1, 0)`);
   /** The text of each plant fills a page of the log. */
   const write = (plants: number, first: number): void => {
     database.exec('BEGIN');
@@ -89,9 +90,7 @@ test('after a reader ends, a long log is restarted and truncated', async () => {
   let last = 0n;
   /** Adds about 4 MiB to the log. */
   const commitMuch = (): Promise<unknown> =>
-    engine.commit(
-      Array.from({ length: 16 }, () => ({ plant: { id: ++last, name: 'x'.repeat(250_000) }, recordedBy: 1 })),
-    );
+    engine.commit(Array.from({ length: 16 }, () => plantWrite({ id: ++last, name: 'x'.repeat(250_000) }, 1)));
   await commitMuch();
   using reader = new DatabaseSync(path, { readOnly: true });
   reader.exec('BEGIN');
@@ -104,7 +103,7 @@ test('after a reader ends, a long log is restarted and truncated', async () => {
 
   reader.exec('COMMIT');
   await until('the log is truncated', async () => {
-    await engine.commit([{ plant: { id: ++last, name: 'oak' }, recordedBy: 1 }]);
+    await engine.commit([plantWrite({ id: ++last, name: 'oak' }, 1)]);
     return statSync(`${path}-wal`).size <= WAL_FILE_BYTES_MAX;
   });
   assert.notEqual(walSalt(path), first);

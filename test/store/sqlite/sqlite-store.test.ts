@@ -18,6 +18,7 @@ import { text as readText } from 'node:stream/consumers';
 import { suite, test } from 'node:test';
 import type { Worker } from 'node:worker_threads';
 import type { NewPlant } from '../../../src/contract/plant.ts';
+import { plantWrite } from '../../../src/store/checksum.ts';
 import { openCommandStore, openCopyTarget, openReader } from '../../../src/store/open-store.ts';
 import {
   type StorageEngine,
@@ -42,7 +43,7 @@ async function newStore(): Promise<{ database: string; path: string }> {
 }
 
 function commit(engine: StorageEngine, ...plants: NewPlant[]): Promise<WriteResult[]> {
-  return engine.commit(plants.map(plant => ({ plant, recordedBy: 1 })));
+  return engine.commit(plants.map(plant => plantWrite(plant, 1)));
 }
 
 test('a connection uses a write-ahead log and flushes each commit', async () => {
@@ -133,11 +134,8 @@ test('a batch larger than the page cache is visible as a whole, or not at all wh
   assert.equal(seen(), 1);
 
   const name = 'x'.repeat(1024 * 1024);
-  const batch = Array.from({ length: 20 }, (_, index) => ({
-    plant: { id: BigInt(index + 1), name },
-    recordedBy: 1,
-  }));
-  const rejectedBySqlite = { plant: { id: 100n, name }, recordedBy: 0.5 };
+  const batch = Array.from({ length: 20 }, (_, index) => plantWrite({ id: BigInt(index + 1), name }, 1));
+  const rejectedBySqlite = plantWrite({ id: 100n, name }, 0.5);
   await assert.rejects(engine.commit([...batch, rejectedBySqlite]), StoreUnavailable);
   const walBytes = statSync(`${path}-wal`).size;
   assert.ok(walBytes > 8 * 1024 * 1024, `the log contained the batch before its commit: ${walBytes} bytes`);
@@ -152,7 +150,7 @@ const READ_ONLY = `mount --bind "$FOLDER" "$FOLDER" && mount -o remount,bind,ro,
 
 const CREATED = [{ outcome: 'created', revision: 1 }];
 const UNCHANGED = [{ outcome: 'unchanged', revision: 1 }];
-const WRITE = { plant: { id: 1n, name: 'Fern' }, recordedBy: 1 };
+const WRITE = plantWrite({ id: 1n, name: 'Fern' }, 1);
 
 async function makeStore(path: string): Promise<void> {
   const store = await openStore(`sqlite:${path}`);
