@@ -4,6 +4,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { suite, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { hashToken, makeToken } from '../../src/auth/token.ts';
+import { isIntact } from '../../src/store/checksum.ts';
 import { openReader } from '../../src/store/open-store.ts';
 import { StoreRejected } from '../../src/store/plant-store.ts';
 import { rowsOf } from '../harness/copied-stores.ts';
@@ -51,12 +52,15 @@ async function updatesFrom(under: EngineUnderTest, earlier: string[], newest: nu
   const services = await Promise.all(Array.from({ length: starts }, start));
   const before = await rowsOf(database);
   assert.deepEqual(
-    before.revisions.map(({ plant, ...rest }) => [plant.id, plant.name, plant.tag, ...Object.values(rest)]),
+    before.revisions.map(each => {
+      const { plant, revision, recordedAt, recordedBy } = each;
+      return [plant.id, plant.name, plant.tag, revision, recordedAt, recordedBy, isIntact(each)];
+    }),
     [
-      [-9223372036854775808n, 'oak', undefined, 1, 5, 1],
-      [9007199254740993n, 'Ácer 🌳', '', 1, 6, 2],
-      [9007199254740993n, 'Ácer', 'tree', 2, 7, 1],
-      [9223372036854775807n, '', undefined, 1, 8, 1],
+      [-9223372036854775808n, 'oak', undefined, 1, 5, 1, true],
+      [9007199254740993n, 'Ácer 🌳', '', 1, 6, 2, true],
+      [9007199254740993n, 'Ácer', 'tree', 2, 7, 1, true],
+      [9223372036854775807n, '', undefined, 1, 8, 1, true],
     ],
   );
   assert.deepEqual(
