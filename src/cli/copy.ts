@@ -6,8 +6,8 @@ import {
   checkTarget,
   compareStores,
   copyMissing,
+  type StoreSummary,
 } from '../store/copy/store-copy.ts';
-import type { StoreSummary } from '../store/copy/store-digest.ts';
 import { checkNotServed, openCopyTarget, openReader } from '../store/open-store.ts';
 import { type PlantReader, StoreMissing, StoreRejected, StoreUnavailable } from '../store/plant-store.ts';
 import { passwordFileOption, readDatabase } from './database-option.ts';
@@ -128,7 +128,7 @@ function report({ source, target, missing }: Awaited<ReturnType<typeof compareSt
 }
 
 function summary({ revisions, plants, tokens, digest }: StoreSummary): string {
-  return `${counted({ revisions, tokens })}, ${amount(plants, 'plant')}, SHA-256 ${digest}`;
+  return `${counted({ revisions, tokens })}, ${amount(plants, 'plant')}, sha256:${digest}`;
 }
 
 function counted({ revisions, tokens }: CopyCount): string {

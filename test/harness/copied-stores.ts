@@ -68,7 +68,7 @@ export function equalDigest({ exitCode, stdout, stderr }: Finished): string {
   assert.equal(exitCode, 0, stdout + stderr);
   const [, source, target] = /^source: (.*)\ntarget: (.*)\nequal\n$/m.exec(stdout) ?? [];
   assert.ok(source !== undefined && source === target, stdout);
-  return /SHA-256 ([0-9a-f]{64})$/.exec(source)![1]!;
+  return /sha256:([0-9a-f]{64})$/.exec(source)![1]!;
 }
 
 /** The number of revisions that a copy added. */

@@ -2,8 +2,8 @@ import { setImmediate as nextIteration } from 'node:timers/promises';
 import type { StoredToken } from '../../contract/stored-token.ts';
 import { BATCH_PLANTS_MAX, BATCH_TEXT_LENGTH_MAX } from '../limits.ts';
 import { type CopyTarget, type PlantReader, type PlantRevision, StoreUnavailable } from '../plant-store.ts';
+import { type Seal, SealDigest } from '../seal.ts';
 import { missingRevisions, missingTokens } from './missing-rows.ts';
-import { StoreDigest, type StoreSummary } from './store-digest.ts';
 
 /** One of the two stores of a copy. */
 export interface CopySide {
@@ -21,6 +21,8 @@ export interface CopyPass {
   onRead(revisions: number): void;
 }
 
+/** Summary of the content of a store. The tokens are compared one by one. */
+export type StoreSummary = Seal & { tokens: number };
 export type CopyCount = Pick<StoreSummary, 'revisions' | 'tokens'>;
 
 /** Rows after which timers and signals can run. SQLite reads synchronously and would block them. */
@@ -70,7 +72,7 @@ export async function copyMissing(pass: CopyPass, writer: CopyTarget): Promise<C
 /** Reads and digests every row. @throws {StoreRejected} for a row that only the target has */
 export async function compareStores(pass: CopyPass) {
   const { source, target } = pass;
-  const [sourceDigest, targetDigest] = [new StoreDigest(), new StoreDigest()];
+  const [sourceDigest, targetDigest] = [new SealDigest(), new SealDigest()];
   let revisions = 0;
   const sourceRows = rows(pass, source, sourceDigest);
   const targetRows = rows(pass, target, targetDigest);
@@ -78,19 +80,19 @@ export async function compareStores(pass: CopyPass) {
   const [sourceTokens, targetTokens] = [await tokensOf(source), await tokensOf(target)];
   const tokens = missingTokens(sourceTokens, targetTokens).length;
   return {
-    source: sourceDigest.summary(sourceTokens),
-    target: targetDigest.summary(targetTokens),
+    source: { ...sourceDigest.seal(), tokens: sourceTokens.length },
+    target: { ...targetDigest.seal(), tokens: targetTokens.length },
     /** Rows that the target lacks. */
     missing: { revisions, tokens },
   };
 }
 
-async function* rows(pass: CopyPass, side: CopySide, digest?: StoreDigest): AsyncIterable<PlantRevision> {
+async function* rows(pass: CopyPass, side: CopySide, digest?: SealDigest): AsyncIterable<PlantRevision> {
   const onRead = side === pass.source ? pass.onRead : () => {};
   let count = 0;
   try {
     for await (const revision of side.reader.revisions()) {
-      digest?.addRevision(revision);
+      digest?.add(revision);
       yield revision;
       if (++count % ITERATION_ROWS !== 0) continue;
       onRead(ITERATION_ROWS);

@@ -1,11 +1,9 @@
 import assert from 'node:assert/strict';
-import { createHash } from 'node:crypto';
 import { suite, test } from 'node:test';
 import { ID_MAX, ID_MIN } from '../../../src/contract/limits.ts';
 import type { StoredToken } from '../../../src/contract/stored-token.ts';
 import { withChecksum } from '../../../src/store/checksum.ts';
 import { missingRevisions, missingTokens } from '../../../src/store/copy/missing-rows.ts';
-import { StoreDigest } from '../../../src/store/copy/store-digest.ts';
 import { type PlantRevision, StoreRejected } from '../../../src/store/plant-store.ts';
 
 function revision(id: bigint, number = 1, name = `plant ${id}`, tag?: string): PlantRevision {
@@ -116,28 +114,4 @@ suite('a target is rejected if it has a token', () => {
       assert.throws(() => missingTokens([token(1), token(2)], [target]), rejects(says));
     });
   }
-});
-
-test('the digest is the hash of the documented lines', () => {
-  const digest = new StoreDigest();
-  const lines: string[] = [];
-  const add = (each: PlantRevision, line: string): void => {
-    digest.addRevision(each);
-    lines.push(`${line}\n`);
-  };
-  add(revision(-1n, 1, 'x'), '["plant","-1",1,"x",null,1767225600000,1]');
-  add(
-    { ...revision(2n ** 53n + 1n, 3, 'Ácer "x"\n', ''), recordedBy: 2 },
-    '["plant","9007199254740993",3,"Ácer \\"x\\"\\n","",1767225600000,2]',
-  );
-  // More rows than the digest hashes at once.
-  for (let number = 1; number <= 5_000; number++) {
-    add(revision(2n ** 60n, number, 'x', 't'), `["plant","${2n ** 60n}",${number},"x","t",1767225600000,1]`);
-  }
-  lines.push(`["token",1,"${'1'.repeat(64)}","label 1",1000,2,3,"2026-01-01"]\n`);
-  const tokens = [token(1, { expiresAt: 2, revokedAt: 3, lastUsedDay: '2026-01-01', changeNumber: 9 })];
-  assert.deepEqual(digest.summary(tokens), {
-    ...{ revisions: 5_002, plants: 3, tokens: 1 },
-    digest: createHash('sha256').update(lines.join(''), 'utf8').digest('hex'),
-  });
 });

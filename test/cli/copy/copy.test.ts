@@ -39,7 +39,7 @@ for (const [from, to] of PAIRS) {
       const tokens = await fillStore(source);
       const first = await copy(source, target);
       assert.match(first.stdout, /^copied 33 revisions and 3 tokens in /);
-      assert.match(first.stdout, /^source: 33 revisions and 3 tokens, 19 plants, SHA-256 /m);
+      assert.match(first.stdout, /^source: 33 revisions and 3 tokens, 19 plants, sha256:/m);
       const expected = await rowsOf(source);
       assert.deepEqual(await rowsOf(target), expected);
       const [valid, expired, revoked] = expected.tokens;

@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { suite, test } from 'node:test';
+import { withChecksum } from '../../src/store/checksum.ts';
+import type { PlantRevision } from '../../src/store/plant-store.ts';
+import { differenceOf, parseSeal, type Seal, SealDigest, sealLine, sealText } from '../../src/store/seal.ts';
+
+const AT = 1_767_225_600_000;
+
+function revision(id: bigint, number = 1, name = `plant ${id}`, tag?: string, recordedBy = 1): PlantRevision {
+  const plant = tag === undefined ? { id, name } : { id, name, tag };
+  return withChecksum({ plant, revision: number, recordedAt: AT, recordedBy });
+}
+
+function sealOf(revisions: PlantRevision[], earlier?: Seal): Seal {
+  const digest = new SealDigest(AT, earlier);
+  for (const each of revisions) digest.add(each);
+  return digest.seal();
+}
+
+test('the digest is the hash of the documented lines', () => {
+  const lines: string[] = [];
+  const revisions: PlantRevision[] = [];
+  const add = (each: PlantRevision, line: string): void => {
+    revisions.push(each);
+    lines.push(`${line}\n`);
+  };
+  add(revision(-1n, 1, 'x'), '["-1",1,"x",null,1767225600000,1]');
+  add(
+    revision(2n ** 53n + 1n, 3, 'Ácer "x"\n', '', 2),
+    '["9007199254740993",3,"Ácer \\"x\\"\\n","",1767225600000,2]',
+  );
+  // More rows than the digest hashes at once.
+  for (let number = 1; number <= 5_000; number++) {
+    add(revision(2n ** 60n, number, 'x', 't'), `["${2n ** 60n}",${number},"x","t",1767225600000,1]`);
+  }
+  const later = { ...revision(2n ** 61n), recordedAt: AT + 1 };
+  const { marks, ...seal } = sealOf([...revisions, later]);
+  const digest = createHash('sha256').update(lines.join('')).digest('hex');
+  assert.deepEqual(seal, { until: AT, plants: 3, revisions: 5_002, digest });
+  assert.deepEqual(
+    marks.map(({ id }) => id),
+    [-1n, 2n ** 53n + 1n],
+  );
+  const line = `plant-store seal 1 2026-01-01T00:00:00.000Z 3 plants 5002 revisions sha256:${digest}`;
+  assert.equal(sealLine({ ...seal, marks }), line);
+  assert.deepEqual(parseSeal(sealText({ ...seal, marks })), { ...seal, marks });
+  assert.deepEqual(parseSeal(` ${line.replaceAll(' ', '  ')}\r\n`), { ...seal, marks: [] });
+});
+
+suite('the first difference lies between two marks', () => {
+  // More plants than a seal has marks.
+  const then = Array.from({ length: 5_000 }, (_, index) => revision(BigInt(index) * 10n));
+  const seal = parseSeal(sealText(sealOf(then)));
+  const cases: [what: string, id: bigint, change: (all: PlantRevision[]) => PlantRevision[]][] = [
+    ['a lost plant', 25_000n, all => all.filter(({ plant }) => plant.id !== 25_000n)],
+    ['the first plant lost', 0n, all => all.slice(1)],
+    ['the last plant lost', 49_990n, all => all.slice(0, -1)],
+    ['an added old plant', 30_005n, all => [...all.slice(0, 3_001), revision(30_005n), ...all.slice(3_001)]],
+    ['an old plant behind all', 60_000n, all => [...all, revision(60_000n)]],
+    ['a plant with another name', 4_000n, all => all.with(400, revision(4_000n, 1, 'other'))],
+  ];
+  for (const [what, id, change] of cases) {
+    test(what, () => {
+      const difference = differenceOf(seal, sealOf(change(then), seal)) ?? '';
+      const [, from, to] = /the first difference is between (.+) and (.+)$/.exec(difference) ?? [];
+      const idOf = (text = ''): bigint | undefined =>
+        text.startsWith('id ') ? BigInt(text.slice(3)) : undefined;
+      const [low, high] = [idOf(from), idOf(to)];
+      assert.ok((low ?? id) <= id && id <= (high ?? id), difference);
+      if (low !== undefined && high !== undefined) assert.ok(high - low < 100n, 'a narrow range');
+    });
+  }
+  test('none', () => assert.equal(differenceOf(seal, sealOf(then, seal)), undefined));
+});
