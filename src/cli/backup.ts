@@ -3,20 +3,21 @@ import { once } from 'node:events';
 import { resolve } from 'node:path';
 import { Command } from 'commander';
 import { databaseAddressOf } from '../store/database-url.ts';
-import { openCommandStore, openReader } from '../store/open-store.ts';
 import type { StoreCounts } from '../store/sqlite/sqlite-backup.ts';
 import { makeBackupFile } from './backup/backup-file.ts';
 import type { BackupMessage } from './backup/backup-process.ts';
 import { type DatabaseOptions, databaseOption, readDatabase } from './database-option.ts';
 import { Failure } from './failure.ts';
 import { stoppable } from './interruption.ts';
+import { noteRun } from './note-run.ts';
 import { BACKUP_PROCESS, ownProgram } from './own-program.ts';
 import { amount, CountedProgress, formatCount } from './progress-display.ts';
+import { SEAL_SUFFIX, writeSeal } from './seal-file.ts';
 
 const HELP = `
 The backup contains every plant that got the status 200 before the command
-started. The command checks the complete copy, counts its plants, and flushes it
-to disk. It never overwrites a file.
+started. The command verifies the complete copy and flushes it to disk. It never
+overwrites a file. It writes the seal of \`verify\` to FILE.seal.
 
 The backup file is a complete store. To restore it, stop the service. Move the
 folder of the old store away, with all its files. Create the folder again. Then copy the
@@ -24,6 +25,10 @@ backup to the path of the old store file.
 
 Example:
   $ npx plant-store backup "backups/plants-$(date +%F).db"`;
+
+const CHECKING = { title: 'checking the copy', unit: 'revisions', total: undefined };
+
+type Made = NonNullable<BackupMessage['made']>;
 
 /** https://sqlite.org/rescode.html#full */
 const SQLITE_FULL = 13;
@@ -54,21 +59,22 @@ async function backUp(file: string, options: DatabaseOptions): Promise<void> {
     'no backup was created',
   );
   const seconds = ((performance.now() - sinceMs) / 1000).toFixed(1);
-  console.log(`${file}: ${shown(written)}, ${formatCount(bytes)} bytes, in ${seconds} s`);
-  await noteRun(readDatabase(options), `${file}: ${shown(written)}`).catch((error: Error) =>
-    console.error(`WARNING: the console will not show this backup: ${error.message}`),
-  );
-}
-
-async function noteRun(database: string, result: string): Promise<void> {
-  // The store may have been moved away meanwhile. Then this must not create a new one.
-  await (await openReader(database))[Symbol.asyncDispose]();
-  const store = await openCommandStore(database);
-  await store.recordRun({ command: 'backup', endedAt: Date.now(), result }).finally(() => store.close());
+  const counts = shown(written.copy);
+  console.log(`${file}: ${counts}, ${formatCount(bytes)} bytes, in ${seconds} s`);
+  const { seal, faults } = written;
+  for (const fault of faults) console.error(`plant-store: ${fault}`);
+  if (seal !== undefined) writeSeal(`${file}${SEAL_SUFFIX}`, seal);
+  const found = faults.length === 0 ? '' : `; FAULTS FOUND: ${faults[0]}`;
+  await noteRun(readDatabase(options), 'backup', `${file}: ${counts}${found}`);
+  if (faults.length > 0) {
+    throw new Failure(
+      'the backup contains everything that the store has, with the faults above, and gets no seal; keep your older backups',
+    );
+  }
 }
 
 /** @throws {Failure} if the copy fails or does not have the counts of the store */
-async function copyAndCheck(path: string, to: string, stop: AbortSignal): Promise<StoreCounts> {
+async function copyAndCheck(path: string, to: string, stop: AbortSignal): Promise<Made> {
   const { file, args } = ownProgram();
   const child = spawn(file, [...args, BACKUP_PROCESS, path, to], {
     // A separate process group: a Ctrl-C then reaches only this process, which ends the other one.
@@ -83,7 +89,8 @@ async function copyAndCheck(path: string, to: string, stop: AbortSignal): Promis
   child.on('message', (message: BackupMessage) => {
     last = message;
     if (message.copied !== undefined) ({ pages: progress.done, totalPages: progress.total } = message.copied);
-    if (message.isChecking) Object.assign(progress, { title: 'checking the copy', done: 0 });
+    const { checked } = message;
+    if (checked !== undefined) Object.assign(progress, { ...CHECKING, done: checked });
   });
   const [exitCode, signal] = await ended;
   stop.throwIfAborted();
@@ -97,7 +104,7 @@ async function copyAndCheck(path: string, to: string, stop: AbortSignal): Promis
       `the store has ${shown(made.source)} but the copy has ${shown(made.copy)}, which is a bug; use an older backup, and report this`,
     );
   }
-  return made.copy;
+  return made;
 }
 
 function failedBecause({ message, errcode }: { message: string; errcode: number | undefined }): string {

@@ -18,6 +18,7 @@ export const COMMANDS: Record<string, () => Promise<Command>> = {
   export: async () => (await import('./export.ts')).exportCommand(),
   stats: async () => (await import('./stats.ts')).statsCommand(),
   copy: async () => (await import('./copy.ts')).copyCommand(),
+  verify: async () => (await import('./verify.ts')).verifyCommand(),
   backup: async () => (await import('./backup.ts')).backupCommand(),
   check: async () => (await import('./check.ts')).checkCommand(),
   openapi: async () => (await import('./openapi.ts')).openApiCommand(),

@@ -84,7 +84,7 @@ export class CountedProgress extends ProgressDisplay {
   done = 0;
   /** 0 while it is not yet known; undefined if it stays unknown. */
   total: number | undefined;
-  readonly #unit: string;
+  unit: string;
 
   /**
    * @param title activity, such as `copying`
@@ -95,7 +95,7 @@ export class CountedProgress extends ProgressDisplay {
     super();
     this.title = title;
     this.total = total;
-    this.#unit = unit;
+    this.unit = unit;
   }
 
   protected get share(): number | undefined {
@@ -108,7 +108,7 @@ export class CountedProgress extends ProgressDisplay {
     if (this.done === 0) return this.title;
     const elapsedMs = performance.now() - this.startMs;
     const rate = formatCount(perSecond(this.done, elapsedMs));
-    const counts = `${formatCount(this.done)} ${this.#unit}, ${rate}/s`;
+    const counts = `${formatCount(this.done)} ${this.unit}, ${rate}/s`;
     const { share } = this;
     if (!share) return `${this.title}: ${counts}`;
     return `${this.title}: ${Math.floor(share * 100)}%, ${counts}, ${timeLeft(elapsedMs, share)}`;

@@ -134,6 +134,7 @@ export class Screens {
       const { engine, storeWarnings } = await readState();
       const size = await this.#countedSize();
       const runs = (await this.#parts.engine.lastRuns().catch(onError)) ?? [];
+      const hasBackup = runs.some(({ command }) => command === 'backup');
       const rows = {
         Version: version,
         Store: database,
@@ -145,7 +146,7 @@ export class Screens {
         'Free on the disk': bytesText(engine.diskFreeBytes),
         'Disk full in': this.#diskFullIn(engine.diskFreeBytes),
         // PostgreSQL has backup programs of its own.
-        'Last backup': engine.walBytes !== undefined && runs.length === 0 ? NO_BACKUP : undefined,
+        'Last backup': engine.walBytes !== undefined && !hasBackup ? NO_BACKUP : undefined,
       };
       return json({
         rows: Object.entries(rows).filter(([, value]) => value !== undefined),

@@ -13,6 +13,8 @@ export const IN_FLIGHT_PLANTS_MIN = 1_024;
 export const FAILING_QUEUE_TIMEOUT_MS = 1_500;
 /** Plants in one commit. */
 export const BATCH_PLANTS_MAX = 2_048;
+/** Time of one commit with all its attempts. */
+export const COMMIT_TIME_MS_MAX = 3_000;
 /** Text in one commit; one plant always fits. */
 export const BATCH_TEXT_LENGTH_MAX = 8 * 1024 * 1024;
 

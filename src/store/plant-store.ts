@@ -48,7 +48,7 @@ export interface EngineStatistics {
 
 /** A run of a command that the operator should know of. */
 export interface CommandRun {
-  command: 'backup';
+  command: 'backup' | 'verify';
   /** Milliseconds since 1970 UTC. */
   endedAt: number;
   /** In words. */
@@ -137,7 +137,7 @@ export interface StorageEngine {
    *   was deleted but the result was lost
    */
   takeConsoleCode(hash: string, now: number): Promise<boolean>;
-  /** Notes a successful run of a command. It replaces the last one of this command. */
+  /** Notes a run of a command. It replaces the last one of this command. */
   recordRun(run: CommandRun): Promise<void>;
   /** The last noted run of each command, by its name. */
   lastRuns(): Promise<CommandRun[]>;
@@ -222,6 +222,14 @@ export interface PlantReader extends PlantSearch {
    */
   revisions(from?: bigint): AsyncIterable<PlantRevision>;
   tokens(): Promise<StoredToken[]>;
+  /** The largest `recordedAt`; 0 in an empty store. */
+  newestTime(): Promise<number>;
+  /**
+   * Checks pages and indexes with the means of the engine.
+   *
+   * @returns one text for each fault, or undefined when the engine cannot check them
+   */
+  structureFaults(): Promise<string[] | undefined>;
   /** Identifies this store, whatever its address is; undefined when the engine has no identity. */
   identity(): Promise<string | undefined>;
 }

@@ -233,7 +233,7 @@ suite('a separate process prints one line for', { concurrency: 3 }, () => {
 
 /** Commands, and the words that their help must contain. */
 const HELP: Record<string, string> = {
-  '': 'serve console health token add import list show export stats copy backup check openapi completion --version',
+  '': 'serve console health token add import list show export stats copy verify backup check openapi completion --version',
   serve:
     '--database --listen --ops --ops-host --repeated-id --log-requests --body-limit PLANT_STORE_DATABASE PLANT_STORE_LISTEN ' +
     'sqlite:./data/plant-store.db 127.0.0.1:8080 127.0.0.1:8081 start --',

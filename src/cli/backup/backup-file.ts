@@ -2,6 +2,7 @@ import { closeSync, lstatSync, openSync, renameSync, rmSync, statSync } from 'no
 import { dirname, resolve } from 'node:path';
 import { flush } from '../../store/sqlite/database.ts';
 import { Failure } from '../failure.ts';
+import { SEAL_SUFFIX } from '../seal-file.ts';
 
 /** The file contains the hashes of tokens. */
 const OWNER_ONLY = 0o600;
@@ -55,10 +56,10 @@ function publish(partial: string, file: string): number {
 
 /** Also rejects an old write-ahead log or journal: SQLite would apply it to the backup. */
 function rejectExisting(file: string): void {
-  for (const suffix of ['', '-wal', '-journal', '-shm']) {
+  for (const suffix of ['', SEAL_SUFFIX, '-wal', '-journal', '-shm']) {
     const existing = `${file}${suffix}`;
     if (lstatSync(existing, { throwIfNoEntry: false }) === undefined) continue;
-    const advice = suffix === '' ? '' : ', or move this file away; it may contain plants';
+    const advice = !suffix.startsWith('-') ? '' : ', or move this file away; it may contain plants';
     throw new Failure(`${existing} already exists and was not changed; name another file${advice}`);
   }
 }

@@ -1,15 +1,22 @@
 import { constants, setPriority } from 'node:os';
+import { sealText } from '../../store/seal.ts';
 import { checkCopy, copySnapshot, type StoreCounts } from '../../store/sqlite/sqlite-backup.ts';
+import { openSqliteReader } from '../../store/sqlite/sqlite-reader.ts';
+import { settledTime, verifyRevisions } from '../../store/verification.ts';
 
 /** A message to the process that started this one. The last message is `made` or `failure`. */
 export interface BackupMessage {
   /** Progress of the copy, in pages. */
   copied?: { pages: number; totalPages: number };
-  /** The copy is complete, and the check begins. */
-  isChecking?: true;
-  made?: { source: StoreCounts; copy: StoreCounts };
+  /** The copy is complete, and so many of its revisions are checked. */
+  checked?: number;
+  /** The seal of the copy, unless a revision is damaged; and its faults. */
+  made?: { source: StoreCounts; copy: StoreCounts; seal: string | undefined; faults: string[] };
   failure?: { message: string; errcode: number | undefined };
 }
+
+/** Revisions from one message about the check to the next. */
+const REPORTED_REVISIONS = 65_536;
 
 /**
  * Copies and checks a store in a separate process. A call of SQLite cannot be interrupted, but a
@@ -21,16 +28,31 @@ export async function runBackupProcess(path: string, to: string): Promise<void> 
   // Without the parent process the copy would never get its name.
   process.on('disconnect', () => process.exit());
   try {
+    const until = await newestTimeOf(path);
     const source = await copySnapshot(path, to, ({ totalPages, remainingPages }) =>
       send({ copied: { pages: totalPages - remainingPages, totalPages } }),
     );
-    send({ isChecking: true });
-    send({ made: { source, copy: checkCopy(to) } });
+    send({ checked: 0 });
+    const copy = checkCopy(to);
+    // Reads the copy, not the store under load. Equal counts and right checksums show that the copy
+    // has everything.
+    await using reader = openSqliteReader(to, true);
+    let checked = 0;
+    const { seal, faults } = await verifyRevisions(reader, until, undefined, revisions => {
+      checked += revisions;
+      if (checked % REPORTED_REVISIONS === 0) send({ checked });
+    });
+    send({ made: { source, copy, seal: seal && sealText(seal), faults } });
   } catch (error) {
     const { message, errcode } = error as Error & { errcode?: number };
     send({ failure: { message, errcode } });
   }
   if (process.connected) process.disconnect?.();
+}
+
+async function newestTimeOf(path: string): Promise<number> {
+  await using reader = openSqliteReader(path);
+  return await settledTime(reader);
 }
 
 function send(message: BackupMessage): void {

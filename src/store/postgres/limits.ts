@@ -1,5 +1,5 @@
 import { relation } from '../../contract/limits.ts';
-import { FAILING_QUEUE_TIMEOUT_MS } from '../limits.ts';
+import { COMMIT_TIME_MS_MAX, FAILING_QUEUE_TIMEOUT_MS } from '../limits.ts';
 
 /** Connections that write plants; one more is for tokens. The default of `--connections`. */
 export const POSTGRES_CONNECTIONS = 4;
@@ -41,6 +41,9 @@ export const PAGE_TEXT_BYTES = 8 * 1024 * 1024;
 /** Attempts of a transaction of `copy` that fails temporarily. */
 export const COPY_ATTEMPTS_MAX = 5;
 
+/** Timeout of the check of the structure, which reads whole tables. */
+export const STRUCTURE_TIMEOUT_MS = 86_400_000;
+
 /** Timeout of one schema step, which may change a large table. */
 export const SCHEMA_STEP_TIMEOUT_MS = 3_600_000;
 /** Number and interval of the lookups while another instance creates the schema. */
@@ -52,6 +55,7 @@ relation(
   STATEMENT_TIMEOUT_MS < OPERATION_TIMEOUT_MS,
   'after a statement timeout there is time to look up its result',
 );
+relation(OPERATION_TIMEOUT_MS <= COMMIT_TIME_MS_MAX, 'a seal waits for all commits');
 relation(STATEMENT_CANCEL_MARGIN_MS < STATEMENT_TIMEOUT_MS, 'the server has time for a statement');
 relation(
   FAILING_QUEUE_TIMEOUT_MS + OPERATION_TIMEOUT_MS < 5_000,

@@ -4,9 +4,9 @@ import type { PlantReader, PlantRevision, StoreSize } from '../plant-store.ts';
 import { REVISION_COLUMNS, revisionOf } from '../rows.ts';
 import { rejectWorker } from './citus-workers.ts';
 import type { Connection, TextRow } from './connection.ts';
-import { unavailable } from './failure.ts';
+import { INSUFFICIENT_PRIVILEGE, sqlStateOf, unavailable } from './failure.ts';
 import { HostSearch } from './host-search.ts';
-import { PAGE_ROWS, PAGE_TEXT_BYTES } from './limits.ts';
+import { PAGE_ROWS, PAGE_TEXT_BYTES, STRUCTURE_TIMEOUT_MS } from './limits.ts';
 import type { PostgresAddress } from './postgres-url.ts';
 import { checkSchema } from './schema.ts';
 import { allTokens } from './token-table.ts';
@@ -24,10 +24,17 @@ export async function openPostgresReader(address: PostgresAddress): Promise<Plan
     revisions: from => allRevisions(search, from),
     size: () => size(connection),
     tokens: () => orUnavailable(allTokens(connection)),
+    newestTime: () => newestTime(connection),
+    structureFaults: () => structureFaults(connection),
     identity: () => identity(connection),
     [Symbol.asyncDispose]: () => connection.close(),
   };
 }
+
+/** The server has no extension amcheck, or the user may not use it. */
+const NOT_CHECKED = ['42883', INSUFFICIENT_PRIVILEGE];
+/** data_corrupted and index_corrupted */
+const DAMAGED = /^XX00[12]$/;
 
 /** The keys that follow the key in $1 and $2, and the bytes of text of each row. */
 const KEYS = `
@@ -93,6 +100,41 @@ export async function size(connection: Connection): Promise<StoreSize> {
   const [bytes] = await connection.run({ text: sizes }).catch(() => []);
   const [count] = await orUnavailable(connection.run({ text: counts }));
   return { plants: Number(count![0]), revisions: Number(count![1]), bytes: bytes && Number(bytes[0]) };
+}
+
+async function newestTime(connection: Connection): Promise<number> {
+  const text = 'SELECT max(recorded_at) FROM plant_revision';
+  const [row] = await orUnavailable(connection.run({ text }));
+  return Number(row![0]);
+}
+
+/** https://www.postgresql.org/docs/current/amcheck.html; `true`: every row is in the index. */
+const STRUCTURE = [
+  `SELECT bt_index_check(indexrelid, true)::text FROM pg_index
+    WHERE indrelid IN ('plant_revision'::regclass, 'token'::regclass)`,
+  ...['plant_revision', 'token'].map(
+    table => `SELECT format('${table}, block %s: %s', blkno, msg) FROM verify_heapam('${table}') LIMIT 100`,
+  ),
+];
+
+async function structureFaults(connection: Connection): Promise<string[] | undefined> {
+  // The coordinator of Citus has none of the rows.
+  if (connection.isCitus) return undefined;
+  const faults: string[] = [];
+  await orUnavailable(connection.run({ text: `SET statement_timeout = ${STRUCTURE_TIMEOUT_MS}` }));
+  for (const text of STRUCTURE) {
+    try {
+      const rows = await connection.run({ text }, STRUCTURE_TIMEOUT_MS);
+      // The check of an index returns an empty text.
+      faults.push(...rows.flatMap(([fault]) => fault || []));
+    } catch (error) {
+      const sqlState = sqlStateOf(error) ?? '';
+      if (NOT_CHECKED.includes(sqlState)) return undefined;
+      if (!DAMAGED.test(sqlState)) throw unavailable(error);
+      faults.push((error as Error).message);
+    }
+  }
+  return faults;
 }
 
 /** Identifies a table of one run of a server. Undefined for engines that lack these functions. */

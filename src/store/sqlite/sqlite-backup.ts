@@ -3,6 +3,7 @@ import { pathToFileURL } from 'node:url';
 import { StoreRejected } from '../plant-store.ts';
 import { openForReading } from './database.ts';
 import { BACKUP_STEP_PAGES } from './limits.ts';
+import { structureFaults } from './sqlite-reader.ts';
 
 /** Numbers of rows in a store. */
 export interface StoreCounts {
@@ -47,10 +48,10 @@ export async function copySnapshot(
  */
 export function checkCopy(path: string): StoreCounts {
   using database = openForReading(path, true);
-  const [first] = database.prepare('PRAGMA integrity_check(1)').all();
-  if (first?.integrity_check !== 'ok') {
+  const [fault] = structureFaults(database);
+  if (fault !== undefined) {
     throw new StoreRejected(
-      `the copy is damaged (${first?.integrity_check}); run the backup again; if it fails again, check the disk and the store`,
+      `the copy is damaged (${fault}); run the backup again; if it fails again, check the disk and the store`,
     );
   }
   return countRows(database);

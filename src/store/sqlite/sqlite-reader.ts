@@ -7,6 +7,9 @@ import { REVISION_COLUMNS, type Row, revisionOf } from '../rows.ts';
 import { openForReading, unavailable } from './database.ts';
 import { allTokens } from './token-table.ts';
 
+/** https://sqlite.org/rescode.html#corrupt */
+const SQLITE_CORRUPT = 11;
+
 const SELECT = `SELECT ${REVISION_COLUMNS} FROM plant_revision`;
 /** Size of the database file. */
 export const BYTES = 'SELECT page_count * page_size FROM pragma_page_count, pragma_page_size';
@@ -14,24 +17,43 @@ export const BYTES = 'SELECT page_count * page_size FROM pragma_page_count, prag
 const SIZE = `SELECT count(*) FILTER (WHERE revision = 1) AS plants, count(*) AS revisions, (${BYTES}) AS bytes
   FROM plant_revision`;
 
-export function openSqliteReader(path: string): PlantReader {
-  const database = openForReading(path);
+/** @param isImmutable see {@link openForReading} */
+export function openSqliteReader(path: string, isImmutable = false): PlantReader {
+  const database = openForReading(path, isImmutable);
   const query: Query = async (text, values) => read(() => queryRows(database, text, values));
   return {
     page: (...args) => searchPage(query, ...args),
     revisionsOf: (...args) => revisionsOf(query, ...args),
-    async *revisions(from = ID_MIN) {
-      // `yield*` would await each revision once more.
-      for (const each of select(database, `${SELECT} WHERE id >= ? ORDER BY id, revision`, from)) yield each;
-    },
+    revisions: from => allRevisions(database, from),
     size: async () => read(() => database.prepare(SIZE).get() as StoreSize),
     tokens: async () => read(() => allTokens(database)),
+    newestTime: async () =>
+      read(() =>
+        Number(database.prepare('SELECT max(recorded_at) AS newest FROM plant_revision').get()?.newest),
+      ),
+    structureFaults: async () => structureFaults(database),
     identity: async () => {
       const { dev, ino } = statSync(path, { bigint: true });
       return `file ${dev}:${ino}`;
     },
     [Symbol.asyncDispose]: async () => database[Symbol.dispose](),
   };
+}
+
+/** https://sqlite.org/pragma.html#pragma_integrity_check, which reports the first 100 faults */
+export function structureFaults(database: DatabaseSync): string[] {
+  const faults: string[] = [];
+  try {
+    for (const row of database.prepare('PRAGMA integrity_check').iterate()) {
+      faults.push(...String(row.integrity_check).split('\n'));
+    }
+  } catch (error) {
+    // The check itself ends at some faults.
+    const { message, errcode = 0 } = error as Error & { errcode?: number };
+    if ((errcode & 0xff) !== SQLITE_CORRUPT) throw unavailable(error);
+    faults.push(message);
+  }
+  return faults.filter(fault => fault !== 'ok' && fault !== '*** in database main ***');
 }
 
 /** @param text may use the parameters `$1`, `$2` and so on, as in PostgreSQL */
@@ -43,14 +65,14 @@ export function queryRows(database: DatabaseSync, text: string, values: unknown[
   return statement.all(...(values as SQLInputValue[])) as unknown as Row[];
 }
 
-function* select(database: DatabaseSync, sql: string, ...parameters: bigint[]): Iterable<PlantRevision> {
+async function* allRevisions(database: DatabaseSync, from = ID_MIN): AsyncIterable<PlantRevision> {
   try {
-    const statement = database.prepare(sql);
+    const statement = database.prepare(`${SELECT} WHERE id >= ? ORDER BY id, revision`);
     // Otherwise an id beyond 2^53 throws.
     statement.setReadBigInts(true);
     // Arrays are twice as fast as objects.
     statement.setReturnArrays(true);
-    const rows: Iterable<unknown> = statement.iterate(...parameters);
+    const rows: Iterable<unknown> = statement.iterate(from);
     for (const row of rows) yield revisionOf(row as Row);
   } catch (error) {
     throw unavailable(error);

@@ -67,7 +67,7 @@ test('a backup contains exactly the rows of the store, in one file that only its
   assert.match(stdout, /: 19 plants, 33 revisions and 3 tokens, /);
   assert.match(stdout, new RegExp(`^${file}: .*, ${bytes} bytes, in [0-9.]+ s\n$`));
   assert.equal(mode & 0o777, 0o600);
-  assert.deepEqual(readdirSync(folder), ['backup.db']);
+  assert.deepEqual(readdirSync(folder), ['backup.db', 'backup.db.seal']);
   assert.deepEqual(await rowsOf(`sqlite:${file}`), await rowsOf(database));
   const store = await openCommandStore(database);
   const [{ command, result } = {}, ...others] = await store.lastRuns().finally(() => store.close());
@@ -187,7 +187,7 @@ test('a backup that was killed does not block its name, and of two that run the 
   assert.equal(exitCode, 1);
   assert.match(stderr, /backup\.db already exists and was not changed; name another file\n$/);
   assert.deepEqual(readFileSync(file), made);
-  assert.equal(readdirSync(folder).length, 2, 'only the backup and the file of the killed one');
+  assert.equal(readdirSync(folder).length, 3, 'only the backup, its seal and the file of the killed one');
 });
 
 test('a full disk is reported and leaves no file', async () => {

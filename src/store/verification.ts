@@ -1,0 +1,88 @@
+import { setImmediate as nextIteration, setTimeout as wait } from 'node:timers/promises';
+import { isIntact } from './checksum.ts';
+import { COMMIT_TIME_MS_MAX } from './limits.ts';
+import type { PlantReader, PlantRevision } from './plant-store.ts';
+import { differenceOf, type Seal, SealDigest } from './seal.ts';
+
+export interface Verification {
+  /** Only of a sound store. */
+  seal: Seal | undefined;
+  /** One text for each fault, the first {@link FAULTS_SHOWN_MAX}, then their number. */
+  faults: string[];
+}
+
+/** Rows after which timers and signals can run. SQLite reads synchronously and would block them. */
+const ITERATION_ROWS = 512;
+const FAULTS_SHOWN_MAX = 100;
+
+/**
+ * The time of the newest revision, for {@link verifyRevisions}. Waits until every commit that
+ * began before that time has ended. So no revision of that time or before appears later.
+ */
+export async function settledTime(reader: Pick<PlantReader, 'newestTime'>): Promise<number> {
+  const newest = await reader.newestTime();
+  if (newest > Date.now() - COMMIT_TIME_MS_MAX) await wait(COMMIT_TIME_MS_MAX);
+  return newest;
+}
+
+/**
+ * Reads every revision. Checks its checksum, and that each plant has the revisions 1 to n.
+ *
+ * @param until the time of the seal
+ * @param earlier a seal whose revisions must still be there
+ * @param onRead is called with the number of revisions since the last call
+ */
+export async function verifyRevisions(
+  reader: Pick<PlantReader, 'revisions'>,
+  until: number,
+  earlier: Seal | undefined,
+  onRead: (revisions: number) => void,
+): Promise<Verification> {
+  const faults: string[] = [];
+  let more = 0;
+  const add = (fault: string): void => {
+    if (faults.length < FAULTS_SHOWN_MAX) faults.push(fault);
+    else more++;
+  };
+  const digest = new SealDigest(until);
+  const sinceEarlier = earlier && new SealDigest(earlier.until, earlier);
+  let count = 0;
+  let last: PlantRevision | undefined;
+  let isAfterDamage = false;
+  for await (const each of reader.revisions()) {
+    if (isIntact(each)) {
+      const fault = isAfterDamage ? undefined : placeFault(last, each);
+      if (fault !== undefined) add(fault);
+      digest.add(each);
+      sinceEarlier?.add(each);
+      last = each;
+      isAfterDamage = false;
+    } else {
+      add(`revision ${each.revision} of plant ${each.plant.id} is damaged: its checksum is wrong`);
+      // Its key may be wrong, so the place of the next one is not known.
+      isAfterDamage = true;
+    }
+    if (++count % ITERATION_ROWS !== 0) continue;
+    onRead(ITERATION_ROWS);
+    await nextIteration();
+  }
+  const seal = faults.length === 0 ? digest.seal() : undefined;
+  if (more > 0) faults.push(`${more} more faults`);
+  const difference = earlier && differenceOf(earlier, sinceEarlier!.seal());
+  if (difference !== undefined) {
+    const then = new Date(earlier!.until).toISOString();
+    faults.push(`the store does not hold exactly what it held on ${then}: ${difference}`);
+  }
+  return { seal, faults };
+}
+
+/** Each plant has the revisions 1 to n, and the ids rise. */
+function placeFault(last: PlantRevision | undefined, { plant, revision }: PlantRevision): string | undefined {
+  const isSamePlant = plant.id === last?.plant.id;
+  const expected = isSamePlant ? last.revision + 1 : 1;
+  const isBehind = last === undefined || isSamePlant || plant.id > last.plant.id;
+  if (isBehind && revision === expected) return undefined;
+  if (isBehind && revision > expected)
+    return `plant ${plant.id} has a revision ${revision}, but no revision ${expected}`;
+  return `revision ${revision} of plant ${plant.id} is at a wrong place`;
+}

@@ -1,0 +1,233 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import {
+  closeSync,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { suite, test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
+import { withChecksum } from '../../src/store/checksum.ts';
+import { openCommandStore } from '../../src/store/open-store.ts';
+import { SealDigest, sealLine, sealText } from '../../src/store/seal.ts';
+import { copy, equalDigest, fillStore, manyPlants } from '../harness/copied-stores.ts';
+import { type Finished, runProgram, startProgram } from '../harness/program.ts';
+import { type EngineUnderTest, enginesUnderTest } from '../harness/store-under-test.ts';
+import { insertSql } from '../harness/stored-revisions.ts';
+import { testFolder } from '../harness/test-folder.ts';
+
+const folder = testFolder();
+const [sqlite, postgres] = await enginesUnderTest();
+
+/** More plants than a seal has marks. Every hundredth plant has two revisions. */
+const ROWS = Array.from({ length: 1_500 }, (_, index) => index * 10).flatMap(id => {
+  const first: Parameters<typeof insertSql>[0] = [id, 1, `plant ${id}`, null, 1_000, 1];
+  return id % 1_000 === 0 ? [first, [id, 2, 'again', 'tag', 2_000, 1] as typeof first] : [first];
+});
+const SEAL = sealOfRows();
+const SEAL_FILE = join(folder, 'rows.seal');
+writeFileSync(SEAL_FILE, sealText(SEAL));
+
+function sealOfRows() {
+  const digest = new SealDigest(2_000);
+  for (const [id, revision, name, tag, recordedAt, recordedBy] of ROWS) {
+    const plant = tag === null ? { id: BigInt(id), name } : { id: BigInt(id), name, tag };
+    digest.add(withChecksum({ plant, revision, recordedAt, recordedBy }));
+  }
+  return digest.seal();
+}
+
+function verify(database: string, ...args: string[]): Promise<Finished> {
+  return runProgram(['verify', '--database', database, ...args]);
+}
+
+/** A new store with ROWS in which every row can be changed. */
+async function storeWithRows(engine: EngineUnderTest): Promise<string> {
+  const database = await engine.newDatabase();
+  await fillStore(database, []);
+  await engine.sql(database, insertSql(...ROWS));
+  if (engine === sqlite) {
+    await engine.sql(database, 'DROP TRIGGER plant_revision_is_not_updated');
+    await engine.sql(database, 'DROP TRIGGER plant_revision_is_not_deleted');
+  } else {
+    await engine.sql(database, 'CREATE EXTENSION amcheck');
+  }
+  return database;
+}
+
+async function lastRun(database: string): Promise<string | undefined> {
+  const store = await openCommandStore(database);
+  const [run] = await store.lastRuns().finally(() => store.close());
+  return run?.command === 'verify' ? run.result : undefined;
+}
+
+test('the line of a store is that of its copies and of its backup', async () => {
+  const [original, other, back] = [
+    await sqlite.newDatabase(),
+    await postgres.newDatabase(),
+    await sqlite.newDatabase(),
+  ];
+  await fillStore(original);
+  const digest = equalDigest(await copy(original, other));
+  await copy(other, back);
+  const backup = join(folder, 'backup.db');
+  assert.equal((await runProgram(['backup', backup, '--database', original])).exitCode, 0);
+  const [first, ...lines] = await Promise.all(
+    [original, other, back, `sqlite:${backup}`].map(async database => (await verify(database)).stdout),
+  );
+  assert.match(first!, /^plant-store seal 1 20\S+Z 19 plants 33 revisions sha256:[0-9a-f]{64}\n$/);
+  assert.ok(first!.endsWith(`${digest}\n`));
+  assert.deepEqual(lines, [first, first, first]);
+  const seal = readFileSync(`${backup}.seal`, 'utf8');
+  assert.ok(seal.startsWith(first!), seal);
+  assert.equal(statSync(`${backup}.seal`).mode & 0o777, 0o600);
+  assert.equal(await lastRun(other), '19 plants and 33 revisions, no fault found');
+  assert.equal(await lastRun(`sqlite:${backup}`), undefined, 'a backup stays as it is');
+});
+
+for (const engine of [sqlite, postgres]) {
+  suite(`verify on ${engine.name}, against a seal, after`, () => {
+    const cases: [what: string, sql: string[], says: RegExp, isSound: boolean][] = [
+      [
+        'newer plants and revisions',
+        [insertSql([5, 1, 'new', null, 3_000, 1], [10, 2, 'new', null, 3_000, 1])],
+        /^the store still holds all 1,515 revisions of that seal\n$/,
+        true,
+      ],
+      [
+        'a lost plant',
+        ['DELETE FROM plant_revision WHERE id = 7010'],
+        /now 1514 revisions up to that time, then 1515; .* between id 69\d1 and id 70\d0\n$/,
+        true,
+      ],
+      [
+        'a lost latest revision',
+        ['DELETE FROM plant_revision WHERE id = 9000 AND revision = 2'],
+        / between id 89\d1 and id 90\d0\n$/,
+        true,
+      ],
+      [
+        'a lost first revision',
+        ['DELETE FROM plant_revision WHERE id = 9000 AND revision = 1'],
+        /^plant-store: plant 9000 has a revision 2, but no revision 1\nplant-store: the store does not hold/,
+        false,
+      ],
+      [
+        'a changed row with a checksum that fits',
+        ['DELETE FROM plant_revision WHERE id = 5010', insertSql([5010, 1, 'Plant 5010', null, 1_000, 1])],
+        /now 1515 revisions up to that time, then 1515; .* between id \d+1 and id 50\d0\n$/,
+        true,
+      ],
+      [
+        'a damaged row',
+        [`UPDATE plant_revision SET name = 'plant 5011' WHERE id = 5010`],
+        /^plant-store: revision 1 of plant 5010 is damaged: its checksum is wrong\nplant-store: the store does/,
+        false,
+      ],
+      [
+        'a plant that was added later with an earlier time',
+        [insertSql([5, 1, 'new', null, 1_500, 1])],
+        /now 1516 revisions up to that time, then 1515; .* between the smallest id and id 10\n$/,
+        true,
+      ],
+      [
+        'damage of many rows',
+        [`UPDATE plant_revision SET recorded_by = 2`],
+        /^(plant-store: revision \d of plant \d+ is damaged: its checksum is wrong\n){100}plant-store: 1415 more faults\nplant-store: the store does not/,
+        false,
+      ],
+    ];
+    for (const [what, statements, says, isSound] of cases) {
+      test(what, async () => {
+        const database = await storeWithRows(engine);
+        for (const sql of statements) await engine.sql(database, sql);
+        const { exitCode, stdout, stderr } = await verify(database, '--against', SEAL_FILE);
+        assert.match(stderr, says);
+        assert.equal(exitCode, stderr.includes('plant-store:') ? 1 : 0);
+        assert.match(stdout, isSound ? /^plant-store seal 1 1970\S+Z \d+ plants \d+ revisions \S+\n$/ : /^$/);
+        assert.ok((await lastRun(database))!.includes(exitCode === 0 ? 'no fault' : 'FAULTS FOUND: '));
+      });
+    }
+  });
+}
+
+test('a line alone proves as much, but shows no range; --seal writes a new file that does', async () => {
+  const database = await storeWithRows(sqlite);
+  const file = join(folder, 'new.seal');
+  const { stdout } = await verify(database, '--seal', file);
+  assert.equal(stdout, `${sealLine(SEAL)}\n`);
+  assert.equal(readFileSync(file, 'utf8'), sealText(SEAL));
+  const again = await verify(database, '--seal', file);
+  assert.match(again.stderr, /the seal .*new\.seal cannot be written \(EEXIST\)/);
+  assert.equal((await verify(database, '--against', stdout)).exitCode, 0);
+  await sqlite.sql(database, 'DELETE FROM plant_revision WHERE id = 7010');
+  const { exitCode, stderr } = await verify(database, '--against', stdout);
+  assert.equal(exitCode, 1);
+  assert.match(stderr, /then 1515; a line alone does not show where they differ\n$/);
+});
+
+test('a seal that cannot be read is a usage error', async () => {
+  const line = sealLine(SEAL);
+  const broken = join(folder, 'broken.seal');
+  writeFileSync(broken, `${line}\n12 plants\n`);
+  for (const [text, says] of [
+    [line.slice(0, -1), /--against: the seal must be a line as `verify` prints it/],
+    [line.replace('seal 1', 'seal 9'), /--against: the seal must be a line/],
+    [broken, /--against: line 2 of the file of the seal is malformed/],
+    [join(folder, 'none.seal'), /--against: it is neither a seal nor a file that can be read/],
+  ] as [string, RegExp][]) {
+    const { exitCode, stdout, stderr } = await verify('sqlite:none.db', '--against', text);
+    assert.deepEqual([exitCode, stdout], [2, '']);
+    assert.match(stderr, says);
+  }
+});
+
+test('a damaged page and a missing amcheck are reported', async () => {
+  const database = await storeWithRows(sqlite);
+  const path = database.replace('sqlite:', '');
+  const page = openSync(path, 'r+');
+  writeSync(page, Buffer.alloc(64, 0xff), 0, 64, 20 * 4096);
+  closeSync(page);
+  const { exitCode, stdout, stderr } = await verify(database);
+  assert.deepEqual([exitCode, stdout], [1, '']);
+  assert.match(stderr, /^plant-store: Tree \d+ page 21/);
+  const without = await postgres.newDatabase();
+  await fillStore(without, []);
+  const unchecked = await verify(without);
+  assert.equal(unchecked.exitCode, 0);
+  assert.match(unchecked.stderr, /^WARNING: pages and indexes were not checked: the database lacks the ext/);
+});
+
+test('a backup of a store with a damaged revision is made, without a seal', async () => {
+  const database = await storeWithRows(sqlite);
+  await sqlite.sql(database, 'UPDATE plant_revision SET recorded_at = 999 WHERE id = 5010');
+  const file = join(mkdtempSync(join(folder, 'damaged-')), 'backup.db');
+  const { exitCode, stdout, stderr } = await runProgram(['backup', file, '--database', database]);
+  assert.equal(exitCode, 1);
+  assert.match(stdout, /: 1,500 plants, 1,515 revisions and 3 tokens/);
+  assert.match(
+    stderr,
+    /^plant-store: revision 1 of plant 5010 is damaged: its checksum is wrong\nplant-store: the backup contains everything /,
+  );
+  assert.deepEqual([existsSync(file), existsSync(`${file}.seal`)], [true, false]);
+});
+
+test('SIGINT ends verify at once, and nothing is printed as proof', async () => {
+  const database = await sqlite.newDatabase();
+  await fillStore(database, manyPlants(10));
+  // The store was written just now, so verify waits for commits in flight.
+  const child = startProgram(['verify', '--database', database]);
+  let stdout = '';
+  child.stdout!.setEncoding('utf8').on('data', text => (stdout += text));
+  const ended = once(child, 'close');
+  await wait(200);
+  child.kill('SIGINT');
+  assert.deepEqual(await ended, [null, 'SIGINT']);
+  assert.equal(stdout, '');
+});
