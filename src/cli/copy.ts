@@ -1,4 +1,5 @@
 import { Command } from 'commander';
+import type { Damaged } from '../store/checked-revisions.ts';
 import {
   type CopyCount,
   type CopyPass,
@@ -9,7 +10,14 @@ import {
   type StoreSummary,
 } from '../store/copy/store-copy.ts';
 import { checkNotServed, openCopyTarget, openReader } from '../store/open-store.ts';
-import { type PlantReader, StoreMissing, StoreRejected, StoreUnavailable } from '../store/plant-store.ts';
+import {
+  type PlantReader,
+  StoreDamaged,
+  StoreMissing,
+  StoreRejected,
+  StoreUnavailable,
+} from '../store/plant-store.ts';
+import { reportDamage } from './damage.ts';
 import { passwordFileOption, readDatabase } from './database-option.ts';
 import { Failure } from './failure.ts';
 import { stoppable } from './interruption.ts';
@@ -27,7 +35,8 @@ To move a service to another store with a short downtime, copy while the service
 runs. Then stop the service, copy again, and start the service with the target.
 
 At the end the command compares every row of both stores. Without --dry-run,
-exit code 0 means that the stores are equal.
+exit code 0 means that the stores are equal. Damaged revisions are reported on
+stderr and not copied, and the exit code is 1.
 
 Example:
   $ npx plant-store copy --from sqlite:./data/plant-store.db --to postgres://plant_owner@db.example/plants`;
@@ -68,7 +77,8 @@ async function copy(options: CopyOptions): Promise<void> {
   try {
     await stoppable(stop => copyStore(options, stop), rest);
   } catch (error) {
-    throw error instanceof StoreUnavailable ? new Failure(`${error.message}; ${rest}`) : error;
+    if (error instanceof StoreDamaged || !(error instanceof StoreUnavailable)) throw error;
+    throw new Failure(`${error.message}; ${rest}`);
   }
 }
 
@@ -83,19 +93,25 @@ async function copyStore(options: CopyOptions, stop: AbortSignal): Promise<void>
   const source = await open(SOURCE, () => openReader(sourceUrl));
   const existing = await open(TARGET, () => openReader(targetUrl).catch(ifMissing));
   if (existing !== undefined) await checkDistinct(source, existing);
+  const damaged: Damage = { [SOURCE]: 0, [TARGET]: 0 };
   const total = (await source.size().catch(() => undefined))?.revisions;
   const pass = async <T>(title: string, work: (pass: CopyPass) => Promise<T>, target: CopySide['reader']) => {
     using progress = new CountedProgress(title, 'revisions', total);
     const onRead = (revisions: number): void => {
       progress.done += revisions;
     };
+    const onDamaged = (side: CopySide, each: Damaged): void => {
+      damaged[side.name as keyof Damage]++;
+      reportDamage(each, `${side.name}: `);
+    };
     const sides = { source: { name: SOURCE, reader: source }, target: { name: TARGET, reader: target } };
-    return await work({ ...sides, stop, onRead });
+    return await work({ ...sides, stop, onRead, onDamaged });
   };
 
   if (options.dryRun) {
     await at(TARGET, () => checkNotServed(targetUrl));
     const { missing } = await pass('comparing', compareStores, existing ?? EMPTY_READER);
+    checkDamage(damaged);
     const where = existing === undefined ? ' to a new store' : '';
     console.log(`would copy ${counted(missing)}${where}; nothing was written`);
     return;
@@ -103,28 +119,46 @@ async function copyStore(options: CopyOptions, stop: AbortSignal): Promise<void>
   const writer = await open(TARGET, () => openCopyTarget(targetUrl));
   const target = existing ?? (await open(TARGET, () => openReader(targetUrl)));
   await pass('checking', checkTarget, target);
+  checkDamage(damaged);
   const startMs = performance.now();
   const copied = await pass('copying', each => copyMissing(each, writer), target);
   const elapsedMs = performance.now() - startMs;
   const rate = formatCount(perSecond(copied.revisions, elapsedMs));
   console.log(`copied ${counted(copied)} in ${(elapsedMs / 1000).toFixed(1)} s (${rate}/s)`);
-  report(await pass('comparing', compareStores, target));
+  report(await pass('comparing', compareStores, target), damaged);
+}
+
+/** The numbers of damaged revisions. */
+type Damage = Record<typeof SOURCE | typeof TARGET, number>;
+
+/** @throws {Failure} if the target is damaged: its rows are never overwritten */
+function checkDamage({ [TARGET]: count }: Damage): void {
+  if (count === 0) return;
+  throw new Failure(
+    `the target has ${amount(count, 'damaged revision')}; check its disk, and copy to a new store`,
+  );
 }
 
 /** @throws {Failure} if the two stores are not equal */
-function report({ source, target, missing }: Awaited<ReturnType<typeof compareStores>>): void {
+function report(compared: Awaited<ReturnType<typeof compareStores>>, damaged: Damage): void {
+  const { source, target, missing } = compared;
   console.log(`source: ${summary(source)}\ntarget: ${summary(target)}`);
-  if (missing.revisions + missing.tokens > 0) {
-    console.log('not equal');
+  const isMissing = missing.revisions + missing.tokens > 0;
+  const isDamaged = damaged[SOURCE] + damaged[TARGET] > 0;
+  const isEqual = !isMissing && !isDamaged && summary(source) === summary(target);
+  console.log(isEqual ? 'equal' : 'not equal');
+  if (isEqual) return;
+  checkDamage(damaged);
+  if (isMissing) {
     throw new Failure(
       `the source has ${counted(missing)} that were stored after the copy; stop the service that uses the source, then run the same command again to copy the rest`,
     );
   }
-  if (summary(source) !== summary(target)) {
-    console.log('not equal');
-    throw new Failure('the two stores differ, which is a bug; do not use the target, and report this');
-  }
-  console.log('equal');
+  throw new Failure(
+    isDamaged
+      ? `the source has ${amount(damaged[SOURCE], 'damaged revision')}, not copied; the target has all others`
+      : 'the two stores differ, which is a bug; do not use the target, and report this',
+  );
 }
 
 function summary({ revisions, plants, tokens, digest }: StoreSummary): string {

@@ -1,5 +1,5 @@
 import { Command, CommanderError } from 'commander';
-import { StoreRejected, StoreUnavailable } from '../store/plant-store.ts';
+import { StoreDamaged, StoreRejected, StoreUnavailable } from '../store/plant-store.ts';
 import { VERSION } from '../version.ts';
 import { Failure } from './failure.ts';
 import { Interruption } from './interruption.ts';
@@ -83,6 +83,12 @@ function report(error: unknown): number {
   if (error instanceof Interruption) {
     console.error(`plant-store: stopped; ${error.consequence}`);
     return error.exitCode;
+  }
+  if (error instanceof StoreDamaged) {
+    console.error(
+      `plant-store: the store is damaged: ${error.message}; not everything was read; restore a backup (docs/operate/backup.md)`,
+    );
+    return 1;
   }
   if (error instanceof StoreUnavailable) {
     console.error(`plant-store: the store is not available: ${error.message}; try again later`);

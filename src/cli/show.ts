@@ -1,8 +1,11 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { ID_RULE } from '../contract/errors.ts';
 import { int64FromNumberText } from '../contract/int64.ts';
+import { checkedRevisions, Damaged, revisionsOfPlant } from '../store/checked-revisions.ts';
 import { shownDatabase } from '../store/database-url.ts';
 import { openReader } from '../store/open-store.ts';
+import { atOption } from './at-option.ts';
+import { reportDamage } from './damage.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './database-option.ts';
 import { Failure } from './failure.ts';
 import { type IdForm, idsOption, revisionJson, revisionText, tokenLabels, withIds } from './revision-text.ts';
@@ -14,21 +17,37 @@ export function showCommand(): Command {
     .argument('<id>', 'the id of the plant', parseId)
     .option('--json', 'print one JSON object')
     .addOption(idsOption())
+    .addOption(atOption())
     .action(show);
 }
 
-async function show(id: bigint, options: DatabaseOptions & { json?: true; ids: IdForm }): Promise<void> {
-  const { json, ids } = options;
+interface ShowOptions extends DatabaseOptions {
+  json?: true;
+  ids: IdForm;
+  at?: number;
+}
+
+async function show(id: bigint, options: ShowOptions): Promise<void> {
+  const { json, ids, at = Infinity } = options;
   const database = readDatabase(options);
   await using reader = await openReader(database);
-  const revisions = await reader.revisionsOf(id);
-  if (revisions.length === 0) {
-    throw new Failure(`there is no plant with the id ${id} in ${shownDatabase(database)}`);
-  }
   const labelOf = tokenLabels(reader);
   const textOf = json ? revisionJson : revisionText;
   const texts: string[] = [];
-  for (const each of revisions) texts.push(textOf(each, await labelOf(each.recordedBy), ids));
+  // Not by a lookup of the id, which may be damaged.
+  const revisions = revisionsOfPlant(checkedRevisions(reader.revisions(id)), id);
+  let isStored = false;
+  for await (const each of revisions) {
+    isStored = true;
+    if (each instanceof Damaged) reportDamage(each);
+    else if (each.recordedAt <= at) texts.push(textOf(each, await labelOf(each.recordedBy), ids));
+  }
+  if (texts.length === 0) {
+    const reason = isStored
+      ? `plant ${id} has no such intact revision`
+      : `there is no plant with the id ${id}`;
+    throw new Failure(`${reason} in ${shownDatabase(database)}`);
+  }
   const object = withIds(ids, `{"id":${id},"revisions":[${texts.join()}]}`);
   console.log(json ? visible(object) : [`plant ${id}`, ...texts].join('\n'));
 }

@@ -126,7 +126,8 @@ async function nextSlice(query: Query, from: bigint, rows: number): Promise<Slic
   const [beyond] = await query(text, [from]);
   if (beyond === undefined) return { from, to: ID_MAX };
   const next = BigInt(beyond[0]!);
-  return { from, to: next === from ? from : next - 1n };
+  // A damaged id may be smaller.
+  return { from, to: next <= from ? from : next - 1n };
 }
 
 /** Each plant has one revision 1. */

@@ -149,6 +149,12 @@ export class StoreUnavailable extends Error {
   override name = 'StoreUnavailable';
   /** Only the plants of one lane failed. `check` warns of it, so commits do not log it. */
   isPartial = false;
+  readonly isDamage: boolean = false;
+}
+
+/** Rows cannot be read, since the files of the store are damaged. */
+export class StoreDamaged extends StoreUnavailable {
+  override readonly isDamage = true;
 }
 
 /** The store cannot be opened or used as it is. The message tells the user what to do. */

@@ -9,15 +9,28 @@ export type Row = (string | bigint | null)[];
 
 /** @param row contains the {@link REVISION_COLUMNS} */
 export function revisionOf(row: Readonly<Row>): PlantRevision {
-  type Values = [bigint, bigint, string, string | null, bigint, bigint, bigint];
-  const [id, revision, name, tag, recordedAt, recordedBy, checksum] = row as Values;
+  const [id, revision, name, tag, recordedAt, recordedBy, checksum] = row;
+  const plant = { id: integer(id), name: text(name) };
   return {
-    plant: tag === null ? { id: BigInt(id), name } : { id: BigInt(id), name, tag },
+    plant: tag === null ? plant : { ...plant, tag: text(tag) },
     revision: Number(revision),
     recordedAt: Number(recordedAt),
     recordedBy: Number(recordedBy),
-    checksum: BigInt(checksum),
+    checksum: integer(checksum),
   };
+}
+
+/** In a damaged row of SQLite, a value may have any type. Then its checksum is wrong. */
+function integer(value: unknown): bigint {
+  try {
+    return BigInt(value as bigint);
+  } catch {
+    return 0n;
+  }
+}
+
+function text(value: unknown): string {
+  return typeof value === 'string' ? value : '';
 }
 
 /**

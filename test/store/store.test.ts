@@ -3,8 +3,8 @@ import { randomBytes } from 'node:crypto';
 import { suite, test } from 'node:test';
 import { ID_MAX, ID_MIN } from '../../src/contract/limits.ts';
 import type { NewPlant } from '../../src/contract/plant.ts';
+import { checkedRevisions, latestPlants } from '../../src/store/checked-revisions.ts';
 import { plantWrite } from '../../src/store/checksum.ts';
-import { latestPlants } from '../../src/store/latest-plants.ts';
 import { BATCH_PLANTS_MAX } from '../../src/store/limits.ts';
 import { openReader } from '../../src/store/open-store.ts';
 import type { PlantRevision, PlantWrite, StorageEngine, WriteResult } from '../../src/store/plant-store.ts';
@@ -40,7 +40,8 @@ function commit(engine: StorageEngine, ...plants: NewPlant[]): Promise<WriteResu
 async function stored(database: string, which: 'latest' | 'all' | bigint): Promise<PlantRevision[]> {
   await using reader = await openReader(database);
   if (typeof which === 'bigint') return await reader.revisionsOf(which);
-  return await Array.fromAsync(which === 'all' ? reader.revisions() : latestPlants(reader));
+  if (which === 'all') return await Array.fromAsync(reader.revisions());
+  return (await Array.fromAsync(latestPlants(checkedRevisions(reader.revisions())))) as PlantRevision[];
 }
 
 async function storedPlants(database: string, which: 'latest' | 'all' | bigint): Promise<NewPlant[]> {

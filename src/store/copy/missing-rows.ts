@@ -1,46 +1,59 @@
 import type { StoredToken } from '../../contract/stored-token.ts';
+import { type CheckedRevision, Damaged, keyOrder, revisionName } from '../checked-revisions.ts';
 import { type PlantRevision, StoreRejected } from '../plant-store.ts';
 
 /**
  * Yields the revisions that the target of a copy lacks. Reads both stores in parallel to their
  * ends, with one revision of each in memory.
  *
+ * A damaged revision is not copied, and its key may be wrong. So at its place, between two intact
+ * revisions, the target may have one revision that the source lacks: it may be the intact one.
+ *
  * @param source in the order of ids, then revisions, the order of every reader
  * @param target in the same order
  * @throws {StoreRejected} at the first revision that the source lacks, or has with other content
  */
 export async function* missingRevisions(
-  source: AsyncIterable<PlantRevision>,
-  target: AsyncIterable<PlantRevision>,
+  source: AsyncIterable<CheckedRevision>,
+  target: AsyncIterable<CheckedRevision>,
 ): AsyncIterable<PlantRevision> {
   const existing = target[Symbol.asyncIterator]();
+  const nextIntact = async (): Promise<PlantRevision | undefined> => {
+    for (;;) {
+      const { done, value } = await existing.next();
+      if (done) return undefined;
+      if (!(value instanceof Damaged)) return value;
+    }
+  };
+  let damaged = 0;
+  const afterExtra = (extra: PlantRevision): Promise<PlantRevision | undefined> => {
+    if (damaged-- === 0) throw notInSource(revisionName(extra));
+    return nextIntact();
+  };
   try {
-    let next = await existing.next();
+    let next = await nextIntact();
     for await (const revision of source) {
-      const order = next.done ? -1 : keyOrder(revision, next.value);
-      if (order < 0) {
+      if (revision instanceof Damaged) {
+        damaged++;
+        continue;
+      }
+      while (next !== undefined && keyOrder(revision, next) > 0) next = await afterExtra(next);
+      damaged = 0;
+      if (next === undefined || keyOrder(revision, next) < 0) {
         yield revision;
-      } else if (order > 0) {
-        throw notInSource(revisionName(next.value));
       } else {
-        if (!isSameRevision(revision, next.value)) {
+        if (!isSameRevision(revision, next)) {
           throw new StoreRejected(
             `${revisionName(revision)} has other content in the target than in the source; ${ADVICE}`,
           );
         }
-        next = await existing.next();
+        next = await nextIntact();
       }
     }
-    if (!next.done) throw notInSource(revisionName(next.value));
+    while (next !== undefined) next = await afterExtra(next);
   } finally {
     await existing.return?.();
   }
-}
-
-/** @returns a negative number when `one` comes before `two` */
-function keyOrder(one: PlantRevision, two: PlantRevision): number {
-  if (one.plant.id === two.plant.id) return one.revision - two.revision;
-  return one.plant.id < two.plant.id ? -1 : 1;
 }
 
 /** Compares two revisions with the same key. */
@@ -92,10 +105,6 @@ function isChanged(token: StoredToken, stored: StoredToken): boolean {
 
 const ADVICE =
   'the target of a copy must be empty or contain only rows of the source; name a new store with --to';
-
-function revisionName({ plant, revision }: PlantRevision): string {
-  return `revision ${revision} of plant ${plant.id}`;
-}
 
 function notInSource(row: string): StoreRejected {
   return new StoreRejected(`the target contains ${row}, but the source does not; ${ADVICE}`);

@@ -1,7 +1,14 @@
 import { setImmediate as nextIteration } from 'node:timers/promises';
 import type { StoredToken } from '../../contract/stored-token.ts';
+import { type CheckedRevision, checkedRevisions, Damaged } from '../checked-revisions.ts';
 import { BATCH_PLANTS_MAX, BATCH_TEXT_LENGTH_MAX } from '../limits.ts';
-import { type CopyTarget, type PlantReader, type PlantRevision, StoreUnavailable } from '../plant-store.ts';
+import {
+  type CopyTarget,
+  type PlantReader,
+  type PlantRevision,
+  StoreDamaged,
+  StoreUnavailable,
+} from '../plant-store.ts';
 import { type Seal, SealDigest } from '../seal.ts';
 import { missingRevisions, missingTokens } from './missing-rows.ts';
 
@@ -19,6 +26,8 @@ export interface CopyPass {
   stop: AbortSignal;
   /** @param revisions number of revisions of the source that were read since the last call */
   onRead(revisions: number): void;
+  /** Called by checks and comparisons, once for each damaged revision that they read. */
+  onDamaged(side: CopySide, damaged: Damaged): void;
 }
 
 /** Summary of the content of a store. The tokens are compared one by one. */
@@ -32,8 +41,8 @@ const ITERATION_ROWS = 512;
 export async function checkTarget(pass: CopyPass): Promise<void> {
   missingTokens(await tokensOf(pass.source), await tokensOf(pass.target));
   let isRead = false;
-  async function* targetRows(): AsyncIterable<PlantRevision> {
-    for await (const revision of rows(pass, pass.target)) yield revision;
+  async function* targetRows(): AsyncIterable<CheckedRevision> {
+    for await (const revision of rows(pass, pass.target, reporter(pass, pass.target))) yield revision;
     isRead = true;
   }
   // At the end of the target the check is complete: all further rows of the source are missing
@@ -74,8 +83,8 @@ export async function compareStores(pass: CopyPass) {
   const { source, target } = pass;
   const [sourceDigest, targetDigest] = [new SealDigest(), new SealDigest()];
   let revisions = 0;
-  const sourceRows = rows(pass, source, sourceDigest);
-  const targetRows = rows(pass, target, targetDigest);
+  const sourceRows = rows(pass, source, reporter(pass, source, sourceDigest));
+  const targetRows = rows(pass, target, reporter(pass, target, targetDigest));
   for await (const _ of missingRevisions(sourceRows, targetRows)) revisions++;
   const [sourceTokens, targetTokens] = [await tokensOf(source), await tokensOf(target)];
   const tokens = missingTokens(sourceTokens, targetTokens).length;
@@ -87,12 +96,21 @@ export async function compareStores(pass: CopyPass) {
   };
 }
 
-async function* rows(pass: CopyPass, side: CopySide, digest?: SealDigest): AsyncIterable<PlantRevision> {
+/** @returns a function for each revision: it reports a damaged one, and digests any other */
+function reporter(pass: CopyPass, side: CopySide, digest?: SealDigest): (each: CheckedRevision) => void {
+  return each => (each instanceof Damaged ? pass.onDamaged(side, each) : digest?.add(each));
+}
+
+async function* rows(
+  pass: CopyPass,
+  side: CopySide,
+  onRow?: (each: CheckedRevision) => void,
+): AsyncIterable<CheckedRevision> {
   const onRead = side === pass.source ? pass.onRead : () => {};
   let count = 0;
   try {
-    for await (const revision of side.reader.revisions()) {
-      digest?.add(revision);
+    for await (const revision of checkedRevisions(side.reader.revisions())) {
+      onRow?.(revision);
       yield revision;
       if (++count % ITERATION_ROWS !== 0) continue;
       onRead(ITERATION_ROWS);
@@ -120,7 +138,8 @@ async function runOn<T>(side: CopySide, work: () => Promise<T>): Promise<T> {
 /** Adds the name of the store to the message. */
 function withName({ name }: CopySide, error: unknown): unknown {
   if (!(error instanceof StoreUnavailable)) return error;
-  return new StoreUnavailable(`${name}: ${error.message}`, { cause: error });
+  const Same = error instanceof StoreDamaged ? StoreDamaged : StoreUnavailable;
+  return new Same(`${name}: ${error.message}`, { cause: error });
 }
 
 /** Makes batches of the size of one commit of the service. */

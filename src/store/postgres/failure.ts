@@ -1,4 +1,4 @@
-import { StoreMissing, StoreRejected, StoreUnavailable } from '../plant-store.ts';
+import { StoreDamaged, StoreMissing, StoreRejected, StoreUnavailable } from '../plant-store.ts';
 import { type PostgresAddress, shownPostgresAddress } from './postgres-url.ts';
 
 /** A statement timed out. It is unknown whether the server executed it. */
@@ -64,6 +64,8 @@ type FailureKind =
 const CONNECTION_LOST = /^(?:57P0[1-5]|08...|25006|53300|0A000|26000|42P05)$/;
 /** With these codes a server of Citus reports its own shutdown, or the loss of another server. */
 const WORKER_LOST = /^(?:57P0[1-5]|08...)$/;
+/** Data or an index is corrupted; stored bytes are no UTF-8, and no text is sent that is not. */
+const DAMAGED = /^(?:XX00[12]|22021)$/;
 /** Serialization failure, deadlock, statement timeout, lock timeout. */
 const RETRY = /^(?:40001|40P01|57014|55P03)$/;
 
@@ -104,7 +106,8 @@ export function reasonOf(error: unknown): string {
 /** The store cannot be used now. The cause goes into the log. It contains no password. */
 export function unavailable(error: unknown): StoreUnavailable {
   if (error instanceof StoreUnavailable) return error;
-  return new StoreUnavailable(messageOf(error), { cause: error });
+  const isDamaged = DAMAGED.test(sqlStateOf(error) ?? '');
+  return new (isDamaged ? StoreDamaged : StoreUnavailable)(messageOf(error), { cause: error });
 }
 
 function explanationOf(error: unknown): string | undefined {

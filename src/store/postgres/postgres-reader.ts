@@ -1,6 +1,6 @@
 import { ID_MIN } from '../../contract/limits.ts';
 import { type Query, revisionsOf, searchPage } from '../plant-search.ts';
-import type { PlantReader, PlantRevision, StoreSize } from '../plant-store.ts';
+import { type PlantReader, type PlantRevision, StoreDamaged, type StoreSize } from '../plant-store.ts';
 import { REVISION_COLUMNS, revisionOf } from '../rows.ts';
 import { rejectWorker } from './citus-workers.ts';
 import type { Connection, TextRow } from './connection.ts';
@@ -59,7 +59,14 @@ async function pageAfter(connection: Connection, key: TextRow): Promise<TextRow[
   });
   const last = keys.at(beyond === -1 ? -1 : beyond - 1);
   if (last === undefined) return [];
-  return await connection.run({ name: 'page', text: PAGE, values: [...key, ...last.slice(0, 2)] });
+  const page = await connection.run({ name: 'page', text: PAGE, values: [...key, ...last.slice(0, 2)] });
+  // The index has the right keys. In a damaged row, the key may be smaller than in the index.
+  if (page.length === 0 || !isBehind(page.at(-1)!, key)) throw new StoreDamaged(`wrong keys behind ${key}`);
+  return page;
+}
+
+function isBehind([id, revision]: TextRow, [lastId, lastRevision]: TextRow): boolean {
+  return BigInt(id!) > BigInt(lastId!) || (id === lastId && Number(revision) > Number(lastRevision));
 }
 
 /**
@@ -77,6 +84,8 @@ async function* allRevisions(search: HostSearch, from = ID_MIN): AsyncIterable<P
   try {
     await connection.allowLongStatements();
     await connection.run({ text: 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY' });
+    // In the order of the index: the key of a damaged row may be wrong.
+    await connection.run({ text: 'SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off' });
     let next = prepared([String(from), '0']);
     for (;;) {
       const page = await next;

@@ -6,6 +6,7 @@ import { withChecksum } from '../checksum.ts';
 import {
   DEFAULT_SQLITE_PATH,
   type SchemaSteps,
+  StoreDamaged,
   StoreMissing,
   StoreRejected,
   StoreUnavailable,
@@ -16,7 +17,8 @@ import { rejectSecondNames } from './second-names.ts';
 
 /** Marks an SQLite database as a plant store: the four bytes "PLNT". */
 export const APPLICATION_ID = 0x504c4e54;
-/** https://sqlite.org/rescode.html#notadb */
+/** https://sqlite.org/rescode.html */
+const SQLITE_CORRUPT = 11;
 const SQLITE_NOTADB = 26;
 /** The number of FULL in https://sqlite.org/pragma.html#pragma_synchronous */
 const SYNCHRONOUS_FULL = 2;
@@ -253,8 +255,10 @@ export function explainFailure<T>(path: string, open: () => T): T {
     const { message, errcode } = error as Error & { errcode?: number };
     const advice =
       errcode === SQLITE_NOTADB
-        ? 'it is not an SQLite database; name another file with --database'
-        : 'does the folder exist, and is it writable?';
+        ? 'it is not an SQLite database, or its first bytes are damaged; name another file with --database'
+        : isDamage(errcode)
+          ? 'the file is damaged; restore a backup'
+          : 'does the folder exist, and is it writable?';
     throw new StoreRejected(`the store at ${path} cannot be opened (${message}); ${advice}`, {
       cause: error,
     });
@@ -266,5 +270,10 @@ export function unavailable(error: unknown): StoreUnavailable | StoreRejected {
   if (error instanceof StoreRejected) return error;
   const { message, errcode } = error as Error & { errcode?: number };
   const code = errcode === undefined ? '' : ` (SQLite result code ${errcode})`;
-  return new StoreUnavailable(`${message}${code}`, { cause: error });
+  return new (isDamage(errcode) ? StoreDamaged : StoreUnavailable)(`${message}${code}`, { cause: error });
+}
+
+/** The low byte is the primary result code, https://sqlite.org/rescode.html */
+function isDamage(errcode = 0): boolean {
+  return [SQLITE_CORRUPT, SQLITE_NOTADB].includes(errcode & 0xff);
 }

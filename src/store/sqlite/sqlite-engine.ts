@@ -8,6 +8,7 @@ import {
   type PlantWrite,
   type SchemaSteps,
   type StorageEngine,
+  StoreDamaged,
   StoreRejected,
   StoreUnavailable,
   type WriteResult,
@@ -146,7 +147,8 @@ export class SqliteEngine implements StorageEngine {
       return;
     }
     if (failure.isFileReplaced) this.#reopening ??= this.#reopen();
-    pending?.reject(new (failure.isRejection ? StoreRejected : StoreUnavailable)(failure.message));
+    const { isRejection, isDamage, message } = failure;
+    pending?.reject(new (isRejection ? StoreRejected : isDamage ? StoreDamaged : StoreUnavailable)(message));
   }
 
   /** The checkpoint thread closes the old files before the writer opens the new ones. */

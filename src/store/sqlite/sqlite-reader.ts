@@ -1,6 +1,5 @@
 import { statSync } from 'node:fs';
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite';
-import { ID_MIN } from '../../contract/limits.ts';
 import { type Query, revisionsOf, searchPage } from '../plant-search.ts';
 import type { PlantReader, PlantRevision, StoreSize } from '../plant-store.ts';
 import { REVISION_COLUMNS, type Row, revisionOf } from '../rows.ts';
@@ -65,14 +64,16 @@ export function queryRows(database: DatabaseSync, text: string, values: unknown[
   return statement.all(...(values as SQLInputValue[])) as unknown as Row[];
 }
 
-async function* allRevisions(database: DatabaseSync, from = ID_MIN): AsyncIterable<PlantRevision> {
+async function* allRevisions(database: DatabaseSync, from?: bigint): AsyncIterable<PlantRevision> {
   try {
-    const statement = database.prepare(`${SELECT} WHERE id >= ? ORDER BY id, revision`);
+    // Without a condition, since a damaged key may misdirect the search for the smallest id.
+    const where = from === undefined ? '' : 'WHERE id >= ?';
+    const statement = database.prepare(`${SELECT} ${where} ORDER BY id, revision`);
     // Otherwise an id beyond 2^53 throws.
     statement.setReadBigInts(true);
     // Arrays are twice as fast as objects.
     statement.setReturnArrays(true);
-    const rows: Iterable<unknown> = statement.iterate(from);
+    const rows: Iterable<unknown> = statement.iterate(...(from === undefined ? [] : [from]));
     for (const row of rows) yield revisionOf(row as Row);
   } catch (error) {
     throw unavailable(error);

@@ -1,7 +1,13 @@
 import { statSync } from 'node:fs';
 import { parentPort, threadId, workerData } from 'node:worker_threads';
 import type { NewStoredToken } from '../../contract/stored-token.ts';
-import { type CommandRun, type RepeatedIdRule, type SchemaSteps, StoreRejected } from '../plant-store.ts';
+import {
+  type CommandRun,
+  type RepeatedIdRule,
+  type SchemaSteps,
+  StoreDamaged,
+  StoreRejected,
+} from '../plant-store.ts';
 import type { Batch, BatchResults } from './batch.ts';
 import { APPLICATION_ID, openForWriting, unavailable } from './database.ts';
 import { AUTOCHECKPOINT_PAGES, PROBE_BYTES, WAL_FILE_BYTES_MAX } from './limits.ts';
@@ -27,7 +33,7 @@ export interface WriterCall {
 export interface WriterReply {
   call: number;
   result?: unknown;
-  failure?: { message: string; isRejection: boolean; isFileReplaced: boolean };
+  failure?: { message: string; isRejection: boolean; isDamage: boolean; isFileReplaced: boolean };
 }
 
 /** Device and inode: they identify a file independently of its name. */
@@ -229,6 +235,8 @@ function reply(call: number, operation: keyof StoreWriter, args: unknown[]): Wri
   } catch (error) {
     const isRejection = error instanceof StoreRejected;
     const isFileReplaced = error instanceof StoreFileReplaced;
-    return { call, failure: { message: unavailable(error).message, isRejection, isFileReplaced } };
+    const reported = unavailable(error);
+    const isDamage = reported instanceof StoreDamaged;
+    return { call, failure: { message: reported.message, isRejection, isDamage, isFileReplaced } };
   }
 }

@@ -1,0 +1,22 @@
+import { type CheckedRevision, Damaged, revisionName } from '../store/checked-revisions.ts';
+import type { PlantRevision } from '../store/plant-store.ts';
+
+/**
+ * Tells the user of a damaged revision, and makes the command end with exit code 1.
+ *
+ * @param store names one of two stores
+ */
+export function reportDamage({ revision }: Damaged, store = ''): void {
+  process.exitCode = 1;
+  console.error(`plant-store: ${store}${revisionName(revision)} is damaged: its checksum is wrong`);
+}
+
+/** Passes on the intact revisions, and reports the others. */
+export async function* intactRevisions(
+  revisions: AsyncIterable<CheckedRevision>,
+): AsyncIterable<PlantRevision> {
+  for await (const checked of revisions) {
+    if (checked instanceof Damaged) reportDamage(checked);
+    else yield checked;
+  }
+}
