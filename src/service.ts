@@ -13,6 +13,7 @@ import { CreatePlant } from './http/create-plant.ts';
 import type { AllowedOrigins } from './http/cross-origin.ts';
 import { type ListenAddress, ListenFailed, reserveAddress } from './http/listen.ts';
 import { PlantServer } from './http/plant-server.ts';
+import { DamagedPlants } from './ops/damaged-plants.ts';
 import { COMMITS_ASSESSED_INTERVAL_MS, STORE_WATCH_INTERVAL_MS } from './ops/limits.ts';
 import { loggedRequest } from './ops/logged-request.ts';
 import { Metrics } from './ops/metrics.ts';
@@ -89,33 +90,32 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
       rateLimitedLog((cause, unsaid) => log.warn({ err: rawCause(cause), unsaid }, tokensMessage)),
     );
     opened.defer(() => tokens.close());
-    const commits = monitoredCommits(engine, metrics, confirmationLog(log));
+    const commits = monitoredCommits(engine, metrics, confirmationLog(log), new DamagedPlants(log));
     const assessing = setInterval(() => void commits.assess(), COMMITS_ASSESSED_INTERVAL_MS);
     opened.defer(() => clearInterval(assessing));
     const writer = new GroupCommit(commits);
     opened.defer(() => writer.close());
 
     let closing: Promise<void> | undefined;
-    const storeWarnings = storeWarningsOf(() => engine.check(), rawCause, log);
+    const storeWarnings = storeWarningsOf(() => commits.check(), rawCause, log);
     // The first check runs before the first plant, so the log begins with the warnings.
     const warnings = (await storeWarnings()) ?? [];
     const watch = setInterval(() => void storeWarnings(), STORE_WATCH_INTERVAL_MS);
     opened.defer(() => clearInterval(watch));
     const rejected = new RejectedRequests();
     const server = plantServer(settings, tokens, writer, metrics, rejected);
-    const readState = async (): Promise<ServiceState> => {
-      return {
-        // Read before the awaits below: a slow store would hide the plants that wait now.
-        ...writer.statistics,
-        storeWarnings: await storeWarnings(),
-        engine: await engine.statistics(),
-        commitsFailingMs: commits.failingMs(),
-        openConnections: await server.openConnections(),
-        isShuttingDown: closing !== undefined,
-        tokensKnown: tokens.size,
-        areTokensCurrent: tokens.isCurrent,
-      };
-    };
+    const readState = async (): Promise<ServiceState> => ({
+      // Read before the awaits below: a slow store would hide the plants that wait now.
+      ...writer.statistics,
+      storeWarnings: await storeWarnings(),
+      engine: await engine.statistics(),
+      damagedPlants: commits.damagedPlants(),
+      commitsFailingMs: commits.failingMs(),
+      openConnections: await server.openConnections(),
+      isShuttingDown: closing !== undefined,
+      tokensKnown: tokens.size,
+      areTokensCurrent: tokens.isCurrent,
+    });
     const operatorConsole =
       settings.console &&
       new OperatorConsole({

@@ -13,6 +13,9 @@ export const OPS_KEEP_ALIVE_MS = 72_000;
 /** Limit for a repeated log line: a burst of `burstLines`, then one line per interval. */
 export const LOG_RATE = { burstLines: 20, intervalMs: 10_000 };
 
+/** Ids of damaged plants that are logged and counted. */
+export const DAMAGED_PLANTS_MAX = 10_000;
+
 /** Upper bounds of duration histograms, from a response without the store to the longest wait. */
 export const DURATION_BOUNDS_SECONDS = [
   ...[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05],

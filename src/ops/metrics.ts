@@ -141,6 +141,11 @@ function gauges({ storeWarnings, engine, ...state }: ServiceState): string[] {
       'Warnings of the store, as in the log and /readyz. Absent while the store does not respond.',
       storeWarnings?.length,
     ],
+    [
+      'damaged_plants',
+      'Plants that were sent again, and whose stored revision is damaged; the log has their ids.',
+      state.damagedPlants,
+    ],
     ['shutting_down', 'Whether the service is shutting down: 1 or 0.', state.isShuttingDown],
     ['tokens', 'Known tokens, including expired and revoked ones.', state.tokensKnown],
     [

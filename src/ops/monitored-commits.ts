@@ -1,4 +1,5 @@
 import type { PlantWrite, StorageEngine, StoreUnavailable, WriteResult } from '../store/plant-store.ts';
+import type { DamagedPlants } from './damaged-plants.ts';
 import type { Metrics } from './metrics.ts';
 import type { FailureLog } from './rate-limited-log.ts';
 
@@ -10,10 +11,16 @@ import type { FailureLog } from './rate-limited-log.ts';
  * some small batches. After a bad second, a test commit assesses each second without plants: a
  * service that is not ready gets none.
  *
- * @returns the wrapped operations; `assess`, which the caller calls every second, and which never
- *   throws; `failingMs`, the time since the first bad second ended, 0 if the last one was not bad
+ * @returns the wrapped operations; `damagedPlants`, their number; `assess`, which the caller calls
+ *   every second, and which never throws; `failingMs`, the time since the first bad second ended, 0
+ *   if the last one was not bad
  */
-export function monitoredCommits(engine: StorageEngine, metrics: Metrics, log: FailureLog) {
+export function monitoredCommits(
+  engine: StorageEngine,
+  metrics: Metrics,
+  log: FailureLog,
+  damaged: DamagedPlants,
+) {
   let confirmed = 0;
   let failed = 0;
   let failingSince: number | undefined;
@@ -31,10 +38,12 @@ export function monitoredCommits(engine: StorageEngine, metrics: Metrics, log: F
         const results = await engine.commit(writes);
         metrics.committed(writes.length, performance.now() - beganAt);
         confirmed += writes.length;
+        damaged.observe(writes, results);
         log.recovered();
         return results;
       } catch (cause) {
         metrics.commitFailed();
+        damaged.commitFailed(cause);
         if ((cause as StoreUnavailable).isPartial) throw cause;
         failed += writes.length;
         log.failed(cause);
@@ -43,6 +52,8 @@ export function monitoredCommits(engine: StorageEngine, metrics: Metrics, log: F
         inFlight--;
       }
     },
+    damagedPlants: () => damaged.count,
+    check: async (): Promise<string[]> => [...(await engine.check()), ...damaged.warnings],
     assess: async (): Promise<void> => {
       let [plants, isBad] = [confirmed + failed, failed > confirmed];
       confirmed = failed = 0;

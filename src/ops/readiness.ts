@@ -8,6 +8,8 @@ export interface ServiceState extends CommitStatistics {
   engine: EngineStatistics;
   /** For how long most plants were not confirmed; 0 if the last second was not bad. */
   commitsFailingMs: number;
+  /** Plants that were sent again, and whose latest revision is damaged. */
+  damagedPlants: number;
   openConnections: number;
   isShuttingDown: boolean;
   tokensKnown: number;
@@ -43,6 +45,12 @@ export function readinessOf(state: ServiceState) {
     state.areTokensCurrent,
     `${state.tokensKnown} tokens are cached and current`,
     'the store cannot look up tokens; cached tokens stay valid, even if they were revoked since',
+  );
+  check(
+    'checksums',
+    state.damagedPlants === 0,
+    'no damaged plant was found by a create',
+    `${state.damagedPlants} stored plants are damaged; the log has their ids`,
   );
   if (isCheckpointFailing !== undefined) {
     check(
