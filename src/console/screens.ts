@@ -7,8 +7,15 @@ import { isTokenLabel, type StoredToken } from '../contract/stored-token.ts';
 import { COMMON_FIELDS, type HttpResponse } from '../http/response.ts';
 import type { ServiceLog } from '../ops/rate-limited-log.ts';
 import { readinessOf, type ServiceState } from '../ops/readiness.ts';
+import { isIntact } from '../store/checksum.ts';
 import { searchAll } from '../store/plant-search.ts';
-import type { PlantRevision, PlantSearch, StorageEngine, StoreSize } from '../store/plant-store.ts';
+import {
+  type PlantRevision,
+  type PlantSearch,
+  type StorageEngine,
+  StoreDamaged,
+  type StoreSize,
+} from '../store/plant-store.ts';
 import { REVISION_CSV_HEADER, revisionCsv } from '../store/revision-csv.ts';
 import { type Call, failure, filterOf, type Handler, InvalidCall, json, noContent } from './calls.ts';
 import {
@@ -233,20 +240,34 @@ export class Screens {
   }
 }
 
-function shownRevision({ plant, revision, recordedAt, recordedBy }: PlantRevision, labelOf: LabelOf) {
+function shownRevision(stored: PlantRevision, labelOf: LabelOf) {
+  const { plant, revision, recordedAt, recordedBy } = stored;
+  if (!isIntact(stored)) return { revision, isDamaged: true };
   return { revision, name: plant.name, tag: plant.tag, recordedAt, recordedBy: labelOf(recordedBy) };
 }
 
+/**
+ * Leaves out damaged revisions. Then it fails at the end: a download that succeeds would seem
+ * complete.
+ */
 async function* csvOf(revisions: AsyncIterable<PlantRevision>, labelOf: LabelOf): AsyncIterable<string> {
   yield REVISION_CSV_HEADER;
   let chunk = '';
+  let damaged = 0;
   for await (const revision of revisions) {
+    if (!isIntact(revision)) {
+      damaged++;
+      continue;
+    }
     chunk += revisionCsv(revision, labelOf(revision.recordedBy));
     if (chunk.length < DOWNLOAD_CHUNK_LENGTH) continue;
     yield chunk;
     chunk = '';
   }
   yield chunk;
+  if (damaged > 0) {
+    throw new StoreDamaged(`${damaged} damaged revisions; npx plant-store export names them`);
+  }
 }
 
 function bytesText(bytes: number | undefined): string | undefined {

@@ -6,7 +6,7 @@ import { request, useLoad } from './requests.js';
 
 /**
  * @typedef {{ id: string, revision: number, name: string, tag?: string, recordedAt: number,
- *   recordedBy: string }} Plant
+ *   recordedBy: string, isDamaged?: true }} Plant a damaged one has only a number
  * @param {{ id: string | undefined, query: string }} props
  */
 export function Plants({ id, query }) {
@@ -58,7 +58,7 @@ function useSearch(query) {
     while (result.isSearching && running.current === filter) {
       const { plants, next } = await request(`plants?${filter}`);
       const all = [...result.plants, ...plants];
-      for (const { name, tag = '' } of plants) textLength += name.length + tag.length;
+      for (const { name = '', tag = '' } of plants) textLength += name.length + tag.length;
       const isFull = all.length >= PAGE_PLANTS || textLength >= PAGE_TEXT_LENGTH;
       result = { plants: all, next, isSearching: next !== null && !isFull };
       filter.set('from', next);
@@ -120,12 +120,16 @@ function Results({ filter, found: { plants, next, isSearching } }) {
     </p>`;
 }
 
+const DAMAGED = html`<strong>damaged</strong>`;
+
 /** @param {Plant} plant */
-function plantRow({ id, revision, name, tag, recordedAt, recordedBy }) {
+function plantRow({ id, revision, name, tag, recordedAt, recordedBy, isDamaged }) {
+  const idCell = html`<a class="id" href=${`#plants/${id}`}>${id}</a>`;
+  if (isDamaged) return { key: id, cells: [idCell, DAMAGED, '', revision, '', ''] };
   return {
     key: id,
     cells: [
-      html`<a class="id" href=${`#plants/${id}`}>${id}</a>`,
+      idCell,
       html`<${Text} text=${name} />`,
       html`<${Text} text=${tag} />`,
       revision,
@@ -148,7 +152,7 @@ function Timeline({ id }) {
     <ol class="timeline">${revisions.map(
       (each, index) => html`<li key=${each.revision}>
         <h3>Revision ${each.revision}${index === 0 ? ' (latest)' : ''}</h3>
-        <p class="note"><${Time} at=${each.recordedAt} /> by token <${Text} text=${each.recordedBy} /></p>
+        ${each.isDamaged ? null : html`<p class="note"><${Time} at=${each.recordedAt} /> by token <${Text} text=${each.recordedBy} /></p>`}
         <${Changes} before=${revisions[index + 1]} after=${each} />
       </li>`,
     )}</ol>
@@ -156,13 +160,15 @@ function Timeline({ id }) {
 }
 
 /** @param {Plant} plant */
-function Content({ name, tag }) {
+function Content({ name, tag, isDamaged }) {
+  if (isDamaged) return DAMAGED;
   return html`Name: <${Text} text=${name} />, tag: <${Text} text=${tag} />`;
 }
 
 /** @param {{ before: Plant | undefined, after: Plant }} props without `before`: the first shown */
 function Changes({ before, after }) {
-  if (before === undefined) return html`<p><${Content} ...${after} /></p>`;
+  if (before === undefined || before.isDamaged || after.isDamaged)
+    return html`<p><${Content} ...${after} /></p>`;
   const fields = [
     { what: 'Name', from: before.name, to: after.name },
     { what: 'Tag', from: before.tag, to: after.tag },
