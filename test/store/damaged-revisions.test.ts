@@ -1,0 +1,301 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, suite, test } from 'node:test';
+import { runCommandLines } from '../harness/command-lines.ts';
+import type { Finished } from '../harness/program.ts';
+import { addToken, type RunningService, startTestService } from '../harness/running-service.ts';
+import { scrape } from '../harness/scrape.ts';
+import { type EngineUnderTest, enginesUnderTest, openNewStore } from '../harness/store-under-test.ts';
+import { insertSql } from '../harness/stored-revisions.ts';
+
+const ROWS: Parameters<typeof insertSql> = [
+  [5, 1, 'five', 'tree', 1_000, 1],
+  [7, 1, 'seven one', 'x', 1_000, 1],
+  [7, 2, 'seven two', 'x', 2_000, 1],
+  [8, 1, 'eight', '', 3_000, 1],
+  [9, 1, 'nine', null, 4_000, 1],
+];
+const LINES: Record<number, string> = {
+  5: '5,five,tree',
+  7: '7,seven two,x',
+  8: '8,eight,""',
+  9: '9,nine,',
+};
+const PAGE_BYTES = 4_096;
+
+const [sqlite, postgres] = await enginesUnderTest();
+const folder = mkdtempSync(join(tmpdir(), 'plant-store-damage-'));
+after(() => rmSync(folder, { recursive: true }));
+
+async function storeWith(under: EngineUnderTest, rows = ROWS): Promise<string> {
+  await using store = await openNewStore(under);
+  await under.sql(store.database, insertSql(...rows));
+  return store.database;
+}
+
+/** Changes a row, as a disk would, without the trigger of SQLite that prevents it. */
+async function change(under: EngineUnderTest, database: string, set: string): Promise<void> {
+  if (under === sqlite) await under.sql(database, 'DROP TRIGGER IF EXISTS plant_revision_is_not_updated');
+  await under.sql(database, `UPDATE plant_revision SET ${set}`);
+}
+
+/** Changes bytes of the closed file of an SQLite store. */
+function changeBytes(database: string, change: (file: Buffer<ArrayBuffer>) => void): void {
+  const path = database.replace('sqlite:', '');
+  const file = readFileSync(path);
+  change(file);
+  writeFileSync(path, file);
+}
+
+/** Changes a byte of the row of revision 2 of plant 7: offset 0 is its id, below is its header. */
+function changeByte(offset: number, from: number, to: number): (file: Buffer<ArrayBuffer>) => void {
+  return file => {
+    const at = file.lastIndexOf(Buffer.from('\x07\x02seven two', 'latin1')) + offset;
+    assert.equal(file[at], from);
+    file[at] = to;
+  };
+}
+
+async function run(database: string, ...commands: string[]): Promise<Finished[]> {
+  const lines = commands.map(command => ({ args: [...command.split(' '), '--database', database] }));
+  return await runCommandLines(lines, folder);
+}
+
+/** @param missing the plants that `export` and `list` do not print */
+async function assertNoticed(database: string, named: string, missing: number[]): Promise<void> {
+  const commands = ['export', 'list --json', 'export --revisions', 'show 7'];
+  const [exported, listed, revisions, shown] = await run(database, ...commands);
+  const warning = `plant-store: ${named} is damaged: its checksum is wrong\n`;
+  const rest = Object.entries(LINES).filter(([id]) => !missing.includes(Number(id)));
+  assert.equal(exported!.stdout, ['id,name,tag', ...rest.map(([, line]) => line), ''].join('\n'));
+  assert.deepEqual(
+    listed!.stdout.match(/(?<="id":)[0-9]+/g),
+    rest.map(([id]) => id),
+  );
+  assert.equal(revisions!.stdout.split('\n').length, ROWS.length + 1, 'the header and all other rows');
+  for (const { exitCode, stderr } of [exported!, listed!, revisions!]) {
+    assert.ok(stderr.startsWith(warning), stderr);
+    assert.equal(exitCode, 1);
+  }
+  const isOfSeven = !/plant [89]$/.test(named);
+  assert.deepEqual([shown!.exitCode, shown!.stderr], isOfSeven ? [1, warning] : [0, '']);
+  assert.equal(shown!.stdout.split('\n').length, isOfSeven ? 3 : 4);
+}
+
+const CHANGES: [what: string, set: string, named: string, missing: number[]][] = [
+  ['a name', `name = 'seven twp' WHERE id = 7 AND revision = 2`, 'revision 2 of plant 7', [7]],
+  ['a tag', `tag = 'y' WHERE id = 7 AND revision = 2`, 'revision 2 of plant 7', [7]],
+  ['a tag that was absent', `tag = '' WHERE id = 9`, 'revision 1 of plant 9', [9]],
+  ['a tag that was empty', 'tag = NULL WHERE id = 8', 'revision 1 of plant 8', [8]],
+  ['an id', 'id = 6 WHERE id = 7 AND revision = 2', 'revision 2 of plant 6', [5]],
+  ['a number', 'revision = 3 WHERE id = 7 AND revision = 2', 'revision 3 of plant 7', [7]],
+  ['a time', 'recorded_at = 2001 WHERE id = 7 AND revision = 2', 'revision 2 of plant 7', [7]],
+  ['a token', 'recorded_by = 3 WHERE id = 7 AND revision = 2', 'revision 2 of plant 7', [7]],
+  ['a checksum', 'checksum = checksum + 1 WHERE id = 7 AND revision = 2', 'revision 2 of plant 7', [7]],
+  ['an older revision', `name = 'seven' WHERE id = 7 AND revision = 1`, 'revision 1 of plant 7', []],
+];
+
+for (const under of [sqlite, postgres])
+  suite(`a damaged revision in ${under.name}`, { concurrency: 2 }, () => {
+    for (const [what, set, named, missing] of CHANGES.filter(([each]) => each !== 'an id')) {
+      test(`is noticed by each command: ${what}`, async () => {
+        const database = await storeWith(under);
+        await change(under, database, set);
+        await assertNoticed(database, named, missing);
+      });
+    }
+
+    test('is not copied, and a copy that has it before is not rejected', async () => {
+      const database = await storeWith(under);
+      const [copy, later] = [await sqlite.newDatabase(), await sqlite.newDatabase()];
+      const copyTo = (to: string): Promise<Finished[]> =>
+        runCommandLines([{ args: ['copy', '--from', database, '--to', to] }], folder);
+      assert.equal((await copyTo(copy))[0]!.exitCode, 0);
+      // The id has moved the row to another place of the order.
+      await change(under, database, 'id = 6 WHERE id = 7 AND revision = 2');
+      const [rejected] = await copyTo(copy);
+      assert.match(rejected!.stderr, /contains revision 2 of plant 7, but the source does not/);
+      await change(under, database, `id = 7, name = 'other' WHERE revision = 2`);
+      const warning = '--from: revision 2 of plant 7 is damaged: its checksum is wrong';
+      for (const target of [copy, later]) {
+        const [{ exitCode, stdout, stderr }] = (await copyTo(target)) as [Finished];
+        assert.deepEqual([exitCode, stderr.match(/--from: .*/g)], [1, [warning]]);
+        assert.match(stdout, /^target: [45] revisions .*\nnot equal\n$/m);
+        assert.match(stderr, /the source has 1 damaged revision, not copied; the target has all others\n$/);
+        assert.ok(!stdout.includes('\nequal'));
+      }
+      const [exported] = await run(later, 'export --revisions');
+      assert.doesNotMatch(exported!.stdout, /other/);
+      await change(sqlite, copy, `name = 'wrong' WHERE id = 5`);
+      const [damaged] = await copyTo(copy);
+      assert.equal(damaged!.exitCode, 1);
+      assert.match(damaged!.stderr, /--to: revision 1 of plant 5 is damaged.*\n.*the target has 1 damaged/);
+    });
+
+    test('gets 503 in the service, which tells the operator until it is repaired', async () => {
+      const database = await storeWith(under);
+      const token = await addToken(database, 'test');
+      await using service = await startTestService({
+        ...{ database, console: { database: 'the store', settings: [], curlOf: () => '' } },
+      });
+      assert.equal(await damageSeen(service), '200, 0, true, none');
+      const page = await signedIn(service);
+      await change(under, database, `name = 'seven twp' WHERE id = 7 AND revision = 2`);
+      for (let count = 0; count < 2; count++) {
+        const response = await send(service, token, '{"id":7,"name":"seven two","tag":"x"}');
+        assert.equal(response.status, 503);
+        assert.equal(((await response.json()) as { error: number }).error, 50302);
+      }
+      assert.equal((await send(service, token, '{"id":5,"name":"five","tag":"tree"}')).status, 200);
+      const logged = service.logged.filter(line =>
+        line.startsWith('the latest revision of plant 7 is damaged'),
+      );
+      assert.equal(logged.length, 1, service.logged.join('\n'));
+      assert.equal(await damageSeen(service), '200, 1, false, stored plants are damaged');
+      assert.ok(service.logged.some(line => line.startsWith('the store warns: stored plants are damaged')));
+
+      const { plants } = (await (await page('plants')).json()) as { plants: object[] };
+      assert.deepEqual(plants[1], { id: '7', revision: 2, isDamaged: true });
+      const { revisions } = (await (await page('revisions?id=7')).json()) as { revisions: object[] };
+      assert.deepEqual(revisions[1], { revision: 2, isDamaged: true });
+      let csv = '';
+      await assert.rejects(async () => {
+        for await (const chunk of (await page('plants.csv')).body!) csv += Buffer.from(chunk).toString();
+      }, 'the download fails');
+      assert.doesNotMatch(csv, /seven/);
+
+      await change(under, database, `name = 'seven two' WHERE id = 7 AND revision = 2`);
+      assert.equal((await send(service, token, '{"id":7,"name":"seven two","tag":"x"}')).status, 200);
+      assert.equal(await damageSeen(service), '200, 0, true, none');
+    });
+
+    test('--at prints the store as it was, by the times that were recorded', async () => {
+      // The clock was set back before revision 2 of plant 7, and again before revision 3.
+      const database = await storeWith(under, [
+        [5, 1, 'five', null, 1_000, 1],
+        [7, 1, 'one', null, 3_000, 1],
+        [7, 2, 'two', null, 2_000, 1],
+        [7, 3, 'three', null, 2_500, 1],
+        [8, 1, 'eight', null, 2_001, 1],
+      ]);
+      const at = (ms: number): string => `--at ${new Date(ms).toISOString()}`;
+      const commands: [command: string, names: string[]][] = [
+        [`export ${at(999)}`, []],
+        [`export ${at(1_000)}`, ['five']],
+        [`export ${at(2_000)}`, ['five', 'two']],
+        [`export ${at(2_500)}`, ['five', 'three', 'eight']],
+        ['export --at 1970-01-01T02:00:03+02:00', ['five', 'three', 'eight']],
+        [`export --revisions ${at(2_500)}`, ['five', 'two', 'three', 'eight']],
+        [`show 7 ${at(2_500)}`, ['two', 'three']],
+        [`show 7 ${at(1_999)}`, []],
+      ];
+      const finished = await run(database, ...commands.map(([command]) => command));
+      for (const [index, [command, names]] of commands.entries()) {
+        const found = finished[index]!.stdout.match(/\b(?:one|two|three|five|eight)\b/g);
+        assert.deepEqual(found ?? [], names, command);
+      }
+      assert.match(finished.at(-1)!.stderr, /plant 7 has no such intact revision/);
+      const wrong = ['2026-05-01', '2026-05-01T00:00', '2026-02-30T00:00Z', 'yesterday'];
+      for (const { exitCode, stderr } of await run(database, ...wrong.map(each => `export --at ${each}`))) {
+        assert.equal(exitCode, 2);
+        assert.match(stderr, /'--at <time>' argument .* is invalid\. It must be a date, a time and a zone/);
+      }
+    });
+  });
+
+suite('a damaged file of an SQLite store', () => {
+  const cases: [what: string, change: (file: Buffer<ArrayBuffer>) => void, named: string][] = [
+    ['a bit of the id, in place', changeByte(0, 7, 0x17), 'revision 2 of plant 23'],
+    ['a bit of the number, in place', changeByte(1, 2, 0), 'revision 0 of plant 7'],
+    ['the type of the name', changeByte(-5, 0x1f, 0x1e), 'revision 2 of plant 7'],
+  ];
+  for (const [what, change, named] of cases) {
+    test(what, async () => {
+      const database = await storeWith(sqlite);
+      changeBytes(database, change);
+      await assertNoticed(database, named, [7]);
+    });
+  }
+
+  test('a lost page and exchanged pages end each command with a clear message', async () => {
+    const many = Array.from({ length: 4_000 }, (_, id): (typeof ROWS)[0] => [
+      id,
+      1,
+      `plant ${id}`,
+      't',
+      1,
+      1,
+    ]);
+    const page = (file: Buffer, id: number): Buffer => {
+      const start = file.indexOf(`plant ${id}t`);
+      return file.subarray(start - (start % PAGE_BYTES)).subarray(0, PAGE_BYTES);
+    };
+    const lost = (file: Buffer): void => void page(file, 2_000).fill(0);
+    const exchanged = (file: Buffer): void => {
+      const before = Buffer.from(page(file, 1_000));
+      const [one, two] = [page(file, 1_000), page(file, 3_000)];
+      two.copy(one);
+      before.copy(two);
+    };
+    const says = {
+      lost: /malformed \(SQLite result code 11\)/,
+      exchanged: /revision 1 of plant \d+ comes after/,
+    };
+    for (const [what, change] of Object.entries({ lost, exchanged })) {
+      const database = await storeWith(sqlite, many);
+      changeBytes(database, change);
+      const copy = { args: ['copy', '--from', database, '--to', await sqlite.newDatabase()] };
+      const finished = [
+        ...(await run(database, 'export', 'list')),
+        ...(await runCommandLines([copy], folder)),
+      ];
+      for (const { exitCode, stderr } of finished) {
+        assert.equal(exitCode, 1, what);
+        assert.match(stderr, /^plant-store: the store is damaged: .*; restore a backup \(.*\)\n$/);
+        assert.match(stderr, says[what as keyof typeof says]);
+      }
+      if (what !== 'lost') continue;
+      const token = await addToken(database, 'test');
+      await using service = await startTestService({ database });
+      for (const [id, status] of [
+        [2_000, 503],
+        [1, 200],
+        [9_000, 200],
+      ]) {
+        assert.equal(
+          (await send(service, token, `{"id":${id},"name":"plant ${id}","tag":"t"}`)).status,
+          status,
+        );
+      }
+      assert.equal(await damageSeen(service), '200, 0, true, a part of the store cannot be read');
+    }
+  });
+});
+
+function send(service: RunningService, token: string, body: string): Promise<Response> {
+  const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
+  return fetch(`${service.url}/plants`, { method: 'POST', headers, body });
+}
+
+/** What an operator sees of damaged plants: status, metric, check and warning. */
+async function damageSeen({ opsUrl }: RunningService): Promise<string> {
+  const response = await fetch(`${opsUrl}/readyz?verbose`);
+  const body = (await response.json()) as { checks: { name: string; ok: boolean }[]; warnings?: string[] };
+  const { ok } = body.checks.find(({ name }) => name === 'checksums')!;
+  const [warning = 'none'] = body.warnings?.map(each => each.split(',')[0]!) ?? [];
+  const { values } = await scrape(opsUrl);
+  return [response.status, values.get('plant_store_damaged_plants'), ok, warning].join(', ');
+}
+
+/** @returns a function that requests a path of the console */
+async function signedIn(service: RunningService): Promise<(path: string) => Promise<Response>> {
+  const code = await service.makeConsoleCode!();
+  const api = `${service.opsUrl}/console/api`;
+  const headers = { Origin: service.opsUrl };
+  const body = JSON.stringify({ code });
+  const session = await fetch(`${api}/session`, { method: 'POST', headers, body });
+  const [cookie = ''] = session.headers.get('Set-Cookie')!.split(';');
+  return path => fetch(`${api}/${path}`, { headers: { ...headers, Cookie: cookie } });
+}
