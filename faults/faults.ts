@@ -5,6 +5,7 @@
  */
 import { parseArgs } from 'node:util';
 import { interruption } from '../test/harness/interruption.ts';
+import { bitFlips } from './bit-flips.ts';
 import { citusFaults } from './citus.ts';
 import { commonClients } from './common-clients.ts';
 import { diskLimits } from './disk-limits.ts';
@@ -24,7 +25,7 @@ import { slowClients } from './slow-clients.ts';
 import { soak } from './soak.ts';
 
 const SCENARIOS: readonly Scenario[] = [
-  ...[kills, powerCut, failingCalls, diskLimits],
+  ...[kills, powerCut, failingCalls, diskLimits, bitFlips],
   ...[postgresKills, postgresFailover, postgresCuts, postgresPartition, rollingRestart],
   ...[overload, floods, slowClients, soak, fuzzing, commonClients],
 ];

@@ -45,15 +45,21 @@ export class PostgresServer implements AsyncDisposable {
     this.folder = folder;
   }
 
-  /** @param settings of `postgresql.conf` */
-  static async start(settings: Record<string, string> = {}): Promise<PostgresServer> {
+  /**
+   * @param settings of `postgresql.conf`
+   * @param initArgs further arguments of `initdb`
+   */
+  static async start(
+    settings: Record<string, string> = {},
+    initArgs: readonly string[] = [],
+  ): Promise<PostgresServer> {
     const server = await PostgresServer.#inNewFolder();
     const passwordFile = join(server.folder, 'password');
     await writeFile(passwordFile, OWNER_PASSWORD, { mode: 0o644 });
     const { initdb } = await binaries();
     const args = [
       ...['-D', server.#data, '-U', 'postgres', '--pwfile', passwordFile, '-A', 'scram-sha-256'],
-      ...['--encoding=UTF8', '--locale=C', '--no-sync', '--no-instructions'],
+      ...['--encoding=UTF8', '--locale=C', '--no-sync', '--no-instructions', ...initArgs],
     ];
     await promisify(execFile)(initdb, args, { ...OWNER, cwd: '/' });
     await server.#configure({ unix_socket_directories: `'${server.folder}'`, ...settings });

@@ -3,6 +3,7 @@ import { mkdtempDisposableSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { bitFlips } from '../../faults/bit-flips.ts';
 import { commonClients } from '../../faults/common-clients.ts';
 import { kills } from '../../faults/kills.ts';
 import { postgresFailover } from '../../faults/postgres-failover.ts';
@@ -43,6 +44,17 @@ for (const [scenario, mutant, roundsMax] of [
     assert.notDeepEqual(faults, []);
   });
 }
+
+test('bit-flips: no wrong plant is shown, and no damage is unnoticed', async () => {
+  const { faults, measurements } = await run(bitFlips, { roundsMax: 8, mutant: undefined });
+  assert.deepEqual(faults, []);
+  assert.ok(Number(measurements['flip in the database file, noticed']) > 0, 'some damage matters');
+});
+
+test('bit-flips finds no-checksums', async () => {
+  const { faults } = await run(bitFlips, { roundsMax: 40, mutant: 'no-checksums' });
+  assert.notDeepEqual(faults, []);
+});
 
 test('clients finds cut-connections', async () => {
   const { faults } = await run(commonClients, { mutant: 'cut-connections' });
