@@ -4,7 +4,6 @@ import { TokenHashes } from '../auth/token.ts';
 import type { TokenCache } from '../auth/token-cache.ts';
 import type { ErrorName } from '../contract/errors.ts';
 import { type NewPlantReading, plantJson, readNewPlant } from '../contract/plant.ts';
-import { plantWrite } from '../store/checksum.ts';
 import type { PlantWriter } from '../store/plant-store.ts';
 import { fieldValues, type HeaderFields, isJsonMediaType } from './header-fields.ts';
 import { SHORT_BODY_BYTES_MAX } from './limits.ts';
@@ -91,7 +90,7 @@ export class CreatePlant {
   ): Promise<HttpResponse> {
     if (reading.plant === undefined) return errorResponse(reading.error, reading.message, fields);
     const { plant } = reading;
-    const result = await this.#writer.write(plantWrite(plant, tokenId));
+    const result = await this.#writer.write({ plant, recordedBy: tokenId });
     if (result.rejected === 'damaged') return errorResponse('storeUnavailable', DAMAGED, fields);
     if (result.rejected !== undefined) return errorResponse(result.rejected, undefined, fields);
     const { outcome, revision } = result;

@@ -4,7 +4,7 @@ import type { PlantRevision, PlantWrite } from './plant-store.ts';
 
 /**
  * Every stored revision has a checksum of its content and of its key. So a flipped bit is noticed,
- * wherever it happens between the parsed request and the reader: SQLite has no checksums of its own.
+ * wherever it happens between the parsed request and the reader. SQLite has no checksums itself.
  *
  * It is the first 64 bits of a SHA-256, which is in hardware: 0.2 µs for a common plant. A damaged
  * row passes by chance once in 2^64. A CRC-32 would cost the same, and pass once in 2^32.
@@ -14,7 +14,7 @@ function digest(text: string): string {
 }
 
 /**
- * Is made where a request was parsed. U+0000, which no stored text contains, separates the parts.
+ * Is made as soon as a request was parsed. U+0000, which no stored text contains, separates the parts.
  * So an absent tag and an empty one differ.
  *
  * @returns 16 hexadecimal digits

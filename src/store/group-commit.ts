@@ -1,4 +1,5 @@
 import type { NewPlant } from '../contract/plant.ts';
+import { plantWrite } from './checksum.ts';
 import {
   BATCH_PLANTS_MAX,
   BATCH_TEXT_LENGTH_MAX,
@@ -93,8 +94,7 @@ export class GroupCommit implements PlantWriter {
     };
   }
 
-  write(write: PlantWrite): Promise<WriteResult | NotConfirmed> {
-    const { plant } = write;
+  write({ plant, recordedBy }: Parameters<PlantWriter['write']>[0]): Promise<WriteResult | NotConfirmed> {
     const textLength = plant.name.length + (plant.tag?.length ?? 0);
     if (this.#closed !== undefined) return Promise.resolve({ rejected: 'shuttingDown' });
     const lane = this.#laneOf(plant);
@@ -113,6 +113,8 @@ export class GroupCommit implements PlantWriter {
     }
     const queuedAt = this.#now();
     const ahead = lane.inFlight++;
+    // Here, so that it covers everything after the request was parsed.
+    const write = plantWrite(plant, recordedBy);
     return new Promise(settle => lane.queue.push({ ...write, queuedAt, ahead, textLength, settle }));
   }
 

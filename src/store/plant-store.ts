@@ -29,7 +29,7 @@ export type NotConfirmed = { rejected: 'busy' | 'storeUnavailable' | 'shuttingDo
 /** The part of a store that the operation uses. */
 export interface PlantWriter {
   /** Settles when the plant is durable or rejected. Never throws. */
-  write(write: PlantWrite): Promise<WriteResult | NotConfirmed>;
+  write(write: Omit<PlantWrite, 'contentChecksum'>): Promise<WriteResult | NotConfirmed>;
 }
 
 /** Statistics of an engine. An engine either always or never has a given field. */

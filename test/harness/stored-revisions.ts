@@ -9,7 +9,7 @@ export async function storedRevisions(database: string): Promise<PlantRevision[]
   return await Array.fromAsync(reader.revisions());
 }
 
-/** An INSERT of revisions, each `[id, revision, name, tag, recorded_at, recorded_by]`, for both engines. */
+/** An INSERT for both engines. A row is `[id, revision, name, tag, recorded_at, recorded_by]`. */
 export function insertSql(
   ...rows: [id: number, revision: number, name: string, tag: string | null, at: number, by: number][]
 ): string {
