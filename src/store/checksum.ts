@@ -14,8 +14,8 @@ function digest(text: string): string {
 }
 
 /**
- * Is made as soon as a request was parsed. U+0000, which no stored text contains, separates the parts.
- * So an absent tag and an empty one differ.
+ * Is made as soon as a request was parsed. U+0000, which no stored text contains, separates the
+ * parts. So an absent tag and an empty one differ.
  *
  * @returns 16 hexadecimal digits
  */
