@@ -22,10 +22,17 @@ import { OpsServer } from './ops/ops-server.ts';
 import { FailureLog, rateLimitedLog, type ServiceLog } from './ops/rate-limited-log.ts';
 import type { ServiceState } from './ops/readiness.ts';
 import { storeWarningsOf } from './ops/store-warnings.ts';
+import { plantWrite } from './store/checksum.ts';
 import { databaseAddressOf } from './store/database-url.ts';
 import { GroupCommit } from './store/group-commit.ts';
 import { openSearch, openServedStore, type ServedStore, type StoreSettings } from './store/open-store.ts';
-import { type StorageEngine, StoreRejected, StoreUnavailable, schemaUpdateOf } from './store/plant-store.ts';
+import {
+  type PlantWriter,
+  type StorageEngine,
+  StoreRejected,
+  StoreUnavailable,
+  schemaUpdateOf,
+} from './store/plant-store.ts';
 import { VERSION } from './version.ts';
 
 export { type AllowedOrigins, type ListenAddress, ListenFailed, type RateLimitPolicy, type ShownSetting };
@@ -168,8 +175,12 @@ function plantServer(
   rejected: RejectedRequests,
 ): PlantServer {
   const { bodyBytesMax, docs, corsOrigins, rateLimit, log, logRequest } = settings;
+  // The checksum is made in the call that has the parsed plant, so it covers everything after it.
+  const checksumming: PlantWriter = {
+    write: ({ plant, recordedBy }) => writer.write(plantWrite(plant, recordedBy)),
+  };
   return new PlantServer({
-    createPlant: new CreatePlant(tokens, writer, bodyBytesMax, rateLimit && new RateLimit(rateLimit)),
+    createPlant: new CreatePlant(tokens, checksumming, bodyBytesMax, rateLimit && new RateLimit(rateLimit)),
     corsOrigins,
     documentation: docs ? documentationOf(docsPage(VERSION)) : undefined,
     onInternalError: rateLimitedLog((cause, unsaid) =>

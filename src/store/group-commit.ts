@@ -1,5 +1,4 @@
 import type { NewPlant } from '../contract/plant.ts';
-import { plantWrite } from './checksum.ts';
 import {
   BATCH_PLANTS_MAX,
   BATCH_TEXT_LENGTH_MAX,
@@ -13,7 +12,6 @@ import type {
   CommitStatistics,
   NotConfirmed,
   PlantWrite,
-  PlantWriter,
   StorageEngine,
   WriteResult,
 } from './plant-store.ts';
@@ -71,7 +69,7 @@ class Lane {
  * The client can safely send the plants again. The queued plants go into the next batch, which
  * shows whether the fault has ended. `close` settles when no plant is queued or in a batch.
  */
-export class GroupCommit implements PlantWriter {
+export class GroupCommit {
   readonly #engine: CommittingEngine;
   readonly #lanes = new Map<string, Lane>();
   readonly #now: () => number;
@@ -94,7 +92,8 @@ export class GroupCommit implements PlantWriter {
     };
   }
 
-  write({ plant, recordedBy }: Parameters<PlantWriter['write']>[0]): Promise<WriteResult | NotConfirmed> {
+  write(write: PlantWrite): Promise<WriteResult | NotConfirmed> {
+    const { plant } = write;
     const textLength = plant.name.length + (plant.tag?.length ?? 0);
     if (this.#closed !== undefined) return Promise.resolve({ rejected: 'shuttingDown' });
     const lane = this.#laneOf(plant);
@@ -113,8 +112,6 @@ export class GroupCommit implements PlantWriter {
     }
     const queuedAt = this.#now();
     const ahead = lane.inFlight++;
-    // Here, so that it covers everything after the request was parsed.
-    const write = plantWrite(plant, recordedBy);
     return new Promise(settle => lane.queue.push({ ...write, queuedAt, ahead, textLength, settle }));
   }
 

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as nextIteration } from 'node:timers/promises';
-import { plantWrite } from '../../src/store/checksum.ts';
 import { GroupCommit } from '../../src/store/group-commit.ts';
 import {
   BATCH_PLANTS_MAX,
@@ -140,7 +139,8 @@ class Simulation {
       } else plant.due = { rejected };
       this.#waiting.push(plant);
       this.#inWrite = true;
-      const write = plantWrite({ id: BigInt(plant.index), name: text }, plant.index);
+      const newPlant = { id: BigInt(plant.index), name: text };
+      const write = { plant: newPlant, contentChecksum: '', recordedBy: plant.index };
       void this.#groupCommit.write(write).then(result => {
         plant.result = result;
       });
