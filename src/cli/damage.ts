@@ -1,4 +1,4 @@
-import { type CheckedRevision, Damaged, revisionName } from '../store/checked-revisions.ts';
+import { type CheckedRevision, Damaged, damageOf } from '../store/checked-revisions.ts';
 import type { PlantRevision } from '../store/plant-store.ts';
 
 /**
@@ -8,7 +8,7 @@ import type { PlantRevision } from '../store/plant-store.ts';
  */
 export function reportDamage({ revision }: Damaged, store = ''): void {
   process.exitCode = 1;
-  console.error(`plant-store: ${store}${revisionName(revision)} is damaged: its checksum is wrong`);
+  console.error(`plant-store: ${store}${damageOf(revision)}`);
 }
 
 /** Passes on the intact revisions, and reports the others. */

@@ -103,3 +103,8 @@ export function keyOrder(one: PlantRevision, two: PlantRevision): number {
 export function revisionName({ plant, revision }: PlantRevision): string {
   return `revision ${revision} of plant ${plant.id}`;
 }
+
+/** What commands say of a revision that is not intact. */
+export function damageOf(revision: PlantRevision): string {
+  return `${revisionName(revision)} is damaged: its checksum is wrong`;
+}

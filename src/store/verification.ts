@@ -1,4 +1,5 @@
 import { setImmediate as nextIteration, setTimeout as wait } from 'node:timers/promises';
+import { damageOf } from './checked-revisions.ts';
 import { isIntact } from './checksum.ts';
 import { COMMIT_TIME_MS_MAX } from './limits.ts';
 import type { PlantReader, PlantRevision } from './plant-store.ts';
@@ -58,7 +59,7 @@ export async function verifyRevisions(
       last = each;
       isAfterDamage = false;
     } else {
-      add(`revision ${each.revision} of plant ${each.plant.id} is damaged: its checksum is wrong`);
+      add(damageOf(each));
       // Its key may be wrong, so the place of the next one is not known.
       isAfterDamage = true;
     }

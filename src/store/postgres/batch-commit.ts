@@ -137,9 +137,11 @@ export class BatchCommit {
 
   #nextRevision(id: bigint, indexes: number[]): SentRevision | undefined {
     const latest = this.#latest.get(id);
+    // What this batch inserted needs no check.
+    const isDamaged = latest !== undefined && this.#lookedUp.has(id) && !isIntact(latest);
     for (let index = indexes[0]; index !== undefined; index = indexes[0]) {
       const { plant, contentChecksum, recordedBy } = this.#writes[index]!;
-      if (latest !== undefined && !isIntact(latest)) {
+      if (isDamaged) {
         this.#results[index] = { rejected: 'damaged' };
       } else if (latest !== undefined && latest.plant.name === plant.name && latest.plant.tag === plant.tag) {
         this.#results[index] = { outcome: 'unchanged', revision: latest.revision };
