@@ -11,7 +11,7 @@ export type RepeatedIdRule = 'revise' | 'reject';
 export interface PlantWrite {
   plant: NewPlant;
   /** See `contentChecksum`. */
-  contentChecksum: string;
+  contentChecksum: bigint;
   recordedBy: number;
 }
 

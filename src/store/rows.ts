@@ -13,9 +13,9 @@ export function revisionOf(row: Readonly<Row>): PlantRevision {
   const plant = { id: integer(id), name: text(name) };
   return {
     plant: tag === null ? plant : { ...plant, tag: text(tag) },
-    revision: Number(revision),
-    recordedAt: Number(recordedAt),
-    recordedBy: Number(recordedBy),
+    revision: number(revision),
+    recordedAt: number(recordedAt),
+    recordedBy: number(recordedBy),
     checksum: integer(checksum),
   };
 }
@@ -27,6 +27,11 @@ function integer(value: unknown): bigint {
   } catch {
     return 0n;
   }
+}
+
+function number(value: unknown): number {
+  const integer = Number(value);
+  return Number.isInteger(integer) ? integer : 0;
 }
 
 function text(value: unknown): string {

@@ -11,7 +11,7 @@ export async function storedRevisions(database: string): Promise<PlantRevision[]
 
 /** An INSERT for both engines. A row is `[id, revision, name, tag, recorded_at, recorded_by]`. */
 export function insertSql(
-  ...rows: [id: number, revision: number, name: string, tag: string | null, at: number, by: number][]
+  ...rows: [id: number | bigint, revision: number, name: string, tag: string | null, at: number, by: number][]
 ): string {
   const values = rows.map(([id, revision, name, tag, recordedAt, recordedBy]) => {
     const plant = tag === null ? { id: BigInt(id), name } : { id: BigInt(id), name, tag };

@@ -140,7 +140,7 @@ class Simulation {
       this.#waiting.push(plant);
       this.#inWrite = true;
       const newPlant = { id: BigInt(plant.index), name: text };
-      const write = { plant: newPlant, contentChecksum: '', recordedBy: plant.index };
+      const write = { plant: newPlant, contentChecksum: 0n, recordedBy: plant.index };
       void this.#groupCommit.write(write).then(result => {
         plant.result = result;
       });

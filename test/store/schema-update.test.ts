@@ -10,6 +10,7 @@ import { StoreRejected } from '../../src/store/plant-store.ts';
 import { rowsOf } from '../harness/copied-stores.ts';
 import { runProgram, sendPlant, startServe } from '../harness/program.ts';
 import { type EngineUnderTest, enginesUnderTest, openNewStore } from '../harness/store-under-test.ts';
+import { insertSql } from '../harness/stored-revisions.ts';
 
 const SCHEMA = {
   SQLite: 'SELECT name, sql FROM sqlite_schema ORDER BY name',
@@ -21,9 +22,12 @@ const TOKEN = makeToken();
 const ROWS = `
   INSERT INTO token VALUES (1, '${hashToken(TOKEN)}', 'valid', 5, NULL, NULL, '2026-01-31', 1),
     (2, '${hashToken('revoked')}', 'revoked', 6, 4102444800000, 7, NULL, 3);
-  INSERT INTO plant_revision VALUES (-9223372036854775808, 1, 'oak', NULL, 5, 1),
-    (9007199254740993, 1, 'Ácer 🌳', '', 6, 2), (9007199254740993, 2, 'Ácer', 'tree', 7, 1),
-    (9223372036854775807, 1, '', NULL, 8, 1);`;
+  ${insertSql(
+    [-9223372036854775808n, 1, 'oak', null, 5, 1],
+    [9007199254740993n, 1, 'Ácer 🌳', '', 6, 2],
+    [9007199254740993n, 2, 'Ácer', 'tree', 7, 1],
+    [9223372036854775807n, 1, '', null, 8, 1],
+  )};`;
 
 for (const under of await enginesUnderTest()) {
   const engine = under.name === 'SQLite' ? 'sqlite' : 'postgres';

@@ -10,7 +10,6 @@ const STEPS = [
   readFileSync(new URL('./schema/001-plants-and-tokens.sql', import.meta.url), 'utf8'),
   readFileSync(new URL('./schema/002-console-codes.sql', import.meta.url), 'utf8'),
   readFileSync(new URL('./schema/003-last-runs.sql', import.meta.url), 'utf8'),
-  readFileSync(new URL('./schema/004-checksums.sql', import.meta.url), 'utf8'),
 ];
 const NEWEST_STEP = STEPS.length;
 /**

@@ -2,7 +2,6 @@ import * as fs from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
-import { withChecksum } from '../checksum.ts';
 import {
   DEFAULT_SQLITE_PATH,
   type SchemaSteps,
@@ -11,7 +10,6 @@ import {
   StoreRejected,
   StoreUnavailable,
 } from '../plant-store.ts';
-import { type Row, revisionOf } from '../rows.ts';
 import { LOCK_TIMEOUT_MS, PAGE_CACHE_KIB } from './limits.ts';
 import { rejectSecondNames } from './second-names.ts';
 
@@ -30,7 +28,6 @@ const STEPS = [
   fs.readFileSync(new URL('./schema/001-plants-and-tokens.sql', import.meta.url), 'utf8'),
   fs.readFileSync(new URL('./schema/002-console-codes.sql', import.meta.url), 'utf8'),
   fs.readFileSync(new URL('./schema/003-last-runs.sql', import.meta.url), 'utf8'),
-  fs.readFileSync(new URL('./schema/004-checksums.sql', import.meta.url), 'utf8'),
 ];
 const NEWEST_STEP = STEPS.length;
 
@@ -148,8 +145,6 @@ function makeDurable(database: DatabaseSync, path: string): void {
 function applySchemaSteps(database: DatabaseSync, path: string): SchemaSteps {
   let before = schemaVersion(database, path);
   if (before === NEWEST_STEP) return { before, now: NEWEST_STEP };
-  const options = { useBigIntArguments: true, varargs: true };
-  database.function('revision_checksum', options, (...row) => checksumOf(row as Row));
   inTransaction(database, () => {
     before = schemaVersion(database, path);
     for (const sql of STEPS.slice(before)) database.exec(sql);
@@ -158,11 +153,6 @@ function applySchemaSteps(database: DatabaseSync, path: string): SchemaSteps {
   // Copies the schema into the database file, which is useless without it if the log is lost.
   database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
   return { before, now: NEWEST_STEP };
-}
-
-/** @param row without its checksum */
-function checksumOf(row: Row): bigint {
-  return withChecksum(revisionOf([...row, 0n])).checksum;
 }
 
 /** Runs `write` in one transaction. */

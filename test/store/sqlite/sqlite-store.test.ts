@@ -135,7 +135,7 @@ test('a batch larger than the page cache is visible as a whole, or not at all wh
 
   const name = 'x'.repeat(1024 * 1024);
   const batch = Array.from({ length: 20 }, (_, index) => plantWrite({ id: BigInt(index + 1), name }, 1));
-  const rejectedBySqlite = plantWrite({ id: 100n, name }, 0.5);
+  const rejectedBySqlite = plantWrite({ id: 100n, name }, 1e300);
   await assert.rejects(engine.commit([...batch, rejectedBySqlite]), StoreUnavailable);
   const walBytes = statSync(`${path}-wal`).size;
   assert.ok(walBytes > 8 * 1024 * 1024, `the log contained the batch before its commit: ${walBytes} bytes`);

@@ -19,6 +19,7 @@ CREATE TABLE plant_revision (
   tag TEXT,                              -- NULL: sent without a tag; '' is a tag that was sent empty
   recorded_at INTEGER NOT NULL,
   recorded_by INTEGER NOT NULL,          -- token.id
+  checksum INTEGER NOT NULL,             -- src/store/checksum.ts
   PRIMARY KEY (id, revision)
 ) STRICT, WITHOUT ROWID;
 
