@@ -92,8 +92,7 @@ export class GroupCommit {
     };
   }
 
-  write(write: PlantWrite): Promise<WriteResult | NotConfirmed> {
-    const { plant } = write;
+  write({ plant, contentChecksum, recordedBy }: PlantWrite): Promise<WriteResult | NotConfirmed> {
     const textLength = plant.name.length + (plant.tag?.length ?? 0);
     if (this.#closed !== undefined) return Promise.resolve({ rejected: 'shuttingDown' });
     const lane = this.#laneOf(plant);
@@ -112,7 +111,9 @@ export class GroupCommit {
     }
     const queuedAt = this.#now();
     const ahead = lane.inFlight++;
-    return new Promise(settle => lane.queue.push({ ...write, queuedAt, ahead, textLength, settle }));
+    return new Promise(settle =>
+      lane.queue.push({ plant, contentChecksum, recordedBy, queuedAt, ahead, textLength, settle }),
+    );
   }
 
   /** Settles when every accepted plant is settled. Further plants are rejected. */

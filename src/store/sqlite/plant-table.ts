@@ -63,9 +63,9 @@ export class PlantTable {
     const name = batch.names[index]!;
     const tag = batch.tags[index]!;
     const recordedBy = batch.recordedBy[index]!;
-    const checksumOf = (revision: number): bigint =>
-      revisionChecksum(batch.contentChecksums[index]!, { revision, recordedAt, recordedBy });
-    if (this.#insertFirst.run(id, name, tag, recordedAt, recordedBy, checksumOf(1)).changes === 1) {
+    const content = batch.contentChecksums[index]!;
+    const checksum = revisionChecksum(content, { revision: 1, recordedAt, recordedBy });
+    if (this.#insertFirst.run(id, name, tag, recordedAt, recordedBy, checksum).changes === 1) {
       results.outcomes[index] = CREATED;
       results.revisions[index] = 1;
       return;
@@ -80,9 +80,10 @@ export class PlantTable {
       results.outcomes[index] = ID_TAKEN;
     } else {
       const next = latest.revision + 1;
+      const nextChecksum = revisionChecksum(content, { revision: next, recordedAt, recordedBy });
       results.outcomes[index] = REVISED;
       results.revisions[index] = next;
-      this.#insertNext.run(id, next, name, tag, recordedAt, recordedBy, checksumOf(next));
+      this.#insertNext.run(id, next, name, tag, recordedAt, recordedBy, nextChecksum);
     }
   }
 }
