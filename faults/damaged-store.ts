@@ -119,8 +119,10 @@ class StoreExamination {
       if (!noticedBy.some(part => part.startsWith('verify')))
         this.#fault('verify holds without some revisions');
     }
-    if (tokens !== expected!.tokens)
-      facts.push(`tokens changed, ${noticedBy.length > 0 ? 'noticed' : 'unnoticed'}`);
+    if (tokens !== expected!.tokens) {
+      facts.push('tokens changed');
+      if (noticedBy.length === 0) this.#fault('a token changed, and nothing says so');
+    }
     const wasSound = noticedBy.length === 0;
     await this.#serve(affected);
     const holds = await this.#stillHolds();
