@@ -14,6 +14,7 @@ export const ERRORS_OF_ONE_PLANT: readonly (ErrorNumber | undefined)[] = [
   ERRORS.idTaken.number,
   ERRORS.bodyTooLarge.number,
   ERRORS.internal.number,
+  ERRORS.damaged.number,
 ];
 
 /** Why a plant is not confirmed as stored. */

@@ -3,9 +3,17 @@ import { ID_MAX, ID_MIN } from './limits.ts';
 /** After a response with one of these, the same request may succeed later. */
 const TRANSIENT_STATUSES: readonly number[] = [408, 429, 500, 503];
 
-/** @param message the text of the body, unless the response lists the faults of its request */
-function entry<Num extends number, Status extends number>(number: Num, status: Status, message: string) {
-  return { number, status, retry: TRANSIENT_STATUSES.includes(status), message } as const;
+/**
+ * @param message the text of the body, unless the response lists the faults of its request
+ * @param retry whether the same request may succeed later
+ */
+function entry<Num extends number, Status extends number>(
+  number: Num,
+  status: Status,
+  message: string,
+  retry = TRANSIENT_STATUSES.includes(status),
+) {
+  return { number, status, retry, message } as const;
 }
 
 /**
@@ -60,6 +68,12 @@ export const ERRORS = {
     'the store did not confirm this plant; it may or may not be stored, and sending it again is safe',
   ),
   shuttingDown: entry(50303, 503, 'the service is shutting down; send this plant again shortly'),
+  damaged: entry(
+    50304,
+    503,
+    'the stored plant with this id is damaged, so nothing was stored; tell the operator of the service',
+    false,
+  ),
 } as const;
 
 export type ErrorName = keyof typeof ERRORS;

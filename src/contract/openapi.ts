@@ -62,9 +62,9 @@ function text(...examples: string[]): object {
   return { type: 'string', examples };
 }
 
-function retryAfter(minimum: number): Header {
+function retryAfter(minimum: number, required = true): Header {
   const description = 'Seconds to wait before sending the plant again (RFC 9110 section 10.2.3).';
-  return header(description, { type: 'integer', minimum, examples: [RETRY_AFTER_SECONDS] });
+  return header(description, { type: 'integer', minimum, examples: [RETRY_AFTER_SECONDS] }, required);
 }
 
 /** As in draft-ietf-httpapi-ratelimit-headers-10. A 200 has them only if there is a rate limit. */
@@ -123,7 +123,8 @@ export const STATUS_DESCRIPTIONS: Record<
   500: { description: `Unexpected internal error. ${STORED_OR_NOT}` },
   503: {
     description: `The service cannot store the plant now, or cannot confirm that it did. ${STORED_OR_NOT}`,
-    headers: { 'Retry-After': retryAfter(0) },
+    // An error that is not to be retried has none.
+    headers: { 'Retry-After': retryAfter(0, false) },
   },
 };
 

@@ -36,4 +36,6 @@ export const ERROR_HELP: Record<ErrorName, string> = {
   storeUnavailable:
     'Send the plant again until the response is 200. The service also sends this error if it cannot check a token.',
   shuttingDown: 'Wait for the number of seconds in `Retry-After`. Then send the plant over a new connection.',
+  damaged:
+    'A disk or memory has changed the stored plant. Until the operator repairs the store, only other plants can be stored.',
 };

@@ -12,9 +12,6 @@ import { errorResponse, type HttpResponse, jsonResponse } from './response.ts';
 
 const TOKEN_UNCHECKED = 'the store does not respond, so the token cannot be checked; send it again';
 
-const DAMAGED =
-  'the stored plant with this id is damaged, so nothing was stored; tell the operator of the service';
-
 /** A request that may send its body. */
 export interface Admission {
   tokenHash: string;
@@ -91,7 +88,6 @@ export class CreatePlant {
     if (reading.plant === undefined) return errorResponse(reading.error, reading.message, fields);
     const { plant } = reading;
     const result = await this.#writer.write({ plant, recordedBy: tokenId });
-    if (result.rejected === 'damaged') return errorResponse('storeUnavailable', DAMAGED, fields);
     if (result.rejected !== undefined) return errorResponse(result.rejected, undefined, fields);
     const { outcome, revision } = result;
     const proof = ['Plant-Id', `${plant.id}`, 'Plant-Revision', `${revision}`, 'Plant-Outcome', outcome];

@@ -70,10 +70,10 @@ const plainErrors: Partial<Record<ErrorName, HttpResponse>> = {};
 export function errorResponse(name: ErrorName, message?: string, headers: HeaderFields = []): HttpResponse {
   const isPlain = message === undefined && headers.length === 0;
   if (isPlain && plainErrors[name] !== undefined) return plainErrors[name];
-  const { status } = ERRORS[name];
+  const { status, retry } = ERRORS[name];
   const challenge = CHALLENGES[name];
   const required = challenge === undefined ? [] : ['WWW-Authenticate', challenge];
-  if (status === 503) required.push('Retry-After', String(RETRY_AFTER_SECONDS));
+  if (status === 503 && retry) required.push('Retry-After', String(RETRY_AFTER_SECONDS));
   const body = JSON.stringify(errorBody(name, message));
   const response = jsonResponse(status, body, [...required, ...headers], name);
   if (isPlain) plainErrors[name] = response;

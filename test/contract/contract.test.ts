@@ -351,6 +351,7 @@ test('an error number never changes its meaning', () => {
     busy: 50301,
     storeUnavailable: 50302,
     shuttingDown: 50303,
+    damaged: 50304,
   });
   const retried = entries.filter(([, { retry }]) => retry).map(([name]) => name);
   const transient = ['busy', 'storeUnavailable', 'shuttingDown'];

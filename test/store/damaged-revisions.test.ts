@@ -146,7 +146,7 @@ for (const under of [sqlite, postgres])
       for (let count = 0; count < 2; count++) {
         const response = await send(service, token, '{"id":7,"name":"seven two","tag":"x"}');
         assert.equal(response.status, 503);
-        assert.equal(((await response.json()) as { error: number }).error, 50302);
+        assert.equal(((await response.json()) as { error: number }).error, 50304);
       }
       assert.equal((await send(service, token, '{"id":5,"name":"five","tag":"tree"}')).status, 200);
       const logged = service.logged.filter(line =>
