@@ -93,7 +93,7 @@ async function copyStore(options: CopyOptions, stop: AbortSignal): Promise<void>
   const source = await open(SOURCE, () => openReader(sourceUrl));
   const existing = await open(TARGET, () => openReader(targetUrl).catch(ifMissing));
   if (existing !== undefined) await checkDistinct(source, existing);
-  const damaged: Damage = { [SOURCE]: 0, [TARGET]: 0 };
+  const damaged: DamagedCounts = { [SOURCE]: 0, [TARGET]: 0 };
   const total = (await source.size().catch(() => undefined))?.revisions;
   const pass = async <T>(title: string, work: (pass: CopyPass) => Promise<T>, target: CopySide['reader']) => {
     using progress = new CountedProgress(title, 'revisions', total);
@@ -101,7 +101,7 @@ async function copyStore(options: CopyOptions, stop: AbortSignal): Promise<void>
       progress.done += revisions;
     };
     const onDamaged = (side: CopySide, each: Damaged): void => {
-      damaged[side.name as keyof Damage]++;
+      damaged[side.name as keyof DamagedCounts]++;
       reportDamage(each, `${side.name}: `);
     };
     const sides = { source: { name: SOURCE, reader: source }, target: { name: TARGET, reader: target } };
@@ -111,7 +111,7 @@ async function copyStore(options: CopyOptions, stop: AbortSignal): Promise<void>
   if (options.dryRun) {
     await at(TARGET, () => checkNotServed(targetUrl));
     const { missing } = await pass('comparing', compareStores, existing ?? EMPTY_READER);
-    checkDamage(damaged);
+    rejectDamagedTarget(damaged);
     const where = existing === undefined ? ' to a new store' : '';
     console.log(`would copy ${counted(missing)}${where}; nothing was written`);
     return;
@@ -119,7 +119,7 @@ async function copyStore(options: CopyOptions, stop: AbortSignal): Promise<void>
   const writer = await open(TARGET, () => openCopyTarget(targetUrl));
   const target = existing ?? (await open(TARGET, () => openReader(targetUrl)));
   await pass('checking', checkTarget, target);
-  checkDamage(damaged);
+  rejectDamagedTarget(damaged);
   const startMs = performance.now();
   const copied = await pass('copying', each => copyMissing(each, writer), target);
   const elapsedMs = performance.now() - startMs;
@@ -128,11 +128,11 @@ async function copyStore(options: CopyOptions, stop: AbortSignal): Promise<void>
   report(await pass('comparing', compareStores, target), damaged);
 }
 
-/** The numbers of damaged revisions. */
-type Damage = Record<typeof SOURCE | typeof TARGET, number>;
+/** The number of damaged revisions of each store. */
+type DamagedCounts = Record<typeof SOURCE | typeof TARGET, number>;
 
 /** @throws {Failure} if the target is damaged: its rows are never overwritten */
-function checkDamage({ [TARGET]: count }: Damage): void {
+function rejectDamagedTarget({ [TARGET]: count }: DamagedCounts): void {
   if (count === 0) return;
   throw new Failure(
     `the target has ${amount(count, 'damaged revision')}; check its disk, and copy to a new store`,
@@ -140,7 +140,7 @@ function checkDamage({ [TARGET]: count }: Damage): void {
 }
 
 /** @throws {Failure} if the two stores are not equal */
-function report(compared: Awaited<ReturnType<typeof compareStores>>, damaged: Damage): void {
+function report(compared: Awaited<ReturnType<typeof compareStores>>, damaged: DamagedCounts): void {
   const { source, target, missing } = compared;
   console.log(`source: ${summary(source)}\ntarget: ${summary(target)}`);
   const isMissing = missing.revisions + missing.tokens > 0;
@@ -148,7 +148,7 @@ function report(compared: Awaited<ReturnType<typeof compareStores>>, damaged: Da
   const isEqual = !isMissing && !isDamaged && summary(source) === summary(target);
   console.log(isEqual ? 'equal' : 'not equal');
   if (isEqual) return;
-  checkDamage(damaged);
+  rejectDamagedTarget(damaged);
   if (isMissing) {
     throw new Failure(
       `the source has ${counted(missing)} that were stored after the copy; stop the service that uses the source, then run the same command again to copy the rest`,

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { Command, Option } from 'commander';
 import { csvLine } from '../contract/csv-line.ts';
-import { type CheckedRevision, checkedRevisions, latestPlants } from '../store/checked-revisions.ts';
+import { checkedRevisions, latestPlants } from '../store/checked-revisions.ts';
 import { openReader } from '../store/open-store.ts';
 import type { PlantFilter, PlantRevision } from '../store/plant-store.ts';
 import { REVISION_CSV_HEADER, revisionCsv } from '../store/revision-csv.ts';
@@ -19,8 +19,8 @@ const HELP = `
 A damaged revision is reported on stderr and not printed, and the exit code is 1.
 If it is the latest revision of a plant, nothing is printed for this plant.
 
-With --at, a revision counts from the time that was recorded with it. If the clock
-was set back, a higher revision may have an earlier time: the highest counts.
+With --at, only revisions count whose recorded time is that time or before. Of each
+plant, the highest of them is printed, even if the clock was set back.
 
 Examples:
   $ npx plant-store export > plants.csv
@@ -45,54 +45,41 @@ interface PrintOptions extends DatabaseOptions, PlantFilter {
   at?: number;
 }
 
-/** What to print, all with the number, time and token label of each revision except `plants`. */
-const SELECTIONS = {
-  plants: (revisions, { at }) => intactRevisions(latestPlants(revisions, at)),
-  revisions: (revisions, { at = Infinity }) =>
-    filter(intactRevisions(revisions), each => each.recordedAt <= at),
-  search: (revisions, options) =>
-    filter(intactRevisions(latestPlants(revisions)), isSelectedBy(options), options.limit),
-} satisfies Record<
-  string,
-  (revisions: AsyncIterable<CheckedRevision>, options: PrintOptions) => AsyncIterable<PlantRevision>
->;
-
-/** The database does not select the plants: a damaged tag would make it leave out a plant. */
-function isSelectedBy({ name = '', tag }: PlantFilter): (each: PlantRevision) => boolean {
-  return ({ plant }) => plant.name.startsWith(name) && (tag === undefined || plant.tag === tag);
-}
-
-async function* filter(
-  revisions: AsyncIterable<PlantRevision>,
-  isSelected: (each: PlantRevision) => boolean,
-  limit = Infinity,
-): AsyncIterable<PlantRevision> {
-  let count = 0;
-  for await (const each of revisions) {
-    if (!isSelected(each)) continue;
-    yield each;
-    if (++count === limit) return;
-  }
-}
-
-export async function printPlants(options: PrintOptions, selection: keyof typeof SELECTIONS): Promise<void> {
+/**
+ * Prints plants.
+ *
+ * @param what `plants`: only the plants; `latest`: the latest revision of each plant, with its
+ *   number, time and token label; `revisions`: so for every revision
+ */
+export async function printPlants(
+  options: PrintOptions,
+  what: 'plants' | 'latest' | 'revisions',
+): Promise<void> {
   const { format, ids } = options;
-  const isRecord = selection !== 'plants';
+  const isRecord = what !== 'plants';
   await using reader = await openReader(readDatabase(options));
   let count = 0;
   let chunk = format === 'csv' ? (isRecord ? REVISION_CSV_HEADER : PLANT_CSV_HEADER) : '';
   const labelOf = tokenLabels(reader);
-  const revisions = checkedRevisions(reader.revisions(options.from));
-  for await (const revision of SELECTIONS[selection](revisions, options)) {
+  const all = checkedRevisions(reader.revisions(options.from));
+  for await (const revision of intactRevisions(what === 'revisions' ? all : latestPlants(all, options.at))) {
+    if (!isSelected(revision, options)) continue;
     chunk += LINES[format](revision, isRecord ? await labelOf(revision.recordedBy) : undefined, ids);
     count++;
+    if (count === options.limit) break;
     if (chunk.length >= CHUNK_LENGTH) {
       await write(chunk);
       chunk = '';
     }
   }
   await write(chunk);
-  console.error(`${amount(count, selection === 'revisions' ? 'revision' : 'plant')} printed`);
+  console.error(`${amount(count, what === 'revisions' ? 'revision' : 'plant')} printed`);
+}
+
+/** The database does not select: it would leave out a plant without a word if its tag is damaged. */
+function isSelected({ plant, recordedAt }: PlantRevision, { name = '', tag, at = Infinity }: PrintOptions) {
+  const hasTag = tag === undefined || plant.tag === tag;
+  return recordedAt <= at && hasTag && plant.name.startsWith(name);
 }
 
 const PLANT_CSV_HEADER = csvLine(['id', 'name', 'tag']);

@@ -14,5 +14,5 @@ export function listCommand(): Command {
     .option('--limit <count>', 'at most this many plants', countUpTo(Number.MAX_SAFE_INTEGER))
     .option('--json', 'print JSON Lines')
     .addOption(idsOption())
-    .action(({ json, ...options }) => printPlants({ ...options, format: json ? 'json' : 'text' }, 'search'));
+    .action(({ json, ...options }) => printPlants({ ...options, format: json ? 'json' : 'text' }, 'latest'));
 }

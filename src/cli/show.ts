@@ -34,18 +34,17 @@ async function show(id: bigint, options: ShowOptions): Promise<void> {
   const labelOf = tokenLabels(reader);
   const textOf = json ? revisionJson : revisionText;
   const texts: string[] = [];
-  // Not by a lookup of the id, which may be damaged.
-  const revisions = revisionsOfPlant(checkedRevisions(reader.revisions(id)), id);
-  let isStored = false;
-  for await (const each of revisions) {
-    isStored = true;
+  // The database does not look up the id, which may be damaged.
+  const revisions = await Array.fromAsync(revisionsOfPlant(checkedRevisions(reader.revisions(id)), id));
+  for (const each of revisions) {
     if (each instanceof Damaged) reportDamage(each);
     else if (each.recordedAt <= at) texts.push(textOf(each, await labelOf(each.recordedBy), ids));
   }
   if (texts.length === 0) {
-    const reason = isStored
-      ? `plant ${id} has no such intact revision`
-      : `there is no plant with the id ${id}`;
+    const reason =
+      revisions.length > 0
+        ? `plant ${id} has no such intact revision`
+        : `there is no plant with the id ${id}`;
     throw new Failure(`${reason} in ${shownDatabase(database)}`);
   }
   const object = withIds(ids, `{"id":${id},"revisions":[${texts.join()}]}`);

@@ -247,8 +247,8 @@ function shownRevision(stored: PlantRevision, labelOf: LabelOf) {
 }
 
 /**
- * Leaves out damaged revisions. Then it fails at the end: a download that succeeds would seem
- * complete.
+ * Leaves out damaged revisions. If there are any, it fails at the end: a download without an error
+ * would seem complete.
  */
 async function* csvOf(revisions: AsyncIterable<PlantRevision>, labelOf: LabelOf): AsyncIterable<string> {
   yield REVISION_CSV_HEADER;

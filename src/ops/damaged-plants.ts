@@ -24,12 +24,12 @@ export class DamagedPlants {
     return this.#ids.size;
   }
 
-  /** They stay the same while plants are damaged, and show no id. */
+  /** Without ids, so that each text is logged once while its cause lasts. */
   get warnings(): string[] {
     return [...(this.count > 0 ? [WARNING] : []), ...(this.#isUnreadable ? [UNREADABLE] : [])];
   }
 
-  /** Warns until the service ends, as other commits may not need the damaged part. */
+  /** The warning stays until the service ends: later commits may not need the damaged part. */
   commitFailed(cause: unknown): void {
     this.#isUnreadable ||= (cause as StoreUnavailable).isDamage;
   }

@@ -12,10 +12,6 @@ export class Damaged {
 
 export type CheckedRevision = PlantRevision | Damaged;
 
-export function check(revision: PlantRevision): CheckedRevision {
-  return isIntact(revision) ? revision : new Damaged(revision);
-}
-
 /**
  * Checks the revisions of a reader.
  *
@@ -27,15 +23,21 @@ export async function* checkedRevisions(
 ): AsyncIterable<CheckedRevision> {
   let last: PlantRevision | undefined;
   for await (const revision of revisions) {
-    const checked = check(revision);
-    if (!(checked instanceof Damaged)) {
-      if (last !== undefined && keyOrder(last, checked) >= 0) {
-        throw new StoreDamaged(`${revisionName(checked)} comes after ${revisionName(last)}`);
-      }
-      last = checked;
+    if (!isIntact(revision)) {
+      yield new Damaged(revision);
+      continue;
     }
-    yield checked;
+    const fault = orderFault(last, revision);
+    if (fault !== undefined) throw new StoreDamaged(fault);
+    last = revision;
+    yield revision;
   }
+}
+
+/** @param last the intact revision that was read before `next` */
+export function orderFault(last: PlantRevision | undefined, next: PlantRevision): string | undefined {
+  if (last === undefined || keyOrder(last, next) < 0) return undefined;
+  return `${revisionName(next)} comes after ${revisionName(last)}`;
 }
 
 /** Reads the revisions of one plant, and those damaged ones that may be of this plant. */
@@ -45,19 +47,19 @@ export async function* revisionsOfPlant(
 ): AsyncIterable<CheckedRevision> {
   let last: PlantRevision | undefined;
   for await (const checked of revisions) {
-    const revision = checked instanceof Damaged ? checked.revision : checked;
-    if (revision.plant.id !== id && !isOfSamePlant(last, checked)) return;
-    last = revision;
+    const row = rowOf(checked);
+    if (row.plant.id !== id && !mayBeOfSamePlant(last, checked)) return;
+    last = row;
     yield checked;
   }
 }
 
 /**
- * Reads the latest revision of each plant, and each damaged revision. A plant whose latest revision
- * is damaged, or may be, has none: an older revision is not its content.
+ * Reads the latest revision of each plant, and each damaged revision. If a plant may have a damaged
+ * latest revision, it has none here: an older revision is not its content.
  *
- * @param until only revisions that were recorded until then: milliseconds since 1970 UTC. If the
- *   clock was set back, the highest revision counts. A damaged one may have any time.
+ * @param until only revisions that were recorded until then, in milliseconds since 1970 UTC. The
+ *   highest of them counts, even if the clock was set back. A damaged one may have any time.
  */
 export async function* latestPlants(
   revisions: AsyncIterable<CheckedRevision>,
@@ -66,32 +68,35 @@ export async function* latestPlants(
   let last: PlantRevision | undefined;
   let latest: PlantRevision | undefined;
   for await (const checked of revisions) {
-    const isDamaged = checked instanceof Damaged;
-    const revision = isDamaged ? checked.revision : checked;
-    if (latest !== undefined && !isOfSamePlant(last, checked)) {
+    if (latest !== undefined && !mayBeOfSamePlant(last, checked)) {
       yield latest;
       latest = undefined;
     }
-    last = revision;
-    if (isDamaged) {
+    last = rowOf(checked);
+    if (checked instanceof Damaged) {
       latest = undefined;
       yield checked;
-    } else if (revision.recordedAt <= until) {
-      latest = revision;
+    } else if (checked.recordedAt <= until) {
+      latest = checked;
     }
   }
   if (latest !== undefined) yield latest;
 }
 
 /**
- * Whether a revision may be of the same plant as the one before it. The id of a damaged one may be
+ * Whether a revision may be of the same plant as the row before it. The id of a damaged one may be
  * wrong, but its place is right. So it begins another plant only if its number is 1.
  */
-function isOfSamePlant(last: PlantRevision | undefined, checked: CheckedRevision): boolean {
+function mayBeOfSamePlant(last: PlantRevision | undefined, checked: CheckedRevision): boolean {
   const isDamaged = checked instanceof Damaged;
   if (last === undefined) return isDamaged;
-  const { plant, revision } = isDamaged ? checked.revision : checked;
+  const { plant, revision } = rowOf(checked);
   return plant.id === last.plant.id || (isDamaged && revision !== 1);
+}
+
+/** The revision as it was read, intact or not. */
+function rowOf(checked: CheckedRevision): PlantRevision {
+  return checked instanceof Damaged ? checked.revision : checked;
 }
 
 /** @returns a negative number when `one` comes before `two` */

@@ -16,8 +16,8 @@ export interface PlantWrite {
 }
 
 /**
- * The result of one write: stored as this revision, or rejected. The id is taken, or the latest
- * revision of the plant is damaged, so it is unknown whether the plant is unchanged.
+ * The result of one write: stored as this revision, or rejected. `damaged`: the latest revision of
+ * the plant is damaged, so the plant cannot be compared with it.
  */
 export type WriteResult =
   | { outcome: Outcome; revision: number; rejected?: never }
@@ -173,7 +173,7 @@ export interface PlantRevision {
   recordedAt: number;
   /** The id of the token that sent it. A copied revision may name a token that this store lacks. */
   recordedBy: number;
-  /** See `isIntact`. A reader does not check it; who shows or uses the content does. */
+  /** A reader does not check it. Code that uses the content calls `isIntact` first. */
   checksum: bigint;
 }
 

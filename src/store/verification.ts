@@ -1,5 +1,5 @@
 import { setImmediate as nextIteration, setTimeout as wait } from 'node:timers/promises';
-import { damageOf } from './checked-revisions.ts';
+import { damageOf, orderFault } from './checked-revisions.ts';
 import { isIntact } from './checksum.ts';
 import { COMMIT_TIME_MS_MAX } from './limits.ts';
 import type { PlantReader, PlantRevision } from './plant-store.ts';
@@ -77,13 +77,11 @@ export async function verifyRevisions(
   return { seal, faults };
 }
 
-/** Each plant has the revisions 1 to n, and the ids rise. */
-function placeFault(last: PlantRevision | undefined, { plant, revision }: PlantRevision): string | undefined {
-  const isSamePlant = plant.id === last?.plant.id;
-  const expected = isSamePlant ? last.revision + 1 : 1;
-  const isBehind = last === undefined || isSamePlant || plant.id > last.plant.id;
-  if (isBehind && revision === expected) return undefined;
-  if (isBehind && revision > expected)
-    return `plant ${plant.id} has a revision ${revision}, but no revision ${expected}`;
-  return `revision ${revision} of plant ${plant.id} is at a wrong place`;
+/** Each plant has the revisions 1 to n, in the order of ids. */
+function placeFault(last: PlantRevision | undefined, next: PlantRevision): string | undefined {
+  const { plant, revision } = next;
+  const expected = plant.id === last?.plant.id ? last.revision + 1 : 1;
+  const fault = orderFault(last, next);
+  if (fault !== undefined || revision === expected) return fault;
+  return `plant ${plant.id} has a revision ${revision}, but no revision ${expected}`;
 }

@@ -6,8 +6,8 @@ import { type PlantRevision, StoreRejected } from '../plant-store.ts';
  * Yields the revisions that the target of a copy lacks. Reads both stores in parallel to their
  * ends, with one revision of each in memory.
  *
- * A damaged revision is not copied, and its key may be wrong. So at its place, between two intact
- * revisions, the target may have one revision that the source lacks: it may be the intact one.
+ * A damaged revision is not copied, and its key may be wrong. An earlier copy may have it intact. So
+ * for each damaged revision between two intact ones, the target may have one more there.
  *
  * @param source in the order of ids, then revisions, the order of every reader
  * @param target in the same order
@@ -17,43 +17,42 @@ export async function* missingRevisions(
   source: AsyncIterable<CheckedRevision>,
   target: AsyncIterable<CheckedRevision>,
 ): AsyncIterable<PlantRevision> {
-  const existing = target[Symbol.asyncIterator]();
-  const nextIntact = async (): Promise<PlantRevision | undefined> => {
-    for (;;) {
-      const { done, value } = await existing.next();
-      if (done) return undefined;
-      if (!(value instanceof Damaged)) return value;
-    }
-  };
+  const existing = intact(target);
+  /** Damaged revisions of the source since the last intact one. */
   let damaged = 0;
-  const afterExtra = (extra: PlantRevision): Promise<PlantRevision | undefined> => {
-    if (damaged-- === 0) throw notInSource(revisionName(extra));
-    return nextIntact();
+  const skip = (extra: PlantRevision) => {
+    if (damaged === 0) throw notInSource(revisionName(extra));
+    damaged--;
+    return existing.next();
   };
   try {
-    let next = await nextIntact();
+    let next = await existing.next();
     for await (const revision of source) {
       if (revision instanceof Damaged) {
         damaged++;
         continue;
       }
-      while (next !== undefined && keyOrder(revision, next) > 0) next = await afterExtra(next);
+      while (!next.done && keyOrder(next.value, revision) < 0) next = await skip(next.value);
       damaged = 0;
-      if (next === undefined || keyOrder(revision, next) < 0) {
+      if (next.done || keyOrder(revision, next.value) < 0) {
         yield revision;
       } else {
-        if (!isSameRevision(revision, next)) {
+        if (!isSameRevision(revision, next.value)) {
           throw new StoreRejected(
             `${revisionName(revision)} has other content in the target than in the source; ${ADVICE}`,
           );
         }
-        next = await nextIntact();
+        next = await existing.next();
       }
     }
-    while (next !== undefined) next = await afterExtra(next);
+    while (!next.done) next = await skip(next.value);
   } finally {
-    await existing.return?.();
+    await existing.return();
   }
+}
+
+async function* intact(revisions: AsyncIterable<CheckedRevision>): AsyncGenerator<PlantRevision, void> {
+  for await (const revision of revisions) if (!(revision instanceof Damaged)) yield revision;
 }
 
 /** Compares two revisions with the same key. */

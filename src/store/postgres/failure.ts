@@ -64,7 +64,7 @@ type FailureKind =
 const CONNECTION_LOST = /^(?:57P0[1-5]|08...|25006|53300|0A000|26000|42P05)$/;
 /** With these codes a server of Citus reports its own shutdown, or the loss of another server. */
 const WORKER_LOST = /^(?:57P0[1-5]|08...)$/;
-/** Data or an index is corrupted; stored bytes are no UTF-8, and no text is sent that is not. */
+/** Corrupted data or index; stored bytes that are not UTF-8, since only UTF-8 is ever sent. */
 const DAMAGED = /^(?:XX00[12]|22021)$/;
 /** Serialization failure, deadlock, statement timeout, lock timeout. */
 const RETRY = /^(?:40001|40P01|57014|55P03)$/;

@@ -33,8 +33,6 @@ export async function openPostgresReader(address: PostgresAddress): Promise<Plan
 
 /** The server has no extension amcheck, or the user may not use it. */
 const NOT_CHECKED = ['42883', INSUFFICIENT_PRIVILEGE];
-/** data_corrupted and index_corrupted */
-const DAMAGED = /^XX00[12]$/;
 
 /** The keys that follow the key in $1 and $2, and the bytes of text of each row. */
 const KEYS = `
@@ -137,10 +135,10 @@ async function structureFaults(connection: Connection): Promise<string[] | undef
       // The check of an index returns an empty text.
       faults.push(...rows.flatMap(([fault]) => fault || []));
     } catch (error) {
-      const sqlState = sqlStateOf(error) ?? '';
-      if (NOT_CHECKED.includes(sqlState)) return undefined;
-      if (!DAMAGED.test(sqlState)) throw unavailable(error);
-      faults.push((error as Error).message);
+      if (NOT_CHECKED.includes(sqlStateOf(error) ?? '')) return undefined;
+      const failure = unavailable(error);
+      if (!(failure instanceof StoreDamaged)) throw failure;
+      faults.push(failure.message);
     }
   }
   return faults;

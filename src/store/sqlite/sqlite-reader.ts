@@ -1,13 +1,10 @@
 import { statSync } from 'node:fs';
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite';
 import { type Query, revisionsOf, searchPage } from '../plant-search.ts';
-import type { PlantReader, PlantRevision, StoreSize } from '../plant-store.ts';
+import { type PlantReader, type PlantRevision, StoreDamaged, type StoreSize } from '../plant-store.ts';
 import { REVISION_COLUMNS, type Row, revisionOf } from '../rows.ts';
 import { openForReading, unavailable } from './database.ts';
 import { allTokens } from './token-table.ts';
-
-/** https://sqlite.org/rescode.html#corrupt */
-const SQLITE_CORRUPT = 11;
 
 const SELECT = `SELECT ${REVISION_COLUMNS} FROM plant_revision`;
 /** Size of the database file. */
@@ -48,9 +45,9 @@ export function structureFaults(database: DatabaseSync): string[] {
     }
   } catch (error) {
     // The check itself ends at some faults.
-    const { message, errcode = 0 } = error as Error & { errcode?: number };
-    if ((errcode & 0xff) !== SQLITE_CORRUPT) throw unavailable(error);
-    faults.push(message);
+    const failure = unavailable(error);
+    if (!(failure instanceof StoreDamaged)) throw failure;
+    faults.push(failure.message);
   }
   return faults.filter(fault => fault !== 'ok' && fault !== '*** in database main ***');
 }
