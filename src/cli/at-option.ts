@@ -1,10 +1,10 @@
 import { InvalidArgumentError, Option } from 'commander';
 
-/** Its value is in milliseconds since 1970 UTC. */
+/** @returns an option whose value is in milliseconds since 1970 UTC */
 export function atOption(): Option {
   return new Option(
     '--at <time>',
-    'only revisions recorded until then: ISO 8601 with zone, such as 2026-05-01T00:00Z',
+    'ignore revisions recorded after this time: ISO 8601 with zone, such as 2026-05-01T00:00Z',
   ).argParser(parseTime);
 }
 

@@ -16,8 +16,8 @@ import { SEAL_SUFFIX, writeSeal } from './seal-file.ts';
 
 const HELP = `
 The backup contains every plant that got the status 200 before the command
-started. The command verifies the complete copy and flushes it to disk. It never
-overwrites a file. It writes the seal of \`verify\` to FILE.seal.
+started. The command verifies the complete copy and flushes it to disk. It writes
+the seal of \`verify\` to FILE.seal. It never overwrites a file.
 
 The backup file is a complete store. To restore it, stop the service. Move the
 folder of the old store away, with all its files. Create the folder again. Then copy the

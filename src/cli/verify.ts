@@ -13,12 +13,12 @@ import { amount, CountedProgress } from './progress-display.ts';
 import { SEAL_SUFFIX, writeSeal } from './seal-file.ts';
 
 const HELP = `
-The command checks every revision and prints a line, the seal. Print the line on
-paper, or keep it on another machine. A service may use the store meanwhile.
+The command checks every revision and prints a line, the seal. Keep the line on
+paper or on another machine. A service may use the store meanwhile.
 
 With --against, the command says whether the store still holds every revision of
-an earlier seal, unchanged. Revisions that were added since may differ. A file of
---seal or beside a backup also shows where the first difference is.
+an earlier seal, unchanged. It ignores revisions that were added since. With a file
+that --seal or backup wrote, it also shows where the first difference is.
 
 Examples:
   $ npx plant-store verify --seal seals/2026-11-22.seal
