@@ -13,22 +13,21 @@ import {
 import { join } from 'node:path';
 import { suite, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
-import { withChecksum } from '../../src/store/checksum.ts';
 import { openCommandStore } from '../../src/store/open-store.ts';
 import { SealDigest, sealLine, sealText } from '../../src/store/seal.ts';
 import { copy, equalDigest, fillStore, manyPlants } from '../harness/copied-stores.ts';
 import { type Finished, runProgram, startProgram } from '../harness/program.ts';
 import { type EngineUnderTest, enginesUnderTest } from '../harness/store-under-test.ts';
-import { insertSql } from '../harness/stored-revisions.ts';
+import { insertSql, type Row, revisionOfRow } from '../harness/stored-revisions.ts';
 import { testFolder } from '../harness/test-folder.ts';
 
 const folder = testFolder();
 const [sqlite, postgres] = await enginesUnderTest();
 
 /** More plants than a seal has marks. Every hundredth plant has two revisions. */
-const ROWS = Array.from({ length: 1_500 }, (_, index) => index * 10).flatMap(id => {
-  const first: Parameters<typeof insertSql>[0] = [id, 1, `plant ${id}`, null, 1_000, 1];
-  return id % 1_000 === 0 ? [first, [id, 2, 'again', 'tag', 2_000, 1] as typeof first] : [first];
+const ROWS = Array.from({ length: 1_500 }, (_, index) => index * 10).flatMap((id): Row[] => {
+  const second: Row[] = id % 1_000 === 0 ? [[id, 2, 'again', 'tag', 2_000, 1]] : [];
+  return [[id, 1, `plant ${id}`, null, 1_000, 1], ...second];
 });
 const SEAL = sealOfRows();
 const SEAL_FILE = join(folder, 'rows.seal');
@@ -36,10 +35,7 @@ writeFileSync(SEAL_FILE, sealText(SEAL));
 
 function sealOfRows() {
   const digest = new SealDigest(2_000);
-  for (const [id, revision, name, tag, recordedAt, recordedBy] of ROWS) {
-    const plant = tag === null ? { id: BigInt(id), name } : { id: BigInt(id), name, tag };
-    digest.add(withChecksum({ plant, revision, recordedAt, recordedBy }));
-  }
+  for (const row of ROWS) digest.add(revisionOfRow(row));
   return digest.seal();
 }
 

@@ -8,7 +8,7 @@ import { plantWrite } from '../../src/store/checksum.ts';
 import { runProgram } from '../harness/program.ts';
 import { type RunningService, startTestService } from '../harness/running-service.ts';
 import { enginesUnderTest, openTokens } from '../harness/store-under-test.ts';
-import { insertSql } from '../harness/stored-revisions.ts';
+import { insertSql, type Row } from '../harness/stored-revisions.ts';
 
 /** Starts a service with a console; without a database, on a new SQLite file. */
 function start(database?: string): Promise<RunningService> {
@@ -21,8 +21,6 @@ function start(database?: string): Promise<RunningService> {
     },
   });
 }
-
-type Row = Parameters<typeof insertSql>[0];
 
 /** A value of JSON. The tests check what it contains. */
 type Json = ReturnType<typeof JSON.parse>;

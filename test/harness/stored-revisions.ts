@@ -9,15 +9,27 @@ export async function storedRevisions(database: string): Promise<PlantRevision[]
   return await Array.fromAsync(reader.revisions());
 }
 
-/** An INSERT for both engines. A row is `[id, revision, name, tag, recorded_at, recorded_by]`. */
-export function insertSql(
-  ...rows: [id: number | bigint, revision: number, name: string, tag: string | null, at: number, by: number][]
-): string {
-  const values = rows.map(([id, revision, name, tag, recordedAt, recordedBy]) => {
-    const plant = tag === null ? { id: BigInt(id), name } : { id: BigInt(id), name, tag };
-    const { checksum } = withChecksum({ plant, revision, recordedAt, recordedBy });
-    const texts = [name, tag].map(text => (text === null ? 'NULL' : `'${text}'`));
-    return `(${[id, revision, ...texts, recordedAt, recordedBy, checksum].join(', ')})`;
+/** The columns of `plant_revision` except the checksum. */
+export type Row = [
+  id: number | bigint,
+  revision: number,
+  name: string,
+  tag: string | null,
+  recordedAt: number,
+  recordedBy: number,
+];
+
+/** @returns the revision with its checksum */
+export function revisionOfRow([id, revision, name, tag, recordedAt, recordedBy]: Row): PlantRevision {
+  const plant = tag === null ? { id: BigInt(id), name } : { id: BigInt(id), name, tag };
+  return withChecksum({ plant, revision, recordedAt, recordedBy });
+}
+
+/** @returns an INSERT for both engines */
+export function insertSql(...rows: Row[]): string {
+  const values = rows.map(row => {
+    const shown = row.map(value => (typeof value === 'string' ? `'${value}'` : (value ?? 'NULL')));
+    return `(${[...shown, revisionOfRow(row).checksum].join(', ')})`;
   });
   return `INSERT INTO plant_revision VALUES ${values.join(', ')}`;
 }

@@ -8,9 +8,9 @@ import type { Finished } from '../harness/program.ts';
 import { addToken, type RunningService, startTestService } from '../harness/running-service.ts';
 import { scrape } from '../harness/scrape.ts';
 import { type EngineUnderTest, enginesUnderTest, openNewStore } from '../harness/store-under-test.ts';
-import { insertSql } from '../harness/stored-revisions.ts';
+import { insertSql, type Row } from '../harness/stored-revisions.ts';
 
-const ROWS: Parameters<typeof insertSql> = [
+const ROWS: Row[] = [
   [5, 1, 'five', 'tree', 1_000, 1],
   [7, 1, 'seven one', 'x', 1_000, 1],
   [7, 2, 'seven two', 'x', 2_000, 1],
@@ -58,8 +58,12 @@ function changeByte(offset: number, from: number, to: number): (file: Buffer<Arr
   };
 }
 
+/** Runs commands. `copy` has its own options for the database. */
 async function run(database: string, ...commands: string[]): Promise<Finished[]> {
-  const lines = commands.map(command => ({ args: [...command.split(' '), '--database', database] }));
+  const lines = commands.map(command => {
+    const flag = command.startsWith('copy') ? '--from' : '--database';
+    return { args: [...command.split(' '), flag, database] };
+  });
   return await runCommandLines(lines, folder);
 }
 
@@ -110,28 +114,25 @@ for (const under of [sqlite, postgres])
     test('is not copied, and a copy that has it before is not rejected', async () => {
       const database = await storeWith(under);
       const [copy, later] = [await sqlite.newDatabase(), await sqlite.newDatabase()];
-      const copyTo = (to: string): Promise<Finished[]> =>
-        runCommandLines([{ args: ['copy', '--from', database, '--to', to] }], folder);
-      assert.equal((await copyTo(copy))[0]!.exitCode, 0);
+      const copyTo = async (to: string): Promise<Finished> => (await run(database, `copy --to ${to}`))[0]!;
+      assert.equal((await copyTo(copy)).exitCode, 0);
       // The id has moved the row to another place of the order.
       await change(under, database, 'id = 6 WHERE id = 7 AND revision = 2');
-      const [rejected] = await copyTo(copy);
-      assert.match(rejected!.stderr, /contains revision 2 of plant 7, but the source does not/);
+      assert.match((await copyTo(copy)).stderr, /contains revision 2 of plant 7, but the source does not/);
       await change(under, database, `id = 7, name = 'other' WHERE revision = 2`);
       const warning = '--from: revision 2 of plant 7 is damaged: its checksum is wrong';
       for (const target of [copy, later]) {
-        const [{ exitCode, stdout, stderr }] = (await copyTo(target)) as [Finished];
+        const { exitCode, stdout, stderr } = await copyTo(target);
         assert.deepEqual([exitCode, stderr.match(/--from: .*/g)], [1, [warning]]);
         assert.match(stdout, /^target: [45] revisions .*\nnot equal\n$/m);
         assert.match(stderr, /the source has 1 damaged revision, not copied; the target has all others\n$/);
-        assert.ok(!stdout.includes('\nequal'));
       }
       const [exported] = await run(later, 'export --revisions');
       assert.doesNotMatch(exported!.stdout, /other/);
       await change(sqlite, copy, `name = 'wrong' WHERE id = 5`);
-      const [damaged] = await copyTo(copy);
-      assert.equal(damaged!.exitCode, 1);
-      assert.match(damaged!.stderr, /--to: revision 1 of plant 5 is damaged.*\n.*the target has 1 damaged/);
+      const damaged = await copyTo(copy);
+      assert.equal(damaged.exitCode, 1);
+      assert.match(damaged.stderr, /--to: revision 1 of plant 5 is damaged.*\n.*the target has 1 damaged/);
     });
 
     test('gets 503 in the service, which tells the operator until it is repaired', async () => {
@@ -219,15 +220,25 @@ suite('a damaged file of an SQLite store', () => {
     });
   }
 
+  test('verify notices a bit of the expiry of a token', async () => {
+    const database = await storeWith(sqlite);
+    const expiresAt = 0x0180_0000_0123;
+    await addToken(database, 'expires', expiresAt);
+    const bytes = Buffer.alloc(6);
+    bytes.writeUIntBE(expiresAt, 0, bytes.length);
+    changeBytes(database, file => {
+      // In the table. The index `token_copy` has another copy, on a later page.
+      const at = file.indexOf(bytes);
+      assert.notEqual(at, file.lastIndexOf(bytes));
+      file[at]! ^= 0x40;
+    });
+    const [{ exitCode, stdout, stderr } = {}] = await run(database, 'verify');
+    assert.deepEqual([exitCode, stdout], [1, '']);
+    assert.match(stderr!, /^plant-store: row 1 missing from index token_copy\n/);
+  });
+
   test('a lost page and exchanged pages end each command with a clear message', async () => {
-    const many = Array.from({ length: 4_000 }, (_, id): (typeof ROWS)[0] => [
-      id,
-      1,
-      `plant ${id}`,
-      't',
-      1,
-      1,
-    ]);
+    const many = Array.from({ length: 4_000 }, (_, id): Row => [id, 1, `plant ${id}`, 't', 1, 1]);
     const page = (file: Buffer, id: number): Buffer => {
       const start = file.indexOf(`plant ${id}t`);
       return file.subarray(start - (start % PAGE_BYTES)).subarray(0, PAGE_BYTES);
@@ -246,12 +257,8 @@ suite('a damaged file of an SQLite store', () => {
     for (const [what, change] of Object.entries({ lost, exchanged })) {
       const database = await storeWith(sqlite, many);
       changeBytes(database, change);
-      const copy = { args: ['copy', '--from', database, '--to', await sqlite.newDatabase()] };
-      const finished = [
-        ...(await run(database, 'export', 'list')),
-        ...(await runCommandLines([copy], folder)),
-      ];
-      for (const { exitCode, stderr } of finished) {
+      const commands = ['export', 'list', `copy --to ${await sqlite.newDatabase()}`];
+      for (const { exitCode, stderr } of await run(database, ...commands)) {
         assert.equal(exitCode, 1, what);
         assert.match(stderr, /^plant-store: the store is damaged: .*; restore a backup \(.*\)\n$/);
         assert.match(stderr, says[what as keyof typeof says]);
@@ -264,10 +271,8 @@ suite('a damaged file of an SQLite store', () => {
         [1, 200],
         [9_000, 200],
       ]) {
-        assert.equal(
-          (await send(service, token, `{"id":${id},"name":"plant ${id}","tag":"t"}`)).status,
-          status,
-        );
+        const response = await send(service, token, `{"id":${id},"name":"plant ${id}","tag":"t"}`);
+        assert.equal(response.status, status);
       }
       assert.equal(await damageSeen(service), '200, 0, true, a part of the store cannot be read');
     }

@@ -17,7 +17,7 @@ import {
 import { type Finished, sendPlant } from '../../harness/program.ts';
 import { startTestService } from '../../harness/running-service.ts';
 import { type EngineUnderTest, enginesUnderTest, openTokens } from '../../harness/store-under-test.ts';
-import { insertSql } from '../../harness/stored-revisions.ts';
+import { insertSql, type Row } from '../../harness/stored-revisions.ts';
 
 const [sqlite, postgres] = await enginesUnderTest();
 const PAIRS: [from: EngineUnderTest, to: EngineUnderTest][] = [
@@ -88,7 +88,7 @@ for (const [from, to] of PAIRS) {
       await fillStore(source, manyPlants(10));
       equalDigest(await copy(source, target));
       // Rows before, between and after those of the target, which an accepted copy would write.
-      const around = [-9, 1, 88].map((id): Parameters<typeof insertSql>[0] => [id, 1, 'a', null, 1, 1]);
+      const around = [-9, 1, 88].map((id): Row => [id, 1, 'a', null, 1, 1]);
       await from.sql(source, insertSql(...around));
       const assertRejected = async (sql: string, says: RegExp): Promise<void> => {
         await to.sql(target, sql);
