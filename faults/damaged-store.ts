@@ -1,281 +1,205 @@
-/** A process that examines damaged stores, and can be killed when it hangs; see `bit-flips.ts`. */
-
-import { main } from '../src/cli/main.ts';
+import { tmpdir } from 'node:os';
 import type { NewPlant } from '../src/contract/plant.ts';
-import { openReader } from '../src/store/open-store.ts';
-import { StoreRejected, StoreUnavailable } from '../src/store/plant-store.ts';
-import { parseSeal } from '../src/store/seal.ts';
-import { verifyRevisions } from '../src/store/verification.ts';
-import type { LoggedResponse } from '../test/harness/client-log.ts';
+import { runCommandLines } from '../test/harness/command-lines.ts';
 import { LoggingClient } from '../test/harness/logging-client.ts';
-import { type Finished, runInTime, startServe } from '../test/harness/program.ts';
-import { startTestService } from '../test/harness/running-service.ts';
+import { type Finished, type StartOptions, startServe } from '../test/harness/program.ts';
 import { seededRandom } from '../test/harness/seeded-random.ts';
 
-/** What an undamaged store contains. */
+/** What was written to a store. */
 export interface Content {
   token: string;
-  /** Each plant as it was stored last. */
+  /** Each plant as it was stored last, in the order of ids. */
   plants: NewPlant[];
 }
 
-export interface Examination {
-  database: string;
-  content: Content;
-  seed: number;
-  /** Whether to start the program for each command, as an operator does. It takes far longer. */
-  asProgram: boolean;
-  /** Whether the store is undamaged. What it shows is then expected of the damaged ones. */
-  isFirst: boolean;
-}
-
-export interface Findings {
-  /** Broken promises. */
-  faults: string[];
-  /** The parts that noticed the damage. Without one, and without faults, it was harmless. */
-  noticedBy: string[];
-  /** What they said, without numbers. */
-  messages: string[];
-  /** Facts to count. */
-  facts: string[];
+/** What the commands print of the undamaged store. */
+export interface Expected extends Content {
+  seal: string;
+  /** The lines of `export`, and of `export --revisions`. */
+  latest: Set<string>;
+  revisions: Set<string>;
+  /** The same revisions as plants only, and without the label of their token. */
+  contents: Set<string>;
+  unlabeled: Set<string>;
+  tokens: string;
 }
 
 /** Sent plants: with damaged or missing revisions, with others, and new ones. */
 const SENT_MAX = { affected: 8, others: 6, added: 3 };
-
-/** What the undamaged store shows. */
-interface Expected {
-  seal: string;
-  /** The lines of the exports. */
-  latest: Set<string>;
-  revisions: Set<string>;
-  tokens: string;
-}
-
-/** Ends of a line of `export --revisions`: the label of the token, and all that is no plant. */
-const LABEL = /,"recorded_by":"[^"]*"\}$/;
-const RECORD = /,"revision":[0-9]+,"recorded_at":"[^"]*","recorded_by":"[^"]*"\}$/;
-
+const SHOWN_MAX = 3;
+/** A service is killed afterwards. Far longer than an examination takes. */
+const SERVICE_MS_MAX = 120_000;
 /** The message of the comparison with an earlier seal. */
 const AGAINST = 'plant-store: the store does not hold exactly ';
 
-let expected: Expected | undefined;
-let output: Pick<Finished, 'stdout' | 'stderr'> | undefined;
-for (const name of ['stdout', 'stderr'] as const) {
-  // Every run of a command adds a listener.
-  process[name].setMaxListeners(0);
-  const write = process[name].write.bind(process[name]);
-  process[name].write = ((chunk: string | Uint8Array, ...rest: []) => {
-    if (output === undefined) return write(chunk, ...rest);
-    output[name] += chunk;
-    return true;
-  }) as typeof write;
-}
+const EXPORT = ['export', '--format', 'jsonl', '--ids', 'text'];
+const PRINTED = [EXPORT, [...EXPORT, '--revisions'], ['token list', '--json']];
 
-/** Runs a command in this process. */
-async function runHere(args: string[]): Promise<Finished> {
-  const texts = { stdout: '', stderr: '' };
-  output = texts;
-  process.exitCode = 0;
-  await main([process.execPath, 'plant-store', ...args]);
-  output = undefined;
-  return { ...texts, exitCode: Number(process.exitCode) };
-}
+/** Examines a store with the commands and a service, each in a process that may die or hang. */
+export class StoreExamination {
+  /** Broken promises. */
+  readonly faults: string[] = [];
+  /** The parts that noticed damage, with their message. If none did, the damage must be harmless. */
+  readonly noticed = new Map<string, string>();
+  /** Facts to count. */
+  readonly facts = new Set<string>();
+  readonly #database: string;
+  readonly #options: StartOptions;
 
-class StoreExamination {
-  readonly #order: Examination;
-  readonly #findings: Findings = { faults: [], noticedBy: [], messages: [], facts: [] };
-
-  constructor(order: Examination) {
-    this.#order = order;
+  constructor(database: string, options: StartOptions) {
+    this.#database = database;
+    this.#options = options;
   }
 
-  async run(): Promise<Findings> {
-    const { isFirst, content } = this.#order;
-    const against = isFirst ? [] : ['--against', expected!.seal];
-    const { stdout: seal } = await this.#command('verify', ...against);
-    const latest = await this.#lines();
-    const revisions = await this.#lines('--revisions');
-    const tokens = await this.#tokens();
-    if (isFirst) {
-      expected = { seal: seal.trim(), latest: new Set(latest), revisions: new Set(revisions), tokens };
-      if (latest.join('\n') !== content.plants.map(lineOf).join('\n'))
-        this.#fault('the store has other plants');
+  /** Reads an undamaged store. */
+  async expect(content: Content): Promise<Expected> {
+    const [verified, latest, revisions, tokens] = await this.#run(['verify'], ...PRINTED);
+    const records = linesOf(revisions).map(line => JSON.parse(line));
+    if (latest!.stdout !== content.plants.map(plant => `${lineOf(plant)}\n`).join(''))
+      this.faults.push('the store has other plants');
+    if (this.faults.length + this.noticed.size > 0)
+      throw new Error([...this.faults, ...this.noticed.values()].join('\n'));
+    return {
+      ...content,
+      seal: verified!.stdout.trim(),
+      latest: new Set(linesOf(latest)),
+      revisions: new Set(linesOf(revisions)),
+      contents: new Set(records.map(lineOf)),
+      unlabeled: new Set(records.map(withoutLabel)),
+      tokens: tokens!.stdout,
+    };
+  }
+
+  /** Reads a damaged store, then serves it, and reads it again. */
+  async run(expected: Expected, seed: number): Promise<void> {
+    const against = ['verify', '--against', expected.seal];
+    const [, exported, exportedRevisions, tokens] = await this.#run(against, ...PRINTED);
+    const [latest, revisions] = [linesOf(exported), linesOf(exportedRevisions)];
+    this.#compare('export: outdated revision', latest, expected.latest, expected.contents);
+    this.#compare('export: wrong label', revisions, expected.revisions, expected.unlabeled);
+    const printed = new Set(latest);
+    const affected = expected.plants.filter(plant => !printed.has(lineOf(plant)));
+    await this.#show(affected.slice(0, SHOWN_MAX), expected);
+
+    const isSound = this.noticed.size === 0;
+    const isChanged = affected.length > 0 || revisions.length !== expected.revisions.size;
+    if (isChanged) {
+      this.facts.add('content changed');
+      if (!this.noticed.has('export')) this.facts.add('incomplete export without an error');
+      if (!this.noticed.has('verify') && !this.noticed.has('verify --against'))
+        this.faults.push(`verify does not notice ${affected.length} missing or different plants`);
     }
-    const { latest: latestExpected, revisions: revisionsExpected } = expected!;
-    this.#wrong('export', latest, revisionsExpected, latestExpected);
-    this.#wrong('export --revisions', revisions, revisionsExpected);
-    const shown = new Set(latest);
-    const affected = content.plants.filter(plant => !shown.has(lineOf(plant)));
-    for (const { id } of affected.slice(0, 3)) await this.#show(id);
-    const isWhole = latest.length === latestExpected.size && revisions.length === revisionsExpected.size;
-    const { noticedBy, facts } = this.#findings;
-    if (!isWhole || affected.length > 0) {
-      facts.push('content changed');
-      if (noticedBy.length === 0)
-        this.#fault(`${affected.length} plants missing or different, and nothing says so`);
-      else if (!noticedBy.includes('export'))
-        facts.push(`export incomplete, noticed by ${noticedBy.toSorted().join(', ')}`);
-      if (!noticedBy.some(part => part.startsWith('verify')))
-        this.#fault('verify holds without some revisions');
-    }
-    if (tokens !== expected!.tokens) {
-      facts.push('tokens changed');
-      if (noticedBy.length === 0) this.#fault('a token changed, and nothing says so');
-    }
-    const wasSound = noticedBy.length === 0;
-    await this.#serve(affected);
-    const holds = await this.#stillHolds();
-    if (holds && facts.includes('content changed'))
-      this.#fault('verify --against holds after the service wrote');
-    if (!holds && wasSound) this.#fault('the service wrote over stored plants');
-    return this.#findings;
+    if (tokens!.stdout !== expected.tokens && isSound)
+      this.faults.push('a token changed, and nothing says so');
+
+    const confirmed = await this.#serve(expected, affected, seed);
+    const [verified, after] = await this.#run(against, EXPORT);
+    const holds = verified!.exitCode === 0;
+    if (holds && isChanged) this.faults.push('verify --against holds after the service wrote');
+    if (!holds && isSound) this.faults.push('the service wrote over stored plants');
+    this.#readBack(confirmed, linesOf(after));
   }
 
-  #fault(text: string): void {
-    this.#findings.faults.push(text);
-  }
-
-  #noticed(part: string, message: string): void {
-    const { noticedBy, messages } = this.#findings;
-    if (!noticedBy.includes(part)) noticedBy.push(part);
-    const common = message
-      .replace(/\(.*\)/, '(…)')
-      .replaceAll(/\S*\/\S+/g, 'PATH')
-      .replaceAll(/-?[0-9a-f]*[0-9][0-9a-f]*/g, '#');
-    messages.push(`${part}: ${common.split('\n')[0]!.slice(0, 150)}`);
-  }
-
-  async #command(command: string, ...args: string[]): Promise<Finished> {
-    const { database, asProgram } = this.#order;
-    const all = [...command.split(' '), '--database', database, ...args];
-    const finished = await (asProgram ? runInTime(all, { nodeArgs: process.execArgv }) : runHere(all));
-    const { exitCode, stderr } = finished;
-    if ((exitCode !== 0 && exitCode !== 1) || /internal error|^ +at /m.test(stderr))
-      this.#fault(`${command} ended with ${exitCode}: ${stderr.slice(0, 500)}`);
-    if (exitCode !== 0 && !/there is no (?:intact )?plant with/.test(stderr)) {
+  /** Runs commands, one after the other in one process. Notes faults, and messages of damage. */
+  async #run(...commands: string[][]): Promise<Finished[]> {
+    const lines = commands.map(([name, ...args]) => {
+      return { args: [...name!.split(' '), '--database', this.#database, ...args] };
+    });
+    const finished = await runCommandLines(lines, tmpdir(), this.#options);
+    for (const [index, { exitCode, stderr }] of finished.entries()) {
+      const name = commands[index]![0]!;
+      if (exitCode! > 1 || /internal error|^ +at /m.test(stderr))
+        this.faults.push(`${name} ended with ${exitCode}: ${stderr.slice(0, 500)}`);
+      if (exitCode === 0 || stderr.includes('there is no plant with')) continue;
       const errors = stderr.split('\n').filter(line => line.startsWith('plant-store: '));
-      const isOnlyAgainst = errors.length > 0 && errors.every(line => line.startsWith(AGAINST));
-      this.#noticed(isOnlyAgainst ? 'verify --against' : command, errors[0] ?? stderr);
+      const isOnlyAgainst = errors.every(line => line.startsWith(AGAINST));
+      this.noticed.set(isOnlyAgainst ? 'verify --against' : name, stderr);
     }
     return finished;
   }
 
-  async #lines(...args: string[]): Promise<string[]> {
-    const { stdout } = await this.#command('export', '--format', 'jsonl', '--ids', 'text', ...args);
-    return stdout.split('\n').slice(0, -1);
-  }
-
-  async #tokens(): Promise<string> {
-    const { stdout } = await this.#command('token list', '--json');
-    return stdout;
-  }
-
-  /** Finds lines that the undamaged store does not have. */
-  #wrong(command: string, lines: string[], revisions: Set<string>, latest = revisions): void {
-    const wrong = lines.filter(line => !latest.has(line));
-    if (wrong.length === 0) return;
-    const [pattern, fact] = latest === revisions ? [LABEL, 'wrong label'] : [RECORD, 'outdated revision'];
-    const contents = new Set([...revisions].map(line => line.replace(pattern, '')));
-    for (const line of wrong) {
-      if (contents.has(line.replace(LABEL, '').replace(/\}$/, '')))
-        this.#findings.facts.push(`${command}: ${fact}`);
-      else this.#fault(`${command} prints ${line.slice(0, 200)}`);
+  /**
+   * Finds lines that the undamaged store does not have.
+   *
+   * @param fact the name of a permitted difference
+   * @param permitted the lines with this difference, as JSON without the label of a token
+   */
+  #compare(fact: string, lines: string[], expected: Set<string>, permitted: Set<string>): void {
+    for (const line of lines) {
+      if (expected.has(line)) continue;
+      if (permitted.has(withoutLabel(JSON.parse(line)))) this.facts.add(fact);
+      else this.faults.push(`wrong line: ${line.slice(0, 200)}`);
     }
   }
 
-  async #show(id: bigint): Promise<void> {
-    const { stdout } = await this.#command('show', '--json', '--ids', 'text', '--', String(id));
-    if (stdout === '') return;
-    const lines = JSON.parse(stdout).revisions.map((revision: unknown) => JSON.stringify(revision));
-    this.#wrong('show', lines, expected!.revisions);
+  async #show(plants: NewPlant[], { revisions, unlabeled }: Expected): Promise<void> {
+    if (plants.length === 0) return;
+    const options = ['--json', '--ids', 'text', '--'];
+    for (const { stdout } of await this.#run(...plants.map(({ id }) => ['show', ...options, String(id)]))) {
+      if (stdout === '') continue;
+      const lines = JSON.parse(stdout).revisions.map((each: unknown) => JSON.stringify(each));
+      this.#compare('show: wrong label', lines, revisions, unlabeled);
+    }
   }
 
-  async #serve(affected: NewPlant[]): Promise<void> {
-    const { database, content, seed, asProgram } = this.#order;
+  /** Sends plants to a service. @returns the outcome of each confirmed plant */
+  async #serve({ plants, token }: Expected, affected: NewPlant[], seed: number) {
     const random = seededRandom(seed);
     const others = new Set<NewPlant>();
-    while (others.size < SENT_MAX.others) others.add(content.plants[random(content.plants.length)]!);
+    while (others.size < SENT_MAX.others) others.add(plants[random(plants.length)]!);
     const stored = new Set([...affected.slice(0, SENT_MAX.affected), ...others]);
-    const added = [...others]
-      .slice(0, SENT_MAX.added)
-      .map(({ id }) => ({ id: id ^ 0x55aa0001n, name: 'added' }));
-    const confirmed: [plant: NewPlant, outcome: string | undefined][] = [];
+    const added = new Set(
+      [...others].slice(0, SENT_MAX.added).map(({ id }) => ({ id: id ^ 0x55aa0001n, name: 'added' })),
+    );
+    const confirmed = new Map<NewPlant, string | undefined>();
     try {
-      await using service = await (asProgram
-        ? startServe(database, [], { nodeArgs: process.execArgv })
-        : startTestService({ database }));
+      const options = { ...this.#options, timeout: SERVICE_MS_MAX };
+      await using service = await startServe(this.#database, [], options);
       const send = async (plant: NewPlant): Promise<void> => {
-        const client = new LoggingClient(service.url, content.token, []);
-        const { response } = await client.send(plant);
+        const client = new LoggingClient(service.url, token, []);
+        const { status = 0, outcome } = (await client.send(plant)).response ?? {};
         await client.close();
-        this.#assess(plant, stored.has(plant), response);
-        if (response?.status === 200) confirmed.push([plant, response.outcome]);
+        if (status === 200) confirmed.set(plant, outcome);
+        if (status === 401 || status === 503) this.noticed.set('service', `status ${status}`);
+        else if (status !== 200) this.faults.push(`status ${status} for plant ${plant.id}`);
+        // To the service, a lost plant is a new one. Only `verify` notices this.
+        else if (
+          added.has(plant) ? outcome !== 'created' : outcome !== 'unchanged' && this.noticed.size === 0
+        )
+          this.faults.push(`the service says ${outcome} for plant ${plant.id}`);
       };
       await Promise.all([...stored, ...added].map(send));
     } catch (error) {
       const { message } = error as Error;
-      const isExplained = asProgram
-        ? / ended with 1: .*plant-store: (?!unexp)/s.test(message)
-        : isExpected(error);
-      if (isExplained) this.#noticed('service', message.replace(/^serve ended with 1: /, ''));
-      else this.#fault(`service: ${(error as Error).stack?.slice(0, 500)}`);
+      if (/ ended with 1: .*plant-store: (?!unexp)/s.test(message)) this.noticed.set('service', message);
+      else this.faults.push(`service: ${message}`);
     }
-    for (const each of confirmed) await this.#readBack(...each);
+    return confirmed;
   }
 
-  #assess({ id }: NewPlant, isStored: boolean, response: LoggedResponse | undefined): void {
-    const { status = 0, outcome = String(status) } = response ?? {};
-    const { facts, noticedBy } = this.#findings;
-    facts.push(`${isStored ? 'stored' : 'new'} plant: ${outcome}`);
-    if (status === 401 || status === 503) this.#noticed('service', `status ${outcome}`);
-    else if (status !== 200) this.#fault(`the service responds to plant ${id} with ${outcome}`);
-    // To the service, lost rows are as if they were never stored. Only `verify` notices them.
-    else if (isStored ? outcome !== 'unchanged' && noticedBy.length === 0 : outcome !== 'created')
-      this.#fault(`the service says ${outcome} for the ${isStored ? 'stored' : 'new'} plant ${id}`);
-  }
-
-  /** Does what `verify --against` does, except its wait for commits of others. */
-  async #stillHolds(): Promise<boolean> {
-    try {
-      const earlier = parseSeal(expected!.seal);
-      await using reader = await openReader(this.#order.database);
-      const structure = await reader.structureFaults();
-      const { faults } = await verifyRevisions(reader, earlier.until, earlier, () => {});
-      return faults.length + (structure?.length ?? 0) === 0;
-    } catch (error) {
-      if (!isExpected(error)) this.#fault(`verification: ${(error as Error).stack}`);
-      return false;
+  #readBack(confirmed: Map<NewPlant, string | undefined>, lines: string[]): void {
+    const stored = new Map(lines.map(line => [JSON.parse(line).id, line]));
+    for (const [plant, outcome] of confirmed) {
+      const line = stored.get(String(plant.id));
+      if (line === lineOf(plant)) continue;
+      // A damaged tree may also hide what was just stored there.
+      const isHidden = line === undefined || outcome !== 'unchanged';
+      if (this.noticed.size > 0 && isHidden) this.facts.add(`${outcome} in a damaged tree, then not found`);
+      else this.faults.push(`plant ${plant.id} is confirmed as ${outcome}, but the store has ${line}`);
     }
-  }
-
-  /** Reads a confirmed plant. The content is compared, so a wrong checksum does not matter here. */
-  async #readBack({ id, name, tag }: NewPlant, outcome: string | undefined): Promise<void> {
-    const { facts, noticedBy } = this.#findings;
-    let plant: NewPlant | undefined;
-    try {
-      await using reader = await openReader(this.#order.database);
-      plant = (await reader.revisionsOf(id)).at(-1)?.plant;
-    } catch (error) {
-      if (!isExpected(error)) this.#fault(`reader: ${(error as Error).stack}`);
-    }
-    if (plant?.name === name && plant.tag === tag) return;
-    // A damaged tree may hide also what was just stored there.
-    const isHidden = plant === undefined || outcome !== 'unchanged';
-    if (noticedBy.length > 0 && isHidden) facts.push(`${outcome} in a damaged tree, then not found`);
-    else this.#fault(`plant ${id} is confirmed as ${outcome}, but the store has ${plant?.name}`);
   }
 }
 
-function isExpected(error: unknown): boolean {
-  return error instanceof StoreRejected || error instanceof StoreUnavailable;
+function linesOf(finished: Finished | undefined): string[] {
+  return finished!.stdout.split('\n').slice(0, -1);
 }
 
-/** A line of an export. */
-function lineOf({ id, name, tag }: NewPlant): string {
+/** A line of `export`. */
+function lineOf({ id, name, tag }: { id: bigint | string; name: string; tag?: string }): string {
   return JSON.stringify({ id: String(id), name, tag });
 }
 
-process.on('message', async (order: Examination) => {
-  process.send!(await new StoreExamination(order).run());
-});
+/** A line of `export --revisions` without the label of the token, which may be damaged. */
+function withoutLabel({ recorded_by: _, ...rest }: Record<string, unknown>): string {
+  return JSON.stringify(rest);
+}

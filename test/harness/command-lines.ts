@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { text as readText } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { main } from '../../src/cli/main.ts';
-import type { Finished } from './program.ts';
+import type { Finished, StartOptions } from './program.ts';
 
 /** The arguments of a command, with environment variables for this command only. */
 export interface CommandLine {
@@ -20,12 +20,14 @@ const RUN_MS_MAX = 60_000;
  *
  * @returns the exit code and the output of each
  */
-export async function runCommandLines(commands: readonly CommandLine[], cwd: string): Promise<Finished[]> {
-  const child = spawn(process.execPath, [fileURLToPath(import.meta.url), JSON.stringify(commands)], {
-    cwd,
-    env: { PATH: process.env.PATH },
-    timeout: RUN_MS_MAX,
-  });
+export async function runCommandLines(
+  commands: readonly CommandLine[],
+  cwd: string,
+  { nodeArgs = [], env }: Pick<StartOptions, 'nodeArgs' | 'env'> = {},
+): Promise<Finished[]> {
+  const args = [...nodeArgs, fileURLToPath(import.meta.url), JSON.stringify(commands)];
+  const options = { cwd, env: { PATH: process.env.PATH, ...env }, timeout: RUN_MS_MAX };
+  const child = spawn(process.execPath, args, options);
   const [stdout, stderr] = await Promise.all([readText(child.stdout), readText(child.stderr)]);
   const texts = stderr.split('\0');
   assert.equal(texts.length, commands.length + 1, stderr);
