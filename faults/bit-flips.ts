@@ -7,9 +7,8 @@ import type { NewPlant } from '../src/contract/plant.ts';
 import { plantWrite } from '../src/store/checksum.ts';
 import { COMMIT_TIME_MS_MAX } from '../src/store/limits.ts';
 import { openCommandStore } from '../src/store/open-store.ts';
-import { LoggingClient } from '../test/harness/logging-client.ts';
 import { PostgresServer } from '../test/harness/postgres-server.ts';
-import { type StartOptions, startServe } from '../test/harness/program.ts';
+import type { StartOptions } from '../test/harness/program.ts';
 import { addToken } from '../test/harness/running-service.ts';
 import { seededRandom } from '../test/harness/seeded-random.ts';
 import { wholeRangePlants } from '../test/harness/whole-range-plants.ts';
@@ -22,8 +21,9 @@ const BATCH = 500;
 /** One plant of so many is revised, and one of so many has a long name. */
 const REVISED = 5;
 const LONG = 50;
-/** Plants in the write-ahead log. */
+/** Plants in the write-ahead log, and in each of its commits. */
 const LOGGED = 200;
+const LOGGED_BATCH = 10;
 /** Stores that are examined at a time. Each `verify` after a create waits for 3 s. */
 const WORKERS = 6;
 /** Flips of each PostgreSQL, and its databases: one bit of each flips before the next start. */
@@ -134,10 +134,10 @@ async function fill(database: string, half = () => {}): Promise<Content> {
   return { token, plants: latestOf(writes) };
 }
 
-async function store(database: string, plants: readonly NewPlant[]): Promise<void> {
+async function store(database: string, plants: readonly NewPlant[], batch = BATCH): Promise<void> {
   const engine = await openCommandStore(database);
-  for (let begin = 0; begin < plants.length; begin += BATCH) {
-    await engine.commit(plants.slice(begin, begin + BATCH).map(plant => plantWrite(plant, 1)));
+  for (let begin = 0; begin < plants.length; begin += batch) {
+    await engine.commit(plants.slice(begin, begin + batch).map(plant => plantWrite(plant, 1)));
   }
   await engine.revokeToken('revoked', Date.now());
   await engine.recordRun({ command: 'backup', endedAt: Date.now(), result: 'complete' });
@@ -212,15 +212,16 @@ function rootPages(path: string, tables: readonly string[]): number[] {
   return tables.flatMap(table => select.all(table)).map(({ rootpage }) => Number(rootpage));
 }
 
-/** Kills a service on a copy of the store, so that plants are only in the write-ahead log. */
+/** Leaves plants only in the write-ahead log of a copy of the store. */
 async function leaveLog(path: string, logged: string, { token, plants }: Content): Promise<Content> {
-  copyFileSync(path, logged);
-  const service = await startServe(`sqlite:${logged}`);
-  const client = new LoggingClient(service.url, token, []);
-  const sent = plants.filter((_, index) => index % Math.floor(PLANTS / LOGGED) === 0).map(addedOrRevised);
-  for (const plant of sent) await client.send(plant);
-  await client.close();
-  await service.stop('SIGKILL');
+  const open = `${path}-open`;
+  copyFileSync(path, open);
+  // While a connection reads the older state, no checkpoint can copy the log.
+  using reader = new DatabaseSync(open, { readOnly: true });
+  reader.exec('BEGIN; SELECT count(*) FROM token');
+  const sent = plants.filter((_, index) => index % (PLANTS / LOGGED) === 0).map(addedOrRevised);
+  await store(`sqlite:${open}`, sent, LOGGED_BATCH);
+  copyStore(open, logged);
   await wait(COMMIT_TIME_MS_MAX);
   return { token, plants: latestOf([...plants, ...sent]) };
 }

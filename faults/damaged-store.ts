@@ -24,6 +24,14 @@ export interface Expected extends Content {
   tokens: string;
 }
 
+interface PrintedPlant {
+  id: string;
+  name: string;
+  tag?: string;
+  /** Only of revisions, like their number and time. */
+  recorded_by?: string;
+}
+
 /** Sent plants: with damaged or missing revisions, with others, and new ones. */
 const SENT_MAX = { affected: 8, others: 6, added: 3 };
 const SHOWN_MAX = 3;
@@ -39,7 +47,7 @@ const PRINTED = [EXPORT, [...EXPORT, '--revisions'], ['token list', '--json']];
 export class StoreExamination {
   /** Broken promises. */
   readonly faults: string[] = [];
-  /** The parts that noticed damage, with their message. If none did, the damage must be harmless. */
+  /** The parts that noticed damage, with their message. Without one, it must be harmless. */
   readonly noticed = new Map<string, string>();
   /** Facts to count. */
   readonly facts = new Set<string>();
@@ -70,8 +78,18 @@ export class StoreExamination {
     };
   }
 
-  /** Reads a damaged store, then serves it, and reads it again. */
+  /** Examines a damaged store. */
   async run(expected: Expected, seed: number): Promise<void> {
+    try {
+      await this.#examine(expected, seed);
+    } catch (error) {
+      // The commands died or hung.
+      this.faults.push(String(error));
+    }
+  }
+
+  /** Reads the store, serves it, and reads it again. */
+  async #examine(expected: Expected, seed: number): Promise<void> {
     const against = ['verify', '--against', expected.seal];
     const [, exported, exportedRevisions, tokens] = await this.#run(against, ...PRINTED);
     const [latest, revisions] = [linesOf(exported), linesOf(exportedRevisions)];
@@ -82,7 +100,10 @@ export class StoreExamination {
     await this.#show(affected.slice(0, SHOWN_MAX), expected);
 
     const isSound = this.noticed.size === 0;
-    const isChanged = affected.length > 0 || revisions.length !== expected.revisions.size;
+    const isChanged =
+      affected.length > 0 ||
+      latest.length !== expected.latest.size ||
+      revisions.length !== expected.revisions.size;
     if (isChanged) {
       this.facts.add('content changed');
       if (!this.noticed.has('export')) this.facts.add('incomplete export without an error');
@@ -93,11 +114,15 @@ export class StoreExamination {
       this.faults.push('a token changed, and nothing says so');
 
     const confirmed = await this.#serve(expected, affected, seed);
-    const [verified, after] = await this.#run(against, EXPORT);
+    const sent = [...confirmed.keys()];
+    const [verified, ...shown] = await this.#run(against, ...sent.map(showCommand));
     const holds = verified!.exitCode === 0;
     if (holds && isChanged) this.faults.push('verify --against holds after the service wrote');
     if (!holds && isSound) this.faults.push('the service wrote over stored plants');
-    this.#readBack(confirmed, linesOf(after));
+    for (const [index, plant] of sent.entries()) {
+      const last = shownRevisions(shown[index]!).at(-1);
+      this.#compareConfirmed(plant, confirmed.get(plant), last && lineOf(last));
+    }
   }
 
   /** Runs commands, one after the other in one process. Notes faults, and messages of damage. */
@@ -112,7 +137,7 @@ export class StoreExamination {
         this.faults.push(`${name} ended with ${exitCode}: ${stderr.slice(0, 500)}`);
       if (exitCode === 0 || stderr.includes('there is no plant with')) continue;
       const errors = stderr.split('\n').filter(line => line.startsWith('plant-store: '));
-      const isOnlyAgainst = errors.every(line => line.startsWith(AGAINST));
+      const isOnlyAgainst = name === 'verify' && errors.every(line => line.startsWith(AGAINST));
       this.noticed.set(isOnlyAgainst ? 'verify --against' : name, stderr);
     }
     return finished;
@@ -134,10 +159,8 @@ export class StoreExamination {
 
   async #show(plants: NewPlant[], { revisions, unlabeled }: Expected): Promise<void> {
     if (plants.length === 0) return;
-    const options = ['--json', '--ids', 'text', '--'];
-    for (const { stdout } of await this.#run(...plants.map(({ id }) => ['show', ...options, String(id)]))) {
-      if (stdout === '') continue;
-      const lines = JSON.parse(stdout).revisions.map((each: unknown) => JSON.stringify(each));
+    for (const finished of await this.#run(...plants.map(showCommand))) {
+      const lines = shownRevisions(finished).map(each => JSON.stringify(each));
       this.#compare('show: wrong label', lines, revisions, unlabeled);
     }
   }
@@ -177,17 +200,23 @@ export class StoreExamination {
     return confirmed;
   }
 
-  #readBack(confirmed: Map<NewPlant, string | undefined>, lines: string[]): void {
-    const stored = new Map(lines.map(line => [JSON.parse(line).id, line]));
-    for (const [plant, outcome] of confirmed) {
-      const line = stored.get(String(plant.id));
-      if (line === lineOf(plant)) continue;
-      // A damaged tree may also hide what was just stored there.
-      const isHidden = line === undefined || outcome !== 'unchanged';
-      if (this.noticed.size > 0 && isHidden) this.facts.add(`${outcome} in a damaged tree, then not found`);
-      else this.faults.push(`plant ${plant.id} is confirmed as ${outcome}, but the store has ${line}`);
-    }
+  /** @param line the plant as `show` prints it afterwards */
+  #compareConfirmed(plant: NewPlant, outcome: string | undefined, line: string | undefined): void {
+    if (line === lineOf(plant)) return;
+    // A damaged tree may also hide what was just stored there.
+    const isHidden = line === undefined || outcome !== 'unchanged';
+    if (this.noticed.size > 0 && isHidden) this.facts.add(`${outcome} in a damaged tree, then not found`);
+    else this.faults.push(`plant ${plant.id} is confirmed as ${outcome}, but the store has ${line}`);
   }
+}
+
+function showCommand({ id }: NewPlant): string[] {
+  return ['show', '--json', '--ids', 'text', '--', String(id)];
+}
+
+/** @returns none if the command failed */
+function shownRevisions({ stdout }: Finished): PrintedPlant[] {
+  return stdout === '' ? [] : JSON.parse(stdout).revisions;
 }
 
 function linesOf(finished: Finished | undefined): string[] {
@@ -195,11 +224,11 @@ function linesOf(finished: Finished | undefined): string[] {
 }
 
 /** A line of `export`. */
-function lineOf({ id, name, tag }: { id: bigint | string; name: string; tag?: string }): string {
+function lineOf({ id, name, tag }: NewPlant | PrintedPlant): string {
   return JSON.stringify({ id: String(id), name, tag });
 }
 
 /** A line of `export --revisions` without the label of the token, which may be damaged. */
-function withoutLabel({ recorded_by: _, ...rest }: Record<string, unknown>): string {
+function withoutLabel({ recorded_by: _, ...rest }: PrintedPlant): string {
   return JSON.stringify(rest);
 }
