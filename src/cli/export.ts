@@ -76,7 +76,7 @@ export async function printPlants(
   console.error(`${amount(count, what === 'revisions' ? 'revision' : 'plant')} printed`);
 }
 
-/** The database does not select: it would leave out a plant without a word if its tag is damaged. */
+/** Not in the database, which would leave out a plant with a damaged tag without a message. */
 function isSelected({ plant, recordedAt }: PlantRevision, { name = '', tag, at = Infinity }: PrintOptions) {
   const hasTag = tag === undefined || plant.tag === tag;
   return recordedAt <= at && hasTag && plant.name.startsWith(name);

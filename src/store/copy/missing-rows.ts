@@ -6,8 +6,8 @@ import { type PlantRevision, StoreRejected } from '../plant-store.ts';
  * Yields the revisions that the target of a copy lacks. Reads both stores in parallel to their
  * ends, with one revision of each in memory.
  *
- * A damaged revision is not copied, and its key may be wrong. An earlier copy may have it intact. So
- * for each damaged revision between two intact ones, the target may have one more there.
+ * A damaged revision is not copied, and its key may be wrong. An earlier copy may have it intact.
+ * So for each damaged revision between two intact ones, the target may have one more there.
  *
  * @param source in the order of ids, then revisions, the order of every reader
  * @param target in the same order
