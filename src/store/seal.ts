@@ -48,6 +48,7 @@ export class SealDigest {
   #chunk = '';
   #revisions = 0;
   #plants = 0;
+  #newestTime = 0;
   #lastId: bigint | undefined;
   #marks: Mark[] = [];
   #markInterval = 1;
@@ -72,6 +73,7 @@ export class SealDigest {
       this.#lastId = id;
     }
     this.#revisions++;
+    if (recordedAt > this.#newestTime) this.#newestTime = recordedAt;
     this.#chunk += `${JSON.stringify([String(id), revision, name, tag ?? null, recordedAt, recordedBy])}\n`;
     if (this.#chunk.length >= CHUNK_LENGTH) this.#update();
   }
@@ -80,7 +82,8 @@ export class SealDigest {
   seal(): Seal {
     this.#repeatMarks();
     this.#update();
-    const [until, plants, revisions] = [this.#until, this.#plants, this.#revisions];
+    // Not `#until`, which may come from a damaged row that only some reads find.
+    const [until, plants, revisions] = [this.#newestTime, this.#plants, this.#revisions];
     return { until, plants, revisions, digest: this.#hash.digest('hex'), marks: this.#marks };
   }
 

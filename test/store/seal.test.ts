@@ -48,6 +48,12 @@ test('the digest is the hash of the documented lines', () => {
   assert.deepEqual(parseSeal(` ${line.replaceAll(' ', '  ')}\r\n`), { ...seal, marks: [] });
 });
 
+test('the time is that of the newest revision, whatever time a damaged row has', () => {
+  const digest = new SealDigest(1e300);
+  digest.add(revision(1n));
+  assert.equal(digest.seal().until, AT);
+});
+
 suite('the first difference lies between two marks', () => {
   // More plants than a seal has marks.
   const then = Array.from({ length: 5_000 }, (_, index) => revision(BigInt(index) * 10n));
