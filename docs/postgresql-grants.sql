@@ -8,7 +8,7 @@
 
 REVOKE CREATE ON SCHEMA public FROM PUBLIC;
 GRANT USAGE ON SCHEMA public TO plant_service;
-GRANT SELECT ON schema_step TO plant_service;
+GRANT SELECT ON plant_schema_step TO plant_service;
 GRANT SELECT, INSERT ON plant_revision TO plant_service;
 GRANT SELECT ON plant TO plant_service;
 GRANT SELECT, UPDATE (last_used_day) ON token TO plant_service;

@@ -23,8 +23,8 @@ const FACTORS = {
  * another hash. For other damage both are random.
  */
 function textHash(text: string): bigint {
-  let high = 1;
-  let low = 1;
+  let high = 0x10f82929;
+  let low = 0x11fbe825;
   for (let index = 0; index < text.length; index++) {
     const character = text.charCodeAt(index);
     high = Math.imul(high ^ character, 0xb5297a4d);

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, suite, test } from 'node:test';
 import { runCommandLines } from '../harness/command-lines.ts';
+import { PostgresServer } from '../harness/postgres-server.ts';
 import type { Finished } from '../harness/program.ts';
 import { addToken, type RunningService, startTestService } from '../harness/running-service.ts';
 import { scrape } from '../harness/scrape.ts';
@@ -149,7 +150,13 @@ for (const under of [sqlite, postgres])
         assert.equal(response.status, 503);
         assert.equal(((await response.json()) as { error: number }).error, 50304);
       }
-      assert.equal((await send(service, token, '{"id":5,"name":"five","tag":"tree"}')).status, 200);
+      const rows = join(folder, `${under.name}.csv`);
+      writeFileSync(rows, 'id,name,tag\n5,five,tree\n7,seven two,x\n11,eleven,\n');
+      const args = ['import', rows, '--url', service.url, '--rejects', `${rows}.rejects`];
+      const [imported] = await runCommandLines([{ args, env: { PLANT_STORE_TOKEN: token } }], folder);
+      assert.match(imported!.stdout, /1 created, 1 unchanged/);
+      assert.equal(imported!.exitCode, 1);
+      assert.match(readFileSync(`${rows}.rejects`, 'utf8'), /^7,seven two,x,.*is damaged/m);
       const logged = service.logged.filter(line =>
         line.startsWith('the latest revision of plant 7 is damaged'),
       );
@@ -205,6 +212,26 @@ for (const under of [sqlite, postgres])
       }
     });
   });
+
+test('a damaged id in a table of PostgreSQL gets 503 at once, although the index finds the row', async () => {
+  await using server = await PostgresServer.start({}, ['--no-data-checksums']);
+  const database = await server.createDatabase();
+  const token = await addToken(database, 'test');
+  const name = new URL(database).pathname.slice(1);
+  await server.query(insertSql(...ROWS), name);
+  await server.query('CHECKPOINT', name);
+  const [table] = await server.query(`SELECT pg_relation_filepath('plant_revision') AS path`, name);
+  await server.stop();
+  const path = join(server.folder, 'data', String(table!.path));
+  const file = readFileSync(path);
+  // The id and the revision have 12 bytes, and the text begins with its length.
+  file[file.lastIndexOf('seven two') - 13]! ^= 0x10;
+  writeFileSync(path, file);
+  await server.startAgain();
+  await using service = await startTestService({ database });
+  const response = await send(service, token, '{"id":7,"name":"seven two","tag":"x"}');
+  assert.equal(((await response.json()) as { error: number }).error, 50304);
+});
 
 suite('a damaged file of an SQLite store', () => {
   const cases: [what: string, change: (file: Buffer<ArrayBuffer>) => void, named: string][] = [

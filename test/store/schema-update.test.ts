@@ -93,10 +93,10 @@ async function makeStore(under: EngineUnderTest, database: string, steps: string
   const sql = [...steps, ROWS].join('\n');
   if (under.name === 'PostgreSQL') {
     const numbers = steps.map((_, index) => `(${index + 1})`);
-    const table = 'CREATE TABLE schema_step (step integer NOT NULL PRIMARY KEY)';
-    await under.sql(database, `${table}; INSERT INTO schema_step VALUES ${numbers}; ${sql}`);
+    const table = 'CREATE TABLE plant_schema_step (step integer NOT NULL PRIMARY KEY)';
+    await under.sql(database, `${table}; INSERT INTO plant_schema_step VALUES ${numbers}; ${sql}`);
     return;
   }
   using client = new DatabaseSync(database.replace('sqlite:', ''));
-  client.exec(`${sql}; PRAGMA user_version = ${steps.length}; PRAGMA application_id = ${0x504c4e54}`);
+  client.exec(`${sql}; PRAGMA user_version = ${steps.length}; PRAGMA application_id = ${0x504c5354}`);
 }

@@ -191,11 +191,16 @@ export class BatchCommit {
       );
     }
     for (const revision of found) this.#found(revision);
+    // A row whose id is damaged is found by the id in the index. It has another id itself.
+    const damaged = found.find(revision => !isIntact(revision));
+    if (damaged === undefined) return;
+    const foundIds = new Set(found.map(({ plant }) => plant.id));
+    for (const id of ids) if (!foundIds.has(id)) this.#found(damaged, id);
   }
 
-  #found(revision: PlantRevision): void {
-    this.#latest.set(revision.plant.id, revision);
-    this.#lookedUp.add(revision.plant.id);
+  #found(revision: PlantRevision, id = revision.plant.id): void {
+    this.#latest.set(id, revision);
+    this.#lookedUp.add(id);
   }
 
   /** Looks up which of the sent revisions are stored, and the latest revision of each id. */

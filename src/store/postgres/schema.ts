@@ -42,13 +42,13 @@ export async function applySchemaSteps(connection: Connection): Promise<SchemaSt
       await connection.run({ text: 'BEGIN' });
       await connection.run({ text: `SET LOCAL statement_timeout = ${SCHEMA_STEP_TIMEOUT_MS}` });
       if (step === 0) {
-        const text = 'CREATE TABLE schema_step (step integer NOT NULL PRIMARY KEY)';
+        const text = 'CREATE TABLE plant_schema_step (step integer NOT NULL PRIMARY KEY)';
         await connection.run({ text }, SCHEMA_STEP_TIMEOUT_MS);
       }
       for (const [index, sql] of STEPS.entries()) {
         if (index < step) continue;
         await connection.run({ text: sql }, SCHEMA_STEP_TIMEOUT_MS);
-        await connection.run({ text: 'INSERT INTO schema_step VALUES ($1)', values: [index + 1] });
+        await connection.run({ text: 'INSERT INTO plant_schema_step VALUES ($1)', values: [index + 1] });
       }
       if (step === 0 && connection.isCitus) {
         await connection.run({ text: DISTRIBUTE }, SCHEMA_STEP_TIMEOUT_MS);
@@ -129,7 +129,7 @@ export async function checkRights(connection: Connection, rights: Right[]): Prom
 async function schemaStep(connection: Connection): Promise<number> {
   let step = 0;
   try {
-    const [row] = await connection.run({ text: 'SELECT coalesce(max(step), 0) FROM schema_step' });
+    const [row] = await connection.run({ text: 'SELECT coalesce(max(step), 0) FROM plant_schema_step' });
     step = Number(row![0]);
   } catch (error) {
     const sqlState = sqlStateOf(error) ?? '';

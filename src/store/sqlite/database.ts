@@ -13,8 +13,8 @@ import {
 import { LOCK_TIMEOUT_MS, PAGE_CACHE_KIB } from './limits.ts';
 import { rejectSecondNames } from './second-names.ts';
 
-/** Marks an SQLite database as a plant store: the four bytes "PLNT". */
-export const APPLICATION_ID = 0x504c4e54;
+/** Marks an SQLite database as a plant store: the four bytes "PLST". */
+export const APPLICATION_ID = 0x504c5354;
 /** https://sqlite.org/rescode.html */
 const SQLITE_CORRUPT = 11;
 const SQLITE_NOTADB = 26;

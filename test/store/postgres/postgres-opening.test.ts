@@ -46,10 +46,10 @@ const url = (database: string, role = 'gardener', parameters = '', password = PA
   server.url(database, parameters, role, password);
 const bare = url('plants').replace(/:[^:@]*@/, '@');
 for (const database of ['plants', 'newer', 'older']) await (await openStore(url(database))).close();
-await server.query('INSERT INTO schema_step VALUES (99)', 'newer');
-await server.query('DROP TABLE console_code; DELETE FROM schema_step WHERE step > 1', 'older');
-await server.query('GRANT SELECT ON schema_step TO half', 'older');
-await server.query('GRANT SELECT ON schema_step, token TO half', 'plants');
+await server.query('INSERT INTO plant_schema_step VALUES (99)', 'newer');
+await server.query('DROP TABLE console_code; DELETE FROM plant_schema_step WHERE step > 1', 'older');
+await server.query('GRANT SELECT ON plant_schema_step TO half', 'older');
+await server.query('GRANT SELECT ON plant_schema_step, token TO half', 'plants');
 
 const OPENERS = {
   serve: (database: string) => openServedStore({ database, repeatedIdRule: 'revise', connections: 1 }),
@@ -135,7 +135,7 @@ const FAULTS: [name: string, database: string, says: RegExp | Record<Opener, Reg
   [
     'no right to anything',
     url('plants', 'stranger'),
-    /the user lacks a right \(permission denied for table schema_step\); docs\/postgresql-grants\.sql has /,
+    /the user lacks a right \(permission denied for table plant_schema_step\); docs\/postgresql-grants\.sql has /,
   ],
   [
     'too many connections',
@@ -196,8 +196,8 @@ suite('a store is not opened:', { concurrency: 3 }, () => {
     ['a table plant_revision', 'CREATE TABLE plant_revision (id integer)'],
     ['a view plant', 'CREATE VIEW plant AS SELECT 1 AS one'],
     ['a type token', 'CREATE TYPE token AS (secret text)'],
-    ['a table schema_step', 'CREATE TABLE schema_step (name text)'],
-    ['a table schema_step of text', 'CREATE TABLE schema_step (step text)'],
+    ['a table plant_schema_step', 'CREATE TABLE plant_schema_step (name text)'],
+    ['a table plant_schema_step of text', 'CREATE TABLE plant_schema_step (step text)'],
   ] as const) {
     test(`${what} of another program exists, and does not change`, async () => {
       const database = await under.newDatabase();
@@ -223,7 +223,7 @@ suite('a store is not opened:', { concurrency: 3 }, () => {
     for (const name of ['empty', 'latin', 'frozen']) {
       assert.deepEqual(await catalogue(server.url(name)), []);
     }
-    const steps = await server.query('SELECT max(step) AS step FROM schema_step', 'newer');
+    const steps = await server.query('SELECT max(step) AS step FROM plant_schema_step', 'newer');
     assert.deepEqual(steps, [{ step: 99 }]);
   });
 });

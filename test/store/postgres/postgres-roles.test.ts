@@ -134,7 +134,7 @@ suite('the command line with the two roles of docs/postgresql-roles.sql and docs
       'UPDATE token SET revoked_at = NULL',
       `UPDATE token SET hash = 'x'`,
       'DELETE FROM token',
-      'INSERT INTO schema_step VALUES (2)',
+      'INSERT INTO plant_schema_step VALUES (2)',
       'CREATE TABLE another (id bigint)',
       'CREATE INDEX ON plant_revision (name)',
     ];
