@@ -45,7 +45,8 @@ export class SealDigest {
   readonly #until: number;
   readonly #markIds: Iterator<bigint, undefined> | undefined;
   #nextMark: bigint | undefined;
-  #chunk = '';
+  #lines: string[] = [];
+  #length = 0;
   #revisions = 0;
   #plants = 0;
   #newestTime = 0;
@@ -74,8 +75,10 @@ export class SealDigest {
     }
     this.#revisions++;
     if (recordedAt > this.#newestTime) this.#newestTime = recordedAt;
-    this.#chunk += `${JSON.stringify([String(id), revision, name, tag ?? null, recordedAt, recordedBy])}\n`;
-    if (this.#chunk.length >= CHUNK_LENGTH) this.#update();
+    const line = JSON.stringify([String(id), revision, name, tag ?? null, recordedAt, recordedBy]);
+    this.#lines.push(line);
+    this.#length += line.length;
+    if (this.#length >= CHUNK_LENGTH) this.#update();
   }
 
   /** Ends the digest. */
@@ -108,8 +111,10 @@ export class SealDigest {
   }
 
   #update(): void {
-    this.#hash.update(this.#chunk);
-    this.#chunk = '';
+    // The last line ends with a line feed, too. To join texts is faster than to add each to a text.
+    this.#hash.update([...this.#lines, ''].join('\n'));
+    this.#lines = [];
+    this.#length = 0;
   }
 }
 

@@ -12,8 +12,6 @@ export interface Verification {
   faults: string[];
 }
 
-/** Rows after which timers and signals can run. SQLite reads synchronously and would block them. */
-const ITERATION_ROWS = 512;
 const FAULTS_SHOWN_MAX = 100;
 
 /**
@@ -34,7 +32,7 @@ export async function settledTime(reader: Pick<PlantReader, 'newestTime'>): Prom
  * @param onRead is called with the number of revisions since the last call
  */
 export async function verifyRevisions(
-  reader: Pick<PlantReader, 'revisions'>,
+  reader: Pick<PlantReader, 'revisionBatches'>,
   until: number,
   earlier: Seal | undefined,
   onRead: (revisions: number) => void,
@@ -47,24 +45,25 @@ export async function verifyRevisions(
   };
   const digest = new SealDigest(until);
   const sinceEarlier = earlier && new SealDigest(earlier.until, earlier);
-  let count = 0;
   let last: PlantRevision | undefined;
   let isAfterDamage = false;
-  for await (const each of reader.revisions()) {
-    if (isIntact(each)) {
-      const fault = isAfterDamage ? undefined : placeFault(last, each);
-      if (fault !== undefined) add(fault);
-      digest.add(each);
-      sinceEarlier?.add(each);
-      last = each;
-      isAfterDamage = false;
-    } else {
-      add(damageOf(each));
-      // Its key may be wrong, so the place of the next one is not known.
-      isAfterDamage = true;
+  for await (const batch of reader.revisionBatches()) {
+    for (const each of batch) {
+      if (isIntact(each)) {
+        const fault = isAfterDamage ? undefined : placeFault(last, each);
+        if (fault !== undefined) add(fault);
+        digest.add(each);
+        sinceEarlier?.add(each);
+        last = each;
+        isAfterDamage = false;
+      } else {
+        add(damageOf(each));
+        // Its key may be wrong, so the place of the next one is not known.
+        isAfterDamage = true;
+      }
     }
-    if (++count % ITERATION_ROWS !== 0) continue;
-    onRead(ITERATION_ROWS);
+    onRead(batch.length);
+    // Timers and signals can run.
     await nextIteration();
   }
   const seal = faults.length === 0 ? digest.seal() : undefined;

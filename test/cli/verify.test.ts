@@ -193,6 +193,7 @@ test('a damaged page and a missing amcheck are reported', async () => {
   const { exitCode, stdout, stderr } = await verify(database);
   assert.deepEqual([exitCode, stdout], [1, '']);
   assert.match(stderr, /^plant-store: Tree \d+ page 21/);
+  assert.match(stderr, /plant-store: the store is damaged: .*malformed \(SQLite result code 11\); not/);
   const without = await postgres.newDatabase();
   await fillStore(without, []);
   const unchecked = await verify(without);

@@ -15,9 +15,6 @@ export interface BackupMessage {
   failure?: { message: string; errcode: number | undefined };
 }
 
-/** Revisions from one message about the check to the next. */
-const REPORTED_REVISIONS = 65_536;
-
 /**
  * Copies and checks a store in a separate process. A call of SQLite cannot be interrupted, but a
  * process can be killed at any moment.
@@ -40,7 +37,7 @@ export async function runBackupProcess(path: string, to: string): Promise<void> 
     let checked = 0;
     const { seal, faults } = await verifyRevisions(reader, until, undefined, revisions => {
       checked += revisions;
-      if (checked % REPORTED_REVISIONS === 0) send({ checked });
+      send({ checked });
     });
     send({ made: { source, copy, seal: seal && sealText(seal), faults } });
   } catch (error) {

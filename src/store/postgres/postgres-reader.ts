@@ -21,7 +21,8 @@ export async function openPostgresReader(address: PostgresAddress): Promise<Plan
   return {
     page: (...args) => searchPage(query, ...args),
     revisionsOf: (...args) => revisionsOf(query, ...args),
-    revisions: from => allRevisions(search, from),
+    revisions: from => revisionsFrom(search, from),
+    revisionBatches: () => pages(search),
     size: () => size(connection),
     tokens: () => orUnavailable(allTokens(connection)),
     newestTime: () => newestTime(connection),
@@ -71,7 +72,7 @@ function isBehind([id, revision]: TextRow, [lastId, lastRevision]: TextRow): boo
  * Reads pages from one snapshot (https://www.postgresql.org/docs/current/transaction-iso.html,
  * section 13.2.2). The server prepares the next page while the caller uses this one.
  */
-async function* allRevisions(search: HostSearch, from = ID_MIN): AsyncIterable<PlantRevision> {
+async function* pages(search: HostSearch, from = ID_MIN): AsyncIterable<PlantRevision[]> {
   const connection = await orUnavailable(search.connect());
   const prepared = (key: TextRow): Promise<TextRow[]> => {
     const page = pageAfter(connection, key);
@@ -90,7 +91,7 @@ async function* allRevisions(search: HostSearch, from = ID_MIN): AsyncIterable<P
       const last = page.at(-1);
       if (last === undefined) return;
       next = prepared(last.slice(0, 2));
-      for (const row of page) yield revisionOf(row);
+      yield page.map(revisionOf);
     }
   } catch (error) {
     throw unavailable(error);
@@ -98,6 +99,11 @@ async function* allRevisions(search: HostSearch, from = ID_MIN): AsyncIterable<P
     // Also when the caller stops early. The end of the connection ends the transaction.
     await connection.close();
   }
+}
+
+async function* revisionsFrom(search: HostSearch, from?: bigint): AsyncIterable<PlantRevision> {
+  // `yield*` would await each revision once more.
+  for await (const page of pages(search, from)) for (const revision of page) yield revision;
 }
 
 /** Each plant has one revision 1. */

@@ -4,6 +4,7 @@ import { type Query, revisionsOf, searchPage } from '../plant-search.ts';
 import { type PlantReader, type PlantRevision, StoreDamaged, type StoreSize } from '../plant-store.ts';
 import { REVISION_COLUMNS, type Row, revisionOf } from '../rows.ts';
 import { openForReading, unavailable } from './database.ts';
+import { readAhead } from './read-ahead.ts';
 import { allTokens } from './token-table.ts';
 
 const SELECT = `SELECT ${REVISION_COLUMNS} FROM plant_revision`;
@@ -20,7 +21,8 @@ export function openSqliteReader(path: string, isImmutable = false): PlantReader
   return {
     page: (...args) => searchPage(query, ...args),
     revisionsOf: (...args) => revisionsOf(query, ...args),
-    revisions: from => allRevisions(database, from),
+    revisions: from => revisionsFrom(database, from),
+    revisionBatches: () => readAhead(path, isImmutable),
     size: async () => read(() => database.prepare(SIZE).get() as StoreSize),
     tokens: async () => read(() => allTokens(database)),
     newestTime: async () =>
@@ -61,20 +63,25 @@ export function queryRows(database: DatabaseSync, text: string, values: unknown[
   return statement.all(...(values as SQLInputValue[])) as unknown as Row[];
 }
 
-async function* allRevisions(database: DatabaseSync, from?: bigint): AsyncIterable<PlantRevision> {
+async function* revisionsFrom(database: DatabaseSync, from?: bigint): AsyncIterable<PlantRevision> {
   try {
-    // Without a condition, since a damaged key may misdirect the search for the smallest id.
-    const where = from === undefined ? '' : 'WHERE id >= ?';
-    const statement = database.prepare(`${SELECT} ${where} ORDER BY id, revision`);
-    // Otherwise an id beyond 2^53 throws.
-    statement.setReadBigInts(true);
-    // Arrays are twice as fast as objects.
-    statement.setReturnArrays(true);
-    const rows: Iterable<unknown> = statement.iterate(...(from === undefined ? [] : [from]));
-    for (const row of rows) yield revisionOf(row as Row);
+    for (const revision of revisionsIn(database, from)) yield revision;
   } catch (error) {
     throw unavailable(error);
   }
+}
+
+/** One statement, so one snapshot. */
+export function* revisionsIn(database: DatabaseSync, from?: bigint): Generator<PlantRevision> {
+  // Without a condition, since a damaged key may misdirect the search for the smallest id.
+  const where = from === undefined ? '' : 'WHERE id >= ?';
+  const statement = database.prepare(`${SELECT} ${where} ORDER BY id, revision`);
+  // Otherwise an id beyond 2^53 throws.
+  statement.setReadBigInts(true);
+  // Arrays are twice as fast as objects.
+  statement.setReturnArrays(true);
+  const rows: Iterable<unknown> = statement.iterate(...(from === undefined ? [] : [from]));
+  for (const row of rows) yield revisionOf(row as Row);
 }
 
 function read<T>(query: () => T): T {
