@@ -156,7 +156,7 @@ function report(compared: Awaited<ReturnType<typeof compareStores>>, damaged: Da
   }
   throw new Failure(
     isDamaged
-      ? `the source has ${amount(damaged[SOURCE], 'damaged revision')}, not copied; the target has all others`
+      ? `the source has ${amount(damaged[SOURCE], 'damaged revision')}, not copied; of these plants the target has an older revision or none, so do not serve it`
       : 'the two stores differ, which is a bug; do not use the target, and report this',
   );
 }

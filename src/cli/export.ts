@@ -62,17 +62,23 @@ export async function printPlants(
   let chunk = format === 'csv' ? (isRecord ? REVISION_CSV_HEADER : PLANT_CSV_HEADER) : '';
   const labelOf = tokenLabels(reader);
   const all = checkedRevisions(reader.revisions(options.from));
-  for await (const revision of intactRevisions(what === 'revisions' ? all : latestPlants(all, options.at))) {
-    if (!isSelected(revision, options)) continue;
-    chunk += LINES[format](revision, isRecord ? await labelOf(revision.recordedBy) : undefined, ids);
-    count++;
-    if (count === options.limit) break;
-    if (chunk.length >= CHUNK_LENGTH) {
-      await write(chunk);
-      chunk = '';
+  try {
+    for await (const revision of intactRevisions(
+      what === 'revisions' ? all : latestPlants(all, options.at),
+    )) {
+      if (!isSelected(revision, options)) continue;
+      chunk += LINES[format](revision, isRecord ? await labelOf(revision.recordedBy) : undefined, ids);
+      count++;
+      if (count === options.limit) break;
+      if (chunk.length >= CHUNK_LENGTH) {
+        await write(chunk);
+        chunk = '';
+      }
     }
+  } finally {
+    // Also if a page is damaged: the rows before it are intact.
+    await write(chunk);
   }
-  await write(chunk);
   console.error(`${amount(count, what === 'revisions' ? 'revision' : 'plant')} printed`);
 }
 

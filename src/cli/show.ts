@@ -43,7 +43,7 @@ async function show(id: bigint, options: ShowOptions): Promise<void> {
   if (texts.length === 0) {
     const reason =
       revisions.length > 0
-        ? `plant ${id} has no such intact revision`
+        ? `plant ${id} has no intact revision${options.at === undefined ? '' : ' of that time'}`
         : `there is no plant with the id ${id}`;
     throw new Failure(`${reason} in ${shownDatabase(database)}`);
   }

@@ -10,7 +10,7 @@ import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './databa
 import { Failure } from './failure.ts';
 import { noteRun } from './note-run.ts';
 import { amount, CountedProgress } from './progress-display.ts';
-import { SEAL_SUFFIX, writeSeal } from './seal-file.ts';
+import { checkNewSeal, SEAL_SUFFIX, writeSeal } from './seal-file.ts';
 
 const HELP = `
 The command checks every revision and prints a line, the seal. Keep the line on
@@ -19,6 +19,9 @@ paper or on another machine. A service may use the store meanwhile.
 With --against, the command says whether the store still holds every revision of
 an earlier seal, unchanged. It ignores revisions that were added since. With a file
 that --seal or backup wrote, it also shows where the first difference is.
+
+Exit code 1 means that the store is damaged, or does not hold what the seal says.
+Then no seal is printed or written.
 
 Examples:
   $ npx plant-store verify --seal seals/2026-11-22.seal
@@ -44,14 +47,15 @@ export function verifyCommand(): Command {
 async function verify(options: VerifyOptions): Promise<void> {
   const database = readDatabase(options);
   const earlier = options.against === undefined ? undefined : readSeal(options.against);
+  if (options.seal !== undefined) checkNewSeal(options.seal);
   // The service has priority.
   setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
   const { structure, seal, faults } = await check(database, earlier);
   for (const fault of faults) report(fault);
-  const isSound = structure.length === 0 && seal !== undefined;
-  if (isSound) {
-    if (options.seal !== undefined) writeSeal(options.seal, sealText(seal));
+  const isSound = faults.length + structure.length === 0;
+  if (isSound && seal !== undefined) {
     console.log(sealLine(seal));
+    if (options.seal !== undefined) writeSeal(options.seal, sealText(seal));
   }
   const counts = seal && `${amount(seal.plants, 'plant')} and ${amount(seal.revisions, 'revision')}, `;
   const found = faults.length === 0 ? 'no fault found' : `FAULTS FOUND: ${faults[0]}`;
@@ -59,8 +63,12 @@ async function verify(options: VerifyOptions): Promise<void> {
   if (structure.length === 0 && !isBackup(database)) {
     await noteRun(database, 'verify', `${counts ?? ''}${found}`);
   }
-  if (faults.length + structure.length > 0) process.exitCode = 1;
-  else if (earlier !== undefined) {
+  if (!isSound) {
+    process.exitCode = 1;
+    console.error(
+      'FAULTS FOUND, so no seal was made; for what to do, see docs/operate/backup.md, "Damaged stores"',
+    );
+  } else if (earlier !== undefined) {
     console.error(`the store still holds all ${amount(earlier.revisions, 'revision')} of that seal`);
   }
 }
@@ -90,10 +98,10 @@ function report(fault: string): void {
 /** @param text a line, or the name of a file */
 function readSeal(text: string): Seal {
   try {
-    return parseSeal(text.trim().startsWith('plant-store seal') ? text : readFileSync(text, 'utf8'));
+    return parseSeal(/^\s*plant-store\s+seal\s/.test(text) ? text : readFileSync(text, 'utf8'));
   } catch (error) {
-    const why =
-      error instanceof StoreRejected ? error.message : 'it is neither a seal nor a file that can be read';
+    const { code } = error as NodeJS.ErrnoException;
+    const why = error instanceof StoreRejected ? error.message : `the file ${text} cannot be read (${code})`;
     throw new Failure(`--against: ${why}`, 2);
   }
 }

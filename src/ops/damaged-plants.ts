@@ -3,9 +3,9 @@ import { DAMAGED_PLANTS_MAX } from './limits.ts';
 import type { ServiceLog } from './rate-limited-log.ts';
 
 const WARNING =
-  'stored plants are damaged, so creates of them get 503; the log has their ids; restore them from a backup';
+  'stored plants are damaged, so creates of them get 503; the log has their ids; see docs/operate/backup.md, "Damaged stores"';
 const UNREADABLE =
-  'a part of the store cannot be read, so creates that need it get 503; the log has the cause; restore a backup';
+  'a part of the store cannot be read, so creates that need it get 503; the log has the cause; see docs/operate/backup.md, "Damaged stores"';
 
 /**
  * The plants that were sent again and whose latest revision is damaged. A plant is logged once, and

@@ -20,7 +20,7 @@ export function revisionOf(row: Readonly<Row>): PlantRevision {
   };
 }
 
-/** In a damaged row of SQLite, a value may have any type. Then its checksum is wrong. */
+/** In a damaged row of SQLite, a value may have any type. Unless it was 0, its checksum is wrong. */
 function integer(value: unknown): bigint {
   try {
     return BigInt(value as bigint);

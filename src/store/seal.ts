@@ -159,8 +159,10 @@ export function parseSeal(text: string): Seal {
  * @returns undefined if nothing has changed
  */
 export function differenceOf(earlier: Seal, now: Seal): string | undefined {
-  if (now.digest === earlier.digest) return undefined;
-  const counts = `now ${now.revisions} revisions up to that time, then ${earlier.revisions}`;
+  const isEqual = (['digest', 'plants', 'revisions'] as const).every(each => now[each] === earlier[each]);
+  if (isEqual) return undefined;
+  const [then, intact] = [earlier, now].map(({ revisions }) => revisions.toLocaleString('en'));
+  const counts = `the seal has ${then} revisions, and the store has ${intact} intact ones up to that time`;
   if (earlier.marks.length === 0) return `${counts}; a line alone does not show where they differ`;
   const index = earlier.marks.findIndex(({ digest }, at) => digest !== now.marks[at]?.digest);
   const after = earlier.marks.at(index === -1 ? -1 : index - 1);

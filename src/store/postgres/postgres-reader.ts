@@ -123,6 +123,9 @@ async function newestTime(connection: Connection): Promise<number> {
 
 /** https://www.postgresql.org/docs/current/amcheck.html; `true`: every row is in the index. */
 const STRUCTURE = [
+  `SELECT format('the index %s is missing', name) FROM unnest(ARRAY['plant_revision_pkey', 'token_pkey',
+    'token_hash_key', 'token_label_key', 'token_change_number_key', 'token_copy']) AS name
+    WHERE to_regclass(name) IS NULL`,
   `SELECT bt_index_check(indexrelid, true)::text FROM pg_index
     WHERE indrelid IN ('plant_revision'::regclass, 'token'::regclass)`,
   ...['plant_revision', 'token'].map(

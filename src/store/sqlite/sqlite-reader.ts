@@ -27,7 +27,10 @@ export function openSqliteReader(path: string, isImmutable = false): PlantReader
     tokens: async () => read(() => allTokens(database)),
     newestTime: async () =>
       read(() =>
-        Number(database.prepare('SELECT max(recorded_at) AS newest FROM plant_revision').get()?.newest),
+        Number(
+          database.prepare('SELECT CAST(max(recorded_at) AS REAL) AS newest FROM plant_revision').get()
+            ?.newest,
+        ),
       ),
     structureFaults: async () => structureFaults(database),
     identity: async () => {
