@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { resolve } from 'node:path';
 import { Command } from 'commander';
 import { databaseAddressOf } from '../store/database-url.ts';
+import { StoreDamaged } from '../store/plant-store.ts';
 import type { StoreCounts } from '../store/sqlite/sqlite-backup.ts';
 import { makeBackupFile } from './backup/backup-file.ts';
 import type { BackupMessage } from './backup/backup-process.ts';
@@ -95,6 +96,7 @@ async function copyAndCheck(path: string, to: string, stop: AbortSignal): Promis
   const [exitCode, signal] = await ended;
   stop.throwIfAborted();
   const { made, failure } = last;
+  if (failure?.isDamage) throw new StoreDamaged(failure.message);
   if (failure !== undefined) throw new Failure(failedBecause(failure));
   if (made === undefined) {
     throw new Failure(`the copying process ended early (${signal ?? exitCode}); run the command again`);
@@ -107,7 +109,7 @@ async function copyAndCheck(path: string, to: string, stop: AbortSignal): Promis
   return made;
 }
 
-function failedBecause({ message, errcode }: { message: string; errcode: number | undefined }): string {
+function failedBecause({ message, errcode }: NonNullable<BackupMessage['failure']>): string {
   // A rejection by the store already says what to do.
   if (errcode === undefined) return message;
   // The low byte is the primary result code, https://sqlite.org/rescode.html

@@ -20,7 +20,7 @@ export function revisionOf(row: Readonly<Row>): PlantRevision {
   };
 }
 
-/** In a damaged row of SQLite, a value may have any type. Unless it was 0, its checksum is wrong. */
+/** A value of a damaged row of SQLite may have any type. Its checksum is wrong, unless it was 0. */
 function integer(value: unknown): bigint {
   try {
     return BigInt(value as bigint);

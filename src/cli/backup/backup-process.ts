@@ -1,4 +1,5 @@
 import { constants, setPriority } from 'node:os';
+import { StoreDamaged } from '../../store/plant-store.ts';
 import { sealText } from '../../store/seal.ts';
 import { checkCopy, copySnapshot, type StoreCounts } from '../../store/sqlite/sqlite-backup.ts';
 import { openSqliteReader } from '../../store/sqlite/sqlite-reader.ts';
@@ -12,7 +13,7 @@ export interface BackupMessage {
   checked?: number;
   /** The seal of the copy, unless a revision is damaged; and its faults. */
   made?: { source: StoreCounts; copy: StoreCounts; seal: string | undefined; faults: string[] };
-  failure?: { message: string; errcode: number | undefined };
+  failure?: { message: string; errcode: number | undefined; isDamage: boolean };
 }
 
 /**
@@ -42,7 +43,7 @@ export async function runBackupProcess(path: string, to: string): Promise<void> 
     send({ made: { source, copy, seal: seal && sealText(seal), faults } });
   } catch (error) {
     const { message, errcode } = error as Error & { errcode?: number };
-    send({ failure: { message, errcode } });
+    send({ failure: { message, errcode, isDamage: error instanceof StoreDamaged } });
   }
   if (process.connected) process.disconnect?.();
 }

@@ -51,7 +51,7 @@ export function checkCopy(path: string): StoreCounts {
   const [fault] = structureFaults(database);
   if (fault !== undefined) {
     throw new StoreRejected(
-      `the copy is damaged (${fault}); run the backup again; if it fails again, check the disk and the store`,
+      `the copy is damaged (${fault}); run the backup again; if it fails again, run \`npx plant-store verify\``,
     );
   }
   return countRows(database);
