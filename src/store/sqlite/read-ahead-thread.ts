@@ -3,7 +3,7 @@ import { type PlantRevision, StoreRejected } from '../plant-store.ts';
 import { packRevisions, type RevisionBatch } from './batch.ts';
 import { openForReading } from './database.ts';
 import { READ_BATCH_ROWS, READ_BATCH_TEXT_LENGTH } from './limits.ts';
-import { revisionsIn } from './sqlite-reader.ts';
+import { revisionsIn } from './queries.ts';
 
 /** The arguments of {@link openForReading}. */
 const source = workerData as [path: string, isImmutable: boolean];

@@ -2,7 +2,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { StoreRejected } from '../plant-store.ts';
 import type { Row } from '../rows.ts';
 import { openForReading, unavailable } from './database.ts';
-import { queryRows } from './sqlite-reader.ts';
+import { queryRows } from './queries.ts';
 
 /** A statement, and its parameters `$1`, `$2` and so on. */
 export type SearchRequest = [text: string, values: unknown[]];
