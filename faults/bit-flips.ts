@@ -26,6 +26,8 @@ const LOGGED = 200;
 const LOGGED_BATCH = 10;
 /** Stores that are examined at a time. Each `verify` after a create waits for 3 s. */
 const WORKERS = 6;
+/** The machine is busy. A command that cannot connect would look as if it had noticed damage. */
+const PATIENCE = '?connect_timeout=60';
 /** Flips of each PostgreSQL, and its databases: one bit of each flips before the next start. */
 const DATABASE_FLIPS = 200;
 const DATABASES = 20;
@@ -241,7 +243,7 @@ async function damagePostgres(order: Order, tally: Tally, checksums: string): Pr
   };
   await copy('intact');
   const options = optionsOf(order);
-  const expected = await new StoreExamination(server.url('intact'), options).expect(content);
+  const expected = await new StoreExamination(server.url('intact', PATIENCE), options).expect(content);
   for (let first = 0; first < DATABASE_FLIPS && !tally.isOver(); first += DATABASES) {
     const flips: { name: string; kind: string; path: string; seed: number }[] = [];
     for (let number = first; number < first + DATABASES; number++) {
@@ -259,7 +261,7 @@ async function damagePostgres(order: Order, tally: Tally, checksums: string): Pr
     const jobs = flips.map(flip => ({ ...flip, place: damageFile(flip.path, damages.anywhere, flip.seed) }));
     await server.startAgain();
     await workOn(jobs, tally, async ({ name, kind, path, seed, place }) => {
-      const examination = new StoreExamination(server.url(name), options);
+      const examination = new StoreExamination(server.url(name, PATIENCE), options);
       await examination.run(expected, seed);
       tally.add(kind, `${path} ${place}`, examination);
     });

@@ -119,7 +119,8 @@ export class StoreExamination {
     const [verified] = await this.#run(against);
     const holds = verified!.exitCode === 0;
     if (holds && isChanged) this.faults.push('verify --against holds after the service wrote');
-    if (!holds && isSound) this.faults.push('the service wrote over stored plants');
+    if (!holds && isSound)
+      this.faults.push(`the service wrote over stored plants: ${verified!.stderr.slice(0, 500)}`);
     for (const [plant, outcome] of confirmed) {
       const stored = await this.#stored(plant.id);
       this.#compareConfirmed(plant, outcome, stored && lineOf(stored));
