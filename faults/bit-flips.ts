@@ -26,7 +26,7 @@ const LOGGED = 200;
 const LOGGED_BATCH = 10;
 /** Stores that are examined at a time. Each `verify` after a create waits for 3 s. */
 const WORKERS = 6;
-/** The machine is busy. A command that cannot connect would look as if it had noticed damage. */
+/** A command that cannot connect in time would count as one that noticed damage. */
 const PATIENCE = '?connect_timeout=60';
 /** Flips of each PostgreSQL, and its databases: one bit of each flips before the next start. */
 const DATABASE_FLIPS = 200;

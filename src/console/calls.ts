@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { json as jsonOf } from 'node:stream/consumers';
 import { ID_RULE } from '../contract/errors.ts';
 import { int64FromNumberText } from '../contract/int64.ts';
-import { COMMON_FIELDS, type HttpResponse, jsonResponse } from '../http/response.ts';
+import { type HttpResponse, jsonResponse } from '../http/response.ts';
 import type { PlantFilter } from '../store/plant-store.ts';
 import { REQUEST_BYTES_MAX } from './limits.ts';
 
@@ -87,5 +87,5 @@ export function failure(status: number, message: string): HttpResponse {
 
 /** RFC 9110 section 8.6: a 204 response has no Content-Length. */
 export function noContent(fields: readonly string[] = []): HttpResponse {
-  return { result: 'other', status: 204, headers: [...COMMON_FIELDS, ...fields], body: '' };
+  return { result: 'other', status: 204, headers: fields, body: '' };
 }

@@ -1,6 +1,6 @@
 import { fieldValues, type HeaderFields } from './header-fields.ts';
 import { PREFLIGHT_MAX_AGE_SECONDS } from './limits.ts';
-import { COMMON_FIELDS, type HttpResponse } from './response.ts';
+import type { HttpResponse } from './response.ts';
 
 /** Origins as a browser writes them, such as `https://plants.example`, or `*` for all. */
 export type AllowedOrigins = readonly string[] | '*';
@@ -17,7 +17,6 @@ export const PREFLIGHT: HttpResponse = {
   result: 'other',
   status: 204,
   headers: [
-    ...COMMON_FIELDS,
     ...['Access-Control-Allow-Methods', 'POST'],
     ...['Access-Control-Allow-Headers', 'authorization, content-type'],
     ...['Access-Control-Max-Age', String(PREFLIGHT_MAX_AGE_SECONDS)],

