@@ -64,7 +64,10 @@ async function backUp(file: string, options: DatabaseOptions): Promise<void> {
   console.log(`${file}: ${counts}, ${formatCount(bytes)} bytes, in ${seconds} s`);
   const { seal, faults } = written;
   for (const fault of faults) console.error(`plant-store: ${fault}`);
-  if (seal !== undefined) writeSeal(`${file}${SEAL_SUFFIX}`, seal);
+  if (seal !== undefined) {
+    writeSeal(`${file}${SEAL_SUFFIX}`, seal);
+    console.log(`${file}${SEAL_SUFFIX}: the seal of this backup, for \`verify --against\``);
+  }
   const found = faults.length === 0 ? '' : `; FAULTS FOUND: ${faults[0]}`;
   await noteRun(readDatabase(options), 'backup', `${file}: ${counts}${found}`);
   if (faults.length > 0) {

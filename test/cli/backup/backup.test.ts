@@ -65,7 +65,7 @@ test('a backup contains exactly the rows of the store, in one file that only its
   const { size, mode } = statSync(file);
   const bytes = new Intl.NumberFormat('en-GB').format(size);
   assert.match(stdout, /: 19 plants, 33 revisions and 3 tokens, /);
-  assert.match(stdout, new RegExp(`^${file}: .*, ${bytes} bytes, in [0-9.]+ s\n$`));
+  assert.match(stdout, new RegExp(`^${file}: .*, ${bytes} bytes, in [0-9.]+ s\n${file}\\.seal: .*\n$`));
   assert.equal(mode & 0o777, 0o600);
   assert.deepEqual(readdirSync(folder), ['backup.db', 'backup.db.seal']);
   assert.deepEqual(await rowsOf(`sqlite:${file}`), await rowsOf(database));
