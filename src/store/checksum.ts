@@ -1,49 +1,60 @@
-import type { NewPlant } from '../contract/plant.ts';
-import type { PlantRevision, PlantWrite } from './plant-store.ts';
-
 /**
  * Every stored revision has a checksum of 64 bits. So a flipped bit is noticed, wherever it happens
  * between the parsed request and the reader. SQLite has no checksums itself.
  *
- * It is the sum of a hash of both texts, and of each number times a factor, modulo 2^64. A flipped
- * bit of a number always changes the sum, since the factors are odd. All constants are random.
+ * It consists of two hashes of 32 bits, `high` and `low`. Both take in one word of 32 bits after
+ * another. A step maps its state and its word one-to-one. So a damage of one word always gives
+ * another hash, and any other damage passes once in 2^64. All constants are random.
  *
- * `crypto.hash` is not used: SHA-256 would cost 1.1 µs and 5 % of the creates. This costs 0.3 µs.
- * `zlib.crc32` costs 0.2 µs, but then a damaged text would pass once in 2^32, not in 2^64.
+ * `crypto.hash` is not used: SHA-256 would cost 1.1 µs and 5 % of the creates. This costs 0.25 µs,
+ * as much as `zlib.crc32`, with which a damage would pass once in 2^32. To compute with bigints
+ * would cost twice as much.
  */
-const FACTORS = {
-  id: 0xd25d863f077d5a43n,
-  revision: 0xc07ff94162c52ad7n,
-  recordedAt: 0x455181e584aa5f5bn,
-  recordedBy: 0x8e2f3d98cc4fdd71n,
-};
+import type { NewPlant } from '../contract/plant.ts';
+import type { PlantRevision, PlantWrite } from './plant-store.ts';
 
-/**
- * Two hashes of 32 bits. Each step maps the state one-to-one, so another character always gives
- * another hash. For other damage both are random.
- */
-function textHash(text: string): bigint {
-  let high = 0x10f82929;
-  let low = 0x11fbe825;
-  for (let index = 0; index < text.length; index++) {
-    const character = text.charCodeAt(index);
-    high = Math.imul(high ^ character, 0xb5297a4d);
-    high ^= high >>> 15;
-    low = Math.imul(low ^ character, 0x68e31da5);
-    low ^= low >>> 13;
-  }
-  return (BigInt(high) << 32n) + BigInt(low);
+function highStep(state: number, word: number): number {
+  const product = Math.imul(state ^ word, 0xb5297a4d);
+  return product ^ (product >>> 15);
 }
 
+function lowStep(state: number, word: number): number {
+  const product = Math.imul(state ^ word, 0x68e31da5);
+  return product ^ (product >>> 13);
+}
+
+/** Converts between an integer of 64 bits and its two words. */
+const int64 = new DataView(new ArrayBuffer(8));
+/** Comes between name and tag. No text contains it, so an absent tag and an empty one differ. */
+const TAG_FOLLOWS = 0x10000;
+
 /**
- * Is made as soon as a request was parsed. U+0000, which no stored text contains, separates the
- * texts. So an absent tag and an empty one differ.
+ * Is made as soon as a request was parsed.
  *
  * @returns the part of the checksum that is known before the plant is written
  */
 export function contentChecksum({ id, name, tag }: NewPlant): bigint {
-  const texts = tag === undefined ? name : `${name}\0${tag}`;
-  return BigInt.asIntN(64, textHash(texts) + id * FACTORS.id);
+  int64.setBigInt64(0, id);
+  let high = highStep(highStep(0x10f82929, int64.getInt32(0)), int64.getInt32(4));
+  let low = lowStep(lowStep(0x11fbe825, int64.getInt32(0)), int64.getInt32(4));
+  for (let index = 0; index < name.length; index++) {
+    const character = name.charCodeAt(index);
+    high = highStep(high, character);
+    low = lowStep(low, character);
+  }
+  if (tag !== undefined) {
+    high = highStep(high, TAG_FOLLOWS);
+    low = lowStep(low, TAG_FOLLOWS);
+    // A loop of its own: to join the texts would cost as much as to hash them.
+    for (let index = 0; index < tag.length; index++) {
+      const character = tag.charCodeAt(index);
+      high = highStep(high, character);
+      low = lowStep(low, character);
+    }
+  }
+  int64.setInt32(0, high);
+  int64.setInt32(4, low);
+  return int64.getBigInt64(0);
 }
 
 /** @param recordedBy the id of the token */
@@ -55,12 +66,18 @@ type Numbers = Pick<PlantRevision, 'revision' | 'recordedAt' | 'recordedBy'>;
 
 /** @returns a signed integer, since both engines store those only */
 export function revisionChecksum(content: bigint, { revision, recordedAt, recordedBy }: Numbers): bigint {
-  const sum =
-    content +
-    BigInt(revision) * FACTORS.revision +
-    BigInt(recordedAt) * FACTORS.recordedAt +
-    BigInt(recordedBy) * FACTORS.recordedBy;
-  return BigInt.asIntN(64, sum);
+  int64.setBigInt64(0, content);
+  let high = int64.getInt32(0);
+  let low = int64.getInt32(4);
+  for (const number of [revision, recordedAt, recordedBy]) {
+    // A damaged number may have any 64 bits. The second step takes its lower 32 bits.
+    const upperBits = Math.floor(number / 2 ** 32);
+    high = highStep(highStep(high, upperBits), number);
+    low = lowStep(lowStep(low, upperBits), number);
+  }
+  int64.setInt32(0, high);
+  int64.setInt32(4, low);
+  return int64.getBigInt64(0);
 }
 
 /** A revision whose content is known to be right, with its checksum. */

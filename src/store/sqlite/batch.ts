@@ -2,21 +2,21 @@ import { OUTCOMES } from '../../contract/plant.ts';
 import type { PlantRevision, PlantWrite, WriteResult } from '../plant-store.ts';
 
 /**
- * A batch as it is sent to the writer thread, by columns. Structured clone then copies five arrays.
- * To copy an object with a bigint for each plant costs several times as much as the insert.
+ * A batch as it is sent to the writer thread. Structured clone then copies one array and one text,
+ * which costs half as much as an array of each property. It costs a fraction of an object with two
+ * bigints for each plant.
  */
 export interface Batch {
-  ids: BigInt64Array;
-  names: string[];
-  tags: (string | null)[];
-  contentChecksums: BigInt64Array;
-  recordedBy: Float64Array;
+  /** Id and content checksum of each plant, one after the other. */
+  integers: BigInt64Array;
+  /** Name, tag or null, and `recordedBy` of each plant, one after the other, as a JSON array. */
+  rest: string;
 }
 
 /** The results of a batch: for each plant an index into {@link RESULTS}, and its revision. */
 export interface BatchResults {
-  outcomes: Uint8Array;
-  revisions: Uint32Array;
+  outcomes: number[];
+  revisions: number[];
   /** Duration of the COMMIT, which includes the flush, in ms. */
   flushMs: number;
 }
@@ -25,25 +25,34 @@ export interface BatchResults {
 export const RESULTS = [...OUTCOMES, 'idTaken', 'damaged'] as const;
 
 export function packWrites(writes: readonly PlantWrite[]): Batch {
-  const batch: Batch = {
-    ids: new BigInt64Array(writes.length),
-    names: new Array(writes.length),
-    tags: new Array(writes.length),
-    contentChecksums: new BigInt64Array(writes.length),
-    recordedBy: new Float64Array(writes.length),
-  };
-  for (const [index, { plant, contentChecksum, recordedBy }] of writes.entries()) {
-    batch.ids[index] = plant.id;
-    batch.names[index] = plant.name;
-    batch.tags[index] = plant.tag ?? null;
-    batch.contentChecksums[index] = contentChecksum;
-    batch.recordedBy[index] = recordedBy;
+  const integers = new BigInt64Array(2 * writes.length);
+  const rest: unknown[] = [];
+  let next = 0;
+  for (const { plant, contentChecksum, recordedBy } of writes) {
+    integers[next++] = plant.id;
+    integers[next++] = contentChecksum;
+    rest.push(plant.name, plant.tag ?? null, recordedBy);
   }
-  return batch;
+  return { integers, rest: JSON.stringify(rest) };
+}
+
+export function unpackWrites({ integers, rest }: Batch): PlantWrite[] {
+  const values = JSON.parse(rest);
+  const writes: PlantWrite[] = [];
+  for (let index = 0; 2 * index < integers.length; index++) {
+    const plant = {
+      id: integers[2 * index]!,
+      name: values[3 * index],
+      tag: values[3 * index + 1] ?? undefined,
+    };
+    const contentChecksum = integers[2 * index + 1]!;
+    writes.push({ plant, contentChecksum, recordedBy: values[3 * index + 2] });
+  }
+  return writes;
 }
 
 export function unpackResults({ outcomes, revisions }: BatchResults): WriteResult[] {
-  return Array.from(outcomes, (outcome, index) => {
+  return outcomes.map((outcome, index) => {
     const result = RESULTS[outcome]!;
     return result === 'idTaken' || result === 'damaged'
       ? { rejected: result }

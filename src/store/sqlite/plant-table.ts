@@ -1,8 +1,8 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { isIntact, revisionChecksum } from '../checksum.ts';
-import type { RepeatedIdRule } from '../plant-store.ts';
+import type { PlantWrite, RepeatedIdRule } from '../plant-store.ts';
 import { REVISION_COLUMNS, type Row, revisionOf } from '../rows.ts';
-import { type Batch, type BatchResults, RESULTS } from './batch.ts';
+import { type BatchResults, RESULTS } from './batch.ts';
 import { inTransaction } from './database.ts';
 
 const CREATED = RESULTS.indexOf('created');
@@ -40,17 +40,15 @@ export class PlantTable {
    *
    * @throws any error of SQLite; then no plant of the batch is visible
    */
-  commit(batch: Batch): BatchResults {
+  commit(writes: readonly PlantWrite[]): BatchResults {
     const recordedAt = Date.now();
-    const results: BatchResults = {
-      outcomes: new Uint8Array(batch.names.length),
-      revisions: new Uint32Array(batch.names.length),
-      flushMs: 0,
-    };
+    const results: BatchResults = { outcomes: [], revisions: [], flushMs: 0 };
     let writtenAt = 0;
     inTransaction(this.#database, () => {
-      for (let index = 0; index < batch.names.length; index++) {
-        this.#write(batch, index, recordedAt, results);
+      for (const write of writes) {
+        const { outcome, revision } = this.#write(write, recordedAt);
+        results.outcomes.push(outcome);
+        results.revisions.push(revision);
       }
       writtenAt = performance.now();
     });
@@ -58,32 +56,19 @@ export class PlantTable {
     return results;
   }
 
-  #write(batch: Batch, index: number, recordedAt: number, results: BatchResults): void {
-    const id = batch.ids[index]!;
-    const name = batch.names[index]!;
-    const tag = batch.tags[index]!;
-    const recordedBy = batch.recordedBy[index]!;
-    const content = batch.contentChecksums[index]!;
-    const checksum = revisionChecksum(content, { revision: 1, recordedAt, recordedBy });
-    if (this.#insertFirst.run(id, name, tag, recordedAt, recordedBy, checksum).changes === 1) {
-      results.outcomes[index] = CREATED;
-      results.revisions[index] = 1;
-      return;
-    }
+  #write({ plant, contentChecksum, recordedBy }: PlantWrite, recordedAt: number) {
+    const { id, name, tag = null } = plant;
+    const checksumOf = (revision: number): bigint =>
+      revisionChecksum(contentChecksum, { revision, recordedAt, recordedBy });
+    if (this.#insertFirst.run(id, name, tag, recordedAt, recordedBy, checksumOf(1)).changes === 1)
+      return { outcome: CREATED, revision: 1 };
     const latest = revisionOf(this.#selectLatest.get(id) as unknown as Row);
-    if (!isIntact(latest)) {
-      results.outcomes[index] = DAMAGED;
-    } else if (latest.plant.name === name && (latest.plant.tag ?? null) === tag) {
-      results.outcomes[index] = UNCHANGED;
-      results.revisions[index] = latest.revision;
-    } else if (this.#repeatedIdRule === 'reject') {
-      results.outcomes[index] = ID_TAKEN;
-    } else {
-      const next = latest.revision + 1;
-      const nextChecksum = revisionChecksum(content, { revision: next, recordedAt, recordedBy });
-      results.outcomes[index] = REVISED;
-      results.revisions[index] = next;
-      this.#insertNext.run(id, next, name, tag, recordedAt, recordedBy, nextChecksum);
-    }
+    if (!isIntact(latest)) return { outcome: DAMAGED, revision: 0 };
+    if (latest.plant.name === name && (latest.plant.tag ?? null) === tag)
+      return { outcome: UNCHANGED, revision: latest.revision };
+    if (this.#repeatedIdRule === 'reject') return { outcome: ID_TAKEN, revision: 0 };
+    const revision = latest.revision + 1;
+    this.#insertNext.run(id, revision, name, tag, recordedAt, recordedBy, checksumOf(revision));
+    return { outcome: REVISED, revision };
   }
 }

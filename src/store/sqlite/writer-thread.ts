@@ -8,7 +8,7 @@ import {
   StoreDamaged,
   StoreRejected,
 } from '../plant-store.ts';
-import type { Batch, BatchResults } from './batch.ts';
+import { type Batch, type BatchResults, unpackWrites } from './batch.ts';
 import { APPLICATION_ID, openForWriting, unavailable } from './database.ts';
 import { AUTOCHECKPOINT_PAGES, PROBE_BYTES, WAL_FILE_BYTES_MAX } from './limits.ts';
 import { PlantTable } from './plant-table.ts';
@@ -98,7 +98,7 @@ export class StoreWriter {
         this.#checkFiles(open);
         rewriteWal(open.database, this.#settings.path);
       }
-      const results = open.plants.commit(batch);
+      const results = open.plants.commit(unpackWrites(batch));
       this.#checkFiles(open);
       return results;
     });
