@@ -3,8 +3,8 @@ import type { RateLimit } from '../auth/rate-limit.ts';
 import { TokenHashes } from '../auth/token.ts';
 import type { TokenCache } from '../auth/token-cache.ts';
 import type { ErrorName } from '../contract/errors.ts';
-import { type NewPlantReading, plantJson, readNewPlant } from '../contract/plant.ts';
-import type { PlantWriter } from '../store/plant-store.ts';
+import { type NewPlant, type NewPlantReading, plantJson, readNewPlant } from '../contract/plant.ts';
+import type { NotConfirmed, PlantWriter, WriteResult } from '../store/plant-store.ts';
 import { fieldValues, type HeaderFields, isJsonMediaType } from './header-fields.ts';
 import { SHORT_BODY_BYTES_MAX } from './limits.ts';
 import { LongBodies } from './long-bodies.ts';
@@ -68,7 +68,11 @@ export class CreatePlant {
   /** Does {@link read} and {@link create} for a short body whose headers have no error. */
   async createOnFastPath(tokenId: number, body: Uint8Array): Promise<HttpResponse> {
     const admission = this.#count(tokenId);
-    return 'status' in admission ? admission : this.create(admission, readNewPlant(body));
+    if ('status' in admission) return admission;
+    const { plant, error, message } = readNewPlant(body);
+    if (plant === undefined) return errorResponse(error, message, admission.fields);
+    // Not by `create`: a second promise would cost 0.15 µs.
+    return writeResponse(plant, await this.#writer.write({ plant, recordedBy: tokenId }), admission.fields);
   }
 
   /**
@@ -85,13 +89,9 @@ export class CreatePlant {
     { tokenId, fields }: Omit<Admission, 'tokenHash'>,
     reading: NewPlantReading,
   ): Promise<HttpResponse> {
-    if (reading.plant === undefined) return errorResponse(reading.error, reading.message, fields);
-    const { plant } = reading;
-    const result = await this.#writer.write({ plant, recordedBy: tokenId });
-    if (result.rejected !== undefined) return errorResponse(result.rejected, undefined, fields);
-    const { outcome, revision } = result;
-    const proof = ['Plant-Id', `${plant.id}`, 'Plant-Revision', `${revision}`, 'Plant-Outcome', outcome];
-    return jsonResponse(200, plantJson(plant), [...proof, ...fields], outcome);
+    const { plant, error, message } = reading;
+    if (plant === undefined) return errorResponse(error, message, fields);
+    return writeResponse(plant, await this.#writer.write({ plant, recordedBy: tokenId }), fields);
   }
 
   /** Counts a request against the rate limit of its token. */
@@ -109,4 +109,16 @@ export class CreatePlant {
     const [contentLength] = fieldValues(rawHeaders, 'content-length');
     return Number(contentLength ?? 0) > this.bodyBytesMax ? 'bodyTooLarge' : undefined;
   }
+}
+
+/** @param fields of the rate limit */
+function writeResponse(
+  plant: NewPlant,
+  result: WriteResult | NotConfirmed,
+  fields: HeaderFields,
+): HttpResponse {
+  if (result.rejected !== undefined) return errorResponse(result.rejected, undefined, fields);
+  const { outcome, revision } = result;
+  const proof = ['Plant-Id', `${plant.id}`, 'Plant-Revision', `${revision}`, 'Plant-Outcome', outcome];
+  return jsonResponse(200, plantJson(plant), [...proof, ...fields], outcome);
 }

@@ -144,17 +144,19 @@ export class FastPathConnection {
   #process(received: Buffer, start: number): number | 'incomplete' | 'tickBudget' | 'node' {
     const { createPlant, isDraining } = this.#path.context;
     if (isDraining) return 'node';
-    const headersEnd = received.indexOf(HEADERS_END, start, 'latin1');
-    if (headersEnd === -1)
+    // To search in this text costs less than in the bytes.
+    const text = received.toString('latin1', start, start + FAST_PATH_HEADERS_BYTES_MAX);
+    const headersLength = text.indexOf(HEADERS_END);
+    if (headersLength === -1)
       return received[start] === FIRST_BYTE_OF_POST && received.length - start <= FAST_PATH_HEADERS_BYTES_MAX
         ? 'incomplete'
         : 'node';
-    const headers = fastPathHeadersOf(received.toString('latin1', start, headersEnd));
+    const headers = fastPathHeadersOf(text.slice(0, headersLength));
     if (headers === undefined || headers.bodyBytes > Math.min(createPlant.bodyBytesMax, SHORT_BODY_BYTES_MAX))
       return 'node';
     const tokenId = createPlant.cachedTokenId(headers.tokenHash);
     if (tokenId === undefined) return 'node';
-    const bodyStart = headersEnd + HEADERS_END.length;
+    const bodyStart = start + headersLength + HEADERS_END.length;
     const end = bodyStart + headers.bodyBytes;
     if (end > received.length) return 'incomplete';
     if (!this.#budget.hasTime(start === 0 ? this.#arrivedAt : undefined)) return 'tickBudget';
