@@ -144,7 +144,7 @@ export class FastPathConnection {
   #process(received: Buffer, start: number): number | 'incomplete' | 'tickBudget' | 'node' {
     const { createPlant, isDraining } = this.#path.context;
     if (isDraining) return 'node';
-    // To search in this text costs less than in the bytes.
+    // Searching this text costs less than searching the bytes.
     const text = received.toString('latin1', start, start + FAST_PATH_HEADERS_BYTES_MAX);
     const headersLength = text.indexOf(HEADERS_END);
     if (headersLength === -1)

@@ -20,7 +20,10 @@ export function revisionOf(row: Readonly<Row>): PlantRevision {
   };
 }
 
-/** A value of a damaged row of SQLite may have any type. Its checksum is wrong, unless it was 0. */
+/**
+ * A value of a damaged row of SQLite may have any type. It is read as 0 or as an empty text. Then
+ * the checksum of the row is wrong, unless that was the value.
+ */
 function integer(value: unknown): bigint {
   try {
     return BigInt(value as bigint);

@@ -6,7 +6,7 @@ import type { PlantReader, PlantRevision } from './plant-store.ts';
 import { differenceOf, type Seal, SealDigest } from './seal.ts';
 
 export interface Verification {
-  /** Only of a sound store. */
+  /** Undefined if a revision is damaged, missing or in the wrong place. */
   seal: Seal | undefined;
   /** One text for each fault, the first {@link FAULTS_SHOWN_MAX}, then their number. */
   faults: string[];
