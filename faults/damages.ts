@@ -23,7 +23,7 @@ const page = (file: Buffer, number: number): Buffer =>
 const randomPage = (file: Buffer, random: Random): number => random(file.length / SQLITE_PAGE);
 
 /** @param range the first byte and the length of the part to damage */
-export function flipIn(range: (file: Buffer, random: Random) => readonly [number, number]): Damage {
+function flipIn(range: (file: Buffer, random: Random) => readonly [number, number]): Damage {
   return (file, random) => {
     const [begin, length] = range(file, random);
     return flip(file, begin + random(length), random);
