@@ -83,9 +83,9 @@ export async function printPlants(
 }
 
 /** Not in the database, which would leave out a plant with a damaged tag without a message. */
-function isSelected({ plant, recordedAt }: PlantRevision, { name = '', tag, at = Infinity }: PrintOptions) {
-  const hasTag = tag === undefined || plant.tag === tag;
-  return recordedAt <= at && hasTag && plant.name.startsWith(name);
+function isSelected({ plant, recordedAt }: PlantRevision, options: PrintOptions): boolean {
+  const { from = plant.id, name = '', tag = plant.tag, at = Infinity } = options;
+  return plant.id >= from && recordedAt <= at && plant.tag === tag && plant.name.startsWith(name);
 }
 
 const PLANT_CSV_HEADER = csvLine(['id', 'name', 'tag']);

@@ -4,10 +4,12 @@ import { int64FromNumberText } from '../contract/int64.ts';
 import { checkedRevisions, Damaged, revisionsOfPlant } from '../store/checked-revisions.ts';
 import { shownDatabase } from '../store/database-url.ts';
 import { openReader } from '../store/open-store.ts';
+import type { PlantRevision } from '../store/plant-store.ts';
 import { atOption } from './at-option.ts';
 import { reportDamage } from './damage.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './database-option.ts';
 import { Failure } from './failure.ts';
+import { amount } from './progress-display.ts';
 import { type IdForm, idsOption, revisionJson, revisionText, tokenLabels, withIds } from './revision-text.ts';
 import { visible } from './visible-text.ts';
 
@@ -34,21 +36,32 @@ async function show(id: bigint, options: ShowOptions): Promise<void> {
   const labelOf = tokenLabels(reader);
   const textOf = json ? revisionJson : revisionText;
   const texts: string[] = [];
-  // The database does not look up the id, which may be damaged.
   const revisions = await Array.fromAsync(revisionsOfPlant(checkedRevisions(reader.revisions(id)), id));
+  const intact: PlantRevision[] = [];
   for (const each of revisions) {
-    if (each instanceof Damaged) reportDamage(each);
-    else if (each.recordedAt <= at) texts.push(textOf(each, await labelOf(each.recordedBy), ids));
+    if (each instanceof Damaged) {
+      reportDamage(each);
+      continue;
+    }
+    intact.push(each);
+    if (each.recordedAt <= at) texts.push(textOf(each, await labelOf(each.recordedBy), ids));
   }
+  const isDamaged = intact.length < revisions.length;
   if (texts.length === 0) {
     const reason =
       revisions.length > 0
-        ? `plant ${id} has no intact revision${options.at === undefined ? '' : ' of that time'}`
+        ? `plant ${id} has no ${isDamaged ? 'intact ' : ''}revision${options.at === undefined ? '' : ' of that time'}`
         : `there is no plant with the id ${id}`;
     throw new Failure(`${reason} in ${shownDatabase(database)}`);
   }
   const object = withIds(ids, `{"id":${id},"revisions":[${texts.join()}]}`);
   console.log(json ? visible(object) : [`plant ${id}`, ...texts].join('\n'));
+  const { revision } = intact.at(-1)!;
+  if (!isDamaged && revision !== intact.length) {
+    throw new Failure(
+      `plant ${id} has a revision ${revision}, but ${amount(intact.length, 'revision')} in all; run npx plant-store verify`,
+    );
+  }
 }
 
 export function parseId(text: string): bigint {

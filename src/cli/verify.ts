@@ -50,7 +50,11 @@ async function verify(options: VerifyOptions): Promise<void> {
   if (options.seal !== undefined) checkNewSeal(options.seal);
   // The service has priority.
   setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
-  const { structure, seal, faults } = await check(database, earlier);
+  const { structure, seal, faults, difference } = await check(database, earlier);
+  if (difference !== undefined) {
+    const then = new Date(earlier!.until).toISOString();
+    faults.push(`the store does not hold exactly what it held on ${then}: ${difference}`);
+  }
   for (const fault of faults) report(fault);
   const isSound = faults.length + structure.length === 0;
   if (isSound && seal !== undefined) {
@@ -63,14 +67,17 @@ async function verify(options: VerifyOptions): Promise<void> {
   if (structure.length === 0 && !isBackup(database)) {
     await noteRun(database, 'verify', `${counts ?? ''}${found}`);
   }
-  if (!isSound) {
-    process.exitCode = 1;
-    console.error(
-      'FAULTS FOUND, so no seal was made; for what to do, see docs/operate/backup.md, "Damaged stores"',
-    );
-  } else if (earlier !== undefined) {
+  if (earlier !== undefined && difference === undefined) {
     console.error(`the store still holds all ${amount(earlier.revisions, 'revision')} of that seal`);
   }
+  if (isSound) return;
+  process.exitCode = 1;
+  // The seal exists if the revisions have no fault.
+  const isOnlyOther = structure.length === 0 && seal !== undefined;
+  const section = isOnlyOther ? 'Seals' : 'Damaged stores';
+  console.error(
+    `FAULTS FOUND, so no seal was made; for what to do, see docs/operate/backup.md, "${section}"`,
+  );
 }
 
 async function check(

@@ -98,7 +98,7 @@ for (const engine of [sqlite, postgres]) {
       [
         'a lost plant',
         ['DELETE FROM plant_revision WHERE id = 7010'],
-        /the seal has 1,515 revisions, and the store has 1,514 intact ones up to that time; .* between id 69\d1 and id 70\d0\nFAULTS FOUND/,
+        /the seal has 1,515 revisions, and the store has 1,514 intact ones up to that time; .* between id 69\d1 and id 70\d0\nFAULTS FOUND.* "Seals"\n$/,
       ],
       [
         'a lost latest revision',
@@ -108,7 +108,7 @@ for (const engine of [sqlite, postgres]) {
       [
         'a lost first revision',
         ['DELETE FROM plant_revision WHERE id = 9000 AND revision = 1'],
-        /^plant-store: plant 9000 has a revision 2, but no revision 1\nplant-store: the store does not hold/,
+        /^plant-store: plant 9000 has a revision 2, but no revision 1\nplant-store: the store does not hold.*\nFAULTS FOUND.* "Damaged stores"\n$/,
       ],
       [
         'a changed row with a checksum that fits',
@@ -192,11 +192,39 @@ test('a damaged page and a missing amcheck are reported', async () => {
   assert.deepEqual([exitCode, stdout], [1, '']);
   assert.match(stderr, /^plant-store: Tree \d+ page 21/);
   assert.match(stderr, /plant-store: the store is damaged: .*malformed \(SQLite result code 11\); not/);
+  const target = await sqlite.newDatabase();
+  assert.equal((await runProgram(['copy', '--from', database, '--to', target])).exitCode, 1);
+  const copied = (await runProgram(['export', '--database', target])).stdout.split('\n').length;
+  assert.ok(copied > 100, `${copied} lines before the damaged page`);
   const without = await postgres.newDatabase();
   await fillStore(without, []);
   const unchecked = await verify(without);
   assert.equal(unchecked.exitCode, 0);
   assert.match(unchecked.stderr, /^WARNING: pages and indexes were not checked: the database lacks the ext/);
+});
+
+test('a seal waits for commits that began before it', async () => {
+  const database = await postgres.newDatabase();
+  await fillStore(database, []);
+  const now = Date.now();
+  await postgres.sql(database, insertSql([1, 1, 'newest', null, now, 1]));
+  const older = insertSql([2, 1, 'older', null, now - 1, 1]);
+  const [{ stdout }] = await Promise.all([
+    verify(database),
+    postgres.sql(database, `BEGIN; ${older}; SELECT pg_sleep(2); COMMIT`),
+  ]);
+  assert.match(stdout, / 2 plants 2 revisions /);
+});
+
+test('show tells that a revision is missing', async () => {
+  const database = await storeWithRows(sqlite);
+  await sqlite.sql(database, 'DELETE FROM plant_revision WHERE id = 9000 AND revision = 1');
+  const { exitCode, stdout, stderr } = await runProgram(['show', '9000', '--database', database]);
+  assert.deepEqual([exitCode, stdout.split('\n').length], [1, 3]);
+  assert.match(
+    stderr,
+    /^plant-store: plant 9000 has a revision 2, but 1 revision in all; run npx plant-store ver/,
+  );
 });
 
 test('a backup of a store with a damaged revision is made, without a seal', async () => {

@@ -146,17 +146,23 @@ function withName({ name }: CopySide, error: unknown): unknown {
 async function* batchesOf(revisions: AsyncIterable<PlantRevision>): AsyncIterable<PlantRevision[]> {
   let batch: PlantRevision[] = [];
   let textLength = 0;
-  for await (const revision of revisions) {
-    const { name, tag = '' } = revision.plant;
-    const length = name.length + tag.length;
-    const isFull = batch.length === BATCH_PLANTS_MAX || textLength + length > BATCH_TEXT_LENGTH_MAX;
-    if (isFull && batch.length > 0) {
-      yield batch;
-      batch = [];
-      textLength = 0;
+  try {
+    for await (const revision of revisions) {
+      const { name, tag = '' } = revision.plant;
+      const length = name.length + tag.length;
+      const isFull = batch.length === BATCH_PLANTS_MAX || textLength + length > BATCH_TEXT_LENGTH_MAX;
+      if (isFull && batch.length > 0) {
+        yield batch;
+        batch = [];
+        textLength = 0;
+      }
+      batch.push(revision);
+      textLength += length;
     }
-    batch.push(revision);
-    textLength += length;
+  } catch (error) {
+    // Of a page that cannot be read, the rows before it are copied.
+    if (batch.length > 0) yield batch;
+    throw error;
   }
   if (batch.length > 0) yield batch;
 }
