@@ -65,6 +65,15 @@ suite('this repository', () => {
       assert.match(read(name), /npm ci\n.*npm test\n$/, name);
   });
 
+  test('has each mutant once in its source, so that it can be run', () => {
+    const textOf = new Map(files.map(file => [file.path, file.text]));
+    const lists = files.filter(file => /^test\/mutants\/.*\.json$/.test(file.path));
+    const mutants = lists.flatMap(list => JSON.parse(list.text) as { file: string; from: string }[]);
+    assert.ok(mutants.length > 100);
+    const outdated = mutants.filter(({ file, from }) => textOf.get(file)?.split(from).length !== 2);
+    assert.deepEqual(outdated, []);
+  });
+
   test('imports every dependency of the service in src or bin', () => {
     const specifiers = SOURCES.flatMap(importsOf).map(({ specifier }) => `${specifier}/`);
     const unused = RUNTIME.filter(name => !specifiers.some(each => each.startsWith(`${name}/`)));
