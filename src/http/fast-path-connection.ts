@@ -145,7 +145,8 @@ export class FastPathConnection {
     const { createPlant, isDraining } = this.#path.context;
     if (isDraining) return 'node';
     // Searching this text costs less than searching the bytes.
-    const text = received.toString('latin1', start, start + FAST_PATH_HEADERS_BYTES_MAX);
+    const textEnd = start + FAST_PATH_HEADERS_BYTES_MAX + HEADERS_END.length;
+    const text = received.toString('latin1', start, textEnd);
     const headersLength = text.indexOf(HEADERS_END);
     if (headersLength === -1)
       return received[start] === FIRST_BYTE_OF_POST && received.length - start <= FAST_PATH_HEADERS_BYTES_MAX

@@ -50,7 +50,7 @@ export function readinessOf(state: ServiceState) {
     'checksums',
     state.damagedPlants === 0,
     'no damaged plant was found by a create',
-    `damaged plants in the store: ${state.damagedPlants}; the log has their ids`,
+    `damaged plants found by creates: ${state.damagedPlants}; the log has their ids`,
   );
   if (isCheckpointFailing !== undefined) {
     check(
