@@ -122,7 +122,7 @@ suite('the page of the console', async () => {
       ])
         assert.equal(await send(service, body), 200);
       // So many that a search takes several requests.
-      const ids = 'WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)';
+      const ids = 'WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 30000)';
       const row = `SELECT 10000000 + i, 1, 'oak', NULL, 1, 1, 0 FROM n`;
       await engine.sql(service.database, `INSERT INTO plant_revision ${ids} ${row}`);
       await using _sending = load(service);
