@@ -118,7 +118,7 @@ test('SIGTERM under load: every sent request gets a response, and the process en
   assert.equal(exitCode, 0, stderr);
   assert.match(
     await slowResponse,
-    /^HTTP\/1\.1 200 .*\r\nPlant-Outcome: created\r\n.*\r\nConnection: close\r\n/is,
+    /^HTTP\/1\.1 200 .*\r\nPlant-Outcome: created\r\nX-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\nConnection: close\r\n/is,
   );
   const pending = log.filter(({ response }) => response === undefined || response.status >= 500);
   assert.deepEqual(pending, []);

@@ -11,7 +11,7 @@ export interface Verification {
   /** One text for each fault, the first {@link FAULTS_SHOWN_MAX}, then their number. */
   faults: string[];
   /** How the store differs from the earlier seal. */
-  difference?: string | undefined;
+  difference: string | undefined;
 }
 
 const FAULTS_SHOWN_MAX = 100;
