@@ -91,7 +91,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     const reservedOps = opened.use(await reserveAddress(settings.ops));
     const reserved = opened.use(await reserveAddress(settings.listen));
     const { engine } = opened.use(await openStore(settings));
-    const tokensMessage = 'the store cannot look up tokens; cached tokens stay valid';
+    const tokensMessage = 'the token table cannot be read or written; after 4 s unread, creates get 503';
     const tokens = await TokenCache.open(
       engine,
       rateLimitedLog((cause, unsaid) => log.warn({ err: rawCause(cause), unsaid }, tokensMessage)),

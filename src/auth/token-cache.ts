@@ -2,6 +2,8 @@ import { setImmediate } from 'node:timers/promises';
 import { TOKENS_AT_A_TIME_MAX } from '../contract/limits.ts';
 import type { StoredToken } from '../contract/stored-token.ts';
 import {
+  TOKEN_AGE_MAX_MS,
+  TOKEN_LOOKUP_TIMEOUT_MS,
   TOKEN_REFRESH_INTERVAL_MIN_MS,
   TOKEN_REFRESH_INTERVAL_MS,
   UNKNOWN_TOKENS_AT_A_TIME_MAX,
@@ -19,6 +21,12 @@ export interface TokenSource {
 /** The id of a valid token; `storeUnavailable` if its validity cannot be known. */
 export type TokenLookup = number | undefined | 'storeUnavailable';
 
+interface PendingLookup {
+  /** On the monotonic clock, ms. */
+  since: number;
+  resolve: () => void;
+}
+
 interface CachedToken {
   id: number;
   /** Milliseconds since 1970 UTC; Infinity if it does not expire, 0 if it was revoked. */
@@ -33,12 +41,12 @@ interface CachedToken {
  * | requirement | solution |
  * |---|---|
  * | a lookup of a known token costs the store nothing | it is in the cache |
- * | a revoked token is rejected within 5 s, on every instance | one refresh per second |
+ * | a revoked token is rejected within 5 s, on every instance | one refresh per second, and a lookup needs one that began at most 4 s ago |
  * | a new token is valid at its first use | its lookup waits for a refresh, which comes sooner |
  * | guesses do not load the store | at most five refreshes per second |
  * | guesses do not fill the memory | unknown tokens are not cached |
  * | guesses do not delay known tokens | a refresh resolves a few pending lookups per tick |
- * | cached tokens stay valid without the store | only lookups of others fail: `storeUnavailable` |
+ * | no lookup waits for long without the store | after a failed refresh or 1 s: `storeUnavailable` |
  *
  * A refresh reads the fingerprint of all tokens. If it has changed, the refresh reads all tokens.
  * Change numbers are not enough: after a failover or a restored backup, the store can assign a
@@ -52,12 +60,14 @@ export class TokenCache {
   #fingerprint: string | undefined;
   /** When the last refresh began; ms, on the monotonic clock. */
   #refreshedAt = 0;
+  /** When the last successful refresh began, on both clocks of {@link isCurrent}. */
+  #readAt = { monotonicMs: Number.NEGATIVE_INFINITY, wallMs: 0 };
   #refreshing: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
-  /** Whether the last refresh succeeded and the cache is not closed. */
-  #isAvailable = true;
-  /** Resolve the lookups of unknown tokens. Each needs a refresh that begins after its request. */
-  #pendingLookups: (() => void)[] = [];
+  #isFailing = false;
+  #isClosed = false;
+  /** Lookups that need a refresh that begins after them. */
+  #pendingLookups: PendingLookup[] = [];
   /** Token ids by the day of their use (`YYYY-MM-DD`), until the store has recorded them. */
   readonly #uses = new Map<string, Set<number>>();
   #recording: Promise<void> | undefined;
@@ -71,8 +81,7 @@ export class TokenCache {
   /**
    * Reads all tokens and starts the refreshes.
    *
-   * @param onError is called when the store can no longer be read or written. Cached tokens stay
-   *   valid. No plant can be stored by them, since a plant needs the same store.
+   * @param onError is called when the store can no longer be read or written
    */
   static async open(source: TokenSource, onError: (cause: unknown) => void): Promise<TokenCache> {
     const cache = new TokenCache(source, onError);
@@ -86,32 +95,35 @@ export class TokenCache {
     return this.#tokens.size;
   }
 
-  /** Whether the last refresh succeeded. If not, revocations by other programs are unknown. */
+  /** Whether the last successful refresh is recent. If not, no token is accepted. */
   get isCurrent(): boolean {
-    return this.#isAvailable;
+    return this.#isCurrentAt(Date.now());
   }
 
   /**
-   * Looks up the id of a token by its hash. If the token is unknown, waits for the next refresh.
+   * Looks up the id of a token by its hash. If the token is unknown or the cache is not current,
+   * waits for the next refresh.
    *
-   * @returns undefined if the token is unknown, expired or revoked; `storeUnavailable` if it is
-   *   unknown and the store cannot be read
+   * @returns undefined if the token is unknown, expired or revoked; `storeUnavailable` if this
+   *   cannot be known, since the store was not read
    */
   async lookUp(hash: string): Promise<TokenLookup> {
-    if (!this.#tokens.has(hash) && this.#isAvailable)
-      await new Promise<void>(resolve => this.#pendingLookups.push(resolve));
-    return this.#tokens.has(hash) || this.#isAvailable ? this.lookUpCached(hash) : 'storeUnavailable';
+    const since = performance.now();
+    if (!this.#isClosed && !(this.#tokens.has(hash) && this.isCurrent))
+      await new Promise<void>(resolve => this.#pendingLookups.push({ since, resolve }));
+    const isKnown = this.#tokens.has(hash) || this.#readAt.monotonicMs >= since;
+    return isKnown && this.isCurrent ? this.lookUpCached(hash) : 'storeUnavailable';
   }
 
   /**
    * Looks up a cached token, and notes its first use of the day for the store.
    *
-   * @returns its id; undefined if it is not cached or not valid now
+   * @returns its id; undefined if it is not cached, or not known to be valid now
    */
   lookUpCached(hash: string): number | undefined {
     const token = this.#tokens.get(hash);
     const now = Date.now();
-    if (token === undefined || token.validUntil <= now) return undefined;
+    if (token === undefined || token.validUntil <= now || !this.#isCurrentAt(now)) return undefined;
     const day = Math.floor(now / DAY_MS);
     if (token.lastUsedDay !== day) {
       token.lastUsedDay = day;
@@ -129,13 +141,29 @@ export class TokenCache {
   async close(): Promise<void> {
     clearInterval(this.#timer);
     await this.#refreshing;
-    this.#isAvailable = false;
-    for (const resolve of this.#pendingLookups) resolve();
+    this.#isClosed = true;
+    this.#readAt.monotonicMs = Number.NEGATIVE_INFINITY;
+    for (const { resolve } of this.#pendingLookups) resolve();
     await this.#recordTokenUses();
   }
 
+  /**
+   * The monotonic clock of Node stands still while the machine is suspended, and the wall clock may
+   * be set. So the last refresh must be recent on both. (`os.uptime` has neither fault, but takes
+   * 5 µs, a quarter of a create.)
+   */
+  #isCurrentAt(wallMs: number): boolean {
+    const { monotonicMs, wallMs: readAtWallMs } = this.#readAt;
+    return (
+      performance.now() - monotonicMs < TOKEN_AGE_MAX_MS && Math.abs(wallMs - readAtWallMs) < TOKEN_AGE_MAX_MS
+    );
+  }
+
   #refreshIfDue(): void {
-    const isDue = performance.now() - this.#refreshedAt >= TOKEN_REFRESH_INTERVAL_MS;
+    const now = performance.now();
+    // The next call would be too late for these.
+    this.#resolveLookups(now + TOKEN_REFRESH_INTERVAL_MIN_MS - TOKEN_LOOKUP_TIMEOUT_MS);
+    const isDue = now - this.#refreshedAt >= TOKEN_REFRESH_INTERVAL_MS;
     if (!isDue && this.#pendingLookups.length === 0) return;
     this.#refreshing ??= this.#refresh().finally(() => {
       this.#refreshing = undefined;
@@ -143,31 +171,38 @@ export class TokenCache {
   }
 
   async #refresh(): Promise<void> {
-    let lookups = this.#pendingLookups;
-    // Later lookups need the next refresh, unless this one fails.
-    this.#pendingLookups = [];
     try {
       await this.#readTokens();
-      this.#isAvailable = true;
+      this.#isFailing = false;
+      this.#resolveLookups(this.#refreshedAt);
       // Not awaited: a store may be readable though it is not writable.
       void this.#recordTokenUses();
     } catch (cause) {
-      if (this.#isAvailable) this.#onError(cause);
-      this.#isAvailable = false;
-      lookups = lookups.concat(this.#pendingLookups.splice(0));
+      if (!this.#isFailing) this.#onError(cause);
+      this.#isFailing = true;
+      this.#resolveLookups(Number.POSITIVE_INFINITY);
     }
+  }
+
+  /** Resolves the lookups that have waited since then, or longer. */
+  #resolveLookups(since: number): void {
+    const later = this.#pendingLookups.findIndex(lookup => lookup.since > since);
+    const due = this.#pendingLookups.splice(0, later === -1 ? this.#pendingLookups.length : later);
     // Not awaited: there may be thousands, and the next refresh does not wait for them.
-    void resolveInGroups(lookups);
+    void resolveInGroups(due);
   }
 
   async #readTokens(): Promise<void> {
     this.#refreshedAt = performance.now();
+    const readAt = { monotonicMs: this.#refreshedAt, wallMs: Date.now() };
     // Before the tokens: if one changes in between, the next fingerprint differs from this one.
     const fingerprint = await this.#source.tokensFingerprint();
-    if (fingerprint === this.#fingerprint) return;
-    const tokens = await allTokens(this.#source);
-    this.#tokens = new Map(tokens.map(token => [token.hash, cachedToken(token)]));
-    this.#fingerprint = fingerprint;
+    if (fingerprint !== this.#fingerprint) {
+      const tokens = await allTokens(this.#source);
+      this.#tokens = new Map(tokens.map(token => [token.hash, cachedToken(token)]));
+      this.#fingerprint = fingerprint;
+    }
+    this.#readAt = readAt;
   }
 
   /** One recording at a time; never throws. The next refresh repeats a failed recording. */
@@ -207,9 +242,9 @@ export async function allTokens(source: TokenSource): Promise<StoredToken[]> {
 }
 
 /** Uses many event-loop iterations, so that known tokens do not wait for thousands of guesses. */
-async function resolveInGroups(lookups: (() => void)[]): Promise<void> {
+async function resolveInGroups(lookups: PendingLookup[]): Promise<void> {
   while (lookups.length > 0) {
-    for (const resolve of lookups.splice(0, UNKNOWN_TOKENS_AT_A_TIME_MAX)) resolve();
+    for (const { resolve } of lookups.splice(0, UNKNOWN_TOKENS_AT_A_TIME_MAX)) resolve();
     await setImmediate();
   }
 }

@@ -49,9 +49,8 @@ export class CreatePlant {
     if (token === undefined) return errorResponse('noCredential');
     const tokenHash = this.#tokenHashes.of(token);
     if (tokenHash === undefined) return errorResponse('tokenRejected');
-    const tokenId = await this.#tokens.lookUp(tokenHash);
-    if (tokenId === undefined) return errorResponse('tokenRejected');
-    if (tokenId === 'storeUnavailable') return errorResponse(tokenId, TOKEN_UNCHECKED);
+    const tokenId = await this.tokenId(tokenHash);
+    if (typeof tokenId !== 'number') return tokenId;
     const admission = this.#count(tokenId);
     if ('status' in admission) return admission;
     const error = this.#headersError(rawHeaders);
@@ -60,7 +59,14 @@ export class CreatePlant {
       : errorResponse(error, undefined, admission.fields);
   }
 
-  /** @returns the id of a token that is cached and valid */
+  /** @returns the id of a valid token, or the error; waits for the store if that is necessary */
+  async tokenId(tokenHash: string): Promise<number | HttpResponse> {
+    const tokenId = await this.#tokens.lookUp(tokenHash);
+    if (tokenId === 'storeUnavailable') return errorResponse(tokenId, TOKEN_UNCHECKED);
+    return tokenId ?? errorResponse('tokenRejected');
+  }
+
+  /** @returns the id of a token that is cached and known to be valid */
   cachedTokenId(tokenHash: string): number | undefined {
     return this.#tokens.lookUpCached(tokenHash);
   }
@@ -84,7 +90,10 @@ export class CreatePlant {
     return body.length > SHORT_BODY_BYTES_MAX ? this.#longBodies.read(body, isAwaited) : readNewPlant(body);
   }
 
-  /** Stores the plant and responds when it is durable, or responds with the error in the body. */
+  /**
+   * Stores the plant and responds when it is durable, or responds with the error in the body. The
+   * plant is queued when this returns its promise.
+   */
   async create(
     { tokenId, fields }: Omit<Admission, 'tokenHash'>,
     reading: NewPlantReading,

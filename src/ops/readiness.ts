@@ -13,7 +13,7 @@ export interface ServiceState extends CommitStatistics {
   openConnections: number;
   isShuttingDown: boolean;
   tokensKnown: number;
-  /** Whether the last refresh of the token cache succeeded. */
+  /** Whether the token cache was refreshed in the last seconds. If not, no token is accepted. */
   areTokensCurrent: boolean;
 }
 
@@ -44,7 +44,7 @@ export function readinessOf(state: ServiceState) {
     'tokens',
     state.areTokensCurrent,
     `${state.tokensKnown} tokens are cached and current`,
-    'the store cannot look up tokens; cached tokens stay valid, even if they were revoked since',
+    'the token table cannot be read, so no token is accepted and plants get 503 responses; the log has the cause',
   );
   check(
     'checksums',
@@ -63,7 +63,7 @@ export function readinessOf(state: ServiceState) {
   if (warnings !== undefined)
     check('warnings', warnings.length === 0, 'the store has no warnings', warnings.join('; '));
   const areCommitsDecisive = state.commitsFailingMs > COMMITS_FAILING_MAX_MS;
-  const decisive = ['shutdown', 'store', ...(areCommitsDecisive ? ['commits'] : [])];
+  const decisive = ['shutdown', 'store', 'tokens', ...(areCommitsDecisive ? ['commits'] : [])];
   const reason = checks.find(({ name, ok }) => !ok && decisive.includes(name))?.detail;
   if (reason !== undefined) return { status: 'not ready', reason, checks };
   return { status: 'ready', ...(warnings?.length && { warnings }), checks };
