@@ -12,6 +12,10 @@ export interface Exchange extends ReceivedRequest {
   readonly connection: NodeConnection;
   readonly request: IncomingMessage;
   readonly serverResponse: ServerResponse;
+  /** Resolves when the plant of the previous request of the connection is queued or rejected. */
+  readonly previousQueued: Promise<void>;
+  /** Must be called when the plant of this request is queued or rejected; may be called again. */
+  readonly setQueued: () => void;
 }
 
 /**
@@ -46,6 +50,7 @@ export class NodeConnection {
   readonly #pending = new Set<Exchange>();
   /** The last request that began to arrive. */
   latest: Exchange | undefined;
+  #previousQueued: Promise<void> = Promise.resolve();
   /** Whether further requests are ignored. */
   #isEnding = false;
   /** Sent after the last response. */
@@ -78,7 +83,10 @@ export class NodeConnection {
   begin(request: IncomingMessage, serverResponse: ServerResponse): Exchange | undefined {
     if (this.#isEnding) return undefined;
     const arrivedAt = performance.now();
-    const exchange = { connection: this, request, serverResponse, arrivedAt, bodyBytes: 0 };
+    const { promise: queued, resolve: setQueued } = Promise.withResolvers<void>();
+    const order = { previousQueued: this.#previousQueued, setQueued };
+    const exchange = { connection: this, request, serverResponse, arrivedAt, bodyBytes: 0, ...order };
+    this.#previousQueued = queued;
     this.latest = exchange;
     this.#pending.add(exchange);
     serverResponse.on('close', () => {

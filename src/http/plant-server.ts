@@ -74,6 +74,7 @@ export class PlantServer {
       this.#context.onInternalError(cause);
       return errorResponse('internal');
     });
+    exchange.setQueued();
     if (response !== undefined) await exchange.connection.respond(exchange, response);
   }
 
@@ -110,8 +111,13 @@ export class PlantServer {
     const isAwaited = (): boolean => !serverResponse.headersSent && !serverResponse.destroyed;
     const reading = await createPlant.read(bytes, isAwaited);
     if (reading === undefined) return undefined;
+    // RFC 9112 section 9.3.2: only safe methods may be processed in parallel.
+    await exchange.previousQueued;
     // The token may have been revoked while the body arrived or was read.
-    if (createPlant.cachedTokenId(admitted.tokenHash) === undefined) return errorResponse('tokenRejected');
-    return createPlant.create(admitted, reading);
+    const currentId = await createPlant.tokenId(admitted.tokenHash);
+    if (typeof currentId !== 'number') return currentId;
+    const response = createPlant.create(admitted, reading);
+    exchange.setQueued();
+    return response;
   }
 }

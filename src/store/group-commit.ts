@@ -62,6 +62,9 @@ class Lane {
  * was. Of several lanes each has at most one batch in flight, so a slow lane does not occupy all
  * connections.
  *
+ * A plant whose id is in a batch in flight stays queued until that batch ends. Otherwise the later
+ * plant of a connection could become the earlier revision.
+ *
  * `dispatch` runs when a batch ends, and at the end of the event-loop iteration in which a plant
  * arrived. So plants that arrive together share a batch, and a single plant does not wait.
  *
@@ -73,6 +76,8 @@ export class GroupCommit {
   readonly #engine: CommittingEngine;
   readonly #lanes = new Map<string, Lane>();
   readonly #now: () => number;
+  /** The ids of all batches in flight. Empty if the engine takes one batch at a time. */
+  readonly #idsInFlight = new Set<bigint>();
   #batchesInFlight = 0;
   #dispatchIsDue = false;
   #closed: PromiseWithResolvers<void> | undefined;
@@ -142,6 +147,7 @@ export class GroupCommit {
       const lane = this.#dueLane();
       if (lane === undefined) return;
       const batch = this.#takeBatch(lane);
+      if (this.#engine.commitsInFlightMax > 1) for (const { plant } of batch) this.#idsInFlight.add(plant.id);
       lane.lastBatchPlants = batch.length;
       lane.batchesInFlight++;
       this.#batchesInFlight++;
@@ -165,28 +171,47 @@ export class GroupCommit {
 
   /** A small batch beside one in flight would waste a flush. It waits for the end of that batch. */
   #isDue({ queue, batchesInFlight, lastBatchPlants }: Lane): boolean {
-    if (batchesInFlight === 0) return queue.length > 0;
-    return this.#lanes.size === 1 && queue.length >= lastBatchPlants;
+    const plantsMin = batchesInFlight === 0 ? 1 : lastBatchPlants;
+    if (queue.length < plantsMin || (batchesInFlight > 0 && this.#lanes.size > 1)) return false;
+    let free = 0;
+    for (const queued of queue) if (!this.#isHeldBack(queued) && ++free === plantsMin) return true;
+    return false;
+  }
+
+  #isHeldBack({ plant }: QueuedPlant): boolean {
+    return this.#idsInFlight.size > 0 && this.#idsInFlight.has(plant.id);
   }
 
   #takeBatch(lane: Lane): QueuedPlant[] {
     const { queue } = lane;
-    let count = 0;
+    const batch: QueuedPlant[] = [];
+    const heldBack: QueuedPlant[] = [];
     let textLength = 0;
-    while (count < queue.length && count < BATCH_PLANTS_MAX) {
-      const next = queue[count]!.textLength;
-      if (count > 0 && textLength + next > BATCH_TEXT_LENGTH_MAX) break;
-      textLength += next;
-      count++;
+    let index = 0;
+    for (; index < queue.length && batch.length < BATCH_PLANTS_MAX; index++) {
+      const next = queue[index]!;
+      if (this.#isHeldBack(next)) {
+        heldBack.push(next);
+        continue;
+      }
+      if (batch.length > 0 && textLength + next.textLength > BATCH_TEXT_LENGTH_MAX) break;
+      textLength += next.textLength;
+      batch.push(next);
     }
     lane.queuedTextLength -= textLength;
-    return queue.splice(0, count);
+    queue.splice(0, index, ...heldBack);
+    return batch;
   }
 
-  #batchEnded(lane: Lane, batch: QueuedPlant[], results: WriteResult[]): void {
+  #leaveFlight(lane: Lane, batch: QueuedPlant[]): void {
     lane.batchesInFlight--;
     this.#batchesInFlight--;
     lane.inFlight -= batch.length;
+    for (const { plant } of batch) this.#idsInFlight.delete(plant.id);
+  }
+
+  #batchEnded(lane: Lane, batch: QueuedPlant[], results: WriteResult[]): void {
+    this.#leaveFlight(lane, batch);
     this.#updateInFlightMax(lane, batch.at(-1)!);
     // The next batch starts first, so the engine works while these callers continue.
     this.#dispatch();
@@ -207,9 +232,7 @@ export class GroupCommit {
   }
 
   #batchFailed(lane: Lane, batch: QueuedPlant[]): void {
-    lane.batchesInFlight--;
-    this.#batchesInFlight--;
-    lane.inFlight -= batch.length;
+    this.#leaveFlight(lane, batch);
     for (const queued of [...batch, ...this.#takeLongQueued(lane)]) {
       queued.settle({ rejected: 'storeUnavailable' });
     }
