@@ -1,14 +1,20 @@
 import { Command } from 'commander';
+import { bytesText } from '../store/bytes-text.ts';
 import { openReader } from '../store/open-store.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './database-option.ts';
+import { amount } from './progress-display.ts';
 
 export function statsCommand(): Command {
   return addDatabaseOptions(new Command('stats'))
     .description('print how many plants, revisions, tokens and bytes the store has')
-    .action(async (options: DatabaseOptions) => {
+    .option('--json', 'print one JSON object')
+    .action(async (options: DatabaseOptions & { json?: true }) => {
       await using reader = await openReader(readDatabase(options));
-      const { plants, revisions, bytes = 'unknown' } = await reader.size();
-      const { length } = await reader.tokens();
-      console.log(`plants     ${plants}\nrevisions  ${revisions}\ntokens     ${length}\nbytes      ${bytes}`);
+      const { plants, revisions, bytes } = await reader.size();
+      const { length: tokens } = await reader.tokens();
+      if (options.json)
+        return console.log(JSON.stringify({ plants, revisions, tokens, bytes: bytes ?? null }));
+      const size = bytes === undefined ? 'unknown' : `${bytesText(bytes)} (${amount(bytes, 'byte')})`;
+      console.log(`plants     ${plants}\nrevisions  ${revisions}\ntokens     ${tokens}\nbytes      ${size}`);
     });
 }

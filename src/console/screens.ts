@@ -7,6 +7,7 @@ import { isTokenLabel, type StoredToken } from '../contract/stored-token.ts';
 import { COMMON_FIELDS, type HttpResponse } from '../http/response.ts';
 import type { ServiceLog } from '../ops/rate-limited-log.ts';
 import { readinessOf, type ServiceState } from '../ops/readiness.ts';
+import { bytesText } from '../store/bytes-text.ts';
 import { isIntact } from '../store/checksum.ts';
 import { searchAll } from '../store/plant-search.ts';
 import {
@@ -268,10 +269,4 @@ async function* csvOf(revisions: AsyncIterable<PlantRevision>, labelOf: LabelOf)
   if (damaged > 0) {
     throw new StoreDamaged(`${damaged} damaged revisions; npx plant-store export names them`);
   }
-}
-
-function bytesText(bytes: number | undefined): string | undefined {
-  if (bytes === undefined) return undefined;
-  const [divisor, unit] = bytes < 1e9 ? [1e6, 'MB'] : [1e9, 'GB'];
-  return `${(bytes / divisor).toLocaleString('en', { maximumFractionDigits: 2 })} ${unit}`;
 }

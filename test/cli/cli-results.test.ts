@@ -337,10 +337,14 @@ test('a label has no blank at an end, but an older label that has one can be rev
   assert.deepEqual([created!.exitCode, revoked!.exitCode], [2, 0], created!.stderr + revoked!.stderr);
 });
 
-test('stats prints the counts and the size of the store', async () => {
+test('stats prints the counts and the size of the store, with --json as one object', async () => {
   const database = await storeWith(HISTORY);
-  const [stats] = await run(database, ['stats']);
-  assert.match(stats!.stdout, /^plants {5}3\nrevisions {2}5\ntokens {5}1\nbytes {6}[1-9]\d{4,}\n$/);
+  const [stats, json] = await run(database, ['stats'], ['stats', '--json']);
+  const { bytes, ...counts } = JSON.parse(json!.stdout);
+  assert.deepEqual(counts, { plants: 3, revisions: 5, tokens: 1 });
+  const size = String.raw`0\.\d+ MB \(${bytes.toLocaleString('en')} bytes\)`;
+  const text = `^plants {5}3\nrevisions {2}5\ntokens {5}1\nbytes {6}${size}\n$`;
+  assert.match(stats!.stdout, new RegExp(text));
 });
 
 test('show prints every revision of any id, without control characters', async () => {
