@@ -5,6 +5,7 @@ import { checkedRevisions, latestPlants } from '../store/checked-revisions.ts';
 import { openReader } from '../store/open-store.ts';
 import type { PlantFilter, PlantRevision } from '../store/plant-store.ts';
 import { REVISION_CSV_HEADER, revisionCsv } from '../store/revision-csv.ts';
+import { alignedColumns } from './aligned-columns.ts';
 import { atOption } from './at-option.ts';
 import { intactRevisions } from './damage.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './database-option.ts';
@@ -61,6 +62,8 @@ export async function printPlants(
   let count = 0;
   let chunk = format === 'csv' ? (isRecord ? REVISION_CSV_HEADER : PLANT_CSV_HEADER) : '';
   const labelOf = tokenLabels(reader);
+  const widths: number[] = [];
+  const print = (lines: string) => write(format === 'text' ? alignedColumns(lines, widths) : lines);
   const all = checkedRevisions(reader.revisions(options.from));
   try {
     for await (const revision of intactRevisions(
@@ -71,13 +74,13 @@ export async function printPlants(
       count++;
       if (count === options.limit) break;
       if (chunk.length >= CHUNK_LENGTH) {
-        await write(chunk);
+        await print(chunk);
         chunk = '';
       }
     }
   } finally {
     // Also if a page is damaged: the rows before it are intact.
-    await write(chunk);
+    await print(chunk);
   }
   console.error(`${amount(count, what === 'revisions' ? 'revision' : 'plant')} printed`);
 }
@@ -98,7 +101,7 @@ const LINES = {
   },
   jsonl: (each, label, ids) => `${revisionJson(each, label, ids)}\n`,
   json: (each, label, ids) => `${visible(revisionJson(each, label, ids))}\n`,
-  text: (each, label = '') => `plant ${each.plant.id}  ${revisionText(each, label)}\n`,
+  text: (each, label = '') => `plant ${each.plant.id}\t${revisionText(each, label)}\n`,
 } satisfies Record<string, (each: PlantRevision, label: string | undefined, ids: IdForm) => string>;
 
 /** Waits for a slow reader of stdout, so that memory use stays constant. */

@@ -24,10 +24,10 @@ export function revisionJson(each: PlantRevision, label: string | undefined, ids
   return `${json.slice(0, -1)},${JSON.stringify(record).slice(1)}`;
 }
 
-/** A revision for a person, without the id of the plant. */
+/** A revision for a person, without the id of the plant, as a line for `alignedColumns`. */
 export function revisionText(each: PlantRevision, label: string): string {
   const time = new Date(each.recordedAt).toISOString();
-  return `revision ${each.revision}  ${time}  by ${label}  ${visible(plantJson(each.plant))}`;
+  return `revision ${each.revision}\t${time}\tby ${label}\t${visible(plantJson(each.plant))}`;
 }
 
 /**

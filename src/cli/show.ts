@@ -5,6 +5,7 @@ import { checkedRevisions, Damaged, revisionsOfPlant } from '../store/checked-re
 import { shownDatabase } from '../store/database-url.ts';
 import { openReader } from '../store/open-store.ts';
 import type { PlantRevision } from '../store/plant-store.ts';
+import { alignedColumns } from './aligned-columns.ts';
 import { atOption } from './at-option.ts';
 import { reportDamage } from './damage.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './database-option.ts';
@@ -55,7 +56,7 @@ async function show(id: bigint, options: ShowOptions): Promise<void> {
     throw new Failure(`${reason} in ${shownDatabase(database)}`);
   }
   const object = withIds(ids, `{"id":${id},"revisions":[${texts.join()}]}`);
-  console.log(json ? visible(object) : [`plant ${id}`, ...texts].join('\n'));
+  console.log(json ? visible(object) : `plant ${id}\n${alignedColumns(texts.join('\n'))}`);
   const { revision } = intact.at(-1)!;
   if (!isDamaged && revision !== intact.length) {
     throw new Failure(

@@ -5,6 +5,7 @@ import { isTokenLabel, type StoredToken } from '../contract/stored-token.ts';
 import { shownDatabase } from '../store/database-url.ts';
 import { openCommandStore, openReader } from '../store/open-store.ts';
 import { schemaUpdateOf } from '../store/plant-store.ts';
+import { alignedColumns } from './aligned-columns.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './database-option.ts';
 import { Failure } from './failure.ts';
 
@@ -71,11 +72,7 @@ async function list(options: DatabaseOptions & { json?: true }): Promise<void> {
       token.lastUsedDay ?? '-',
     ]),
   ];
-  const widths = table[0]!.map((_, column) => Math.max(...table.map(row => row[column]!.length)));
-  for (const row of table) {
-    const cells = row.map((cell, column) => cell.padEnd(widths[column]!));
-    console.log(cells.join('  ').trimEnd());
-  }
+  console.log(alignedColumns(table.map(row => row.join('\t')).join('\n')));
 }
 
 async function revoke(label: string, options: DatabaseOptions): Promise<void> {

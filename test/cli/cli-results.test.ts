@@ -247,7 +247,8 @@ test('list prints the latest revision of each selected plant, in the order of id
       args,
     );
   }
-  const [first] = results[0]!.stdout.split('\n');
+  const [first, second] = results[0]!.stdout.split('\n');
+  assert.match(second!, /^plant 9007199254740992 {6}revision 1 /);
   const time = String.raw`\d{4}-\d\d-\d\dT[\d:.]{12}Z`;
   assert.match(
     first!,
