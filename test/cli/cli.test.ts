@@ -115,9 +115,9 @@ const MISUSES: Misuse[] = [
   [
     1,
     `${SERVE} --listen ${takenAddress} --ops 127.0.0.1:0`,
-    /^plant-store: another program uses .* --listen$/,
+    /^plant-store: another program uses .* with --listen; a second service needs .* --listen, --ops and --database/,
   ],
-  [1, `${SERVE} --listen 127.0.0.1:0 --ops ${takenAddress}`, /another program uses .* with --ops$/],
+  [1, `${SERVE} --listen 127.0.0.1:0 --ops ${takenAddress}`, /another program uses .* with --ops; a second/],
   // RFC 5737 section 3: an address for documentation, which no machine has.
   [1, `${SERVE} --listen 203.0.113.1:0 --ops 127.0.0.1:0`, /203\.0\.113\.1 is not an address .* --listen$/],
 
@@ -346,11 +346,11 @@ test('a start that fails for its folder or its address creates no store', async 
     ],
     [
       `--listen ${takenAddress} --ops 127.0.0.1:0 --database sqlite:${unused}/plants.db`,
-      /uses .* with --listen$/,
+      /uses .* with --listen;/,
     ],
     [
       `--listen 127.0.0.1:0 --ops ${takenAddress} --database sqlite:${unused}/plants.db`,
-      /uses .* with --ops$/,
+      /uses .* with --ops;/,
     ],
   ] as const;
   for (const [args, message] of starts) {
