@@ -2,7 +2,7 @@ import type { Command, Option } from 'commander';
 import { type DatabaseAddress, databaseAddressOf } from '../store/database-url.ts';
 import { DEFAULT_SQLITE_PATH, StoreRejected } from '../store/plant-store.ts';
 import { Failure } from './failure.ts';
-import { readSecretFile, setting } from './setting.ts';
+import { readTextFile, setting } from './setting.ts';
 
 export interface DatabaseOptions {
   database: string;
@@ -36,7 +36,7 @@ export function passwordFileOption(description = 'file that contains only the Po
 export function readDatabase({ database, databasePasswordFile: file }: DatabaseOptions): string {
   const address = parseDatabase(database);
   if (address.engine === 'sqlite' || address.address.password !== undefined) return database;
-  const password = file ? readSecretFile(file, PASSWORD_FILE, 'password') : process.env.PGPASSWORD;
+  const password = file ? readTextFile(file, PASSWORD_FILE, 'password') : process.env.PGPASSWORD;
   if (!password) return database;
   return `${database}${database.includes('?') ? '&' : '?'}password=${encodeURIComponent(password)}`;
 }

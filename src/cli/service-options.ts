@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { isBaseUrl } from '../client/transport.ts';
 import { BEARER_TOKEN } from '../contract/bearer-token.ts';
 import { Failure } from './failure.ts';
-import { readSecretFile, setting } from './setting.ts';
+import { readTextFile, setting } from './setting.ts';
 
 /** The running service that a command sends requests to. */
 export interface ServiceAddress {
@@ -64,7 +64,7 @@ export function readToken(command: Command): string {
     throw new Failure(`${both} are both given; give only one of them`, 2);
   }
   const file = fileSource === 'cli' || tokenSource === undefined ? tokenFile : undefined;
-  const text = file ? readSecretFile(file, `the token file ${file}`, 'token') : token!;
+  const text = file ? readTextFile(file, `the token file ${file}`, 'token') : token!;
   if (BEARER_TOKEN.test(text)) return text;
   throw new Failure(
     `${file ? `the text in ${file}` : 'the text'} is not a token: a character is not allowed`,

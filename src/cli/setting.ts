@@ -36,7 +36,7 @@ export function countUpTo(max: number): (text: string) => number {
 }
 
 /** @param name the file in a message. @throws {Failure} with exit code 2 if unreadable or empty */
-export function readSecretFile(file: string, name: string, secret: 'token' | 'password'): string {
+export function readTextFile(file: string, name: string, content: 'token' | 'password' | 'ids'): string {
   let text: string;
   try {
     text = readFileSync(file, 'utf8').replace(/\r?\n$/, '');
@@ -44,6 +44,6 @@ export function readSecretFile(file: string, name: string, secret: 'token' | 'pa
     const { code } = error as NodeJS.ErrnoException;
     throw new Failure(`${name} cannot be read (${code}); give the path of a file`, 2);
   }
-  if (text === '') throw new Failure(`${name} is empty; put the ${secret} into it`, 2);
+  if (text === '') throw new Failure(`${name} is empty; put the ${content} into it`, 2);
   return text;
 }

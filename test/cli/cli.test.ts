@@ -146,6 +146,11 @@ const MISUSES: Misuse[] = [
   ...wrong('list --from', ['1.5', '9223372036854775808', ''], ID_RULE),
   ...wrong('list --limit', ['0', '-1', ''], /Give a number from 1 to 9007199254740991/),
   [2, 'show 1 --json --ids exact', /Allowed choices are number, text/],
+  ...['3\n\n1e3', '3\r\n# 5\r\n9223372036854775808', '# 5\n'].map((ids, index): Misuse => {
+    writeFileSync(join(folder, `ids-${index}`), ids);
+    return [2, `copy --from a --to b --except ids-${index}`, /--except .* (Line 3 must be an|It has no id)/];
+  }),
+  [2, 'copy --from a --to b --except none', /--except, none, cannot be read \(ENOENT\)/],
   [2, 'completion fish', /Allowed choices are bash, zsh/],
   [2, 'export --format xml', /Allowed choices are csv, jsonl/],
 

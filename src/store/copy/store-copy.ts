@@ -7,6 +7,7 @@ import {
   type PlantReader,
   type PlantRevision,
   StoreDamaged,
+  StoreRejected,
   StoreUnavailable,
 } from '../plant-store.ts';
 import { type Seal, SealDigest } from '../seal.ts';
@@ -24,6 +25,8 @@ export interface CopyPass {
   target: CopySide;
   /** Its abort ends the pass between two rows; the pass throws the reason. */
   stop: AbortSignal;
+  /** Plants that are not copied, with the number of their revisions that the pass has read. */
+  leftOut: Map<bigint, number>;
   /** @param revisions number of revisions of the source that were read since the last call */
   onRead(revisions: number): void;
   /** Called by checks and comparisons, once for each damaged revision that they read. */
@@ -110,8 +113,16 @@ async function* rows(
   let count = 0;
   try {
     for await (const revision of checkedRevisions(side.reader.revisions())) {
-      onRow?.(revision);
-      yield revision;
+      // A damaged one is not left out but reported: its id may be wrong.
+      const id = revision instanceof Damaged ? undefined : revision.plant.id;
+      if (id === undefined || !pass.leftOut.has(id)) {
+        onRow?.(revision);
+        yield revision;
+      } else if (side === pass.target) {
+        throw new StoreRejected(
+          `the target has plant ${id}, which --except leaves out; a store never deletes a plant, so name a new store with --to`,
+        );
+      } else pass.leftOut.set(id, pass.leftOut.get(id)! + 1);
       if (++count % ITERATION_ROWS !== 0) continue;
       onRead(ITERATION_ROWS);
       await nextIteration();

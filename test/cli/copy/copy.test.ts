@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { readdirSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { readdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { suite, test } from 'node:test';
 import type { StoredToken } from '../../../src/contract/stored-token.ts';
 import { withChecksum } from '../../../src/store/checksum.ts';
@@ -18,7 +18,9 @@ import { type Finished, sendPlant } from '../../harness/program.ts';
 import { startTestService } from '../../harness/running-service.ts';
 import { type EngineUnderTest, enginesUnderTest, openTokens } from '../../harness/store-under-test.ts';
 import { insertSql, type Row } from '../../harness/stored-revisions.ts';
+import { testFolder } from '../../harness/test-folder.ts';
 
+const EXCEPT = join(testFolder(), 'ids');
 const [sqlite, postgres] = await enginesUnderTest();
 const PAIRS: [from: EngineUnderTest, to: EngineUnderTest][] = [
   [sqlite, postgres],
@@ -103,6 +105,47 @@ for (const [from, to] of PAIRS) {
       await to.sql(target, 'UPDATE token SET revoked_at = NULL WHERE id = 1');
       await assertRejected(insertSql([99, 1, 'x', null, 1, 1]), /plant 99, but/);
       assertFailed(await copy(source, target, '--dry-run'), /plant 99, but/);
+    });
+
+    test('--except leaves out all revisions of plants, also when it is run again, and says which', async () => {
+      const [source, target] = [await from.newDatabase(), await to.newDatabase()];
+      await fillStore(source);
+      writeFileSync(EXCEPT, '\ufeff# asked to\r\n\r\n9007199254740993 # exact\r\n7\n5\n-9223372036854775808');
+      const leftOut =
+        'plant 9007199254740993: 1 revision left out\nplant 7: 12 revisions left out\n' +
+        'plant 5: not found in the source\nplant -9223372036854775808: 1 revision left out\n';
+      const except = ['--except', EXCEPT];
+      const { stdout } = await copy(source, target, ...except, '--dry-run');
+      const would = 'would copy 19 revisions and 3 tokens to a new store; nothing was written\n';
+      assert.equal(stdout, `${leftOut}without these plants:\n${would}`);
+      const copied = await copy(source, target, ...except);
+      assert.ok(copied.stdout.includes(`${leftOut}without these plants:\nsource: 19 revisions and 3 tokens`));
+      equalDigest(copied);
+      const { revisions, tokens } = await rowsOf(source);
+      const ids = [2n ** 53n + 1n, 7n, -(2n ** 63n)];
+      const expected = revisions.filter(({ plant }) => !ids.includes(plant.id));
+      assert.deepEqual(await rowsOf(target), { revisions: expected, tokens });
+
+      await from.sql(source, insertSql([1, 1, 'new', null, 5, 1], [7, 13, 'new', null, 5, 1]));
+      assert.equal(copiedRevisions(await copy(source, target, ...except)), 1);
+      const damaged = insertSql([7, 14, 'right', null, 5, 1]).replace('right', 'wrong');
+      await from.sql(source, `${damaged}; ${insertSql([2, 1, 'new', null, 5, 1])}`);
+      const { exitCode, stderr } = await copy(source, target, ...except);
+      assert.match(`${exitCode} ${stderr}`, /^1 .*revision 14 of plant 7 is damaged/);
+    });
+
+    test('--except rejects a target that already has the plant, and does not change it', async () => {
+      const [source, target] = [await from.newDatabase(), await to.newDatabase()];
+      await fillStore(source, manyPlants(10));
+      await copy(source, target);
+      await from.sql(source, insertSql([1, 1, 'new', null, 5, 1]));
+      const before = await rowsOf(target);
+      writeFileSync(EXCEPT, '3');
+      for (const dryRun of [[], ['--dry-run']]) {
+        const finished = await copy(source, target, '--except', EXCEPT, ...dryRun);
+        assertFailed(finished, /: the target has plant 3, which --except .* name a new store with --to$/m);
+      }
+      assert.deepEqual(await rowsOf(target), before);
     });
   });
 }
