@@ -67,7 +67,7 @@ async function list(options: DatabaseOptions & { json?: true }): Promise<void> {
     ...tokens.map(token => [
       token.label,
       day(token.createdAt),
-      day(token.expiresAt),
+      token.expiresAt === null ? 'never' : day(token.expiresAt),
       state(token),
       token.lastUsedDay ?? '-',
     ]),
@@ -103,8 +103,8 @@ function state({ revokedAt, expiresAt }: StoredToken): string {
   return expiresAt !== null && expiresAt <= Date.now() ? 'expired' : 'valid';
 }
 
-function day(timeMs: number | null): string {
-  return timeMs === null ? '-' : new Date(timeMs).toISOString().slice(0, 10);
+function day(timeMs: number): string {
+  return new Date(timeMs).toISOString().slice(0, 10);
 }
 
 function parseLabel(text: string): string {

@@ -2,7 +2,7 @@ import { pipeline } from 'node:stream/promises';
 import { setTimeout as wait } from 'node:timers/promises';
 import { hashToken, makeToken } from '../auth/token.ts';
 import { allTokens } from '../auth/token-cache.ts';
-import { TOKEN_LABEL_LENGTH_MAX } from '../contract/limits.ts';
+import { TOKEN_EXPIRY_MS_MAX, TOKEN_LABEL_LENGTH_MAX } from '../contract/limits.ts';
 import { isTokenLabel, type StoredToken } from '../contract/stored-token.ts';
 import { COMMON_FIELDS, type HttpResponse } from '../http/response.ts';
 import type { ServiceLog } from '../ops/rate-limited-log.ts';
@@ -172,8 +172,9 @@ export class Screens {
       throw new InvalidCall(
         `the label must have 1 to ${TOKEN_LABEL_LENGTH_MAX} characters, without control characters and blanks at the ends`,
       );
-    if (expiresAt !== null && !(Number.isSafeInteger(expiresAt) && Number(expiresAt) > createdAt))
-      throw new InvalidCall('the token must expire in the future');
+    const isTime = Number.isSafeInteger(expiresAt) && Number(expiresAt) <= TOKEN_EXPIRY_MS_MAX;
+    if (expiresAt !== null && !(isTime && Number(expiresAt) > createdAt))
+      throw new InvalidCall('the token must expire in the future, and before the year 275760');
     const token = makeToken();
     const row = { hash: hashToken(token), label, createdAt, expiresAt: expiresAt as number | null };
     const stored = await engine.createToken(row);

@@ -1,4 +1,5 @@
 /** What the tables of both engines have in common. */
+import { TOKEN_EXPIRY_MS_MAX } from '../contract/limits.ts';
 import type { PlantRevision } from './plant-store.ts';
 
 /** The columns of `plant_revision`, in the order in which they are written and read. */
@@ -47,6 +48,9 @@ function text(value: unknown): string {
  * one waits for the commit of the other, fails, and is retried with the next number.
  */
 export const NEXT_CHANGE_NUMBER = '(SELECT coalesce(max(change_number), 0) + 1 FROM token)';
+
+/** The expiry of a token. Beyond the last time of a Date it is read as null: it is never reached. */
+export const TOKEN_EXPIRY = `CASE WHEN expires_at <= ${TOKEN_EXPIRY_MS_MAX} THEN expires_at END`;
 
 /**
  * The last clause of the INSERT with which `copy` updates a token that the target already has.

@@ -70,7 +70,7 @@ test('token create prints only the token; neither token list nor the store conta
     [
       ['LABEL', 'CREATED', 'EXPIRES', 'STATE', 'LAST USED'],
       ['field app', today, inDays(90), 'valid', '-'],
-      ['no expiry', today, '-', 'valid', '-'],
+      ['no expiry', today, 'never', 'valid', '-'],
       ['lost phone', today, inDays(2), `revoked ${today}`, '-'],
     ],
   );
@@ -320,6 +320,19 @@ test('token list --json prints each token with times', async () => {
   assert.equal(Date.parse(valid.expires) - Date.parse(valid.created), 90 * 86_400_000);
   assert.deepEqual([tokens.length, lost.label, lost.valid, lost.expires], [2, 'lost', false, null]);
   assert.ok(Date.parse(lost.revoked) >= Date.parse(lost.created));
+});
+
+test('a token that the store has beyond the range of times never expires, and can be revoked', async () => {
+  const database = await sqlite.newDatabase();
+  await run(database, ['token', 'create', 'longest', '--expires', '999999d'], ['token', 'create', 'beyond']);
+  for (const expiresAt of [8.64e15 + 1, 2n ** 63n - 1n]) {
+    await sqlite.sql(database, `UPDATE token SET expires_at = ${expiresAt} WHERE label = 'beyond'`);
+    const [listed, json] = await run(database, ['token', 'list'], ['token', 'list', '--json']);
+    assert.match(listed!.stdout, /^longest .* 4\d{3}-\d\d-\d\d +valid .*\nbeyond +[\d-]+ +never +valid /m);
+    assert.match(json!.stdout, /"label":"beyond","valid":true,.*"expires":null/);
+  }
+  const [, listed] = await run(database, ['token', 'revoke', 'beyond'], ['token', 'list']);
+  assert.match(listed!.stdout, /^beyond +[\d-]+ +never +revoked /m);
 });
 
 async function storeWithoutTokens(): Promise<string> {

@@ -183,7 +183,14 @@ for (const engine of await enginesUnderTest())
       assert.equal(await send(service, '{"id":1,"name":"x"}', headers), 200);
       assert.equal((await call(operator, 'POST', 'tokens', { label: 'field app' })).status, 409);
       assert.equal((await call(operator, 'POST', 'tokens', { label: ' ' })).status, 422);
-      assert.equal((await call(operator, 'POST', 'tokens', { label: 'old', expiresAt: 1 })).status, 422);
+      for (const expiresAt of [1, 8.64e15 + 1, 1e300, '9'])
+        assert.equal((await call(operator, 'POST', 'tokens', { label: 'old', expiresAt })).status, 422);
+      const later = await call(operator, 'POST', 'tokens', { label: 'later', expiresAt: 8.64e15 });
+      assert.equal(later.status, 201);
+      await engine.sql(
+        service.database,
+        `UPDATE token SET expires_at = 9007199254740991 WHERE label = 'later'`,
+      );
       assert.equal((await call(operator, 'POST', 'tokens/revoke', { label: 'field app' })).status, 204);
       const until = performance.now() + 5_000;
       while ((await send(service, '{"id":1,"name":"x"}', headers)) !== 401)
@@ -191,6 +198,7 @@ for (const engine of await enginesUnderTest())
       const { tokens } = await json(operator, 'tokens');
       const { label, revokedAt } = tokens.find((each: Json) => each.label === 'field app');
       assert.ok(label && revokedAt > 0);
+      assert.equal(tokens.find((each: Json) => each.label === 'later').expiresAt, null);
       assert.ok(!JSON.stringify(tokens).includes(token));
     });
 

@@ -53,7 +53,7 @@ function testTokens(under: EngineUnderTest): void {
     await using engine = await openNewStore(under);
     assert.deepEqual(await engine.tokensChangedSince(0), []);
     const first = {
-      ...newToken('first', { createdAt: 2 ** 41, expiresAt: 2 ** 53 - 1 }),
+      ...newToken('first', { createdAt: 2 ** 41, expiresAt: 8.64e15 }),
       ...{ id: 1, revokedAt: null, lastUsedDay: null, changeNumber: 1 },
     };
     const { id, revokedAt, lastUsedDay, changeNumber, ...asked } = first;

@@ -1,10 +1,10 @@
 import { TOKENS_AT_A_TIME_MAX } from '../../contract/limits.ts';
 import type { NewStoredToken, StoredToken } from '../../contract/stored-token.ts';
-import { NEXT_CHANGE_NUMBER, UPDATE_COPIED_TOKEN } from '../rows.ts';
+import { NEXT_CHANGE_NUMBER, TOKEN_EXPIRY, UPDATE_COPIED_TOKEN } from '../rows.ts';
 import type { Connection, TextRow } from './connection.ts';
 import { sqlStateOf, UNIQUE_VIOLATION } from './failure.ts';
 
-const COLUMNS = 'id, hash, label, created_at, expires_at, revoked_at, last_used_day, change_number';
+const COLUMNS = `id, hash, label, created_at, ${TOKEN_EXPIRY}, revoked_at, last_used_day, change_number`;
 const NEXT_ID = '(SELECT coalesce(max(id), 0) + 1 FROM token)';
 
 /** @returns the stored token, or undefined when its label is taken */

@@ -1,10 +1,10 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { TOKENS_AT_A_TIME_MAX } from '../../contract/limits.ts';
 import type { NewStoredToken, StoredToken } from '../../contract/stored-token.ts';
-import { NEXT_CHANGE_NUMBER, UPDATE_COPIED_TOKEN } from '../rows.ts';
+import { NEXT_CHANGE_NUMBER, TOKEN_EXPIRY, UPDATE_COPIED_TOKEN } from '../rows.ts';
 
-const COLUMNS = `id, hash, label, created_at AS createdAt, expires_at AS expiresAt, revoked_at AS revokedAt,
-  last_used_day AS lastUsedDay, change_number AS changeNumber`;
+const COLUMNS = `id, hash, label, created_at AS createdAt, ${TOKEN_EXPIRY} AS expiresAt,
+  revoked_at AS revokedAt, last_used_day AS lastUsedDay, change_number AS changeNumber`;
 /** https://sqlite.org/rescode.html#constraint_unique */
 const SQLITE_CONSTRAINT_UNIQUE = 2067;
 
