@@ -2,9 +2,8 @@
 export const SESSION_IDLE_MS = 8 * 3_600_000;
 /** Sessions at a time. One more ends the session that was used least recently. */
 export const SESSIONS_MAX = 100;
-/** Delay of the response to a wrong code. Each further wrong code doubles it. */
-export const WRONG_CODE_DELAY_MS = 100;
-export const WRONG_CODE_DELAY_MS_MAX = 10_000;
+/** Shortest interval between two lookups of codes in the store. */
+export const CODE_LOOKUP_INTERVAL_MS = 200;
 /** Bytes of the body of a request of the page. */
 export const REQUEST_BYTES_MAX = 10_000;
 

@@ -31,7 +31,7 @@ export class OperatorConsole implements OpsPage {
 
   constructor(parts: ConsoleParts) {
     this.#parts = parts;
-    this.#sessions = new Sessions(hash => parts.engine.takeConsoleCode(hash, Date.now()));
+    this.#sessions = new Sessions(hashes => parts.engine.takeConsoleCodes(hashes, Date.now()));
     this.#handlers = {
       ...new Screens(parts).handlers,
       'POST api/session': async ({ body, request }) => {

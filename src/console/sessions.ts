@@ -1,33 +1,35 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { makeConsoleSecret } from '../auth/console-code.ts';
 import { hashToken } from '../auth/token.ts';
-import { SESSION_IDLE_MS, SESSIONS_MAX, WRONG_CODE_DELAY_MS, WRONG_CODE_DELAY_MS_MAX } from './limits.ts';
+import { CODE_LOOKUP_INTERVAL_MS, SESSION_IDLE_MS, SESSIONS_MAX } from './limits.ts';
 
 /** The sessions of signed-in operators, in memory only: they end with the process. */
 export class Sessions {
-  readonly #takeCode: (hash: string) => Promise<boolean>;
+  readonly #takeCodes: (hashes: string[]) => Promise<string[]>;
   /** By hash, least recently used first: the time of the last use, ms, monotonic clock. */
   readonly #usedAt = new Map<string, number>();
-  #wrongCodes = 0;
+  /** Hashes of the codes that wait for the next lookup, and its result. */
+  #codes: string[] = [];
+  #lookup: Promise<Set<string>> | undefined;
+  /** Settles when the next lookup may begin. */
+  #pause: Promise<unknown> | undefined;
 
-  /** @param takeCode uses up a one-time code; only the first call with a valid code gets true */
-  constructor(takeCode: (hash: string) => Promise<boolean>) {
-    this.#takeCode = takeCode;
+  /** @param takeCodes uses up one-time codes, and returns those that were valid */
+  constructor(takeCodes: (hashes: string[]) => Promise<string[]>) {
+    this.#takeCodes = takeCodes;
   }
 
   /**
-   * Exchanges a one-time code for a session. Each wrong code waits longer than the one before.
+   * Exchanges a one-time code for a session.
    *
    * @returns the secret of the session, or undefined for a wrong code
    */
   async signIn(code: string): Promise<string | undefined> {
-    if (!(await this.#takeCode(hashToken(code)))) {
-      const delayMs = Math.min(WRONG_CODE_DELAY_MS * 2 ** this.#wrongCodes++, WRONG_CODE_DELAY_MS_MAX);
-      // The process can end before.
-      await wait(delayMs, undefined, { ref: false });
-      return undefined;
-    }
-    this.#wrongCodes = 0;
+    const codeHash = hashToken(code);
+    this.#codes.push(codeHash);
+    this.#lookup ??= this.#lookUpCodes();
+    // Of several requests with the same code, the first one gets the session.
+    if (!(await this.#lookup).delete(codeHash)) return undefined;
     const secret = makeConsoleSecret();
     this.#usedAt.set(hashToken(secret), performance.now());
     const [oldest] = this.#usedAt.keys();
@@ -47,5 +49,15 @@ export class Sessions {
 
   signOut(secret: string): void {
     this.#usedAt.delete(hashToken(secret));
+  }
+
+  /** One lookup for all codes of an interval: a flood of wrong ones does not load the store. */
+  async #lookUpCodes(): Promise<Set<string>> {
+    await this.#pause;
+    this.#lookup = undefined;
+    const taken = this.#takeCodes(this.#codes.splice(0));
+    // The process can end before.
+    this.#pause = Promise.allSettled([taken, wait(CODE_LOOKUP_INTERVAL_MS, undefined, { ref: false })]);
+    return new Set(await taken);
   }
 }

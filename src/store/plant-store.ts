@@ -130,13 +130,13 @@ export interface StorageEngine {
    */
   createConsoleCode(hash: string, expiresAt: number): Promise<void>;
   /**
-   * Deletes a code of the console, and tells whether it was valid.
+   * Deletes codes of the console.
    *
    * @param now milliseconds since 1970 UTC
-   * @returns true for one caller only, in all processes and instances; false also when the code
-   *   was deleted but the result was lost
+   * @returns the valid ones, each to one caller only, in all processes and instances; none when the
+   *   codes were deleted but the result was lost
    */
-  takeConsoleCode(hash: string, now: number): Promise<boolean>;
+  takeConsoleCodes(hashes: string[], now: number): Promise<string[]>;
   /** Notes a run of a command. It replaces the last one of this command. */
   recordRun(run: CommandRun): Promise<void>;
   /** The last noted run of each command, by its name. */

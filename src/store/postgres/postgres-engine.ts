@@ -136,10 +136,10 @@ export class PostgresEngine implements StorageEngine {
     await this.#pool.use(connection => connection.commit({ text, values }));
   }
 
-  async takeConsoleCode(hash: string, now: number): Promise<boolean> {
-    const text = 'DELETE FROM console_code WHERE hash = $1 RETURNING expires_at > $2';
-    const [taken] = await this.#pool.use(connection => connection.commit({ text, values: [hash, now] }));
-    return taken?.[0] === 't';
+  async takeConsoleCodes(hashes: string[], now: number): Promise<string[]> {
+    const text = 'DELETE FROM console_code WHERE hash = ANY($1) RETURNING hash, expires_at > $2';
+    const taken = await this.#pool.use(connection => connection.commit({ text, values: [hashes, now] }));
+    return taken.filter(([, isValid]) => isValid === 't').map(([hash]) => hash!);
   }
 
   async recordRun({ command, endedAt, result }: CommandRun): Promise<void> {

@@ -95,7 +95,7 @@ export class SqliteEngine implements StorageEngine {
   readonly recordTokenUse = (ids: number[], day: string) => this.#call('recordTokenUse', ids, day);
   readonly createConsoleCode = (hash: string, expiresAt: number) =>
     this.#call('createConsoleCode', hash, expiresAt);
-  readonly takeConsoleCode = (hash: string, now: number) => this.#call('takeConsoleCode', hash, now);
+  readonly takeConsoleCodes = (hashes: string[], now: number) => this.#call('takeConsoleCodes', hashes, now);
   readonly recordRun = (run: CommandRun) => this.#call('recordRun', run);
   readonly lastRuns = () => this.#call('lastRuns');
 

@@ -139,11 +139,11 @@ export class StoreWriter {
     });
   }
 
-  takeConsoleCode(hash: string, now: number): boolean {
-    const sql = 'DELETE FROM console_code WHERE hash = ? RETURNING expires_at > ? AS is_valid';
-    // `get` would not report a failed commit, which leaves the code in the store.
-    const [taken] = this.#run(({ database }) => database.prepare(sql).all(hash, now));
-    return taken?.is_valid === 1;
+  takeConsoleCodes(hashes: string[], now: number): string[] {
+    const sql = `DELETE FROM console_code WHERE hash IN (SELECT value FROM json_each(?))
+      RETURNING hash, expires_at > ? AS is_valid`;
+    const taken = this.#run(({ database }) => database.prepare(sql).all(JSON.stringify(hashes), now));
+    return taken.filter(row => row.is_valid === 1).map(row => String(row.hash));
   }
 
   recordRun({ command, endedAt, result }: CommandRun): void {
