@@ -35,15 +35,19 @@ function cookieName({ headers: { host = '' } }: IncomingMessage): string {
 }
 
 /** It has no Path, so browsers send it only to `api/`, even if a proxy changes the path. */
-export function sessionCookie(request: IncomingMessage, secret: string, end = ''): string[] {
-  return ['Set-Cookie', `${cookieName(request)}=${secret}; HttpOnly; SameSite=Strict${end}`];
+export function sessionCookie(request: IncomingMessage, half: string, end = ''): string[] {
+  return ['Set-Cookie', `${cookieName(request)}=${half}; HttpOnly; SameSite=Strict${end}`];
 }
 
-/** @returns the secret of the session; empty without a session */
+/**
+ * Both halves of the secret of the session, as made by `Sessions`. A browser sends a cookie to all
+ * ports of the host. The other half is in the storage of the page's origin, so of its port.
+ */
 export function secretOf(request: IncomingMessage): string {
   const prefix = `${cookieName(request)}=`;
   const cookies = request.headers.cookie?.split('; ') ?? [];
-  return cookies.find(each => each.startsWith(prefix))?.slice(prefix.length) ?? '';
+  const cookie = cookies.find(each => each.startsWith(prefix))?.slice(prefix.length);
+  return `${cookie} ${request.headers['plant-store-console']}`;
 }
 
 /**
@@ -77,8 +81,8 @@ export function filterOf(query: URLSearchParams): PlantFilter {
   return { id: idOf('id'), from: idOf('from'), name: textOf('name'), tag: textOf('tag') };
 }
 
-export function json(content: object, status = 200): HttpResponse {
-  return jsonResponse(status, JSON.stringify(content));
+export function json(content: object, status = 200, fields: readonly string[] = []): HttpResponse {
+  return jsonResponse(status, JSON.stringify(content), fields);
 }
 
 export function failure(status: number, message: string): HttpResponse {

@@ -7,6 +7,7 @@ import {
   type Handler,
   InvalidCall,
   isOwnOrigin,
+  json,
   noContent,
   readJsonBody,
   secretOf,
@@ -20,9 +21,9 @@ import { Sessions } from './sessions.ts';
  * The page for operators, below `/console/` of the operations listener. That listener checks the
  * Host field.
  *
- * A one-time code starts a session, whose secret is in a cookie. All paths of `api/` need a
- * session, except `api/session`, which starts and ends it. A change also needs the Origin of this
- * listener (RFC 6454), so that no other page can make a browser send it.
+ * A one-time code starts a session. Half of its secret is in a cookie, the other half in a header.
+ * All paths of `api/` need a session, except `api/session`, which starts and ends it. A change also
+ * needs the Origin of this listener (RFC 6454), so that no other page can make a browser send it.
  */
 export class OperatorConsole implements OpsPage {
   readonly #parts: ConsoleParts;
@@ -42,7 +43,8 @@ export class OperatorConsole implements OpsPage {
             'this link was used, has expired or is of another store; run npx plant-store console for a new one',
           );
         parts.log.info('an operator signed in to the console');
-        return noContent(sessionCookie(request, secret));
+        const [cookie = '', header] = secret.split(' ');
+        return json({ secret: header }, 200, sessionCookie(request, cookie));
       },
       'DELETE api/session': ({ request }) => {
         this.#sessions.signOut(secretOf(request));

@@ -22,7 +22,7 @@ export class Sessions {
   /**
    * Exchanges a one-time code for a session.
    *
-   * @returns the secret of the session, or undefined for a wrong code
+   * @returns both halves of a secret, with a blank between them; undefined for a wrong code
    */
   async signIn(code: string): Promise<string | undefined> {
     const codeHash = hashToken(code);
@@ -30,7 +30,7 @@ export class Sessions {
     this.#lookup ??= this.#lookUpCodes();
     // Of several requests with the same code, the first one gets the session.
     if (!(await this.#lookup).delete(codeHash)) return undefined;
-    const secret = makeConsoleSecret();
+    const secret = `${makeConsoleSecret()} ${makeConsoleSecret()}`;
     this.#usedAt.set(hashToken(secret), performance.now());
     const [oldest] = this.#usedAt.keys();
     if (this.#usedAt.size > SESSIONS_MAX) this.#usedAt.delete(oldest!);

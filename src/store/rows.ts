@@ -49,7 +49,7 @@ function text(value: unknown): string {
  */
 export const NEXT_CHANGE_NUMBER = '(SELECT coalesce(max(change_number), 0) + 1 FROM token)';
 
-/** The expiry of a token. Beyond the last time of a Date it is read as null: it is never reached. */
+/** The expiry of a token. Beyond the last time of a Date it is read as null: it never comes. */
 export const TOKEN_EXPIRY = `CASE WHEN expires_at <= ${TOKEN_EXPIRY_MS_MAX} THEN expires_at END`;
 
 /**

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { after, before, suite, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import axe from 'axe-core';
@@ -8,6 +9,7 @@ import { makeConsoleSecret } from '../../src/auth/console-code.ts';
 import { hashToken } from '../../src/auth/token.ts';
 import { openCommandStore } from '../../src/store/open-store.ts';
 import { type RecordedPage, startBrowser, type TestBrowser } from '../harness/browser.ts';
+import { listen } from '../harness/loopback-server.ts';
 import { type RunningService, startTestService } from '../harness/running-service.ts';
 import { enginesUnderTest } from '../harness/store-under-test.ts';
 import { until } from '../harness/until.ts';
@@ -248,6 +250,32 @@ suite('the page of the console', async () => {
     await page.getByRole('heading', { level: 1, name: 'Now' }).waitFor();
     await page.goto(`${service.opsUrl}/console/#tokens`);
     await page.getByRole('button', { name: 'Revoke first' }).waitFor({ timeout: 5_000 });
+  });
+
+  test('another port of the host gets a cookie that is worth nothing; a second tab is signed in', async () => {
+    await using service = await startTestService({ console: CONSOLE });
+    assert.equal(await send(service, '{"id":9007199254740993,"name":"Acer"}'), 200);
+    const { page } = await signIn(service);
+    const echo = createServer((request, response) => response.end(request.headers.cookie));
+    await using thief = await listen(echo);
+    const tab = await page.context().newPage();
+    const stolen = await tab.goto(`${thief.url}/console/api/tokens`);
+    const headers = { Cookie: await stolen!.text(), Origin: service.opsUrl };
+    assert.match(headers.Cookie, /^plant_store_console/);
+    const body = '{"label":"thief"}';
+    const theft = await fetch(`${service.opsUrl}/console/api/tokens`, { method: 'POST', headers, body });
+    assert.equal(theft.status, 401);
+    await tab.goto(`${service.opsUrl}/console/#plants`);
+    const downloading = tab.waitForEvent('download');
+    await tab.getByText('Download all that match as CSV').click();
+    const csv = readFileSync(await (await downloading).path(), 'utf8');
+    assert.match(csv, /\n9007199254740993,1,Acer,,.*,first\n$/);
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByRole('heading', { name: 'Sign in to the console' }).waitFor();
+    const { cookies, origins } = await page.context().storageState();
+    assert.deepEqual([cookies, origins], [[], []]);
+    await tab.getByRole('button', { name: 'Search' }).click();
+    await tab.getByRole('heading', { name: 'Sign in to the console' }).waitFor();
   });
 
   for (const view of Object.keys(VIEWS) as (keyof typeof VIEWS)[])

@@ -29,12 +29,14 @@ type Json = ReturnType<typeof JSON.parse>;
 interface Operator {
   service: RunningService;
   /** Undefined: not signed in. */
-  cookie?: string;
+  cookie?: string | undefined;
+  /** The half of the session's secret that is not in the cookie. */
+  secret?: string | undefined;
 }
 
 /** Sends a request to the console, as its page does. */
 function call(
-  { service, cookie }: Operator,
+  { service, cookie = '', secret = '' }: Operator,
   method: string,
   path: string,
   body?: object,
@@ -42,7 +44,7 @@ function call(
 ): Promise<Response> {
   return fetch(`${service.opsUrl}/console/api/${path}`, {
     method,
-    headers: { Origin: service.opsUrl, ...(cookie !== undefined && { Cookie: cookie }), ...headers },
+    headers: { Origin: service.opsUrl, Cookie: cookie, 'Plant-Store-Console': secret, ...headers },
     ...(body !== undefined && { body: JSON.stringify(body) }),
   });
 }
@@ -57,9 +59,9 @@ async function signIn(service: RunningService, code?: string): Promise<Operator>
   const response = await call({ service }, 'POST', 'session', {
     code: code ?? (await service.makeConsoleCode!()),
   });
-  assert.equal(response.status, 204);
+  assert.equal(response.status, 200);
   const [cookie = ''] = response.headers.get('Set-Cookie')!.split(';');
-  return { service, cookie };
+  return { service, cookie, ...((await response.json()) as { secret: string }) };
 }
 
 async function send(
@@ -184,14 +186,12 @@ for (const engine of await enginesUnderTest())
       assert.equal(await send(service, '{"id":1,"name":"x"}', headers), 200);
       assert.equal((await call(operator, 'POST', 'tokens', { label: 'field app' })).status, 409);
       assert.equal((await call(operator, 'POST', 'tokens', { label: ' ' })).status, 422);
-      for (const expiresAt of [1, 8.64e15 + 1, 1e300, '9'])
+      for (const expiresAt of [1, 8.64e15 + 1, '9'])
         assert.equal((await call(operator, 'POST', 'tokens', { label: 'old', expiresAt })).status, 422);
       const later = await call(operator, 'POST', 'tokens', { label: 'later', expiresAt: 8.64e15 });
       assert.equal(later.status, 201);
-      await engine.sql(
-        service.database,
-        `UPDATE token SET expires_at = 9007199254740991 WHERE label = 'later'`,
-      );
+      const beyond = `UPDATE token SET expires_at = 9007199254740991 WHERE label = 'later'`;
+      await engine.sql(service.database, beyond);
       assert.equal((await call(operator, 'POST', 'tokens/revoke', { label: 'field app' })).status, 204);
       const until = performance.now() + 5_000;
       while ((await send(service, '{"id":1,"name":"x"}', headers)) !== 401)
@@ -211,8 +211,8 @@ for (const engine of await enginesUnderTest())
         Array.from({ length: 6 }, () => call({ service }, 'POST', 'session', { code })),
       );
       assert.deepEqual(
-        race.map(({ status }) => status).filter(status => status === 204),
-        [204],
+        race.map(({ status }) => status).filter(status => status === 200),
+        [200],
       );
       const ops = service.opsUrl.replace('http://', '');
       const printLink = (...args: string[]) => runProgram(['console', '--database', ...args]);
@@ -279,10 +279,15 @@ suite('the console', () => {
   test('lets nobody in without a session, from another origin or by another host name', async () => {
     await using service = await start();
     const operator = await signIn(service);
+    const { cookie, secret } = operator;
+    const another = await signIn(service);
     const foreign = { Origin: 'http://evil.example' };
     const CASES: [what: string, status: number, response: Promise<Response>][] = [
       ['no session', 401, call({ service }, 'GET', 'tokens')],
-      ['another cookie', 401, call({ service, cookie: 'plant_store_console=x' }, 'GET', 'tokens')],
+      ['another cookie', 401, call({ service, cookie: 'plant_store_console=x', secret }, 'GET', 'tokens')],
+      ['the cookie alone', 401, call({ service, cookie }, 'GET', 'tokens')],
+      ['the header alone', 401, call({ service, secret }, 'GET', 'tokens')],
+      ['the header of another session', 401, call({ ...another, cookie }, 'GET', 'tokens')],
       ['a wrong code', 403, call({ service }, 'POST', 'session', { code: 'A'.repeat(43) })],
       ['another origin', 403, call(operator, 'POST', 'tokens', { label: 'x' }, foreign)],
       ['no origin', 403, call(operator, 'POST', 'tokens', { label: 'x' }, { Origin: '' })],
@@ -298,7 +303,7 @@ suite('the console', () => {
       (await json(operator, 'tokens')).tokens.map((each: Json) => each.label),
       ['first'],
     );
-    const options = { headers: { Host: 'evil.example', Cookie: operator.cookie } };
+    const options = { headers: { Host: 'evil.example', Cookie: cookie, 'Plant-Store-Console': secret } };
     const rebound = request(`${service.opsUrl}/console/api/tokens`, options).end();
     const [{ statusCode }] = await once(rebound, 'response');
     assert.equal(statusCode, 421);

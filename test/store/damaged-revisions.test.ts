@@ -331,5 +331,7 @@ async function signedIn(service: RunningService): Promise<(path: string) => Prom
   const body = JSON.stringify({ code });
   const session = await fetch(`${api}/session`, { method: 'POST', headers, body });
   const [cookie = ''] = session.headers.get('Set-Cookie')!.split(';');
-  return path => fetch(`${api}/${path}`, { headers: { ...headers, Cookie: cookie } });
+  const { secret } = (await session.json()) as { secret: string };
+  const both = { ...headers, Cookie: cookie, 'Plant-Store-Console': secret };
+  return path => fetch(`${api}/${path}`, { headers: both });
 }

@@ -4,7 +4,7 @@ import { Now } from './now.js';
 import { Plants } from './plants.js';
 import { html, render, useEffect, useRef, useState } from './preact.js';
 import { RejectedRequests } from './rejected.js';
-import { connection, request, useAction } from './requests.js';
+import { connection, signIn, signOut, useAction } from './requests.js';
 import { Store } from './store.js';
 import { Tokens } from './tokens.js';
 
@@ -24,11 +24,6 @@ function readRoute() {
   const [path = '', query = ''] = location.hash.slice(1).split('?', 2);
   const [name, id] = path.split('/', 2);
   return { screen: SCREENS.find(each => each.name === name) ?? NOW, id, query };
-}
-
-/** @param {string} code */
-function signIn(code) {
-  return request('session', 'POST', { code });
 }
 
 /**
@@ -72,14 +67,13 @@ function App({ problem }) {
 /** @param {{ current: string, onSignedOut: () => void }} props */
 function Header({ current, onSignedOut }) {
   const { error, run } = useAction();
-  const signOut = () => run(() => request('session', 'DELETE').then(onSignedOut));
   return html`<header>
     <strong>Plant store</strong>
     <nav aria-label="Screens">${SCREENS.map(
       ({ name, title }) =>
         html`<a key=${name} href=${`#${name}`} aria-current=${name === current ? 'page' : undefined}>${title}</a>`,
     )}</nav>
-    <button type="button" onClick=${signOut}>Sign out</button>
+    <button type="button" onClick=${() => run(() => signOut().then(onSignedOut))}>Sign out</button>
     <${Problem} what="Not signed out" error=${error} />
   </header>`;
 }

@@ -2,7 +2,7 @@
 // are strings, because a JavaScript number would round them.
 import { Problem, readForm, Table, Text, Time } from './display.js';
 import { html, useEffect, useRef, useState } from './preact.js';
-import { request, useLoad } from './requests.js';
+import { request, useAction, useLoad } from './requests.js';
 
 /**
  * @typedef {{ id: string, revision: number, name: string, tag?: string, recordedAt: number,
@@ -26,6 +26,7 @@ const FIELDS = [
 const PAGE_PLANTS = 50;
 /** Characters. A name may have a million. */
 const PAGE_TEXT_LENGTH = 1_000_000;
+const DOWNLOAD_TIMEOUT_MS = 24 * 3_600_000;
 
 /**
  * What was found so far. The service ends a page when it is full or has taken too long, so `next`
@@ -112,12 +113,22 @@ function Results({ filter, found: { plants, next, isSearching } }) {
   const nextPage = new URLSearchParams({ ...Object.fromEntries(filter), from: next ?? '' });
   const csv = new URLSearchParams(filter);
   csv.delete('from');
+  const { error, isRunning, run } = useAction();
+  // A link cannot send the header of the session.
+  const download = async () => {
+    const file = await request(`plants.csv?${csv}`, 'GET', undefined, DOWNLOAD_TIMEOUT_MS);
+    const href = URL.createObjectURL(file);
+    Object.assign(document.createElement('a'), { href, download: 'plants.csv' }).click();
+    // Not at once: some browsers read it later.
+    setTimeout(() => URL.revokeObjectURL(href), 60_000);
+  };
   return html`
     ${plants.length === 0 ? null : html`<${Table} caption="Plants, by id" columns=${['Id', 'Name', 'Tag', 'Revision', 'Recorded', 'By token']} rows=${plants.map(plantRow)} />`}
     <p class="links">
       ${next === null || isSearching ? null : html`<a href=${`#plants?${nextPage}`}>${plants.length < PAGE_PLANTS ? 'Go on' : 'Next page'}</a>`}
-      ${plants.length === 0 ? null : html`<a href=${`api/plants.csv?${csv}`} download="plants.csv">Download all that match as CSV</a>`}
-    </p>`;
+      ${plants.length === 0 ? null : html`<button type="button" disabled=${isRunning} onClick=${() => run(download)}>${isRunning ? 'Downloading …' : 'Download all that match as CSV'}</button>`}
+    </p>
+    <${Problem} what="Not downloaded" error=${error} />`;
 }
 
 const DAMAGED = html`<strong>damaged</strong>`;

@@ -12,6 +12,20 @@ const RETRY_INTERVAL_MS = 2_000;
  */
 export const connection = { onChange: () => {} };
 
+/** Of the half of the secret that is in no cookie. A proxy may serve several consoles, by path. */
+const SECRET_KEY = `plant_store_console ${location.pathname}`;
+
+/** @param {string} code */
+export async function signIn(code) {
+  const { secret } = await request('session', 'POST', { code });
+  localStorage.setItem(SECRET_KEY, secret);
+}
+
+export async function signOut() {
+  await request('session', 'DELETE');
+  localStorage.removeItem(SECRET_KEY);
+}
+
 /** A response with an error, or no response (status 0). The message is for the user. */
 export class RequestError extends Error {
   /**
@@ -30,21 +44,25 @@ export class RequestError extends Error {
  * @param {string} path below `api/`
  * @param {string} [method]
  * @param {unknown} [body] is sent as JSON
- * @returns {Promise<any>} the body of the response, if it has one
+ * @param {number} [timeoutMs]
+ * @returns {Promise<any>} the body of the response, if it has one: a Blob, or the value of JSON
  * @throws {RequestError}
  */
-export async function request(path, method = 'GET', body = undefined) {
+export async function request(path, method = 'GET', body = undefined, timeoutMs = RESPONSE_TIMEOUT_MS) {
+  // Read each time: another tab may have signed in or out.
+  const secret = localStorage.getItem(SECRET_KEY) ?? '';
   let response;
   let content;
   try {
     response = await fetch(`api/${path}`, {
       method,
-      headers: { 'Content-Type': 'application/json' },
+      headers: { 'Content-Type': 'application/json', 'Plant-Store-Console': secret },
       body: JSON.stringify(body),
       redirect: 'error',
-      signal: AbortSignal.timeout(RESPONSE_TIMEOUT_MS),
+      signal: AbortSignal.timeout(timeoutMs),
     });
-    if (response.status !== 204) content = await response.json();
+    if (response.headers.has('Content-Disposition')) content = await response.blob();
+    else if (response.status !== 204) content = await response.json();
   } catch {
     // A proxy without a running service may send a page of its own, which is not JSON.
     throw new RequestError(0, 'no response from the service; try again');
