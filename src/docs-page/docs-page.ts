@@ -76,8 +76,8 @@ function page(version: string): Html {
 </nav></header>
 <main id="content">
 <section class="columns"><div>
-<h1>Send a plant to the store.<br>A 200 means that the plant is on disk.</h1>
-<p><code class="address">POST ${PLANTS_ADDRESS}</code></p></div>
+<h1>Send a plant to the store.</h1>
+<p>A 200 means that the plant is on disk.<br><code class="address">POST ${PLANTS_ADDRESS}</code></p></div>
 <p>${CREATE_PLANT.description}</p>
 </section>
 ${plantForm()}

@@ -31,13 +31,13 @@ export function plantForm(): Html {
 <p><label for="plant-tag">tag</label>
 <label><input id="has-tag" type="checkbox" checked> with a tag</label>
 <input id="plant-tag" value="houseplant" autocomplete="off" aria-describedby="plant-tag-note">
-<span class="note" id="plant-tag-note">The tag may be empty. Clear the check box to send no tag.</span></p>
+<span class="note" id="plant-tag-note">It may be empty. Clear the box to send no tag.</span></p>
 </div>
 <p id="json-field" hidden><label for="json">JSON body</label>
 <textarea id="json" rows="7" autocomplete="off" spellcheck="false" autocapitalize="none" aria-describedby="json-note"></textarea>
 <span class="note" id="json-note">The page sends this text unchanged. Make a mistake to see how the service rejects it.</span></p>
-<p><label><input id="as-json" type="checkbox"> Edit the body as JSON</label></p>
-<p><button id="send-button" class="main" disabled>Send</button></p>
+<p><button id="send-button" class="main" disabled>Send</button>
+<label><input id="as-json" type="checkbox"> Edit the body as JSON</label></p>
 <p id="verdict" class="verdict" role="status">Not sent yet.</p>
 <noscript><p>The form needs JavaScript. The rest of this page works without it.</p></noscript>
 </form>
@@ -46,7 +46,9 @@ export function plantForm(): Html {
 ${Object.entries(SAMPLES).map(sample)}
 <p class="note">A browser sends more headers than shown. The programs read the token from the environment variable
 <code>PLANT_STORE_TOKEN</code>. Every digit of the id counts: in TypeScript the suffix n makes it an exact bigint, and curl and Python are exact
-anyway. In Go use <code>int64</code> and in Java <code>long</code>: a float or double is not exact.</p>
+anyway. In Go use <code>int64</code> and in Java <code>long</code>: a float or double is not exact.
+To get <code>plant-store-client</code>, run <code>npm ci && npm pack --workspace plant-store-client</code> in a checkout of the
+service. Then run <code>npm install</code> in your program with the path of the file that this makes.</p>
 <div id="wire" hidden>
 <h3>Response</h3>
 ${COPY_BUTTON}<pre id="received"></pre>

@@ -345,10 +345,12 @@ suite('the samples', () => {
       ['-9007199254740993', 'Ficus', null],
     ] as const) {
       await fill(page, { id, name, tag });
-      const code = await textOf(page, '#typescript');
-      const program = code.replace('plant-store-client', client);
-      const printed = await run(process.execPath, '--input-type=module-typescript', '--eval', program);
-      assert.equal(printed, 'created 1\n');
+      for (const outcome of ['created', 'unchanged']) {
+        const program = (await textOf(page, '#typescript')).replace('plant-store-client', client);
+        const printed = await run(process.execPath, '--input-type=module-typescript', '--eval', program);
+        assert.equal(printed, `${outcome} 1\n`);
+        await page.getByLabel('Edit the body as JSON').setChecked(outcome === 'created');
+      }
       if (hasPython)
         assert.equal(await run('python3', '-c', await textOf(page, '#python')), `${id} unchanged\n`);
       const body = bodyOfCurl(await textOf(page, '#curl'));
@@ -407,6 +409,12 @@ suite('the layout', () => {
     );
     assert.ok(request!.x > form!.x + form!.width && request!.x + request!.width > 1200);
     assert.ok(request!.y < form!.y + 200);
+    // Also on a screen of 900 pixels, of which a browser takes about 130.
+    for (const width of [WIDE.viewport.width, 1280]) {
+      await page.setViewportSize({ width, height: 770 });
+      const { y, height } = (await page.locator('#send-button').boundingBox())!;
+      assert.ok(y + height < 770, `Send ends at ${y + height} of a window of ${width} pixels`);
+    }
     const heights = await page
       .locator('#errors details')
       .evaluateAll(rows => rows.map(row => row.clientHeight));

@@ -46,12 +46,12 @@ function showBody() {
   const literal = `{ id: ${id.value}n, name: ${nameText}${hasTag.checked ? `, tag: ${tagText}` : ''} }`;
   if (!asJson.checked) json.value = plant;
   if (!asJson.checked && !id.validity.valid) return;
-  const text = JSON.stringify(json.value);
   showParts({
     body: json.value,
     shell: `'${json.value.replaceAll("'", String.raw`'\''`)}'`,
-    python: asJson.checked ? text : `json.dumps(${plant})`,
-    typescript: asJson.checked ? `JSON.parse(${text})` : literal,
+    python: asJson.checked ? JSON.stringify(json.value) : `json.dumps(${plant})`,
+    // JSON is also a literal of TypeScript. JSON.parse would round the id, so it becomes a bigint.
+    typescript: asJson.checked ? json.value.replace(/"id"\s*:\s*-?[0-9]+(?![0-9.eE])/g, '$&n') : literal,
   });
 }
 
