@@ -53,7 +53,7 @@ export interface ServiceSettings extends StoreSettings {
   console?:
     | { database: string; settings: readonly ShownSetting[]; curlOf: (address: AddressInfo) => string }
     | undefined;
-  /** Gives the user the first token, before the store has it. If false, the store gets no token. */
+  /** Saves the first token for the user, before the store has it. If false, it gets no token. */
   handOverFirstToken: (token: string) => boolean;
   log: ServiceLog;
   /** Called with the log fields of each request, after its response. */

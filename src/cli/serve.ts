@@ -1,8 +1,9 @@
-import { lstatSync, writeFileSync, writeSync } from 'node:fs';
+import * as fs from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { resolve } from 'node:path';
 import { Command } from 'commander';
 import { type Logger, pino } from 'pino';
+import { hashToken } from '../auth/token.ts';
 import { EXIT_MS } from '../contract/limits.ts';
 import { newPlantJson } from '../contract/plant.ts';
 import {
@@ -14,6 +15,7 @@ import {
   startService,
 } from '../service.ts';
 import { databaseAddressOf, shownDatabase } from '../store/database-url.ts';
+import { openReader } from '../store/open-store.ts';
 import { consoleLink } from './console.ts';
 import { readDatabase } from './database-option.ts';
 import { Failure } from './failure.ts';
@@ -104,14 +106,36 @@ function listenAdvice({ address: { host, port }, code, message }: ListenFailed, 
   return `${message}; choose another address with ${flag}`;
 }
 
-/** Without a terminal, others may read stderr in a journal, so a new file gets the token. */
+/**
+ * Without a terminal, others may read stderr in a journal, so a new file gets the token. Until the
+ * store has the token, the name of the file ends in `.partial`.
+ */
 function handOverFirstToken(token: string, database: string): boolean {
   if (process.stderr.isTTY) return true;
   const file = firstTokenFile(database);
   // A link may lead nowhere, and its name is still in use.
-  if (file === undefined || lstatSync(file, { throwIfNoEntry: false })) return false;
-  writeFileSync(file, `${token}\n`, { flag: 'wx', mode: 0o600 });
+  if (file === undefined || fs.lstatSync(file, { throwIfNoEntry: false })) return false;
+  const partial = `${file}.partial`;
+  fs.rmSync(partial, { force: true });
+  // Node's permission model forbids `fsync`, but not to open a file with O_SYNC.
+  const { O_CREAT, O_EXCL, O_SYNC, O_WRONLY } = fs.constants;
+  const opened = fs.openSync(partial, O_CREAT | O_EXCL | O_SYNC | O_WRONLY, 0o600);
+  fs.writeSync(opened, `${token}\n`);
+  fs.closeSync(opened);
   return true;
+}
+
+/** Gives the file its name, also for an earlier start that was killed. @returns its token */
+async function publishFirstToken(database: string): Promise<string | undefined> {
+  const file = firstTokenFile(database);
+  const partial = `${file}.partial`;
+  if (file === undefined || !fs.existsSync(partial)) return undefined;
+  const token = fs.readFileSync(partial, 'utf8').trimEnd();
+  await using reader = await openReader(database);
+  const isStored = (await reader.tokens()).some(({ hash }) => hash === hashToken(token));
+  if (isStored) fs.renameSync(partial, file);
+  else fs.rmSync(partial);
+  return isStored ? token : undefined;
 }
 
 function firstTokenFile(database: string): string | undefined {
@@ -126,7 +150,8 @@ async function greet(
   command: Command,
   database: string,
 ): Promise<void> {
-  const { address, opsAddress, firstToken, hasToken, makeConsoleCode, warnings } = service;
+  const { address, opsAddress, hasToken, makeConsoleCode, warnings } = service;
+  const firstToken = (await publishFirstToken(database)) ?? service.firstToken;
   const base = baseUrl(address, listen);
   if (firstToken !== undefined) {
     const file = firstTokenFile(database) ?? '';
@@ -194,7 +219,7 @@ function settingText(value: unknown): string {
 /** A full disk or closed pipe must not stop the service, so such a line is lost. */
 function writeLogLine(line: string): void {
   try {
-    writeSync(process.stdout.fd, line);
+    fs.writeSync(process.stdout.fd, line);
   } catch {
     // The log is the only place that could report this error.
   }

@@ -1,20 +1,25 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import {
   existsSync,
   mkdirSync,
   readdirSync,
   readFileSync,
+  renameSync,
   statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
+import { openCommandStore } from '../../src/store/open-store.ts';
 import { runCommandLines } from '../harness/command-lines.ts';
-import { type Finished, firstTokenOf, sendPlant, startServe } from '../harness/program.ts';
+import { type Finished, firstTokenOf, sendPlant, startProgram, startServe } from '../harness/program.ts';
 import { postgresUnderTest } from '../harness/store-under-test.ts';
 import { testFolder } from '../harness/test-folder.ts';
+import { until } from '../harness/until.ts';
 
 const folder = testFolder();
 const postgres = await postgresUnderTest();
@@ -50,6 +55,36 @@ test('without a terminal, the first token goes only to a new file that only its 
   const [, credential] = / -H "(Authorization: .*)" -H /.exec(stderr)!;
   const header = execFileSync('sh', ['-c', `printf %s "${credential}"`], { encoding: 'utf8' });
   assert.equal(`${header}\n`, `Authorization: Bearer ${readFileSync(file, 'utf8')}`);
+});
+
+test('a start that is killed before the store has the token, or before the file has its name', async () => {
+  const path = join(folder, 'killed', 'plants.db');
+  mkdirSync(join(path, '..'));
+  const [database, file] = [`sqlite:${path}`, `${path}-first-token`];
+  await (await openCommandStore(database)).close();
+  const works = async (url: string) =>
+    assert.equal(await sendPlant(url, readFileSync(file, 'utf8').trimEnd(), 1n), 200);
+  // While the store is locked, the token cannot be stored.
+  using writer = new DatabaseSync(path);
+  writer.exec('BEGIN IMMEDIATE');
+  const killed = startProgram(['serve', '--database', database, '--listen', ':0', '--ops', ':0']);
+  const ended = once(killed, 'close');
+  await until('a token is saved', () =>
+    readdirSync(dirname(path)).some(each => each.includes('first-token')),
+  );
+  killed.kill('SIGKILL');
+  await ended;
+  writer.exec('ROLLBACK');
+  assert.match((await firstStart(database, undefined, works)).stderr, / first token is in the file /);
+  renameSync(file, `${file}.partial`);
+  assert.match((await firstStart(database, undefined, works)).stderr, / first token is in the file /);
+  renameSync(file, `${file}.partial`);
+  writer.exec('UPDATE token SET hash = 1');
+  assert.doesNotMatch((await firstStart(database)).stderr, /first token/);
+  assert.deepEqual(
+    readdirSync(dirname(path)).filter(each => each.includes('first-token')),
+    [],
+  );
 });
 
 test('an existing file or link is not overwritten, and then the store gets no token', async () => {
