@@ -1,7 +1,7 @@
-import { existsSync, writeFileSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
-import { flush } from '../store/sqlite/database.ts';
+import { existsSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { Failure } from './failure.ts';
+import { publishNewFile } from './new-file.ts';
 
 /** `backup` writes the seal beside the backup. */
 export const SEAL_SUFFIX = '.seal';
@@ -16,13 +16,15 @@ export function checkNewSeal(file: string): void {
   if (why !== undefined) throw new Failure(`--seal ${file}: ${why}; name a new file`, 2);
 }
 
-/** Creates the file of a seal, durably. @param text of `sealText` @throws {Failure} */
+/** Creates the whole file of a seal, durably. @param text of `sealText` @throws {Failure} */
 export function writeSeal(file: string, text: string): void {
+  const partial = `${file}.${process.pid}-${Date.now()}.partial`;
   try {
     // Like a store, only for its owner: it shows ids.
-    writeFileSync(file, text, { flag: 'wx', mode: 0o600, flush: true });
-    flush(dirname(resolve(file)));
+    writeFileSync(partial, text, { flag: 'wx', mode: 0o600 });
+    publishNewFile(partial, file);
   } catch (error) {
+    rmSync(partial, { force: true });
     const { code } = error as NodeJS.ErrnoException;
     throw new Failure(
       `the seal ${file} cannot be written (${code}); name a new file on a disk with free space`,

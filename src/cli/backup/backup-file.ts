@@ -1,7 +1,7 @@
-import { closeSync, lstatSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
-import { flush } from '../../store/sqlite/database.ts';
+import { closeSync, lstatSync, openSync, rmSync, statSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { Failure } from '../failure.ts';
+import { publishNewFile } from '../new-file.ts';
 import { SEAL_SUFFIX } from '../seal-file.ts';
 
 /** The file contains the hashes of tokens. */
@@ -36,18 +36,16 @@ export async function makeBackupFile<T>(
   }
 }
 
-/** Flushes the file to disk, then gives it its final name. */
 function publish(partial: string, file: string): number {
   try {
-    flush(partial);
-    // A second backup to this name may have ended first.
     rejectExisting(file);
-    renameSync(partial, file);
-    flush(dirname(resolve(file)));
+    publishNewFile(partial, file);
     return statSync(file).size;
   } catch (error) {
     if (error instanceof Failure) throw error;
     const { code } = error as NodeJS.ErrnoException;
+    // A second backup to this name ended first.
+    if (code === 'EEXIST') rejectExisting(file);
     throw new Failure(
       `${file} could not be flushed to disk (${code}); do not use this file; run the command again with a file on another disk`,
     );

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
   closeSync,
@@ -188,6 +189,29 @@ test('a backup that was killed does not block its name, and of two that run the 
   assert.match(stderr, /backup\.db already exists and was not changed; name another file\n$/);
   assert.deepEqual(readFileSync(file), made);
   assert.equal(readdirSync(folder).length, 3, 'only the backup, its seal and the file of the killed one');
+});
+
+test('of two backups to one name that end at the same moment, one fails', async () => {
+  const folder = newFolder();
+  const begin = (content: string) => {
+    const code = `import { readdirSync, writeFileSync } from 'node:fs';
+      import { makeBackupFile } from '${new URL('../../../src/cli/backup/backup-file.ts', import.meta.url)}';
+      for (let round = 0; round < 200; round++) {
+        const name = round + '.db';
+        const written = makeBackupFile('${folder}/' + name, async partial => {
+          writeFileSync(partial, '${content}');
+          while (readdirSync('${folder}').filter(each => each.startsWith(name)).length < 2);
+        });
+        await written.then(() => console.log(name), error => console.error(error.message));
+      }`;
+    return spawn(process.execPath, ['--input-type=module', '-e', code], { stdio: 'pipe' });
+  };
+  const [one, two] = [begin('one'), begin('two')];
+  const made = await Promise.all([readText(one.stdout), readText(two.stdout), readText(one.stderr)]);
+  const [ofOne, ofTwo] = made.map(text => text.trim().split('\n'));
+  assert.equal(ofOne!.length + ofTwo!.length, 200, made[2]);
+  for (const name of ofOne!) assert.equal(readFileSync(join(folder, name), 'utf8'), 'one');
+  assert.match(made[2], /^(?:\S+\.db already exists and was not changed; name another file\n)*$/);
 });
 
 test('a full disk is reported and leaves no file', async () => {
