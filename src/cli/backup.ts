@@ -13,7 +13,7 @@ import { stoppable } from './interruption.ts';
 import { noteRun } from './note-run.ts';
 import { BACKUP_PROCESS, ownProgram } from './own-program.ts';
 import { amount, CountedProgress, formatCount } from './progress-display.ts';
-import { SEAL_SUFFIX, writeSeal } from './seal-file.ts';
+import { SEAL_SUFFIX, warnOfClock, writeSeal } from './seal-file.ts';
 
 const HELP = `
 The backup contains every plant that got the status 200 before the command
@@ -62,8 +62,9 @@ async function backUp(file: string, options: DatabaseOptions): Promise<void> {
   const seconds = ((performance.now() - sinceMs) / 1000).toFixed(1);
   const counts = shown(written.copy);
   console.log(`${file}: ${counts}, ${formatCount(bytes)} bytes, in ${seconds} s`);
-  const { seal, faults } = written;
+  const { seal, faults, aheadOfClock } = written;
   for (const fault of faults) console.error(`plant-store: ${fault}`);
+  warnOfClock(aheadOfClock);
   if (seal !== undefined) {
     writeSeal(`${file}${SEAL_SUFFIX}`, seal);
     console.log(`${file}${SEAL_SUFFIX}: the seal of this backup, for \`verify --against\``);

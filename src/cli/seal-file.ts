@@ -2,6 +2,7 @@ import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { Failure } from './failure.ts';
 import { publishNewFile } from './new-file.ts';
+import { amount } from './progress-display.ts';
 
 /** `backup` writes the seal beside the backup. */
 export const SEAL_SUFFIX = '.seal';
@@ -30,4 +31,12 @@ export function writeSeal(file: string, text: string): void {
       `the seal ${file} cannot be written (${code}); name a new file on a disk with free space`,
     );
   }
+}
+
+/** @param revisions the number of those whose time is ahead of the clock */
+export function warnOfClock(revisions: number): void {
+  if (revisions === 0) return;
+  console.error(
+    `WARNING: the clock of this machine has not reached the time of ${amount(revisions, 'revision')}; check the clocks; until then, the seal of \`verify\` does not cover them, and that of \`backup\` does`,
+  );
 }

@@ -1,16 +1,15 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { constants, setPriority } from 'node:os';
 import { Command } from 'commander';
-import { databaseAddressOf } from '../store/database-url.ts';
 import { openReader } from '../store/open-store.ts';
-import { StoreRejected } from '../store/plant-store.ts';
-import { parseSeal, type Seal, sealLine, sealText } from '../store/seal.ts';
+import { StoreDamaged, StoreRejected } from '../store/plant-store.ts';
+import { parseSeal, type Seal, SealDigest, sealLine, sealText } from '../store/seal.ts';
 import { settledTime, type Verification, verifyRevisions } from '../store/verification.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './database-option.ts';
 import { Failure } from './failure.ts';
 import { noteRun } from './note-run.ts';
 import { amount, CountedProgress } from './progress-display.ts';
-import { checkNewSeal, SEAL_SUFFIX, writeSeal } from './seal-file.ts';
+import { checkNewSeal, warnOfClock, writeSeal } from './seal-file.ts';
 
 const HELP = `
 The command checks every revision and prints a line, the seal. Keep the line on
@@ -50,23 +49,22 @@ async function verify(options: VerifyOptions): Promise<void> {
   if (options.seal !== undefined) checkNewSeal(options.seal);
   // The service has priority.
   setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
-  const { structure, seal, faults, difference } = await check(database, earlier);
+  const { structure, seal, faults, difference, aheadOfClock } = await check(database, earlier);
   if (difference !== undefined) {
     const then = new Date(earlier!.until).toISOString();
     faults.push(`the store does not hold exactly what it held on ${then}: ${difference}`);
   }
   for (const fault of faults) report(fault);
-  const isSound = faults.length + structure.length === 0;
+  for (const each of structure) report(`the database says: ${each}`);
+  warnOfClock(aheadOfClock);
+  const isSound = faults.length === 0;
   if (isSound && seal !== undefined) {
-    console.log(sealLine(seal));
     if (options.seal !== undefined) writeSeal(options.seal, sealText(seal));
+    console.log(sealLine(seal));
   }
   const counts = seal && `${amount(seal.plants, 'plant')} and ${amount(seal.revisions, 'revision')}, `;
   const found = faults.length === 0 ? 'no fault found' : `FAULTS FOUND: ${faults[0]}`;
-  // A write to a damaged file could damage more, and a backup must stay as it is.
-  if (structure.length === 0 && !isBackup(database)) {
-    await noteRun(database, 'verify', `${counts ?? ''}${found}`);
-  }
+  await noteRun(database, 'verify', `${counts ?? ''}${found}`);
   if (earlier !== undefined && difference === undefined) {
     console.error(`the store still holds all ${amount(earlier.revisions, 'revision')} of that seal`);
   }
@@ -85,17 +83,25 @@ async function check(
   earlier: Seal | undefined,
 ): Promise<Verification & { structure: string[] }> {
   await using reader = await openReader(database);
-  const structure = await reader.structureFaults();
-  if (structure === undefined) console.error(STRUCTURE_NOT_CHECKED);
-  // Before the reading, which may fail at this place.
-  for (const fault of structure ?? []) report(fault);
-  const until = await settledTime(reader);
-  const { revisions: total } = await reader.size();
-  using progress = new CountedProgress('verifying', 'revisions', total);
-  const verification = await verifyRevisions(reader, until, earlier, revisions => {
-    progress.done += revisions;
-  });
-  return { ...verification, structure: structure ?? [] };
+  const structureFaults = await reader.structureFaults();
+  if (structureFaults === undefined) console.error(STRUCTURE_NOT_CHECKED);
+  const structure = structureFaults ?? [];
+  try {
+    const digest = new SealDigest(await settledTime(reader));
+    const { revisions: total } = await reader.size();
+    using progress = new CountedProgress('verifying', 'revisions', total);
+    const verification = await verifyRevisions(reader, digest, earlier, revisions => {
+      progress.done += revisions;
+    });
+    if (structure.length > 0) verification.faults.unshift('pages or indexes of the store are damaged');
+    return { ...verification, structure };
+  } catch (error) {
+    if (!(error instanceof StoreDamaged)) throw error;
+    if (!structure.includes(error.message)) structure.push(error.message);
+    const unread = 'not all of its revisions can be read';
+    const faults = [`the store is damaged: ${unread}`];
+    return { structure, faults, seal: undefined, difference: earlier && unread, aheadOfClock: 0 };
+  }
 }
 
 function report(fault: string): void {
@@ -111,9 +117,4 @@ function readSeal(text: string): Seal {
     const why = error instanceof StoreRejected ? error.message : `the file ${text} cannot be read (${code})`;
     throw new Failure(`--against: ${why}`, 2);
   }
-}
-
-function isBackup(database: string): boolean {
-  const address = databaseAddressOf(database);
-  return address.engine === 'sqlite' && existsSync(`${address.path}${SEAL_SUFFIX}`);
 }

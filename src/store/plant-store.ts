@@ -230,8 +230,8 @@ export interface PlantReader extends PlantSearch {
   /** Reads all of them in batches, on SQLite on a thread of its own, which takes 60 ms to start. */
   revisionBatches(): AsyncIterable<PlantRevision[]>;
   tokens(): Promise<StoredToken[]>;
-  /** The largest `recordedAt`; 0 in an empty store. */
-  newestTime(): Promise<number>;
+  /** The largest `recordedAt` up to this time; 0 if there is none. */
+  newestTime(until: number): Promise<number>;
   /**
    * Checks pages and indexes with the means of the engine.
    *

@@ -17,6 +17,8 @@ export interface Seal {
   digest: string;
   /** In the order of ids. With them, two seals show where the first difference is. */
   marks: Mark[];
+  /** Of the revisions after this time, only these are covered, as `ID:REVISION`. */
+  newest?: { after: number; keys: Set<string> } | undefined;
 }
 
 /** The number and the digest of the revisions up to this id, and with it. */
@@ -26,6 +28,8 @@ type Mark = Pick<Seal, 'revisions' | 'digest'> & { id: bigint };
 const CHUNK_LENGTH = 64 * 1024;
 /** A seal of more than twice as many plants has at least so many marks. */
 const MARKS_MIN = 512;
+/** A seal that would list more revisions lists none. It fits its own backup only. */
+const LISTED_MAX = 100_000;
 
 /**
  * The SHA-256 of all revisions in the order of ids, then revisions, the same for every engine.
@@ -42,7 +46,8 @@ const MARKS_MIN = 512;
  */
 export class SealDigest {
   readonly #hash = createHash('sha256');
-  readonly #until: number;
+  readonly #newest: NonNullable<Seal['newest']>;
+  readonly #isListing: boolean;
   readonly #markIds: Iterator<bigint, undefined> | undefined;
   #nextMark: bigint | undefined;
   #lines: string[] = [];
@@ -57,16 +62,18 @@ export class SealDigest {
   /**
    * @param until later revisions are left out
    * @param earlier its marks are repeated for the same ids, so that they can be compared
+   * @param isListing later revisions are not left out, but listed
    */
-  constructor(until = Number.POSITIVE_INFINITY, earlier?: Seal) {
-    this.#until = until;
+  constructor(until = Number.POSITIVE_INFINITY, earlier?: Seal, isListing = false) {
+    this.#newest = earlier?.newest ?? { after: until, keys: new Set() };
+    this.#isListing = isListing;
     this.#markIds = earlier?.marks.map(({ id }) => id).values();
     this.#nextMark = this.#markIds?.next().value;
   }
 
   /** @param each must be intact */
   add({ plant: { id, name, tag }, revision, recordedAt, recordedBy }: PlantRevision): void {
-    if (recordedAt > this.#until) return;
+    if (recordedAt > this.#newest.after && !this.#isListed(`${id}:${revision}`)) return;
     if (id !== this.#lastId) {
       if (this.#markIds !== undefined) this.#repeatMarks(id);
       else if (this.#revisions >= (this.#marks.at(-1)?.revisions ?? 0) + this.#markInterval) this.#mark();
@@ -85,9 +92,17 @@ export class SealDigest {
   seal(): Seal {
     this.#repeatMarks();
     this.#update();
-    // Not `#until`, which may come from a damaged row that only some reads find.
+    // Not the limit, which may come from a damaged row that only some reads find.
     const [until, plants, revisions] = [this.#newestTime, this.#plants, this.#revisions];
-    return { until, plants, revisions, digest: this.#hash.digest('hex'), marks: this.#marks };
+    const { size } = this.#newest.keys;
+    const newest = this.#isListing && size > 0 && size <= LISTED_MAX ? this.#newest : undefined;
+    return { until, plants, revisions, digest: this.#hash.digest('hex'), marks: this.#marks, newest };
+  }
+
+  #isListed(key: string): boolean {
+    const { keys } = this.#newest;
+    if (this.#isListing && keys.size <= LISTED_MAX) keys.add(key);
+    return this.#isListing || keys.has(key);
   }
 
   #mark(): void {
@@ -120,6 +135,7 @@ export class SealDigest {
 
 const LINE = /^plant-store seal 1 (\S+) (\d+) plants (\d+) revisions sha256:([0-9a-f]{64})$/;
 const MARK = /^(-?\d+) (\d+) sha256:([0-9a-f]{64})$/;
+const NEWEST = /^after (-?\d+) only ([-:\d ]+)$/;
 
 /** The seal as one line, without its marks. */
 export function sealLine({ until, plants, revisions, digest }: Seal): string {
@@ -127,10 +143,12 @@ export function sealLine({ until, plants, revisions, digest }: Seal): string {
   return `plant-store seal 1 ${time} ${plants} plants ${revisions} revisions sha256:${digest}`;
 }
 
-/** The seal with its marks: its line, then a line for each mark. */
+/** The seal as a file: its line, a line for each mark, and a line for the newest revisions. */
 export function sealText(seal: Seal): string {
+  const { newest } = seal;
   const marks = seal.marks.map(({ id, revisions, digest }) => `${id} ${revisions} sha256:${digest}`);
-  return `${[sealLine(seal), ...marks].join('\n')}\n`;
+  const listed = newest ? [`after ${newest.after} only ${[...newest.keys].join(' ')}`] : [];
+  return `${[sealLine(seal), ...marks, ...listed].join('\n')}\n`;
 }
 
 /** @param text of {@link sealLine} or {@link sealText} @throws {StoreRejected} */
@@ -143,13 +161,16 @@ export function parseSeal(text: string): Seal {
       'the seal must be a line as `verify` prints it: plant-store seal 1 TIME N plants N revisions sha256:64 digits from 0 to f',
     );
   }
+  const [, after, keys] = NEWEST.exec(lines.at(-1)?.trim() ?? '') ?? [];
+  const newest = keys === undefined ? undefined : { after: Number(after), keys: new Set(keys.split(' ')) };
+  if (newest !== undefined) lines.pop();
   const marks = lines.map((line, index): Mark => {
     const [, id, count, markDigest] = MARK.exec(line.trim()) ?? [];
     if (markDigest === undefined)
       throw new StoreRejected(`line ${index + 2} of the file of the seal is malformed`);
     return { id: BigInt(id!), revisions: Number(count), digest: markDigest };
   });
-  return { until, plants: Number(plants), revisions: Number(revisions), digest, marks };
+  return { until, plants: Number(plants), revisions: Number(revisions), digest, marks, newest };
 }
 
 /**

@@ -12,16 +12,19 @@ export interface Verification {
   faults: string[];
   /** How the store differs from the earlier seal. */
   difference: string | undefined;
+  /** The number of revisions whose time was ahead of the clock when they were read. */
+  aheadOfClock: number;
 }
 
 const FAULTS_SHOWN_MAX = 100;
 
 /**
- * The time of the newest revision, for {@link verifyRevisions}. Waits until every commit that
- * began before that time has ended. So no revision of that time or before appears later.
+ * The time for a seal: that of the newest revision which is not ahead of the clock. Waits until
+ * every commit that began before that time has ended. So no revision of that time or before appears
+ * later. Up to a time ahead of the clock, many would.
  */
 export async function settledTime(reader: Pick<PlantReader, 'newestTime'>): Promise<number> {
-  const newest = await reader.newestTime();
+  const newest = await reader.newestTime(Date.now());
   if (newest > Date.now() - COMMIT_TIME_MS_MAX) await wait(COMMIT_TIME_MS_MAX);
   return newest;
 }
@@ -29,13 +32,13 @@ export async function settledTime(reader: Pick<PlantReader, 'newestTime'>): Prom
 /**
  * Reads every revision. Checks its checksum, and that each plant has the revisions 1 to n.
  *
- * @param until the time of the seal
+ * @param digest of the seal to make
  * @param earlier a seal whose revisions must still be there
  * @param onRead is called with the number of revisions since the last call
  */
 export async function verifyRevisions(
   reader: Pick<PlantReader, 'revisionBatches'>,
-  until: number,
+  digest: SealDigest,
   earlier: Seal | undefined,
   onRead: (revisions: number) => void,
 ): Promise<Verification> {
@@ -45,17 +48,19 @@ export async function verifyRevisions(
     if (faults.length < FAULTS_SHOWN_MAX) faults.push(fault);
     else more++;
   };
-  const digest = new SealDigest(until);
   const sinceEarlier = earlier && new SealDigest(earlier.until, earlier);
   let last: PlantRevision | undefined;
   let isAfterDamage = false;
+  let aheadOfClock = 0;
   for await (const batch of reader.revisionBatches()) {
+    const now = Date.now();
     for (const each of batch) {
       if (isIntact(each)) {
         const fault = isAfterDamage ? undefined : placeFault(last, each);
         if (fault !== undefined) add(fault);
         digest.add(each);
         sinceEarlier?.add(each);
+        if (each.recordedAt > now) aheadOfClock++;
         last = each;
         isAfterDamage = false;
       } else {
@@ -70,7 +75,8 @@ export async function verifyRevisions(
   }
   const seal = faults.length === 0 ? digest.seal() : undefined;
   if (more > 0) faults.push(`${more} more faults`);
-  return { seal, faults, difference: earlier && differenceOf(earlier, sinceEarlier!.seal()) };
+  const difference = earlier && differenceOf(earlier, sinceEarlier!.seal());
+  return { seal, faults, difference, aheadOfClock };
 }
 
 /** Each plant has the revisions 1 to n, in the order of ids. */

@@ -5,12 +5,14 @@ import {
   existsSync,
   mkdtempSync,
   openSync,
+  readdirSync,
   readFileSync,
+  renameSync,
   statSync,
   writeFileSync,
   writeSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { suite, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { openCommandStore } from '../../src/store/open-store.ts';
@@ -74,17 +76,20 @@ test('the line of a store is that of its copies and of its backup', async () => 
   await copy(other, back);
   const backup = join(folder, 'backup.db');
   assert.equal((await runProgram(['backup', backup, '--database', original])).exitCode, 0);
+  // A seal is often elsewhere.
+  renameSync(`${backup}.seal`, join(folder, 'elsewhere.seal'));
+  const made = readFileSync(backup);
   const [first, ...lines] = await Promise.all(
     [original, other, back, `sqlite:${backup}`].map(async database => (await verify(database)).stdout),
   );
   assert.match(first!, /^plant-store seal 1 20\S+Z 19 plants 33 revisions sha256:[0-9a-f]{64}\n$/);
   assert.ok(first!.endsWith(`${digest}\n`));
   assert.deepEqual(lines, [first, first, first]);
-  const seal = readFileSync(`${backup}.seal`, 'utf8');
+  assert.ok(made.equals(readFileSync(backup)), 'a backup stays as it is');
+  const seal = readFileSync(join(folder, 'elsewhere.seal'), 'utf8');
   assert.ok(seal.startsWith(first!), seal);
-  assert.equal(statSync(`${backup}.seal`).mode & 0o777, 0o600);
+  assert.equal(statSync(join(folder, 'elsewhere.seal')).mode & 0o777, 0o600);
   assert.equal(await lastRun(other), '19 plants and 33 revisions, no fault found');
-  assert.equal(await lastRun(`sqlite:${backup}`), undefined, 'a backup stays as it is');
 });
 
 for (const engine of [sqlite, postgres]) {
@@ -166,6 +171,47 @@ test('a line alone proves as much, but shows no range; --seal writes a new file 
   assert.match(stderr, /up to that time; a line alone does not show where they differ\nFAULTS FOUND/);
 });
 
+test('a seal file that cannot be written leaves nothing behind', async () => {
+  const database = await storeWithRows(sqlite);
+  const file = join(mkdtempSync(join(folder, 'full-')), 'new.seal');
+  // Files up to 40 KiB; `ulimit -f` counts half KiB.
+  const prefix = ['sh', '-c', 'ulimit -f 80; exec "$0" "$@"'];
+  const { exitCode, stdout, stderr } = await runProgram(['verify', '--database', database, '--seal', file], {
+    prefix,
+  });
+  assert.deepEqual([exitCode, stdout], [1, '']);
+  assert.match(
+    stderr,
+    /^plant-store: the seal .*new\.seal cannot be written \(EFBIG\); name a new file on /m,
+  );
+  assert.deepEqual(readdirSync(dirname(file)), []);
+});
+
+test('a plant stored under a clock that was ahead breaks no seal, and a backup covers it', async () => {
+  for (const engine of [sqlite, postgres]) {
+    const database = await storeWithRows(engine);
+    await engine.sql(database, insertSql([5, 1, 'ahead', null, Date.now() + 1e12, 1]));
+    const { stdout, stderr } = await verify(database);
+    assert.equal(stdout, `${sealLine(SEAL)}\n`);
+    assert.match(stderr, /^WARNING: the clock of this machine has not reached the time of 1 revision; /);
+    const backup = join(mkdtempSync(join(folder, 'ahead-')), 'backup.db');
+    const proofs = [stdout];
+    if (engine === sqlite) {
+      assert.match((await runProgram(['backup', backup, '--database', database])).stderr, /^WARNING: the cl/);
+      proofs.push(`${backup}.seal`);
+    }
+    await engine.sql(database, insertSql([15, 1, 'since', null, Date.now(), 1]));
+    for (const proof of proofs) assert.equal((await verify(database, '--against', proof)).exitCode, 0);
+    if (engine === postgres) continue;
+    await engine.sql(database, 'DELETE FROM plant_revision WHERE id = 5');
+    const lost = await verify(database, '--against', `${backup}.seal`);
+    assert.match(
+      lost.stderr,
+      /the seal has 1,516 revisions, and the store has 1,515 .* smallest id and id 5\n/,
+    );
+  }
+});
+
 test('a seal that cannot be read is a usage error', async () => {
   const line = sealLine(SEAL);
   const broken = join(folder, 'broken.seal');
@@ -190,8 +236,12 @@ test('a damaged page and a missing amcheck are reported', async () => {
   closeSync(page);
   const { exitCode, stdout, stderr } = await verify(database);
   assert.deepEqual([exitCode, stdout], [1, '']);
-  assert.match(stderr, /^plant-store: Tree \d+ page 21/);
-  assert.match(stderr, /plant-store: the store is damaged: .*malformed \(SQLite result code 11\); not/);
+  const says = 'plant-store: the database says: ';
+  assert.ok(
+    stderr.startsWith(`plant-store: the store is damaged: not all of its revisions can be read\n${says}`),
+  );
+  assert.match(stderr, /says: Tree \d+ page 21.*\n.*says: .*malformed.*\nFAULTS FOUND.* "Damaged stores"\n$/);
+  assert.match((await lastRun(database))!, /^FAULTS FOUND: the store is damaged: not all of its rev/);
   const target = await sqlite.newDatabase();
   assert.equal((await runProgram(['copy', '--from', database, '--to', target])).exitCode, 1);
   const copied = (await runProgram(['export', '--database', target])).stdout.split('\n').length;

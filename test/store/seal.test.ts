@@ -37,7 +37,7 @@ test('the digest is the hash of the documented lines', () => {
   const later = { ...revision(2n ** 61n), recordedAt: AT + 1 };
   const { marks, ...seal } = sealOf([...revisions, later]);
   const digest = createHash('sha256').update(lines.join('')).digest('hex');
-  assert.deepEqual(seal, { until: AT, plants: 3, revisions: 5_002, digest });
+  assert.deepEqual(seal, { until: AT, plants: 3, revisions: 5_002, digest, newest: undefined });
   assert.deepEqual(
     marks.map(({ id }) => id),
     [-1n, 2n ** 53n + 1n],
@@ -52,6 +52,29 @@ test('the time is that of the newest revision, whatever time a damaged row has',
   const digest = new SealDigest(1e300);
   digest.add(revision(1n));
   assert.equal(digest.seal().until, AT);
+});
+
+test('the seal of a backup covers and lists the newest revisions, and no others of their times', () => {
+  const [old, newest] = [revision(1n), revision(2n ** 60n, 7)];
+  const [last, ahead] = [
+    { ...newest, recordedAt: AT + 1 },
+    { ...revision(3n), recordedAt: AT * 2 },
+  ];
+  const digest = new SealDigest(AT, undefined, true);
+  for (const each of [old, ahead, last]) digest.add(each);
+  const seal = digest.seal();
+  assert.deepEqual([seal.until, seal.revisions], [AT * 2, 3]);
+  assert.deepEqual(parseSeal(sealText(seal)), seal);
+  const since = { ...revision(2n), recordedAt: AT + 1 };
+  assert.equal(differenceOf(seal, sealOf([old, since, ahead, last], seal)), undefined);
+  for (const lost of [old, ahead, last]) {
+    const left = [old, since, ahead, last].filter(each => each !== lost);
+    assert.match(differenceOf(seal, sealOf(left, seal)) ?? '', /has 3 revisions, and the store has 2 /);
+  }
+  const many = new SealDigest(0, undefined, true);
+  for (let number = 1; number <= 100_001; number++) many.add(revision(1n, number));
+  const { revisions, newest: listed } = many.seal();
+  assert.deepEqual([revisions, listed], [100_001, undefined]);
 });
 
 suite('the first difference lies between two marks', () => {

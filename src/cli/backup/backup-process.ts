@@ -1,9 +1,9 @@
 import { constants, setPriority } from 'node:os';
 import { StoreDamaged } from '../../store/plant-store.ts';
-import { sealText } from '../../store/seal.ts';
+import { SealDigest, sealText } from '../../store/seal.ts';
 import { checkCopy, copySnapshot, type StoreCounts } from '../../store/sqlite/sqlite-backup.ts';
 import { openSqliteReader } from '../../store/sqlite/sqlite-reader.ts';
-import { settledTime, verifyRevisions } from '../../store/verification.ts';
+import { type Verification, verifyRevisions } from '../../store/verification.ts';
 
 /** A message to the process that started this one. The last message is `made` or `failure`. */
 export interface BackupMessage {
@@ -12,7 +12,7 @@ export interface BackupMessage {
   /** The copy is complete, and so many of its revisions are checked. */
   checked?: number;
   /** The seal of the copy, unless a revision is damaged; and its faults. */
-  made?: { source: StoreCounts; copy: StoreCounts; seal: string | undefined; faults: string[] };
+  made?: Omit<Verification, 'seal'> & Record<'source' | 'copy', StoreCounts> & { seal: string | undefined };
   failure?: { message: string; errcode: number | undefined; isDamage: boolean };
 }
 
@@ -26,7 +26,7 @@ export async function runBackupProcess(path: string, to: string): Promise<void> 
   // Without the parent process the copy would never get its name.
   process.on('disconnect', () => process.exit());
   try {
-    const until = await newestTimeOf(path);
+    const begunAt = Date.now();
     const source = await copySnapshot(path, to, ({ totalPages, remainingPages }) =>
       send({ copied: { pages: totalPages - remainingPages, totalPages } }),
     );
@@ -35,22 +35,20 @@ export async function runBackupProcess(path: string, to: string): Promise<void> 
     // Reads the copy, not the store under load. Equal counts and right checksums show that the copy
     // has everything.
     await using reader = openSqliteReader(to, true);
+    // Batches are stored in the order of their times. So the store can still get revisions of the
+    // newest time, or before one that is ahead of the clock. The seal lists these of the copy.
+    const digest = new SealDigest((await reader.newestTime(begunAt)) - 1, undefined, true);
     let checked = 0;
-    const { seal, faults } = await verifyRevisions(reader, until, undefined, revisions => {
+    const { seal, ...verification } = await verifyRevisions(reader, digest, undefined, revisions => {
       checked += revisions;
       send({ checked });
     });
-    send({ made: { source, copy, seal: seal && sealText(seal), faults } });
+    send({ made: { source, copy, seal: seal && sealText(seal), ...verification } });
   } catch (error) {
     const { message, errcode } = error as Error & { errcode?: number };
     send({ failure: { message, errcode, isDamage: error instanceof StoreDamaged } });
   }
   if (process.connected) process.disconnect?.();
-}
-
-async function newestTimeOf(path: string): Promise<number> {
-  await using reader = openSqliteReader(path);
-  return await settledTime(reader);
 }
 
 function send(message: BackupMessage): void {

@@ -25,7 +25,7 @@ export async function openPostgresReader(address: PostgresAddress): Promise<Plan
     revisionBatches: () => pages(search),
     size: () => size(connection),
     tokens: () => orUnavailable(allTokens(connection)),
-    newestTime: () => newestTime(connection),
+    newestTime: until => newestTime(connection, until),
     structureFaults: () => structureFaults(connection),
     identity: () => identity(connection),
     [Symbol.asyncDispose]: () => connection.close(),
@@ -115,9 +115,9 @@ export async function size(connection: Connection): Promise<StoreSize> {
   return { plants: Number(count![0]), revisions: Number(count![1]), bytes: bytes && Number(bytes[0]) };
 }
 
-async function newestTime(connection: Connection): Promise<number> {
-  const text = 'SELECT max(recorded_at) FROM plant_revision';
-  const [row] = await orUnavailable(connection.run({ text }));
+async function newestTime(connection: Connection, until: number): Promise<number> {
+  const text = 'SELECT max(recorded_at) FROM plant_revision WHERE recorded_at <= $1';
+  const [row] = await orUnavailable(connection.run({ text, values: [String(until)] }));
   return Number(row![0]);
 }
 

@@ -79,6 +79,11 @@ function isServed(path: string, cause: unknown): StoreRejected {
  * @throws {StoreRejected} when a service uses it
  */
 export async function checkServeLock(path: string): Promise<void> {
-  if (!existsSync(path) || !existsSync(`${realpathSync(path)}-serve-lock`)) return;
+  if (!wasServed(path)) return;
   (await takeServeLock(path))[Symbol.dispose]();
+}
+
+/** Whether a service has ever used the store at this path. */
+export function wasServed(path: string): boolean {
+  return existsSync(path) && existsSync(`${realpathSync(path)}-serve-lock`);
 }

@@ -12,6 +12,8 @@ export const BYTES = 'SELECT page_count * page_size FROM pragma_page_count, prag
 /** Each plant has one revision 1. */
 const SIZE = `SELECT count(*) FILTER (WHERE revision = 1) AS plants, count(*) AS revisions, (${BYTES}) AS bytes
   FROM plant_revision`;
+const NEWEST_TIME =
+  'SELECT CAST(max(recorded_at) AS REAL) AS newest FROM plant_revision WHERE recorded_at <= ?';
 
 /** @param isImmutable see {@link openForReading} */
 export function openSqliteReader(path: string, isImmutable = false): PlantReader {
@@ -24,13 +26,7 @@ export function openSqliteReader(path: string, isImmutable = false): PlantReader
     revisionBatches: () => readAhead(path, isImmutable),
     size: async () => read(() => database.prepare(SIZE).get() as StoreSize),
     tokens: async () => read(() => allTokens(database)),
-    newestTime: async () =>
-      read(() =>
-        Number(
-          database.prepare('SELECT CAST(max(recorded_at) AS REAL) AS newest FROM plant_revision').get()
-            ?.newest,
-        ),
-      ),
+    newestTime: async until => read(() => Number(database.prepare(NEWEST_TIME).get(until)?.newest)),
     structureFaults: async () => structureFaults(database),
     identity: async () => {
       const { dev, ino } = statSync(path, { bigint: true });
