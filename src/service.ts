@@ -11,7 +11,7 @@ import { docsPage } from './docs-page/docs-page.ts';
 import { documentationOf } from './docs-page/documentation.ts';
 import { CreatePlant } from './http/create-plant.ts';
 import type { AllowedOrigins } from './http/cross-origin.ts';
-import { type ListenAddress, ListenFailed, reserveAddress } from './http/listen.ts';
+import { type ListenAddress, ListenFailed, ReservedAddress } from './http/listen.ts';
 import { PlantServer } from './http/plant-server.ts';
 import { DamagedPlants } from './ops/damaged-plants.ts';
 import { COMMITS_ASSESSED_INTERVAL_MS, STORE_WATCH_INTERVAL_MS } from './ops/limits.ts';
@@ -88,8 +88,8 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
   try {
     const metrics = new Metrics(VERSION, databaseAddressOf(settings.database).engine);
     // Before the store: a start that fails here leaves no new store.
-    const reservedOps = opened.use(await reserveAddress(settings.ops));
-    const reserved = opened.use(await reserveAddress(settings.listen));
+    const reservedOps = opened.use(await ReservedAddress.reserve(settings.ops));
+    const reserved = opened.use(await ReservedAddress.reserve(settings.listen));
     const { engine } = opened.use(await openStore(settings));
     const tokensMessage = 'the token table cannot be read or written; after 4 s unread, creates get 503';
     const tokens = await TokenCache.open(

@@ -16,6 +16,9 @@ export const FAST_PATH_CACHED_HEADERS_MAX = 1_000;
 /** With this many pending responses, the fast path reads no further request of a connection. */
 export const FAST_PATH_PIPELINE_MAX = 1_024;
 
+/** Connections to an address that wait while the service starts; further ones are closed. */
+export const WAITING_CONNECTIONS_MAX = 1_024;
+
 /** Time per tick for fast path requests from connections without a pending response. */
 export const FIRST_REQUEST_BUDGET_MS = 8;
 /** Time per tick for fast path requests from connections with pending responses. */

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
-import { type AddressInfo, createServer, type Server } from 'node:net';
+import { type AddressInfo, Server, type Socket } from 'node:net';
+import { WAITING_CONNECTIONS_MAX } from './limits.ts';
 
 /** The address to listen at; port 0 selects a free port. */
 export interface ListenAddress {
@@ -21,23 +22,43 @@ export class ListenFailed extends Error {
 }
 
 /**
- * Uses an address before the server for it exists. Until then, connections to it are closed.
- *
- * @throws {ListenFailed} when the address is not available
+ * An address in use before the server for it exists. Until then, its connections wait unread, as in
+ * the listen queue of the system.
  */
-export async function reserveAddress(address: ListenAddress): Promise<Server> {
-  try {
-    const placeholder = createServer(socket => socket.destroy()).listen(address);
-    await once(placeholder, 'listening');
-    return placeholder;
-  } catch (cause) {
-    throw new ListenFailed(address, cause as NodeJS.ErrnoException);
-  }
-}
+export class ReservedAddress extends Server {
+  readonly #waiting: Socket[] = [];
 
-/** From now on, `server` accepts the connections to the address of the placeholder. */
-export async function listenInstead(placeholder: Server, server: Server): Promise<AddressInfo> {
-  server.listen(placeholder);
-  await once(server, 'listening');
-  return server.address() as AddressInfo;
+  private constructor() {
+    const likeNodesHttpServer = { allowHalfOpen: true, noDelay: true };
+    super({ ...likeNodesHttpServer, pauseOnConnect: true }, socket => this.#waiting.push(socket));
+    this.maxConnections = WAITING_CONNECTIONS_MAX;
+  }
+
+  /** @throws {ListenFailed} when the address is not available */
+  static async reserve(address: ListenAddress): Promise<ReservedAddress> {
+    try {
+      const reserved = new ReservedAddress().listen(address);
+      await once(reserved, 'listening');
+      return reserved;
+    } catch (cause) {
+      throw new ListenFailed(address, cause as NodeJS.ErrnoException);
+    }
+  }
+
+  /** From now on, `server` accepts the connections, and serves those that wait. */
+  async handOver(server: Server): Promise<AddressInfo> {
+    server.listen(this);
+    await once(server, 'listening');
+    for (const socket of this.#waiting.splice(0)) {
+      server.emit('connection', socket);
+      socket.resume();
+    }
+    return server.address() as AddressInfo;
+  }
+
+  /** Closes the connections that still wait. Those that were handed over must be closed before. */
+  override async [Symbol.asyncDispose](): Promise<void> {
+    for (const socket of this.#waiting) socket.destroy();
+    await super[Symbol.asyncDispose]();
+  }
 }

@@ -4,7 +4,7 @@ import { SHUTDOWN_MS } from '../contract/limits.ts';
 import { isPreflight, PREFLIGHT } from './cross-origin.ts';
 import { type FastPath, FastPathConnection } from './fast-path-connection.ts';
 import { FIRST_REQUEST_BUDGET_MS, PIPELINED_BUDGET_MS, SHUTDOWN_GRACE_MS } from './limits.ts';
-import { listenInstead } from './listen.ts';
+import type { ReservedAddress } from './listen.ts';
 import type { Exchange } from './node-connection.ts';
 import { NodeServer, pathOf } from './node-server.ts';
 import { RequestBody } from './request-body.ts';
@@ -19,6 +19,8 @@ export class PlantServer {
   readonly #context: ServerContext;
   readonly #fastPath: FastPath;
   readonly #node: NodeServer;
+  /** Two, since a connection that waited for the start counts as one of the reserved address. */
+  readonly #listeners: NetServer[] = [];
   #isGraceOver = false;
 
   constructor(context: Omit<ServerContext, 'isDraining'>) {
@@ -37,12 +39,18 @@ export class PlantServer {
     };
   }
 
-  openConnections(): Promise<number> {
-    return new Promise(resolve => this.#node.server.getConnections((_error, count) => resolve(count)));
+  async openConnections(): Promise<number> {
+    let open = 0;
+    for (const listener of this.#listeners)
+      open += await new Promise<number>(resolve =>
+        listener.getConnections((_error, count) => resolve(count)),
+      );
+    return open;
   }
 
-  listen(placeholder: NetServer): Promise<AddressInfo> {
-    return listenInstead(placeholder, this.#node.server);
+  listen(reserved: ReservedAddress): Promise<AddressInfo> {
+    this.#listeners.push(reserved, this.#node.server);
+    return reserved.handOver(this.#node.server);
   }
 
   /**
@@ -56,7 +64,11 @@ export class PlantServer {
     // Moves partial requests to Node's HTTP server, which waits for the rest.
     for (const connection of connections) connection.proceed();
     // Not yet the HTTP server's own `close`, which would stop its request timeouts.
-    const allClosed = new Promise(resolve => NetServer.prototype.close.call(this.#node.server, resolve));
+    const allClosed = Promise.all(
+      this.#listeners.map(
+        listener => new Promise(resolve => NetServer.prototype.close.call(listener, resolve)),
+      ),
+    );
     await delay(SHUTDOWN_GRACE_MS);
     this.#isGraceOver = true;
     this.#node.server.close();

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { AddressInfo, Server } from 'node:net';
+import type { AddressInfo } from 'node:net';
 import type { ErrorBody } from '../contract/errors.ts';
-import { listenInstead } from '../http/listen.ts';
+import type { ReservedAddress } from '../http/listen.ts';
 import { createServer } from '../http/node-http.ts';
 import {
   COMMON_FIELDS,
@@ -127,8 +127,8 @@ export class OpsServer {
     }
   }
 
-  listen(placeholder: Server): Promise<AddressInfo> {
-    return listenInstead(placeholder, this.#server);
+  listen(reserved: ReservedAddress): Promise<AddressInfo> {
+    return reserved.handOver(this.#server);
   }
 
   async close(): Promise<void> {

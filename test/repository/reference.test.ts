@@ -23,6 +23,7 @@ import {
   KEEP_ALIVE_MS,
   SHORT_BODY_BYTES_MAX,
   STALLED_CHECK_MS,
+  WAITING_CONNECTIONS_MAX,
 } from '../../src/http/limits.ts';
 import { COMMON_FIELDS } from '../../src/http/response.ts';
 import { QUEUE_PLANTS_MAX, QUEUE_TEXT_LENGTH_MAX, QUEUE_TIME_MAX_MS } from '../../src/store/limits.ts';
@@ -194,6 +195,10 @@ suite('docs/reference.md', () => {
           seconds(3 * STALLED_CHECK_MS),
         ],
         ['time without a request on an open connection', seconds(KEEP_ALIVE_MS)],
+        [
+          'connections to an address that wait while the service starts',
+          WAITING_CONNECTIONS_MAX.toLocaleString('en'),
+        ],
         [
           `bodies over ${long} that are arriving or being parsed, together`,
           mebibytes(ARRIVING_BODIES_BYTES_MAX),
