@@ -1,7 +1,7 @@
 import { BODY_BYTES_SETTING_MAX, REQUEST_TIMEOUT_MS, relation, SHUTDOWN_MS } from '../contract/limits.ts';
 
-/** Memory for all bodies that are arriving; a body that does not fit gets a 503 response. */
-export const ARRIVING_BODIES_BYTES_MAX = 64 * 1024 * 1024;
+/** Memory for all longer bodies until their responses are sent; others get a 503 response. */
+export const LONG_BODIES_BYTES_MAX = 64 * 1024 * 1024;
 /** A body up to this length always fits and is read at once; longer ones leave the fast path. */
 export const SHORT_BODY_BYTES_MAX = 16 * 1024;
 /** Longest Content-Type that is parsed: parsing takes quadratic time, and JSON needs less. */
@@ -59,6 +59,6 @@ relation(
   FAST_PATH_TIMEOUT_MS.requestRest + REQUEST_TIMEOUT_MS + TIMEOUT_CHECK_INTERVAL_MS <= 15_000,
   'a slow request is rejected within 15 s',
 );
-relation(SHORT_BODY_BYTES_MAX < ARRIVING_BODIES_BYTES_MAX, 'short bodies use little of the memory');
-relation(BODY_BYTES_SETTING_MAX * 2 <= ARRIVING_BODIES_BYTES_MAX, 'two of the longest bodies fit');
+relation(SHORT_BODY_BYTES_MAX < LONG_BODIES_BYTES_MAX, 'short bodies use little of the memory');
+relation(BODY_BYTES_SETTING_MAX * 2 <= LONG_BODIES_BYTES_MAX, 'two of the longest bodies fit');
 relation(SHUTDOWN_GRACE_MS < SHUTDOWN_MS, 'connections close within the time to shut down');

@@ -142,6 +142,8 @@ export class NodeConnection {
     const { request, serverResponse } = exchange;
     const { onResponse, corsOrigins, documentation, isDraining } = this.#context;
     onResponse(response, exchange, this.#socket);
+    // An idle connection would keep its last body in memory.
+    exchange.body = undefined;
     const mayBeLast = exchange === this.latest && this.#lastError === undefined;
     const isLast = mayBeLast && (this.#isEnding || !request.complete || isDraining);
     // RFC 9112 section 9.6: after a response that closes the connection, no request is processed.

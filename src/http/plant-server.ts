@@ -12,7 +12,7 @@ import { errorResponse, type HttpResponse } from './response.ts';
 import type { ServerContext } from './server-context.ts';
 import { TickBudget } from './tick-budget.ts';
 
-const TOO_MANY_LONG_BODIES = 'too many long bodies are arriving; send this plant again shortly';
+const TOO_MANY_LONG_BODIES = 'too many long bodies are in memory; send this plant again shortly';
 
 /** The HTTP server for clients. */
 export class PlantServer {
@@ -113,8 +113,7 @@ export class PlantServer {
     const { request, serverResponse } = exchange;
     const admitted = await createPlant.admit(request.rawHeaders);
     if ('status' in admitted) return admitted;
-    using body = new RequestBody(createPlant.bodyBytesMax);
-    const bytes = await body.read(request, serverResponse);
+    const bytes = await new RequestBody(createPlant.bodyBytesMax).read(request, serverResponse);
     if (bytes === undefined) return undefined;
     if (bytes === 'tooLarge') return errorResponse('bodyTooLarge', undefined, admitted.fields);
     if (bytes === 'noRoom') return errorResponse('busy', TOO_MANY_LONG_BODIES, admitted.fields);

@@ -1,18 +1,19 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { ARRIVING_BODIES_BYTES_MAX, SHORT_BODY_BYTES_MAX } from './limits.ts';
+import { LONG_BODIES_BYTES_MAX, SHORT_BODY_BYTES_MAX } from './limits.ts';
 
 /** The bytes, why they are rejected, or undefined if the request has its response or is cut off. */
 type BodyReading = Uint8Array | 'tooLarge' | 'noRoom' | undefined;
 
 /**
- * The body of one request, with its share of the memory for all bodies. `using` releases the share.
+ * The body of one request, with its share of the memory for all long bodies and their responses. It
+ * has the share until the system has the whole response, which is hardly longer than the body.
  *
  * A short body always fits. A longer one reserves its Content-Length before it is read. A chunked
  * one reserves twice the received bytes as it grows. If that does not fit, it releases all, so that
  * some of many growing bodies fit.
  */
-export class RequestBody implements Disposable {
-  /** By all bodies of the process, at most {@link ARRIVING_BODIES_BYTES_MAX}. */
+export class RequestBody {
+  /** By all bodies of the process, at most {@link LONG_BODIES_BYTES_MAX}. */
   static #allReservedBytes = 0;
   readonly #bytesMax: number;
   #reservedBytes = 0;
@@ -38,27 +39,26 @@ export class RequestBody implements Disposable {
       const settle = (reading: BodyReading): void => {
         // Further chunks must not reserve memory, which nothing would release.
         request.off('data', add);
+        // The caller has the bytes, and drops them before the share is released.
+        this.#buffer = Buffer.alloc(0);
         resolve(reading);
+      };
+      const end = (reading?: 'tooLarge' | 'noRoom'): void => {
+        // Released at once, since other bodies may grow before the promise settles.
+        RequestBody.#allReservedBytes -= this.#reservedBytes;
+        this.#reservedBytes = 0;
+        settle(reading);
       };
       const add = (chunk: Buffer): void => {
         const fault = this.#add(chunk);
-        if (fault === undefined) return;
-        // Released at once, since other bodies may grow before the promise settles.
-        this[Symbol.dispose]();
-        settle(fault);
+        if (fault !== undefined) end(fault);
       };
       request.on('data', add);
       request.on('end', () => settle(this.#buffer.subarray(0, this.#length)));
       // A request has no `end` if it is cut off, or has its response before it is complete.
-      request.on('close', () => settle(undefined));
-      serverResponse.on('close', () => settle(undefined));
+      request.on('close', () => request.readableEnded || end());
+      serverResponse.on('close', () => end());
     });
-  }
-
-  [Symbol.dispose](): void {
-    RequestBody.#allReservedBytes -= this.#reservedBytes;
-    this.#reservedBytes = 0;
-    this.#buffer = Buffer.alloc(0);
   }
 
   #add(chunk: Buffer): 'tooLarge' | 'noRoom' | undefined {
@@ -81,7 +81,7 @@ export class RequestBody implements Disposable {
   #reserve(bytes: number): boolean {
     if (bytes <= SHORT_BODY_BYTES_MAX) return true;
     const moreBytes = bytes - this.#reservedBytes;
-    if (RequestBody.#allReservedBytes + moreBytes > ARRIVING_BODIES_BYTES_MAX) return false;
+    if (RequestBody.#allReservedBytes + moreBytes > LONG_BODIES_BYTES_MAX) return false;
     RequestBody.#allReservedBytes += moreBytes;
     this.#reservedBytes = bytes;
     return true;

@@ -22,7 +22,7 @@ export interface ReceivedRequest {
   /** Length of the body that was read. */
   bodyBytes: number;
   /** The body, and the id of its valid token, if both were read. */
-  body?: Uint8Array;
+  body?: Uint8Array | undefined;
   tokenId?: number;
   /** Undefined: POST /plants. */
   readonly request?: { method?: string | undefined; url?: string | undefined };

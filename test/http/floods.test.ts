@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { makeToken } from '../../src/auth/token.ts';
 import { BODY_BYTES_MAX } from '../../src/contract/limits.ts';
-import { ARRIVING_BODIES_BYTES_MAX, PARSED_CHUNK_BYTES_MAX } from '../../src/http/limits.ts';
+import { LONG_BODIES_BYTES_MAX, PARSED_CHUNK_BYTES_MAX } from '../../src/http/limits.ts';
 import { startServe } from '../harness/program.ts';
 import { chunked, type RawConnection, type RequestParts, requestBytes } from '../harness/raw-connection.ts';
 import { addToken } from '../harness/running-service.ts';
@@ -107,7 +107,7 @@ test('a client that waits for each response does not wait for clients that send 
 });
 
 suite('long bodies that are incomplete', () => {
-  const MOST = ARRIVING_BODIES_BYTES_MAX / BODY_BYTES_MAX;
+  const MOST = LONG_BODIES_BYTES_MAX / BODY_BYTES_MAX;
   const longHeaders = (): Buffer =>
     target.request(GHOST_ID, {
       headers: { Expect: '100-continue', 'Content-Length': String(BODY_BYTES_MAX) },

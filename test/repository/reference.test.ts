@@ -18,9 +18,9 @@ import {
 import { CREATE_PLANT, type Header } from '../../src/contract/openapi.ts';
 import { readNewPlantText } from '../../src/contract/plant.ts';
 import {
-  ARRIVING_BODIES_BYTES_MAX,
   HEADERS_TIMEOUT_MS,
   KEEP_ALIVE_MS,
+  LONG_BODIES_BYTES_MAX,
   SHORT_BODY_BYTES_MAX,
   STALLED_CHECK_MS,
   WAITING_CONNECTIONS_MAX,
@@ -199,10 +199,7 @@ suite('docs/reference.md', () => {
           'connections to an address that wait while the service starts',
           WAITING_CONNECTIONS_MAX.toLocaleString('en'),
         ],
-        [
-          `bodies over ${long} that are arriving or being parsed, together`,
-          mebibytes(ARRIVING_BODIES_BYTES_MAX),
-        ],
+        [`bodies over ${long} whose responses are not sent yet, together`, mebibytes(LONG_BODIES_BYTES_MAX)],
         ['plants that wait for a commit', QUEUE_PLANTS_MAX.toLocaleString('en')],
         ['text of the plants that wait for a commit', mebibytes(QUEUE_TEXT_LENGTH_MAX)],
         ['expected time until the commit of a plant', seconds(QUEUE_TIME_MAX_MS)],
