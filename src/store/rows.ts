@@ -1,6 +1,6 @@
 /** What the tables of both engines have in common. */
 import { TOKEN_EXPIRY_MS_MAX } from '../contract/limits.ts';
-import type { PlantRevision } from './plant-store.ts';
+import { type PlantRevision, StoreRejected } from './plant-store.ts';
 
 /** The columns of `plant_revision`, in the order in which they are written and read. */
 export const REVISION_COLUMNS = 'id, revision, name, tag, recorded_at, recorded_by, checksum';
@@ -65,3 +65,24 @@ export const UPDATE_COPIED_TOKEN = `
       OR token.revoked_at IS DISTINCT FROM excluded.revoked_at THEN excluded.change_number ELSE token.change_number END
   WHERE token.hash = excluded.hash AND token.label = excluded.label
     AND (token.revoked_at IS NULL OR excluded.revoked_at IS NOT NULL)`;
+
+/**
+ * Compares the schema that the schema steps make with the one found. A trigger, for example, could
+ * delete or change each new plant.
+ *
+ * @param ours the definition of each item, such as a trigger, by its name
+ * @returns one text for each difference
+ */
+export function schemaFaultsOf(ours: Map<string, string>, found: Map<string, string>): string[] {
+  return [...new Set([...ours.keys(), ...found.keys()])].flatMap(item => {
+    if (!found.has(item)) return [`the ${item} is missing`];
+    if (!ours.has(item)) return [`the ${item} was not made by plant-store`];
+    return ours.get(item) === found.get(item) ? [] : [`the ${item} was changed`];
+  });
+}
+
+/** @throws {StoreRejected} when there is a difference */
+export function rejectSchema(faults: string[]): void {
+  const advice = 'undo this, or move the plants into a new store with `npx plant-store copy`';
+  if (faults.length > 0) throw new StoreRejected(`${faults.join(', ')}; ${advice}`);
+}

@@ -2,6 +2,7 @@ import { withChecksum } from '../../src/store/checksum.ts';
 import { openReader } from '../../src/store/open-store.ts';
 import type { PlantRevision } from '../../src/store/plant-store.ts';
 import { faultsOf, type LoggedRequest } from './client-log.ts';
+import type { EngineUnderTest } from './store-under-test.ts';
 
 /** Reads all revisions of a store, as `export` does. */
 export async function storedRevisions(database: string): Promise<PlantRevision[]> {
@@ -32,6 +33,15 @@ export function insertSql(...rows: Row[]): string {
     return `(${[...shown, revisionOfRow(row).checksum].join(', ')})`;
   });
   return `INSERT INTO plant_revision VALUES ${values.join(', ')}`;
+}
+
+/** Changes rows, as a disk would, without the triggers of SQLite that prevent it. */
+export async function changeRows(under: EngineUnderTest, database: string, text: string): Promise<void> {
+  const select = `SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'`;
+  const triggers = under.name === 'SQLite' ? await under.sql(database, select) : [];
+  for (const { name } of triggers) await under.sql(database, `DROP TRIGGER ${name}`);
+  await under.sql(database, text);
+  for (const { sql } of triggers) await under.sql(database, String(sql));
 }
 
 /** Compares the stored revisions with the responses that clients received; see {@link faultsOf}. */

@@ -9,7 +9,7 @@ import type { Finished } from '../harness/program.ts';
 import { addToken, type RunningService, startTestService } from '../harness/running-service.ts';
 import { scrape } from '../harness/scrape.ts';
 import { type EngineUnderTest, enginesUnderTest, openNewStore } from '../harness/store-under-test.ts';
-import { insertSql, type Row } from '../harness/stored-revisions.ts';
+import { changeRows, insertSql, type Row } from '../harness/stored-revisions.ts';
 
 const ROWS: Row[] = [
   [5, 1, 'five', 'tree', 1_000, 1],
@@ -36,11 +36,8 @@ async function storeWith(under: EngineUnderTest, rows = ROWS): Promise<string> {
   return store.database;
 }
 
-/** Changes a row, as a disk would, without the trigger of SQLite that prevents it. */
-async function change(under: EngineUnderTest, database: string, set: string): Promise<void> {
-  if (under === sqlite) await under.sql(database, 'DROP TRIGGER IF EXISTS plant_revision_is_not_updated');
-  await under.sql(database, `UPDATE plant_revision SET ${set}`);
-}
+const change = (under: EngineUnderTest, database: string, set: string): Promise<void> =>
+  changeRows(under, database, `UPDATE plant_revision SET ${set}`);
 
 /** Changes bytes of the closed file of an SQLite store. */
 function changeBytes(database: string, change: (file: Buffer<ArrayBuffer>) => void): void {

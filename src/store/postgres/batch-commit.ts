@@ -10,7 +10,8 @@ import {
 import { revisionOf } from '../rows.ts';
 import type { Connection } from './connection.ts';
 import { kindOf } from './failure.ts';
-import { latestRevisions, revisionInsert, revisionsAround, rowOf } from './revision-table.ts';
+import { insertedOf, latestRevisions, revisionInsert, revisionsAround, rowOf } from './revision-table.ts';
+import { SCHEMA_ADVICE } from './schema.ts';
 
 /** A revision that was sent for a write and is not known to be stored. */
 interface SentRevision extends PlantRevision {
@@ -93,12 +94,12 @@ export class BatchCommit {
     for (;;) {
       const revisions = this.#nextRound();
       if (revisions.length === 0) break;
-      const insertedIds = await this.#insert(connection, revisions);
+      const inserted = await this.#insert(connection, revisions);
       // This commit confirms all earlier ones of its server. Citus may have used several servers.
-      if (insertedIds.size > 0 && !connection.isCitus) this.#unconfirmed = [];
+      if (inserted.size > 0 && !connection.isCitus) this.#unconfirmed = [];
       const conflicting: SentRevision[] = [];
       for (const each of revisions) {
-        if (insertedIds.has(each.plant.id)) this.#stored(each);
+        if (inserted.has(each)) this.#stored(each);
         else conflicting.push(each);
       }
       if (conflicting.length === 0) continue;
@@ -157,13 +158,13 @@ export class BatchCommit {
     return undefined;
   }
 
-  /** @returns the ids of the inserted revisions */
-  async #insert(connection: Connection, revisions: SentRevision[]): Promise<Set<bigint>> {
+  /** @returns the inserted revisions */
+  async #insert(connection: Connection, revisions: SentRevision[]): Promise<Set<SentRevision>> {
     this.#sent = revisions;
     try {
-      const inserted = await connection.commit(revisionInsert(revisions));
+      const rows = await connection.commit(revisionInsert(revisions, connection.isCitus));
       this.#sent = [];
-      return new Set(inserted.map(([id]) => BigInt(id!)));
+      return insertedOf(revisions, rows);
     } catch (error) {
       // After an error of the server nothing is inserted: a revision with such a number is not
       // ours. But on Citus another server may have committed it.
@@ -186,9 +187,7 @@ export class BatchCommit {
     const found = await latestRevisions(connection, ids);
     if (found.length < conflicting.length) {
       // A row that is neither inserted nor found would be retried without end.
-      throw new StoreRejected(
-        'PostgreSQL accepts a plant but does not store it; check plant_revision for a trigger, a rule or row-level security',
-      );
+      throw new StoreRejected(`PostgreSQL accepts a plant but does not store it; ${SCHEMA_ADVICE}`);
     }
     for (const revision of found) this.#found(revision);
     // A row whose id is damaged is found by the id in the index. It has another id itself.

@@ -8,6 +8,7 @@ import { reasonOf, sqlStateOf } from './failure.ts';
 import { HostSearch } from './host-search.ts';
 import { OPERATION_TIMEOUT_MS, SHARDS_AGE_MAX_MS, WORKER_CHECK_TIMEOUT_MS } from './limits.ts';
 import type { HostAddress, PostgresAddress } from './postgres-url.ts';
+import { checkRows } from './schema.ts';
 
 interface Worker {
   name: string;
@@ -72,7 +73,7 @@ export class CitusWorkers {
     work: (connection: Connection) => Promise<T>,
   ): Promise<T> {
     const deadline = performance.now() + OPERATION_TIMEOUT_MS;
-    if (this.#workers.size > 0 && performance.now() - this.#shardsReadAt > SHARDS_AGE_MAX_MS)
+    if (this.#shards.length > 0 && performance.now() - this.#shardsReadAt > SHARDS_AGE_MAX_MS)
       await this.#refreshOnce(coordinator, deadline);
     const worker = this.#workers.get(this.laneOf(id));
     if (worker === undefined) return await coordinator.use(work, deadline);
@@ -86,6 +87,7 @@ export class CitusWorkers {
   /** Reads from the coordinator which workers there are, and which plants they store. */
   async refresh(coordinator: Connection): Promise<void> {
     const startedAt = performance.now();
+    if (coordinator.isCitus) await checkRows(coordinator);
     this.#shards = await readShards(coordinator);
     this.#shardsReadAt = startedAt;
     const names = new Set(this.#shards.map(({ worker }) => nameOf(worker)));

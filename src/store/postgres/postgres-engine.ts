@@ -17,7 +17,7 @@ import { durabilityWarnings } from './durability-warnings.ts';
 import { INSUFFICIENT_PRIVILEGE, sqlStateOf } from './failure.ts';
 import { HostSearch } from './host-search.ts';
 import { type PostgresAddress, shownPostgresAddress } from './postgres-url.ts';
-import { applySchemaSteps, checkRights, SERVICE_RIGHTS } from './schema.ts';
+import { applySchemaSteps, checkRights, checkRows, SERVICE_RIGHTS, schemaFaults } from './schema.ts';
 import * as tokenTable from './token-table.ts';
 
 interface PostgresSettings {
@@ -84,6 +84,7 @@ export class PostgresEngine implements StorageEngine {
       // service is ready while one of them can be used.
       const text = 'INSERT INTO plant_revision SELECT * FROM plant_revision WHERE false';
       if (!connection.isCitus) await connection.run({ text });
+      await checkRows(connection);
       await confirmEverythingBefore(connection);
     });
     await this.#workers.check();
@@ -94,7 +95,8 @@ export class PostgresEngine implements StorageEngine {
       await this.#workers.refresh(connection);
       // A primary without its synchronous standby runs queries, but confirms no commit.
       await confirmEverythingBefore(connection);
-      return await durabilityWarnings(connection, () => this.#search.connect());
+      const faults = await schemaFaults(connection);
+      return faults.concat(await durabilityWarnings(connection, () => this.#search.connect()));
     });
     return [...warnings, ...(await this.#workers.check())];
   }

@@ -8,7 +8,7 @@ import { INSUFFICIENT_PRIVILEGE, sqlStateOf, unavailable } from './failure.ts';
 import { HostSearch } from './host-search.ts';
 import { PAGE_ROWS, PAGE_TEXT_BYTES, STRUCTURE_TIMEOUT_MS } from './limits.ts';
 import type { PostgresAddress } from './postgres-url.ts';
-import { checkSchema } from './schema.ts';
+import { checkSchema, schemaFaults } from './schema.ts';
 import { allTokens } from './token-table.ts';
 
 export async function openPostgresReader(address: PostgresAddress): Promise<PlantReader> {
@@ -134,9 +134,10 @@ const STRUCTURE = [
 ];
 
 async function structureFaults(connection: Connection): Promise<string[] | undefined> {
+  const faults = await orUnavailable(schemaFaults(connection));
+  if (faults.length > 0) return faults;
   // The coordinator of Citus has none of the rows.
   if (connection.isCitus) return undefined;
-  const faults: string[] = [];
   await orUnavailable(connection.run({ text: `SET statement_timeout = ${STRUCTURE_TIMEOUT_MS}` }));
   for (const text of STRUCTURE) {
     try {

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
 import { type SchemaSteps, StoreMissing, StoreRejected } from '../plant-store.ts';
-import type { Connection } from './connection.ts';
+import { rejectSchema, schemaFaultsOf } from '../rows.ts';
+import type { Connection, TextRow } from './connection.ts';
 import { GRANTS, INSUFFICIENT_PRIVILEGE, kindOf, sqlStateOf, UNDEFINED_TABLE } from './failure.ts';
 import { SCHEMA_ATTEMPT_INTERVAL_MS, SCHEMA_ATTEMPTS_MAX, SCHEMA_STEP_TIMEOUT_MS } from './limits.ts';
 
@@ -30,14 +31,17 @@ const MAY_NOT_CREATE = [INSUFFICIENT_PRIVILEGE, '3F000'];
  * Applies all missing schema steps in one transaction. Several instances may start at the same
  * time: table names are unique, so one instance creates the schema and the others find it.
  *
- * @throws {StoreRejected} when the schema is newer than this program, or another object has a name
- *   that the store needs
+ * @throws {StoreRejected} when the schema is newer than this program or differs from the steps, or
+ *   another object has a name that the store needs
  */
 export async function applySchemaSteps(connection: Connection): Promise<SchemaSteps> {
   let before: number | undefined;
   for (let attempt = 1; ; attempt++) {
     const step = await schemaStep(connection);
-    if (step === NEWEST_STEP) return { before: before ?? step, now: step };
+    if (step === NEWEST_STEP) {
+      rejectSchema(await schemaFaults(connection));
+      return { before: before ?? step, now: step };
+    }
     try {
       await connection.run({ text: 'BEGIN' });
       await connection.run({ text: `SET LOCAL statement_timeout = ${SCHEMA_STEP_TIMEOUT_MS}` });
@@ -83,6 +87,66 @@ export async function checkSchema(connection: Connection): Promise<void> {
     );
   }
   await checkRights(connection, READER_RIGHTS);
+}
+
+/** The columns and keys of the schema steps. Only lines of a table are indented. */
+const OURS = new Map<string, string>();
+const LINE = /^CREATE TABLE (\w+)|^ {2}(CONSTRAINT )?(\w+) (.*?)(?: CHECK .*?)?,?(?: *--.*)?$/gm;
+let table = '';
+for (const [, created, constraint, name, definition] of STEPS.join('\n').matchAll(LINE)) {
+  table = created ?? table;
+  if (definition) OURS.set(`${constraint ? 'index' : 'column'} ${name} of ${table}`, definition);
+}
+
+/** Triggers that may change or delete rows. Citus itself has one for TRUNCATE, which is bit 32. */
+const TRIGGERS = `FROM pg_trigger
+  WHERE tgrelid = ours.oid AND tgtype & 28 <> 0 AND tgenabled <> 'D' AND NOT tgisinternal`;
+/** Other tables, indexes that are not unique, and rights do no harm. A CHECK only rejects rows. */
+const FOUND = `SELECT item || ' of ' || relname, definition FROM pg_class AS ours CROSS JOIN LATERAL (
+    SELECT 'column ' || attname, concat_ws(' ', format_type(atttypid, atttypmod),
+        CASE WHEN attnotnull THEN 'NOT NULL' END, CASE WHEN attcollation <> typcollation THEN 'COLLATE' END,
+        CASE WHEN atthasdef OR attidentity <> '' THEN 'DEFAULT' END)
+      FROM pg_attribute JOIN pg_type ON pg_type.oid = atttypid
+      WHERE attrelid = ours.oid AND attnum > 0 AND NOT attisdropped
+    UNION ALL SELECT 'index ' || indexrelid::regclass, CASE WHEN indisprimary THEN 'PRIMARY KEY ' ELSE 'UNIQUE ' END
+        || substring(pg_get_indexdef(indexrelid) FROM '\\(.*') FROM pg_index WHERE indrelid = ours.oid AND indisunique
+    UNION ALL SELECT 'foreign key ' || conname, '' FROM pg_constraint WHERE conrelid = ours.oid AND contype = 'f'
+    UNION ALL SELECT 'trigger ' || tgname, '' ${TRIGGERS}
+    UNION ALL SELECT 'rule ' || rulename, '' FROM pg_rewrite WHERE ev_class = ours.oid
+    UNION ALL SELECT 'inheritance by ' || inhrelid::regclass, '' FROM pg_inherits WHERE ours.oid IN (inhparent, inhrelid)
+    UNION ALL SELECT 'kind ' || relkind::text, '' WHERE relkind <> 'r'
+    UNION ALL SELECT 'property UNLOGGED', '' WHERE relpersistence <> 'p'
+    UNION ALL SELECT 'row-level security', '' WHERE relrowsecurity
+  ) AS found (item, definition) WHERE ours.oid IN
+    (to_regclass('plant_revision'), to_regclass('token'), to_regclass('console_code'), to_regclass('last_run'))`;
+
+/** @returns one text for each difference between the tables and those of the schema steps */
+export async function schemaFaults(connection: Connection): Promise<string[]> {
+  const rows = await connection.run({ text: FOUND });
+  return schemaFaultsOf(OURS, new Map(rows as [string, string][]));
+}
+
+/**
+ * An SQL expression: why rows of `plant_revision` may be lost or changed, or null. The schema may
+ * change at any time. So it is a column of each statement on whose rows a response relies.
+ */
+export const ROWS_FAULT = `(SELECT CASE WHEN relkind <> 'r' THEN 'is no table'
+    WHEN relpersistence <> 'p' THEN 'is UNLOGGED' WHEN EXISTS (SELECT ${TRIGGERS}) THEN 'has a trigger' END
+  FROM pg_class AS ours WHERE oid = 'plant_revision'::regclass)`;
+export const SCHEMA_ADVICE = '`npx plant-store verify` names what was changed in the schema';
+
+/** Checks and removes the last column, {@link ROWS_FAULT}. @throws {StoreRejected} */
+export function soundRows(rows: TextRow[]): TextRow[] {
+  for (const row of rows) {
+    const fault = row.pop();
+    if (fault !== null) throw new StoreRejected(`the table plant_revision ${fault}; ${SCHEMA_ADVICE}`);
+  }
+  return rows;
+}
+
+/** @throws {StoreRejected} when rows of `plant_revision` may be lost or changed */
+export async function checkRows(connection: Connection): Promise<void> {
+  soundRows(await connection.run({ text: `SELECT ${ROWS_FAULT}` }));
 }
 
 /** An SQL condition, and the name of the right that is missing when it is false. */

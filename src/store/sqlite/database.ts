@@ -10,7 +10,9 @@ import {
   StoreRejected,
   StoreUnavailable,
 } from '../plant-store.ts';
+import { rejectSchema, schemaFaultsOf } from '../rows.ts';
 import { LOCK_TIMEOUT_MS, PAGE_CACHE_KIB } from './limits.ts';
+import { queryRows } from './queries.ts';
 import { rejectSecondNames } from './second-names.ts';
 
 /** Marks an SQLite database as a plant store: the four bytes "PLST". */
@@ -39,7 +41,7 @@ const NEWEST_STEP = STEPS.length;
  * (https://sqlite.org/wal.html).
  *
  * @param path path of the database file
- * @throws {StoreRejected} when the file cannot be opened, is no plant store, or has a newer schema
+ * @throws {StoreRejected} when the file cannot be opened, is no plant store, or has another schema
  */
 export function openForWriting(path: string): DatabaseSync & { schemaSteps: SchemaSteps } {
   return explainFailure(path, () => {
@@ -50,7 +52,9 @@ export function openForWriting(path: string): DatabaseSync & { schemaSteps: Sche
       // The check comes before the first write, so a file of another program does not change.
       schemaVersion(database, path);
       makeDurable(database, path);
-      return Object.assign(database, { schemaSteps: applySchemaSteps(database, path) });
+      const schemaSteps = applySchemaSteps(database, path);
+      rejectSchema(schemaFaults(database));
+      return Object.assign(database, { schemaSteps });
     });
   });
 }
@@ -153,6 +157,22 @@ function applySchemaSteps(database: DatabaseSync, path: string): SchemaSteps {
   // Copies the schema into the database file, which is useless without it if the log is lost.
   database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
   return { before, now: NEWEST_STEP };
+}
+
+/** Other tables do no harm, nor do indexes that are not unique. */
+const SCHEMA_ITEMS = `SELECT type || ' ' || name, sql FROM sqlite_schema
+  WHERE lower(tbl_name) IN ('plant_revision', 'plant', 'token', 'console_code', 'last_run')
+    AND sql IS NOT NULL AND (name = 'token_copy' OR sql NOT LIKE 'CREATE INDEX %')`;
+
+/** @returns one text for each difference between the schema and that of the schema steps */
+export function schemaFaults(database: DatabaseSync): string[] {
+  using empty = new DatabaseSync(':memory:');
+  empty.exec(STEPS.join('\n'));
+  const [ours, found] = [empty, database].map(each => {
+    const rows = queryRows(each, SCHEMA_ITEMS, []) as [string, string][];
+    return new Map(rows.map(([item, sql]) => [item, sql.replace(/\s+/g, ' ')]));
+  });
+  return schemaFaultsOf(ours!, found!);
 }
 
 /** Runs `write` in one transaction. */

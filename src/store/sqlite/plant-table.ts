@@ -1,9 +1,9 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { isIntact, revisionChecksum } from '../checksum.ts';
 import type { PlantWrite, RepeatedIdRule } from '../plant-store.ts';
-import { REVISION_COLUMNS, type Row, revisionOf } from '../rows.ts';
+import { REVISION_COLUMNS, type Row, rejectSchema, revisionOf } from '../rows.ts';
 import { type BatchResults, RESULTS } from './batch.ts';
-import { inTransaction } from './database.ts';
+import { inTransaction, schemaFaults } from './database.ts';
 
 const CREATED = RESULTS.indexOf('created');
 const UNCHANGED = RESULTS.indexOf('unchanged');
@@ -18,6 +18,9 @@ export class PlantTable {
   readonly #insertFirst: StatementSync;
   readonly #insertNext: StatementSync;
   readonly #selectLatest: StatementSync;
+  readonly #schemaVersion: StatementSync;
+  /** The version of the schema that was checked last. It changes with the schema. */
+  #checkedVersion: unknown;
 
   constructor(database: DatabaseSync, repeatedIdRule: RepeatedIdRule) {
     this.#database = database;
@@ -33,6 +36,15 @@ export class PlantTable {
     );
     this.#selectLatest.setReadBigInts(true);
     this.#selectLatest.setReturnArrays(true);
+    this.#schemaVersion = database.prepare('PRAGMA schema_version');
+  }
+
+  /** Checks the schema, if it was changed since the last check. @throws {StoreRejected} */
+  checkSchema(): void {
+    const version = this.#schemaVersion.get()!.schema_version;
+    if (version === this.#checkedVersion) return;
+    rejectSchema(schemaFaults(this.#database));
+    this.#checkedVersion = version;
   }
 
   /**
@@ -45,6 +57,8 @@ export class PlantTable {
     const results: BatchResults = { outcomes: [], revisions: [], flushMs: 0 };
     let writtenAt = 0;
     inTransaction(this.#database, () => {
+      // Within the transaction, so the schema cannot change before the commit.
+      this.checkSchema();
       for (const write of writes) {
         const { outcome, revision } = this.#write(write, recordedAt);
         results.outcomes.push(outcome);

@@ -2,7 +2,7 @@ import { statSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import { type Query, revisionsOf, searchPage } from '../plant-search.ts';
 import { type PlantReader, type PlantRevision, StoreDamaged, type StoreSize } from '../plant-store.ts';
-import { openForReading, unavailable } from './database.ts';
+import { openForReading, schemaFaults, unavailable } from './database.ts';
 import { queryRows, revisionsIn } from './queries.ts';
 import { readAhead } from './read-ahead.ts';
 import { allTokens } from './token-table.ts';
@@ -27,7 +27,7 @@ export function openSqliteReader(path: string, isImmutable = false): PlantReader
     size: async () => read(() => database.prepare(SIZE).get() as StoreSize),
     tokens: async () => read(() => allTokens(database)),
     newestTime: async until => read(() => Number(database.prepare(NEWEST_TIME).get(until)?.newest)),
-    structureFaults: async () => structureFaults(database),
+    structureFaults: async () => [...read(() => schemaFaults(database)), ...structureFaults(database)],
     identity: async () => {
       const { dev, ino } = statSync(path, { bigint: true });
       return `file ${dev}:${ino}`;

@@ -89,7 +89,7 @@ export class StoreWriter {
   }
 
   check(): void {
-    this.#run(({ database }) => database.prepare('SELECT count(*) FROM sqlite_schema').get());
+    this.#run(({ plants }) => plants.checkSchema());
   }
 
   commit(batch: Batch): BatchResults {

@@ -1,0 +1,118 @@
+import assert from 'node:assert/strict';
+import { DatabaseSync } from 'node:sqlite';
+import { suite, test } from 'node:test';
+import { plantWrite } from '../../src/store/checksum.ts';
+import { openCopyTarget } from '../../src/store/open-store.ts';
+import { runProgram } from '../harness/program.ts';
+import { enginesUnderTest, openNewStore, openStore, openTokens } from '../harness/store-under-test.ts';
+
+/** A change by an SQL client: how it is named, its statements, and those that end it. */
+type Change = [named: string, sql: string, end?: string];
+
+const trigger = (name: string, when: string, body: string): Change => [
+  `trigger ${name} of plant_revision was not made by plant-store`,
+  `CREATE FUNCTION act() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ${body}; END $$;
+  CREATE TRIGGER ${name} ${when} ON plant_revision FOR EACH ROW EXECUTE FUNCTION act()`,
+  `DROP TRIGGER ${name} ON plant_revision`,
+];
+const replace =
+  'ALTER TABLE plant_revision RENAME TO other; CREATE VIEW plant_revision AS SELECT * FROM other';
+const uniqueName = 'CREATE UNIQUE INDEX one ON plant_revision (name)';
+
+const CHANGES: Record<'SQLite' | 'PostgreSQL', Change[]> = {
+  SQLite: [
+    [
+      'trigger change was not made by plant-store',
+      `CREATE TRIGGER change AFTER INSERT ON PLANT_REVISION BEGIN INSERT OR REPLACE INTO plant_revision
+        VALUES (NEW.id, 1, 'other', NULL, 1, 1, 1); END`,
+      'DROP TRIGGER change',
+    ],
+    ['trigger plant_revision_is_not_updated is missing', 'DROP TRIGGER plant_revision_is_not_updated'],
+    ['view plant_revision was not made by plant-store', replace],
+    ['table last_run was changed', 'DROP TABLE last_run; CREATE TABLE last_run (command, ended_at, result)'],
+    ['index one was not made by plant-store', uniqueName],
+  ],
+  PostgreSQL: [
+    trigger('swallow', 'AFTER INSERT', 'DELETE FROM plant_revision WHERE id = NEW.id; RETURN NULL'),
+    trigger('swallow', 'BEFORE INSERT', 'RETURN NULL'),
+    trigger('change', 'BEFORE INSERT', `NEW.name := 'other'; RETURN NEW`),
+    [
+      'property UNLOGGED of plant_revision was not made by plant-store',
+      'ALTER TABLE plant_revision SET UNLOGGED',
+      'ALTER TABLE plant_revision SET LOGGED',
+    ],
+    [
+      'kind v of plant_revision was not made by plant-store',
+      replace,
+      'DROP VIEW plant_revision; ALTER TABLE other RENAME TO plant_revision',
+    ],
+    ['property UNLOGGED of token was not made by plant-store', 'ALTER TABLE token SET UNLOGGED'],
+    ['rule act of token', 'CREATE RULE act AS ON DELETE TO token DO INSTEAD NOTHING'],
+    ['row-level security of token', 'ALTER TABLE token ENABLE ROW LEVEL SECURITY'],
+    ['column label of token was changed', 'ALTER TABLE token ALTER label TYPE name'],
+    ['column revoked_at of token was changed', 'ALTER TABLE token ALTER revoked_at SET DEFAULT 1'],
+    ['index token_pkey of token is missing', 'ALTER TABLE token DROP CONSTRAINT token_pkey'],
+    ['index one of plant_revision', uniqueName],
+    ['inheritance by more of plant_revision', 'CREATE TABLE more () INHERITS (plant_revision)'],
+  ],
+};
+
+const HARMLESS = {
+  SQLite: `CREATE TABLE _litestream_seq (id INTEGER PRIMARY KEY, seq INTEGER); ANALYZE;
+    CREATE INDEX by_name ON plant_revision (name); CREATE VIEW names AS SELECT name FROM plant_revision`,
+  PostgreSQL: `CREATE TABLE other (token bigint REFERENCES token); CREATE PUBLICATION plants FOR TABLE plant_revision;
+    CREATE INDEX by_name ON plant_revision (name); COMMENT ON TABLE plant_revision IS 'plants';
+    GRANT SELECT ON plant_revision TO PUBLIC; ALTER TABLE token OWNER TO pg_database_owner;
+    CREATE FUNCTION act() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;
+    CREATE TRIGGER noted AFTER TRUNCATE ON plant_revision EXECUTE FUNCTION act()`,
+};
+
+for (const under of await enginesUnderTest())
+  suite(`a schema that is not ours in ${under.name}:`, { concurrency: 3 }, () => {
+    const run = async (database: string, sql: string): Promise<void> => {
+      if (under.name === 'PostgreSQL') return void (await under.sql(database, sql));
+      using client = new DatabaseSync(database.replace('sqlite:', ''));
+      client.exec(sql);
+    };
+    const verify = (database: string) => runProgram(['verify', '--database', database]);
+
+    for (const [named, sql, end] of CHANGES[under.name]) {
+      test(`the ${named}, as the start and verify say`, async () => {
+        const database = await under.newDatabase();
+        await (await openStore(database))[Symbol.asyncDispose]();
+        await run(database, sql);
+        for (const open of [openStore, openTokens, openCopyTarget])
+          await assert.rejects(open(database), { name: 'StoreRejected', message: RegExp(named) });
+        const { exitCode, stdout, stderr } = await verify(database);
+        assert.deepEqual([exitCode, stdout], [1, '']);
+        assert.ok(stderr.includes(`plant-store: the ${named}`), stderr);
+      });
+      if (end === undefined) continue;
+      test(`the ${named}: a running service warns, and confirms no plant until it ends`, async () => {
+        await using store = await openNewStore(under);
+        const commit = (id: bigint, name: string) => store.commit([plantWrite({ id, name }, 1)]);
+        await commit(1n, 'oak');
+        await run(store.database, sql);
+        for (const [id, name] of [
+          [1n, 'oak'],
+          [1n, 'elm'],
+          [2n, 'ash'],
+        ] as const)
+          await assert.rejects(commit(id, name), { name: /^Store(?:Unavailable|Rejected)$/ });
+        const warnings = await store.check().then(String, (error: Error) => error.message);
+        assert.match(warnings, RegExp(named));
+        await run(store.database, end);
+        assert.deepEqual(await commit(3n, 'fir'), [{ outcome: 'created', revision: 1 }]);
+      });
+    }
+
+    test('what others add beside it does no harm', async () => {
+      await using store = await openNewStore(under);
+      await run(store.database, HARMLESS[under.name]);
+      await store.commit([plantWrite({ id: 1n, name: 'oak' }, 1)]);
+      assert.deepEqual(await store.check(), []);
+      await store[Symbol.asyncDispose]();
+      await (await openStore(store.database))[Symbol.asyncDispose]();
+      assert.equal((await verify(store.database)).exitCode, 0);
+    });
+  });
