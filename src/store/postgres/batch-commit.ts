@@ -10,8 +10,7 @@ import {
 import { revisionOf } from '../rows.ts';
 import type { Connection } from './connection.ts';
 import { kindOf } from './failure.ts';
-import { insertedOf, latestRevisions, revisionInsert, revisionsAround, rowOf } from './revision-table.ts';
-import { SCHEMA_ADVICE } from './schema.ts';
+import { latestRevisions, revisionInsert, revisionsAround, rowOf } from './revision-table.ts';
 
 /** A revision that was sent for a write and is not known to be stored. */
 interface SentRevision extends PlantRevision {
@@ -94,12 +93,12 @@ export class BatchCommit {
     for (;;) {
       const revisions = this.#nextRound();
       if (revisions.length === 0) break;
-      const inserted = await this.#insert(connection, revisions);
+      const insertedIds = await this.#insert(connection, revisions);
       // This commit confirms all earlier ones of its server. Citus may have used several servers.
-      if (inserted.size > 0 && !connection.isCitus) this.#unconfirmed = [];
+      if (insertedIds.size > 0 && !connection.isCitus) this.#unconfirmed = [];
       const conflicting: SentRevision[] = [];
       for (const each of revisions) {
-        if (inserted.has(each)) this.#stored(each);
+        if (insertedIds.has(each.plant.id)) this.#stored(each);
         else conflicting.push(each);
       }
       if (conflicting.length === 0) continue;
@@ -158,13 +157,13 @@ export class BatchCommit {
     return undefined;
   }
 
-  /** @returns the inserted revisions */
-  async #insert(connection: Connection, revisions: SentRevision[]): Promise<Set<SentRevision>> {
+  /** @returns the ids of the inserted revisions */
+  async #insert(connection: Connection, revisions: SentRevision[]): Promise<Set<bigint>> {
     this.#sent = revisions;
     try {
-      const rows = await connection.commit(revisionInsert(revisions, connection.isCitus));
+      const inserted = await connection.commit(revisionInsert(revisions, connection.isCitus));
       this.#sent = [];
-      return insertedOf(revisions, rows);
+      return new Set(inserted.map(([id]) => BigInt(id!)));
     } catch (error) {
       // After an error of the server nothing is inserted: a revision with such a number is not
       // ours. But on Citus another server may have committed it.
@@ -187,7 +186,9 @@ export class BatchCommit {
     const found = await latestRevisions(connection, ids);
     if (found.length < conflicting.length) {
       // A row that is neither inserted nor found would be retried without end.
-      throw new StoreRejected(`PostgreSQL accepts a plant but does not store it; ${SCHEMA_ADVICE}`);
+      throw new StoreRejected(
+        'PostgreSQL accepts a plant but does not store it; `npx plant-store verify` names what was changed',
+      );
     }
     for (const revision of found) this.#found(revision);
     // A row whose id is damaged is found by the id in the index. It has another id itself.

@@ -6,7 +6,7 @@ import { kindOf, unavailable } from './failure.ts';
 import { HostSearch } from './host-search.ts';
 import { COPY_ATTEMPTS_MAX } from './limits.ts';
 import type { PostgresAddress } from './postgres-url.ts';
-import { insertedOf, revisionInsert, rowOf } from './revision-table.ts';
+import { revisionInsert, rowOf } from './revision-table.ts';
 import { applySchemaSteps, COPY_RIGHTS, checkRights } from './schema.ts';
 import { putToken } from './token-table.ts';
 
@@ -21,8 +21,8 @@ export async function openPostgresTarget(address: PostgresAddress): Promise<Copy
   return {
     insertRevisions: revisions =>
       inTransaction(connection, async () => {
-        const rows = await connection.run(revisionInsert(revisions, connection.isCitus));
-        if (insertedOf(revisions, rows).size < revisions.length) await checkStored(connection, revisions);
+        const inserted = await connection.run(revisionInsert(revisions, connection.isCitus));
+        if (inserted.length < revisions.length) await checkStored(connection, revisions);
       }),
     putTokens: tokens =>
       inTransaction(connection, async () => {
