@@ -1,4 +1,5 @@
 import { StoreRejected, StoreUnavailable } from '../plant-store.ts';
+import { rejectSchema } from '../rows.ts';
 import { confirmEverythingBefore } from './batch-commit.ts';
 import { COORDINATOR_GROUP, readShards, type Shards, workerOf } from './citus-shards.ts';
 import type { Connection } from './connection.ts';
@@ -8,7 +9,7 @@ import { reasonOf, sqlStateOf } from './failure.ts';
 import { HostSearch } from './host-search.ts';
 import { OPERATION_TIMEOUT_MS, SHARDS_AGE_MAX_MS, WORKER_CHECK_TIMEOUT_MS } from './limits.ts';
 import type { HostAddress, PostgresAddress } from './postgres-url.ts';
-import { checkTable } from './schema.ts';
+import { schemaFaults } from './schema.ts';
 
 interface Worker {
   name: string;
@@ -87,7 +88,7 @@ export class CitusWorkers {
   /** Reads from the coordinator which workers there are, and which plants they store. */
   async refresh(coordinator: Connection): Promise<void> {
     const startedAt = performance.now();
-    if (coordinator.isCitus) await checkTable(coordinator);
+    if (coordinator.isCitus) rejectSchema(await schemaFaults(coordinator));
     this.#shards = await readShards(coordinator);
     this.#shardsReadAt = startedAt;
     const names = new Set(this.#shards.map(({ worker }) => nameOf(worker)));

@@ -17,7 +17,7 @@ import { durabilityWarnings } from './durability-warnings.ts';
 import { INSUFFICIENT_PRIVILEGE, sqlStateOf } from './failure.ts';
 import { HostSearch } from './host-search.ts';
 import { type PostgresAddress, shownPostgresAddress } from './postgres-url.ts';
-import { applySchemaSteps, checkRights, checkTable, SERVICE_RIGHTS, schemaFaults } from './schema.ts';
+import { applySchemaSteps, checkRights, SERVICE_RIGHTS, schemaFaults, soundTable } from './schema.ts';
 import * as tokenTable from './token-table.ts';
 
 interface PostgresSettings {
@@ -84,7 +84,7 @@ export class PostgresEngine implements StorageEngine {
       // service is ready while one of them can be used.
       const text = 'INSERT INTO plant_revision SELECT * FROM plant_revision WHERE false';
       if (!connection.isCitus) await connection.run({ text });
-      await checkTable(connection);
+      await connection.run({ text: `SELECT ${soundTable(connection.isCitus)}` });
       await confirmEverythingBefore(connection);
     });
     await this.#workers.check();

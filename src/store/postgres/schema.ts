@@ -129,9 +129,9 @@ export async function schemaFaults(connection: Connection): Promise<string[]> {
  * An SQL condition that ends its statement with an error when the table may lose or change rows.
  * The schema may change at any time. So each statement on whose rows a response relies has it.
  *
- * It costs 25 µs for each statement. To return and compare the content would cost 3 µs for each row.
- * Only a trigger or a column of another type can change content. The join reads no row, but has the
- * types. `pg_relation_is_publishable` is false for a view, and for a table that is unlogged.
+ * It costs 25 µs for each statement. To return and compare the content would cost 3 µs for each
+ * row. Only a trigger or a column of another type can change content. The join reads no row, but
+ * has the types. `pg_relation_is_publishable` is false for views, and for unlogged tables.
  */
 const SOUND_TABLE = `(SELECT CASE WHEN pg_relation_is_publishable('plant_revision')
     AND NOT EXISTS (SELECT ${TRIGGERS} AND tgrelid = 'plant_revision'::regclass)
@@ -140,13 +140,8 @@ const SOUND_TABLE = `(SELECT CASE WHEN pg_relation_is_publishable('plant_revisio
   THEN true ELSE ('plant_revision was changed; \`npx plant-store verify\` names it in ' || current_database())::boolean END
   FROM (SELECT) AS one LEFT JOIN plant_revision ON false)`;
 
-/** Citus accepts no such condition in an INSERT: see `CitusWorkers.refresh`. */
+/** Citus rejects such conditions. See `CitusWorkers.refresh`. */
 export const soundTable = (isCitus: boolean): string => (isCitus ? 'true' : SOUND_TABLE);
-
-/** @throws when the table of plants may lose or change rows */
-export async function checkTable(connection: Connection): Promise<void> {
-  await connection.run({ text: `SELECT ${SOUND_TABLE}` });
-}
 
 /** An SQL condition, and the name of the right that is missing when it is false. */
 type Right = [condition: string, name: string];
