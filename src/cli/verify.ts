@@ -93,7 +93,8 @@ async function check(
     const verification = await verifyRevisions(reader, digest, earlier, revisions => {
       progress.done += revisions;
     });
-    if (structure.length > 0) verification.faults.unshift('pages or indexes of the store are damaged');
+    if (structure.length > 0)
+      verification.faults.unshift('the pages, indexes or schema of the store have faults');
     return { ...verification, structure };
   } catch (error) {
     if (!(error instanceof StoreDamaged)) throw error;

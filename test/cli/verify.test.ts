@@ -198,7 +198,7 @@ test('a plant stored under a clock that was ahead breaks no seal, and a backup c
     await engine.sql(database, insertSql([15, 1, 'since', null, Date.now(), 1]));
     for (const proof of proofs) assert.equal((await verify(database, '--against', proof)).exitCode, 0);
     if (engine === postgres) continue;
-    await engine.sql(database, 'DELETE FROM plant_revision WHERE id = 5');
+    await changeRows(engine, database, 'DELETE FROM plant_revision WHERE id = 5');
     const lost = await verify(database, '--against', `${backup}.seal`);
     assert.match(
       lost.stderr,

@@ -85,7 +85,7 @@ for (const under of await enginesUnderTest())
           await assert.rejects(open(database), { name: 'StoreRejected', message: RegExp(named) });
         const { exitCode, stdout, stderr } = await verify(database);
         assert.deepEqual([exitCode, stdout], [1, '']);
-        assert.ok(stderr.includes(`plant-store: the ${named}`), stderr);
+        assert.ok(stderr.includes(`the database says: the ${named}`), stderr);
       });
       if (end === undefined) continue;
       test(`the ${named}: a running service warns, and confirms no plant until it ends`, async () => {
