@@ -5,6 +5,8 @@ import { relation } from '../../contract/limits.ts';
 export const PROBE_BYTES = 8 * 1024 * 1024;
 /** Timeout for the lock of another process. The command line locks the store only briefly. */
 export const LOCK_TIMEOUT_MS = 2_000;
+/** Until a hanging file system responds, the last known sizes are used after this time. */
+export const MEASURE_TIMEOUT_MS = 500;
 /**
  * Size of the page cache in KiB. SQLite allocates it page by page. A batch that does not fit is
  * written to the write-ahead log before its commit.

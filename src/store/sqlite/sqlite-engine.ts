@@ -1,5 +1,6 @@
 import { stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import type { NewStoredToken } from '../../contract/stored-token.ts';
 import {
@@ -15,6 +16,7 @@ import {
 } from '../plant-store.ts';
 import { packWrites, unpackResults } from './batch.ts';
 import { Checkpoints } from './checkpoints.ts';
+import { MEASURE_TIMEOUT_MS } from './limits.ts';
 import type { SqliteSettings, StoreWriter, WriterCall, WriterReply } from './writer-thread.ts';
 
 /**
@@ -32,6 +34,8 @@ export class SqliteEngine implements StorageEngine {
   readonly #flushes = { count: 0, totalMs: 0 };
   readonly #calls = new Map<number, PromiseWithResolvers<unknown>>();
   #lastCall = 0;
+  #lastMeasured = { walBytes: 0, diskFreeBytes: 0 };
+  #measuring: Promise<void> | undefined;
   #worker: Worker | undefined;
   #reopening: Promise<void> | undefined;
   #closing: Promise<void> | undefined;
@@ -68,14 +72,20 @@ export class SqliteEngine implements StorageEngine {
   }
 
   async statistics(): Promise<EngineStatistics> {
+    // A file system that hangs blocks a thread of Node's small pool, so only one call is in flight.
+    this.#measuring ??= this.#measure().finally(() => (this.#measuring = undefined));
+    await Promise.race([this.#measuring, delay(MEASURE_TIMEOUT_MS, undefined, { ref: false })]);
+    const isCheckpointFailing = this.#checkpoints.failure !== undefined;
+    return { flushes: this.#flushes, isCheckpointFailing, ...this.#lastMeasured };
+  }
+
+  async #measure(): Promise<void> {
     const { path } = this.#settings;
     // 0 when unknown: a new or closed store has no log, and a deleted folder has no free space.
     const wal = await stat(`${path}-wal`).catch(() => undefined);
     const disk = await statfs(dirname(path)).catch(() => undefined);
-    return {
-      flushes: this.#flushes,
+    this.#lastMeasured = {
       walBytes: wal?.size ?? 0,
-      isCheckpointFailing: this.#checkpoints.failure !== undefined,
       diskFreeBytes: disk === undefined ? 0 : disk.bavail * disk.bsize,
     };
   }
