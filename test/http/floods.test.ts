@@ -6,13 +6,16 @@ import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { makeToken } from '../../src/auth/token.ts';
 import { BODY_BYTES_MAX } from '../../src/contract/limits.ts';
 import { LONG_BODIES_BYTES_MAX, PARSED_CHUNK_BYTES_MAX } from '../../src/http/limits.ts';
 import { startServe } from '../harness/program.ts';
 import { chunked, type RawConnection, type RequestParts, requestBytes } from '../harness/raw-connection.ts';
 import { addToken } from '../harness/running-service.ts';
-import { isLeftToNode } from '../harness/server-side.ts';
+import { isLeftToNode, serverSideOf } from '../harness/server-side.ts';
 import { until } from '../harness/until.ts';
 import {
   assertCreated,
@@ -51,6 +54,23 @@ async function parsedAhead(during: () => Promise<void>): Promise<number> {
   unsubscribe('http.server.response.finish', finished);
   return most;
 }
+
+// First, since garbage of other tests would hide the body.
+test('an idle connection does not keep its last body in memory', async () => {
+  setFlagsFromString('--expose-gc');
+  const collectGarbage = runInNewContext('gc') as () => void;
+  const buffered = (): number => {
+    collectGarbage();
+    return process.memoryUsage().arrayBuffers;
+  };
+  using connection = await target.open();
+  const { socket } = connection;
+  const earlier = buffered();
+  // Not by `response`, since the client must not keep the response.
+  socket.removeAllListeners('data').write(target.request(GHOST_ID, { body: '['.padEnd(BODY_BYTES_MAX) }));
+  await once(socket, 'data');
+  await until('its memory is free', () => buffered() < earlier + BODY_BYTES_MAX / 2);
+});
 
 suite('hundreds of requests that are not for the fast path, on one connection', () => {
   /** What is sent, and the expected error. */
@@ -195,6 +215,28 @@ suite('long bodies that are incomplete', () => {
     last.write(requestBytes(token, { body: plantJson(id) }));
     await assertCreated(last, id);
     for (const connection of await untilAllBegun()) connection[Symbol.dispose]();
+  });
+
+  test('have no room that belongs to a long response, until the client reads it', async () => {
+    const begun = await untilAllBegun();
+    using slow = begun.pop()!;
+    slow.socket.pause();
+    const id = target.nextId();
+    const body = `${`{"id":${id},"name":"`.padEnd(BODY_BYTES_MAX - 2, 'x')}"}`;
+    slow.write(body);
+    let sent = 1;
+    const isUnread = (): boolean => (serverSideOf(slow)?.writableLength ?? 0) > 0;
+    await until('a response does not fit the buffers between client and service', async () => {
+      await wait(100);
+      if (isUnread()) return true;
+      slow.write(target.request(id, { body }));
+      sent++;
+      return false;
+    });
+    assert.equal(await begin(), undefined);
+    slow.socket.resume();
+    for (; sent > 0; sent--) assert.equal((await slow.response()).status, 200);
+    for (const each of begun) each[Symbol.dispose]();
   });
 
   test('in chunks reserve memory for the received bytes, not for the maximum', async () => {
