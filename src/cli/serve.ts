@@ -20,7 +20,10 @@ import { consoleLink } from './console.ts';
 import { readDatabase } from './database-option.ts';
 import { Failure } from './failure.ts';
 import { onFirstSignal } from './interruption.ts';
+import { LogOutput } from './log-output.ts';
 import { addServeOptions, type ServeOptions } from './serve-options.ts';
+
+const LOST_LINES_REPORT_INTERVAL_MS = 1_000;
 
 export function serveCommand(): Command {
   return addServeOptions(new Command('serve'))
@@ -40,12 +43,14 @@ Examples:
 
 async function serve(options: ServeOptions, command: Command): Promise<void> {
   const database = readDatabase(options);
-  const log = pino({ base: null, timestamp: pino.stdTimeFunctions.isoTime }, { write: writeLogLine });
+  const output = new LogOutput();
+  const log = pino({ base: null, timestamp: pino.stdTimeFunctions.isoTime }, output);
+  setInterval(() => output.report(log), LOST_LINES_REPORT_INTERVAL_MS).unref();
   // Before any output: a reader of the output may send a signal at once.
   const signal = firstSignal();
   // Also limits a shutdown that begins before the store is open.
   void signal.then(() => setTimeout(endLate, EXIT_MS, log).unref());
-  const service = await start(database, options, command, log);
+  const service = await start(database, options, command, log, output);
   await greet(service, options, command, database);
   log.info(
     { database: shownDatabase(database), address: service.address, ops: service.opsAddress },
@@ -53,6 +58,7 @@ async function serve(options: ServeOptions, command: Command): Promise<void> {
   );
   log.info({ signal: await signal }, 'shutting down: completing the accepted requests');
   await service.close();
+  output.report(log);
   log.info('stopped');
 }
 
@@ -66,6 +72,7 @@ async function start(
   options: ServeOptions,
   command: Command,
   log: Logger,
+  output: LogOutput,
 ): Promise<Service> {
   const { listen, ops, connections, rateLimit, logRequests } = options;
   const hasConsole = (options.console ?? (LOOPBACK.test(ops.host) ? 'on' : 'off')) === 'on';
@@ -84,6 +91,7 @@ async function start(
       handOverFirstToken: token => handOverFirstToken(token, database),
       corsOrigins: options.corsOrigin,
       opsHosts: options.opsHost,
+      lostLogLines: () => output.lostLines,
       ...(logRequests === 'on' && { logRequest: request => log.info(request, 'request completed') }),
     });
   } catch (error) {
@@ -214,15 +222,6 @@ function settingText(value: unknown): string {
   if (value === undefined) return 'not set';
   if (Array.isArray(value)) return value.join(', ');
   return typeof value === 'object' ? Object.values(value!).join(':') : String(value);
-}
-
-/** A full disk or closed pipe must not stop the service, so such a line is lost. */
-function writeLogLine(line: string): void {
-  try {
-    fs.writeSync(process.stdout.fd, line);
-  } catch {
-    // The log is the only place that could report this error.
-  }
 }
 
 function firstSignal(): Promise<NodeJS.Signals> {

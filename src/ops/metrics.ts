@@ -162,6 +162,7 @@ function gauges({ storeWarnings, engine, ...state }: ServiceState): string[] {
       engine.isCheckpointFailing,
     ],
     ['disk_free_bytes', 'Free space on the file system of the store.', engine.diskFreeBytes],
+    ['log_lines_lost_total', 'Log lines that stdout did not take.', state.lostLogLines],
     ['store_connections', 'Connections to the database server.', engine.connections],
   ];
   return rows

@@ -11,6 +11,7 @@ export interface ServiceState extends CommitStatistics {
   /** Plants that were sent again, and whose latest revision is damaged. */
   damagedPlants: number;
   openConnections: number;
+  lostLogLines: number;
   isShuttingDown: boolean;
   tokensKnown: number;
   /** Whether the token cache was refreshed in the last seconds. If not, no token is accepted. */
