@@ -2,6 +2,7 @@ import type { Socket } from 'node:net';
 import { fastPathHeadersOf } from './fast-path-headers.ts';
 import {
   FAST_PATH_HEADERS_BYTES_MAX,
+  FAST_PATH_PIPELINE_BYTES_MAX,
   FAST_PATH_PIPELINE_MAX,
   FAST_PATH_TIMEOUT_MS,
   SHORT_BODY_BYTES_MAX,
@@ -126,7 +127,9 @@ export class FastPathConnection {
   #processAll(received: Buffer, isContinued: boolean): void {
     let start = 0;
     while (start < received.length) {
-      const isFull = this.#responses.length >= FAST_PATH_PIPELINE_MAX || this.#socket.writableNeedDrain;
+      const { length, bodyBytes } = this.#responses;
+      const isOverLimit = length >= FAST_PATH_PIPELINE_MAX || bodyBytes >= FAST_PATH_PIPELINE_BYTES_MAX;
+      const isFull = isOverLimit || this.#socket.writableNeedDrain;
       const end = isFull ? 'queueFull' : this.#process(received, start);
       if (typeof end !== 'number') {
         this.#stop(received.subarray(start), end, isContinued && start === 0);

@@ -15,6 +15,8 @@ export const FAST_PATH_HEADERS_BYTES_MAX = 2 * 1024;
 export const FAST_PATH_CACHED_HEADERS_MAX = 1_000;
 /** With this many pending responses, the fast path reads no further request of a connection. */
 export const FAST_PATH_PIPELINE_MAX = 1_024;
+/** The same limit for the bytes of their bodies: a client might not read the responses. */
+export const FAST_PATH_PIPELINE_BYTES_MAX = 256 * 1024;
 
 /** Connections to an address that wait while the service starts; further ones are closed. */
 export const WAITING_CONNECTIONS_MAX = 1_024;

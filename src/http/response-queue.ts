@@ -14,6 +14,8 @@ export class ResponseQueue {
   readonly #isLast: () => boolean;
   readonly #onWrite: (isLast: boolean) => void;
   readonly #pending: PendingRequest[] = [];
+  /** Of the pending requests. Their responses have about as many. */
+  bodyBytes = 0;
   #isWriteScheduled = false;
 
   /** @param isLast whether the last pending response closes the connection */
@@ -36,6 +38,7 @@ export class ResponseQueue {
   /** Adds a request. Its response is written when it and all responses before it are ready. */
   add(request: PendingRequest, response: Promise<HttpResponse>): void {
     this.#pending.push(request);
+    this.bodyBytes += request.bodyBytes;
     response.then(
       ready => this.#setResponse(request, ready),
       cause => {
@@ -63,6 +66,7 @@ export class ResponseQueue {
     let isLast = false;
     for (let next = this.#pending[0]; next?.response !== undefined; next = this.#pending[0]) {
       this.#pending.shift();
+      this.bodyBytes -= next.bodyBytes;
       isLast = this.#pending.length === 0 && this.#isLast();
       onResponse(next.response, next, this.#socket);
       text += responseText(next.response, isLast, documentation !== undefined);
