@@ -169,7 +169,7 @@ const MISUSES: Misuse[] = [
   [2, 'check plants.example --token a', /BASE_URL must be an http or https address/],
   [2, 'check http://127.0.0.1:1 --yes', /a token is required: give --token-file/],
   [2, ['check', 'http://127.0.0.1:1', '--yes', '--token', 'a b'], /is not a token/],
-  [2, 'check http://127.0.0.1:1 --format xml', /Allowed choices are text, json, junit/],
+  [2, 'check http://127.0.0.1:1 --format xml', /Allowed choices are text, json/],
   ...wrong('check http://127.0.0.1:1 --ids', NO_RANGES, /Write it as FROM\.\.TO with two 64-bit integers/),
 
   [2, 'export --database plants.db', /invalid database URL; write sqlite:PATH, for example sqlite:/],
@@ -249,7 +249,7 @@ const HELP: Record<string, string> = {
   'token revoke': '<label> --database',
   export: '--database --format "csv", "jsonl" --revisions',
   show: '<id> --database --json',
-  check: '<BASE_URL> --token-file "text", "json", "junit" --ids --ours --dry-run',
+  check: '<BASE_URL> --token-file "text", "json" --ids --yes --dry-run',
   openapi: 'OpenAPI',
 };
 

@@ -1,60 +1,65 @@
+import { jsonObject } from '../../client/plant-store-error.ts';
+import { CountedProgress } from '../progress-display.ts';
 import { withoutToken } from '../visible-text.ts';
+import { type Exchange, type Server, send } from './exchange.ts';
+import { faultsOf } from './expectations.ts';
 import { makeContact } from './first-contact.ts';
 import type { RunIds } from './ids.ts';
-import { MESSAGE_LENGTH_MAX, RULES_IN_FLIGHT } from './limits.ts';
 import type { RuleResult } from './report.ts';
-import { Finding, NotChecked, type Rule, type Server, type Target } from './rule.ts';
+import type { Rule } from './rules.ts';
+
+/** Rules that are checked at the same time: fast enough for a distant server, with little load. */
+const RULES_IN_FLIGHT = 8;
 
 /**
  * Checks rules against a server, several at a time.
  *
- * @param ids drawn for these rules; a rule that needs another id is not checked
- * @returns a result for each rule, in the order of the rules; after `server.stop` the rest is not
- *   checked
+ * @param ids drawn for these rules
+ * @returns results in the order of the rules; after `server.stop` the rest is not checked
  * @throws {Failure} if the server does not accept a valid plant
  */
-export async function checkRules(
-  rules: readonly Rule[],
-  server: Server,
-  { fresh, fixed, neighbours }: RunIds,
-  onResult: () => void,
-): Promise<RuleResult[]> {
-  await makeContact({ ...server, neighbours, id: fresh.at(-1)! }).catch(error => {
-    if (!server.stop.aborted) throw error;
-  });
+export async function checkRules(rules: readonly Rule[], server: Server, ids: RunIds): Promise<RuleResult[]> {
+  const contactId = ids.fresh.at(-1)!;
+  await makeContact(server, contactId);
+  using progress = new CountedProgress('checking', 'rules', rules.length);
   const results: RuleResult[] = [];
   const queue = rules.entries();
   const work = async (): Promise<void> => {
     for (const [index, rule] of queue) {
-      const startMs = performance.now();
-      const outcome = await checkRule(rule, { ...server, neighbours, id: fresh[index]! }, fixed);
-      results[index] = { rule, ...outcome, elapsedMs: performance.now() - startMs };
-      onResult();
+      const { plantId = ids.fresh[index]! } = rule;
+      const isOutside = rule.plantId !== undefined && !ids.ofRules.includes(plantId);
+      results[index] = isOutside
+        ? notChecked(rule, `it needs the id ${plantId}, which is not in --ids`)
+        : await checkRule(rule, server, plantId, contactId);
+      progress.done++;
     }
   };
   await Promise.all(Array.from({ length: RULES_IN_FLIGHT }, work));
   return results;
 }
 
-/** @throws an error that is no result of the rule */
-async function checkRule(
-  rule: Rule,
-  target: Target,
-  fixed: Set<bigint>,
-): Promise<Omit<RuleResult, 'rule' | 'elapsedMs'>> {
-  const { stop, token } = target;
-  const outside = rule.fixedIds?.find(id => !fixed.has(id));
-  try {
-    stop.throwIfAborted();
-    if (outside !== undefined) throw new NotChecked(`it needs the id ${outside}, which is not in --ids`);
-    await rule.check(target);
-    return { verdict: 'holds' };
-  } catch (error) {
-    if (stop.aborted) return { verdict: 'not checked', message: 'the check was stopped' };
-    if (error instanceof NotChecked) return { verdict: 'not checked', message: error.message };
-    if (!(error instanceof Finding)) throw error;
-    const { sent, received } = error;
-    const message = withoutToken(error.message, token).slice(0, MESSAGE_LENGTH_MAX);
-    return { verdict: 'does not hold', message, sent, received };
-  }
+/** @param storedId an id that the server has stored */
+async function checkRule(rule: Rule, server: Server, plantId: bigint, storedId: bigint): Promise<RuleResult> {
+  if (rule.earlierBody !== undefined) await send(server, { body: rule.earlierBody }, plantId);
+  const exchange = await send(server, rule, plantId);
+  const faults = faultsOf(rule, exchange);
+  const mayBeStored = rule.plantId !== undefined && faults.length > 0;
+  const isStored = mayBeStored && (await isStoredId(exchange, server, storedId));
+  if (server.stop.aborted) return notChecked(rule, 'the check was stopped');
+  if (isStored) return notChecked(rule, `the server seems to have the id ${plantId}, and accepts an id once`);
+  if (faults.length === 0) return { rule, verdict: 'holds', messages: [] };
+  const messages = faults.map(fault => withoutToken(fault, server.token));
+  return { rule, verdict: 'does not hold', messages, sent: exchange.sent, received: exchange.received };
+}
+
+export function notChecked(rule: Rule, reason: string): RuleResult {
+  return { rule, verdict: 'not checked', messages: [reason] };
+}
+
+/** Whether the server rejects another plant under a stored id with this status and this error. */
+async function isStoredId({ status, body }: Exchange, server: Server, storedId: bigint): Promise<boolean> {
+  if (status < 400 || status > 499) return false;
+  const again = await send(server, { body: '{"id":<ID>,"name":"B"}' }, storedId);
+  const [error, errorAgain] = [body, again.body].map(each => jsonObject(each.toString()).error);
+  return again.status === status && errorAgain === error;
 }

@@ -1,137 +1,99 @@
-import { once } from 'node:events';
-import { request as httpRequest, type IncomingMessage } from 'node:http';
-import { request as httpsRequest } from 'node:https';
 import { setTimeout as wait } from 'node:timers/promises';
 import { readRetryAfterMs } from '../../client/plant-store-error.ts';
 import { withoutToken } from '../visible-text.ts';
-import {
-  EXCHANGE_TIMEOUT_MS,
-  RATE_LIMIT_DELAY_MS,
-  RATE_LIMIT_DELAY_MS_MAX,
-  RATE_LIMIT_TRIES_MAX,
-  RESPONSE_BYTES_MAX,
-  SHOWN_BODY_LENGTH_MAX,
-} from './limits.ts';
-import { Finding, type Target } from './rule.ts';
 
-/** The text of a NewPlant. @param id text of the id; `<ID>` is replaced by the id of the rule */
-export function withId(id: bigint | string, name = 'A'): string {
-  return `{"id":${id},"name":"${name}"}`;
+/** From the first byte of the request to the last byte of the response. */
+const EXCHANGE_TIMEOUT_MS = 10_000;
+/** A longer body is cut. A Plant or an Error in a response to a rule is far smaller. */
+const RESPONSE_BYTES_MAX = 1024 * 1024;
+/** Tries of a request whose responses ask for a retry, and the longest delay between them. */
+const TRIES_MAX = 5;
+const RETRY_DELAY_MS_MAX = 10_000;
+/** Delay after a 429 without Retry-After. */
+const RETRY_DELAY_MS = 1_000;
+/** Length of a body in the evidence of a fault, in UTF-16 code units. */
+const SHOWN_BODY_LENGTH_MAX = 500;
+
+export interface Server {
+  plantsUrl: URL;
+  /** A bearer token that the server accepts. */
+  token: string;
+  /** Aborts the exchanges in flight. */
+  stop: AbortSignal;
 }
 
-export const PLANT = withId('<ID>');
-
-/**
- * Differences from the header section of a valid `POST /plants`, by field name. A list is sent as
- * several fields, null removes a field. `<ACCESS_TOKEN>` is replaced by the token.
- */
-export interface RequestChanges {
-  [field: string]: string | string[] | null;
-  ':method'?: string;
-  /** Path after the base address. `<PLANTS_URL>`: the absolute form (RFC 9112 section 3.2.2). */
-  ':path'?: string;
+export interface TestRequest {
+  /** `<ID>` is replaced by the plant id. */
+  body: string;
+  /** By default, Bearer with the token. null: no such field. */
+  authorization?: string | null;
+  /** By default, JSON. */
+  mediaType?: string;
 }
 
+/** A request and its response. The texts have `<ACCESS_TOKEN>` instead of the token. */
 export interface Exchange {
-  /** Texts for a {@link Finding}, with `<ACCESS_TOKEN>` instead of the token. */
   sent: string;
-  received: string;
+  received?: string;
+  /** 0: no complete response arrived. */
   status: number;
-  /** Names in lower case. Values of one name are joined by a comma (RFC 9110 section 5.2). */
-  headers: Map<string, string>;
+  headers: Headers;
   body: Buffer;
+  /** Why no complete response arrived, and the code of a network error. */
+  failure?: { message: string; code?: string | undefined };
 }
 
 /**
- * Sends the exact bytes of one request on a new connection and reads the response. After 429 (RFC
- * 6585 section 4) or 503 with Retry-After (RFC 9110 section 15.6.4), it sends the request again.
- * These responses say nothing about a rule.
- *
- * @param text the body; `<ID>` is replaced by the id of the rule
- * @throws {Finding} if no complete response arrives
+ * Sends one request and reads the response. After 429 (RFC 6585 section 4) or 503 with Retry-After
+ * (RFC 9110 section 15.6.4), it sends the request again. These responses say nothing about a rule.
  */
-export async function send(
-  target: Target,
-  text = PLANT,
-  changes: RequestChanges = {},
-  encoding: BufferEncoding = 'utf8',
-): Promise<Exchange> {
-  const body = Buffer.from(text.replaceAll('<ID>', String(target.id)), encoding);
+export async function send(server: Server, request: TestRequest, plantId: bigint): Promise<Exchange> {
   for (let tries = 1; ; tries++) {
-    const exchange = await sendOnce(target, body, changes);
-    const { status, headers } = exchange;
-    const asksForRetry = status === 429 || (status === 503 && headers.has('retry-after'));
-    if (!asksForRetry || tries === RATE_LIMIT_TRIES_MAX) return exchange;
-    const askedMs = readRetryAfterMs(headers.get('retry-after'));
-    const delayMs = Math.min(askedMs || RATE_LIMIT_DELAY_MS, RATE_LIMIT_DELAY_MS_MAX);
-    await wait(delayMs, undefined, { signal: target.stop });
+    const exchange = await sendOnce(server, request, plantId);
+    const retryAfter = exchange.headers.get('retry-after') ?? undefined;
+    const asksForRetry = exchange.status === 429 || (exchange.status === 503 && retryAfter);
+    if (!asksForRetry || tries === TRIES_MAX) return exchange;
+    const delayMs = Math.min(readRetryAfterMs(retryAfter) || RETRY_DELAY_MS, RETRY_DELAY_MS_MAX);
+    await wait(delayMs, undefined, { signal: server.stop }).catch(() => {});
   }
 }
 
-async function sendOnce(
-  { plantsUrl, token, stop }: Target,
-  body: Buffer,
-  { ':method': method = 'POST', ':path': path = '/plants', ...fieldChanges }: RequestChanges,
-): Promise<Exchange> {
-  const fields = {
-    Host: plantsUrl.host,
-    Authorization: 'Bearer <ACCESS_TOKEN>',
-    'Content-Type': 'application/json',
-    'Content-Length': String(body.length),
-    Connection: 'close',
-    ...fieldChanges,
-  };
-  // A flat list of names and values: with it, Node can repeat a field and adds no field.
-  const headers = Object.entries(fields).flatMap(([name, values]) =>
-    [values ?? []].flat().flatMap(value => [name, value.replace('<ACCESS_TOKEN>', token)]),
-  );
-  const requestTarget =
-    path === '<PLANTS_URL>' ? plantsUrl.href : plantsUrl.pathname.replace(/\/plants$/, () => path);
-  const sent = show(`${method} ${requestTarget}`, headers, body, token);
+async function sendOnce(server: Server, request: TestRequest, plantId: bigint): Promise<Exchange> {
+  const { plantsUrl, token, stop } = server;
+  const requestBody = Buffer.from(request.body.replaceAll('<ID>', String(plantId)));
+  const { authorization = `Bearer ${token}`, mediaType = 'application/json' } = request;
+  const requestHeaders = new Headers({ 'Content-Type': mediaType, Connection: 'close' });
+  if (authorization !== null) requestHeaders.set('Authorization', authorization);
+  const sent = show(`POST ${plantsUrl.pathname}`, requestHeaders, requestBody, token);
   const timeout = AbortSignal.timeout(EXCHANGE_TIMEOUT_MS);
-  const signal = AbortSignal.any([timeout, stop]);
-  const start = plantsUrl.protocol === 'https:' ? httpsRequest : httpRequest;
   try {
-    const request = start(plantsUrl, { method, path: requestTarget, headers, signal, agent: false });
-    // A server may respond and close the connection before it has read the body. Ignore that error.
-    request.on('error', () => {}).end(body);
-    const [response] = (await once(request, 'response')) as [IncomingMessage];
-    const responseBody = await readWhole(response);
-    // Ends the connection also if the server still waits for the rest of a body.
-    response.socket.destroy();
-    const { statusCode, statusMessage, rawHeaders, headersDistinct } = response;
-    return {
-      sent,
-      received: show(`${statusCode} ${statusMessage}`.trimEnd(), rawHeaders, responseBody, token),
-      status: statusCode!,
-      headers: new Map(Object.entries(headersDistinct).map(([name, values]) => [name, values!.join(', ')])),
-      body: responseBody,
-    };
-  } catch (cause) {
-    const { code, message } = cause as NodeJS.ErrnoException;
+    const { status, statusText, headers, body } = await fetch(plantsUrl, {
+      ...{ method: 'POST', headers: requestHeaders, body: requestBody, redirect: 'manual' },
+      signal: AbortSignal.any([timeout, stop]),
+    });
+    const chunks: Uint8Array[] = [];
+    let length = 0;
+    for await (const chunk of body ?? []) {
+      chunks.push(chunk);
+      length += chunk.length;
+      if (length > RESPONSE_BYTES_MAX) break;
+    }
+    const received = Buffer.concat(chunks);
+    const shown = show(`${status} ${statusText}`.trimEnd(), headers, received, token);
+    return { sent, received: shown, status, headers, body: received };
+  } catch (error) {
+    const none = { sent, status: 0, headers: new Headers(), body: Buffer.alloc(0) };
+    const { cause = error } = error as { cause?: unknown };
+    const { name, message, code } = cause as NodeJS.ErrnoException;
     const why = timeout.aborted ? `within ${EXCHANGE_TIMEOUT_MS / 1000} s` : `(${code ?? message})`;
-    throw new Finding(`no complete response ${why}`, sent, undefined, { cause });
+    return { ...none, failure: { message: `no complete response ${why}`, code: code ?? name } };
   }
 }
 
-async function readWhole(response: IncomingMessage): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of response as AsyncIterable<Buffer>) {
-    length += chunk.length;
-    if (length > RESPONSE_BYTES_MAX) throw new Error(`the response exceeds ${RESPONSE_BYTES_MAX} bytes`);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
-}
-
-function show(firstLine: string, rawHeaders: string[], body: Buffer, token: string): string {
-  const lines = [firstLine];
-  for (let index = 0; index < rawHeaders.length; index += 2) {
-    lines.push(`${rawHeaders[index]}: ${rawHeaders[index + 1]}`);
-  }
+function show(firstLine: string, headers: Iterable<[string, string]>, body: Buffer, token: string): string {
+  const header = [firstLine, ...Array.from(headers, field => field.join(': '))].join('\n');
   // Before the body is cut: the cut could split a token, which would then stay.
   const text = withoutToken(body.toString(), token);
   const shown = text.length > SHOWN_BODY_LENGTH_MAX ? `${text.slice(0, SHOWN_BODY_LENGTH_MAX)}…` : text;
-  return `${withoutToken(lines.join('\n'), token)}\n\n${shown}`;
+  return `${withoutToken(header, token)}\n\n${shown}`;
 }

@@ -2,18 +2,20 @@ import { isProtocolError } from '../../client/transport.ts';
 import { untrustedCertificate } from '../../client/untrusted-certificate.ts';
 import { Failure } from '../failure.ts';
 import { visible, withoutToken } from '../visible-text.ts';
-import { type Exchange, PLANT, send } from './exchange.ts';
-import { Finding, type Target } from './rule.ts';
+import { type Exchange, type Server, send } from './exchange.ts';
+import { PLANT } from './rules.ts';
 
 /** Length of the server's text in a message, in UTF-16 code units. */
 const SHOWN_LENGTH_MAX = 200;
 
 /** Advice for the user, by the status of the first response. */
-const ADVICE: [statuses: number[], advice: string][] = [
-  [[403], 'the token may not create plants; give another token with --token-file'],
-  [[404, 405], 'give the base address of the service, without /plants'],
-  [[429], 'the server accepts no more requests now; try again later'],
-  [[502, 503, 504], 'the service is not available now; try again later'],
+const ADVICE: [statuses: RegExp, advice: string][] = [
+  [/3../, 'it redirects; give the base address of the target'],
+  [/401/, 'give a valid token with --token-file; if it is valid, a proxy may remove Authorization'],
+  [/403/, 'the token may not create plants; give another token with --token-file'],
+  [/404|405/, 'give the base address of the service, without /plants'],
+  [/429/, 'the server accepts no more requests now; try again later'],
+  [/50[234]/, 'the service is not available now; try again later'],
 ];
 
 /**
@@ -22,46 +24,22 @@ const ADVICE: [statuses: number[], advice: string][] = [
  *
  * @throws {Failure} with that reason
  */
-export async function makeContact(target: Target): Promise<void> {
-  const exchange = await send(target).catch(error => {
-    throw error instanceof Finding ? noResponse(error, target) : error;
-  });
-  const { status, headers } = exchange;
-  let reason = ADVICE.find(([statuses]) => statuses.includes(status))?.[1];
-  if (status === 401) reason = await rejectedToken(exchange, target);
-  if (status >= 300 && status <= 399) {
-    const location = headers.get('location') ?? 'without a Location header';
-    reason = `it redirects (${shown(location, target)}); give the base address of the target`;
-  }
-  if (reason === undefined) return;
-  throw new Failure(`${target.plantsUrl.href} responds with ${status} to a valid plant: ${reason}`);
+export async function makeContact(server: Server, plantId: bigint): Promise<void> {
+  const { href } = server.plantsUrl;
+  const { status, headers, body, failure } = await send(server, { body: PLANT }, plantId);
+  if (server.stop.aborted) return;
+  if (failure !== undefined) throw noResponse(href, failure);
+  const [, advice] = ADVICE.find(([statuses]) => statuses.test(String(status))) ?? [];
+  if (advice === undefined) return;
+  const text = withoutToken(headers.get('location') ?? body.toString(), server.token).trim();
+  const shown = visible(text).slice(0, SHOWN_LENGTH_MAX);
+  throw new Failure(`${href} responds with ${status} to a valid plant (${shown}); ${advice}`);
 }
 
-function noResponse({ message, cause }: Finding, { plantsUrl: { href } }: Target): Failure {
-  const { code } = cause as NodeJS.ErrnoException;
-  const question = isProtocolError(code)
+function noResponse(href: string, { message, code }: NonNullable<Exchange['failure']>): Failure {
+  const isNotHttp = code === 'HTTPParserError' || isProtocolError(code);
+  const advice = isNotHttp
     ? 'the server did not respond with HTTP; check the address'
     : 'is the service running there?';
-  return new Failure(untrustedCertificate(href, code) ?? `${href}: ${message}; ${question}`);
-}
-
-/**
- * Finds out why a token was rejected. Without a credential, a challenge should name no error (RFC
- * 6750 section 3.1). If the response is the same with the token, the token may not have reached the
- * server.
- */
-async function rejectedToken(rejected: Exchange, target: Target): Promise<string> {
-  const without = await send(target, PLANT, { Authorization: null }).catch(() => undefined);
-  const same =
-    without?.status === rejected.status &&
-    without.body.equals(rejected.body) &&
-    without.headers.get('www-authenticate') === rejected.headers.get('www-authenticate');
-  return same
-    ? 'the response without a token is the same, so a proxy may remove the Authorization header, or the token is unknown'
-    : `the token is rejected (${shown(rejected.body.toString(), target)}); give a valid token with --token-file`;
-}
-
-/** One line without control characters and token. */
-function shown(text: string, { token }: Target): string {
-  return visible(withoutToken(text, token).trim()).slice(0, SHOWN_LENGTH_MAX);
+  return new Failure(untrustedCertificate(href, code) ?? `${href}: ${message}; ${advice}`);
 }

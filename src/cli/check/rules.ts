@@ -1,0 +1,104 @@
+import { ID_MAX, ID_MIN } from '../../contract/limits.ts';
+import type { TestRequest } from './exchange.ts';
+
+/** One rule of the interface: a request, and the response that it must get. */
+export interface Rule extends TestRequest {
+  /** Never changes and is never reused: reports and lists of exceptions refer to it. */
+  id: string;
+  /** As in RFC 2119. SHOULD: the plant would be valid all the same. */
+  level: 'MUST' | 'SHOULD';
+  title: string;
+  source: string;
+  /** Plant: status 200 and the plant as sent. Rejection: a status from 400 to 499. */
+  response: 'a Plant' | 'a rejection' | 'a Plant or a rejection';
+  /** The plant id that the rule is about. Other rules get new ids. */
+  plantId?: bigint;
+  /** A body that is sent before, with the same plant id. */
+  earlierBody?: string;
+}
+
+type Row = [id: string, what: string, body: string, rest?: Partial<Rule>];
+
+function rulesFrom(source: string, response: Rule['response'], rows: Row[]): Rule[] {
+  return rows.map(([id, what, body, rest]) => {
+    const title = `${what} gets ${response}`;
+    return { id, level: 'MUST', title, source: `interface, ${source}`, response, body, ...rest };
+  });
+}
+
+/** The shortest NewPlant. `<ID>` in a body is replaced by the plant id. */
+export const PLANT = '{"id":<ID>,"name":"A"}';
+const TAGGED = '{"id":<ID>,"name":"A","tag":"B"}';
+
+/** @param text a JSON string, sent as the name and as the tag */
+function withText(text: string): string {
+  return `{"id":<ID>,"name":${text},"tag":${text}}`;
+}
+
+/** The rules that the interface itself makes for every plant store. */
+export const RULES: readonly Rule[] = [
+  ...rulesFrom('POST /plants, rule 1', 'a Plant', [
+    ['create.status', 'a NewPlant with id, name and tag', TAGGED],
+    ['create.tag.absent', 'a NewPlant without a tag', PLANT],
+    ['create.json.member-order', 'a NewPlant in another order', '{"tag":"B","name":"A","id":<ID>}'],
+    ['create.json.white-space', 'a NewPlant with white space', ' {\r\n\t"id" : <ID> ,"name" :\n"A"\t} '],
+  ]),
+  // Ids that programs often round or reject.
+  ...rulesFrom('NewPlant, id', 'a Plant', [
+    ['create.id.zero', 'the id 0', PLANT, { plantId: 0n }],
+    ['create.id.negative', 'the id -1', PLANT, { plantId: -1n }],
+    ['create.id.above-int32', 'the id 2^31, beyond 32 bits,', PLANT, { plantId: 2n ** 31n }],
+    ['create.id.below-int32', 'the id -2^31 - 1, beyond 32 bits,', PLANT, { plantId: -(2n ** 31n) - 1n }],
+    ['create.id.above-double', 'the id 2^53 + 1, which no double is,', PLANT, { plantId: 2n ** 53n + 1n }],
+    ['create.id.int64-max', 'the largest int64', PLANT, { plantId: ID_MAX }],
+    ['create.id.int64-min', 'the smallest int64', PLANT, { plantId: ID_MIN }],
+  ]),
+  ...rulesFrom('Plant', 'a Plant', [
+    ['create.text.empty', 'empty text', withText('""')],
+    ['create.text.space', 'text with white space', withText(String.raw`"\t 1  2  "`)],
+    ['create.text.case', 'text in mixed case', withText('"aLOE vera Var. CHINENSIS"')],
+    ['create.text.non-ascii', 'text beyond ASCII', withText('"\u0131 \u00df \u690d"')],
+    ['create.text.escaped', 'escaped text', withText(String.raw`"\u0049p\u00ea \ud83c\udf35 \"\\\/\n"`)],
+    ['create.text.not-normalized', 'text in no Unicode normal form', withText('"e\u0302 \u00ea \ufb01"')],
+    ['create.text.emoji', 'text with an emoji', withText('"1 \u{1f335} 2"')],
+    ['create.text.invisible', 'text with invisible characters', withText('"1\u00ad2\u200b3\u00a04\ufeff5"')],
+    ['create.text.quotes', 'text with quotes', withText(String.raw`"1\" '2' \\n\\\\ 3"`)],
+    ['create.text.markup', 'text with HTML and % codes', withText('"<b>1</b> & &#38; %41+%2B"')],
+    ['create.text.line-ends', 'text with CRLF and LF', withText(String.raw`"1\r\n2\n3"`)],
+    ['create.text.digits', 'text of digits', withText('"42"')],
+  ]),
+  // The interface shows no limits of lengths. So a server may reject a long text, but not cut it.
+  ...rulesFrom('Plant', 'a Plant or a rejection', [
+    ['create.text.length-100', 'text of 100 characters', withText(`"${'1-'.repeat(50)}"`)],
+    ['create.text.length-1000', 'text of 1000 characters', withText(`"${'1-'.repeat(500)}"`)],
+    ['create.text.length-10000', 'text of 10000 characters', withText(`"${'1-'.repeat(5000)}"`)],
+  ]),
+  // The interface does not say whether a server may reject an id that is already stored.
+  ...rulesFrom('POST /plants, rule 1', 'a Plant or a rejection', [
+    ['create.stored-id.same', 'the same plant, sent again,', TAGGED, { earlierBody: TAGGED }],
+    ['create.stored-id.other', 'another plant with a stored id', PLANT, { earlierBody: TAGGED }],
+  ]),
+  ...rulesFrom('Authentication', 'a rejection', [
+    ['credential.missing', 'no credential', PLANT, { authorization: null }],
+    ['credential.unknown', 'an unknown token', PLANT, { authorization: 'Bearer no-such-token' }],
+    ['credential.other-scheme', 'another scheme', PLANT, { authorization: 'Basic cGxhbnQ6cw==' }],
+  ]),
+  // Bodies that are not a NewPlant for exactly one reason.
+  ...rulesFrom('POST /plants, request', 'a rejection', [
+    ['reject.empty', 'an empty body', ''],
+    ['reject.not-json', 'incomplete JSON', '{"id":<ID>,"name":"A'],
+    ['reject.array', 'an array', `[${PLANT}]`],
+    ['reject.id-missing', 'a body without id', '{"name":"A"}'],
+    ['reject.id-null', 'null as id', '{"id":null,"name":"A"}'],
+    ['reject.id-string', 'a string as id', '{"id":"<ID>","name":"A"}'],
+    ['reject.id-fraction', 'a fraction as id', '{"id":<ID>.5,"name":"A"}'],
+    ['reject.id-above-int64', 'the id 2^63, above int64,', `{"id":${ID_MAX + 1n},"name":"A"}`],
+    ['reject.id-below-int64', 'the id -2^63 - 1, below int64,', `{"id":${ID_MIN - 1n},"name":"A"}`],
+    ['reject.name-missing', 'a body without name', '{"id":<ID>}'],
+    ['reject.name-null', 'null as name', '{"id":<ID>,"name":null}'],
+    ['reject.name-number', 'a number as name', '{"id":<ID>,"name":1}'],
+    ['reject.tag-null', 'null as tag', '{"id":<ID>,"name":"A","tag":null}'],
+    ['reject.tag-number', 'a number as tag', '{"id":<ID>,"name":"A","tag":1}'],
+    ['media-type.other', 'another media type', PLANT, { level: 'SHOULD', mediaType: 'text/plain' }],
+  ]),
+];
