@@ -133,8 +133,12 @@ export class TokenCache {
     return token.id;
   }
 
-  /** Adds a token of this service: on SQLite, its own commits do not change the fingerprint. */
+  /**
+   * Adds a token of this service: on SQLite, its own commits do not change the fingerprint. The next
+   * refresh reads all tokens, since another program may have revoked this one meanwhile.
+   */
   add(token: StoredToken): void {
+    this.#fingerprint = undefined;
     this.#tokens.set(token.hash, cachedToken(token));
   }
 

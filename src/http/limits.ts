@@ -18,7 +18,7 @@ export const FAST_PATH_PIPELINE_MAX = 1_024;
 /** The same limit for the bytes of their bodies: a client might not read the responses. */
 export const FAST_PATH_PIPELINE_BYTES_MAX = 256 * 1024;
 
-/** Connections to an address that wait while the service starts; further ones are closed. */
+/** Connections to an address that wait while the service starts; one more closes the oldest. */
 export const WAITING_CONNECTIONS_MAX = 1_024;
 
 /** Time per tick for fast path requests from connections without a pending response. */

@@ -30,8 +30,10 @@ export class ReservedAddress extends Server {
 
   private constructor() {
     const likeNodesHttpServer = { allowHalfOpen: true, noDelay: true };
-    super({ ...likeNodesHttpServer, pauseOnConnect: true }, socket => this.#waiting.push(socket));
-    this.maxConnections = WAITING_CONNECTIONS_MAX;
+    super({ ...likeNodesHttpServer, pauseOnConnect: true }, socket => {
+      // An unread connection does not show that its client has gone. The oldest ones may be polls.
+      if (this.#waiting.push(socket) > WAITING_CONNECTIONS_MAX) this.#waiting.shift()!.destroy();
+    });
   }
 
   /** @throws {ListenFailed} when the address is not available */

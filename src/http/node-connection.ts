@@ -12,7 +12,7 @@ export interface Exchange extends ReceivedRequest {
   readonly connection: NodeConnection;
   readonly request: IncomingMessage;
   readonly serverResponse: ServerResponse;
-  /** Resolves when the plant of the previous request of the connection is queued or rejected. */
+  /** Resolves when all plants of previous requests of the connection are queued or rejected. */
   readonly previousQueued: Promise<void>;
   /** Must be called when the plant of this request is queued or rejected; may be called again. */
   readonly setQueued: () => void;
@@ -84,9 +84,10 @@ export class NodeConnection {
     if (this.#isEnding) return undefined;
     const arrivedAt = performance.now();
     const { promise: queued, resolve: setQueued } = Promise.withResolvers<void>();
-    const order = { previousQueued: this.#previousQueued, setQueued };
+    const previousQueued = this.#previousQueued;
+    const order = { previousQueued, setQueued };
     const exchange = { connection: this, request, serverResponse, arrivedAt, bodyBytes: 0, ...order };
-    this.#previousQueued = queued;
+    this.#previousQueued = previousQueued.then(() => queued);
     this.latest = exchange;
     this.#pending.add(exchange);
     serverResponse.on('close', () => {

@@ -1,6 +1,7 @@
 import type { NewPlant } from '../contract/plant.ts';
 import {
   BATCH_PLANTS_MAX,
+  BATCH_REPEATS_MAX,
   BATCH_TEXT_LENGTH_MAX,
   FAILING_QUEUE_TIMEOUT_MS,
   IN_FLIGHT_PLANTS_MIN,
@@ -62,8 +63,10 @@ class Lane {
  * was. Of several lanes each has at most one batch in flight, so a slow lane does not occupy all
  * connections.
  *
- * A plant whose id is in a batch in flight stays queued until that batch ends. Otherwise the later
- * plant of a connection could become the earlier revision.
+ * If an engine has concurrent batches, an id is in one of them at a time, and in a few of its
+ * plants: their revisions are inserted one after the other. Further plants of the id stay queued
+ * until that batch ends. Otherwise the later plant of a connection could become the earlier
+ * revision, and an id that is sent often could delay all plants of a batch.
  *
  * `dispatch` runs when a batch ends, and at the end of the event-loop iteration in which a plant
  * arrived. So plants that arrive together share a batch, and a single plant does not wait.
@@ -147,7 +150,6 @@ export class GroupCommit {
       const lane = this.#dueLane();
       if (lane === undefined) return;
       const batch = this.#takeBatch(lane);
-      if (this.#engine.commitsInFlightMax > 1) for (const { plant } of batch) this.#idsInFlight.add(plant.id);
       lane.lastBatchPlants = batch.length;
       lane.batchesInFlight++;
       this.#batchesInFlight++;
@@ -186,20 +188,27 @@ export class GroupCommit {
     const { queue } = lane;
     const batch: QueuedPlant[] = [];
     const heldBack: QueuedPlant[] = [];
+    /** How many plants of the batch have each id. */
+    const repeats = new Map<bigint, number>();
+    const isConcurrent = this.#engine.commitsInFlightMax > 1;
     let textLength = 0;
     let index = 0;
     for (; index < queue.length && batch.length < BATCH_PLANTS_MAX; index++) {
       const next = queue[index]!;
-      if (this.#isHeldBack(next)) {
+      const { id } = next.plant;
+      const repeated = isConcurrent ? (repeats.get(id) ?? 0) : 0;
+      if (this.#isHeldBack(next) || repeated === BATCH_REPEATS_MAX) {
         heldBack.push(next);
         continue;
       }
       if (batch.length > 0 && textLength + next.textLength > BATCH_TEXT_LENGTH_MAX) break;
       textLength += next.textLength;
+      if (isConcurrent) repeats.set(id, repeated + 1);
       batch.push(next);
     }
     lane.queuedTextLength -= textLength;
     queue.splice(0, index, ...heldBack);
+    for (const id of repeats.keys()) this.#idsInFlight.add(id);
     return batch;
   }
 

@@ -13,6 +13,8 @@ export const IN_FLIGHT_PLANTS_MIN = 1_024;
 export const FAILING_QUEUE_TIMEOUT_MS = 1_500;
 /** Plants in one commit. */
 export const BATCH_PLANTS_MAX = 2_048;
+/** Plants of one id in one commit of an engine with concurrent commits. */
+export const BATCH_REPEATS_MAX = 64;
 /** Time of one commit with all its attempts. */
 export const COMMIT_TIME_MS_MAX = 3_000;
 /** Text in one commit; one plant always fits. */

@@ -15,17 +15,19 @@ function revisionOf({ headers }: RawResponse): string | undefined {
 
 suite('a later request of a connection becomes the later revision', () => {
   for (const under of [sqlite, postgres]) {
-    test(`when a short body follows a long one, in ${under.name}`, async () => {
+    test(`when a short body follows a long one and a rejected request, in ${under.name}`, async () => {
       const database = await under.newDatabase();
       await using service = await startTestService({ database });
       const other = await addToken(database, 'other');
       using connection = await RawConnection.open(service.address.port);
+      const rejected = requestBytes('', { target: '/elsewhere' });
       for (let id = 1; id <= 20; id++) {
         const long = `{"id":${id},"name":"first","x":"${'x'.repeat(SHORT_BODY_BYTES_MAX)}"}`;
         const short = requestBytes(other, { body: `{"id":${id},"name":"second"}` });
-        connection.write(Buffer.concat([requestBytes(service.token, { body: long }), short]));
-        const revisions = [revisionOf(await connection.response()), revisionOf(await connection.response())];
-        assert.deepEqual(revisions, ['1', '2'], `id ${id}`);
+        connection.write(Buffer.concat([requestBytes(service.token, { body: long }), rejected, short]));
+        const first = revisionOf(await connection.response());
+        assert.equal((await connection.response()).status, 404);
+        assert.deepEqual([first, revisionOf(await connection.response())], ['1', '2'], `id ${id}`);
       }
     });
   }

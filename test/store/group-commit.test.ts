@@ -4,6 +4,7 @@ import { setImmediate as nextIteration } from 'node:timers/promises';
 import { GroupCommit } from '../../src/store/group-commit.ts';
 import {
   BATCH_PLANTS_MAX,
+  BATCH_REPEATS_MAX,
   BATCH_TEXT_LENGTH_MAX,
   FAILING_QUEUE_TIMEOUT_MS,
   IN_FLIGHT_PLANTS_MIN,
@@ -178,9 +179,12 @@ class Simulation {
     const waitedSince = ({ queue }: Lane): number => queue[0]!.queuedAt;
     assert.ok(waitedSince(lane) === Math.min(...due.map(waitedSince)), 'another lane has waited longer');
     const isBesideAnother = this.#inFlight.length > 0;
-    const plants = takeQueued(lane, this.#free(lane).slice(0, writes.length));
-    const [next] = this.#free(lane);
-    if (lane.queue[0] !== next) happened.heldBack++;
+    const takeable = this.#takeable(lane);
+    if (takeable.length < lane.queue.length) happened.heldBack++;
+    const plants = takeQueued(lane, takeable.slice(0, writes.length));
+    const next = takeable[writes.length];
+    const batch = { lane, plants, ended: Promise.withResolvers<WriteResult[]>() };
+    this.#inFlight.push(batch);
     const expected = plants.map(({ index }) => index);
     assert.deepEqual(
       writes.map(({ recordedBy }) => recordedBy),
@@ -196,8 +200,6 @@ class Simulation {
     const isFull = plants.length === BATCH_PLANTS_MAX;
     const fits = next !== undefined && textLength + next.textLength <= BATCH_TEXT_LENGTH_MAX;
     assert.ok(isFull || !fits, 'a batch leaves what fits');
-    const batch = { lane, plants, ended: Promise.withResolvers<WriteResult[]>() };
-    this.#inFlight.push(batch);
     assert.ok(this.#inFlight.length <= this.#commitsInFlightMax);
     lane.lastBatchPlants = plants.length;
     if (isBesideAnother) happened.batchBesideAnother++;
@@ -217,6 +219,17 @@ class Simulation {
   #free({ queue }: Lane): Plant[] {
     const ids = new Set(this.#inFlight.flatMap(({ plants }) => plants.map(plant => this.#idOf(plant))));
     return queue.filter(plant => !ids.has(this.#idOf(plant)));
+  }
+
+  /** With concurrent batches, a batch may have only a few plants of an id. */
+  #takeable(lane: Lane): Plant[] {
+    if (this.#commitsInFlightMax === 1) return lane.queue;
+    const repeats = new Map<bigint, number>();
+    return this.#free(lane).filter(plant => {
+      const times = (repeats.get(this.#idOf(plant)) ?? 0) + 1;
+      repeats.set(this.#idOf(plant), times);
+      return times <= BATCH_REPEATS_MAX;
+    });
   }
 
   /** Only a single lane may have a second batch in flight, and no small one. */
