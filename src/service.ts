@@ -56,8 +56,6 @@ export interface ServiceSettings extends StoreSettings {
   /** Saves the first token for the user, before the store has it. If false, it gets no token. */
   handOverFirstToken: (token: string) => boolean;
   log: ServiceLog;
-  /** How many lines of the log were lost, since stdout did not take them. */
-  lostLogLines?: () => number;
   /** Called with the log fields of each request, after its response. */
   logRequest?: (request: object) => void;
 }
@@ -121,7 +119,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
       damagedPlants: commits.damagedPlants(),
       commitsFailingMs: commits.failingMs(),
       openConnections: await server.openConnections(),
-      ...{ isShuttingDown: closing !== undefined, lostLogLines: settings.lostLogLines?.() ?? 0 },
+      isShuttingDown: closing !== undefined,
       tokensKnown: tokens.size,
       areTokensCurrent: tokens.isCurrent,
     });

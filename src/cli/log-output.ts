@@ -1,36 +1,29 @@
 import { writeSync } from 'node:fs';
-import type { Logger } from 'pino';
 
 /**
  * Writes log lines to stdout without waiting for its reader. A full disk, a closed pipe or a reader
- * that stalls must not stop the service. So a line that stdout does not take is lost, and counted.
+ * that stalls must not stop the service. A line that stdout does not take is lost. Before the next
+ * line that it takes, a line says how many were lost.
  */
-export class LogOutput {
-  /** Since the start. */
-  lostLines = 0;
-  #reportedLines = 0;
+export function logOutput(): { write: (line: string) => void } {
+  let lostLines = 0;
   /** Whether stdout has taken only the beginning of the last line. */
-  #isLineOpen = false;
-
-  readonly write = (line: string): void => {
-    try {
-      const bytes = Buffer.from(this.#isLineOpen ? `\n${line}` : line);
-      const written = writeSync(process.stdout.fd, bytes);
-      this.#isLineOpen = written < bytes.length;
-      if (this.#isLineOpen) this.lostLines++;
-    } catch {
-      this.lostLines++;
-    }
+  let isLineOpen = false;
+  return {
+    write(line) {
+      const report = lostLines === 0 ? '' : `${lossReport(lostLines)}\n`;
+      const bytes = Buffer.from(`${isLineOpen ? '\n' : ''}${report}${line}`);
+      let written = 0;
+      try {
+        written = writeSync(process.stdout.fd, bytes);
+        isLineOpen = written < bytes.length;
+      } catch {}
+      lostLines = written === bytes.length ? 0 : lostLines + 1;
+    },
   };
+}
 
-  /** Logs how many lines were lost since the last report, as soon as stdout takes the report. */
-  report(log: Logger): void {
-    const { lostLines } = this;
-    if (lostLines === this.#reportedLines) return;
-    const advice = 'log lines are lost, because the reader of stdout stalled or its disk was full';
-    log.warn({ lostLines: lostLines - this.#reportedLines }, advice);
-    if (this.lostLines === lostLines) this.#reportedLines = lostLines;
-    // A report that is lost itself does not count: it is repeated.
-    this.lostLines = lostLines;
-  }
+function lossReport(lostLines: number): string {
+  const msg = 'log lines are lost, because the reader of stdout stalled or its disk was full';
+  return JSON.stringify({ level: 40, time: new Date().toISOString(), lostLines, msg });
 }

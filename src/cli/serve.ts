@@ -20,10 +20,8 @@ import { consoleLink } from './console.ts';
 import { readDatabase } from './database-option.ts';
 import { Failure } from './failure.ts';
 import { onFirstSignal } from './interruption.ts';
-import { LogOutput } from './log-output.ts';
+import { logOutput } from './log-output.ts';
 import { addServeOptions, type ServeOptions } from './serve-options.ts';
-
-const LOST_LINES_REPORT_INTERVAL_MS = 1_000;
 
 export function serveCommand(): Command {
   return addServeOptions(new Command('serve'))
@@ -43,14 +41,12 @@ Examples:
 
 async function serve(options: ServeOptions, command: Command): Promise<void> {
   const database = readDatabase(options);
-  const output = new LogOutput();
-  const log = pino({ base: null, timestamp: pino.stdTimeFunctions.isoTime }, output);
-  setInterval(() => output.report(log), LOST_LINES_REPORT_INTERVAL_MS).unref();
+  const log = pino({ base: null, timestamp: pino.stdTimeFunctions.isoTime }, logOutput());
   // Before any output: a reader of the output may send a signal at once.
   const signal = firstSignal();
   // Also limits a shutdown that begins before the store is open.
   void signal.then(() => setTimeout(endLate, EXIT_MS, log).unref());
-  const service = await start(database, options, command, log, output);
+  const service = await start(database, options, command, log);
   await greet(service, options, command, database);
   log.info(
     { database: shownDatabase(database), address: service.address, ops: service.opsAddress },
@@ -58,7 +54,6 @@ async function serve(options: ServeOptions, command: Command): Promise<void> {
   );
   log.info({ signal: await signal }, 'shutting down: completing the accepted requests');
   await service.close();
-  output.report(log);
   log.info('stopped');
 }
 
@@ -72,7 +67,6 @@ async function start(
   options: ServeOptions,
   command: Command,
   log: Logger,
-  output: LogOutput,
 ): Promise<Service> {
   const { listen, ops, connections, rateLimit, logRequests } = options;
   const hasConsole = (options.console ?? (LOOPBACK.test(ops.host) ? 'on' : 'off')) === 'on';
@@ -91,7 +85,6 @@ async function start(
       handOverFirstToken: token => handOverFirstToken(token, database),
       corsOrigins: options.corsOrigin,
       opsHosts: options.opsHost,
-      lostLogLines: () => output.lostLines,
       ...(logRequests === 'on' && { logRequest: request => log.info(request, 'request completed') }),
     });
   } catch (error) {
@@ -125,11 +118,8 @@ function handOverFirstToken(token: string, database: string): boolean {
   if (file === undefined || fs.lstatSync(file, { throwIfNoEntry: false })) return false;
   const partial = `${file}.partial`;
   fs.rmSync(partial, { force: true });
-  // Node's permission model forbids `fsync`, but not to open a file with O_SYNC.
-  const { O_CREAT, O_EXCL, O_SYNC, O_WRONLY } = fs.constants;
-  const opened = fs.openSync(partial, O_CREAT | O_EXCL | O_SYNC | O_WRONLY, 0o600);
-  fs.writeSync(opened, `${token}\n`);
-  fs.closeSync(opened);
+  // `as` is synchronous. Node's permission model forbids `fsync`.
+  fs.writeFileSync(partial, `${token}\n`, { flag: 'as', mode: 0o600 });
   return true;
 }
 

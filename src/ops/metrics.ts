@@ -148,11 +148,7 @@ function gauges({ storeWarnings, engine, ...state }: ServiceState): string[] {
     ],
     ['shutting_down', 'Whether the service is shutting down: 1 or 0.', state.isShuttingDown],
     ['tokens', 'Known tokens, including expired and revoked ones.', state.tokensKnown],
-    [
-      'tokens_current',
-      'Whether the last refresh of the token cache succeeded: 1 or 0.',
-      state.areTokensCurrent,
-    ],
+    ['tokens_current', 'Whether the token table was read in the last 4 s: 1 or 0.', state.areTokensCurrent],
     ['flushes_total', 'Commits that were flushed to the disk.', flushes?.count],
     ['flush_seconds_total', 'Total time of these flushes.', flushes && flushes.totalMs / 1000],
     ['wal_bytes', 'Length of the write-ahead log.', engine.walBytes],
@@ -162,7 +158,6 @@ function gauges({ storeWarnings, engine, ...state }: ServiceState): string[] {
       engine.isCheckpointFailing,
     ],
     ['disk_free_bytes', 'Free space on the file system of the store.', engine.diskFreeBytes],
-    ['log_lines_lost_total', 'Log lines that stdout did not take.', state.lostLogLines],
     ['store_connections', 'Connections to the database server.', engine.connections],
   ];
   return rows

@@ -11,10 +11,9 @@ export interface ServiceState extends CommitStatistics {
   /** Plants that were sent again, and whose latest revision is damaged. */
   damagedPlants: number;
   openConnections: number;
-  lostLogLines: number;
   isShuttingDown: boolean;
   tokensKnown: number;
-  /** Whether the token cache was refreshed in the last seconds. If not, no token is accepted. */
+  /** Whether the token table was read in the last 4 s. If not, no token is accepted. */
   areTokensCurrent: boolean;
 }
 

@@ -4,10 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { makeToken } from '../../src/auth/token.ts';
-import { freePort } from '../harness/free-port.ts';
 import { startServe } from '../harness/program.ts';
 import { ask, chunked, RawConnection, type RequestParts, requestBytes } from '../harness/raw-connection.ts';
-import { scrape } from '../harness/scrape.ts';
 import { until } from '../harness/until.ts';
 
 const NAME = 'Quercus-of-the-log';
@@ -54,24 +52,23 @@ test('--log-requests writes one line per request, without secrets', async () => 
   for (const secret of [NAME, token, UNKNOWN_TOKEN]) assert.ok(!log.includes(secret), secret);
 });
 
-test('lines that a stalled reader of the log does not take are counted in the log and in /metrics', async () => {
+test('lines that a stalled reader of the log does not take are counted in the log', async () => {
   using folder = mkdtempDisposableSync(join(tmpdir(), 'plant-store-request-log-'));
-  const opsUrl = `http://127.0.0.1:${await freePort()}`;
-  const args = ['--log-requests', 'on', '--ops', new URL(opsUrl).host];
-  await using serve = await startServe(`sqlite:${join(folder.path, 'plants.db')}`, args);
+  await using serve = await startServe(`sqlite:${join(folder.path, 'plants.db')}`, ['--log-requests', 'on']);
   using connection = await RawConnection.open(Number(new URL(serve.url).port));
-  const lostLines = async (): Promise<number> =>
-    (await scrape(opsUrl)).values.get('plant_store_log_lines_lost_total')!;
-  assert.equal(await lostLines(), 0);
   serve.child.stdout!.pause();
   let requests = 0;
-  await until('lines are lost', async () => {
-    connection.write(Buffer.concat(Array(500).fill(requestBytes(serve.token))));
-    for (let responses = 0; responses < 500; responses++, requests++) await connection.response();
-    return (await lostLines()) > 0;
-  });
+  const send = async (count: number): Promise<void> => {
+    connection.write(Buffer.concat(Array(count).fill(requestBytes(serve.token))));
+    for (let responses = 0; responses < count; responses++, requests++) await connection.response();
+  };
+  // Their lines are far longer than the buffers of a pipe and its reader.
+  for (let round = 0; round < 8; round++) await send(500);
   serve.child.stdout!.resume();
-  await until('the log says so', () => serve.logged().some(line => line.includes('"lostLines"')));
+  await until('the log says so', async () => {
+    await send(1);
+    return serve.logged().some(line => line.includes('"lostLines"'));
+  });
   const log = (await serve.stop('SIGTERM')).stdout.trimEnd().split('\n');
   const lines = log.map(line => JSON.parse(line) as { msg: string; lostLines?: number });
   const written = lines.filter(({ msg }) => msg === 'request completed').length;

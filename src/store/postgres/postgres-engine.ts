@@ -82,9 +82,8 @@ export class PostgresEngine implements StorageEngine {
     await this.#pool.use(async connection => {
       // Needs the locks and rights of an insert. On Citus it would need all workers, but the
       // service is ready while one of them can be used.
-      const text = 'INSERT INTO plant_revision SELECT * FROM plant_revision WHERE false';
+      const text = `INSERT INTO plant_revision SELECT * FROM plant_revision WHERE NOT ${soundTable(false)}`;
       if (!connection.isCitus) await connection.run({ text });
-      await connection.run({ text: `SELECT ${soundTable(connection.isCitus)}` });
       await confirmEverythingBefore(connection);
     });
     await this.#workers.check();

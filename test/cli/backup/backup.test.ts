@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
   closeSync,
@@ -16,6 +15,7 @@ import {
 import { join } from 'node:path';
 import { text as readText } from 'node:stream/consumers';
 import { test } from 'node:test';
+import { publishNewFile } from '../../../src/cli/new-file.ts';
 import { openCommandStore, openReader } from '../../../src/store/open-store.ts';
 import { StoreRejected, StoreUnavailable } from '../../../src/store/plant-store.ts';
 import { openForWriting } from '../../../src/store/sqlite/database.ts';
@@ -191,27 +191,13 @@ test('a backup that was killed does not block its name, and of two that run the 
   assert.equal(readdirSync(folder).length, 3, 'only the backup, its seal and the file of the killed one');
 });
 
-test('of two backups to one name that end at the same moment, one fails', async () => {
+test('of two new files of one name that are complete at the same moment, one remains', () => {
   const folder = newFolder();
-  const begin = (content: string) => {
-    const code = `import { readdirSync, writeFileSync } from 'node:fs';
-      import { makeBackupFile } from '${new URL('../../../src/cli/backup/backup-file.ts', import.meta.url)}';
-      for (let round = 0; round < 200; round++) {
-        const name = round + '.db';
-        const written = makeBackupFile('${folder}/' + name, async partial => {
-          writeFileSync(partial, '${content}');
-          while (readdirSync('${folder}').filter(each => each.startsWith(name)).length < 2);
-        });
-        await written.then(() => console.log(name), error => console.error(error.message));
-      }`;
-    return spawn(process.execPath, ['--input-type=module', '-e', code], { stdio: 'pipe' });
-  };
-  const [one, two] = [begin('one'), begin('two')];
-  const made = await Promise.all([readText(one.stdout), readText(two.stdout), readText(one.stderr)]);
-  const [ofOne, ofTwo] = made.map(text => text.trim().split('\n'));
-  assert.equal(ofOne!.length + ofTwo!.length, 200, made[2]);
-  for (const name of ofOne!) assert.equal(readFileSync(join(folder, name), 'utf8'), 'one');
-  assert.match(made[2], /^(?:\S+\.db already exists and was not changed; name another file\n)*$/);
+  const [one, two, file] = ['one', 'two', 'file'].map(name => join(folder, name)) as [string, string, string];
+  for (const partial of [one, two]) writeFileSync(partial, partial);
+  publishNewFile(one, file);
+  assert.throws(() => publishNewFile(two, file), { code: 'EEXIST' });
+  assert.equal(readFileSync(file, 'utf8'), one);
 });
 
 test('a full disk is reported and leaves no file', async () => {
