@@ -1,4 +1,6 @@
 import { once } from 'node:events';
+import { existsSync, readFileSync, readlinkSync } from 'node:fs';
+import { devNull } from 'node:os';
 import { Command, Option } from 'commander';
 import { csvLine } from '../contract/csv-line.ts';
 import { checkedRevisions, latestPlants } from '../store/checked-revisions.ts';
@@ -9,6 +11,7 @@ import { alignedColumns } from './aligned-columns.ts';
 import { atOption } from './at-option.ts';
 import { intactRevisions } from './damage.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './database-option.ts';
+import { Failure } from './failure.ts';
 import { amount } from './progress-display.ts';
 import { type IdForm, idsOption, revisionJson, revisionText, tokenLabels } from './revision-text.ts';
 import { visible } from './visible-text.ts';
@@ -56,6 +59,7 @@ export async function printPlants(
   options: PrintOptions,
   what: 'plants' | 'latest' | 'revisions',
 ): Promise<void> {
+  if (isStdoutClosed()) throw new Failure('stdout is closed or discarded; print to a file or to a program');
   const { format, ids } = options;
   const isRecord = what !== 'plants';
   await using reader = await openReader(readDatabase(options));
@@ -103,6 +107,18 @@ const LINES = {
   json: (each, label, ids) => `${visible(revisionJson(each, label, ids))}\n`,
   text: (each, label = '') => `plant ${each.plant.id}\t${revisionText(each, label)}\n`,
 } satisfies Record<string, (each: PlantRevision, label: string | undefined, ids: IdForm) => string>;
+
+const STDOUT = '/proc/self/fd/1';
+
+/**
+ * Whether stdout was closed when the process started (`>&-`). Then Node has opened the null device
+ * there, for reading and writing. `> /dev/null` opens it only for writing. Linux shows the
+ * difference.
+ */
+function isStdoutClosed(): boolean {
+  if (!existsSync(STDOUT) || readlinkSync(STDOUT) !== devNull) return false;
+  return /^flags:.*[26]$/m.test(readFileSync('/proc/self/fdinfo/1', 'latin1'));
+}
 
 /** Waits for a slow reader of stdout, so that memory use stays constant. */
 async function write(chunk: string): Promise<void> {

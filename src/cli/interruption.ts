@@ -3,6 +3,9 @@ type StopSignal = 'SIGINT' | 'SIGTERM';
 /** Under npm one Ctrl-C can arrive twice: from the terminal and from npm. A person is slower. */
 const REPEATED_SIGNAL_MS = 500;
 
+/** 128 plus SIGPIPE, as a shell reports other programs. The output is incomplete. */
+export const STDOUT_CLOSED_EXIT_CODE = 141;
+
 /** The reason of an abort by a signal. `main` prints it and ends with its exit code. */
 export class Interruption {
   readonly consequence: string;

@@ -2,8 +2,9 @@ import { Command, CommanderError } from 'commander';
 import { StoreDamaged, StoreRejected, StoreUnavailable } from '../store/plant-store.ts';
 import { VERSION } from '../version.ts';
 import { Failure } from './failure.ts';
-import { Interruption } from './interruption.ts';
+import { Interruption, STDOUT_CLOSED_EXIT_CODE } from './interruption.ts';
 import { BACKUP_PROCESS } from './own-program.ts';
+import { visible } from './visible-text.ts';
 
 /** Each command is loaded only when it runs: `serve` starts sooner without the code of `import`. */
 export const COMMANDS: Record<string, () => Promise<Command>> = {
@@ -62,7 +63,8 @@ async function program(name: string | undefined): Promise<Command> {
  * A password may contain any character, so the rest of the line after `postgres:` is removed.
  */
 function usageError(text: string): string {
-  return text.replace(/^error: /, 'plant-store: ').replace(/(postgres(?:ql)?:).*/gi, '$1…');
+  const shown = text.split('\n').map(visible).join('\n');
+  return shown.replace(/^error: /, 'plant-store: ').replace(/(postgres(?:ql)?:).*/gi, '$1…');
 }
 
 /** Commander does not pass settings such as the exit codes on to commands that were made apart. */
@@ -77,7 +79,7 @@ function report(error: unknown): number {
   // Commander has printed the message. Its own exit code for a usage error is 1.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
   if (error instanceof Failure || error instanceof StoreRejected) {
-    console.error(`plant-store: ${error.message}`);
+    console.error(`plant-store: ${visible(error.message)}`);
     return error instanceof Failure ? error.exitCode : 1;
   }
   if (error instanceof Interruption) {
@@ -86,12 +88,12 @@ function report(error: unknown): number {
   }
   if (error instanceof StoreDamaged) {
     console.error(
-      `plant-store: the store is damaged: ${error.message}; not everything was read; restore a backup (docs/operate/backup.md)`,
+      `plant-store: the store is damaged: ${visible(error.message)}; not everything was read; restore a backup (docs/operate/backup.md)`,
     );
     return 1;
   }
   if (error instanceof StoreUnavailable) {
-    console.error(`plant-store: the store is not available: ${error.message}; try again later`);
+    console.error(`plant-store: the store is not available: ${visible(error.message)}; try again later`);
     return 1;
   }
   console.error('plant-store: unexpected internal error. Please report this:');
@@ -99,9 +101,9 @@ function report(error: unknown): number {
   return 1;
 }
 
-/** EPIPE is no failure: the reader of stdout needed no more, for example in a pipe to `less`. */
+/** EPIPE needs no message: the reader wanted no more, for example in a pipe to `less`. */
 function endWithReader(error: NodeJS.ErrnoException): void {
-  if (error.code === 'EPIPE') process.exit(0);
+  if (error.code === 'EPIPE') process.exit(STDOUT_CLOSED_EXIT_CODE);
   console.error(`plant-store: the output cannot be written (${error.code}) and is not complete`);
   process.exit(1);
 }

@@ -13,7 +13,7 @@ import { openReader } from '../../src/store/open-store.ts';
 import type { PlantRevision } from '../../src/store/plant-store.ts';
 import { runCommandLines } from '../harness/command-lines.ts';
 import { LoggingClient } from '../harness/logging-client.ts';
-import { type Finished, startProgram, startServe } from '../harness/program.ts';
+import { type Finished, runProgram, startProgram, startServe } from '../harness/program.ts';
 import { openNewStore, openTokens, sqliteUnderTest } from '../harness/store-under-test.ts';
 import { testFolder } from '../harness/test-folder.ts';
 
@@ -400,8 +400,15 @@ test('export to a slow reader is complete, and export to a closed reader ends wi
   await once(closed.stdout!, 'data');
   closed.stdout!.destroy();
   const [exitCode, signal] = await ended;
-  assert.ok(exitCode === 0 || signal === 'SIGPIPE', `${exitCode} ${signal}`);
+  assert.deepEqual([exitCode, signal], [141, null]);
   assert.equal(await said, '');
+});
+
+test('export fails if stdout is closed', async () => {
+  const prefix = ['sh', '-c', 'exec "$@" >&-', 'sh'];
+  const args = ['export', '--database', await storeWith(HISTORY)];
+  const { exitCode, stderr } = await runProgram(args, { prefix });
+  assert.deepEqual([exitCode, stderr.split(';')[0]], [1, 'plant-store: stdout is closed or discarded']);
 });
 
 test('openapi prints the description that the service serves', async () => {
