@@ -4,14 +4,18 @@ import { relation } from '../../contract/limits.ts';
 
 /** Bytes read from a file, or unpacked from it, at a time. */
 export const CHUNK_BYTES = 64 * 1024;
-/** Longest CSV row (bytes) and JSON value (UTF-16 code units); a longer one ends the import. */
+/** Longest CSV row and JSON value in UTF-16 code units; a longer one ends the import. */
 export const ROW_LENGTH_MAX = 64 * 1024 * 1024;
+/** Fields of a CSV row that are read: as many as a spreadsheet can have. */
+export const ROW_FIELDS_MAX = 16_384;
+/** Lines that are not UTF-8 and are named. */
+export const FAULTY_LINES_MAX = 10;
 /** Messages show this many characters of a file, such as its header. */
 export const SHOWN_LENGTH_MAX = 200;
 
 /** In a dry run: different ids and names that are compared; they take up to about 500 MB. */
 export const DISTINCT_MAX = 1_000_000;
-/** In a dry run: lines about each kind of finding. */
+/** In a dry run: lines about each kind of finding that would not be rejected. */
 export const EXAMPLES_MAX = 5;
 /** In a dry run: rows of a rare name, rows of a frequent one, compared frequent names. */
 export const RARE_MAX = 2;

@@ -1,4 +1,4 @@
-import { createReadStream } from 'node:fs';
+import { constants, createReadStream } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import { addAbortSignal, pipeline, type Readable } from 'node:stream';
 import { createGunzip, type Gunzip } from 'node:zlib';
@@ -7,7 +7,7 @@ import { type CsvForm, csvRows } from './csv-rows.ts';
 import { jsonArrayRows, jsonLinesRows } from './json-rows.ts';
 import { CHUNK_BYTES, ROW_LENGTH_MAX } from './limits.ts';
 import type { PlantRows } from './plant-row.ts';
-import { joined, NotUtf8, startsWith, utf8Texts } from './utf8-texts.ts';
+import { faultyLines, joined, NotUtf8, startsWith, utf8Texts } from './utf8-texts.ts';
 
 export const STANDARD_INPUT = '-';
 
@@ -70,18 +70,30 @@ export async function* fileRows(path: string, reading: Reading): PlantRows {
     }
   } catch (error) {
     if (!(error instanceof NotUtf8)) throw error;
-    const [what, encoding] = error.isUtf16
-      ? ['UTF-16', 'UTF-16']
-      : [`not UTF-8 near row ${lastRow + 1} (save a spreadsheet as CSV UTF-8)`, 'WINDOWS-1252'];
-    throw new Failure(`${name} is ${what}; convert it (iconv -f ${encoding} -t UTF-8 FILE > NEW_FILE)`);
+    const near = `${name} is not UTF-8 near row ${lastRow + 1}`;
+    if (error.isUtf16) throw new Failure(`${name} is UTF-16; ${converted('UTF-16')}`);
+    if ((await plantFileSize(path)) === undefined)
+      throw new Failure(`${near}; save it as a file and import that`);
+    const { form, stop, onNote } = reading;
+    const lines = await faultyLines(plainBytes(path, name, { form, stop, onNote }));
+    throw new Failure(
+      lines.length > 0
+        ? `${name} is UTF-8, but not on line ${lines.join(', ')}; correct these lines in an editor`
+        : `${near} (save a spreadsheet as CSV UTF-8); ${converted('WINDOWS-1252')}`,
+    );
   }
+}
+
+function converted(encoding: string): string {
+  return `convert it (iconv -f ${encoding} -t UTF-8 FILE > NEW_FILE)`;
 }
 
 type Bytes = AsyncGenerator<Buffer, void, undefined>;
 
-async function* storedBytes(stream: Readable, stop: AbortSignal, onBytes: Reading['onBytes']): Bytes {
-  addAbortSignal(stop, stream);
-  for await (const chunk of stream) {
+async function* storedBytes(open: () => Readable, stop: AbortSignal, onBytes: Reading['onBytes']): Bytes {
+  // A stream that is aborted before the loop listens to it would end the process.
+  stop.throwIfAborted();
+  for await (const chunk of addAbortSignal(stop, open())) {
     onBytes?.(chunk.length);
     yield chunk;
   }
@@ -108,13 +120,15 @@ async function* plainBytes(
   try {
     const isFile = (await plantFileSize(path)) !== undefined;
     await using file = isFile ? await open(path) : undefined;
-    const opened = (): Readable => {
+    const openStream = (): Readable => {
       if (file !== undefined) return file.createReadStream({ start: 0, autoClose: false, highWaterMark });
-      return path === STANDARD_INPUT ? process.stdin : createReadStream(path, { highWaterMark });
+      if (path === STANDARD_INPUT) return process.stdin;
+      stop.addEventListener('abort', () => void endWaitForWriter(path));
+      return createReadStream(path, { highWaterMark });
     };
     if ((await file?.read(Buffer.alloc(GZIP.length), 0, GZIP.length, 0))?.buffer.equals(GZIP))
-      for await (const _ of unpacked(storedBytes(opened(), stop, onVerified)));
-    const stored = storedBytes(opened(), stop, onBytes);
+      for await (const _ of unpacked(storedBytes(openStream, stop, onVerified)));
+    const stored = storedBytes(openStream, stop, onBytes);
     let start = Buffer.alloc(0);
     while (start.length < GZIP.length) {
       const next = await stored.next();
@@ -129,6 +143,11 @@ async function* plainBytes(
   } catch (error) {
     throw unreadable(name, error);
   }
+}
+
+/** Ends the opening of a FIFO that waits for a writer, by opening it as one for a moment. */
+async function endWaitForWriter(path: string): Promise<void> {
+  await using _ = await open(path, constants.O_WRONLY | constants.O_NONBLOCK).catch(() => undefined);
 }
 
 /** Converts an error of the file system or of gzip to a Failure; returns any other error. */

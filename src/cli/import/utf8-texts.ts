@@ -1,4 +1,6 @@
 import { isUtf8 } from 'node:buffer';
+import { Readable } from 'node:stream';
+import { FAULTY_LINES_MAX } from './limits.ts';
 
 /** Thrown at bytes that are not UTF-8, after all text before them was returned. */
 export class NotUtf8 extends Error {
@@ -41,6 +43,29 @@ export async function* utf8Texts(chunks: AsyncIterable<Uint8Array>): AsyncGenera
     if (rest.length >= CHARACTER_BYTES_MAX) break;
   }
   if (rest.length > 0) throw new NotUtf8(isStart && UTF_16_MARKS.some(mark => startsWith(rest, mark)));
+}
+
+/**
+ * Finds lines with bytes that are not UTF-8, in a file that is UTF-8 otherwise. Converting such a
+ * file would damage its other lines. A byte order mark or a character beyond ASCII shows it.
+ *
+ * @returns numbers of the first such lines, then `…` if there are more; none if the file has no
+ *   such character
+ */
+export async function faultyLines(chunks: AsyncIterable<Uint8Array>): Promise<string[]> {
+  const numbers = new Set<number>();
+  let number = 1;
+  let hasUtf8 = false;
+  for await (const text of Readable.from(chunks, { objectMode: false }).setEncoding('utf8')) {
+    for (const [character] of text.matchAll(/\n|[^\0-\x7f]/gu)) {
+      if (character === '\n') number++;
+      else if (character === '\ufffd') numbers.add(number);
+      else hasUtf8 = true;
+    }
+    if (numbers.size > FAULTY_LINES_MAX) break;
+  }
+  const shown = Array.from(numbers, (each, index) => (index < FAULTY_LINES_MAX ? String(each) : '…'));
+  return hasUtf8 ? shown.slice(0, FAULTY_LINES_MAX + 1) : [];
 }
 
 /** Yields `first`, then `rest`. If the caller stops early, `rest` ends too and closes its file. */

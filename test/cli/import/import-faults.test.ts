@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer as createSocketServer } from 'node:net';
@@ -7,6 +8,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { suite, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { errorBody, type Post, startFaulty } from '../../harness/faulty-service.ts';
 import { freePort } from '../../harness/free-port.ts';
 import { listen } from '../../harness/loopback-server.ts';
@@ -226,6 +228,20 @@ suite('import to a server with scripted faults', { concurrency: 4 }, () => {
     const [exitCode] = await once(child, 'close');
     assert.equal(exitCode, 130);
     assert.match(await stdout, /^[12] rows?: [12] created/);
+  });
+
+  test('SIGINT ends a dry run that waits for the writer of a FIFO', async () => {
+    await withFile(1, async (file, fifo) => {
+      await promisify(execFile)('mkfifo', [fifo]);
+      await writeFile(file, 'id,name,note\n');
+      const child = startProgram(['import', '--dry-run', file, fifo], { timeout: 30_000 });
+      const closed = once(child, 'close');
+      // A note about the first file. After it, nothing shows that the FIFO is being opened.
+      await once(child.stderr!, 'data');
+      await wait(500);
+      child.kill('SIGINT');
+      assert.deepEqual(await closed, [130, null]);
+    });
   });
 
   test('without responses the import reads no further, so its memory use does not grow', async () => {
