@@ -10,6 +10,7 @@ import { Interruption, stoppable } from './interruption.ts';
 import { amount } from './progress-display.ts';
 import { addServiceOptions, readServiceAddress } from './service-options.ts';
 import { countUpTo } from './setting.ts';
+import { visible } from './visible-text.ts';
 
 const HELP = `
 FILE is CSV, JSON Lines or a JSON array, in UTF-8. It can be compressed with
@@ -18,7 +19,8 @@ empty field means that the plant has no tag, and "" means an empty tag.
 
 The command writes rejected rows to a rejects file, with three more
 columns: "row" (its number), "error" and "message". Correct these rows, then import
-the rejects file, without --columns and --delimiter.
+the rejects file, without --columns and --delimiter. A row with too few fields is
+rejected again until you fill one of the missing fields or delete its message.
 
 You can run an import again. A plant that equals the latest revision of its id
 changes nothing. Other content becomes the next revision, also if it is older.
@@ -91,13 +93,13 @@ function report({ progress, rejectsFiles, unsent, cause }: ImportRun): number {
   if (cause === undefined || rows > 0) console.log(progress.summary());
   if (rejected > 0) {
     const quoted = (file: string) => (/^[\w./-]+$/.test(file) ? file : `'${file.replaceAll("'", "'\\''")}'`);
-    const files = rejectsFiles.map(quoted).join(' ');
+    const files = visible(rejectsFiles.map(quoted).join(' '));
     console.log(
       `${amount(rejected, 'rejected row')} ${rejected === 1 ? 'is' : 'are'} in ${files}, with the reasons; ` +
         `correct and import again: npx plant-store import ${files}`,
     );
   }
-  if (cause !== undefined && unsent.length > 0) console.error(`not sent: ${unsent.join(' ')}`);
+  if (cause !== undefined && unsent.length > 0) console.error(`not sent: ${visible(unsent.join(' '))}`);
   if (cause instanceof Interruption) {
     console.error(`plant-store: stopped; confirmed plants are stored, and ${SAFE_TO_REPEAT}`);
     return cause.exitCode;

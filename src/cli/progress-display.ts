@@ -1,3 +1,5 @@
+import { visible } from './visible-text.ts';
+
 /** Interval between two progress lines when stderr is not a terminal. */
 const LINE_INTERVAL_MS = 10_000;
 const BAR_INTERVAL_MS = 100;
@@ -15,7 +17,7 @@ export abstract class ProgressDisplay {
 
   constructor() {
     const { isTTY } = process.stderr;
-    const show = () => (isTTY ? drawBar(this.share, this.state()) : console.error(this.state()));
+    const show = () => (isTTY ? drawBar(this.share, visible(this.state())) : this.say(this.state()));
     this.#timer = setInterval(show, isTTY ? BAR_INTERVAL_MS : LINE_INTERVAL_MS).unref();
   }
 
@@ -25,10 +27,10 @@ export abstract class ProgressDisplay {
   /** The progress as a short text with numbers. */
   abstract state(): string;
 
-  /** Prints a line, and removes the bar until its next update. */
-  say(line: string): void {
+  /** Prints a line that may contain text of a file, and removes the bar until its next update. */
+  say(line: string, print = console.error): void {
     clearBar();
-    console.error(line);
+    print(visible(line));
   }
 
   [Symbol.dispose](): void {

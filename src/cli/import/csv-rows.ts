@@ -1,15 +1,12 @@
-import { type CsvError, parse } from 'csv-parse';
 import { csvLine } from '../../contract/csv-line.ts';
 import { checkNewPlant, type NewPlantReading } from '../../contract/plant.ts';
 import { Failure } from '../failure.ts';
 import { amount } from '../progress-display.ts';
 import { visible } from '../visible-text.ts';
-import { ROW_LENGTH_MAX, SHOWN_LENGTH_MAX } from './limits.ts';
+import { type CsvRecord, csvRecords, type Fields } from './csv-records.ts';
+import { SHOWN_LENGTH_MAX } from './limits.ts';
 import { isOneEditAway } from './near-text.ts';
-import { type PlantRow, type PlantRows, REASON_NAMES, tooLong } from './plant-row.ts';
-
-/** One record. An unquoted empty field is undefined (absent); a quoted one is '' (empty text). */
-type Fields = (string | undefined)[];
+import { type PlantRow, type PlantRows, REASON_NAMES } from './plant-row.ts';
 
 const MEMBERS = ['id', 'name', 'tag'] as const;
 
@@ -41,15 +38,14 @@ function delimiterOf(start: string, form: CsvForm): string {
 }
 
 /**
- * Reads the rows of a CSV file (RFC 4180). Lines end in CRLF, LF or CR; empty lines are skipped.
- * Text is never trimmed. The first record names the columns, in any case and with outer blanks:
- * `id` and `name` are required, `tag` is optional, others are ignored.
+ * Reads the rows of a CSV file. Text is never trimmed. The first record names the columns, in any
+ * case and with outer blanks: `id` and `name` are required, `tag` is optional, others are ignored.
  *
  * @param name the file in messages
  * @param start a start of the text that contains the first line
  * @param onNote called once with a line that names the ignored columns
- * @throws {Failure} after the last valid row: a column is missing, repeated or mistyped, a quote
- *   is misplaced or unclosed, a row is too long
+ * @throws {Failure} after the rows before it: a column is missing, repeated or mistyped, the first
+ *   record has a fault, a row is too long
  */
 export async function* csvRows(
   name: string,
@@ -58,56 +54,16 @@ export async function* csvRows(
   { form, onNote }: { form: CsvForm; onNote: (line: string) => void },
 ): PlantRows {
   let columns: Columns | undefined;
-  let rows: PlantRow[] = [];
   let rowCount = 0;
-  let lastLine = 0;
-  const parser = parse({
-    delimiter: delimiterOf(start, form),
-    record_delimiter: ['\r\n', '\n', '\r'],
-    relax_column_count: true,
-    skip_empty_lines: true,
-    max_record_size: ROW_LENGTH_MAX,
-    cast: (value, { quoting }) => (value === '' && !quoting ? undefined : value),
-    // Not from the stream: it would lose its buffered records when the next record is invalid.
-    on_record: (fields: Fields, { lines }) => {
-      lastLine = lines;
-      if (columns !== undefined) rows.push(columns.row(++rowCount, fields));
-      else if (!fields[0]?.startsWith('sep=')) columns = new Columns(name, fields, form, onNote);
-      return null;
-    },
-  });
-  // The callback of the write gets every error. Without a listener the error would end the process.
-  parser.on('error', () => {});
-  type Done = (error?: Error | null) => void;
-  async function* rowsOf(give: (done: Done) => void): PlantRows {
-    const error = await new Promise<Error | null | undefined>(resolve => give(resolve));
-    if (rows.length > 0) yield rows;
-    rows = [];
-    if (error) throw named(name, error, lastLine + 1);
-  }
-
-  try {
-    for await (const text of texts) yield* rowsOf(done => parser.write(text, done));
-    yield* rowsOf(done => parser.end(done));
-  } finally {
-    parser.destroy();
-  }
-}
-
-function named(name: string, error: Error, rowLine: number): Error {
-  const { code, lines } = error as CsvError;
-  switch (code) {
-    case 'CSV_QUOTE_NOT_CLOSED':
-      return new Failure(`${name}: a quote in the row that begins on line ${rowLine} is never closed`);
-    case 'CSV_MAX_RECORD_SIZE':
-      return tooLong(`${name}: the row that begins on line ${rowLine}`, 'quote');
-    case 'CSV_INVALID_CLOSING_QUOTE':
-    case 'INVALID_OPENING_QUOTE':
-      return new Failure(
-        `${name}: line ${lines} has a misplaced quote (write a field with quotes as "like ""this""")`,
-      );
-    default:
-      return error;
+  for await (const records of csvRecords(name, texts, delimiterOf(start, form))) {
+    const rows: PlantRow[] = [];
+    for (const record of records) {
+      if (columns !== undefined) rows.push(columns.row(++rowCount, record));
+      else if (record.fault !== undefined) throw new Failure(`${name}: ${record.fault}`);
+      else if (!record.fields[0]?.startsWith('sep='))
+        columns = new Columns(name, record.fields, form, onNote);
+    }
+    yield rows;
   }
 }
 
@@ -115,9 +71,12 @@ function named(name: string, error: Error, rowLine: number): Error {
 const EXPONENT = /[0-9][eE][+-]?[0-9]+$/;
 /** The number of an error in an earlier rejects file. */
 const ERROR_NUMBER = /^[1-5][0-9]{4}$/;
+/** Start of the message of a row whose form was rejected: a number of fields, or a fault. */
+const FORM_FAULT = /^the row (?:has ([0-9]+) field|that begins on line )/;
 
 class Columns {
-  readonly #count: number;
+  /** Whether the file is a rejects file. */
+  readonly #hasReasons: boolean;
   /** Of id, name and tag; -1 if there is no tag. */
   readonly #positions: number[];
   /** The columns of a rejects file, except the reasons. They can be imported without options. */
@@ -126,9 +85,8 @@ class Columns {
   constructor(fileName: string, header: Fields, form: CsvForm, onNote: (line: string) => void) {
     // A spreadsheet names no column for the excess fields that follow the reasons.
     const named = header.slice(0, header.findLastIndex(column => column !== undefined) + 1);
-    const hasReasons = REASON_NAMES.every((name, index) => named.at(index - REASON_NAMES.length) === name);
-    this.#count = hasReasons ? named.length : header.length;
-    const own = hasReasons ? named.slice(0, -REASON_NAMES.length) : header;
+    this.#hasReasons = REASON_NAMES.every((name, index) => named.at(index - REASON_NAMES.length) === name);
+    const own = this.#hasReasons ? named.slice(0, -REASON_NAMES.length) : header;
     this.#positions = positionsIn(fileName, own, form);
     const ignored = own.filter((_, index) => !this.#positions.includes(index));
     if (ignored.length > 0) onNote(`${fileName}: only id, name and tag are read; ignored: ${shown(ignored)}`);
@@ -139,33 +97,49 @@ class Columns {
     });
   }
 
-  row(number: number, fields: Fields): PlantRow {
+  row(number: number, record: CsvRecord): PlantRow {
+    const { fields, fault } = this.#withoutReason(record);
+    const own = () => this.#own.map((_, index) => fields[index]);
     return {
       number,
-      reading: this.#read(fields),
+      reading: fault === undefined ? this.#read(fields) : { error: 'notNewPlant', message: fault },
       rejectsHeader: () => csvLine([...this.#own, ...REASON_NAMES]),
+      // The reason follows the own columns, also if fields are missing. Excess fields follow it.
       rejectsLine: ({ error, message }) =>
-        this.#rejectsLine(fields, [String(number), String(error), message]),
+        csvLine([...own(), String(number), String(error), message, ...fields.slice(this.#own.length)]),
     };
+  }
+
+  /**
+   * Removes the reason of an earlier import. A row whose form was rejected keeps this fault while
+   * the fields after those that it had are empty.
+   */
+  #withoutReason(record: CsvRecord): CsvRecord {
+    const { fields } = record;
+    const count = this.#own.length;
+    const reasonEnd = count + REASON_NAMES.length;
+    if (!this.#hasReasons || record.fault !== undefined) return record;
+    // A row without excess fields may have lost the number of its error.
+    if (fields.length !== reasonEnd && !ERROR_NUMBER.test(fields[count + 1] ?? '')) return record;
+    const message = fields[reasonEnd - 1] ?? '';
+    const formFault = FORM_FAULT.exec(message);
+    const had = Number(formFault?.[1] ?? 1);
+    if (formFault !== null && had < count && fields.slice(had, count).every(field => field === undefined))
+      return { fields: fields.slice(0, had), fault: message };
+    return { fields: [...fields.slice(0, count), ...fields.slice(reasonEnd)] };
   }
 
   #read(fields: Fields): NewPlantReading {
     const [idText, name, tag] = this.#positions.map(position => fields[position]);
+    const count = this.#own.length;
     let message: string;
     // A spreadsheet adds empty fields to rows that are shorter than others.
-    if (fields.length < this.#count || fields.slice(this.#count).some(field => field !== undefined))
-      message = `the row has ${amount(fields.length, 'field')}, but the first row names ${amount(this.#count, 'column')}`;
+    if (fields.length < count || fields.slice(count).some(field => field !== undefined))
+      message = `the row has ${amount(fields.length, 'field')}, but the first row names ${amount(count, 'column')}`;
     else if (idText !== undefined && EXPONENT.test(idText))
       message = `id ${visible(idText)} has an exponent; a spreadsheet may have rounded it; write all digits`;
     else return checkNewPlant({ idText, name, tag });
     return { error: 'notNewPlant', message };
-  }
-
-  /** The reason follows the own columns, also if fields are missing. Excess fields follow it. */
-  #rejectsLine(fields: Fields, reason: string[]): string {
-    const own = this.#own.map((_, index) => fields[index]);
-    const hasReason = fields.length <= this.#count || ERROR_NUMBER.test(fields[own.length + 1] ?? '');
-    return csvLine([...own, ...reason, ...fields.slice(hasReason ? this.#count : own.length)]);
   }
 }
 

@@ -3,13 +3,14 @@ import { BODY_BYTES_MAX } from '../../contract/limits.ts';
 import { newPlantJson } from '../../contract/plant.ts';
 import { Failure } from '../failure.ts';
 import { amount, CountedProgress, formatCount } from '../progress-display.ts';
-import { visible } from '../visible-text.ts';
 import * as limits from './limits.ts';
 import { isOneEditAway } from './near-text.ts';
 import { fileRows, type Reading } from './plant-file.ts';
 
 /** A spreadsheet stores 15 digits. */
 const ROUNDED_ID = /^-?[0-9]{15}0+$/;
+/** Blanks and other characters that cannot be seen, or nothing. */
+const BLANK_NAME = /^[\p{Z}\p{C}]*$/u;
 /** Shorter names are often codes. */
 const COMPARED_NAME = /^.{4,100}$/;
 
@@ -20,11 +21,11 @@ const COMPARED_NAME = /^.{4,100}$/;
  */
 export async function dryRun(files: string[], reading: Omit<Reading, 'onNote'>): Promise<0 | 1> {
   using progress = new CountedProgress('reading', 'rows', undefined);
-  const counts = { 'repeated id': 0, 'rounded id': 0, 'rare name': 0, 'rejected row': 0, 'faulty file': 0 };
-  const lines: string[] = [];
+  const examples = { 'repeated id': 0, 'rounded id': 0, 'blank name': 0, 'rare name': 0 };
+  const counts = { ...examples, 'rejected row': 0, 'faulty file': 0 };
   const add = (kind: keyof typeof counts, ...parts: string[]): void => {
     const line = [kind, ...parts].join(': ').slice(0, limits.SHOWN_LENGTH_MAX);
-    if (++counts[kind] <= limits.EXAMPLES_MAX) lines.push(visible(line));
+    if (++counts[kind] <= limits.EXAMPLES_MAX || !(kind in examples)) progress.say(line, console.log);
   };
   const ids = new Set<bigint>();
   const names = new Map<string, { count: number; place: string }>();
@@ -39,6 +40,7 @@ export async function dryRun(files: string[], reading: Omit<Reading, 'onNote'>):
         if (plant === undefined) continue;
         const id = String(plant.id);
         if (ROUNDED_ID.test(id)) add('rounded id', place, `a spreadsheet may have changed digits of ${id}`);
+        if (BLANK_NAME.test(plant.name)) add('blank name', place, JSON.stringify(plant.name));
         if (ids.has(plant.id)) add('repeated id', place, id);
         else if (ids.size < limits.DISTINCT_MAX) ids.add(plant.id);
         const seen = names.get(plant.name);
@@ -66,8 +68,8 @@ export async function dryRun(files: string[], reading: Omit<Reading, 'onNote'>):
   const isPartial = Math.max(ids.size, names.size) === limits.DISTINCT_MAX;
   const totals = Object.entries({ row: progress.done, 'distinct id': ids.size, ...counts });
   const partial = isPartial ? `; only ${formatCount(limits.DISTINCT_MAX)} ids and names were compared` : '';
-  lines.push(totals.map(([kind, count]) => amount(count, kind)).join(', '));
-  console.log(`${lines.join('\n')}${partial}; nothing was sent`);
+  const counted = totals.map(([kind, count]) => amount(count, kind)).join(', ');
+  console.log(`${counted}${partial}; nothing was sent`);
   return counts['rejected row'] + counts['faulty file'] === 0 ? 0 : 1;
 }
 

@@ -91,16 +91,25 @@ export async function* jsonArrayRows(name: string, texts: AsyncIterable<string>)
   throw new Failure(`${name} ends before the end of the JSON array, at or after element ${number + 1}`);
 }
 
-/** @param number line number, or number of the array element */
+/**
+ * @param number line number, or number of the array element
+ * @param text a value. In a rejects file, the member `text` contains a value that is no object, or
+ *   one that begins with such a member itself
+ */
 function jsonRow(number: number, text: string): PlantRow {
   const reading = readNewPlantText(text);
   const isObject = text.startsWith('{') && reading.error !== 'notJson';
+  const members = isObject && reading.plant === undefined ? ownMembers(text) : undefined;
+  const hasText = members?.startsWith('"text":"');
+  const rejected = hasText ? JSON.parse(text) : {};
+  const isRejected = Object.keys(rejected).join() === ['text', ...REASON_NAMES].join();
+  if (isRejected && typeof rejected.text === 'string') return jsonRow(number, rejected.text);
   return {
     number,
-    reading: isObject && reading.plant === undefined ? readNewPlantText(`{${ownMembers(text)}}`) : reading,
+    reading: members === undefined ? reading : readNewPlantText(`{${members}}`),
     rejectsHeader: () => '',
     rejectsLine: ({ error, message }) => {
-      const own = isObject ? ownMembers(text) : `"text":${JSON.stringify(text)}`;
+      const own = isObject && !hasText ? ownMembers(text) : `"text":${JSON.stringify(text)}`;
       return `{${own}${own && ','}"row":${number},"error":${error},"message":${JSON.stringify(message)}}\n`;
     },
   };

@@ -1,15 +1,20 @@
 import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { suite, test } from 'node:test';
+import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { Failure } from '../../../src/cli/failure.ts';
 import { type CsvForm, csvRows } from '../../../src/cli/import/csv-rows.ts';
 import { jsonArrayRows, jsonLinesRows } from '../../../src/cli/import/json-rows.ts';
+import { fileRows } from '../../../src/cli/import/plant-file.ts';
 import type { PlantRow } from '../../../src/cli/import/plant-row.ts';
 import { Progress } from '../../../src/cli/import/progress.ts';
 import { NotUtf8, utf8Texts } from '../../../src/cli/import/utf8-texts.ts';
 import { csvLine } from '../../../src/contract/csv-line.ts';
 import { ERRORS } from '../../../src/contract/errors.ts';
 import { type NewPlant, newPlantJson } from '../../../src/contract/plant.ts';
+import { testFolder } from '../../harness/test-folder.ts';
 
 type Format = 'CSV' | 'lines' | 'array';
 
@@ -65,6 +70,16 @@ function plants({ rows }: Read): (NewPlant | undefined)[] {
 function rejectsOf({ rows }: Read, message = 'why'): string {
   const lines = rows.map(row => row.rejectsLine({ error: 40002, message }));
   return (rows[0]?.rejectsHeader() ?? '') + lines.join('');
+}
+
+/** The rejected rows of a file: their messages, and the rejects file. */
+function rejectedIn({ rows }: Read): { messages: string[]; file: string } {
+  const rejected = rows.flatMap(row => (row.reading.plant === undefined ? [{ row, ...row.reading }] : []));
+  const lines = rejected.map(({ row, message }) => row.rejectsLine({ error: 40002, message }));
+  return {
+    messages: rejected.map(({ message }) => message),
+    file: rows[0]!.rejectsHeader() + lines.join(''),
+  };
 }
 
 /** Text that both stores accept, often with special characters of CSV and JSON. */
@@ -257,18 +272,39 @@ suite('files of plants', () => {
     ).map(
       ([text, failure]): Case => ({ what: `a header is rejected`, format: 'CSV', text, rows: [], failure }),
     ),
-    ...(
-      [
-        ['2,c"d\n3,e\n', /line 4 has a misplaced quote \(write/],
-        ['2,"c"d\n3,e\n', /line 4 has a misplaced quote/],
-        ['2,"c\n3,d\n', /row that begins on line 4 is never closed/],
-      ] as const
-    ).map(
-      ([text, failure]): Case => ({
-        what: 'an invalid quote stops the reading after every row before it',
-        ...{ format: 'CSV', text: `id,name\n1,"a\nb"\n${text}`, rows: ['{"id":1,"name":"a\\nb"}'], failure },
-      }),
-    ),
+    {
+      what: 'quotes in pairs after a word are text',
+      ...{
+        format: 'CSV',
+        text: 'id,name,tag\n1,Acer var. "Nana" x "B",\n2,5" x 7","c"\n3,(é) "d","""e"" f"\n',
+      },
+      rows: [
+        ...['{"id":1,"name":"Acer var. \\"Nana\\" x \\"B\\""}', '{"id":2,"name":"5\\" x 7\\"","tag":"c"}'],
+        '{"id":3,"name":"(é) \\"d\\"","tag":"\\"e\\" f"}',
+      ],
+    },
+    {
+      what: 'a row with another misplaced quote is rejected alone, with the lines of its quoted fields',
+      format: 'CSV',
+      text:
+        'id,name,tag\n1,12" pot,\n2,a "b, c"\n3, "d",\n4,="e",\n5,f ""g"",\n6,"h" i,\n' +
+        '7,"j" k,"l\n7,m,n\n"\n8,"o"p "q\r9,s,t\n10,"u\n11,v,w\n',
+      rows: [
+        ...[2, 3, 4, 5, 6, 7, 8, 11].map(
+          line => new RegExp(`^the row that begins on line ${line} has a misplaced quote \\(write a field w`),
+        ),
+        ...[
+          '{"id":9,"name":"s","tag":"t"}',
+          /^the row that begins on line 13 has a quote that is never closed$/,
+        ],
+      ],
+    },
+    {
+      what: 'a row with more fields than a spreadsheet has is rejected alone',
+      format: 'CSV',
+      text: `id,name\n1,a${','.repeat(1e6)}\n1,"a"${',""'.repeat(1e6)}\n1,a${','.repeat(16_382)}\n`,
+      rows: [/^the row that begins on line 2 has more than 16384 fields$/, /line 3 has more than 16384/, A],
+    },
     ...(['tags', 'Family'] as const).map(
       (tag): Case => ({
         what: 'a column that is named must exist',
@@ -353,6 +389,16 @@ suite('files of plants', () => {
   });
 });
 
+const CSV_BYTES = Buffer.from('id,name\n1,a\n');
+for (const [what, content] of Object.entries({ 'a file': CSV_BYTES, 'a gzip file': gzipSync(CSV_BYTES) })) {
+  test(`${what} that is opened after a stop is not read, and no error is left over`, async () => {
+    const file = join(testFolder(), 'plants');
+    await writeFile(file, content);
+    const reading = { form: {}, stop: AbortSignal.abort('stopped'), onNote: () => {} };
+    await assert.rejects(Array.fromAsync(fileRows(file, reading)), error => error === 'stopped');
+  });
+}
+
 suite('rejected rows', () => {
   test('of a file are the same rows when they are imported a second and a third time', async () => {
     const field = fc.option(plantText, { nil: undefined });
@@ -375,6 +421,37 @@ suite('rejected rows', () => {
           else assert.deepEqual(parseLines(twice), parseLines(once));
         }
       }),
+    );
+  });
+
+  test('stay rejected for the same reason until they are changed', async () => {
+    const csvPart = fc.constantFrom('1', 'a', '7 "b"', '"c\n"', '"', '""', ',', ',', '\n', '\r\n', '\r', ' ');
+    const jsonPart = fc.constantFrom(
+      '"id":1',
+      ',',
+      '"name":"a"',
+      '{',
+      '}',
+      '"text":""',
+      '"text":1,"row":1,"error":1,"message":""',
+      '\\',
+      '"',
+      'null',
+      '\n',
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.array(csvPart), fc.array(jsonPart), cuts, async (csvParts, jsonParts, shares) => {
+        for (const [format, text] of [
+          ['CSV', `id,name,tag,note\n1,a\n${csvParts.join('')}`],
+          ['lines', `{"id":1}\n${jsonParts.join('')}`],
+        ] as [Format, string][]) {
+          const first = rejectedIn(await read(format, text, shares));
+          const second = rejectedIn(await read(format, first.file));
+          const third = rejectedIn(await read(format, second.file));
+          assert.deepEqual([second.messages, third.messages], [first.messages, first.messages]);
+        }
+      }),
+      { numRuns: 1000 },
     );
   });
 

@@ -99,12 +99,13 @@ suite('import', { concurrency: 4 }, () => {
   test('rejected rows of a CSV file can be corrected and imported again', async () => {
     await using service = await startTestService();
     const long = 'x'.repeat(1024 * 1024);
-    await write(service, { 'trees.csv': `note,id,name,tag\n"a,b",1,,t\n,2,good,\n,3,${long},""\n4,5\n` });
+    const rows = `"a,b",1,,t\n,2,good,\n,3,${long},""\n,4,short\n,5,"b" c,\n`;
+    await write(service, { 'trees.csv': `note,id,name,tag\n${rows}` });
     const first = await importInto(service, ['trees.csv']);
-    assert.match(first.stdout, /^4 rows: 1 created, 0 unchanged, 0 revised, 3 rejected/);
+    assert.match(first.stdout, /^5 rows: 1 created, 0 unchanged, 0 revised, 4 rejected/);
     assert.match(
       first.stdout,
-      /\n3 rejected rows are in trees\.rejects\.csv, with the reasons; correct and import again:/,
+      /\n4 rejected rows are in trees\.rejects\.csv, with the reasons; correct and import again:/,
     );
     assert.match(first.stderr, /^trees\.csv: only id, name and tag are read; ignored: "note"\n$/);
     assert.equal(first.exitCode, 1);
@@ -114,7 +115,8 @@ suite('import', { concurrency: 4 }, () => {
       [
         '',
         '"a,b",1,,t,1,40002,name is required',
-        '4,5,,,4,40002,"the row has 2 fields, but the first row names 4 columns"',
+        ',4,short,,4,40002,"the row has 3 fields, but the first row names 4 columns"',
+        '",5,""b"" c,",,,,5,40002,"the row that begins on line 6 has a misplaced quote (write a field with quotes as ""like """"this"""""")"',
         ',3,LONG,"",3,41301,the body exceeds the size limit (1 MiB by default); shorten name or tag',
         'note,id,name,tag,row,error,message',
       ].sort(),
@@ -124,12 +126,21 @@ suite('import', { concurrency: 4 }, () => {
       'trees.rejects.csv': rejects.join('\n').replace('"a,b",1,,t', '"a,b",1,fixed,t').replace(long, 'short'),
     });
     const second = await importInto(service, ['trees.rejects.csv']);
-    assert.match(second.stdout, /^3 rows: 2 created, 0 unchanged, 0 revised, 1 rejected/);
-    assert.match(second.stdout, /\n1 rejected row is in trees\.rejects-2\.csv,/);
-    assert.equal(await exported(service), 'id,name,tag\n1,fixed,t\n2,good,\n3,short,""\n');
-    const header = 'note,id,name,tag,row,error,message\n';
-    assert.ok((await read(service, 'trees.rejects-2.csv')).startsWith(`${header}4,5,,,`));
+    assert.match(second.stdout, /^4 rows: 2 created, 0 unchanged, 0 revised, 2 rejected/);
+    assert.match(second.stdout, /\n2 rejected rows are in trees\.rejects-2\.csv,/);
     assert.match(await read(service, 'trees.rejects.csv'), /fixed/);
+    // The unchanged rows keep their reasons. Their tag stays absent if their message is deleted.
+    const unchanged = await read(service, 'trees.rejects-2.csv');
+    assert.deepEqual(
+      unchanged.replaceAll(/,[0-9],40002/g, ''),
+      ['note,id,name,tag,row,error,message', ...rejects.filter(line => /^",5|^,4/.test(line)), '']
+        .join('\n')
+        .replaceAll(/,[0-9],40002/g, ''),
+    );
+    const corrected = unchanged.replace(/"the row has [^"]+"/, '').replace('",5,""b"" c,",,,', ',5,"b c",');
+    await write(service, { 'trees.rejects-2.csv': corrected });
+    assert.match((await importInto(service, ['trees.rejects-2.csv'])).stdout, /^2 rows: 2 created/);
+    assert.equal(await exported(service), 'id,name,tag\n1,fixed,t\n2,good,\n3,short,""\n4,short,\n5,b c,\n');
   });
 
   test('each input has its own rejects file, and no file is overwritten', async () => {
@@ -153,9 +164,10 @@ suite('import', { concurrency: 4 }, () => {
   const REJECTED: [string, string[], RegExp][] = [
     [
       'a file that is missing',
-      ['good.csv', 'none.csv'],
-      /^plant-store: none\.csv does not exist; nothing was sent\n$/,
+      ['good.csv', 'none\u001b[2J.csv'],
+      /^plant-store: none\\u001b\[2J\.csv does not exist; nothing was sent\n$/,
     ],
+    ['columns', ['--columns', 'id=\u001b[2J', 'good.csv'], /must name the columns \\u001b\[2j, name/],
     [
       'a folder',
       ['good.csv', 'folder'],
@@ -188,6 +200,18 @@ suite('import', { concurrency: 4 }, () => {
       /^plant-store: damaged\.csv\.gz is damaged .*\(Z_DATA_ERROR\); get a new copy; nothing was sent\n$/,
     ],
   ];
+  test('names of files reach the terminal without control characters', async () => {
+    await using service = await startTestService();
+    const files = ['\u001b[2J.csv', '\u009b.json', '\u009bnext.csv'];
+    await write(service, { [files[0]!]: 'id,name,x\ny,a,b\n', [files[1]!]: '[', [files[2]!]: CSV });
+    const { stdout, stderr } = await importInto(service, files);
+    assert.match(stdout, /^(?:1 row.*\n1 rejected row .*import '\\u001b\[2J\.rejects\.csv'\n)$/);
+    assert.match(
+      stderr,
+      /^\\u001b.* ignored: "x"\nnot sent: \\u009bnext\.csv\nplant-store: \\u009b\.json ends .*\n$/,
+    );
+  });
+
   test('arguments that cannot be imported are rejected before the first plant is sent', async context => {
     await using service = await startTestService();
     await mkdir(join(service.folder, 'folder'));
@@ -225,6 +249,12 @@ suite('import', { concurrency: 4 }, () => {
       'Latin-1',
       Buffer.from('id,name\n1,a\n2,Caf\u00e9\n3,c\n', 'latin1'),
       /x is not UTF-8 near row 2 .*; convert it \(iconv -f WINDOWS-1252.*; rows before it, .* safely/,
+      '1,a,\n',
+    ],
+    [
+      'UTF-8 with lines in Windows-1252',
+      Buffer.concat([Buffer.from('\ufeffid,name\n1,a\n'), Buffer.from('2,\u00e9\n3,c\n4,\u00e9', 'latin1')]),
+      /x is UTF-8, but not on line 3, 5; correct these lines in an editor; rows before it/,
       '1,a,\n',
     ],
     [
@@ -279,9 +309,9 @@ suite('import', { concurrency: 4 }, () => {
 
   test('files that follow a fault are named', async () => {
     await using service = await startTestService();
-    await write(service, { 'a.csv': 'id,name\n1,a\n2,b"\n', 'b.csv': 'id,name\n3,c\n', 'c.json': '[]' });
-    const { exitCode, stderr } = await importInto(service, ['a.csv', 'b.csv', 'c.json']);
-    assert.match(stderr, /^not sent: b\.csv c\.json\nplant-store: a\.csv: line 3 has a .* safely run .*\n$/);
+    await write(service, { 'a.json': '[{"id":1,"name":"a"},', 'b.csv': 'id,name\n3,c\n', 'c.json': '[]' });
+    const { exitCode, stderr } = await importInto(service, ['a.json', 'b.csv', 'c.json']);
+    assert.match(stderr, /^not sent: b\.csv c\.json\nplant-store: a\.json ends before .* safely run .*\n$/);
     assert.equal(exitCode, 1);
     assert.equal(await exported(service), 'id,name,tag\n1,a,\n');
   });
@@ -319,8 +349,9 @@ suite('import', { concurrency: 4 }, () => {
     const rows = Array.from({ length: 10 }, (_, index) => `${index},Quercus robur\n`).join('');
     const files = {
       'good.csv': `id,name\n${rows}10,Quercus robor\n11,Quercus alba\n`,
-      'bad.csv': `id,name\n1,a\n1.23457E+15,b\n1234567890123450000,c\nx,\n99,${'\u00e9'.repeat(600_000)}\n`,
+      'bad.csv': `id,name\n1," "\n1.23457E+15,b\n1234567890123450000,c\nx,\n99,${'\u00e9'.repeat(600_000)}\n`,
       'broken.csv': 'id,name\n20,a\n21,"b\n',
+      'quotes.csv': `id,name\n${'1,5" pot\n'.repeat(7)}`,
       'damaged.csv.gz': DAMAGED,
     };
     for (const [name, content] of Object.entries(files)) await writeFile(join(folder, name), content);
@@ -330,26 +361,31 @@ suite('import', { concurrency: 4 }, () => {
     assert.equal(
       good.stdout,
       'rare name: good.csv row 11: Quercus robor; did you mean Quercus robur?\n' +
-        '12 rows, 12 distinct ids, 0 repeated ids, 0 rounded ids, 1 rare name, 0 rejected rows, 0 faulty files; nothing was sent\n',
+        '12 rows, 12 distinct ids, 0 repeated ids, 0 rounded ids, 0 blank names, 1 rare name, 0 rejected rows, 0 faulty files; nothing was sent\n',
     );
     const all = await run(...Object.keys(files));
     assert.equal(all.exitCode, 1);
     assert.deepEqual(all.stdout.replaceAll(/ (?:from -|\().*/g, '…').split('\n'), [
+      'blank name: bad.csv row 1: " "',
       'repeated id: bad.csv row 1: 1',
       'rejected row: bad.csv row 2: id 1.23457E+15 has an exponent; a spreadsheet may have rounded it; write all digits',
       'rounded id: bad.csv row 3: a spreadsheet may have changed digits of 1234567890123450000',
       'rejected row: bad.csv row 4: id must be an integer…',
       'rejected row: bad.csv row 5: the body exceeds the size limit…',
-      'faulty file: broken.csv: a quote in the row that begins on line 3 is never closed',
+      'rejected row: broken.csv row 2: the row that begins on line 3 has a quote that is never closed',
+      ...[2, 3, 4, 5, 6, 7, 8].map(
+        line =>
+          `rejected row: quotes.csv row ${line - 1}: the row that begins on line ${line} has a misplaced quote…`,
+      ),
       'faulty file: damaged.csv.gz is damaged or incomplete: gzip data cannot be decompressed…',
       'rare name: good.csv row 11: Quercus robor; did you mean Quercus robur?',
-      '18 rows, 15 distinct ids, 1 repeated id, 1 rounded id, 1 rare name, 3 rejected rows, 2 faulty files; nothing was sent',
+      '26 rows, 15 distinct ids, 1 repeated id, 1 rounded id, 1 blank name, 1 rare name, 11 rejected rows, 1 faulty file; nothing was sent',
       '',
     ]);
-    await writeFile(join(folder, 'many.csv'), `id,name\n${'x,\n'.repeat(1000)}`);
+    await writeFile(join(folder, 'many.csv'), `id,name\n${'1,a\n'.repeat(1000)}`);
     const many = await run('many.csv');
-    assert.deepEqual([many.exitCode, many.stdout.split('\n').length], [1, 5 + 1 + 1]);
-    assert.match(many.stdout, / 1,000 rejected rows, /);
+    assert.deepEqual([many.exitCode, many.stdout.split('\n').length], [0, 5 + 1 + 1]);
+    assert.match(many.stdout, / 999 repeated ids, /);
   });
 
   test('the token comes from a flag, a file or the environment, flags first', async () => {
