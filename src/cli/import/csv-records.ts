@@ -1,4 +1,4 @@
-import { ROW_FIELDS_MAX, ROW_LENGTH_MAX } from './limits.ts';
+import { ROW_FIELDS_MAX, ROW_LENGTH_MAX, ROW_LINES_MAX } from './limits.ts';
 import { tooLong } from './plant-row.ts';
 
 /** An unquoted empty field is undefined (absent); a quoted one is '' (empty text). */
@@ -36,8 +36,9 @@ export async function* csvRecords(
     parts[0] = rest + parts[0];
     rest = parts.pop()!.slice(0, cr === '' ? undefined : -1);
     yield parts.flatMap((line, index) => (index % 2 === 0 ? scanner.add(line, parts[index + 1]) : []));
-    if (scanner.text.length + rest.length > ROW_LENGTH_MAX)
-      throw tooLong(`${name}: ${scanner.place}`, 'quote');
+    const row = `${name}: ${scanner.place}`;
+    if (scanner.text.length + rest.length > ROW_LENGTH_MAX) throw tooLong(row, 'quote');
+    if (scanner.lineCount > ROW_LINES_MAX) throw tooLong(row, 'quote', `${ROW_LINES_MAX} lines`);
   }
   if (cr !== '') yield scanner.add(rest, cr);
   yield scanner.add(cr === '' ? rest : '');
@@ -47,9 +48,9 @@ export async function* csvRecords(
 class RecordScanner {
   /** The lines before the current one; empty on the first line. */
   text = '';
+  lineCount = 0;
   readonly #delimiter: string;
   #firstLine = 1;
-  #lineCount = 0;
   #fields: Fields = [];
   /** The start of a quoted field that continues on the next line. */
   #quoted: string | undefined;
@@ -69,7 +70,7 @@ class RecordScanner {
    * @returns the record that ends with the line, if any
    */
   add(line: string, end?: string): CsvRecord[] {
-    this.#lineCount++;
+    this.lineCount++;
     this.#addFields(line);
     this.text += line;
     if (this.#quoted !== undefined && end !== undefined) {
@@ -83,8 +84,8 @@ class RecordScanner {
     else if (this.#isMisplaced) fault = 'a misplaced quote (write a field with quotes as "like ""this""")';
     else if (fields.length > ROW_FIELDS_MAX) fault = `more than ${ROW_FIELDS_MAX} fields`;
     const record = fault === undefined ? { fields } : { fields: [text], fault: `${this.place} has ${fault}` };
-    this.#firstLine += this.#lineCount;
-    [this.text, this.#fields, this.#lineCount] = ['', [], 0];
+    this.#firstLine += this.lineCount;
+    [this.text, this.#fields, this.lineCount] = ['', [], 0];
     [this.#quoted, this.#isMisplaced] = [undefined, false];
     return text === '' ? [] : [record];
   }

@@ -374,7 +374,7 @@ suite('files of plants', () => {
     });
   }
 
-  test('stop at a row of more than 64 MiB, after the rows before it', async () => {
+  test('stop at a row of more than 64 MiB or 100,000 lines, after the rows before it', async () => {
     const chunk = 'x'.repeat(33 * 1024 * 1024);
     const files: [Format, string, string][] = [
       ['CSV', 'id,name\n1,a\n2,', 'the row that begins on line 3'],
@@ -386,6 +386,8 @@ suite('files of plants', () => {
       assert.match(file.failure ?? '', new RegExp(`^trees: ${row} is longer than 64 MiB`));
       assert.equal(file.rows.length, 1);
     }
+    const unclosed = await read('CSV', `id,name\n1,a\n2,"b${'\n'.repeat(100_001)}`);
+    assert.match(unclosed.failure ?? '', /^trees: the row that begins on line 3 is longer than 100000 lines/);
   });
 });
 
