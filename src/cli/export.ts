@@ -108,15 +108,13 @@ const LINES = {
   text: (each, label = '') => `plant ${each.plant.id}\t${revisionText(each, label)}\n`,
 } satisfies Record<string, (each: PlantRevision, label: string | undefined, ids: IdForm) => string>;
 
-const STDOUT = '/proc/self/fd/1';
-
 /**
  * Whether stdout was closed when the process started (`>&-`). Then Node has opened the null device
- * there, for reading and writing. `> /dev/null` opens it only for writing. Linux shows the
- * difference.
+ * for reading and writing, as Linux shows. `> /dev/null` opens it only for writing.
  */
 function isStdoutClosed(): boolean {
-  if (!existsSync(STDOUT) || readlinkSync(STDOUT) !== devNull) return false;
+  const stdout = '/proc/self/fd/1';
+  if (!existsSync(stdout) || readlinkSync(stdout) !== devNull) return false;
   return /^flags:.*[26]$/m.test(readFileSync('/proc/self/fdinfo/1', 'latin1'));
 }
 

@@ -1,12 +1,21 @@
+import { CsvError, parse } from 'csv-parse';
 import { csvLine } from '../../contract/csv-line.ts';
 import { checkNewPlant, type NewPlantReading } from '../../contract/plant.ts';
 import { Failure } from '../failure.ts';
 import { amount } from '../progress-display.ts';
 import { visible } from '../visible-text.ts';
-import { type CsvRecord, csvRecords, type Fields } from './csv-records.ts';
-import { SHOWN_LENGTH_MAX } from './limits.ts';
+import { ROW_FIELDS_MAX, ROW_LENGTH_MAX, SHOWN_LENGTH_MAX } from './limits.ts';
 import { isOneEditAway } from './near-text.ts';
-import { type PlantRow, type PlantRows, REASON_NAMES } from './plant-row.ts';
+import { type PlantRow, type PlantRows, REASON_NAMES, tooLong } from './plant-row.ts';
+
+/** An unquoted empty field is undefined (absent); a quoted one is '' (empty text). */
+type Fields = (string | undefined)[];
+
+/** One record. If its form has a fault, a message, its only field is its text. */
+interface CsvRecord {
+  fields: Fields;
+  fault?: string;
+}
 
 const MEMBERS = ['id', 'name', 'tag'] as const;
 
@@ -38,8 +47,9 @@ function delimiterOf(start: string, form: CsvForm): string {
 }
 
 /**
- * Reads the rows of a CSV file. Text is never trimmed. The first record names the columns, in any
- * case and with outer blanks: `id` and `name` are required, `tag` is optional, others are ignored.
+ * Reads the rows of a CSV file (RFC 4180). Lines end in CRLF, LF or CR; empty lines are skipped.
+ * Text is never trimmed. The first record names the columns, in any case and with outer blanks:
+ * `id` and `name` are required, `tag` is optional, others are ignored.
  *
  * @param name the file in messages
  * @param start a start of the text that contains the first line
@@ -54,17 +64,114 @@ export async function* csvRows(
   { form, onNote }: { form: CsvForm; onNote: (line: string) => void },
 ): PlantRows {
   let columns: Columns | undefined;
+  let rows: PlantRow[] = [];
   let rowCount = 0;
-  for await (const records of csvRecords(name, texts, delimiterOf(start, form))) {
-    const rows: PlantRow[] = [];
-    for (const record of records) {
-      if (columns !== undefined) rows.push(columns.row(++rowCount, record));
-      else if (record.fault !== undefined) throw new Failure(`${name}: ${record.fault}`);
-      else if (!record.fields[0]?.startsWith('sep='))
-        columns = new Columns(name, record.fields, form, onNote);
-    }
-    yield rows;
+  const rest = new RestOfFile();
+  const failure = (fault: string): Failure => new Failure(`${name}: ${rest.take(fault).fault}`);
+  const add = (record: CsvRecord): void => {
+    if (columns !== undefined) rows.push(columns.row(++rowCount, record));
+    else if (record.fault !== undefined) throw new Failure(`${name}: ${record.fault}`);
+    else if (!record.fields[0]?.startsWith('sep=')) columns = new Columns(name, record.fields, form, onNote);
+  };
+  const delimiter = delimiterOf(start, form);
+  /** The current record as it must be written. */
+  let written = '';
+  const parser = parse({
+    delimiter,
+    record_delimiter: ['\r\n', '\n', '\r'],
+    relax_column_count: true,
+    // A misplaced quote becomes text. Then the record differs from `written`.
+    relax_quotes: true,
+    skip_empty_lines: true,
+    cast: (value, { quoting, index }) => {
+      if (index === ROW_FIELDS_MAX)
+        throw failure(`has more than ${ROW_FIELDS_MAX} fields; check its line end`);
+      const quoted = quoting ? `"${value.replaceAll('"', '""')}"` : undefined;
+      // The text of an unquoted field never begins with a quote, so this makes the record differ.
+      const text = quoted ?? (hasDoubtfulQuotes(value) ? '"' : value);
+      written = index === 0 ? text : written + delimiter + text;
+      return text === '' ? undefined : value;
+    },
+    // Not from the stream: it would lose its buffered records when the next record is invalid.
+    on_record: (fields: Fields, { bytes }) => {
+      const faulty = rest.take('has a misplaced quote (write a field with quotes as "like ""this""")', bytes);
+      add(faulty.fields[0] === written ? { fields } : faulty);
+      return null;
+    },
+  });
+  // The callback of the write gets every error. Without a listener the error would end the process.
+  parser.on('error', () => {});
+  type Done = (error?: Error | null) => void;
+  async function* rowsOf(give: (done: Done) => void): PlantRows {
+    const error = await new Promise<Error | null | undefined>(resolve => give(resolve));
+    const isUnclosed = error instanceof CsvError && error.code === 'CSV_QUOTE_NOT_CLOSED';
+    if (isUnclosed) add(rest.take('has a quote that is never closed'));
+    if (rows.length > 0) yield rows;
+    rows = [];
+    if (error && !isUnclosed) throw error;
   }
+
+  try {
+    for await (const text of texts) {
+      yield* rowsOf(done => parser.write(rest.add(text), done));
+      if (rest.length > ROW_LENGTH_MAX) throw failure(tooLong('quote'));
+    }
+    yield* rowsOf(done => parser.end(done));
+  } finally {
+    parser.destroy();
+  }
+}
+
+const LINE_END = /\r\n?|\n/g;
+
+/** The text of a file after the records that were read. */
+class RestOfFile {
+  #chunks: Buffer[] = [];
+  #position = 0;
+  #line = 1;
+
+  /** In bytes. */
+  get length(): number {
+    return this.#chunks.reduce((sum, { length }) => sum + length, 0);
+  }
+
+  add(text: string): Buffer {
+    const chunk = Buffer.from(text);
+    this.#chunks.push(chunk);
+    return chunk;
+  }
+
+  /**
+   * Removes a record, and the empty lines before it.
+   *
+   * @param end position in the file after the record, in bytes
+   * @returns the record as it is if it has this fault
+   */
+  take(fault: string, end = Infinity): CsvRecord {
+    const bytes = this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks);
+    const length = end - this.#position;
+    const text = bytes.toString('utf8', 0, length);
+    this.#chunks = [bytes.subarray(length)];
+    this.#position = end;
+    const start = text.search(/[^\r\n]/);
+    let firstLine = this.#line;
+    // Without an array of all line ends, which would take much memory.
+    for (; LINE_END.test(text); this.#line++) if (LINE_END.lastIndex <= start) firstLine++;
+    const record = text.slice(start).replace(/(?:\r\n?|\n)$/, '');
+    return { fields: [record], fault: `the row that begins on line ${firstLine} ${fault}` };
+  }
+}
+
+/**
+ * Whether a quote in an unquoted field can be more than text. It is text in pairs, around words and
+ * after a word: `Acer "Nana"`. An odd quote may enclose a delimiter: `Acer "Nana, red"`. A quote
+ * after a blank may begin the field: `1, "Nana"`. A doubled quote may mean one quote.
+ */
+function hasDoubtfulQuotes(field: string): boolean {
+  // The limit is even, so a field with that many quotes is doubtful.
+  const parts = field.split('"', ROW_FIELDS_MAX);
+  if (parts.length === 1) return false;
+  return parts.length % 2 === 0 || !/[\p{L}\p{N}]/u.test(parts[0]!) || parts.slice(1, -1).includes('');
 }
 
 /** Spreadsheets write long numbers like 9.00719925474099E+15. As JSON that would be a wrong id. */
@@ -99,34 +206,34 @@ class Columns {
 
   row(number: number, record: CsvRecord): PlantRow {
     const { fields, fault } = this.#withoutReason(record);
-    const own = () => this.#own.map((_, index) => fields[index]);
     return {
       number,
       reading: fault === undefined ? this.#read(fields) : { error: 'notNewPlant', message: fault },
       rejectsHeader: () => csvLine([...this.#own, ...REASON_NAMES]),
       // The reason follows the own columns, also if fields are missing. Excess fields follow it.
-      rejectsLine: ({ error, message }) =>
-        csvLine([...own(), String(number), String(error), message, ...fields.slice(this.#own.length)]),
+      rejectsLine: ({ error, message }) => {
+        const own = this.#own.map((_, index) => fields[index]);
+        return csvLine([...own, String(number), String(error), message, ...fields.slice(own.length)]);
+      },
     };
   }
 
   /**
-   * Removes the reason of an earlier import. A row whose form was rejected keeps this fault while
+   * Removes the reason of an earlier import. A row whose form was rejected keeps its message while
    * the fields after those that it had are empty.
    */
   #withoutReason(record: CsvRecord): CsvRecord {
-    const { fields } = record;
-    const count = this.#own.length;
-    const reasonEnd = count + REASON_NAMES.length;
-    if (!this.#hasReasons || record.fault !== undefined) return record;
+    const { fields, fault } = record;
+    const own = fields.slice(0, this.#own.length);
+    const [, error = '', message = '', ...excess] = fields.slice(own.length);
+    if (!this.#hasReasons || fault !== undefined) return record;
     // A row without excess fields may have lost the number of its error.
-    if (fields.length !== reasonEnd && !ERROR_NUMBER.test(fields[count + 1] ?? '')) return record;
-    const message = fields[reasonEnd - 1] ?? '';
+    if (fields.length !== own.length + REASON_NAMES.length && !ERROR_NUMBER.test(error)) return record;
     const formFault = FORM_FAULT.exec(message);
-    const had = Number(formFault?.[1] ?? 1);
-    if (formFault !== null && had < count && fields.slice(had, count).every(field => field === undefined))
-      return { fields: fields.slice(0, had), fault: message };
-    return { fields: [...fields.slice(0, count), ...fields.slice(reasonEnd)] };
+    const had = formFault === null ? own.length : Number(formFault[1] ?? 1);
+    if (had < own.length && own.slice(had).every(field => field === undefined))
+      return { fields: own.slice(0, had), fault: message };
+    return { fields: [...own, ...excess] };
   }
 
   #read(fields: Fields): NewPlantReading {

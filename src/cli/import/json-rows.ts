@@ -40,7 +40,8 @@ export async function* jsonLinesRows(name: string, texts: AsyncIterable<string>)
       if (value !== '') rows.push(jsonRow(number, value));
     }
     yield rows;
-    if (rest.length > ROW_LENGTH_MAX) throw tooLong(`${name}: line ${number + 1}`, 'quote or bracket');
+    if (rest.length > ROW_LENGTH_MAX)
+      throw new Failure(`${name}: line ${number + 1} ${tooLong('quote or bracket')}`);
   }
 }
 
@@ -85,7 +86,8 @@ export async function* jsonArrayRows(name: string, texts: AsyncIterable<string>)
     if (!isClosed) rest += text.slice(start);
     else if (text.slice(start).replace(OUTER_SPACE, '') !== '')
       throw new Failure(`${name} has text after the end of the JSON array, after element ${number}`);
-    if (rest.length > ROW_LENGTH_MAX) throw tooLong(`${name}: element ${number + 1}`, 'quote or bracket');
+    if (rest.length > ROW_LENGTH_MAX)
+      throw new Failure(`${name}: element ${number + 1} ${tooLong('quote or bracket')}`);
   }
   if (isClosed) return;
   throw new Failure(`${name} ends before the end of the JSON array, at or after element ${number + 1}`);

@@ -4,11 +4,9 @@ import { relation } from '../../contract/limits.ts';
 
 /** Bytes read from a file, or unpacked from it, at a time. */
 export const CHUNK_BYTES = 64 * 1024;
-/** Longest CSV row and JSON value in UTF-16 code units; a longer one ends the import. */
+/** Longest CSV row (bytes) and JSON value (UTF-16 code units); a longer one ends the import. */
 export const ROW_LENGTH_MAX = 64 * 1024 * 1024;
-/** Lines of a CSV row, each of which takes memory; a row with more ends the import. */
-export const ROW_LINES_MAX = 100_000;
-/** Fields of a CSV row that are read: as many as a spreadsheet can have. */
+/** Fields of a CSV row: as many as a spreadsheet can have; a row with more ends the import. */
 export const ROW_FIELDS_MAX = 16_384;
 /** Lines that are not UTF-8 and are named. */
 export const FAULTY_LINES_MAX = 10;

@@ -5,7 +5,7 @@ import { createGunzip, type Gunzip } from 'node:zlib';
 import { Failure } from '../failure.ts';
 import { type CsvForm, csvRows } from './csv-rows.ts';
 import { jsonArrayRows, jsonLinesRows } from './json-rows.ts';
-import { CHUNK_BYTES, ROW_LENGTH_MAX } from './limits.ts';
+import { CHUNK_BYTES, FAULTY_LINES_MAX, ROW_LENGTH_MAX } from './limits.ts';
 import type { PlantRows } from './plant-row.ts';
 import { faultyLines, joined, NotUtf8, startsWith, utf8Texts } from './utf8-texts.ts';
 
@@ -70,22 +70,19 @@ export async function* fileRows(path: string, reading: Reading): PlantRows {
     }
   } catch (error) {
     if (!(error instanceof NotUtf8)) throw error;
+    const convert = (from: string): string => `convert it (iconv -f ${from} -t UTF-8 FILE > NEW_FILE)`;
+    if (error.isUtf16) throw new Failure(`${name} is UTF-16; ${convert('UTF-16')}`);
     const near = `${name} is not UTF-8 near row ${lastRow + 1}`;
-    if (error.isUtf16) throw new Failure(`${name} is UTF-16; ${converted('UTF-16')}`);
     if ((await plantFileSize(path)) === undefined)
       throw new Failure(`${near}; save it as a file and import that`);
     const { form, stop, onNote } = reading;
     const lines = await faultyLines(plainBytes(path, name, { form, stop, onNote }));
     throw new Failure(
       lines.length > 0
-        ? `${name} is UTF-8, but not on line ${lines.join(', ')}; correct these lines in an editor`
-        : `${near} (save a spreadsheet as CSV UTF-8); ${converted('WINDOWS-1252')}`,
+        ? `${name} is UTF-8, but not on line ${lines.join(', ')} (at most ${FAULTY_LINES_MAX} are named); correct these lines in an editor`
+        : `${near} (save a spreadsheet as CSV UTF-8); ${convert('WINDOWS-1252')}`,
     );
   }
-}
-
-function converted(encoding: string): string {
-  return `convert it (iconv -f ${encoding} -t UTF-8 FILE > NEW_FILE)`;
 }
 
 type Bytes = AsyncGenerator<Buffer, void, undefined>;

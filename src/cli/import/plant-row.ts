@@ -1,6 +1,5 @@
 import type { ErrorBody } from '../../contract/errors.ts';
 import type { NewPlantReading } from '../../contract/plant.ts';
-import { Failure } from '../failure.ts';
 import { ROW_LENGTH_MAX } from './limits.ts';
 
 /** One row, line or element of an input file. */
@@ -25,7 +24,8 @@ export const SAFE_TO_REPEAT = 'you can safely run the import again';
 /** Ends of the messages of an import that stops in the middle of a file. */
 export const ROWS_SENT = `rows before it, if any, were sent, and ${SAFE_TO_REPEAT}`;
 export const ROWS_IN_DOUBT = 'rows that were sent can be wrong, so compare them with the new copy';
+
 /** @param mark a mark that may be unclosed in the row */
-export function tooLong(row: string, mark: string, max = `${ROW_LENGTH_MAX / 1024 / 1024} MiB`): Failure {
-  return new Failure(`${row} is longer than ${max}; check it for an unclosed ${mark}`);
+export function tooLong(mark: string): string {
+  return `is longer than ${ROW_LENGTH_MAX / 1024 / 1024} MiB; check it for an unclosed ${mark}`;
 }

@@ -46,26 +46,23 @@ export async function* utf8Texts(chunks: AsyncIterable<Uint8Array>): AsyncGenera
 }
 
 /**
- * Finds lines with bytes that are not UTF-8, in a file that is UTF-8 otherwise. Converting such a
- * file would damage its other lines. A byte order mark or a character beyond ASCII shows it.
+ * Finds lines that are not UTF-8, in a file that is UTF-8 otherwise: converting it would damage its
+ * other lines. A byte order mark or a character beyond ASCII shows it.
  *
- * @returns numbers of the first such lines, then `…` if there are more; none if the file has no
- *   such character
+ * @returns numbers of the first such lines; none if the file has no such character
  */
-export async function faultyLines(chunks: AsyncIterable<Uint8Array>): Promise<string[]> {
+export async function faultyLines(chunks: AsyncIterable<Uint8Array>): Promise<number[]> {
   const numbers = new Set<number>();
   let number = 1;
   let hasUtf8 = false;
   for await (const text of Readable.from(chunks, { objectMode: false }).setEncoding('utf8')) {
     for (const [character] of text.matchAll(/\n|[^\0-\x7f]/gu)) {
       if (character === '\n') number++;
-      else if (character === '\ufffd') numbers.add(number);
-      else hasUtf8 = true;
+      else if (character !== '\ufffd') hasUtf8 = true;
+      else if (numbers.size < FAULTY_LINES_MAX) numbers.add(number);
     }
-    if (numbers.size > FAULTY_LINES_MAX) break;
   }
-  const shown = Array.from(numbers, (each, index) => (index < FAULTY_LINES_MAX ? String(each) : '…'));
-  return hasUtf8 ? shown.slice(0, FAULTY_LINES_MAX + 1) : [];
+  return hasUtf8 ? [...numbers] : [];
 }
 
 /** Yields `first`, then `rest`. If the caller stops early, `rest` ends too and closes its file. */

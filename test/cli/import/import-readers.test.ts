@@ -73,13 +73,11 @@ function rejectsOf({ rows }: Read, message = 'why'): string {
 }
 
 /** The rejected rows of a file: their messages, and the rejects file. */
-function rejectedIn({ rows }: Read): { messages: string[]; file: string } {
-  const rejected = rows.flatMap(row => (row.reading.plant === undefined ? [{ row, ...row.reading }] : []));
-  const lines = rejected.map(({ row, message }) => row.rejectsLine({ error: 40002, message }));
-  return {
-    messages: rejected.map(({ message }) => message),
-    file: rows[0]!.rejectsHeader() + lines.join(''),
-  };
+function rejectedIn({ rows }: Read): { messages: (string | undefined)[]; file: string } {
+  const rejected = rows.filter(({ reading }) => reading.plant === undefined);
+  const lines = rejected.map(row => row.rejectsLine({ error: 40002, message: row.reading.message! }));
+  const messages = rejected.map(({ reading }) => reading.message);
+  return { messages, file: rows[0]!.rejectsHeader() + lines.join('') };
 }
 
 /** Text that both stores accept, often with special characters of CSV and JSON. */
@@ -274,10 +272,8 @@ suite('files of plants', () => {
     ),
     {
       what: 'quotes in pairs after a word are text',
-      ...{
-        format: 'CSV',
-        text: 'id,name,tag\n1,Acer var. "Nana" x "B",\n2,5" x 7","c"\n3,(é) "d","""e"" f"\n',
-      },
+      format: 'CSV',
+      text: 'id,name,tag\n1,Acer var. "Nana" x "B",\n2,5" x 7","c"\n3,(é) "d","""e"" f"\n',
       rows: [
         ...['{"id":1,"name":"Acer var. \\"Nana\\" x \\"B\\""}', '{"id":2,"name":"5\\" x 7\\"","tag":"c"}'],
         '{"id":3,"name":"(é) \\"d\\"","tag":"\\"e\\" f"}',
@@ -288,23 +284,22 @@ suite('files of plants', () => {
       format: 'CSV',
       text:
         'id,name,tag\n1,12" pot,\n2,a "b, c"\n3, "d",\n4,="e",\n5,f ""g"",\n6,"h" i,\n' +
-        '7,"j" k,"l\n7,m,n\n"\n8,"o"p "q\r9,s,t\n10,"u\n11,v,w\n',
+        '7,"j" k,"l\r\n7,m,n\n"\n8,"o"\0,p\r9,s,t\n10,"u\n11,v,w\n',
       rows: [
-        ...[2, 3, 4, 5, 6, 7, 8, 11].map(
-          line => new RegExp(`^the row that begins on line ${line} has a misplaced quote \\(write a field w`),
-        ),
-        ...[
-          '{"id":9,"name":"s","tag":"t"}',
-          /^the row that begins on line 13 has a quote that is never closed$/,
-        ],
+        ...[2, 3, 4, 5, 6, 7, 8, 11].map(line => new RegExp(`begins on line ${line} has a misplaced quote`)),
+        '{"id":9,"name":"s","tag":"t"}',
+        /^the row that begins on line 13 has a quote that is never closed$/,
       ],
     },
-    {
-      what: 'a row with more fields than a spreadsheet has is rejected alone',
-      format: 'CSV',
-      text: `id,name\n1,a${','.repeat(1e6)}\n1,"a"${',""'.repeat(1e6)}\n1,a${','.repeat(16_382)}\n`,
-      rows: [/^the row that begins on line 2 has more than 16384 fields$/, /line 3 has more than 16384/, A],
-    },
+    ...[',', ',""'].map(
+      (field): Case => ({
+        what: 'a row with more fields than a spreadsheet has stops the reading',
+        format: 'CSV',
+        text: `id,name\n1,a${','.repeat(16_382)}\n\n2,b${field.repeat(16_383)}`,
+        rows: [A],
+        failure: /^trees: the row that begins on line 4 has more than 16384 fields; check its line end$/,
+      }),
+    ),
     ...(['tags', 'Family'] as const).map(
       (tag): Case => ({
         what: 'a column that is named must exist',
@@ -374,7 +369,7 @@ suite('files of plants', () => {
     });
   }
 
-  test('stop at a row of more than 64 MiB or 100,000 lines, after the rows before it', async () => {
+  test('stop at a row of more than 64 MiB, after the rows before it', async () => {
     const chunk = 'x'.repeat(33 * 1024 * 1024);
     const files: [Format, string, string][] = [
       ['CSV', 'id,name\n1,a\n2,', 'the row that begins on line 3'],
@@ -386,8 +381,6 @@ suite('files of plants', () => {
       assert.match(file.failure ?? '', new RegExp(`^trees: ${row} is longer than 64 MiB`));
       assert.equal(file.rows.length, 1);
     }
-    const unclosed = await read('CSV', `id,name\n1,a\n2,"b${'\n'.repeat(100_001)}`);
-    assert.match(unclosed.failure ?? '', /^trees: the row that begins on line 3 is longer than 100000 lines/);
   });
 });
 
@@ -429,24 +422,16 @@ suite('rejected rows', () => {
   test('stay rejected for the same reason until they are changed', async () => {
     const csvPart = fc.constantFrom('1', 'a', '7 "b"', '"c\n"', '"', '""', ',', ',', '\n', '\r\n', '\r', ' ');
     const jsonPart = fc.constantFrom(
-      '"id":1',
-      ',',
-      '"name":"a"',
-      '{',
-      '}',
-      '"text":""',
-      '"text":1,"row":1,"error":1,"message":""',
-      '\\',
-      '"',
-      'null',
-      '\n',
+      ...['"id":1', '"name":"a"', '"text":""', '"text":1,"row":1,"error":1,"message":""', 'null'],
+      ...[',', '{', '}', '\\', '"', '\n'],
     );
     await fc.assert(
       fc.asyncProperty(fc.array(csvPart), fc.array(jsonPart), cuts, async (csvParts, jsonParts, shares) => {
-        for (const [format, text] of [
-          ['CSV', `id,name,tag,note\n1,a\n${csvParts.join('')}`],
-          ['lines', `{"id":1}\n${jsonParts.join('')}`],
-        ] as [Format, string][]) {
+        const files = {
+          CSV: `id,name,tag,note\n1,a\n${csvParts.join('')}`,
+          lines: `{"id":1}\n${jsonParts.join('')}`,
+        };
+        for (const [format, text] of Object.entries(files) as [Format, string][]) {
           const first = rejectedIn(await read(format, text, shares));
           const second = rejectedIn(await read(format, first.file));
           const third = rejectedIn(await read(format, second.file));

@@ -131,12 +131,10 @@ suite('import', { concurrency: 4 }, () => {
     assert.match(await read(service, 'trees.rejects.csv'), /fixed/);
     // The unchanged rows keep their reasons. Their tag stays absent if their message is deleted.
     const unchanged = await read(service, 'trees.rejects-2.csv');
-    assert.deepEqual(
-      unchanged.replaceAll(/,[0-9],40002/g, ''),
-      ['note,id,name,tag,row,error,message', ...rejects.filter(line => /^",5|^,4/.test(line)), '']
-        .join('\n')
-        .replaceAll(/,[0-9],40002/g, ''),
-    );
+    for (const part of rejects
+      .filter(line => /^",5|^,4/.test(line))
+      .flatMap(line => line.split(/[0-9],40002/)))
+      assert.ok(unchanged.includes(part), part);
     const corrected = unchanged.replace(/"the row has [^"]+"/, '').replace('",5,""b"" c,",,,', ',5,"b c",');
     await write(service, { 'trees.rejects-2.csv': corrected });
     assert.match((await importInto(service, ['trees.rejects-2.csv'])).stdout, /^2 rows: 2 created/);
@@ -200,18 +198,6 @@ suite('import', { concurrency: 4 }, () => {
       /^plant-store: damaged\.csv\.gz is damaged .*\(Z_DATA_ERROR\); get a new copy; nothing was sent\n$/,
     ],
   ];
-  test('names of files reach the terminal without control characters', async () => {
-    await using service = await startTestService();
-    const files = ['\u001b[2J.csv', '\u009b.json', '\u009bnext.csv'];
-    await write(service, { [files[0]!]: 'id,name,x\ny,a,b\n', [files[1]!]: '[', [files[2]!]: CSV });
-    const { stdout, stderr } = await importInto(service, files);
-    assert.match(stdout, /^(?:1 row.*\n1 rejected row .*import '\\u001b\[2J\.rejects\.csv'\n)$/);
-    assert.match(
-      stderr,
-      /^\\u001b.* ignored: "x"\nnot sent: \\u009bnext\.csv\nplant-store: \\u009b\.json ends .*\n$/,
-    );
-  });
-
   test('arguments that cannot be imported are rejected before the first plant is sent', async context => {
     await using service = await startTestService();
     await mkdir(join(service.folder, 'folder'));
@@ -253,8 +239,11 @@ suite('import', { concurrency: 4 }, () => {
     ],
     [
       'UTF-8 with lines in Windows-1252',
-      Buffer.concat([Buffer.from('\ufeffid,name\n1,a\n'), Buffer.from('2,\u00e9\n3,c\n4,\u00e9', 'latin1')]),
-      /x is UTF-8, but not on line 3, 5; correct these lines in an editor; rows before it/,
+      Buffer.concat([
+        Buffer.from('\ufeffid,name\n1,a\n'),
+        Buffer.from('2,long \u00e9\n3,c\n4,\u00e9', 'latin1'),
+      ]),
+      /x is UTF-8, but not on line 3, 5 \(at most 10 are named\); correct these lines in an editor; rows before it/,
       '1,a,\n',
     ],
     [
@@ -307,11 +296,19 @@ suite('import', { concurrency: 4 }, () => {
     assert.equal(await exported(service), 'id,name,tag\n1,a,\n2,b,\n3,c,\n');
   });
 
-  test('files that follow a fault are named', async () => {
+  test('files that follow a fault are named, without control characters', async () => {
     await using service = await startTestService();
-    await write(service, { 'a.json': '[{"id":1,"name":"a"},', 'b.csv': 'id,name\n3,c\n', 'c.json': '[]' });
-    const { exitCode, stderr } = await importInto(service, ['a.json', 'b.csv', 'c.json']);
-    assert.match(stderr, /^not sent: b\.csv c\.json\nplant-store: a\.json ends before .* safely run .*\n$/);
+    const texts = ['id,name,x\n1,a,\ny,b,\n', '[', 'id,name\n3,c\n', '[]'];
+    const files = ['a\u009b.csv', '\u001bb.json', 'c\u009b.csv', 'd.json'];
+    await write(service, Object.fromEntries(files.map((file, index) => [file, texts[index]!])));
+    const { exitCode, stdout, stderr } = await importInto(service, files);
+    assert.match(stdout, /^2 rows.*\n1 rejected row .*import 'a\\u009b\.rejects\.csv'\n$/);
+    const [note, ...lines] = stderr.split('\n');
+    assert.match(note!, /^a\\u009b\.csv: .* ignored: "x"$/);
+    assert.match(
+      lines.join(),
+      /^not sent: c\\u009b\.csv d\.json,plant-store: \\u001bb\.json ends before .* safely run /,
+    );
     assert.equal(exitCode, 1);
     assert.equal(await exported(service), 'id,name,tag\n1,a,\n');
   });
