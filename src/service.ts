@@ -53,7 +53,7 @@ export interface ServiceSettings extends StoreSettings {
   console?:
     | { database: string; settings: readonly ShownSetting[]; curlOf: (address: AddressInfo) => string }
     | undefined;
-  /** Saves the first token for the user, before the store has it. If false, it gets no token. */
+  /** Called before the store has the first token. If it returns false, the store gets none. */
   handOverFirstToken: (token: string) => boolean;
   log: ServiceLog;
   /** Called with the log fields of each request, after its response. */

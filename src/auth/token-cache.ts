@@ -134,8 +134,8 @@ export class TokenCache {
   }
 
   /**
-   * Adds a token of this service: on SQLite, its own commits do not change the fingerprint. The next
-   * refresh reads all tokens, since another program may have revoked this one meanwhile.
+   * Adds a token of this service: on SQLite, its own commits do not change the fingerprint. The
+   * next refresh reads all tokens, since another program may have revoked this one meanwhile.
    */
   add(token: StoredToken): void {
     this.#fingerprint = undefined;
@@ -165,7 +165,7 @@ export class TokenCache {
 
   #refreshIfDue(): void {
     const now = performance.now();
-    // The next call would be too late for these.
+    // These would time out before the next call.
     this.#resolveLookups(now + TOKEN_REFRESH_INTERVAL_MIN_MS - TOKEN_LOOKUP_TIMEOUT_MS);
     const isDue = now - this.#refreshedAt >= TOKEN_REFRESH_INTERVAL_MS;
     if (!isDue && this.#pendingLookups.length === 0) return;

@@ -91,7 +91,7 @@ function parseIdFile(file: string): bigint[] {
       throw new InvalidArgumentError(`Line ${index + 1} must be ${ID_RULE}, in decimal digits.`);
     return id ?? [];
   });
-  if (ids.length === 0) throw new InvalidArgumentError('It has no id.');
+  if (ids.length === 0) throw new InvalidArgumentError('The file has no id.');
   return ids;
 }
 

@@ -96,7 +96,7 @@ async function start(
 
 function listenAdvice({ address: { host, port }, code, message }: ListenFailed, flag: string): string {
   if (code === 'EADDRINUSE') {
-    return `another program uses ${host}:${port}; stop it, or choose another address with ${flag}; a second service needs its own --listen, --ops and --database, and \`add\` and \`import\` then need --url`;
+    return `another program uses ${host}:${port}; stop it, or choose another address with ${flag}. A second service needs its own --listen, --ops and --database; \`add\` and \`import\` then need --url`;
   }
   if (code === 'EACCES') {
     return `this user has no permission to listen on ${host}:${port}; choose port 1024 or higher with ${flag}`;
@@ -126,8 +126,9 @@ function handOverFirstToken(token: string, database: string): boolean {
 /** Gives the file its name, also for an earlier start that was killed. @returns its token */
 async function publishFirstToken(database: string): Promise<string | undefined> {
   const file = firstTokenFile(database);
+  if (file === undefined) return undefined;
   const partial = `${file}.partial`;
-  if (file === undefined || !fs.existsSync(partial)) return undefined;
+  if (!fs.existsSync(partial)) return undefined;
   const token = fs.readFileSync(partial, 'utf8').trimEnd();
   await using reader = await openReader(database);
   const isStored = (await reader.tokens()).some(({ hash }) => hash === hashToken(token));

@@ -1,6 +1,9 @@
 import { BODY_BYTES_SETTING_MAX, REQUEST_TIMEOUT_MS, relation, SHUTDOWN_MS } from '../contract/limits.ts';
 
-/** Memory for all longer bodies until their responses are sent; others get a 503 response. */
+/**
+ * Memory for all bodies over {@link SHORT_BODY_BYTES_MAX}, until their responses are sent. A body
+ * that does not fit gets a 503 response.
+ */
 export const LONG_BODIES_BYTES_MAX = 64 * 1024 * 1024;
 /** A body up to this length always fits and is read at once; longer ones leave the fast path. */
 export const SHORT_BODY_BYTES_MAX = 16 * 1024;

@@ -19,7 +19,7 @@ export class PlantServer {
   readonly #context: ServerContext;
   readonly #fastPath: FastPath;
   readonly #node: NodeServer;
-  /** Two, since a connection that waited for the start counts as one of the reserved address. */
+  /** The HTTP server and the reserved address, which counts the connections that have waited. */
   readonly #listeners: NetServer[] = [];
   #isGraceOver = false;
 

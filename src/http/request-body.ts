@@ -6,7 +6,7 @@ type BodyReading = Uint8Array | 'tooLarge' | 'noRoom' | undefined;
 
 /**
  * The body of one request, with its share of the memory for all long bodies and their responses. It
- * has the share until the system has the whole response, which is hardly longer than the body.
+ * has the share until the operating system has the response, which is about as long as the body.
  *
  * A short body always fits. A longer one reserves its Content-Length before it is read. A chunked
  * one reserves twice the received bytes as it grows. If that does not fit, it releases all, so that

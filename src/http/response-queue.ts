@@ -14,7 +14,7 @@ export class ResponseQueue {
   readonly #isLast: () => boolean;
   readonly #onWrite: (isLast: boolean) => void;
   readonly #pending: PendingRequest[] = [];
-  /** Of the pending requests. Their responses have about as many. */
+  /** Body bytes of the pending requests. A response is about as long as its request. */
   bodyBytes = 0;
   #isWriteScheduled = false;
 

@@ -63,9 +63,9 @@ class Lane {
  * was. Of several lanes each has at most one batch in flight, so a slow lane does not occupy all
  * connections.
  *
- * If an engine has concurrent batches, an id is in one of them at a time, and in a few of its
- * plants: their revisions are inserted one after the other. Further plants of the id stay queued
- * until that batch ends. Otherwise the later plant of a connection could become the earlier
+ * If an engine has concurrent batches, an id is in one of them at a time. That batch has only a few
+ * plants of the id, because their revisions are inserted one after the other. Further plants of the
+ * id stay queued until that batch ends. Otherwise the later plant of a connection could become the earlier
  * revision, and an id that is sent often could delay all plants of a batch.
  *
  * `dispatch` runs when a batch ends, and at the end of the event-loop iteration in which a plant

@@ -21,7 +21,7 @@ const FAULTS_SHOWN_MAX = 100;
 /**
  * The time for a seal: that of the newest revision which is not ahead of the clock. Waits until
  * every commit that began before that time has ended. So no revision of that time or before appears
- * later. Up to a time ahead of the clock, many would.
+ * later. A time ahead of the clock cannot be settled.
  */
 export async function settledTime(reader: Pick<PlantReader, 'newestTime'>): Promise<number> {
   const newest = await reader.newestTime(Date.now());

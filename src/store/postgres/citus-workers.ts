@@ -88,6 +88,7 @@ export class CitusWorkers {
   /** Reads from the coordinator which workers there are, and which plants they store. */
   async refresh(coordinator: Connection): Promise<void> {
     const startedAt = performance.now();
+    // Citus takes no table check in a statement.
     if (coordinator.isCitus) rejectSchema(await schemaFaults(coordinator));
     this.#shards = await readShards(coordinator);
     this.#shardsReadAt = startedAt;

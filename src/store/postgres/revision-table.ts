@@ -27,7 +27,7 @@ export function revisionInsert(revisions: readonly PlantRevision[], isCitus: boo
     const { plant, revision, recordedAt, recordedBy, checksum } = revisions[row] ?? filler!;
     values.push(plant.id, revision, plant.name, plant.tag, recordedAt, recordedBy, checksum);
   }
-  return { name: `insert_${count}`, text: insertText(count, soundTable(isCitus)), values };
+  return { name: `insert_${count}`, text: insertText(count, isCitus), values };
 }
 
 function shortest(revisions: readonly PlantRevision[]): PlantRevision {
@@ -45,8 +45,8 @@ function preparedCount(rowCount: number): number {
 
 const insertTexts = new Map<string, string>();
 
-function insertText(rowCount: number, condition: string): string {
-  const key = `${rowCount} ${condition}`;
+function insertText(rowCount: number, isCitus: boolean): string {
+  const key = `${rowCount} ${isCitus}`;
   let text = insertTexts.get(key);
   if (text === undefined) {
     const rows = Array.from({ length: rowCount }, (_, row) => {
@@ -54,7 +54,7 @@ function insertText(rowCount: number, condition: string): string {
       return `(${Array.from({ length: COLUMN_COUNT }, (_, column) => `$${first + column}`).join(', ')})`;
     });
     text = `INSERT INTO plant_revision (${REVISION_COLUMNS})
-      VALUES ${rows.join(', ')} ON CONFLICT (id, revision) DO NOTHING RETURNING CASE WHEN ${condition} THEN id END`;
+      VALUES ${rows.join(', ')} ON CONFLICT (id, revision) DO NOTHING RETURNING CASE WHEN ${soundTable(isCitus)} THEN id END`;
     insertTexts.set(key, text);
   }
   return text;

@@ -137,6 +137,7 @@ const SOUND_TABLE = `(SELECT CASE WHEN (SELECT relkind = 'r' AND relpersistence 
     AND NOT EXISTS (SELECT ${TRIGGERS} AND tgrelid = 'plant_revision'::regclass)
     AND ARRAY[${REVISION_COLUMNS.replace(/\w+/g, 'pg_typeof($&)')}]
       = '{bigint,integer,text,text,bigint,bigint,bigint}'::regtype[]
+  -- current_database() keeps the planner from evaluating the cast.
   THEN true ELSE ('plant_revision was changed; \`npx plant-store verify\` names it in ' || current_database())::boolean END
   FROM (SELECT) AS one LEFT JOIN plant_revision ON false)`;
 
