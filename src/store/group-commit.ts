@@ -66,7 +66,7 @@ class Lane {
  * If an engine has concurrent batches, an id is in one of them at a time. That batch has only a few
  * plants of the id, because their revisions are inserted one after the other. Further plants of the
  * id stay queued until that batch ends. So the later plant of a connection never becomes the
- * earlier revision, and an id that is sent often does not delay all plants of a batch.
+ * earlier revision. And an id that is sent often does not delay all plants of a batch.
  *
  * `dispatch` runs when a batch ends, and at the end of the event-loop iteration in which a plant
  * arrived. So plants that arrive together share a batch, and a single plant does not wait.
