@@ -96,7 +96,7 @@ async function start(
 
 function listenAdvice({ address: { host, port }, code, message }: ListenFailed, flag: string): string {
   if (code === 'EADDRINUSE') {
-    return `another program uses ${host}:${port}; stop it, or choose another address with ${flag}. A second service needs its own --listen, --ops and --database; \`add\` and \`import\` then need --url`;
+    return `another program uses ${host}:${port}; stop it, or choose another address with ${flag}; a second service needs its own --listen, --ops and --database; \`add\` and \`import\` then need --url`;
   }
   if (code === 'EACCES') {
     return `this user has no permission to listen on ${host}:${port}; choose port 1024 or higher with ${flag}`;

@@ -79,6 +79,9 @@ export function firstTokenOf(greeting: string, root = ''): string {
   return file === undefined ? '' : readFileSync(root + file, 'utf8').trimEnd();
 }
 
+/** Arguments of `serve`: any free ports of this machine. */
+export const FREE_PORTS = ['--listen', '127.0.0.1:0', '--ops', '127.0.0.1:0'];
+
 /** A running `serve` process. `await using` kills it, unless it has ended. */
 export interface ServeProcess extends AsyncDisposable {
   child: ChildProcess;

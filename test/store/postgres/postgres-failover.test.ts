@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openReader } from '../../../src/store/open-store.ts';
 import type { LoggedRequest } from '../../harness/client-log.ts';
-import { runProgram } from '../../harness/program.ts';
+import { FREE_PORTS, runProgram } from '../../harness/program.ts';
 import { startTestService } from '../../harness/running-service.ts';
 import { assertBack, assertStored, isReady, newPlant, send } from '../../harness/store-outage.ts';
 import { databaseName } from '../../harness/store-under-test.ts';
@@ -76,7 +76,7 @@ test('without its standby the primary confirms no plant, and after a failover th
   await pair.primary.hold('SIGSTOP');
   await until('no host accepts writes', async () => !(await isReady(service)));
   assert.equal((await send(service, newPlant(), log)).status, 503);
-  const { exitCode, stderr } = await runProgram(['serve', '--database', pair.url('primary')]);
+  const { exitCode, stderr } = await runProgram(['serve', '--database', pair.url('primary'), ...FREE_PORTS]);
   assert.equal(exitCode, 1);
   assert.match(
     stderr,

@@ -7,7 +7,7 @@ import { StoreUnavailable } from '../../../src/store/plant-store.ts';
 import type { LoggedRequest } from '../../harness/client-log.ts';
 import { PostgresProxy } from '../../harness/postgres-proxy.ts';
 import { OWNER_PASSWORD } from '../../harness/postgres-server.ts';
-import { startProgram } from '../../harness/program.ts';
+import { FREE_PORTS, startProgram } from '../../harness/program.ts';
 import { createTokens, RandomLoad } from '../../harness/random-load.ts';
 import { type RunningService, startTestService } from '../../harness/running-service.ts';
 import { SEED } from '../../harness/seeded-random.ts';
@@ -255,7 +255,7 @@ test('a rejected password is sent once while another host is silent', async () =
 
 test('serve ends soon after SIGTERM while it still searches its store', async () => {
   using silent = await SilentHost.listen();
-  const serve = startProgram(['serve', '--database', urlOf([silent.name]), '--listen', '127.0.0.1:0']);
+  const serve = startProgram(['serve', '--database', urlOf([silent.name]), ...FREE_PORTS]);
   const ended = once(serve, 'exit');
   await until('serve connects to the silent host', () => silent.attempts > 0);
   serve.kill('SIGTERM');

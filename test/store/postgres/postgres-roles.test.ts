@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import {
   type Finished,
+  FREE_PORTS,
   runProgram,
   type ServeProcess,
   sendPlant,
@@ -64,7 +65,7 @@ suite('the command line with the two roles of docs/postgresql-roles.sql and docs
 
   test('the service and reading commands create no tables; the owner creates them with `token create`', async () => {
     const NO_STORE = /^plant-store: [^\n]*there is no plant store [^\n]*\n$/;
-    for (const args of [['serve'], ['token', 'revoke', 'first'], ['export']]) {
+    for (const args of [['serve', ...FREE_PORTS], ['token', 'revoke', 'first'], ['export']]) {
       const { exitCode, stdout, stderr } = await run(serviceUrl, ...args);
       assert.deepEqual([exitCode, stdout], [1, '']);
       assert.match(stderr, NO_STORE);
