@@ -148,7 +148,11 @@ const MISUSES: Misuse[] = [
   [2, 'show 1 --json --ids exact', /Allowed choices are number, text/],
   ...['3\n\n1e3', '3\r\n# 5\r\n9223372036854775808', '# 5\n'].map((ids, index): Misuse => {
     writeFileSync(join(folder, `ids-${index}`), ids);
-    return [2, `copy --from a --to b --except ids-${index}`, /--except .* (Line 3 must be an|The file has no id)/];
+    return [
+      2,
+      `copy --from a --to b --except ids-${index}`,
+      /--except .* (Line 3 must be an|The file has no id)/,
+    ];
   }),
   [2, 'copy --from a --to b --except none', /--except, none, cannot be read \(ENOENT\)/],
   [2, 'completion fish', /Allowed choices are bash, zsh/],
