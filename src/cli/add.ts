@@ -2,10 +2,10 @@ import { Command, InvalidArgumentError } from 'commander';
 import { PlantStore, PlantStoreError, type StoredPlant } from '../client/plant-store.ts';
 import { mayHaveStored } from '../client/plant-store-error.ts';
 import { newPlantJson, plantJson } from '../contract/plant.ts';
-import { Failure } from './failure.ts';
-import { type IdForm, idsOption, withIds } from './revision-text.ts';
-import { addServiceOptions, readServiceAddress } from './service-options.ts';
-import { visible, withoutToken } from './visible-text.ts';
+import { addServiceOptions, readServiceAddress } from './options/service-options.ts';
+import { Failure } from './output/failure.ts';
+import { type IdForm, idsOption, withIds } from './output/revision-text.ts';
+import { visible, withoutToken } from './output/visible-text.ts';
 
 /** Long enough for a restart of the service, and short enough for a person who waits. */
 const RETRY_FOR_MS = 5_000;

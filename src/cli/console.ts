@@ -2,9 +2,9 @@ import { Command } from 'commander';
 import { makeConsoleCode } from '../auth/console-code.ts';
 import type { ListenAddress } from '../service.ts';
 import { openCommandStore, openReader } from '../store/open-store.ts';
-import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './database-option.ts';
-import { Failure } from './failure.ts';
-import { opsSetting, opsUrl } from './serve-options.ts';
+import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './options/database-option.ts';
+import { opsSetting, opsUrl } from './options/serve-options.ts';
+import { Failure } from './output/failure.ts';
 
 export function consoleCommand(): Command {
   return addDatabaseOptions(new Command('console'))

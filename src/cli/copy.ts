@@ -19,12 +19,12 @@ import {
   StoreRejected,
   StoreUnavailable,
 } from '../store/plant-store.ts';
-import { reportDamage } from './damage.ts';
-import { passwordFileOption, readDatabase } from './database-option.ts';
-import { Failure } from './failure.ts';
 import { stoppable } from './interruption.ts';
-import { amount, CountedProgress, formatCount, perSecond } from './progress-display.ts';
-import { readTextFile } from './setting.ts';
+import { passwordFileOption, readDatabase } from './options/database-option.ts';
+import { readTextFile } from './options/setting.ts';
+import { reportDamage } from './output/damage.ts';
+import { Failure } from './output/failure.ts';
+import { amount, CountedProgress, formatCount, perSecond } from './output/progress-display.ts';
 
 const HELP = `
 The command only reads the source. A service may use the source meanwhile.

@@ -7,14 +7,14 @@ import { checkedRevisions, latestPlants } from '../store/checked-revisions.ts';
 import { openReader } from '../store/open-store.ts';
 import type { PlantFilter, PlantRevision } from '../store/plant-store.ts';
 import { REVISION_CSV_HEADER, revisionCsv } from '../store/revision-csv.ts';
-import { alignedColumns } from './aligned-columns.ts';
-import { atOption } from './at-option.ts';
-import { intactRevisions } from './damage.ts';
-import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './database-option.ts';
-import { Failure } from './failure.ts';
-import { amount } from './progress-display.ts';
-import { type IdForm, idsOption, revisionJson, revisionText, tokenLabels } from './revision-text.ts';
-import { visible } from './visible-text.ts';
+import { atOption } from './options/at-option.ts';
+import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './options/database-option.ts';
+import { alignedColumns } from './output/aligned-columns.ts';
+import { intactRevisions } from './output/damage.ts';
+import { Failure } from './output/failure.ts';
+import { amount } from './output/progress-display.ts';
+import { type IdForm, idsOption, revisionJson, revisionText, tokenLabels } from './output/revision-text.ts';
+import { visible } from './output/visible-text.ts';
 
 /** Characters of one write to stdout. One write for each line is far slower. */
 const CHUNK_LENGTH = 64 * 1024;

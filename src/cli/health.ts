@@ -1,8 +1,8 @@
 import { Command } from 'commander';
 import type { ListenAddress } from '../service.ts';
-import { Failure } from './failure.ts';
-import { opsSetting, opsUrl } from './serve-options.ts';
-import { visible } from './visible-text.ts';
+import { opsSetting, opsUrl } from './options/serve-options.ts';
+import { Failure } from './output/failure.ts';
+import { visible } from './output/visible-text.ts';
 
 /** Longer than the service takes to report a store that does not respond. */
 const RESPONSE_TIMEOUT_MS = 5_000;

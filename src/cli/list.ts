@@ -1,8 +1,8 @@
 import { Command } from 'commander';
-import { addDatabaseOptions } from './database-option.ts';
 import { printPlants } from './export.ts';
-import { idsOption } from './revision-text.ts';
-import { countUpTo } from './setting.ts';
+import { addDatabaseOptions } from './options/database-option.ts';
+import { countUpTo } from './options/setting.ts';
+import { idsOption } from './output/revision-text.ts';
 import { parseId } from './show.ts';
 
 export function listCommand(): Command {

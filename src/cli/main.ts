@@ -1,10 +1,10 @@
 import { Command, CommanderError } from 'commander';
 import { StoreDamaged, StoreRejected, StoreUnavailable } from '../store/plant-store.ts';
 import { VERSION } from '../version.ts';
-import { Failure } from './failure.ts';
+import { BACKUP_PROCESS } from './backup/own-program.ts';
 import { Interruption, STDOUT_CLOSED_EXIT_CODE } from './interruption.ts';
-import { BACKUP_PROCESS } from './own-program.ts';
-import { visible } from './visible-text.ts';
+import { Failure } from './output/failure.ts';
+import { visible } from './output/visible-text.ts';
 
 /** Each command is loaded only when it runs: `serve` starts sooner without the code of `import`. */
 export const COMMANDS: Record<string, () => Promise<Command>> = {
@@ -13,15 +13,15 @@ export const COMMANDS: Record<string, () => Promise<Command>> = {
   health: async () => (await import('./health.ts')).healthCommand(),
   token: async () => (await import('./token.ts')).tokenCommand(),
   add: async () => (await import('./add.ts')).addCommand(),
-  import: async () => (await import('./import.ts')).importCommand(),
+  import: async () => (await import('./import/import.ts')).importCommand(),
   list: async () => (await import('./list.ts')).listCommand(),
   show: async () => (await import('./show.ts')).showCommand(),
   export: async () => (await import('./export.ts')).exportCommand(),
   stats: async () => (await import('./stats.ts')).statsCommand(),
   copy: async () => (await import('./copy.ts')).copyCommand(),
   verify: async () => (await import('./verify.ts')).verifyCommand(),
-  backup: async () => (await import('./backup.ts')).backupCommand(),
-  check: async () => (await import('./check.ts')).checkCommand(),
+  backup: async () => (await import('./backup/backup.ts')).backupCommand(),
+  check: async () => (await import('./check/check.ts')).checkCommand(),
   openapi: async () => (await import('./openapi.ts')).openApiCommand(),
   completion: async () => (await import('./completion.ts')).completionCommand(() => program(undefined)),
 };

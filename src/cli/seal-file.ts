@@ -1,8 +1,8 @@
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { Failure } from './failure.ts';
 import { publishNewFile } from './new-file.ts';
-import { amount } from './progress-display.ts';
+import { Failure } from './output/failure.ts';
+import { amount } from './output/progress-display.ts';
 
 /** `backup` writes the seal beside the backup. */
 export const SEAL_SUFFIX = '.seal';

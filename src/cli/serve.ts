@@ -17,11 +17,11 @@ import {
 import { databaseAddressOf, shownDatabase } from '../store/database-url.ts';
 import { openReader } from '../store/open-store.ts';
 import { consoleLink } from './console.ts';
-import { readDatabase } from './database-option.ts';
-import { Failure } from './failure.ts';
 import { onFirstSignal } from './interruption.ts';
-import { logOutput } from './log-output.ts';
-import { addServeOptions, type ServeOptions } from './serve-options.ts';
+import { readDatabase } from './options/database-option.ts';
+import { addServeOptions, type ServeOptions } from './options/serve-options.ts';
+import { Failure } from './output/failure.ts';
+import { logOutput } from './output/log-output.ts';
 
 export function serveCommand(): Command {
   return addServeOptions(new Command('serve'))

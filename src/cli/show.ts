@@ -5,14 +5,21 @@ import { checkedRevisions, Damaged, revisionsOfPlant } from '../store/checked-re
 import { shownDatabase } from '../store/database-url.ts';
 import { openReader } from '../store/open-store.ts';
 import type { PlantRevision } from '../store/plant-store.ts';
-import { alignedColumns } from './aligned-columns.ts';
-import { atOption } from './at-option.ts';
-import { reportDamage } from './damage.ts';
-import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './database-option.ts';
-import { Failure } from './failure.ts';
-import { amount } from './progress-display.ts';
-import { type IdForm, idsOption, revisionJson, revisionText, tokenLabels, withIds } from './revision-text.ts';
-import { visible } from './visible-text.ts';
+import { atOption } from './options/at-option.ts';
+import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './options/database-option.ts';
+import { alignedColumns } from './output/aligned-columns.ts';
+import { reportDamage } from './output/damage.ts';
+import { Failure } from './output/failure.ts';
+import { amount } from './output/progress-display.ts';
+import {
+  type IdForm,
+  idsOption,
+  revisionJson,
+  revisionText,
+  tokenLabels,
+  withIds,
+} from './output/revision-text.ts';
+import { visible } from './output/visible-text.ts';
 
 export function showCommand(): Command {
   return addDatabaseOptions(new Command('show'))

@@ -1,8 +1,8 @@
 import { Command } from 'commander';
 import { bytesText } from '../store/bytes-text.ts';
 import { openReader } from '../store/open-store.ts';
-import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './database-option.ts';
-import { amount } from './progress-display.ts';
+import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './options/database-option.ts';
+import { amount } from './output/progress-display.ts';
 
 export function statsCommand(): Command {
   return addDatabaseOptions(new Command('stats'))

@@ -5,9 +5,9 @@ import { isTokenLabel, type StoredToken } from '../contract/stored-token.ts';
 import { shownDatabase } from '../store/database-url.ts';
 import { openCommandStore, openReader } from '../store/open-store.ts';
 import { schemaUpdateOf } from '../store/plant-store.ts';
-import { alignedColumns } from './aligned-columns.ts';
-import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './database-option.ts';
-import { Failure } from './failure.ts';
+import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './options/database-option.ts';
+import { alignedColumns } from './output/aligned-columns.ts';
+import { Failure } from './output/failure.ts';
 
 export function tokenCommand(): Command {
   return new Command('token')

@@ -5,10 +5,10 @@ import { openReader } from '../store/open-store.ts';
 import { StoreDamaged, StoreRejected } from '../store/plant-store.ts';
 import { parseSeal, type Seal, SealDigest, sealLine, sealText } from '../store/seal.ts';
 import { settledTime, type Verification, verifyRevisions } from '../store/verification.ts';
-import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './database-option.ts';
-import { Failure } from './failure.ts';
 import { noteRun } from './note-run.ts';
-import { amount, CountedProgress } from './progress-display.ts';
+import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './options/database-option.ts';
+import { Failure } from './output/failure.ts';
+import { amount, CountedProgress } from './output/progress-display.ts';
 import { checkNewSeal, warnOfClock, writeSeal } from './seal-file.ts';
 
 const HELP = `

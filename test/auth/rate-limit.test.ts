@@ -3,7 +3,7 @@ import { suite, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { RateLimit } from '../../src/auth/rate-limit.ts';
 import { makeToken } from '../../src/auth/token.ts';
-import { parseRateLimit } from '../../src/cli/serve-options.ts';
+import { parseRateLimit } from '../../src/cli/options/serve-options.ts';
 import { BODY_BYTES_MAX } from '../../src/contract/limits.ts';
 import { runProgram, startServe } from '../harness/program.ts';
 import {

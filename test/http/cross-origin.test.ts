@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { parseOrigins } from '../../src/cli/serve-options.ts';
+import { parseOrigins } from '../../src/cli/options/serve-options.ts';
 import { runInTime } from '../harness/program.ts';
 import * as raw from '../harness/raw-connection.ts';
 import { authorization, contentType } from '../harness/request-cases.ts';

@@ -1,7 +1,7 @@
 import { closeSync, lstatSync, openSync, rmSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { Failure } from '../failure.ts';
 import { publishNewFile } from '../new-file.ts';
+import { Failure } from '../output/failure.ts';
 import { SEAL_SUFFIX } from '../seal-file.ts';
 
 /** The file contains the hashes of tokens. */

@@ -1,6 +1,6 @@
 import { jsonObject } from '../../client/plant-store-error.ts';
-import { CountedProgress } from '../progress-display.ts';
-import { withoutToken } from '../visible-text.ts';
+import { CountedProgress } from '../output/progress-display.ts';
+import { withoutToken } from '../output/visible-text.ts';
 import { type Exchange, type Server, send } from './exchange.ts';
 import { faultsOf } from './expectations.ts';
 import { makeContact } from './first-contact.ts';

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { readRetryAfterMs } from '../../client/plant-store-error.ts';
-import { withoutToken } from '../visible-text.ts';
+import { withoutToken } from '../output/visible-text.ts';
 
 /** From the first byte of the request to the last byte of the response. */
 const EXCHANGE_TIMEOUT_MS = 10_000;

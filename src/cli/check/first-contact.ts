@@ -1,7 +1,7 @@
 import { isProtocolError } from '../../client/transport.ts';
 import { untrustedCertificate } from '../../client/untrusted-certificate.ts';
-import { Failure } from '../failure.ts';
-import { visible, withoutToken } from '../visible-text.ts';
+import { Failure } from '../output/failure.ts';
+import { visible, withoutToken } from '../output/visible-text.ts';
 import { type Exchange, type Server, send } from './exchange.ts';
 import { PLANT } from './rules.ts';
 

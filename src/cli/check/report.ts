@@ -1,5 +1,5 @@
-import { amount } from '../progress-display.ts';
-import { visible } from '../visible-text.ts';
+import { amount } from '../output/progress-display.ts';
+import { visible } from '../output/visible-text.ts';
 import type { Rule } from './rules.ts';
 
 /** The result of one rule. No text in it contains the token. */

@@ -1,9 +1,9 @@
 import { CsvError, parse } from 'csv-parse';
 import { csvLine } from '../../contract/csv-line.ts';
 import { checkNewPlant, type NewPlantReading } from '../../contract/plant.ts';
-import { Failure } from '../failure.ts';
-import { amount } from '../progress-display.ts';
-import { visible } from '../visible-text.ts';
+import { Failure } from '../output/failure.ts';
+import { amount } from '../output/progress-display.ts';
+import { visible } from '../output/visible-text.ts';
 import { ROW_FIELDS_MAX, ROW_LENGTH_MAX, SHOWN_LENGTH_MAX } from './limits.ts';
 import { isOneEditAway } from './near-text.ts';
 import { type PlantRow, type PlantRows, REASON_NAMES, tooLong } from './plant-row.ts';

@@ -1,8 +1,8 @@
 import { ERRORS } from '../../contract/errors.ts';
 import { BODY_BYTES_MAX } from '../../contract/limits.ts';
 import { newPlantJson } from '../../contract/plant.ts';
-import { Failure } from '../failure.ts';
-import { amount, CountedProgress, formatCount } from '../progress-display.ts';
+import { Failure } from '../output/failure.ts';
+import { amount, CountedProgress, formatCount } from '../output/progress-display.ts';
 import * as limits from './limits.ts';
 import { isOneEditAway } from './near-text.ts';
 import { fileRows, type Reading } from './plant-file.ts';

@@ -1,9 +1,9 @@
 import { PlantStore, PlantStoreError } from '../../client/plant-store.ts';
 import { ERRORS, type ErrorBody } from '../../contract/errors.ts';
 import type { NewPlant } from '../../contract/plant.ts';
-import { Failure } from '../failure.ts';
-import { CountedProgress } from '../progress-display.ts';
-import type { ServiceAddress } from '../service-options.ts';
+import type { ServiceAddress } from '../options/service-options.ts';
+import { Failure } from '../output/failure.ts';
+import { CountedProgress } from '../output/progress-display.ts';
 import type { CsvForm } from './csv-rows.ts';
 import { IMPORT_RESPONSE_TIMEOUT_MS, OUTAGE_MAX_MS } from './limits.ts';
 import { DamagedGzip, fileRows, plantFileSize } from './plant-file.ts';

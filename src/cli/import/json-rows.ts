@@ -1,6 +1,6 @@
 import { readJson, readToEnd } from '../../contract/json-reader.ts';
 import { readNewPlantText } from '../../contract/plant.ts';
-import { Failure } from '../failure.ts';
+import { Failure } from '../output/failure.ts';
 import { ArrayScanner } from './array-scanner.ts';
 import { ROW_LENGTH_MAX } from './limits.ts';
 import { type PlantRow, type PlantRows, REASON_NAMES, tooLong } from './plant-row.ts';

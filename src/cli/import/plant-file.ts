@@ -2,7 +2,7 @@ import { constants, createReadStream } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import { addAbortSignal, pipeline, type Readable } from 'node:stream';
 import { createGunzip, type Gunzip } from 'node:zlib';
-import { Failure } from '../failure.ts';
+import { Failure } from '../output/failure.ts';
 import { type CsvForm, csvRows } from './csv-rows.ts';
 import { jsonArrayRows, jsonLinesRows } from './json-rows.ts';
 import { CHUNK_BYTES, FAULTY_LINES_MAX, ROW_LENGTH_MAX } from './limits.ts';

@@ -1,5 +1,5 @@
 import type { Outcome } from '../../contract/plant.ts';
-import { amount, formatCount, ProgressDisplay, perSecond, timeLeft } from '../progress-display.ts';
+import { amount, formatCount, ProgressDisplay, perSecond, timeLeft } from '../output/progress-display.ts';
 
 /** Counts the settled rows and shows the progress of the import. */
 export class Progress extends ProgressDisplay {

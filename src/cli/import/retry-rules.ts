@@ -1,9 +1,9 @@
 import type { PlantStoreError } from '../../client/plant-store.ts';
 import { isProtocolError } from '../../client/transport.ts';
 import { ERRORS } from '../../contract/errors.ts';
-import { Failure } from '../failure.ts';
-import type { ServiceAddress } from '../service-options.ts';
-import { visible, withoutToken } from '../visible-text.ts';
+import type { ServiceAddress } from '../options/service-options.ts';
+import { Failure } from '../output/failure.ts';
+import { visible, withoutToken } from '../output/visible-text.ts';
 import { IMPORT_RESPONSE_TIMEOUT_MS, OUTAGE_MAX_MS, OUTAGE_REPORT_DELAY_MS } from './limits.ts';
 import { SAFE_TO_REPEAT } from './plant-row.ts';
 

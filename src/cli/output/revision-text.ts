@@ -1,6 +1,6 @@
 import { Option } from 'commander';
-import { newPlantJson, plantJson } from '../contract/plant.ts';
-import type { PlantReader, PlantRevision } from '../store/plant-store.ts';
+import { newPlantJson, plantJson } from '../../contract/plant.ts';
+import type { PlantReader, PlantRevision } from '../../store/plant-store.ts';
 import { visible } from './visible-text.ts';
 
 export type IdForm = 'number' | 'text';

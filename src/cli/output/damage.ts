@@ -1,5 +1,5 @@
-import { type CheckedRevision, Damaged, damageOf } from '../store/checked-revisions.ts';
-import type { PlantRevision } from '../store/plant-store.ts';
+import { type CheckedRevision, Damaged, damageOf } from '../../store/checked-revisions.ts';
+import type { PlantRevision } from '../../store/plant-store.ts';
 
 /**
  * Tells the user of a damaged revision, and makes the command end with exit code 1.

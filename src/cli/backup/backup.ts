@@ -2,18 +2,18 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { resolve } from 'node:path';
 import { Command } from 'commander';
-import { databaseAddressOf } from '../store/database-url.ts';
-import { StoreDamaged } from '../store/plant-store.ts';
-import type { StoreCounts } from '../store/sqlite/sqlite-backup.ts';
-import { makeBackupFile } from './backup/backup-file.ts';
-import type { BackupMessage } from './backup/backup-process.ts';
-import { type DatabaseOptions, databaseOption, readDatabase } from './database-option.ts';
-import { Failure } from './failure.ts';
-import { stoppable } from './interruption.ts';
-import { noteRun } from './note-run.ts';
+import { databaseAddressOf } from '../../store/database-url.ts';
+import { StoreDamaged } from '../../store/plant-store.ts';
+import type { StoreCounts } from '../../store/sqlite/sqlite-backup.ts';
+import { stoppable } from '../interruption.ts';
+import { noteRun } from '../note-run.ts';
+import { type DatabaseOptions, databaseOption, readDatabase } from '../options/database-option.ts';
+import { Failure } from '../output/failure.ts';
+import { amount, CountedProgress, formatCount } from '../output/progress-display.ts';
+import { SEAL_SUFFIX, warnOfClock, writeSeal } from '../seal-file.ts';
+import { makeBackupFile } from './backup-file.ts';
+import type { BackupMessage } from './backup-process.ts';
 import { BACKUP_PROCESS, ownProgram } from './own-program.ts';
-import { amount, CountedProgress, formatCount } from './progress-display.ts';
-import { SEAL_SUFFIX, warnOfClock, writeSeal } from './seal-file.ts';
 
 const HELP = `
 The backup contains every plant that got the status 200 before the command

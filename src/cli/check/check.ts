@@ -1,13 +1,13 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { plantsUrl } from '../client/transport.ts';
-import { isInt64 } from '../contract/int64.ts';
-import { checkRules, notChecked } from './check/check-run.ts';
-import { drawIds, type IdRange, shownIds } from './check/ids.ts';
-import { jsonReport, type RuleResult, textReport } from './check/report.ts';
-import { RULES } from './check/rules.ts';
-import { Failure } from './failure.ts';
-import { stoppable } from './interruption.ts';
-import { addTokenOptions, readBaseUrl, readToken } from './service-options.ts';
+import { plantsUrl } from '../../client/transport.ts';
+import { isInt64 } from '../../contract/int64.ts';
+import { stoppable } from '../interruption.ts';
+import { addTokenOptions, readBaseUrl, readToken } from '../options/service-options.ts';
+import { Failure } from '../output/failure.ts';
+import { checkRules, notChecked } from './check-run.ts';
+import { drawIds, type IdRange, shownIds } from './ids.ts';
+import { jsonReport, type RuleResult, textReport } from './report.ts';
+import { RULES } from './rules.ts';
 
 const FORMATS = { text: textReport, json: jsonReport };
 

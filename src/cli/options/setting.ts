@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { InvalidArgumentError, Option } from 'commander';
-import { Failure } from './failure.ts';
+import { Failure } from '../output/failure.ts';
 
 /**
  * Makes an option that an environment variable can set too: PLANT_STORE_BODY_LIMIT for

@@ -1,7 +1,7 @@
 import type { Command, Option } from 'commander';
-import { type DatabaseAddress, databaseAddressOf } from '../store/database-url.ts';
-import { DEFAULT_SQLITE_PATH, StoreRejected } from '../store/plant-store.ts';
-import { Failure } from './failure.ts';
+import { type DatabaseAddress, databaseAddressOf } from '../../store/database-url.ts';
+import { DEFAULT_SQLITE_PATH, StoreRejected } from '../../store/plant-store.ts';
+import { Failure } from '../output/failure.ts';
 import { readTextFile, setting } from './setting.ts';
 
 export interface DatabaseOptions {

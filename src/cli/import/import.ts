@@ -1,16 +1,16 @@
 import { Command, InvalidArgumentError } from 'commander';
-import { Failure } from './failure.ts';
-import type { CsvForm } from './import/csv-rows.ts';
-import { dryRun } from './import/dry-run.ts';
-import { type ImportRun, importFiles } from './import/import-run.ts';
-import { IN_FLIGHT_DEFAULT, IN_FLIGHT_MAX } from './import/limits.ts';
-import { STANDARD_INPUT } from './import/plant-file.ts';
-import { SAFE_TO_REPEAT } from './import/plant-row.ts';
-import { Interruption, stoppable } from './interruption.ts';
-import { amount } from './progress-display.ts';
-import { addServiceOptions, readServiceAddress } from './service-options.ts';
-import { countUpTo } from './setting.ts';
-import { visible } from './visible-text.ts';
+import { Interruption, stoppable } from '../interruption.ts';
+import { addServiceOptions, readServiceAddress } from '../options/service-options.ts';
+import { countUpTo } from '../options/setting.ts';
+import { Failure } from '../output/failure.ts';
+import { amount } from '../output/progress-display.ts';
+import { visible } from '../output/visible-text.ts';
+import type { CsvForm } from './csv-rows.ts';
+import { dryRun } from './dry-run.ts';
+import { type ImportRun, importFiles } from './import-run.ts';
+import { IN_FLIGHT_DEFAULT, IN_FLIGHT_MAX } from './limits.ts';
+import { STANDARD_INPUT } from './plant-file.ts';
+import { SAFE_TO_REPEAT } from './plant-row.ts';
 
 const HELP = `
 FILE is CSV, JSON Lines or a JSON array, in UTF-8. It can be compressed with
