@@ -129,14 +129,13 @@ test('SIGTERM under load: every sent request gets a response, and the process en
 test('a second service on the same database ends with one line, and the first continues', async () => {
   const database = await sqlite.newDatabase();
   await using serve = await startServe(database);
-  const args = ['serve', '--database', database, '--listen', '127.0.0.1:0', '--ops', '127.0.0.1:0'];
-  const second = await runProgram(args);
-  assert.equal(second.exitCode, 1);
-  assert.match(
-    second.stderr,
-    /^plant-store: another plant-store service is running on .*; stop it first.*\n$/,
-  );
-  assert.equal(second.stdout, '');
+  // Also with the addresses of the first, as with two runs of `npm start`.
+  for (const listen of ['127.0.0.1:0', new URL(serve.url).host]) {
+    const args = ['serve', '--database', database, '--listen', listen, '--ops', '127.0.0.1:0'];
+    const { exitCode, stdout, stderr } = await runProgram(args);
+    assert.deepEqual([exitCode, stdout], [1, '']);
+    assert.match(stderr, /^plant-store: another plant-store service is running on .*; stop it first.*\n$/);
+  }
   const log: LoggedRequest[] = [];
   const client = new LoggingClient(serve.url, serve.token, log);
   assert.equal((await client.send({ id: 1n, name: 'undisturbed' })).response?.status, 200);

@@ -118,7 +118,7 @@ async function copyStore(options: CopyOptions, stop: AbortSignal): Promise<void>
   if (existing !== undefined) await checkDistinct(source, existing);
   const damaged: DamagedCounts = { [SOURCE]: 0, [TARGET]: 0 };
   const total = (await source.size().catch(() => undefined))?.revisions;
-  let leftOut: CopyPass['leftOut'] = new Map();
+  const leftOut: CopyPass['leftOut'] = new Map();
   const pass = async <T>(title: string, work: (pass: CopyPass) => Promise<T>, target: CopySide['reader']) => {
     using progress = new CountedProgress(title, 'revisions', total);
     const onRead = (revisions: number): void => {
@@ -129,7 +129,7 @@ async function copyStore(options: CopyOptions, stop: AbortSignal): Promise<void>
       reportDamage(each, `${side.name}: `);
     };
     const sides = { source: { name: SOURCE, reader: source }, target: { name: TARGET, reader: target } };
-    leftOut = new Map(options.except?.map(id => [id, 0]));
+    for (const id of options.except ?? []) leftOut.set(id, 0);
     return await work({ ...sides, stop, leftOut, onRead, onDamaged });
   };
 

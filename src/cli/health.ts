@@ -1,4 +1,5 @@
 import { Command } from 'commander';
+import { jsonObject } from '../client/plant-store-error.ts';
 import type { ListenAddress } from '../service.ts';
 import { opsSetting, opsUrl } from './options/serve-options.ts';
 import { Failure } from './output/failure.ts';
@@ -25,7 +26,7 @@ async function reportHealth({ ops }: { ops: ListenAddress }): Promise<void> {
     const reason = error.name === 'TimeoutError' ? `${RESPONSE_TIMEOUT_MS / 1_000} s` : (code ?? message);
     throw new Failure(`no response from ${url} (${visible(reason)}); ${advice}`);
   });
-  const { status, reason, warnings } = readinessIn(text);
+  const { status, reason, warnings } = jsonObject(text);
   if (httpStatus === 503 && status === 'not ready')
     throw new Failure(`the service is not ready: ${visible(String(reason))}`);
   if (httpStatus !== 200 || status !== 'ready')
@@ -45,12 +46,4 @@ async function responseFrom(url: string): Promise<{ httpStatus: number; text: st
     if (text.length > RESPONSE_LENGTH_MAX) break;
   }
   return { httpStatus: status, text };
-}
-
-function readinessIn(text: string): Record<string, unknown> {
-  try {
-    return Object(JSON.parse(text));
-  } catch {
-    return {};
-  }
 }

@@ -2,7 +2,7 @@ import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { publishNewFile } from './new-file.ts';
 import { Failure } from './output/failure.ts';
-import { amount } from './output/progress-display.ts';
+import { formatCount } from './output/progress-display.ts';
 
 /** `backup` writes the seal beside the backup. */
 export const SEAL_SUFFIX = '.seal';
@@ -36,7 +36,8 @@ export function writeSeal(file: string, text: string): void {
 /** @param revisions the number of those whose time is ahead of the clock */
 export function warnOfClock(revisions: number): void {
   if (revisions === 0) return;
+  const which = revisions === 1 ? '1 revision has a time' : `${formatCount(revisions)} revisions have times`;
   console.error(
-    `WARNING: the clock of this machine has not reached the time of ${amount(revisions, 'revision')}; check the clocks; until then, the seal of \`verify\` does not cover them, and that of \`backup\` does`,
+    `WARNING: ${which} ahead of this machine's clock; check the clocks; until the clock is past, the seal of \`verify\` does not cover them, and that of \`backup\` does`,
   );
 }

@@ -15,7 +15,7 @@ import {
   startService,
 } from '../service.ts';
 import { databaseAddressOf, shownDatabase } from '../store/database-url.ts';
-import { openReader } from '../store/open-store.ts';
+import { checkNotServed, openReader } from '../store/open-store.ts';
 import { consoleLink } from './console.ts';
 import { onFirstSignal } from './interruption.ts';
 import { readDatabase } from './options/database-option.ts';
@@ -88,9 +88,10 @@ async function start(
       ...(logRequests === 'on' && { logRequest: request => log.info(request, 'request completed') }),
     });
   } catch (error) {
-    if (error instanceof ListenFailed)
-      throw new Failure(listenAdvice(error, error.address === ops ? '--ops' : '--listen'));
-    throw error;
+    if (!(error instanceof ListenFailed)) throw error;
+    // A service on the same store also uses the addresses, and is what its user must know first.
+    if (error.code === 'EADDRINUSE') await checkNotServed(database);
+    throw new Failure(listenAdvice(error, error.address === ops ? '--ops' : '--listen'));
   }
 }
 

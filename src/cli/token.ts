@@ -93,7 +93,7 @@ async function revoke(label: string, options: DatabaseOptions): Promise<void> {
 
 function tokenJson(token: StoredToken): string {
   const { label, createdAt, expiresAt, revokedAt, lastUsedDay: last_used } = token;
-  const [created, expires, revoked] = [createdAt, expiresAt, revokedAt].map(ms => ms && new Date(ms));
+  const [created, expires, revoked] = [createdAt, expiresAt, revokedAt].map(ms => ms && timeText(ms));
   const valid = state(token) === 'valid';
   return `${JSON.stringify({ label, valid, created, expires, revoked, last_used })}\n`;
 }
@@ -104,7 +104,12 @@ function state({ revokedAt, expiresAt }: StoredToken): string {
 }
 
 function day(timeMs: number): string {
-  return new Date(timeMs).toISOString().slice(0, 10);
+  return timeText(timeMs).split('T', 1)[0]!;
+}
+
+/** The time in ISO 8601, or the number as it is if it is beyond the times of a Date. */
+function timeText(timeMs: number): string {
+  return new Date(timeMs).toJSON() ?? String(timeMs);
 }
 
 function parseLabel(text: string): string {

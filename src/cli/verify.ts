@@ -55,11 +55,14 @@ async function verify(options: VerifyOptions): Promise<void> {
     faults.push(`the store does not hold exactly what it held on ${then}: ${difference}`);
   }
   for (const fault of faults) report(fault);
-  for (const each of structure) report(`the database says: ${each}`);
+  for (const each of structure) report(`structure: ${each}`);
   warnOfClock(aheadOfClock);
   const isSound = faults.length === 0;
   if (isSound && seal !== undefined) {
-    if (options.seal !== undefined) writeSeal(options.seal, sealText(seal));
+    if (options.seal !== undefined) {
+      writeSeal(options.seal, sealText(seal));
+      console.error(`wrote the seal to ${options.seal}`);
+    }
     console.log(sealLine(seal));
   }
   const counts = seal && `${amount(seal.plants, 'plant')} and ${amount(seal.revisions, 'revision')}, `;

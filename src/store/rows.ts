@@ -76,7 +76,7 @@ export const UPDATE_COPIED_TOKEN = `
 export function schemaFaultsOf(ours: Map<string, string>, found: Map<string, string>): string[] {
   return [...new Set([...ours.keys(), ...found.keys()])].flatMap(item => {
     if (!found.has(item)) return [`the ${item} is missing`];
-    if (!ours.has(item)) return [`the ${item} was not made by plant-store`];
+    if (!ours.has(item)) return [`the ${item} is not part of the schema`];
     return ours.get(item) === found.get(item) ? [] : [`the ${item} was changed`];
   });
 }

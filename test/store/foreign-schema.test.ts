@@ -16,34 +16,34 @@ const uniqueName = 'CREATE UNIQUE INDEX one ON plant_revision (name)';
 const CHANGES: Record<'SQLite' | 'PostgreSQL', Change[]> = {
   SQLite: [
     [
-      'trigger change was not made by plant-store',
+      'trigger change is not part of the schema',
       `CREATE TRIGGER change AFTER INSERT ON PLANT_REVISION BEGIN INSERT OR REPLACE INTO plant_revision
         VALUES (NEW.id, 1, 'other', NULL, 1, 1, 1); END`,
       'DROP TRIGGER change',
     ],
     ['trigger plant_revision_is_not_updated is missing', 'DROP TRIGGER plant_revision_is_not_updated'],
-    ['view plant_revision was not made by plant-store', replace],
+    ['view plant_revision is not part of the schema', replace],
     ['table last_run was changed', 'DROP TABLE last_run; CREATE TABLE last_run (command, ended_at, result)'],
-    ['index one was not made by plant-store', uniqueName],
+    ['index one is not part of the schema', uniqueName],
   ],
   PostgreSQL: [
     [
-      'trigger swallow of plant_revision was not made by plant-store',
+      'trigger swallow of plant_revision is not part of the schema',
       `CREATE FUNCTION act() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;
       CREATE TRIGGER swallow BEFORE INSERT ON plant_revision FOR EACH ROW EXECUTE FUNCTION act()`,
       'DROP TRIGGER swallow ON plant_revision',
     ],
     [
-      'property UNLOGGED of plant_revision was not made by plant-store',
+      'property UNLOGGED of plant_revision is not part of the schema',
       'ALTER TABLE plant_revision SET UNLOGGED',
       'ALTER TABLE plant_revision SET LOGGED',
     ],
     [
-      'kind v of plant_revision was not made by plant-store',
+      'kind v of plant_revision is not part of the schema',
       replace,
       'DROP VIEW plant_revision; ALTER TABLE other RENAME TO plant_revision',
     ],
-    ['property UNLOGGED of token was not made by plant-store', 'ALTER TABLE token SET UNLOGGED'],
+    ['property UNLOGGED of token is not part of the schema', 'ALTER TABLE token SET UNLOGGED'],
     ['rule act of token', 'CREATE RULE act AS ON DELETE TO token DO INSTEAD NOTHING'],
     ['row-level security of token', 'ALTER TABLE token ENABLE ROW LEVEL SECURITY'],
     ['column label of token was changed', 'ALTER TABLE token ALTER label TYPE name'],
@@ -82,7 +82,7 @@ for (const under of await enginesUnderTest())
           await assert.rejects(open(database), { name: 'StoreRejected', message: RegExp(named) });
         const { exitCode, stdout, stderr } = await verify(database);
         assert.deepEqual([exitCode, stdout], [1, '']);
-        assert.ok(stderr.includes(`the database says: the ${named}`), stderr);
+        assert.ok(stderr.includes(`structure: the ${named}`), stderr);
       });
       if (end === undefined) continue;
       test(`the ${named}: a running service warns, and confirms no plant until it ends`, async () => {

@@ -43,7 +43,7 @@ export function drawIds(rules: readonly Rule[], permitted?: IdRange): RunIds {
 }
 
 export function shownIds({ fresh, ofRules }: RunIds): string {
-  const others = ofRules.length > 0 ? `, and ${ofRules.join(', ')}` : '';
+  const others = ofRules.length > 0 ? `, and ${ofRules.join(', ')}, which rules are about` : '';
   const count = fresh.length + ofRules.length;
   return `up to ${count} plants that nobody can delete: ids ${fresh[0]} to ${fresh.at(-1)}${others}`;
 }

@@ -49,7 +49,7 @@ export const RULES: readonly Rule[] = [
     ['create.id.negative', 'the id -1', PLANT, { plantId: -1n }],
     ['create.id.above-int32', 'the id 2^31, beyond 32 bits,', PLANT, { plantId: 2n ** 31n }],
     ['create.id.below-int32', 'the id -2^31 - 1, beyond 32 bits,', PLANT, { plantId: -(2n ** 31n) - 1n }],
-    ['create.id.above-double', 'the id 2^53 + 1, which no double is,', PLANT, { plantId: 2n ** 53n + 1n }],
+    ['create.id.above-double', 'the id 2^61 + 1, which no double is,', PLANT, { plantId: 2n ** 61n + 1n }],
     ['create.id.int64-max', 'the largest int64', PLANT, { plantId: ID_MAX }],
     ['create.id.int64-min', 'the smallest int64', PLANT, { plantId: ID_MIN }],
   ]),

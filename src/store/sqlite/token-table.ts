@@ -3,8 +3,9 @@ import { TOKENS_AT_A_TIME_MAX } from '../../contract/limits.ts';
 import type { NewStoredToken, StoredToken } from '../../contract/stored-token.ts';
 import { NEXT_CHANGE_NUMBER, TOKEN_EXPIRY, UPDATE_COPIED_TOKEN } from '../rows.ts';
 
-const COLUMNS = `id, hash, label, created_at AS createdAt, ${TOKEN_EXPIRY} AS expiresAt,
-  revoked_at AS revokedAt, last_used_day AS lastUsedDay, change_number AS changeNumber`;
+/** Times as REAL: node:sqlite throws at an integer beyond 2^53, which another program may write. */
+const COLUMNS = `id, hash, label, CAST(created_at AS REAL) AS createdAt,
+  CAST(${TOKEN_EXPIRY} AS REAL) AS expiresAt, CAST(revoked_at AS REAL) AS revokedAt, last_used_day AS lastUsedDay, change_number AS changeNumber`;
 /** https://sqlite.org/rescode.html#constraint_unique */
 const SQLITE_CONSTRAINT_UNIQUE = 2067;
 

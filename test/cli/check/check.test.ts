@@ -64,7 +64,9 @@ test('--ids limits every id that is sent, and rules about other ids are not chec
   const skipped = stdout.match(/(?<=^not checked {4}MUST {4})[^:]+/gm);
   const inside = ['create.id.zero', 'create.id.negative'];
   assert.deepEqual([exitCode, skipped], [0, WITH_PLANT_ID.filter(id => !inside.includes(id))]);
-  const [, first = 0, last = 0] = /: ids (\d+) to (\d+), and 0, -1\. /.exec(stderr)!.map(Number);
+  const [, first = 0, last = 0] = /: ids (\d+) to (\d+), and 0, -1, which rules are about\. /
+    .exec(stderr)!
+    .map(Number);
   const justOutside = ['9223372036854775808', '-9223372036854775809'];
   const sent = store.ids.filter(id => !justOutside.includes(id)).map(id => Number(id.replace('.5', '')));
   assert.ok(sent.every(id => (id >= first && id <= last) || id === 0 || id === -1) && last <= to);
