@@ -62,8 +62,7 @@ export const postgresCuts: Scenario = {
       async setUp(opened) {
         const server = opened.use(await PostgresServer.start());
         const proxy = opened.use(await PostgresProxy.start(server.port));
-        const database = await server.createDatabase();
-        return { store: { database: proxy.url(database), readAs: database }, place: proxy };
+        return { store: { database: proxy.url(await server.createDatabase()) }, place: proxy };
       },
       async round({ store, place: proxy, random }) {
         const names = Object.keys(CUTS);

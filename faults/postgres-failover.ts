@@ -26,7 +26,7 @@ export const postgresFailover: Scenario = {
       async setUp(opened, store) {
         const pair = opened.use(await SynchronousPair.start());
         const first = (store - 1) % 4 < 2 ? 'primary' : 'standby';
-        return { store: { database: pair.url(first), readAs: pair.standbyDatabase }, place: pair };
+        return { store: { database: pair.url(first) }, place: pair };
       },
       round: failOver,
     }),
