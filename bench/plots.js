@@ -1,5 +1,5 @@
 /**
- * Draws the pictures in docs/growth from the results of the benchmark.
+ * Draws the pictures in docs/growth from the measurements that the benchmark writes for them.
  *
  *   node bench/plots.js RESULTS_FILE FOLDER
  */
@@ -70,7 +70,7 @@ draw('faults', measurements =>
 /** Writes a picture of all panels, one below the other, if its part was measured. */
 function draw(name, panelsOf) {
   if (results[name] === undefined) return;
-  const panels = panelsOf(results[name].measurements);
+  const panels = panelsOf(results[name]);
   for (const [index, each] of panels.entries()) {
     each.setAttribute('y', index * HEIGHT);
     // This style is only needed on pages with several plots.

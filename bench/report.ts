@@ -1,81 +1,90 @@
+import { spread } from '../test/harness/statistics.ts';
 import { barsOf } from './bars.ts';
 import type { Measurement } from './measurements.ts';
 import type { PartResults } from './rounds.ts';
-import { formatSpread, rowTable, table } from './rows.ts';
+import { formatNumber, rowTable, table } from './rows.ts';
 
-/** The columns of the tables. A value is divided by `unit` for its column. */
-const COLUMNS: Record<string, { heading: string; unit: number }> = {
-  ratePerSecond: { heading: 'plants/s', unit: 1 },
-  p50Us: { heading: 'p50, ms', unit: 1000 },
-  p99Us: { heading: 'p99, ms', unit: 1000 },
-  maxUs: { heading: 'longest, ms', unit: 1000 },
-  cpuUs: { heading: 'processor for each, µs', unit: 1 },
-  databaseCpuUs: { heading: 'of PostgreSQL, µs', unit: 1 },
-  databaseLogBytes: { heading: 'its log, bytes', unit: 1 },
-  clientCpuUs: { heading: 'processor of the client for each, µs', unit: 1 },
-  startMs: { heading: 'start to first 200, ms', unit: 1 },
-  residentPeakBytes: { heading: 'most memory, MiB', unit: 2 ** 20 },
-  bytesPerPlant: { heading: 'disk for each plant, bytes', unit: 1 },
-  diskBytes: { heading: 'disk, MB', unit: 1e6 },
-};
+const INTRODUCTION = `# Benchmark
 
-/** The results as Markdown. */
-export function reportOf(parts: Readonly<Record<string, PartResults>>): string {
-  const measurements = Object.entries(parts).map(([name, part]) => [name, part.measurements] as const);
-  const sections = [
-    '# Benchmark',
-    'Written by `npm run bench`. Each value is the median of the rounds, with minimum and maximum. A round runs each server once, in a new process. Every second round has the opposite order. Server, database and load share the machine.',
-    'A ratio is the median of the ratios within the rounds of one run.',
-    rowTable(barsOf(Object.fromEntries(measurements))),
-  ];
-  for (const [name, part] of Object.entries(parts)) {
-    sections.push(`## ${name}`, circumstancesOf(part));
+\`npm run bench -- --only PART\` writes a section. Server, database and load share the machine. A round runs each server
+once, in a new process, and every second round has the opposite order. Values are medians of the rounds, with 64 connections
+unless the heading has another number. A ratio is the median of the ratios within the rounds.`;
+
+interface Column {
+  heading: string;
+  /** The name in `figures`. */
+  metric: string;
+  /** A value is divided by this number for its column. */
+  unit: number;
+  /** Undefined if it is not measured for a number of connections. */
+  connections?: number;
+}
+
+const COLUMNS: Column[] = [
+  { heading: 'creates/s, 1', metric: 'ratePerSecond', unit: 1, connections: 1 },
+  { heading: 'creates/s, 64', metric: 'ratePerSecond', unit: 1, connections: 64 },
+  { heading: 'creates/s, 256', metric: 'ratePerSecond', unit: 1, connections: 256 },
+  { heading: 'plants/s', metric: 'ratePerSecond', unit: 1 },
+  { heading: 'p99, ms', metric: 'p99Us', unit: 1000, connections: 64 },
+  { heading: 'CPU for each, µs', metric: 'cpuUs', unit: 1, connections: 64 },
+  { heading: 'CPU of PostgreSQL, µs', metric: 'databaseCpuUs', unit: 1, connections: 64 },
+  { heading: 'its log, bytes', metric: 'databaseLogBytes', unit: 1, connections: 64 },
+  { heading: 'CPU of the client, µs', metric: 'clientCpuUs', unit: 1 },
+  { heading: 'start, ms', metric: 'startMs', unit: 1 },
+  { heading: 'most memory, MiB', metric: 'residentPeakBytes', unit: 2 ** 20 },
+  { heading: 'disk for each, bytes', metric: 'bytesPerPlant', unit: 1 },
+  { heading: 'disk, MB', metric: 'diskBytes', unit: 1e6 },
+];
+
+/** The report with a new section for a part, in place of an earlier one. */
+export function updateReport(report: string, name: string, results: PartResults): string {
+  const [, ...earlier] = report.split(/^(?=## )/m);
+  const sections = new Map(earlier.map(text => [/^## (.*)/.exec(text)![1]!, text.trimEnd()]));
+  sections.set(name, sectionOf(name, results));
+  return `${[INTRODUCTION, ...sections.values()].join('\n\n')}\n`;
+}
+
+/** What was measured, on what, the bars that it concerns, and the measurements. */
+function sectionOf(name: string, results: PartResults): string {
+  const { measurements, failures } = results;
+  const bars = barsOf({ [name]: measurements }).filter(({ reached }) => reached !== undefined);
+  const paragraphs = [
+    `## ${name}`,
+    circumstancesOf(results),
+    bars.length === 0 ? '' : rowTable(bars),
     // Timelines of faults have too many values for a table: docs/growth has their picture.
-    const whole = part.measurements.filter(({ atMs }) => atMs === undefined);
-    sections.push(metricTable(whole.filter(each => each.connections !== undefined)));
-    sections.push(metricTable(whole.filter(each => each.connections === undefined)));
-    if (part.failures.length > 0) {
-      sections.push(['Not measured:', ...new Set(part.failures)].join('\n- '));
-    }
-  }
-  return `${sections.filter(section => section !== '').join('\n\n')}\n`;
+    metricTable(measurements.filter(({ atMs }) => atMs === undefined)),
+    failures.length === 0 ? '' : ['Not measured:', ...new Set(failures)].join('\n- '),
+  ];
+  return paragraphs.filter(paragraph => paragraph !== '').join('\n\n');
 }
 
-function circumstancesOf({
-  date,
-  machine,
-  rounds,
-  warmUpSeconds,
-  seconds,
-  stolenShare,
-}: PartResults): string {
-  const { cpu, memoryBytes, kernel, fileSystem, versions } = machine;
+function circumstancesOf(results: PartResults): string {
+  const { date, machine, rounds, warmUpSeconds, seconds, stolenShare } = results;
   const stolen = stolenShare === undefined ? '' : `; other machines took ${(stolenShare * 100).toFixed(1)} %`;
-  const tools = Object.entries(versions).map(([name, version]) => `${name} ${version}`);
   return [
-    `${date.slice(0, 16)}Z, rounds: ${rounds}, loads of ${seconds} s after a warm-up of ${warmUpSeconds} s; ${cpu}`,
-    `${(memoryBytes / 2 ** 30).toFixed(1)} GiB, ${kernel}, ${fileSystem}${stolen}; ${tools.join(', ')}.`,
-  ].join(', ');
+    `${date.slice(0, 16)}Z, rounds: ${rounds}, loads of ${seconds} s after a warm-up of ${warmUpSeconds} s`,
+    `${machine}${stolen}.`,
+  ].join('; ');
 }
 
-/** A row for each subject and load, with a column for each metric that any of them has. */
+/** A row for each subject and number of stored plants, with the columns that any of them has. */
 function metricTable(measurements: readonly Measurement[]): string {
-  if (measurements.length === 0) return '';
-  const columns = Object.entries(COLUMNS).filter(([name]) =>
-    measurements.some(({ figures }) => name in figures),
+  const valuesOf = (of: readonly Measurement[], { metric, unit, connections }: Column): number[] =>
+    of
+      .filter(each => each.connections === connections && metric in each.figures)
+      .map(({ figures }) => figures[metric]! / unit);
+  const columns = COLUMNS.filter(column => valuesOf(measurements, column).length > 0);
+  const groups = Map.groupBy(measurements, ({ subject, stored }) =>
+    stored === undefined ? subject : `${subject}, ${stored.toLocaleString('en')} stored`,
   );
-  const groups = Map.groupBy(measurements, ({ subject, connections, stored }) => {
-    const load = [
-      connections && `${connections} connection${connections === 1 ? '' : 's'}`,
-      stored && `${stored.toLocaleString('en')} stored`,
-    ];
-    return [subject, ...load.filter(Boolean)].join(', ');
-  });
+  if (columns.length === 0) return '';
   const rows = [...groups].map(([what, of]) => [
     what,
-    ...columns.map(([name, { unit }]) =>
-      formatSpread(of.filter(({ figures }) => name in figures).map(({ figures }) => figures[name]! / unit)),
-    ),
+    ...columns.map(column => {
+      const found = spread(valuesOf(of, column));
+      return found === undefined ? '' : formatNumber(found.median);
+    }),
   ]);
-  return table(['', ...columns.map(([, { heading }]) => heading)], rows);
+  return table(['', ...columns.map(({ heading }) => heading)], rows);
 }

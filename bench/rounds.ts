@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { fileURLToPath } from 'node:url';
-import { describeMachine, type Machine, processorTicks } from './machine.ts';
+import { describeMachine, processorTicks } from './machine.ts';
 import type { Measurement } from './measurements.ts';
 import { PARTS, type Setting, type Step } from './parts.ts';
 import { newFolder } from './trial.ts';
@@ -13,7 +13,7 @@ const ROUNDS_MAX: Record<string, number> = { stored: 3, faults: 1, install: 1 };
 /** The results of a run of a part, with date, machine and settings. */
 export interface PartResults {
   date: string;
-  machine: Machine;
+  machine: string;
   rounds: number;
   warmUpSeconds: number;
   seconds: number;

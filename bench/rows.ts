@@ -1,4 +1,4 @@
-import { type Spread, spread } from '../test/harness/statistics.ts';
+import type { Spread } from '../test/harness/statistics.ts';
 
 /** A row of the table of bars. */
 export interface Row {
@@ -39,12 +39,4 @@ export function table(columns: readonly string[], rows: readonly string[][]): st
 export function formatNumber(value: number): string {
   const rounded = value >= 100 ? Math.round(value) : Number(value.toPrecision(3));
   return rounded.toLocaleString('en');
-}
-
-/** The median, with minimum and maximum in parentheses. */
-export function formatSpread(values: readonly number[]): string {
-  const found = spread(values);
-  if (found === undefined) return '-';
-  if (values.length === 1) return formatNumber(found.median);
-  return `${formatNumber(found.median)} (${formatNumber(found.min)} to ${formatNumber(found.max)})`;
 }
