@@ -12,6 +12,7 @@ import { documentationOf } from './docs-page/documentation.ts';
 import { CreatePlant } from './http/create-plant.ts';
 import type { AllowedOrigins } from './http/cross-origin.ts';
 import { type ListenAddress, ListenFailed, ReservedAddress } from './http/listen.ts';
+import { checkNodeInternals } from './http/node-internals.ts';
 import { PlantServer } from './http/plant-server.ts';
 import { DamagedPlants } from './ops/damaged-plants.ts';
 import { COMMITS_ASSESSED_INTERVAL_MS, STORE_WATCH_INTERVAL_MS } from './ops/limits.ts';
@@ -83,6 +84,7 @@ export interface Service {
  */
 export async function startService(settings: ServiceSettings): Promise<Service> {
   const { log } = settings;
+  checkNodeInternals();
   // The stack closes its parts in reverse order, and continues when one of them fails.
   const opened = new AsyncDisposableStack();
   try {
@@ -98,8 +100,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     );
     opened.defer(() => tokens.close());
     const commits = monitoredCommits(engine, metrics, confirmationLog(log), new DamagedPlants(log));
-    const assessing = setInterval(() => void commits.assess(), COMMITS_ASSESSED_INTERVAL_MS);
-    opened.defer(() => clearInterval(assessing));
+    opened.use(setInterval(() => void commits.assess(), COMMITS_ASSESSED_INTERVAL_MS));
     const writer = new GroupCommit(commits);
     opened.defer(() => writer.close());
 
@@ -107,8 +108,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     const storeWarnings = storeWarningsOf(() => commits.check(), rawCause, log);
     // The first check runs before the first plant, so the log begins with the warnings.
     const warnings = (await storeWarnings()) ?? [];
-    const watch = setInterval(() => void storeWarnings(), STORE_WATCH_INTERVAL_MS);
-    opened.defer(() => clearInterval(watch));
+    opened.use(setInterval(() => void storeWarnings(), STORE_WATCH_INTERVAL_MS));
     const rejected = new RejectedRequests();
     const server = plantServer(settings, tokens, writer, metrics, rejected);
     const readState = async (): Promise<ServiceState> => ({
@@ -118,7 +118,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
       engine: await engine.statistics(),
       damagedPlants: commits.damagedPlants(),
       commitsFailingMs: commits.failingMs(),
-      openConnections: await server.openConnections(),
+      openConnections: server.openConnections,
       isShuttingDown: closing !== undefined,
       tokensKnown: tokens.size,
       areTokensCurrent: tokens.isCurrent,

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { crossOriginFields } from './cross-origin.ts';
 import { closeWithError, lingeringClose } from './lingering-close.ts';
+import { keepOpenAfterEnd, onLastResponse } from './node-internals.ts';
 import { NodeParser } from './node-parser.ts';
 import { errorResponse, fieldsOf, type HttpResponse, parserError, type ReceivedRequest } from './response.ts';
 import type { ServerContext } from './server-context.ts';
@@ -12,10 +13,6 @@ export interface Exchange extends ReceivedRequest {
   readonly connection: NodeConnection;
   readonly request: IncomingMessage;
   readonly serverResponse: ServerResponse;
-  /** Resolves when all plants of previous requests of the connection are queued or rejected. */
-  readonly previousQueued: Promise<void>;
-  /** Must be called when the plant of this request is queued or rejected; may be called again. */
-  readonly setQueued: () => void;
 }
 
 /**
@@ -50,7 +47,8 @@ export class NodeConnection {
   readonly #pending = new Set<Exchange>();
   /** The last request that began to arrive. */
   latest: Exchange | undefined;
-  #previousQueued: Promise<void> = Promise.resolve();
+  /** Resolves when all plants of the requests so far are queued or rejected. */
+  queued: Promise<void> = Promise.resolve();
   /** Whether further requests are ignored. */
   #isEnding = false;
   /** Sent after the last response. */
@@ -67,11 +65,10 @@ export class NodeConnection {
     socket.on('end', () => {
       if (!this.#isEnding && this.latest?.request.complete === false) this.reject(this.latest);
     });
-    // Node calls this after a response with `Connection: close`.
-    socket.destroySoon = () => {
+    onLastResponse(socket, () => {
       this.#isEnding = true;
       lingeringClose(socket);
-    };
+    });
   }
 
   /** Whether no response is pending and all received bytes are parsed. */
@@ -83,11 +80,7 @@ export class NodeConnection {
   begin(request: IncomingMessage, serverResponse: ServerResponse): Exchange | undefined {
     if (this.#isEnding) return undefined;
     const arrivedAt = performance.now();
-    const { promise: queued, resolve: setQueued } = Promise.withResolvers<void>();
-    const previousQueued = this.#previousQueued;
-    const order = { previousQueued, setQueued };
-    const exchange = { connection: this, request, serverResponse, arrivedAt, bodyBytes: 0, ...order };
-    this.#previousQueued = previousQueued.then(() => queued);
+    const exchange = { connection: this, request, serverResponse, arrivedAt, bodyBytes: 0 };
     this.latest = exchange;
     this.#pending.add(exchange);
     serverResponse.on('close', () => {
@@ -126,8 +119,7 @@ export class NodeConnection {
   endWith(error: HttpResponse): void {
     this.#isEnding = true;
     this.#lastError = error;
-    // Otherwise Node ends our side as soon as the client ends its side.
-    this.#socket.removeAllListeners('end');
+    keepOpenAfterEnd(this.#socket);
     if (this.#pending.size === 0) closeWithError(this.#socket, error, this.#context);
   }
 

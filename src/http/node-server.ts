@@ -10,7 +10,8 @@ import {
   TIMEOUT_CHECK_INTERVAL_MS,
 } from './limits.ts';
 import { type Exchange, NodeConnection } from './node-connection.ts';
-import { createServer, Server } from './node-http.ts';
+import { createServer } from './node-http.ts';
+import { allowHalfOpen, closeIdleExcept, takeConnectionListener } from './node-internals.ts';
 import { errorResponse } from './response.ts';
 import type { ServerContext } from './server-context.ts';
 import { TickBudget } from './tick-budget.ts';
@@ -28,8 +29,7 @@ export class NodeServer {
   readonly #route: (exchange: Exchange) => void;
   readonly #budget = new TickBudget(NODE_SERVER_BUDGET_MS);
   readonly #connections = new Map<Socket, NodeConnection>();
-  /** Node's own listeners, which give a connection its HTTP parser. */
-  readonly #attachParser: ((this: HttpServer, socket: Socket) => void)[];
+  readonly #attachParser: (socket: Socket) => void;
 
   /** Calls `accept` with each new connection, and `route` with each valid request. */
   constructor(context: ServerContext, accept: (socket: Socket) => void, route: (exchange: Exchange) => void) {
@@ -48,11 +48,9 @@ export class NodeServer {
     // With a maximum, Node silently drops further headers, such as a second Authorization.
     server.maxHeadersCount = 0;
     server.timeout = STALLED_CHECK_MS;
-    // A client may close its sending side after its last request and still wait for the response.
-    (server as HttpServer & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
-
-    this.#attachParser = server.listeners('connection') as ((this: HttpServer, socket: Socket) => void)[];
-    server.removeAllListeners('connection').on('connection', accept);
+    allowHalfOpen(server);
+    this.#attachParser = takeConnectionListener(server);
+    server.on('connection', accept);
     // Without the last two, Node itself sends 100 (Continue) or 417 before the token is validated.
     for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, this.#receive);
     // Without this listener, Node cuts the connection. NodeConnection handles its timeout.
@@ -73,9 +71,14 @@ export class NodeServer {
     // The bytes go back before the parser listens, so that they are parsed within the tick budget.
     socket.pause();
     if (received !== undefined) socket.unshift(received);
-    for (const attach of this.#attachParser) attach.call(this.server, socket);
+    this.#attachParser(socket);
     this.#connections.set(socket, new NodeConnection(socket, this.#context, this.#budget));
     socket.on('close', () => this.#connections.delete(socket));
+  }
+
+  /** How many connections are open. */
+  get openConnections(): number {
+    return this.#connections.size;
   }
 
   readonly #receive = (request: IncomingMessage, serverResponse: ServerResponse): void => {
@@ -85,15 +88,13 @@ export class NodeServer {
     else exchange.connection.reject(exchange);
   };
 
-  /**
-   * Closes idle connections, but no busy ones. Node regards a connection as idle if its parser has
-   * no part of a request. Such a connection may still have unparsed bytes or unread responses.
-   */
+  /** A connection whose parser has no part of a request may have unparsed bytes or unread responses. */
   #closeIdle(): void {
     const busy = [...this.#connections].filter(([, connection]) => !connection.isIdle);
-    for (const [socket] of busy) socket.destroy = () => socket;
-    Server.prototype.closeIdleConnections.call(this.server);
-    for (const [socket] of busy) Reflect.deleteProperty(socket, 'destroy');
+    closeIdleExcept(
+      this.server,
+      busy.map(([socket]) => socket),
+    );
   }
 }
 

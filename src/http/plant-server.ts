@@ -1,4 +1,4 @@
-import { type AddressInfo, Server as NetServer } from 'node:net';
+import type { AddressInfo, Server as NetServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { SHUTDOWN_MS } from '../contract/limits.ts';
 import { isPreflight, PREFLIGHT } from './cross-origin.ts';
@@ -6,6 +6,7 @@ import { type FastPath, FastPathConnection } from './fast-path-connection.ts';
 import { FIRST_REQUEST_BUDGET_MS, PIPELINED_BUDGET_MS, SHUTDOWN_GRACE_MS } from './limits.ts';
 import type { ReservedAddress } from './listen.ts';
 import type { Exchange } from './node-connection.ts';
+import { stopAccepting } from './node-internals.ts';
 import { NodeServer, pathOf } from './node-server.ts';
 import { RequestBody } from './request-body.ts';
 import { errorResponse, type HttpResponse } from './response.ts';
@@ -19,7 +20,7 @@ export class PlantServer {
   readonly #context: ServerContext;
   readonly #fastPath: FastPath;
   readonly #node: NodeServer;
-  /** The HTTP server and the reserved address, which counts the connections that have waited. */
+  /** The HTTP server and the reserved address, which has the connections that waited. */
   readonly #listeners: NetServer[] = [];
   #isGraceOver = false;
 
@@ -39,13 +40,8 @@ export class PlantServer {
     };
   }
 
-  async openConnections(): Promise<number> {
-    let open = 0;
-    for (const listener of this.#listeners)
-      open += await new Promise<number>(resolve =>
-        listener.getConnections((_error, count) => resolve(count)),
-      );
-    return open;
+  get openConnections(): number {
+    return this.#fastPath.connections.size + this.#node.openConnections;
   }
 
   listen(reserved: ReservedAddress): Promise<AddressInfo> {
@@ -63,12 +59,7 @@ export class PlantServer {
     const { connections } = this.#fastPath;
     // Moves partial requests to Node's HTTP server, which waits for the rest.
     for (const connection of connections) connection.proceed();
-    // Not yet the HTTP server's own `close`, which would stop its request timeouts.
-    const allClosed = Promise.all(
-      this.#listeners.map(
-        listener => new Promise(resolve => NetServer.prototype.close.call(listener, resolve)),
-      ),
-    );
+    const allClosed = Promise.all(this.#listeners.map(stopAccepting));
     await delay(SHUTDOWN_GRACE_MS);
     this.#isGraceOver = true;
     this.#node.server.close();
@@ -86,7 +77,6 @@ export class PlantServer {
       this.#context.onInternalError(cause);
       return errorResponse('internal');
     });
-    exchange.setQueued();
     if (response !== undefined) await exchange.connection.respond(exchange, response);
   }
 
@@ -110,7 +100,12 @@ export class PlantServer {
   async #createPlant(exchange: Exchange): Promise<HttpResponse | undefined> {
     if (this.#isGraceOver) return errorResponse('shuttingDown');
     const { createPlant } = this.#context;
-    const { request, serverResponse } = exchange;
+    const { connection, request, serverResponse } = exchange;
+    // Ends when this plant is queued or rejected.
+    using order = new DisposableStack();
+    const previousQueued = connection.queued;
+    const queued = new Promise<void>(resolve => order.defer(resolve));
+    connection.queued = previousQueued.then(() => queued);
     const admitted = await createPlant.admit(request.rawHeaders);
     if ('status' in admitted) return admitted;
     const bytes = await new RequestBody(createPlant.bodyBytesMax).read(request, serverResponse);
@@ -123,12 +118,10 @@ export class PlantServer {
     const reading = await createPlant.read(bytes, isAwaited);
     if (reading === undefined) return undefined;
     // RFC 9112 section 9.3.2: only safe methods may be processed in parallel.
-    await exchange.previousQueued;
+    await previousQueued;
     // The token may have been revoked while the body arrived or was read.
     const currentId = await createPlant.tokenId(admitted.tokenHash);
     if (typeof currentId !== 'number') return currentId;
-    const response = createPlant.create(admitted, reading);
-    exchange.setQueued();
-    return response;
+    return createPlant.create(admitted, reading);
   }
 }

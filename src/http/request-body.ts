@@ -43,7 +43,7 @@ export class RequestBody {
         this.#buffer = Buffer.alloc(0);
         resolve(reading);
       };
-      const end = (reading?: 'tooLarge' | 'noRoom'): void => {
+      const release = (reading?: 'tooLarge' | 'noRoom'): void => {
         // Released at once, since other bodies may grow before the promise settles.
         RequestBody.#allReservedBytes -= this.#reservedBytes;
         this.#reservedBytes = 0;
@@ -51,13 +51,13 @@ export class RequestBody {
       };
       const add = (chunk: Buffer): void => {
         const fault = this.#add(chunk);
-        if (fault !== undefined) end(fault);
+        if (fault !== undefined) release(fault);
       };
       request.on('data', add);
       request.on('end', () => settle(this.#buffer.subarray(0, this.#length)));
       // A request has no `end` if it is cut off, or has its response before it is complete.
-      request.on('close', () => request.readableEnded || end());
-      serverResponse.on('close', () => end());
+      request.on('close', () => request.readableEnded || release());
+      serverResponse.on('close', () => release());
     });
   }
 

@@ -271,12 +271,7 @@ test('CONNECT on one connection does not affect the next', async () => {
 
 // Node's parser reports no error there, and drops the remaining bytes.
 test('bytes after a request with Upgrade get their response in order, valid or not', async () => {
-  for (const rest of [
-    'junk\r\n\r\n',
-    'GET /',
-    'GET / RTSP/1.0\r\n\r\n',
-    'GET / HTTP/1.1\r\nHost : a\r\n\r\n',
-  ]) {
+  for (const rest of ['junk\r\n\r\n', 'GET /', 'GET / HTTP/1.1\r\nHost : a\r\n\r\n']) {
     using connection = await target.open();
     const [first, second] = nextIds(2);
     const upgrade = { headers: { Connection: 'upgrade', Upgrade: 'h2c' } };

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { SHUTDOWN_GRACE_MS } from '../../src/http/limits.ts';
 import { freePort } from '../harness/free-port.ts';
+import { runInTime } from '../harness/program.ts';
 import { chunked, RawConnection, requestBytes } from '../harness/raw-connection.ts';
 import { addToken, startTestService } from '../harness/running-service.ts';
 import { scrape } from '../harness/scrape.ts';
@@ -62,4 +64,15 @@ test('connections during a start that fails are closed', async () => {
   const plants = await open();
   await assert.rejects(starting, /database is locked/);
   assert.ok(['closed', 'reset'].includes(await plants.ended) && (await ops.ended));
+});
+
+test('a Node that lacks a part of its HTTP server that the service uses is rejected at the start', async () => {
+  const change = `data:text/javascript,import{Server}from'node:http';delete Server.prototype.closeIdleConnections`;
+  const database = await sqlite.newDatabase();
+  const { exitCode, stderr } = await runInTime(['serve', '--database', database], {
+    nodeArgs: ['--import', change],
+  });
+  assert.equal(exitCode, 1);
+  assert.match(stderr, /HTTP server of Node v\S+ has changed.*; use Node 26/);
+  assert.ok(!existsSync(database.replace('sqlite:', '')));
 });

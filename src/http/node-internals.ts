@@ -1,0 +1,123 @@
+import type { Server as HttpServer, IncomingMessage } from 'node:http';
+import { Server as NetServer, Socket } from 'node:net';
+import { createServer, Server } from './node-http.ts';
+
+/*
+ * Everything here depends on undocumented parts of Node's HTTP server. Each function has its reason
+ * and the name of that part, in `lib/_http_server.js` of Node 26 unless another file is named. Each
+ * start calls `checkNodeInternals`.
+ */
+
+/** `HTTPParser` in `src/node_http_parser.cc`. */
+interface NodeParser {
+  readonly incoming: IncomingMessage | null;
+  execute(bytes: Buffer): number | Error;
+}
+
+/**
+ * Takes the listener that gives a connection its parser (`connectionListener`). A connection on the
+ * fast path has no parser, and gets one when it leaves the fast path.
+ */
+export function takeConnectionListener(server: HttpServer): (socket: Socket) => void {
+  const listeners = server.listeners('connection');
+  server.removeAllListeners('connection');
+  return socket => {
+    for (const listener of listeners) listener.call(server, socket);
+  };
+}
+
+/**
+ * Lets a client close its sending side after its last request and still wait for the response
+ * (`httpAllowHalfOpen` in `socketOnEnd`).
+ */
+export function allowHalfOpen(server: HttpServer): void {
+  Object.assign(server, { httpAllowHalfOpen: true });
+}
+
+/** Keeps our side open when the client ends its side, which `socketOnEnd` may close at once. */
+export function keepOpenAfterEnd(socket: Socket): void {
+  socket.removeAllListeners('end');
+}
+
+/** Replaces what follows a response with `Connection: close` (`resOnFinish`): an immediate close. */
+export function onLastResponse(socket: Socket, close: () => void): void {
+  socket.destroySoon = close;
+}
+
+/** Stops accepting connections. The server's own `close` would also stop its request timeouts. */
+export function stopAccepting(server: NetServer): Promise<void> {
+  return new Promise(resolve => NetServer.prototype.close.call(server, () => resolve()));
+}
+
+/**
+ * Closes the connections that Node regards as idle, since their parsers have no part of a request,
+ * except for those in `busy` (`closeIdleConnections`). Only the parser knows such a part.
+ */
+export function closeIdleExcept(server: HttpServer, busy: readonly Socket[]): void {
+  for (const socket of busy) socket.destroy = () => socket;
+  Server.prototype.closeIdleConnections.call(server);
+  for (const socket of busy) Reflect.deleteProperty(socket, 'destroy');
+}
+
+/**
+ * The parser of a connection, whose bytes go to `parse` first (`execute`, which `socketOnData` calls).
+ * So the caller decides how far Node parses ahead of the responses.
+ */
+export class TakenParser {
+  readonly #parser: NodeParser;
+  readonly #execute: NodeParser['execute'];
+  #isReleased = false;
+
+  constructor(socket: Socket, parse: (received: Buffer) => number | Error) {
+    const { parser } = socket as Socket & { parser: NodeParser };
+    this.#parser = parser;
+    this.#execute = Object.getPrototypeOf(parser).execute;
+    // Without a `data` listener, the parser would read from the handle, past the socket (`consume`).
+    socket.on('data', () => {});
+    parser.execute = parse;
+    socket.on('close', () => this.release());
+  }
+
+  /** CONNECT stops the parser. It is rejected, and Node reuses the parser. */
+  get isConnect(): boolean {
+    return this.#parser.incoming?.method === 'CONNECT';
+  }
+
+  /** @returns how many bytes were parsed, or the error in them */
+  execute(bytes: Buffer): number | Error {
+    return this.#execute.call(this.#parser, bytes);
+  }
+
+  /** Restores the parser, only once: another connection may use it afterwards (`freeParser`). */
+  release(): void {
+    if (!this.#isReleased) Reflect.deleteProperty(this.#parser, 'execute');
+    this.#isReleased = true;
+  }
+}
+
+/** @throws {Error} if the running version of Node lacks one of the parts that this file uses */
+export function checkNodeInternals(): void {
+  const server = createServer();
+  const socket = new Socket();
+  const received: Buffer[] = [];
+  const bytes = Buffer.from('CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n');
+  try {
+    if (!('httpAllowHalfOpen' in server)) throw new Error('no httpAllowHalfOpen');
+    if (typeof socket.destroySoon !== 'function') throw new Error('no destroySoon');
+    if (typeof Server.prototype.closeIdleConnections !== 'function')
+      throw new Error('no closeIdleConnections');
+    takeConnectionListener(server)(socket);
+    const parser = new TakenParser(socket, chunk => received.push(chunk) && chunk.length);
+    socket.emit('data', bytes);
+    if (received[0] !== bytes) throw new Error('no execute');
+    parser.execute(bytes);
+    if (!parser.isConnect) throw new Error('no incoming request');
+  } catch (cause) {
+    throw new Error(
+      `the HTTP server of Node ${process.version} has changed, so the service cannot run on it; use Node 26`,
+      { cause },
+    );
+  } finally {
+    socket.destroy();
+  }
+}
