@@ -3,10 +3,10 @@ import { makeConsoleCode } from './auth/console-code.ts';
 import { RateLimit, type RateLimitPolicy } from './auth/rate-limit.ts';
 import { hashToken, makeToken } from './auth/token.ts';
 import { TokenCache } from './auth/token-cache.ts';
+import type { ShownSetting } from './console/api-handlers.ts';
 import { OperatorConsole } from './console/operator-console.ts';
 import { RejectedRequests } from './console/rejected-requests.ts';
 import { Samples } from './console/samples.ts';
-import type { ShownSetting } from './console/screens.ts';
 import { docsPage } from './docs-page/docs-page.ts';
 import { documentationOf } from './docs-page/documentation.ts';
 import { CreatePlant } from './http/create-plant.ts';
@@ -15,7 +15,6 @@ import { type ListenAddress, ListenFailed, ReservedAddress } from './http/listen
 import { checkNodeInternals } from './http/node-internals.ts';
 import { PlantServer } from './http/plant-server.ts';
 import { DamagedPlants } from './ops/damaged-plants.ts';
-import { COMMITS_ASSESSED_INTERVAL_MS, STORE_WATCH_INTERVAL_MS } from './ops/limits.ts';
 import { loggedRequest } from './ops/logged-request.ts';
 import { Metrics } from './ops/metrics.ts';
 import { monitoredCommits } from './ops/monitored-commits.ts';
@@ -35,6 +34,11 @@ import {
   schemaUpdateOf,
 } from './store/plant-store.ts';
 import { VERSION } from './version.ts';
+
+/** Interval of the store checks that log warnings, so that the log does not depend on `/readyz`. */
+const STORE_WATCH_INTERVAL_MS = 10_000;
+/** Interval in which commits are assessed, and tested while they fail. */
+const COMMITS_ASSESSED_INTERVAL_MS = 1_000;
 
 export { type AllowedOrigins, type ListenAddress, ListenFailed, type RateLimitPolicy, type ShownSetting };
 

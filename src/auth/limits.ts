@@ -8,10 +8,6 @@ export const TOKEN_REFRESH_INTERVAL_MIN_MS = 200;
 export const TOKEN_AGE_MAX_MS = 4_000;
 /** A lookup waits at most this long for a refresh. */
 export const TOKEN_LOOKUP_TIMEOUT_MS = 1_000;
-/** Lookups of unknown tokens that are resolved per event-loop iteration; they take about 1 ms. */
-export const UNKNOWN_TOKENS_AT_A_TIME_MAX = 16;
-/** Token hashes that are cached, whether the tokens are known or not. */
-export const TOKEN_HASHES_MAX = 1_000;
 
 relation(TOKEN_AGE_MAX_MS < 5_000, 'a revocation takes effect within 5 s');
 relation(

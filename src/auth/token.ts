@@ -1,6 +1,8 @@
 import { hash, randomInt } from 'node:crypto';
 import { crc32 } from 'node:zlib';
-import { TOKEN_HASHES_MAX } from './limits.ts';
+
+/** Token hashes that are cached, whether the tokens are known or not. */
+const TOKEN_HASHES_MAX = 1_000;
 
 /** Recognisable to people and to secret scanners. */
 const PREFIX = 'plant_';

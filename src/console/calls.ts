@@ -4,7 +4,9 @@ import { ID_RULE } from '../contract/errors.ts';
 import { int64FromNumberText } from '../contract/int64.ts';
 import { type HttpResponse, jsonResponse } from '../http/response.ts';
 import type { PlantFilter } from '../store/plant-store.ts';
-import { REQUEST_BYTES_MAX } from './limits.ts';
+
+/** Bytes of the body of a request of the page. */
+const REQUEST_BYTES_MAX = 10_000;
 
 /** A request of the page, to a path below `api/`. */
 export interface Call {

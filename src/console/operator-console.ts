@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { HttpResponse } from '../http/response.ts';
 import type { OpsPage } from '../ops/ops-server.ts';
 import { StoreRejected } from '../store/plant-store.ts';
+import { ApiHandlers, type ConsoleParts } from './api-handlers.ts';
 import {
   failure,
   type Handler,
@@ -14,7 +15,6 @@ import {
   sessionCookie,
 } from './calls.ts';
 import { pageFile } from './page-files.ts';
-import { type ConsoleParts, Screens } from './screens.ts';
 import { Sessions } from './sessions.ts';
 
 /**
@@ -34,7 +34,7 @@ export class OperatorConsole implements OpsPage {
     this.#parts = parts;
     this.#sessions = new Sessions(hashes => parts.engine.takeConsoleCodes(hashes, Date.now()));
     this.#handlers = {
-      ...new Screens(parts).handlers,
+      ...new ApiHandlers(parts).handlers,
       'POST api/session': async ({ body, request }) => {
         const secret = await this.#sessions.signIn(typeof body.code === 'string' ? body.code : '');
         if (secret === undefined)

@@ -3,7 +3,11 @@ import { ERRORS, type ErrorBody } from '../contract/errors.ts';
 import { readJson, readToEnd } from '../contract/json-reader.ts';
 import { isErrorName } from '../contract/result.ts';
 import type { HttpResponse, ReceivedRequest } from '../http/response.ts';
-import { REJECTED_BODY_BYTES_MAX, REJECTED_MAX } from './limits.ts';
+
+/** Rejected requests in memory. */
+const REJECTED_MAX = 200;
+/** Stored bytes of the body of each rejected request. */
+const REJECTED_BODY_BYTES_MAX = 2_000;
 
 interface RejectedRequest {
   /** Identifies the request for the page. */

@@ -1,6 +1,8 @@
 import type { BucketCounts } from '../ops/bucket-histogram.ts';
 import type { Counts, Metrics } from '../ops/metrics.ts';
-import { SAMPLES_MAX } from './limits.ts';
+
+/** Samples, one for each second: the last 15 minutes. */
+const SAMPLES_MAX = 15 * 60;
 
 /** What happened in one second. Null: nothing was measured. */
 export interface Sample {

@@ -1,7 +1,13 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { makeConsoleSecret } from '../auth/console-code.ts';
 import { hashToken } from '../auth/token.ts';
-import { CODE_LOOKUP_INTERVAL_MS, SESSION_IDLE_MS, SESSIONS_MAX } from './limits.ts';
+
+/** A session ends after this time without a request. */
+const SESSION_IDLE_MS = 8 * 3_600_000;
+/** Sessions at a time. One more ends the session that was used least recently. */
+const SESSIONS_MAX = 100;
+/** Shortest interval between two lookups of codes in the store. */
+const CODE_LOOKUP_INTERVAL_MS = 200;
 
 /** The sessions of signed-in operators, in memory only: they end with the process. */
 export class Sessions {

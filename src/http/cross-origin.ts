@@ -1,6 +1,8 @@
 import { fieldValues, type HeaderFields } from './header-fields.ts';
-import { PREFLIGHT_MAX_AGE_SECONDS } from './limits.ts';
 import type { HttpResponse } from './response.ts';
+
+/** A browser may cache the response to a preflight for this long; Chromium's maximum. */
+const PREFLIGHT_MAX_AGE_SECONDS = 7_200;
 
 /** Origins as a browser writes them, such as `https://plants.example`, or `*` for all. */
 export type AllowedOrigins = readonly string[] | '*';

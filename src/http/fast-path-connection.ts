@@ -1,17 +1,16 @@
 import type { Socket } from 'node:net';
 import { fastPathHeadersOf } from './fast-path-headers.ts';
-import {
-  FAST_PATH_HEADERS_BYTES_MAX,
-  FAST_PATH_PIPELINE_BYTES_MAX,
-  FAST_PATH_PIPELINE_MAX,
-  FAST_PATH_TIMEOUT_MS,
-  SHORT_BODY_BYTES_MAX,
-} from './limits.ts';
+import { FAST_PATH_HEADERS_BYTES_MAX, FAST_PATH_TIMEOUT_MS, SHORT_BODY_BYTES_MAX } from './limits.ts';
 import { closeWithError, lingeringClose } from './lingering-close.ts';
 import { errorResponse, type HttpResponse } from './response.ts';
 import { ResponseQueue } from './response-queue.ts';
 import type { ServerContext } from './server-context.ts';
 import type { TickBudget } from './tick-budget.ts';
+
+/** With this many pending responses, the fast path reads no further request of a connection. */
+const FAST_PATH_PIPELINE_MAX = 1_024;
+/** The same limit for the bytes of their bodies: a client might not read the responses. */
+const FAST_PATH_PIPELINE_BYTES_MAX = 256 * 1024;
 
 const HEADERS_END = '\r\n\r\n';
 const FIRST_BYTE_OF_POST = 'P'.charCodeAt(0);

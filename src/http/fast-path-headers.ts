@@ -1,6 +1,9 @@
 import { hashToken, isWellFormed } from '../auth/token.ts';
 import { isJsonMediaType } from './header-fields.ts';
-import { FAST_PATH_CACHED_HEADERS_MAX, FAST_PATH_HEADERS_BYTES_MAX } from './limits.ts';
+import { FAST_PATH_HEADERS_BYTES_MAX } from './limits.ts';
+
+/** Header sections that the fast path caches. */
+const FAST_PATH_CACHED_HEADERS_MAX = 1_000;
 
 interface FastPathHeaders {
   /** SHA-256 of the token in hexadecimal. */

@@ -1,5 +1,7 @@
 import { MIMEType } from 'node:util';
-import { MEDIA_TYPE_LENGTH_MAX } from './limits.ts';
+
+/** Longest Content-Type that is parsed: parsing takes quadratic time, and JSON needs less. */
+const MEDIA_TYPE_LENGTH_MAX = 200;
 
 /** Header fields like Node's `rawHeaders`: names and values alternate, and names may repeat. */
 export type HeaderFields = readonly string[];

@@ -7,33 +7,12 @@ import { BODY_BYTES_SETTING_MAX, REQUEST_TIMEOUT_MS, relation, SHUTDOWN_MS } fro
 export const LONG_BODIES_BYTES_MAX = 64 * 1024 * 1024;
 /** A body up to this length always fits and is read at once; longer ones leave the fast path. */
 export const SHORT_BODY_BYTES_MAX = 16 * 1024;
-/** Longest Content-Type that is parsed: parsing takes quadratic time, and JSON needs less. */
-export const MEDIA_TYPE_LENGTH_MAX = 200;
-/** A browser may cache the response to a preflight for this long; Chromium's maximum. */
-export const PREFLIGHT_MAX_AGE_SECONDS = 7_200;
 
 /** Longest header section that the fast path accepts. */
 export const FAST_PATH_HEADERS_BYTES_MAX = 2 * 1024;
-/** Header sections that the fast path caches. */
-export const FAST_PATH_CACHED_HEADERS_MAX = 1_000;
-/** With this many pending responses, the fast path reads no further request of a connection. */
-export const FAST_PATH_PIPELINE_MAX = 1_024;
-/** The same limit for the bytes of their bodies: a client might not read the responses. */
-export const FAST_PATH_PIPELINE_BYTES_MAX = 256 * 1024;
 
 /** Connections to an address that wait while the service starts; one more closes the oldest. */
 export const WAITING_CONNECTIONS_MAX = 1_024;
-
-/** Time per tick for fast path requests from connections without a pending response. */
-export const FIRST_REQUEST_BUDGET_MS = 8;
-/** Time per tick for fast path requests from connections with pending responses. */
-export const PIPELINED_BUDGET_MS = 0.5;
-/** Time per tick for the parser of Node's HTTP server; its responses take about as long again. */
-export const NODE_SERVER_BUDGET_MS = 1;
-/** Time per tick for the reading of bodies longer than {@link SHORT_BODY_BYTES_MAX}. */
-export const LONG_BODY_BUDGET_MS = 2;
-/** Bytes that Node's parser gets before it waits for responses: 20 of the shortest requests. */
-export const PARSED_CHUNK_BYTES_MAX = 512;
 
 /** A client must send its header section within this time. */
 export const HEADERS_TIMEOUT_MS = 10_000;
@@ -46,8 +25,6 @@ export const TIMEOUT_CHECK_INTERVAL_MS = 500;
 export const STALLED_CHECK_MS = 5_000;
 /** An idle connection stays open for this long. */
 export const KEEP_ALIVE_MS = 65_000;
-/** After the last response, received bytes are discarded for at most this long. */
-export const DISCARD_MS = 2_000;
 /** During shutdown, idle connections stay open for this long. */
 export const SHUTDOWN_GRACE_MS = 500;
 /** How long a connection of the fast path waits, by its state. */

@@ -1,7 +1,9 @@
 import type { Socket } from 'node:net';
-import { DISCARD_MS } from './limits.ts';
 import { type HttpResponse, responseText } from './response.ts';
 import type { ServerContext } from './server-context.ts';
+
+/** After the last response, received bytes are discarded for at most this long. */
+const DISCARD_MS = 2_000;
 
 /**
  * Ends our side of a connection after all responses. Then discards received bytes until the client

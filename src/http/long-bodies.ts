@@ -1,6 +1,8 @@
 import { type NewPlantReading, readNewPlantInSlices } from '../contract/plant.ts';
-import { LONG_BODY_BUDGET_MS } from './limits.ts';
 import { TickBudget } from './tick-budget.ts';
+
+/** Time per tick for the reading of bodies longer than {@link SHORT_BODY_BYTES_MAX}. */
+const LONG_BODY_BUDGET_MS = 2;
 
 /**
  * Reads long bodies one after the other, for a few milliseconds of each tick. So other requests do

@@ -4,7 +4,7 @@ import { TakenParser } from './node-internals.ts';
 import type { TickBudget } from './tick-budget.ts';
 
 /** Bytes that Node's parser gets before it waits for responses: 20 of the shortest requests. */
-const PARSED_CHUNK_BYTES_MAX = 512;
+export const PARSED_CHUNK_BYTES_MAX = 512;
 
 interface ParsedConnection {
   readonly mayParse: boolean;

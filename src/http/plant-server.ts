@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { SHUTDOWN_MS } from '../contract/limits.ts';
 import { isPreflight, PREFLIGHT } from './cross-origin.ts';
 import { type FastPath, FastPathConnection } from './fast-path-connection.ts';
-import { FIRST_REQUEST_BUDGET_MS, PIPELINED_BUDGET_MS, SHUTDOWN_GRACE_MS } from './limits.ts';
+import { SHUTDOWN_GRACE_MS } from './limits.ts';
 import type { ReservedAddress } from './listen.ts';
 import type { Exchange } from './node-connection.ts';
 import { stopAccepting } from './node-internals.ts';
@@ -12,6 +12,11 @@ import { RequestBody } from './request-body.ts';
 import { errorResponse, type HttpResponse } from './response.ts';
 import type { ServerContext } from './server-context.ts';
 import { TickBudget } from './tick-budget.ts';
+
+/** Time per tick for fast path requests from connections without a pending response. */
+const FIRST_REQUEST_BUDGET_MS = 8;
+/** Time per tick for fast path requests from connections with pending responses. */
+const PIPELINED_BUDGET_MS = 0.5;
 
 const TOO_MANY_LONG_BODIES = 'too many long bodies are in memory; send this plant again shortly';
 

@@ -1,6 +1,8 @@
 import type { PlantWrite, StoreUnavailable, WriteResult } from '../store/plant-store.ts';
-import { DAMAGED_PLANTS_MAX } from './limits.ts';
 import type { ServiceLog } from './rate-limited-log.ts';
+
+/** Ids of damaged plants that are logged and counted. */
+const DAMAGED_PLANTS_MAX = 10_000;
 
 const WARNING =
   'stored plants are damaged, so creates of them get 503; the log has their ids; see docs/operate/backup.md, "Damaged stores"';

@@ -3,8 +3,15 @@ import { ERROR_NAMES, ERRORS } from '../contract/errors.ts';
 import { OUTCOMES, type Outcome } from '../contract/plant.ts';
 import { isErrorName, isOutcome, type Result } from '../contract/result.ts';
 import { type BucketCounts, BucketHistogram } from './bucket-histogram.ts';
-import { BATCH_BOUNDS_PLANTS, DURATION_BOUNDS_SECONDS } from './limits.ts';
 import type { ServiceState } from './readiness.ts';
+
+/** Upper bounds of duration histograms, from a response without the store to the longest wait. */
+const DURATION_BOUNDS_SECONDS = [
+  ...[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05],
+  ...[0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+];
+/** Upper bounds of the batch size histogram. */
+const BATCH_BOUNDS_PLANTS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048];
 
 /** What was counted since the start: plants by outcome, and responses with an error. */
 export interface Counts extends Record<Outcome | 'failed', number> {

@@ -13,9 +13,11 @@ import {
   responseText,
 } from '../http/response.ts';
 import { isAllowedHost } from './allowed-host.ts';
-import { OPS_KEEP_ALIVE_MS } from './limits.ts';
 import type { Metrics } from './metrics.ts';
 import { readinessOf, type ServiceState } from './readiness.ts';
+
+/** An idle connection stays open for this long: longer than the scrape interval of Prometheus. */
+const OPS_KEEP_ALIVE_MS = 72_000;
 
 const NO_SUCH_PATH = 'there is nothing at this path; try GET /livez, GET /readyz or GET /metrics';
 const CONSOLE_PATH = '/console/';

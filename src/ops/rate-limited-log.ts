@@ -1,4 +1,5 @@
-import { LOG_RATE } from './limits.ts';
+/** Limit for a repeated log line: a burst of `burstLines`, then one line per interval. */
+export const LOG_RATE = { burstLines: 20, intervalMs: 10_000 };
 
 /** A logger, such as a pino logger. Each call writes one line. */
 export interface ServiceLog {

@@ -1,5 +1,7 @@
 import type { CommitStatistics, EngineStatistics } from '../store/plant-store.ts';
-import { COMMITS_FAILING_MAX_MS } from './limits.ts';
+
+/** When commits fail for longer than this, the service is not ready. */
+const COMMITS_FAILING_MAX_MS = 5_000;
 
 /** The current state of the service, for the operations listener. */
 export interface ServiceState extends CommitStatistics {

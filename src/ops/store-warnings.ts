@@ -1,6 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { READINESS_TIMEOUT_MS } from './limits.ts';
 import { FailureLog, type ServiceLog } from './rate-limited-log.ts';
+
+/** If the store does not respond within this time, `/readyz` reports the service as not ready. */
+export const READINESS_TIMEOUT_MS = 2_000;
 
 /**
  * Makes a function that checks whether the store can be used. It logs failures and warnings, once

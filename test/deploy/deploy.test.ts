@@ -7,7 +7,7 @@ import { COMMANDS } from '../../src/cli/main.ts';
 import { ERRORS } from '../../src/contract/errors.ts';
 import { BODY_BYTES_MAX, EXIT_MS, REQUEST_TIMEOUT_MS } from '../../src/contract/limits.ts';
 import { HEADERS_TIMEOUT_MS, KEEP_ALIVE_MS } from '../../src/http/limits.ts';
-import { READINESS_TIMEOUT_MS } from '../../src/ops/limits.ts';
+import { READINESS_TIMEOUT_MS } from '../../src/ops/store-warnings.ts';
 
 const UNIT = 'plant-store.service';
 const MANIFEST = 'kubernetes.md';

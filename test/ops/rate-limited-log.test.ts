@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { LOG_RATE } from '../../src/ops/limits.ts';
+import type { LOG_RATE } from '../../src/ops/rate-limited-log.ts';
 import { FailureLog, rateLimitedLog } from '../../src/ops/rate-limited-log.ts';
 import { until } from '../harness/until.ts';
 

@@ -19,19 +19,27 @@ import {
 } from '../store/plant-store.ts';
 import { REVISION_CSV_HEADER, revisionCsv } from '../store/revision-csv.ts';
 import { type Call, failure, filterOf, type Handler, InvalidCall, json, noContent } from './calls.ts';
-import {
-  COUNT_PAUSE_SHARE,
-  COUNT_TIMEOUT_MS,
-  DISK_RATE_MS_MIN,
-  DOWNLOAD_CHUNK_LENGTH,
-  DOWNLOADS_MAX,
-  PAGE_PLANTS,
-  RECORDING_MINUTES_MAX,
-  SEARCH_TIME_MS,
-  SHOWN_REVISIONS_MAX,
-} from './limits.ts';
 import type { LabelOf, RejectedRequests } from './rejected-requests.ts';
 import type { Samples } from './samples.ts';
+
+/** Plants of a page, as in browser/plants.js. */
+const PAGE_PLANTS = 50;
+/** The last revisions of one plant. */
+const SHOWN_REVISIONS_MAX = 500;
+/** A page that is not full ends soon after this time, within a second. */
+const SEARCH_TIME_MS = 400;
+/** Downloads at a time. Each holds up to a page of plants in memory. */
+const DOWNLOADS_MAX = 4;
+/** Characters in one write of a download. One write for each line would be far slower. */
+const DOWNLOAD_CHUNK_LENGTH = 64 * 1024;
+/** Longest time for which rejected requests are recorded. */
+const RECORDING_MINUTES_MAX = 60;
+/** A screen waits this long for a count of all plants. */
+const COUNT_TIMEOUT_MS = 500;
+/** The pause after a count, as a multiple of its time. */
+const COUNT_PAUSE_SHARE = 20;
+/** Shortest measurement of the rate at which the disk fills. */
+const DISK_RATE_MS_MIN = 6 * 3_600_000;
 
 /** The name, the value and the source of a setting. */
 export type ShownSetting = readonly [name: string, value: string, source: 'flag' | 'environment' | 'default'];
@@ -59,8 +67,8 @@ export interface ConsoleParts {
 
 const NO_BACKUP = 'none was noted; the command npx plant-store backup makes one';
 
-/** Handles the requests of the five screens of the page. */
-export class Screens {
+/** Handles the requests below `api/` of the five screens of the page. */
+export class ApiHandlers {
   readonly #parts: ConsoleParts;
   #hasPlants = false;
   #downloads = 0;
