@@ -194,7 +194,9 @@ test('list prints the latest revision of each selected plant, in the order of id
   ];
   const results = await run(
     database,
-    ...cases.flatMap(([args]) => ['', ' --json'].map(json => `list ${args}${json}`.replace('  ', ' ').trim())),
+    ...cases.flatMap(([args]) =>
+      ['', ' --json'].map(json => `list ${args}${json}`.replace('  ', ' ').trim()),
+    ),
   );
   for (const [index, [args, names]] of cases.entries()) {
     const [text, json] = results.slice(2 * index, 2 * index + 2);
@@ -269,7 +271,10 @@ test('a token that another program wrote is listed as it is, and can be revoked'
   const database = await sqlite.newDatabase();
   const label = 'written ';
   await run(database, 'token create longest --expires 999999d', 'token create other');
-  await sqlite.sql(database, `UPDATE token SET label = '${label}', last_used_day = '2026-01-02' WHERE id = 2`);
+  await sqlite.sql(
+    database,
+    `UPDATE token SET label = '${label}', last_used_day = '2026-01-02' WHERE id = 2`,
+  );
   const [beyond, far] = [8.64e15 + 1, 2n ** 62n];
   const cases: [change: string, listed: RegExp, json: string][] = [
     [`expires_at = ${beyond}`, / never +valid +2026-01-02/, '"valid":true'],
