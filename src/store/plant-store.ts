@@ -227,8 +227,6 @@ export interface PlantReader extends PlantSearch {
    * @param from the smallest id to read; undefined: all ids
    */
   revisions(from?: bigint): AsyncIterable<PlantRevision>;
-  /** Reads all of them in batches, on SQLite on a thread of its own, which takes 60 ms to start. */
-  revisionBatches(): AsyncIterable<PlantRevision[]>;
   tokens(): Promise<StoredToken[]>;
   /** The largest `recordedAt` up to this time; 0 if there is none. */
   newestTime(until: number): Promise<number>;

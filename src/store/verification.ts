@@ -17,6 +17,8 @@ export interface Verification {
 }
 
 const FAULTS_SHOWN_MAX = 100;
+/** Rows after which timers and signals can run. SQLite reads synchronously and would block them. */
+export const ITERATION_ROWS = 512;
 
 /**
  * The time for a seal: that of the newest revision which is not ahead of the clock. Waits until
@@ -37,7 +39,7 @@ export async function settledTime(reader: Pick<PlantReader, 'newestTime'>): Prom
  * @param onRead is called with the number of revisions since the last call
  */
 export async function verifyRevisions(
-  reader: Pick<PlantReader, 'revisionBatches'>,
+  reader: Pick<PlantReader, 'revisions'>,
   digest: SealDigest,
   earlier: Seal | undefined,
   onRead: (revisions: number) => void,
@@ -52,27 +54,28 @@ export async function verifyRevisions(
   let last: PlantRevision | undefined;
   let isAfterDamage = false;
   let aheadOfClock = 0;
-  for await (const batch of reader.revisionBatches()) {
-    const now = Date.now();
-    for (const each of batch) {
-      if (isIntact(each)) {
-        const fault = isAfterDamage ? undefined : placeFault(last, each);
-        if (fault !== undefined) add(fault);
-        digest.add(each);
-        sinceEarlier?.add(each);
-        if (each.recordedAt > now) aheadOfClock++;
-        last = each;
-        isAfterDamage = false;
-      } else {
-        add(damageOf(each));
-        // Its key may be wrong, so the place of the next one is not known.
-        isAfterDamage = true;
-      }
+  let count = 0;
+  let now = Date.now();
+  for await (const each of reader.revisions()) {
+    if (isIntact(each)) {
+      const fault = isAfterDamage ? undefined : placeFault(last, each);
+      if (fault !== undefined) add(fault);
+      digest.add(each);
+      sinceEarlier?.add(each);
+      if (each.recordedAt > now) aheadOfClock++;
+      last = each;
+      isAfterDamage = false;
+    } else {
+      add(damageOf(each));
+      // Its key may be wrong, so the place of the next one is not known.
+      isAfterDamage = true;
     }
-    onRead(batch.length);
-    // Timers and signals can run.
+    if (++count % ITERATION_ROWS !== 0) continue;
+    onRead(ITERATION_ROWS);
     await nextIteration();
+    now = Date.now();
   }
+  onRead(count % ITERATION_ROWS);
   const seal = faults.length === 0 ? digest.seal() : undefined;
   if (more > 0) faults.push(`${more} more faults`);
   const difference = earlier && differenceOf(earlier, sinceEarlier!.seal());

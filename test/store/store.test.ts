@@ -40,7 +40,7 @@ function commit(engine: StorageEngine, ...plants: NewPlant[]): Promise<WriteResu
 async function stored(database: string, which: 'latest' | 'all' | bigint): Promise<PlantRevision[]> {
   await using reader = await openReader(database);
   if (typeof which === 'bigint') return await reader.revisionsOf(which);
-  if (which === 'all') return (await Array.fromAsync(reader.revisionBatches())).flat();
+  if (which === 'all') return await Array.fromAsync(reader.revisions());
   return (await Array.fromAsync(latestPlants(checkedRevisions(reader.revisions())))) as PlantRevision[];
 }
 

@@ -11,6 +11,7 @@ import {
   StoreUnavailable,
 } from '../plant-store.ts';
 import { type Seal, SealDigest } from '../seal.ts';
+import { ITERATION_ROWS } from '../verification.ts';
 import { missingRevisions, missingTokens } from './missing-rows.ts';
 
 /** One of the two stores of a copy. */
@@ -36,9 +37,6 @@ export interface CopyPass {
 /** Summary of the content of a store. The tokens are compared one by one. */
 export type StoreSummary = Seal & { tokens: number };
 export type CopyCount = Pick<StoreSummary, 'revisions' | 'tokens'>;
-
-/** Rows after which timers and signals can run. SQLite reads synchronously and would block them. */
-const ITERATION_ROWS = 512;
 
 /** @throws {StoreRejected} when the target contains a row that the source lacks */
 export async function checkTarget(pass: CopyPass): Promise<void> {

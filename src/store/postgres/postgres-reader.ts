@@ -22,7 +22,6 @@ export async function openPostgresReader(address: PostgresAddress): Promise<Plan
     page: (...args) => searchPage(query, ...args),
     revisionsOf: (...args) => revisionsOf(query, ...args),
     revisions: from => revisionsFrom(search, from),
-    revisionBatches: () => pages(search),
     size: () => size(connection),
     tokens: () => orUnavailable(allTokens(connection)),
     newestTime: until => newestTime(connection, until),

@@ -1,5 +1,5 @@
 import { OUTCOMES } from '../../contract/plant.ts';
-import type { PlantRevision, PlantWrite, WriteResult } from '../plant-store.ts';
+import type { PlantWrite, WriteResult } from '../plant-store.ts';
 
 /**
  * A batch as it is sent to the writer thread. Structured clone then copies one array and one text.
@@ -57,48 +57,5 @@ export function unpackResults({ outcomes, revisions }: BatchResults): WriteResul
     return result === 'idTaken' || result === 'damaged'
       ? { rejected: result }
       : { outcome: result, revision: revisions[index]! };
-  });
-}
-
-/**
- * Revisions as the reading thread sends them: an array of each property. In the form of
- * {@link Batch}, `verify` would need 15 % more CPU time.
- */
-export interface RevisionBatch {
-  ids: BigInt64Array;
-  revisions: Float64Array;
-  names: string[];
-  tags: (string | undefined)[];
-  recordedAt: Float64Array;
-  recordedBy: Float64Array;
-  checksums: BigInt64Array;
-  /** Why no batch follows. The class of an error is lost between threads, hence `isRejection`. */
-  end: 'complete' | { message: string; errcode: number | undefined; isRejection: boolean } | undefined;
-}
-
-export function packRevisions(rows: PlantRevision[], end?: RevisionBatch['end']): RevisionBatch {
-  return {
-    ids: new BigInt64Array(rows.map(({ plant }) => plant.id)),
-    revisions: new Float64Array(rows.map(({ revision }) => revision)),
-    names: rows.map(({ plant }) => plant.name),
-    tags: rows.map(({ plant }) => plant.tag),
-    recordedAt: new Float64Array(rows.map(({ recordedAt }) => recordedAt)),
-    recordedBy: new Float64Array(rows.map(({ recordedBy }) => recordedBy)),
-    checksums: new BigInt64Array(rows.map(({ checksum }) => checksum)),
-    end,
-  };
-}
-
-export function unpackRevisions(batch: RevisionBatch): PlantRevision[] {
-  return batch.names.map((name, index) => {
-    const plant = { id: batch.ids[index]!, name };
-    const tag = batch.tags[index];
-    return {
-      plant: tag === undefined ? plant : { ...plant, tag },
-      revision: batch.revisions[index]!,
-      recordedAt: batch.recordedAt[index]!,
-      recordedBy: batch.recordedBy[index]!,
-      checksum: batch.checksums[index]!,
-    };
   });
 }

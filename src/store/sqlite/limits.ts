@@ -34,10 +34,6 @@ export const WAL_FILE_BYTES_MAX = 64 * 1024 * 1024;
 export const WAL_CHUNK_BYTES = 1024 * 1024;
 /** Pages that one step of a backup copies (4 MiB). Each step reports the progress. */
 export const BACKUP_STEP_PAGES = 1_000;
-/** A batch of rows that are read ahead. The text is in UTF-16 code units; one row always fits. */
-export const READ_BATCH_ROWS = 1_024;
-export const READ_BATCH_TEXT_LENGTH = 1024 * 1024;
-export const READ_BATCHES_AHEAD = 4;
 
 relation(WRITER_CHECKPOINT_PAGES_MAX < WAL_RESTART_PAGES, 'the checkpoint thread copies most of a long log');
 relation(

@@ -4,7 +4,6 @@ import { type Query, revisionsOf, searchPage } from '../plant-search.ts';
 import { type PlantReader, type PlantRevision, StoreDamaged, type StoreSize } from '../plant-store.ts';
 import { openForReading, schemaFaults, unavailable } from './database.ts';
 import { queryRows, revisionsIn } from './queries.ts';
-import { readAhead } from './read-ahead.ts';
 import { allTokens } from './token-table.ts';
 
 /** Size of the database file. */
@@ -23,7 +22,6 @@ export function openSqliteReader(path: string, isImmutable = false): PlantReader
     page: (...args) => searchPage(query, ...args),
     revisionsOf: (...args) => revisionsOf(query, ...args),
     revisions: from => revisionsFrom(database, from),
-    revisionBatches: () => readAhead(path, isImmutable),
     size: async () => read(() => database.prepare(SIZE).get() as StoreSize),
     tokens: async () => read(() => allTokens(database)),
     newestTime: async until => read(() => Number(database.prepare(NEWEST_TIME).get(until)?.newest)),
