@@ -1,7 +1,9 @@
-import { once } from 'node:events';
-import { Worker } from 'node:worker_threads';
-import type { CheckpointReply, CheckpointRequest } from './checkpoint-thread.ts';
-import { CHECKPOINT_INTERVAL_MS, WAL_RESTART_PAGES, WRITER_CHECKPOINT_PAGES_MAX } from './limits.ts';
+import { CalledThread } from './called-thread.ts';
+import type { CheckpointCall, CheckpointProgress } from './checkpoint-thread.ts';
+import { WAL_RESTART_PAGES, WRITER_CHECKPOINT_PAGES_MAX } from './limits.ts';
+
+/** Delay from the first commit after a checkpoint to the next checkpoint. */
+const CHECKPOINT_INTERVAL_MS = 100;
 
 /**
  * Keeps the write-ahead log short without blocking commits: a separate thread copies it into the
@@ -16,15 +18,14 @@ import { CHECKPOINT_INTERVAL_MS, WAL_RESTART_PAGES, WRITER_CHECKPOINT_PAGES_MAX 
  * | idle    | a commit ends                           | delayed    |                             |
  * | delayed | `CHECKPOINT_INTERVAL_MS` passes         | running    | `checkpoint` (thread)       |
  * | running | a commit ends: another run is due       | running    |                             |
- * | running | reply: long log, short remainder        | running    | `finishCheckpoint` (writer) |
+ * | running | result: long log, short remainder       | running    | `finishCheckpoint` (writer) |
  * | running | the checkpoint ends, another run is due | delayed    |                             |
- * | running | it ends otherwise, or the thread dies   | idle       |                             |
+ * | running | it ends otherwise                       | idle       |                             |
  * | any     | `release`, `close`                      | idle       | `close` (thread)            |
  */
 export class Checkpoints {
-  readonly #path: string;
+  readonly #thread: CalledThread<CheckpointCall, CheckpointProgress>;
   readonly #finish: () => Promise<void>;
-  #worker: Worker | undefined;
   /** Starts the next checkpoint. */
   #timer: NodeJS.Timeout | undefined;
   #isRunning = false;
@@ -39,7 +40,7 @@ export class Checkpoints {
    * @param finish makes the writer copy the rest of the log
    */
   constructor(path: string, finish: () => Promise<void>) {
-    this.#path = path;
+    this.#thread = new CalledThread('checkpoint', new URL('./checkpoint-thread.ts', import.meta.url), path);
     this.#finish = finish;
   }
 
@@ -47,17 +48,15 @@ export class Checkpoints {
   committed(): void {
     if (this.#isClosed) return;
     if (this.#isRunning) this.#isDueAgain = true;
-    else this.#timer ??= setTimeout(() => this.#start(), CHECKPOINT_INTERVAL_MS).unref();
+    else this.#timer ??= setTimeout(() => void this.#run(), CHECKPOINT_INTERVAL_MS).unref();
   }
 
-  /** Ends the thread after its current work. The next checkpoint starts another thread. */
+  /** Closes the files after the current checkpoint. The next one opens them again. */
   async release(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    if (this.#worker === undefined) return;
-    const exit = once(this.#worker, 'exit');
-    this.#worker.postMessage('close' satisfies CheckpointRequest);
-    await exit;
+    // A thread that dies closes its files, too.
+    await this.#thread.end('close').catch(() => undefined);
   }
 
   /** Settles when no checkpoint is in progress. No further one is started. */
@@ -66,37 +65,18 @@ export class Checkpoints {
     await this.release();
   }
 
-  #start(): void {
+  async #run(): Promise<void> {
     this.#timer = undefined;
+    this.#isRunning = true;
     try {
-      this.#worker ??= this.#startWorker();
-      this.#isRunning = true;
-      this.#worker.postMessage('checkpoint' satisfies CheckpointRequest);
+      const { walPages, copiedPages } = await this.#thread.call('checkpoint');
+      this.failure = undefined;
+      const isRemainderShort = walPages - copiedPages <= WRITER_CHECKPOINT_PAGES_MAX;
+      // The writer reports its failure to the callers of its next operations.
+      if (walPages >= WAL_RESTART_PAGES && isRemainderShort) await this.#finish().catch(() => undefined);
     } catch (cause) {
-      // The system cannot start a thread. The next commit tries again.
       this.failure = (cause as Error).message;
     }
-  }
-
-  #startWorker(): Worker {
-    const worker = new Worker(new URL('./checkpoint-thread.ts', import.meta.url), { workerData: this.#path });
-    worker.on('message', (reply: CheckpointReply) => void this.#ended(reply));
-    worker.on('error', cause => {
-      this.failure = cause instanceof Error ? cause.message : String(cause);
-    });
-    worker.on('exit', () => {
-      this.#worker = undefined;
-      this.#isRunning = false;
-    });
-    worker.unref();
-    return worker;
-  }
-
-  async #ended({ walPages, copiedPages, failure }: CheckpointReply): Promise<void> {
-    this.failure = failure;
-    const isRemainderShort = walPages - copiedPages <= WRITER_CHECKPOINT_PAGES_MAX;
-    // The writer reports its failure to the callers of its next operations.
-    if (walPages >= WAL_RESTART_PAGES && isRemainderShort) await this.#finish().catch(() => undefined);
     this.#isRunning = false;
     if (!this.#isDueAgain) return;
     this.#isDueAgain = false;

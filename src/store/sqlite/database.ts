@@ -275,9 +275,12 @@ export function explainFailure<T>(path: string, open: () => T): T {
   }
 }
 
-/** Wraps an error of SQLite on an open store, such as a full disk. A rejection is not changed. */
+/** The file at the path of the database or its log is not the file that was opened. */
+export class StoreFileReplaced extends StoreUnavailable {}
+
+/** Wraps an error of SQLite on an open store, such as a full disk. Our own errors are not changed. */
 export function unavailable(error: unknown): StoreUnavailable | StoreRejected {
-  if (error instanceof StoreRejected) return error;
+  if (error instanceof StoreRejected || error instanceof StoreUnavailable) return error;
   const { message, errcode } = error as Error & { errcode?: number };
   const code = errcode === undefined ? '' : ` (SQLite result code ${errcode})`;
   return new (isDamage(errcode) ? StoreDamaged : StoreUnavailable)(`${message}${code}`, { cause: error });

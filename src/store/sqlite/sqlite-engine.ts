@@ -1,7 +1,6 @@
 import { stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { Worker } from 'node:worker_threads';
 import type { NewStoredToken } from '../../contract/stored-token.ts';
 import {
   type CommandRun,
@@ -9,15 +8,15 @@ import {
   type PlantWrite,
   type SchemaSteps,
   type StorageEngine,
-  StoreDamaged,
-  StoreRejected,
   StoreUnavailable,
   type WriteResult,
 } from '../plant-store.ts';
 import { packWrites, unpackResults } from './batch.ts';
+import { CalledThread } from './called-thread.ts';
 import { Checkpoints } from './checkpoints.ts';
+import { StoreFileReplaced } from './database.ts';
 import { MEASURE_TIMEOUT_MS } from './limits.ts';
-import type { SqliteSettings, StoreWriter, WriterCall, WriterReply } from './writer-thread.ts';
+import type { SqliteSettings, StoreWriter, WriterCall } from './writer-thread.ts';
 
 /**
  * The SQLite engine. Every operation runs on a writer thread, so a flush never blocks the event
@@ -30,19 +29,18 @@ export class SqliteEngine implements StorageEngine {
   schemaSteps!: SchemaSteps;
   readonly laneOf = (): string => '';
   readonly #settings: SqliteSettings;
+  readonly #writer: CalledThread<WriterCall, unknown>;
   readonly #checkpoints: Checkpoints;
   readonly #flushes = { count: 0, totalMs: 0 };
-  readonly #calls = new Map<number, PromiseWithResolvers<unknown>>();
-  #lastCall = 0;
   #lastMeasured = { walBytes: 0, diskFreeBytes: 0 };
   #measuring: Promise<void> | undefined;
-  #worker: Worker | undefined;
   #reopening: Promise<void> | undefined;
   #closing: Promise<void> | undefined;
   #isClosed = false;
 
   private constructor(settings: SqliteSettings) {
     this.#settings = settings;
+    this.#writer = new CalledThread('writer', new URL('./writer-thread.ts', import.meta.url), settings);
     this.#checkpoints = new Checkpoints(settings.path, () => this.#call('finishCheckpoint'));
   }
 
@@ -53,7 +51,7 @@ export class SqliteEngine implements StorageEngine {
       engine.schemaSteps = await engine.#call('schemaSteps');
       return engine;
     } catch (error) {
-      await engine.#worker?.terminate();
+      await engine.#writer.end();
       throw error;
     }
   }
@@ -115,50 +113,25 @@ export class SqliteEngine implements StorageEngine {
   }
 
   async #close(): Promise<void> {
-    try {
-      // This comes first: SQLite deletes the log only when the last connection, the writer's,
-      // closes.
-      await this.#checkpoints.close();
-      const closed = this.#worker === undefined ? undefined : this.#call('close');
-      // A later call must not open the file again after the writer has closed it.
-      this.#isClosed = true;
-      await closed;
-    } finally {
-      await this.#worker?.terminate();
-    }
+    // This comes first: SQLite deletes the log only when the last connection, the writer's, closes.
+    await this.#checkpoints.close();
+    const ended = this.#writer.end(['close']);
+    // A later call must not open the file again after the writer has closed it.
+    this.#isClosed = true;
+    await ended;
   }
 
-  #call<Operation extends keyof StoreWriter>(
+  async #call<Operation extends keyof StoreWriter>(
     operation: Operation,
     ...args: Parameters<StoreWriter[Operation]>
   ): Promise<ReturnType<StoreWriter[Operation]>> {
-    if (this.#isClosed) return Promise.reject(new StoreUnavailable('the store is closed'));
-    const call = ++this.#lastCall;
-    const pending = Promise.withResolvers<unknown>();
-    this.#calls.set(call, pending);
-    this.#worker ??= this.#startWorker();
-    this.#worker.postMessage({ call, operation, args } satisfies WriterCall);
-    return pending.promise as Promise<ReturnType<StoreWriter[Operation]>>;
-  }
-
-  #startWorker(): Worker {
-    const worker = new Worker(new URL('./writer-thread.ts', import.meta.url), { workerData: this.#settings });
-    worker.on('message', (reply: WriterReply) => this.#replied(reply));
-    worker.on('error', cause => this.#workerDied(worker, cause));
-    worker.on('exit', () => this.#workerDied(worker, undefined));
-    return worker;
-  }
-
-  #replied({ call, result, failure }: WriterReply): void {
-    const pending = this.#calls.get(call);
-    this.#calls.delete(call);
-    if (failure === undefined) {
-      pending?.resolve(result);
-      return;
+    if (this.#isClosed) throw new StoreUnavailable('the store is closed');
+    try {
+      return (await this.#writer.call([operation, ...args])) as ReturnType<StoreWriter[Operation]>;
+    } catch (error) {
+      if (error instanceof StoreFileReplaced) this.#reopening ??= this.#reopen();
+      throw error;
     }
-    if (failure.isFileReplaced) this.#reopening ??= this.#reopen();
-    const { isRejection, isDamage, message } = failure;
-    pending?.reject(new (isRejection ? StoreRejected : isDamage ? StoreDamaged : StoreUnavailable)(message));
   }
 
   /** The checkpoint thread closes the old files before the writer opens the new ones. */
@@ -170,16 +143,6 @@ export class SqliteEngine implements StorageEngine {
       // If the writer died, the next writer opens the current files anyway.
     } finally {
       this.#reopening = undefined;
-    }
-  }
-
-  #workerDied(worker: Worker, cause: unknown): void {
-    if (this.#worker !== worker) return;
-    this.#worker = undefined;
-    const calls = [...this.#calls.values()];
-    this.#calls.clear();
-    for (const pending of calls) {
-      pending.reject(new StoreUnavailable('the writer thread died', { cause }));
     }
   }
 }

@@ -1,15 +1,10 @@
 import { statSync } from 'node:fs';
-import { parentPort, threadId, workerData } from 'node:worker_threads';
+import { threadId, workerData } from 'node:worker_threads';
 import type { NewStoredToken } from '../../contract/stored-token.ts';
-import {
-  type CommandRun,
-  type RepeatedIdRule,
-  type SchemaSteps,
-  StoreDamaged,
-  StoreRejected,
-} from '../plant-store.ts';
+import type { CommandRun, RepeatedIdRule, SchemaSteps } from '../plant-store.ts';
 import { type Batch, type BatchResults, unpackWrites } from './batch.ts';
-import { APPLICATION_ID, openForWriting, unavailable } from './database.ts';
+import { replyToCalls } from './called-thread.ts';
+import { APPLICATION_ID, openForWriting, StoreFileReplaced } from './database.ts';
 import { AUTOCHECKPOINT_PAGES, PROBE_BYTES, WAL_FILE_BYTES_MAX } from './limits.ts';
 import { PlantTable } from './plant-table.ts';
 import * as tokenTable from './token-table.ts';
@@ -22,19 +17,8 @@ export interface SqliteSettings {
   repeatedIdRule: RepeatedIdRule;
 }
 
-/** A call of an operation of the writer. The reply has the same `call`. */
-export interface WriterCall {
-  call: number;
-  operation: keyof StoreWriter;
-  args: unknown[];
-}
-
-/** The reply to a call. The class of an error is lost between threads, hence `failure`. */
-export interface WriterReply {
-  call: number;
-  result?: unknown;
-  failure?: { message: string; isRejection: boolean; isDamage: boolean; isFileReplaced: boolean };
-}
+/** An operation of the writer, and its arguments. */
+export type WriterCall = [operation: keyof StoreWriter, ...args: unknown[]];
 
 /** Device and inode: they identify a file independently of its name. */
 type FileIdentity = string | undefined;
@@ -47,9 +31,6 @@ interface OpenStore {
   /** Write-ahead log, known from the first commit on. It never changes during a connection. */
   wal: FileIdentity;
 }
-
-/** The file at the path of the database or its log is not the file that was opened. */
-class StoreFileReplaced extends Error {}
 
 function fileReplaced(path: string): StoreFileReplaced {
   const advice = 'restore the file, or stop the service and start it again';
@@ -224,19 +205,7 @@ export class StoreWriter {
 
 const writer = new StoreWriter(workerData as SqliteSettings);
 
-parentPort!.on('message', ({ call, operation, args }: WriterCall) => {
-  parentPort!.postMessage(reply(call, operation, args));
+replyToCalls(([operation, ...args]: WriterCall) => {
+  const run = writer[operation] as (...args: unknown[]) => unknown;
+  return run.apply(writer, args);
 });
-
-function reply(call: number, operation: keyof StoreWriter, args: unknown[]): WriterReply {
-  try {
-    const run = writer[operation] as (...args: unknown[]) => unknown;
-    return { call, result: run.apply(writer, args) };
-  } catch (error) {
-    const isRejection = error instanceof StoreRejected;
-    const isFileReplaced = error instanceof StoreFileReplaced;
-    const reported = unavailable(error);
-    const isDamage = reported instanceof StoreDamaged;
-    return { call, failure: { message: reported.message, isRejection, isDamage, isFileReplaced } };
-  }
-}

@@ -1,0 +1,100 @@
+import { parentPort, Worker } from 'node:worker_threads';
+import { StoreDamaged, StoreRejected, StoreUnavailable } from '../plant-store.ts';
+import { StoreFileReplaced, unavailable } from './database.ts';
+
+/** The class of an error is lost between threads. The first one that fits names it. */
+const ERROR_CLASSES = [StoreRejected, StoreFileReplaced, StoreDamaged, StoreUnavailable];
+
+type Reply<Result> = { result: Result } | { errorClass: number; message: string };
+
+interface RunningThread<Result> {
+  worker: Worker;
+  /** The calls without a reply, in their order. */
+  calls: PromiseWithResolvers<Result>[];
+}
+
+/**
+ * Calls a thread, which replies in the order of the calls. The first call starts the thread. When it
+ * dies, its calls fail, and the next call starts another thread.
+ */
+export class CalledThread<Call, Result> {
+  readonly #name: string;
+  readonly #program: URL;
+  readonly #data: unknown;
+  #running: RunningThread<Result> | undefined;
+
+  /**
+   * @param name the work of the thread, for messages
+   * @param program calls {@link replyToCalls}
+   * @param data the `workerData` of the thread
+   */
+  constructor(name: string, program: URL, data: unknown) {
+    this.#name = name;
+    this.#program = program;
+    this.#data = data;
+  }
+
+  /** @throws {StoreUnavailable} also when the thread dies or cannot be started @throws {StoreRejected} */
+  call(call: Call): Promise<Result> {
+    const reply = Promise.withResolvers<Result>();
+    try {
+      this.#running ??= this.#start();
+      this.#running.worker.postMessage(call);
+      this.#running.calls.push(reply);
+    } catch (cause) {
+      reply.reject(new StoreUnavailable(`the ${this.#name} thread cannot be started`, { cause }));
+    }
+    return reply.promise;
+  }
+
+  /**
+   * Ends the thread if it runs. Then its calls fail. A later call starts another thread.
+   *
+   * @param last a last call, which is made after the others, and before the thread ends
+   */
+  async end(last?: Call): Promise<void> {
+    const running = this.#running;
+    if (running === undefined) return;
+    const ended = last === undefined ? undefined : this.call(last);
+    this.#running = undefined;
+    try {
+      await ended;
+    } finally {
+      await running.worker.terminate();
+    }
+  }
+
+  #start(): RunningThread<Result> {
+    const worker = new Worker(this.#program, { workerData: this.#data });
+    const running: RunningThread<Result> = { worker, calls: [] };
+    worker.on('message', (reply: Reply<Result>) => {
+      const { resolve, reject } = running.calls.shift()!;
+      if ('result' in reply) resolve(reply.result);
+      else reject(new ERROR_CLASSES[reply.errorClass]!(reply.message));
+    });
+    // After an error the `exit` event follows. Until then its successor may already have calls.
+    const died = (cause?: unknown): void => {
+      if (this.#running === running) this.#running = undefined;
+      for (const { reject } of running.calls.splice(0))
+        reject(new StoreUnavailable(`the ${this.#name} thread died`, { cause }));
+    };
+    worker.on('error', died);
+    worker.on('exit', () => died());
+    return running;
+  }
+}
+
+/** Makes this thread reply to the calls of a {@link CalledThread}, one at a time. */
+export function replyToCalls<Call>(resultOf: (call: Call) => unknown): void {
+  parentPort!.on('message', (call: Call) => parentPort!.postMessage(replyTo(() => resultOf(call))));
+}
+
+function replyTo(work: () => unknown): Reply<unknown> {
+  try {
+    return { result: work() };
+  } catch (error) {
+    const reported = unavailable(error);
+    const errorClass = ERROR_CLASSES.findIndex(each => reported instanceof each);
+    return { errorClass, message: reported.message };
+  }
+}

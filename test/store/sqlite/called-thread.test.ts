@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+import { StoreUnavailable } from '../../../src/store/plant-store.ts';
+import { CalledThread } from '../../../src/store/sqlite/called-thread.ts';
+
+type Reply = [call: string, threadId: number];
+
+const FILE = new URL('../../../src/store/sqlite/called-thread.ts', import.meta.url);
+const PROGRAM = `
+  import { threadId } from 'node:worker_threads';
+  import { replyToCalls } from '${FILE}';
+  replyToCalls(call => {
+    if (call === 'throw') throw new Error('thrown');
+    if (call === 'exit') process.exit();
+    if (call === 'die') process.nextTick(() => { throw new Error('died'); });
+    return [call, threadId];
+  });`;
+
+function threadOf(program: string): CalledThread<string, Reply> {
+  return new CalledThread('test', new URL(program), undefined);
+}
+
+suite('a called thread', { timeout: 60_000 }, () => {
+  const newThread = () => threadOf(`data:text/javascript,${encodeURIComponent(PROGRAM)}`);
+
+  test('replies in the order of the calls, also when one of them throws', async () => {
+    const thread = newThread();
+    const calls = ['one', 'throw', 'two'].map(call => thread.call(call));
+    await assert.rejects(calls[1]!, { name: 'StoreUnavailable', message: 'thrown' });
+    const [one, two] = await Promise.all([calls[0]!, calls[2]!]);
+    assert.deepEqual([one[0], two[0], one[1]], ['one', 'two', two[1]]);
+    await thread.end();
+    await thread.end();
+    assert.equal((await thread.call('three'))[0], 'three');
+    const last = thread.call('four');
+    await Promise.all([assert.rejects(last, /the test thread died/), thread.end()]);
+  });
+
+  for (const cause of ['exit', 'die'])
+    test(`fails the calls in flight when it ends, and none of its successor: ${cause}`, async () => {
+      const thread = newThread();
+      const [, first] = await thread.call('one');
+      thread.call(cause).catch(() => undefined);
+      await assert.rejects(thread.call('in flight'), StoreUnavailable);
+      // By now the first thread has reported its error, but may not have ended.
+      const [call, second] = await thread.call('two');
+      assert.equal(call, 'two');
+      assert.notEqual(second, first);
+      assert.deepEqual(await thread.call('three'), ['three', second]);
+      await thread.end();
+    });
+
+  test('that cannot be started fails each call', async () => {
+    const thread = threadOf('https://127.0.0.1/threads-have-no-such-programs.js');
+    for (const call of ['one', 'two'])
+      await assert.rejects(thread.call(call), /the test thread cannot be started/);
+    await thread.end();
+  });
+});
