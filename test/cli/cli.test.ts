@@ -1,19 +1,20 @@
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { readdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { text as readText } from 'node:stream/consumers';
-import { after, suite, test } from 'node:test';
+import { after, test } from 'node:test';
 import packageJson from '../../package.json' with { type: 'json' };
+import { openApiJson } from '../../src/contract/openapi.ts';
 import { plantWrite } from '../../src/store/checksum.ts';
-import { type CommandLine, runCommandLines } from '../harness/command-lines.ts';
+import { CommandProcess } from '../harness/command-lines.ts';
 import { freePort } from '../harness/free-port.ts';
 import { LoggingClient } from '../harness/logging-client.ts';
 import { listen } from '../harness/loopback-server.ts';
-import { type Finished, PROGRAM, runInTime, runProgram, startServe } from '../harness/program.ts';
+import { type Finished, PROGRAM, startServe } from '../harness/program.ts';
 import { ask } from '../harness/raw-connection.ts';
 import { openStore } from '../harness/store-under-test.ts';
 import { testFolder } from '../harness/test-folder.ts';
@@ -45,8 +46,12 @@ const taken = await listen(createServer());
 after(() => taken[Symbol.asyncDispose]());
 const takenAddress = `127.0.0.1:${taken.port}`;
 
-function runAll(commands: readonly CommandLine[]): Promise<Finished[]> {
-  return runCommandLines(commands, folder);
+const commands = new CommandProcess(folder);
+after(() => commands[Symbol.asyncDispose]());
+
+/** @param line one text, or its arguments if one contains a space */
+function run(line: string | string[], env: Record<string, string> = {}): Promise<Finished> {
+  return commands.run({ args: typeof line === 'string' ? line.split(' ') : line, env });
 }
 
 /** The lines on stderr without commander's hints in parentheses. */
@@ -54,7 +59,7 @@ function linesOf({ stderr }: Finished): string[] {
   return stderr.split('\n').filter(line => line !== '' && !/^\(.*\)$/.test(line));
 }
 
-/** Arguments are one text unless one contains a space. `says` matches the line on stderr. */
+/** `says` matches the line on stderr. */
 type Misuse = [exitCode: 1 | 2, args: string | string[], says: RegExp, env?: Record<string, string>];
 
 /** Values that an option or an argument does not accept. */
@@ -197,47 +202,42 @@ const MISUSES: Misuse[] = [
   ),
   // Permissions do not bind root; these paths do.
   [1, `serve ${ANY_PORTS} --database sqlite:${textFile}/plants.db`, FOLDER_ADVICE],
+  [1, `serve ${ANY_PORTS} --database sqlite:typo/plants.db`, /the folder .*typo does not exist; create it/],
   [1, 'token create label --database sqlite:/proc/plants.db', FOLDER_ADVICE],
 ];
 
-test('each error is one line that begins with the name of the program', async () => {
-  const commands = MISUSES.map(([, args, , env]) => ({
-    args: typeof args === 'string' ? args.split(' ') : args,
-    ...(env !== undefined && { env }),
-  }));
-  const results = await runAll(commands);
-  for (const [index, [exitCode, args, says, env]] of MISUSES.entries()) {
-    const finished = results[index]!;
+test('each error is one line that begins with the name of the program, and creates no store', async () => {
+  const stores = () => readdirSync(folder).filter(name => !name.includes('.db-'));
+  const before = stores();
+  for (const [exitCode, args, says, env] of MISUSES) {
+    const finished = await run(args, env);
     const shown = `${args} ${JSON.stringify(env ?? {})}: ${finished.stderr}`;
     assert.equal(linesOf(finished).length, 1, shown);
     assert.match(linesOf(finished)[0]!, /^plant-store: /, shown);
     assert.match(linesOf(finished)[0]!, says, shown);
     assert.deepEqual([finished.exitCode, finished.stdout], [exitCode, ''], shown);
   }
+  assert.deepEqual(stores(), before);
 });
 
-suite('a separate process prints one line for', { concurrency: 3 }, () => {
-  test('a store that another program is writing to', async () => {
-    const writer = new DatabaseSync(join(folder, 'plants.db'));
-    writer.exec('BEGIN IMMEDIATE');
-    const finished = await runInTime(['token', 'create', 'in the way', '--database', database]);
-    writer.close();
-    assert.equal(finished.exitCode, 1);
-    assert.equal(finished.stdout, '', 'only a stored token is shown');
-    assert.equal(linesOf(finished).length, 1, finished.stderr);
-  });
+test('a store that another program is writing to is one line, and no token is shown', async () => {
+  using writer = new DatabaseSync(join(folder, 'plants.db'));
+  writer.exec('BEGIN IMMEDIATE');
+  const finished = await run(['token', 'create', 'in the way', '--database', database]);
+  assert.deepEqual([finished.exitCode, finished.stdout], [1, '']);
+  assert.equal(linesOf(finished).length, 1, finished.stderr);
+});
 
-  test('a result that cannot be written', async () => {
-    // The limit of the file size binds every user, also root, on every POSIX system.
-    const script = 'ulimit -S -f 0 && exec "$0" "$@" >cannot-grow.txt';
-    const child = spawn('sh', ['-c', script, process.execPath, PROGRAM, 'openapi'], {
-      cwd: folder,
-      stdio: 'pipe',
-    });
-    const [stderr, [exitCode]] = await Promise.all([readText(child.stderr), once(child, 'close')]);
-    assert.equal(exitCode, 1);
-    assert.match(stderr, /^plant-store: .*cannot be written.*\n$/);
+test('a result that cannot be written is one line', async () => {
+  // The limit of the file size binds every user, also root, on every POSIX system.
+  const script = 'ulimit -S -f 0 && exec "$0" "$@" >cannot-grow.txt';
+  const child = spawn('sh', ['-c', script, process.execPath, PROGRAM, 'openapi'], {
+    cwd: folder,
+    stdio: 'pipe',
   });
+  const [stderr, [exitCode]] = await Promise.all([readText(child.stderr), once(child, 'close')]);
+  assert.equal(exitCode, 1);
+  assert.match(stderr, /^plant-store: .*cannot be written.*\n$/);
 });
 
 /** Commands, and the words that their help must contain. */
@@ -258,29 +258,28 @@ const HELP: Record<string, string> = {
 };
 
 test('--help explains each command, and an incomplete command prints its help', async () => {
-  const args = Object.keys(HELP).map(command => `${command} --help`.trim().split(' '));
-  const results = await runAll([...args, [], ['token']].map(each => ({ args: each })));
-  for (const [index, [command, words]] of Object.entries(HELP).entries()) {
-    const { exitCode, stdout, stderr } = results[index]!;
+  for (const [command, words] of Object.entries(HELP)) {
+    const { exitCode, stdout, stderr } = await run(`${command} --help`.trim());
     assert.deepEqual([exitCode, stderr], [0, '']);
     for (const each of words.split(' '))
       assert.ok(stdout.includes(each), `${command}: ${each} is not in:\n${stdout}`);
   }
-  for (const { exitCode, stdout, stderr } of results.slice(args.length)) {
+  for (const args of [[], ['token']]) {
+    const { exitCode, stdout, stderr } = await run(args);
     assert.match(stderr, /^Usage: plant-store .*\nCommands:\n/s);
     assert.deepEqual([exitCode, stdout], [2, '']);
   }
-});
-
-test('version prints the same as --version', async () => {
-  const results = await runAll([{ args: ['version'] }, { args: ['--version'] }]);
-  const printed = { exitCode: 0, stdout: `${packageJson.version}\n`, stderr: '' };
-  assert.deepEqual(results, [printed, printed]);
+  for (const [command, printed] of [
+    ['version', `${packageJson.version}\n`],
+    ['--version', `${packageJson.version}\n`],
+    ['openapi', openApiJson()],
+  ] as const)
+    assert.deepEqual(await run(command), { exitCode: 0, stdout: printed, stderr: '' });
 });
 
 test('completion offers the commands and options that fit, and files otherwise', async () => {
-  const [bash, zsh] = await runAll(['bash', 'zsh'].map(shell => ({ args: ['completion', shell] })));
-  assert.equal(bash!.stdout, zsh!.stdout);
+  const [bash, zsh] = [await run('completion bash'), await run('completion zsh')];
+  assert.equal(bash.stdout, zsh.stdout);
   const cases: [line: string, offered: string][] = [
     ['', HELP['']!.replace(' --version', '')],
     ['--', '--version --help'],
@@ -293,7 +292,7 @@ test('completion offers the commands and options that fit, and files otherwise',
     ['import --token-file ', ''],
     ['import exam', ''],
   ];
-  const script = `${bash!.stdout}
+  const script = `${bash.stdout}
     for line in "$@"; do
       read -ra COMP_WORDS <<<"plant-store $line"
       [[ $line =~ ^$|\\ $ ]] && COMP_WORDS+=('')
@@ -318,61 +317,23 @@ function sorted(words: string): string {
   return words.split(' ').sort().join(' ');
 }
 
-test('a port without a host means the loopback address', async () => {
-  for (const colon of ['', ':']) {
-    const [port, opsPort] = [await freePort(), await freePort()];
-    const flags = ['--listen', `${colon}${port}`, '--ops', `${colon}${opsPort}`];
-    await using serve = await startServe(`sqlite:${join(folder, `port${colon}.db`)}`, flags);
-    assert.equal(serve.url, `http://127.0.0.1:${port}`);
-    const { stdout } = await serve.stop('SIGTERM');
-    assert.match(stdout, /"address":"127\.0\.0\.1".*"ops":{"address":"127\.0\.0\.1"/);
-  }
-});
-
 test('a flag overrides the environment, and the environment overrides the default', async () => {
-  const PLANT_STORE_DATABASE = 'sqlite:environment.db';
-  await runAll([
-    { args: ['token', 'create', 'by default'] },
-    { args: ['token', 'create', 'by environment'], env: { PLANT_STORE_DATABASE } },
-    { args: ['token', 'create', 'by flag', '--database', 'sqlite:flag.db'], env: { PLANT_STORE_DATABASE } },
-  ]);
-  const lists = await runAll(
-    ['data/plant-store.db', 'environment.db', 'flag.db'].map(path => ({
-      args: ['token', 'list', '--database', `sqlite:${path}`],
-    })),
-  );
-  const labels = lists.map(({ stdout }) => stdout.match(/^by \w+/gm));
-  assert.deepEqual(labels, [['by default'], ['by environment'], ['by flag']]);
-});
-
-test('a start that fails for its folder or its address creates no store', async () => {
-  const unused = join(folder, 'unused');
-  mkdirSync(unused);
-  const starts = [
-    [
-      `${ANY_PORTS} --database sqlite:${unused}/typo/plants.db`,
-      /the folder .*typo does not exist; create it/,
-    ],
-    [
-      `--listen ${takenAddress} --ops 127.0.0.1:0 --database sqlite:${unused}/plants.db`,
-      /uses .* with --listen;/,
-    ],
-    [
-      `--listen 127.0.0.1:0 --ops ${takenAddress} --database sqlite:${unused}/plants.db`,
-      /uses .* with --ops;/,
-    ],
-  ] as const;
-  for (const [args, message] of starts) {
-    const { exitCode, stderr } = await runProgram(['serve', ...args.split(' ')]);
-    assert.equal(exitCode, 1);
-    assert.match(stderr.trimEnd(), message);
-    assert.deepEqual(readdirSync(unused), []);
+  const env = { PLANT_STORE_DATABASE: 'sqlite:environment.db' };
+  await run(['token', 'create', 'by default']);
+  await run(['token', 'create', 'by environment'], env);
+  await run(['token', 'create', 'by flag', '--database', 'sqlite:flag.db'], env);
+  for (const [path, label] of [
+    ['data/plant-store.db', 'by default'],
+    ['environment.db', 'by environment'],
+    ['flag.db', 'by flag'],
+  ]) {
+    const { stdout } = await run(`token list --database sqlite:${path}`);
+    assert.deepEqual(stdout.match(/^by \w+/gm), [label]);
   }
 });
 
-test('every setting of serve can come from the environment, and a flag overrides it', async () => {
+test('settings of serve come from the environment or a flag, and a port alone is on loopback', async () => {
   const env: Record<string, string> = {
-    PLANT_STORE_LISTEN: '127.0.0.1:0',
     PLANT_STORE_OPS: takenAddress,
     PLANT_STORE_OPS_HOST: 'other.internal, plants.internal',
     PLANT_STORE_REPEATED_ID: 'reject',
@@ -383,10 +344,11 @@ test('every setting of serve can come from the environment, and a flag overrides
   // An empty variable is the same as none.
   const others = ['CONNECTIONS', 'DOCS', 'RATE_LIMIT', 'CORS_ORIGIN', 'DATABASE_PASSWORD_FILE'];
   for (const name of others) env[`PLANT_STORE_${name}`] = '';
-  const opsPort = await freePort();
-  const flags = ['--body-limit', '40', '--ops', `127.0.0.1:${opsPort}`];
+  const [port, opsPort] = [await freePort(), await freePort()];
+  const flags = ['--body-limit', '40', '--listen', `:${port}`, '--ops', String(opsPort)];
   await using serve = await startServe(own, flags, { env });
   const { url, token, stop } = serve;
+  assert.equal(url, `http://127.0.0.1:${port}`);
   const parts = { method: 'GET', target: '/livez', headers: { Host: 'plants.internal' }, body: '' };
   assert.equal((await ask(opsPort, token, parts)).status, 200);
   const client = new LoggingClient(url, token, []);
@@ -396,4 +358,5 @@ test('every setting of serve can come from the environment, and a flag overrides
   await client.close();
   const { stdout } = await stop('SIGTERM');
   assert.equal(stdout.match(/"msg":"request completed"/g)?.length, 3);
+  assert.match(stdout, /"address":"127\.0\.0\.1".*"ops":{"address":"127\.0\.0\.1"/);
 });
