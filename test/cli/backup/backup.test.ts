@@ -14,7 +14,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { text as readText } from 'node:stream/consumers';
-import { test } from 'node:test';
+import { after, test } from 'node:test';
 import { publishNewFile } from '../../../src/cli/new-file.ts';
 import { openCommandStore, openReader } from '../../../src/store/open-store.ts';
 import { StoreRejected, StoreUnavailable } from '../../../src/store/plant-store.ts';
@@ -22,6 +22,7 @@ import { openForWriting } from '../../../src/store/sqlite/database.ts';
 import { BACKUP_STEP_PAGES } from '../../../src/store/sqlite/limits.ts';
 import { checkCopy, copySnapshot } from '../../../src/store/sqlite/sqlite-backup.ts';
 import { fillStore, manyPlants, rowsOf } from '../../harness/copied-stores.ts';
+import { CommandProcess } from '../../harness/command-lines.ts';
 import { mountNamespace } from '../../harness/mount-namespace.ts';
 import { type Finished, runProgram, startProgram } from '../../harness/program.ts';
 import { testFolder } from '../../harness/test-folder.ts';
@@ -30,6 +31,8 @@ import { until } from '../../harness/until.ts';
 const PLANTS = 50_000;
 
 const root = testFolder();
+const commands = new CommandProcess(root);
+after(() => commands[Symbol.asyncDispose]());
 
 /** A new folder for one test. */
 function newFolder(): string {
@@ -44,7 +47,7 @@ async function newStore(plants = manyPlants(3)): Promise<{ path: string; databas
 }
 
 function backUp(file: string, database: string): Promise<Finished> {
-  return runProgram(['backup', file, '--database', database]);
+  return commands.run({ args: ['backup', file, '--database', database] });
 }
 
 /** Asserts that `backup` prints one line with the reason why there is no backup. */
@@ -114,43 +117,32 @@ test('the check rejects a damaged copy and a file that is no store', async () =>
   assert.throws(() => checkCopy(copy), StoreRejected);
 });
 
-test('backup overwrites no file and rejects the remains of an earlier backup', async () => {
+test('a backup that cannot start prints one line, leaves no file and overwrites none', async () => {
   const { path, database } = await newStore();
   const folder = newFolder();
   const backup = join(folder, 'backup.db');
-  const left = ['-wal', '-journal', '-shm'].map(suffix => `${backup}${suffix}`);
-  for (const file of left) {
-    writeFileSync(file, 'of yesterday');
-    const why = 'already exists and was not changed; name another file, or move this file away';
-    await assertRejected(backup, database, `plant-store: ${file} ${why}`);
-    assert.equal(readFileSync(file, 'utf8'), 'of yesterday');
-    rmSync(file);
+  const exists = 'already exists and was not changed; name another file';
+  for (const left of ['-wal', '-journal', '-shm'].map(suffix => `${backup}${suffix}`)) {
+    writeFileSync(left, 'of yesterday');
+    await assertRejected(backup, database, `plant-store: ${left} ${exists}, or move this file away`);
+    assert.equal(readFileSync(left, 'utf8'), 'of yesterday');
+    rmSync(left);
   }
-  symlinkSync('nowhere', join(folder, 'link.db'));
-  for (const file of [join(folder, 'link.db'), folder, path]) {
-    await assertRejected(
-      file,
-      database,
-      `plant-store: ${file} already exists and was not changed; name another file\n`,
-    );
-  }
-  assert.deepEqual(readdirSync(folder), ['link.db']);
-});
+  const link = join(folder, 'link.db');
+  symlinkSync('nowhere', link);
+  for (const file of [link, folder, path])
+    await assertRejected(file, database, `plant-store: ${file} ${exists}\n`);
 
-test('a backup that cannot start prints one line and leaves no file', async () => {
-  const { path, database } = await newStore();
-  const folder = newFolder();
-  const noStore = join(folder, 'no.db');
   const other = join(newFolder(), 'other.db');
   writeFileSync(other, 'no database, whatever its name'.repeat(100));
-  const [file, inNoFolder] = [join(folder, 'a.db'), join(folder, 'no', 'a.db')];
-  await assertRejected(file, `sqlite:${noStore}`, `there is no plant store at ${noStore}; `);
-  await assertRejected(file, `sqlite:${other}`, `${other} cannot be opened`);
+  const none = join(folder, 'none.db');
+  const inNoFolder = join(folder, 'no', 'a.db');
+  await assertRejected(backup, `sqlite:${none}`, `there is no plant store at ${none}; `);
+  await assertRejected(backup, `sqlite:${other}`, `${other} cannot be opened`);
   await assertRejected(inNoFolder, database, 'a.db cannot be created (ENOENT); create its folder first');
-  await assertRejected(file, 'postgres://u:secret@db.example/plants', 'pg_dump', 2);
-  await assertRejected(file, 'plants.db', 'invalid database URL', 2);
+  await assertRejected(backup, 'postgres://u:secret@db.example/plants', 'pg_dump', 2);
   await assertRejected(`${path}-journal`, database, 'choose another name', 2);
-  assert.deepEqual(readdirSync(folder), []);
+  assert.deepEqual(readdirSync(folder), ['link.db']);
 });
 
 test('SIGINT ends a backup at once and leaves no file', async () => {
