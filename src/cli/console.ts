@@ -3,7 +3,7 @@ import { makeConsoleCode } from '../auth/console-code.ts';
 import type { ListenAddress } from '../service.ts';
 import { openCommandStore, openReader } from '../store/open-store.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './options/database-option.ts';
-import { opsSetting, opsUrl } from './options/serve-options.ts';
+import { opsSetting, urlOf } from './options/serve-options.ts';
 import { Failure } from './output/failure.ts';
 
 export function consoleCommand(): Command {
@@ -15,7 +15,7 @@ export function consoleCommand(): Command {
 
 /** @param code a one-time code, in the fragment: browsers do not send it with the request */
 export function consoleLink(ops: ListenAddress, code: string): string {
-  return `${opsUrl(ops)}/console/#${code}`;
+  return `${urlOf(ops)}/console/#${code}`;
 }
 
 /** A service that hangs must not hold back the link. */

@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import { jsonObject } from '../client/plant-store-error.ts';
 import type { ListenAddress } from '../service.ts';
-import { opsSetting, opsUrl } from './options/serve-options.ts';
+import { opsSetting, urlOf } from './options/serve-options.ts';
 import { Failure } from './output/failure.ts';
 import { visible } from './output/visible-text.ts';
 
@@ -19,7 +19,7 @@ export function healthCommand(): Command {
 }
 
 async function reportHealth({ ops }: { ops: ListenAddress }): Promise<void> {
-  const url = `${opsUrl(ops)}/readyz`;
+  const url = `${urlOf(ops)}/readyz`;
   const advice = 'start the service, or name the address of its operations listener with --ops';
   const { httpStatus, text } = await responseFrom(url).catch((error: Error & { cause?: unknown }) => {
     const { code, message } = Object(error.cause ?? error) as NodeJS.ErrnoException;

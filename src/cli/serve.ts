@@ -1,5 +1,4 @@
 import * as fs from 'node:fs';
-import type { AddressInfo } from 'node:net';
 import { resolve } from 'node:path';
 import { Command } from 'commander';
 import { type Logger, pino } from 'pino';
@@ -7,7 +6,6 @@ import { hashToken } from '../auth/token.ts';
 import { EXIT_MS } from '../contract/limits.ts';
 import { newPlantJson } from '../contract/plant.ts';
 import {
-  type ListenAddress,
   ListenFailed,
   LOOPBACK,
   type Service,
@@ -19,7 +17,7 @@ import { checkNotServed, openReader } from '../store/open-store.ts';
 import { consoleLink } from './console.ts';
 import { onFirstSignal } from './interruption.ts';
 import { readDatabase } from './options/database-option.ts';
-import { addServeOptions, type ServeOptions } from './options/serve-options.ts';
+import { addServeOptions, type ServeOptions, urlOf } from './options/serve-options.ts';
 import { Failure } from './output/failure.ts';
 import { logOutput } from './output/log-output.ts';
 
@@ -79,7 +77,7 @@ async function start(
       console: hasConsole
         ? {
             ...{ database: shownDatabase(database), settings: shownSettings(command, database) },
-            curlOf: address => curl(baseUrl(address, listen), `'Authorization: Bearer <TOKEN>'`),
+            curlOf: address => curl(urlOf({ ...listen, port: address.port }), `'Authorization: Bearer <TOKEN>'`),
           }
         : undefined,
       handOverFirstToken: token => handOverFirstToken(token, database),
@@ -152,7 +150,7 @@ async function greet(
 ): Promise<void> {
   const { address, opsAddress, hasToken, makeConsoleCode, warnings } = service;
   const firstToken = (await publishFirstToken(database)) ?? service.firstToken;
-  const base = baseUrl(address, listen);
+  const base = urlOf({ ...listen, port: address.port });
   if (firstToken !== undefined) {
     const file = firstTokenFile(database) ?? '';
     const [where, credential] = process.stderr.isTTY
@@ -172,7 +170,7 @@ async function greet(
   // The link is a credential, so it goes to a person, never into a journal.
   if (makeConsoleCode !== undefined && process.stderr.isTTY) {
     const code = await makeConsoleCode().catch(() => undefined);
-    const link = code && consoleLink({ host: ops.host, port: opsAddress.port }, code);
+    const link = code && consoleLink({ ...ops, port: opsAddress.port }, code);
     const isDefault = (option: string): boolean => command.getOptionValueSource(option) === 'default';
     const again = ['npx plant-store console'];
     if (!isDefault('database')) again.push(`--database '${shownDatabase(database)}'`);
@@ -182,11 +180,6 @@ async function greet(
   }
   for (const warning of warnings) console.error(`WARNING: ${warning}`);
   console.error(`Accepting plants at ${base}/plants. Stop with Ctrl-C.`);
-}
-
-function baseUrl({ family, address, port }: AddressInfo, { host }: ListenAddress): string {
-  const own = family === 'IPv6' ? `[${address}]` : address;
-  return `http://${['0.0.0.0', '::'].includes(host) ? 'localhost' : own}:${port}`;
 }
 
 /** @param credential the header field, quoted for a shell */

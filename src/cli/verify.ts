@@ -8,8 +8,9 @@ import { settledTime, type Verification, verifyRevisions } from '../store/verifi
 import { noteRun } from './note-run.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './options/database-option.ts';
 import { Failure } from './output/failure.ts';
+import { checkNewFile } from './output/new-file.ts';
 import { amount, CountedProgress } from './output/progress-display.ts';
-import { checkNewSeal, warnOfClock, writeSeal } from './seal-file.ts';
+import { warnOfClock, writeSeal } from './seal-file.ts';
 
 const HELP = `
 The command checks every revision and prints a line, the seal. Keep the line on
@@ -46,7 +47,7 @@ export function verifyCommand(): Command {
 async function verify(options: VerifyOptions): Promise<void> {
   const database = readDatabase(options);
   const earlier = options.against === undefined ? undefined : readSeal(options.against);
-  if (options.seal !== undefined) checkNewSeal(options.seal);
+  if (options.seal !== undefined) checkNewFile(options.seal);
   // The service has priority.
   setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
   const { structure, seal, faults, difference, aheadOfClock } = await check(database, earlier);
@@ -60,7 +61,7 @@ async function verify(options: VerifyOptions): Promise<void> {
   const isSound = faults.length === 0;
   if (isSound && seal !== undefined) {
     if (options.seal !== undefined) {
-      writeSeal(options.seal, sealText(seal));
+      await writeSeal(options.seal, sealText(seal));
       console.error(`wrote the seal to ${options.seal}`);
     }
     console.log(sealLine(seal));

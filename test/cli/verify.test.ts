@@ -163,7 +163,7 @@ test('a line alone proves as much, but shows no range; --seal writes a new file 
   const again = await verify(database, '--seal', file);
   assert.match(
     again.stderr,
-    /^plant-store: --seal .*new\.seal: this file exists, and is not replaced; name a new file\n$/,
+    /^plant-store: .*new\.seal already exists and was not changed; name another file\n$/,
   );
   assert.equal((await verify(database, '--against', stdout)).exitCode, 0);
   await changeRows(sqlite, database, 'DELETE FROM plant_revision WHERE id = 7010');
@@ -183,7 +183,7 @@ test('a seal file that cannot be written leaves nothing behind', async () => {
   assert.deepEqual([exitCode, stdout], [1, '']);
   assert.match(
     stderr,
-    /^plant-store: the seal .*new\.seal cannot be written \(EFBIG\); name a new file on /m,
+    /^plant-store: .*new\.seal cannot be created \(EFBIG\); name a file in a folder /m,
   );
   assert.deepEqual(readdirSync(dirname(file)), []);
 });

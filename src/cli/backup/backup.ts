@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Command } from 'commander';
 import { databaseAddressOf } from '../../store/database-url.ts';
@@ -9,9 +10,9 @@ import { stoppable } from '../interruption.ts';
 import { noteRun } from '../note-run.ts';
 import { type DatabaseOptions, databaseOption, readDatabase } from '../options/database-option.ts';
 import { Failure } from '../output/failure.ts';
-import { amount, CountedProgress, formatCount } from '../output/progress-display.ts';
+import { makeNewFile, rejectExisting } from '../output/new-file.ts';
+import { amount, CountedProgress } from '../output/progress-display.ts';
 import { SEAL_SUFFIX, warnOfClock, writeSeal } from '../seal-file.ts';
-import { makeBackupFile } from './backup-file.ts';
 import type { BackupMessage } from './backup-process.ts';
 import { BACKUP_PROCESS, ownProgram } from './own-program.ts';
 
@@ -55,18 +56,24 @@ async function backUp(file: string, options: DatabaseOptions): Promise<void> {
   if (beside.includes(resolve(file)))
     throw new Failure(`SQLite uses ${file} for the store; choose another name`, 2);
   const sinceMs = performance.now();
-  const { written, bytes } = await stoppable(
-    stop => makeBackupFile(file, partial => copyAndCheck(database.path, partial, stop)),
+  rejectExistingParts(file);
+  const written = await stoppable(
+    stop =>
+      makeNewFile(file, async partial => {
+        const made = await copyAndCheck(database.path, partial, stop);
+        rejectExistingParts(file);
+        return made;
+      }),
     'no backup was created',
   );
   const seconds = ((performance.now() - sinceMs) / 1000).toFixed(1);
   const counts = shown(written.copy);
-  console.log(`${file}: ${counts}, ${formatCount(bytes)} bytes, in ${seconds} s`);
+  console.log(`${file}: ${counts}, ${amount(statSync(file).size, 'byte')}, in ${seconds} s`);
   const { seal, faults, aheadOfClock } = written;
   for (const fault of faults) console.error(`plant-store: ${fault}`);
   warnOfClock(aheadOfClock);
   if (seal !== undefined) {
-    writeSeal(`${file}${SEAL_SUFFIX}`, seal);
+    await writeSeal(`${file}${SEAL_SUFFIX}`, seal);
     console.log(`${file}${SEAL_SUFFIX}: the seal of this backup, for \`verify --against\``);
   }
   const found = faults.length === 0 ? '' : `; FAULTS FOUND: ${faults[0]}`;
@@ -76,6 +83,16 @@ async function backUp(file: string, options: DatabaseOptions): Promise<void> {
       'the backup contains everything that the store has, with the faults above, and gets no seal; keep your older backups',
     );
   }
+}
+
+/** Also rejects an old write-ahead log or journal: SQLite would apply it to the backup. */
+function rejectExistingParts(file: string): void {
+  for (const suffix of ['', SEAL_SUFFIX]) rejectExisting(`${file}${suffix}`);
+  for (const suffix of ['-wal', '-journal', '-shm'])
+    rejectExisting(
+      `${file}${suffix}`,
+      'name another file, or move this file away; it may contain plants',
+    );
 }
 
 /** @throws {Failure} if the copy fails or does not have the counts of the store */

@@ -67,8 +67,8 @@ export function opsSetting(): Option {
   );
 }
 
-/** Where a program on this machine reaches the operations listener. */
-export function opsUrl({ host, port }: ListenAddress): string {
+/** Where a program on this machine reaches a listener. */
+export function urlOf({ host, port }: ListenAddress): string {
   const own = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host;
   return `http://${own.includes(':') ? `[${own}]` : own}:${port}`;
 }

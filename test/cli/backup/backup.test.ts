@@ -15,7 +15,7 @@ import {
 import { join } from 'node:path';
 import { text as readText } from 'node:stream/consumers';
 import { after, test } from 'node:test';
-import { publishNewFile } from '../../../src/cli/new-file.ts';
+import { makeNewFile } from '../../../src/cli/output/new-file.ts';
 import { openCommandStore, openReader } from '../../../src/store/open-store.ts';
 import { StoreRejected, StoreUnavailable } from '../../../src/store/plant-store.ts';
 import { openForWriting } from '../../../src/store/sqlite/database.ts';
@@ -183,13 +183,12 @@ test('a backup that was killed does not block its name, and of two that run the 
   assert.equal(readdirSync(folder).length, 3, 'only the backup, its seal and the file of the killed one');
 });
 
-test('of two new files of one name that are complete at the same moment, one remains', () => {
-  const folder = newFolder();
-  const [one, two, file] = ['one', 'two', 'file'].map(name => join(folder, name)) as [string, string, string];
-  for (const partial of [one, two]) writeFileSync(partial, partial);
-  publishNewFile(one, file);
-  assert.throws(() => publishNewFile(two, file), { code: 'EEXIST' });
-  assert.equal(readFileSync(file, 'utf8'), one);
+test('of two new files of one name that are complete at the same moment, one remains', async () => {
+  const file = join(newFolder(), 'file');
+  const make = (text: string) => makeNewFile(file, partial => writeFileSync(partial, text));
+  const second = makeNewFile(file, () => make('first'));
+  await assert.rejects(second, { name: 'Failure', message: /already exists and was not changed/ });
+  assert.equal(readFileSync(file, 'utf8'), 'first');
 });
 
 test('a full disk is reported and leaves no file', async () => {
