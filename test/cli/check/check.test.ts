@@ -4,22 +4,27 @@ import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { createServer as createNetServer, type Server } from 'node:net';
 import { text as readText } from 'node:stream/consumers';
-import { suite, test } from 'node:test';
+import { after, test } from 'node:test';
 import { createServer as createTlsServer } from 'node:tls';
 import type { RuleResult } from '../../../src/cli/check/report.ts';
 import { RULES } from '../../../src/cli/check/rules.ts';
+import { CommandProcess } from '../../harness/command-lines.ts';
 import { freePort } from '../../harness/free-port.ts';
 import { listen } from '../../harness/loopback-server.ts';
-import { type Finished, runInTime, startProgram } from '../../harness/program.ts';
+import { type Finished, startProgram } from '../../harness/program.ts';
 import { startTestService } from '../../harness/running-service.ts';
 import { enginesUnderTest } from '../../harness/store-under-test.ts';
+import { testFolder } from '../../harness/test-folder.ts';
 import { type ForeignResponse, startForeignStore, TOKEN } from './foreign-plant-store.ts';
 
 /** Rules about a plant id, which may be outside `--ids`. */
 const WITH_PLANT_ID = RULES.filter(({ plantId }) => plantId !== undefined).map(({ id }) => id);
 
+const commands = new CommandProcess(testFolder());
+after(() => commands[Symbol.asyncDispose]());
+
 function check(url: string, args: string[] = ['--yes'], token = TOKEN): Promise<Finished> {
-  return runInTime(['check', url, ...args], { env: { PLANT_STORE_TOKEN: token } });
+  return commands.run({ args: ['check', url, ...args], env: { PLANT_STORE_TOKEN: token } });
 }
 
 for (const engine of await enginesUnderTest()) {
@@ -77,7 +82,7 @@ test('without --ids and --yes, and with --dry-run, it sends nothing', async () =
   const { exitCode, stdout, stderr } = await check(store.url, []);
   assert.deepEqual([exitCode, stdout, store.requests()], [2, '', 0]);
   assert.match(stderr, /would store up to \d+ plants .*: ids \d+ to \d+, and 0, -1, .* --ids .*--yes\n$/);
-  const dryRun = await runInTime(['check', store.url, '--dry-run']);
+  const dryRun = await check(store.url, ['--dry-run'], '');
   assert.deepEqual([dryRun.exitCode, dryRun.stderr, store.requests()], [0, '', 0]);
   for (const { id, title } of RULES) assert.ok(dryRun.stdout.includes(` ${id}: ${title}; dry run\n`));
 });
@@ -89,30 +94,27 @@ const untrusted = createTlsServer({ key: pem('server-key.pem'), cert: pem('serve
 const respond = (status: number): Server =>
   createServer((_request, response) => response.writeHead(status, { Location: 'https://other' }).end());
 
-suite('the message if nothing can be checked:', { concurrency: 2 }, () => {
-  const servers: [what: string, server: Server, message: RegExp, scheme?: string][] = [
-    ['no response', silent, /: no complete response within 10 s; is the service running there/],
-    ['no HTTP', noHttp, /; the server did not respond with HTTP/],
-    ['no known authority', untrusted, /; set NODE_EXTRA_CA_CERTS to the file/, 'https'],
-    ['a redirect', respond(308), / 308 .*\(https:\/\/other\); it redirects; give the base address/],
-    ['a rejected token', respond(401), / 401 .*; give a valid token with --token-file/],
-    ['no permission', respond(403), /; the token may not create plants; give another token/],
-    ['another path', respond(404), /; give the base address of the service, without \/plants/],
-    ['another operation', respond(405), /; give the base address of the service, without \/plants/],
-    ['an overload', respond(502), /; the service is not available now; try again later/],
+test('the message if nothing can be checked', async () => {
+  const servers: [server: Server, message: RegExp, scheme?: string][] = [
+    [silent, /: no complete response within 10 s; is the service running there/],
+    [noHttp, /; the server did not respond with HTTP/],
+    [untrusted, /; set NODE_EXTRA_CA_CERTS to the file/, 'https'],
+    [respond(308), / 308 .*\(https:\/\/other\); it redirects; give the base address/],
+    [respond(401), / 401 .*; give a valid token with --token-file/],
+    [respond(403), /; the token may not create plants; give another token/],
+    [respond(404), /; give the base address of the service, without \/plants/],
+    [respond(405), /; give the base address of the service, without \/plants/],
+    [respond(502), /; the service is not available now; try again later/],
   ];
-  for (const [what, server, message, scheme = 'http'] of servers)
-    test(what, async () => {
-      await using running = await listen(server);
-      const { exitCode, stdout, stderr } = await check(running.url.replace('http', scheme));
-      assert.deepEqual([exitCode, stdout], [1, '']);
-      assert.match(stderr, /^Storing up to .*\nplant-store: .*\n$/);
-      assert.match(stderr, message);
-    });
-  test('no server', async () => {
-    const { stderr } = await check(`http://127.0.0.1:${await freePort()}`);
-    assert.match(stderr, /: no complete response \(ECONNREFUSED\); is the service running there\?\n$/);
-  });
+  for (const [server, message, scheme = 'http'] of servers) {
+    await using running = await listen(server);
+    const { exitCode, stdout, stderr } = await check(running.url.replace('http', scheme));
+    assert.deepEqual([exitCode, stdout], [1, '']);
+    assert.match(stderr, /^Storing up to .*\nplant-store: .*\n$/);
+    assert.match(stderr, message);
+  }
+  const { stderr } = await check(`http://127.0.0.1:${await freePort()}`);
+  assert.match(stderr, /: no complete response \(ECONNREFUSED\); is the service running there\?\n$/);
 });
 
 /** Characters that some terminal does not accept, and the token. */
