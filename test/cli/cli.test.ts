@@ -89,11 +89,8 @@ const ID_RULE = /It must be an integer from -9223372036854775808 to 922337203685
 const MISUSES: Misuse[] = [
   [2, 'plant', /unknown command 'plant'/],
   [2, '--colour', /unknown option '--colour'/],
-  [2, 'token make', /unknown command 'make'/],
-  ...[...STORE_COMMANDS, 'openapi'].flatMap((command): Misuse[] => [
-    [2, `${command} --colour`, /unknown option '--colour'/],
-    [2, `${command} another`, /too many arguments/],
-  ]),
+  [2, 'token create label --colour', /unknown option '--colour'/],
+  [2, 'list another', /too many arguments/],
   [2, 'serve --database', /'--database <url>' argument missing/],
 
   ...wrong(
@@ -110,8 +107,6 @@ const MISUSES: Misuse[] = [
   [2, 'serve', /value 'here' from env 'PLANT_STORE_LISTEN' is invalid/, { PLANT_STORE_LISTEN: 'here' }],
   [2, 'serve --repeated-id keep', /Allowed choices are revise, reject/],
   [2, 'serve', /'keep' from env 'PLANT_STORE_REPEATED_ID' is invalid/, { PLANT_STORE_REPEATED_ID: 'keep' }],
-  [2, 'serve --log-requests often', /Allowed choices are on, off/],
-  [2, 'serve --log-requests', /'--log-requests <on\|off>' argument missing/],
   ...wrong(
     'serve --body-limit',
     ['0', '-1', '1e6', '8388609', ''],
@@ -126,7 +121,6 @@ const MISUSES: Misuse[] = [
   // RFC 5737 section 3: an address for documentation, which no machine has.
   [1, `${SERVE} --listen 203.0.113.1:0 --ops 127.0.0.1:0`, /203\.0\.113\.1 is not an address .* --listen$/],
 
-  [2, 'token create', /missing required argument 'label'/],
   ...wrong(
     'token create',
     ['', 'x'.repeat(101), 'a\tb', ' a', 'a ', 'Z\ufffdrich'],
@@ -138,19 +132,16 @@ const MISUSES: Misuse[] = [
     /a whole number of days, hours or minutes, such as 90d/,
   ),
   [1, `token create first --database ${database}`, /the label "first" already exists; choose another label$/],
-  [2, 'token revoke', /missing required argument 'label'/],
   [
     1,
     `token revoke nobody --database ${database}`,
     /no token with the label "nobody" in sqlite:[^ ]+; list /,
   ],
 
-  [2, 'show', /missing required argument 'id'/],
   ...wrong('show --', ['Ficus', '', '1.5', '9223372036854775808', '-9223372036854775809'], ID_RULE),
   [1, `show 9007199254740993 --database ${database}`, /there is no plant with the id 9007199254740993 in /],
   ...wrong('list --from', ['1.5', '9223372036854775808', ''], ID_RULE),
   ...wrong('list --limit', ['0', '-1', ''], /Give a number from 1 to 9007199254740991/),
-  [2, 'show 1 --json --ids exact', /Allowed choices are number, text/],
   ...['3\n\n1e3', '3\r\n# 5\r\n9223372036854775808', '# 5\n'].map((ids, index): Misuse => {
     writeFileSync(join(folder, `ids-${index}`), ids);
     return [
@@ -160,10 +151,7 @@ const MISUSES: Misuse[] = [
     ];
   }),
   [2, 'copy --from a --to b --except none', /--except, none, cannot be read \(ENOENT\)/],
-  [2, 'completion fish', /Allowed choices are bash, zsh/],
-  [2, 'export --format xml', /Allowed choices are csv, jsonl/],
 
-  [2, 'import --token t', /missing required argument 'FILE'/],
   [2, 'import --token t --token-file f a.csv', /--token and --token-file are both given/],
   [2, 'import --token-file none a.csv', /token file none cannot be read \(ENOENT\)/],
   [2, 'import --token t --url localhost:8080 a.csv', /--url must be an http or https/],
@@ -174,11 +162,9 @@ const MISUSES: Misuse[] = [
     (count): Misuse => [2, `import --token t --in-flight ${count} a.csv`, /a number from 1 to 1024/],
   ),
 
-  [2, 'check', /missing required argument 'BASE_URL'/],
   [2, 'check plants.example --token a', /BASE_URL must be an http or https address/],
   [2, 'check http://127.0.0.1:1 --yes', /a token is required: give --token-file/],
   [2, ['check', 'http://127.0.0.1:1', '--yes', '--token', 'a b'], /is not a token/],
-  [2, 'check http://127.0.0.1:1 --format xml', /Allowed choices are text, json/],
   ...wrong('check http://127.0.0.1:1 --ids', NO_RANGES, /Write it as FROM\.\.TO with two 64-bit integers/),
 
   [2, 'export --database plants.db', /invalid database URL; write sqlite:PATH, for example sqlite:/],
@@ -240,29 +226,20 @@ test('a result that cannot be written is one line', async () => {
   assert.match(stderr, /^plant-store: .*cannot be written.*\n$/);
 });
 
-/** Commands, and the words that their help must contain. */
-const HELP: Record<string, string> = {
-  '': 'serve console health token add import list show export stats copy verify backup check openapi completion --version',
-  serve:
-    '--database --listen --ops --ops-host --repeated-id --log-requests --body-limit PLANT_STORE_DATABASE PLANT_STORE_LISTEN ' +
-    'sqlite:./data/plant-store.db 127.0.0.1:8080 127.0.0.1:8081 start --',
-  token: 'create list revoke',
-  'token create': '<label> --expires 90d --database',
-  'token list': '--database --json',
-  list: '--database --tag --name --from --limit --json --ids "number", "text"',
-  'token revoke': '<label> --database',
-  export: '--database --format "csv", "jsonl" --revisions',
-  show: '<id> --database --json',
-  check: '<BASE_URL> --token-file "text", "json" --ids --yes --dry-run',
-  openapi: 'OpenAPI',
-};
+const COMMANDS =
+  'serve console health token add import list show export stats copy verify backup check openapi completion';
 
 test('--help explains each command, and an incomplete command prints its help', async () => {
-  for (const [command, words] of Object.entries(HELP)) {
+  for (const [command, ...words] of [
+    ['', ...COMMANDS.split(' '), '--version'],
+    ['serve', 'PLANT_STORE_LISTEN', 'sqlite:./data/plant-store.db', '127.0.0.1:8080', 'npm start -- --'],
+    ['token', 'create', 'list', 'revoke'],
+    ['token create', '<label>', '--expires', '90d'],
+    ['list', '"number", "text"'],
+  ] as const) {
     const { exitCode, stdout, stderr } = await run(`${command} --help`.trim());
     assert.deepEqual([exitCode, stderr], [0, '']);
-    for (const each of words.split(' '))
-      assert.ok(stdout.includes(each), `${command}: ${each} is not in:\n${stdout}`);
+    for (const each of words) assert.ok(stdout.includes(each), `${command}: ${each} is not in:\n${stdout}`);
   }
   for (const args of [[], ['token']]) {
     const { exitCode, stdout, stderr } = await run(args);
@@ -281,7 +258,7 @@ test('completion offers the commands and options that fit, and files otherwise',
   const [bash, zsh] = [await run('completion bash'), await run('completion zsh')];
   assert.equal(bash.stdout, zsh.stdout);
   const cases: [line: string, offered: string][] = [
-    ['', HELP['']!.replace(' --version', '')],
+    ['', COMMANDS],
     ['--', '--version --help'],
     ['sh', 'show'],
     ['token ', 'create list revoke'],

@@ -9,13 +9,11 @@ import {
   renameSync,
   statSync,
   symlinkSync,
-  writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { openCommandStore } from '../../src/store/open-store.ts';
-import { runCommandLines } from '../harness/command-lines.ts';
 import { type Finished, firstTokenOf, sendPlant, startProgram, startServe } from '../harness/program.ts';
 import { postgresUnderTest } from '../harness/store-under-test.ts';
 import { testFolder } from '../harness/test-folder.ts';
@@ -87,21 +85,11 @@ test('a start that is killed before the store has the token, or before the file 
   );
 });
 
-test('an existing file or link is not overwritten, and then the store gets no token', async () => {
-  const path = join(folder, 'replaced.db');
-  writeFileSync(`${path}-first-token`, 'of an earlier store');
-  const { stderr } = await firstStart(`sqlite:${path}`);
-  assert.match(stderr, NO_TOKEN);
-  assert.equal(readFileSync(`${path}-first-token`, 'utf8'), 'of an earlier store');
+test('an existing file is not replaced, not even a link to nowhere, and then the store gets no token', async () => {
   const linked = join(folder, 'linked.db');
   symlinkSync(join(folder, 'elsewhere'), `${linked}-first-token`);
   assert.match((await firstStart(`sqlite:${linked}`)).stderr, NO_TOKEN);
   assert.ok(!existsSync(join(folder, 'elsewhere')));
-  const [listed] = await runCommandLines(
-    [{ args: ['token', 'list', '--database', `sqlite:${path}`] }],
-    folder,
-  );
-  assert.match(listed!.stdout, /^LABEL.*\n$/);
 });
 
 test('without a terminal, PostgreSQL gets no first token', async () => {
