@@ -24,14 +24,15 @@ import type { ServiceState } from './ops/readiness.ts';
 import { storeWarningsOf } from './ops/store-warnings.ts';
 import { plantWrite } from './store/checksum.ts';
 import { databaseAddressOf } from './store/database-url.ts';
-import { GroupCommit } from './store/group-commit.ts';
 import { openSearch, openServedStore, type ServedStore, type StoreSettings } from './store/open-store.ts';
 import {
+  type PlantCommits,
+  type PlantQueue,
   type PlantWriter,
-  type StorageEngine,
   StoreRejected,
   StoreUnavailable,
   schemaUpdateOf,
+  type TokenTable,
 } from './store/plant-store.ts';
 import { VERSION } from './version.ts';
 
@@ -74,7 +75,7 @@ export interface Service {
   hasToken: boolean;
   /** Makes a one-time code for the console; undefined if it is off. */
   makeConsoleCode: (() => Promise<string>) | undefined;
-  /** Warnings of {@link StorageEngine.check} at the start, for the operator. */
+  /** Warnings of {@link PlantCommits.check} at the start, for the operator. */
   warnings: readonly string[];
   /** Completes the accepted requests, makes their plants durable, and releases all resources. */
   close(): Promise<void>;
@@ -104,9 +105,9 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     );
     opened.defer(() => tokens.close());
     const commits = monitoredCommits(engine, metrics, confirmationLog(log), new DamagedPlants(log));
-    opened.use(setInterval(() => void commits.assess(), COMMITS_ASSESSED_INTERVAL_MS));
-    const writer = new GroupCommit(commits);
-    opened.defer(() => writer.close());
+      opened.use(setInterval(() => void commits.assess(), COMMITS_ASSESSED_INTERVAL_MS));
+      const queue = engine.openQueue(commits.commit);
+      opened.defer(() => queue.close());
 
     let closing: Promise<void> | undefined;
     const storeWarnings = storeWarningsOf(() => commits.check(), rawCause, log);
@@ -114,10 +115,10 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     const warnings = (await storeWarnings()) ?? [];
     opened.use(setInterval(() => void storeWarnings(), STORE_WATCH_INTERVAL_MS));
     const rejected = new RejectedRequests();
-    const server = plantServer(settings, tokens, writer, metrics, rejected);
+    const server = plantServer(settings, tokens, queue, metrics, rejected);
     const readState = async (): Promise<ServiceState> => ({
       // Read before the awaits below: a slow store would hide the plants that wait now.
-      ...writer.statistics,
+      ...queue.statistics,
       storeWarnings: await storeWarnings(),
       engine: await engine.statistics(),
       damagedPlants: commits.damagedPlants(),
@@ -131,7 +132,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
       settings.console &&
       new OperatorConsole({
         ...{ engine, readState, rejected, log, version: VERSION, ...settings.console },
-        samples: opened.use(new Samples(metrics, () => writer.statistics.plantsInFlight)),
+        samples: opened.use(new Samples(metrics, () => queue.statistics.plantsInFlight)),
         search: opened.use(await openSearch(settings.database)),
         curl: () => settings.console!.curlOf(address),
         onToken: token => tokens.add(token),
@@ -174,14 +175,14 @@ async function openStore(settings: ServiceSettings): Promise<ServedStore> {
 function plantServer(
   settings: ServiceSettings,
   tokens: TokenCache,
-  writer: GroupCommit,
+  queue: PlantQueue,
   metrics: Metrics,
   rejected: RejectedRequests,
 ): PlantServer {
   const { bodyBytesMax, docs, corsOrigins, rateLimit, log, logRequest } = settings;
   // The checksum is made in the call that has the parsed plant, so it covers everything after it.
   const checksumming: PlantWriter = {
-    write: ({ plant, recordedBy }) => writer.write(plantWrite(plant, recordedBy)),
+    write: ({ plant, recordedBy }) => queue.write(plantWrite(plant, recordedBy)),
   };
   return new PlantServer({
     createPlant: new CreatePlant(tokens, checksumming, bodyBytesMax, rateLimit && new RateLimit(rateLimit)),
@@ -208,7 +209,7 @@ export const LOOPBACK = /^(?:localhost|127\.[0-9.]+|::1)$/;
  */
 async function makeFirstToken(
   tokens: TokenCache,
-  engine: StorageEngine,
+  engine: PlantCommits & TokenTable,
   { listen, handOverFirstToken, log }: ServiceSettings,
 ): Promise<string | undefined> {
   if (!LOOPBACK.test(listen.host) || (await engine.hasPlants())) return undefined;

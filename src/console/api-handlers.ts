@@ -11,11 +11,13 @@ import { bytesText } from '../store/bytes-text.ts';
 import { isIntact } from '../store/checksum.ts';
 import { searchAll } from '../store/plant-search.ts';
 import {
+  type ConsoleTables,
+  type PlantCommits,
   type PlantRevision,
   type PlantSearch,
-  type StorageEngine,
   StoreDamaged,
   type StoreSize,
+  type TokenTable,
 } from '../store/plant-store.ts';
 import { REVISION_CSV_HEADER, revisionCsv } from '../store/revision-csv.ts';
 import { type Call, failure, filterOf, type Handler, InvalidCall, json, noContent } from './calls.ts';
@@ -45,7 +47,7 @@ const DISK_RATE_MS_MIN = 6 * 3_600_000;
 export type ShownSetting = readonly [name: string, value: string, source: 'flag' | 'environment' | 'default'];
 
 export interface ConsoleParts {
-  engine: StorageEngine;
+  engine: PlantCommits & TokenTable & ConsoleTables;
   /** Not the engine's own reads, so that searches delay no creates. */
   search: PlantSearch;
   samples: Samples;

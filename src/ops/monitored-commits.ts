@@ -1,4 +1,4 @@
-import type { PlantWrite, StorageEngine, StoreUnavailable, WriteResult } from '../store/plant-store.ts';
+import type { PlantCommits, PlantWrite, StoreUnavailable, WriteResult } from '../store/plant-store.ts';
 import type { DamagedPlants } from './damaged-plants.ts';
 import type { Metrics } from './metrics.ts';
 import type { FailureLog } from './rate-limited-log.ts';
@@ -16,7 +16,7 @@ import type { FailureLog } from './rate-limited-log.ts';
  *   if the last one was not bad
  */
 export function monitoredCommits(
-  engine: StorageEngine,
+  engine: PlantCommits,
   metrics: Metrics,
   log: FailureLog,
   damaged: DamagedPlants,
@@ -27,10 +27,6 @@ export function monitoredCommits(
   /** Batches, or a test commit. */
   let inFlight = 0;
   return {
-    get commitsInFlightMax() {
-      return engine.commitsInFlightMax;
-    },
-    laneOf: (id: bigint) => engine.laneOf(id),
     commit: async (writes: readonly PlantWrite[]): Promise<WriteResult[]> => {
       const beganAt = performance.now();
       inFlight++;

@@ -1,4 +1,3 @@
-import type { NewPlant } from '../contract/plant.ts';
 import {
   BATCH_PLANTS_MAX,
   BATCH_REPEATS_MAX,
@@ -12,35 +11,30 @@ import {
 import type {
   CommitStatistics,
   NotConfirmed,
+  PlantCommits,
+  PlantQueue,
   PlantWrite,
-  StorageEngine,
   WriteResult,
 } from './plant-store.ts';
 
-type CommittingEngine = Pick<StorageEngine, 'commit' | 'commitsInFlightMax' | 'laneOf'>;
+/** How an engine takes batches. */
+interface BatchRules {
+  commit: PlantCommits['commit'];
+  /** Maximum number of batches in flight. */
+  commitsInFlightMax: number;
+  /**
+   * It inserts plant after plant, and batch after batch in the order of the calls. Otherwise an id
+   * is in one batch in flight at a time, a few times.
+   */
+  isSequential: boolean;
+}
 
 interface QueuedPlant extends PlantWrite {
   queuedAt: number;
-  /** Plants of its lane that were queued or in a batch when this one arrived. */
+  /** Plants that were queued or in a batch when this one arrived. */
   ahead: number;
   textLength: number;
   settle: (result: WriteResult | NotConfirmed) => void;
-}
-
-/**
- * The plants that may share a batch. Only Citus has several lanes: one for each worker. Lanes share
- * the queue equally, and each has its own limit of plants in flight. So a worker that is away makes
- * no plant of another one `busy`.
- */
-class Lane {
-  queue: QueuedPlant[] = [];
-  queuedTextLength = 0;
-  /** Plants that are queued or in a batch. */
-  inFlight = 0;
-  /** See `#updateInFlightMax`. */
-  inFlightMax = Number.POSITIVE_INFINITY;
-  batchesInFlight = 0;
-  lastBatchPlants = 0;
 }
 
 /**
@@ -58,14 +52,12 @@ class Lane {
  * | in a batch | the engine returns the results          | settled    | its own result     |
  * | in a batch | the engine fails                        | settled    | `storeUnavailable` |
  *
- * Only `dispatch` makes batches. The first batch of a lane starts as soon as plants are queued. A
- * further one, up to the maximum of the engine, starts when the queue is as long as the last batch
- * was. Of several lanes each has at most one batch in flight, so a slow lane does not occupy all
- * connections.
+ * Only `dispatch` makes batches. The first batch starts as soon as plants are queued. A further
+ * one, up to the maximum of the engine, starts when the queue is as long as the last batch was.
  *
- * If an engine has concurrent batches, an id is in one of them at a time. That batch has only a few
- * plants of the id, because their revisions are inserted one after the other. Further plants of the
- * id stay queued until that batch ends. So the later plant of a connection never becomes the
+ * If an engine is not sequential, an id is in one batch in flight at a time. That batch has only a
+ * few plants of the id, because their revisions are inserted one after the other. Further plants of
+ * the id stay queued until that batch ends. So the later plant of a connection never becomes the
  * earlier revision. And an id that is sent often does not delay all plants of a batch.
  *
  * `dispatch` runs when a batch ends, and at the end of the event-loop iteration in which a plant
@@ -75,27 +67,35 @@ class Lane {
  * The client can safely send the plants again. The queued plants go into the next batch, which
  * shows whether the fault has ended. `close` settles when no plant is queued or in a batch.
  */
-export class GroupCommit {
-  readonly #engine: CommittingEngine;
-  readonly #lanes = new Map<string, Lane>();
+export class GroupCommit implements PlantQueue {
+  readonly #engine: BatchRules;
   readonly #now: () => number;
-  /** The ids of all batches in flight. Empty if the engine takes one batch at a time. */
-  readonly #idsInFlight = new Set<bigint>();
+  readonly #queue: QueuedPlant[] = [];
+  #queuedTextLength = 0;
+  /** Plants that are queued or in a batch. */
+  #inFlight = 0;
+  /** See `#updateInFlightMax`. */
+  #inFlightMax = Number.POSITIVE_INFINITY;
   #batchesInFlight = 0;
+  #lastBatchPlants = 0;
+  /** The ids of all batches in flight. Empty if the engine is sequential. */
+  readonly #idsInFlight = new Set<bigint>();
+  /** Of this many plants at the head of the queue, `#free` have no id in flight. */
+  #examined = 0;
+  #free = 0;
   #dispatchIsDue = false;
   #closed: PromiseWithResolvers<void> | undefined;
 
   /** @param now milliseconds of a monotonic clock */
-  constructor(engine: CommittingEngine, now = () => performance.now()) {
+  constructor(engine: BatchRules, now = () => performance.now()) {
     this.#engine = engine;
     this.#now = now;
   }
 
   get statistics(): CommitStatistics {
-    const inFlightMax = this.#lanes.size === 0 ? QUEUE_PLANTS_MAX : this.#sum('inFlightMax');
     return {
-      plantsInFlight: this.#sum('inFlight'),
-      plantsInFlightMax: Math.min(Math.floor(inFlightMax), QUEUE_PLANTS_MAX),
+      plantsInFlight: this.#inFlight,
+      plantsInFlightMax: Math.min(Math.floor(this.#inFlightMax), QUEUE_PLANTS_MAX),
       batchesInFlight: this.#batchesInFlight,
     };
   }
@@ -103,24 +103,23 @@ export class GroupCommit {
   write({ plant, contentChecksum, recordedBy }: PlantWrite): Promise<WriteResult | NotConfirmed> {
     const textLength = plant.name.length + (plant.tag?.length ?? 0);
     if (this.#closed !== undefined) return Promise.resolve({ rejected: 'shuttingDown' });
-    const lane = this.#laneOf(plant);
-    const { length } = lane.queue;
+    const { length } = this.#queue;
     if (
-      lane.inFlight >= lane.inFlightMax ||
-      length >= QUEUE_PLANTS_MAX / this.#lanes.size ||
-      (length > 0 && lane.queuedTextLength + textLength > QUEUE_TEXT_LENGTH_MAX / this.#lanes.size)
+      this.#inFlight >= this.#inFlightMax ||
+      length >= QUEUE_PLANTS_MAX ||
+      (length > 0 && this.#queuedTextLength + textLength > QUEUE_TEXT_LENGTH_MAX)
     ) {
       return Promise.resolve({ rejected: 'busy' });
     }
-    lane.queuedTextLength += textLength;
+    this.#queuedTextLength += textLength;
     if (!this.#dispatchIsDue) {
       this.#dispatchIsDue = true;
       setImmediate(() => this.#dispatch());
     }
     const queuedAt = this.#now();
-    const ahead = lane.inFlight++;
+    const ahead = this.#inFlight++;
     return new Promise(settle =>
-      lane.queue.push({ plant, contentChecksum, recordedBy, queuedAt, ahead, textLength, settle }),
+      this.#queue.push({ plant, contentChecksum, recordedBy, queuedAt, ahead, textLength, settle }),
     );
   }
 
@@ -131,98 +130,71 @@ export class GroupCommit {
     return this.#closed.promise;
   }
 
-  #sum(property: 'inFlight' | 'inFlightMax'): number {
-    let sum = 0;
-    for (const lane of this.#lanes.values()) sum += lane[property];
-    return sum;
-  }
-
-  #laneOf({ id }: NewPlant): Lane {
-    const name = this.#engine.laneOf(id);
-    const lane = this.#lanes.get(name) ?? new Lane();
-    this.#lanes.set(name, lane);
-    return lane;
-  }
-
   #dispatch(): void {
     this.#dispatchIsDue = false;
-    for (;;) {
-      const lane = this.#dueLane();
-      if (lane === undefined) return;
-      const batch = this.#takeBatch(lane);
-      lane.lastBatchPlants = batch.length;
-      lane.batchesInFlight++;
+    while (this.#isBatchDue()) {
+      const batch = this.#takeBatch();
+      this.#lastBatchPlants = batch.length;
       this.#batchesInFlight++;
       this.#engine.commit(batch).then(
-        results => this.#batchEnded(lane, batch, results),
-        () => this.#batchFailed(lane, batch),
+        results => this.#batchEnded(batch, results),
+        () => this.#batchFailed(batch),
       );
     }
   }
 
-  /** Of the lanes with a due batch, the one whose first plant has waited longest. */
-  #dueLane(): Lane | undefined {
-    if (this.#batchesInFlight >= this.#engine.commitsInFlightMax) return undefined;
-    let due: Lane | undefined;
-    for (const lane of this.#lanes.values()) {
-      if (!this.#isDue(lane)) continue;
-      if (due === undefined || lane.queue[0]!.queuedAt < due.queue[0]!.queuedAt) due = lane;
-    }
-    return due;
-  }
-
   /** A small batch beside one in flight would waste a flush. It waits for the end of that batch. */
-  #isDue({ queue, batchesInFlight, lastBatchPlants }: Lane): boolean {
-    const plantsMin = batchesInFlight === 0 ? 1 : lastBatchPlants;
-    if (queue.length < plantsMin || (batchesInFlight > 0 && this.#lanes.size > 1)) return false;
-    let free = 0;
-    for (const queued of queue) if (!this.#isHeldBack(queued) && ++free === plantsMin) return true;
-    return false;
+  #isBatchDue(): boolean {
+    if (this.#batchesInFlight >= this.#engine.commitsInFlightMax) return false;
+    const plantsMin = this.#batchesInFlight === 0 ? 1 : this.#lastBatchPlants;
+    if (this.#queue.length < plantsMin || this.#idsInFlight.size === 0)
+      return this.#queue.length >= plantsMin;
+    // Continues where the last call ended: thousands of plants may wait for the batch of their id.
+    while (this.#free < plantsMin && this.#examined < this.#queue.length) {
+      if (!this.#idsInFlight.has(this.#queue[this.#examined++]!.plant.id)) this.#free++;
+    }
+    return this.#free >= plantsMin;
   }
 
-  #isHeldBack({ plant }: QueuedPlant): boolean {
-    return this.#idsInFlight.size > 0 && this.#idsInFlight.has(plant.id);
-  }
-
-  #takeBatch(lane: Lane): QueuedPlant[] {
-    const { queue } = lane;
+  #takeBatch(): QueuedPlant[] {
     const batch: QueuedPlant[] = [];
     const heldBack: QueuedPlant[] = [];
     /** How many plants of the batch have each id. */
     const repeats = new Map<bigint, number>();
-    const isConcurrent = this.#engine.commitsInFlightMax > 1;
+    const { isSequential } = this.#engine;
     let textLength = 0;
     let index = 0;
-    for (; index < queue.length && batch.length < BATCH_PLANTS_MAX; index++) {
-      const next = queue[index]!;
+    for (; index < this.#queue.length && batch.length < BATCH_PLANTS_MAX; index++) {
+      const next = this.#queue[index]!;
       const { id } = next.plant;
-      const repeated = isConcurrent ? (repeats.get(id) ?? 0) : 0;
-      if (this.#isHeldBack(next) || repeated === BATCH_REPEATS_MAX) {
+      const repeated = isSequential ? 0 : (repeats.get(id) ?? 0);
+      if (repeated === BATCH_REPEATS_MAX || (!isSequential && this.#idsInFlight.has(id))) {
         heldBack.push(next);
         continue;
       }
       if (batch.length > 0 && textLength + next.textLength > BATCH_TEXT_LENGTH_MAX) break;
       textLength += next.textLength;
-      if (isConcurrent) repeats.set(id, repeated + 1);
+      if (!isSequential) repeats.set(id, repeated + 1);
       batch.push(next);
     }
-    lane.queuedTextLength -= textLength;
-    queue.splice(0, index, ...heldBack);
+    this.#queuedTextLength -= textLength;
+    this.#queue.splice(0, index, ...heldBack);
     for (const id of repeats.keys()) this.#idsInFlight.add(id);
+    this.#examined = this.#free = 0;
     return batch;
   }
 
-  #leaveFlight(lane: Lane, batch: QueuedPlant[]): void {
-    lane.batchesInFlight--;
+  #removeInFlight(batch: QueuedPlant[]): void {
     this.#batchesInFlight--;
-    lane.inFlight -= batch.length;
-    // Skipped on SQLite, where the hash of each bigint would cost 0.1 µs.
-    if (this.#idsInFlight.size > 0) for (const { plant } of batch) this.#idsInFlight.delete(plant.id);
+    this.#inFlight -= batch.length;
+    // The hash of each bigint costs 0.1 µs.
+    if (!this.#engine.isSequential) for (const { plant } of batch) this.#idsInFlight.delete(plant.id);
+    this.#examined = this.#free = 0;
   }
 
-  #batchEnded(lane: Lane, batch: QueuedPlant[], results: WriteResult[]): void {
-    this.#leaveFlight(lane, batch);
-    this.#updateInFlightMax(lane, batch.at(-1)!);
+  #batchEnded(batch: QueuedPlant[], results: WriteResult[]): void {
+    this.#removeInFlight(batch);
+    this.#updateInFlightMax(batch.at(-1)!);
     // The next batch starts first, so the engine works while these callers continue.
     this.#dispatch();
     for (const [index, queued] of batch.entries()) queued.settle(results[index]!);
@@ -230,37 +202,36 @@ export class GroupCommit {
   }
 
   /**
-   * Limits the plants in flight of a lane so that the next plant waits at most `QUEUE_TIME_MAX_MS`.
+   * Limits the plants in flight so that the next plant waits at most `QUEUE_TIME_MAX_MS`.
    *
    * Little's law: plants ahead, divided by the time waited, is the rate. A short queue does not
    * show the rate that the engine can reach, so it changes nothing.
    */
-  #updateInFlightMax(lane: Lane, { ahead, queuedAt }: QueuedPlant): void {
+  #updateInFlightMax({ ahead, queuedAt }: QueuedPlant): void {
     if (ahead < IN_FLIGHT_PLANTS_MIN / 2) return;
     const waitedMs = this.#now() - queuedAt;
-    lane.inFlightMax = Math.max((ahead * QUEUE_TIME_MAX_MS) / waitedMs, IN_FLIGHT_PLANTS_MIN);
+    this.#inFlightMax = Math.max((ahead * QUEUE_TIME_MAX_MS) / waitedMs, IN_FLIGHT_PLANTS_MIN);
   }
 
-  #batchFailed(lane: Lane, batch: QueuedPlant[]): void {
-    this.#leaveFlight(lane, batch);
-    for (const queued of [...batch, ...this.#takeLongQueued(lane)]) {
+  #batchFailed(batch: QueuedPlant[]): void {
+    this.#removeInFlight(batch);
+    for (const queued of [...batch, ...this.#takeLongQueued()]) {
       queued.settle({ rejected: 'storeUnavailable' });
     }
     this.#dispatch();
     this.#settleClose();
   }
 
-  #takeLongQueued(lane: Lane): QueuedPlant[] {
-    const { queue } = lane;
+  #takeLongQueued(): QueuedPlant[] {
     const since = this.#now() - FAILING_QUEUE_TIMEOUT_MS;
-    const first = queue.findIndex(({ queuedAt }) => queuedAt > since);
-    const taken = queue.splice(0, first === -1 ? queue.length : first);
-    lane.inFlight -= taken.length;
-    for (const { textLength } of taken) lane.queuedTextLength -= textLength;
+    const first = this.#queue.findIndex(({ queuedAt }) => queuedAt > since);
+    const taken = this.#queue.splice(0, first === -1 ? this.#queue.length : first);
+    this.#inFlight -= taken.length;
+    for (const { textLength } of taken) this.#queuedTextLength -= textLength;
     return taken;
   }
 
   #settleClose(): void {
-    if (this.#sum('inFlight') === 0) this.#closed?.resolve();
+    if (this.#inFlight === 0) this.#closed?.resolve();
   }
 }

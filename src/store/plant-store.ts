@@ -77,16 +77,23 @@ export function schemaUpdateOf({ before, now }: SchemaSteps): string | undefined
   return `the schema of the store was updated from step ${before} to step ${now}`;
 }
 
-/** A storage engine makes batches durable. Group commit is implemented once, above every engine. */
-export interface StorageEngine {
-  /** Maximum number of concurrent batches. */
-  readonly commitsInFlightMax: number;
-  readonly schemaSteps: SchemaSteps;
+/** Plants that wait for their commits. */
+export interface PlantQueue {
+  readonly statistics: CommitStatistics;
+  /** Settles when the plant is durable or rejected. Never throws. */
+  write(write: PlantWrite): Promise<WriteResult | NotConfirmed>;
+  /** Settles when every accepted plant is settled. Further plants are rejected. */
+  close(): Promise<void>;
+}
+
+/** The part of an engine that makes plants durable. */
+export interface PlantCommits {
   /**
-   * Names the lane of a plant, such as the server that stores it. Plants of different lanes never
-   * share a batch. The lane of an id may change at any time.
+   * Makes the queue of a service, with group commit.
+   *
+   * @param commit calls `commit` of this engine, and may observe it
    */
-  laneOf(id: bigint): string;
+  openQueue(commit: PlantCommits['commit']): PlantQueue;
   /**
    * Writes a batch, the plants of one id in order. Settles when the whole batch is durable.
    *
@@ -105,6 +112,10 @@ export interface StorageEngine {
   /** Does not access the database. Never throws. */
   statistics(): Promise<EngineStatistics>;
   hasPlants(): Promise<boolean>;
+}
+
+/** The tokens of a store. */
+export interface TokenTable {
   /** @returns the token as it is stored, or undefined when its label is taken */
   createToken(token: NewStoredToken): Promise<StoredToken | undefined>;
   /**
@@ -122,6 +133,10 @@ export interface StorageEngine {
   revokeToken(label: string, revokedAt: number): Promise<StoredToken | undefined>;
   /** Stores the day (`YYYY-MM-DD`) on which these tokens were last accepted. */
   recordTokenUse(tokenIds: number[], day: string): Promise<void>;
+}
+
+/** What a store keeps for the console. */
+export interface ConsoleTables {
   /**
    * Stores a code that signs in to the console once. Deletes all expired codes.
    *
@@ -141,13 +156,18 @@ export interface StorageEngine {
   recordRun(run: CommandRun): Promise<void>;
   /** The last noted run of each command, by its name. */
   lastRuns(): Promise<CommandRun[]>;
+}
+
+/** An open store. Group commit is implemented once, above every engine. */
+export interface StorageEngine extends PlantCommits, TokenTable, ConsoleTables {
+  readonly schemaSteps: SchemaSteps;
   close(): Promise<void>;
 }
 
 /** An operation of the store failed. The cause goes into the log, never to a client. */
 export class StoreUnavailable extends Error {
   override name = 'StoreUnavailable';
-  /** Only the plants of one lane failed. `check` warns of it, so commits do not log it. */
+  /** Only the plants of one worker failed. `check` warns of it, so commits do not log it. */
   isPartial = false;
   readonly isDamage: boolean = false;
 }

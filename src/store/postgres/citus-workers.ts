@@ -50,8 +50,9 @@ export class CitusWorkers {
     this.#connectionsMax = connectionsMax;
   }
 
-  get count(): number {
-    return this.#workers.size;
+  /** Whether plants are spread over workers. */
+  get areUsed(): boolean {
+    return this.#shards.length > 0;
   }
 
   get connections(): number {
@@ -59,7 +60,7 @@ export class CitusWorkers {
   }
 
   /** The name of the worker that stores this id; empty: the server of the address. */
-  laneOf(id: bigint): string {
+  workerOf(id: bigint): string {
     return nameOf(workerOf(this.#shards, id));
   }
 
@@ -76,7 +77,7 @@ export class CitusWorkers {
     const deadline = performance.now() + OPERATION_TIMEOUT_MS;
     if (this.#shards.length > 0 && performance.now() - this.#shardsReadAt > SHARDS_AGE_MAX_MS)
       await this.#refreshOnce(coordinator, deadline);
-    const worker = this.#workers.get(this.laneOf(id));
+    const worker = this.#workers.get(this.workerOf(id));
     if (worker === undefined) return await coordinator.use(work, deadline);
     try {
       return await worker.pool.use(work, deadline);

@@ -1,7 +1,10 @@
 import type { NewStoredToken, StoredToken } from '../../contract/stored-token.ts';
+import { GroupCommit } from '../group-commit.ts';
 import {
   type CommandRun,
   type EngineStatistics,
+  type PlantCommits,
+  type PlantQueue,
   type PlantWrite,
   type RepeatedIdRule,
   type SchemaSteps,
@@ -19,6 +22,7 @@ import { HostSearch } from './host-search.ts';
 import { type PostgresAddress, shownPostgresAddress } from './postgres-url.ts';
 import { applySchemaSteps, checkRights, SERVICE_RIGHTS, schemaFaults, soundTable } from './schema.ts';
 import * as tokenTable from './token-table.ts';
+import { WorkerQueues } from './worker-queues.ts';
 
 interface PostgresSettings {
   address: PostgresAddress;
@@ -63,8 +67,15 @@ export class PostgresEngine implements StorageEngine {
     return engine;
   }
 
-  get commitsInFlightMax(): number {
-    return Math.max(this.#settings.connections, this.#workers.count);
+  openQueue(commit: PlantCommits['commit']): PlantQueue {
+    const open = (commitsInFlightMax: number) =>
+      new GroupCommit({ commit, commitsInFlightMax, isSequential: false });
+    if (!this.#workers.areUsed) return open(this.#settings.connections);
+    const perWorker = Number(process.env.PERWORKER ?? 1);
+    return new WorkerQueues(
+      id => this.#workers.workerOf(id),
+      () => open(perWorker),
+    );
   }
 
   async commit(writes: readonly PlantWrite[]): Promise<WriteResult[]> {
@@ -72,10 +83,6 @@ export class PostgresEngine implements StorageEngine {
     if (first === undefined) return [];
     const batch = new BatchCommit(writes, this.#settings.repeatedIdRule);
     return await this.#workers.use(first.plant.id, this.#pool, connection => batch.run(connection));
-  }
-
-  laneOf(id: bigint): string {
-    return this.#workers.laneOf(id);
   }
 
   async probe(): Promise<void> {

@@ -2,9 +2,12 @@ import { stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { NewStoredToken } from '../../contract/stored-token.ts';
+import { GroupCommit } from '../group-commit.ts';
 import {
   type CommandRun,
   type EngineStatistics,
+  type PlantCommits,
+  type PlantQueue,
   type PlantWrite,
   type SchemaSteps,
   type StorageEngine,
@@ -23,11 +26,8 @@ import type { SqliteSettings, StoreWriter, WriterCall } from './writer-thread.ts
  * loop. When the writer thread dies, its operations fail. The next operation starts another thread.
  */
 export class SqliteEngine implements StorageEngine {
-  /** While the writer flushes one batch, the next one is already in its queue. */
-  readonly commitsInFlightMax = 2;
   /** Set by `open`. */
   schemaSteps!: SchemaSteps;
-  readonly laneOf = (): string => '';
   readonly #settings: SqliteSettings;
   readonly #writer: CalledThread<WriterCall, unknown>;
   readonly #checkpoints: Checkpoints;
@@ -54,6 +54,11 @@ export class SqliteEngine implements StorageEngine {
       await engine.#writer.end();
       throw error;
     }
+  }
+
+  openQueue(commit: PlantCommits['commit']): PlantQueue {
+    // While the writer flushes one batch, the next one is already in its queue.
+    return new GroupCommit({ commit, commitsInFlightMax: 2, isSequential: true });
   }
 
   async commit(writes: readonly PlantWrite[]): Promise<WriteResult[]> {
