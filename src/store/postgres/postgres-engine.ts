@@ -71,10 +71,10 @@ export class PostgresEngine implements StorageEngine {
     const open = (commitsInFlightMax: number) =>
       new GroupCommit({ commit, commitsInFlightMax, isSequential: false });
     if (!this.#workers.areUsed) return open(this.#settings.connections);
-    const perWorker = Number(process.env.PERWORKER ?? 1);
+    // One batch at a time is larger, so its plants cost the worker less.
     return new WorkerQueues(
       id => this.#workers.workerOf(id),
-      () => open(perWorker),
+      () => open(1),
     );
   }
 
