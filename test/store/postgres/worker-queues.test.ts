@@ -63,7 +63,7 @@ test('workers that come and go leave no queue behind', async () => {
     const writing = cluster.write(1n, 'oak');
     await cluster.inFlight();
     cluster.endAll();
-    assert.equal((await writing).outcome, 'created');
+    assert.deepEqual(await writing, { outcome: 'created', revision: 1 });
   }
   assert.deepEqual(cluster.queues.statistics, {
     ...{ plantsInFlight: 0, plantsInFlightMax: QUEUE_PLANTS_MAX, batchesInFlight: 0 },
