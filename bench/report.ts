@@ -24,16 +24,13 @@ const COLUMNS: Column[] = [
   { heading: 'creates/s, 1', metric: 'ratePerSecond', unit: 1, connections: 1 },
   { heading: 'creates/s, 64', metric: 'ratePerSecond', unit: 1, connections: 64 },
   { heading: 'creates/s, 256', metric: 'ratePerSecond', unit: 1, connections: 256 },
-  { heading: 'plants/s', metric: 'ratePerSecond', unit: 1 },
   { heading: 'p99, ms', metric: 'p99Us', unit: 1000, connections: 64 },
   { heading: 'CPU for each, µs', metric: 'cpuUs', unit: 1, connections: 64 },
   { heading: 'CPU of PostgreSQL, µs', metric: 'databaseCpuUs', unit: 1, connections: 64 },
   { heading: 'its log, bytes', metric: 'databaseLogBytes', unit: 1, connections: 64 },
   { heading: 'CPU of the client, µs', metric: 'clientCpuUs', unit: 1 },
-  { heading: 'start, ms', metric: 'startMs', unit: 1 },
   { heading: 'most memory, MiB', metric: 'residentPeakBytes', unit: 2 ** 20 },
   { heading: 'disk for each, bytes', metric: 'bytesPerPlant', unit: 1 },
-  { heading: 'disk, MB', metric: 'diskBytes', unit: 1e6 },
 ];
 
 /** The report with a new section for a part, in place of an earlier one. */
@@ -78,7 +75,6 @@ function metricTable(measurements: readonly Measurement[]): string {
   const groups = Map.groupBy(measurements, ({ subject, stored }) =>
     stored === undefined ? subject : `${subject}, ${stored.toLocaleString('en')} stored`,
   );
-  if (columns.length === 0) return '';
   const rows = [...groups].map(([what, of]) => [
     what,
     ...columns.map(column => {
@@ -86,5 +82,7 @@ function metricTable(measurements: readonly Measurement[]): string {
       return found === undefined ? '' : formatNumber(found.median);
     }),
   ]);
-  return table(['', ...columns.map(({ heading }) => heading)], rows);
+  // A command such as import has only a bar.
+  const measured = rows.filter(([, ...cells]) => cells.some(cell => cell !== ''));
+  return measured.length === 0 ? '' : table(['', ...columns.map(({ heading }) => heading)], measured);
 }

@@ -10,10 +10,10 @@ export interface Row {
   unit?: string;
 }
 
-/** @returns whether a row reaches its bar; undefined without a bar or a measurement */
-export function isReached({ bar, reached }: Row): boolean | undefined {
-  if (bar === undefined || reached === undefined) return undefined;
-  return 'atLeast' in bar ? reached.median >= bar.atLeast : reached.median <= bar.atMost;
+/** @returns whether a row has a bar and does not reach it */
+function isMissed({ bar, reached }: Row): boolean {
+  if (bar === undefined || reached === undefined) return false;
+  return 'atLeast' in bar ? reached.median < bar.atLeast : reached.median > bar.atMost;
 }
 
 /** The rows as a Markdown table. */
@@ -21,13 +21,13 @@ export function rowTable(rows: readonly Row[]): string {
   const cells = rows.map(row => {
     const { what, bar, reached, unit = '' } = row;
     const limit = bar && ('atLeast' in bar ? `≥ ${bar.atLeast}` : `≤ ${bar.atMost}`);
-    const holds = { true: 'yes', false: 'no', undefined: '' }[String(isReached(row))]!;
-    if (reached === undefined) return [what, limit ?? '', 'not measured', '', ''];
+    if (reached === undefined) return [what, limit ?? '', 'not measured', ''];
     const { median, min, max } = reached;
     const range = `${formatNumber(min)} to ${formatNumber(max)}`;
-    return [what, limit ?? '', `${formatNumber(median)} ${unit}`.trim(), range, holds];
+    const missed = isMissed(row) ? ' (missed)' : '';
+    return [what, limit ?? '', `${formatNumber(median)} ${unit}`.trim() + missed, range];
   });
-  return table(['what', 'bar', 'reached', 'spread', 'holds'], cells);
+  return table(['what', 'bar', 'reached', 'spread'], cells);
 }
 
 export function table(columns: readonly string[], rows: readonly string[][]): string {

@@ -55,7 +55,7 @@ export async function runTrial(plan: Plan, round: number, durations: Durations):
   } finally {
     storeBytes = await running.stop();
   }
-  const figures = { startMs: running.startMs, residentPeakBytes };
+  const figures = { residentPeakBytes };
   measurements.push({
     ...of,
     figures: storeBytes === 0 ? figures : { ...figures, bytesPerPlant: storeBytes / plants },
