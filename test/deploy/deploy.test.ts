@@ -10,8 +10,8 @@ import { HEADERS_TIMEOUT_MS, KEEP_ALIVE_MS } from '../../src/http/limits.ts';
 import { READINESS_TIMEOUT_MS } from '../../src/ops/store-warnings.ts';
 
 const UNIT = 'plant-store.service';
-const MANIFEST = 'kubernetes.md';
-const FILES = [UNIT, 'plant-store-postgresql.conf', 'compose.yaml', MANIFEST, 'README.md'];
+const MANIFEST = 'kubernetes.yaml';
+const FILES = [UNIT, 'plant-store-postgresql.conf', 'compose.yaml', 'kubernetes.md', 'README.md'];
 
 function pathOf(file: string): string {
   return fileURLToPath(new URL(`../../deploy/${file}`, import.meta.url));
