@@ -16,7 +16,7 @@ import { interruption } from '../test/harness/interruption.ts';
 import { compareCheckouts } from './checkouts.ts';
 import type { Measurement } from './measurements.ts';
 import { PARTS, STORED_PLANTS } from './parts.ts';
-import { updateReport } from './report.ts';
+import { CHARTS, updateReport } from './report.ts';
 import { runPart } from './rounds.ts';
 import { rowTable } from './rows.ts';
 import type { Durations } from './trial.ts';
@@ -26,12 +26,6 @@ const PICTURES = fileURLToPath(new URL('../docs/growth', import.meta.url));
 const PLOTS = fileURLToPath(new URL('./plots.js', import.meta.url));
 /** Takes as long as all other parts together. */
 const NOT_BY_DEFAULT = 'stored';
-/** The metrics in the charts of parts. */
-const CHARTS: Record<string, string[]> = {
-  connections: ['ratePerSecond', 'p50Us', 'p99Us'],
-  stored: ['ratePerSecond'],
-  faults: ['p50Us', 'maxUs', 'failures'],
-};
 
 const HELP = `Usage: npm run bench -- [options]
 

@@ -10,6 +10,13 @@ const INTRODUCTION = `# Benchmark
 once, in a new process, and every second round has the opposite order. Values are medians of the rounds, with 64 connections
 unless the heading has another number. A ratio is the median of the ratios within the rounds.`;
 
+/** The metrics in the charts of parts, which have no table. */
+export const CHARTS: Record<string, string[]> = {
+  connections: ['ratePerSecond', 'p50Us', 'p99Us'],
+  stored: ['ratePerSecond'],
+  faults: ['p50Us', 'maxUs', 'failures'],
+};
+
 interface Column {
   heading: string;
   /** The name in `figures`. */
@@ -49,8 +56,7 @@ function sectionOf(name: string, results: PartResults): string {
     `## ${name}`,
     circumstancesOf(results),
     bars.length === 0 ? '' : rowTable(bars),
-    // Timelines of faults have too many values for a table: docs/growth has their picture.
-    metricTable(measurements.filter(({ atMs }) => atMs === undefined)),
+    CHARTS[name] === undefined ? metricTable(measurements) : `The chart is docs/growth/${name}.svg.`,
     failures.length === 0 ? '' : ['Not measured:', ...new Set(failures)].join('\n- '),
   ];
   return paragraphs.filter(paragraph => paragraph !== '').join('\n\n');
@@ -65,16 +71,14 @@ function circumstancesOf(results: PartResults): string {
   ].join('; ');
 }
 
-/** A row for each subject and number of stored plants, with the columns that any of them has. */
+/** A row for each subject, with the columns that any of them has. */
 function metricTable(measurements: readonly Measurement[]): string {
   const valuesOf = (of: readonly Measurement[], { metric, unit, connections }: Column): number[] =>
     of
       .filter(each => each.connections === connections && metric in each.figures)
       .map(({ figures }) => figures[metric]! / unit);
   const columns = COLUMNS.filter(column => valuesOf(measurements, column).length > 0);
-  const groups = Map.groupBy(measurements, ({ subject, stored }) =>
-    stored === undefined ? subject : `${subject}, ${stored.toLocaleString('en')} stored`,
-  );
+  const groups = Map.groupBy(measurements, ({ subject }) => subject);
   const rows = [...groups].map(([what, of]) => [
     what,
     ...columns.map(column => {
