@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { ERRORS, type ErrorName } from '../../src/contract/errors.ts';
 import { int64FromNumberText } from '../../src/contract/int64.ts';
-import { BODY_BYTES_MAX, HEADER_BYTES_MAX } from '../../src/contract/limits.ts';
 import { plantJson, readNewPlant, readNewPlantInSlices, readNewPlantText } from '../../src/contract/plant.ts';
 
 const ID_FAULT = 'id must be an integer from -9223372036854775808 to 9223372036854775807';
@@ -61,11 +60,8 @@ suite('an id is read from its digits, without rounding', () => {
     fractions: '0.5 -0.1 1e-1 123e-2 1e-99999999999999999999999999',
     'fractions that a double rounds to an integer':
       '1e-400 -1e-999999999 1.0000000000000000000001 9007199254740993.5 9223372036854775807.5',
-    'integers beyond 64 bits':
-      '9223372036854775808 9223372036854775809 -9223372036854775809 9.223372036854775808e18',
-    'integers beyond 64 bits, with 19 digits or more': `9999999999999999999 10000000000000000000 1e19 1${zeros}`,
-    'integers that would be an id if cut to 64 bits': '18446744073709551616 18446744073709551617',
-    'integers beyond the range of a double': `1e400 -1e400 1e999999999 1e99999999999999999999999999 1e${'9'.repeat(100_000)}`,
+    'integers beyond 64 bits': `9223372036854775808 -9223372036854775809 18446744073709551617 1e19 1${zeros}`,
+    'integers beyond the range of a double': `1e400 -1e400 1e999999999 1e${'9'.repeat(100_000)}`,
     'values that are no number': 'null true false [] [1] {} {"id":1}',
   };
   for (const [what, texts] of Object.entries(others)) {
@@ -84,15 +80,6 @@ suite('an id is read from its digits, without rounding', () => {
       assertRejected(`{"id":${text},"name":"Ipê"}`, 'notNewPlant', QUOTED_ID_FAULT);
       assertRejected(`{"name":"Ipê","id":${text}}`, 'notNewPlant', QUOTED_ID_FAULT);
     }
-  });
-
-  test('text that is not a JSON number is not an id', () => {
-    for (const text of [...'- +1 01 -01 1. .1 1e 1e+ 0x1 1n 1_000 NaN'.split(' '), '', ' ']) {
-      assert.equal(int64FromNumberText(text), undefined, text);
-      assertRejected(`{"id":${text},"name":"Ipê"}`, 'notJson', NOT_JSON);
-    }
-    for (const text of ['Infinity', '１', '٣', '1,0', '1 2', '1\n', ' 1', '--1'])
-      assert.equal(int64FromNumberText(text), undefined, text);
   });
 });
 
@@ -166,18 +153,6 @@ suite('members', () => {
     }
   });
 
-  test('inherited from a prototype are not part of the body', () => {
-    const inherited = '{"id":1,"__proto__":{"name":"Ipê","tag":"tree"}}';
-    assertRejected(inherited, 'notNewPlant', 'name is required');
-    Object.defineProperty(Object.prototype, 'tag', { value: 'inherited', configurable: true });
-    try {
-      const members = Object.entries(read('{"name":"a","id":1}').plant!);
-      assert.deepEqual(members, Object.entries({ id: 1n, name: 'a' }));
-    } finally {
-      Reflect.deleteProperty(Object.prototype, 'tag');
-    }
-  });
-
   test('are rejected when repeated', () => {
     const repeats: [body: string, shown: string, others?: string][] = [
       ['{"id":1,"id":2,"name":"a"}', '"id"'],
@@ -204,29 +179,18 @@ suite('members', () => {
 suite('the body', () => {
   const plain = '{"id":1,"name":"a"}';
 
-  test('has only JSON white space between its tokens', () => {
-    for (const space of [' ', '\t', '\n', '\r', ' \t\r\n '.repeat(100)]) {
-      const tokens = ' { "id" : 1 , "name" : "a" , "tag" : "b" } '.split(' ');
-      assertRead(tokens.join(space), { id: 1n, name: 'a', tag: 'b' });
-    }
-    for (const space of [...'\u000b\u000c\u0085\u00a0\u2028\u3000\ufeff\0', '/**/']) {
-      assertRejected(`{"id":${space}1,"name":"a"}`, 'notJson', NOT_JSON);
-      assertRejected(`${plain}${space}`, 'notJson', NOT_JSON);
-    }
-  });
-
-  test('is JSON', () => {
-    for (const body of [
-      ...[`${plain}}`, `${plain}\n${plain}`, '', ' ', '{', 'id=1&name=a', '['.repeat(500_000)],
-      ...['{"id":1,"name":"a",}', '{,"id":1,"name":"a"}', '{"id":1 "name":"a"}', '{"id" 1,"name":"a"}'],
-      ...["{'id':1,'name':'a'}", '{"id":1,"name":"a}', '{"id":1,"name":"a\n"}', '{"id":1,"name":"a\0"}'],
-      ...['{"id":1,"name":"a","tag":"b\u001f"}', '{"id":1,"name":"\\x41"}', '{"id":1,"name":"\\u004"}'],
-    ])
-      assertRejected(body, 'notJson', NOT_JSON);
-  });
-
-  test('is an object', () => {
-    for (const body of ['null', 'true', '1', '"id"', '[]', `[${plain}]`, ' 1 '])
+  test('is a JSON object', () => {
+    const notJson = [
+      `${plain}}`,
+      `${plain}\u00a0`,
+      '',
+      '{',
+      'id=1&name=a',
+      '['.repeat(500_000),
+      `${plain}/**/`,
+    ];
+    for (const body of notJson) assertRejected(body, 'notJson', NOT_JSON);
+    for (const body of ['null', '1', '"id"', '[]', `[${plain}]`])
       assertRejected(body, 'notNewPlant', NOT_OBJECT);
   });
 
@@ -275,20 +239,11 @@ suite('the body', () => {
   });
 
   test('is well-formed UTF-8', () => {
-    // Ill-formed by Unicode 16, section 3.9, table 3-7. The first is Latin-1.
-    const illFormed =
-      'ea 80 bf80 c3 e282 f09f8c c0af e080af f08080af c080 c0a2 e09fbf f08fbfbf ' +
-      'eda080 edbfbf eda0bcedbcb1 f4908080 f888808080 fe ff';
-    for (const sequence of illFormed.split(' ')) {
+    // Latin-1, and ill-formed by Unicode 16, section 3.9, table 3-7.
+    for (const sequence of ['ea', '80', 'c3', 'f09f8c', 'c0af', 'eda080', 'f4908080', 'ff']) {
       const bytes = Buffer.from(sequence, 'hex').toString('latin1');
-      for (const body of [`{"id":1,"name":"${bytes}"}`, `${plain}${bytes}`])
-        assertRejected(Buffer.from(body, 'latin1'), 'notJson', NOT_UTF8);
+      assertRejected(Buffer.from(`{"id":1,"name":"${bytes}"}`, 'latin1'), 'notJson', NOT_UTF8);
     }
-  });
-
-  test('ends where its bytes end, even if the buffer goes on', () => {
-    const memory = Buffer.from(`${plain}garbage`);
-    assert.deepEqual(readNewPlant(memory.subarray(0, plain.length)), { plant: { id: 1n, name: 'a' } });
   });
 });
 
@@ -363,12 +318,6 @@ test('an error number never changes its meaning', () => {
     // One line that begins in lower case and ends without a full stop.
     assert.match(message, /^[a-z][ -~]{10,118}[^.\s]$/);
   }
-});
-
-test('the messages contain the actual limits', () => {
-  assert.ok(ERRORS.bodyTooLarge.message.includes(`${BODY_BYTES_MAX / 1024 / 1024} MiB`));
-  assert.ok(ERRORS.headersTooLarge.message.includes(`${HEADER_BYTES_MAX / 1024} KiB`));
-  assert.equal(BODY_BYTES_MAX, 1_048_576);
   // RFC 6750 section 3: the characters of an error_description.
   assert.match(ERRORS.tokenRejected.message, /^[ !#-[\]-~]+$/);
 });

@@ -29,15 +29,6 @@ suite('the description is valid OpenAPI 3.1', () => {
     assert.equal((await new Validator().validate(broken)).valid, false);
   });
 
-  test('by the rules of linters: contact, and an operation with a tag that is described', () => {
-    assert.ok(description.info.contact.name);
-    assert.deepEqual(
-      operation.tags,
-      description.tags.map(({ name }: { name: string }) => name),
-    );
-    assert.equal(operation.summary, 'Create a plant');
-  });
-
   test('every schema is strict JSON Schema 2020-12, and every example matches its schema', () => {
     const ajv = new Ajv2020({ formats: { int32: true, int64: true } });
     ajv.addVocabulary(['components']);
@@ -129,64 +120,48 @@ suite('the description follows the interface', () => {
   });
 });
 
-suite('the description documents what the interface leaves open', () => {
-  test('the statuses, and the headers of each', () => {
-    const headers = Object.entries(responses).map(([status, response]) => [
-      status,
-      Object.keys(response.headers ?? {}),
-    ]);
-    assert.deepEqual(Object.fromEntries(headers), {
-      200: ['Plant-Id', 'Plant-Revision', 'Plant-Outcome', 'RateLimit-Policy', 'RateLimit'],
-      400: ['Link'],
-      401: ['WWW-Authenticate', 'Link'],
-      404: ['Link'],
-      405: ['Allow', 'Link'],
-      408: ['Link'],
-      413: ['Link'],
-      415: ['Link'],
-      429: ['Retry-After', 'RateLimit-Policy', 'RateLimit', 'Link'],
-      431: ['Link'],
-      500: ['Link'],
-      503: ['Retry-After', 'Link'],
-    });
-  });
-
-  test('the headers of a 200 have types, and the id is text, so that no reader rounds it', () => {
-    const headers = responses['200']!.headers!;
-    assert.equal(headers['Plant-Id']!.schema.type, 'string');
-    assert.equal(headers['Plant-Revision']!.schema.type, 'integer');
-    assert.deepEqual(headers['Plant-Outcome']!.schema.enum, ['created', 'unchanged', 'revised']);
-    const idPattern = new RegExp(headers['Plant-Id']!.schema.pattern);
-    for (const id of ['0', '1', '-1', '-9223372036854775808', '9223372036854775807'])
-      assert.match(id, idPattern);
-    for (const other of ['', '-0', '01', '+1', '1.0', '1e3']) assert.doesNotMatch(other, idPattern);
-  });
+test('the statuses, the headers of each, and which leave open whether the plant is stored', () => {
+  const shown = Object.entries(responses).map(([status, { headers = {}, description }]) => [
+    status,
+    Object.keys(headers),
+    /The plant may or may not be stored\. Sending it again is safe/.test(description),
+  ]);
+  assert.deepEqual(shown, [
+    ['200', ['Plant-Id', 'Plant-Revision', 'Plant-Outcome', 'RateLimit-Policy', 'RateLimit'], false],
+    ['400', ['Link'], false],
+    ['401', ['WWW-Authenticate', 'Link'], false],
+    ['404', ['Link'], false],
+    ['405', ['Allow', 'Link'], false],
+    ['408', ['Link'], false],
+    ['413', ['Link'], false],
+    ['415', ['Link'], false],
+    ['429', ['Retry-After', 'RateLimit-Policy', 'RateLimit', 'Link'], false],
+    ['431', ['Link'], false],
+    ['500', ['Link'], true],
+    ['503', ['Retry-After', 'Link'], true],
+  ]);
+  // The id is text, so that no reader rounds it.
+  assert.equal(responses['200']!.headers!['Plant-Id']!.schema.type, 'string');
+  assert.deepEqual(responses['200']!.headers!['Plant-Outcome']!.schema.enum, [
+    'created',
+    'unchanged',
+    'revised',
+  ]);
 });
 
-suite('the error catalogue and the description agree', () => {
-  test('each error is described and has an example under its status only', () => {
-    const described = Object.entries(responses).flatMap(([status, response]) => {
-      const lines = [...response.description.matchAll(/^- `([0-9]+)`: (.*?)( \(the same .*)?$/gm)];
-      const shown = Object.entries(response.content['application/json']!.examples);
-      if (status !== '200') assert.equal(lines.length, shown.length);
-      return lines.map(([, number, message, retry], index) => {
-        const [name, { value }] = shown[index]!;
-        assert.partialDeepStrictEqual(value, { error: Number(number) });
-        const entry = { number: Number(number), status: Number(status), retry: retry !== undefined, message };
-        return [name, entry];
-      });
+test('each error is described and has an example under its status only', () => {
+  const described = Object.entries(responses).flatMap(([status, response]) => {
+    const lines = [...response.description.matchAll(/^- `([0-9]+)`: (.*?)( \(the same .*)?$/gm)];
+    const shown = Object.entries(response.content['application/json']!.examples);
+    if (status !== '200') assert.equal(lines.length, shown.length);
+    return lines.map(([, number, message, retry], index) => {
+      const [name, { value }] = shown[index]!;
+      assert.partialDeepStrictEqual(value, { error: Number(number) });
+      const entry = { number: Number(number), status: Number(status), retry: retry !== undefined, message };
+      return [name, entry];
     });
-    assert.deepEqual(Object.fromEntries(described), ERRORS);
   });
-
-  test('only a 500 or 503 leaves open whether the plant is stored', () => {
-    const open = Object.entries(responses)
-      .filter(([, { description }]) =>
-        /The plant may or may not be stored\. Sending it again is safe/.test(description),
-      )
-      .map(([status]) => status);
-    assert.deepEqual(open, ['500', '503']);
-  });
+  assert.deepEqual(Object.fromEntries(described), ERRORS);
 });
 
 function assertRefersTo(content: Content, schema: string): void {
