@@ -5,13 +5,10 @@ import { after, before, suite, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import axe from 'axe-core';
 import type { Page } from 'playwright-core';
-import { makeConsoleSecret } from '../../src/auth/console-code.ts';
-import { hashToken } from '../../src/auth/token.ts';
-import { openCommandStore } from '../../src/store/open-store.ts';
 import { type RecordedPage, startBrowser, type TestBrowser } from '../harness/browser.ts';
 import { listen } from '../harness/loopback-server.ts';
 import { type RunningService, startTestService } from '../harness/running-service.ts';
-import { enginesUnderTest } from '../harness/store-under-test.ts';
+import { sqliteUnderTest } from '../harness/store-under-test.ts';
 import { until } from '../harness/until.ts';
 
 /** uPlot needs a locale that is a language tag, which the default of this browser may not be. */
@@ -21,6 +18,8 @@ const VIEWS = {
   dark: { ...DESKTOP, colorScheme: 'dark' },
   phone: { ...DESKTOP, viewport: { width: 390, height: 800 }, hasTouch: true, isMobile: true },
 } as const;
+/** What a screen shows when it has loaded. */
+const CONTENT = 'canvas, tbody tr, details.entry, .rows';
 const SCREENS = ['now', 'plants', 'rejected', 'tokens', 'store'];
 const CONSOLE = {
   database: 'sqlite:plants.db',
@@ -107,93 +106,90 @@ function assertSound({ requests, complaints }: RecordedPage, service: RunningSer
   );
 }
 
-suite('the page of the console', async () => {
-  for (const engine of await enginesUnderTest())
-    test(`shows live plots, plants with exact ids, their changes, and tokens, on ${engine.name}`, async () => {
-      const database = await engine.newDatabase();
-      await using service = await startTestService({ database, console: CONSOLE });
-      const opened = await signIn(service);
-      const { page } = opened;
-      await page.getByRole('heading', { name: 'This store is empty. Send the first plant' }).waitFor();
-      for (const body of [
-        '{"id":-9223372036854775808,"name":"Acer"}',
-        '{"id":9223372036854775807,"name":"</script><img src=x onerror=alert(1)>","tag":"tree"}',
-        '{"id":9223372036854775807,"name":"Ölweide","tag":"tree"}',
-        '{"id":9223372036854775807,"name":"Ölweide"}',
-        '{"id":7,"name":"Silver birch","tag":"Betula, old"}',
-      ])
-        assert.equal(await send(service, body), 200);
-      // So many that a search takes several requests.
-      const ids = 'WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 30000)';
-      const row = `SELECT 10000000 + i, 1, 'oak', NULL, 1, 1, 0 FROM n`;
-      await engine.sql(service.database, `INSERT INTO plant_revision ${ids} ${row}`);
-      await using _sending = load(service);
-      const created = page.locator('.panel', { hasText: 'Plants per second' }).locator('dd').first();
-      await until(
-        'the plot moves',
-        async () => Number.parseInt(((await created.textContent()) ?? '').replaceAll(',', ''), 10) > 10,
-      );
-      assert.ok((await page.locator('canvas').count()) >= 2);
+suite('the page of the console', () => {
+  test('shows live plots, plants with exact ids, their changes, and tokens', async () => {
+    await using service = await startTestService({ console: CONSOLE });
+    const opened = await signIn(service);
+    const { page } = opened;
+    await page.getByRole('heading', { name: 'This store is empty. Send the first plant' }).waitFor();
+    for (const body of [
+      '{"id":-9223372036854775808,"name":"Acer"}',
+      '{"id":9223372036854775807,"name":"</script><img src=x onerror=alert(1)>","tag":"tree"}',
+      '{"id":9223372036854775807,"name":"Ölweide","tag":"tree"}',
+      '{"id":9223372036854775807,"name":"Ölweide"}',
+      '{"id":7,"name":"Silver birch","tag":"Betula, old"}',
+    ])
+      assert.equal(await send(service, body), 200);
+    // So many that a search takes several requests.
+    const ids = 'WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000)';
+    const row = `SELECT 10000000 + i, 1, 'oak', NULL, 1, 1, 0 FROM n`;
+    await sqliteUnderTest().sql(service.database, `INSERT INTO plant_revision ${ids} ${row}`);
+    const created = page.locator('.panel', { hasText: 'Plants per second' }).locator('dd').first();
+    await using sending = load(service);
+    await until(
+      'the plot moves',
+      async () => Number.parseInt(((await created.textContent()) ?? '').replaceAll(',', ''), 10) > 10,
+    );
+    await sending[Symbol.asyncDispose]();
+    assert.ok((await page.locator('canvas').count()) >= 2);
 
-      await show(page, 'Plants');
-      await page.getByRole('link', { name: '-9223372036854775808' }).waitFor();
-      const SEARCHES: [label: string, text: string, found: string][] = [
-        ['Exact id', ' 9223372036854775807 ', '9223372036854775807'],
-        ['Name begins with', 'Ölw', '9223372036854775807'],
-        ['Name begins with', 'Ace', '-9223372036854775808'],
-        ['Exact tag', 'Betula, old', '7'],
-      ];
-      for (const [label, text, found] of SEARCHES) {
-        await page.goto(`${service.opsUrl}/console/#plants`);
-        // Otherwise the text may be in the form of the last search, which the page then replaces.
-        await page.reload();
-        await page.getByLabel(label).fill(text);
-        await page.getByRole('button', { name: 'Search' }).click();
-        await until(
-          `it finds one plant: ${label}, ${text}`,
-          async () => (await page.locator('tbody tr').count()) === 1,
-        );
-        assert.equal(await page.locator('tbody a.id').textContent(), found);
-      }
-      await page.getByLabel('Exact id').fill('9223372036854775808');
+    await show(page, 'Plants');
+    await page.getByRole('link', { name: '-9223372036854775808' }).waitFor();
+    const SEARCHES: [label: string, text: string, found: string][] = [
+      ['Exact id', ' 9223372036854775807 ', '9223372036854775807'],
+      ['Name begins with', 'Ölw', '9223372036854775807'],
+      ['Exact tag', 'Betula, old', '7'],
+    ];
+    for (const [label, text, found] of SEARCHES) {
+      await page.goto(`${service.opsUrl}/console/#plants`);
+      // Otherwise the text may be in the form of the last search, which the page then replaces.
+      await page.reload();
+      await page.getByLabel(label).fill(text);
       await page.getByRole('button', { name: 'Search' }).click();
-      await page.getByRole('alert').getByText('Not searched: id must be an integer from').waitFor();
-      await page.goto(`${service.opsUrl}/console/#plants/9223372036854775807`);
-      await page.getByRole('heading', { name: 'Revision 3 (latest)' }).waitFor();
-      const timeline = ((await page.locator('.timeline').textContent()) ?? '').replaceAll(/\s+/g, ' ');
-      assert.match(timeline, /Name changed from <\/script><img src=x onerror=alert\(1\)> to Ölweide/);
-      assert.match(timeline, /^Revision 3 \(latest\).*by token first ?Tag changed from tree to none/);
+      await until(
+        `it finds one plant: ${label}, ${text}`,
+        async () => (await page.locator('tbody tr').count()) === 1,
+      );
+      assert.equal(await page.locator('tbody a.id').textContent(), found);
+    }
+    await page.getByLabel('Exact id').fill('9223372036854775808');
+    await page.getByRole('button', { name: 'Search' }).click();
+    await page.getByRole('alert').getByText('Not searched: id must be an integer from').waitFor();
+    await page.goto(`${service.opsUrl}/console/#plants/9223372036854775807`);
+    await page.getByRole('heading', { name: 'Revision 3 (latest)' }).waitFor();
+    const timeline = ((await page.locator('.timeline').textContent()) ?? '').replaceAll(/\s+/g, ' ');
+    assert.match(timeline, /Name changed from <\/script><img src=x onerror=alert\(1\)> to Ölweide/);
+    assert.match(timeline, /^Revision 3 \(latest\).*by token first ?Tag changed from tree to none/);
 
-      await show(page, 'Rejected');
-      await page.getByRole('button', { name: 'Record while this screen is open' }).click();
-      await page.getByText('On while this screen is open').waitFor();
-      const entries = page.locator('details.entry');
-      for (const count of [1, 2, 3]) {
-        assert.equal(await send(service, `{"id":${count},}`), 400);
-        await entries.nth(count - 1).waitFor();
-        if (count === 1) await entries.locator('summary').click();
-      }
-      assert.equal(await page.locator('details[open] pre').textContent(), '{"id":1,}', 'it stays open');
+    await show(page, 'Rejected');
+    await page.getByRole('button', { name: 'Record while this screen is open' }).click();
+    await page.getByText('On while this screen is open').waitFor();
+    const entries = page.locator('details.entry');
+    for (const count of [1, 2]) {
+      assert.equal(await send(service, `{"id":${count},}`), 400);
+      await entries.nth(count - 1).waitFor();
+      if (count === 1) await entries.locator('summary').click();
+    }
+    assert.equal(await page.locator('details[open] pre').textContent(), '{"id":1,}', 'it stays open');
 
-      await show(page, 'Tokens');
-      await page.getByLabel('Label, such as').fill('field app');
-      await page.getByRole('button', { name: 'Create' }).click();
-      const token = (await page.locator('section pre').textContent())!;
-      assert.equal(await send(service, '{"id":1,"name":"x"}', token), 200);
-      await page.getByRole('button', { name: 'Revoke field app' }).click();
-      await page.getByRole('dialog').getByRole('button', { name: 'Revoke it' }).click();
-      await page.getByRole('row', { name: /field app revoked/ }).waitFor();
-      const latest = performance.now() + 5_000;
-      while ((await send(service, '{"id":1,"name":"x"}', token)) !== 401)
-        assert.ok(performance.now() < latest);
+    await show(page, 'Tokens');
+    await page.getByLabel('Label, such as').fill('field app');
+    await page.getByRole('button', { name: 'Create' }).click();
+    const token = (await page.locator('section pre').textContent())!;
+    assert.equal(await send(service, '{"id":1,"name":"x"}', token), 200);
+    await page.getByRole('button', { name: 'Revoke field app' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Revoke it' }).click();
+    await page.getByRole('row', { name: /field app revoked/ }).waitFor();
+    const latest = performance.now() + 5_000;
+    while ((await send(service, '{"id":1,"name":"x"}', token)) !== 401) assert.ok(performance.now() < latest);
 
-      await show(page, 'Store');
-      await until('the store is shown', async () => {
-        const text = (await page.locator('main').textContent()) ?? '';
-        return /Revisions\s*[1-9]/.test(text) && /listen\s*127\.0\.0\.1:8080\s*default/.test(text);
-      });
-      assertSound(opened, service);
+    await show(page, 'Store');
+    await until('the store is shown', async () => {
+      const text = (await page.locator('main').textContent()) ?? '';
+      return /Revisions\s*[1-9]/.test(text) && /listen\s*127\.0\.0\.1:8080\s*default/.test(text);
     });
+    assertSound(opened, service);
+  });
 
   test('shows hostile bodies as text, with the fault marked', async () => {
     await using service = await startTestService({ console: CONSOLE });
@@ -203,9 +199,9 @@ suite('the page of the console', async () => {
     await page.getByRole('button', { name: 'Record for an hour' }).click();
     await page.getByText('On until').waitFor();
     const hostile = '{"name":"<script>document.title=1</script><img src=x onerror=document.title=1>",}';
-    for (let count = 0; count < 199; count++) await send(service, hostile);
+    await send(service, hostile);
     await send(service, '{"id":1,"name":"\u0001\u202e"}');
-    await until('200 are shown', async () => (await page.locator('details.entry').count()) === 200);
+    await page.locator('details.entry').nth(1).waitFor();
     const [newest, second] = [page.locator('details.entry').first(), page.locator('details.entry').nth(1)];
     await newest.locator('summary').click();
     assert.equal(await newest.locator('mark').textContent(), '\\x01');
@@ -216,55 +212,40 @@ suite('the page of the console', async () => {
     assertSound(opened, service);
   });
 
-  test('says what to do after a used or expired link, and signs out', async () => {
+  test('says what to do after a used link, signs out in all tabs, and its cookie is worth nothing elsewhere', async () => {
     await using service = await startTestService({ console: CONSOLE });
+    assert.equal(await send(service, '{"id":9007199254740993,"name":"Acer"}'), 200);
     const used = await service.makeConsoleCode!();
-    const expired = makeConsoleSecret();
-    const store = await openCommandStore(service.database);
-    await store.createConsoleCode(hashToken(expired), Date.now() - 1);
-    await store.close();
     const { page } = await browser.openPage(DESKTOP);
     await page.goto(`${service.opsUrl}/console/#${used}`);
     await page.getByRole('heading', { level: 1, name: 'Now' }).waitFor();
     assert.ok(!page.url().includes(used), 'the code is not in the history');
     await page.getByRole('button', { name: 'Sign out' }).click();
-    const problem = page
-      .getByRole('alert')
-      .getByText('this link was used, has expired or is of another store');
-    for (const code of [used, expired]) {
-      // The page is open already, so it follows the new fragment itself.
-      await page.goto(`${service.opsUrl}/console/#${code}`);
-      await problem.waitFor();
-      await page.reload();
-      await page.getByLabel('Link or code').fill(code);
-      await page.getByRole('button', { name: 'Sign in' }).click();
-      await problem.waitFor();
-    }
-    const link = `${service.opsUrl}/console/#${await service.makeConsoleCode!()}`;
-    await page.getByLabel('Link or code').fill(link);
+    // The page is open already, so it follows the new fragment itself.
+    await page.goto(`${service.opsUrl}/console/#${used}`);
+    const problem = 'this link was used, has expired or is of another store';
+    await page.getByRole('alert').getByText(problem).waitFor();
+    await page
+      .getByLabel('Link or code')
+      .fill(`${service.opsUrl}/console/#${await service.makeConsoleCode!()}`);
     await page.getByRole('button', { name: 'Sign in' }).click();
     await page.getByRole('heading', { level: 1, name: 'Now' }).waitFor();
-    // A browser sends the cookies of one port to the others, too.
-    await using other = await startTestService({ console: CONSOLE });
-    await page.goto(`${other.opsUrl}/console/#${await other.makeConsoleCode!()}`);
-    await page.getByRole('heading', { level: 1, name: 'Now' }).waitFor();
-    await page.goto(`${service.opsUrl}/console/#tokens`);
-    await page.getByRole('button', { name: 'Revoke first' }).waitFor({ timeout: 5_000 });
-  });
 
-  test('another port of the host gets a cookie that is worth nothing; a second tab is signed in', async () => {
-    await using service = await startTestService({ console: CONSOLE });
-    assert.equal(await send(service, '{"id":9007199254740993,"name":"Acer"}'), 200);
-    const { page } = await signIn(service);
+    // A browser sends the cookies of one port to the others, too.
     const echo = createServer((request, response) => response.end(request.headers.cookie));
     await using thief = await listen(echo);
     const tab = await page.context().newPage();
     const stolen = await tab.goto(`${thief.url}/console/api/tokens`);
     const headers = { Cookie: await stolen!.text(), Origin: service.opsUrl };
     assert.match(headers.Cookie, /^plant_store_console/);
-    const body = '{"label":"thief"}';
-    const theft = await fetch(`${service.opsUrl}/console/api/tokens`, { method: 'POST', headers, body });
+    const theft = await fetch(`${service.opsUrl}/console/api/tokens`, { headers });
     assert.equal(theft.status, 401);
+    await using other = await startTestService({ console: CONSOLE });
+    await tab.goto(`${other.opsUrl}/console/#${await other.makeConsoleCode!()}`);
+    await tab.getByRole('heading', { level: 1, name: 'Now' }).waitFor();
+    await tab.getByRole('button', { name: 'Sign out' }).click();
+    await tab.getByRole('heading', { name: 'Sign in to the console' }).waitFor();
+
     await tab.goto(`${service.opsUrl}/console/#plants`);
     const downloading = tab.waitForEvent('download');
     await tab.getByText('Download all that match as CSV').click();
@@ -278,36 +259,39 @@ suite('the page of the console', async () => {
     await tab.getByRole('heading', { name: 'Sign in to the console' }).waitFor();
   });
 
-  for (const view of Object.keys(VIEWS) as (keyof typeof VIEWS)[])
-    test(`has no accessibility fault and fits, ${view}`, async () => {
-      await using service = await startTestService({ console: CONSOLE });
+  test('has no accessibility fault and fits, in light and dark colors and on a phone', async () => {
+    await using service = await startTestService({ console: CONSOLE });
+    const { page: first } = await signIn(service);
+    await show(first, 'Tokens');
+    for (const label of ['greenhouse', 'field app', 'old field app']) {
+      await first.getByLabel('Label, such').fill(label);
+      await first.getByRole('button', { name: 'Create' }).click();
+      await first.getByRole('heading', { name: new RegExp(`the token of .?${label}.? now`) }).waitFor();
+    }
+    await first.getByRole('button', { name: 'Revoke old field app' }).click();
+    await first.getByRole('dialog').getByRole('button', { name: 'Revoke it' }).click();
+    await show(first, 'Rejected');
+    await first.getByRole('button', { name: 'Record for an hour' }).click();
+    await first.getByText('On until').waitFor();
+    assert.equal(await send(service, '{"id":9,"name":"tamarack"}', 'plant_nobody_made_this'), 401);
+    for (const body of [
+      '{"id":"7","name":"Norway spruce"}',
+      '{"name":"white fir"}',
+      '{"id":8,"name":"Pacific\u0000silver fir","tag":"Abies"}',
+      '{"id":8,"name":"Siberian larch","tag":"Larix",}',
+    ])
+      assert.equal(await send(service, body), 400);
+    await first.locator('details.entry').nth(4).waitFor();
+    assert.equal(await send(service, '{"id":7,"name":"Silver birch","tag":"Betula"}'), 200);
+    await using _sending = SCREENSHOTS === undefined ? undefined : load(service);
+    if (SCREENSHOTS) await wait(60_000);
+    for (const view of Object.keys(VIEWS) as (keyof typeof VIEWS)[]) {
       const opened = await signIn(service, view);
       const { page } = opened;
-      await show(page, 'Tokens');
-      for (const label of ['greenhouse', 'field app', 'old field app']) {
-        await page.getByLabel('Label, such').fill(label);
-        await page.getByRole('button', { name: 'Create' }).click();
-        await page.getByRole('heading', { name: new RegExp(`the token of .?${label}.? now`) }).waitFor();
-      }
-      await page.getByRole('button', { name: 'Revoke old field app' }).click();
-      await page.getByRole('dialog').getByRole('button', { name: 'Revoke it' }).click();
-      await show(page, 'Rejected');
-      await page.getByRole('button', { name: 'Record for an hour' }).click();
-      await page.getByText('On until').waitFor();
-      assert.equal(await send(service, '{"id":9,"name":"tamarack"}', 'plant_nobody_made_this'), 401);
-      for (const body of [
-        '{"id":"7","name":"Norway spruce"}',
-        '{"name":"white fir"}',
-        '{"id":8,"name":"Pacific\u0000silver fir","tag":"Abies"}',
-        '{"id":8,"name":"Siberian larch","tag":"Larix",}',
-      ])
-        assert.equal(await send(service, body), 400);
-      await page.locator('details.entry').nth(4).waitFor();
-      await using _sending = load(service);
-      if (SCREENSHOTS) await wait(60_000);
       for (const screen of SCREENS) {
         await page.goto(`${service.opsUrl}/console/#${screen}`);
-        await page.waitForTimeout(1_200);
+        await page.getByRole('heading', { level: 1, name: new RegExp(screen, 'i') }).waitFor();
+        await page.locator(CONTENT).first().waitFor();
         if (screen === 'rejected') await page.locator('summary').first().click();
         if (SCREENSHOTS && view === 'light')
           await saveScreenshot(page, `${SCREENSHOTS}/${screen}-${view}.webp`);
@@ -316,13 +300,14 @@ suite('the page of the console', async () => {
         assert.deepEqual(
           violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)]),
           [],
-          screen,
+          `${screen}, ${view}`,
         );
         const overflow = await page.evaluate(
           'document.documentElement.scrollWidth - document.documentElement.clientWidth',
         );
-        assert.equal(overflow, 0, screen);
+        assert.equal(overflow, 0, `${screen}, ${view}`);
       }
       assertSound(opened, service);
-    });
+    }
+  });
 });
