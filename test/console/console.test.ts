@@ -363,7 +363,7 @@ suite('the console', () => {
       assert.equal((await fetch(without.opsUrl + path, { redirect: 'manual' })).status, 404);
   });
 
-  test('accepts no token that another program revokes while the console makes it', async () => {
+  test('accepts no token that another program revokes while the console makes it', async t => {
     const made = { id: 1, hash: 'made', label: 'made', createdAt: 1, expiresAt: null, lastUsedDay: null };
     const stored: StoredToken[] = [];
     const source = {
@@ -373,9 +373,9 @@ suite('the console', () => {
       recordTokenUse: async () => {},
     };
     const cache = await TokenCache.open(source, cause => assert.fail(String(cause)));
+    t.after(() => cache.close());
     stored.push({ ...made, revokedAt: 2, changeNumber: 2 });
     cache.add({ ...made, revokedAt: null, changeNumber: 1 });
     await until('it is rejected', async () => (await cache.lookUp('made')) === undefined);
-    await cache.close();
   });
 });

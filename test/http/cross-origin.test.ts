@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { parseOrigins } from '../../src/cli/options/serve-options.ts';
-import { runInTime } from '../harness/program.ts';
 import * as raw from '../harness/raw-connection.ts';
-import { authorization, contentType } from '../harness/request-cases.ts';
+import { authorization } from '../harness/request-cases.ts';
 import { type RunningService, startTestService } from '../harness/running-service.ts';
 import { isLeftToNode } from '../harness/server-side.ts';
 
@@ -48,7 +47,7 @@ suite('with --cors-origin', () => {
   for (const corsOrigins of [[PAGE, OTHER_PAGE], '*'] as const) {
     const shown = (origin: string): string => (corsOrigins === '*' ? '*' : origin);
 
-    test(`${corsOrigins}: only a preflight of POST /plants gets a 204 response, with what a page may send`, async () => {
+    test(`${corsOrigins}: a page may send plants and read every response, and other clients see no difference`, async () => {
       await using service = await startTestService({ corsOrigins });
       for (const origin of [PAGE, OTHER_PAGE]) {
         const response = await ask(service, preflight(origin));
@@ -60,38 +59,25 @@ suite('with --cors-origin', () => {
           'access-control-max-age': '7200',
         });
         assert.equal(response.headers.get('content-length'), undefined, 'RFC 9110 section 8.6');
-        assert.equal(response.headers.get('cache-control'), 'no-store');
-        assert.equal(response.headers.get('x-content-type-options'), 'nosniff');
       }
       for (const [target, status] of [
         ['/openapi.json', 405],
         ['/nowhere', 404],
       ] as const)
         assert.equal((await ask(service, { ...preflight(PAGE), target })).status, status);
-    });
 
-    test(`${corsOrigins}: a page may read every response`, async () => {
-      await using service = await startTestService({ corsOrigins });
       const requests: [status: number, parts: raw.RequestParts][] = [
         [200, {}],
-        [200, { method: 'GET', target: '/openapi.json', body: '' }],
-        [400, { body: '{}' }],
         [400, { body: 'no JSON', headers: { 'Transfer-Encoding': 'chunked', 'Content-Length': null } }],
         [401, authorization(null)],
-        [401, authorization('Bearer a')],
         [404, { target: '/nowhere' }],
-        [405, { method: 'PUT' }],
-        [415, contentType('text/plain')],
       ];
       for (const [status, parts] of requests) {
         const response = await ask(service, { ...parts, headers: { ...parts.headers, Origin: PAGE } });
         assert.equal(response.status, status, response.body);
         assert.deepEqual(browserFields(response), readableFor(shown(PAGE)), response.body);
       }
-    });
 
-    test(`${corsOrigins}: a client that is no page gets none of these fields and is served as usual`, async () => {
-      await using service = await startTestService({ corsOrigins });
       using connection = await raw.RawConnection.open(service.address.port);
       connection.write(raw.requestBytes(service.token));
       const response = await connection.response();
@@ -108,15 +94,7 @@ suite('with --cors-origin', () => {
 
   test('an origin that is not in the list is rejected, however similar it is', async () => {
     await using service = await startTestService({ corsOrigins: [PAGE] });
-    const others = [
-      STRANGER,
-      'null',
-      '*',
-      'http://pages.example',
-      PAGE.toUpperCase(),
-      `${PAGE}, ${STRANGER}`,
-    ];
-    for (const origin of [...others, ...[':443', '.strangers.example', '/'].map(end => PAGE + end)]) {
+    for (const origin of [STRANGER, 'null', '*', 'http://pages.example', `${PAGE}.strangers.example`]) {
       const preflightResponse = await ask(service, preflight(origin));
       assert.equal(preflightResponse.status, 405, origin);
       assert.deepEqual(browserFields(preflightResponse), { vary: 'Origin' }, origin);
@@ -129,7 +107,7 @@ suite('with --cors-origin', () => {
   });
 });
 
-test('an origin that no browser would send is rejected, with the correct form', async () => {
+test('an origin that no browser would send is rejected, with the correct form', () => {
   const form = /Write each as SCHEME:\/\/HOST/;
   const spelling = /Write https:\/\/pages\.example, as browsers do/;
   for (const [values, advice] of [
@@ -137,7 +115,4 @@ test('an origin that no browser would send is rejected, with the correct form', 
     [[`${PAGE}/`, 'https://pages.example:443', 'HTTPS://Pages.Example'], spelling],
   ] as const)
     for (const value of values) assert.throws(() => parseOrigins(value), advice, value);
-  const { exitCode, stderr } = await runInTime(['serve', '--cors-origin', 'null']);
-  assert.match(stderr, form);
-  assert.equal(exitCode, 2);
 });

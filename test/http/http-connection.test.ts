@@ -7,7 +7,6 @@ import { makeToken } from '../../src/auth/token.ts';
 import { BODY_BYTES_MAX } from '../../src/contract/limits.ts';
 import { openCommandStore } from '../../src/store/open-store.ts';
 import { chunked, type RawConnection, type RequestParts, requestBytes } from '../harness/raw-connection.ts';
-import { assertErrorResponse } from '../harness/response-assertions.ts';
 import { addToken } from '../harness/running-service.ts';
 import { isLeftToNode, serverSideOf } from '../harness/server-side.ts';
 import { holdStore } from '../harness/store-hold.ts';
@@ -22,9 +21,6 @@ import {
   plantJson,
   writeApart,
 } from './connection-target.ts';
-
-/** A change of a token must take effect within this time. */
-const EFFECT_WITHIN_MS = 5_000;
 
 let target: ConnectionTarget;
 /** The ids of all plants with a `created` response. */
@@ -68,18 +64,6 @@ for (const path of PATHS) {
         await assertClosed(connection);
       });
     }
-
-    test('get their responses while a further request is incomplete', async () => {
-      using connection = await openOn(path);
-      const ids = nextIds(2);
-      const last = target.nextId();
-      const request = target.request(last);
-      connection.write(Buffer.concat([requests(ids), request.subarray(0, -5)]));
-      await assertAllCreated(connection, ids);
-      connection.write(request.subarray(-5));
-      await assertAllCreated(connection, [last]);
-      await target.assertOpen(connection);
-    });
   });
 
   suite(`requests in chunks that arrive one by one, ${path}`, { concurrency: true }, () => {
@@ -110,7 +94,6 @@ for (const path of PATHS) {
   suite(`a request that is cut off, ${path}`, { concurrency: true }, () => {
     const half = (bytes: Buffer): Buffer => bytes.subarray(0, bytes.length / 2);
     const cutOff: Record<string, (id: number) => Buffer> = {
-      'before its first byte': () => Buffer.alloc(0),
       'within the headers': id => half(half(target.request(id))),
       'before the last byte': id => target.request(id).subarray(0, -1),
       'within a body of known length': id => target.request(id, { headers: { 'Content-Length': '1000' } }),
@@ -179,11 +162,9 @@ suite('the fast path', () => {
       connection.write(target.request(id));
       dates.push(Date.parse((await connection.response()).headers.get('date')!));
       created.push(id);
-      assert.ok(Math.abs(Date.now() - dates.at(-1)!) < 10_000, 'a slow machine may be late');
       await wait(1_100);
     }
-    assert.ok(dates[1]! > dates[0]!);
-    assert.ok(!isLeftToNode(connection));
+    assert.ok(dates[1]! > dates[0]! && Math.abs(Date.now() - dates[1]!) < 10_000);
   });
 
   test('keeps a connection whose requests arrive in two chunks, split anywhere', async () => {
@@ -197,6 +178,24 @@ suite('the fast path', () => {
       await assertAllCreated(connection, [id]);
     }
     assert.ok(!isLeftToNode(connection), 'it is on the fast path');
+  });
+
+  test('reads no further bodies while 256 KiB of them wait for responses', async () => {
+    const held = holdStore(target.service.database);
+    using connection = await target.open();
+    const ids = nextIds(200);
+    const unknown = 'x'.repeat(10_000);
+    const bodies = ids.map(id =>
+      target.request(id, { body: `{"id":${id},"name":"Plant ${id}","x":"${unknown}"}` }),
+    );
+    connection.write(Buffer.concat(bodies));
+    await until('so many are read', () => (serverSideOf(connection)?.bytesRead ?? 0) > 256 * 1024);
+    // In this time, the service would read the others.
+    await wait(100);
+    const read = serverSideOf(connection)!.bytesRead;
+    held[Symbol.dispose]();
+    assert.ok(read < 600_000, `${read} bytes were read`);
+    await assertAllCreated(connection, ids);
   });
 
   test('leaves other requests and all later ones to Node’s HTTP server, in order', async () => {
@@ -250,8 +249,11 @@ suite('a client that sends more after its last response can read that response',
   }
 });
 
-// At CONNECT, Node reuses the parser for another connection while the first is still open.
-test('CONNECT on one connection does not affect the next', async () => {
+// At CONNECT, Node removes its listeners and reuses the parser for another connection while the first is still open.
+test('CONNECT on one connection does not affect the next, also if it is reset', async () => {
+  const reset = await target.open();
+  reset.write('CONNECT x:1 HTTP/1.1\r\nHost: x:1\r\n\r\n');
+  reset.socket.resetAndDestroy();
   using tunnel = await target.openOnNode();
   tunnel.write('CONNECT a:443 HTTP/1.1\r\nHost: a\r\n\r\n');
   await assertRejected(tunnel, 40501);
@@ -283,50 +285,12 @@ test('bytes after a request with Upgrade get their response in order, valid or n
   }
 });
 
-test('CONNECT on a connection that is then reset does no harm', async () => {
-  for (let round = 0; round < 20; round++) {
-    const connection = await target.open();
-    connection.write('CONNECT x:1 HTTP/1.1\r\nHost: x:1\r\n\r\n');
-    connection.socket.resetAndDestroy();
-  }
-  using connection = await target.open();
-  await target.assertOpen(connection);
-});
-
 suite('a token', { concurrency: true }, () => {
   async function revoke(label: string): Promise<void> {
     const store = await openCommandStore(target.service.database);
     await store.revokeToken(label, Date.now());
     await store.close();
   }
-
-  /** Sends plants until one is rejected, which is not stored. */
-  async function assertRejectedSoon(connection: RawConnection, token: string): Promise<void> {
-    const since = performance.now();
-    for (
-      let response = { status: 200, headers: new Map<string, string>(), body: '' };
-      response.status === 200;
-    ) {
-      const id = target.nextId();
-      connection.write(requestBytes(token, { body: plantJson(id) }));
-      response = await connection.response();
-      if (response.status !== 200) assertErrorResponse(response, 40102);
-      else {
-        created.push(id);
-        assert.ok(!isLeftToNode(connection), 'it is on the fast path');
-      }
-      assert.ok(performance.now() - since < EFFECT_WITHIN_MS, 'it is rejected in time');
-      await wait(50);
-    }
-  }
-
-  test('that was just made is looked up and accepted', async () => {
-    const token = await addToken(target.service.database, 'new');
-    using connection = await target.open();
-    const ids = nextIds(3);
-    connection.write(Buffer.concat(ids.map(id => requestBytes(token, { body: plantJson(id) }))));
-    await assertAllCreated(connection, ids);
-  });
 
   test('that does not exist is rejected in order, and its client waits for the lookups', async () => {
     using connection = await target.open();
@@ -348,15 +312,6 @@ suite('a token', { concurrency: true }, () => {
     await assertRejected(connection, 40001);
     return token;
   }
-
-  test('that is revoked is rejected within 5 s, though its headers are cached', async () => {
-    const token = await addKnownToken('to be revoked');
-    using connection = await target.open();
-    connection.write(requestBytes(token, { body: '{' }));
-    await assertRejected(connection, 40001);
-    await revoke('to be revoked');
-    await assertRejectedSoon(connection, token);
-  });
 
   for (const [path, parts] of [
     [PATHS[0], {}],

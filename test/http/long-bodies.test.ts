@@ -1,15 +1,11 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { suite, test } from 'node:test';
-import { setImmediate as nextIteration } from 'node:timers/promises';
-import { LongBodies } from '../../src/http/long-bodies.ts';
+import { test } from 'node:test';
 import { openReader } from '../../src/store/open-store.ts';
 import { startServe } from '../harness/program.ts';
 import { chunked, RawConnection, requestBytes } from '../harness/raw-connection.ts';
 import { assertErrorResponse, assertPlantResponse } from '../harness/response-assertions.ts';
-import { isLeftToNode } from '../harness/server-side.ts';
 import { testFolder } from '../harness/test-folder.ts';
-import { ConnectionTarget } from './connection-target.ts';
 
 const folder = testFolder();
 
@@ -79,57 +75,4 @@ test('long bodies of many parts are read one after the other, and short ones in 
     const revisions = await reader.revisionsOf(BigInt(1 + 2 * index));
     assert.equal(revisions.length, error === undefined ? 1 : 0);
   }
-});
-
-test('the fast path leaves a connection with a long body to Node', async () => {
-  const target = await ConnectionTarget.start();
-  try {
-    for (const [further, isLeft] of [
-      [`"tag":"${'x'.repeat(10_000)}"`, false],
-      [MANY_MEMBERS.slice(0, 30_000).replace(/,[^,]*$/, ''), true],
-    ] as const) {
-      using connection = await target.open();
-      const id = target.nextId();
-      connection.write(target.request(id, { body: `{"id":${id},"name":"a",${further}}` }));
-      assert.equal((await connection.response()).headers.get('plant-id'), String(id));
-      assert.equal(isLeftToNode(connection), isLeft);
-    }
-  } finally {
-    await target.end();
-  }
-});
-
-suite('long bodies', () => {
-  const bodyOf = (elements: number): Buffer =>
-    Buffer.from(`{"id":1,"name":"a","x":[${'{},'.repeat(elements)}0]}`);
-  const body = bodyOf(300_000);
-
-  test('are read in order, while the event loop continues', async () => {
-    const bodies = new LongBodies();
-    const read: number[] = [];
-    // If both were read concurrently, the second would be ready first.
-    const readings = [body, bodyOf(1)].map(async (each, index) => {
-      assert.deepEqual(await bodies.read(each, () => true), { plant: { id: 1n, name: 'a' } });
-      read.push(index);
-    });
-    let iterations = 0;
-    while (read.length < 2) {
-      await nextIteration();
-      iterations++;
-    }
-    await Promise.all(readings);
-    assert.deepEqual(read, [0, 1]);
-    assert.ok(iterations >= 4, `${iterations} iterations`);
-  });
-
-  test('are not read further when the client no longer waits', async () => {
-    const bodies = new LongBodies();
-    let isAwaited = true;
-    const given = bodies.read(body, () => isAwaited);
-    const next = bodies.read(body, () => true);
-    await nextIteration();
-    isAwaited = false;
-    assert.equal(await given, undefined);
-    assert.deepEqual(await next, { plant: { id: 1n, name: 'a' } });
-  });
 });
