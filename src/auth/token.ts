@@ -1,9 +1,6 @@
 import { hash, randomInt } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 
-/** Token hashes that are cached, whether the tokens are known or not. */
-const TOKEN_HASHES_MAX = 1_000;
-
 /** Recognisable to people and to secret scanners. */
 const PREFIX = 'plant_';
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
@@ -28,21 +25,6 @@ export function isWellFormed(token: string): boolean {
 /** SHA-256 of a token in hexadecimal. A fast hash is enough: 178 random bits cannot be guessed. */
 export function hashToken(token: string): string {
   return hash('sha256', token, 'hex');
-}
-
-/** A cache of token hashes: clients repeat their tokens, and a lookup costs a tenth of a hash. */
-export class TokenHashes {
-  readonly #hashes = new Map<string, string>();
-
-  /** @returns undefined if the text does not have the form of a token */
-  of(text: string): string | undefined {
-    const cached = this.#hashes.get(text);
-    if (cached !== undefined || !isWellFormed(text)) return cached;
-    if (this.#hashes.size >= TOKEN_HASHES_MAX) this.#hashes.clear();
-    const tokenHash = hashToken(text);
-    this.#hashes.set(text, tokenHash);
-    return tokenHash;
-  }
 }
 
 /** CRC-32 in base 62, most significant digit first. */

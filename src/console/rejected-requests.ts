@@ -27,7 +27,7 @@ interface RejectedRequest {
 }
 
 interface ShownBody {
-  /** Null if the body was not read. */
+  /** Bytes that are not UTF-8 are lone surrogates. Null if the body was not read. */
   body: string | null;
   /** Whether only the beginning of the body was stored. */
   isCut: boolean;
@@ -90,24 +90,20 @@ export class RejectedRequests {
 
 function shownBody({ body, bodyBytes, error }: RejectedRequest): ShownBody {
   if (body === undefined) return { body: null, isCut: false, faultAt: null };
-  const text = textOf(body);
+  const text = withoutTokens(textOf(body));
   const isCut = body.length < bodyBytes;
-  const faultAt = error === ERRORS.notJson.number ? jsonFault(text, isCut) : null;
-  return { body: shownText(text), isCut, faultAt };
+  return { body: text, isCut, faultAt: error === ERRORS.notJson.number ? jsonFault(text, isCut) : null };
 }
 
 /** The longest part that is wrong only because the rest is missing, such as `\\u00e`. */
 const INCOMPLETE_LENGTH_MAX = 5;
 
-/** The index in the shown text at which it stops being JSON in UTF-8. */
+/** The index at which a text stops being JSON in UTF-8. */
 function jsonFault(text: string, isCut: boolean): number | null {
   const [utf8 = ''] = text.split(/\p{Cs}/u, 1);
   const fault = readToEnd(readJson(utf8, () => {})) ?? utf8.length;
   // The cut itself makes valid JSON end too early, possibly inside a character.
-  if (isCut && fault >= text.length - INCOMPLETE_LENGTH_MAX) return null;
-  const before = shownText(text.slice(0, fault));
-  // A fault inside a token has no place in the shown text, which shortens the token.
-  return shownText(text).startsWith(before) ? before.length : null;
+  return isCut && fault >= text.length - INCOMPLETE_LENGTH_MAX ? null : fault;
 }
 
 /** Bytes that may be a character of UTF-8 (RFC 3629 section 3), or any other byte from 0x80. */
@@ -124,13 +120,7 @@ function textOf(bytes: Uint8Array): string {
     });
 }
 
-/** Hides tokens. Control characters except line ends, and bytes that are not UTF-8, are `\xHH`. */
-function shownText(text: string): string {
-  const hex = (each: string): string => (each.charCodeAt(0) & 0xff).toString(16).padStart(2, '0');
-  return withoutTokens(text.replace(/(?!\n)[\p{Cc}\p{Cs}]/gu, each => `\\x${hex(each)}`));
-}
-
-const ZERO = String.raw`(?:\\x00)?`;
+const ZERO = String.raw`\0?`;
 /** Also in UTF-16, where a zero byte follows each character. */
 const TOKEN = new RegExp(`${[...'plant_'].join(ZERO)}(?:${ZERO}[0-9A-Za-z]){8,}`, 'g');
 

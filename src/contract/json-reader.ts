@@ -10,8 +10,7 @@ const SLICE_LENGTH = 4096;
 /**
  * Checks whether a text is JSON (RFC 8259), and lists the members of its outermost object.
  *
- * It yields after each slice, so that the event loop can go on. A level of nesting takes one byte.
- * JSON.parse cannot pause. It also drops repeated members, rounds numbers and builds values that
+ * It yields after each slice, so that the event loop can go on. JSON.parse cannot pause. It also drops repeated members, rounds numbers and builds values that
  * nothing uses: up to 1.3 GiB for a text of 8 MiB.
  *
  * @param onMember is called for each member in order, with its value as JSON text. Its calls mean
@@ -22,7 +21,8 @@ export function* readJson(
   text: string,
   onMember: (name: string, valueText: string) => void,
 ): Generator<undefined, number | undefined, undefined> {
-  const nesting = new Nesting();
+  /** The closing characters of the arrays and objects that are open. */
+  const open: string[] = [];
   let expected: 'value' | 'name' | 'colon' | 'comma' = 'value';
   /** Whether the innermost array or object may end here. */
   let mayEnd = false;
@@ -39,21 +39,22 @@ export function* readJson(
     end = start + 1;
     if (first === '{' || first === '[') {
       if (!isValue) return start;
-      nesting.open(first === '{');
-      expected = nesting.isObject ? 'name' : 'value';
+      open.push(first === '{' ? '}' : ']');
+      expected = first === '{' ? 'name' : 'value';
       mayEnd = true;
-    } else if (first === ',' || first === nesting.end) {
+    } else if (first === ',' || first === open.at(-1)) {
       const isEnd = first !== ',';
-      if (isEnd ? !mayEnd : expected !== 'comma' || nesting.depth === 0) return start;
-      if (expected === 'comma' && nesting.isObject && nesting.depth === 1)
+      const isInObject = open.at(-1) === '}';
+      if (isEnd ? !mayEnd : expected !== 'comma' || open.length === 0) return start;
+      if (expected === 'comma' && isInObject && open.length === 1)
         onMember(name, text.slice(valueStart, start).trim());
-      if (isEnd) nesting.close();
-      expected = isEnd ? 'comma' : nesting.isObject ? 'name' : 'value';
+      if (isEnd) open.pop();
+      expected = isEnd ? 'comma' : isInObject ? 'name' : 'value';
       mayEnd = isEnd;
     } else if (first === ':') {
       if (expected !== 'colon') return start;
       expected = 'value';
-      if (nesting.depth === 1) valueStart = end;
+      if (open.length === 1) valueStart = end;
     } else {
       const isName: boolean = expected === 'name' && first === '"';
       if (!isValue && !isName) return start;
@@ -65,12 +66,12 @@ export function* readJson(
         end = endOf(SCALAR, text, start);
         if (end === start) return start;
       }
-      if (isName && nesting.depth === 1) name = stringOf(text.slice(start, end));
+      if (isName && open.length === 1) name = stringOf(text.slice(start, end));
       expected = isName ? 'colon' : 'comma';
       mayEnd = isValue;
     }
   }
-  return expected === 'comma' && nesting.depth === 0 ? undefined : text.length;
+  return expected === 'comma' && open.length === 0 ? undefined : text.length;
 }
 
 /** Runs a generator to its end without pauses. */
@@ -103,32 +104,4 @@ function endOfCharacters(text: string, start: number): number {
     end = endOf(STRING_PART, text, partStart);
   }
   return end;
-}
-
-/** The arrays and objects that are open. */
-class Nesting {
-  depth = 0;
-  /** Whether the innermost one is an object. */
-  isObject = false;
-  /** The character that closes the innermost one. */
-  end: ']' | '}' | undefined;
-  /** One byte for each level: a text of 8 MiB can open eight million. */
-  #areObjects = new Uint8Array(32);
-
-  open(isObject: boolean): void {
-    if (this.depth === this.#areObjects.length) {
-      const larger = new Uint8Array(this.depth * 2);
-      larger.set(this.#areObjects);
-      this.#areObjects = larger;
-    }
-    this.#areObjects[this.depth++] = Number(isObject);
-    this.isObject = isObject;
-    this.end = isObject ? '}' : ']';
-  }
-
-  close(): void {
-    this.depth--;
-    this.isObject = this.#areObjects[this.depth - 1] === 1;
-    this.end = this.depth === 0 ? undefined : this.isObject ? '}' : ']';
-  }
 }

@@ -28,7 +28,6 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 const NOT_UTF8 = reject('notJson', ['the body is not valid UTF-8; encode it as UTF-8']);
 const UNQUOTED = 'a JSON number without quotes: ';
-const NAMES_IN_SET_MAX = 2 ** 18;
 /** The beginning of a JSON text that is an object. */
 const OBJECT = /^[ \t\n\r]*\{/;
 
@@ -85,7 +84,7 @@ function* readAnyBody(text: string): Generator<undefined, NewPlantReading, undef
   if (text.charCodeAt(0) === 0xfeff) {
     return reject('notJson', ['the body begins with a byte order mark; send UTF-8 without one']);
   }
-  const names = new Names();
+  const names = new Set<string>();
   /** The values of id, name and tag, as JSON text. */
   const texts = new Map<string, string>();
   const faults = new Set<string>();
@@ -94,7 +93,8 @@ function* readAnyBody(text: string): Generator<undefined, NewPlantReading, undef
     if (isKnown) texts.set(name, valueText);
     // Other names are not shown: a name may be a token, and a response must not repeat a token.
     const shown = isKnown ? `"${name}"` : 'a member other than id, name and tag';
-    if (!names.add(name)) faults.add(`${shown} is given more than once`);
+    if (names.has(name)) faults.add(`${shown} is given more than once`);
+    names.add(name);
   });
   if (faultAt !== undefined) return reject('notJson', [errorBody('notJson').message]);
   if (!OBJECT.test(text)) return reject('notNewPlant', ['the body must be a JSON object with id and name']);
@@ -106,19 +106,6 @@ function* readAnyBody(text: string): Generator<undefined, NewPlantReading, undef
 function stringOrNull(valueText: string | undefined): string | null | undefined {
   if (valueText === undefined) return undefined;
   return valueText.startsWith('"') ? stringOf(valueText) : null;
-}
-
-/** Member names, in several sets: one set of a million names blocks the event loop for 50 ms. */
-class Names {
-  readonly #sets = [new Set<string>()];
-
-  /** @returns whether the name is new */
-  add(name: string): boolean {
-    if (this.#sets.some(set => set.has(name))) return false;
-    if (this.#sets[0]!.size === NAMES_IN_SET_MAX) this.#sets.unshift(new Set());
-    this.#sets[0]!.add(name);
-    return true;
-  }
 }
 
 /**

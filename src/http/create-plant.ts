@@ -1,6 +1,6 @@
 import { bearerToken } from '../auth/authorization-header.ts';
 import type { RateLimit } from '../auth/rate-limit.ts';
-import { TokenHashes } from '../auth/token.ts';
+import { hashToken, isWellFormed } from '../auth/token.ts';
 import type { TokenCache } from '../auth/token-cache.ts';
 import type { ErrorName } from '../contract/errors.ts';
 import { type NewPlant, type NewPlantReading, plantJson, readNewPlant } from '../contract/plant.ts';
@@ -25,7 +25,6 @@ export interface Admission {
  * It knows no server. Headers and bytes come in, responses go out.
  */
 export class CreatePlant {
-  readonly #tokenHashes = new TokenHashes();
   readonly #tokens: TokenCache;
   readonly #writer: PlantWriter;
   /** A longer body is rejected, by its Content-Length if it has one. */
@@ -47,8 +46,8 @@ export class CreatePlant {
   async admit(rawHeaders: HeaderFields): Promise<Admission | HttpResponse> {
     const token = bearerToken(fieldValues(rawHeaders, 'authorization'));
     if (token === undefined) return errorResponse('noCredential');
-    const tokenHash = this.#tokenHashes.of(token);
-    if (tokenHash === undefined) return errorResponse('tokenRejected');
+    if (!isWellFormed(token)) return errorResponse('tokenRejected');
+    const tokenHash = hashToken(token);
     const tokenId = await this.tokenId(tokenHash);
     if (typeof tokenId !== 'number') return tokenId;
     const admission = this.#count(tokenId);

@@ -204,7 +204,7 @@ suite('the page of the console', () => {
     await page.locator('details.entry').nth(1).waitFor();
     const [newest, second] = [page.locator('details.entry').first(), page.locator('details.entry').nth(1)];
     await newest.locator('summary').click();
-    assert.equal(await newest.locator('mark').textContent(), '\\x01');
+    assert.equal(await newest.locator('mark').textContent(), '\\u0001');
     await second.locator('summary').click();
     assert.equal(await second.locator('pre').textContent(), hostile);
     assert.equal(await second.locator('mark').textContent(), '}');

@@ -210,7 +210,7 @@ for (const engine of await enginesUnderTest())
   });
 
 suite('the console', () => {
-  test('shows what was rejected while it is switched on: escaped, with the fault, without tokens', async () => {
+  test('shows what was rejected while it is switched on, with the fault and without tokens', async () => {
     await using service = await start();
     const operator = await signIn(service);
     const rejected = async (): Promise<Json> => json(operator, 'rejected');
@@ -227,19 +227,19 @@ suite('the console', () => {
         '{"id":"5","name":"</script><img src=x onerror=alert(1)>"}',
         undefined,
       ],
-      [Buffer.from('7b226964223a31ff7d', 'hex'), '{"id":1\\xff}', '\\xff}'],
-      [Buffer.from('{"name":"\u0000\u001b[31m"}'), '{"name":"\\x00\\x1b[31m"}', '\\x00\\x1b[31m"}'],
+      [Buffer.from('7b226964223a31ff7d', 'hex'), '{"id":1\udcff}', '\udcff}'],
+      [Buffer.from('{"name":"\u0000\u001b[31m"}'), '{"name":"\0\u001b[31m"}', '\0\u001b[31m"}'],
       [`{"token":"${service.token}"}`, '{"token":"plant_…"}', undefined],
       [`{"token":"${service.token}",}`, '{"token":"plant_…",}', '}'],
-      [Buffer.from(`"${service.token}"`, 'utf16le'), '"\\x00plant_…\\x00"\\x00', '\\x00plant_…\\x00"\\x00'],
+      [Buffer.from(`"${service.token}"`, 'utf16le'), '"\0plant_…\0"\0', '\0plant_…\0"\0'],
       [`{"name":"${'ö'.repeat(3_000)}`, `{"name":"${'ö'.repeat(995)}`, undefined],
       [`{"name":"${'x'.repeat(1_986)}\\u00e9",}`, `{"name":"${'x'.repeat(1_986)}\\u00e`, undefined],
-      [`{,"a":"${'ö'.repeat(3_000)}`, `{,"a":"${'ö'.repeat(996)}`, `,"a":"${'ö'.repeat(996)}\\xc3`],
+      [`{,"a":"${'ö'.repeat(3_000)}`, `{,"a":"${'ö'.repeat(996)}`, `,"a":"${'ö'.repeat(996)}\udcc3`],
     ];
     for (const [body, shown, fault] of CASES) {
       assert.equal(await send(service, body), 400);
       const [newest] = (await rejected()).requests;
-      assert.equal(newest.body.replace(/\\x[c-f].$/, ''), shown);
+      assert.equal(newest.body.replace(/\udcc3$/, ''), shown);
       assert.equal(newest.faultAt === null ? undefined : newest.body.slice(newest.faultAt), fault, shown);
       assert.deepEqual([newest.status, newest.label, newest.requestLine], [400, 'first', 'POST /plants']);
     }

@@ -31,18 +31,26 @@ export function Day({ day }) {
 }
 
 /**
- * Text of a client. Its writing direction does not affect the text around it. Characters that are
- * invisible or change the order of others are escaped, so that different texts never seem equal.
+ * Escapes characters that are invisible or change the order of others, so that different texts never
+ * seem equal. A lone surrogate from U+DC80 is a byte that is not UTF-8.
+ *
+ * @param {string} text of a client
+ */
+export function escaped(text) {
+  return text.replace(/(?![\n\t])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, character => {
+    const code = (character.codePointAt(0) ?? 0).toString(16).padStart(4, '0');
+    return /^dc[89a-f]/.test(code) ? `\\x${code.slice(2)}` : `\\u${code}`;
+  });
+}
+
+/**
+ * Text of a client. Its writing direction does not affect the text around it.
  *
  * @param {{ text: string | undefined }} props
  */
 export function Text({ text }) {
   if (!text) return html`<em class="note">${text === undefined ? 'none' : 'empty'}</em>`;
-  const escaped = text.replace(
-    /(?![\n\t])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu,
-    character => `\\u${character.codePointAt(0)?.toString(16).padStart(4, '0')}`,
-  );
-  return html`<bdi class="text">${escaped}</bdi>`;
+  return html`<bdi class="text">${escaped(text)}</bdi>`;
 }
 
 /**

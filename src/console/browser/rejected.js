@@ -1,5 +1,5 @@
 // The screen Rejected. It shows bodies of clients only as text: templates never insert markup.
-import { numberText, Problem, Text, Time } from './display.js';
+import { escaped, numberText, Problem, Text, Time } from './display.js';
 import { html, useEffect, useState } from './preact.js';
 import { request, useAction, useLoad } from './requests.js';
 
@@ -66,9 +66,8 @@ function Entry({
 /** @param {{ body: string, faultAt: number | null }} props */
 function Body({ body, faultAt }) {
   if (faultAt === null)
-    return html`<pre>${body}</pre><p class="note">No place is marked, since no fault of JSON or UTF-8 is in this text.</p>`;
-  // An escaped byte is marked as a whole.
-  const [fault = ''] = /^(?:\\x[0-9A-Fa-f]{2}|.)/su.exec(body.slice(faultAt)) ?? [];
+    return html`<pre>${escaped(body)}</pre><p class="note">No place is marked, since no fault of JSON or UTF-8 is in this text.</p>`;
+  const [fault = ''] = body.slice(faultAt);
   const place = fault === '' ? 'the end' : `character ${faultAt + 1}`;
-  return html`<pre>${body.slice(0, faultAt)}<mark>${fault || '(end)'}</mark>${body.slice(faultAt + fault.length)}</pre><p>The fault is marked: ${place} of the text.</p>`;
+  return html`<pre>${escaped(body.slice(0, faultAt))}<mark>${escaped(fault) || '(end)'}</mark>${escaped(body.slice(faultAt + fault.length))}</pre><p>The fault is marked: ${place} of the text.</p>`;
 }

@@ -38,6 +38,15 @@ export class RequestError extends Error {
   }
 }
 
+/** Reads it each time, as another tab may have signed in or out. */
+function storedSecret() {
+  try {
+    return localStorage.getItem(SECRET_KEY) ?? '';
+  } catch {
+    throw new RequestError(403, 'this browser lets the page store nothing; allow its cookies and site data');
+  }
+}
+
 /**
  * Sends a request. Its address is relative to the page, because a proxy may add a path before it.
  *
@@ -49,8 +58,7 @@ export class RequestError extends Error {
  * @throws {RequestError}
  */
 export async function request(path, method = 'GET', body = undefined, timeoutMs = RESPONSE_TIMEOUT_MS) {
-  // Read each time: another tab may have signed in or out.
-  const secret = localStorage.getItem(SECRET_KEY) ?? '';
+  const secret = storedSecret();
   let response;
   let content;
   try {
