@@ -31,7 +31,7 @@ const HELP = `Usage: npm run bench -- [options]
 
 Compares durable creates of the plant store with floors and peers, and prints
 the results with their bars. All programs run on this machine, so nothing else
-should. It needs Linux, and uses wrk if installed.
+should. It needs Linux and wrk.
 
   --only PART       runs only this part; can be repeated (default: all except
                     ${NOT_BY_DEFAULT}):

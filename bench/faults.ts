@@ -1,14 +1,14 @@
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { freePort } from '../test/harness/free-port.ts';
-import { runOpenLoop } from '../test/harness/load.ts';
+import { Load } from '../test/harness/load.ts';
 import { PostgresServer } from '../test/harness/postgres-server.ts';
 import { startServe } from '../test/harness/program.ts';
 import { addToken } from '../test/harness/running-service.ts';
 import type { Measurement } from './measurements.ts';
 import { newFolder } from './trial.ts';
 
-const LOAD = { connections: 64, ratePerSecond: 2_000, seconds: 10, timelineIntervalMs: 100 };
+const LOAD = { connections: 64, open: { ratePerSecond: 2_000, seconds: 10 }, intervalMs: 100 };
 const FAULT_AFTER_MS = 4_000;
 
 /** A service, and the fault to inject. */
@@ -61,10 +61,11 @@ async function timelineOf(
   round: number,
   signal: AbortSignal,
 ): Promise<Measurement[]> {
-  const load = runOpenLoop({ url, token, ...LOAD, signal });
-  const [{ timeline }] = await Promise.all([load, wait(FAULT_AFTER_MS).then(killAndRestart)]);
-  return timeline.map(({ atMs, p50Us, maxUs, failures }) => ({
-    ...{ subject, round, atMs },
-    figures: { failures, ...(p50Us !== null && { p50Us }), ...(maxUs !== null && { maxUs }) },
-  }));
+  await using load = new Load({ url, token, ...LOAD }, signal);
+  const [{ timeline }] = await Promise.all([load.result, wait(FAULT_AFTER_MS).then(killAndRestart)]);
+  return timeline.map(({ atMs, responses: { 200: stored, ...rejected }, lost }) => {
+    const failures = Object.values(rejected).reduce((sum, { count }) => sum + count, lost);
+    const times = stored && { p50Us: stored.p50Us, maxUs: stored.maxUs };
+    return { ...{ subject, round, atMs }, figures: { failures, ...times } };
+  });
 }

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import { cpus, release, totalmem, type } from 'node:os';
-import { loadTool } from '../test/harness/load.ts';
+import { wrkVersion } from '../test/harness/load.ts';
 
 /**
  * The machine and the programs that no package.json pins.
@@ -13,7 +13,7 @@ export function describeMachine(folder: string): string {
     `${(totalmem() / 2 ** 30).toFixed(1)} GiB`,
     `${type()} ${release()}`,
     fileSystemOf(folder),
-    loadTool(),
+    `wrk ${wrkVersion()}`,
     `Node.js ${process.versions.node}`,
   ].join(', ');
 }

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { type DisposableTempDir, mkdtempDisposableSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type LoadResult, type LoadSettings, runLoad } from '../test/harness/load.ts';
+import { runWrk, type WrkResult, type WrkSettings } from '../test/harness/load.ts';
 import { residentBytesOf } from '../test/harness/process-memory.ts';
 import type { Measurement } from './measurements.ts';
 import { cpuUsOf } from './server-process.ts';
@@ -80,16 +80,16 @@ export async function warmUp(
   seconds: number,
   signal: AbortSignal,
   ids: Plan['ids'] = 'ascending',
-): Promise<LoadResult> {
+): Promise<WrkResult> {
   return await create(running, { connections: WARM_UP_CONNECTIONS, seconds, ids, signal });
 }
 
 /** Runs a closed loop. @throws if a response is not 200, because errors are not comparable */
 async function create(
   { url, token }: RunningSubject,
-  settings: Omit<LoadSettings, 'url' | 'token'>,
-): Promise<LoadResult> {
-  const result = await runLoad({ url, token, ...settings });
+  settings: Omit<WrkSettings, 'url' | 'token'>,
+): Promise<WrkResult> {
+  const result = await runWrk({ url, token, ...settings });
   if (result.requests > 0 && result.failures === 0) return result;
   throw new Error(`${result.failures} responses were not 200, with ${settings.connections} connections`);
 }
@@ -99,7 +99,7 @@ async function create(
  */
 export async function measureLoad(
   running: RunningSubject,
-  settings: Omit<LoadSettings, 'url' | 'token'>,
+  settings: Omit<WrkSettings, 'url' | 'token'>,
 ): Promise<{ requests: number; figures: Record<string, number> }> {
   const cpuUsBefore = cpuUsOf(running.pid);
   const databaseBefore = await running.databaseUse?.();

@@ -1,10 +1,7 @@
-import { setTimeout as wait } from 'node:timers/promises';
-import type { LoggedRequest } from '../test/harness/client-log.ts';
-import { LoggingClient } from '../test/harness/logging-client.ts';
+import { Load, REQUEST_KINDS } from '../test/harness/load.ts';
 import { residentBytesOf } from '../test/harness/process-memory.ts';
 import { startServe } from '../test/harness/program.ts';
-import { median, quantile } from '../test/harness/statistics.ts';
-import { FLOODS, Flood, type FloodOrder } from './flood.ts';
+import { lateness, OtherClient, times } from './other-client.ts';
 import { mebibytes, newSqliteFile, type Order, type Result, type Scenario } from './scenario.ts';
 
 interface Kind {
@@ -18,7 +15,7 @@ interface Kind {
   p99MsMax?: number;
 }
 
-const KINDS: Record<FloodOrder['kind'], Kind> = {
+const KINDS: Record<(typeof REQUEST_KINDS)[number], Kind> = {
   plants: { status: '200' },
   'long plants': { status: '200' },
   'malformed tokens': { status: '401' },
@@ -34,8 +31,6 @@ const KINDS: Record<FloodOrder['kind'], Kind> = {
 };
 /** The share of the time of each kind before its flood begins. */
 const ALONE_SHARE = 0.2;
-/** The pause of the other client between a response and its next plant. */
-const SEND_INTERVAL_MS = 5;
 /** The flood and the service share two cores. */
 const P50_MS_MAX = 100;
 const P99_MS_MAX = 250;
@@ -50,9 +45,10 @@ export const floods: Scenario = {
   needs: ['linux'],
   secondsMin: 10,
   finds: [],
+  /** `roundsMax` is the number of kinds. */
   async run(order) {
-    const result: Result = { faults: [], measurements: {} };
-    for (const kind of FLOODS) {
+    const result = { faults: [], late: [], measurements: {} };
+    for (const kind of REQUEST_KINDS.slice(0, order.roundsMax)) {
       if (!order.signal.aborted) await flood(kind, order, result);
     }
     return result;
@@ -60,63 +56,45 @@ export const floods: Scenario = {
 };
 
 async function flood(
-  kind: FloodOrder['kind'],
+  kind: keyof typeof KINDS,
   { budgetMs, signal, tell }: Order,
-  { faults, measurements }: Result,
+  { faults, late, measurements }: Required<Result>,
 ): Promise<void> {
   await using opened = new AsyncDisposableStack();
   const serve = await startServe(`sqlite:${newSqliteFile(opened)}`);
   opened.defer(() => void serve.child.kill('SIGKILL'));
-  const log: LoggedRequest[] = [];
-  const others = new LoggingClient(serve.url, serve.token, log);
-  opened.defer(() => others.close());
-  const sendOthers = async (forMs: number): Promise<number[]> => {
-    const begin = log.length;
-    const untilMs = performance.now() + forMs;
-    while (performance.now() < untilMs && !signal.aborted) {
-      await others.send({ id: -1n - BigInt(log.length), name: 'other' });
-      await wait(SEND_INTERVAL_MS);
-    }
-    return log.slice(begin).map(({ sentAt, respondedAt }) => respondedAt - sentAt);
-  };
-
-  const kindMs = budgetMs / FLOODS.length;
-  const alone = await sendOthers(kindMs * ALONE_SHARE);
+  const others = opened.use(new OtherClient(serve));
+  const kindMs = budgetMs / REQUEST_KINDS.length;
+  const alone = await others.sendFor(kindMs * ALONE_SHARE, signal);
   const { status, connections = 100, inFlightMax = Infinity, p99MsMax = P99_MS_MAX } = KINDS[kind];
-  const port = Number(new URL(serve.url).port);
-  const flooding = opened.use(new Flood({ kind, port, token: serve.token, connections, inFlightMax }));
-  const beside = await sendOthers(kindMs * (1 - ALONE_SHARE));
+  const { url, token } = serve;
+  const flooding = opened.use(new Load({ kind, url, token, connections, inFlightMax }));
+  const beside = await others.sendFor(kindMs * (1 - ALONE_SHARE), signal);
   const residentBytes = residentBytesOf(serve.child.pid!, 'VmHWM');
-  const late = setTimeout(() => serve.child.kill('SIGKILL'), END_MS_MAX);
+  const killing = setTimeout(() => serve.child.kill('SIGKILL'), END_MS_MAX);
   const beganMs = performance.now();
+  // If it does not stop in time, its exit code is 1.
   const { exitCode } = await serve.stop('SIGTERM');
   const shutdownMs = performance.now() - beganMs;
-  clearTimeout(late);
-  const { responses } = await flooding.end();
+  clearTimeout(killing);
+  const ended = Object.entries((await flooding.end()).responses);
+  const responses = Object.fromEntries(ended.map(([each, { count }]) => [each, count]));
 
   measurements[kind] =
     `others alone ${times(alone)}, beside ${times(beside)}; ${mebibytes(residentBytes)} MiB; ` +
     `shut down in ${Math.round(shutdownMs)} ms; responses ${JSON.stringify(responses)}`;
   tell(`${kind}: ${measurements[kind]}`);
-  const expect = (holds: boolean, fault: string): void => {
-    if (!holds) faults.push(`${kind}: ${fault}`);
+  const expect = (holds: boolean, fault: string, list = faults): void => {
+    if (!holds) list.push(`${kind}: ${fault}`);
   };
   const unexpected = Object.keys(responses).filter(each => each !== status && each !== '503');
   expect(unexpected.length === 0, `responses ${JSON.stringify(responses)}`);
   // A short run ends before the first timeout of a body.
   expect(status in responses || kind === 'begun bodies', `no response was ${status}`);
-  const notStored = log.filter(({ response }) => response?.status !== 200).length;
-  expect(notStored === 0, `${notStored} of ${log.length} plants of others got no 200`);
-  expect(median(beside) <= P50_MS_MAX, `others wait: median ${Math.round(median(beside))} ms`);
-  expect(quantile(beside, 0.99) <= p99MsMax, `others wait: p99 ${Math.round(quantile(beside, 0.99))} ms`);
+  for (const fault of others.faults()) expect(false, fault);
+  for (const line of [...others.rejected(), ...lateness(beside, { p50: P50_MS_MAX, p99: p99MsMax })])
+    expect(false, line, late);
   expect(residentBytes <= RESIDENT_BYTES_MAX, `${mebibytes(residentBytes)} MiB of memory`);
-  expect(
-    exitCode === 0 && shutdownMs <= SHUTDOWN_MS_MAX,
-    `it ended with ${exitCode} after ${Math.round(shutdownMs)} ms`,
-  );
-}
-
-function times(tookMs: number[]): string {
-  const shown = [median(tookMs), quantile(tookMs, 0.99), Math.max(...tookMs)].map(ms => ms.toFixed(1));
-  return `${shown.join(', ')} ms of ${tookMs.length}`;
+  expect(exitCode === 0, `it ended with ${exitCode}`);
+  expect(shutdownMs <= SHUTDOWN_MS_MAX, `it ended after ${Math.round(shutdownMs)} ms`, late);
 }

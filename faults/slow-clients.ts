@@ -1,157 +1,216 @@
-import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
+import assert from 'node:assert/strict';
 import { setTimeout as wait } from 'node:timers/promises';
-import { runOpenLoop } from '../test/harness/load.ts';
 import { residentBytesOf } from '../test/harness/process-memory.ts';
 import { startServe } from '../test/harness/program.ts';
-import { requestBytes } from '../test/harness/raw-connection.ts';
-import { mebibytes, newSqliteFile, type Result, type Scenario } from './scenario.ts';
+import { RawConnection, type RawResponse, requestBytes } from '../test/harness/raw-connection.ts';
+import { storedRevisions } from '../test/harness/stored-revisions.ts';
+import { lateness, OtherClient, times } from './other-client.ts';
+import { mebibytes, newSqliteFile, type Scenario } from './scenario.ts';
 
 const IDLE = 10_000;
-const SLOW_OF_EACH_KIND = 1_000;
+/** Slow connections of each kind. */
+const SLOW = 300;
+/** Idle connections for each slow one of a kind, in a short run. */
+const IDLE_FOR_EACH = 20;
 /** Connections to open at a time, below the system's limit for connections that wait for accept. */
 const OPENED_AT_A_TIME = 200;
-const DRIP_INTERVAL_MS = 2_000;
-/** Enough for the rate below at the longest allowed latency. */
-const OTHER_CLIENTS = 64;
-const OTHERS_PER_SECOND = 500;
-const OTHERS_P99_MS_MAX = 50;
-/** Longer than the timeout of the slow connections. */
-const WATCHED_SECONDS = 18;
-/** Long responses: a few fill the buffers between the service and a client that does not read. */
-const READER_NAME_LENGTH = 20_000;
+const DRIP_INTERVAL_MS = 500;
+const OTHERS = { p50: 50, p99: 50 };
+/** From the first byte. For a reader from its last byte that the system accepted. */
+const CUT_MS_MAX = { sender: 15_000, reader: 30_000 };
+/** Much later: it is never cut. */
+const NEVER_MS = 90_000;
 /** The buffers are full if no request of a slow reader was sent for this time. */
 const STALLED_MS = 2_500;
-/**
- * From the first byte, or for a reader from its last sent byte. Later the system can still move
- * bytes between its buffers, which delays the timeout of a reader.
- * `test/http/http-slow-clients.test.ts` checks its exact time.
- */
-const CUT_MS_MAX = { 'slow headers': 15_000, 'slow bodies': 15_000, 'slow readers': 30_000 };
+/** Far more than the buffers between a client and the service hold. */
+const ACCEPTED_BYTES_MAX = 32 * 1024 * 1024;
+/** The id of plants that must not be stored. */
+const GHOST_ID = -1n;
+const GHOST = `{"id":${GHOST_ID},"name":"A"}`;
+const FIRST_HEADERS = 'POST /plants HTTP/1.1\r\nHost: a\r\n';
 
-type Kind = keyof typeof CUT_MS_MAX;
+/** Begins a request. @returns the rest of the request, which is sent after the response */
+type Begin = (connection: RawConnection, token: string) => string | Buffer | Promise<string>;
 
-/** A slow connection. */
-interface SlowConnection {
-  kind: Kind;
-  /** The start of its timeout. */
-  sinceMs: number;
-  cutMs: number | undefined;
+const SENDERS: Record<string, Begin> = {
+  'first byte': (_, token) => requestBytes(token, { body: GHOST }),
+  headers: connection => {
+    connection.write(FIRST_HEADERS);
+    return 'Host: a\r\n\r\n';
+  },
+  'headers, one twice a second': connection => drip(connection, FIRST_HEADERS, 'A: b\r\n'),
+  body: (connection, token) => {
+    const bytes = requestBytes(token, { body: GHOST });
+    connection.write(bytes.subarray(0, -1));
+    return '}';
+  },
+  'body in chunks, one twice a second': (connection, token) => {
+    const headers = { 'Content-Length': null, 'Transfer-Encoding': 'chunked' };
+    return drip(connection, requestBytes(token, { headers, body: '' }), '1\r\n \r\n');
+  },
+  'body after 100 (Continue)': async (connection, token) => {
+    const headers = { Expect: '100-continue', 'Content-Length': String(GHOST.length) };
+    connection.write(requestBytes(token, { headers, body: '' }));
+    assert.equal((await connection.response()).status, 100);
+    return GHOST;
+  },
+  'second request': async (connection, token) => {
+    const second = requestBytes(token, { body: GHOST }).subarray(0, -1);
+    connection.write(Buffer.concat([requestBytes(token), second]));
+    assert.equal((await connection.response()).status, 200);
+    return '}';
+  },
+  'body of a rejected request': connection => {
+    connection.write(requestBytes('a', { body: GHOST }).subarray(0, -GHOST.length));
+    return '';
+  },
+};
+/** Every other kind gets 408. */
+const REJECTED = 'body of a rejected request';
+
+/** The lengths of the names that slow readers send. Longer requests are not for the fast path. */
+const READER_NAME_LENGTHS = [10_000, 100_000];
+
+/** Writes twice a second until the service closes the connection. */
+function drip(connection: RawConnection, first: string | Buffer, drop: string): string {
+  connection.write(first);
+  const timer = setInterval(() => connection.write(drop), DRIP_INTERVAL_MS);
+  void connection.ended.then(() => clearInterval(timer));
+  return '';
+}
+
+/** Each broken promise, and each time from the start of a timeout to the cut. */
+class Findings {
+  readonly faults: string[] = [];
+  readonly late: string[] = [];
+  readonly measurements: Record<string, string | number> = {};
+  readonly #cutMs = new Map<string, number[]>();
+
+  /** Runs one slow client. @param run returns when its timeout began */
+  async note(kind: string, mostMs: number, run: () => Promise<number>): Promise<void> {
+    try {
+      const never = wait(NEVER_MS, undefined, { ref: false });
+      const sinceMs = await Promise.race([run(), never]);
+      assert.ok(sinceMs !== undefined, 'it is never cut');
+      const tookMs = performance.now() - sinceMs;
+      this.#cutMs.set(kind, [...(this.#cutMs.get(kind) ?? []), tookMs]);
+      if (tookMs > mostMs) this.late.push(`${kind}: cut after ${Math.ceil(tookMs)} ms`);
+    } catch (error) {
+      this.faults.push(`${kind}: ${(error as Error).message}`);
+    }
+  }
+
+  measure(): void {
+    for (const [kind, cutMs] of this.#cutMs)
+      this.measurements[`slow ${kind}`] =
+        `${cutMs.length} cut, the last after ${(Math.max(...cutMs) / 1000).toFixed(1)} s`;
+  }
 }
 
 export const slowClients: Scenario = {
   name: 'slow-clients',
-  summary: `${IDLE} idle connections and ${3 * SLOW_OF_EACH_KIND} slow ones, during other requests`,
+  summary: `${IDLE} idle connections and ${SLOW} of each kind of slow ones, during other requests`,
   needs: ['linux'],
   secondsMin: 60,
   finds: [],
-  async run({ budgetMs, signal, tell }) {
+  /** `roundsMax` is the number of slow connections of each kind. */
+  async run({ budgetMs, roundsMax = SLOW, signal, tell }) {
     await using opened = new AsyncDisposableStack();
-    const { url, token, child, stop } = await startServe(`sqlite:${newSqliteFile(opened)}`);
-    opened.defer(async () => void (await stop('SIGTERM')));
-    const port = Number(new URL(url).port);
-    const sockets: Socket[] = [];
-    opened.defer(() => {
-      for (const socket of sockets) socket.destroy();
-    });
-    const openAll = async (count: number, start: (socket: Socket) => void): Promise<void> => {
-      for (let open = 0; open < count; open += OPENED_AT_A_TIME)
-        await Promise.all(
-          Array.from({ length: OPENED_AT_A_TIME }, async () => {
-            const socket = connect(port, '127.0.0.1').on('error', () => {});
-            sockets.push(socket);
-            await once(socket, 'connect');
-            start(socket);
-          }),
-        );
-    };
-
-    const result: Result = { faults: [], measurements: {} };
-    // Idle after a response. A connection without a request counts as slow.
-    await openAll(IDLE, socket => socket.resume().write(requestBytes(token)));
-    tell(`${IDLE} idle connections are open`);
-    const slow: SlowConnection[] = [];
-    const untilMs = performance.now() + Math.max(0, budgetMs - 60_000);
-    do {
-      for (const kind of ['slow readers', 'slow headers', 'slow bodies'] as const) {
-        await openAll(SLOW_OF_EACH_KIND, socket => slow.push(makeSlow(socket, kind, token)));
-        // Before that, they are a load of hundreds of megabytes.
-        if (kind === 'slow readers') await stalled(slow);
+    const database = `sqlite:${newSqliteFile(opened)}`;
+    const serve = await startServe(database);
+    opened.defer(async () => void (await serve.stop('SIGTERM')));
+    const { url, token, child } = serve;
+    const others = opened.use(new OtherClient(serve));
+    const openMany = async (count: number): Promise<RawConnection[]> => {
+      const connections: RawConnection[] = [];
+      while (connections.length < count) {
+        const more = Math.min(OPENED_AT_A_TIME, count - connections.length);
+        const opening = Array.from({ length: more }, () => RawConnection.open(Number(new URL(url).port)));
+        connections.push(...(await Promise.all(opening)).map(connection => opened.use(connection)));
       }
-      tell(`${slow.length} slow connections so far`);
-      const load = { url, token, connections: OTHER_CLIENTS, ratePerSecond: OTHERS_PER_SECOND };
-      assessOthers(await runOpenLoop({ ...load, seconds: WATCHED_SECONDS, signal }), result);
-      const idleLeft = sockets.slice(0, IDLE).filter(({ readyState }) => readyState === 'open').length;
-      if (slow.length === 3 * SLOW_OF_EACH_KIND && idleLeft < IDLE)
-        result.faults.push(`${IDLE - idleLeft} idle connections were cut`);
-      await allCut(slow);
+      return connections;
+    };
+    const found = new Findings();
+    const idle = await openMany(Math.min(IDLE, roundsMax * IDLE_FOR_EACH));
+    // Idle after a response. A connection without a request is slow.
+    for (const connection of idle) connection.write(requestBytes(token));
+    await Promise.all(idle.map(connection => connection.response()));
+    tell(`${idle.length} idle connections are open`);
+    const untilMs = performance.now() + budgetMs - 60_000;
+    let round = 0;
+    do {
+      const pending: Promise<void>[] = [];
+      for (const nameLength of READER_NAME_LENGTHS) {
+        const readers = (await openMany(roundsMax)).map(connection => new SlowReader(connection));
+        const run = (reader: SlowReader) => () => reader.run(token, nameLength);
+        const kind = `reader of ${nameLength} bytes`;
+        pending.push(...readers.map(reader => found.note(kind, CUT_MS_MAX.reader, run(reader))));
+        // Before that, they are a load of hundreds of megabytes.
+        while (!readers.every(reader => reader.isStalled())) await wait(100);
+      }
+      for (const kind of Object.keys(SENDERS)) {
+        const run = (connection: RawConnection) => () => beSlow(kind, connection, token);
+        for (const connection of await openMany(roundsMax))
+          pending.push(found.note(kind, CUT_MS_MAX.sender, run(connection)));
+      }
+      const tookMs = await others.sendFor(CUT_MS_MAX.sender, signal);
+      found.measurements[`round ${++round}, others p50, p99, max`] = times(tookMs);
+      found.late.push(...lateness(tookMs, OTHERS));
+      const idleLeft = idle.filter(({ socket }) => socket.readyState === 'open').length;
+      // Later rounds are longer than the timeout of idle connections.
+      if (round === 1 && idleLeft < idle.length)
+        found.faults.push(`${idle.length - idleLeft} idle connections were cut`);
+      await Promise.all(pending);
     } while (performance.now() < untilMs && !signal.aborted);
-    assessSlow(slow, result);
-    result.measurements['peak of memory in MiB'] = mebibytes(residentBytesOf(child.pid!, 'VmHWM'));
-    return result;
+    found.faults.push(...others.faults());
+    found.late.push(...others.rejected());
+    const ghosts = (await storedRevisions(database)).filter(({ plant }) => plant.id === GHOST_ID);
+    if (ghosts.length > 0) found.faults.push(`${ghosts.length} plants of slow clients are stored`);
+    found.measure();
+    found.measurements['peak of memory in MiB'] = mebibytes(residentBytesOf(child.pid!, 'VmHWM'));
+    return found;
   },
 };
 
-function makeSlow(socket: Socket, kind: Kind, token: string): SlowConnection {
-  const connection: SlowConnection = { kind, sinceMs: performance.now(), cutMs: undefined };
-  const isCut = (): void => {
-    connection.cutMs ??= performance.now() - connection.sinceMs;
-  };
-  socket.on('end', isCut).on('close', isCut);
-  if (kind === 'slow readers') {
-    // Requests more than the buffers can hold, and never reads.
-    socket.pause();
-    const request = requestBytes(token, { body: `{"id":1,"name":"${'x'.repeat(READER_NAME_LENGTH)}"}` });
-    const ask = (): void => {
-      connection.sinceMs = performance.now();
-      socket.write(request, error => error ?? ask());
-    };
-    ask();
-    return connection;
+/** @returns when the timeout began */
+async function beSlow(kind: string, connection: RawConnection, token: string): Promise<number> {
+  const sinceMs = performance.now();
+  const rest = await SENDERS[kind]!(connection, token);
+  const { status }: RawResponse = await connection.response();
+  assert.equal(status, kind === REJECTED ? 401 : 408);
+  connection.write(rest);
+  // Not reset, which would delete the response.
+  assert.equal(await connection.ended, 'closed');
+  assert.equal(connection.unread, '');
+  return sinceMs;
+}
+
+/** Sends requests more than the buffers can hold, and never reads. */
+class SlowReader {
+  readonly #connection: RawConnection;
+  #acceptedMs = performance.now();
+
+  constructor(connection: RawConnection) {
+    this.#connection = connection;
   }
-  // A response rejects the slow request, and the service reads no more.
-  socket.once('data', isCut);
-  if (kind === 'slow headers') socket.write('POST /plants HTTP/1.1\r\nHost: a\r\n');
-  else socket.write(requestBytes(token, { headers: { 'Content-Length': '1000' }, body: '{' }));
-  const drop = kind === 'slow headers' ? 'A: b\r\n' : ' ';
-  const drip = setInterval(() => socket.writable && socket.write(drop), DRIP_INTERVAL_MS);
-  socket.on('close', () => clearInterval(drip)).on('end', () => clearInterval(drip));
-  return connection;
-}
 
-async function stalled(readers: readonly SlowConnection[]): Promise<void> {
-  const moves = ({ sinceMs, cutMs }: SlowConnection): boolean =>
-    cutMs === undefined && performance.now() - sinceMs < STALLED_MS;
-  const untilMs = performance.now() + CUT_MS_MAX['slow readers'];
-  while (performance.now() < untilMs && readers.some(moves)) await wait(100);
-}
+  /** @returns when the system accepted the last request */
+  async run(token: string, nameLength: number): Promise<number> {
+    const { socket } = this.#connection;
+    socket.pause();
+    const request = requestBytes(token, { body: `{"id":${nameLength},"name":"${'x'.repeat(nameLength)}"}` });
+    let acceptedBytes = 0;
+    const isAccepted = (): Promise<boolean> =>
+      new Promise(resolve => socket.write(request, error => resolve(error === null || error === undefined)));
+    while (await isAccepted()) {
+      this.#acceptedMs = performance.now();
+      acceptedBytes += request.length;
+      assert.ok(acceptedBytes < ACCEPTED_BYTES_MAX, `${acceptedBytes} bytes were accepted`);
+    }
+    return this.#acceptedMs;
+  }
 
-/** Waits until all are cut, at most for the longest timeout. */
-async function allCut(slow: readonly SlowConnection[]): Promise<void> {
-  const untilMs = performance.now() + CUT_MS_MAX['slow readers'];
-  while (performance.now() < untilMs && slow.some(({ cutMs }) => cutMs === undefined)) await wait(100);
-}
-
-function assessOthers(
-  { requests, failures, pending, p50Us, p99Us, maxUs }: Awaited<ReturnType<typeof runOpenLoop>>,
-  { faults, measurements }: Result,
-): void {
-  const shown = [p50Us, p99Us, maxUs].map(us => (us / 1000).toFixed(1)).join(', ');
-  const round = Object.keys(measurements).length + 1;
-  measurements[`round ${round}, others p50, p99, max in ms of ${requests}`] = shown;
-  if (p99Us >= OTHERS_P99_MS_MAX * 1000) faults.push(`p50, p99, max of others: ${shown} ms`);
-  if (failures + pending > 0) faults.push(`${failures + pending} requests of others failed`);
-}
-
-function assessSlow(slow: readonly SlowConnection[], { faults, measurements }: Result): void {
-  for (const [kind, connections] of Map.groupBy(slow, each => each.kind)) {
-    const cut = connections.flatMap(({ cutMs }) => cutMs ?? []);
-    const lastMs = Math.max(0, ...cut);
-    measurements[kind] =
-      `${connections.length}, of which ${cut.length} were cut, the last after ${(lastMs / 1000).toFixed(1)} s`;
-    if (cut.length < connections.length)
-      faults.push(`${connections.length - cut.length} ${kind} were never cut`);
-    if (lastMs > CUT_MS_MAX[kind])
-      faults.push(`one of the ${kind} was cut only after ${Math.ceil(lastMs)} ms`);
+  isStalled(): boolean {
+    return performance.now() - this.#acceptedMs > STALLED_MS;
   }
 }

@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
-import { runLoad, runOpenLoop } from '../test/harness/load.ts';
+import { setTimeout as wait } from 'node:timers/promises';
+import { Load } from '../test/harness/load.ts';
 import { residentBytesOf } from '../test/harness/process-memory.ts';
 import { startServe } from '../test/harness/program.ts';
 import { median } from '../test/harness/statistics.ts';
@@ -35,22 +36,29 @@ export const soak: Scenario = {
     const { child, url, token, stop } = await startServe(`sqlite:${path}`);
     opened.defer(async () => void (await stop('SIGTERM')));
     const load = { url, token, connections: CONNECTIONS };
-    const { ratePerSecond } = await runLoad({ ...load, seconds: MEASURE_SECONDS, signal });
+    const measuring = opened.use(new Load(load, signal));
+    await wait(MEASURE_SECONDS * 1000, undefined, { signal });
+    const ratePerSecond = ((await measuring.end()).responses[200]?.count ?? 0) / MEASURE_SECONDS;
     const seconds = Math.max(10, Math.floor(budgetMs / 1000) - MEASURE_SECONDS - 5);
     tell(`${Math.round(ratePerSecond / 2)} plants/s for ${seconds} s`);
     const samples: Sample[] = [];
     const sampling = setInterval(() => samples.push(sample(child.pid!, path)), SAMPLE_INTERVAL_MS);
     opened.defer(() => clearInterval(sampling));
-    const half = await runOpenLoop({ ...load, seconds, ratePerSecond: ratePerSecond / 2, signal });
+    const half = opened.use(
+      new Load({ ...load, open: { ratePerSecond: ratePerSecond / 2, seconds } }, signal),
+    );
+    const { responses, lost, pending } = await half.result;
     const { faults, measurements } = assess(samples, seconds);
-    const { requests, failures, pending } = half;
-    if (failures + pending > 0) faults.push(`${failures} failed and ${pending} without a response`);
-    const latencies = [half.p50Us, half.p99Us, half.maxUs].map(us => (us / 1000).toFixed(1));
+    const { 200: stored, ...others } = responses;
+    if (Object.keys(others).length + lost + pending > 0)
+      faults.push(`responses ${JSON.stringify(others)}, ${lost + pending} requests without a response`);
+    const { count, p50Us, p99Us, maxUs } = stored ?? { count: 0, p50Us: 0, p99Us: 0, maxUs: 0 };
+    const latencies = [p50Us, p99Us, maxUs].map(us => (us / 1000).toFixed(1));
     return {
       faults,
       measurements: {
         ...measurements,
-        'responses 200': requests,
+        'responses 200': count,
         'latency p50, p99, max in ms': latencies.join(', '),
       },
     };

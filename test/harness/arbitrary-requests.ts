@@ -110,6 +110,11 @@ export function arbitrarySending(token: string): fc.Arbitrary<Sending> {
     }));
 }
 
+/** @returns the same cases for the same seed */
+export function drawSendings(token: string, seed: number, count: number): Sending[] {
+  return fc.sample(arbitrarySending(token), { seed, numRuns: count });
+}
+
 /**
  * Writes on a connection, in chunks that arrive separately.
  *

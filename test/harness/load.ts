@@ -3,16 +3,85 @@ import { once } from 'node:events';
 import { text as readText } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { Worker } from 'node:worker_threads';
 
 const REQUESTS_SCRIPT = fileURLToPath(new URL('./create-requests.lua', import.meta.url));
-const LOAD_CLIENT = fileURLToPath(new URL('./load-client.ts', import.meta.url));
 
-/** The requests of a load, and their rate and number of connections. */
-export interface LoadSettings {
+/** Kinds of requests. Requests of a kind differ only in ids and guessed tokens. */
+export const REQUEST_KINDS = [
+  'plants',
+  'unusual headers',
+  'malformed tokens',
+  'long plants',
+  'unknown tokens',
+  'other paths',
+  'one-byte chunks',
+  'begun bodies',
+  'many members',
+] as const;
+
+export interface LoadOrder {
   /** Without the path. */
   url: string;
   token: string;
   connections: number;
+  /** By default new plants. */
+  kind?: (typeof REQUEST_KINDS)[number];
+  /** For each connection, by default 1. */
+  inFlightMax?: number;
+  /** Makes the load an open loop, which sends at this rate for these seconds. */
+  open?: { ratePerSecond: number; seconds: number };
+  /** The result has the responses of each interval. By default there is one. */
+  intervalMs?: number;
+}
+
+/** Responses with the same status. Latencies are from the time when the request was due. */
+export interface Responses {
+  count: number;
+  p50Us: number;
+  p99Us: number;
+  maxUs: number;
+}
+
+export interface LoadResult {
+  /** By status. */
+  responses: Record<string, Responses>;
+  /** The same for the requests that were due in each interval. */
+  timeline: { atMs: number; responses: Record<string, Responses>; lost: number }[];
+  withRetryAfter: number;
+  /** Requests in flight on connections that were cut. */
+  lost: number;
+  /** Requests on open connections without a response some time after the last request. */
+  pending: number;
+}
+
+/** A thread that sends requests. A closed loop sends as fast as responses come, until its end. */
+export class Load implements AsyncDisposable {
+  /** Settles when an open loop is over. */
+  readonly result: Promise<LoadResult>;
+  readonly #thread: Worker;
+
+  /** @param signal rejects the result */
+  constructor(order: LoadOrder, signal?: AbortSignal) {
+    this.#thread = new Worker(new URL('./load-thread.ts', import.meta.url), { workerData: order });
+    this.result = once(this.#thread, 'message', { signal }).then(([result]) => result);
+    // Also if nobody waits for the result.
+    this.result.catch(() => {});
+  }
+
+  /** Stops a closed loop, and waits for the last responses. */
+  end(): Promise<LoadResult> {
+    this.#thread.postMessage('end');
+    return this.result;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#thread.terminate();
+  }
+}
+
+/** The requests that wrk sends. */
+export interface WrkSettings extends Pick<LoadOrder, 'url' | 'token' | 'connections'> {
   seconds: number;
   /** The ids of new plants: ascending (the default), or random with 19 digits. */
   ids?: 'ascending' | 'random';
@@ -20,8 +89,8 @@ export interface LoadSettings {
   signal?: AbortSignal;
 }
 
-/** The result of a load. Latencies are in µs. */
-export interface LoadResult {
+/** The result of wrk. Latencies are in µs. */
+export interface WrkResult {
   requests: number;
   ratePerSecond: number;
   p50Us: number;
@@ -31,84 +100,37 @@ export interface LoadResult {
   failures: number;
 }
 
-/** A load at a fixed rate. */
-export interface OpenLoopResult extends LoadResult {
-  /** Requests without a response some time after the last was due. The quantiles exclude them. */
-  pending: number;
-  /** Results of the requests that were due in each interval, if the settings have an interval. */
-  timeline: { atMs: number; p50Us: number | null; maxUs: number | null; failures: number }[];
-}
-
-/** The settings that the load process reads. */
-export interface LoadOrder extends Required<Omit<LoadSettings, 'signal'>> {
-  /** Ascending ids begin after this one, which has 16 digits. */
-  firstId: number;
-  /** Makes the load an open loop. */
-  ratePerSecond?: number;
-  timelineIntervalMs?: number;
-}
-
-/** @returns the name and version of the tool that drives a closed loop on this machine */
-export function loadTool(): string {
-  const wrk = wrkVersion();
-  return wrk === undefined ? 'test/harness/load-client.ts, because wrk is not installed' : `wrk ${wrk}`;
-}
-
 /**
- * Drives a closed loop: each connection sends its next plant as soon as it has the response to the
- * last.
+ * Drives a closed loop with wrk: each connection sends its next plant as soon as it has the
+ * response to the last.
  *
  * wrk corrects its latencies (stats_correct in its source): it adds the requests that a slow one
- * delayed, by the mean rate of the connection. Without wrk, a client in Node drives the loop. It
- * uses several times as much CPU time.
+ * delayed, by the mean rate of the connection.
  *
  * @returns the number and rate of requests with the response 200; the latencies include all
  *   requests
- * @throws if the load tool fails or the signal ends it
+ * @throws if wrk is missing, if it fails or if the signal ends it
  */
-export async function runLoad(settings: LoadSettings): Promise<LoadResult> {
-  const { signal } = settings;
-  const order = orderOf(settings);
-  if (wrkVersion() === undefined) return await runScript<LoadResult>(LOAD_CLIENT, order, signal);
-  const result = await runWrk(order, signal);
-  // A failed request is not a create, even if its response was fast.
-  const created = Math.max(result.requests - result.failures, 0);
-  return {
-    ...result,
-    requests: created,
-    ratePerSecond: (result.ratePerSecond * created) / result.requests,
-  };
-}
-
-/**
- * Drives an open loop: it sends plants at a fixed rate and does not wait for earlier responses. A
- * latency counts from the time when the plant was due, so it includes the wait for a free
- * connection.
- *
- * @throws if the load client fails or the signal ends it
- */
-export async function runOpenLoop(
-  settings: LoadSettings & { ratePerSecond: number; timelineIntervalMs?: number },
-): Promise<OpenLoopResult> {
-  const { ratePerSecond, timelineIntervalMs, signal } = settings;
-  const order = { ...orderOf(settings), ratePerSecond, timelineIntervalMs };
-  return await runScript(LOAD_CLIENT, order, signal);
-}
-
-function orderOf({ url, token, connections, seconds, ids = 'ascending' }: LoadSettings): LoadOrder {
-  // The time in µs: no two runs use the same id.
-  return { url, token, connections, seconds, ids, firstId: Date.now() * 1000 };
-}
-
-async function runWrk(order: LoadOrder, signal: AbortSignal | undefined): Promise<LoadResult> {
-  const { url, token, connections, seconds, ids, firstId } = order;
-  const env = { PATH: process.env.PATH, TOKEN: token, FIRST_ID: String(firstId), IDS: ids };
+export async function runWrk(settings: WrkSettings): Promise<WrkResult> {
+  const { url, token, connections, seconds, ids = 'ascending', signal } = settings;
+  // The time in µs, with 16 digits: no two runs use the same id.
+  const env = { PATH: process.env.PATH, TOKEN: token, FIRST_ID: String(Date.now() * 1000), IDS: ids };
   const args = ['-t1', `-c${connections}`, `-d${seconds}s`, '-s', REQUESTS_SCRIPT, url];
   const { stdout } = await promisify(execFile)('wrk', args, { env, signal });
   const line = /^result (.*)$/m.exec(stdout)?.[1];
   if (line === undefined) throw new Error(`wrk printed no result:\n${stdout}`);
-  const { durationUs, ...result } = JSON.parse(line);
-  return { ...result, ratePerSecond: (result.requests * 1e6) / durationUs };
+  const { durationUs, requests, ...result } = JSON.parse(line);
+  // A failed request is not a create, even if its response was fast.
+  const created = Math.max(requests - result.failures, 0);
+  return { ...result, requests: created, ratePerSecond: (created * 1e6) / durationUs };
+}
+
+/** `wrk -v` prints its version and usage, and exits with an error. @throws if it is missing */
+export function wrkVersion(): string {
+  const { stdout } = spawnSync('wrk', ['-v'], { encoding: 'utf8' });
+  const version = /^wrk (?:debian\/)?([0-9.]+)/.exec(stdout ?? '')?.[1];
+  if (version === undefined) throw new Error('wrk is missing; install it (Debian: apt-get install wrk)');
+  return version;
 }
 
 /**
@@ -128,16 +150,4 @@ export async function runScript<Result>(
   const [output] = await Promise.all([readText(child.stdout), once(child, 'close')]);
   if (output === '') throw new Error(`${script} ended without a result`);
   return JSON.parse(output);
-}
-
-let foundWrk: { version: string | undefined } | undefined;
-
-/** `wrk -v` prints its version and usage, and exits with an error. */
-function wrkVersion(): string | undefined {
-  foundWrk ??= {
-    version: /^wrk (?:debian\/)?([0-9.]+)/.exec(
-      spawnSync('wrk', ['-v'], { encoding: 'utf8' }).stdout ?? '',
-    )?.[1],
-  };
-  return foundWrk.version;
 }
