@@ -57,6 +57,7 @@ class Tally {
   readonly #faults: string[] = [];
   readonly #counts: Record<string, number> = {};
   damages = 0;
+  #started = 0;
 
   constructor(order: Order) {
     this.#order = order;
@@ -67,7 +68,14 @@ class Tally {
   isOver(): boolean {
     const { signal, mutant, roundsMax = Infinity } = this.#order;
     const isFound = mutant !== undefined && this.#faults.length > 0;
-    return signal.aborted || performance.now() > this.#untilMs || isFound || this.damages >= roundsMax;
+    return signal.aborted || performance.now() > this.#untilMs || isFound || this.#started >= roundsMax;
+  }
+
+  /** Counts a damage that is about to be examined. @returns false if the run is over */
+  start(): boolean {
+    if (this.isOver()) return false;
+    this.#started++;
+    return true;
   }
 
   add(kind: string, place: string, { faults, noticed, facts }: StoreExamination): void {
@@ -108,7 +116,7 @@ async function workOn<T>(
   const rest = jobs.values();
   const workAs = async (worker: number): Promise<void> => {
     for (const job of rest) {
-      if (tally.isOver()) return;
+      if (!tally.start()) return;
       await work(job, worker);
     }
   };

@@ -7,27 +7,24 @@ import { parseArgs } from 'node:util';
 import { interruption } from '../test/harness/interruption.ts';
 import { bitFlips } from './bit-flips.ts';
 import { citusFaults } from './citus.ts';
-import { commonClients } from './common-clients.ts';
 import { diskLimits } from './disk-limits.ts';
 import { failingCalls } from './failing-calls.ts';
 import { floods } from './floods.ts';
 import { fuzzing } from './fuzz.ts';
 import { kills } from './kills.ts';
-import { overload } from './overload.ts';
 import { postgresCuts } from './postgres-cuts.ts';
 import { postgresFailover } from './postgres-failover.ts';
 import { postgresKills } from './postgres-kills.ts';
 import { postgresPartition } from './postgres-partition.ts';
 import { powerCut } from './power-cut.ts';
-import { rollingRestart } from './rolling-restart.ts';
 import { MUTANTS, type Order, obstacleOf, type Scenario } from './scenario.ts';
 import { slowClients } from './slow-clients.ts';
 import { soak } from './soak.ts';
 
 const SCENARIOS: readonly Scenario[] = [
   ...[kills, powerCut, failingCalls, diskLimits, bitFlips],
-  ...[postgresKills, postgresFailover, postgresCuts, postgresPartition, rollingRestart],
-  ...[overload, floods, slowClients, soak, fuzzing, commonClients],
+  ...[postgresKills, postgresFailover, postgresCuts, postgresPartition],
+  ...[floods, slowClients, soak, fuzzing],
 ];
 
 const HELP = `Usage: npm run faults -- [options]

@@ -77,7 +77,8 @@ async function flood(
   const { exitCode } = await serve.stop('SIGTERM');
   const shutdownMs = performance.now() - beganMs;
   clearTimeout(killing);
-  const ended = Object.entries((await flooding.end()).responses);
+  const { withRetryAfter, ...end } = await flooding.end();
+  const ended = Object.entries(end.responses);
   const responses = Object.fromEntries(ended.map(([each, { count }]) => [each, count]));
 
   measurements[kind] =
@@ -91,6 +92,7 @@ async function flood(
   expect(unexpected.length === 0, `responses ${JSON.stringify(responses)}`);
   // A short run ends before the first timeout of a body.
   expect(status in responses || kind === 'begun bodies', `no response was ${status}`);
+  expect(withRetryAfter === (responses[503] ?? 0), 'a response 503 has no Retry-After');
   for (const fault of others.faults()) expect(false, fault);
   for (const line of [...others.rejected(), ...lateness(beside, { p50: P50_MS_MAX, p99: p99MsMax })])
     expect(false, line, late);

@@ -14,12 +14,12 @@ const KILLS = [
   'stops of PostgreSQL',
   'kills of an instance',
   'kills of a frozen PostgreSQL',
-  'kills of an instance',
+  'restarts of an instance',
 ] as const;
 
 export const postgresKills: Scenario = {
   name: 'postgres-kills',
-  summary: 'kill -9 of PostgreSQL and of three instances, alternately, under load',
+  summary: 'kill -9 of PostgreSQL and of three instances, and their restart, alternately, under load',
   needs: [],
   secondsMin: 10,
   finds: ['synchronous-off', 'respond-before-commit'],
@@ -39,6 +39,16 @@ async function kill({ store, place: server, random, number }: Round<PostgresServ
   await wait(random(BETWEEN_MS_MAX));
   if (how === 'kills of an instance') {
     await store.replace(random(INSTANCES), 'SIGKILL');
+    return how;
+  }
+  if (how === 'restarts of an instance') {
+    // As for an update. No request may fail.
+    const beganAt = performance.now();
+    const exitCode = await store.replace(random(INSTANCES), 'SIGTERM');
+    if (exitCode !== 0) store.faults.push(`an instance ended with ${exitCode}`);
+    for (const { sentAt, response } of store.log)
+      if (sentAt > beganAt && response !== undefined && response.status >= 500)
+        store.faults.push(`a response during a restart was ${response.status}`);
     return how;
   }
   if (how === 'kills of a frozen PostgreSQL') {

@@ -45,16 +45,10 @@ export interface Result {
 }
 
 /**
- * The first two are modules of `faults/mutants`, one for each engine, loaded before the service,
- * and `no-checksums` is one for both. `cut-connections` is a gateway in front of the service
- * (`faults/common-clients.ts`).
+ * Modules of `faults/mutants`, loaded before the service. The first two have one for each engine,
+ * the last one is for both.
  */
-export const MUTANTS = [
-  'synchronous-off',
-  'respond-before-commit',
-  'no-checksums',
-  'cut-connections',
-] as const;
+export const MUTANTS = ['synchronous-off', 'respond-before-commit', 'no-checksums'] as const;
 export type Mutant = (typeof MUTANTS)[number];
 
 /** Conditions that a machine may not meet, with advice. */

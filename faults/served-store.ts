@@ -192,8 +192,6 @@ export interface Plan<Place> {
    * @returns the name of the fault, under which it is counted
    */
   round(round: Round<Place>): Promise<string>;
-  /** @returns further faults, in addition to those that all scenarios check */
-  assess?(store: ServedStore, place: Place): Promise<string[]>;
 }
 
 /**
@@ -236,7 +234,6 @@ export async function runOnStores<Place>(order: Order, plan: Plan<Place>): Promi
       store.faults.push(error.message);
     }
     await store.compare();
-    store.faults.push(...((await plan.assess?.(store, place)) ?? []));
     faults.push(...store.faults.map(fault => `store ${stores}: ${fault}`));
     late.push(...lateOn(store).map(fault => `store ${stores}: ${fault}`));
     for (const { response } of store.log) count(outcomeOf(response));

@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { bitFlips } from '../../faults/bit-flips.ts';
-import { commonClients } from '../../faults/common-clients.ts';
 import { kills } from '../../faults/kills.ts';
 import { postgresFailover } from '../../faults/postgres-failover.ts';
 import { postgresKills } from '../../faults/postgres-kills.ts';
@@ -21,8 +20,9 @@ async function run(scenario: Scenario, order: Pick<Order, 'roundsMax' | 'mutant'
 }
 
 for (const [scenario, roundsMax] of [
+  [kills, 3],
   [postgresKills, 6],
-  [postgresFailover, 2],
+  [postgresFailover, 1],
 ] as const) {
   test(`${scenario.name}: no plant is lost, stored twice, or stored without a request`, async () => {
     const result = await run(scenario, { roundsMax, mutant: undefined });
@@ -46,18 +46,13 @@ for (const [scenario, mutant, roundsMax] of [
 }
 
 test('bit-flips: no wrong plant is shown, and no damage is unnoticed', async () => {
-  const { faults, measurements } = await run(bitFlips, { roundsMax: 8, mutant: undefined });
+  const { faults, measurements } = await run(bitFlips, { roundsMax: 6, mutant: undefined });
   assert.deepEqual(faults, []);
   assert.ok(Number(measurements['flip in the database file, noticed']) > 0, 'some damage matters');
 });
 
 test('bit-flips finds no-checksums', async () => {
   const { faults } = await run(bitFlips, { roundsMax: 40, mutant: 'no-checksums' });
-  assert.notDeepEqual(faults, []);
-});
-
-test('clients finds cut-connections', async () => {
-  const { faults } = await run(commonClients, { mutant: 'cut-connections' });
   assert.notDeepEqual(faults, []);
 });
 
