@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { dirname } from 'node:path';
-import { test } from 'node:test';
+import { suite, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { type NewPlant, newPlantJson } from '../src/contract/plant.ts';
 import type { LoggedRequest } from './harness/client-log.ts';
@@ -144,20 +144,6 @@ const SECOND_SIGNALS: [laterMs: number, exitCode: number | null, response: RegEx
   [1_000, null, /^$/],
 ];
 
-for (const [laterMs, expectedCode, expectedResponse] of SECOND_SIGNALS)
-  test(`a second SIGINT after ${laterMs} ms ${expectedCode === null ? 'ends it at once' : 'changes nothing'}`, async () => {
-    await using serve = await startServe(await sqlite.newDatabase());
-    const [slow, rest] = await openHalfSent(serve, { id: 1n, name: 'half of it was sent' });
-    const response = textUntilEnd(slow);
-    const stopped = stopInTime(serve, 'SIGINT');
-    await wait(laterMs);
-    serve.child.kill('SIGINT');
-    await wait(500);
-    slow.write(rest);
-    assert.equal((await stopped).exitCode, expectedCode);
-    assert.match(await response, expectedResponse);
-  });
-
 /** The ways to start the program with npm and those of the documents. */
 const FORMS: [name: string, options: StartOptions][] = [
   ['npx plant-store', { executable: PROGRAM, env: { PATH: dirname(process.execPath) } }],
@@ -165,7 +151,24 @@ const FORMS: [name: string, options: StartOptions][] = [
   ['a command without the flag', {}],
 ];
 
-for (const [name, options] of FORMS)
-  test(`SIGUSR1 opens no debugger and changes nothing: ${name}`, async () => {
-    await assertNoDebugger(await sqlite.newDatabase(), options);
-  });
+// Concurrent, since most of them wait.
+suite('a service with a signal', { concurrency: true }, () => {
+  for (const [laterMs, expectedCode, expectedResponse] of SECOND_SIGNALS)
+    test(`a second SIGINT after ${laterMs} ms ${expectedCode === null ? 'ends it at once' : 'changes nothing'}`, async () => {
+      await using serve = await startServe(await sqlite.newDatabase());
+      const [slow, rest] = await openHalfSent(serve, { id: 1n, name: 'half of it was sent' });
+      const response = textUntilEnd(slow);
+      const stopped = stopInTime(serve, 'SIGINT');
+      await wait(laterMs);
+      serve.child.kill('SIGINT');
+      await wait(500);
+      slow.write(rest);
+      assert.equal((await stopped).exitCode, expectedCode);
+      assert.match(await response, expectedResponse);
+    });
+
+  for (const [name, options] of FORMS)
+    test(`SIGUSR1 opens no debugger and changes nothing: ${name}`, async () => {
+      await assertNoDebugger(await sqlite.newDatabase(), options);
+    });
+});

@@ -9,13 +9,14 @@ import { TOKENS_AT_A_TIME_MAX } from '../../src/contract/limits.ts';
 import { openCommandStore } from '../../src/store/open-store.ts';
 import type { StorageEngine } from '../../src/store/plant-store.ts';
 import { startTestService } from '../harness/running-service.ts';
-import { type EngineUnderTest, enginesUnderTest, openTokens } from '../harness/store-under-test.ts';
+import { openTokens, sqliteUnderTest } from '../harness/store-under-test.ts';
 import { until } from '../harness/until.ts';
 
 /** A change of a token takes effect within this, on every instance. */
 const EFFECT_WITHIN_MS = 5_000;
 
-const ENGINES = await enginesUnderTest();
+// The tests of the store show that both engines return the same tokens.
+const under = sqliteUnderTest();
 
 suite('the form of a token', () => {
   test('is plant_, 30 random characters and a checksum of 6', () => {
@@ -81,12 +82,6 @@ function changedSource(source: TokenSource, changes: Partial<TokenSource>): Toke
 }
 
 suite('the token cache, while a command line changes tokens', { concurrency: true }, () => {
-  for (const engine of ENGINES) {
-    suite(`in ${engine.name}`, { concurrency: true }, () => testCache(engine));
-  }
-});
-
-function testCache(under: EngineUnderTest): void {
   /** The store as the service and as the command line open it. */
   let served: StorageEngine;
   let managed: StorageEngine;
@@ -243,7 +238,7 @@ function testCache(under: EngineUnderTest): void {
     // If the store were opened again, the process would never end.
     await wait(2 * TOKEN_REFRESH_INTERVAL_MIN_MS);
   });
-}
+});
 
 test('more tokens than one page holds are all read, and their use is recorded', async () => {
   const tokens = Array.from({ length: TOKENS_AT_A_TIME_MAX + 2 }, makeToken);
