@@ -54,123 +54,126 @@ async function sendAll({ address, token }: RunningService): Promise<string[]> {
   return [...bodies.map(() => 'created'), ...REQUESTS.map(([expected]) => expected)];
 }
 
-for (const engine of [sqlite, postgres]) {
-  suite(`/metrics of a service on ${engine.name}`, () => {
-    test('counts every response, on both paths, and contains nothing that clients send', async () => {
-      await using service = await startTestService({ database: await engine.newDatabase() });
-      // The first token is cached before it is shown.
-      assert.equal((await scrape(service.opsUrl)).values.get('plant_store_tokens'), 1);
-      const sent = await sendAll(service);
-      const read = await scrape(service.opsUrl);
-      const counts = Object.entries(Object.groupBy(sent, result => result));
-      assert.deepEqual(
-        responsesIn(read),
-        Object.fromEntries(counts.map(([result, each]) => [result, each!.length])),
-      );
-      const stored = sent.filter(result => ['created', 'unchanged', 'revised'].includes(result)).length;
-      assert.equal(read.values.get('plant_store_create_duration_seconds_count'), stored);
-      assert.equal(read.values.get('plant_store_create_duration_seconds_bucket{le="+Inf"}'), stored);
-      assert.ok(read.values.get('plant_store_create_duration_seconds_sum')! > 0);
-      assert.equal(read.values.get('plant_store_batch_plants_sum'), stored);
-      const batches = read.values.get('plant_store_batch_plants_count')!;
-      assert.ok(batches < stored, 'requests of one chunk shared a batch');
-      assert.equal(read.values.get('plant_store_commit_duration_seconds_count'), batches);
-      assert.equal(read.values.get('plant_store_commits_failed_total'), 0);
-      for (const secret of [NAME, service.token, UNKNOWN_TOKEN]) assert.ok(!read.text.includes(secret));
-      assert.doesNotMatch(read.text, /plant_[0-9A-Za-z]{36}/);
-    });
+test('/metrics counts every response, on both paths, and contains nothing that clients send', async () => {
+  await using service = await startTestService();
+  // The first token is cached before it is shown.
+  assert.equal((await scrape(service.opsUrl)).values.get('plant_store_tokens'), 1);
+  const sent = await sendAll(service);
+  const read = await scrape(service.opsUrl);
+  const counts = Object.entries(Object.groupBy(sent, result => result));
+  assert.deepEqual(
+    responsesIn(read),
+    Object.fromEntries(counts.map(([result, each]) => [result, each!.length])),
+  );
+  const stored = sent.filter(result => ['created', 'unchanged', 'revised'].includes(result)).length;
+  assert.equal(read.values.get('plant_store_create_duration_seconds_count'), stored);
+  assert.equal(read.values.get('plant_store_create_duration_seconds_bucket{le="+Inf"}'), stored);
+  assert.ok(read.values.get('plant_store_create_duration_seconds_sum')! > 0);
+  assert.equal(read.values.get('plant_store_batch_plants_sum'), stored);
+  const batches = read.values.get('plant_store_batch_plants_count')!;
+  assert.ok(batches < stored, 'requests of one chunk shared a batch');
+  assert.equal(read.values.get('plant_store_commit_duration_seconds_count'), batches);
+  assert.equal(read.values.get('plant_store_commits_failed_total'), 0);
+  for (const secret of [NAME, service.token, UNKNOWN_TOKEN]) assert.ok(!read.text.includes(secret));
+  assert.doesNotMatch(read.text, /plant_[0-9A-Za-z]{36}/);
+});
 
-    test('describes the service and its state', async () => {
-      await using service = await startTestService({ database: await engine.newDatabase() });
-      using connection = await RawConnection.open(service.address.port);
-      connection.write(requestBytes(service.token));
-      assert.equal((await connection.response()).status, 200);
-      const { types, values } = await scrape(service.opsUrl);
-      // As `promtool check metrics` asks for.
-      for (const [name, type] of types) assert.equal(name.endsWith('_total'), type === 'counter', name);
-      const isSqlite = engine === sqlite;
-      const expected: Record<string, number> = {
-        plant_store_in_flight_plants: 0,
-        plant_store_in_flight_limit_plants: QUEUE_PLANTS_MAX,
-        plant_store_batches_in_flight: 0,
-        plant_store_connections: 1,
-        plant_store_store_up: 1,
-        plant_store_store_warnings: 0,
-        plant_store_shutting_down: 0,
-        'plant_store_batch_plants_bucket{le="1"}': 1,
-        plant_store_tokens_current: 1,
-      };
-      const build = `version="${packageJson.version}",node_version="${process.versions.node}"`;
-      expected[`plant_store_build_info{${build},engine="${isSqlite ? 'sqlite' : 'postgres'}"}`] = 1;
-      if (isSqlite) {
-        expected.plant_store_flushes_total = 1;
-        expected.plant_store_checkpoint_failing = 0;
-      }
-      for (const [series, value] of Object.entries(expected)) assert.equal(values.get(series), value, series);
-      for (const own of ['flush_seconds_total', 'wal_bytes', 'disk_free_bytes']) {
-        assert.equal((values.get(`plant_store_${own}`) ?? 0) > 0, isSqlite, own);
-      }
-      assert.equal((values.get('plant_store_store_connections') ?? 0) > 0, !isSqlite);
-      for (const ofNode of ['nodejs_eventloop_lag_p99_seconds', 'process_resident_memory_bytes']) {
-        assert.ok(values.get(ofNode)! > 0, ofNode);
-      }
-    });
+for (const engine of [sqlite, postgres]) {
+  test(`/metrics describes a service on ${engine.name} and its state`, async () => {
+    await using service = await startTestService({ database: await engine.newDatabase() });
+    using connection = await RawConnection.open(service.address.port);
+    connection.write(requestBytes(service.token));
+    assert.equal((await connection.response()).status, 200);
+    const { types, values } = await scrape(service.opsUrl);
+    // As `promtool check metrics` asks for.
+    for (const [name, type] of types) assert.equal(name.endsWith('_total'), type === 'counter', name);
+    const isSqlite = engine === sqlite;
+    const expected: Record<string, number> = {
+      plant_store_in_flight_plants: 0,
+      plant_store_in_flight_limit_plants: QUEUE_PLANTS_MAX,
+      plant_store_batches_in_flight: 0,
+      plant_store_connections: 1,
+      plant_store_store_up: 1,
+      plant_store_store_warnings: 0,
+      plant_store_shutting_down: 0,
+      'plant_store_batch_plants_bucket{le="1"}': 1,
+      plant_store_tokens_current: 1,
+    };
+    const build = `version="${packageJson.version}",node_version="${process.versions.node}"`;
+    expected[`plant_store_build_info{${build},engine="${isSqlite ? 'sqlite' : 'postgres'}"}`] = 1;
+    if (isSqlite) {
+      expected.plant_store_flushes_total = 1;
+      expected.plant_store_checkpoint_failing = 0;
+    }
+    for (const [series, value] of Object.entries(expected)) assert.equal(values.get(series), value, series);
+    for (const own of ['flush_seconds_total', 'wal_bytes', 'disk_free_bytes']) {
+      assert.equal((values.get(`plant_store_${own}`) ?? 0) > 0, isSqlite, own);
+    }
+    assert.equal((values.get('plant_store_store_connections') ?? 0) > 0, !isSqlite);
+    for (const ofNode of ['nodejs_eventloop_lag_p99_seconds', 'process_resident_memory_bytes']) {
+      assert.ok(values.get(ofNode)! > 0, ofNode);
+    }
   });
 }
 
-test('/metrics reports that PostgreSQL is down, until it is up again', async () => {
-  await using service = await startTestService({ database: await postgres.newDatabase() });
-  // From now on the token is cached, and only the plant needs the store.
-  assert.equal((await send(service, { id: 1n, name: 'oak' }, [])).status, 200);
-  await postgres.server.kill();
-  assert.equal((await send(service, { id: 1n, name: 'oak' }, [])).status, 503);
-  const away = await scrape(service.opsUrl);
-  assert.equal(away.values.get('plant_store_store_up'), 0);
-  assert.ok(!away.values.has('plant_store_store_warnings'), 'its warnings are unknown');
-  assert.equal(away.values.get('plant_store_commits_failed_total'), 1);
-  assert.deepEqual(responsesIn(away), { created: 1, storeUnavailable: 1 });
-  await until('the token cache is not current', async () => {
-    return (await scrape(service.opsUrl)).values.get('plant_store_tokens_current') === 0;
+// Concurrent, since the service waits in each of them.
+suite('/metrics, while something waits', { concurrency: true }, () => {
+  test('/metrics reports that PostgreSQL is down, until it is up again', async () => {
+    await using service = await startTestService({ database: await postgres.newDatabase() });
+    // From now on the token is cached, and only the plant needs the store.
+    assert.equal((await send(service, { id: 1n, name: 'oak' }, [])).status, 200);
+    await postgres.server.kill();
+    assert.equal((await send(service, { id: 1n, name: 'oak' }, [])).status, 503);
+    const away = await scrape(service.opsUrl);
+    assert.equal(away.values.get('plant_store_store_up'), 0);
+    assert.ok(!away.values.has('plant_store_store_warnings'), 'its warnings are unknown');
+    assert.equal(away.values.get('plant_store_commits_failed_total'), 1);
+    assert.deepEqual(responsesIn(away), { created: 1, storeUnavailable: 1 });
+    await until('the token cache is not current', async () => {
+      return (await scrape(service.opsUrl)).values.get('plant_store_tokens_current') === 0;
+    });
+    await postgres.server.startAgain();
+    await until('the store is up again', async () => {
+      const { values } = await scrape(service.opsUrl);
+      return values.get('plant_store_store_up') === 1 && values.get('plant_store_tokens_current') === 1;
+    });
   });
-  await postgres.server.startAgain();
-  await until('the store is up again', async () => {
-    const { values } = await scrape(service.opsUrl);
-    return values.get('plant_store_store_up') === 1 && values.get('plant_store_tokens_current') === 1;
-  });
-});
 
-test('/metrics counts waiting plants, in a batch or in the queue', async () => {
-  await using service = await startTestService();
-  using connection = await RawConnection.open(service.address.port);
-  const request = (id: number): Buffer => requestBytes(service.token, { body: `{"id":${id},"name":"oak"}` });
-  connection.write(request(0));
-  assert.equal((await connection.response()).status, 200);
-  using held = holdStore(service.database);
-  let sent = 0;
-  // If all plants arrive in one chunk, they share a batch, and another try is needed.
-  await until('a batch is in flight, and a plant waits in the queue', async () => {
-    connection.write(Buffer.concat(Array.from({ length: 50 }, () => request(++sent))));
-    await wait(50);
-    // This batch of one has to wait for the larger one.
-    connection.write(request(++sent));
-    await wait(50);
+  test('/metrics counts waiting plants, in a batch or in the queue', async () => {
+    await using service = await startTestService();
+    using connection = await RawConnection.open(service.address.port);
+    const request = (id: number): Buffer =>
+      requestBytes(service.token, { body: `{"id":${id},"name":"oak"}` });
+    connection.write(request(0));
+    assert.equal((await connection.response()).status, 200);
+    using held = holdStore(service.database);
+    let sent = 0;
+    // If all plants arrive in one chunk, they share a batch, and another try is needed.
+    await until('a batch is in flight, and a plant waits in the queue', async () => {
+      connection.write(Buffer.concat(Array.from({ length: 50 }, () => request(++sent))));
+      await wait(50);
+      // This batch of one has to wait for the larger one.
+      connection.write(request(++sent));
+      await wait(50);
+      const { values } = await scrape(service.opsUrl);
+      return (
+        values.get('plant_store_batches_in_flight')! > 0 && values.get('plant_store_in_flight_plants')! > 0
+      );
+    });
+    held[Symbol.dispose]();
+    for (let responses = 0; responses < sent; responses++) await connection.response();
     const { values } = await scrape(service.opsUrl);
-    return (
-      values.get('plant_store_batches_in_flight')! > 0 && values.get('plant_store_in_flight_plants')! > 0
-    );
+    assert.equal(values.get('plant_store_batches_in_flight'), 0);
+    assert.equal(values.get('plant_store_in_flight_plants'), 0);
   });
-  held[Symbol.dispose]();
-  for (let responses = 0; responses < sent; responses++) await connection.response();
-  const { values } = await scrape(service.opsUrl);
-  assert.equal(values.get('plant_store_batches_in_flight'), 0);
-  assert.equal(values.get('plant_store_in_flight_plants'), 0);
-});
 
-test('a slow request is counted, with or without a first byte', async () => {
-  await using service = await startTestService();
-  using silent = await RawConnection.open(service.address.port);
-  using half = await RawConnection.open(service.address.port);
-  half.write('POST /plants HTTP/1.1\r\nHost: a\r\n');
-  for (const { status } of await Promise.all([silent.response(), half.response()])) assert.equal(status, 408);
-  assert.deepEqual(responsesIn(await scrape(service.opsUrl)), { tooSlow: 2 });
+  test('a slow request is counted, with or without a first byte', async () => {
+    await using service = await startTestService();
+    using silent = await RawConnection.open(service.address.port);
+    using half = await RawConnection.open(service.address.port);
+    half.write('POST /plants HTTP/1.1\r\nHost: a\r\n');
+    for (const { status } of await Promise.all([silent.response(), half.response()]))
+      assert.equal(status, 408);
+    assert.deepEqual(responsesIn(await scrape(service.opsUrl)), { tooSlow: 2 });
+  });
 });
