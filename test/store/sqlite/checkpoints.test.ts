@@ -34,7 +34,7 @@ function walSalt(path: string): string {
   return readFileSync(`${path}-wal`).subarray(16, 24).toString('hex');
 }
 
-test('the writer finishes the checkpoint of a long log only', async () => {
+test('the writer finishes the checkpoint of a long log only, and another follows a commit meanwhile', async () => {
   const path = pathOf(await sqlite.newDatabase());
   using database = openForWriting(path);
   database.exec('PRAGMA wal_autocheckpoint = 0');
@@ -46,8 +46,10 @@ test('the writer finishes the checkpoint of a long log only', async () => {
     database.exec('COMMIT');
   };
   let finished = 0;
-  const checkpoints = new Checkpoints(path, async () => {
+  const { promise: writerEnds, resolve: endWriter } = Promise.withResolvers<void>();
+  const checkpoints = new Checkpoints(path, () => {
     finished++;
+    return writerEnds;
   });
   try {
     write(100, 0);
@@ -58,7 +60,13 @@ test('the writer finishes the checkpoint of a long log only', async () => {
     write(5_000, 100);
     checkpoints.committed();
     await until('the writer is called', () => finished === 1);
+    const copiedBytes = statSync(path).size;
+    write(100, 5_100);
+    checkpoints.committed();
+    endWriter();
+    await until('the commit meanwhile is copied', () => statSync(path).size > copiedBytes + 400_000);
   } finally {
+    endWriter();
     await checkpoints.close();
   }
 });
