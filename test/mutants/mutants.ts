@@ -1,111 +1,96 @@
 /**
- * Mutation testing: runs the tests against faulty copies of the sources. A mutant is one small
- * fault, with test files of which at least one must fail. A mutant that survives shows a gap in the
- * tests.
+ * Mutation testing: runs tests on a copy of the repository, with one small fault in the sources at a
+ * time. A mutant that survives shows a gap in the tests.
  *
- *   node test/mutants/mutants.ts [--jobs 2] [FILE.json ...]
+ *   npm run mutants [-- TEXT ...]
  *
- * Prints a line for each mutant and the counts. Exit codes: 1 a mutant survived, 2 one no longer
- * applies.
+ * Runs the mutants whose description contains one of the texts, or all. Exit codes: 1 a mutant
+ * survived, 2 a mutant does not match the sources, or a test fails without a mutant.
  */
-import { spawn, spawnSync } from 'node:child_process';
-import {
-  cpSync,
-  existsSync,
-  globSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { spawn } from 'node:child_process';
+import { cpSync, globSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { parseArgs } from 'node:util';
+import mutants from './mutants.json' with { type: 'json' };
 
-/** Replaces `from`, which must occur exactly once in `file`, by `to`. */
-interface Mutant {
-  /** A description for people. */
-  fault: string;
-  file: string;
-  from: string;
-  to: string;
-  /** Test files, of which at least one must fail. */
-  tests: string[];
-}
+/** Replaces `from`, which must occur exactly once in `src`, by `to`. */
+type Mutant = (typeof mutants)[number];
 
 const ROOT = resolve(import.meta.dirname, '../..');
 /** A mutant counts as killed if its tests hang. */
 const TIMEOUT_MS = 240_000;
 /** Installed packages, build results and data. */
-const NOT_COPIED =
-  /^(?:node_modules|test\/node_modules|bench\/node_modules|\.git|dist|data|executable)(?:\/|$)/;
+const NOT_COPIED = /^(?:(?:test\/|bench\/)?node_modules|\.git|dist|data|executable)(?:\/|$)/;
 
-/** A copy of the repository for one mutant at a time. */
-class Copy {
-  readonly #folder = mkdtempSync(join(tmpdir(), 'plant-store-mutant-'));
+const texts = process.argv.slice(2);
+const selected = mutants.filter(
+  ({ fault }) => texts.length === 0 || texts.some(text => fault.includes(text)),
+);
+if (selected.length === 0) fail('no mutant has such a description');
+const outdated = selected.filter(({ from }) => sourcesWith(from).length !== 1).map(({ fault }) => fault);
+if (outdated.length > 0) fail(`"from" must occur once in src; change it for:\n${outdated.join('\n')}`);
 
-  constructor(root: string) {
-    const filter = (path: string): boolean => !NOT_COPIED.test(path.slice(root.length + 1));
-    cpSync(root, this.#folder, { recursive: true, filter });
-    for (const packages of ['node_modules', 'test/node_modules'])
-      if (existsSync(join(root, packages))) symlinkSync(join(root, packages), join(this.#folder, packages));
-    spawnSync('git', ['init', '-q'], { cwd: this.#folder });
-  }
+let stopTests = (): void => {};
+const copy = copyOfRepository();
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
+process.once('exit', () => {
+  stopTests();
+  rmSync(copy, { recursive: true });
+});
 
-  /** @returns whether the tests failed; undefined if the mutant no longer applies */
-  async kills(mutant: Mutant): Promise<boolean | undefined> {
-    const file = join(this.#folder, mutant.file);
-    const original = readFileSync(file, 'utf8');
-    const parts = original.split(mutant.from);
-    if (parts.length !== 2 || mutant.from === mutant.to) return undefined;
-    writeFileSync(file, parts.join(mutant.to));
-    try {
-      return !(await this.#pass(mutant.tests));
-    } finally {
-      writeFileSync(file, original);
-    }
-  }
+const tests = [...new Set(selected.flatMap(each => each.tests))].sort();
+console.log(`${selected.length} mutants; first their ${tests.length} test files without a mutant`);
+for (const test of tests) if (!(await passes([test]))) fail(`${test} fails without a mutant`);
 
-  async #pass(tests: string[]): Promise<boolean> {
-    const child = spawn(process.execPath, ['--test', ...tests], {
-      cwd: this.#folder,
-      stdio: 'ignore',
-      detached: true,
-    });
-    const timer = setTimeout(() => process.kill(-child.pid!, 'SIGKILL'), TIMEOUT_MS);
-    const exitCode = await new Promise(settle => child.once('exit', settle));
-    clearTimeout(timer);
-    return exitCode === 0;
-  }
+let survived = 0;
+for (const [index, mutant] of selected.entries()) {
+  const isKilled = await kills(mutant);
+  if (!isKilled) survived++;
+  console.log(`${index + 1}/${selected.length} ${isKilled ? 'killed  ' : 'SURVIVED'} ${mutant.fault}`);
+}
+console.log(`${selected.length - survived} killed, ${survived} survived`);
+process.exitCode = survived > 0 ? 1 : 0;
 
-  remove(): void {
-    rmSync(this.#folder, { recursive: true });
-  }
+function fail(message: string): never {
+  console.error(message);
+  process.exit(2);
 }
 
-async function main(): Promise<void> {
-  const { values, positionals } = parseArgs({
-    options: { jobs: { type: 'string', default: '2' }, root: { type: 'string', default: ROOT } },
-    allowPositionals: true,
-  });
-  const lists = positionals.length > 0 ? positionals : globSync(join(import.meta.dirname, '*.json')).sort();
-  const waiting: Mutant[] = lists.flatMap(list => JSON.parse(readFileSync(list, 'utf8')) as Mutant[]);
-  const count = { killed: 0, survived: 0, outdated: 0 };
-  await Promise.all(
-    Array.from({ length: Number(values.jobs) }, async () => {
-      const copy = new Copy(resolve(values.root));
-      for (let mutant = waiting.shift(); mutant !== undefined; mutant = waiting.shift()) {
-        const killed = await copy.kills(mutant);
-        const result = killed === undefined ? 'outdated' : killed ? 'killed' : 'survived';
-        count[result]++;
-        console.log(`${result.padEnd(9)} ${mutant.file}: ${mutant.fault}`);
-      }
-      copy.remove();
-    }),
+/** The path of a source for each occurrence of a text. */
+function sourcesWith(text: string): string[] {
+  return globSync('src/**/*.{ts,js}', { cwd: ROOT }).flatMap(path =>
+    readFileSync(join(ROOT, path), 'utf8').split(text).slice(1).fill(path),
   );
-  console.log(`${count.killed} killed, ${count.survived} survived, ${count.outdated} no longer apply`);
-  process.exitCode = count.outdated > 0 ? 2 : count.survived > 0 ? 1 : 0;
 }
 
-if (import.meta.main) await main();
+/** @returns the folder of the copy */
+function copyOfRepository(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'plant-store-mutant-'));
+  const filter = (path: string): boolean => !NOT_COPIED.test(path.slice(ROOT.length + 1));
+  cpSync(ROOT, folder, { recursive: true, filter });
+  for (const packages of ['node_modules', 'test/node_modules'])
+    symlinkSync(join(ROOT, packages), join(folder, packages));
+  return folder;
+}
+
+/** Whether the tests of a mutant fail. */
+async function kills({ from, to, tests: own }: Mutant): Promise<boolean> {
+  const file = join(copy, sourcesWith(from)[0]!);
+  const original = readFileSync(file, 'utf8');
+  writeFileSync(file, original.split(from).join(to));
+  const isPassed = await passes(own);
+  writeFileSync(file, original);
+  return !isPassed;
+}
+
+async function passes(files: readonly string[]): Promise<boolean> {
+  const args = ['--test', ...files];
+  const child = spawn(process.execPath, args, { cwd: copy, stdio: 'ignore', detached: true });
+  // The process group includes the services that the tests have started.
+  stopTests = () => process.kill(-child.pid!, 'SIGKILL');
+  const timer = setTimeout(stopTests, TIMEOUT_MS);
+  const exitCode = await new Promise(settle => child.once('exit', settle));
+  clearTimeout(timer);
+  stopTests = () => {};
+  return exitCode === 0;
+}
