@@ -105,9 +105,9 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     );
     opened.defer(() => tokens.close());
     const commits = monitoredCommits(engine, metrics, confirmationLog(log), new DamagedPlants(log));
-      opened.use(setInterval(() => void commits.assess(), COMMITS_ASSESSED_INTERVAL_MS));
-      const queue = engine.openQueue(commits.commit);
-      opened.defer(() => queue.close());
+    opened.use(setInterval(() => void commits.assess(), COMMITS_ASSESSED_INTERVAL_MS));
+    const queue = engine.openQueue(commits.commit);
+    opened.defer(() => queue.close());
 
     let closing: Promise<void> | undefined;
     const storeWarnings = storeWarningsOf(() => commits.check(), rawCause, log);

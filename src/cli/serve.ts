@@ -5,13 +5,7 @@ import { type Logger, pino } from 'pino';
 import { hashToken } from '../auth/token.ts';
 import { EXIT_MS } from '../contract/limits.ts';
 import { newPlantJson } from '../contract/plant.ts';
-import {
-  ListenFailed,
-  LOOPBACK,
-  type Service,
-  type ShownSetting,
-  startService,
-} from '../service.ts';
+import { ListenFailed, LOOPBACK, type Service, type ShownSetting, startService } from '../service.ts';
 import { databaseAddressOf, shownDatabase } from '../store/database-url.ts';
 import { checkNotServed, openReader } from '../store/open-store.ts';
 import { consoleLink } from './console.ts';
@@ -77,7 +71,8 @@ async function start(
       console: hasConsole
         ? {
             ...{ database: shownDatabase(database), settings: shownSettings(command, database) },
-            curlOf: address => curl(urlOf({ ...listen, port: address.port }), `'Authorization: Bearer <TOKEN>'`),
+            curlOf: address =>
+              curl(urlOf({ ...listen, port: address.port }), `'Authorization: Bearer <TOKEN>'`),
           }
         : undefined,
       handOverFirstToken: token => handOverFirstToken(token, database),

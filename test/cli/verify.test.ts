@@ -15,8 +15,8 @@ import { dirname, join } from 'node:path';
 import { after, suite, test } from 'node:test';
 import { openCommandStore } from '../../src/store/open-store.ts';
 import { SealDigest, sealLine, sealText } from '../../src/store/seal.ts';
-import { copy, equalDigest, fillStore } from '../harness/copied-stores.ts';
 import { CommandProcess } from '../harness/command-lines.ts';
+import { copy, equalDigest, fillStore } from '../harness/copied-stores.ts';
 import { type Finished, runProgram } from '../harness/program.ts';
 import { type EngineUnderTest, enginesUnderTest } from '../harness/store-under-test.ts';
 import { changeRows, insertSql, type Row, revisionOfRow } from '../harness/stored-revisions.ts';
@@ -181,10 +181,7 @@ test('a seal file that cannot be written leaves nothing behind', async () => {
     prefix,
   });
   assert.deepEqual([exitCode, stdout], [1, '']);
-  assert.match(
-    stderr,
-    /^plant-store: .*new\.seal cannot be created \(EFBIG\); name a file in a folder /m,
-  );
+  assert.match(stderr, /^plant-store: .*new\.seal cannot be created \(EFBIG\); name a file in a folder /m);
   assert.deepEqual(readdirSync(dirname(file)), []);
 });
 
@@ -284,6 +281,8 @@ test('show tells that a revision is missing, and a backup of the damaged store g
   assert.equal(exitCode, 1);
   assert.match(stdout, /: 1,499 plants, 1,514 revisions and 3 tokens/);
   const damaged = 'plant-store: revision 1 of plant 5010 is damaged: its checksum is wrong';
-  assert.ok(stderr.startsWith(`${damaged}\n${missing} no revision 1\nplant-store: the backup contains every`));
+  assert.ok(
+    stderr.startsWith(`${damaged}\n${missing} no revision 1\nplant-store: the backup contains every`),
+  );
   assert.deepEqual([existsSync(file), existsSync(`${file}.seal`)], [true, false]);
 });

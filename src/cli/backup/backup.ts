@@ -89,10 +89,7 @@ async function backUp(file: string, options: DatabaseOptions): Promise<void> {
 function rejectExistingParts(file: string): void {
   for (const suffix of ['', SEAL_SUFFIX]) rejectExisting(`${file}${suffix}`);
   for (const suffix of ['-wal', '-journal', '-shm'])
-    rejectExisting(
-      `${file}${suffix}`,
-      'name another file, or move this file away; it may contain plants',
-    );
+    rejectExisting(`${file}${suffix}`, 'name another file, or move this file away; it may contain plants');
 }
 
 /** @throws {Failure} if the copy fails or does not have the counts of the store */

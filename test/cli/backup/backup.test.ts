@@ -21,8 +21,8 @@ import { StoreRejected, StoreUnavailable } from '../../../src/store/plant-store.
 import { openForWriting } from '../../../src/store/sqlite/database.ts';
 import { BACKUP_STEP_PAGES } from '../../../src/store/sqlite/limits.ts';
 import { checkCopy, copySnapshot } from '../../../src/store/sqlite/sqlite-backup.ts';
-import { fillStore, manyPlants, rowsOf } from '../../harness/copied-stores.ts';
 import { CommandProcess } from '../../harness/command-lines.ts';
+import { fillStore, manyPlants, rowsOf } from '../../harness/copied-stores.ts';
 import { mountNamespace } from '../../harness/mount-namespace.ts';
 import { type Finished, runProgram, startProgram } from '../../harness/program.ts';
 import { testFolder } from '../../harness/test-folder.ts';

@@ -6,14 +6,8 @@ import type { StoredToken } from '../../../src/contract/stored-token.ts';
 import { withChecksum } from '../../../src/store/checksum.ts';
 import { openCopyTarget, openReader, openServedStore } from '../../../src/store/open-store.ts';
 import { type PlantReader, type PlantRevision, StoreRejected } from '../../../src/store/plant-store.ts';
-import {
-  copiedRevisions,
-  equalDigest,
-  fillStore,
-  manyPlants,
-  rowsOf,
-} from '../../harness/copied-stores.ts';
 import { CommandProcess } from '../../harness/command-lines.ts';
+import { copiedRevisions, equalDigest, fillStore, manyPlants, rowsOf } from '../../harness/copied-stores.ts';
 import { type Finished, sendPlant } from '../../harness/program.ts';
 import { startTestService } from '../../harness/running-service.ts';
 import { type EngineUnderTest, enginesUnderTest, openTokens } from '../../harness/store-under-test.ts';
@@ -144,7 +138,6 @@ for (const [from, to] of PAIRS) {
       const { exitCode, stderr } = await copy(source, target, ...except);
       assert.match(`${exitCode} ${stderr}`, /^1 .*revision 14 of plant 7 is damaged/);
     });
-
   });
 }
 
