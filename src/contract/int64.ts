@@ -36,7 +36,7 @@ export function isInt64(value: bigint): boolean {
   return value >= ID_MIN && value <= ID_MAX;
 }
 
-/** Not a regular expression: that would start again at each zero and take quadratic time. */
+/** A regular expression would start again at each zero and take quadratic time. */
 function countTrailingZeros(digits: string): number {
   let count = 0;
   while (digits.charCodeAt(digits.length - 1 - count) === 48) count++;

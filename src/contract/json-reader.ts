@@ -10,8 +10,9 @@ const SLICE_LENGTH = 4096;
 /**
  * Checks whether a text is JSON (RFC 8259), and lists the members of its outermost object.
  *
- * It yields after each slice, so that the event loop can go on. JSON.parse cannot pause. It also drops repeated members, rounds numbers and builds values that
- * nothing uses: up to 1.3 GiB for a text of 8 MiB.
+ * It yields after each slice, so that the event loop can go on. JSON.parse cannot pause. It also
+ * drops repeated members and rounds numbers. The values that it builds are not needed, and can take
+ * more than a hundred times the memory of the text.
  *
  * @param onMember is called for each member in order, with its value as JSON text. Its calls mean
  *   nothing if the text is not JSON

@@ -67,7 +67,7 @@ function retryAfter(minimum: number, required = true): Header {
   return header(description, { type: 'integer', minimum, examples: [RETRY_AFTER_SECONDS] }, required);
 }
 
-/** As in draft-ietf-httpapi-ratelimit-headers-10. A 200 has them only if there is a rate limit. */
+/** These fields are those of draft-ietf-httpapi-ratelimit-headers-10. A 200 has them only if there is a rate limit. */
 function rateLimitHeaders(required: boolean): Record<string, Header> {
   const policy = 'The rate limit of the token: q requests at once, and q more in every w seconds.';
   const left = 'What remains of the rate limit: r requests now, and more after t seconds.';
@@ -81,7 +81,7 @@ function jsonContent(shape: SchemaName, examples: Record<string, { value: unknow
   return { 'application/json': { schema: { $ref: `#/components/schemas/${shape}` }, examples } };
 }
 
-/** Never "not stored": a gateway may have sent the same plant before, with success. */
+/** It never says "not stored": a gateway may have sent the same plant before, with success. */
 const STORED_OR_NOT = 'The plant may or may not be stored. Sending it again is safe.';
 
 /** What each status means. The compiler rejects a catalogue with a status that is missing here. */
@@ -123,7 +123,7 @@ export const STATUS_DESCRIPTIONS: Record<
   500: { description: `Unexpected internal error. ${STORED_OR_NOT}` },
   503: {
     description: `The service cannot store the plant now, or cannot confirm that it did. ${STORED_OR_NOT}`,
-    // An error that is not to be retried has none.
+    // An error that is not to be retried has no Retry-After.
     headers: { 'Retry-After': retryAfter(0, false) },
   },
 };

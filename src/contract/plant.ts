@@ -34,8 +34,7 @@ const OBJECT = /^[ \t\n\r]*\{/;
 /**
  * The most common form of a body: id, name and an optional tag in this order. The id has at most 18
  * digits, and no string has an escape. It needs no further check: 18 digits fit 64 bits, members
- * are not repeated, and decoded UTF-8 has no unpaired surrogate. It is three times as fast as
- * JSON.parse.
+ * are not repeated, and decoded UTF-8 has no unpaired surrogate. It is faster than JSON.parse.
  */
 const PLAIN_BODY = new RegExp(
   String.raw`^ \{ "id" : (-?(?:0|[1-9][0-9]{0,17})) , "name" : TEXT (?:, "tag" : TEXT )?\} $`

@@ -2,11 +2,11 @@ import { TOKEN_LABEL_LENGTH_MAX } from './limits.ts';
 
 /** A token in a store. Only its hash is stored, so a reader of the store cannot use the token. */
 export interface StoredToken {
-  /** Assigned by the store, from 1. Plants sent with this token have it as `recorded_by`. */
+  /** The store assigns it, from 1. Plants sent with this token have it as `recorded_by`. */
   id: number;
   /** SHA-256 of the whole token, as 64 lowercase hexadecimal digits. */
   hash: string;
-  /** Chosen by the operator. Unique in the store, also among revoked tokens. */
+  /** The operator chooses it. It is unique in the store, also among revoked tokens. */
   label: string;
   /** Times are milliseconds since 1970 UTC. */
   createdAt: number;
