@@ -1,20 +1,20 @@
 /** The state of a histogram. */
 export interface BucketCounts {
   upperBounds: readonly number[];
-  /** Per bucket, not cumulative. The last bucket is for values above all bounds. */
+  /** The count of each bucket alone. The last bucket is for values above all bounds. */
   counts: readonly number[];
   sum: number;
 }
 
 /**
- * A Prometheus histogram. It counts in a plain array: this took 0.05 µs of the 20 µs of a request,
- * where one `observe` of prom-client took 0.25 µs.
+ * A Prometheus histogram. It counts in a plain array, because every create is counted, and
+ * `observe` of prom-client is slower.
  */
 export class BucketHistogram {
   readonly #name: string;
   readonly #help: string;
   readonly #upperBounds: readonly number[];
-  /** Per bucket, not cumulative. The last bucket is for values above all bounds. */
+  /** The count of each bucket alone. The last bucket is for values above all bounds. */
   readonly #counts: Float64Array;
   #sum = 0;
 

@@ -26,7 +26,7 @@ export class DamagedPlants {
     return this.#ids.size;
   }
 
-  /** Without ids, so that each text is logged once while its cause lasts. */
+  /** The texts have no ids, so that each is logged once while its cause lasts. */
   get warnings(): string[] {
     return [...(this.count > 0 ? [WARNING] : []), ...(this.#isUnreadable ? [UNREADABLE] : [])];
   }

@@ -19,7 +19,7 @@ export function loggedRequest(
     result,
     ...(isErrorName(result) && { error: ERRORS[result].number }),
     ...(idIndex !== -1 && { id: headers[idIndex + 1]! }),
-    // To the microsecond: more digits have no meaning.
+    // More digits than those of microseconds have no meaning.
     ...(request && { durationMs: Math.round((performance.now() - request.arrivedAt) * 1000) / 1000 }),
     bodyBytes: request?.bodyBytes ?? 0,
     ...(remoteAddress !== undefined && { remoteAddress }),

@@ -70,7 +70,7 @@ export class Metrics {
     this.#commitsFailed++;
   }
 
-  /** For the operator's console, which shows the difference of two readings. */
+  /** The console of the operator shows the difference of two readings. */
   counts(): Counts {
     const responses = (result: Result): number => this.#responses.get(result)!;
     return {

@@ -36,7 +36,7 @@ export interface OpsPage {
   ): Promise<HttpResponse<string | Uint8Array> | undefined>;
 }
 
-/** Not in the error catalogue, which is part of the interface for clients. */
+/** It is not in the error catalogue, which is part of the interface for clients. */
 const MISDIRECTED: ErrorBody = {
   error: 42101,
   message:
