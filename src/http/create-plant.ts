@@ -16,7 +16,7 @@ const TOKEN_UNCHECKED = 'the store does not respond, so the token cannot be chec
 export interface Admission {
   tokenHash: string;
   tokenId: number;
-  /** For the response, whatever its status. */
+  /** Header fields of the response, whatever its status. */
   fields: HeaderFields;
 }
 
@@ -76,7 +76,7 @@ export class CreatePlant {
     if ('status' in admission) return admission;
     const { plant, error, message } = readNewPlant(body);
     if (plant === undefined) return errorResponse(error, message, admission.fields);
-    // Does not call `create`, because a second promise would cost 0.15 µs.
+    // This does not call `create`, because that would make a second promise for each plant.
     return writeResponse(plant, await this.#writer.write({ plant, recordedBy: tokenId }), admission.fields);
   }
 

@@ -31,7 +31,7 @@ type PauseReason = 'queueFull' | 'tickBudget' | 'node';
 
 /**
  * A connection on the fast path. Its requests are parsed here and not by Node's HTTP server, which
- * costs more than the rest of a create (docs/performance.md).
+ * costs more than the rest of a create.
  *
  * A request stays on the fast path if {@link fastPathHeadersOf} accepts its headers and its token
  * is cached and valid. Its body must be short, and the request must arrive in one or two chunks.
@@ -103,7 +103,7 @@ export class FastPathConnection {
     if (hasClientEnded) this.#reject(errorResponse('badHttp'));
     else if (this.#pauseReason === 'node' || this.#path.context.isDraining) this.#moveToNode();
     else if (this.#pauseReason === undefined) this.#enter('requestRest');
-    // For `tickBudget`, the budget calls back.
+    // If the reason is `tickBudget`, the budget calls back.
     else if (this.#pauseReason === 'queueFull') this.#resume();
   };
 

@@ -13,7 +13,7 @@ type BodyReading = Uint8Array | 'tooLarge' | 'noRoom' | undefined;
  * some of many growing bodies fit.
  */
 export class RequestBody {
-  /** By all bodies of the process, at most {@link LONG_BODIES_BYTES_MAX}. */
+  /** All bodies of the process reserve at most {@link LONG_BODIES_BYTES_MAX}. */
   static #allReservedBytes = 0;
   readonly #bytesMax: number;
   #reservedBytes = 0;
@@ -44,7 +44,7 @@ export class RequestBody {
         resolve(reading);
       };
       const release = (reading?: 'tooLarge' | 'noRoom'): void => {
-        // Released at once, since other bodies may grow before the promise settles.
+        // The memory is released at once, since other bodies may grow before the promise settles.
         RequestBody.#allReservedBytes -= this.#reservedBytes;
         this.#reservedBytes = 0;
         settle(reading);

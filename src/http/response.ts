@@ -10,7 +10,7 @@ import { STATUS_CODES } from './node-http.ts';
 export interface HttpResponse<Body extends string | Uint8Array = string> {
   result: Result;
   status: number;
-  /** Without {@link COMMON_FIELDS}. */
+  /** They do not include {@link COMMON_FIELDS}. */
   headers: HeaderFields;
   body: Body;
 }
@@ -24,7 +24,7 @@ export interface ReceivedRequest {
   /** The body, and the id of its valid token, if both were read. */
   body?: Uint8Array | undefined;
   tokenId?: number;
-  /** Undefined: POST /plants. */
+  /** It is undefined for `POST /plants`. */
   readonly request?: { method?: string | undefined; url?: string | undefined };
 }
 
@@ -111,7 +111,7 @@ export function fieldsOf(response: Omit<HttpResponse, 'body'>, isLast: boolean, 
   return [...response.headers, ...help, ...(isLast ? CLOSE : KEEP_ALIVE)];
 }
 
-// As text, because the fast path writes them with every response: this saves 0.5 µs of a create.
+// They are text, because the fast path writes them with every response.
 const CLOSE_TEXT = fieldsText(CLOSE);
 const KEEP_ALIVE_TEXT = fieldsText(KEEP_ALIVE);
 
@@ -133,7 +133,7 @@ function fieldsText(headers: HeaderFields): string {
 let dateSecond = 0;
 let date = '';
 
-/** RFC 9110 section 5.6.7. Made once per second: it costs more than the rest of a response. */
+/** RFC 9110 section 5.6.7. It is made once per second, because many responses share it. */
 function dateNow(): string {
   const second = Math.floor(Date.now() / 1000);
   if (second !== dateSecond) {
