@@ -8,7 +8,7 @@ import {
   TOKEN_REFRESH_INTERVAL_MS,
 } from './limits.ts';
 
-/** Lookups of unknown tokens that are resolved per event-loop iteration; they take about 1 ms. */
+/** Lookups of unknown tokens that are resolved per event-loop iteration. */
 const UNKNOWN_TOKENS_AT_A_TIME_MAX = 16;
 
 const DAY_MS = 86_400_000;
@@ -58,7 +58,7 @@ export class TokenCache {
   readonly #source: TokenSource;
   readonly #onError: (cause: unknown) => void;
   #tokens = new Map<string, CachedToken>();
-  /** Of the store, read just before the cached tokens. */
+  /** The fingerprint of the store, read just before the cached tokens. */
   #fingerprint: string | undefined;
   /** When the last refresh began; ms, on the monotonic clock. */
   #refreshedAt = 0;
@@ -155,8 +155,8 @@ export class TokenCache {
 
   /**
    * The monotonic clock of Node stands still while the machine is suspended, and the wall clock may
-   * be set. So the last refresh must be recent on both. (`os.uptime` has neither fault, but takes
-   * 5 µs, a quarter of a create.)
+   * be set. So the last refresh must be recent on both. (`os.uptime` has neither fault, but is
+   * slow.)
    */
   #isCurrentAt(wallMs: number): boolean {
     const { monotonicMs, wallMs: readAtWallMs } = this.#readAt;
@@ -181,7 +181,7 @@ export class TokenCache {
       await this.#readTokens();
       this.#isFailing = false;
       this.#resolveLookups(this.#refreshedAt);
-      // Not awaited: a store may be readable though it is not writable.
+      // This is not awaited, because a store may be readable though it is not writable.
       void this.#recordTokenUses();
     } catch (cause) {
       if (!this.#isFailing) this.#onError(cause);
@@ -194,14 +194,14 @@ export class TokenCache {
   #resolveLookups(since: number): void {
     const later = this.#pendingLookups.findIndex(lookup => lookup.since > since);
     const due = this.#pendingLookups.splice(0, later === -1 ? this.#pendingLookups.length : later);
-    // Not awaited: there may be thousands, and the next refresh does not wait for them.
+    // They are not awaited: there may be thousands, and the next refresh does not wait for them.
     void resolveInGroups(due);
   }
 
   async #readTokens(): Promise<void> {
     this.#refreshedAt = performance.now();
     const readAt = { monotonicMs: this.#refreshedAt, wallMs: Date.now() };
-    // Before the tokens: if one changes in between, the next fingerprint differs from this one.
+    // It is read before the tokens: if one changes in between, the next fingerprint differs.
     const fingerprint = await this.#source.tokensFingerprint();
     if (fingerprint !== this.#fingerprint) {
       const tokens = await allTokens(this.#source);
@@ -211,7 +211,7 @@ export class TokenCache {
     this.#readAt = readAt;
   }
 
-  /** One recording at a time; never throws. The next refresh repeats a failed recording. */
+  /** Only one recording runs at a time. It never throws: the next refresh repeats a failed one. */
   #recordTokenUses(): Promise<void> {
     this.#recording ??= this.#recordAllTokenUses().finally(() => {
       this.#recording = undefined;

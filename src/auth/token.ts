@@ -1,7 +1,7 @@
 import { hash, randomInt } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 
-/** Recognisable to people and to secret scanners. */
+/** People and secret scanners recognise a token by it. */
 const PREFIX = 'plant_';
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 /** 30 characters of 62 are 178 random bits. */

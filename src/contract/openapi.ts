@@ -67,7 +67,10 @@ function retryAfter(minimum: number, required = true): Header {
   return header(description, { type: 'integer', minimum, examples: [RETRY_AFTER_SECONDS] }, required);
 }
 
-/** These fields are those of draft-ietf-httpapi-ratelimit-headers-10. A 200 has them only if there is a rate limit. */
+/**
+ * These fields are those of draft-ietf-httpapi-ratelimit-headers-10. A 200 has them only if there
+ * is a rate limit.
+ */
 function rateLimitHeaders(required: boolean): Record<string, Header> {
   const policy = 'The rate limit of the token: q requests at once, and q more in every w seconds.';
   const left = 'What remains of the rate limit: r requests now, and more after t seconds.';

@@ -8,8 +8,8 @@ const LONG_BODY_BUDGET_MS = 2;
  * Reads long bodies one after the other, for a few milliseconds of each tick. So other requests do
  * not wait for a body of a million members, and only one body has its names in memory.
  *
- * A thread would need the same reader, because JSON.parse takes too much memory there, too. It would
- * also have to be started, closed, and replaced when it dies.
+ * A thread would need the same reader, because JSON.parse takes too much memory there, too. It
+ * would also have to be started, closed, and replaced when it dies.
  */
 export class LongBodies {
   readonly #budget = new TickBudget(LONG_BODY_BUDGET_MS);
