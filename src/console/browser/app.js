@@ -86,7 +86,7 @@ function SignIn({ problem, onSignedIn }) {
     const link = code.trim();
     void run(() => signIn(link.slice(link.lastIndexOf('#') + 1)).then(onSignedIn));
   };
-  return html`<main id="content" class="sign-in">
+  return html`<main id="content">
     <h1>Sign in to the console</h1>
     <p>You are not signed in, or your session ended. On the machine of the service, run this command and open the link that it prints:</p>
     <pre>npx plant-store console</pre>
