@@ -141,12 +141,6 @@ for (const engine of await enginesUnderTest())
       await engine.sql(service.database, insertSql(...many.map((r): Row => [9, r, 'Oak', null, 1, 1])));
       const shown = (await json(operator, 'revisions?id=9')).revisions.map(({ revision }: Json) => revision);
       assert.deepEqual([shown.length, shown[0], shown.at(-1)], [500, 2, 501]);
-      await wait(1_100);
-      const { from, samples } = await json(operator, 'now');
-      const total = (outcome: string): number =>
-        samples.reduce((sum: number, sample: Json) => sum + sample[outcome], 0);
-      assert.deepEqual([total('created'), total('revised'), total('unchanged')], [3, 1, 0]);
-      assert.ok((await json(operator, `now?after=${from + samples.length - 1}`)).samples.length <= 1);
     });
 
     test('creates and revokes tokens, which take effect', async () => {
@@ -297,7 +291,7 @@ suite('the console', () => {
       const { from, samples } = await json(operator, `now?after=${Math.max(0, ...created.keys())}`);
       for (const [index, sample] of samples.entries()) created.set(from + index, sample.created);
     };
-    for (const id of [1, 2, 3]) await send(service, `{"id":${id},"name":"x"}`);
+    for (const id of [1, 1, 2, 3]) await send(service, `{"id":${id},"name":"x"}`);
     await wait(1_100);
     await load();
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2_000);

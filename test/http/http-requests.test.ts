@@ -13,7 +13,7 @@ import {
   type RequestCase,
 } from '../harness/request-cases.ts';
 import { assertCommonHeaders, assertErrorResponse, assertHardened } from '../harness/response-assertions.ts';
-import { addToken, startTestService } from '../harness/running-service.ts';
+import { startTestService } from '../harness/running-service.ts';
 import { storedRevisions } from '../harness/stored-revisions.ts';
 import { assertClosed, assertCreated, ConnectionTarget, GHOST_ID, plantJson } from './connection-target.ts';
 
@@ -135,29 +135,6 @@ test('the first error in this order is reported: path, method, credential, media
     parts = { ...parts, ...repair, headers: { ...parts.headers, ...repair.headers } };
     assertErrorResponse(await send(parts), error);
   }
-});
-
-test('a plant sent again is unchanged or revised, as its headers state, and has the id of its token', async () => {
-  await using service = await startTestService();
-  const other = await addToken(service.database, 'other');
-  const outcomes = [];
-  for (const [content, token] of [
-    ['"name":"A"', service.token],
-    ['"name":"A"', other],
-    ['"name":"A","tag":""', other],
-    ['"name":"A"', service.token],
-  ]) {
-    const { headers } = await ask(service.address.port, token!, { body: `{"id":7,${content}}` });
-    outcomes.push([headers.get('plant-outcome'), headers.get('plant-revision')]);
-  }
-  assert.deepEqual(outcomes, [
-    ['created', '1'],
-    ['unchanged', '1'],
-    ['revised', '2'],
-    ['revised', '3'],
-  ]);
-  const recordedBy = (await storedRevisions(service.database)).map(revision => revision.recordedBy);
-  assert.deepEqual(recordedBy, [1, 2, 1]);
 });
 
 test('/openapi.json is the description, without a credential; HEAD has its headers and no body', async () => {
