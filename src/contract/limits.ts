@@ -15,9 +15,6 @@ export const BODY_BYTES_SETTING_MAX = 8 * 1024 * 1024;
 /** Largest request line and header section together. The response to a larger one is 431. */
 export const HEADER_BYTES_MAX = 16 * 1024;
 
-/** Maximum of the rate limit setting: requests in one window. */
-export const RATE_LIMIT_REQUESTS_MAX = 1_000_000;
-
 /** Time to receive a whole request. After it, the response is 408. */
 export const REQUEST_TIMEOUT_MS = 13_000;
 /** Time from SIGTERM to the last response. Connections that are open after it are closed. */

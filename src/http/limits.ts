@@ -11,9 +11,6 @@ export const SHORT_BODY_BYTES_MAX = 16 * 1024;
 /** Longest header section that the fast path accepts. */
 export const FAST_PATH_HEADERS_BYTES_MAX = 2 * 1024;
 
-/** Connections to an address that wait while the service starts; one more closes the oldest. */
-export const WAITING_CONNECTIONS_MAX = 1_024;
-
 /** A client must send its header section within this time. */
 export const HEADERS_TIMEOUT_MS = 10_000;
 /** Node checks this often for timeouts of header sections and of whole requests. */
@@ -27,20 +24,8 @@ export const STALLED_CHECK_MS = 5_000;
 export const KEEP_ALIVE_MS = 65_000;
 /** During shutdown, idle connections stay open for this long. */
 export const SHUTDOWN_GRACE_MS = 500;
-/** How long a connection of the fast path waits, by its state. */
-export const FAST_PATH_TIMEOUT_MS = {
-  firstRequest: HEADERS_TIMEOUT_MS,
-  requestRest: 1_000,
-  clientRead: STALLED_CHECK_MS,
-  /** Longer than announced, for a request in flight; as in Node. */
-  nextRequest: KEEP_ALIVE_MS + 1_000,
-};
 
 relation(HEADERS_TIMEOUT_MS < REQUEST_TIMEOUT_MS, 'headers are part of the request');
-relation(
-  FAST_PATH_TIMEOUT_MS.requestRest + REQUEST_TIMEOUT_MS + TIMEOUT_CHECK_INTERVAL_MS <= 15_000,
-  'a slow request is rejected within 15 s',
-);
 relation(SHORT_BODY_BYTES_MAX < LONG_BODIES_BYTES_MAX, 'short bodies use little of the memory');
 relation(BODY_BYTES_SETTING_MAX * 2 <= LONG_BODIES_BYTES_MAX, 'two of the longest bodies fit');
 relation(SHUTDOWN_GRACE_MS < SHUTDOWN_MS, 'connections close within the time to shut down');

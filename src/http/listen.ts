@@ -1,6 +1,8 @@
 import { once } from 'node:events';
 import { type AddressInfo, Server, type Socket } from 'node:net';
-import { WAITING_CONNECTIONS_MAX } from './limits.ts';
+
+/** Connections to an address that wait while the service starts; one more closes the oldest. */
+const WAITING_CONNECTIONS_MAX = 1_024;
 
 /** The address to listen at; port 0 selects a free port. */
 export interface ListenAddress {

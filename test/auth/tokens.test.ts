@@ -2,9 +2,13 @@ import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import fc from 'fast-check';
-import { TOKEN_REFRESH_INTERVAL_MIN_MS } from '../../src/auth/limits.ts';
 import { hashToken, isWellFormed, makeToken } from '../../src/auth/token.ts';
-import { TokenCache, type TokenLookup, type TokenSource } from '../../src/auth/token-cache.ts';
+import {
+  TOKEN_REFRESH_INTERVAL_MIN_MS,
+  TokenCache,
+  type TokenLookup,
+  type TokenSource,
+} from '../../src/auth/token-cache.ts';
 import { TOKENS_AT_A_TIME_MAX } from '../../src/contract/limits.ts';
 import { openCommandStore } from '../../src/store/open-store.ts';
 import type { StorageEngine } from '../../src/store/plant-store.ts';

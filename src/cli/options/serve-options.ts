@@ -1,10 +1,13 @@
 import { type Command, InvalidArgumentError, type Option } from 'commander';
-import { BODY_BYTES_MAX, BODY_BYTES_SETTING_MAX, RATE_LIMIT_REQUESTS_MAX } from '../../contract/limits.ts';
+import { BODY_BYTES_MAX, BODY_BYTES_SETTING_MAX } from '../../contract/limits.ts';
 import type { AllowedOrigins, ListenAddress, RateLimitPolicy } from '../../service.ts';
 import type { RepeatedIdRule } from '../../store/plant-store.ts';
 import { POSTGRES_CONNECTIONS, POSTGRES_CONNECTIONS_MAX } from '../../store/postgres/limits.ts';
 import { addDatabaseOptions, type DatabaseOptions } from './database-option.ts';
 import { choice, countUpTo, setting } from './setting.ts';
+
+/** Maximum of the rate limit setting: requests in one window. */
+const RATE_LIMIT_REQUESTS_MAX = 1_000_000;
 
 export interface ServeOptions extends DatabaseOptions {
   listen: ListenAddress;
