@@ -10,7 +10,7 @@ import { type NewPlant, newPlantJson } from '../../src/contract/plant.ts';
 import { plantWrite } from '../../src/store/checksum.ts';
 import { CommandProcess } from '../harness/command-lines.ts';
 import { type Finished, startProgram } from '../harness/program.ts';
-import { openNewStore, openTokens, sqliteUnderTest } from '../harness/store-under-test.ts';
+import { openNewStore, sqliteUnderTest } from '../harness/store-under-test.ts';
 import { testFolder } from '../harness/test-folder.ts';
 
 /** Far longer than an export takes on a slow machine. */
@@ -39,25 +39,26 @@ function run(database: string, ...lines: (string | string[])[]): Promise<Finishe
   );
 }
 
-test('token create prints only the token; neither token list nor the store contains it', async () => {
+test('token create prints only the token; token list only reads, and has no part of the token', async () => {
   const database = await sqlite.newDatabase();
-  const [created, , , revoked, listed] = (await run(
+  const path = database.replace('sqlite:', '');
+  const [created, , , revoked] = (await run(
     database,
     ['token', 'create', 'field app', '--expires', '90d'],
     ['token', 'create', 'no expiry'],
     ['token', 'create', 'lost phone', '--expires', '48h'],
     ['token', 'revoke', 'lost phone'],
-    ['token', 'list'],
-  )) as [Finished, Finished, Finished, Finished, Finished];
-  assert.equal(created.exitCode, 0);
-  const made =
-    /^created a new store at sqlite:\S+plants\.db\ncreated token "field app" in sqlite:\S+plants\.db\n$/;
-  assert.match(created.stderr, made);
+  )) as [Finished, Finished, Finished, Finished];
+  assert.match(created.stderr, /^created a new store at (\S+plants\.db)\ncreated token "field app" in \1\n$/);
   assert.match(created.stdout, /^plant_[0-9A-Za-z]{36}\n$/);
-  assert.deepEqual([revoked.exitCode, revoked.stdout], [0, '']);
+  assert.deepEqual([created.exitCode, revoked.exitCode, revoked.stdout], [0, 0, '']);
   assert.match(revoked.stderr, /^revoked token "lost phone" in /);
 
-  assert.deepEqual([listed.exitCode, listed.stderr], [0, '']);
+  // Opening the store for writing would change the journal mode in the file back to WAL.
+  await sqlite.sql(database, 'PRAGMA journal_mode = DELETE');
+  const before = readFileSync(path);
+  const [listed] = (await run(database, 'token list')) as [Finished];
+  assert.deepEqual(readFileSync(path), before);
   const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString().slice(0, 10);
   const today = inDays(0);
   const rows = listed.stdout.trimEnd().split('\n');
@@ -71,21 +72,7 @@ test('token create prints only the token; neither token list nor the store conta
     ],
   );
   const secret = created.stdout.trim();
-  for (const hidden of [secret, secret.slice(6, 20), hashToken(secret)])
-    assert.ok(!listed.stdout.includes(hidden));
-  await using store = await openTokens(database);
-  assert.ok(!JSON.stringify(await store.tokensChangedSince(0)).includes(secret.slice(6)));
-});
-
-test('token list only reads', async () => {
-  const database = await sqlite.newDatabase();
-  const path = database.replace('sqlite:', '');
-  await run(database, 'token create first');
-  // Opening the store for writing would change the journal mode in the file back to WAL.
-  await sqlite.sql(database, 'PRAGMA journal_mode = DELETE');
-  const before = readFileSync(path);
-  assert.match((await run(database, 'token list'))[0]!.stdout, /^first /m);
-  assert.deepEqual(readFileSync(path), before);
+  for (const hidden of [secret.slice(6, 20), hashToken(secret)]) assert.ok(!listed.stdout.includes(hidden));
 });
 
 const ODD_PLANTS: NewPlant[] = [
@@ -192,36 +179,16 @@ test('list prints the latest revision of each selected plant, in the order of id
     ['--from=-9223372036854775808 --limit 2', ['Monstera', 'Monster']],
     ['--limit 1 --name Monster --from 0', ['Monster']],
   ];
-  const results = await run(
-    database,
-    ...cases.flatMap(([args]) =>
-      ['', ' --json'].map(json => `list ${args}${json}`.replace('  ', ' ').trim()),
-    ),
+  const results = await run(database, ...cases.map(([args]) => `list ${args}`.trim()));
+  const found = results.map(({ stdout }) => stdout.match(/(?<="name":").*?(?=")/g) ?? []);
+  assert.deepEqual(
+    found,
+    cases.map(([, names]) => names),
   );
-  for (const [index, [args, names]] of cases.entries()) {
-    const [text, json] = results.slice(2 * index, 2 * index + 2);
-    assert.deepEqual([text!.exitCode, json!.exitCode], [0, 0], args);
-    assert.deepEqual(
-      [...text!.stdout.matchAll(/"name":"(.*?)"/g)].map(([, name]) => name),
-      names,
-      args,
-    );
-    const lines = json!.stdout.split('\n').slice(0, -1);
-    assert.deepEqual(
-      lines.map(line => JSON.parse(line).name),
-      names,
-      args,
-    );
-  }
   const [first, second] = results[0]!.stdout.split('\n');
   assert.match(second!, /^plant 9007199254740992 {6}revision 1 /);
-  const time = String.raw`\d{4}-\d\d-\d\dT[\d:.]{12}Z`;
-  assert.match(
-    first!,
-    new RegExp(
-      `^plant -9223372036854775808  revision 2  ${time}  by nursery, east  {"name":"Monstera","tag":"tree"}$`,
-    ),
-  );
+  const start = 'plant -9223372036854775808  revision 2  2';
+  assert.ok(first!.startsWith(start) && first!.endsWith('Z  by nursery, east  {"name":"Monstera","tag":"tree"}'));
 });
 
 test('JSON has exact ids, as numbers or as text, and show prints one object', async () => {

@@ -209,13 +209,8 @@ for (const engine of [sqlite, postgres]) {
       await using target = await openCopyTarget(database);
       const first = [revision(1n), revision(1n, 2, 'again'), revision(3n)];
       await target.insertRevisions(first);
-      for (const other of [
-        revision(3n, 1, 'other'),
-        { ...revision(3n), recordedBy: 2 },
-        { ...revision(3n), plant: { id: 3n, name: 'plant 3', tag: '' } },
-      ]) {
+      for (const other of [revision(3n, 1, 'other'), { ...revision(3n), recordedBy: 2 }])
         await assert.rejects(target.insertRevisions([revision(3n, 2), other]), StoreRejected);
-      }
       assert.deepEqual((await rowsOf(database)).revisions, first);
     });
 
