@@ -81,7 +81,8 @@ const STORE_COMMANDS = [
 ];
 const FOLDER_ADVICE = /cannot be opened .*; does the folder exist, and is it writable\?$/;
 const ADDRESSES = ['65536', ':', '127.0.0.1:65536', '::1:8080', '8080:', ''];
-const NO_SUCH_STORE = /there is no plant store at .*missing\.db; .* or name another with --database$/;
+const NEWER = /newer\.db was written by a newer plant-store .*; use that one$/;
+const MISSING = /there is no plant store at .*missing\.db; .* or name another with --database$/;
 const NO_RANGES = ['5', '5..1', '1..9223372036854775808', '1..1e3', 'a..b', ''];
 const SERVE = 'serve --database sqlite:unused.db';
 const ID_RULE = /It must be an integer from -9223372036854775808 to 9223372036854775807/;
@@ -96,13 +97,13 @@ const MISUSES: Misuse[] = [
   ...wrong(
     'serve --listen',
     ADDRESSES,
-    /'--listen <host:port>' argument .* is invalid.*HOST:PORT or PORT, for example/,
+    /'--listen <host:port>' argument .* HOST:PORT or PORT, for/,
   ),
   [2, 'serve --ops here', /'--ops <host:port>' argument 'here' is invalid.*HOST:PORT/],
   ...wrong(
     'serve --ops-host',
-    ['plants.internal:8081', 'http://plants.internal', 'a,,b', '*', ''],
-    /'--ops-host <names>' argument .* is invalid.*a host name without a port/,
+    ['a.internal:81', 'http://a.internal', 'a,,b', '*', ''],
+    /is invalid.*a host name without a/,
   ),
   [2, 'serve', /value 'here' from env 'PLANT_STORE_LISTEN' is invalid/, { PLANT_STORE_LISTEN: 'here' }],
   [2, 'serve --repeated-id keep', /Allowed choices are revise, reject/],
@@ -110,12 +111,12 @@ const MISUSES: Misuse[] = [
   ...wrong(
     'serve --body-limit',
     ['0', '-1', '1e6', '8388609', ''],
-    /'--body-limit <bytes>' argument .* is invalid.*from 1 to 8388608/,
+    /is invalid.*from 1 to 8388608/,
   ),
   [
     1,
     `${SERVE} --listen ${takenAddress} --ops 127.0.0.1:0`,
-    /^plant-store: another program uses .* with --listen; a second service needs .* --listen, --ops and --database/,
+    /another program uses .* with --listen; a/,
   ],
   [1, `${SERVE} --listen 127.0.0.1:0 --ops ${takenAddress}`, /another program uses .* with --ops; a second/],
   // RFC 5737 section 3: an address for documentation, which no machine has.
@@ -129,13 +130,13 @@ const MISUSES: Misuse[] = [
   ...wrong(
     'token create label --expires',
     ['', '90', '0d', '-1d', '1.5d', '1000000d'],
-    /a whole number of days, hours or minutes, such as 90d/,
+    /a whole number of days/,
   ),
   [1, `token create first --database ${database}`, /the label "first" already exists; choose another label$/],
   [
     1,
     `token revoke nobody --database ${database}`,
-    /no token with the label "nobody" in sqlite:[^ ]+; list /,
+    /no token with the label "nobody" in /,
   ],
 
   ...wrong('show --', ['Ficus', '', '1.5', '9223372036854775808', '-9223372036854775809'], ID_RULE),
@@ -147,7 +148,7 @@ const MISUSES: Misuse[] = [
     return [
       2,
       `copy --from a --to b --except ids-${index}`,
-      /--except .* (Line 3 must be an|The file has no id)/,
+      / (Line 3 must be an|The file has no id)/,
     ];
   }),
   [2, 'copy --from a --to b --except none', /--except, none, cannot be read \(ENOENT\)/],
@@ -168,24 +169,12 @@ const MISUSES: Misuse[] = [
   ...wrong('check http://127.0.0.1:1 --ids', NO_RANGES, /Write it as FROM\.\.TO with two 64-bit integers/),
 
   [2, 'export --database plants.db', /invalid database URL; write sqlite:PATH, for example sqlite:/],
-  ...STORE_COMMANDS.map(
-    (command): Misuse => [
-      1,
-      `${command} --database sqlite:${newer}`,
-      /newer\.db was written by a newer plant-store .*; use that one$/,
-    ],
-  ),
+  ...STORE_COMMANDS.map((command): Misuse => [1, `${command} --database sqlite:${newer}`, NEWER]),
+  ...STORE_COMMANDS.slice(2).map((command): Misuse => [1, `${command} --database sqlite:missing.db`, MISSING]),
   ...[STORE_COMMANDS[0]!, 'token create label', 'export'].flatMap((command): Misuse[] => [
-    [
-      1,
-      `${command} --database sqlite:${stranger}`,
-      /stranger\.db is an SQLite database but not a plant store; name another file/,
-    ],
+    [1, `${command} --database sqlite:${stranger}`, /stranger\.db is an SQLite database but not a plant store; /],
     [1, `${command} --database sqlite:${textFile}`, /text\.db cannot be opened/],
   ]),
-  ...STORE_COMMANDS.slice(2).map(
-    (command): Misuse => [1, `${command} --database sqlite:missing.db`, NO_SUCH_STORE],
-  ),
   // Permissions do not bind root; these paths do.
   [1, `serve ${ANY_PORTS} --database sqlite:${textFile}/plants.db`, FOLDER_ADVICE],
   [1, `serve ${ANY_PORTS} --database sqlite:typo/plants.db`, /the folder .*typo does not exist; create it/],
