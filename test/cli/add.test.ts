@@ -1,14 +1,12 @@
 import assert from 'node:assert/strict';
-import { after, test } from 'node:test';
-import { CommandProcess } from '../harness/command-lines.ts';
+import { test } from 'node:test';
+import { commandProcess } from '../harness/command-lines.ts';
 import { errorBody, startFaulty } from '../harness/faulty-service.ts';
 import { freePort } from '../harness/free-port.ts';
 import { type Finished, runProgram } from '../harness/program.ts';
 import { startTestService } from '../harness/running-service.ts';
-import { testFolder } from '../harness/test-folder.ts';
 
-const commands = new CommandProcess(testFolder());
-after(() => commands[Symbol.asyncDispose]());
+const commands = commandProcess();
 
 /** Runs `add` with these arguments. The environment contains the address and the token. */
 function add(url: string, token: string, ...args: string[]): Promise<Finished> {

@@ -3,22 +3,20 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { text as readText } from 'node:stream/consumers';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { hashToken } from '../../src/auth/token.ts';
 import { type NewPlant, newPlantJson } from '../../src/contract/plant.ts';
 import { plantWrite } from '../../src/store/checksum.ts';
-import { CommandProcess } from '../harness/command-lines.ts';
+import { commandProcess } from '../harness/command-lines.ts';
 import { type Finished, startProgram } from '../harness/program.ts';
 import { openNewStore, sqliteUnderTest } from '../harness/store-under-test.ts';
-import { testFolder } from '../harness/test-folder.ts';
 
 /** Far longer than an export takes on a slow machine. */
 const EXPORT_MS_MAX = 30_000;
 
 const sqlite = sqliteUnderTest();
-const commands = new CommandProcess(testFolder());
-after(() => commands[Symbol.asyncDispose]());
+const commands = commandProcess();
 
 /** Creates a store with these plants. Its first token is "nursery, east". */
 async function storeWith(plants: NewPlant[], recordedBy = 1): Promise<string> {
@@ -188,7 +186,9 @@ test('list prints the latest revision of each selected plant, in the order of id
   const [first, second] = results[0]!.stdout.split('\n');
   assert.match(second!, /^plant 9007199254740992 {6}revision 1 /);
   const start = 'plant -9223372036854775808  revision 2  2';
-  assert.ok(first!.startsWith(start) && first!.endsWith('Z  by nursery, east  {"name":"Monstera","tag":"tree"}'));
+  assert.ok(
+    first!.startsWith(start) && first!.endsWith('Z  by nursery, east  {"name":"Monstera","tag":"tree"}'),
+  );
 });
 
 test('JSON has exact ids, as numbers or as text, and show prints one object', async () => {

@@ -10,7 +10,7 @@ import { after, test } from 'node:test';
 import packageJson from '../../package.json' with { type: 'json' };
 import { openApiJson } from '../../src/contract/openapi.ts';
 import { plantWrite } from '../../src/store/checksum.ts';
-import { CommandProcess } from '../harness/command-lines.ts';
+import { commandProcess } from '../harness/command-lines.ts';
 import { freePort } from '../harness/free-port.ts';
 import { LoggingClient } from '../harness/logging-client.ts';
 import { listen } from '../harness/loopback-server.ts';
@@ -46,8 +46,7 @@ const taken = await listen(createServer());
 after(() => taken[Symbol.asyncDispose]());
 const takenAddress = `127.0.0.1:${taken.port}`;
 
-const commands = new CommandProcess(folder);
-after(() => commands[Symbol.asyncDispose]());
+const commands = commandProcess(folder);
 
 /** @param line one text, or its arguments if one contains a space */
 function run(line: string | string[], env: Record<string, string> = {}): Promise<Finished> {
@@ -94,11 +93,7 @@ const MISUSES: Misuse[] = [
   [2, 'list another', /too many arguments/],
   [2, 'serve --database', /'--database <url>' argument missing/],
 
-  ...wrong(
-    'serve --listen',
-    ADDRESSES,
-    /'--listen <host:port>' argument .* HOST:PORT or PORT, for/,
-  ),
+  ...wrong('serve --listen', ADDRESSES, /'--listen <host:port>' argument .* HOST:PORT or PORT, for/),
   [2, 'serve --ops here', /'--ops <host:port>' argument 'here' is invalid.*HOST:PORT/],
   ...wrong(
     'serve --ops-host',
@@ -108,16 +103,8 @@ const MISUSES: Misuse[] = [
   [2, 'serve', /value 'here' from env 'PLANT_STORE_LISTEN' is invalid/, { PLANT_STORE_LISTEN: 'here' }],
   [2, 'serve --repeated-id keep', /Allowed choices are revise, reject/],
   [2, 'serve', /'keep' from env 'PLANT_STORE_REPEATED_ID' is invalid/, { PLANT_STORE_REPEATED_ID: 'keep' }],
-  ...wrong(
-    'serve --body-limit',
-    ['0', '-1', '1e6', '8388609', ''],
-    /is invalid.*from 1 to 8388608/,
-  ),
-  [
-    1,
-    `${SERVE} --listen ${takenAddress} --ops 127.0.0.1:0`,
-    /another program uses .* with --listen; a/,
-  ],
+  ...wrong('serve --body-limit', ['0', '-1', '1e6', '8388609', ''], /is invalid.*from 1 to 8388608/),
+  [1, `${SERVE} --listen ${takenAddress} --ops 127.0.0.1:0`, /another program uses .* with --listen; a/],
   [1, `${SERVE} --listen 127.0.0.1:0 --ops ${takenAddress}`, /another program uses .* with --ops; a second/],
   // RFC 5737 section 3: an address for documentation, which no machine has.
   [1, `${SERVE} --listen 203.0.113.1:0 --ops 127.0.0.1:0`, /203\.0\.113\.1 is not an address .* --listen$/],
@@ -133,11 +120,7 @@ const MISUSES: Misuse[] = [
     /a whole number of days/,
   ),
   [1, `token create first --database ${database}`, /the label "first" already exists; choose another label$/],
-  [
-    1,
-    `token revoke nobody --database ${database}`,
-    /no token with the label "nobody" in /,
-  ],
+  [1, `token revoke nobody --database ${database}`, /no token with the label "nobody" in /],
 
   ...wrong('show --', ['Ficus', '', '1.5', '9223372036854775808', '-9223372036854775809'], ID_RULE),
   [1, `show 9007199254740993 --database ${database}`, /there is no plant with the id 9007199254740993 in /],
@@ -145,11 +128,7 @@ const MISUSES: Misuse[] = [
   ...wrong('list --limit', ['0', '-1', ''], /Give a number from 1 to 9007199254740991/),
   ...['3\n\n1e3', '3\r\n# 5\r\n9223372036854775808', '# 5\n'].map((ids, index): Misuse => {
     writeFileSync(join(folder, `ids-${index}`), ids);
-    return [
-      2,
-      `copy --from a --to b --except ids-${index}`,
-      / (Line 3 must be an|The file has no id)/,
-    ];
+    return [2, `copy --from a --to b --except ids-${index}`, / (Line 3 must be an|The file has no id)/];
   }),
   [2, 'copy --from a --to b --except none', /--except, none, cannot be read \(ENOENT\)/],
 
@@ -170,9 +149,15 @@ const MISUSES: Misuse[] = [
 
   [2, 'export --database plants.db', /invalid database URL; write sqlite:PATH, for example sqlite:/],
   ...STORE_COMMANDS.map((command): Misuse => [1, `${command} --database sqlite:${newer}`, NEWER]),
-  ...STORE_COMMANDS.slice(2).map((command): Misuse => [1, `${command} --database sqlite:missing.db`, MISSING]),
+  ...STORE_COMMANDS.slice(2).map(
+    (command): Misuse => [1, `${command} --database sqlite:missing.db`, MISSING],
+  ),
   ...[STORE_COMMANDS[0]!, 'token create label', 'export'].flatMap((command): Misuse[] => [
-    [1, `${command} --database sqlite:${stranger}`, /stranger\.db is an SQLite database but not a plant store; /],
+    [
+      1,
+      `${command} --database sqlite:${stranger}`,
+      /stranger\.db is an SQLite database but not a plant store; /,
+    ],
     [1, `${command} --database sqlite:${textFile}`, /text\.db cannot be opened/],
   ]),
   // Permissions do not bind root; these paths do.

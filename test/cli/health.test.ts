@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { renameSync } from 'node:fs';
 import { createServer, type RequestListener } from 'node:http';
 import { join } from 'node:path';
-import { after, test } from 'node:test';
-import { CommandProcess } from '../harness/command-lines.ts';
+import { test } from 'node:test';
+import { commandProcess } from '../harness/command-lines.ts';
 import { freePort } from '../harness/free-port.ts';
 import { listen } from '../harness/loopback-server.ts';
 import { sendPlant, startServe } from '../harness/program.ts';
@@ -12,8 +12,7 @@ import { until } from '../harness/until.ts';
 
 const folder = testFolder();
 const [port, unused] = [await freePort(), await freePort()];
-const commands = new CommandProcess(folder);
-after(() => commands[Symbol.asyncDispose]());
+const commands = commandProcess(folder);
 
 async function health(ops: string | number): Promise<string> {
   const finished = await commands.run({ args: ['health'], env: { PLANT_STORE_OPS: String(ops) } });

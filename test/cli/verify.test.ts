@@ -12,10 +12,10 @@ import {
   writeSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import { openCommandStore } from '../../src/store/open-store.ts';
 import { SealDigest, sealLine, sealText } from '../../src/store/seal.ts';
-import { CommandProcess } from '../harness/command-lines.ts';
+import { commandProcess } from '../harness/command-lines.ts';
 import { copy, equalDigest, fillStore } from '../harness/copied-stores.ts';
 import { type Finished, runProgram } from '../harness/program.ts';
 import { type EngineUnderTest, enginesUnderTest } from '../harness/store-under-test.ts';
@@ -40,8 +40,7 @@ function sealOfRows() {
   return digest.seal();
 }
 
-const commands = new CommandProcess(folder);
-after(() => commands[Symbol.asyncDispose]());
+const commands = commandProcess(folder);
 
 function run(command: string, database: string, ...args: string[]): Promise<Finished> {
   return commands.run({ args: [command, '--database', database, ...args] });
@@ -98,8 +97,14 @@ const lose = (what: string): string => `DELETE FROM plant_revision WHERE ${what}
 /** Changes of ROWS, and what is said of them. */
 const CHANGES: [changes: string[], says: RegExp][] = [
   // Newer plants and revisions are no difference.
-  [[insertSql([5, 1, 'new', null, 3_000, 1], [10, 2, 'new', null, 3_000, 1])], /^the store still holds all 1,515 /],
-  [[lose('id = 7010')], /1,515 rev.* has 1,514 intact .* between id 69\d1 and id 70\d0\nFAULTS FOUND.* "Seals"\n$/],
+  [
+    [insertSql([5, 1, 'new', null, 3_000, 1], [10, 2, 'new', null, 3_000, 1])],
+    /^the store still holds all 1,515 /,
+  ],
+  [
+    [lose('id = 7010')],
+    /1,515 rev.* has 1,514 intact .* between id 69\d1 and id 70\d0\nFAULTS FOUND.* "Seals"\n$/,
+  ],
   [[lose('id = 9000 AND revision = 2')], / between id 89\d1 and id 90\d0\nFAULTS FOUND/],
   [
     [lose('id = 9000 AND revision = 1')],
@@ -115,7 +120,10 @@ const CHANGES: [changes: string[], says: RegExp][] = [
     /^plant-store: revision 1 of plant 5010 is damaged: its checksum is wrong\nplant-store: the store does/,
   ],
   // Added later with an earlier time.
-  [[insertSql([5, 1, 'new', null, 1_500, 1])], /has 1,516 intact .* between the smallest id and id 10\nFAULTS/],
+  [
+    [insertSql([5, 1, 'new', null, 1_500, 1])],
+    /has 1,516 intact .* between the smallest id and id 10\nFAULTS/,
+  ],
   [
     [`UPDATE plant_revision SET recorded_by = 2`],
     /^(plant-store: revision \d of plant \d+ is damaged: .*\n){100}plant-store: 1415 more faults\nplant-store: the/,

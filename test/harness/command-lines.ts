@@ -4,9 +4,11 @@ import { once } from 'node:events';
 import { constants, setPriority } from 'node:os';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
+import { after } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { main } from '../../src/cli/main.ts';
 import { type Finished, PROGRAM, type StartOptions } from './program.ts';
+import { testFolder } from './test-folder.ts';
 
 /** The arguments of a command, with environment variables for this command only. */
 export interface CommandLine {
@@ -48,6 +50,13 @@ export class CommandProcess implements AsyncDisposable {
     for (const stream of [this.#child.stdout, this.#child.stderr]) stream.destroy();
     await this.#ended;
   }
+}
+
+/** @returns a {@link CommandProcess} that ends after the last test of the file */
+export function commandProcess(cwd = testFolder()): CommandProcess {
+  const commands = new CommandProcess(cwd);
+  after(() => commands[Symbol.asyncDispose]());
+  return commands;
 }
 
 /** Runs commands in a {@link CommandProcess}. @returns the exit code and the output of each */

@@ -262,7 +262,7 @@ suite('a damaged file of an SQLite store', () => {
     assert.deepEqual([exitCode, stdout], [1, '']);
     assert.match(
       stderr!,
-      /^plant-store: the pages, indexes or schema .*\n.* says: row 1 missing from index token_copy\n/,
+      /^plant-store: the pages, indexes or schema .*\n.* structure: row 1 missing from index token_copy\n/,
     );
   });
 

@@ -14,14 +14,14 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { text as readText } from 'node:stream/consumers';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import { makeNewFile } from '../../../src/cli/output/new-file.ts';
 import { openCommandStore, openReader } from '../../../src/store/open-store.ts';
 import { StoreRejected, StoreUnavailable } from '../../../src/store/plant-store.ts';
 import { openForWriting } from '../../../src/store/sqlite/database.ts';
 import { BACKUP_STEP_PAGES } from '../../../src/store/sqlite/limits.ts';
 import { checkCopy, copySnapshot } from '../../../src/store/sqlite/sqlite-backup.ts';
-import { CommandProcess } from '../../harness/command-lines.ts';
+import { commandProcess } from '../../harness/command-lines.ts';
 import { fillStore, manyPlants, rowsOf } from '../../harness/copied-stores.ts';
 import { mountNamespace } from '../../harness/mount-namespace.ts';
 import { type Finished, runProgram, startProgram } from '../../harness/program.ts';
@@ -31,8 +31,7 @@ import { until } from '../../harness/until.ts';
 const PLANTS = 50_000;
 
 const root = testFolder();
-const commands = new CommandProcess(root);
-after(() => commands[Symbol.asyncDispose]());
+const commands = commandProcess(root);
 
 /** A new folder for one test. */
 function newFolder(): string {

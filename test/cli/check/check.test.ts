@@ -4,24 +4,22 @@ import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { createServer as createNetServer, type Server } from 'node:net';
 import { text as readText } from 'node:stream/consumers';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import { createServer as createTlsServer } from 'node:tls';
 import type { RuleResult } from '../../../src/cli/check/report.ts';
 import { RULES } from '../../../src/cli/check/rules.ts';
-import { CommandProcess } from '../../harness/command-lines.ts';
+import { commandProcess } from '../../harness/command-lines.ts';
 import { freePort } from '../../harness/free-port.ts';
 import { listen } from '../../harness/loopback-server.ts';
 import { type Finished, startProgram } from '../../harness/program.ts';
 import { startTestService } from '../../harness/running-service.ts';
 import { enginesUnderTest } from '../../harness/store-under-test.ts';
-import { testFolder } from '../../harness/test-folder.ts';
 import { type ForeignResponse, startForeignStore, TOKEN } from './foreign-plant-store.ts';
 
 /** Rules about a plant id, which may be outside `--ids`. */
 const WITH_PLANT_ID = RULES.filter(({ plantId }) => plantId !== undefined).map(({ id }) => id);
 
-const commands = new CommandProcess(testFolder());
-after(() => commands[Symbol.asyncDispose]());
+const commands = commandProcess();
 
 function check(url: string, args: string[] = ['--yes'], token = TOKEN): Promise<Finished> {
   return commands.run({ args: ['check', url, ...args], env: { PLANT_STORE_TOKEN: token } });

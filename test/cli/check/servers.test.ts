@@ -83,7 +83,6 @@ const BROKEN: Record<string, [rule: string, what: string, ways: Ways][]> = {
     ['create.id.zero', 'rejects the id 0', rejectsIds(id => id === 0n)],
     ['create.id.negative', 'rejects negative ids', rejectsIds(id => id < 0n)],
     ['create.id.above-double', 'rejects unsafe ids', rejectsIds(id => id > 2n ** 53n)],
-    ['create.id.int64-max', 'rejects the largest int64', rejectsIds(id => id === 2n ** 63n - 1n)],
     ['create.id.int64-min', 'rejects the smallest int64', rejectsIds(id => id === -(2n ** 63n))],
     ['create.text.empty', 'rejects an empty name', rejects((_, name) => name === '')],
     ['create.tag.absent', 'requires a tag', rejects(({ body }) => !('tag' in body))],
@@ -96,9 +95,7 @@ const BROKEN: Record<string, [rule: string, what: string, ways: Ways][]> = {
   'status 500 instead of 200': [
     ['create.id.above-int32', 'stores 32 bits', rejectsIds(id => id !== BigInt.asIntN(32, id), 500)],
     ['create.id.below-int32', 'fails below int32', rejectsIds(id => id < -(2n ** 31n), 500)],
-    ['create.text.emoji', 'fails at an emoji', rejects((_, name) => /[^\0-\uffff]/u.test(name), 500)],
     ['create.text.length-10000', 'fails at 5 kB', rejects((_, name) => name.length > 5000, 500)],
-    ['create.stored-id.same', 'fails at a stored id', rejects(({ isAgain }) => isAgain, 500)],
   ],
   'name is not as sent': [
     ['create.text.space', 'trims names', names(text => text.trim())],
@@ -116,7 +113,6 @@ const BROKEN: Record<string, [rule: string, what: string, ways: Ways][]> = {
     ['create.text.length-1000', 'cuts names at 255', names(text => text.slice(0, 255))],
   ],
   'tag is not as sent': [
-    ['create.text.space', 'cuts white space after tags', tags(text => text.trimEnd())],
     ['create.text.empty', 'writes empty tags as null', tags(text => text || null)],
     ['create.tag.absent', 'adds null', plant(usual => ({ tag: null, ...usual }))],
     [
@@ -131,7 +127,6 @@ const BROKEN: Record<string, [rule: string, what: string, ways: Ways][]> = {
   'a body that is not a JSON object': [['create.status', 'writes a list', plant(usual => [usual])]],
   'a body that is not JSON in UTF-8': [
     ['create.status', 'begins a Plant with a byte order mark', written(200, json => `\ufeff${json}`)],
-    ['create.status', 'writes a warning before a Plant', written(200, json => `<b>Warning</b>${json}`)],
     ['reject.empty', 'writes ISO 8859-1', on(400, () => ({ body: ISO_8859_1 }))],
     ['reject.empty', 'writes an Error as text', written(400, () => 'No.')],
   ],
@@ -143,7 +138,6 @@ const BROKEN: Record<string, [rule: string, what: string, ways: Ways][]> = {
     ['credential.missing', 'writes an error number beyond int32', error({ error: 2 ** 31 })],
   ],
   'an Error without a string as message': [
-    ['reject.id-null', 'writes a list of messages', error({ message: ['No.'] })],
     ['reject.array', 'writes an Error without a message', error({ message: undefined })],
   ],
   'Content-Type text/html instead of application/json': [
@@ -180,11 +174,8 @@ const RIGHT: Record<string, Ways> = {
   'accepts each id once': rejects(({ isAgain }) => isAgain),
   'accepts each id once, with 409': rejects(({ isAgain }) => isAgain, 409),
   'rejects with 422 and HTML': on(400, () => ({ status: 422, body: Buffer.from('<p>No.') })),
-  'rejects names over 255 characters': rejects((_, name) => name.length > 255),
   'writes further members': plant(usual => ({ ...usual, createdAt: '2026-01-01', links: { name: {} } })),
   'writes further members of an Error': error({ details: [ERROR, ERROR] }),
-  'indents its JSON': written(200, json => `\n${JSON.stringify(JSON.parse(json), undefined, '\t')}\r\n `),
-  'escapes a character, as PHP and Python do': written(200, replace(/\u00ea/g, String.raw`\u00ea`)),
   'names the charset': typed(200, 'Application/JSON; charset=utf-8'),
   'sends a response in chunks': { send: (response, body) => response.write(body, () => response.end()) },
   'ends each response by closing the connection, as HTTP/1.0': { send: sendHttp10 },

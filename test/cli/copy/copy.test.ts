@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { after, suite, test } from 'node:test';
+import { suite, test } from 'node:test';
 import type { StoredToken } from '../../../src/contract/stored-token.ts';
 import { withChecksum } from '../../../src/store/checksum.ts';
 import { openCopyTarget, openReader, openServedStore } from '../../../src/store/open-store.ts';
 import { type PlantReader, type PlantRevision, StoreRejected } from '../../../src/store/plant-store.ts';
-import { CommandProcess } from '../../harness/command-lines.ts';
+import { commandProcess } from '../../harness/command-lines.ts';
 import { copiedRevisions, equalDigest, fillStore, manyPlants, rowsOf } from '../../harness/copied-stores.ts';
 import { type Finished, sendPlant } from '../../harness/program.ts';
 import { startTestService } from '../../harness/running-service.ts';
@@ -22,8 +22,7 @@ const PAIRS: [from: EngineUnderTest, to: EngineUnderTest][] = [
   [postgres, sqlite],
 ];
 
-const commands = new CommandProcess(folder);
-after(() => commands[Symbol.asyncDispose]());
+const commands = commandProcess(folder);
 
 function copy(from: string, to: string, ...args: string[]): Promise<Finished> {
   return commands.run({ args: ['copy', '--from', from, '--to', to, ...args] });
