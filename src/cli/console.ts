@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import { makeConsoleCode } from '../auth/console-code.ts';
 import type { ListenAddress } from '../service.ts';
-import { openCommandStore, openReader } from '../store/open-store.ts';
+import { inExistingStore } from './existing-store.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './options/database-option.ts';
 import { opsSetting, urlOf } from './options/serve-options.ts';
 import { Failure } from './output/failure.ts';
@@ -23,10 +23,7 @@ const RESPONSE_TIMEOUT_MS = 2_000;
 
 async function printLink(options: DatabaseOptions & { ops: ListenAddress }): Promise<void> {
   const database = readDatabase(options);
-  // A mistyped path must not create a new store, so the store must exist.
-  await (await openReader(database))[Symbol.asyncDispose]();
-  const store = await openCommandStore(database);
-  const code = await makeConsoleCode(store).finally(() => store.close());
+  const code = await inExistingStore(database, makeConsoleCode);
   const link = consoleLink(options.ops, code);
   const status = await fetch(link, { signal: AbortSignal.timeout(RESPONSE_TIMEOUT_MS) }).then(
     response => response.status,

@@ -121,16 +121,13 @@ async function copyStore(options: CopyOptions, stop: AbortSignal): Promise<void>
   const leftOut: CopyPass['leftOut'] = new Map();
   const pass = async <T>(title: string, work: (pass: CopyPass) => Promise<T>, target: CopySide['reader']) => {
     using progress = new CountedProgress(title, 'revisions', total);
-    const onRead = (revisions: number): void => {
-      progress.done += revisions;
-    };
     const onDamaged = (side: CopySide, each: Damaged): void => {
       damaged[side.name as keyof DamagedCounts]++;
       reportDamage(each, `${side.name}: `);
     };
     const sides = { source: { name: SOURCE, reader: source }, target: { name: TARGET, reader: target } };
     for (const id of options.except ?? []) leftOut.set(id, 0);
-    return await work({ ...sides, stop, leftOut, onRead, onDamaged });
+    return await work({ ...sides, stop, leftOut, onRead: progress.add, onDamaged });
   };
 
   if (options.dryRun) {

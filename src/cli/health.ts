@@ -4,11 +4,12 @@ import type { ListenAddress } from '../service.ts';
 import { opsSetting, urlOf } from './options/serve-options.ts';
 import { Failure } from './output/failure.ts';
 import { visible } from './output/visible-text.ts';
+import { readBody } from './response-body.ts';
 
 /** Longer than the service takes to report a store that does not respond. */
 const RESPONSE_TIMEOUT_MS = 5_000;
-/** Characters. */
-const RESPONSE_LENGTH_MAX = 100_000;
+/** Far longer than the response of a service. */
+const RESPONSE_BYTES_MAX = 100_000;
 
 export function healthCommand(): Command {
   return new Command('health')
@@ -35,15 +36,8 @@ async function reportHealth({ ops }: { ops: ListenAddress }): Promise<void> {
   console.log(visible(['the service is ready', ...warned.map(each => `WARNING: ${each}`)].join('; ')));
 }
 
-/** Reads no more than the longest response of a service, since any program may listen there. */
 async function responseFrom(url: string): Promise<{ httpStatus: number; text: string }> {
   const signal = AbortSignal.timeout(RESPONSE_TIMEOUT_MS);
   const { status, body } = await fetch(url, { signal, redirect: 'manual' });
-  let text = '';
-  const decoder = new TextDecoder();
-  for await (const chunk of body ?? []) {
-    text += decoder.decode(chunk, { stream: true });
-    if (text.length > RESPONSE_LENGTH_MAX) break;
-  }
-  return { httpStatus: status, text };
+  return { httpStatus: status, text: String(await readBody(body, RESPONSE_BYTES_MAX)) };
 }

@@ -1,7 +1,7 @@
 import { databaseAddressOf } from '../store/database-url.ts';
-import { openCommandStore, openReader } from '../store/open-store.ts';
 import type { CommandRun } from '../store/plant-store.ts';
 import { wasServed } from '../store/sqlite/serve-lock.ts';
+import { inExistingStore } from './existing-store.ts';
 
 /**
  * Notes for the console that a command ended now. A failure is only a warning. A store on SQLite
@@ -15,10 +15,7 @@ export async function noteRun(
   const address = databaseAddressOf(database);
   if (address.engine === 'sqlite' && !wasServed(address.path)) return;
   try {
-    // The store may have been moved away meanwhile. Then this must not create a new one.
-    await (await openReader(database))[Symbol.asyncDispose]();
-    const store = await openCommandStore(database);
-    await store.recordRun({ command, endedAt: Date.now(), result }).finally(() => store.close());
+    await inExistingStore(database, store => store.recordRun({ command, endedAt: Date.now(), result }));
   } catch (error) {
     console.error(`WARNING: the console will not show this ${command}: ${(error as Error).message}`);
   }

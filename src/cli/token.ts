@@ -5,6 +5,7 @@ import { isTokenLabel, type StoredToken } from '../contract/stored-token.ts';
 import { shownDatabase } from '../store/database-url.ts';
 import { openCommandStore, openReader } from '../store/open-store.ts';
 import { schemaUpdateOf } from '../store/plant-store.ts';
+import { inExistingStore } from './existing-store.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './options/database-option.ts';
 import { alignedColumns } from './output/aligned-columns.ts';
 import { Failure } from './output/failure.ts';
@@ -77,10 +78,7 @@ async function list(options: DatabaseOptions & { json?: true }): Promise<void> {
 
 async function revoke(label: string, options: DatabaseOptions): Promise<void> {
   const database = readDatabase(options);
-  // A mistyped path must not create a new store, so the store must exist.
-  await (await openReader(database))[Symbol.asyncDispose]();
-  const store = await openCommandStore(database);
-  const token = await store.revokeToken(label, Date.now()).finally(() => store.close());
+  const token = await inExistingStore(database, store => store.revokeToken(label, Date.now()));
   if (token === undefined) {
     throw new Failure(
       `there is no token with the label ${JSON.stringify(label)} in ${shownDatabase(database)}; list the labels with: npx plant-store token list`,

@@ -95,9 +95,7 @@ async function check(
     const digest = new SealDigest(await settledTime(reader));
     const { revisions: total } = await reader.size();
     using progress = new CountedProgress('verifying', 'revisions', total);
-    const verification = await verifyRevisions(reader, digest, earlier, revisions => {
-      progress.done += revisions;
-    });
+    const verification = await verifyRevisions(reader, digest, earlier, progress.add);
     if (structure.length > 0)
       verification.faults.unshift('the pages, indexes or schema of the store have faults');
     return { ...verification, structure };

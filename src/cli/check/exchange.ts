@@ -1,6 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { readRetryAfterMs } from '../../client/plant-store-error.ts';
 import { withoutToken } from '../output/visible-text.ts';
+import { readBody } from '../response-body.ts';
 
 /** From the first byte of the request to the last byte of the response. */
 const EXCHANGE_TIMEOUT_MS = 10_000;
@@ -71,14 +72,7 @@ async function sendOnce(server: Server, request: TestRequest, plantId: bigint): 
       ...{ method: 'POST', headers: requestHeaders, body: requestBody, redirect: 'manual' },
       signal: AbortSignal.any([timeout, stop]),
     });
-    const chunks: Uint8Array[] = [];
-    let length = 0;
-    for await (const chunk of body ?? []) {
-      chunks.push(chunk);
-      length += chunk.length;
-      if (length > RESPONSE_BYTES_MAX) break;
-    }
-    const received = Buffer.concat(chunks);
+    const received = await readBody(body, RESPONSE_BYTES_MAX);
     const shown = show(`${status} ${statusText}`.trimEnd(), headers, received, token);
     return { sent, received: shown, status, headers, body: received };
   } catch (error) {

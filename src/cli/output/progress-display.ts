@@ -100,6 +100,11 @@ export class CountedProgress extends ProgressDisplay {
     this.unit = unit;
   }
 
+  /** Counts more. */
+  readonly add = (count: number): void => {
+    this.done += count;
+  };
+
   protected get share(): number | undefined {
     // A store may grow while it is read.
     return this.total && Math.min(1, this.done / this.total);
