@@ -1,5 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { readFileSync, readlinkSync, statSync } from 'node:fs';
+import { setTimeout as wait } from 'node:timers/promises';
 import { childrenOf } from '../test/harness/child-processes.ts';
 import { queryOnce } from '../test/harness/postgres-server.ts';
 import { until } from '../test/harness/until.ts';
@@ -7,26 +6,17 @@ import { until } from '../test/harness/until.ts';
 /** A server of a Citus cluster that runs on this machine. */
 export class CitusNode {
   readonly #url: URL;
-  /** The main process of the server, and how to start it again. */
-  #main: number;
-  readonly #program: string;
-  readonly #args: string[];
-  readonly #env: NodeJS.ProcessEnv;
-  readonly #owner: { uid: number; gid: number };
+  readonly #mainProcess: number;
 
-  private constructor(url: URL, main: number) {
+  private constructor(url: URL, mainProcess: number) {
     this.#url = url;
-    this.#main = main;
-    this.#program = readlinkSync(`/proc/${main}/exe`);
-    this.#args = listIn(`/proc/${main}/cmdline`).slice(1);
-    this.#env = Object.fromEntries(listIn(`/proc/${main}/environ`).map(entry => entry.split(/=(.*)/s, 2)));
-    const { uid, gid } = statSync(`/proc/${main}`);
-    this.#owner = { uid, gid };
+    this.#mainProcess = mainProcess;
   }
 
   /** @param url of the database, as a superuser */
   static async of(url: URL): Promise<CitusNode> {
-    return new CitusNode(url, await mainProcessOf(url));
+    const [row] = await query(url, `SELECT split_part(pg_read_file('postmaster.pid'), E'\\n', 1) AS id`);
+    return new CitusNode(url, Number(row!.id));
   }
 
   get host(): string {
@@ -46,42 +36,34 @@ export class CitusNode {
     return query(this.#url, sql);
   }
 
-  /** Kills all processes of the server. */
-  async kill(): Promise<void> {
-    const main = this.#main;
-    this.signal('SIGKILL');
-    await until('the server has ended', () => !isRunning(main));
+  /**
+   * Kills all processes that have connections or write files (SIGKILL). The main process then starts
+   * new ones, which recover from the write-ahead log. Settles when the server responds again.
+   */
+  async crash(): Promise<void> {
+    for (const id of childrenOf(this.#mainProcess)) signalTo(id, 'SIGKILL');
+    await until('the server responds', () =>
+      this.query('SELECT 1').then(
+        () => true,
+        () => false,
+      ),
+    );
   }
 
-  /** Sends a signal to all processes of the server, such as SIGSTOP and SIGCONT. */
-  signal(signal: NodeJS.Signals): void {
-    for (const id of [this.#main, ...childrenOf(this.#main)]) {
-      try {
-        process.kill(id, signal);
-      } catch {
-        // It has ended.
-      }
-    }
+  /** Stops all processes of the server without ending them, and lets them continue later. */
+  async freezeFor(ms: number): Promise<void> {
+    const processes = [this.#mainProcess, ...childrenOf(this.#mainProcess)];
+    for (const id of processes) signalTo(id, 'SIGSTOP');
+    await wait(ms);
+    for (const id of processes) signalTo(id, 'SIGCONT');
   }
+}
 
-  /** Settles when the killed server responds again. */
-  async start(): Promise<void> {
-    let server: ChildProcess | undefined;
-    await until('the server responds', async () => {
-      // The first start fails while a process of the killed server still uses its shared memory.
-      if (server === undefined || server.exitCode !== null) {
-        server = spawn(this.#program, this.#args, {
-          ...this.#owner,
-          env: this.#env,
-          cwd: '/',
-          detached: true,
-          stdio: 'ignore',
-        });
-        server.unref();
-      }
-      this.#main = await mainProcessOf(this.#url).catch(() => this.#main);
-      return isRunning(this.#main);
-    });
+function signalTo(id: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(id, signal);
+  } catch {
+    // It has ended.
   }
 }
 
@@ -103,22 +85,4 @@ export async function nodesOf(url: URL): Promise<CitusNode[]> {
       return CitusNode.of(nodeUrl);
     }),
   );
-}
-
-async function mainProcessOf(url: URL): Promise<number> {
-  const [row] = await query(url, `SELECT split_part(pg_read_file('postmaster.pid'), E'\\n', 1) AS id`);
-  return Number(row!.id);
-}
-
-/** The strings of a file of /proc, each of which ends with a null byte. */
-function listIn(file: string): string[] {
-  return readFileSync(file, 'latin1').split('\0').slice(0, -1);
-}
-
-function isRunning(id: number): boolean {
-  try {
-    return readFileSync(`/proc/${id}/stat`, 'latin1').split(') ')[1]?.[0] !== 'Z';
-  } catch {
-    return false;
-  }
 }

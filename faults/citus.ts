@@ -5,7 +5,7 @@ import type { Scenario } from './scenario.ts';
 import { type Round, runOnStores, type ServedStore } from './served-store.ts';
 
 const INSTANCES = 3;
-/** Maximum pause before a fault, and maximum absence of a killed coordinator. */
+/** Maximum pause before a fault. */
 const PAUSE_MS_MAX = 300;
 /** Maximum absence of a server. After 3 s the plants of a worker get 503. */
 const AWAY_MS_MAX = 5_000;
@@ -26,14 +26,12 @@ type CitusRound = Round<Cluster>;
 
 /** The faults, in order. */
 const FAULTS: Record<string, (round: CitusRound, worker: CitusNode) => Promise<void>> = {
-  'kills of a worker': ({ random }, worker) => whileKilled(worker, random(AWAY_MS_MAX)),
-  'kills of the coordinator': ({ place, random }) => whileKilled(place.coordinator, random(PAUSE_MS_MAX)),
+  'kills of a worker': (_, worker) => worker.crash(),
+  'kills of the coordinator': ({ place }) => place.coordinator.crash(),
   'frozen coordinators': withoutCoordinator,
-  'frozen workers': ({ random }, worker) => whileFrozen(worker, random(AWAY_MS_MAX)),
-  'kills of all workers': async ({ place: { workers }, random }) => {
-    for (const worker of workers) await worker.kill();
-    await wait(random(AWAY_MS_MAX));
-    await Promise.all(workers.map(worker => worker.start()));
+  'frozen workers': ({ random }, worker) => worker.freezeFor(random(AWAY_MS_MAX)),
+  'kills of all workers': async ({ place }) => {
+    await Promise.all(place.workers.map(worker => worker.crash()));
   },
   'cut connections to a worker': async (_, worker) => {
     await worker.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -100,22 +98,10 @@ export function citusFaults(address: string): Scenario {
   };
 }
 
-async function whileKilled(node: CitusNode, ms: number): Promise<void> {
-  await node.kill();
-  await wait(ms);
-  await node.start();
-}
-
-async function whileFrozen(node: CitusNode, ms: number): Promise<void> {
-  node.signal('SIGSTOP');
-  await wait(ms);
-  node.signal('SIGCONT');
-}
-
 /** Without the coordinator no service learns of a revoked token, so none may confirm plants. */
 async function withoutCoordinator({ store, place: { coordinator }, random }: CitusRound): Promise<void> {
   const since = performance.now();
-  await whileFrozen(coordinator, REVOKED_MS_MAX + random(AWAY_MS_MAX));
+  await coordinator.freezeFor(REVOKED_MS_MAX + random(AWAY_MS_MAX));
   const until = performance.now();
   store.faults.push(
     ...confirmedBetween(store, since + REVOKED_MS_MAX, until).map(

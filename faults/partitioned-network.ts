@@ -45,19 +45,19 @@ export class PartitionedNetwork implements Disposable {
    * - `responses lost`: packets of the store do not arrive.
    */
   begin(partition: Partition): void {
-    const { here, there } = STORE_LINK;
-    if (partition === 'silence') ip('link', 'set', this.#store, 'down');
-    else if (partition === 'unreachable') this.#inside('link', 'set', 'store', 'down');
-    else if (partition === 'requests lost') this.#inside('route', 'add', 'blackhole', `${here}/32`);
-    else ip('route', 'add', 'blackhole', `${there}/32`);
+    this.#set(partition, 'down', 'add');
   }
 
   end(partition: Partition): void {
+    this.#set(partition, 'up', 'del');
+  }
+
+  #set(partition: Partition, link: 'down' | 'up', route: 'add' | 'del'): void {
     const { here, there } = STORE_LINK;
-    if (partition === 'silence') ip('link', 'set', this.#store, 'up');
-    else if (partition === 'unreachable') this.#inside('link', 'set', 'store', 'up');
-    else if (partition === 'requests lost') this.#inside('route', 'del', 'blackhole', `${here}/32`);
-    else ip('route', 'del', 'blackhole', `${there}/32`);
+    if (partition === 'silence') ip('link', 'set', this.#store, link);
+    else if (partition === 'unreachable') this.#inside('link', 'set', 'store', link);
+    else if (partition === 'requests lost') this.#inside('route', route, 'blackhole', `${here}/32`);
+    else ip('route', route, 'blackhole', `${there}/32`);
   }
 
   /** Deletes the namespace and the links, with their routes. A route of a partition may be left. */

@@ -65,19 +65,20 @@ const CONDITIONS = {
   ],
 } as const;
 
-/** Programs with their Debian packages. */
-const PACKAGES = {
-  gcc: 'gcc libc6-dev',
-  mount: 'mount',
-  fsfreeze: 'util-linux',
-  fallocate: 'util-linux',
-  'mkfs.ext4': 'e2fsprogs',
-  'mkfs.xfs': 'xfsprogs',
-  xfs_io: 'xfsprogs',
-  ip: 'iproute2',
-} as const;
+/** The Debian packages of the programs that scenarios run. */
+const PACKAGES = 'gcc libc6-dev mount util-linux e2fsprogs xfsprogs iproute2';
 
-export type Need = keyof typeof CONDITIONS | keyof typeof PACKAGES;
+/** Conditions, and names of programs. */
+export type Need =
+  | keyof typeof CONDITIONS
+  | 'gcc'
+  | 'mount'
+  | 'fsfreeze'
+  | 'fallocate'
+  | 'mkfs.ext4'
+  | 'mkfs.xfs'
+  | 'xfs_io'
+  | 'ip';
 
 /** @returns why a scenario cannot run on this machine, with advice; undefined if it can */
 export function obstacleOf({ needs }: Scenario): string | undefined {
@@ -86,7 +87,7 @@ export function obstacleOf({ needs }: Scenario): string | undefined {
       const [isMet, advice] = CONDITIONS[need as keyof typeof CONDITIONS];
       if (!isMet()) return advice;
     } else if (spawnSync(need, ['-V']).error !== undefined)
-      return `${need} is missing; install it (Debian: apt-get install ${PACKAGES[need as keyof typeof PACKAGES]})`;
+      return `${need} is missing; install it (Debian: apt-get install ${PACKAGES})`;
   }
   return undefined;
 }
