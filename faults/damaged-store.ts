@@ -1,6 +1,6 @@
 import { tmpdir } from 'node:os';
 import type { NewPlant } from '../src/contract/plant.ts';
-import { openReader } from '../src/store/open-store.ts';
+import { openSearch } from '../src/store/open-store.ts';
 import { StoreRejected, StoreUnavailable } from '../src/store/plant-store.ts';
 import { runCommandLines } from '../test/harness/command-lines.ts';
 import { LoggingClient } from '../test/harness/logging-client.ts';
@@ -207,8 +207,8 @@ export class StoreExamination {
   /** Reads a plant by its id, which needs no other part of the store than its create. */
   async #stored(id: bigint): Promise<NewPlant | undefined> {
     try {
-      await using reader = await openReader(this.#database);
-      return (await reader.revisionsOf(id)).at(-1)?.plant;
+      await using search = await openSearch(this.#database);
+      return (await search.revisionsOf(id)).at(-1)?.plant;
     } catch (error) {
       if (error instanceof StoreRejected || error instanceof StoreUnavailable) return undefined;
       throw error;

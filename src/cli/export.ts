@@ -64,7 +64,11 @@ export async function printPlants(
   const labelOf = tokenLabels(reader);
   const widths: number[] = [];
   const print = (lines: string) => write(format === 'text' ? alignedColumns(lines, widths) : lines);
-  const all = checkedRevisions(reader.revisions(options.from));
+  // `export` promises one state. `list | less` can wait for days, which must not hold up a service.
+  const isList = what === 'latest';
+  const all = checkedRevisions(
+    isList ? reader.revisionsInSlices(options.from) : reader.revisions(options.from),
+  );
   try {
     for await (const revision of intactRevisions(
       what === 'revisions' ? all : latestPlants(all, options.at),

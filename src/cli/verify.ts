@@ -51,10 +51,7 @@ async function verify(options: VerifyOptions): Promise<void> {
   // The service has priority.
   setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
   const { structure, seal, faults, difference, aheadOfClock } = await check(database, earlier);
-  if (difference !== undefined) {
-    const then = new Date(earlier!.until).toISOString();
-    faults.push(`the store does not hold exactly what it held on ${then}: ${difference}`);
-  }
+  if (difference !== undefined) faults.push(difference);
   for (const fault of faults) report(fault);
   for (const each of structure) report(`structure: ${each}`);
   warnOfClock(aheadOfClock);
@@ -92,19 +89,23 @@ async function check(
   if (structureFaults === undefined) console.error(STRUCTURE_NOT_CHECKED);
   const structure = structureFaults ?? [];
   try {
-    const digest = new SealDigest(await settledTime(reader));
+    const digest = new SealDigest({ until: await settledTime(reader) });
     const { revisions: total } = await reader.size();
     using progress = new CountedProgress('verifying', 'revisions', total);
     const verification = await verifyRevisions(reader, digest, earlier, progress.add);
     if (structure.length > 0)
       verification.faults.unshift('the pages, indexes or schema of the store have faults');
+    if (verification.difference !== undefined) {
+      const then = new Date(earlier!.until).toISOString();
+      verification.difference = `the store does not hold exactly what it held on ${then}: ${verification.difference}`;
+    }
     return { ...verification, structure };
   } catch (error) {
     if (!(error instanceof StoreDamaged)) throw error;
     if (!structure.includes(error.message)) structure.push(error.message);
-    const unread = 'not all of its revisions can be read';
-    const faults = [`the store is damaged: ${unread}`];
-    return { structure, faults, seal: undefined, difference: earlier && unread, aheadOfClock: 0 };
+    const faults = ['the store is damaged: not all of its revisions can be read'];
+    const difference = earlier && 'the seal could not be compared: not all revisions can be read';
+    return { structure, faults, seal: undefined, difference, aheadOfClock: 0 };
   }
 }
 

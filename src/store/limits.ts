@@ -20,23 +20,6 @@ export const COMMIT_TIME_MS_MAX = 3_000;
 /** Text in one commit; one plant always fits. */
 export const BATCH_TEXT_LENGTH_MAX = 8 * 1024 * 1024;
 
-/**
- * Revisions that one slice of a search reads. Fewer than the maximum if a slice takes longer than
- * `SEARCH_SLICE_MS`, as when each row is a disk read.
- */
-export const SEARCH_SLICE_ROWS_MIN = 128;
-export const SEARCH_SLICE_ROWS_MAX = 16_384;
-export const SEARCH_SLICE_MS = 40;
-/** The pause after a slice of a search beside a service: a multiple of its time, and a limit. */
-export const SEARCH_PAUSE_SHARE = 7;
-export const SEARCH_PAUSE_MS_MAX = 250;
-/** Text of one page of a search; one plant always fits. */
-export const SEARCH_TEXT_BYTES_MAX = 8 * 1024 * 1024;
-/** Plants and time of one page when all pages are read one after the other. */
-export const SEARCH_PAGE_PLANTS = 2_048;
-export const SEARCH_PAGE_TIME_MS = 1_000;
-
-relation(SEARCH_SLICE_MS < SEARCH_PAGE_TIME_MS, 'a page ends soon after its time limit');
 relation(BATCH_PLANTS_MAX <= QUEUE_PLANTS_MAX, 'a full batch must fit the queue');
 relation(IN_FLIGHT_PLANTS_MIN <= QUEUE_PLANTS_MAX, 'the smallest limit of plants in flight fits the queue');
 relation(BATCH_TEXT_LENGTH_MAX <= QUEUE_TEXT_LENGTH_MAX, 'a full batch must fit the queue');

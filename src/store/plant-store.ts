@@ -217,7 +217,7 @@ export interface PlantPage {
   next: bigint | undefined;
 }
 
-/** Searches a store in short statements, which hold up neither writes nor checkpoints. */
+/** Searches the store of a service in short statements, which hold up neither writes nor checkpoints. */
 export interface PlantSearch extends AsyncDisposable {
   /**
    * Searches from `filter.from` on, until `limit` plants are found or the time is over.
@@ -238,8 +238,8 @@ export interface PlantSearch extends AsyncDisposable {
   size(): Promise<StoreSize>;
 }
 
-/** Reads a store. A service may write to it at the same time. */
-export interface PlantReader extends PlantSearch {
+/** Reads whole stores for commands. A service may write to the store at the same time. */
+export interface PlantReader extends AsyncDisposable {
   /**
    * Reads every revision in the order of ids, then revisions, in constant memory. All come from one
    * snapshot, taken at the first read. Other methods may be called during the iteration.
@@ -247,6 +247,13 @@ export interface PlantReader extends PlantSearch {
    * @param from the smallest id to read; undefined: all ids
    */
   revisions(from?: bigint): AsyncIterable<PlantRevision>;
+  /**
+   * As `revisions`, but in short statements, so a slow caller does not keep the write-ahead log from
+   * being restarted. Later revisions may come from later states.
+   */
+  revisionsInSlices(from?: bigint): AsyncIterable<PlantRevision>;
+  /** Takes a while: it counts all rows. */
+  size(): Promise<StoreSize>;
   tokens(): Promise<StoredToken[]>;
   /** The largest `recordedAt` up to this time; 0 if there is none. */
   newestTime(until: number): Promise<number>;

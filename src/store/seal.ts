@@ -24,6 +24,15 @@ export interface Seal {
 /** The number and the digest of the revisions up to this id, and with it. */
 type Mark = Pick<Seal, 'revisions' | 'digest'> & { id: bigint };
 
+export interface SealSettings {
+  /** Later revisions are left out. Default: none. */
+  until?: number;
+  /** Its marks are repeated for the same ids, so that they can be compared. */
+  earlier?: Seal | undefined;
+  /** Later revisions are not left out, but listed. */
+  isListing?: boolean;
+}
+
 /** Characters that one call hashes. A call for each line would cost more than the hash itself. */
 const CHUNK_LENGTH = 64 * 1024;
 /** A seal of more than twice as many plants has at least so many marks. */
@@ -59,12 +68,7 @@ export class SealDigest {
   #marks: Mark[] = [];
   #markInterval = 1;
 
-  /**
-   * @param until later revisions are left out
-   * @param earlier its marks are repeated for the same ids, so that they can be compared
-   * @param isListing later revisions are not left out, but listed
-   */
-  constructor(until = Number.POSITIVE_INFINITY, earlier?: Seal, isListing = false) {
+  constructor({ until = Number.POSITIVE_INFINITY, earlier, isListing = false }: SealSettings = {}) {
     this.#newest = earlier?.newest ?? { after: until, keys: new Set() };
     this.#isListing = isListing;
     this.#markIds = earlier?.marks.map(({ id }) => id).values();

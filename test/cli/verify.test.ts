@@ -35,7 +35,7 @@ const SEAL_FILE = join(folder, 'rows.seal');
 writeFileSync(SEAL_FILE, sealText(SEAL));
 
 function sealOfRows() {
-  const digest = new SealDigest(2_000);
+  const digest = new SealDigest({ until: 2_000 });
   for (const row of ROWS) digest.add(revisionOfRow(row));
   return digest.seal();
 }

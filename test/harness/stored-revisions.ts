@@ -10,6 +10,11 @@ export async function storedRevisions(database: string): Promise<PlantRevision[]
   return await Array.fromAsync(reader.revisions());
 }
 
+/** Reads the revisions of one plant. */
+export async function storedRevisionsOf(database: string, id: bigint): Promise<PlantRevision[]> {
+  return (await storedRevisions(database)).filter(({ plant }) => plant.id === id);
+}
+
 /** The columns of `plant_revision` except the checksum. */
 export type Row = [
   id: number | bigint,

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import type { ServiceSettings } from '../../src/service.ts';
-import { openReader } from '../../src/store/open-store.ts';
 import { RawConnection, type RequestParts, requestBytes } from '../harness/raw-connection.ts';
 import { assertErrorResponse, assertPlantResponse } from '../harness/response-assertions.ts';
 import { type RunningService, startTestService } from '../harness/running-service.ts';
 import { isLeftToNode, serverSideOf } from '../harness/server-side.ts';
+import { storedRevisionsOf } from '../harness/stored-revisions.ts';
 import { until } from '../harness/until.ts';
 
 /** The id of plants that must never be stored. */
@@ -57,8 +57,7 @@ export class ConnectionTarget {
   }
 
   async isStored(id: number): Promise<boolean> {
-    await using reader = await openReader(this.service.database);
-    const revisions = await reader.revisionsOf(BigInt(id));
+    const revisions = await storedRevisionsOf(this.service.database, BigInt(id));
     assert.ok(revisions.length <= 1, 'stored once');
     return revisions.length === 1;
   }

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { openReader } from '../../src/store/open-store.ts';
 import { startServe } from '../harness/program.ts';
 import { chunked, RawConnection, requestBytes } from '../harness/raw-connection.ts';
 import { assertErrorResponse, assertPlantResponse } from '../harness/response-assertions.ts';
+import { storedRevisionsOf } from '../harness/stored-revisions.ts';
 import { testFolder } from '../harness/test-folder.ts';
 
 const folder = testFolder();
@@ -70,9 +70,8 @@ test('long bodies of many parts are read one after the other, and short ones in 
   const { exitCode } = await serve.stop('SIGTERM');
   assert.equal(exitCode, 0);
 
-  await using reader = await openReader(database);
   for (const [index, [, error]] of BODIES.entries()) {
-    const revisions = await reader.revisionsOf(BigInt(1 + 2 * index));
+    const revisions = await storedRevisionsOf(database, BigInt(1 + 2 * index));
     assert.equal(revisions.length, error === undefined ? 1 : 0);
   }
 });

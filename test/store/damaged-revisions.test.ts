@@ -266,6 +266,23 @@ suite('a damaged file of an SQLite store', () => {
     );
   });
 
+  test('list prints each other plant once, wherever damaged rows are', async () => {
+    const ids = Array.from({ length: 9_000 }, (_, id) => id);
+    const database = await storeWith(
+      sqlite,
+      ids.map((id): Row => [id, 1, `plant ${id}`, null, 1, 1]),
+    );
+    // `list` reads in slices of some thousand rows. Two rows in a row are damaged at the end of one.
+    const isDamaged = (id: number): boolean => id % 2_048 < 2 || id % 1_000 === 0;
+    await change(sqlite, database, 'recorded_by = 3 WHERE id % 2048 < 2 OR id % 1000 = 0');
+    const [{ stdout, stderr } = {}] = await run(database, 'list --json');
+    assert.deepEqual(
+      stdout!.match(/(?<="id":)\d+/g)!.map(Number),
+      ids.filter(id => !isDamaged(id)),
+    );
+    assert.equal(stderr!.match(/is damaged/g)!.length, ids.filter(isDamaged).length);
+  });
+
   test('a lost page and exchanged pages end each command with a clear message', async () => {
     const many = Array.from({ length: 4_000 }, (_, id): Row => [id, 1, `plant ${id}`, 't', 1, 1]);
     const page = (file: Buffer, id: number): Buffer => {

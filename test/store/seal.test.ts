@@ -13,7 +13,7 @@ function revision(id: bigint, number = 1, name = `plant ${id}`, tag?: string, re
 }
 
 function sealOf(revisions: PlantRevision[], earlier?: Seal): Seal {
-  const digest = new SealDigest(AT, earlier);
+  const digest = new SealDigest({ until: AT, earlier });
   for (const each of revisions) digest.add(each);
   return digest.seal();
 }
@@ -49,7 +49,7 @@ test('the digest is the hash of the documented lines', () => {
 });
 
 test('the time is that of the newest revision, whatever time a damaged row has', () => {
-  const digest = new SealDigest(1e300);
+  const digest = new SealDigest({ until: 1e300 });
   digest.add(revision(1n));
   assert.equal(digest.seal().until, AT);
 });
@@ -60,7 +60,7 @@ test('the seal of a backup covers and lists the newest revisions, and no others 
     { ...newest, recordedAt: AT + 1 },
     { ...revision(3n), recordedAt: AT * 2 },
   ];
-  const digest = new SealDigest(AT, undefined, true);
+  const digest = new SealDigest({ until: AT, isListing: true });
   for (const each of [old, ahead, last]) digest.add(each);
   const seal = digest.seal();
   assert.deepEqual([seal.until, seal.revisions], [AT * 2, 3]);
@@ -71,7 +71,7 @@ test('the seal of a backup covers and lists the newest revisions, and no others 
     const left = [old, since, ahead, last].filter(each => each !== lost);
     assert.match(differenceOf(seal, sealOf(left, seal)) ?? '', /has 3 revisions, and the store has 2 /);
   }
-  const many = new SealDigest(0, undefined, true);
+  const many = new SealDigest({ until: 0, isListing: true });
   for (let number = 1; number <= 100_001; number++) many.add(revision(1n, number));
   const { revisions, newest: listed } = many.seal();
   assert.deepEqual([revisions, listed], [100_001, undefined]);

@@ -14,6 +14,7 @@ import {
   openNewStore,
   openStore,
 } from '../harness/store-under-test.ts';
+import { storedRevisions, storedRevisionsOf } from '../harness/stored-revisions.ts';
 
 const CREATED = { outcome: 'created', revision: 1 };
 const UNCHANGED = { outcome: 'unchanged', revision: 1 };
@@ -36,16 +37,14 @@ function commit(engine: StorageEngine, ...plants: NewPlant[]): Promise<WriteResu
   return engine.commit(plants.map(plant => plantWrite(plant, 1)));
 }
 
-/** Reads the latest revision of each plant, all revisions, or the revisions of one id. */
-async function stored(database: string, which: 'latest' | 'all' | bigint): Promise<PlantRevision[]> {
+/** Reads the latest revision of each plant. */
+async function latestRevisions(database: string): Promise<PlantRevision[]> {
   await using reader = await openReader(database);
-  if (typeof which === 'bigint') return await reader.revisionsOf(which);
-  if (which === 'all') return await Array.fromAsync(reader.revisions());
   return (await Array.fromAsync(latestPlants(checkedRevisions(reader.revisions())))) as PlantRevision[];
 }
 
-async function storedPlants(database: string, which: 'latest' | 'all' | bigint): Promise<NewPlant[]> {
-  return (await stored(database, which)).map(({ plant }) => plant);
+function plantsOf(revisions: PlantRevision[]): NewPlant[] {
+  return revisions.map(({ plant }) => plant);
 }
 
 function numbered(count: number, name: string): NewPlant[] {
@@ -73,8 +72,9 @@ function testIds(under: EngineUnderTest): void {
       await commit(engine, ...plants.toReversed()),
       IDS.map(() => UNCHANGED),
     );
-    assert.deepEqual(await storedPlants(engine.database, 'all'), plants);
-    for (const plant of plants) assert.deepEqual(await storedPlants(engine.database, plant.id), [plant]);
+    assert.deepEqual(plantsOf(await storedRevisions(engine.database)), plants);
+    for (const plant of plants)
+      assert.deepEqual(plantsOf(await storedRevisionsOf(engine.database, plant.id)), [plant]);
     // The database converts them to text, so no number of JavaScript is involved.
     const rows = await under.sql(
       engine.database,
@@ -107,7 +107,7 @@ function testIds(under: EngineUnderTest): void {
     );
     const latest = new Map(ids.map((id, index) => [id, index % 2 === 0 ? 'known' : 'new']));
     assert.deepEqual(
-      await storedPlants(engine.database, 'latest'),
+      plantsOf(await latestRevisions(engine.database)),
       ids.toSorted((a, b) => (a < b ? -1 : 1)).map(id => ({ id, name: latest.get(id)! })),
     );
     assert.deepEqual(await commit(engine), []);
@@ -136,7 +136,7 @@ function testOutcomes(under: EngineUnderTest): void {
       }
       assert.deepEqual(await commit(engine, { id: 6n, name }), [CREATED]);
     }
-    const revisions = await stored(database, 5n);
+    const revisions = await storedRevisionsOf(database, 5n);
     assert.deepEqual(
       revisions.map(({ plant, revision }) => [revision, plant]),
       [
@@ -173,7 +173,7 @@ function testOutcomes(under: EngineUnderTest): void {
       })),
     );
     assert.deepEqual(
-      (await storedPlants(engine.database, 1n)).map(({ name }) => name),
+      (await storedRevisionsOf(engine.database, 1n)).map(({ plant }) => plant.name),
       ['a', 'b', 'a', 'b', 'a'],
     );
   });
@@ -205,7 +205,7 @@ function testOutcomes(under: EngineUnderTest): void {
       { outcome: 'unchanged', revision: 2 },
     ]);
     assert.deepEqual(
-      (await storedPlants(database, 'all')).map(({ name }) => name),
+      plantsOf(await storedRevisions(database)).map(({ name }) => name),
       ['first', 'neighbour', 'new', 'old', 'new'],
     );
   });
@@ -218,7 +218,7 @@ function testOutcomes(under: EngineUnderTest): void {
     await engine.commit([write('a', 3), write('a', 4), write('b', 2 ** 40), write('c', 3)]);
     await engine.commit([write('c', 7), plantWrite({ id: 2n, name: 'c' }, 7)]);
     assert.deepEqual(
-      (await stored(engine.database, 'all')).map(({ recordedBy }) => recordedBy),
+      (await storedRevisions(engine.database)).map(({ recordedBy }) => recordedBy),
       [3, 2 ** 40, 3, 7],
     );
   });
@@ -242,7 +242,7 @@ function testTexts(under: EngineUnderTest): void {
     ];
     const plants = texts.map((text, index) => ({ id: BigInt(index), name: text, tag: text }));
     await commit(engine, ...plants);
-    assert.deepEqual(await storedPlants(engine.database, 'latest'), plants);
+    assert.deepEqual(plantsOf(await latestRevisions(engine.database)), plants);
     assert.deepEqual(
       await commit(engine, ...plants),
       plants.map(() => UNCHANGED),
@@ -264,7 +264,7 @@ function testTexts(under: EngineUnderTest): void {
     ] as const) {
       assert.deepEqual(await commit(engine, { id: 1n, name: text, tag: text }), [{ outcome, revision }]);
     }
-    const found = await storedPlants(engine.database, 1n);
+    const found = plantsOf(await storedRevisionsOf(engine.database, 1n));
     assert.ok(found[0]!.name === name && found[0]!.tag === name && found[1]!.tag === other);
   });
 }
@@ -289,7 +289,6 @@ function testReaders(under: EngineUnderTest): void {
         expiresAt: null,
       });
       await reader.tokens();
-      assert.equal((await reader.revisionsOf(-1n)).length, 1);
     }
     assert.equal(count, 5_001);
     // After an early end the reader can be used again.
@@ -301,7 +300,6 @@ function testReaders(under: EngineUnderTest): void {
       (await reader.tokens()).map(({ label }) => label),
       ['created during the read'],
     );
-    assert.equal((await reader.revisionsOf(4_999n)).length, 2);
     assert.equal((await Array.fromAsync(reader.revisions())).length, 5_003);
   });
 
@@ -310,17 +308,18 @@ function testReaders(under: EngineUnderTest): void {
     const history = Array.from({ length: 12 }, (_, index) => String(index));
     // Several pages for every reader, with page ends between revisions of an id.
     for (const name of history) await commit(engine, ...numbered(500, name));
-    const revisions = await stored(engine.database, 'all');
-    assert.deepEqual(
-      revisions.map(({ plant, revision }) => `${plant.id} ${revision} ${plant.name}`),
-      numbered(500, '').flatMap(({ id }) => history.map((name, index) => `${id} ${index + 1} ${name}`)),
+    const expected = numbered(500, '').flatMap(({ id }) =>
+      history.map((name, index) => `${id} ${index + 1} ${name}`),
     );
+    await using reader = await openReader(engine.database);
+    for (const from of [undefined, 400n])
+      for (const revisions of [reader.revisions(from), reader.revisionsInSlices(from)])
+        assert.deepEqual(
+          await Array.fromAsync(revisions, ({ plant, revision }) => `${plant.id} ${revision} ${plant.name}`),
+          expected.slice(Number(from ?? 0) * history.length),
+        );
     assert.deepEqual(
-      (await stored(engine.database, 'latest')).map(({ plant, revision }) => [
-        plant.id,
-        revision,
-        plant.name,
-      ]),
+      (await latestRevisions(engine.database)).map(({ plant, revision }) => [plant.id, revision, plant.name]),
       numbered(500, '').map(({ id }) => [id, 12, '11']),
     );
   });

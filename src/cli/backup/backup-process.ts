@@ -37,7 +37,8 @@ export async function runBackupProcess(path: string, to: string): Promise<void> 
     await using reader = openSqliteReader(to, true);
     // Batches are stored in the order of their times. So the store can still get revisions of the
     // newest time, or before one that is ahead of the clock. The seal lists these of the copy.
-    const digest = new SealDigest((await reader.newestTime(begunAt)) - 1, undefined, true);
+    const until = (await reader.newestTime(begunAt)) - 1;
+    const digest = new SealDigest({ until, isListing: true });
     let checked = 0;
     const { seal, ...verification } = await verifyRevisions(reader, digest, undefined, revisions => {
       checked += revisions;

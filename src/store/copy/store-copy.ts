@@ -1,5 +1,6 @@
 import { setImmediate as nextIteration } from 'node:timers/promises';
 import type { StoredToken } from '../../contract/stored-token.ts';
+import { BatchSize, textLengthOf } from '../batch-size.ts';
 import { type CheckedRevision, checkedRevisions, Damaged } from '../checked-revisions.ts';
 import { BATCH_PLANTS_MAX, BATCH_TEXT_LENGTH_MAX } from '../limits.ts';
 import {
@@ -151,22 +152,22 @@ function withName({ name }: CopySide, error: unknown): unknown {
   return new Same(`${name}: ${error.message}`, { cause: error });
 }
 
+const newBatchSize = (): BatchSize => new BatchSize(BATCH_PLANTS_MAX, BATCH_TEXT_LENGTH_MAX);
+
 /** Makes batches of the size of one commit of the service. */
 async function* batchesOf(revisions: AsyncIterable<PlantRevision>): AsyncIterable<PlantRevision[]> {
   let batch: PlantRevision[] = [];
-  let textLength = 0;
+  let size = newBatchSize();
   try {
     for await (const revision of revisions) {
-      const { name, tag = '' } = revision.plant;
-      const length = name.length + tag.length;
-      const isFull = batch.length === BATCH_PLANTS_MAX || textLength + length > BATCH_TEXT_LENGTH_MAX;
-      if (isFull && batch.length > 0) {
+      const textLength = textLengthOf(revision.plant);
+      if (!size.add(textLength)) {
         yield batch;
         batch = [];
-        textLength = 0;
+        size = newBatchSize();
+        size.add(textLength);
       }
       batch.push(revision);
-      textLength += length;
     }
   } catch (error) {
     // Of a page that cannot be read, the rows before it are copied.

@@ -7,7 +7,7 @@ import {
   StoreRejected,
   type WriteResult,
 } from '../plant-store.ts';
-import { revisionOf } from '../rows.ts';
+import { revisionOf } from '../revision-rows.ts';
 import type { Connection } from './connection.ts';
 import { kindOf } from './failure.ts';
 import { latestRevisions, revisionInsert, revisionsAround, rowOf } from './revision-table.ts';

@@ -1,5 +1,5 @@
 import { StoreRejected, StoreUnavailable } from '../plant-store.ts';
-import { rejectSchema } from '../rows.ts';
+import { rejectSchema } from '../schema-faults.ts';
 import { confirmEverythingBefore } from './batch-commit.ts';
 import { COORDINATOR_GROUP, readShards, type Shards, workerOf } from './citus-shards.ts';
 import type { Connection } from './connection.ts';

@@ -5,10 +5,6 @@ import { COMMIT_TIME_MS_MAX, FAILING_QUEUE_TIMEOUT_MS } from '../limits.ts';
 export const POSTGRES_CONNECTIONS = 4;
 /** Maximum of `--connections`. With more connections a server gets slower. */
 export const POSTGRES_CONNECTIONS_MAX = 64;
-/** Connections of a search, so that no search waits for the count of a large store. */
-export const SEARCH_CONNECTIONS = 2;
-/** Revisions that one slice of a search reads. */
-export const SEARCH_SLICE_ROWS = 2_048;
 
 /** Timeout to connect to one host and to authenticate. The default of `connect_timeout`. */
 export const CONNECT_TIMEOUT_MS = 1_500;
@@ -35,14 +31,8 @@ export const CLOSE_TIMEOUT_MS = 1_000;
 
 /** Timeout of one statement of `export`, `show` or `copy`. */
 export const COMMAND_STATEMENT_TIMEOUT_MS = 60_000;
-/** Rows and bytes of text of one page. A page of a single row may have more bytes. */
-export const PAGE_ROWS = 10_000;
-export const PAGE_TEXT_BYTES = 8 * 1024 * 1024;
 /** Attempts of a transaction of `copy` that fails temporarily. */
 export const COPY_ATTEMPTS_MAX = 5;
-
-/** Timeout of the check of the structure, which reads whole tables. */
-export const STRUCTURE_TIMEOUT_MS = 86_400_000;
 
 /** Timeout of one schema step, which may change a large table. */
 export const SCHEMA_STEP_TIMEOUT_MS = 3_600_000;

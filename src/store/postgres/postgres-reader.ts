@@ -1,12 +1,11 @@
 import { ID_MIN } from '../../contract/limits.ts';
-import { type Query, revisionsOf, searchPage } from '../plant-search.ts';
+import { countThatFits } from '../batch-size.ts';
 import { type PlantReader, type PlantRevision, StoreDamaged, type StoreSize } from '../plant-store.ts';
-import { REVISION_COLUMNS, revisionOf } from '../rows.ts';
+import { COUNTS, countsOf, REVISION_COLUMNS, revisionOf } from '../revision-rows.ts';
 import { rejectWorker } from './citus-workers.ts';
 import type { Connection, TextRow } from './connection.ts';
 import { INSUFFICIENT_PRIVILEGE, sqlStateOf, unavailable } from './failure.ts';
 import { HostSearch } from './host-search.ts';
-import { PAGE_ROWS, PAGE_TEXT_BYTES, STRUCTURE_TIMEOUT_MS } from './limits.ts';
 import type { PostgresAddress } from './postgres-url.ts';
 import { checkSchema, schemaFaults } from './schema.ts';
 import { allTokens } from './token-table.ts';
@@ -17,11 +16,9 @@ export async function openPostgresReader(address: PostgresAddress): Promise<Plan
     await opened.allowLongStatements();
     await checkSchema(opened);
   });
-  const query: Query = (text, values) => orUnavailable(connection.run({ text, values }));
   return {
-    page: (...args) => searchPage(query, ...args),
-    revisionsOf: (...args) => revisionsOf(query, ...args),
-    revisions: from => revisionsFrom(search, from),
+    revisions: from => revisionsFrom(search, from, SNAPSHOT),
+    revisionsInSlices: from => revisionsFrom(search, from),
     size: () => size(connection),
     tokens: () => orUnavailable(allTokens(connection)),
     newestTime: until => newestTime(connection, until),
@@ -30,6 +27,15 @@ export async function openPostgresReader(address: PostgresAddress): Promise<Plan
     [Symbol.asyncDispose]: () => connection.close(),
   };
 }
+
+/** https://www.postgresql.org/docs/current/transaction-iso.html, section 13.2.2 */
+const SNAPSHOT = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY';
+
+/** Rows and bytes of text of one page. A page of a single row may have more bytes. */
+const PAGE_ROWS = 10_000;
+const PAGE_TEXT_BYTES = 8 * 1024 * 1024;
+/** Timeout of the check of the structure, which reads whole tables. */
+const STRUCTURE_TIMEOUT_MS = 86_400_000;
 
 /** The server has no extension amcheck, or the user may not use it. */
 const NOT_CHECKED = ['42883', INSUFFICIENT_PRIVILEGE];
@@ -49,13 +55,9 @@ const PAGE = `
  * full page.
  */
 async function pageAfter(connection: Connection, key: TextRow): Promise<TextRow[]> {
-  let bytes = 0;
   const keys = await connection.run({ name: 'keys', text: KEYS, values: key });
-  const beyond = keys.findIndex(([, , rowBytes], index) => {
-    bytes += Number(rowBytes);
-    return index > 0 && bytes > PAGE_TEXT_BYTES;
-  });
-  const last = keys.at(beyond === -1 ? -1 : beyond - 1);
+  const textLengths = keys.map(([, , bytes]) => Number(bytes));
+  const last = keys[countThatFits(textLengths, PAGE_TEXT_BYTES) - 1];
   if (last === undefined) return [];
   const page = await connection.run({ name: 'page', text: PAGE, values: [...key, ...last.slice(0, 2)] });
   // The index has the right keys. In a damaged row, the key may be smaller than in the index.
@@ -68,10 +70,15 @@ function isBehind([id, revision]: TextRow, [lastId, lastRevision]: TextRow): boo
 }
 
 /**
- * Reads pages from one snapshot (https://www.postgresql.org/docs/current/transaction-iso.html,
- * section 13.2.2). The server prepares the next page while the caller uses this one.
+ * Reads page by page. The server prepares the next page while the caller uses this one.
+ *
+ * @param begin begins a transaction for all pages; none by default
  */
-async function* pages(search: HostSearch, from = ID_MIN): AsyncIterable<PlantRevision[]> {
+async function* revisionsFrom(
+  search: HostSearch,
+  from = ID_MIN,
+  begin?: string,
+): AsyncIterable<PlantRevision> {
   const connection = await orUnavailable(search.connect());
   const prepared = (key: TextRow): Promise<TextRow[]> => {
     const page = pageAfter(connection, key);
@@ -81,16 +88,16 @@ async function* pages(search: HostSearch, from = ID_MIN): AsyncIterable<PlantRev
   };
   try {
     await connection.allowLongStatements();
-    await connection.run({ text: 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY' });
+    if (begin !== undefined) await connection.run({ text: begin });
     // In the order of the index: the key of a damaged row may be wrong.
-    await connection.run({ text: 'SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off' });
+    await connection.run({ text: 'SET enable_seqscan = off; SET enable_bitmapscan = off' });
     let next = prepared([String(from), '0']);
     for (;;) {
       const page = await next;
       const last = page.at(-1);
       if (last === undefined) return;
       next = prepared(last.slice(0, 2));
-      yield page.map(revisionOf);
+      for (const row of page) yield revisionOf(row);
     }
   } catch (error) {
     throw unavailable(error);
@@ -100,18 +107,11 @@ async function* pages(search: HostSearch, from = ID_MIN): AsyncIterable<PlantRev
   }
 }
 
-async function* revisionsFrom(search: HostSearch, from?: bigint): AsyncIterable<PlantRevision> {
-  // `yield*` would await each revision once more.
-  for await (const page of pages(search, from)) for (const revision of page) yield revision;
-}
-
-/** Each plant has one revision 1. */
 export async function size(connection: Connection): Promise<StoreSize> {
   const sizes = `SELECT ${connection.isCitus ? 'citus' : 'pg'}_total_relation_size('plant_revision')`;
-  const counts = 'SELECT count(*) FILTER (WHERE revision = 1), count(*) FROM plant_revision';
   const [bytes] = await connection.run({ text: sizes }).catch(() => []);
-  const [count] = await orUnavailable(connection.run({ text: counts }));
-  return { plants: Number(count![0]), revisions: Number(count![1]), bytes: bytes && Number(bytes[0]) };
+  const [counts] = await orUnavailable(connection.run({ text: COUNTS }));
+  return { ...countsOf(counts!), bytes: bytes && Number(bytes[0]) };
 }
 
 async function newestTime(connection: Connection, until: number): Promise<number> {

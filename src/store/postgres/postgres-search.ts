@@ -1,27 +1,24 @@
-import { SEARCH_PAUSE_SHARE } from '../limits.ts';
-import { type Query, revisionsOf, type SliceLimits, searchPage } from '../plant-search.ts';
+import { type Query, revisionsOf, type SliceRows, searchPage } from '../plant-search.ts';
 import type { PlantSearch } from '../plant-store.ts';
 import { rejectWorker } from './citus-workers.ts';
 import type { Connection } from './connection.ts';
 import { ConnectionPool } from './connection-pool.ts';
 import { HostSearch } from './host-search.ts';
-import { COMMAND_STATEMENT_TIMEOUT_MS, SEARCH_CONNECTIONS, SEARCH_SLICE_ROWS } from './limits.ts';
+import { COMMAND_STATEMENT_TIMEOUT_MS } from './limits.ts';
 import { size } from './postgres-reader.ts';
 import type { PostgresAddress } from './postgres-url.ts';
 
+/** So no search waits for the count of a large store. */
+const CONNECTIONS = 2;
 /** On Citus, smaller slices take as long. In a larger one, each row may be a disk read. */
-const SLICES: SliceLimits = {
-  rowsMin: SEARCH_SLICE_ROWS,
-  rowsMax: SEARCH_SLICE_ROWS,
-  pauseShare: SEARCH_PAUSE_SHARE,
-};
+const SLICE_ROWS: SliceRows = { min: 2_048, max: 2_048 };
 
 /** Searches a store on connections of its own, which are opened on use. They can only read. */
 export function openPostgresSearch(address: PostgresAddress): PlantSearch {
-  const pool = new ConnectionPool(new HostSearch(address, prepareSearch), SEARCH_CONNECTIONS);
+  const pool = new ConnectionPool(new HostSearch(address, prepareSearch), CONNECTIONS);
   const query: Query = (text, values) => pool.use(connection => connection.run({ text, values }));
   return {
-    page: (...args) => searchPage(query, ...args, SLICES),
+    page: (...args) => searchPage(query, ...args, SLICE_ROWS),
     revisionsOf: (...args) => revisionsOf(query, ...args),
     size: () => pool.use(size, performance.now() + COMMAND_STATEMENT_TIMEOUT_MS),
     [Symbol.asyncDispose]: () => pool.close(),

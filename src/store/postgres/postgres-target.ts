@@ -1,5 +1,5 @@
 import { type CopyTarget, concurrentChange, type PlantRevision, StoreRejected } from '../plant-store.ts';
-import { REVISION_COLUMNS } from '../rows.ts';
+import { REVISION_COLUMNS } from '../revision-rows.ts';
 import { prepareCoordinator } from './citus-workers.ts';
 import type { Connection } from './connection.ts';
 import { kindOf, unavailable } from './failure.ts';

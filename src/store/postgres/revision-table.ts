@@ -1,5 +1,5 @@
 import type { PlantRevision } from '../plant-store.ts';
-import { REVISION_COLUMNS, revisionOf } from '../rows.ts';
+import { REVISION_COLUMNS, revisionOf } from '../revision-rows.ts';
 import type { Connection, Statement, TextRow } from './connection.ts';
 import { soundTable } from './schema.ts';
 

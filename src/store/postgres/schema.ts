@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
 import { type SchemaSteps, StoreMissing, StoreRejected } from '../plant-store.ts';
-import { REVISION_COLUMNS, rejectSchema, schemaFaultsOf } from '../rows.ts';
+import { REVISION_COLUMNS } from '../revision-rows.ts';
+import { rejectSchema, schemaFaultsOf } from '../schema-faults.ts';
 import type { Connection } from './connection.ts';
 import { GRANTS, INSUFFICIENT_PRIVILEGE, kindOf, sqlStateOf, UNDEFINED_TABLE } from './failure.ts';
 import { SCHEMA_ATTEMPT_INTERVAL_MS, SCHEMA_ATTEMPTS_MAX, SCHEMA_STEP_TIMEOUT_MS } from './limits.ts';

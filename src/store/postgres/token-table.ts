@@ -1,6 +1,6 @@
 import { TOKENS_AT_A_TIME_MAX } from '../../contract/limits.ts';
 import type { NewStoredToken, StoredToken } from '../../contract/stored-token.ts';
-import { NEXT_CHANGE_NUMBER, TOKEN_EXPIRY, UPDATE_COPIED_TOKEN } from '../rows.ts';
+import { NEXT_CHANGE_NUMBER, TOKEN_EXPIRY, UPDATE_COPIED_TOKEN } from '../token-sql.ts';
 import type { Connection, TextRow } from './connection.ts';
 import { sqlStateOf, UNIQUE_VIOLATION } from './failure.ts';
 

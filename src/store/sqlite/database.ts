@@ -10,11 +10,22 @@ import {
   StoreRejected,
   StoreUnavailable,
 } from '../plant-store.ts';
-import { rejectSchema, schemaFaultsOf } from '../rows.ts';
-import { LOCK_TIMEOUT_MS, PAGE_CACHE_KIB } from './limits.ts';
+import { rejectSchema, schemaFaultsOf } from '../schema-faults.ts';
 import { queryRows } from './queries.ts';
 import { rejectSecondNames } from './second-names.ts';
 
+/** Timeout for the lock of another process. The command line locks the store only briefly. */
+const LOCK_TIMEOUT_MS = 2_000;
+/**
+ * Size of the page cache in KiB. SQLite allocates it page by page. A batch that does not fit is
+ * written to the write-ahead log before its commit.
+ *
+ * With random ids a larger cache is slower. Nearly every batch splits a page, and SQLite
+ * temporarily gives one half a page number beyond the end (balance_nonroot in btree.c). The commit
+ * then searches the whole cache for such pages (pcache1Truncate in pcache1.c). The kernel caches
+ * the rest of the file.
+ */
+const PAGE_CACHE_KIB = 8 * 1024;
 /** Marks an SQLite database as a plant store: the four bytes "PLST". */
 export const APPLICATION_ID = 0x504c5354;
 /** https://sqlite.org/rescode.html */

@@ -1,9 +1,10 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { isIntact, revisionChecksum } from '../checksum.ts';
 import type { PlantWrite, RepeatedIdRule } from '../plant-store.ts';
-import { REVISION_COLUMNS, type Row, rejectSchema, revisionOf } from '../rows.ts';
-import { type BatchResults, RESULTS } from './batch.ts';
+import { REVISION_COLUMNS, type Row, revisionOf } from '../revision-rows.ts';
+import { rejectSchema } from '../schema-faults.ts';
 import { inTransaction, schemaFaults } from './database.ts';
+import { type BatchResults, RESULTS } from './packed-batch.ts';
 
 const CREATED = RESULTS.indexOf('created');
 const UNCHANGED = RESULTS.indexOf('unchanged');

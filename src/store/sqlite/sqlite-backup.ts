@@ -2,8 +2,12 @@ import { type BackupProgressInfo, backup, type DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url';
 import { StoreRejected } from '../plant-store.ts';
 import { openForReading } from './database.ts';
-import { BACKUP_STEP_PAGES } from './limits.ts';
+import { countsIn } from './queries.ts';
 import { structureFaults } from './sqlite-reader.ts';
+import { allTokens } from './token-table.ts';
+
+/** Pages that one step copies (4 MiB). Each step reports the progress. */
+export const BACKUP_STEP_PAGES = 1_000;
 
 /** Numbers of rows in a store. */
 export interface StoreCounts {
@@ -58,8 +62,5 @@ export function checkCopy(path: string): StoreCounts {
 }
 
 function countRows(database: DatabaseSync): StoreCounts {
-  // Each plant has exactly one revision 1.
-  const sql = `SELECT count(*) FILTER (WHERE revision = 1) AS plants, count(*) AS revisions,
-    (SELECT count(*) FROM token) AS tokens FROM plant_revision`;
-  return { ...database.prepare(sql).get() } as unknown as StoreCounts;
+  return { ...countsIn(database), tokens: allTokens(database).length };
 }

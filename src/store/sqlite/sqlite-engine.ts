@@ -14,12 +14,14 @@ import {
   StoreUnavailable,
   type WriteResult,
 } from '../plant-store.ts';
-import { packWrites, unpackResults } from './batch.ts';
 import { CalledThread } from './called-thread.ts';
 import { Checkpoints } from './checkpoints.ts';
 import { StoreFileReplaced } from './database.ts';
-import { MEASURE_TIMEOUT_MS } from './limits.ts';
+import { packWrites, unpackResults } from './packed-batch.ts';
 import type { SqliteSettings, StoreWriter, WriterCall } from './writer-thread.ts';
+
+/** Until a hanging file system responds, the last known sizes are used after this time. */
+const MEASURE_TIMEOUT_MS = 500;
 
 /**
  * The SQLite engine. Every operation runs on a writer thread, so a flush never blocks the event

@@ -1,28 +1,23 @@
 import { statSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
-import { type Query, revisionsOf, searchPage } from '../plant-search.ts';
-import { type PlantReader, type PlantRevision, StoreDamaged, type StoreSize } from '../plant-store.ts';
+import { type PlantReader, type PlantRevision, StoreDamaged } from '../plant-store.ts';
 import { openForReading, schemaFaults, unavailable } from './database.ts';
-import { queryRows, revisionsIn } from './queries.ts';
+import { countsIn, queryRows, revisionsIn, revisionsInSlices } from './queries.ts';
 import { allTokens } from './token-table.ts';
 
 /** Size of the database file. */
 export const BYTES = 'SELECT page_count * page_size FROM pragma_page_count, pragma_page_size';
-/** Each plant has one revision 1. */
-const SIZE = `SELECT count(*) FILTER (WHERE revision = 1) AS plants, count(*) AS revisions, (${BYTES}) AS bytes
-  FROM plant_revision`;
 const NEWEST_TIME =
   'SELECT CAST(max(recorded_at) AS REAL) AS newest FROM plant_revision WHERE recorded_at <= ?';
 
 /** @param isImmutable see {@link openForReading} */
 export function openSqliteReader(path: string, isImmutable = false): PlantReader {
   const database = openForReading(path, isImmutable);
-  const query: Query = async (text, values) => read(() => queryRows(database, text, values));
   return {
-    page: (...args) => searchPage(query, ...args),
-    revisionsOf: (...args) => revisionsOf(query, ...args),
-    revisions: from => revisionsFrom(database, from),
-    size: async () => read(() => database.prepare(SIZE).get() as StoreSize),
+    revisions: from => readEach(revisionsIn(database, from)),
+    revisionsInSlices: from => readEach(revisionsInSlices(database, from)),
+    size: async () =>
+      read(() => ({ ...countsIn(database), bytes: Number(queryRows(database, BYTES)[0]![0]) })),
     tokens: async () => read(() => allTokens(database)),
     newestTime: async until => read(() => Number(database.prepare(NEWEST_TIME).get(until)?.newest)),
     structureFaults: async () => [...read(() => schemaFaults(database)), ...structureFaults(database)],
@@ -50,9 +45,9 @@ export function structureFaults(database: DatabaseSync): string[] {
   return faults.filter(fault => fault !== 'ok' && fault !== '*** in database main ***');
 }
 
-async function* revisionsFrom(database: DatabaseSync, from?: bigint): AsyncIterable<PlantRevision> {
+async function* readEach(revisions: Iterable<PlantRevision>): AsyncIterable<PlantRevision> {
   try {
-    for (const revision of revisionsIn(database, from)) yield revision;
+    for (const revision of revisions) yield revision;
   } catch (error) {
     throw unavailable(error);
   }

@@ -1,20 +1,9 @@
-import { SEARCH_PAUSE_SHARE } from '../limits.ts';
-import {
-  countAll,
-  NO_PAUSE,
-  type Query,
-  revisionsOf,
-  type SliceLimits,
-  searchPage,
-} from '../plant-search.ts';
+import { countAll, type Query, revisionsOf, searchPage } from '../plant-search.ts';
 import { type PlantSearch, StoreUnavailable } from '../plant-store.ts';
-import type { Row } from '../rows.ts';
+import type { Row } from '../revision-rows.ts';
 import { CalledThread } from './called-thread.ts';
 import type { SearchCall } from './search-thread.ts';
 import { BYTES } from './sqlite-reader.ts';
-
-/** Without pauses, the 99th percentile of the response time of creates rose by 40 %. */
-const SLICES: SliceLimits = { ...NO_PAUSE, pauseShare: SEARCH_PAUSE_SHARE };
 
 /** Searches a store on a thread of its own, which starts with the first search. */
 export function openSqliteSearch(path: string): PlantSearch {
@@ -26,11 +15,11 @@ export function openSqliteSearch(path: string): PlantSearch {
     return await thread.call([text, values]);
   };
   return {
-    page: (...args) => searchPage(query, ...args, SLICES),
+    page: (...args) => searchPage(query, ...args),
     revisionsOf: (...args) => revisionsOf(query, ...args),
     size: async () => {
       const [[bytes]] = (await query(BYTES, [])) as [[bigint]];
-      return { ...(await countAll(query, SLICES)), bytes: Number(bytes) };
+      return { ...(await countAll(query)), bytes: Number(bytes) };
     },
     [Symbol.asyncDispose]: async () => {
       isClosed = true;

@@ -1,7 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { TOKENS_AT_A_TIME_MAX } from '../../contract/limits.ts';
 import type { NewStoredToken, StoredToken } from '../../contract/stored-token.ts';
-import { NEXT_CHANGE_NUMBER, TOKEN_EXPIRY, UPDATE_COPIED_TOKEN } from '../rows.ts';
+import { NEXT_CHANGE_NUMBER, TOKEN_EXPIRY, UPDATE_COPIED_TOKEN } from '../token-sql.ts';
 
 /** Times as REAL: node:sqlite throws at an integer beyond 2^53, which another program may write. */
 const COLUMNS = `id, hash, label, CAST(created_at AS REAL) AS createdAt,

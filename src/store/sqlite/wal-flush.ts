@@ -2,7 +2,9 @@ import { closeSync, constants, fsyncSync, openSync, readSync, writeSync } from '
 import { dirname } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { flush } from './database.ts';
-import { WAL_CHUNK_BYTES } from './limits.ts';
+
+/** Bytes that are rewritten at a time. */
+const CHUNK_BYTES = 1024 * 1024;
 
 /** The permission model of Node forbids `fsync`, but allows O_SYNC, which flushes each write. */
 const MAY_FLUSH = process.permission === undefined;
@@ -39,9 +41,9 @@ export function rewriteWal(database: DatabaseSync, path: string): void {
 function rewrite(path: string): void {
   const file = openSync(path, MAY_FLUSH ? constants.O_RDWR : constants.O_RDWR | constants.O_SYNC);
   try {
-    const chunk = Buffer.allocUnsafe(WAL_CHUNK_BYTES);
+    const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
     for (let position = 0; ; ) {
-      const length = readSync(file, chunk, 0, WAL_CHUNK_BYTES, position);
+      const length = readSync(file, chunk, 0, CHUNK_BYTES, position);
       if (length === 0) break;
       // A write may be shorter than the read. The next iteration reads the rest again.
       position += writeSync(file, chunk, 0, length, position);

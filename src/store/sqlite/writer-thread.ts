@@ -2,13 +2,16 @@ import { statSync } from 'node:fs';
 import { threadId, workerData } from 'node:worker_threads';
 import type { NewStoredToken } from '../../contract/stored-token.ts';
 import type { CommandRun, RepeatedIdRule, SchemaSteps } from '../plant-store.ts';
-import { type Batch, type BatchResults, unpackWrites } from './batch.ts';
 import { replyToCalls } from './called-thread.ts';
 import { APPLICATION_ID, openForWriting, StoreFileReplaced } from './database.ts';
-import { AUTOCHECKPOINT_PAGES, PROBE_BYTES, WAL_FILE_BYTES_MAX } from './limits.ts';
+import { AUTOCHECKPOINT_PAGES, WAL_FILE_BYTES_MAX } from './limits.ts';
+import { type Batch, type BatchResults, unpackWrites } from './packed-batch.ts';
 import { PlantTable } from './plant-table.ts';
 import * as tokenTable from './token-table.ts';
 import { rewriteWal } from './wal-flush.ts';
+
+/** Size of a test commit: that of a full batch. A disk too full for it may have room for less. */
+const PROBE_BYTES = 8 * 1024 * 1024;
 
 /** Settings of an SQLite store. */
 export interface SqliteSettings {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
@@ -8,6 +9,7 @@ import type { PlantWrite } from '../../../src/store/plant-store.ts';
 import { Checkpoints } from '../../../src/store/sqlite/checkpoints.ts';
 import { openForWriting } from '../../../src/store/sqlite/database.ts';
 import { WAL_FILE_BYTES_MAX } from '../../../src/store/sqlite/limits.ts';
+import { startProgram } from '../../harness/program.ts';
 import { openNewStore, openStore, sqliteUnderTest } from '../../harness/store-under-test.ts';
 import { until } from '../../harness/until.ts';
 
@@ -90,6 +92,32 @@ test('the log is restarted while commits continue without a pause', async () => 
     return walSalt(path) !== first;
   });
   await Promise.all([current, next]);
+});
+
+test('the log is restarted while `list` waits for the reader of its output', async () => {
+  await using engine = await openNewStore(sqlite);
+  const path = pathOf(engine.database);
+  // Far more than a pipe holds.
+  let last = 0n;
+  const commit = (length: number): Promise<unknown> =>
+    engine.commit(
+      Array.from({ length: 1_000 }, () => plantWrite({ id: ++last, name: 'x'.repeat(length) }, 1)),
+    );
+  for (let batch = 0; batch < 5; batch++) await commit(1_000);
+  const list = startProgram(['list', '--database', engine.database]);
+  try {
+    await once(list.stdout!, 'readable');
+    // A first restart is possible if all was copied before `list` began.
+    const salts = new Set<string>();
+    await until('the log is restarted', async () => {
+      await commit(4_000);
+      assert.ok(statSync(`${path}-wal`).size < WAL_BYTES_MAX, 'the log keeps growing');
+      return salts.add(walSalt(path)).size > 2;
+    });
+    assert.equal(list.exitCode, null);
+  } finally {
+    list.kill();
+  }
 });
 
 test('after a reader ends, a long log is restarted and truncated', async () => {

@@ -1,0 +1,49 @@
+import type { PlantRevision } from './plant-store.ts';
+
+/** The columns of `plant_revision`, in the order in which they are written and read. */
+export const REVISION_COLUMNS = 'id, revision, name, tag, recorded_at, recorded_by, checksum';
+
+/** Numbers are text or bigint. */
+export type Row = (string | bigint | null)[];
+
+/** Counts plants and revisions: each plant has one revision 1. */
+export const COUNTS = 'SELECT count(*) FILTER (WHERE revision = 1), count(*) FROM plant_revision';
+
+/** @param row of {@link COUNTS} */
+export function countsOf([plants, revisions]: Readonly<Row>): { plants: number; revisions: number } {
+  return { plants: Number(plants), revisions: Number(revisions) };
+}
+
+/** @param row contains the {@link REVISION_COLUMNS} */
+export function revisionOf(row: Readonly<Row>): PlantRevision {
+  const [id, revision, name, tag, recordedAt, recordedBy, checksum] = row;
+  const plant = { id: integer(id), name: text(name) };
+  return {
+    plant: tag === null ? plant : { ...plant, tag: text(tag) },
+    revision: number(revision),
+    recordedAt: number(recordedAt),
+    recordedBy: number(recordedBy),
+    checksum: integer(checksum),
+  };
+}
+
+/**
+ * A value of a damaged row of SQLite may have any type. It is read as 0 or as an empty text. Then
+ * the checksum of the row is wrong, unless that was the value.
+ */
+function integer(value: unknown): bigint {
+  try {
+    return BigInt(value as bigint);
+  } catch {
+    return 0n;
+  }
+}
+
+function number(value: unknown): number {
+  const integer = Number(value);
+  return Number.isInteger(integer) ? integer : 0;
+}
+
+function text(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}

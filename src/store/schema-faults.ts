@@ -1,0 +1,22 @@
+import { StoreRejected } from './plant-store.ts';
+
+/**
+ * Compares the schema that the schema steps make with the one found. A trigger, for example, could
+ * delete or change each new plant.
+ *
+ * @param ours the definition of each item, such as a trigger, by its name
+ * @returns one text for each difference
+ */
+export function schemaFaultsOf(ours: Map<string, string>, found: Map<string, string>): string[] {
+  return [...new Set([...ours.keys(), ...found.keys()])].flatMap(item => {
+    if (!found.has(item)) return [`the ${item} is missing`];
+    if (!ours.has(item)) return [`the ${item} is not part of the schema`];
+    return ours.get(item) === found.get(item) ? [] : [`the ${item} was changed`];
+  });
+}
+
+/** @throws {StoreRejected} when there is a difference */
+export function rejectSchema(faults: string[]): void {
+  const advice = 'undo this, or move the plants into a new store with `npx plant-store copy`';
+  if (faults.length > 0) throw new StoreRejected(`${faults.join(', ')}; ${advice}`);
+}
