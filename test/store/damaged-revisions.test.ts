@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, suite, test } from 'node:test';
-import { runCommandLines } from '../harness/command-lines.ts';
+import { CommandProcess } from '../harness/command-lines.ts';
 import { PostgresServer } from '../harness/postgres-server.ts';
 import type { Finished } from '../harness/program.ts';
 import { addToken, type RunningService, startTestService } from '../harness/running-service.ts';
@@ -28,7 +28,11 @@ const PAGE_BYTES = 4_096;
 
 const [sqlite, postgres] = await enginesUnderTest();
 const folder = mkdtempSync(join(tmpdir(), 'plant-store-damage-'));
-after(() => rmSync(folder, { recursive: true }));
+const commandProcess = new CommandProcess(folder);
+after(async () => {
+  await commandProcess[Symbol.asyncDispose]();
+  rmSync(folder, { recursive: true });
+});
 
 async function storeWith(under: EngineUnderTest, rows = ROWS): Promise<string> {
   await using store = await openNewStore(under);
@@ -58,11 +62,11 @@ function changeByte(offset: number, from: number, to: number): (file: Buffer<Arr
 
 /** Runs commands. `copy` has its own options for the database. */
 async function run(database: string, ...commands: string[]): Promise<Finished[]> {
-  const lines = commands.map(command => {
+  const finished = commands.map(command => {
     const flag = command.startsWith('copy') ? '--from' : '--database';
-    return { args: [...command.split(' '), flag, database] };
+    return commandProcess.run({ args: [...command.split(' '), flag, database] });
   });
-  return await runCommandLines(lines, folder);
+  return await Promise.all(finished);
 }
 
 /** @param missing the plants that `export` and `list` do not print */
@@ -86,27 +90,29 @@ async function assertNoticed(database: string, named: string, missing: number[])
   assert.equal(shown!.stdout.split('\n').length, isOfSeven ? 3 : 4);
 }
 
-const CHANGES: [what: string, set: string, named: string, missing: number[]][] = [
-  ['a name', `name = 'seven twp' WHERE id = 7 AND revision = 2`, 'revision 2 of plant 7', [7]],
-  ['a tag', `tag = 'y' WHERE id = 7 AND revision = 2`, 'revision 2 of plant 7', [7]],
-  ['a tag that was absent', `tag = '' WHERE id = 9`, 'revision 1 of plant 9', [9]],
-  ['a tag that was empty', 'tag = NULL WHERE id = 8', 'revision 1 of plant 8', [8]],
-  ['a number', 'revision = 3 WHERE id = 7 AND revision = 2', 'revision 3 of plant 7', [7]],
-  ['a time', 'recorded_at = 2001 WHERE id = 7 AND revision = 2', 'revision 2 of plant 7', [7]],
-  ['a token', 'recorded_by = 3 WHERE id = 7 AND revision = 2', 'revision 2 of plant 7', [7]],
-  ['a checksum', 'checksum = checksum + 1 WHERE id = 7 AND revision = 2', 'revision 2 of plant 7', [7]],
-  ['an older revision', `name = 'seven' WHERE id = 7 AND revision = 1`, 'revision 1 of plant 7', []],
+const CHANGES: [set: string, named: string, missing: number[]][] = [
+  [`name = 'seven twp' WHERE id = 7 AND revision = 2`, 'revision 2 of plant 7', [7]],
+  [`tag = 'y' WHERE id = 7 AND revision = 2`, 'revision 2 of plant 7', [7]],
+  [`tag = '' WHERE id = 9`, 'revision 1 of plant 9', [9]],
+  ['tag = NULL WHERE id = 8', 'revision 1 of plant 8', [8]],
+  ['revision = 3 WHERE id = 7 AND revision = 2', 'revision 3 of plant 7', [7]],
+  ['recorded_at = 2001 WHERE id = 7 AND revision = 2', 'revision 2 of plant 7', [7]],
+  ['recorded_by = 3 WHERE id = 7 AND revision = 2', 'revision 2 of plant 7', [7]],
+  ['checksum = checksum + 1 WHERE id = 7 AND revision = 2', 'revision 2 of plant 7', [7]],
+  [`name = 'seven' WHERE id = 7 AND revision = 1`, 'revision 1 of plant 7', []],
 ];
 
 for (const under of [sqlite, postgres])
   suite(`a damaged revision in ${under.name}`, { concurrency: 2 }, () => {
-    for (const [what, set, named, missing] of CHANGES) {
-      test(`is noticed by each command: ${what}`, async () => {
+    test('is noticed by each command, whatever column has changed', async () => {
+      // One of each kind on PostgreSQL: the checksum is the same for both engines.
+      const changes = under === sqlite ? CHANGES : CHANGES.filter((_, index) => index % 4 === 0);
+      for (const [set, named, missing] of changes) {
         const database = await storeWith(under);
         await change(under, database, set);
         await assertNoticed(database, named, missing);
-      });
-    }
+      }
+    });
 
     test('is not copied, and a copy that has it before is not rejected', async () => {
       const database = await storeWith(under);
@@ -152,9 +158,9 @@ for (const under of [sqlite, postgres])
       const rows = join(folder, `${under.name}.csv`);
       writeFileSync(rows, 'id,name,tag\n5,five,tree\n7,seven two,x\n11,eleven,\n');
       const args = ['import', rows, '--url', service.url, '--rejects', `${rows}.rejects`];
-      const [imported] = await runCommandLines([{ args, env: { PLANT_STORE_TOKEN: token } }], folder);
-      assert.match(imported!.stdout, /1 created, 1 unchanged/);
-      assert.equal(imported!.exitCode, 1);
+      const imported = await commandProcess.run({ args, env: { PLANT_STORE_TOKEN: token } });
+      assert.match(imported.stdout, /1 created, 1 unchanged/);
+      assert.equal(imported.exitCode, 1);
       assert.match(readFileSync(`${rows}.rejects`, 'utf8'), /^7,seven two,x,.*is damaged/m);
       const logged = service.logged.filter(line =>
         line.startsWith('the latest revision of plant 7 is damaged'),
@@ -177,40 +183,40 @@ for (const under of [sqlite, postgres])
       assert.equal((await send(service, token, '{"id":7,"name":"seven two","tag":"x"}')).status, 200);
       assert.equal(await damageSeen(service), '200, 0, true, none');
     });
-
-    test('--at prints the store as it was, by the times that were recorded', async () => {
-      // The clock was set back before revision 2 of plant 7, and again before revision 3.
-      const database = await storeWith(under, [
-        [5, 1, 'five', null, 1_000, 1],
-        [7, 1, 'one', null, 3_000, 1],
-        [7, 2, 'two', null, 2_000, 1],
-        [7, 3, 'three', null, 2_500, 1],
-        [8, 1, 'eight', null, 2_001, 1],
-      ]);
-      const at = (ms: number): string => `--at ${new Date(ms).toISOString()}`;
-      const commands: [command: string, names: string[]][] = [
-        [`export ${at(999)}`, []],
-        [`export ${at(1_000)}`, ['five']],
-        [`export ${at(2_000)}`, ['five', 'two']],
-        [`export ${at(2_500)}`, ['five', 'three', 'eight']],
-        ['export --at 1970-01-01T02:00:03+02:00', ['five', 'three', 'eight']],
-        [`export --revisions ${at(2_500)}`, ['five', 'two', 'three', 'eight']],
-        [`show 7 ${at(2_500)}`, ['two', 'three']],
-        [`show 7 ${at(1_999)}`, []],
-      ];
-      const finished = await run(database, ...commands.map(([command]) => command));
-      for (const [index, [command, names]] of commands.entries()) {
-        const found = finished[index]!.stdout.match(/\b(?:one|two|three|five|eight)\b/g);
-        assert.deepEqual(found ?? [], names, command);
-      }
-      assert.match(finished.at(-1)!.stderr, /plant 7 has no revision of that time/);
-      const wrong = ['2026-05-01', '2026-05-01T00:00', '2026-02-30T00:00Z', 'yesterday'];
-      for (const { exitCode, stderr } of await run(database, ...wrong.map(each => `export --at ${each}`))) {
-        assert.equal(exitCode, 2);
-        assert.match(stderr, /'--at <time>' argument .* is invalid\. It must be a date, a time and a zone/);
-      }
-    });
   });
+
+test('--at prints the store as it was, by the times that were recorded', async () => {
+  // The clock was set back before revision 2 of plant 7, and again before revision 3.
+  const database = await storeWith(sqlite, [
+    [5, 1, 'five', null, 1_000, 1],
+    [7, 1, 'one', null, 3_000, 1],
+    [7, 2, 'two', null, 2_000, 1],
+    [7, 3, 'three', null, 2_500, 1],
+    [8, 1, 'eight', null, 2_001, 1],
+  ]);
+  const at = (ms: number): string => `--at ${new Date(ms).toISOString()}`;
+  const commands: [command: string, names: string[]][] = [
+    [`export ${at(999)}`, []],
+    [`export ${at(1_000)}`, ['five']],
+    [`export ${at(2_000)}`, ['five', 'two']],
+    [`export ${at(2_500)}`, ['five', 'three', 'eight']],
+    ['export --at 1970-01-01T02:00:03+02:00', ['five', 'three', 'eight']],
+    [`export --revisions ${at(2_500)}`, ['five', 'two', 'three', 'eight']],
+    [`show 7 ${at(2_500)}`, ['two', 'three']],
+    [`show 7 ${at(1_999)}`, []],
+  ];
+  const finished = await run(database, ...commands.map(([command]) => command));
+  for (const [index, [command, names]] of commands.entries()) {
+    const found = finished[index]!.stdout.match(/\b(?:one|two|three|five|eight)\b/g);
+    assert.deepEqual(found ?? [], names, command);
+  }
+  assert.match(finished.at(-1)!.stderr, /plant 7 has no revision of that time/);
+  const wrong = ['2026-05-01', '2026-05-01T00:00', '2026-02-30T00:00Z', 'yesterday'];
+  for (const { exitCode, stderr } of await run(database, ...wrong.map(each => `export --at ${each}`))) {
+    assert.equal(exitCode, 2);
+    assert.match(stderr, /'--at <time>' argument .* is invalid\. It must be a date, a time and a zone/);
+  }
+});
 
 test('a damaged id in a table of PostgreSQL gets 503 at once, although the index finds the row', async () => {
   await using server = await PostgresServer.start({}, ['--no-data-checksums']);

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
-import { suite, test } from 'node:test';
+import { after, suite, test } from 'node:test';
 import { plantWrite } from '../../src/store/checksum.ts';
 import { openCopyTarget } from '../../src/store/open-store.ts';
-import { runProgram } from '../harness/program.ts';
+import { CommandProcess } from '../harness/command-lines.ts';
 import { enginesUnderTest, openNewStore, openStore, openTokens } from '../harness/store-under-test.ts';
+import { testFolder } from '../harness/test-folder.ts';
 
 /** A change by an SQL client: how it is named, its statements, and those that end it. */
 type Change = [named: string, sql: string, end?: string];
@@ -64,14 +65,18 @@ const HARMLESS = {
     CREATE TRIGGER noted AFTER TRUNCATE ON plant_revision EXECUTE FUNCTION act()`,
 };
 
-for (const under of await enginesUnderTest())
+const engines = await enginesUnderTest();
+const commands = new CommandProcess(testFolder());
+after(() => commands[Symbol.asyncDispose]());
+
+for (const under of engines)
   suite(`a schema that is not ours in ${under.name}:`, { concurrency: 3 }, () => {
     const run = async (database: string, sql: string): Promise<void> => {
       if (under.name === 'PostgreSQL') return void (await under.sql(database, sql));
       using client = new DatabaseSync(database.replace('sqlite:', ''));
       client.exec(sql);
     };
-    const verify = (database: string) => runProgram(['verify', '--database', database]);
+    const verify = (database: string) => commands.run({ args: ['verify', '--database', database] });
 
     for (const [named, sql, end] of CHANGES[under.name]) {
       test(`the ${named}, as the start and verify say`, async () => {

@@ -81,6 +81,7 @@ function testSearch(under: EngineUnderTest): void {
       const { plants: all, next } = await search.page(filter, 50, LONG_MS);
       assert.deepEqual([all.map(({ plant }) => plant), next], [expected, undefined], what);
       for (const { revision } of all) assert.equal(revision, 3);
+      if (filter.id !== undefined) continue;
       // Page by page, each of one plant.
       const pages: NewPlant[] = [];
       for (let from = filter.from; ; ) {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
-import { suite, test } from 'node:test';
+import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { hashToken, makeToken } from '../../src/auth/token.ts';
 import { openReader } from '../../src/store/open-store.ts';
@@ -33,12 +33,9 @@ for (const under of await enginesUnderTest()) {
   const engine = under.name === 'SQLite' ? 'sqlite' : 'postgres';
   const files = globSync(fileURLToPath(new URL(`../../src/store/${engine}/schema/*.sql`, import.meta.url)));
   const steps = files.sort().map(file => readFileSync(file, 'utf8'));
-  suite(`in ${under.name} the program updates a store`, { concurrency: 2 }, () => {
-    for (let step = 1; step < steps.length; step++) {
-      test(`of schema step ${step} once, and its plants and tokens stay`, () =>
-        updatesFrom(under, steps.slice(0, step), steps.length));
-    }
-  });
+  // Of an old store all later steps are missing.
+  test(`in ${under.name} the program updates an old store once, and its plants and tokens stay`, () =>
+    updatesFrom(under, steps.slice(0, 1), steps.length));
 }
 
 async function updatesFrom(under: EngineUnderTest, earlier: string[], newest: number): Promise<void> {
