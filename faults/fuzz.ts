@@ -199,7 +199,7 @@ function assessNumber(bytes: Buffer, responses: RawResponse[]): void {
 }
 
 function requestLinesIn(bytes: Buffer): number {
-  return bytes.toString('latin1').match(/HTTP\/[0-9]/g)?.length ?? 0;
+  return bytes.toString('latin1').match(/(?:HTTP|RTSP|ICE)\/[0-9]/g)?.length ?? 0;
 }
 
 function emptyLinesIn(bytes: Buffer): number {

@@ -2,16 +2,16 @@ import assert from 'node:assert/strict';
 import { setTimeout as wait } from 'node:timers/promises';
 import { residentBytesOf } from '../test/harness/process-memory.ts';
 import { startServe } from '../test/harness/program.ts';
-import { RawConnection, type RawResponse, requestBytes } from '../test/harness/raw-connection.ts';
+import { RawConnection, requestBytes } from '../test/harness/raw-connection.ts';
 import { storedRevisions } from '../test/harness/stored-revisions.ts';
 import { lateness, OtherClient, times } from './other-client.ts';
-import { mebibytes, newSqliteFile, type Scenario } from './scenario.ts';
+import { mebibytes, newSqliteFile, type Result, type Scenario } from './scenario.ts';
 
 const IDLE = 10_000;
 /** Slow connections of each kind. */
 const SLOW = 300;
 /** Idle connections for each slow one of a kind, in a short run. */
-const IDLE_FOR_EACH = 20;
+const IDLE_FOR_EACH = 34;
 /** Connections to open at a time, below the system's limit for connections that wait for accept. */
 const OPENED_AT_A_TIME = 200;
 const DRIP_INTERVAL_MS = 500;
@@ -60,13 +60,7 @@ const SENDERS: Record<string, Begin> = {
     assert.equal((await connection.response()).status, 200);
     return '}';
   },
-  'body of a rejected request': connection => {
-    connection.write(requestBytes('a', { body: GHOST }).subarray(0, -GHOST.length));
-    return '';
-  },
 };
-/** Every other kind gets 408. */
-const REJECTED = 'body of a rejected request';
 
 /** The lengths of the names that slow readers send. Longer requests are not for the fast path. */
 const READER_NAME_LENGTHS = [10_000, 100_000];
@@ -79,31 +73,39 @@ function drip(connection: RawConnection, first: string | Buffer, drop: string): 
   return '';
 }
 
-/** Each broken promise, and each time from the start of a timeout to the cut. */
-class Findings {
-  readonly faults: string[] = [];
-  readonly late: string[] = [];
-  readonly measurements: Record<string, string | number> = {};
-  readonly #cutMs = new Map<string, number[]>();
+/** The time of each slow client until it was cut, or why it broke a promise. */
+interface Outcome {
+  kind: string;
+  tookMs?: number;
+  fault?: string;
+}
 
-  /** Runs one slow client. @param run returns when its timeout began */
-  async note(kind: string, mostMs: number, run: () => Promise<number>): Promise<void> {
-    try {
-      const never = wait(NEVER_MS, undefined, { ref: false });
-      const sinceMs = await Promise.race([run(), never]);
-      assert.ok(sinceMs !== undefined, 'it is never cut');
-      const tookMs = performance.now() - sinceMs;
-      this.#cutMs.set(kind, [...(this.#cutMs.get(kind) ?? []), tookMs]);
-      if (tookMs > mostMs) this.late.push(`${kind}: cut after ${Math.ceil(tookMs)} ms`);
-    } catch (error) {
-      this.faults.push(`${kind}: ${(error as Error).message}`);
-    }
+/** Waits until a slow client is cut. @param run returns when its timeout began */
+async function outcomeOf(kind: string, run: Promise<number>): Promise<Outcome> {
+  try {
+    const sinceMs = await run;
+    return { kind, tookMs: performance.now() - sinceMs };
+  } catch (error) {
+    return { kind, fault: (error as Error).message };
   }
+}
 
-  measure(): void {
-    for (const [kind, cutMs] of this.#cutMs)
-      this.measurements[`slow ${kind}`] =
-        `${cutMs.length} cut, the last after ${(Math.max(...cutMs) / 1000).toFixed(1)} s`;
+async function inTime<T>(event: Promise<T>): Promise<T> {
+  const never = async (): Promise<never> => {
+    await wait(NEVER_MS, undefined, { ref: false });
+    throw new Error('it is never cut');
+  };
+  return await Promise.race([event, never()]);
+}
+
+function assess(outcomes: readonly Outcome[], { faults, late, measurements }: Required<Result>): void {
+  for (const [kind, alike] of Map.groupBy(outcomes, each => each.kind)) {
+    const mostMs = kind in SENDERS ? CUT_MS_MAX.sender : CUT_MS_MAX.reader;
+    const cutMs = alike.flatMap(({ tookMs }) => tookMs ?? []);
+    const lastMs = Math.ceil(Math.max(0, ...cutMs));
+    measurements[`slow ${kind}`] = `${cutMs.length} of ${alike.length} cut, the last after ${lastMs} ms`;
+    if (lastMs > mostMs) late.push(`${kind}: cut after ${lastMs} ms`);
+    faults.push(...alike.flatMap(({ fault }) => (fault === undefined ? [] : [`${kind}: ${fault}`])));
   }
 }
 
@@ -130,7 +132,8 @@ export const slowClients: Scenario = {
       }
       return connections;
     };
-    const found = new Findings();
+    const result: Required<Result> = { faults: [], late: [], measurements: {} };
+    const outcomes: Outcome[] = [];
     const idle = await openMany(Math.min(IDLE, roundsMax * IDLE_FOR_EACH));
     // Idle after a response. A connection without a request is slow.
     for (const connection of idle) connection.write(requestBytes(token));
@@ -139,48 +142,44 @@ export const slowClients: Scenario = {
     const untilMs = performance.now() + budgetMs - 60_000;
     let round = 0;
     do {
-      const pending: Promise<void>[] = [];
+      const pending: Promise<Outcome>[] = [];
       for (const nameLength of READER_NAME_LENGTHS) {
         const readers = (await openMany(roundsMax)).map(connection => new SlowReader(connection));
-        const run = (reader: SlowReader) => () => reader.run(token, nameLength);
         const kind = `reader of ${nameLength} bytes`;
-        pending.push(...readers.map(reader => found.note(kind, CUT_MS_MAX.reader, run(reader))));
+        pending.push(...readers.map(reader => outcomeOf(kind, reader.run(token, nameLength))));
         // Before that, they are a load of hundreds of megabytes.
         while (!readers.every(reader => reader.isStalled())) await wait(100);
       }
-      for (const kind of Object.keys(SENDERS)) {
-        const run = (connection: RawConnection) => () => beSlow(kind, connection, token);
+      for (const [kind, begin] of Object.entries(SENDERS))
         for (const connection of await openMany(roundsMax))
-          pending.push(found.note(kind, CUT_MS_MAX.sender, run(connection)));
-      }
+          pending.push(outcomeOf(kind, beSlow(begin, connection, token)));
       const tookMs = await others.sendFor(CUT_MS_MAX.sender, signal);
-      found.measurements[`round ${++round}, others p50, p99, max`] = times(tookMs);
-      found.late.push(...lateness(tookMs, OTHERS));
+      result.measurements[`round ${++round}, others p50, p99, max`] = times(tookMs);
+      result.late.push(...lateness(tookMs, OTHERS));
       const idleLeft = idle.filter(({ socket }) => socket.readyState === 'open').length;
       // Later rounds are longer than the timeout of idle connections.
       if (round === 1 && idleLeft < idle.length)
-        found.faults.push(`${idle.length - idleLeft} idle connections were cut`);
-      await Promise.all(pending);
+        result.faults.push(`${idle.length - idleLeft} idle connections were cut`);
+      outcomes.push(...(await Promise.all(pending)));
     } while (performance.now() < untilMs && !signal.aborted);
-    found.faults.push(...others.faults());
-    found.late.push(...others.rejected());
+    result.faults.push(...others.faults());
+    result.late.push(...others.rejected());
     const ghosts = (await storedRevisions(database)).filter(({ plant }) => plant.id === GHOST_ID);
-    if (ghosts.length > 0) found.faults.push(`${ghosts.length} plants of slow clients are stored`);
-    found.measure();
-    found.measurements['peak of memory in MiB'] = mebibytes(residentBytesOf(child.pid!, 'VmHWM'));
-    return found;
+    if (ghosts.length > 0) result.faults.push(`${ghosts.length} plants of slow clients are stored`);
+    assess(outcomes, result);
+    result.measurements['peak of memory in MiB'] = mebibytes(residentBytesOf(child.pid!, 'VmHWM'));
+    return result;
   },
 };
 
 /** @returns when the timeout began */
-async function beSlow(kind: string, connection: RawConnection, token: string): Promise<number> {
+async function beSlow(begin: Begin, connection: RawConnection, token: string): Promise<number> {
   const sinceMs = performance.now();
-  const rest = await SENDERS[kind]!(connection, token);
-  const { status }: RawResponse = await connection.response();
-  assert.equal(status, kind === REJECTED ? 401 : 408);
+  const rest = await begin(connection, token);
+  assert.equal((await inTime(connection.response())).status, 408);
   connection.write(rest);
   // Not reset, which would delete the response.
-  assert.equal(await connection.ended, 'closed');
+  assert.equal(await inTime(connection.ended), 'closed');
   assert.equal(connection.unread, '');
   return sinceMs;
 }
@@ -202,7 +201,7 @@ class SlowReader {
     let acceptedBytes = 0;
     const isAccepted = (): Promise<boolean> =>
       new Promise(resolve => socket.write(request, error => resolve(error === null || error === undefined)));
-    while (await isAccepted()) {
+    while (await inTime(isAccepted())) {
       this.#acceptedMs = performance.now();
       acceptedBytes += request.length;
       assert.ok(acceptedBytes < ACCEPTED_BYTES_MAX, `${acceptedBytes} bytes were accepted`);
