@@ -7,7 +7,6 @@ import { parseArgs } from 'node:util';
 import { interruption } from '../test/harness/interruption.ts';
 import { bitFlips } from './bit-flips.ts';
 import { citusFaults } from './citus.ts';
-import { diskLimits } from './disk-limits.ts';
 import { failingCalls } from './failing-calls.ts';
 import { floods } from './floods.ts';
 import { fuzzing } from './fuzz.ts';
@@ -22,7 +21,7 @@ import { slowClients } from './slow-clients.ts';
 import { soak } from './soak.ts';
 
 const SCENARIOS: readonly Scenario[] = [
-  ...[kills, powerCut, failingCalls, diskLimits, bitFlips],
+  ...[kills, powerCut, failingCalls, bitFlips],
   ...[postgresKills, postgresFailover, postgresCuts, postgresPartition],
   ...[floods, slowClients, soak, fuzzing],
 ];

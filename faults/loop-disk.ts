@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, statfsSync, truncateSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -15,12 +15,10 @@ export class LoopDisk implements Disposable {
   readonly #home = mkdtempSync(join(tmpdir(), 'plant-store-disk-'));
   readonly #image = join(this.#home, 'disk.img');
   readonly #fileSystem: FileSystem;
-  readonly #ballast: string;
 
   constructor(fileSystem: FileSystem) {
     this.#fileSystem = fileSystem;
     this.folder = join(this.#home, 'mounted');
-    this.#ballast = join(this.folder, 'ballast');
     mkdirSync(this.folder);
     writeFileSync(this.#image, '');
     truncateSync(this.#image, SIZE_BYTES);
@@ -42,32 +40,6 @@ export class LoopDisk implements Disposable {
   powerOn(): void {
     execFileSync('umount', [this.folder]);
     this.#mount();
-  }
-
-  /** Makes the disk read-only until the next mount, as ext4 does after it finds an error. */
-  makeReadOnly(): void {
-    execFileSync('mount', ['-o', 'remount,abort', this.folder]);
-  }
-
-  /** Blocks all calls that write, or lets them continue. */
-  setFrozen(frozen: boolean): void {
-    execFileSync('fsfreeze', [frozen ? '--freeze' : '--unfreeze', this.folder]);
-  }
-
-  /** Fills the disk to the last block. */
-  fill(): void {
-    const { bavail, bsize } = statfsSync(this.folder);
-    execFileSync('fallocate', ['--length', String(Math.floor(bavail * bsize * 0.98)), this.#ballast]);
-    try {
-      for (;;) writeFileSync(this.#ballast, Buffer.alloc(bsize), { flag: 'a' });
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error;
-    }
-  }
-
-  /** Frees the filled space. */
-  makeRoom(): void {
-    rmSync(this.#ballast);
   }
 
   #mount(): void {

@@ -66,19 +66,10 @@ const CONDITIONS = {
 } as const;
 
 /** The Debian packages of the programs that scenarios run. */
-const PACKAGES = 'gcc libc6-dev mount util-linux e2fsprogs xfsprogs iproute2';
+const PACKAGES = 'gcc libc6-dev mount e2fsprogs xfsprogs iproute2';
 
 /** Conditions, and names of programs. */
-export type Need =
-  | keyof typeof CONDITIONS
-  | 'gcc'
-  | 'mount'
-  | 'fsfreeze'
-  | 'fallocate'
-  | 'mkfs.ext4'
-  | 'mkfs.xfs'
-  | 'xfs_io'
-  | 'ip';
+export type Need = keyof typeof CONDITIONS | 'gcc' | 'mount' | 'mkfs.ext4' | 'mkfs.xfs' | 'xfs_io' | 'ip';
 
 /** @returns why a scenario cannot run on this machine, with advice; undefined if it can */
 export function obstacleOf({ needs }: Scenario): string | undefined {

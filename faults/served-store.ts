@@ -128,11 +128,6 @@ export class ServedStore implements AsyncDisposable {
     this.recoveryMs.push(Math.max(...(await this.load.storedByEachAfter(overAt))) - overAt);
   }
 
-  /** The statuses of responses from this index of the log; undefined for a missing response. */
-  statusesFrom(begin: number): (number | undefined)[] {
-    return this.log.slice(begin).map(({ response }) => response?.status);
-  }
-
   /** Ends clients and instances, and compares the responses with the stored plants. */
   async compare(): Promise<void> {
     await this.#load?.stop();

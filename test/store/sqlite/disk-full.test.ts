@@ -22,7 +22,7 @@ const LIMIT_BYTES = 2 * 1024 * 1024;
 /** Limits the size of every file, also for root. `ulimit -f` counts units of 512 bytes. */
 const LIMIT_AND_RUN = `ulimit -S -f ${LIMIT_BYTES / 512} && exec "$0" "$@"`;
 
-// The fault scenario `disk-limits` uses a full file system instead, and needs root.
+// The fault scenario `failing-calls` lets each write fail.
 test('while files cannot grow plants get 503; no confirmed plant is lost, no rejected one is stored', async () => {
   console.log(`repeat with PLANT_STORE_TEST_SEED=${SEED}`);
   const database = await sqlite.newDatabase();
