@@ -11,7 +11,7 @@ import { type Finished, PROGRAM, type StartOptions } from './program.ts';
 import { testFolder } from './test-folder.ts';
 
 /** The arguments of a command, with environment variables for this command only. */
-export interface CommandLine {
+interface CommandLine {
   args: readonly string[];
   env?: Record<string, string>;
 }

@@ -4,7 +4,7 @@ import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /** A runtime that can run a JavaScript program. */
-export interface JavaScriptRuntime {
+interface JavaScriptRuntime {
   name: string;
   executable: string;
   /** Arguments before the path of the program. */

@@ -11,7 +11,7 @@ import type { NewPlant } from '../../src/contract/plant.ts';
  */
 
 /** The plant in a body, or the error that rejects the body. */
-export type Verdict = { plant: NewPlant } | { error: 'notJson' | 'notNewPlant' };
+type Verdict = { plant: NewPlant } | { error: 'notJson' | 'notNewPlant' };
 
 const ajv = new Ajv2020({ formats: { int32: true, int64: true } });
 ajv.addVocabulary(['components']);
