@@ -1,6 +1,6 @@
 /**
- * Limits that clients see or that several folders share. Each folder lists its other limits in its
- * own limits.ts. Some limits are settings: the value here is their default.
+ * Limits that clients see or that several folders share. Some limits are settings: the value here is
+ * their default.
  */
 
 /** Smallest id: the minimum of a signed 64-bit integer, OpenAPI format `int64`. */
@@ -32,7 +32,7 @@ export const TOKEN_LABEL_LENGTH_MAX = 100;
 /** Latest expiry of a token: the last time that a Date can have (ECMAScript, Time Values). */
 export const TOKEN_EXPIRY_MS_MAX = 8.64e15;
 
-/** Asserts at start that limits fit each other. Each limits.ts calls it for its own limits. */
+/** Asserts at start that limits fit each other. Each file with limits calls it for its own. */
 export function relation(holds: boolean, rule: string): void {
   if (!holds) throw new Error(`limits contradict each other: ${rule}`);
 }
