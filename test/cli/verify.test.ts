@@ -148,8 +148,8 @@ for (const engine of [sqlite, postgres]) {
 test('a line alone proves as much, but shows no range; --seal writes a new file that does', async () => {
   const database = await storeWithRows(sqlite);
   const file = join(folder, 'new.seal');
-  const { stdout } = await verify(database, '--seal', file);
-  assert.equal(stdout, `${sealLine(SEAL)}\n`);
+  const { stdout, stderr: said } = await verify(database, '--seal', file);
+  assert.deepEqual([stdout, said], [`${sealLine(SEAL)}\n`, `wrote the seal to ${file}\n`]);
   assert.equal(readFileSync(file, 'utf8'), sealText(SEAL));
   const again = await verify(database, '--seal', file);
   assert.match(again.stderr, /^plant-store: .*new\.seal already exists and was not changed; name another f/);
