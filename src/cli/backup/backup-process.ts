@@ -7,10 +7,8 @@ import { type Verification, verifyRevisions } from '../../store/verification.ts'
 
 /** A message to the process that started this one. The last message is `made` or `failure`. */
 export interface BackupMessage {
-  /** Progress of the copy, in pages. */
-  copied?: { pages: number; totalPages: number };
-  /** The copy is complete, and so many of its revisions are checked. */
-  checked?: number;
+  /** The activity now. */
+  progress?: { title: string; unit: string; done: number; total: number };
   /** The seal of the copy, unless a revision is damaged; and its faults. */
   made?: Omit<Verification, 'seal'> & Record<'source' | 'copy', StoreCounts> & { seal: string | undefined };
   failure?: { message: string; errcode: number | undefined; isDamage: boolean };
@@ -28,9 +26,11 @@ export async function runBackupProcess(path: string, to: string): Promise<void> 
   try {
     const begunAt = Date.now();
     const source = await copySnapshot(path, to, ({ totalPages, remainingPages }) =>
-      send({ copied: { pages: totalPages - remainingPages, totalPages } }),
+      sendProgress('copying', 'pages', totalPages - remainingPages, totalPages),
     );
-    send({ checked: 0 });
+    const checked = (revisions: number) =>
+      sendProgress('checking the copy', 'revisions', revisions, source.revisions);
+    checked(0);
     const copy = checkCopy(to);
     // Reads the copy, not the store under load. Equal counts and right checksums show that the copy
     // has everything.
@@ -39,10 +39,10 @@ export async function runBackupProcess(path: string, to: string): Promise<void> 
     // newest time, or before one that is ahead of the clock. The seal lists these of the copy.
     const until = (await reader.newestTime(begunAt)) - 1;
     const digest = new SealDigest({ until, isListing: true });
-    let checked = 0;
+    let done = 0;
     const { seal, ...verification } = await verifyRevisions(reader, digest, undefined, revisions => {
-      checked += revisions;
-      send({ checked });
+      done += revisions;
+      checked(done);
     });
     send({ made: { source, copy, seal: seal && sealText(seal), ...verification } });
   } catch (error) {
@@ -50,6 +50,10 @@ export async function runBackupProcess(path: string, to: string): Promise<void> 
     send({ failure: { message, errcode, isDamage: error instanceof StoreDamaged } });
   }
   if (process.connected) process.disconnect?.();
+}
+
+function sendProgress(title: string, unit: string, done: number, total: number): void {
+  send({ progress: { title, unit, done, total } });
 }
 
 function send(message: BackupMessage): void {

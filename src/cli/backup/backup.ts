@@ -28,8 +28,6 @@ backup to the path of the old store file.
 Example:
   $ npx plant-store backup "backups/plants-$(date +%F).db"`;
 
-const CHECKING = { title: 'checking the copy', unit: 'revisions', total: undefined };
-
 type Made = NonNullable<BackupMessage['made']>;
 
 /** https://sqlite.org/rescode.html#full */
@@ -107,9 +105,7 @@ async function copyAndCheck(path: string, to: string, stop: AbortSignal): Promis
   let last: BackupMessage = {};
   child.on('message', (message: BackupMessage) => {
     last = message;
-    if (message.copied !== undefined) ({ pages: progress.done, totalPages: progress.total } = message.copied);
-    const { checked } = message;
-    if (checked !== undefined) Object.assign(progress, { ...CHECKING, done: checked });
+    Object.assign(progress, message.progress);
   });
   const [exitCode, signal] = await ended;
   stop.throwIfAborted();
