@@ -19,7 +19,6 @@ import {
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { gzipSync } from 'node:zlib';
 import packageJson from '../package.json' with { type: 'json' };
 import { billOfMaterials } from './bill-of-materials.ts';
 import { bundleProgram } from './program-bundle.ts';
@@ -40,7 +39,7 @@ const sbom = await fillFolder();
 if (spawnSync('buildah', ['--version']).status === 0) {
   writeArchive();
   writeFileSync(archive.replace('.tar', '.cdx.json'), sbom);
-  console.error(`${archive}.gz: ${tag}`);
+  console.error(`${archive}: ${tag}`);
 } else console.error(`no archive without buildah; with Docker: docker build --tag ${tag} ${image}`);
 
 /** @returns the bill of materials */
@@ -99,8 +98,6 @@ function writeArchive(): void {
   } finally {
     rmSync(store, { recursive: true, force: true });
   }
-  writeFileSync(`${archive}.gz`, gzipSync(readFileSync(archive)));
-  rmSync(archive);
 }
 
 /** The commit, and the time for all files (https://reproducible-builds.org/specs/source-date-epoch/). */

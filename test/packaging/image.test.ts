@@ -4,7 +4,6 @@ import { globSync, mkdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, suite, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { gunzipSync } from 'node:zlib';
 import packageJson from '../../package.json' with { type: 'json' };
 import { freePort } from '../harness/free-port.ts';
 import { LoggingClient } from '../harness/logging-client.ts';
@@ -31,8 +30,8 @@ function build(program: string): void {
 }
 
 function readArchive(): Buffer {
-  const [file] = globSync('*-image.tar.gz', { cwd: built });
-  return gunzipSync(readFileSync(join(built, file!)));
+  const [file] = globSync('*-image.tar', { cwd: built });
+  return readFileSync(join(built, file!));
 }
 
 /** The image of an archive, whose root is unpacked into `root`. */
