@@ -44,20 +44,20 @@ export async function runBackupProcess(path: string, to: string): Promise<void> 
       done += revisions;
       checked(done);
     });
-    send({ made: { source, copy, seal: seal && sealText(seal), ...verification } });
+    await send({ made: { source, copy, seal: seal && sealText(seal), ...verification } });
   } catch (error) {
     const { message, errcode } = error as Error & { errcode?: number };
-    send({ failure: { message, errcode, isDamage: error instanceof StoreDamaged } });
+    await send({ failure: { message, errcode, isDamage: error instanceof StoreDamaged } });
   }
   if (process.connected) process.disconnect?.();
 }
 
 function sendProgress(title: string, unit: string, done: number, total: number): void {
-  send({ progress: { title, unit, done, total } });
+  void send({ progress: { title, unit, done, total } });
 }
 
-function send(message: BackupMessage): void {
-  process.send?.(message, undefined, undefined, () => {
-    // After an error the `disconnect` event follows.
-  });
+/** Settles when the message is sent, or when it cannot be. Then the `disconnect` event follows. */
+async function send(message: BackupMessage): Promise<void> {
+  // A disconnect would drop messages that wait while the parent process is stopped.
+  await new Promise(resolve => process.send?.(message, undefined, undefined, resolve));
 }
