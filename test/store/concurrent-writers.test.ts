@@ -139,7 +139,10 @@ for (const deployment of DEPLOYMENTS) {
       assert.equal(outcomes.get('created')!.length + outcomes.get('revised')!.length, revisions.length);
       assert.ok(outcomes.get('unchanged')!.length > 0, 'some plants were stored already');
     }));
+}
 
+// The isolation of transactions changes how conflicts end. One rule shows that.
+for (const deployment of DEPLOYMENTS.filter(({ name }) => !name.includes('serializable'))) {
   test(`many clients with the rule reject: the first content of an id is stored, all others are rejected: ${deployment.name}`, () =>
     withManyClients(deployment, 'reject', (log, revisions) => {
       const stored = new Map(revisions.map(({ plant }) => [plant.id, newPlantJson(plant)]));

@@ -83,17 +83,6 @@ test('a deleted log causes one 503, also before the first plant', () =>
     assert.ok(service.logged.some(line => line.includes('does not confirm plants')));
   }));
 
-test('a log that is deleted after a checkpoint causes few 503', () =>
-  withService(async ({ path, send }) => {
-    const { mtimeMs } = statSync(path);
-    assert.equal(await send(), 200);
-    // By then the checkpoint thread has the log open.
-    await until('the log is copied', () => statSync(path).mtimeMs > mtimeMs);
-    rmSync(`${path}-wal`);
-    assert.equal(await send(), 503);
-    await until('plants are stored again', async () => (await send()) === 200);
-  }));
-
 test('a failing checkpoint causes a warning in the service log, in /readyz and in the metrics', () =>
   withService(async ({ service, path, send }) => {
     assert.equal(await send(), 200);
