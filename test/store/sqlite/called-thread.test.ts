@@ -11,6 +11,7 @@ const PROGRAM = `
   import { replyToCalls } from '${FILE}';
   replyToCalls(call => {
     if (call === 'throw') throw new Error('thrown');
+    if (call === 'wait') Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
     if (call === 'exit') process.exit();
     if (call === 'die') process.nextTick(() => { throw new Error('died'); });
     return [call, threadId];
@@ -32,8 +33,8 @@ suite('a called thread', { timeout: 60_000 }, () => {
     await thread.end();
     await thread.end();
     assert.equal((await thread.call('three'))[0], 'three');
-    const last = thread.call('four');
-    await Promise.all([assert.rejects(last, /the test thread died/), thread.end()]);
+    const endless = thread.call('wait');
+    await Promise.all([assert.rejects(endless, /the test thread died/), thread.end()]);
   });
 
   for (const cause of ['exit', 'die'])
