@@ -6,7 +6,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { NewPlant } from '../src/contract/plant.ts';
 import { plantWrite } from '../src/store/checksum.ts';
 import { COMMIT_TIME_MS_MAX } from '../src/store/limits.ts';
-import { openCommandStore } from '../src/store/open-store.ts';
+import { openCommandStore } from '../test/harness/open-store.ts';
 import { PostgresServer } from '../test/harness/postgres-server.ts';
 import type { StartOptions } from '../test/harness/program.ts';
 import { addToken } from '../test/harness/running-service.ts';

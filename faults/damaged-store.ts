@@ -1,9 +1,9 @@
 import { tmpdir } from 'node:os';
 import type { NewPlant } from '../src/contract/plant.ts';
-import { openSearch } from '../src/store/open-store.ts';
 import { StoreRejected, StoreUnavailable } from '../src/store/plant-store.ts';
 import { runCommandLines } from '../test/harness/command-lines.ts';
 import { LoggingClient } from '../test/harness/logging-client.ts';
+import { openSearch } from '../test/harness/open-store.ts';
 import { type Finished, type StartOptions, startServe } from '../test/harness/program.ts';
 import { seededRandom } from '../test/harness/seeded-random.ts';
 

@@ -23,7 +23,6 @@ import { FailureLog, rateLimitedLog, type ServiceLog } from './ops/rate-limited-
 import type { ServiceState } from './ops/readiness.ts';
 import { storeWarningsOf } from './ops/store-warnings.ts';
 import { plantWrite } from './store/checksum.ts';
-import { databaseAddressOf } from './store/database-url.ts';
 import { openSearch, openServedStore, type ServedStore, type StoreSettings } from './store/open-store.ts';
 import {
   type PlantCommits,
@@ -93,7 +92,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
   // The stack closes its parts in reverse order, and continues when one of them fails.
   const opened = new AsyncDisposableStack();
   try {
-    const metrics = new Metrics(VERSION, databaseAddressOf(settings.database).engine);
+    const metrics = new Metrics(VERSION, settings.database.engine);
     // Before the store: a start that fails here leaves no new store.
     const reservedOps = opened.use(await ReservedAddress.reserve(settings.ops));
     const reserved = opened.use(await ReservedAddress.reserve(settings.listen));

@@ -110,11 +110,11 @@ async function copyStore(options: CopyOptions, stop: AbortSignal): Promise<void>
   const open = <T extends AsyncDisposable | undefined>(flag: string, opening: () => Promise<T>): Promise<T> =>
     at(flag, async () => opened.use(await opening()));
 
-  const sourceUrl = await at(SOURCE, async () => readDatabase({ ...options, database: options.from }));
-  const targetUrl = await at(TARGET, async () => readDatabase({ ...options, database: options.to }));
+  const sourceAddress = await at(SOURCE, async () => readDatabase({ ...options, database: options.from }));
+  const targetAddress = await at(TARGET, async () => readDatabase({ ...options, database: options.to }));
   // The source first: if it cannot be read, no target is created.
-  const source = await open(SOURCE, () => openReader(sourceUrl));
-  const existing = await open(TARGET, () => openReader(targetUrl).catch(ifMissing));
+  const source = await open(SOURCE, () => openReader(sourceAddress));
+  const existing = await open(TARGET, () => openReader(targetAddress).catch(ifMissing));
   if (existing !== undefined) await checkDistinct(source, existing);
   const damaged: DamagedCounts = { [SOURCE]: 0, [TARGET]: 0 };
   const total = (await source.size().catch(() => undefined))?.revisions;
@@ -131,7 +131,7 @@ async function copyStore(options: CopyOptions, stop: AbortSignal): Promise<void>
   };
 
   if (options.dryRun) {
-    await at(TARGET, () => checkNotServed(targetUrl));
+    await at(TARGET, () => checkNotServed(targetAddress));
     const { missing } = await pass('comparing', compareStores, existing ?? EMPTY_READER);
     rejectDamagedTarget(damaged);
     reportLeftOut(leftOut);
@@ -139,8 +139,8 @@ async function copyStore(options: CopyOptions, stop: AbortSignal): Promise<void>
     console.log(`would copy ${counted(missing)}${where}; nothing was written`);
     return;
   }
-  const writer = await open(TARGET, () => openCopyTarget(targetUrl));
-  const target = existing ?? (await open(TARGET, () => openReader(targetUrl)));
+  const writer = await open(TARGET, () => openCopyTarget(targetAddress));
+  const target = existing ?? (await open(TARGET, () => openReader(targetAddress)));
   await pass('checking', checkTarget, target);
   rejectDamagedTarget(damaged);
   const startMs = performance.now();

@@ -1,4 +1,4 @@
-import { databaseAddressOf } from '../store/database-url.ts';
+import type { DatabaseAddress } from '../store/database-url.ts';
 import type { CommandRun } from '../store/plant-store.ts';
 import { wasServed } from '../store/sqlite/serve-lock.ts';
 import { inExistingStore } from './existing-store.ts';
@@ -8,12 +8,11 @@ import { inExistingStore } from './existing-store.ts';
  * that no service has used may be a backup. It stays as it is.
  */
 export async function noteRun(
-  database: string,
+  database: DatabaseAddress,
   command: CommandRun['command'],
   result: string,
 ): Promise<void> {
-  const address = databaseAddressOf(database);
-  if (address.engine === 'sqlite' && !wasServed(address.path)) return;
+  if (database.engine === 'sqlite' && !wasServed(database.path)) return;
   try {
     await inExistingStore(database, store => store.recordRun({ command, endedAt: Date.now(), result }));
   } catch (error) {

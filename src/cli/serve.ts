@@ -6,7 +6,7 @@ import { hashToken } from '../auth/token.ts';
 import { EXIT_MS } from '../contract/limits.ts';
 import { newPlantJson } from '../contract/plant.ts';
 import { ListenFailed, LOOPBACK, type Service, type ShownSetting, startService } from '../service.ts';
-import { databaseAddressOf, shownDatabase } from '../store/database-url.ts';
+import { type DatabaseAddress, shownDatabase } from '../store/database-url.ts';
 import { checkNotServed, openReader } from '../store/open-store.ts';
 import { consoleLink } from './console.ts';
 import { onFirstSignal } from './interruption.ts';
@@ -55,7 +55,7 @@ function endLate(log: Logger): void {
 }
 
 async function start(
-  database: string,
+  database: DatabaseAddress,
   options: ServeOptions,
   command: Command,
   log: Logger,
@@ -105,7 +105,7 @@ function listenAdvice({ address: { host, port }, code, message }: ListenFailed, 
  * Without a terminal, others may read stderr in a journal, so a new file gets the token. Until the
  * store has the token, the name of the file ends in `.partial`.
  */
-function handOverFirstToken(token: string, database: string): boolean {
+function handOverFirstToken(token: string, database: DatabaseAddress): boolean {
   if (process.stderr.isTTY) return true;
   const file = firstTokenFile(database);
   // A link may lead nowhere, and its name is still in use.
@@ -118,7 +118,7 @@ function handOverFirstToken(token: string, database: string): boolean {
 }
 
 /** Gives the file its name, also for an earlier start that was killed. @returns its token */
-async function publishFirstToken(database: string): Promise<string | undefined> {
+async function publishFirstToken(database: DatabaseAddress): Promise<string | undefined> {
   const file = firstTokenFile(database);
   if (file === undefined) return undefined;
   const partial = `${file}.partial`;
@@ -131,9 +131,8 @@ async function publishFirstToken(database: string): Promise<string | undefined> 
   return isStored ? token : undefined;
 }
 
-function firstTokenFile(database: string): string | undefined {
-  const address = databaseAddressOf(database);
-  return address.engine === 'sqlite' ? `${resolve(address.path)}-first-token` : undefined;
+function firstTokenFile(database: DatabaseAddress): string | undefined {
+  return database.engine === 'sqlite' ? `${resolve(database.path)}-first-token` : undefined;
 }
 
 /** Prints on stderr how to send a plant. The first token is shown only here, never logged. */
@@ -141,7 +140,7 @@ async function greet(
   service: Service,
   { listen, ops, docs }: ServeOptions,
   command: Command,
-  database: string,
+  database: DatabaseAddress,
 ): Promise<void> {
   const { address, opsAddress, hasToken, makeConsoleCode, warnings } = service;
   const firstToken = (await publishFirstToken(database)) ?? service.firstToken;
@@ -184,7 +183,7 @@ function curl(base: string, credential: string): string {
 }
 
 /** The settings of the service and where they come from, without passwords. */
-function shownSettings(command: Command, database: string): ShownSetting[] {
+function shownSettings(command: Command, database: DatabaseAddress): ShownSetting[] {
   return command.options.map(option => {
     const source = command.getOptionValueSource(option.attributeName());
     // Who sees this uses the console, which may be on by default.

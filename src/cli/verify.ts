@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { constants, setPriority } from 'node:os';
 import { Command } from 'commander';
+import type { DatabaseAddress } from '../store/database-url.ts';
 import { openReader } from '../store/open-store.ts';
 import { StoreDamaged, StoreRejected } from '../store/plant-store.ts';
 import { parseSeal, type Seal, SealDigest, sealLine, sealText } from '../store/seal.ts';
@@ -81,7 +82,7 @@ async function verify(options: VerifyOptions): Promise<void> {
 }
 
 async function check(
-  database: string,
+  database: DatabaseAddress,
   earlier: Seal | undefined,
 ): Promise<Verification & { structure: string[] }> {
   await using reader = await openReader(database);

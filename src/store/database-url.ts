@@ -32,7 +32,8 @@ export function databaseAddressOf(text: string): DatabaseAddress {
 }
 
 /** The database URL for logs and messages, without the password. */
-export function shownDatabase(text: string): string {
-  const database = databaseAddressOf(text);
-  return database.engine === 'sqlite' ? text : shownPostgresAddress(database.address);
+export function shownDatabase(database: DatabaseAddress): string {
+  return database.engine === 'sqlite'
+    ? `${SQLITE_SCHEME}${database.path}`
+    : shownPostgresAddress(database.address);
 }

@@ -1,5 +1,5 @@
 import { realpathSync } from 'node:fs';
-import { databaseAddressOf } from './database-url.ts';
+import type { DatabaseAddress } from './database-url.ts';
 import {
   type CopyTarget,
   type PlantReader,
@@ -15,8 +15,7 @@ import { openSqliteSearch } from './sqlite/sqlite-search.ts';
 // Each engine is imported on use: a service on SQLite starts faster without the PostgreSQL driver.
 
 export interface StoreSettings {
-  /** `sqlite:PATH` or `postgres://…`. */
-  database: string;
+  database: DatabaseAddress;
   repeatedIdRule: RepeatedIdRule;
   /** How many connections carry plants into PostgreSQL. */
   connections: number;
@@ -33,8 +32,7 @@ export interface ServedStore extends AsyncDisposable {
  * @throws {StoreRejected} when it cannot be opened, or another service uses this SQLite store
  */
 export async function openServedStore(settings: StoreSettings): Promise<ServedStore> {
-  const { repeatedIdRule, connections } = settings;
-  const database = databaseAddressOf(settings.database);
+  const { database, repeatedIdRule, connections } = settings;
   if (database.engine === 'postgres') {
     const { PostgresEngine } = await import('./postgres/postgres-engine.ts');
     const engine = await PostgresEngine.open({ address: database.address, repeatedIdRule, connections });
@@ -52,8 +50,7 @@ export async function openServedStore(settings: StoreSettings): Promise<ServedSt
 }
 
 /** Opens a store for a command that writes, beside a running service. @throws {StoreRejected} */
-export async function openCommandStore(text: string): Promise<StorageEngine> {
-  const database = databaseAddressOf(text);
+export async function openCommandStore(database: DatabaseAddress): Promise<StorageEngine> {
   if (database.engine === 'postgres') {
     const { PostgresEngine } = await import('./postgres/postgres-engine.ts');
     return PostgresEngine.open({ address: database.address, repeatedIdRule: 'revise', connections: 1 });
@@ -76,8 +73,7 @@ export async function openCommandStore(text: string): Promise<StorageEngine> {
  * @throws {StoreMissing} when it does not exist
  * @throws {StoreRejected}
  */
-export async function openReader(text: string): Promise<PlantReader> {
-  const database = databaseAddressOf(text);
+export async function openReader(database: DatabaseAddress): Promise<PlantReader> {
   if (database.engine === 'sqlite') return openSqliteReader(database.path);
   const { openPostgresReader } = await import('./postgres/postgres-reader.ts');
   return openPostgresReader(database.address);
@@ -87,8 +83,7 @@ export async function openReader(text: string): Promise<PlantReader> {
  * Opens the store of a service for searches beside its creates, on SQLite with a thread of its own.
  * The thread and the connections start with the first search, so a missing store fails only then.
  */
-export async function openSearch(text: string): Promise<PlantSearch> {
-  const database = databaseAddressOf(text);
+export async function openSearch(database: DatabaseAddress): Promise<PlantSearch> {
   if (database.engine === 'sqlite') return openSqliteSearch(database.path);
   const { openPostgresSearch } = await import('./postgres/postgres-search.ts');
   return openPostgresSearch(database.address);
@@ -100,8 +95,7 @@ export async function openSearch(text: string): Promise<PlantSearch> {
  *
  * @throws {StoreRejected}
  */
-export async function openCopyTarget(text: string): Promise<CopyTarget> {
-  const database = databaseAddressOf(text);
+export async function openCopyTarget(database: DatabaseAddress): Promise<CopyTarget> {
   if (database.engine === 'postgres') {
     const { openPostgresTarget } = await import('./postgres/postgres-target.ts');
     return openPostgresTarget(database.address);
@@ -111,7 +105,6 @@ export async function openCopyTarget(text: string): Promise<CopyTarget> {
 }
 
 /** Checks that no service uses the target of a copy. Creates nothing. @throws {StoreRejected} */
-export async function checkNotServed(text: string): Promise<void> {
-  const database = databaseAddressOf(text);
+export async function checkNotServed(database: DatabaseAddress): Promise<void> {
   if (database.engine === 'sqlite') await checkServeLock(database.path);
 }

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { hashToken, makeToken } from '../../src/auth/token.ts';
-import { openCommandStore } from '../../src/store/open-store.ts';
 import { freePort } from '../harness/free-port.ts';
+import { openCommandStore } from '../harness/open-store.ts';
 import { runProgram, startServe } from '../harness/program.ts';
 import { RawConnection, type RequestParts, requestBytes } from '../harness/raw-connection.ts';
 

@@ -10,8 +10,8 @@ import {
   type TokenSource,
 } from '../../src/auth/token-cache.ts';
 import { TOKENS_AT_A_TIME_MAX } from '../../src/contract/limits.ts';
-import { openCommandStore } from '../../src/store/open-store.ts';
 import type { StorageEngine } from '../../src/store/plant-store.ts';
+import { openCommandStore } from '../harness/open-store.ts';
 import { startTestService } from '../harness/running-service.ts';
 import { openTokens, sqliteUnderTest } from '../harness/store-under-test.ts';
 import { until } from '../harness/until.ts';

@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync,
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
-import { openCommandStore } from '../../src/store/open-store.ts';
+import { openCommandStore } from '../harness/open-store.ts';
 import { type Finished, firstTokenOf, sendPlant, startProgram, startServe } from '../harness/program.ts';
 import { postgresUnderTest } from '../harness/store-under-test.ts';
 import { testFolder } from '../harness/test-folder.ts';

@@ -13,10 +13,10 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
-import { openCommandStore } from '../../src/store/open-store.ts';
 import { SealDigest, sealLine, sealText } from '../../src/store/seal.ts';
 import { commandProcess } from '../harness/command-lines.ts';
 import { copy, equalDigest, fillStore } from '../harness/copied-stores.ts';
+import { openCommandStore } from '../harness/open-store.ts';
 import { type Finished, runProgram } from '../harness/program.ts';
 import { type EngineUnderTest, enginesUnderTest } from '../harness/store-under-test.ts';
 import { changeRows, insertSql, type Row, revisionOfRow } from '../harness/stored-revisions.ts';

@@ -14,9 +14,9 @@ import {
   type PlantStoreOptions,
 } from '../../src/client/plant-store.ts';
 import { ERRORS } from '../../src/contract/errors.ts';
-import { openReader } from '../../src/store/open-store.ts';
 import { errorBody, type Post, startFaulty } from '../harness/faulty-service.ts';
 import { type LoopbackServer, listen } from '../harness/loopback-server.ts';
+import { openReader } from '../harness/open-store.ts';
 import { startTestService } from '../harness/running-service.ts';
 import { until } from '../harness/until.ts';
 import { wholeRangePlants } from '../harness/whole-range-plants.ts';

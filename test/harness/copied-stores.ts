@@ -3,8 +3,8 @@ import { hashToken, makeToken } from '../../src/auth/token.ts';
 import type { NewPlant } from '../../src/contract/plant.ts';
 import type { StoredToken } from '../../src/contract/stored-token.ts';
 import { plantWrite } from '../../src/store/checksum.ts';
-import { openReader } from '../../src/store/open-store.ts';
 import type { PlantRevision } from '../../src/store/plant-store.ts';
+import { openReader } from './open-store.ts';
 import { type Finished, runProgram } from './program.ts';
 import { openStore } from './store-under-test.ts';
 

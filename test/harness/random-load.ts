@@ -1,9 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { hashToken, makeToken } from '../../src/auth/token.ts';
 import type { NewPlant } from '../../src/contract/plant.ts';
-import { openCommandStore } from '../../src/store/open-store.ts';
 import type { LoggedRequest } from './client-log.ts';
 import { LoggingClient } from './logging-client.ts';
+import { openCommandStore } from './open-store.ts';
 import { seededRandom } from './seeded-random.ts';
 import { until } from './until.ts';
 

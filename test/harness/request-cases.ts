@@ -1,6 +1,6 @@
 import { hashToken, makeToken } from '../../src/auth/token.ts';
 import { HEADER_BYTES_MAX } from '../../src/contract/limits.ts';
-import { openCommandStore } from '../../src/store/open-store.ts';
+import { openCommandStore } from './open-store.ts';
 import { chunked, type RequestParts, requestBytes } from './raw-connection.ts';
 
 /** A request with its expected response, the same on the fast path and from Node's HTTP server. */

@@ -3,8 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { hashToken, makeToken } from '../../src/auth/token.ts';
 import { type Service, type ServiceSettings, startService } from '../../src/service.ts';
-import { openCommandStore } from '../../src/store/open-store.ts';
+import { databaseAddressOf } from '../../src/store/database-url.ts';
 import { POSTGRES_CONNECTIONS } from '../../src/store/postgres/limits.ts';
+import { openCommandStore } from './open-store.ts';
 
 /** A real service with a new database file, on free ports of this machine. */
 export interface RunningService extends Service {
@@ -21,17 +22,21 @@ export interface RunningService extends Service {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
+export interface TestSettings extends Partial<Omit<ServiceSettings, 'database'>> {
+  /** The database URL; undefined: a new file. */
+  database?: string;
+}
+
 /**
  * Starts a service; `await using` ends it and deletes its folder.
  *
  * @param settings differences from the defaults of the command line
  */
-export async function startTestService(settings: Partial<ServiceSettings> = {}): Promise<RunningService> {
+export async function startTestService(settings: TestSettings = {}): Promise<RunningService> {
   const folder = await mkdtemp(join(tmpdir(), 'plant-store-test-'));
   const database = settings.database ?? `sqlite:${join(folder, 'plants.db')}`;
   const logged: string[] = [];
   const service = await startService({
-    database,
     listen: { host: '127.0.0.1', port: 0 },
     ops: { host: '127.0.0.1', port: 0 },
     repeatedIdRule: 'revise',
@@ -45,6 +50,7 @@ export async function startTestService(settings: Partial<ServiceSettings> = {}):
       error: (_details, message) => logged.push(message),
     },
     ...settings,
+    database: databaseAddressOf(database),
   });
   return {
     ...service,

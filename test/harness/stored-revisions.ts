@@ -1,7 +1,7 @@
 import { withChecksum } from '../../src/store/checksum.ts';
-import { openReader } from '../../src/store/open-store.ts';
 import type { PlantRevision } from '../../src/store/plant-store.ts';
 import { faultsOf, type LoggedRequest } from './client-log.ts';
+import { openReader } from './open-store.ts';
 import type { EngineUnderTest } from './store-under-test.ts';
 
 /** Reads all revisions of a store, as `export` does. */

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
-import type { ServiceSettings } from '../../src/service.ts';
 import { RawConnection, type RequestParts, requestBytes } from '../harness/raw-connection.ts';
 import { assertErrorResponse, assertPlantResponse } from '../harness/response-assertions.ts';
-import { type RunningService, startTestService } from '../harness/running-service.ts';
+import { type RunningService, startTestService, type TestSettings } from '../harness/running-service.ts';
 import { isLeftToNode, serverSideOf } from '../harness/server-side.ts';
 import { storedRevisionsOf } from '../harness/stored-revisions.ts';
 import { until } from '../harness/until.ts';
@@ -19,7 +18,7 @@ export class ConnectionTarget {
     this.service = service;
   }
 
-  static async start(settings: Partial<ServiceSettings> = {}): Promise<ConnectionTarget> {
+  static async start(settings: TestSettings = {}): Promise<ConnectionTarget> {
     return new ConnectionTarget(await startTestService(settings));
   }
 

@@ -5,7 +5,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { makeToken } from '../../src/auth/token.ts';
 import { TOKEN_REFRESH_INTERVAL_MIN_MS } from '../../src/auth/token-cache.ts';
 import { BODY_BYTES_MAX } from '../../src/contract/limits.ts';
-import { openCommandStore } from '../../src/store/open-store.ts';
+import { openCommandStore } from '../harness/open-store.ts';
 import { chunked, type RawConnection, type RequestParts, requestBytes } from '../harness/raw-connection.ts';
 import { addToken } from '../harness/running-service.ts';
 import { isLeftToNode, serverSideOf } from '../harness/server-side.ts';

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
 import { after, suite, test } from 'node:test';
 import { plantWrite } from '../../src/store/checksum.ts';
-import { openCopyTarget } from '../../src/store/open-store.ts';
 import { CommandProcess } from '../harness/command-lines.ts';
+import { openCopyTarget } from '../harness/open-store.ts';
 import { enginesUnderTest, openNewStore, openStore, openTokens } from '../harness/store-under-test.ts';
 import { testFolder } from '../harness/test-folder.ts';
 

@@ -6,8 +6,8 @@ import { hashToken } from '../../src/auth/token.ts';
 import { TOKENS_AT_A_TIME_MAX } from '../../src/contract/limits.ts';
 import type { NewStoredToken, StoredToken } from '../../src/contract/stored-token.ts';
 import { plantWrite } from '../../src/store/checksum.ts';
-import { openReader } from '../../src/store/open-store.ts';
 import { StoreUnavailable } from '../../src/store/plant-store.ts';
+import { openReader } from '../harness/open-store.ts';
 import {
   type EngineUnderTest,
   enginesUnderTest,
@@ -27,7 +27,7 @@ function plain(tokens: (StoredToken | undefined)[]): unknown[] {
 
 /** Takes codes as `openCommandStore` does in another process, and prints which ones it got. */
 const TAKE = `
-  import { openCommandStore } from '${new URL('../../src/store/open-store.ts', import.meta.url)}';
+  import { openCommandStore } from '${new URL('../harness/open-store.ts', import.meta.url)}';
   const [database, count] = process.argv.slice(1);
   const store = await openCommandStore(database);
   const taken = [];

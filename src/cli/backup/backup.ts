@@ -3,7 +3,6 @@ import { once } from 'node:events';
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Command } from 'commander';
-import { databaseAddressOf } from '../../store/database-url.ts';
 import { StoreDamaged } from '../../store/plant-store.ts';
 import type { StoreCounts } from '../../store/sqlite/sqlite-backup.ts';
 import { stoppable } from '../interruption.ts';
@@ -43,7 +42,7 @@ export function backupCommand(): Command {
 }
 
 async function backUp(file: string, options: DatabaseOptions): Promise<void> {
-  const database = databaseAddressOf(readDatabase(options));
+  const database = readDatabase(options);
   if (database.engine === 'postgres') {
     throw new Failure(
       '`backup` copies only SQLite stores; back up PostgreSQL with its own tools, such as pg_dump',
@@ -75,7 +74,7 @@ async function backUp(file: string, options: DatabaseOptions): Promise<void> {
     console.log(`${file}${SEAL_SUFFIX}: the seal of this backup, for \`verify --against\``);
   }
   const found = faults.length === 0 ? '' : `; FAULTS FOUND: ${faults[0]}`;
-  await noteRun(readDatabase(options), 'backup', `${file}: ${counts}${found}`);
+  await noteRun(database, 'backup', `${file}: ${counts}${found}`);
   if (faults.length > 0) {
     throw new Failure(
       'the backup contains everything that the store has, with the faults above, and gets no seal; keep your older backups',

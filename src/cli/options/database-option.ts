@@ -30,15 +30,18 @@ export function passwordFileOption(description = 'file that contains only the Po
 /**
  * Reads the options that {@link addDatabaseOptions} added.
  *
- * @returns the database URL. If it has no password, the one from the file or PGPASSWORD is added.
+ * @returns the address. If it has no password, the one from the file or PGPASSWORD is added.
  * @throws {Failure} with exit code 2 if the URL is malformed
  */
-export function readDatabase({ database, databasePasswordFile: file }: DatabaseOptions): string {
-  const address = parseDatabase(database);
-  if (address.engine === 'sqlite' || address.address.password !== undefined) return database;
-  const password = file ? readTextFile(file, PASSWORD_FILE, 'password') : process.env.PGPASSWORD;
-  if (!password) return database;
-  return `${database}${database.includes('?') ? '&' : '?'}password=${encodeURIComponent(password)}`;
+export function readDatabase({
+  database: url,
+  databasePasswordFile: file,
+}: DatabaseOptions): DatabaseAddress {
+  const database = parseDatabase(url);
+  if (database.engine === 'sqlite' || database.address.password !== undefined) return database;
+  const password =
+    (file ? readTextFile(file, PASSWORD_FILE, 'password') : process.env.PGPASSWORD) || undefined;
+  return { ...database, address: { ...database.address, password } };
 }
 
 /** Not a commander parser: its error message would repeat the URL, which may contain a password. */

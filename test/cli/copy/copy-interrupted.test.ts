@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { test } from 'node:test';
-import { openReader } from '../../../src/store/open-store.ts';
 import {
   copiedRevisions,
   copy,
@@ -12,6 +11,7 @@ import {
   rowsOf,
 } from '../../harness/copied-stores.ts';
 import { LoggingClient } from '../../harness/logging-client.ts';
+import { openReader } from '../../harness/open-store.ts';
 import { startProgram } from '../../harness/program.ts';
 import { startTestService } from '../../harness/running-service.ts';
 import { postgresUnderTest, sqliteUnderTest } from '../../harness/store-under-test.ts';

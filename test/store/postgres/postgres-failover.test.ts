@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { openReader } from '../../../src/store/open-store.ts';
 import type { LoggedRequest } from '../../harness/client-log.ts';
+import { openReader } from '../../harness/open-store.ts';
 import { FREE_PORTS, runProgram } from '../../harness/program.ts';
 import { startTestService } from '../../harness/running-service.ts';
 import { assertBack, assertStored, isReady, newPlant, send } from '../../harness/store-outage.ts';

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, suite, test } from 'node:test';
-import { openReader, openServedStore } from '../../../src/store/open-store.ts';
+import { openReader, openServedStore } from '../../harness/open-store.ts';
 import { type Finished, runInTime, sendPlant, startServe } from '../../harness/program.ts';
 import { addToken } from '../../harness/running-service.ts';
 import { openStore, postgresUnderTest } from '../../harness/store-under-test.ts';

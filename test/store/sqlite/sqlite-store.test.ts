@@ -19,7 +19,6 @@ import { suite, test } from 'node:test';
 import type { Worker } from 'node:worker_threads';
 import type { NewPlant } from '../../../src/contract/plant.ts';
 import { plantWrite } from '../../../src/store/checksum.ts';
-import { openCommandStore, openCopyTarget, openReader } from '../../../src/store/open-store.ts';
 import {
   type StorageEngine,
   StoreRejected,
@@ -28,6 +27,7 @@ import {
 } from '../../../src/store/plant-store.ts';
 import { openForWriting } from '../../../src/store/sqlite/database.ts';
 import { mountNamespace } from '../../harness/mount-namespace.ts';
+import { openCommandStore, openCopyTarget, openReader } from '../../harness/open-store.ts';
 import { runProgram, startProgram } from '../../harness/program.ts';
 import { holdStore } from '../../harness/store-hold.ts';
 import { openStore, sqliteUnderTest } from '../../harness/store-under-test.ts';
