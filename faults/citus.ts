@@ -146,7 +146,7 @@ async function withTransactionInDoubt(
   await worker.query(`BEGIN;
     SET LOCAL citus.enable_manual_changes_to_shards = on;
     INSERT INTO ${shard!.name}
-      SELECT id, max(revision) + next, 'in doubt', NULL, 0, 1 FROM ${shard!.name}, generate_series(1, 9) AS next
+      SELECT id, max(revision) + next, 'in doubt', NULL, 0, 1, 0 FROM ${shard!.name}, generate_series(1, 9) AS next
       WHERE id IN (${ids.join(',')}) GROUP BY id, next ON CONFLICT DO NOTHING;
     PREPARE TRANSACTION 'citus_0_${process.pid}_0_0'`);
   await until('Citus rolls the transaction back', async () => {
