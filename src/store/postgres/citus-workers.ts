@@ -7,7 +7,7 @@ import { ConnectionPool } from './connection-pool.ts';
 import { durabilityWarnings } from './durability-warnings.ts';
 import { reasonOf, sqlStateOf } from './failure.ts';
 import { HostSearch } from './host-search.ts';
-import { OPERATION_TIMEOUT_MS, SHARDS_AGE_MAX_MS, WORKER_CHECK_TIMEOUT_MS } from './limits.ts';
+import { OPERATION_TIMEOUT_MS } from './limits.ts';
 import type { HostAddress, PostgresAddress } from './postgres-url.ts';
 import { schemaFaults } from './schema.ts';
 
@@ -16,6 +16,11 @@ interface Worker {
   search: HostSearch;
   pool: ConnectionPool;
 }
+
+/** Citus: plants are not written by a map of the shards that is older than this. */
+const SHARDS_AGE_MAX_MS = 1_000;
+/** Timeout of the check of one worker of Citus. `/readyz` must not fail because one is away. */
+const WORKER_CHECK_TIMEOUT_MS = 1_500;
 
 /** Another instance changed the role at the same time. */
 const CONCURRENT_UPDATE = 'XX000';

@@ -3,12 +3,12 @@ import { StoreUnavailable } from '../plant-store.ts';
 import type { Connection } from './connection.ts';
 import { kindOf, NoResponse, sqlStateOf, TOO_MANY_CONNECTIONS, unavailable } from './failure.ts';
 import type { HostSearch } from './host-search.ts';
-import {
-  FULL_SERVER_INTERVAL_MS,
-  OPERATION_TIMEOUT_MS,
-  RETRY_DELAY_MS,
-  SEARCH_INTERVAL_MS,
-} from './limits.ts';
+import { OPERATION_TIMEOUT_MS, SEARCH_INTERVAL_MS } from './limits.ts';
+
+/** Maximum delay after a serialization failure or deadlock, times the number of attempts. */
+const RETRY_DELAY_MS = 5;
+/** Delay of the next new connection after the server had no connection left. */
+const FULL_SERVER_INTERVAL_MS = 1_000;
 
 interface Outage {
   /** When the attempt that failed first was started, on the monotonic clock. */

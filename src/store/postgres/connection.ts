@@ -4,10 +4,8 @@ import pg from 'pg';
 import { StoreRejected } from '../plant-store.ts';
 import { HostIsReadOnly, NoResponse, sqlStateOf } from './failure.ts';
 import {
-  CLOSE_TIMEOUT_MS,
   COMMAND_STATEMENT_TIMEOUT_MS,
   CONNECT_TIMEOUT_MS,
-  KEEP_ALIVE_DELAY_MS,
   STATEMENT_CANCEL_MARGIN_MS,
   STATEMENT_TIMEOUT_MS,
 } from './limits.ts';
@@ -24,6 +22,11 @@ export interface Statement {
 
 /** A row as the server sends it: text or null. */
 export type TextRow = (string | null)[];
+
+/** Idle time before TCP keep-alive probes a connection. */
+const KEEP_ALIVE_DELAY_MS = 5_000;
+/** Timeout to close a connection. */
+const CLOSE_TIMEOUT_MS = 1_000;
 
 /** Every value stays text, so no id is converted to a double. */
 const AS_TEXT = { getTypeParser: () => (text: string) => text } as unknown as pg.CustomTypesConfig;

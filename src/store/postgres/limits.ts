@@ -14,31 +14,11 @@ export const STATEMENT_TIMEOUT_MS = 2_000;
 export const STATEMENT_CANCEL_MARGIN_MS = 250;
 /** Timeout of one operation with all its attempts. Then its plants get 503. */
 export const OPERATION_TIMEOUT_MS = 3_000;
-/** Timeout of the check of one worker of Citus. `/readyz` must not fail because one is away. */
-export const WORKER_CHECK_TIMEOUT_MS = 1_500;
-/** Maximum delay after a serialization failure or deadlock, times the number of attempts. */
-export const RETRY_DELAY_MS = 5;
-/** Delay of the next new connection after the server had no connection left. */
-export const FULL_SERVER_INTERVAL_MS = 1_000;
-/** Citus: plants are not written by a map of the shards that is older than this. */
-export const SHARDS_AGE_MAX_MS = 1_000;
 /** Interval between attempts to connect while no host accepts writes. */
 export const SEARCH_INTERVAL_MS = 100;
-/** Idle time before TCP keep-alive probes a connection. */
-export const KEEP_ALIVE_DELAY_MS = 5_000;
-/** Timeout to close a connection. */
-export const CLOSE_TIMEOUT_MS = 1_000;
 
 /** Timeout of one statement of `export`, `show` or `copy`. */
 export const COMMAND_STATEMENT_TIMEOUT_MS = 60_000;
-/** Attempts of a transaction of `copy` that fails temporarily. */
-export const COPY_ATTEMPTS_MAX = 5;
-
-/** Timeout of one schema step, which may change a large table. */
-export const SCHEMA_STEP_TIMEOUT_MS = 3_600_000;
-/** Number and interval of the lookups while another instance creates the schema. */
-export const SCHEMA_ATTEMPTS_MAX = 20;
-export const SCHEMA_ATTEMPT_INTERVAL_MS = 100;
 
 relation(POSTGRES_CONNECTIONS <= POSTGRES_CONNECTIONS_MAX, 'the default is a value of the setting');
 relation(

@@ -20,7 +20,7 @@ import { durabilityWarnings } from './durability-warnings.ts';
 import { INSUFFICIENT_PRIVILEGE, sqlStateOf } from './failure.ts';
 import { HostSearch } from './host-search.ts';
 import { type PostgresAddress, shownPostgresAddress } from './postgres-url.ts';
-import { applySchemaSteps, checkRights, SERVICE_RIGHTS, schemaFaults, soundTable } from './schema.ts';
+import { applySchemaSteps, checkRights, SERVICE_RIGHTS, schemaFaults, tableCheck } from './schema.ts';
 import * as tokenTable from './token-table.ts';
 import { WorkerQueues } from './worker-queues.ts';
 
@@ -89,7 +89,7 @@ export class PostgresEngine implements StorageEngine {
     await this.#pool.use(async connection => {
       // Needs the locks and rights of an insert. On Citus it would need all workers, but the
       // service is ready while one of them can be used.
-      const text = `INSERT INTO plant_revision SELECT * FROM plant_revision WHERE NOT ${soundTable(false)}`;
+      const text = `INSERT INTO plant_revision SELECT * FROM plant_revision WHERE NOT ${tableCheck(false)}`;
       if (!connection.isCitus) await connection.run({ text });
       await confirmEverythingBefore(connection);
     });

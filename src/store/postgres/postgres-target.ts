@@ -4,11 +4,13 @@ import { prepareCoordinator } from './citus-workers.ts';
 import type { Connection } from './connection.ts';
 import { kindOf, unavailable } from './failure.ts';
 import { HostSearch } from './host-search.ts';
-import { COPY_ATTEMPTS_MAX } from './limits.ts';
 import type { PostgresAddress } from './postgres-url.ts';
 import { revisionInsert, rowOf } from './revision-table.ts';
 import { applySchemaSteps, COPY_RIGHTS, checkRights } from './schema.ts';
 import { putToken } from './token-table.ts';
+
+/** Attempts of a transaction of `copy` that fails temporarily. */
+const COPY_ATTEMPTS_MAX = 5;
 
 /** Opens the target of a copy on one connection. After its loss the copy must be repeated. */
 export async function openPostgresTarget(address: PostgresAddress): Promise<CopyTarget> {

@@ -1,7 +1,7 @@
 import type { PlantRevision } from '../plant-store.ts';
 import { REVISION_COLUMNS, revisionOf } from '../revision-rows.ts';
 import type { Connection, Statement, TextRow } from './connection.ts';
-import { soundTable } from './schema.ts';
+import { tableCheck } from './schema.ts';
 
 const COLUMN_COUNT = 7;
 
@@ -54,7 +54,7 @@ function insertText(rowCount: number, isCitus: boolean): string {
       return `(${Array.from({ length: COLUMN_COUNT }, (_, column) => `$${first + column}`).join(', ')})`;
     });
     text = `INSERT INTO plant_revision (${REVISION_COLUMNS})
-      VALUES ${rows.join(', ')} ON CONFLICT (id, revision) DO NOTHING RETURNING CASE WHEN ${soundTable(isCitus)} THEN id END`;
+      VALUES ${rows.join(', ')} ON CONFLICT (id, revision) DO NOTHING RETURNING CASE WHEN ${tableCheck(isCitus)} THEN id END`;
     insertTexts.set(key, text);
   }
   return text;
@@ -77,7 +77,7 @@ export async function latestRevisions(
     name: 'latest_revisions',
     text: `SELECT latest.* FROM plant_revision AS first CROSS JOIN LATERAL (
         SELECT ${REVISION_COLUMNS} FROM plant_revision WHERE id = first.id ${filter} ORDER BY revision DESC LIMIT 1
-      ) AS latest WHERE first.id = ANY($1::bigint[]) AND first.revision = 1 AND ${soundTable(connection.isCitus)}`,
+      ) AS latest WHERE first.id = ANY($1::bigint[]) AND first.revision = 1 AND ${tableCheck(connection.isCitus)}`,
     values: [ids],
   });
   return rows.map(revisionOf);
@@ -109,7 +109,7 @@ export function revisionsAround(
             WHERE id = sent.id AND revision IN (sent.revision - 1, sent.revision))
           UNION
           (SELECT ${REVISION_COLUMNS} FROM plant_revision WHERE id = sent.id ORDER BY revision DESC LIMIT 1)
-        ) AS near WHERE ${soundTable(false)} ORDER BY id, revision`,
+        ) AS near WHERE ${tableCheck(false)} ORDER BY id, revision`,
     values: [ids, numbers],
   });
 }

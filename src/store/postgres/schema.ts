@@ -5,7 +5,12 @@ import { REVISION_COLUMNS } from '../revision-rows.ts';
 import { rejectSchema, schemaFaultsOf } from '../schema-faults.ts';
 import type { Connection } from './connection.ts';
 import { GRANTS, INSUFFICIENT_PRIVILEGE, kindOf, sqlStateOf, UNDEFINED_TABLE } from './failure.ts';
-import { SCHEMA_ATTEMPT_INTERVAL_MS, SCHEMA_ATTEMPTS_MAX, SCHEMA_STEP_TIMEOUT_MS } from './limits.ts';
+
+/** Timeout of one schema step, which may change a large table. */
+const SCHEMA_STEP_TIMEOUT_MS = 3_600_000;
+/** Number and interval of the lookups while another instance creates the schema. */
+const SCHEMA_ATTEMPTS_MAX = 20;
+const SCHEMA_ATTEMPT_INTERVAL_MS = 100;
 
 /** The schema steps. Each store applies a step once, so a released step is never edited. */
 const STEPS = [
@@ -90,14 +95,20 @@ export async function checkSchema(connection: Connection): Promise<void> {
   await checkRights(connection, READER_RIGHTS);
 }
 
-/** The columns and keys of the schema steps. Only lines of a table are indented. */
-const OURS = new Map<string, string>();
-const LINE = /^CREATE TABLE (\w+)|^ {2}(CONSTRAINT )?(\w+) (.*?)(?: CHECK .*?)?,?(?: *--.*)?$/gm;
-let table = '';
-for (const [, created, constraint, name, definition] of STEPS.join('\n').matchAll(LINE)) {
-  table = created ?? table;
-  if (definition) OURS.set(`${constraint ? 'index' : 'column'} ${name} of ${table}`, definition);
+/** @returns the definitions of the columns and keys. Only lines of a table are indented. */
+function itemsOf(steps: readonly string[]): Map<string, string> {
+  const tables = steps.join('\n').matchAll(/^CREATE TABLE (\w+) \(\n(.*?)^\);/gms);
+  const items = tables.flatMap(([, table, lines]) => {
+    const columns = lines!.matchAll(/^ {2}(CONSTRAINT )?(\w+) (.*?)(?: CHECK .*?)?,?(?: *--.*)?$/gm);
+    return columns.map(([, constraint, name, definition]): [string, string] => [
+      `${constraint ? 'index' : 'column'} ${name} of ${table}`,
+      definition!,
+    ]);
+  });
+  return new Map(items);
 }
+
+const OURS = itemsOf(STEPS);
 
 /** Triggers that may change or delete rows. Citus itself has one for TRUNCATE, which is bit 32. */
 const TRIGGERS = `FROM pg_trigger WHERE tgtype & 28 <> 0 AND tgenabled <> 'D' AND NOT tgisinternal`;
@@ -134,7 +145,7 @@ export async function schemaFaults(connection: Connection): Promise<string[]> {
  * row. Only a trigger or a column of another type can change content. The join reads no row, but
  * has the types.
  */
-const SOUND_TABLE = `(SELECT CASE WHEN (SELECT relkind = 'r' AND relpersistence = 'p' FROM pg_class WHERE oid = 'plant_revision'::regclass)
+const TABLE_CHECK = `(SELECT CASE WHEN (SELECT relkind = 'r' AND relpersistence = 'p' FROM pg_class WHERE oid = 'plant_revision'::regclass)
     AND NOT EXISTS (SELECT ${TRIGGERS} AND tgrelid = 'plant_revision'::regclass)
     AND ARRAY[${REVISION_COLUMNS.replace(/\w+/g, 'pg_typeof($&)')}]
       = '{bigint,integer,text,text,bigint,bigint,bigint}'::regtype[]
@@ -143,7 +154,7 @@ const SOUND_TABLE = `(SELECT CASE WHEN (SELECT relkind = 'r' AND relpersistence 
   FROM (SELECT) AS one LEFT JOIN plant_revision ON false)`;
 
 /** Citus rejects such conditions. See `CitusWorkers.refresh`. */
-export const soundTable = (isCitus: boolean): string => (isCitus ? 'true' : SOUND_TABLE);
+export const tableCheck = (isCitus: boolean): string => (isCitus ? 'true' : TABLE_CHECK);
 
 /** An SQL condition, and the name of the right that is missing when it is false. */
 type Right = [condition: string, name: string];
