@@ -23,7 +23,7 @@ export function newPlant(): NewPlant {
 
 /** Sends a plant on a new connection. */
 export async function send(
-  service: RunningService,
+  service: Pick<RunningService, 'url' | 'token'>,
   plant: NewPlant,
   log: LoggedRequest[],
 ): Promise<LoggedResponse> {

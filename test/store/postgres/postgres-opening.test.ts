@@ -193,10 +193,7 @@ suite('a store is not opened:', { concurrency: 3 }, () => {
 
   for (const [what, statement] of [
     ['a table token', 'CREATE TABLE token (id serial PRIMARY KEY, secret text)'],
-    ['a table plant_revision', 'CREATE TABLE plant_revision (id integer)'],
     ['a view plant', 'CREATE VIEW plant AS SELECT 1 AS one'],
-    ['a type token', 'CREATE TYPE token AS (secret text)'],
-    ['a table plant_schema_step', 'CREATE TABLE plant_schema_step (name text)'],
     ['a table plant_schema_step of text', 'CREATE TABLE plant_schema_step (step text)'],
   ] as const) {
     test(`${what} of another program exists, and does not change`, async () => {
@@ -284,7 +281,6 @@ const pgpass = passwordFile(
 );
 const wrongPgpass = passwordFile('wrong.pgpass', `*:*:*:*:${WRONG_PASSWORD}\n`);
 const WAYS: Record<string, Run> = {
-  'from PLANT_STORE_DATABASE': { env: { PLANT_STORE_DATABASE: url('plants') } },
   'from the URL before a file and PGPASSWORD': {
     database: url('plants'),
     args: ['--database-password-file', wrongFile],
@@ -294,10 +290,6 @@ const WAYS: Record<string, Run> = {
     database: url('plants', 'gardener', '', ''),
     args: ['--database-password-file', file],
     env: { PGPASSWORD: WRONG_PASSWORD },
-  },
-  'from PLANT_STORE_DATABASE_PASSWORD_FILE': {
-    database: bare,
-    env: { PLANT_STORE_DATABASE_PASSWORD_FILE: file },
   },
   'from PGPASSWORD before PGPASSFILE, with other parameters': {
     database: `${bare}?sslmode=disable`,
