@@ -49,8 +49,8 @@ async function startInstances(repeatedIdRule: RepeatedIdRule = 'revise'): Promis
     const committing = commit(name);
     return { committing, held: await holding };
   };
-  const close = () => stack.disposeAsync();
-  return { ours, other, proxy, database, commit, commitHeld, [Symbol.asyncDispose]: close };
+  const opened = { ours, other, proxy, database, commit, commitHeld };
+  return { ...opened, [Symbol.asyncDispose]: () => stack.disposeAsync() };
 }
 
 function writes(...plants: [id: number, name: string][]): PlantWrite[] {
@@ -66,7 +66,7 @@ async function storedNames(database: string): Promise<string[]> {
   return revisions.map(({ plant, revision }) => `${plant.id} ${revision} ${plant.name}`);
 }
 
-suite('the response to a commit is lost', () => {
+suite('the response to a commit is lost', { concurrency: 4 }, () => {
   /** What happens to the held statement that writes a new plant. */
   const FATES: Record<
     string,
@@ -124,17 +124,6 @@ suite('the response to a commit is lost', () => {
     assert.deepEqual(await storedNames(instances.database), ['1 1 elm', '1 2 oak']);
   });
 
-  test('a later revision of another instance does not hide the commit', async () => {
-    await using instances = await startInstances();
-    const { committing, held } = await instances.commitHeld('oak');
-    await held.deliver();
-    assert.equal(await instances.commit('elm', instances.other), 'revised 2');
-    assert.equal(await instances.commit('ash', instances.other), 'revised 3');
-    held.cut();
-    assert.equal(await committing, 'created 1');
-    assert.deepEqual(await storedNames(instances.database), ['1 1 oak', '1 2 elm', '1 3 ash']);
-  });
-
   test('a revision that is added during the lookup does not hide the commit', async () => {
     await using instances = await startInstances();
     const { committing, held } = await instances.commitHeld('oak');
@@ -149,31 +138,27 @@ suite('the response to a commit is lost', () => {
     assert.deepEqual(await storedNames(instances.database), ['1 1 oak', '1 2 elm']);
   });
 
-  for (const [rule, others, expected, stored] of [
-    ['revise', 'elm', 'revised 2', ['1 1 elm', '1 2 oak']],
-    ['revise', 'oak', 'unchanged 1', ['1 1 oak']],
-    ['reject', 'elm', 'idTaken', ['1 1 elm']],
+  for (const [rule, when, others, expected, stored] of [
+    ['revise', 'after', ['elm: revised 2', 'ash: revised 3'], 'created 1', ['1 1 oak', '1 2 elm', '1 3 ash']],
+    ['reject', 'after', ['elm: idTaken'], 'created 1', ['1 1 oak']],
+    ['revise', 'before', ['elm: created 1'], 'revised 2', ['1 1 elm', '1 2 oak']],
+    ['revise', 'before', ['oak: created 1'], 'unchanged 1', ['1 1 oak']],
+    ['reject', 'before', ['elm: created 1'], 'idTaken', ['1 1 elm']],
   ] as const) {
-    test(`${rule}: another instance stored ${others} first, and oak never arrived: ${expected}`, async () => {
+    test(`${rule}: another instance sends ${others} ${when} oak arrives: ${expected}`, async () => {
       await using instances = await startInstances(rule);
       const { committing, held } = await instances.commitHeld('oak');
-      assert.equal(await instances.commit(others, instances.other), 'created 1');
+      if (when === 'after') await held.deliver();
+      for (const other of others) {
+        const [name = ''] = other.split(':');
+        assert.equal(`${name}: ${await instances.commit(name, instances.other)}`, other);
+      }
       held.cut();
       assert.equal(await committing, expected);
-      await held.deliver();
+      if (when === 'before') await held.deliver();
       assert.deepEqual(await storedNames(instances.database), stored);
     });
   }
-
-  test('reject: a later plant of another instance is rejected, and ours is created', async () => {
-    await using instances = await startInstances('reject');
-    const { committing, held } = await instances.commitHeld('oak');
-    await held.deliver();
-    assert.equal(await instances.commit('elm', instances.other), 'idTaken');
-    held.cut();
-    assert.equal(await committing, 'created 1');
-    assert.deepEqual(await storedNames(instances.database), ['1 1 oak']);
-  });
 
   test('the connection is cut during the lookup before a further revision', async () => {
     await using instances = await startInstances();
@@ -228,7 +213,7 @@ async function holdInsert(proxy: PostgresProxy, number: number): Promise<HeldSta
   }
 }
 
-suite('a batch', () => {
+suite('a batch', { concurrency: 4 }, () => {
   test('settles each plant: new ones, several of one id, and some of another instance', async () => {
     await using instances = await startInstances();
     const { ours, other, proxy } = instances;
@@ -300,13 +285,9 @@ suite('a batch', () => {
     assert.deepEqual(await storedNames(database), ['1 1 oak', '1 2 elm', '1 3 oak']);
   });
 
-  for (const [name, sqlState] of [
-    ['a serialization failure', '40001'],
-    ['a deadlock', '40P01'],
-    ['a statement timeout', '57014'],
-    ['a lock timeout', '55P03'],
-  ] as const) {
-    test(`is retried after ${name} (${sqlState})`, async () => {
+  // A serialization failure, a deadlock, a statement timeout and a lock timeout.
+  for (const sqlState of ['40001', '40P01', '57014', '55P03'])
+    test(`is retried after ${sqlState}`, async () => {
       await using engine = await openNewStore(under);
       await engine.commit(writes([1, 'elm']));
       await failInserts(engine.database, 3, sqlState);
@@ -316,7 +297,6 @@ suite('a batch', () => {
       const [attempts] = await under.sql(engine.database, 'SELECT last_value FROM attempt');
       assert.ok(Number(attempts!.last_value) > 3, 'attempts have failed');
     });
-  }
 
   test('fails with the cause after a permanent error', async () => {
     await using engine = await openNewStore(under);
