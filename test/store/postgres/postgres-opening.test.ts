@@ -25,7 +25,7 @@ const { server } = under;
 const CLOSED_PORT = '127.0.0.1:1';
 
 const sqlPassword = `'${PASSWORD.replaceAll("'", "''")}'`;
-for (const role of ['gardener', 'visitor', 'half', 'stranger', 'uninvited', 'crowded CONNECTION LIMIT 0']) {
+for (const role of ['gardener', 'visitor', 'half', 'uninvited', 'crowded CONNECTION LIMIT 0']) {
   const [name, ...attributes] = role.split(' ');
   await server.query(`CREATE ROLE ${name} LOGIN PASSWORD ${sqlPassword} ${attributes.join(' ')}`);
 }
@@ -133,11 +133,6 @@ const FAULTS: [name: string, database: string, says: RegExp | Record<Opener, Reg
     },
   ],
   [
-    'no right to anything',
-    url('plants', 'stranger'),
-    /the user lacks a right \(permission denied for table plant_schema_step\); docs\/postgresql-grants\.sql has /,
-  ],
-  [
     'too many connections',
     url('plants', 'crowded'),
     /the server has no connection left \(too many connections for role "crowded"\); raise max_connections there, or lower --connections$/,
@@ -207,14 +202,6 @@ suite('a store is not opened:', { concurrency: 3 }, () => {
       assert.deepEqual(await catalogue(database), before);
     });
   }
-
-  test('tables with other names are ignored and do not change', async () => {
-    const database = await under.newDatabase();
-    await under.sql(database, 'CREATE TABLE account (balance integer)');
-    assert.equal(await openingFailure('serve', database), 'opened');
-    const tables = (await catalogue(database)).filter(({ relname }) => relname === 'account');
-    assert.equal(tables.length, 1);
-  });
 
   test('no failed attempt changed a database', async () => {
     for (const name of ['empty', 'latin', 'frozen']) {

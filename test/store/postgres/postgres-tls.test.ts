@@ -3,9 +3,8 @@ import { chmodSync, chownSync, copyFileSync, statSync, writeFileSync } from 'nod
 import { join } from 'node:path';
 import { suite, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { plantWrite } from '../../../src/store/checksum.ts';
 import { TLS_MODES, type TlsMode } from '../../../src/store/postgres/postgres-url.ts';
-import { openReader, openServedStore } from '../../harness/open-store.ts';
+import { openReader } from '../../harness/open-store.ts';
 import { OWNER_PASSWORD } from '../../harness/postgres-server.ts';
 import { runProgram } from '../../harness/program.ts';
 import { databaseName, openStore, postgresUnderTest } from '../../harness/store-under-test.ts';
@@ -148,24 +147,5 @@ suite('a connection with TLS', () => {
       });
     assert.equal((await list(LOCALHOST)).exitCode, 0);
     assert.match((await list(NUMERIC)).stderr, WRONG_NAME);
-  });
-
-  test('all connections of a service use it', async () => {
-    const address = urlOf({ ...modeOf('verify-full'), application_name: 'over_tls' });
-    await using store = await openServedStore({
-      database: address,
-      repeatedIdRule: 'revise',
-      connections: 2,
-    });
-    const write = (id: bigint) => store.engine.commit([plantWrite({ id, name: 'Ficus' }, 1)]);
-    let rows: unknown[] = [];
-    await until('there are several connections', async () => {
-      await Promise.all([write(1n), write(2n), store.engine.check()]);
-      rows = await server.query(
-        `SELECT ssl, version FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE application_name = 'over_tls'`,
-      );
-      return rows.length >= 2;
-    });
-    for (const row of rows) assert.deepEqual(row, { ssl: true, version: 'TLSv1.3' });
   });
 });
