@@ -1,9 +1,12 @@
 import type { NewPlant } from '../contract/plant.ts';
-import { CREATE_PLANTS_DRAIN_TIMEOUT_MS, IN_FLIGHT_TEXT_LENGTH_MAX } from './limits.ts';
+import { IN_FLIGHT_TEXT_LENGTH_MAX } from './limits.ts';
 import { newPlantOf, type PlantInput } from './plant-input.ts';
 import { ERRORS_OF_ONE_PLANT, PlantStoreError } from './plant-store-error.ts';
 import { type Call, RetryingRequest, type Service } from './retrying-request.ts';
 import type { StoredPlant } from './stored-plant.ts';
+
+/** When a call ends early, plants in flight have this long to get their responses. */
+const DRAIN_TIMEOUT_MS = 5_000;
 
 /** The result of one plant of `createPlants`. */
 export type PlantResult<Input extends PlantInput = PlantInput> =
@@ -31,7 +34,7 @@ interface Entry<Input extends PlantInput> {
  * | reading | there is room | reading | the next plant |
  * | reading | the inputs end or throw | finishing | no new plant; retries go on |
  * | reading, finishing | an error of all plants, or an abort | stopping | nothing more |
- * | stopping | `CREATE_PLANTS_DRAIN_TIMEOUT_MS` has passed | stopping | nothing; requests are abandoned |
+ * | stopping | `DRAIN_TIMEOUT_MS` has passed | stopping | nothing; requests are abandoned |
  * | finishing, stopping | the last result was yielded | ended | nothing; then it may throw |
  * | any | the caller stops iterating | ended | nothing; requests are abandoned |
  */
@@ -163,7 +166,7 @@ export class BulkCreate<Input extends PlantInput> {
     if (this.#isStopped) return;
     this.#isStopped = true;
     this.#failure ??= { reason };
-    this.#drainTimer = setTimeout(() => this.#abandonAll(reason), CREATE_PLANTS_DRAIN_TIMEOUT_MS);
+    this.#drainTimer = setTimeout(() => this.#abandonAll(reason), DRAIN_TIMEOUT_MS);
     for (const { request } of this.#entries) request?.stop(reason);
     this.#notifyChange();
   }

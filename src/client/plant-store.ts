@@ -1,14 +1,13 @@
 import { BEARER_TOKEN } from '../contract/bearer-token.ts';
 import type { Outcome, Plant } from '../contract/plant.ts';
 import { BulkCreate, type PlantResult } from './bulk-create.ts';
-import { FetchTransport } from './fetch-transport.ts';
+import { fetchTransport } from './fetch-transport.ts';
 import { CONCURRENCY, CONCURRENCY_MAX, RESPONSE_TIMEOUT_MS, RETRY_FOR_MS, TIMER_MS_MAX } from './limits.ts';
-import { openNodeTransport } from './node/pipelined-transport.ts';
 import { newPlantOf, type PlantInput } from './plant-input.ts';
 import type { PlantStoreError } from './plant-store-error.ts';
-import { RetryingRequest, type Service } from './retrying-request.ts';
+import { closedError, RetryingRequest, type Service } from './retrying-request.ts';
 import type { StoredPlant } from './stored-plant.ts';
-import { isBaseUrl, plantsUrl } from './transport.ts';
+import { isBaseUrl, plantsUrl, type Transport } from './transport.ts';
 
 export { type ErrorNumber, PlantStoreError } from './plant-store-error.ts';
 export type { Outcome, Plant, PlantInput, PlantResult, StoredPlant };
@@ -19,16 +18,14 @@ export interface PlantStoreOptions {
   url?: string | URL | undefined;
   /** Bearer token. Default: `PLANT_STORE_TOKEN` of the environment. */
   token?: string | undefined;
-  /**
-   * Timeout for one response, in ms. Default: 10,000. In Node, concurrent plants share connections:
-   * the timeout then starts at the previous response on the same connection. While a plant waits
-   * for a connection, the timeout starts at the last response on any connection.
-   */
+  /** Timeout for one response, in ms. Default: 10,000. */
   responseTimeoutMs?: number | undefined;
   /** How long a plant is retried, in ms from the call. Default: 30,000. 0 sends each plant once. */
   retryForMs?: number | undefined;
-  /** Sends the requests, for example through a proxy. Default in Node: pipelined connections. */
+  /** Sends the requests, for example through a proxy. Default: the `fetch` of the runtime. */
   fetch?: typeof fetch | undefined;
+  /** Sends the requests instead of `fetch`, for example with another HTTP client. */
+  transport?: Transport | undefined;
 }
 
 /** Options of `createPlants`. */
@@ -54,8 +51,8 @@ export class PlantStore {
 
   /** @throws {TypeError} when URL or token is missing, or an option is invalid */
   constructor(options: PlantStoreOptions = {}) {
-    const { fetch: fetchWith } = options;
-    const url = plantsUrl(checkUrl(options.url ?? environment('PLANT_STORE_URL')));
+    const { fetch: fetchWith = fetch } = options;
+    const url = plantsUrl(checkUrl(options.url ?? environment('PLANT_STORE_URL'))).href;
     const responseTimeoutMs = checkNumber(
       'responseTimeoutMs',
       options.responseTimeoutMs ?? RESPONSE_TIMEOUT_MS,
@@ -64,12 +61,11 @@ export class PlantStore {
     );
     const retryForMs = checkNumber('retryForMs', options.retryForMs ?? RETRY_FOR_MS, 0, TIMER_MS_MAX);
     const token = checkToken(options.token ?? environment('PLANT_STORE_TOKEN'));
-    if (fetchWith !== undefined && typeof fetchWith !== 'function')
-      throw new TypeError('fetch must be a function');
-    const settings = { url, token, responseTimeoutMs };
-    const nodeTransport = fetchWith === undefined ? openNodeTransport(settings) : undefined;
-    const transport = nodeTransport ?? new FetchTransport(settings, fetchWith ?? fetch);
-    this.#service = { transport, url: url.href, responseTimeoutMs, retryForMs };
+    if (typeof fetchWith !== 'function') throw new TypeError('fetch must be a function');
+    const transport = options.transport ?? fetchTransport(fetchWith);
+    const limits = { responseTimeoutMs, retryForMs };
+    const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
+    this.#service = { transport, url, headers, ...limits, requests: new Set(), isClosed: false };
   }
 
   /**
@@ -114,9 +110,10 @@ export class PlantStore {
     return new BulkCreate<Input>(this.#service, concurrency, onRetry).results(inputs, signal);
   }
 
-  /** Closes all connections. Requests in flight and later ones fail. */
+  /** Ends the client. Requests in flight and later ones fail. */
   close(): void {
-    this.#service.transport.close();
+    this.#service.isClosed = true;
+    for (const request of this.#service.requests) request.abandon(closedError());
   }
 }
 

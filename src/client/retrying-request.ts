@@ -1,24 +1,27 @@
 import { ERRORS } from '../contract/errors.ts';
 import { type NewPlant, newPlantJson } from '../contract/plant.ts';
-import {
-  BAD_HTTP_ATTEMPTS_MAX,
-  INTERNAL_ERROR_ATTEMPTS_MAX,
-  RETRY_AFTER_MAX_MS,
-  RETRY_DELAY_MAX_MS,
-  RETRY_DELAY_MIN_MS,
-} from './limits.ts';
+import { RETRY_AFTER_MAX_MS, RETRY_DELAY_MAX_MS, RETRY_DELAY_MIN_MS } from './limits.ts';
 import { errorAfterUnknown, mayHaveStored, PlantStoreError } from './plant-store-error.ts';
 import { readStoredPlant, type StoredPlant } from './stored-plant.ts';
-import { isProtocolError, NoResponse, type Post, type Transport } from './transport.ts';
+import { type HttpRequest, type HttpResponse, isProtocolError, type Transport } from './transport.ts';
 import { untrustedCertificate } from './untrusted-certificate.ts';
+
+/** Bytes of a response with its headers, beside the plant that it repeats. Far more than needed. */
+const RESPONSE_BYTES_MAX = 64 * 1024;
+/** Bytes of one character of a plant in a response: JSON may write it as `\u0000`. */
+const RESPONSE_BYTES_PER_CHARACTER = 6;
 
 /** Where plants are sent, and for how long. */
 export interface Service {
   transport: Transport;
-  /** Address of `POST /plants`, for messages. */
+  /** Address of `POST /plants`. */
   url: string;
+  headers: HttpRequest['headers'];
   responseTimeoutMs: number;
   retryForMs: number;
+  /** The requests that wait for a response. */
+  requests: Set<RetryingRequest>;
+  isClosed: boolean;
 }
 
 /** State that the plants of one call share. */
@@ -31,8 +34,9 @@ export interface Call {
 
 /** Attempts per plant after these errors. For other transient errors, time is the only limit. */
 const ATTEMPTS_MAX = new Map<number | undefined, number>([
-  [ERRORS.internal.number, INTERNAL_ERROR_ATTEMPTS_MAX],
-  [ERRORS.badHttp.number, BAD_HTTP_ATTEMPTS_MAX],
+  [ERRORS.internal.number, 10],
+  // A gateway truncates the client's requests.
+  [ERRORS.badHttp.number, 5],
 ]);
 
 /** Sends one plant, and repeats the request after transient errors. */
@@ -41,8 +45,8 @@ export class RetryingRequest {
   readonly #call: Call;
   readonly #plant: NewPlant;
   #stopped: { reason: unknown } | undefined;
-  /** The request of the last attempt. */
-  #request: Post | undefined;
+  /** Ends the last attempt. */
+  #abandonPost: ((reason: unknown) => void) | undefined;
   /** Ends the delay before the next attempt. */
   #wake: (() => void) | undefined;
 
@@ -92,34 +96,36 @@ export class RetryingRequest {
   /** Also gives up the request in flight. */
   abandon(reason: unknown): void {
     this.stop(reason);
-    this.#request?.abandon(reason);
+    this.#abandonPost?.(reason);
   }
 
   #throwIfStopped(): void {
+    if (this.#service.isClosed) throw closedError();
     if (this.#stopped !== undefined) throw this.#stopped.reason;
   }
 
+  /** Sends one attempt. Rejects by itself, since the caller's `fetch` may ignore its signal. */
   async #post(): Promise<StoredPlant> {
-    this.#request = this.#service.transport.post(newPlantJson(this.#plant));
+    const { transport, url, headers, responseTimeoutMs, requests } = this.#service;
+    const body = newPlantJson(this.#plant);
+    const responseBytesMax = RESPONSE_BYTES_MAX + RESPONSE_BYTES_PER_CHARACTER * body.length;
+    const sent = transport({ url, headers, body, responseBytesMax });
+    const response = new Promise<HttpResponse>((resolve, reject) => {
+      this.#abandonPost = reason => {
+        reject(reason);
+        sent.abort();
+      };
+      sent.response.then(resolve, cause => reject(noResponseError(url, cause)));
+    });
+    const timeout = (): void => this.#abandonPost?.(timeoutError(url, responseTimeoutMs));
+    const timer = setTimeout(timeout, responseTimeoutMs);
+    requests.add(this);
     try {
-      return readStoredPlant(this.#plant, await this.#request.response);
-    } catch (error) {
-      throw error instanceof NoResponse ? this.#noResponseError(error) : error;
+      return readStoredPlant(this.#plant, await response);
+    } finally {
+      requests.delete(this);
+      clearTimeout(timer);
     }
-  }
-
-  #noResponseError({ code, cause }: NoResponse): PlantStoreError {
-    const { url, responseTimeoutMs } = this.#service;
-    if (code === 'ECONNABORTED')
-      return new PlantStoreError('the client was closed', { code, canRetry: false });
-    const untrusted = untrustedCertificate(url, code);
-    if (untrusted !== undefined) return new PlantStoreError(untrusted, { code, canRetry: false, cause });
-    const tls = url.startsWith('https:') ? ' over TLS' : '';
-    let why = `${code === undefined ? '' : ` (${code})`}; is the service running there?`;
-    if (code === 'ETIMEDOUT') why = ` within ${responseTimeoutMs} ms`;
-    else if (isProtocolError(code))
-      why = `; the server did not respond with HTTP${tls} (${code}); check the address`;
-    return new PlantStoreError(`no response from ${url}${why}`, { code, canRetry: true, cause });
   }
 
   async #sleep(ms: number): Promise<void> {
@@ -133,6 +139,39 @@ export class RetryingRequest {
       };
     });
   }
+}
+
+/** The error of all plants of a client that was closed. */
+export function closedError(): PlantStoreError {
+  return new PlantStoreError('the client was closed', { code: 'ECONNABORTED', canRetry: false });
+}
+
+function timeoutError(url: string, ms: number): PlantStoreError {
+  return new PlantStoreError(`no response from ${url} within ${ms} ms`, {
+    code: 'ETIMEDOUT',
+    canRetry: true,
+  });
+}
+
+function noResponseError(url: string, cause: unknown): PlantStoreError {
+  const code = codeOf(cause);
+  const untrusted = untrustedCertificate(url, code);
+  if (untrusted !== undefined) return new PlantStoreError(untrusted, { code, canRetry: false, cause });
+  const tls = url.startsWith('https:') ? ' over TLS' : '';
+  const why = isProtocolError(code)
+    ? `; the server did not respond with HTTP${tls} (${code}); check the address`
+    : `${code === undefined ? '' : ` (${code})`}; is the service running there?`;
+  return new PlantStoreError(`no response from ${url}${why}`, { code, canRetry: true, cause });
+}
+
+/** Node's fetch throws a TypeError whose cause is the network error. Bun throws that one itself. */
+function codeOf(error: unknown): string | undefined {
+  const { cause } = Object(error) as { cause?: unknown };
+  const errors = [Object(cause), Object(error)] as { code?: unknown; name?: unknown }[];
+  if (errors.some(({ name }) => name === 'HTTPParserError')) return 'EPROTO';
+  const found = errors.map(({ code }) => code).find(code => typeof code === 'string');
+  // The name that undici, and so Node's fetch, has for a connection that the server closed.
+  return found === 'UND_ERR_SOCKET' ? 'ECONNRESET' : found;
 }
 
 /**

@@ -1,4 +1,11 @@
-import { RESPONSE_BYTES_MAX, RESPONSE_BYTES_PER_CHARACTER } from './limits.ts';
+/** A POST of one plant. */
+export interface HttpRequest {
+  url: string;
+  headers: Readonly<Record<string, string>>;
+  body: string;
+  /** A longer body of the response is cut. */
+  responseBytesMax: number;
+}
 
 /** A complete HTTP response. */
 export interface HttpResponse {
@@ -8,32 +15,19 @@ export interface HttpResponse {
   body: string;
 }
 
-/** One HTTP request. */
-export interface Post {
+/** A request that was sent. */
+export interface SentRequest {
   /**
-   * Redirects are not followed.
-   *
-   * @throws {NoResponse} when no complete response arrives
-   * @throws the reason of `abandon`
+   * Resolves when the response is complete. Rejects with the network error, whose `code` is such as
+   * `ECONNREFUSED`, or with an error that has it as its `cause`.
    */
   readonly response: Promise<HttpResponse>;
-  /** Stops waiting for the response. @param reason the error with which `response` rejects */
-  abandon(reason: unknown): void;
+  /** Ends the request. */
+  abort(): void;
 }
 
-/** Carries the requests of one client to one service. */
-export interface Transport {
-  post(body: string): Post;
-  /** Closes the connections. Requests in flight and later requests fail. */
-  close(): void;
-}
-
-export interface TransportSettings {
-  url: URL;
-  token: string;
-  /** Timeout for one response, from when it is the next one on its connection. */
-  responseTimeoutMs: number;
-}
+/** Sends a request. It follows no redirect. */
+export type Transport = (request: HttpRequest) => SentRequest;
 
 /** Whether it is an http or https address without user name, password, ? and #. */
 export function isBaseUrl({ protocol, username, password, search, hash }: URL): boolean {
@@ -54,31 +48,11 @@ export function plantsUrl(base: URL): URL {
   return url;
 }
 
-/** Most bytes read of a response: a plant store repeats the plant, or describes its errors. */
-export function responseBytesMax(request: string): number {
-  return RESPONSE_BYTES_MAX + RESPONSE_BYTES_PER_CHARACTER * request.length;
-}
-
-/** No complete response arrived. The service may have processed the request. */
-export class NoResponse extends Error {
-  /**
-   * Code of the network error, such as `ECONNREFUSED`; `ETIMEDOUT` after a timeout, `EPROTO` when
-   * the bytes are not HTTP, `ECONNABORTED` when the client was closed. Undefined in browsers, which
-   * give none.
-   */
-  readonly code: string | undefined;
-
-  constructor(code: string | undefined, cause?: unknown) {
-    super('no response', { cause });
-    this.code = code;
-  }
-}
-
 /**
  * Whether a server accepted the connection, but did not respond with HTTP or failed the TLS
  * handshake.
  *
- * @param code of the network error; codes of Node's own HTTP client begin with HPE
+ * @param code of the network error; codes of Node's HTTP clients begin with HPE
  */
 export function isProtocolError(code: string | undefined): boolean {
   return /^(?:EPROTO$|ERR_SSL_|HPE_)/.test(code ?? '');

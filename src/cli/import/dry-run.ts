@@ -3,10 +3,18 @@ import { BODY_BYTES_MAX } from '../../contract/limits.ts';
 import { newPlantJson } from '../../contract/plant.ts';
 import { Failure } from '../output/failure.ts';
 import { amount, CountedProgress, formatCount } from '../output/progress-display.ts';
-import * as limits from './limits.ts';
+import { SHOWN_LENGTH_MAX } from './limits.ts';
 import { isOneEditAway } from './near-text.ts';
 import { fileRows, type Reading } from './plant-file.ts';
 
+/** Different ids and names that are compared; they take up to about 500 MB. */
+const DISTINCT_MAX = 1_000_000;
+/** Lines about each kind of finding that would not be rejected. */
+const EXAMPLES_MAX = 5;
+/** Rows of a rare name, rows of a frequent one, compared frequent names. */
+const RARE_MAX = 2;
+const FREQUENT_MIN = 10;
+const FREQUENT_NAMES_MAX = 10_000;
 /** A spreadsheet stores 15 digits. */
 const ROUNDED_ID = /^-?[0-9]{15}0+$/;
 /** Blanks and other characters that cannot be seen, or nothing. */
@@ -24,8 +32,8 @@ export async function dryRun(files: string[], reading: Omit<Reading, 'onNote'>):
   const examples = { 'repeated id': 0, 'rounded id': 0, 'blank name': 0, 'rare name': 0 };
   const counts = { ...examples, 'rejected row': 0, 'faulty file': 0 };
   const add = (kind: keyof typeof counts, ...parts: string[]): void => {
-    const line = [kind, ...parts].join(': ').slice(0, limits.SHOWN_LENGTH_MAX);
-    if (++counts[kind] <= limits.EXAMPLES_MAX || !(kind in examples)) progress.say(line, console.log);
+    const line = [kind, ...parts].join(': ').slice(0, SHOWN_LENGTH_MAX);
+    if (++counts[kind] <= EXAMPLES_MAX || !(kind in examples)) progress.say(line, console.log);
   };
   const ids = new Set<bigint>();
   const names = new Map<string, { count: number; place: string }>();
@@ -42,11 +50,11 @@ export async function dryRun(files: string[], reading: Omit<Reading, 'onNote'>):
         if (ROUNDED_ID.test(id)) add('rounded id', place, `a spreadsheet may have changed digits of ${id}`);
         if (BLANK_NAME.test(plant.name)) add('blank name', place, JSON.stringify(plant.name));
         if (ids.has(plant.id)) add('repeated id', place, id);
-        else if (ids.size < limits.DISTINCT_MAX) ids.add(plant.id);
+        else if (ids.size < DISTINCT_MAX) ids.add(plant.id);
         const seen = names.get(plant.name);
         if (seen !== undefined) seen.count++;
         // The copy shares no memory with the rest of the file.
-        else if (names.size < limits.DISTINCT_MAX && COMPARED_NAME.test(plant.name))
+        else if (names.size < DISTINCT_MAX && COMPARED_NAME.test(plant.name))
           names.set(Buffer.from(plant.name).toString(), { count: 1, place });
       }
   };
@@ -56,18 +64,18 @@ export async function dryRun(files: string[], reading: Omit<Reading, 'onNote'>):
       if (!(error instanceof Failure)) throw error;
       add('faulty file', error.message);
     });
-  const frequent = [...names].filter(([, { count }]) => count >= limits.FREQUENT_MIN);
-  const variants = frequent.slice(0, limits.FREQUENT_NAMES_MAX).flatMap(([name]) => variantsOf(name));
+  const frequent = [...names].filter(([, { count }]) => count >= FREQUENT_MIN);
+  const variants = frequent.slice(0, FREQUENT_NAMES_MAX).flatMap(([name]) => variantsOf(name));
   const byVariant = Map.groupBy(variants, ({ variant }) => variant);
   for (const [name, { count, place }] of byVariant.size === 0 ? [] : names) {
-    if (count > limits.RARE_MAX) continue;
+    if (count > RARE_MAX) continue;
     const near = variantsOf(name).flatMap(({ variant }) => byVariant.get(variant) ?? []);
     const meant = near.find(each => isOneEditAway(name, each.name));
     if (meant !== undefined) add('rare name', place, `${name}; did you mean ${meant.name}?`);
   }
-  const isPartial = Math.max(ids.size, names.size) === limits.DISTINCT_MAX;
+  const isPartial = Math.max(ids.size, names.size) === DISTINCT_MAX;
   const totals = Object.entries({ row: progress.done, 'distinct id': ids.size, ...counts });
-  const partial = isPartial ? `; only ${formatCount(limits.DISTINCT_MAX)} ids and names were compared` : '';
+  const partial = isPartial ? `; only ${formatCount(DISTINCT_MAX)} ids and names were compared` : '';
   const counted = totals.map(([kind, count]) => amount(count, kind)).join(', ');
   console.log(`${counted}${partial}; nothing was sent`);
   return counts['rejected row'] + counts['faulty file'] === 0 ? 0 : 1;

@@ -6,6 +6,7 @@ import { Failure } from '../output/failure.ts';
 import { CountedProgress } from '../output/progress-display.ts';
 import type { CsvForm } from './csv-rows.ts';
 import { IMPORT_RESPONSE_TIMEOUT_MS, OUTAGE_MAX_MS } from './limits.ts';
+import { PipelinedTransport } from './pipelined-transport.ts';
 import { DamagedGzip, fileRows, plantFileSize } from './plant-file.ts';
 import { type PlantRow, type PlantRows, ROWS_IN_DOUBT, ROWS_SENT } from './plant-row.ts';
 import { Progress } from './progress.ts';
@@ -68,6 +69,7 @@ export class ImportRun {
   /** Aborted when a rejected row cannot be written. */
   readonly #writeStop = new AbortController();
   readonly #retryRules: RetryRules;
+  readonly #transport: PipelinedTransport;
   readonly #store: PlantStore;
   #rejects: RejectsFile | undefined;
 
@@ -76,8 +78,11 @@ export class ImportRun {
     this.#stop = AbortSignal.any([stop, this.#writeStop.signal]);
     this.progress = new Progress(bytesTotal);
     this.#retryRules = new RetryRules(settings.service, line => this.progress.say(line));
+    const { service, inFlightMax } = settings;
+    this.#transport = new PipelinedTransport(service.url, inFlightMax);
     this.#store = new PlantStore({
-      ...settings.service,
+      ...service,
+      transport: this.#transport.send,
       ...{ responseTimeoutMs: IMPORT_RESPONSE_TIMEOUT_MS, retryForMs: OUTAGE_MAX_MS },
     });
   }
@@ -93,6 +98,7 @@ export class ImportRun {
       this.cause = this.#stop.aborted ? this.#stop.reason : error;
     } finally {
       this.#store.close();
+      this.#transport[Symbol.dispose]();
       this.progress[Symbol.dispose]();
     }
   }

@@ -4,9 +4,11 @@ import { ERRORS } from '../../contract/errors.ts';
 import type { ServiceAddress } from '../options/service-options.ts';
 import { Failure } from '../output/failure.ts';
 import { visible, withoutToken } from '../output/visible-text.ts';
-import { IMPORT_RESPONSE_TIMEOUT_MS, OUTAGE_MAX_MS, OUTAGE_REPORT_DELAY_MS } from './limits.ts';
+import { IMPORT_RESPONSE_TIMEOUT_MS, OUTAGE_MAX_MS } from './limits.ts';
 import { SAFE_TO_REPEAT } from './plant-row.ts';
 
+/** A shorter outage is not reported on the terminal. */
+const OUTAGE_REPORT_DELAY_MS = 1_000;
 const OUTAGE_MAX_MINUTES = OUTAGE_MAX_MS / 60_000;
 /**
  * Errors of an open connection. Any other error before the first response means a wrong address.

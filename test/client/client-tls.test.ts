@@ -1,24 +1,20 @@
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { createServer as createHttpsServer } from 'node:https';
 import { connect } from 'node:net';
 import { suite, test } from 'node:test';
-import { createSecureContext, createServer } from 'node:tls';
+import { createServer } from 'node:tls';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
-import { PlantStore, PlantStoreError } from '../../../src/client/plant-store.ts';
-import { type LoopbackServer, listen } from '../../harness/loopback-server.ts';
-import { runProgram } from '../../harness/program.ts';
-import { startTestService } from '../../harness/running-service.ts';
-import { startDroppingProxy } from '../dropping-proxy.ts';
+import { PlantStore, PlantStoreError } from '../../src/client/plant-store.ts';
+import { type LoopbackServer, listen } from '../harness/loopback-server.ts';
+import { runProgram } from '../harness/program.ts';
+import { startTestService } from '../harness/running-service.ts';
 
-const PROGRAM = fileURLToPath(new URL('../client-runtime-program.ts', import.meta.url));
 const AUTHORITY = pathOf('ca.pem');
 const STORED = { 'Plant-Id': '1', 'Plant-Revision': '1', 'Plant-Outcome': 'created' };
 
 function pathOf(certificate: string): string {
-  return fileURLToPath(new URL(`../../harness/postgres-tls/${certificate}`, import.meta.url));
+  return fileURLToPath(new URL(`../harness/postgres-tls/${certificate}`, import.meta.url));
 }
 
 /** All certificates except `client.pem` are for `localhost`. */
@@ -49,39 +45,6 @@ function environment(host: string, token = 'plant_test'): Record<string, string>
 }
 
 suite('the client over TLS', () => {
-  test('sends plants as it does without TLS', async () => {
-    await using service = await startTestService();
-    await using gateway = await startDroppingProxy(service.url);
-    await using secure = await startTls(service.url);
-    await using secureGateway = await startTls(gateway.url);
-    const env = environment(`localhost:${secure.port}`, service.token);
-    const args = [PROGRAM, `https://localhost:${secureGateway.port}`];
-    const { stdout } = await promisify(execFile)(process.execPath, args, { env, timeout: 60_000 });
-    assert.partialDeepStrictEqual(JSON.parse(stdout), { retried: 'created', inOrder: '550 of 550' });
-  });
-
-  test('sends the host name, by which a server with several certificates chooses', async () => {
-    const names: string[] = [];
-    const server = createHttpsServer({
-      SNICallback: (name, choose) => {
-        names.push(name);
-        choose(null, createSecureContext(identity()));
-      },
-    });
-    server.on('request', (request, response) => {
-      request.resume().on('end', () => response.writeHead(200, STORED).end('{"name":"Fern"}'));
-    });
-    await using named = await listen(server);
-    const add = (host: string) =>
-      runProgram(['add', '1', 'Fern'], { env: environment(`${host}:${named.port}`) });
-    const byName = await add('localhost');
-    assert.equal(byName.stdout, 'created plant 1, revision 1: {"name":"Fern"}\n', byName.stderr);
-    const byAddress = await add('127.0.0.1');
-    assert.equal(byAddress.exitCode, 1);
-    assert.doesNotMatch(byAddress.stderr, /Warning|servername/i);
-    assert.deepEqual(names, ['localhost']);
-  });
-
   const UNKNOWN = /\([A-Z_]+\); set NODE_EXTRA_CA_CERTS to the file with the certificate of its authority\n$/;
   const CASES: [command: string, what: string, host: string, certificate: string, trusts: string, RegExp][] =
     [
@@ -113,16 +76,9 @@ suite('the client over TLS', () => {
     });
   }
 
-  test('a missing client certificate is not reported as an untrusted server certificate', async () => {
-    await using strict = await listen(createServer({ ...identity(), requestCert: true }));
-    const env = environment(`localhost:${strict.port}`);
-    const { exitCode, stderr } = await runProgram(['add', '1', 'Ficus'], { env });
-    assert.match(stderr, /CERTIFICATE_REQUIRED/);
-    assert.doesNotMatch(stderr, /not trusted/);
-    assert.equal(exitCode, 1);
-  });
-
-  test('an import stops at once when the certificate is no longer trusted', { timeout: 30_000 }, async () => {
+  test('an import sends plants, and stops at once when the certificate is no longer trusted', {
+    timeout: 30_000,
+  }, async () => {
     const server = createHttpsServer(identity(), (request, response) => {
       // From the next connection on: a certificate that is valid for clients only.
       server.setSecureContext(identity('client.pem'));

@@ -1,0 +1,113 @@
+import type { Socket } from 'node:net';
+import { buildConnector, Client, type Dispatcher } from 'undici';
+import { type HttpResponse, plantsUrl, type SentRequest, type Transport } from '../../client/transport.ts';
+
+/**
+ * Sends plants on one connection with HTTP pipelining, which `fetch` does not do. It is many times
+ * faster for each plant. When the connection closes, undici sends the requests without response
+ * again on a new one: a plant that is sent twice is stored once.
+ */
+export class PipelinedTransport implements Disposable {
+  readonly #path: string;
+  readonly #client: Client;
+
+  /** @param inFlightMax largest number of requests in flight */
+  constructor(service: URL, inFlightMax: number) {
+    this.#path = plantsUrl(service).pathname;
+    const connect = buildConnector({ allowH2: false });
+    this.#client = new Client(service.origin, {
+      pipelining: inFlightMax,
+      // The caller has its own timeout.
+      ...{ headersTimeout: 0, bodyTimeout: 0 },
+      connect: (options, callback) =>
+        connect(options, (...result) => {
+          if (result[0] === null) joinWrites(result[1]);
+          callback(...result);
+        }),
+    });
+  }
+
+  /** Closes the connection. */
+  [Symbol.dispose](): void {
+    void this.#client.destroy();
+  }
+
+  /** The transport of a client. */
+  readonly send: Transport = ({ headers, body, responseBytesMax }) => {
+    const request = new PipelinedRequest(responseBytesMax);
+    // Without these two options, undici waits for a response before it sends the next request.
+    const pipelined = { idempotent: true, blocking: false };
+    this.#client.dispatch({ path: this.#path, method: 'POST', headers, body, ...pipelined }, request);
+    return request;
+  };
+}
+
+/** Sends the requests of one event-loop iteration in one write. By itself, undici writes each. */
+function joinWrites(socket: Socket): void {
+  const { cork, uncork } = socket;
+  let isCorked = false;
+  socket.cork = () => {
+    if (isCorked) return;
+    isCorked = true;
+    cork.call(socket);
+    setImmediate(() => {
+      isCorked = false;
+      uncork.call(socket);
+    });
+  };
+  socket.uncork = () => {};
+}
+
+class PipelinedRequest implements SentRequest, Dispatcher.DispatchHandler {
+  readonly response: Promise<HttpResponse>;
+  readonly #responseBytesMax: number;
+  #resolve!: (response: HttpResponse) => void;
+  #reject!: (error: unknown) => void;
+  #controller: Dispatcher.DispatchController | undefined;
+  #isAborted = false;
+  #status = 0;
+  #headers: HttpResponse['headers'] = {};
+  #chunks: Buffer[] = [];
+  #bytes = 0;
+
+  constructor(responseBytesMax: number) {
+    this.#responseBytesMax = responseBytesMax;
+    this.response = new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
+  }
+
+  abort(): void {
+    this.#isAborted = true;
+    this.#controller?.abort(new Error('aborted'));
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    if (this.#isAborted) this.abort();
+  }
+
+  onResponseStart(_: unknown, status: number, headers: object): void {
+    this.#status = status;
+    this.#headers = headers as HttpResponse['headers'];
+  }
+
+  onResponseData(_: unknown, chunk: Buffer): void {
+    this.#chunks.push(chunk);
+    this.#bytes += chunk.length;
+    if (this.#bytes <= this.#responseBytesMax) return;
+    this.onResponseEnd();
+    this.abort();
+  }
+
+  onResponseEnd(): void {
+    const chunks = this.#chunks;
+    const body = (chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)).toString();
+    this.#resolve({ status: this.#status, headers: this.#headers, body });
+  }
+
+  onResponseError(_: unknown, error: Error): void {
+    this.#reject(error);
+  }
+}
