@@ -1,4 +1,6 @@
 import { once } from 'node:events';
+import { existsSync, readFileSync, readlinkSync } from 'node:fs';
+import { devNull } from 'node:os';
 import { Command, Option } from 'commander';
 import { csvLine } from '../contract/csv-line.ts';
 import { checkedRevisions, latestPlants } from '../store/checked-revisions.ts';
@@ -9,6 +11,7 @@ import { atOption } from './options/at-option.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './options/database-option.ts';
 import { alignedColumns } from './output/aligned-columns.ts';
 import { intactRevisions } from './output/damage.ts';
+import { Failure } from './output/failure.ts';
 import { amount } from './output/progress-display.ts';
 import { type IdForm, idsOption, revisionJson, revisionText, tokenLabels } from './output/revision-text.ts';
 import { visible } from './output/visible-text.ts';
@@ -56,6 +59,7 @@ export async function printPlants(
   options: PrintOptions,
   what: 'plants' | 'latest' | 'revisions',
 ): Promise<void> {
+  if (isStdoutClosed()) throw new Failure('stdout is closed or discarded; print to a file or to a program');
   const { format, ids } = options;
   const isRecord = what !== 'plants';
   await using reader = await openReader(readDatabase(options));
@@ -107,6 +111,16 @@ const LINES = {
   json: (each, label, ids) => `${visible(revisionJson(each, label, ids))}\n`,
   text: (each, label = '') => `plant ${each.plant.id}\t${revisionText(each, label)}\n`,
 } satisfies Record<string, (each: PlantRevision, label: string | undefined, ids: IdForm) => string>;
+
+/**
+ * Whether stdout was closed when the process started (`>&-`). Then Node has opened the null device
+ * for reading and writing, as Linux shows. `> /dev/null` opens it only for writing.
+ */
+function isStdoutClosed(): boolean {
+  const stdout = '/proc/self/fd/1';
+  if (!existsSync(stdout) || readlinkSync(stdout) !== devNull) return false;
+  return /^flags:.*[26]$/m.test(readFileSync('/proc/self/fdinfo/1', 'latin1'));
+}
 
 /** Waits for a slow reader of stdout, so that memory use stays constant. */
 async function write(chunk: string): Promise<void> {

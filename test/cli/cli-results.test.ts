@@ -9,7 +9,7 @@ import { hashToken } from '../../src/auth/token.ts';
 import { type NewPlant, newPlantJson } from '../../src/contract/plant.ts';
 import { plantWrite } from '../../src/store/checksum.ts';
 import { commandProcess } from '../harness/command-lines.ts';
-import { type Finished, startProgram } from '../harness/program.ts';
+import { type Finished, runProgram, startProgram } from '../harness/program.ts';
 import { openNewStore, sqliteUnderTest } from '../harness/store-under-test.ts';
 
 /** Far longer than an export takes on a slow machine. */
@@ -328,4 +328,11 @@ test('export to a slow reader is complete, and export to a closed reader ends wi
   const [exitCode, signal] = await ended;
   assert.deepEqual([exitCode, signal], [141, null]);
   assert.equal(await said, '');
+});
+
+test('export fails if stdout is closed', async () => {
+  const prefix = ['sh', '-c', 'exec "$@" >&-', 'sh'];
+  const args = ['export', '--database', await storeWith(HISTORY)];
+  const { exitCode, stderr } = await runProgram(args, { prefix });
+  assert.deepEqual([exitCode, stderr.split(';')[0]], [1, 'plant-store: stdout is closed or discarded']);
 });
