@@ -156,30 +156,14 @@ const TABLE_CHECK = `(SELECT CASE WHEN (SELECT relkind = 'r' AND relpersistence 
 /** Citus rejects such conditions. See `CitusWorkers.refresh`. */
 export const tableCheck = (isCitus: boolean): string => (isCitus ? 'true' : TABLE_CHECK);
 
-/** An SQL condition, and the name of the right that is missing when it is false. */
-type Right = [condition: string, name: string];
-
-const READER_RIGHTS: Right[] = [
-  [`has_table_privilege('plant_revision', 'SELECT')`, 'SELECT on plant_revision'],
-  [`has_table_privilege('token', 'SELECT')`, 'SELECT on token'],
-];
-const PLANT_RIGHTS: Right[] = [
-  ...READER_RIGHTS,
-  [`has_table_privilege('plant_revision', 'INSERT')`, 'INSERT on plant_revision'],
-];
-export const SERVICE_RIGHTS: Right[] = [
+const READER_RIGHTS = ['SELECT on plant_revision', 'SELECT on token'];
+const PLANT_RIGHTS = [...READER_RIGHTS, 'INSERT on plant_revision'];
+export const SERVICE_RIGHTS = [
   ...PLANT_RIGHTS,
-  [`has_column_privilege('token', 'last_used_day', 'UPDATE')`, 'UPDATE (last_used_day) on token'],
-  ...['SELECT', 'INSERT', 'DELETE'].map(
-    (right): Right => [`has_table_privilege('console_code', '${right}')`, `${right} on console_code`],
-  ),
-  [`has_table_privilege('last_run', 'SELECT')`, 'SELECT on last_run'],
+  'UPDATE (last_used_day) on token',
+  ...['SELECT on console_code', 'INSERT on console_code', 'DELETE on console_code', 'SELECT on last_run'],
 ];
-export const COPY_RIGHTS: Right[] = [
-  ...PLANT_RIGHTS,
-  [`has_table_privilege('token', 'INSERT')`, 'INSERT on token'],
-  [`has_table_privilege('token', 'UPDATE')`, 'UPDATE on token'],
-];
+export const COPY_RIGHTS = [...PLANT_RIGHTS, 'INSERT on token', 'UPDATE on token'];
 
 /**
  * Checks the rights of the user at start. Otherwise a missing right would appear as an outage
@@ -187,13 +171,21 @@ export const COPY_RIGHTS: Right[] = [
  *
  * @throws {StoreRejected}
  */
-export async function checkRights(connection: Connection, rights: Right[]): Promise<void> {
-  const conditions = rights.map(([condition]) => condition).join(', ');
+export async function checkRights(connection: Connection, rights: string[]): Promise<void> {
+  const conditions = rights.map(conditionOf).join(', ');
   const [replies] = await connection.run({ text: `SELECT ${conditions}` });
-  const missing = rights.filter((_, index) => replies![index] !== 't').map(([, name]) => name);
+  const missing = rights.filter((_, index) => replies![index] !== 't');
   if (missing.length > 0) {
     throw new StoreRejected(`the user lacks a right (${missing.join(', ')}); ${GRANTS}`);
   }
+}
+
+/** @returns the SQL condition of a right, such as `SELECT on token` or `UPDATE (label) on token` */
+function conditionOf(right: string): string {
+  const [, privilege, column, table] = /^(\w+)(?: \((\w+)\))? on (\w+)$/.exec(right)!;
+  return column === undefined
+    ? `has_table_privilege('${table}', '${privilege}')`
+    : `has_column_privilege('${table}', '${column}', '${privilege}')`;
 }
 
 /** The number of the last step that was applied; 0 when there is no plant store. */
