@@ -1,4 +1,4 @@
-import { StoreRejected } from './plant-store.ts';
+import { StoreMissing, StoreRejected } from './plant-store.ts';
 
 /**
  * Compares the schema that the schema steps make with the one found. A trigger, for example, could
@@ -19,4 +19,20 @@ export function schemaFaultsOf(ours: Map<string, string>, found: Map<string, str
 export function rejectSchema(faults: string[]): void {
   const advice = 'undo this, or move the plants into a new store with `npx plant-store copy`';
   if (faults.length > 0) throw new StoreRejected(`${faults.join(', ')}; ${advice}`);
+}
+
+/** @param place where it was expected, such as `at plants.db` */
+export function noStore(place: string): StoreMissing {
+  return new StoreMissing(
+    `there is no plant store ${place}; \`npx plant-store serve\` creates one, or name another with --database`,
+  );
+}
+
+/** The rejection of a store whose last schema step is not the newest one of this program. */
+export function otherStep(store: string, step: number, newest: number): StoreRejected {
+  return new StoreRejected(
+    step > newest
+      ? `${store} was written by a newer plant-store (schema step ${step}, this program knows ${newest}); use that one`
+      : `${store} has schema step ${step} and this program expects ${newest}; start the service once to update it`,
+  );
 }

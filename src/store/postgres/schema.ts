@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
-import { type SchemaSteps, StoreMissing, StoreRejected } from '../plant-store.ts';
+import { type SchemaSteps, StoreRejected } from '../plant-store.ts';
 import { REVISION_COLUMNS } from '../revision-rows.ts';
-import { rejectSchema, schemaFaultsOf } from '../schema-faults.ts';
+import { noStore, otherStep, rejectSchema, schemaFaultsOf } from '../schema-faults.ts';
 import type { Connection } from './connection.ts';
 import { GRANTS, INSUFFICIENT_PRIVILEGE, kindOf, sqlStateOf, UNDEFINED_TABLE } from './failure.ts';
 
@@ -84,14 +84,8 @@ export async function applySchemaSteps(connection: Connection): Promise<SchemaSt
  */
 export async function checkSchema(connection: Connection): Promise<void> {
   const step = await schemaStep(connection);
-  if (step === 0) {
-    throw new StoreMissing('there is no plant store in this database; `npx plant-store serve` creates one');
-  }
-  if (step < NEWEST_STEP) {
-    throw new StoreRejected(
-      `it has schema step ${step} and this program expects ${NEWEST_STEP}; start the service once to update it`,
-    );
-  }
+  if (step === 0) throw noStore('in this database');
+  if (step < NEWEST_STEP) throw otherStep('it', step, NEWEST_STEP);
   await checkRights(connection, READER_RIGHTS);
 }
 
@@ -199,11 +193,7 @@ async function schemaStep(connection: Connection): Promise<number> {
     if (OTHER_COLUMNS.test(sqlState)) throw nameTaken(error);
     if (sqlState !== UNDEFINED_TABLE) throw error;
   }
-  if (step > NEWEST_STEP) {
-    throw new StoreRejected(
-      `it was written by a newer plant-store (schema step ${step}, this program knows ${NEWEST_STEP}); use that one`,
-    );
-  }
+  if (step > NEWEST_STEP) throw otherStep('it', step, NEWEST_STEP);
   return step;
 }
 

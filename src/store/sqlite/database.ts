@@ -6,11 +6,10 @@ import {
   DEFAULT_SQLITE_PATH,
   type SchemaSteps,
   StoreDamaged,
-  StoreMissing,
   StoreRejected,
   StoreUnavailable,
 } from '../plant-store.ts';
-import { rejectSchema, schemaFaultsOf } from '../schema-faults.ts';
+import { noStore, otherStep, rejectSchema, schemaFaultsOf } from '../schema-faults.ts';
 import { queryRows } from './queries.ts';
 import { rejectSecondNames } from './second-names.ts';
 
@@ -82,7 +81,7 @@ export function openForWriting(path: string): DatabaseSync & { schemaSteps: Sche
 export function openForReading(path: string, isImmutable = false): DatabaseSync {
   const frozen = isImmutable ? undefined : frozenState(path);
   const database = explainFailure(path, () => {
-    if (!fs.existsSync(path)) throw missing(path);
+    if (!fs.existsSync(path)) throw noStore(`at ${path}`);
     rejectSecondNames(path);
     const url = pathToFileURL(path);
     // https://sqlite.org/c3ref/open.html, "immutable"
@@ -90,12 +89,8 @@ export function openForReading(path: string, isImmutable = false): DatabaseSync 
     return setUp(new DatabaseSync(url, { readOnly: true, timeout: LOCK_TIMEOUT_MS }), database => {
       const version = schemaVersion(database, path);
       // The process that created the file was killed before it wrote the schema.
-      if (version === 0) throw missing(path);
-      if (version !== NEWEST_STEP) {
-        throw new StoreRejected(
-          `${path} has schema step ${version} and this program expects ${NEWEST_STEP}; start the service once to update it`,
-        );
-      }
+      if (version === 0) throw noStore(`at ${path}`);
+      if (version < NEWEST_STEP) throw otherStep(path, version, NEWEST_STEP);
       return database;
     });
   });
@@ -135,12 +130,6 @@ function setUp<Opened>(database: DatabaseSync, steps: (database: DatabaseSync) =
     database.close();
     throw error;
   }
-}
-
-function missing(path: string): StoreMissing {
-  return new StoreMissing(
-    `there is no plant store at ${path}; \`npx plant-store serve\` creates one, or name another with --database`,
-  );
 }
 
 function makeDurable(database: DatabaseSync, path: string): void {
@@ -214,11 +203,7 @@ function schemaVersion(database: DatabaseSync, path: string): number {
       `${path} is an SQLite database but not a plant store; name another file with --database`,
     );
   }
-  if (version > NEWEST_STEP) {
-    throw new StoreRejected(
-      `${path} was written by a newer plant-store (schema step ${version}, this program knows ${NEWEST_STEP}); use that one`,
-    );
-  }
+  if (version > NEWEST_STEP) throw otherStep(path, version, NEWEST_STEP);
   return version;
 }
 
