@@ -11,34 +11,31 @@ export interface ServiceLog {
 /**
  * A token bucket for log lines.
  *
- * @returns a function that takes a line: 0 if it may be written now, else the ms until a retry
+ * @returns a function that takes a line, and returns whether it may be written now
  */
-function lineBucket({ burstLines, intervalMs }: typeof LOG_RATE): () => number {
+function lineBucket({ burstLines, intervalMs }: typeof LOG_RATE): () => boolean {
   let left = burstLines;
   let countedAt = performance.now();
   return () => {
     const now = performance.now();
     left = Math.min(burstLines, left + (now - countedAt) / intervalMs);
     countedAt = now;
-    if (left < 1) return (1 - left) * intervalMs;
+    if (left < 1) return false;
     left--;
-    return 0;
+    return true;
   };
 }
 
 /**
  * Logs when something begins to fail and when it works again, one line per change. If changes are
- * frequent, as on a nearly full disk, a failure is logged later, and only if it lasts until then.
+ * frequent, as on a nearly full disk, only a failure that comes after the interval is logged.
  */
 export class FailureLog {
   readonly #logFailure: (cause: unknown) => void;
   readonly #logRecovery: () => void;
-  readonly #takeLine: () => number;
-  /** The last failure, until recovery. */
-  #failure: { cause: unknown } | undefined;
+  readonly #takeLine: () => boolean;
   /** Whether the last line was a failure. */
   #isFailureLogged = false;
-  #timer: NodeJS.Timeout | undefined;
 
   constructor(logFailure: (cause: unknown) => void, logRecovery: () => void, rate = LOG_RATE) {
     this.#logFailure = logFailure;
@@ -47,27 +44,15 @@ export class FailureLog {
   }
 
   failed(cause: unknown): void {
-    this.#failure = { cause };
-    if (!this.#isFailureLogged && this.#timer === undefined) this.#logWhenAllowed();
+    if (this.#isFailureLogged || !this.#takeLine()) return;
+    this.#isFailureLogged = true;
+    this.#logFailure(cause);
   }
 
   recovered(): void {
-    this.#failure = undefined;
     if (!this.#isFailureLogged) return;
     this.#isFailureLogged = false;
     this.#logRecovery();
-  }
-
-  #logWhenAllowed(): void {
-    this.#timer = undefined;
-    if (this.#failure === undefined) return;
-    const delayMs = this.#takeLine();
-    if (delayMs > 0) {
-      this.#timer = setTimeout(() => this.#logWhenAllowed(), delayMs).unref();
-      return;
-    }
-    this.#isFailureLogged = true;
-    this.#logFailure(this.#failure.cause);
   }
 }
 
@@ -83,7 +68,7 @@ export function rateLimitedLog(
   const takeLine = lineBucket(rate);
   let unsaid = 0;
   return cause => {
-    if (takeLine() > 0) {
+    if (!takeLine()) {
       unsaid++;
       return;
     }
