@@ -1,8 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { ERRORS, type ErrorBody } from '../contract/errors.ts';
 import { readJson, readToEnd } from '../contract/json-reader.ts';
-import { isErrorName } from '../contract/result.ts';
-import type { HttpResponse, ReceivedRequest } from '../http/response.ts';
+import { type HttpResponse, isErrorName, type ReceivedRequest } from '../http/response.ts';
 
 /** Rejected requests in memory. */
 const REJECTED_MAX = 200;

@@ -1,5 +1,4 @@
-import type { BucketCounts } from '../ops/bucket-histogram.ts';
-import type { Counts, Metrics } from '../ops/metrics.ts';
+import type { BucketCounts, Counts, Metrics } from '../ops/metrics.ts';
 
 /** Samples, one for each second: the last 15 minutes. */
 const SAMPLES_MAX = 15 * 60;

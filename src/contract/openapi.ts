@@ -5,9 +5,9 @@ import {
   type ErrorName,
   type ErrorStatus,
   errorBody,
+  helpLink,
   ID_RULE,
 } from './errors.ts';
-import { helpLink } from './help-link.ts';
 import {
   BODY_BYTES_MAX,
   HEADER_BYTES_MAX,

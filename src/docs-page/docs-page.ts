@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { ERROR_NAMES, ERRORS, type ErrorName, errorBody, ID_RULE } from '../contract/errors.ts';
-import { errorAnchor } from '../contract/help-link.ts';
+import { ERROR_NAMES, ERRORS, type ErrorName, errorAnchor, errorBody, ID_RULE } from '../contract/errors.ts';
 import {
   CREATE_PLANT,
   ID_SCHEMA,

@@ -3,12 +3,21 @@ import type { RateLimit } from '../auth/rate-limit.ts';
 import { hashToken, isWellFormed } from '../auth/token.ts';
 import type { TokenCache } from '../auth/token-cache.ts';
 import type { ErrorName } from '../contract/errors.ts';
-import { type NewPlant, type NewPlantReading, plantJson, readNewPlant } from '../contract/plant.ts';
+import {
+  type NewPlant,
+  type NewPlantReading,
+  plantJson,
+  readNewPlant,
+  readNewPlantInSlices,
+} from '../contract/plant.ts';
 import type { NotConfirmed, PlantWriter, WriteResult } from '../store/plant-store.ts';
 import { fieldValues, type HeaderFields, isJsonMediaType } from './header-fields.ts';
 import { SHORT_BODY_BYTES_MAX } from './limits.ts';
-import { LongBodies } from './long-bodies.ts';
 import { errorResponse, type HttpResponse, jsonResponse } from './response.ts';
+import { TickBudget } from './tick-budget.ts';
+
+/** Time per tick for the reading of bodies longer than {@link SHORT_BODY_BYTES_MAX}. */
+const LONG_BODY_BUDGET_MS = 2;
 
 const TOKEN_UNCHECKED = 'the store does not respond, so the token cannot be checked; send it again';
 
@@ -129,4 +138,35 @@ function writeResponse(
   const { outcome, revision } = result;
   const proof = ['Plant-Id', `${plant.id}`, 'Plant-Revision', `${revision}`, 'Plant-Outcome', outcome];
   return jsonResponse(200, plantJson(plant), [...proof, ...fields], outcome);
+}
+
+/**
+ * Reads long bodies one after the other, for a few milliseconds of each tick. So other requests do
+ * not wait for a body of a million members, and only one body has its names in memory.
+ *
+ * A thread would need the same reader, because JSON.parse takes too much memory there, too. It
+ * would also have to be started, closed, and replaced when it dies.
+ */
+class LongBodies {
+  readonly #budget = new TickBudget(LONG_BODY_BUDGET_MS);
+  /** Settles when all bodies so far are read. */
+  #allRead: Promise<unknown> = Promise.resolve();
+
+  /** @returns undefined if `isAwaited` returns false: the client does not wait for the response */
+  read(body: Uint8Array, isAwaited: () => boolean): Promise<NewPlantReading | undefined> {
+    const reading = this.#allRead.then(() => this.#readInSlices(body, isAwaited));
+    // An error does not stop the bodies after it.
+    this.#allRead = reading.catch(() => {});
+    return reading;
+  }
+
+  async #readInSlices(body: Uint8Array, isAwaited: () => boolean): Promise<NewPlantReading | undefined> {
+    const slices = readNewPlantInSlices(body);
+    for (;;) {
+      if (!this.#budget.hasTime()) await this.#budget.turn();
+      if (!isAwaited()) return undefined;
+      const slice = slices.next();
+      if (slice.done) return slice.value;
+    }
+  }
 }

@@ -164,6 +164,6 @@ export class NodeConnection {
     if (previous !== undefined) await new Promise(resolve => previous.serverResponse.on('close', resolve));
     request.resume();
     // Bytes that arrive before the first callback are parsed before the second one.
-    for (let tick = 0; tick < 2; tick++) await new Promise<void>(resolve => this.#budget.defer(resolve));
+    for (let tick = 0; tick < 2; tick++) await this.#budget.turn();
   }
 }

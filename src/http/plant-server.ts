@@ -69,10 +69,8 @@ export class PlantServer {
     this.#isGraceOver = true;
     this.#node.server.close();
     for (const connection of connections) connection.closeIfIdle();
-    const deadline = new AbortController();
-    const { signal } = deadline;
-    await Promise.race([allClosed, delay(SHUTDOWN_MS - SHUTDOWN_GRACE_MS, undefined, { signal })]);
-    deadline.abort();
+    // The timer does not keep the process alive after all connections are closed.
+    await Promise.race([allClosed, delay(SHUTDOWN_MS - SHUTDOWN_GRACE_MS, undefined, { ref: false })]);
     this.#node.server.closeAllConnections();
     for (const connection of connections) connection.destroy();
   }

@@ -1,10 +1,20 @@
-import { ERROR_NAMES, ERRORS, type ErrorName, errorBody } from '../contract/errors.ts';
-import { helpLink } from '../contract/help-link.ts';
+import { ERROR_NAMES, ERRORS, type ErrorName, errorBody, helpLink } from '../contract/errors.ts';
 import { RETRY_AFTER_SECONDS } from '../contract/limits.ts';
-import type { Result } from '../contract/result.ts';
+import { OUTCOMES, type Outcome } from '../contract/plant.ts';
 import type { HeaderFields } from './header-fields.ts';
 import { KEEP_ALIVE_MS } from './limits.ts';
 import { STATUS_CODES } from './node-http.ts';
+
+/** The result of a request: the outcome of a plant, an entry of the error catalogue, or neither. */
+export type Result = Outcome | ErrorName | 'other';
+
+export function isOutcome(result: Result): result is Outcome {
+  return (OUTCOMES as readonly Result[]).includes(result);
+}
+
+export function isErrorName(result: Result): result is ErrorName {
+  return Object.hasOwn(ERRORS, result);
+}
 
 /** An HTTP response. Text is sent in UTF-8. */
 export interface HttpResponse<Body extends string | Uint8Array = string> {

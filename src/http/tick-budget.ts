@@ -34,6 +34,11 @@ export class TickBudget {
     this.hasTime();
   }
 
+  /** Resolves when {@link defer} would call back. */
+  turn(): Promise<void> {
+    return new Promise(resolve => this.defer(resolve));
+  }
+
   #startTick(): void {
     this.#hasStarted = false;
     const callbacks = this.#deferred;

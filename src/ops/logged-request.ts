@@ -1,6 +1,5 @@
 import { ERRORS } from '../contract/errors.ts';
-import { isErrorName } from '../contract/result.ts';
-import type { HttpResponse, ReceivedRequest } from '../http/response.ts';
+import { type HttpResponse, isErrorName, type ReceivedRequest } from '../http/response.ts';
 
 /**
  * The log fields of a request and its response: nothing of a token, and only the id of a plant.

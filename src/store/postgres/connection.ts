@@ -1,6 +1,8 @@
 import { connect, Socket } from 'node:net';
+import { Writable } from 'node:stream';
 import type { ConnectionOptions } from 'node:tls';
 import pg from 'pg';
+import pgpass from 'pgpass';
 import { StoreRejected } from '../plant-store.ts';
 import { HostIsReadOnly, NoResponse, sqlStateOf } from './failure.ts';
 import {
@@ -9,7 +11,6 @@ import {
   STATEMENT_CANCEL_MARGIN_MS,
   STATEMENT_TIMEOUT_MS,
 } from './limits.ts';
-import { passwordFromFile } from './password-file.ts';
 import type { HostAddress, PostgresAddress } from './postgres-url.ts';
 import { isAboutTls, tlsFailure, tlsOptions } from './tls-attempts.ts';
 
@@ -253,4 +254,38 @@ export class Connection {
     }
     this.isCitus = isCitus === 't';
   }
+}
+
+/** Why pgpass ignored the password file, for example because other users may read it. */
+let warning = '';
+const warnings = new Writable({
+  write(text, _encoding, done) {
+    warning = String(text)
+      .replace(/^WARNING: /, '')
+      .trim();
+    done();
+  },
+});
+
+/**
+ * Looks up the password in the file that PGPASSFILE names, or in ~/.pgpass.
+ *
+ * @throws {StoreRejected} when the file has no matching password
+ */
+export async function passwordFromFile(
+  { database, user }: PostgresAddress,
+  { host, port }: HostAddress,
+): Promise<string> {
+  warning = '';
+  // By default pgpass writes a warning to stderr at every connection. Here it goes into the error.
+  pgpass.warnTo(warnings);
+  const password = await new Promise<string | undefined>(found => {
+    pgpass({ host, port, database, user }, found);
+  });
+  if (password === undefined) {
+    throw new StoreRejected(
+      `the server asks for a password${warning && ` (${warning})`}; give one with PGPASSWORD, PGPASSFILE or PLANT_STORE_DATABASE_PASSWORD_FILE`,
+    );
+  }
+  return password;
 }
