@@ -68,9 +68,6 @@ export function jsonResponse(
   return contentResponse('application/json', body, headers, status, result);
 }
 
-/** Errors with the message of the catalogue and no further headers: most of them under overload. */
-const plainErrors: Partial<Record<ErrorName, HttpResponse>> = {};
-
 /**
  * An error of the catalogue, with these header fields:
  * `WWW-Authenticate` for 401 (RFC 9110 section 15.5.2) and `Retry-After` for 503 (section 15.6.4).
@@ -78,16 +75,12 @@ const plainErrors: Partial<Record<ErrorName, HttpResponse>> = {};
  * @param message replaces the message of the catalogue
  */
 export function errorResponse(name: ErrorName, message?: string, headers: HeaderFields = []): HttpResponse {
-  const isPlain = message === undefined && headers.length === 0;
-  if (isPlain && plainErrors[name] !== undefined) return plainErrors[name];
   const { status, retry } = ERRORS[name];
   const challenge = CHALLENGES[name];
   const required = challenge === undefined ? [] : ['WWW-Authenticate', challenge];
   if (status === 503 && retry) required.push('Retry-After', String(RETRY_AFTER_SECONDS));
   const body = JSON.stringify(errorBody(name, message));
-  const response = jsonResponse(status, body, [...required, ...headers], name);
-  if (isPlain) plainErrors[name] = response;
-  return response;
+  return jsonResponse(status, body, [...required, ...headers], name);
 }
 
 /** Errors of Node's HTTP parser, by the codes of Node and of llhttp. */
