@@ -80,8 +80,8 @@ export class TokenCache {
   #isClosed = false;
   /** Lookups that need a refresh that begins after them. */
   #pendingLookups: PendingLookup[] = [];
-  /** Token ids by the day of their use (`YYYY-MM-DD`), until the store has recorded them. */
-  readonly #uses = new Map<string, Set<number>>();
+  /** Ids of tokens that were used, until the store has recorded them. */
+  readonly #used = new Set<number>();
   #recording: Promise<void> | undefined;
   #isTokenUseUnrecorded = false;
 
@@ -139,8 +139,7 @@ export class TokenCache {
     const day = Math.floor(now / DAY_MS);
     if (token.lastUsedDay !== day) {
       token.lastUsedDay = day;
-      const dayText = new Date(now).toISOString().slice(0, 10);
-      this.#uses.set(dayText, (this.#uses.get(dayText) ?? new Set()).add(token.id));
+      this.#used.add(token.id);
     }
     return token.id;
   }
@@ -230,17 +229,16 @@ export class TokenCache {
   }
 
   async #recordAllTokenUses(): Promise<void> {
+    let ids: number[] = [];
     try {
-      for (const [day, ids] of this.#uses) {
-        while (ids.size > 0) {
-          const recorded = [...ids.values().take(TOKENS_AT_A_TIME_MAX)];
-          await this.#source.recordTokenUse(recorded, day);
-          for (const id of recorded) ids.delete(id);
-        }
-        this.#uses.delete(day);
+      while (this.#used.size > 0) {
+        ids = [...this.#used.values().take(TOKENS_AT_A_TIME_MAX)];
+        for (const id of ids) this.#used.delete(id);
+        await this.#source.recordTokenUse(ids, new Date().toISOString().slice(0, 10));
       }
       this.#isTokenUseUnrecorded = false;
     } catch (cause) {
+      for (const id of ids) this.#used.add(id);
       if (!this.#isTokenUseUnrecorded) this.#onError(cause);
       this.#isTokenUseUnrecorded = true;
     }
