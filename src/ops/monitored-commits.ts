@@ -1,4 +1,10 @@
-import type { PlantCommits, PlantWrite, StoreUnavailable, WriteResult } from '../store/plant-store.ts';
+import {
+  type PlantCommits,
+  type PlantWrite,
+  StoreDamaged,
+  type StoreUnavailable,
+  type WriteResult,
+} from '../store/plant-store.ts';
 import type { Metrics } from './metrics.ts';
 import type { FailureLog, ServiceLog } from './rate-limited-log.ts';
 
@@ -97,7 +103,7 @@ export class DamagedPlants {
 
   /** The warning stays until the service ends: later commits may not need the damaged part. */
   commitFailed(cause: unknown): void {
-    this.#isUnreadable ||= (cause as StoreUnavailable).isDamage;
+    this.#isUnreadable ||= cause instanceof StoreDamaged;
   }
 
   observe(writes: readonly PlantWrite[], results: readonly WriteResult[]): void {

@@ -169,13 +169,10 @@ export class StoreUnavailable extends Error {
   override name = 'StoreUnavailable';
   /** Only the plants of one worker failed. `check` warns of it, so commits do not log it. */
   isPartial = false;
-  readonly isDamage: boolean = false;
 }
 
 /** Rows cannot be read, since the files of the store are damaged. */
-export class StoreDamaged extends StoreUnavailable {
-  override readonly isDamage = true;
-}
+export class StoreDamaged extends StoreUnavailable {}
 
 /** The store cannot be opened or used as it is. The message tells the user what to do. */
 export class StoreRejected extends Error {
