@@ -1,3 +1,4 @@
+import { textLengthOf } from './batch-size.ts';
 import {
   BATCH_PLANTS_MAX,
   BATCH_REPEATS_MAX,
@@ -101,7 +102,7 @@ export class GroupCommit implements PlantQueue {
   }
 
   write({ plant, contentChecksum, recordedBy }: PlantWrite): Promise<WriteResult | NotConfirmed> {
-    const textLength = plant.name.length + (plant.tag?.length ?? 0);
+    const textLength = textLengthOf(plant);
     if (this.#closed !== undefined) return Promise.resolve({ rejected: 'shuttingDown' });
     const { length } = this.#queue;
     if (

@@ -1,3 +1,4 @@
+import { textLengthOf } from '../batch-size.ts';
 import type { PlantRevision } from '../plant-store.ts';
 import { REVISION_COLUMNS, revisionOf } from '../revision-rows.ts';
 import type { Connection, Statement, TextRow } from './connection.ts';
@@ -31,8 +32,9 @@ export function revisionInsert(revisions: readonly PlantRevision[], isCitus: boo
 }
 
 function shortest(revisions: readonly PlantRevision[]): PlantRevision {
-  const length = ({ plant }: PlantRevision): number => plant.name.length + (plant.tag?.length ?? 0);
-  return revisions.reduce((least, each) => (length(each) < length(least) ? each : least));
+  return revisions.reduce((least, each) =>
+    textLengthOf(each.plant) < textLengthOf(least.plant) ? each : least,
+  );
 }
 
 /** The next of 1, 2, 3, 4, 6, 8, 12, 16, 24, …: at most 1.5 times the row count. */
@@ -46,18 +48,14 @@ function preparedCount(rowCount: number): number {
 const insertTexts = new Map<string, string>();
 
 function insertText(rowCount: number, isCitus: boolean): string {
-  const key = `${rowCount} ${isCitus}`;
-  let text = insertTexts.get(key);
-  if (text === undefined) {
+  return insertTexts.getOrInsertComputed(`${rowCount} ${isCitus}`, () => {
     const rows = Array.from({ length: rowCount }, (_, row) => {
       const first = row * COLUMN_COUNT + 1;
       return `(${Array.from({ length: COLUMN_COUNT }, (_, column) => `$${first + column}`).join(', ')})`;
     });
-    text = `INSERT INTO plant_revision (${REVISION_COLUMNS})
+    return `INSERT INTO plant_revision (${REVISION_COLUMNS})
       VALUES ${rows.join(', ')} ON CONFLICT (id, revision) DO NOTHING RETURNING CASE WHEN ${tableCheck(isCitus)} THEN id END`;
-    insertTexts.set(key, text);
-  }
-  return text;
+  });
 }
 
 /**
