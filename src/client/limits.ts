@@ -1,5 +1,4 @@
 /** Limits of the client that other parts or the documents rely on. */
-import { relation } from '../contract/limits.ts';
 
 /** Timeout for one response. An option. */
 export const RESPONSE_TIMEOUT_MS = 10_000;
@@ -17,8 +16,3 @@ export const CONCURRENCY_MAX = 10_000;
 export const IN_FLIGHT_TEXT_LENGTH_MAX = 16 * 1024 * 1024;
 /** Longest delay of a timer: 2^31 - 1 ms, nearly 25 days. */
 export const TIMER_MS_MAX = 2_147_483_647;
-
-relation(RETRY_DELAY_MIN_MS <= RETRY_DELAY_MAX_MS, 'the delay before a retry grows');
-relation(RETRY_DELAY_MAX_MS <= RETRY_FOR_MS, 'the default time allows for at least one retry');
-relation(CONCURRENCY <= CONCURRENCY_MAX, 'the default is a valid value of the option');
-relation(RETRY_AFTER_MAX_MS * 1.25 <= TIMER_MS_MAX, 'a timer supports the longest Retry-After with jitter');

@@ -31,11 +31,3 @@ export const TOKENS_AT_A_TIME_MAX = 1_000;
 export const TOKEN_LABEL_LENGTH_MAX = 100;
 /** Latest expiry of a token: the last time that a Date can have (ECMAScript, Time Values). */
 export const TOKEN_EXPIRY_MS_MAX = 8.64e15;
-
-/** Asserts at start that limits fit each other. Each file with limits calls it for its own. */
-export function relation(holds: boolean, rule: string): void {
-  if (!holds) throw new Error(`limits contradict each other: ${rule}`);
-}
-relation(BODY_BYTES_MAX <= BODY_BYTES_SETTING_MAX, 'the default is a value of the setting');
-relation(SHUTDOWN_MS < EXIT_MS, 'the store is closed after the last response');
-relation(EXIT_MS < 10_000, 'the process ends within 10 s of SIGTERM');

@@ -1,5 +1,3 @@
-import { BODY_BYTES_SETTING_MAX, REQUEST_TIMEOUT_MS, relation, SHUTDOWN_MS } from '../contract/limits.ts';
-
 /**
  * Memory for all bodies over {@link SHORT_BODY_BYTES_MAX}, until their responses are sent. A body
  * that does not fit gets a 503 response.
@@ -24,8 +22,3 @@ export const STALLED_CHECK_MS = 5_000;
 export const KEEP_ALIVE_MS = 65_000;
 /** During shutdown, idle connections stay open for this long. */
 export const SHUTDOWN_GRACE_MS = 500;
-
-relation(HEADERS_TIMEOUT_MS < REQUEST_TIMEOUT_MS, 'headers are part of the request');
-relation(SHORT_BODY_BYTES_MAX < LONG_BODIES_BYTES_MAX, 'short bodies use little of the memory');
-relation(BODY_BYTES_SETTING_MAX * 2 <= LONG_BODIES_BYTES_MAX, 'two of the longest bodies fit');
-relation(SHUTDOWN_GRACE_MS < SHUTDOWN_MS, 'connections close within the time to shut down');

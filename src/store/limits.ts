@@ -1,5 +1,4 @@
 /** Limits of group commit, the same for every engine. */
-import { BODY_BYTES_SETTING_MAX, relation } from '../contract/limits.ts';
 
 /** Plants that may wait for a commit. The next plant is rejected with 503. */
 export const QUEUE_PLANTS_MAX = 16_384;
@@ -19,8 +18,3 @@ export const BATCH_REPEATS_MAX = 64;
 export const COMMIT_TIME_MS_MAX = 3_000;
 /** Text in one commit; one plant always fits. */
 export const BATCH_TEXT_LENGTH_MAX = 8 * 1024 * 1024;
-
-relation(BATCH_PLANTS_MAX <= QUEUE_PLANTS_MAX, 'a full batch must fit the queue');
-relation(IN_FLIGHT_PLANTS_MIN <= QUEUE_PLANTS_MAX, 'the smallest limit of plants in flight fits the queue');
-relation(BATCH_TEXT_LENGTH_MAX <= QUEUE_TEXT_LENGTH_MAX, 'a full batch must fit the queue');
-relation(BODY_BYTES_SETTING_MAX <= BATCH_TEXT_LENGTH_MAX, 'the largest plant must fit a batch');

@@ -1,6 +1,4 @@
 /** Limits that several parts of `import` rely on. */
-import { CONCURRENCY_MAX, IN_FLIGHT_TEXT_LENGTH_MAX } from '../../client/limits.ts';
-import { relation } from '../../contract/limits.ts';
 
 /** Bytes read from a file, or unpacked from it, at a time. */
 export const CHUNK_BYTES = 64 * 1024;
@@ -18,7 +16,3 @@ export const IN_FLIGHT_MAX = 1024;
 export const IMPORT_RESPONSE_TIMEOUT_MS = 30_000;
 /** The import ends if no row was stored or rejected for this long. */
 export const OUTAGE_MAX_MS = 5 * 60_000;
-
-relation(IN_FLIGHT_MAX <= CONCURRENCY_MAX, 'the client accepts the largest value of --in-flight');
-relation(CHUNK_BYTES <= IN_FLIGHT_TEXT_LENGTH_MAX, 'the client accepts the plants of one chunk of a file');
-relation(IMPORT_RESPONSE_TIMEOUT_MS < OUTAGE_MAX_MS, 'a plant is sent again after a response timeout');

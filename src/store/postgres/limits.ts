@@ -1,6 +1,3 @@
-import { relation } from '../../contract/limits.ts';
-import { COMMIT_TIME_MS_MAX, FAILING_QUEUE_TIMEOUT_MS } from '../limits.ts';
-
 /** Connections that write plants; one more is for tokens. The default of `--connections`. */
 export const POSTGRES_CONNECTIONS = 4;
 /** Maximum of `--connections`. With more connections a server gets slower. */
@@ -19,15 +16,3 @@ export const SEARCH_INTERVAL_MS = 100;
 
 /** Timeout of one statement of `export`, `show` or `copy`. */
 export const COMMAND_STATEMENT_TIMEOUT_MS = 60_000;
-
-relation(POSTGRES_CONNECTIONS <= POSTGRES_CONNECTIONS_MAX, 'the default is a value of the setting');
-relation(
-  STATEMENT_TIMEOUT_MS < OPERATION_TIMEOUT_MS,
-  'after a statement timeout there is time to look up its result',
-);
-relation(OPERATION_TIMEOUT_MS <= COMMIT_TIME_MS_MAX, 'a seal waits for all commits');
-relation(STATEMENT_CANCEL_MARGIN_MS < STATEMENT_TIMEOUT_MS, 'the server has time for a statement');
-relation(
-  FAILING_QUEUE_TIMEOUT_MS + OPERATION_TIMEOUT_MS < 5_000,
-  'during an outage of PostgreSQL every plant gets its response within 5 s',
-);

@@ -1,5 +1,4 @@
 /** Lengths of the write-ahead log, on which its parts agree. A page has 4 KiB, the default of SQLite. */
-import { relation } from '../../contract/limits.ts';
 
 /** While more pages remain, the checkpoint thread makes another pass. Each leaves fewer pages. */
 export const CHECKPOINT_REMAINING_PAGES_MAX = 300;
@@ -11,10 +10,3 @@ export const WRITER_CHECKPOINT_PAGES_MAX = 1_000;
 export const AUTOCHECKPOINT_PAGES = 50_000;
 /** A restart truncates the file of the write-ahead log to this size. Readers can make it longer. */
 export const WAL_FILE_BYTES_MAX = 64 * 1024 * 1024;
-
-relation(WRITER_CHECKPOINT_PAGES_MAX < WAL_RESTART_PAGES, 'the checkpoint thread copies most of a long log');
-relation(
-  CHECKPOINT_REMAINING_PAGES_MAX < WRITER_CHECKPOINT_PAGES_MAX,
-  'the writer copies the pages that the passes leave',
-);
-relation(WAL_RESTART_PAGES < AUTOCHECKPOINT_PAGES, 'the log is restarted before SQLite blocks a commit');

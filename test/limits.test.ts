@@ -1,0 +1,70 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import * as tokens from '../src/auth/token-cache.ts';
+import * as imports from '../src/cli/import/limits.ts';
+import * as client from '../src/client/limits.ts';
+import * as contract from '../src/contract/limits.ts';
+import { FAST_PATH_TIMEOUT_MS } from '../src/http/fast-path-connection.ts';
+import * as http from '../src/http/limits.ts';
+import * as store from '../src/store/limits.ts';
+import * as postgres from '../src/store/postgres/limits.ts';
+import * as sqlite from '../src/store/sqlite/limits.ts';
+
+const REFRESH_MS_MAX = tokens.TOKEN_REFRESH_INTERVAL_MS + tokens.TOKEN_REFRESH_INTERVAL_MIN_MS;
+const SLOW_REQUEST_MS_MAX =
+  FAST_PATH_TIMEOUT_MS.requestRest + contract.REQUEST_TIMEOUT_MS + http.TIMEOUT_CHECK_INTERVAL_MS;
+
+/** Each value must be at most its maximum. */
+const RULES: [rule: string, value: number, max: number][] = [
+  ['a revocation takes effect within 5 s', tokens.TOKEN_AGE_MAX_MS, 4_999],
+  ['tokens stay current if one refresh fails', REFRESH_MS_MAX * 2, tokens.TOKEN_AGE_MAX_MS - 1],
+  [
+    'a refresh begins while a lookup waits',
+    tokens.TOKEN_REFRESH_INTERVAL_MIN_MS,
+    tokens.TOKEN_LOOKUP_TIMEOUT_MS - 1,
+  ],
+  ['headers are part of the request', http.HEADERS_TIMEOUT_MS, contract.REQUEST_TIMEOUT_MS - 1],
+  ['a slow request is rejected within 15 s', SLOW_REQUEST_MS_MAX, 15_000],
+  ['two of the longest bodies fit', contract.BODY_BYTES_SETTING_MAX * 2, http.LONG_BODIES_BYTES_MAX],
+  ['the largest plant fits a batch', contract.BODY_BYTES_SETTING_MAX, store.BATCH_TEXT_LENGTH_MAX],
+  ['the store is closed after the last response', contract.SHUTDOWN_MS, contract.EXIT_MS - 1],
+  ['the process ends within 10 s of SIGTERM', contract.EXIT_MS, 9_999],
+  ['the client accepts the largest --in-flight', imports.IN_FLIGHT_MAX, client.CONCURRENCY_MAX],
+  ['the client accepts one chunk of a file', imports.CHUNK_BYTES, client.IN_FLIGHT_TEXT_LENGTH_MAX],
+  [
+    'a timer supports the longest Retry-After with jitter',
+    client.RETRY_AFTER_MAX_MS * 1.25,
+    client.TIMER_MS_MAX,
+  ],
+  [
+    'after a statement timeout there is time to look up its result',
+    postgres.STATEMENT_TIMEOUT_MS,
+    postgres.OPERATION_TIMEOUT_MS - 1,
+  ],
+  ['a seal waits for all commits', postgres.OPERATION_TIMEOUT_MS, store.COMMIT_TIME_MS_MAX],
+  [
+    'during an outage of PostgreSQL every plant gets its response within 5 s',
+    store.FAILING_QUEUE_TIMEOUT_MS + postgres.OPERATION_TIMEOUT_MS,
+    4_999,
+  ],
+  [
+    'the writer copies the pages that the passes leave',
+    sqlite.CHECKPOINT_REMAINING_PAGES_MAX,
+    sqlite.WRITER_CHECKPOINT_PAGES_MAX - 1,
+  ],
+  [
+    'the checkpoint thread copies most of a long log',
+    sqlite.WRITER_CHECKPOINT_PAGES_MAX,
+    sqlite.WAL_RESTART_PAGES - 1,
+  ],
+  [
+    'the log is restarted before SQLite blocks a commit',
+    sqlite.WAL_RESTART_PAGES,
+    sqlite.AUTOCHECKPOINT_PAGES - 1,
+  ],
+];
+
+test('the limits fit each other', () => {
+  const broken = RULES.filter(([, value, max]) => !(value <= max)).map(([rule]) => rule);
+  assert.deepEqual(broken, []);
+});
