@@ -38,7 +38,8 @@ export async function dryRun(files: string[], reading: Omit<Reading, 'onNote'>):
   const ids = new Set<bigint>();
   const names = new Map<string, { count: number; place: string }>();
   const read = async (file: string): Promise<void> => {
-    for await (const rows of fileRows(file, { ...reading, onNote: line => progress.say(line) }))
+    const onNote = (line: string): void => progress.say(line);
+    for await (const rows of fileRows(file, { ...reading, onNote, onVerified: () => {} }))
       for (const row of rows) {
         const { plant, message = ERRORS.bodyTooLarge.message } = row.reading;
         const place = `${file} row ${row.number}`;

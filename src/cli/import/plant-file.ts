@@ -7,7 +7,7 @@ import { type CsvForm, csvRows } from './csv-rows.ts';
 import { jsonArrayRows, jsonLinesRows } from './json-rows.ts';
 import { CHUNK_BYTES, FAULTY_LINES_MAX, ROW_LENGTH_MAX } from './limits.ts';
 import type { PlantRows } from './plant-row.ts';
-import { faultyLines, joined, NotUtf8, startsWith, utf8Texts } from './utf8-texts.ts';
+import { faultyLines, joined, NotUtf8, utf8Texts } from './utf8-texts.ts';
 
 export const STANDARD_INPUT = '-';
 
@@ -20,7 +20,10 @@ export interface Reading {
   onNote: (line: string) => void;
   /** Called with the number of bytes read, before decompression. */
   onBytes?: (bytes: number) => void;
-  /** Called with the number of bytes read to verify the checksums of a gzip file. */
+  /**
+   * Called with the number of bytes read to verify the checksums of a gzip file. Undefined: they are
+   * not verified before the rows are read.
+   */
   onVerified?: (bytes: number) => void;
 }
 
@@ -106,8 +109,8 @@ function unpacked(bytes: Bytes): Gunzip {
 }
 
 /**
- * The bytes of a file, decompressed if they are gzip. A gzip file is first read to its end, to
- * verify its checksums. Read errors become a {@link Failure}.
+ * The bytes of a file, decompressed if they are gzip. With `onVerified`, a gzip file is first read to
+ * its end, to verify its checksums. Read errors become a {@link Failure}.
  */
 async function* plainBytes(
   path: string,
@@ -123,20 +126,19 @@ async function* plainBytes(
       stop.addEventListener('abort', () => void endWaitForWriter(path));
       return createReadStream(path, { highWaterMark });
     };
-    if ((await file?.read(Buffer.alloc(GZIP.length), 0, GZIP.length, 0))?.buffer.equals(GZIP))
-      for await (const _ of unpacked(storedBytes(openStream, stop, onVerified)));
-    const stored = storedBytes(openStream, stop, onBytes);
+    await using stored = storedBytes(openStream, stop, onBytes);
     let start = Buffer.alloc(0);
     while (start.length < GZIP.length) {
       const next = await stored.next();
       if (next.done) break;
       start = Buffer.concat([start, next.value]);
     }
-    const isGzip = startsWith(start, GZIP);
-    if (isGzip && !isFile)
-      onNote(`${name} is a gzip stream: its checksum can be verified only after its plants are sent`);
     const bytes = joined(start, stored);
-    yield* isGzip ? unpacked(bytes) : bytes;
+    if (!start.subarray(0, GZIP.length).equals(GZIP)) return yield* bytes;
+    if (!isFile)
+      onNote(`${name} is a gzip stream: its checksum can be verified only after its plants are sent`);
+    else if (onVerified) for await (const _ of unpacked(storedBytes(openStream, stop, onVerified)));
+    yield* unpacked(bytes);
   } catch (error) {
     throw unreadable(name, error);
   }

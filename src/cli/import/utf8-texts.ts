@@ -1,4 +1,3 @@
-import { isUtf8 } from 'node:buffer';
 import { Readable } from 'node:stream';
 import { FAULTY_LINES_MAX } from './limits.ts';
 
@@ -13,36 +12,36 @@ export class NotUtf8 extends Error {
   }
 }
 
-/** The longest character in bytes (RFC 3629 section 3). */
-const CHARACTER_BYTES_MAX = 4;
-const BYTE_ORDER_MARK = Buffer.from('\ufeff');
-const UTF_16_MARKS = [Buffer.from([0xff, 0xfe]), Buffer.from([0xfe, 0xff])];
+/** The byte order marks of UTF-16, in hexadecimal. */
+const UTF_16_MARKS = ['fffe', 'feff'];
 
 /**
  * Decodes UTF-8 chunk by chunk. It never inserts replacement characters: it returns the text before
- * the first invalid byte, then throws {@link NotUtf8}. It skips a byte order mark at the start (RFC
- * 3629 section 6).
+ * the first invalid byte, or before an earlier U+FFFD of its chunk, then throws {@link NotUtf8}. It
+ * skips a byte order mark at the start (RFC 3629 section 6).
  *
  * @returns chunks of text that contain only whole characters; none is empty
  */
 export async function* utf8Texts(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string, void, undefined> {
+  const strict = new TextDecoder('utf-8', { fatal: true });
+  // It replaces invalid bytes, and so shows where they begin.
+  const lenient = new TextDecoder();
   let isStart = true;
-  let rest = Buffer.alloc(0);
   for await (const chunk of chunks) {
-    const bytes = Buffer.concat([rest, chunk]);
-    const end = textLength(bytes);
-    const text = bytes.toString(
-      'utf8',
-      isStart && startsWith(bytes, BYTE_ORDER_MARK) ? BYTE_ORDER_MARK.length : 0,
-      end,
-    );
-    if (end > 0) isStart = false;
+    const text = lenient.decode(chunk, { stream: true });
+    try {
+      strict.decode(chunk, { stream: true });
+    } catch {
+      const before = text.split('\ufffd', 1)[0]!;
+      if (before !== '') yield before;
+      const mark = Buffer.from(chunk.subarray(0, 2)).toString('hex');
+      throw new NotUtf8(isStart && UTF_16_MARKS.includes(mark));
+    }
+    isStart = false;
     if (text !== '') yield text;
-    rest = bytes.subarray(end);
-    // Too long for an incomplete character, so the bytes are invalid.
-    if (rest.length >= CHARACTER_BYTES_MAX) break;
   }
-  if (rest.length > 0) throw new NotUtf8(isStart && UTF_16_MARKS.some(mark => startsWith(rest, mark)));
+  // An incomplete character at the end.
+  if (lenient.decode() !== '') throw new NotUtf8(false);
 }
 
 /**
@@ -70,28 +69,7 @@ export async function* joined<T>(
   first: T,
   rest: AsyncGenerator<T, void, undefined>,
 ): AsyncGenerator<T, void, undefined> {
-  try {
-    yield first;
-    yield* rest;
-  } finally {
-    await rest.return();
-  }
-}
-
-export function startsWith(bytes: Buffer, mark: Buffer): boolean {
-  return bytes.subarray(0, mark.length).equals(mark);
-}
-
-/** Length of the valid, complete characters at the start. */
-function textLength(bytes: Buffer): number {
-  for (let cut = 0; cut < CHARACTER_BYTES_MAX && cut <= bytes.length; cut++)
-    if (isUtf8(bytes.subarray(0, bytes.length - cut))) return bytes.length - cut;
-  // Lenient decoding replaces invalid bytes, so the first difference is the first invalid byte.
-  const replaced = Buffer.from(bytes.toString('utf8'));
-  return textLength(
-    bytes.subarray(
-      0,
-      bytes.findIndex((byte, index) => byte !== replaced[index]),
-    ),
-  );
+  await using _ = rest;
+  yield first;
+  yield* rest;
 }
