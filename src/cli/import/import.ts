@@ -92,8 +92,8 @@ function checkFileNames(files: string[], rejects: string | undefined): void {
 
 /** Prints the result. @returns the exit code. @throws the cause, if the import failed */
 function report({ progress, rejectsFiles, unsent, cause }: ImportRun): number {
-  const { rows, rejected } = progress;
-  if (cause === undefined || rows > 0) console.log(progress.summary());
+  const { done, rejected } = progress;
+  if (cause === undefined || done > 0) console.log(progress.summary());
   if (rejected > 0) {
     const quoted = (file: string) => (/^[\w./-]+$/.test(file) ? file : `'${file.replaceAll("'", "'\\''")}'`);
     const files = visible(rejectsFiles.map(quoted).join(' '));

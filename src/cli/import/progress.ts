@@ -1,10 +1,9 @@
 import type { Outcome } from '../../contract/plant.ts';
-import { amount, formatCount, ProgressDisplay, perSecond, timeLeft } from '../output/progress-display.ts';
+import { amount, CountedProgress, formatCount, perSecond } from '../output/progress-display.ts';
 
 /** Counts the settled rows and shows the progress of the import. */
-export class Progress extends ProgressDisplay {
+export class Progress extends CountedProgress {
   readonly #counts = { created: 0, unchanged: 0, revised: 0, rejected: 0 };
-  readonly #bytesTotal: number | undefined;
   #bytesRead = 0;
   /** Bytes of the rows that were sent. */
   #bytesSent = 0;
@@ -13,12 +12,11 @@ export class Progress extends ProgressDisplay {
 
   /** @param bytesTotal size of all files on disk; undefined if unknown */
   constructor(bytesTotal: number | undefined) {
-    super();
-    this.#bytesTotal = bytesTotal;
+    super('importing', 'plants', bytesTotal);
   }
 
-  protected get share(): number | undefined {
-    return this.#bytesTotal && Math.min(1, this.#bytesSent / this.#bytesTotal);
+  protected override get share(): number | undefined {
+    return this.total && Math.min(1, this.#bytesSent / this.total);
   }
 
   read(bytes: number): void {
@@ -36,33 +34,16 @@ export class Progress extends ProgressDisplay {
 
   count(what: Outcome | 'rejected'): void {
     this.#counts[what]++;
+    this.done++;
   }
 
   get rejected(): number {
     return this.#counts.rejected;
   }
 
-  get rows(): number {
-    const { created, unchanged, revised, rejected } = this.#counts;
-    return created + unchanged + revised + rejected;
-  }
-
   /** Such as `34% sent, 51,717 plants, 24,630/s, 4 s left, 0 rejected`. */
-  state(): string {
-    const elapsedMs = performance.now() - this.startMs;
-    const rows = this.rows;
-    const parts = [
-      `${formatCount(rows)} plants`,
-      `${formatCount(perSecond(rows, elapsedMs))}/s`,
-      `${formatCount(this.rejected)} rejected`,
-    ];
-    const { share } = this;
-    if (share) {
-      parts.unshift(`${Math.floor(share * 100)}% sent`);
-      // Without a response there is no rate to estimate with.
-      parts.splice(3, 0, rows === 0 ? 'no response yet' : timeLeft(elapsedMs, share));
-    }
-    return parts.join(', ');
+  override state(): string {
+    return `${this.counts('% sent')}, ${formatCount(this.rejected)} rejected`;
   }
 
   /** Such as `2 rows: 1 created, 0 unchanged, 0 revised, 1 rejected in 0.3 s (7/s)`. */
@@ -70,6 +51,6 @@ export class Progress extends ProgressDisplay {
     const elapsedMs = performance.now() - this.startMs;
     const counts = Object.entries(this.#counts).map(([name, count]) => `${formatCount(count)} ${name}`);
     const seconds = (elapsedMs / 1000).toFixed(1);
-    return `${amount(this.rows, 'row')}: ${counts.join(', ')} in ${seconds} s (${formatCount(perSecond(this.rows, elapsedMs))}/s)`;
+    return `${amount(this.done, 'row')}: ${counts.join(', ')} in ${seconds} s (${formatCount(perSecond(this.done, elapsedMs))}/s)`;
   }
 }

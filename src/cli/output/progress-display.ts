@@ -7,25 +7,60 @@ const BAR_LENGTH = 24;
 const COLUMNS = 80;
 
 /**
- * Shows the progress of a command on stderr: a bar on a terminal, otherwise a line every ten
- * seconds. While it runs, other lines for stderr go through {@link say}, so that they do not mix
- * with the bar.
+ * Shows the progress of a command that counts on stderr: a bar on a terminal, otherwise a line every
+ * ten seconds. `using` ends the display. While it runs, other lines for stderr go through
+ * {@link say}, so that they do not mix with the bar.
  */
-export abstract class ProgressDisplay {
+export class CountedProgress {
+  title: string;
+  done = 0;
+  /** 0 while it is not yet known; undefined if it stays unknown. */
+  total: number | undefined;
+  unit: string;
   protected readonly startMs = performance.now();
   readonly #timer: NodeJS.Timeout;
 
-  constructor() {
+  /**
+   * @param title activity, such as `copying`
+   * @param unit counted things, such as `revisions`
+   * @param total expected count; undefined if unknown
+   */
+  constructor(title: string, unit: string, total: number | undefined) {
+    this.title = title;
+    this.total = total;
+    this.unit = unit;
     const { isTTY } = process.stderr;
     const show = () => (isTTY ? drawBar(this.share, visible(this.state())) : this.say(this.state()));
     this.#timer = setInterval(show, isTTY ? BAR_INTERVAL_MS : LINE_INTERVAL_MS).unref();
   }
 
-  /** Completed share, from 0 to 1. If it is undefined, only the text of {@link state} is shown. */
-  protected abstract get share(): number | undefined;
+  /** Counts more. */
+  readonly add = (count: number): void => {
+    this.done += count;
+  };
 
-  /** The progress as a short text with numbers. */
-  abstract state(): string;
+  /** Completed share, from 0 to 1. If it is undefined, only the text of {@link state} is shown. */
+  protected get share(): number | undefined {
+    // A store may grow while it is read.
+    return this.total && Math.min(1, this.done / this.total);
+  }
+
+  /** Such as `copying: 34%, 51,717 revisions, 74,630/s, 4 s left`. */
+  state(): string {
+    return this.done === 0 ? this.title : `${this.title}: ${this.counts('%')}`;
+  }
+
+  /** @param percent follows the number of the share */
+  protected counts(percent: string): string {
+    const elapsedMs = performance.now() - this.startMs;
+    const rate = formatCount(perSecond(this.done, elapsedMs));
+    const counts = `${formatCount(this.done)} ${this.unit}, ${rate}/s`;
+    const { share } = this;
+    if (!share) return counts;
+    // Without a response there is no rate to estimate with.
+    const left = this.done === 0 ? 'no response yet' : timeLeft(elapsedMs, share);
+    return `${Math.floor(share * 100)}${percent}, ${counts}, ${left}`;
+  }
 
   /** Prints a line that may contain text of a file, and removes the bar until its next update. */
   say(line: string, print = console.error): void {
@@ -54,7 +89,7 @@ function clearBar(): void {
 }
 
 /** Remaining time at the rate so far, such as `8 s left`, `3 min left` or `2 h 5 min left`. */
-export function timeLeft(elapsedMs: number, share: number): string {
+function timeLeft(elapsedMs: number, share: number): string {
   return `${duration((elapsedMs / share) * (1 - share))} left`;
 }
 
@@ -78,46 +113,4 @@ export function perSecond(count: number, ms: number): number {
 /** Such as `1 plant` or `2,000 plants`. */
 export function amount(count: number, noun: string): string {
   return `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`;
-}
-
-/** Shows the progress of a command that counts; `using` ends the display. */
-export class CountedProgress extends ProgressDisplay {
-  title: string;
-  done = 0;
-  /** 0 while it is not yet known; undefined if it stays unknown. */
-  total: number | undefined;
-  unit: string;
-
-  /**
-   * @param title activity, such as `copying`
-   * @param unit counted things, such as `revisions`
-   * @param total expected count; undefined if unknown
-   */
-  constructor(title: string, unit: string, total: number | undefined) {
-    super();
-    this.title = title;
-    this.total = total;
-    this.unit = unit;
-  }
-
-  /** Counts more. */
-  readonly add = (count: number): void => {
-    this.done += count;
-  };
-
-  protected get share(): number | undefined {
-    // A store may grow while it is read.
-    return this.total && Math.min(1, this.done / this.total);
-  }
-
-  /** Such as `copying: 34%, 51,717 revisions, 74,630/s, 4 s left`. */
-  state(): string {
-    if (this.done === 0) return this.title;
-    const elapsedMs = performance.now() - this.startMs;
-    const rate = formatCount(perSecond(this.done, elapsedMs));
-    const counts = `${formatCount(this.done)} ${this.unit}, ${rate}/s`;
-    const { share } = this;
-    if (!share) return `${this.title}: ${counts}`;
-    return `${this.title}: ${Math.floor(share * 100)}%, ${counts}, ${timeLeft(elapsedMs, share)}`;
-  }
 }
