@@ -24,6 +24,15 @@ export interface ImportSettings {
   inFlightMax: number;
 }
 
+export interface ImportResult {
+  readonly progress: Progress;
+  readonly rejectsFiles: string[];
+  /** The files that were not opened. */
+  unsent: readonly string[];
+  /** Reason of an early end: a Failure, or the reason of the stop signal. Otherwise undefined. */
+  cause: unknown;
+}
+
 /**
  * Sends every plant of the files to the service, file by file. If the import ends early, it waits
  * for the plants in flight and counts them. The rejects files then contain every rejected row.
@@ -31,7 +40,7 @@ export interface ImportSettings {
  * @param stop ends the import; its reason becomes the cause
  * @throws {Failure} if a file cannot be used; then no plant was sent
  */
-export async function importFiles(settings: ImportSettings, stop: AbortSignal): Promise<ImportRun> {
+export async function importFiles(settings: ImportSettings, stop: AbortSignal): Promise<ImportResult> {
   const { files, form, rejects } = settings;
   /** NaN if the size of one file is unknown. */
   let bytesTotal = 0;
@@ -42,117 +51,92 @@ export async function importFiles(settings: ImportSettings, stop: AbortSignal): 
       await checkRejectsPath(rejects ?? defaultRejectsPath(file, 'csv'), rejects !== undefined);
       if (size === undefined) continue;
       using progress = new CountedProgress(`verifying ${file}`, 'bytes', size);
-      const onVerified = (bytes: number): void => {
-        progress.done += bytes;
-      };
-      for await (const _ of fileRows(file, { form, stop, onNote: () => {}, onVerified })) break;
+      for await (const _ of fileRows(file, { form, stop, onNote: () => {}, onVerified: progress.add })) break;
     }
   } catch (error) {
     if (stop.aborted) throw stop.reason;
     throw error instanceof Failure ? new Failure(`${error.message}; nothing was sent`) : error;
   }
-  const run = new ImportRun(settings, stop, bytesTotal);
-  await run.run();
-  return run;
+  using progress = new Progress(bytesTotal);
+  const result: ImportResult = { progress, rejectsFiles: [], unsent: [], cause: undefined };
+  await sendFiles(settings, stop, result);
+  return result;
 }
 
-export class ImportRun {
-  readonly progress: Progress;
-  readonly rejectsFiles: string[] = [];
-  /** The files that were not opened. */
-  unsent: readonly string[] = [];
-  /** Reason of an early end: a Failure, or the reason of the stop signal. Otherwise undefined. */
-  cause: unknown;
-  readonly #settings: ImportSettings;
-  /** Aborted by the caller, or by `#writeStop`. */
-  readonly #stop: AbortSignal;
+/** Sends the rows of the files one after the other, and sets the members of the result. */
+async function sendFiles(
+  settings: ImportSettings,
+  callerStop: AbortSignal,
+  result: ImportResult,
+): Promise<void> {
+  const { files, form, service, inFlightMax } = settings;
+  const { progress } = result;
   /** Aborted when a rejected row cannot be written. */
-  readonly #writeStop = new AbortController();
-  readonly #retryRules: RetryRules;
-  readonly #transport: PipelinedTransport;
-  readonly #store: PlantStore;
-  #rejects: RejectsFile | undefined;
-
-  constructor(settings: ImportSettings, stop: AbortSignal, bytesTotal: number) {
-    this.#settings = settings;
-    this.#stop = AbortSignal.any([stop, this.#writeStop.signal]);
-    this.progress = new Progress(bytesTotal);
-    this.#retryRules = new RetryRules(settings.service, line => this.progress.say(line));
-    const { service, inFlightMax } = settings;
-    this.#transport = new PipelinedTransport(service.url, inFlightMax);
-    this.#store = new PlantStore({
-      ...service,
-      transport: this.#transport.send,
-      ...{ responseTimeoutMs: IMPORT_RESPONSE_TIMEOUT_MS, retryForMs: OUTAGE_MAX_MS },
-    });
-  }
-
-  async run(): Promise<void> {
-    const { files } = this.#settings;
-    try {
-      for (const [index, file] of files.entries()) {
-        this.unsent = files.slice(index + 1);
-        await this.#importFile(file);
+  const writeStop = new AbortController();
+  const stop = AbortSignal.any([callerStop, writeStop.signal]);
+  const onNote = (line: string): void => progress.say(line);
+  const retryRules = new RetryRules(service, onNote);
+  using transport = new PipelinedTransport(service.url, inFlightMax);
+  const store = new PlantStore({
+    ...service,
+    transport: transport.send,
+    ...{ responseTimeoutMs: IMPORT_RESPONSE_TIMEOUT_MS, retryForMs: OUTAGE_MAX_MS },
+  });
+  const sendFile = async (path: string, rejects: RejectsFile): Promise<void> => {
+    const reject = (row: PlantRow, fault: ErrorBody): void => {
+      try {
+        rejects.write(row, fault);
+        progress.count('rejected');
+      } catch (error) {
+        writeStop.abort(error);
       }
-    } catch (error) {
-      this.cause = this.#stop.aborted ? this.#stop.reason : error;
-    } finally {
-      this.#store.close();
-      this.#transport[Symbol.dispose]();
-      this.progress[Symbol.dispose]();
+    };
+    const onBytes = (bytes: number): void => progress.read(bytes);
+    const plants = plantsOf(fileRows(path, { form, stop, onNote, onBytes }), progress, reject);
+    const onRetry = (error: PlantStoreError): void => retryRules.retried(error);
+    const options = { concurrency: inFlightMax, signal: stop, onRetry };
+    for await (const { plant, error, input } of store.createPlants(plants, options)) {
+      retryRules.settled();
+      if (error === undefined) progress.count(plant.outcome);
+      else reject(input.row, { error: error.error!, message: retryRules.shown(error.message) });
     }
-  }
-
-  async #importFile(path: string): Promise<void> {
-    this.#rejects = new RejectsFile(path, this.#settings.rejects);
-    try {
-      const onNote = (line: string): void => this.progress.say(line);
-      const onBytes = (bytes: number): void => this.progress.read(bytes);
-      await this.#sendRows(fileRows(path, { form: this.#settings.form, stop: this.#stop, onNote, onBytes }));
-    } catch (error) {
-      throw error instanceof PlantStoreError ? this.#retryRules.failure(error) : error;
-    } finally {
-      this.#rejects.close();
-      if (this.#rejects.path !== undefined) this.rejectsFiles.push(this.#rejects.path);
-    }
-  }
-
-  async #sendRows(rows: PlantRows): Promise<void> {
-    const results = this.#store.createPlants(this.#plantsOf(rows), {
-      concurrency: this.#settings.inFlightMax,
-      signal: this.#stop,
-      onRetry: error => this.#retryRules.retried(error),
-    });
-    for await (const { plant, error, input } of results) {
-      this.#retryRules.settled();
-      if (error === undefined) this.progress.count(plant.outcome);
-      else this.#reject(input.row, { error: error.error!, message: this.#retryRules.shown(error.message) });
-    }
-  }
-
-  /** The valid plants of the file. Rows without a valid plant are rejected here and never sent. */
-  async *#plantsOf(batches: PlantRows): AsyncGenerator<NewPlant & { row: PlantRow }, void, undefined> {
-    try {
-      for await (const rows of batches) {
-        for (const [index, row] of rows.entries()) {
-          const { plant, error, message } = row.reading;
-          if (plant === undefined) this.#reject(row, { error: ERRORS[error].number, message });
-          else yield { ...plant, row };
-          this.progress.sent(index + 1, rows.length);
-        }
+  };
+  try {
+    for (const [index, file] of files.entries()) {
+      result.unsent = files.slice(index + 1);
+      const rejects = new RejectsFile(file, settings.rejects);
+      try {
+        await sendFile(file, rejects);
+      } finally {
+        rejects.close();
+        if (rejects.path !== undefined) result.rejectsFiles.push(rejects.path);
       }
-    } catch (error) {
-      if (!(error instanceof Failure)) throw error;
-      throw new Failure(`${error.message}; ${error instanceof DamagedGzip ? ROWS_IN_DOUBT : ROWS_SENT}`);
     }
+  } catch (error) {
+    const reason = error instanceof PlantStoreError ? retryRules.failure(error) : error;
+    result.cause = stop.aborted ? stop.reason : reason;
+  } finally {
+    store.close();
   }
+}
 
-  #reject(row: PlantRow, fault: ErrorBody): void {
-    try {
-      this.#rejects?.write(row, fault);
-      this.progress.count('rejected');
-    } catch (error) {
-      this.#writeStop.abort(error);
+/** The valid plants of a file. Rows without a valid plant are rejected here and never sent. */
+async function* plantsOf(
+  batches: PlantRows,
+  progress: Progress,
+  reject: (row: PlantRow, fault: ErrorBody) => void,
+): AsyncGenerator<NewPlant & { row: PlantRow }, void, undefined> {
+  try {
+    for await (const rows of batches) {
+      for (const [index, row] of rows.entries()) {
+        const { plant, error, message } = row.reading;
+        if (plant === undefined) reject(row, { error: ERRORS[error].number, message });
+        else yield { ...plant, row };
+        progress.sent(index + 1, rows.length);
+      }
     }
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+    throw new Failure(`${error.message}; ${error instanceof DamagedGzip ? ROWS_IN_DOUBT : ROWS_SENT}`);
   }
 }

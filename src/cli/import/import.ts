@@ -7,7 +7,7 @@ import { amount } from '../output/progress-display.ts';
 import { visible } from '../output/visible-text.ts';
 import type { CsvForm } from './csv-rows.ts';
 import { dryRun } from './dry-run.ts';
-import { type ImportRun, importFiles } from './import-run.ts';
+import { type ImportResult, importFiles } from './import-run.ts';
 import { IN_FLIGHT_MAX } from './limits.ts';
 import { STANDARD_INPUT } from './plant-file.ts';
 import { SAFE_TO_REPEAT } from './plant-row.ts';
@@ -91,7 +91,7 @@ function checkFileNames(files: string[], rejects: string | undefined): void {
 }
 
 /** Prints the result. @returns the exit code. @throws the cause, if the import failed */
-function report({ progress, rejectsFiles, unsent, cause }: ImportRun): number {
+function report({ progress, rejectsFiles, unsent, cause }: ImportResult): number {
   const { done, rejected } = progress;
   if (cause === undefined || done > 0) console.log(progress.summary());
   if (rejected > 0) {
