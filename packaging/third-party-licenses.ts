@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 /** Files with licences and notices, which must accompany copies of a package. */
 const NOTICE = /^(?:licen[cs]e|copying|notice)/i;
+const PREACT_LICENSE = new URL('preact-license.txt', import.meta.url);
 
 /** The used members of a package.json. */
 export interface Manifest {
@@ -42,6 +43,8 @@ function licenseOf(folder: string): string {
     .filter(file => NOTICE.test(file))
     .sort()
     .map(file => readFileSync(join(path, file), 'utf8').trim());
+  // Its file for browsers contains Preact, without the licence.
+  if (name === 'htm') texts.push(`Preact\n\n${readFileSync(PREACT_LICENSE, 'utf8').trim()}`);
   const notices = texts.length > 0 ? texts : [`The package contains no licence text. Its author is ${by}.`];
   return `${name} ${version} (${license})\n\n${notices.join('\n\n')}\n`;
 }

@@ -27,20 +27,12 @@ const TEXTS: Record<string, () => string> = {
   'now.js': () => readFileSync(new URL('./browser/now.js', import.meta.url), 'utf8'),
   'plants.js': () => readFileSync(new URL('./browser/plants.js', import.meta.url), 'utf8'),
   'plot.js': () => readFileSync(new URL('./browser/plot.js', import.meta.url), 'utf8'),
-  'preact.js': () => readFileSync(new URL('./browser/preact.js', import.meta.url), 'utf8'),
+  'preact.js': () => readFileSync(new URL(import.meta.resolve('htm/preact/standalone')), 'utf8'),
   'rejected.js': () => readFileSync(new URL('./browser/rejected.js', import.meta.url), 'utf8'),
   'requests.js': () => readFileSync(new URL('./browser/requests.js', import.meta.url), 'utf8'),
   'store.js': () => readFileSync(new URL('./browser/store.js', import.meta.url), 'utf8'),
   'style.css': () => readFileSync(new URL('../style.css', import.meta.url), 'utf8'),
   'tokens.js': () => readFileSync(new URL('./browser/tokens.js', import.meta.url), 'utf8'),
-  'htm.js': () => readFileSync(new URL(import.meta.resolve('htm')), 'utf8'),
-  'preact-core.js': () => readFileSync(new URL(import.meta.resolve('preact')), 'utf8'),
-  // A browser imports a module by address, not by the name of a package.
-  'preact-hooks.js': () =>
-    readFileSync(new URL(import.meta.resolve('preact/hooks')), 'utf8').replace(
-      'from"preact"',
-      'from"./preact-core.js"',
-    ),
   'uplot.css': () => readFileSync(new URL(import.meta.resolve('uplot/dist/uPlot.min.css')), 'utf8'),
   'uplot.js': () => `${readFileSync(new URL(import.meta.resolve('uplot/dist/uPlot.iife.min.js')), 'utf8')}
 export { uPlot as default };`,

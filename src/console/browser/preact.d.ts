@@ -1,4 +1,7 @@
-// The types of preact.js, which imports files without types. The same packages have the types.
-export { html } from 'htm/preact';
-export { render } from 'preact';
-export { useEffect, useRef, useState } from 'preact/hooks';
+// The types of preact.js, which is `htm/preact/standalone`. Its own types need the package preact.
+type State<Value> = [value: Value, set: (next: Value | ((previous: Value) => Value)) => void];
+export function html(strings: TemplateStringsArray, ...values: unknown[]): object;
+export function render(tree: object, parent: HTMLElement): void;
+export function useEffect(effect: () => unknown, inputs: readonly unknown[]): void;
+export function useRef<Value>(initial: Value): { current: Value };
+export function useState<Value>(initial: Value): State<Value>;
