@@ -22,7 +22,6 @@ interface RejectedRequest {
   /** The first bytes of the body; undefined if it was not read. */
   body: Uint8Array | undefined;
   bodyBytes: number;
-  shown?: ShownBody;
 }
 
 interface ShownBody {
@@ -79,10 +78,8 @@ export class RejectedRequests {
   /** The newest first, for the page. */
   list(labelOf: LabelOf) {
     return this.#requests.map(request => {
-      // The page loads the list every two seconds, so this is made once.
-      request.shown ??= shownBody(request);
-      const { tokenId, shown, ...rest } = request;
-      return { ...rest, ...shown, label: tokenId === undefined ? null : labelOf(tokenId) };
+      const { tokenId, ...rest } = request;
+      return { ...rest, ...shownBody(request), label: tokenId === undefined ? null : labelOf(tokenId) };
     });
   }
 }
