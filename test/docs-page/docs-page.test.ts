@@ -4,7 +4,6 @@ import { type IncomingMessage, request } from 'node:http';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { after, before, test } from 'node:test';
-import { gunzipSync } from 'node:zlib';
 import { ERROR_NAMES, ERRORS, errorAnchor, helpLink } from '../../src/contract/errors.ts';
 import { docsPage } from '../../src/docs-page/docs-page.ts';
 import { ERROR_HELP } from '../../src/docs-page/error-help.ts';
@@ -16,7 +15,6 @@ import { type RunningService, startTestService } from '../harness/running-servic
 import { testFolder } from '../harness/test-folder.ts';
 
 const PAGE = docsPage(VERSION);
-const FIRST_LOAD_BYTES_MAX = 60 * 1024;
 const folder = testFolder();
 
 let service: RunningService;
@@ -26,11 +24,8 @@ before(async () => {
 after(() => service[Symbol.asyncDispose]());
 
 /** Sends a request without the headers that other clients add. */
-async function ask(
-  url: string,
-  { method = 'GET', acceptEncoding = [] as string[] } = {},
-): Promise<IncomingMessage & { body: Buffer }> {
-  const sent = request(url, { method, headers: { 'Accept-Encoding': acceptEncoding }, agent: false });
+async function ask(url: string, { method = 'GET' } = {}): Promise<IncomingMessage & { body: Buffer }> {
+  const sent = request(url, { method, agent: false });
   sent.end();
   const [response] = (await once(sent, 'response')) as [IncomingMessage];
   return Object.assign(response, { body: await buffer(response) });
@@ -59,22 +54,6 @@ test('/docs is the page, needs no credential, and has security headers', async (
   const bodiless = await ask(`${service.url}/docs`, { method: 'HEAD' });
   assert.equal(bodiless.headers['content-length'], String(Buffer.byteLength(PAGE.html)));
   assert.equal(bodiless.body.length, 0);
-});
-
-test('/docs is compressed only for a client that accepts gzip', async () => {
-  const codings: [acceptEncoding: string[], coding: 'gzip' | undefined][] = [
-    [['identity'], undefined],
-    [['br, gzip;q=0.5'], 'gzip'],
-    [['br', 'X-GZIP'], 'gzip'],
-    [['gzip ; Q=0.000'], undefined],
-    [['gzipped, br'], undefined],
-  ];
-  for (const [acceptEncoding, coding] of codings) {
-    const { headers, body } = await ask(`${service.url}/docs`, { acceptEncoding });
-    assert.equal(headers['content-encoding'], coding, acceptEncoding.join());
-    assert.equal((coding === 'gzip' ? gunzipSync(body) : body).toString(), PAGE.html);
-    assert.ok(coding === undefined || body.length < FIRST_LOAD_BYTES_MAX, `${body.length} bytes`);
-  }
 });
 
 test('/ redirects a browser to the page and mentions it to others, and /docs/ redirects to it', async () => {
