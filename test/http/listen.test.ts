@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { SHUTDOWN_GRACE_MS } from '../../src/http/limits.ts';
+import { ReservedAddress } from '../../src/http/listen.ts';
 import { freePort } from '../harness/free-port.ts';
 import { runInTime } from '../harness/program.ts';
 import { chunked, RawConnection, requestBytes } from '../harness/raw-connection.ts';
@@ -64,6 +66,17 @@ test('connections during a start that fails are closed', async () => {
   const plants = await open();
   await assert.rejects(starting, /database is locked/);
   assert.ok(['closed', 'reset'].includes(await plants.ended) && (await ops.ended));
+});
+
+test('abandoned connections do not take the place of those that come later', async () => {
+  await using address = await ReservedAddress.reserve({ host, port: 0 });
+  const { port } = address.address() as AddressInfo;
+  const open = (): Promise<RawConnection> => RawConnection.open(port);
+  const oldest = await open();
+  for (let count = 1; count < 1_024; count++) await open();
+  const latest = await open();
+  assert.notEqual(await oldest.ended, undefined);
+  assert.ok(!latest.socket.readableEnded);
 });
 
 test('a Node that lacks a part of its HTTP server that the service uses is rejected at the start', async () => {

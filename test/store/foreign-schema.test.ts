@@ -51,6 +51,11 @@ const CHANGES: Record<'SQLite' | 'PostgreSQL', Change[]> = {
     ['column revoked_at of token was changed', 'ALTER TABLE token ALTER revoked_at SET DEFAULT 1'],
     ['index token_pkey of token is missing', 'ALTER TABLE token DROP CONSTRAINT token_pkey'],
     ['index one of plant_revision', uniqueName],
+    [
+      'inheritance by plant_revision of plant_revision',
+      `CREATE TABLE whole (LIKE plant_revision) PARTITION BY RANGE (id);
+      ALTER TABLE whole ATTACH PARTITION plant_revision DEFAULT`,
+    ],
     ['inheritance by more of plant_revision', 'CREATE TABLE more () INHERITS (plant_revision)'],
   ],
 };
