@@ -45,6 +45,9 @@ export async function plantFileSize(path: string): Promise<number | undefined> {
   }
 }
 
+/** The start of a ZIP file, such as .xlsx and .ods (APPNOTE.TXT section 4.3.7). */
+const ZIP = 'PK\x03\x04';
+
 /** The start of a file that shows its format and, in CSV, its delimiter. */
 const START = /^\s*(?:[[{]|\S[^\r\n]*[\r\n])/;
 
@@ -63,6 +66,8 @@ export async function* fileRows(path: string, reading: Reading): PlantRows {
       const next = await texts.next();
       if (next.done) break;
       start += next.value;
+      if (start.startsWith(ZIP))
+        throw new Failure(`${name} is a spreadsheet or ZIP file; save it as CSV UTF-8, and import that`);
     }
     const first = /\S/.exec(start)?.[0];
     if (first === undefined) throw new Failure(`${name} is empty: it contains no plant`);

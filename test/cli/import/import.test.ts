@@ -226,6 +226,12 @@ suite('import', { concurrency: 4 }, () => {
       '',
     ],
     [
+      'a spreadsheet',
+      Buffer.from('PK\x03\x04\x14\0\x06\0\x08\0\0\0!\0\xdf\xc2\n', 'latin1'),
+      /x is a spreadsheet or ZIP file; save it as CSV UTF-8, and import that; nothing was sent\n$/,
+      '',
+    ],
+    [
       'a first byte that is not UTF-8',
       Buffer.from([0xff, 0x2c]),
       /x is not UTF-8 near row 1 \(save a spreadsheet as CSV UTF-8\);/,
