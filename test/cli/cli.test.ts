@@ -78,7 +78,8 @@ const STORE_COMMANDS = [
   'export',
   'stats',
 ];
-const FOLDER_ADVICE = /cannot be opened .*; does the folder exist, and is it writable\?$/;
+const FOLDER_ADVICE =
+  /cannot be opened .*; does the folder exist, and may this user write to it and to the file\?$/;
 const ADDRESSES = ['65536', ':', '127.0.0.1:65536', '::1:8080', '8080:', ''];
 const NEWER = /newer\.db was written by a newer plant-store .*; use that one$/;
 const MISSING = /there is no plant store at .*missing\.db; .* or name another with --database$/;

@@ -236,7 +236,7 @@ test('a path whose folder cannot be created is rejected', async () => {
   // A file in place of the folder stops root, too; permissions do not.
   await assertRejected(
     join(file, 'plants.db'),
-    /cannot be opened .*; does the folder exist, and is it writable\?/,
+    /cannot be opened .*; does the folder exist, and may this user write to it and to the file\?/,
   );
   await assertRejected(dirname(file), /cannot be opened/);
 });
