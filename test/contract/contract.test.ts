@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { ERRORS, type ErrorName } from '../../src/contract/errors.ts';
 import { int64FromNumberText } from '../../src/contract/int64.ts';
+import { readJson, readToEnd } from '../../src/contract/json-reader.ts';
 import { plantJson, readNewPlant, readNewPlantInSlices, readNewPlantText } from '../../src/contract/plant.ts';
 
 const ID_FAULT = 'id must be an integer from -9223372036854775808 to 9223372036854775807';
@@ -219,6 +220,14 @@ suite('the body', () => {
       assert.deepEqual(slice.value, { plant: { id: 1n, name: 'a' } });
       assert.ok(pauses > body.length / 5_000, `${pauses} in ${body.length}`);
     }
+  });
+
+  test('takes one byte for each level of nesting: a list would be copied as it grows, without a pause', () => {
+    const text = '['.repeat(8_000_000);
+    const heapBefore = process.memoryUsage().heapUsed;
+    assert.equal(readToEnd(readJson(text, () => {})), text.length);
+    const grownMiB = (process.memoryUsage().heapUsed - heapBefore) / 1024 / 1024;
+    assert.ok(grownMiB < 32, `${grownMiB} MiB`);
   });
 
   test('has no byte order mark, and is not UTF-16', () => {
