@@ -68,9 +68,11 @@ export class CalledThread<Call, Result> {
     const worker = new Worker(this.#program, { workerData: this.#data });
     const running: RunningThread<Result> = { worker, calls: [] };
     worker.on('message', (reply: Reply<Result>) => {
-      const { resolve, reject } = running.calls.shift()!;
-      if ('result' in reply) resolve(reply.result);
-      else reject(new ERROR_CLASSES[reply.errorClass]!(reply.message));
+      const call = running.calls.shift();
+      // The `error` event may overtake the last replies. Their calls have failed then.
+      if (call === undefined) return;
+      if ('result' in reply) call.resolve(reply.result);
+      else call.reject(new ERROR_CLASSES[reply.errorClass]!(reply.message));
     });
     // After an error the `exit` event follows. Until then its successor may already have calls.
     const died = (cause?: unknown): void => {

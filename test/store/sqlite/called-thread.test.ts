@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { suite, test } from 'node:test';
+import type { Worker } from 'node:worker_threads';
 import { StoreUnavailable } from '../../../src/store/plant-store.ts';
 import { CalledThread } from '../../../src/store/sqlite/called-thread.ts';
 
@@ -50,6 +52,17 @@ suite('a called thread', { timeout: 60_000 }, () => {
       assert.deepEqual(await thread.call('three'), ['three', second]);
       await thread.end();
     });
+
+  test('ignores a reply that its `error` event has overtaken', async t => {
+    const started = once(process, 'worker');
+    const call = newThread().call('one');
+    const [worker] = (await started) as [Worker];
+    t.after(() => worker.terminate());
+    const replied = new Promise(resolve => worker.prependListener('message', resolve));
+    worker.emit('error', new Error('died'));
+    await assert.rejects(call, /the test thread died/);
+    await replied;
+  });
 
   test('that cannot be started fails each call', async () => {
     const thread = threadOf('https://127.0.0.1/threads-have-no-such-programs.js');
