@@ -22,7 +22,13 @@ import { FailureLog, rateLimitedLog, type ServiceLog } from './ops/rate-limited-
 import type { ServiceState } from './ops/readiness.ts';
 import { storeWarningsOf } from './ops/store-warnings.ts';
 import { plantWrite } from './store/checksum.ts';
-import { openSearch, openServedStore, type ServedStore, type StoreSettings } from './store/open-store.ts';
+import {
+  openSearch,
+  openServedStore,
+  type ServedStore,
+  type StorageEngine,
+  type StoreSettings,
+} from './store/open-store.ts';
 import {
   type PlantCommits,
   type PlantQueue,
@@ -30,7 +36,6 @@ import {
   StoreRejected,
   StoreUnavailable,
   schemaUpdateOf,
-  type TokenTable,
 } from './store/plant-store.ts';
 import { VERSION } from './version.ts';
 
@@ -207,7 +212,7 @@ export const LOOPBACK = /^(?:localhost|127\.[0-9.]+|::1)$/;
  */
 async function makeFirstToken(
   tokens: TokenCache,
-  engine: PlantCommits & TokenTable,
+  engine: StorageEngine,
   { listen, handOverFirstToken, log }: ServiceSettings,
 ): Promise<string | undefined> {
   if (!LOOPBACK.test(listen.host) || (await engine.hasPlants())) return undefined;

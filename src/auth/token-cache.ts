@@ -16,9 +16,9 @@ const UNKNOWN_TOKENS_AT_A_TIME_MAX = 16;
 
 const DAY_MS = 86_400_000;
 
-/** Where tokens are stored; `store/plant-store.ts` documents the methods. */
+/** Where tokens are stored; `store/operator-tables.ts` documents the methods. */
 export interface TokenSource {
-  tokensChangedSince(changeNumber: number): Promise<StoredToken[]>;
+  tokens(): Promise<StoredToken[]>;
   tokensFingerprint(): Promise<string>;
   recordTokenUse(tokenIds: number[], day: string): Promise<void>;
 }
@@ -206,7 +206,7 @@ export class TokenCache {
     // It is read before the tokens: if one changes in between, the next fingerprint differs.
     const fingerprint = await this.#source.tokensFingerprint();
     if (fingerprint !== this.#fingerprint) {
-      const tokens = await allTokens(this.#source);
+      const tokens = await this.#source.tokens();
       this.#tokens = new Map(tokens.map(token => [token.hash, cachedToken(token)]));
       this.#fingerprint = fingerprint;
     }
@@ -235,16 +235,6 @@ export class TokenCache {
       if (!this.#isTokenUseUnrecorded) this.#onError(cause);
       this.#isTokenUseUnrecorded = true;
     }
-  }
-}
-
-/** All tokens of the store, in the order of their last changes. */
-export async function allTokens(source: TokenSource): Promise<StoredToken[]> {
-  const tokens: StoredToken[] = [];
-  for (;;) {
-    const page = await source.tokensChangedSince(tokens.at(-1)?.changeNumber ?? 0);
-    tokens.push(...page);
-    if (page.length < TOKENS_AT_A_TIME_MAX) return tokens;
   }
 }
 

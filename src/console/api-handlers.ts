@@ -1,7 +1,6 @@
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as wait } from 'node:timers/promises';
 import { hashToken, makeToken } from '../auth/token.ts';
-import { allTokens } from '../auth/token-cache.ts';
 import { TOKEN_EXPIRY_MS_MAX, TOKEN_LABEL_LENGTH_MAX } from '../contract/limits.ts';
 import { isTokenLabel, type StoredToken } from '../contract/stored-token.ts';
 import { COMMON_FIELDS, type HttpResponse } from '../http/response.ts';
@@ -9,16 +8,9 @@ import type { ServiceLog } from '../ops/rate-limited-log.ts';
 import { readinessOf, type ServiceState } from '../ops/readiness.ts';
 import { bytesText } from '../store/bytes-text.ts';
 import { isIntact } from '../store/checksum.ts';
+import type { StorageEngine } from '../store/open-store.ts';
 import { searchAll } from '../store/plant-search.ts';
-import {
-  type ConsoleTables,
-  type PlantCommits,
-  type PlantRevision,
-  type PlantSearch,
-  StoreDamaged,
-  type StoreSize,
-  type TokenTable,
-} from '../store/plant-store.ts';
+import { type PlantRevision, type PlantSearch, StoreDamaged, type StoreSize } from '../store/plant-store.ts';
 import { REVISION_CSV_HEADER, revisionCsv } from '../store/revision-csv.ts';
 import { type Call, failure, filterOf, type Handler, InvalidCall, json, noContent } from './calls.ts';
 import type { LabelOf, RejectedRequests } from './rejected-requests.ts';
@@ -47,7 +39,7 @@ const DISK_RATE_MS_MIN = 6 * 3_600_000;
 export type ShownSetting = readonly [name: string, value: string, source: 'flag' | 'environment' | 'default'];
 
 export interface ConsoleParts {
-  engine: PlantCommits & TokenTable & ConsoleTables;
+  engine: StorageEngine;
   /** Not the engine's own reads, so that searches delay no creates. */
   search: PlantSearch;
   samples: Samples;
@@ -130,7 +122,7 @@ export class ApiHandlers {
       return noContent();
     },
     'GET api/tokens': async () => {
-      const tokens = await allTokens(this.#parts.engine);
+      const tokens = await this.#parts.engine.tokens();
       // Without the hash.
       const shown = tokens.map(({ label, createdAt, expiresAt, revokedAt, lastUsedDay }) => {
         return { label, createdAt, expiresAt, revokedAt, lastUsedDay };
@@ -212,7 +204,7 @@ export class ApiHandlers {
 
   /** A copied revision may contain the id of a token that this store lacks. */
   async #labels(): Promise<LabelOf> {
-    const labels = new Map((await allTokens(this.#parts.engine)).map(({ id, label }) => [id, label]));
+    const labels = new Map((await this.#parts.engine.tokens()).map(({ id, label }) => [id, label]));
     return tokenId => labels.get(tokenId) ?? String(tokenId);
   }
 

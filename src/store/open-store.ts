@@ -1,11 +1,13 @@
 import { realpathSync } from 'node:fs';
 import type { DatabaseAddress } from './database-url.ts';
+import type { OperatorTables } from './operator-tables.ts';
 import {
   type CopyTarget,
+  type PlantCommits,
   type PlantReader,
   type PlantSearch,
   type RepeatedIdRule,
-  type StorageEngine,
+  type SchemaSteps,
   StoreMissing,
 } from './plant-store.ts';
 import { checkServeLock, takeServeLock } from './sqlite/serve-lock.ts';
@@ -19,6 +21,12 @@ export interface StoreSettings {
   repeatedIdRule: RepeatedIdRule;
   /** How many connections carry plants into PostgreSQL. */
   connections: number;
+}
+
+/** An open store. Group commit is implemented once, above every engine. */
+export interface StorageEngine extends PlantCommits, OperatorTables {
+  readonly schemaSteps: SchemaSteps;
+  close(): Promise<void>;
 }
 
 /** A store that a service uses. At most one service uses an SQLite store. */

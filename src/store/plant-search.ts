@@ -3,7 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { ID_MAX, ID_MIN } from '../contract/limits.ts';
 import { countThatFits, textLengthOf } from './batch-size.ts';
 import type { PlantFilter, PlantPage, PlantRevision, PlantSearch } from './plant-store.ts';
-import { COUNTS, countsOf, REVISION_COLUMNS, type Row, revisionOf } from './revision-rows.ts';
+import { COUNTS, countsOf, type Query, REVISION_COLUMNS, type Row, revisionOf } from './revision-rows.ts';
 
 /** A slice that takes longer than this is followed by a smaller one, as when each row is a disk read. */
 const SLICE_MS = 40;
@@ -18,9 +18,6 @@ const PAGE_TEXT_BYTES_MAX = 8 * 1024 * 1024;
 /** Plants and time of one page when all pages are read one after the other. */
 export const PAGE_PLANTS = 2_048;
 const PAGE_TIME_MS = 1_000;
-
-/** Runs one statement as a transaction of its own. Its parameters are `$1`, `$2` and so on. */
-export type Query = (text: string, values: unknown[]) => Promise<Row[]>;
 
 /** Revisions of the first slice of a search, and of the largest. */
 export interface SliceRows {

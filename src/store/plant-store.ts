@@ -1,5 +1,5 @@
 import type { NewPlant, Outcome } from '../contract/plant.ts';
-import type { NewStoredToken, StoredToken } from '../contract/stored-token.ts';
+import type { StoredToken } from '../contract/stored-token.ts';
 
 /** The store of commands without --database. Only its folder is created if it does not exist. */
 export const DEFAULT_SQLITE_PATH = './data/plant-store.db';
@@ -111,57 +111,6 @@ export interface PlantCommits {
   check(): Promise<readonly string[]>;
   /** Does not access the database. Never throws. */
   statistics(): Promise<EngineStatistics>;
-  hasPlants(): Promise<boolean>;
-}
-
-/** The tokens of a store. */
-export interface TokenTable {
-  /** @returns the token as it is stored, or undefined when its label is taken */
-  createToken(token: NewStoredToken): Promise<StoredToken | undefined>;
-  /**
-   * The tokens created or revoked after this change number, in the order of the changes; 0 for all.
-   *
-   * @returns at most `TOKENS_AT_A_TIME_MAX` tokens; fewer mean that no further change exists
-   */
-  tokensChangedSince(changeNumber: number): Promise<StoredToken[]>;
-  /**
-   * A text that changes whenever another connection creates or revokes a token. It changes even
-   * when a failover or a restored backup reuses a change number. Other commits may change it, too.
-   */
-  tokensFingerprint(): Promise<string>;
-  /** @returns the revoked token, or undefined when no token has this label */
-  revokeToken(label: string, revokedAt: number): Promise<StoredToken | undefined>;
-  /** Stores the day (`YYYY-MM-DD`) on which these tokens were last accepted. */
-  recordTokenUse(tokenIds: number[], day: string): Promise<void>;
-}
-
-/** What a store keeps for the console. */
-export interface ConsoleTables {
-  /**
-   * Stores a code that signs in to the console once. Deletes all expired codes.
-   *
-   * @param hash SHA-256 of the code in hexadecimal
-   * @param expiresAt milliseconds since 1970 UTC; from then on the code is invalid
-   */
-  createConsoleCode(hash: string, expiresAt: number): Promise<void>;
-  /**
-   * Deletes codes of the console.
-   *
-   * @param now milliseconds since 1970 UTC
-   * @returns the valid ones, each to one caller only, in all processes and instances; none when the
-   *   codes were deleted but the result was lost
-   */
-  takeConsoleCodes(hashes: string[], now: number): Promise<string[]>;
-  /** Notes a run of a command. It replaces the last one of this command. */
-  recordRun(run: CommandRun): Promise<void>;
-  /** The last noted run of each command, by its name. */
-  lastRuns(): Promise<CommandRun[]>;
-}
-
-/** An open store. Group commit is implemented once, above every engine. */
-export interface StorageEngine extends PlantCommits, TokenTable, ConsoleTables {
-  readonly schemaSteps: SchemaSteps;
-  close(): Promise<void>;
 }
 
 /** An operation of the store failed. The cause goes into the log, never to a client. */

@@ -6,6 +6,9 @@ export const REVISION_COLUMNS = 'id, revision, name, tag, recorded_at, recorded_
 /** Numbers are text or bigint. */
 export type Row = (string | bigint | null)[];
 
+/** Runs one statement as a transaction of its own. Its parameters are `$1`, `$2` and so on. */
+export type Query = (text: string, values: unknown[]) => Promise<Row[]>;
+
 /** Counts plants and revisions: each plant has one revision 1. */
 export const COUNTS = 'SELECT count(*) FILTER (WHERE revision = 1), count(*) FROM plant_revision';
 
@@ -14,15 +17,21 @@ export function countsOf([plants, revisions]: Readonly<Row>): { plants: number; 
   return { plants: Number(plants), revisions: Number(revisions) };
 }
 
+/** See `PlantReader.newestTime`. */
+export async function newestTime(query: Query, until: number): Promise<number> {
+  const [row] = await query('SELECT max(recorded_at) FROM plant_revision WHERE recorded_at <= $1', [until]);
+  return numberOf(row![0]);
+}
+
 /** @param row contains the {@link REVISION_COLUMNS} */
 export function revisionOf(row: Readonly<Row>): PlantRevision {
   const [id, revision, name, tag, recordedAt, recordedBy, checksum] = row;
-  const plant = { id: integer(id), name: text(name) };
+  const plant = { id: integer(id), name: textOf(name) };
   return {
-    plant: tag === null ? plant : { ...plant, tag: text(tag) },
-    revision: number(revision),
-    recordedAt: number(recordedAt),
-    recordedBy: number(recordedBy),
+    plant: tag === null ? plant : { ...plant, tag: textOf(tag) },
+    revision: numberOf(revision),
+    recordedAt: numberOf(recordedAt),
+    recordedBy: numberOf(recordedBy),
     checksum: integer(checksum),
   };
 }
@@ -39,11 +48,11 @@ function integer(value: unknown): bigint {
   }
 }
 
-function number(value: unknown): number {
+export function numberOf(value: unknown): number {
   const integer = Number(value);
   return Number.isInteger(integer) ? integer : 0;
 }
 
-function text(value: unknown): string {
+export function textOf(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }

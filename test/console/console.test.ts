@@ -363,7 +363,7 @@ suite('the console', () => {
     const source = {
       // On SQLite, a commit of the service itself does not change it.
       tokensFingerprint: async () => '1',
-      tokensChangedSince: async () => stored,
+      tokens: async () => stored,
       recordTokenUse: async () => {},
     };
     const cache = await TokenCache.open(source, cause => assert.fail(String(cause)));

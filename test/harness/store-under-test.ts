@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after } from 'node:test';
-import type { RepeatedIdRule, StorageEngine } from '../../src/store/plant-store.ts';
+import type { StorageEngine } from '../../src/store/open-store.ts';
+import type { RepeatedIdRule } from '../../src/store/plant-store.ts';
 import { openCommandStore, openServedStore } from './open-store.ts';
 import { PostgresServer } from './postgres-server.ts';
 

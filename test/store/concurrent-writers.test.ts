@@ -2,12 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type NewPlant, newPlantJson } from '../../src/contract/plant.ts';
 import { plantWrite } from '../../src/store/checksum.ts';
-import {
-  type PlantRevision,
-  type RepeatedIdRule,
-  type StorageEngine,
-  StoreUnavailable,
-} from '../../src/store/plant-store.ts';
+import type { StorageEngine } from '../../src/store/open-store.ts';
+import { type PlantRevision, type RepeatedIdRule, StoreUnavailable } from '../../src/store/plant-store.ts';
 import { faultsOf, type LoggedRequest } from '../harness/client-log.ts';
 import { LoggingClient } from '../harness/logging-client.ts';
 import { type RunningService, startTestService } from '../harness/running-service.ts';

@@ -4,8 +4,9 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { ID_MAX, ID_MIN } from '../../src/contract/limits.ts';
 import type { NewPlant } from '../../src/contract/plant.ts';
 import { plantWrite } from '../../src/store/checksum.ts';
+import type { StorageEngine } from '../../src/store/open-store.ts';
 import { PAGE_PLANTS, searchAll } from '../../src/store/plant-search.ts';
-import { type PlantFilter, type StorageEngine, StoreUnavailable } from '../../src/store/plant-store.ts';
+import { type PlantFilter, StoreUnavailable } from '../../src/store/plant-store.ts';
 import { openReader, openSearch } from '../harness/open-store.ts';
 import { type EngineUnderTest, enginesUnderTest, openNewStore } from '../harness/store-under-test.ts';
 

@@ -6,7 +6,8 @@ import type { NewPlant } from '../../src/contract/plant.ts';
 import { checkedRevisions, latestPlants } from '../../src/store/checked-revisions.ts';
 import { plantWrite } from '../../src/store/checksum.ts';
 import { BATCH_PLANTS_MAX } from '../../src/store/limits.ts';
-import type { PlantRevision, PlantWrite, StorageEngine, WriteResult } from '../../src/store/plant-store.ts';
+import type { StorageEngine } from '../../src/store/open-store.ts';
+import type { PlantRevision, PlantWrite, WriteResult } from '../../src/store/plant-store.ts';
 import { openReader } from '../harness/open-store.ts';
 import {
   type EngineUnderTest,

@@ -66,8 +66,11 @@ const CONNECTION_LOST = /^(?:57P0[1-5]|08...|25006|53300|0A000|26000|42P05)$/;
 const WORKER_LOST = /^(?:57P0[1-5]|08...)$/;
 /** Corrupted data or index; stored bytes that are not UTF-8, since only UTF-8 is ever sent. */
 const DAMAGED = /^(?:XX00[12]|22021)$/;
-/** Serialization failure, deadlock, statement timeout, lock timeout. */
-const RETRY = /^(?:40001|40P01|57014|55P03)$/;
+/**
+ * Serialization failure, deadlock, statement timeout, lock timeout; two revocations at the same time
+ * took the same change number.
+ */
+const RETRY = /^(?:40001|40P01|57014|55P03|23505)$/;
 
 /**
  * @param isCitus whether the server is one of Citus, which repeats the errors of other servers

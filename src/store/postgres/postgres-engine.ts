@@ -1,27 +1,24 @@
-import type { NewStoredToken, StoredToken } from '../../contract/stored-token.ts';
 import { GroupCommit } from '../group-commit.ts';
+import { OperatorTables } from '../operator-tables.ts';
 import {
-  type CommandRun,
   type EngineStatistics,
   type PlantCommits,
   type PlantQueue,
   type PlantWrite,
   type RepeatedIdRule,
   type SchemaSteps,
-  type StorageEngine,
   StoreRejected,
   type WriteResult,
 } from '../plant-store.ts';
+import type { Row } from '../revision-rows.ts';
 import { BatchCommit, confirmEverythingBefore } from './batch-commit.ts';
 import { CitusWorkers, prepareCoordinator } from './citus-workers.ts';
-import type { Connection } from './connection.ts';
 import { ConnectionPool } from './connection-pool.ts';
 import { durabilityWarnings } from './durability-warnings.ts';
 import { INSUFFICIENT_PRIVILEGE, sqlStateOf } from './failure.ts';
 import { HostSearch } from './host-search.ts';
 import { type PostgresAddress, shownPostgresAddress } from './postgres-url.ts';
 import { applySchemaSteps, checkRights, SERVICE_RIGHTS, schemaFaults, tableCheck } from './schema.ts';
-import * as tokenTable from './token-table.ts';
 import { WorkerQueues } from './worker-queues.ts';
 
 interface PostgresSettings {
@@ -32,7 +29,7 @@ interface PostgresSettings {
 }
 
 /** A store in PostgreSQL or in an engine with its protocol. Any number of services may share it. */
-export class PostgresEngine implements StorageEngine {
+export class PostgresEngine extends OperatorTables implements PlantCommits {
   readonly schemaSteps: SchemaSteps;
   readonly #search: HostSearch;
   readonly #pool: ConnectionPool;
@@ -45,6 +42,7 @@ export class PostgresEngine implements StorageEngine {
     workers: CitusWorkers,
     schemaSteps: SchemaSteps,
   ) {
+    super();
     this.schemaSteps = schemaSteps;
     this.#settings = settings;
     this.#search = search;
@@ -111,75 +109,31 @@ export class PostgresEngine implements StorageEngine {
     return { connections: this.#pool.connections + this.#workers.connections };
   }
 
-  async hasPlants(): Promise<boolean> {
-    const text = 'SELECT 1 FROM plant_revision LIMIT 1';
-    return (await this.#pool.use(connection => connection.run({ text }))).length > 0;
+  /** A digest of all columns that decide whether a token is valid. */
+  async tokensFingerprint(): Promise<string> {
+    const text = `SELECT md5(string_agg(
+        hash || ' ' || change_number::text || ' ' || coalesce(expires_at::text, '') || ' ' || coalesce(revoked_at::text, ''),
+        ' ' ORDER BY change_number
+      )) FROM token`;
+    const [row] = await this.#pool.use(connection => connection.run({ name: 'tokens_fingerprint', text }));
+    return row?.[0] ?? 'no token';
   }
 
-  createToken(token: NewStoredToken): Promise<StoredToken | undefined> {
-    return this.#asOwner(connection => tokenTable.createToken(connection, token));
-  }
-
-  tokensChangedSince(changeNumber: number): Promise<StoredToken[]> {
-    return this.#pool.use(connection => tokenTable.tokensChangedSince(connection, changeNumber));
-  }
-
-  tokensFingerprint(): Promise<string> {
-    return this.#pool.use(tokenTable.tokensFingerprint);
-  }
-
-  revokeToken(label: string, revokedAt: number): Promise<StoredToken | undefined> {
-    return this.#asOwner(connection => tokenTable.revokeToken(connection, label, revokedAt));
-  }
-
-  recordTokenUse(tokenIds: number[], day: string): Promise<void> {
-    return this.#pool.use(connection => tokenTable.recordTokenUse(connection, tokenIds, day));
-  }
-
-  async createConsoleCode(hash: string, expiresAt: number): Promise<void> {
-    const text = `WITH expired AS (DELETE FROM console_code WHERE expires_at <= $1)
-      INSERT INTO console_code VALUES ($2, $3) ON CONFLICT (hash) DO NOTHING`;
-    const values = [Date.now(), hash, expiresAt];
-    // After a lost result the code exists, and the retry changes nothing.
-    await this.#pool.use(connection => connection.commit({ text, values }));
-  }
-
-  async takeConsoleCodes(hashes: string[], now: number): Promise<string[]> {
-    const text = 'DELETE FROM console_code WHERE hash = ANY($1) RETURNING hash, expires_at > $2';
-    const taken = await this.#pool.use(connection => connection.commit({ text, values: [hashes, now] }));
-    return taken.filter(([, isValid]) => isValid === 't').map(([hash]) => hash!);
-  }
-
-  async recordRun({ command, endedAt, result }: CommandRun): Promise<void> {
-    const text = `INSERT INTO last_run VALUES ($1, $2, $3) ON CONFLICT (command)
-      DO UPDATE SET ended_at = excluded.ended_at, result = excluded.result`;
-    await this.#pool.use(connection => connection.commit({ text, values: [command, endedAt, result] }));
-  }
-
-  async lastRuns(): Promise<CommandRun[]> {
-    const text = 'SELECT command, ended_at, result FROM last_run ORDER BY command';
-    const rows = await this.#pool.use(connection => connection.run({ text }));
-    return rows.map(([command, endedAt, result]) => {
-      return { command: command as CommandRun['command'], endedAt: Number(endedAt), result: result! };
-    });
-  }
-
-  async close(): Promise<void> {
-    await Promise.all([this.#pool.close(), this.#workers.close()]);
-  }
-
-  /** Explains a missing right to the user of the command line. */
-  async #asOwner<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
+  protected override async query(text: string, values: unknown[]): Promise<Row[]> {
     try {
-      return await this.#pool.use(work);
+      return await this.#pool.use(connection => connection.commit({ text, values }));
     } catch (error) {
       const { cause } = error as Error;
       if (sqlStateOf(cause ?? error) !== INSUFFICIENT_PRIVILEGE) throw error;
       throw new StoreRejected(
-        `the store at ${shownPostgresAddress(this.#settings.address)}: only the owner of the store may create and revoke tokens; name the role of the owner in --database`,
+        `the store at ${shownPostgresAddress(this.#settings.address)}: this user lacks a right; only the owner of the store may create and revoke tokens, and note runs of commands; name the role of the owner in --database`,
         { cause },
       );
     }
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.#pool.close(), this.#workers.close()]);
   }
 }
 

@@ -1,14 +1,14 @@
 import { ID_MIN } from '../../contract/limits.ts';
 import { countThatFits } from '../batch-size.ts';
 import { type PlantReader, type PlantRevision, StoreDamaged, type StoreSize } from '../plant-store.ts';
-import { COUNTS, countsOf, REVISION_COLUMNS, revisionOf } from '../revision-rows.ts';
+import { COUNTS, countsOf, newestTime, type Query, REVISION_COLUMNS, revisionOf } from '../revision-rows.ts';
+import { allTokens } from '../token-rows.ts';
 import { rejectWorker } from './citus-workers.ts';
 import type { Connection, TextRow } from './connection.ts';
 import { INSUFFICIENT_PRIVILEGE, sqlStateOf, unavailable } from './failure.ts';
 import { HostSearch } from './host-search.ts';
 import type { PostgresAddress } from './postgres-url.ts';
 import { checkSchema, schemaFaults } from './schema.ts';
-import { allTokens } from './token-table.ts';
 
 export async function openPostgresReader(address: PostgresAddress): Promise<PlantReader> {
   const search = new HostSearch(address, rejectWorker);
@@ -16,12 +16,13 @@ export async function openPostgresReader(address: PostgresAddress): Promise<Plan
     await opened.allowLongStatements();
     await checkSchema(opened);
   });
+  const query: Query = (text, values) => orUnavailable(connection.run({ text, values }));
   return {
     revisions: from => revisionsFrom(search, from, SNAPSHOT),
     revisionsInSlices: from => revisionsFrom(search, from),
     size: () => size(connection),
-    tokens: () => orUnavailable(allTokens(connection)),
-    newestTime: until => newestTime(connection, until),
+    tokens: () => allTokens(query),
+    newestTime: until => newestTime(query, until),
     structureFaults: () => structureFaults(connection),
     identity: () => identity(connection),
     [Symbol.asyncDispose]: () => connection.close(),
@@ -112,12 +113,6 @@ export async function size(connection: Connection): Promise<StoreSize> {
   const [bytes] = await connection.run({ text: sizes }).catch(() => []);
   const [counts] = await orUnavailable(connection.run({ text: COUNTS }));
   return { ...countsOf(counts!), bytes: bytes && Number(bytes[0]) };
-}
-
-async function newestTime(connection: Connection, until: number): Promise<number> {
-  const text = 'SELECT max(recorded_at) FROM plant_revision WHERE recorded_at <= $1';
-  const [row] = await orUnavailable(connection.run({ text, values: [String(until)] }));
-  return Number(row![0]);
 }
 
 /** https://www.postgresql.org/docs/current/amcheck.html; `true`: every row is in the index. */

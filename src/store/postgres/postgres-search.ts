@@ -1,5 +1,6 @@
-import { type Query, revisionsOf, type SliceRows, searchPage } from '../plant-search.ts';
+import { revisionsOf, type SliceRows, searchPage } from '../plant-search.ts';
 import type { PlantSearch } from '../plant-store.ts';
+import type { Query } from '../revision-rows.ts';
 import { rejectWorker } from './citus-workers.ts';
 import type { Connection } from './connection.ts';
 import { ConnectionPool } from './connection-pool.ts';

@@ -1,13 +1,14 @@
+import type { StoredToken } from '../../contract/stored-token.ts';
 import { type CopyTarget, concurrentChange, type PlantRevision, StoreRejected } from '../plant-store.ts';
 import { REVISION_COLUMNS } from '../revision-rows.ts';
+import { PUT_TOKEN, putValues } from '../token-rows.ts';
 import { prepareCoordinator } from './citus-workers.ts';
 import type { Connection } from './connection.ts';
-import { kindOf, unavailable } from './failure.ts';
+import { kindOf, sqlStateOf, UNIQUE_VIOLATION, unavailable } from './failure.ts';
 import { HostSearch } from './host-search.ts';
 import type { PostgresAddress } from './postgres-url.ts';
 import { revisionInsert, rowOf } from './revision-table.ts';
 import { applySchemaSteps, COPY_RIGHTS, checkRights } from './schema.ts';
-import { putToken } from './token-table.ts';
 
 /** Attempts of a transaction of `copy` that fails temporarily. */
 const COPY_ATTEMPTS_MAX = 5;
@@ -49,6 +50,16 @@ async function checkStored(connection: Connection, revisions: readonly PlantRevi
   const stored = new Set(rows.map(row => JSON.stringify(row)));
   const other = revisions.find(each => !stored.has(JSON.stringify(rowOf(each))));
   if (other !== undefined) throw concurrentChange(`revision ${other.revision} of plant ${other.plant.id}`);
+}
+
+/** @returns false when another token has its id, hash or label, or when it is revoked only here */
+async function putToken(connection: Connection, token: StoredToken): Promise<boolean> {
+  try {
+    return (await connection.run({ text: PUT_TOKEN, values: putValues(token) })).length === 1;
+  } catch (error) {
+    if (sqlStateOf(error) === UNIQUE_VIOLATION) return false;
+    throw error;
+  }
 }
 
 async function inTransaction(connection: Connection, work: () => Promise<void>): Promise<void> {

@@ -29,7 +29,7 @@ const DISTRIBUTE = `SELECT create_distributed_table('plant_revision', 'id', shar
 /** The table with this name is not ours: a column is missing or has another type. */
 const OTHER_COLUMNS = /^(?:42703|42804|42883)$/;
 /** The name exists: another instance creates the schema at the same time. */
-const MADE_BY_ANOTHER = /^(?:42P07|42710|42P06|23505|XX000)$/;
+const MADE_BY_ANOTHER = /^(?:42P07|42710|42P06|XX000)$/;
 /** The user lacks the right, or may use no schema of the search path. */
 const MAY_NOT_CREATE = [INSUFFICIENT_PRIVILEGE, '3F000'];
 

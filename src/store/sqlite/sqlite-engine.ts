@@ -1,19 +1,18 @@
 import { stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { NewStoredToken } from '../../contract/stored-token.ts';
 import { GroupCommit } from '../group-commit.ts';
+import { OperatorTables } from '../operator-tables.ts';
 import {
-  type CommandRun,
   type EngineStatistics,
   type PlantCommits,
   type PlantQueue,
   type PlantWrite,
   type SchemaSteps,
-  type StorageEngine,
   StoreUnavailable,
   type WriteResult,
 } from '../plant-store.ts';
+import type { Row } from '../revision-rows.ts';
 import { CalledThread } from './called-thread.ts';
 import { Checkpoints } from './checkpoints.ts';
 import { StoreFileReplaced } from './database.ts';
@@ -27,7 +26,7 @@ const MEASURE_TIMEOUT_MS = 500;
  * The SQLite engine. Every operation runs on a writer thread, so a flush never blocks the event
  * loop. When the writer thread dies, its operations fail. The next operation starts another thread.
  */
-export class SqliteEngine implements StorageEngine {
+export class SqliteEngine extends OperatorTables implements PlantCommits {
   /** Set by `open`. */
   schemaSteps!: SchemaSteps;
   readonly #settings: SqliteSettings;
@@ -41,6 +40,7 @@ export class SqliteEngine implements StorageEngine {
   #isClosed = false;
 
   private constructor(settings: SqliteSettings) {
+    super();
     this.#settings = settings;
     this.#writer = new CalledThread('writer', new URL('./writer-thread.ts', import.meta.url), settings);
     this.#checkpoints = new Checkpoints(settings.path, () => this.#call('finishCheckpoint'));
@@ -102,17 +102,13 @@ export class SqliteEngine implements StorageEngine {
     return [`the write-ahead log cannot be copied into the database file, so it grows: ${failure}`];
   }
 
-  readonly hasPlants = () => this.#call('hasPlants');
-  readonly createToken = (token: NewStoredToken) => this.#call('createToken', token);
-  readonly tokensChangedSince = (changeNumber: number) => this.#call('tokensChangedSince', changeNumber);
-  readonly tokensFingerprint = () => this.#call('tokensFingerprint');
-  readonly revokeToken = (label: string, at: number) => this.#call('revokeToken', label, at);
-  readonly recordTokenUse = (ids: number[], day: string) => this.#call('recordTokenUse', ids, day);
-  readonly createConsoleCode = (hash: string, expiresAt: number) =>
-    this.#call('createConsoleCode', hash, expiresAt);
-  readonly takeConsoleCodes = (hashes: string[], now: number) => this.#call('takeConsoleCodes', hashes, now);
-  readonly recordRun = (run: CommandRun) => this.#call('recordRun', run);
-  readonly lastRuns = () => this.#call('lastRuns');
+  tokensFingerprint(): Promise<string> {
+    return this.#call('tokensFingerprint');
+  }
+
+  protected override query(text: string, values: unknown[]): Promise<Row[]> {
+    return this.#call('query', text, values);
+  }
 
   close(): Promise<void> {
     this.#closing ??= this.#close();

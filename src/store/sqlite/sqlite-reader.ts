@@ -1,25 +1,25 @@
 import { statSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import { type PlantReader, type PlantRevision, StoreDamaged } from '../plant-store.ts';
+import { newestTime, type Query } from '../revision-rows.ts';
+import { allTokens } from '../token-rows.ts';
 import { openForReading, schemaFaults, unavailable } from './database.ts';
 import { countsIn, queryRows, revisionsIn, revisionsInSlices } from './queries.ts';
-import { allTokens } from './token-table.ts';
 
 /** Size of the database file. */
 export const BYTES = 'SELECT page_count * page_size FROM pragma_page_count, pragma_page_size';
-const NEWEST_TIME =
-  'SELECT CAST(max(recorded_at) AS REAL) AS newest FROM plant_revision WHERE recorded_at <= ?';
 
 /** @param isImmutable see {@link openForReading} */
 export function openSqliteReader(path: string, isImmutable = false): PlantReader {
   const database = openForReading(path, isImmutable);
+  const query: Query = async (text, values) => read(() => queryRows(database, text, values));
   return {
     revisions: from => readEach(revisionsIn(database, from)),
     revisionsInSlices: from => readEach(revisionsInSlices(database, from)),
     size: async () =>
       read(() => ({ ...countsIn(database), bytes: Number(queryRows(database, BYTES)[0]![0]) })),
-    tokens: async () => read(() => allTokens(database)),
-    newestTime: async until => read(() => Number(database.prepare(NEWEST_TIME).get(until)?.newest)),
+    tokens: () => allTokens(query),
+    newestTime: until => newestTime(query, until),
     structureFaults: async () => [...read(() => schemaFaults(database)), ...structureFaults(database)],
     identity: async () => {
       const { dev, ino } = statSync(path, { bigint: true });

@@ -1,6 +1,6 @@
-import { countAll, type Query, revisionsOf, searchPage } from '../plant-search.ts';
+import { countAll, revisionsOf, searchPage } from '../plant-search.ts';
 import { type PlantSearch, StoreUnavailable } from '../plant-store.ts';
-import type { Row } from '../revision-rows.ts';
+import type { Query, Row } from '../revision-rows.ts';
 import { CalledThread } from './called-thread.ts';
 import type { SearchCall } from './search-thread.ts';
 import { BYTES } from './sqlite-reader.ts';

@@ -1,13 +1,13 @@
 import { statSync } from 'node:fs';
 import { threadId, workerData } from 'node:worker_threads';
-import type { NewStoredToken } from '../../contract/stored-token.ts';
-import type { CommandRun, RepeatedIdRule, SchemaSteps } from '../plant-store.ts';
+import type { RepeatedIdRule, SchemaSteps } from '../plant-store.ts';
+import type { Row } from '../revision-rows.ts';
 import { replyToCalls } from './called-thread.ts';
 import { APPLICATION_ID, openForWriting, StoreFileReplaced } from './database.ts';
 import { AUTOCHECKPOINT_PAGES, WAL_FILE_BYTES_MAX } from './limits.ts';
 import { type Batch, type BatchResults, unpackWrites } from './packed-batch.ts';
 import { PlantTable } from './plant-table.ts';
-import * as tokenTable from './token-table.ts';
+import { queryRows } from './queries.ts';
 import { rewriteWal } from './wal-flush.ts';
 
 /** Size of a test commit: that of a full batch. A disk too full for it may have room for less. */
@@ -102,43 +102,8 @@ export class StoreWriter {
     this.#run(({ database }) => database.prepare('PRAGMA wal_checkpoint(PASSIVE)').get());
   }
 
-  hasPlants(): boolean {
-    const sql = 'SELECT 1 FROM plant_revision LIMIT 1';
-    return this.#run(({ database }) => database.prepare(sql).get() !== undefined);
-  }
-
-  readonly createToken = (token: NewStoredToken) =>
-    this.#run(({ database }) => tokenTable.createToken(database, token));
-  readonly tokensChangedSince = (changeNumber: number) =>
-    this.#run(({ database }) => tokenTable.tokensChangedSince(database, changeNumber));
-  readonly revokeToken = (label: string, revokedAt: number) =>
-    this.#run(({ database }) => tokenTable.revokeToken(database, label, revokedAt));
-  readonly recordTokenUse = (tokenIds: number[], day: string) =>
-    this.#run(({ database }) => tokenTable.recordTokenUse(database, tokenIds, day));
-
-  createConsoleCode(hash: string, expiresAt: number): void {
-    this.#run(({ database }) => {
-      database.prepare('DELETE FROM console_code WHERE expires_at <= ?').run(Date.now());
-      database.prepare('INSERT INTO console_code VALUES (?, ?)').run(hash, expiresAt);
-    });
-  }
-
-  takeConsoleCodes(hashes: string[], now: number): string[] {
-    const sql = `DELETE FROM console_code WHERE hash IN (SELECT value FROM json_each(?))
-      RETURNING hash, expires_at > ? AS is_valid`;
-    const taken = this.#run(({ database }) => database.prepare(sql).all(JSON.stringify(hashes), now));
-    return taken.filter(row => row.is_valid === 1).map(row => String(row.hash));
-  }
-
-  recordRun({ command, endedAt, result }: CommandRun): void {
-    const sql = 'INSERT OR REPLACE INTO last_run VALUES (?, ?, ?)';
-    this.#run(({ database }) => database.prepare(sql).run(command, endedAt, result));
-  }
-
-  lastRuns(): CommandRun[] {
-    const sql = 'SELECT command, ended_at AS endedAt, result FROM last_run ORDER BY command';
-    const rows = this.#run(({ database }) => database.prepare(sql).all());
-    return rows.map(row => ({ ...row }) as unknown as CommandRun);
+  query(text: string, values: unknown[]): Row[] {
+    return this.#run(({ database }) => queryRows(database, text, values));
   }
 
   /** Changes after each commit of another connection. */

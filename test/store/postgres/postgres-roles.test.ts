@@ -117,7 +117,7 @@ test('the two roles of docs/postgresql-roles.sql and docs/postgresql-grants.sql 
       assert.deepEqual([exitCode, stdout], [1, '']);
       assert.match(
         stderr,
-        /^plant-store: the store at [^\n]* only the owner of the store may create and revoke tokens; name the role of the owner in --database\n$/,
+        /^plant-store: the store at [^\n]* only the owner of the store may create and revoke tokens, and note runs of commands; name the role of the owner in --database\n$/,
       );
     }
   });

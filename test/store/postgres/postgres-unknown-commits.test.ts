@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { plantWrite } from '../../../src/store/checksum.ts';
+import type { StorageEngine } from '../../../src/store/open-store.ts';
 import {
   type PlantWrite,
   type RepeatedIdRule,
-  type StorageEngine,
   StoreUnavailable,
   type WriteResult,
 } from '../../../src/store/plant-store.ts';

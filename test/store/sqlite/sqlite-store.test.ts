@@ -19,12 +19,8 @@ import { suite, test } from 'node:test';
 import type { Worker } from 'node:worker_threads';
 import type { NewPlant } from '../../../src/contract/plant.ts';
 import { plantWrite } from '../../../src/store/checksum.ts';
-import {
-  type StorageEngine,
-  StoreRejected,
-  StoreUnavailable,
-  type WriteResult,
-} from '../../../src/store/plant-store.ts';
+import type { StorageEngine } from '../../../src/store/open-store.ts';
+import { StoreRejected, StoreUnavailable, type WriteResult } from '../../../src/store/plant-store.ts';
 import { openForWriting } from '../../../src/store/sqlite/database.ts';
 import { mountNamespace } from '../../harness/mount-namespace.ts';
 import { openCommandStore, openCopyTarget, openReader } from '../../harness/open-store.ts';

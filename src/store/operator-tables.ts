@@ -1,0 +1,149 @@
+import { TOKENS_AT_A_TIME_MAX } from '../contract/limits.ts';
+import type { NewStoredToken, StoredToken } from '../contract/stored-token.ts';
+import type { CommandRun } from './plant-store.ts';
+import { numberOf, type Row } from './revision-rows.ts';
+import { NEXT_CHANGE_NUMBER, TOKEN_COLUMNS, tokenOf } from './token-rows.ts';
+
+/** The tokens of a store, and what it keeps for the console. Both engines run the same SQL. */
+export abstract class OperatorTables {
+  /**
+   * Runs one statement as a transaction of its own. A change is durable when it returns.
+   *
+   * @param text with the parameters `$1`, `$2` and so on
+   * @throws {StoreUnavailable} then it is unknown whether the statement was executed
+   */
+  protected abstract query(text: string, values: unknown[]): Promise<Row[]>;
+
+  /** Tests with a durable commit that changes no row. @throws {StoreUnavailable} when it fails */
+  abstract probe(): Promise<void>;
+
+  /**
+   * A text that changes whenever another connection creates or revokes a token. It changes even
+   * when a failover or a restored backup reuses a change number. Other commits may change it, too.
+   */
+  abstract tokensFingerprint(): Promise<string>;
+
+  async hasPlants(): Promise<boolean> {
+    return (await this.query('SELECT 1 FROM plant_revision LIMIT 1', [])).length > 0;
+  }
+
+  /** @returns the token as it is stored, or undefined when its label is taken */
+  async createToken({ hash, label, createdAt, expiresAt }: NewStoredToken): Promise<StoredToken | undefined> {
+    const insert = `INSERT INTO token (id, hash, label, created_at, expires_at, change_number)
+      VALUES ((SELECT coalesce(max(id), 0) + 1 FROM token), $1, $2, $3, $4, ${NEXT_CHANGE_NUMBER})
+      ON CONFLICT DO NOTHING RETURNING ${TOKEN_COLUMNS}`;
+    for (;;) {
+      const [created] = await this.query(insert, [hash, label, createdAt, expiresAt]);
+      if (created !== undefined) return tokenOf(created);
+      const existing = await this.#token('label = $1 OR hash = $2', [label, hash]);
+      if (existing?.hash === hash && existing.label === label) return await this.#confirmed(existing);
+      if (existing !== undefined) return undefined;
+      // Another connection took the id or the change number at the same time.
+    }
+  }
+
+  /** Every token, in the order of ids. Each statement is short: on SQLite it delays plants. */
+  async tokens(): Promise<StoredToken[]> {
+    const tokens: StoredToken[] = [];
+    for (;;) {
+      const text = `SELECT ${TOKEN_COLUMNS} FROM token WHERE id > $1 ORDER BY id LIMIT ${TOKENS_AT_A_TIME_MAX}`;
+      const page = await this.query(text, [tokens.at(-1)?.id ?? 0]);
+      tokens.push(...page.map(tokenOf));
+      if (page.length < TOKENS_AT_A_TIME_MAX) return tokens;
+    }
+  }
+
+  /**
+   * Revokes a token permanently. A token that is already revoked does not change.
+   *
+   * @returns the revoked token, or undefined when no token has this label
+   */
+  async revokeToken(label: string, revokedAt: number): Promise<StoredToken | undefined> {
+    const update = `UPDATE token SET revoked_at = $1, change_number = ${NEXT_CHANGE_NUMBER}
+      WHERE label = $2 AND revoked_at IS NULL RETURNING ${TOKEN_COLUMNS}`;
+    const [revoked] = await this.query(update, [revokedAt, label]);
+    if (revoked !== undefined) return tokenOf(revoked);
+    const existing = await this.#token('label = $1', [label]);
+    return existing && (await this.#confirmed(existing));
+  }
+
+  /** Stores the day (`YYYY-MM-DD`) on which these tokens were last accepted. */
+  async recordTokenUse(tokenIds: number[], day: string): Promise<void> {
+    if (tokenIds.length === 0) return;
+    // One statement is one commit. A flush for each token would delay the plants behind it. Every
+    // instance does so; the first write suffices.
+    const update = `UPDATE token SET last_used_day = $1
+      WHERE id IN (${parameters(tokenIds, 2)}) AND (last_used_day IS NULL OR last_used_day < $1)`;
+    await this.query(update, [day, ...tokenIds]);
+  }
+
+  /**
+   * Stores a code that signs in to the console once. Deletes all expired codes.
+   *
+   * @param hash SHA-256 of the code in hexadecimal
+   * @param expiresAt milliseconds since 1970 UTC; from then on the code is invalid
+   */
+  async createConsoleCode(hash: string, expiresAt: number): Promise<void> {
+    await this.query('DELETE FROM console_code WHERE expires_at <= $1', [Date.now()]);
+    // After a lost result the code exists, and a second attempt changes nothing.
+    const insert = 'INSERT INTO console_code VALUES ($1, $2) ON CONFLICT (hash) DO NOTHING';
+    await this.query(insert, [hash, expiresAt]);
+  }
+
+  /**
+   * Deletes codes of the console.
+   *
+   * @param now milliseconds since 1970 UTC
+   * @returns the valid ones, each to one caller only, in all processes and instances; none when the
+   *   codes were deleted but the result was lost
+   */
+  async takeConsoleCodes(hashes: string[], now: number): Promise<string[]> {
+    const taken: Row[] = [];
+    // A statement has at most some 30,000 parameters, and guesses may be more.
+    for (let first = 0; first < hashes.length; first += CODES_AT_A_TIME_MAX) {
+      const some = hashes.slice(first, first + CODES_AT_A_TIME_MAX);
+      const text = `DELETE FROM console_code WHERE hash IN (${parameters(some)}) RETURNING hash, expires_at`;
+      taken.push(...(await this.query(text, some)));
+    }
+    return taken.filter(([, expiresAt]) => numberOf(expiresAt) > now).map(([hash]) => String(hash));
+  }
+
+  /** Notes a run of a command. It replaces the last one of this command. */
+  async recordRun({ command, endedAt, result }: CommandRun): Promise<void> {
+    const upsert = `INSERT INTO last_run VALUES ($1, $2, $3) ON CONFLICT (command)
+      DO UPDATE SET ended_at = excluded.ended_at, result = excluded.result`;
+    await this.query(upsert, [command, endedAt, result]);
+  }
+
+  /** The last noted run of each command, by its name. */
+  async lastRuns(): Promise<CommandRun[]> {
+    const rows = await this.query('SELECT command, ended_at, result FROM last_run ORDER BY command', []);
+    return rows.map(([command, endedAt, result]) => ({
+      command: command as CommandRun['command'],
+      endedAt: numberOf(endedAt),
+      result: String(result),
+    }));
+  }
+
+  async #token(condition: string, values: unknown[]): Promise<StoredToken | undefined> {
+    const [row] = await this.query(`SELECT ${TOKEN_COLUMNS} FROM token WHERE ${condition}`, values);
+    return row && tokenOf(row);
+  }
+
+  /**
+   * An earlier attempt may have stored the token, and its result was lost. PostgreSQL shows such a
+   * row before the standby has it. A later commit waits for the standby.
+   */
+  async #confirmed(token: StoredToken): Promise<StoredToken> {
+    await this.probe();
+    return token;
+  }
+}
+
+/** Most codes of the console in one statement. */
+const CODES_AT_A_TIME_MAX = 1_000;
+
+/** The parameters of these values in a list of SQL. */
+function parameters(values: readonly unknown[], first = 1): string {
+  return values.map((_, index) => `$${first + index}`).join(', ');
+}

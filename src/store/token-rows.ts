@@ -1,0 +1,55 @@
+import { TOKEN_EXPIRY_MS_MAX } from '../contract/limits.ts';
+import type { StoredToken } from '../contract/stored-token.ts';
+import { numberOf, type Query, type Row, textOf } from './revision-rows.ts';
+
+/** The columns of `token` for {@link tokenOf}. An expiry beyond the last time of a Date never comes. */
+export const TOKEN_COLUMNS = `id, hash, label, created_at,
+  CASE WHEN expires_at <= ${TOKEN_EXPIRY_MS_MAX} THEN expires_at END, revoked_at, last_used_day, change_number`;
+
+/**
+ * In PostgreSQL the numbers are unique. Of two concurrent changes one waits for the commit of the
+ * other, fails, and is retried with the next number.
+ */
+export const NEXT_CHANGE_NUMBER = '(SELECT coalesce(max(change_number), 0) + 1 FROM token)';
+
+/**
+ * Gives a token the state that it has in the source of a copy. Its parameters are {@link putValues}.
+ *
+ * It returns no row when the hash or the label differs (another token), and never undoes a
+ * revocation. `last_used_day` alone gets no change number, because services need not see it.
+ */
+export const PUT_TOKEN = `
+  INSERT INTO token (id, hash, label, created_at, expires_at, revoked_at, last_used_day, change_number)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, ${NEXT_CHANGE_NUMBER})
+  ON CONFLICT (id) DO UPDATE SET expires_at = excluded.expires_at, revoked_at = excluded.revoked_at,
+    last_used_day = excluded.last_used_day,
+    change_number = CASE WHEN token.expires_at IS DISTINCT FROM excluded.expires_at
+      OR token.revoked_at IS DISTINCT FROM excluded.revoked_at THEN excluded.change_number ELSE token.change_number END
+  WHERE token.hash = excluded.hash AND token.label = excluded.label
+    AND (token.revoked_at IS NULL OR excluded.revoked_at IS NOT NULL)
+  RETURNING id`;
+
+export function putValues(token: StoredToken): unknown[] {
+  const { id, hash, label, createdAt, expiresAt, revokedAt, lastUsedDay } = token;
+  return [id, hash, label, createdAt, expiresAt, revokedAt, lastUsedDay];
+}
+
+/** @param row contains the {@link TOKEN_COLUMNS} */
+export function tokenOf(row: Readonly<Row>): StoredToken {
+  const [id, hash, label, createdAt, expiresAt, revokedAt, lastUsedDay, changeNumber] = row;
+  return {
+    id: numberOf(id),
+    hash: textOf(hash),
+    label: textOf(label),
+    createdAt: numberOf(createdAt),
+    expiresAt: expiresAt === null ? null : numberOf(expiresAt),
+    revokedAt: revokedAt === null ? null : numberOf(revokedAt),
+    lastUsedDay: lastUsedDay === null ? null : textOf(lastUsedDay),
+    changeNumber: numberOf(changeNumber),
+  };
+}
+
+/** Every token, in the order of ids, in one statement. */
+export async function allTokens(query: Query): Promise<StoredToken[]> {
+  return (await query(`SELECT ${TOKEN_COLUMNS} FROM token ORDER BY id`, [])).map(tokenOf);
+}
