@@ -208,7 +208,7 @@ export class StoreExamination {
   async #stored(id: bigint): Promise<NewPlant | undefined> {
     try {
       await using search = await openSearch(this.#database);
-      return (await search.revisionsOf(id)).at(-1)?.plant;
+      return (await search.revisionsOf(id, 1)).at(-1)?.plant;
     } catch (error) {
       if (error instanceof StoreRejected || error instanceof StoreUnavailable) return undefined;
       throw error;

@@ -74,27 +74,21 @@ export async function searchPage(
 export async function* searchAll(
   search: Pick<PlantSearch, 'page'>,
   filter: PlantFilter = {},
-  limit = Number.POSITIVE_INFINITY,
 ): AsyncIterable<PlantRevision> {
-  let left = limit;
-  for (let from = filter.from ?? ID_MIN; left > 0; ) {
-    const plantsMax = Math.min(left, PAGE_PLANTS);
-    const { plants, next } = await search.page({ ...filter, from }, plantsMax, PAGE_TIME_MS);
+  for (let from = filter.from ?? ID_MIN; ; ) {
+    const { plants, next } = await search.page({ ...filter, from }, PAGE_PLANTS, PAGE_TIME_MS);
     // `yield*` would await each plant once more.
     for (const plant of plants) yield plant;
     if (next === undefined) return;
-    left -= plants.length;
     from = next;
   }
 }
 
 /** See {@link PlantSearch.revisionsOf}. */
-export async function revisionsOf(query: Query, id: bigint, limit?: number): Promise<PlantRevision[]> {
-  const select = (columns: string, rows: number | undefined): Promise<Row[]> => {
-    const end = rows === undefined ? '' : `LIMIT ${rows}`;
-    return query(`SELECT ${columns} FROM plant_revision WHERE id = $1 ORDER BY revision DESC ${end}`, [id]);
-  };
-  const rows = limit === undefined ? undefined : rowsThatFit(await select(TEXT_BYTES, limit));
+export async function revisionsOf(query: Query, id: bigint, limit: number): Promise<PlantRevision[]> {
+  const select = (columns: string, rows: number): Promise<Row[]> =>
+    query(`SELECT ${columns} FROM plant_revision WHERE id = $1 ORDER BY revision DESC LIMIT ${rows}`, [id]);
+  const rows = rowsThatFit(await select(TEXT_BYTES, limit));
   return (await select(REVISION_COLUMNS, rows)).map(revisionOf).reverse();
 }
 

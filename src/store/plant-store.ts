@@ -175,11 +175,11 @@ export interface PlantSearch extends AsyncDisposable {
    */
   page(filter: PlantFilter, limit: number, timeLimitMs: number): Promise<PlantPage>;
   /**
-   * The revisions of one plant, oldest first; none when the id is not stored.
+   * The last revisions of one plant, oldest first; none when the id is not stored.
    *
-   * @param limit only so many of the last ones, and fewer if their text is long; default: all
+   * @param limit how many; they are fewer if their text is long
    */
-  revisionsOf(id: bigint, limit?: number): Promise<PlantRevision[]>;
+  revisionsOf(id: bigint, limit: number): Promise<PlantRevision[]>;
   /** Takes a while: it counts all rows. */
   size(): Promise<StoreSize>;
 }

@@ -94,15 +94,14 @@ function testSearch(under: EngineUnderTest): void {
       assert.deepEqual(pages, expected, what);
     }
     assert.deepEqual(
-      (await search.revisionsOf(ID_MAX)).map(({ revision, plant }) => [revision, plant.tag]),
+      (await search.revisionsOf(ID_MAX, 50)).map(({ revision, plant }) => [revision, plant.tag]),
       [
         [1, 'old'],
         [2, 'older'],
         [3, 'tree'],
       ],
     );
-    assert.deepEqual(await search.revisionsOf(ID_MAX, 2), (await search.revisionsOf(ID_MAX)).slice(1));
-    assert.deepEqual(await search.revisionsOf(3n), []);
+    assert.deepEqual(await search.revisionsOf(ID_MAX, 2), (await search.revisionsOf(ID_MAX, 3)).slice(1));
     assert.deepEqual(await search.revisionsOf(3n, 2), []);
     assert.deepEqual({ ...(await search.size()) }, { ...(await reader.size()) });
   });
@@ -145,13 +144,8 @@ function testSearch(under: EngineUnderTest): void {
     await using search = await openSearch(engine.database);
     const { plants: first, next } = await search.page({}, 50, LONG_MS);
     assert.deepEqual([first.length, next], [16, 16n]);
-    const all = await Array.fromAsync(searchAll(search), ({ plant }) => plant);
-    assert.deepEqual(all, plants);
-    const some = await Array.fromAsync(
-      searchAll(search, { from: 5n, name: 'oak' }, 2_100),
-      ({ plant }) => plant,
-    );
-    assert.deepEqual(some, plants.slice(5, 2_105));
+    const all = await Array.fromAsync(searchAll(search, { from: 5n, name: 'oak' }), ({ plant }) => plant);
+    assert.deepEqual(all, plants.slice(5));
     for (let tag = 0; tag < 19; tag++) await commit(engine, { ...plants[0]!, tag: `${tag}` });
     const last = await search.revisionsOf(0n, 50);
     assert.deepEqual([last.length, last.at(-1)!.revision], [16, 20]);
