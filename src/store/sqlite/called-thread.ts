@@ -22,6 +22,7 @@ export class CalledThread<Call, Result> {
   readonly #program: URL;
   readonly #data: unknown;
   #running: RunningThread<Result> | undefined;
+  #closing: Promise<void> | undefined;
 
   /**
    * @param name the work of the thread, for messages
@@ -36,6 +37,8 @@ export class CalledThread<Call, Result> {
 
   /** @throws {StoreUnavailable} also when the thread dies or cannot be started @throws {StoreRejected} */
   call(call: Call): Promise<Result> {
+    if (this.#closing !== undefined)
+      return Promise.reject(new StoreUnavailable(`the ${this.#name} thread is closed`));
     const reply = Promise.withResolvers<Result>();
     try {
       this.#running ??= this.#start();
@@ -62,6 +65,12 @@ export class CalledThread<Call, Result> {
     } finally {
       await running.worker.terminate();
     }
+  }
+
+  /** As `end`, but later calls fail: they must not open the files again. */
+  close(last?: Call): Promise<void> {
+    this.#closing ??= this.end(last);
+    return this.#closing;
   }
 
   #start(): RunningThread<Result> {

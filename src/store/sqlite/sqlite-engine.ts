@@ -3,14 +3,13 @@ import { dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { GroupCommit } from '../group-commit.ts';
 import { OperatorTables } from '../operator-tables.ts';
-import {
-  type EngineStatistics,
-  type PlantCommits,
-  type PlantQueue,
-  type PlantWrite,
-  type SchemaSteps,
-  StoreUnavailable,
-  type WriteResult,
+import type {
+  EngineStatistics,
+  PlantCommits,
+  PlantQueue,
+  PlantWrite,
+  SchemaSteps,
+  WriteResult,
 } from '../plant-store.ts';
 import type { Row } from '../revision-rows.ts';
 import { CalledThread } from './called-thread.ts';
@@ -36,8 +35,6 @@ export class SqliteEngine extends OperatorTables implements PlantCommits {
   #lastMeasured = { walBytes: 0, diskFreeBytes: 0 };
   #measuring: Promise<void> | undefined;
   #reopening: Promise<void> | undefined;
-  #closing: Promise<void> | undefined;
-  #isClosed = false;
 
   private constructor(settings: SqliteSettings) {
     super();
@@ -110,25 +107,16 @@ export class SqliteEngine extends OperatorTables implements PlantCommits {
     return this.#call('query', text, values);
   }
 
-  close(): Promise<void> {
-    this.#closing ??= this.#close();
-    return this.#closing;
-  }
-
-  async #close(): Promise<void> {
+  async close(): Promise<void> {
     // This comes first: SQLite deletes the log only when the last connection, the writer's, closes.
     await this.#checkpoints.close();
-    const ended = this.#writer.end(['close']);
-    // A later call must not open the file again after the writer has closed it.
-    this.#isClosed = true;
-    await ended;
+    await this.#writer.close(['close']);
   }
 
   async #call<Operation extends keyof StoreWriter>(
     operation: Operation,
     ...args: Parameters<StoreWriter[Operation]>
   ): Promise<ReturnType<StoreWriter[Operation]>> {
-    if (this.#isClosed) throw new StoreUnavailable('the store is closed');
     try {
       return (await this.#writer.call([operation, ...args])) as ReturnType<StoreWriter[Operation]>;
     } catch (error) {

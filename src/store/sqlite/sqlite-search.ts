@@ -1,5 +1,5 @@
 import { countAll, revisionsOf, searchPage } from '../plant-search.ts';
-import { type PlantSearch, StoreUnavailable } from '../plant-store.ts';
+import type { PlantSearch } from '../plant-store.ts';
 import type { Query, Row } from '../revision-rows.ts';
 import { CalledThread } from './called-thread.ts';
 import type { SearchCall } from './search-thread.ts';
@@ -9,11 +9,7 @@ import { BYTES } from './sqlite-reader.ts';
 export function openSqliteSearch(path: string): PlantSearch {
   const program = new URL('./search-thread.ts', import.meta.url);
   const thread = new CalledThread<SearchCall, Row[]>('search', program, path);
-  let isClosed = false;
-  const query: Query = async (text, values) => {
-    if (isClosed) throw new StoreUnavailable('the search is closed');
-    return await thread.call([text, values]);
-  };
+  const query: Query = (text, values) => thread.call([text, values]);
   return {
     page: (...args) => searchPage(query, ...args),
     revisionsOf: (...args) => revisionsOf(query, ...args),
@@ -21,9 +17,6 @@ export function openSqliteSearch(path: string): PlantSearch {
       const [[bytes]] = (await query(BYTES, [])) as [[bigint]];
       return { ...(await countAll(query)), bytes: Number(bytes) };
     },
-    [Symbol.asyncDispose]: async () => {
-      isClosed = true;
-      await thread.end();
-    },
+    [Symbol.asyncDispose]: () => thread.close(),
   };
 }
