@@ -22,13 +22,7 @@ import { FailureLog, rateLimitedLog, type ServiceLog } from './ops/rate-limited-
 import type { ServiceState } from './ops/readiness.ts';
 import { storeWarningsOf } from './ops/store-warnings.ts';
 import { plantWrite } from './store/checksum.ts';
-import {
-  openSearch,
-  openServedStore,
-  type ServedStore,
-  type StorageEngine,
-  type StoreSettings,
-} from './store/open-store.ts';
+import { openSearch, openServedStore, type StorageEngine, type StoreSettings } from './store/open-store.ts';
 import {
   type PlantCommits,
   type PlantQueue,
@@ -100,7 +94,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     // Before the store: a start that fails here leaves no new store.
     const reservedOps = opened.use(await ReservedAddress.reserve(settings.ops));
     const reserved = opened.use(await ReservedAddress.reserve(settings.listen));
-    const { engine } = opened.use(await openStore(settings));
+    const engine = opened.use(await openStore(settings));
     const tokensMessage = 'the token table cannot be read or written; after 4 s unread, creates get 503';
     const tokens = await TokenCache.open(
       engine,
@@ -168,11 +162,11 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
   }
 }
 
-async function openStore(settings: ServiceSettings): Promise<ServedStore> {
-  const store = await openServedStore(settings);
-  const schemaUpdate = schemaUpdateOf(store.engine.schemaSteps);
+async function openStore(settings: ServiceSettings): Promise<StorageEngine & AsyncDisposable> {
+  const engine = await openServedStore(settings);
+  const schemaUpdate = schemaUpdateOf(engine.schemaSteps);
   if (schemaUpdate !== undefined) settings.log.info(schemaUpdate);
-  return store;
+  return engine;
 }
 
 function plantServer(

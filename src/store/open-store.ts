@@ -29,22 +29,18 @@ export interface StorageEngine extends PlantCommits, OperatorTables {
   close(): Promise<void>;
 }
 
-/** A store that a service uses. At most one service uses an SQLite store. */
-export interface ServedStore extends AsyncDisposable {
-  engine: StorageEngine;
-}
-
 /**
- * Opens a store for a service. Creates it when it does not exist.
+ * Opens a store for a service. Creates it when it does not exist. Its disposal also ends the lock,
+ * since at most one service uses an SQLite store.
  *
  * @throws {StoreRejected} when it cannot be opened, or another service uses this SQLite store
  */
-export async function openServedStore(settings: StoreSettings): Promise<ServedStore> {
+export async function openServedStore(settings: StoreSettings): Promise<StorageEngine & AsyncDisposable> {
   const { database, repeatedIdRule, connections } = settings;
   if (database.engine === 'postgres') {
     const { PostgresEngine } = await import('./postgres/postgres-engine.ts');
     const engine = await PostgresEngine.open({ address: database.address, repeatedIdRule, connections });
-    return { engine, [Symbol.asyncDispose]: () => engine.close() };
+    return Object.assign(engine, { [Symbol.asyncDispose]: () => engine.close() });
   }
   // The lock comes first: a second service must not update the schema while the first one runs.
   await using parts = new AsyncDisposableStack();
@@ -54,7 +50,7 @@ export async function openServedStore(settings: StoreSettings): Promise<ServedSt
   const engine = await SqliteEngine.open({ path: realpathSync(database.path), repeatedIdRule });
   parts.defer(() => engine.close());
   const opened = parts.move();
-  return { engine, [Symbol.asyncDispose]: () => opened.disposeAsync() };
+  return Object.assign(engine, { [Symbol.asyncDispose]: () => opened.disposeAsync() });
 }
 
 /** Opens a store for a command that writes, beside a running service. @throws {StoreRejected} */

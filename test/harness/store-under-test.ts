@@ -74,8 +74,7 @@ export async function openStore(
   database: string,
   repeatedIdRule: RepeatedIdRule = 'revise',
 ): Promise<StorageEngine & AsyncDisposable> {
-  const store = await openServedStore({ database, repeatedIdRule, connections: 4 });
-  return Object.assign(store.engine, { [Symbol.asyncDispose]: store[Symbol.asyncDispose] });
+  return await openServedStore({ database, repeatedIdRule, connections: 4 });
 }
 
 /** Creates a store; `await using` closes it. */

@@ -5,6 +5,7 @@ import { REVISION_COLUMNS, type Row, revisionOf } from '../revision-rows.ts';
 import { rejectSchema } from '../schema-faults.ts';
 import { inTransaction, schemaFaults } from './database.ts';
 import { type BatchResults, RESULTS } from './packed-batch.ts';
+import { AS_ROWS } from './queries.ts';
 
 const CREATED = RESULTS.indexOf('created');
 const UNCHANGED = RESULTS.indexOf('unchanged');
@@ -34,9 +35,8 @@ export class PlantTable {
     this.#insertNext = database.prepare('INSERT INTO plant_revision VALUES (?, ?, ?, ?, ?, ?, ?)');
     this.#selectLatest = database.prepare(
       `SELECT ${REVISION_COLUMNS} FROM plant_revision WHERE id = ? ORDER BY revision DESC LIMIT 1`,
+      AS_ROWS,
     );
-    this.#selectLatest.setReadBigInts(true);
-    this.#selectLatest.setReturnArrays(true);
     this.#schemaVersion = database.prepare('PRAGMA schema_version');
   }
 
