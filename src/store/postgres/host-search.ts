@@ -11,22 +11,21 @@ import type { HostAddress, PostgresAddress } from './postgres-url.ts';
  * libpq tries one host after the other and waits for the timeout of each silent host. This class
  * tries the hosts in parallel, so a silent host does not delay a failover to another one.
  *
- * `connect` first tries the current host, which accepted writes last. Without a current host it
- * first tries all hosts except the suspect one, whose connection failed last. If none of these
- * accepts writes within `CONNECT_TIMEOUT_MS`, it tries all hosts.
+ * `connect` first tries the host that accepted writes last. After its connection failed, `connect`
+ * first tries all other hosts: a primary without its standby accepts connections, but confirms no
+ * commit. If none of these accepts writes within `CONNECT_TIMEOUT_MS`, it tries all hosts.
  */
 export class HostSearch {
   readonly #address: PostgresAddress;
   readonly #prepare: (connection: Connection) => Promise<void>;
-  #current: HostAddress | undefined;
-  #suspect: HostAddress | undefined;
-  /** One for each search in flight. Its abort ends the search and closes all its connections. */
-  readonly #inFlight = new Set<AbortController>();
-  #closed = false;
+  /** The hosts that are tried first. */
+  #preferred: readonly HostAddress[];
+  readonly #closing = new AbortController();
 
   /** @param prepare checks every new connection; its error is a failure of the host */
   constructor(address: PostgresAddress, prepare: (connection: Connection) => Promise<void>) {
     this.#address = address;
+    this.#preferred = address.hosts;
     this.#prepare = prepare;
   }
 
@@ -55,21 +54,15 @@ export class HostSearch {
    */
   async connect(): Promise<Connection> {
     const { hosts } = this.#address;
-    const first =
-      this.#current === undefined ? hosts.filter(host => host !== this.#suspect) : [this.#current];
+    const preferred = this.#preferred;
     const failureOf = new Map<HostAddress, unknown>();
-    // A first group with all hosts is the last group, too: a second attempt would fail again.
-    for (const group of first.length < hosts.length ? [first, hosts] : [hosts]) {
-      if (this.#closed) break;
-      // The last group waits for the first one, and `connect_timeout` may be much longer than this.
-      const timeoutMs = group === hosts ? undefined : CONNECT_TIMEOUT_MS;
-      const connection = await this.#connectToAny(group, failureOf, timeoutMs);
-      if (connection !== undefined) {
-        this.#current = connection.host;
-        return connection;
-      }
-    }
-    this.#current = undefined;
+    // With all hosts a second attempt would fail again.
+    const connection =
+      (preferred.length < hosts.length &&
+        (await this.#connectToAny(preferred, failureOf, AbortSignal.timeout(CONNECT_TIMEOUT_MS)))) ||
+      (await this.#connectToAny(hosts, failureOf));
+    this.#preferred = connection ? [connection.host] : hosts;
+    if (connection) return connection;
     const failures = [...failureOf.values()];
     throw (
       failures.find(isRejection) ??
@@ -81,21 +74,21 @@ export class HostSearch {
 
   /** Is called when a connection to this host failed. The next search tries others first. */
   suspect(host: HostAddress): void {
-    this.#suspect = host;
-    if (this.#current === host) this.#current = undefined;
+    if (this.#preferred.includes(host)) this.#preferred = this.#address.hosts.filter(each => each !== host);
   }
 
   /** Aborts every search in flight. */
   close(): void {
-    this.#closed = true;
-    for (const search of this.#inFlight) search.abort();
+    this.#closing.abort();
   }
 
-  async #open(host: HostAddress, signal: AbortSignal): Promise<Connection> {
+  /** @param onOpen is called when nothing can fail any more */
+  async #open(host: HostAddress, signal: AbortSignal, onOpen: () => void): Promise<Connection> {
     const connection = await Connection.open(this.#address, host, signal);
     try {
       await this.#prepare(connection);
       signal.throwIfAborted();
+      onOpen();
       return connection;
     } catch (error) {
       connection.destroy();
@@ -114,38 +107,34 @@ export class HostSearch {
    * | is read-only                | take over; stop when every host has failed at least once    |
    *
    * @param failureOf receives the last failure of each host
-   * @param timeoutMs ends the search; undefined: only the timeout of each connection applies
+   * @param timeout ends the search; undefined: only the timeout of each connection applies, which
+   *   may be much longer
    * @returns undefined when no host accepted writes
    */
   async #connectToAny(
-    hosts: HostAddress[],
+    hosts: readonly HostAddress[],
     failureOf: Map<HostAddress, unknown>,
-    timeoutMs: number | undefined,
+    timeout?: AbortSignal,
   ): Promise<Connection | undefined> {
-    const search = new AbortController();
-    const retries = new AbortController();
-    search.signal.addEventListener('abort', () => retries.abort());
-    const timer = timeoutMs === undefined ? undefined : setTimeout(() => search.abort(), timeoutMs);
-    this.#inFlight.add(search);
+    const found = new AbortController();
+    const allFailed = new AbortController();
+    const search = AbortSignal.any([found.signal, this.#closing.signal, ...(timeout ? [timeout] : [])]);
+    const retries = AbortSignal.any([search, allFailed.signal]);
     const failed = new Set<HostAddress>();
     const attempts = hosts.map(async host => {
       for (;;) {
         try {
-          const connection = await this.#open(host, search.signal);
-          search.abort();
-          return connection;
+          // The abort ends the attempts at other hosts at once, so no second one succeeds.
+          return await this.#open(host, search, () => found.abort());
         } catch (error) {
-          search.signal.throwIfAborted();
+          search.throwIfAborted();
           failureOf.set(host, error);
-          if (failed.add(host).size === hosts.length) retries.abort();
+          if (failed.add(host).size === hosts.length) allFailed.abort();
           if (isRejection(error)) throw error;
         }
-        await wait(SEARCH_INTERVAL_MS, undefined, { signal: retries.signal });
+        await wait(SEARCH_INTERVAL_MS, undefined, { signal: retries });
       }
     });
-    const connection = await Promise.any(attempts).catch(() => undefined);
-    clearTimeout(timer);
-    this.#inFlight.delete(search);
-    return connection;
+    return Promise.any(attempts).catch(() => undefined);
   }
 }
