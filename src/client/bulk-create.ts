@@ -2,7 +2,7 @@ import type { NewPlant } from '../contract/plant.ts';
 import { IN_FLIGHT_TEXT_LENGTH_MAX } from './limits.ts';
 import { newPlantOf, type PlantInput } from './plant-input.ts';
 import { ERRORS_OF_ONE_PLANT, PlantStoreError } from './plant-store-error.ts';
-import { type Call, RetryingRequest, type Service } from './retrying-request.ts';
+import { Call, type Service, sendPlant } from './retrying-request.ts';
 import type { StoredPlant } from './stored-plant.ts';
 
 /** When a call ends early, plants in flight have this long to get their responses. */
@@ -17,8 +17,6 @@ export type PlantResult<Input extends PlantInput = PlantInput> =
 interface Entry<Input extends PlantInput> {
   readonly input: Input;
   textLength: number;
-  /** Undefined for an invalid input, which is not sent. */
-  request: RetryingRequest | undefined;
   /** Resolves when the request has ended, and never rejects. Undefined for an invalid input. */
   settled: Promise<void> | undefined;
   /** Undefined until the request has ended, and when the whole call has failed. */
@@ -48,23 +46,25 @@ export class BulkCreate<Input extends PlantInput> {
   /** For each id in flight, the promise `settled` of its last entry. */
   readonly #lastOfId = new Map<bigint, Promise<void>>();
   #inputsEnded = false;
-  /** True in the states stopping and ended: no input is read and no attempt begins. */
-  #isStopped = false;
-  #failure: { reason: unknown } | undefined;
+  #inputFailure: { reason: unknown } | undefined;
   #drainTimer: ReturnType<typeof setTimeout> | undefined;
   readonly #changeListeners: (() => void)[] = [];
 
   constructor(service: Service, concurrency: number, onRetry: Call['onRetry']) {
     this.#service = service;
     this.#concurrency = concurrency;
-    this.#call = { onRetry, lastSettledMs: 0 };
+    this.#call = new Call(onRetry);
   }
 
   async *results(
     inputs: Iterable<Input> | AsyncIterable<Input>,
     signal: AbortSignal | undefined,
   ): AsyncGenerator<PlantResult<Input>, void, undefined> {
-    const onAbort = (): void => this.#stop(signal?.reason);
+    const call = this.#call;
+    const { calls } = this.#service;
+    call.onStop.add(this.#onStop);
+    calls.add(call);
+    const onAbort = (): void => call.stop(signal?.reason);
     if (signal?.aborted) onAbort();
     signal?.addEventListener('abort', onAbort);
     try {
@@ -78,18 +78,18 @@ export class BulkCreate<Input extends PlantInput> {
           this.#removeFirst(first);
         }
       }
-      if (this.#failure !== undefined) throw this.#failure.reason;
+      const failure = this.#inputFailure ?? call.stopped;
+      if (failure !== undefined) throw failure.reason;
     } finally {
       signal?.removeEventListener('abort', onAbort);
+      calls.delete(call);
+      call.abandon(undefined);
       clearTimeout(this.#drainTimer);
-      this.#isStopped = true;
-      this.#abandonAll(undefined);
-      this.#notifyChange();
     }
   }
 
   get #isReading(): boolean {
-    return !this.#inputsEnded && !this.#isStopped;
+    return !this.#inputsEnded && this.#call.stopped === undefined;
   }
 
   get #isFull(): boolean {
@@ -105,7 +105,7 @@ export class BulkCreate<Input extends PlantInput> {
         if (!this.#isReading) break;
       }
     } catch (reason) {
-      this.#failure ??= { reason };
+      if (this.#call.stopped === undefined) this.#inputFailure = { reason };
     }
     this.#inputsEnded = true;
     this.#notifyChange();
@@ -115,7 +115,6 @@ export class BulkCreate<Input extends PlantInput> {
     const entry: Entry<Input> = {
       input,
       textLength: 0,
-      request: undefined,
       settled: undefined,
       result: undefined,
     };
@@ -135,25 +134,23 @@ export class BulkCreate<Input extends PlantInput> {
   #send(entry: Entry<Input>, plant: NewPlant): void {
     entry.textLength = plant.name.length + (plant.tag?.length ?? 0);
     this.#textLength += entry.textLength;
-    const request = new RetryingRequest(this.#service, this.#call, plant);
-    entry.request = request;
-    const settle = (): Promise<void> => this.#settle(entry, request, plant.id);
+    const settle = (): Promise<void> => this.#settle(entry, plant);
     const previous = this.#lastOfId.get(plant.id);
     entry.settled = previous === undefined ? settle() : previous.then(settle);
     this.#lastOfId.set(plant.id, entry.settled);
   }
 
-  async #settle(entry: Entry<Input>, request: RetryingRequest, id: bigint): Promise<void> {
+  async #settle(entry: Entry<Input>, plant: NewPlant): Promise<void> {
     const { input } = entry;
     try {
-      entry.result = { plant: await request.run(), input };
+      entry.result = { plant: await sendPlant(this.#service, this.#call, plant), input };
     } catch (error) {
       if (error instanceof PlantStoreError && ERRORS_OF_ONE_PLANT.includes(error.error))
         entry.result = { error, input };
-      else this.#stop(error);
+      else this.#call.stop(error);
     }
     if (entry.result !== undefined) this.#call.lastSettledMs = performance.now();
-    if (this.#lastOfId.get(id) === entry.settled) this.#lastOfId.delete(id);
+    if (this.#lastOfId.get(plant.id) === entry.settled) this.#lastOfId.delete(plant.id);
   }
 
   #removeFirst({ textLength }: Entry<Input>): void {
@@ -162,18 +159,10 @@ export class BulkCreate<Input extends PlantInput> {
     this.#notifyChange();
   }
 
-  #stop(reason: unknown): void {
-    if (this.#isStopped) return;
-    this.#isStopped = true;
-    this.#failure ??= { reason };
-    this.#drainTimer = setTimeout(() => this.#abandonAll(reason), DRAIN_TIMEOUT_MS);
-    for (const { request } of this.#entries) request?.stop(reason);
+  readonly #onStop = (): void => {
+    this.#drainTimer = setTimeout(() => this.#call.abandon(this.#call.stopped?.reason), DRAIN_TIMEOUT_MS);
     this.#notifyChange();
-  }
-
-  #abandonAll(reason: unknown): void {
-    for (const { request } of this.#entries) request?.abandon(reason);
-  }
+  };
 
   /** Resolves when an entry was added or removed, or when reading has ended. */
   #nextChange(): Promise<void> {

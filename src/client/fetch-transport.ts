@@ -1,24 +1,15 @@
-import type { HttpRequest, HttpResponse, Transport } from './transport.ts';
+import type { Transport } from './transport.ts';
 
 /** Sends with `fetch`, which every runtime has. */
 export function fetchTransport(fetchWith: typeof fetch): Transport {
-  return request => {
-    const aborter = new AbortController();
-    return { response: send(fetchWith, request, aborter.signal), abort: () => aborter.abort() };
+  return async ({ url, headers, body, responseBytesMax }, signal) => {
+    const response = await fetchWith(url, {
+      method: 'POST',
+      ...{ headers, body, signal, redirect: 'manual', credentials: 'omit', cache: 'no-store' },
+    } as RequestInit);
+    const text = await textOf(response, responseBytesMax);
+    return { status: response.status, headers: Object.fromEntries(response.headers), body: text };
   };
-}
-
-async function send(
-  fetchWith: typeof fetch,
-  { url, headers, body, responseBytesMax }: HttpRequest,
-  signal: AbortSignal,
-): Promise<HttpResponse> {
-  const response = await fetchWith(url, {
-    method: 'POST',
-    ...{ headers, body, signal, redirect: 'manual', credentials: 'omit', cache: 'no-store' },
-  } as RequestInit);
-  const text = await textOf(response, responseBytesMax);
-  return { status: response.status, headers: Object.fromEntries(response.headers), body: text };
 }
 
 /** The text of a response body. A body longer than `bytesMax` is cut. */

@@ -5,7 +5,7 @@ import { fetchTransport } from './fetch-transport.ts';
 import { CONCURRENCY, CONCURRENCY_MAX, RESPONSE_TIMEOUT_MS, RETRY_FOR_MS, TIMER_MS_MAX } from './limits.ts';
 import { newPlantOf, type PlantInput } from './plant-input.ts';
 import type { PlantStoreError } from './plant-store-error.ts';
-import { closedError, RetryingRequest, type Service } from './retrying-request.ts';
+import { Call, closedError, type Service, sendPlant } from './retrying-request.ts';
 import type { StoredPlant } from './stored-plant.ts';
 import { isBaseUrl, plantsUrl, type Transport } from './transport.ts';
 
@@ -65,7 +65,7 @@ export class PlantStore {
     const transport = options.transport ?? fetchTransport(fetchWith);
     const limits = { responseTimeoutMs, retryForMs };
     const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
-    this.#service = { transport, url, headers, ...limits, requests: new Set(), isClosed: false };
+    this.#service = { transport, url, headers, ...limits, calls: new Set(), isClosed: false };
   }
 
   /**
@@ -77,13 +77,17 @@ export class PlantStore {
    * @throws the reason of the signal when it aborts
    */
   async createPlant(input: PlantInput, { signal }: { signal?: AbortSignal } = {}): Promise<StoredPlant> {
-    const request = new RetryingRequest(this.#service, { lastSettledMs: 0 }, newPlantOf(input));
-    const onAbort = (): void => request.abandon(signal?.reason);
+    const plant = newPlantOf(input);
     signal?.throwIfAborted();
+    const { calls } = this.#service;
+    const call = new Call();
+    const onAbort = (): void => call.abandon(signal?.reason);
     signal?.addEventListener('abort', onAbort);
+    calls.add(call);
     try {
-      return await request.run();
+      return await sendPlant(this.#service, call, plant);
     } finally {
+      calls.delete(call);
       signal?.removeEventListener('abort', onAbort);
     }
   }
@@ -110,10 +114,10 @@ export class PlantStore {
     return new BulkCreate<Input>(this.#service, concurrency, onRetry).results(inputs, signal);
   }
 
-  /** Ends the client. Requests in flight and later ones fail. */
+  /** Ends the client. Calls that have not ended, and later ones, fail. */
   close(): void {
     this.#service.isClosed = true;
-    for (const request of this.#service.requests) request.abandon(closedError());
+    for (const call of this.#service.calls) call.abandon(closedError());
   }
 }
 

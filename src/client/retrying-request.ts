@@ -19,17 +19,43 @@ export interface Service {
   headers: HttpRequest['headers'];
   responseTimeoutMs: number;
   retryForMs: number;
-  /** The requests that wait for a response. */
-  requests: Set<RetryingRequest>;
+  /** The calls that have not ended. */
+  calls: Set<Call>;
   isClosed: boolean;
 }
 
-/** State that the plants of one call share. */
-export interface Call {
+/**
+ * State that the plants of one call share. Its sets take the place of an AbortSignal, which
+ * searches all its listeners when one is added.
+ */
+export class Call {
   /** Called for each failed attempt that will be repeated. What it throws ends the request. */
-  readonly onRetry?: ((error: PlantStoreError) => void) | undefined;
+  readonly onRetry: ((error: PlantStoreError) => void) | undefined;
   /** When the last plant was stored or rejected, by `performance.now()`; 0 before. */
-  lastSettledMs: number;
+  lastSettledMs = 0;
+  /** Why no further attempt begins. */
+  stopped: { reason: unknown } | undefined;
+  /** Called when the call is stopped. */
+  readonly onStop = new Set<() => void>();
+  /** Each ends one attempt in flight. */
+  readonly inFlight = new Set<(reason: unknown) => void>();
+
+  constructor(onRetry?: Call['onRetry']) {
+    this.onRetry = onRetry;
+  }
+
+  /** Begins no further attempt. The requests in flight may still get their responses. */
+  stop(reason: unknown): void {
+    if (this.stopped !== undefined) return;
+    this.stopped = { reason };
+    for (const listener of this.onStop) listener();
+  }
+
+  /** Also gives up the requests in flight. */
+  abandon(reason: unknown): void {
+    this.stop(reason);
+    for (const abort of this.inFlight) abort(reason);
+  }
 }
 
 /** Attempts per plant after these errors. For other transient errors, time is the only limit. */
@@ -39,106 +65,81 @@ const ATTEMPTS_MAX = new Map<number | undefined, number>([
   [ERRORS.badHttp.number, 5],
 ]);
 
-/** Sends one plant, and repeats the request after transient errors. */
-export class RetryingRequest {
-  readonly #service: Service;
-  readonly #call: Call;
-  readonly #plant: NewPlant;
-  #stopped: { reason: unknown } | undefined;
-  /** Ends the last attempt. */
-  #abandonPost: ((reason: unknown) => void) | undefined;
-  /** Ends the delay before the next attempt. */
-  #wake: (() => void) | undefined;
-
-  constructor(service: Service, call: Call, plant: NewPlant) {
-    this.#service = service;
-    this.#call = call;
-    this.#plant = plant;
-  }
-
-  /**
-   * Resolves when the plant is stored. `retryForMs` counts from the first attempt. It starts again
-   * whenever another plant of the call is stored or rejected, since the service then responds.
-   *
-   * @throws {PlantStoreError} when the plant is rejected, or not confirmed in time
-   * @throws the reason of `stop` or `abandon`, and what `onRetry` throws
-   */
-  async run(): Promise<StoredPlant> {
-    const startMs = performance.now();
-    let isUnknown = false;
-    let countedAttempts = 0;
-    for (let attempts = 1; ; attempts++) {
-      this.#throwIfStopped();
-      try {
-        return await this.#post();
-      } catch (error) {
-        if (!(error instanceof PlantStoreError)) throw error;
-        const attemptsMax = ATTEMPTS_MAX.get(error.error);
-        if (attemptsMax !== undefined) countedAttempts++;
-        const delayMs = retryDelayMs(attempts, error.retryAfterMs);
-        const endMs = Math.max(startMs, this.#call.lastSettledMs) + this.#service.retryForMs;
-        if (!error.canRetry || countedAttempts === attemptsMax || performance.now() + delayMs > endMs)
-          throw isUnknown ? errorAfterUnknown(error) : error;
-        isUnknown ||= mayHaveStored(error);
-        this.#throwIfStopped();
-        this.#call.onRetry?.(error);
-        await this.#sleep(delayMs);
-      }
-    }
-  }
-
-  /** Begins no further attempt. The request in flight may still get its response. */
-  stop(reason: unknown): void {
-    this.#stopped ??= { reason };
-    this.#wake?.();
-  }
-
-  /** Also gives up the request in flight. */
-  abandon(reason: unknown): void {
-    this.stop(reason);
-    this.#abandonPost?.(reason);
-  }
-
-  #throwIfStopped(): void {
-    if (this.#service.isClosed) throw closedError();
-    if (this.#stopped !== undefined) throw this.#stopped.reason;
-  }
-
-  /** Sends one attempt. Rejects by itself, since the caller's `fetch` may ignore its signal. */
-  async #post(): Promise<StoredPlant> {
-    const { transport, url, headers, responseTimeoutMs, requests } = this.#service;
-    const body = newPlantJson(this.#plant);
-    const responseBytesMax = RESPONSE_BYTES_MAX + RESPONSE_BYTES_PER_CHARACTER * body.length;
-    const sent = transport({ url, headers, body, responseBytesMax });
-    const response = new Promise<HttpResponse>((resolve, reject) => {
-      this.#abandonPost = reason => {
-        reject(reason);
-        sent.abort();
-      };
-      sent.response.then(resolve, cause => reject(noResponseError(url, cause)));
-    });
-    const timeout = (): void => this.#abandonPost?.(timeoutError(url, responseTimeoutMs));
-    const timer = setTimeout(timeout, responseTimeoutMs);
-    requests.add(this);
+/**
+ * Sends one plant, and repeats the request after transient errors. Resolves when the plant is
+ * stored. `retryForMs` counts from the first attempt. It starts again whenever another plant of the
+ * call is stored or rejected, since the service then responds.
+ *
+ * @throws {PlantStoreError} when the plant is rejected, or not confirmed in time
+ * @throws the reason why the call was stopped, and what `onRetry` throws
+ */
+export async function sendPlant(service: Service, call: Call, plant: NewPlant): Promise<StoredPlant> {
+  const startMs = performance.now();
+  let isUnknown = false;
+  let countedAttempts = 0;
+  const throwIfStopped = (): void => {
+    if (service.isClosed) throw closedError();
+    if (call.stopped !== undefined) throw call.stopped.reason;
+  };
+  for (let attempts = 1; ; attempts++) {
+    throwIfStopped();
     try {
-      return readStoredPlant(this.#plant, await response);
-    } finally {
-      requests.delete(this);
-      clearTimeout(timer);
+      return await post(service, call, plant);
+    } catch (error) {
+      if (!(error instanceof PlantStoreError)) throw error;
+      const attemptsMax = ATTEMPTS_MAX.get(error.error);
+      if (attemptsMax !== undefined) countedAttempts++;
+      const delayMs = retryDelayMs(attempts, error.retryAfterMs);
+      const endMs = Math.max(startMs, call.lastSettledMs) + service.retryForMs;
+      if (!error.canRetry || countedAttempts === attemptsMax || performance.now() + delayMs > endMs)
+        throw isUnknown ? errorAfterUnknown(error) : error;
+      isUnknown ||= mayHaveStored(error);
+      throwIfStopped();
+      call.onRetry?.(error);
+      await delay(call, delayMs);
     }
   }
+}
 
-  async #sleep(ms: number): Promise<void> {
-    // The `onRetry` callback may have stopped the request.
-    if (this.#stopped !== undefined) return;
-    await new Promise<void>(resolve => {
-      const timer = setTimeout(resolve, ms);
-      this.#wake = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
+/** Sends one attempt. Rejects by itself, since the caller's `fetch` may ignore its signal. */
+async function post(service: Service, { inFlight }: Call, plant: NewPlant): Promise<StoredPlant> {
+  const { transport, url, headers, responseTimeoutMs } = service;
+  const body = newPlantJson(plant);
+  const responseBytesMax = RESPONSE_BYTES_MAX + RESPONSE_BYTES_PER_CHARACTER * body.length;
+  const aborter = new AbortController();
+  let abort!: (reason: unknown) => void;
+  const response = new Promise<HttpResponse>((resolve, reject) => {
+    abort = reason => {
+      reject(reason);
+      aborter.abort();
+    };
+    transport({ url, headers, body, responseBytesMax }, aborter.signal).then(resolve, cause =>
+      reject(noResponseError(url, cause)),
+    );
+  });
+  inFlight.add(abort);
+  const timer = setTimeout(() => abort(timeoutError(url, responseTimeoutMs)), responseTimeoutMs);
+  try {
+    return readStoredPlant(plant, await response);
+  } finally {
+    inFlight.delete(abort);
+    clearTimeout(timer);
   }
+}
+
+/** Resolves after a delay, or when the call is stopped. */
+async function delay({ stopped, onStop }: Call, ms: number): Promise<void> {
+  // The `onRetry` callback may have stopped the call.
+  if (stopped !== undefined) return;
+  await new Promise<void>(resolve => {
+    const end = (): void => {
+      clearTimeout(timer);
+      onStop.delete(end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    onStop.add(end);
+  });
 }
 
 /** The error of all plants of a client that was closed. */

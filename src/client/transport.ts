@@ -15,19 +15,14 @@ export interface HttpResponse {
   body: string;
 }
 
-/** A request that was sent. */
-export interface SentRequest {
-  /**
-   * Resolves when the response is complete. Rejects with the network error, whose `code` is such as
-   * `ECONNREFUSED`, or with an error that has it as its `cause`.
-   */
-  readonly response: Promise<HttpResponse>;
-  /** Ends the request. */
-  abort(): void;
-}
-
-/** Sends a request. It follows no redirect. */
-export type Transport = (request: HttpRequest) => SentRequest;
+/**
+ * Sends a request, and resolves when the response is complete. It follows no redirect. It rejects
+ * with the network error, whose `code` is such as `ECONNREFUSED`, or with an error that has it as
+ * its `cause`.
+ *
+ * @param signal ends the request
+ */
+export type Transport = (request: HttpRequest, signal: AbortSignal) => Promise<HttpResponse>;
 
 /** Whether it is an http or https address without user name, password, ? and #. */
 export function isBaseUrl({ protocol, username, password, search, hash }: URL): boolean {

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import { buildConnector, Client, type Dispatcher } from 'undici';
-import { type HttpResponse, plantsUrl, type SentRequest, type Transport } from '../../client/transport.ts';
+import { type HttpResponse, plantsUrl, type Transport } from '../../client/transport.ts';
 
 /**
  * Sends plants on one connection with HTTP pipelining, which `fetch` does not do. It is many times
@@ -33,12 +33,12 @@ export class PipelinedTransport implements Disposable {
   }
 
   /** The transport of a client. */
-  readonly send: Transport = ({ headers, body, responseBytesMax }) => {
-    const request = new PipelinedRequest(responseBytesMax);
+  readonly send: Transport = ({ headers, body, responseBytesMax }, signal) => {
+    const request = new PipelinedRequest(responseBytesMax, signal);
     // Without these two options, undici waits for a response before it sends the next request.
     const pipelined = { idempotent: true, blocking: false };
     this.#client.dispatch({ path: this.#path, method: 'POST', headers, body, ...pipelined }, request);
-    return request;
+    return request.response;
   };
 }
 
@@ -58,34 +58,35 @@ function joinWrites(socket: Socket): void {
   socket.uncork = () => {};
 }
 
-class PipelinedRequest implements SentRequest, Dispatcher.DispatchHandler {
+class PipelinedRequest implements Dispatcher.DispatchHandler {
   readonly response: Promise<HttpResponse>;
   readonly #responseBytesMax: number;
+  readonly #signal: AbortSignal;
   #resolve!: (response: HttpResponse) => void;
   #reject!: (error: unknown) => void;
   #controller: Dispatcher.DispatchController | undefined;
-  #isAborted = false;
   #status = 0;
   #headers: HttpResponse['headers'] = {};
   #chunks: Buffer[] = [];
   #bytes = 0;
 
-  constructor(responseBytesMax: number) {
+  constructor(responseBytesMax: number, signal: AbortSignal) {
     this.#responseBytesMax = responseBytesMax;
+    this.#signal = signal;
+    signal.addEventListener('abort', () => this.#abort());
     this.response = new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
     });
   }
 
-  abort(): void {
-    this.#isAborted = true;
+  #abort(): void {
     this.#controller?.abort(new Error('aborted'));
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
-    if (this.#isAborted) this.abort();
+    if (this.#signal.aborted) this.#abort();
   }
 
   onResponseStart(_: unknown, status: number, headers: object): void {
@@ -98,7 +99,7 @@ class PipelinedRequest implements SentRequest, Dispatcher.DispatchHandler {
     this.#bytes += chunk.length;
     if (this.#bytes <= this.#responseBytesMax) return;
     this.onResponseEnd();
-    this.abort();
+    this.#abort();
   }
 
   onResponseEnd(): void {
