@@ -19,6 +19,8 @@ const FREQUENT_NAMES_MAX = 10_000;
 const ROUNDED_ID = /^-?[0-9]{15}0+$/;
 /** Blanks and other characters that cannot be seen, or nothing. */
 const BLANK_NAME = /^[\p{Z}\p{C}]*$/u;
+/** A forgotten closing quote can take the next rows into a name. */
+const LINE_BREAK = /[\r\n]/;
 /** Shorter names are often codes. */
 const COMPARED_NAME = /^.{4,100}$/;
 
@@ -29,7 +31,7 @@ const COMPARED_NAME = /^.{4,100}$/;
  */
 export async function dryRun(files: string[], reading: Omit<Reading, 'onNote'>): Promise<0 | 1> {
   using progress = new CountedProgress('reading', 'rows', undefined);
-  const examples = { 'repeated id': 0, 'rounded id': 0, 'blank name': 0, 'rare name': 0 };
+  const examples = { 'repeated id': 0, 'rounded id': 0, 'blank name': 0, 'line break': 0, 'rare name': 0 };
   const counts = { ...examples, 'rejected row': 0, 'faulty file': 0 };
   const add = (kind: keyof typeof counts, ...parts: string[]): void => {
     const line = [kind, ...parts].join(': ').slice(0, SHOWN_LENGTH_MAX);
@@ -50,6 +52,7 @@ export async function dryRun(files: string[], reading: Omit<Reading, 'onNote'>):
         const id = String(plant.id);
         if (ROUNDED_ID.test(id)) add('rounded id', place, `a spreadsheet may have changed digits of ${id}`);
         if (BLANK_NAME.test(plant.name)) add('blank name', place, JSON.stringify(plant.name));
+        else if (LINE_BREAK.test(plant.name)) add('line break', place, JSON.stringify(plant.name));
         if (ids.has(plant.id)) add('repeated id', place, id);
         else if (ids.size < DISTINCT_MAX) ids.add(plant.id);
         const seen = names.get(plant.name);

@@ -353,7 +353,7 @@ suite('import', { concurrency: 4 }, () => {
     const files = {
       'good.csv': `id,name\n${rows}10,Quercus robor\n11,Quercus alba\n`,
       'bad.csv': `id,name\n1," "\n1.23457E+15,b\n1234567890123450000,c\nx,\n99,${'\u00e9'.repeat(600_000)}\n`,
-      'broken.csv': 'id,name\n20,a\n21,"b\n',
+      'broken.csv': 'id,name\n20,"a\n21,b"\n22,"c\n',
       'quotes.csv': `id,name\n${'1,5" pot\n'.repeat(7)}`,
       'damaged.csv.gz': DAMAGED,
     };
@@ -364,7 +364,7 @@ suite('import', { concurrency: 4 }, () => {
     assert.equal(
       good.stdout,
       'rare name: good.csv row 11: Quercus robor; did you mean Quercus robur?\n' +
-        '12 rows, 12 distinct ids, 0 repeated ids, 0 rounded ids, 0 blank names, 1 rare name, 0 rejected rows, 0 faulty files; nothing was sent\n',
+        '12 rows, 12 distinct ids, 0 repeated ids, 0 rounded ids, 0 blank names, 0 line breaks, 1 rare name, 0 rejected rows, 0 faulty files; nothing was sent\n',
     );
     const all = await run(...Object.keys(files));
     assert.equal(all.exitCode, 1);
@@ -375,14 +375,15 @@ suite('import', { concurrency: 4 }, () => {
       'rounded id: bad.csv row 3: a spreadsheet may have changed digits of 1234567890123450000',
       'rejected row: bad.csv row 4: id must be an integer…',
       'rejected row: bad.csv row 5: the body exceeds the size limit…',
-      'rejected row: broken.csv row 2: the row that begins on line 3 has a quote that is never closed',
+      String.raw`line break: broken.csv row 1: "a\n21,b"`,
+      'rejected row: broken.csv row 2: the row that begins on line 4 has a quote that is never closed',
       ...[2, 3, 4, 5, 6, 7, 8].map(
         line =>
           `rejected row: quotes.csv row ${line - 1}: the row that begins on line ${line} has a misplaced quote…`,
       ),
       'faulty file: damaged.csv.gz is damaged or incomplete: gzip data cannot be decompressed…',
       'rare name: good.csv row 11: Quercus robor; did you mean Quercus robur?',
-      '26 rows, 15 distinct ids, 1 repeated id, 1 rounded id, 1 blank name, 1 rare name, 11 rejected rows, 1 faulty file; nothing was sent',
+      '26 rows, 15 distinct ids, 1 repeated id, 1 rounded id, 1 blank name, 1 line break, 1 rare name, 11 rejected rows, 1 faulty file; nothing was sent',
       '',
     ]);
     await writeFile(join(folder, 'many.csv'), `id,name\n${'1,a\n'.repeat(1000)}`);
