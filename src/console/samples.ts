@@ -1,4 +1,5 @@
-import type { BucketCounts, Counts, Metrics } from '../ops/metrics.ts';
+import { createHistogram } from 'node:perf_hooks';
+import type { Counts, Metrics } from '../ops/metrics.ts';
 
 /** Samples, one for each second: the last 15 minutes. */
 const SAMPLES_MAX = 15 * 60;
@@ -29,12 +30,15 @@ export class Samples implements Disposable {
   readonly #metrics: Metrics;
   readonly #plantsInFlight: () => number;
   #before: Counts;
+  /** Durations since the last sample. */
+  readonly #createMicroseconds = createHistogram();
   readonly #timer = setInterval(() => this.#addDue(), 1_000);
 
   constructor(metrics: Metrics, plantsInFlight: () => number) {
     this.#metrics = metrics;
     this.#plantsInFlight = plantsInFlight;
     this.#before = metrics.counts();
+    metrics.createMicroseconds = this.#createMicroseconds;
   }
 
   [Symbol.dispose](): void {
@@ -61,18 +65,24 @@ export class Samples implements Disposable {
     const before = this.#before;
     const counts = this.#metrics.counts();
     this.#before = counts;
-    const duration = difference(counts.createSeconds, before.createSeconds);
+    const created = this.#createMicroseconds;
+    const percentileMs = (percentile: number): number | null =>
+      created.count === 0 ? null : created.percentile(percentile) / 1000;
+    const batches = counts.batches - before.batches;
+    const plants = counts.batchPlants - before.batchPlants;
+    const commitSeconds = counts.commitSeconds - before.commitSeconds;
     this.#samples.push({
       created: counts.created - before.created,
       revised: counts.revised - before.revised,
       unchanged: counts.unchanged - before.unchanged,
       failed: counts.failed - before.failed,
-      p50: milliseconds(quantile(duration, 0.5)),
-      p99: milliseconds(quantile(duration, 0.99)),
+      p50: percentileMs(50),
+      p99: percentileMs(99),
       inFlight: this.#plantsInFlight(),
-      batchPlants: mean(difference(counts.batchPlants, before.batchPlants)),
-      commitMs: milliseconds(mean(difference(counts.commitSeconds, before.commitSeconds))),
+      batchPlants: batches === 0 ? null : plants / batches,
+      commitMs: batches === 0 ? null : (commitSeconds * 1000) / batches,
     });
+    created.reset();
     if (this.#samples.length > SAMPLES_MAX) this.#samples.shift();
   }
 }
@@ -80,38 +90,4 @@ export class Samples implements Disposable {
 /** Seconds since 1970, by the monotonic clock, which nobody can set back. */
 function thisSecond(): number {
   return Math.floor((performance.timeOrigin + performance.now()) / 1000);
-}
-
-function difference(now: BucketCounts, before: BucketCounts): BucketCounts {
-  return {
-    upperBounds: now.upperBounds,
-    counts: now.counts.map((count, bucket) => count - before.counts[bucket]!),
-    sum: now.sum - before.sum,
-  };
-}
-
-function total({ counts }: BucketCounts): number {
-  return counts.reduce((sum, count) => sum + count, 0);
-}
-
-function mean(histogram: BucketCounts): number | null {
-  const count = total(histogram);
-  return count === 0 ? null : histogram.sum / count;
-}
-
-/** Interpolates within a bucket, as Prometheus does. */
-function quantile(histogram: BucketCounts, share: number): number | null {
-  const { counts, upperBounds } = histogram;
-  const count = total(histogram);
-  if (count === 0) return null;
-  let rank = count * share;
-  let bucket = 0;
-  while (bucket < upperBounds.length && rank > counts[bucket]!) rank -= counts[bucket++]!;
-  const lower = upperBounds[bucket - 1] ?? 0;
-  const upper = upperBounds[bucket] ?? lower;
-  return lower + (upper - lower) * (rank / counts[bucket]!);
-}
-
-function milliseconds(seconds: number | null): number | null {
-  return seconds && Math.round(seconds * 1e6) / 1e3;
 }

@@ -1,3 +1,4 @@
+import type { RecordableHistogram } from 'node:perf_hooks';
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import { ERROR_NAMES, ERRORS } from '../contract/errors.ts';
 import { OUTCOMES, type Outcome } from '../contract/plant.ts';
@@ -14,9 +15,9 @@ const BATCH_BOUNDS_PLANTS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048];
 
 /** What was counted since the start: plants by outcome, and responses with an error. */
 export interface Counts extends Record<Outcome | 'failed', number> {
-  createSeconds: BucketCounts;
-  batchPlants: BucketCounts;
-  commitSeconds: BucketCounts;
+  batches: number;
+  batchPlants: number;
+  commitSeconds: number;
 }
 
 /**
@@ -44,6 +45,8 @@ export class Metrics {
     DURATION_BOUNDS_SECONDS,
   );
   #commitsFailed = 0;
+  /** Also receives the duration of each create, in microseconds. */
+  createMicroseconds: RecordableHistogram | undefined;
 
   constructor(version: string, engine: 'sqlite' | 'postgres') {
     const results: Result[] = ['other', ...OUTCOMES, ...ERROR_NAMES];
@@ -57,7 +60,9 @@ export class Metrics {
 
   countResponse(result: Result, durationMs = 0): void {
     this.#responses.set(result, this.#responses.get(result)! + 1);
-    if (isOutcome(result)) this.#createDuration.observe(durationMs / 1000);
+    if (!isOutcome(result)) return;
+    this.#createDuration.observe(durationMs / 1000);
+    this.createMicroseconds?.record(Math.max(1, Math.round(durationMs * 1000)));
   }
 
   committed(plants: number, durationMs: number): void {
@@ -77,9 +82,9 @@ export class Metrics {
       revised: responses('revised'),
       unchanged: responses('unchanged'),
       failed: ERROR_NAMES.reduce((sum, name) => sum + responses(name), 0),
-      createSeconds: this.#createDuration.read(),
-      batchPlants: this.#batchPlants.read(),
-      commitSeconds: this.#commitDuration.read(),
+      batches: this.#batchPlants.total.count,
+      batchPlants: this.#batchPlants.total.sum,
+      commitSeconds: this.#commitDuration.total.sum,
     };
   }
 
@@ -171,19 +176,11 @@ function gauges({ storeWarnings, engine, ...state }: ServiceState): string[] {
     .map(([name, help, value]) => metric(`plant_store_${name}`, help, [['', Number(value)]]));
 }
 
-/** The state of a histogram. */
-export interface BucketCounts {
-  upperBounds: readonly number[];
-  /** The count of each bucket alone. The last bucket is for values above all bounds. */
-  counts: readonly number[];
-  sum: number;
-}
-
 /**
  * A Prometheus histogram. It counts in a plain array, because every create is counted, and
  * `observe` of prom-client is slower.
  */
-export class BucketHistogram {
+class BucketHistogram {
   readonly #name: string;
   readonly #help: string;
   readonly #upperBounds: readonly number[];
@@ -206,8 +203,9 @@ export class BucketHistogram {
     this.#sum += value;
   }
 
-  read(): BucketCounts {
-    return { upperBounds: this.#upperBounds, counts: [...this.#counts], sum: this.#sum };
+  /** Of all values. */
+  get total(): { count: number; sum: number } {
+    return { count: this.#counts.reduce((count, own) => count + own), sum: this.#sum };
   }
 
   /** https://prometheus.io/docs/instrumenting/exposition_formats/#histograms-and-summaries */
