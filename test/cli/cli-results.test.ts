@@ -44,16 +44,18 @@ function run(database: string, ...lines: (string | string[])[]): Promise<Finishe
   );
 }
 
-test('token create prints only the token; token list only reads, and has no part of the token', async () => {
+test('token create prints only the token; token list only reads, has no part of it, and prints JSON', async () => {
   const database = await sqlite.newDatabase();
   const path = database.replace('sqlite:', '');
-  const [created, , , revoked] = (await run(
+  const [created, , , revoked, again] = (await run(
     database,
     ['token', 'create', 'field app', '--expires', '90d'],
     ['token', 'create', 'no expiry'],
     ['token', 'create', 'lost phone', '--expires', '48h'],
     ['token', 'revoke', 'lost phone'],
-  )) as [Finished, Finished, Finished, Finished];
+    ['token', 'create', 'lost phone'],
+  )) as [Finished, Finished, Finished, Finished, Finished];
+  assert.equal(again.exitCode, 1, 'the label of a revoked token cannot be used again');
   assert.match(created.stderr, /^created a new store at (\S+plants\.db)\ncreated token "field app" in \1\n$/);
   assert.match(created.stdout, /^plant_[0-9A-Za-z]{36}\n$/);
   assert.deepEqual([created.exitCode, revoked.exitCode, revoked.stdout], [0, 0, '']);
@@ -62,7 +64,7 @@ test('token create prints only the token; token list only reads, and has no part
   // Opening the store for writing would change the journal mode in the file back to WAL.
   await sqlite.sql(database, 'PRAGMA journal_mode = DELETE');
   const before = readFileSync(path);
-  const [listed] = (await run(database, 'token list')) as [Finished];
+  const [listed, json] = (await run(database, 'token list', 'token list --json')) as [Finished, Finished];
   assert.deepEqual(readFileSync(path), before);
   const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString().slice(0, 10);
   const today = inDays(0);
@@ -77,7 +79,17 @@ test('token create prints only the token; token list only reads, and has no part
     ],
   );
   const secret = created.stdout.trim();
-  for (const hidden of [secret.slice(6, 20), hashToken(secret)]) assert.ok(!listed.stdout.includes(hidden));
+  for (const hidden of [secret.slice(6, 20), hashToken(secret)])
+    assert.ok(!(listed.stdout + json.stdout).includes(hidden));
+  const [valid, endless, lost] = json.stdout
+    .trimEnd()
+    .split('\n')
+    .map(line => JSON.parse(line));
+  const { label, valid: isValid, revoked: revokedAt, last_used: lastUsed } = valid;
+  assert.deepEqual([label, isValid, revokedAt, lastUsed], ['field app', true, null, null]);
+  assert.equal(Date.parse(valid.expires) - Date.parse(valid.created), 90 * 86_400_000);
+  assert.deepEqual([endless.expires, lost.label, lost.valid], [null, 'lost phone', false]);
+  assert.ok(Date.parse(lost.revoked) >= Date.parse(lost.created));
 });
 
 const ODD_PLANTS: NewPlant[] = [
@@ -216,25 +228,6 @@ test('JSON has exact ids, as numbers or as text, and show prints one object', as
   assert.match(shown!.stdout, new RegExp(`^${expected[0]}$`));
   for (const [index, { stdout }] of results.entries())
     assert.match(stdout, new RegExp(`^${expected[index]!.replaceAll('9007199254740993', '"$&"')}$`));
-});
-
-test('token list --json prints each token with times', async () => {
-  const database = await sqlite.newDatabase();
-  const [, , , again, listed] = await run(
-    database,
-    ['token', 'create', 'a "b"', '--expires', '90d'],
-    'token create lost',
-    'token revoke lost',
-    'token create lost',
-    'token list --json',
-  );
-  assert.equal(again!.exitCode, 1, 'the label of a revoked token cannot be used again');
-  const tokens = listed!.stdout.trimEnd().split('\n');
-  const [valid, lost] = tokens.map(line => JSON.parse(line));
-  assert.deepEqual([valid.label, valid.valid, valid.revoked, valid.last_used], ['a "b"', true, null, null]);
-  assert.equal(Date.parse(valid.expires) - Date.parse(valid.created), 90 * 86_400_000);
-  assert.deepEqual([tokens.length, lost.label, lost.valid, lost.expires], [2, 'lost', false, null]);
-  assert.ok(Date.parse(lost.revoked) >= Date.parse(lost.created));
 });
 
 test('a token that another program wrote is listed as it is, and can be revoked', async () => {

@@ -1,15 +1,12 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { type IncomingMessage, request } from 'node:http';
 import { join } from 'node:path';
-import { buffer } from 'node:stream/consumers';
 import { after, before, test } from 'node:test';
 import { ERROR_NAMES, ERRORS, errorAnchor, helpLink } from '../../src/contract/errors.ts';
 import { docsPage } from '../../src/docs-page/docs-page.ts';
 import { ERROR_HELP } from '../../src/docs-page/error-help.ts';
 import { VERSION } from '../../src/version.ts';
 import { startServe } from '../harness/program.ts';
-import { ask as askAsWritten, type RequestParts } from '../harness/raw-connection.ts';
+import { ask, type RequestParts } from '../harness/raw-connection.ts';
 import { authorization } from '../harness/request-cases.ts';
 import { type RunningService, startTestService } from '../harness/running-service.ts';
 import { testFolder } from '../harness/test-folder.ts';
@@ -23,23 +20,15 @@ before(async () => {
 });
 after(() => service[Symbol.asyncDispose]());
 
-/** Sends a request without the headers that other clients add. */
-async function ask(url: string, { method = 'GET' } = {}): Promise<IncomingMessage & { body: Buffer }> {
-  const sent = request(url, { method, agent: false });
-  sent.end();
-  const [response] = (await once(sent, 'response')) as [IncomingMessage];
-  return Object.assign(response, { body: await buffer(response) });
-}
-
 test('/docs is the page, needs no credential, and has security headers', async () => {
-  const { statusCode, headers, body } = await ask(`${service.url}/docs`);
-  assert.equal(statusCode, 200);
-  assert.equal(headers['content-type'], 'text/html; charset=utf-8');
-  assert.equal(headers['cache-control'], 'no-store');
-  assert.equal(headers['referrer-policy'], 'no-referrer');
-  assert.equal(headers.link, undefined);
-  assert.equal(body.toString(), PAGE.html);
-  const policy = String(headers['content-security-policy']);
+  const response = await fetch(`${service.url}/docs`);
+  const fields = ['content-type', 'cache-control', 'referrer-policy', 'link'];
+  assert.deepEqual(
+    [response.status, ...fields.map(name => response.headers.get(name))],
+    [200, 'text/html; charset=utf-8', 'no-store', 'no-referrer', null],
+  );
+  assert.equal(await response.text(), PAGE.html);
+  const policy = response.headers.get('content-security-policy')!;
   for (const directive of [
     /^default-src 'none';/,
     /; connect-src 'self';/,
@@ -51,9 +40,8 @@ test('/docs is the page, needs no credential, and has security headers', async (
     assert.match(policy, directive);
   assert.doesNotMatch(policy, /unsafe|\*|http/);
 
-  const bodiless = await ask(`${service.url}/docs`, { method: 'HEAD' });
-  assert.equal(bodiless.headers['content-length'], String(Buffer.byteLength(PAGE.html)));
-  assert.equal(bodiless.body.length, 0);
+  const { headers } = await fetch(`${service.url}/docs`, { method: 'HEAD' });
+  assert.equal(headers.get('content-length'), String(Buffer.byteLength(PAGE.html)));
 });
 
 test('/ redirects a browser to the page and mentions it to others, and /docs/ redirects to it', async () => {
@@ -97,7 +85,7 @@ test('with --docs off there is no page, and nothing links to it', async () => {
   await using serve = await startServe(`sqlite:${join(folder, 'plants.db')}`, [], { env });
   for (const path of ['/docs', '/openapi.json'])
     for (const method of ['GET', 'POST'])
-      assert.equal((await ask(serve.url + path, { method })).statusCode, 404);
+      assert.equal((await fetch(serve.url + path, { method })).status, 404);
   const rejected: [parts: RequestParts, error: number][] = [
     [{ body: '{}' }, 40002],
     // These reach Node's HTTP server and its parser.
@@ -105,7 +93,7 @@ test('with --docs off there is no page, and nothing links to it', async () => {
     [{ version: 'HTTP/4.2' }, 40000],
   ];
   for (const [parts, error] of rejected) {
-    const { headers, body } = await askAsWritten(Number(new URL(serve.url).port), serve.token, parts);
+    const { headers, body } = await ask(Number(new URL(serve.url).port), serve.token, parts);
     assert.equal(JSON.parse(body).error, error);
     assert.equal(headers.get('link'), undefined);
   }
