@@ -94,14 +94,30 @@ for (const [from, to] of PAIRS) {
         assertFailed(await copy(source, target), says);
         assert.deepEqual(await rowsOf(target), before);
       };
-      await assertRejected(
-        'UPDATE token SET revoked_at = 5 WHERE id = 1',
-        /"valid" is revoked in the target/,
-      );
-      await to.sql(target, 'UPDATE token SET revoked_at = NULL WHERE id = 1');
+      for (const [change, undo, says] of [
+        ['revoked_at = 5', 'revoked_at = NULL', /"valid" is revoked in the target/],
+        ["label = 'mine'", "label = 'valid'", /token 1 of the target, "mine", differs/],
+      ] as const) {
+        await assertRejected(`UPDATE token SET ${change} WHERE id = 1`, says);
+        await to.sql(target, `UPDATE token SET ${undo} WHERE id = 1`);
+      }
       await assertRejected(insertSql([99, 1, 'x', null, 1, 1]), /plant 99, but/);
       assertFailed(await copy(source, target, '--dry-run'), /plant 99, but/);
       await changeRows(to, target, 'DELETE FROM plant_revision WHERE id = 99');
+      // A double takes one id for the other.
+      await from.sql(source, insertSql([9_007_199_254_740_992n, 1, 'x', null, 1, 1]));
+      await assertRejected(
+        insertSql([9_007_199_254_740_993n, 1, 'x', null, 1, 1]),
+        /plant 9007199254740993, but/,
+      );
+      await changeRows(to, target, 'DELETE FROM plant_revision WHERE id > 9007199254740000');
+      for (const [name, tag] of [
+        ['A', null],
+        ['a', ''],
+      ] as const) {
+        await assertRejected(insertSql([1, 1, name, tag, 1, 1]), /revision 1 of plant 1 has other content/);
+        await changeRows(to, target, 'DELETE FROM plant_revision WHERE id = 1');
+      }
       const before = await rowsOf(target);
       writeFileSync(EXCEPT, '3');
       for (const dryRun of [[], ['--dry-run']]) {
