@@ -1,10 +1,23 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { HttpResponse } from '../http/response.ts';
+import { pipeline } from 'node:stream/promises';
+import { setTimeout as wait } from 'node:timers/promises';
+import { hashToken, makeToken } from '../auth/token.ts';
+import { TOKEN_EXPIRY_MS_MAX, TOKEN_LABEL_LENGTH_MAX } from '../contract/limits.ts';
+import { isTokenLabel, type StoredToken } from '../contract/stored-token.ts';
+import { COMMON_FIELDS, type HttpResponse } from '../http/response.ts';
 import type { OpsPage } from '../ops/ops-server.ts';
-import { StoreRejected } from '../store/plant-store.ts';
-import { ApiHandlers, type ConsoleParts } from './api-handlers.ts';
+import type { ServiceLog } from '../ops/rate-limited-log.ts';
+import { readinessOf, type ServiceState } from '../ops/readiness.ts';
+import { bytesText } from '../store/bytes-text.ts';
+import { isIntact } from '../store/checksum.ts';
+import type { StorageEngine } from '../store/open-store.ts';
+import { searchAll } from '../store/plant-search.ts';
+import { type PlantRevision, type PlantSearch, StoreDamaged, type StoreSize } from '../store/plant-store.ts';
+import { REVISION_CSV_HEADER, revisionCsv } from '../store/revision-csv.ts';
 import {
+  type Call,
   failure,
+  filterOf,
   type Handler,
   InvalidCall,
   isOwnOrigin,
@@ -15,7 +28,54 @@ import {
   sessionCookie,
 } from './calls.ts';
 import { pageFile } from './page-files.ts';
+import type { LabelOf, RejectedRequests } from './rejected-requests.ts';
+import type { Samples } from './samples.ts';
 import { Sessions } from './sessions.ts';
+
+/** Plants of a page, as in browser/plants.js. */
+const PAGE_PLANTS = 50;
+/** The last revisions of one plant. */
+const SHOWN_REVISIONS_MAX = 500;
+/** A page that is not full ends soon after this time, within a second. */
+const SEARCH_TIME_MS = 400;
+/** Downloads at a time. Each holds up to a page of plants in memory. */
+const DOWNLOADS_MAX = 4;
+/** Characters in one write of a download. One write for each line would be far slower. */
+const DOWNLOAD_CHUNK_LENGTH = 64 * 1024;
+/** Longest time for which rejected requests are recorded. */
+const RECORDING_MINUTES_MAX = 60;
+/** A screen waits this long for a count of all plants. */
+const COUNT_TIMEOUT_MS = 500;
+/** The pause after a count, as a multiple of its time. */
+const COUNT_PAUSE_SHARE = 20;
+/** Shortest measurement of the rate at which the disk fills. */
+const DISK_RATE_MS_MIN = 6 * 3_600_000;
+
+/** The name, the value and the source of a setting. */
+export type ShownSetting = readonly [name: string, value: string, source: 'flag' | 'environment' | 'default'];
+
+export interface ConsoleParts {
+  engine: StorageEngine;
+  /** Not the engine's own reads, so that searches delay no creates. */
+  search: PlantSearch;
+  samples: Samples;
+  readState: () => Promise<ServiceState>;
+  rejected: RejectedRequests;
+  version: string;
+  /** The store, without its password. */
+  database: string;
+  settings: readonly ShownSetting[];
+  /** A command that sends a plant to this service, with `<TOKEN>` in place of the token. */
+  curl: () => string;
+  /** Makes a token that was created or revoked here take effect at once. */
+  onToken: (token: StoredToken) => void;
+  /** Logs why a request failed. */
+  onError: (cause: unknown) => void;
+  /** Receives what operators do. */
+  log: ServiceLog;
+}
+
+const NO_BACKUP = 'none was noted; the command npx plant-store backup makes one';
 
 /**
  * The page for operators, below `/console/` of the operations listener. That listener checks the
@@ -28,29 +88,20 @@ import { Sessions } from './sessions.ts';
 export class OperatorConsole implements OpsPage {
   readonly #parts: ConsoleParts;
   readonly #sessions: Sessions;
-  readonly #handlers: Record<string, Handler>;
+  #hasPlants = false;
+  #downloads = 0;
+  /** See {@link #countedSize}. */
+  #count = { last: undefined as StoreSize | undefined, nextAt: 0 };
+  #counting: Promise<void> | undefined;
+  /** Free bytes of the disk at the start, for the rate at which it fills. */
+  readonly #start = { at: Date.now(), diskFreeBytes: undefined as number | undefined };
 
   constructor(parts: ConsoleParts) {
     this.#parts = parts;
     this.#sessions = new Sessions(hashes => parts.engine.takeConsoleCodes(hashes, Date.now()));
-    this.#handlers = {
-      ...new ApiHandlers(parts).handlers,
-      'POST api/session': async ({ body, request }) => {
-        const secret = await this.#sessions.signIn(typeof body.code === 'string' ? body.code : '');
-        if (secret === undefined)
-          return failure(
-            403,
-            'this link was used, has expired or is of another store; run npx plant-store console for a new one',
-          );
-        parts.log.info('an operator signed in to the console');
-        const [cookie = '', header] = secret.split(' ');
-        return json({ secret: header }, 200, sessionCookie(request, cookie));
-      },
-      'DELETE api/session': ({ request }) => {
-        this.#sessions.signOut(secretOf(request));
-        return noContent(sessionCookie(request, '', '; Max-Age=0'));
-      },
-    };
+    void parts.engine.statistics().then(({ diskFreeBytes }) => {
+      this.#start.diskFreeBytes = diskFreeBytes;
+    });
   }
 
   async respond(
@@ -82,5 +133,214 @@ export class OperatorConsole implements OpsPage {
       this.#parts.onError(error);
       return failure(503, 'the store does not respond; the log of the service has the cause');
     }
+  }
+
+  /** By method and path, such as `GET api/now`. */
+  readonly #handlers: Record<string, Handler> = {
+    'POST api/session': async ({ body, request }) => {
+      const secret = await this.#sessions.signIn(typeof body.code === 'string' ? body.code : '');
+      if (secret === undefined)
+        return failure(
+          403,
+          'this link was used, has expired or is of another store; run npx plant-store console for a new one',
+        );
+      this.#parts.log.info('an operator signed in to the console');
+      const [cookie = '', header] = secret.split(' ');
+      return json({ secret: header }, 200, sessionCookie(request, cookie));
+    },
+    'DELETE api/session': ({ request }) => {
+      this.#sessions.signOut(secretOf(request));
+      return noContent(sessionCookie(request, '', '; Max-Age=0'));
+    },
+    'GET api/now': async ({ query }) => {
+      const { engine, readState, samples, curl } = this.#parts;
+      const readiness = readinessOf(await readState());
+      // Not known while the store is away. The guide for a first plant would then be wrong.
+      this.#hasPlants ||= await engine.hasPlants().catch(() => true);
+      const since = samples.after(Number(query.get('after')));
+      return json({ ...since, readiness, hasPlants: this.#hasPlants, curl: curl() });
+    },
+    'GET api/plants': async ({ query }) => {
+      const page = await this.#parts.search.page(filterOf(query), PAGE_PLANTS, SEARCH_TIME_MS);
+      const labelOf = await this.#labels();
+      return json({
+        plants: page.plants.map(each => ({ id: String(each.plant.id), ...shownRevision(each, labelOf) })),
+        next: page.next === undefined ? null : String(page.next),
+      });
+    },
+    'GET api/revisions': async ({ query }) => {
+      const { id } = filterOf(query);
+      const revisions = id === undefined ? [] : await this.#parts.search.revisionsOf(id, SHOWN_REVISIONS_MAX);
+      if (revisions.length === 0) return failure(404, 'no plant has this id');
+      const labelOf = await this.#labels();
+      return json({ revisions: revisions.map(each => shownRevision(each, labelOf)) });
+    },
+    'GET api/plants.csv': call => {
+      if (this.#downloads >= DOWNLOADS_MAX) return failure(429, 'wait until another download has ended');
+      this.#downloads++;
+      return this.#download(call).finally(() => {
+        this.#downloads--;
+      });
+    },
+    'GET api/rejected': async () => {
+      const { rejected } = this.#parts;
+      return json({ until: rejected.until ?? null, requests: rejected.list(await this.#labels()) });
+    },
+    'POST api/rejected': ({ body: { minutes } }) => {
+      if (typeof minutes !== 'number' || !(minutes >= 0 && minutes <= RECORDING_MINUTES_MAX))
+        throw new InvalidCall(`minutes must be a number from 0 to ${RECORDING_MINUTES_MAX}`);
+      this.#parts.rejected.record(minutes);
+      return noContent();
+    },
+    'GET api/tokens': async () => {
+      const tokens = await this.#parts.engine.tokens();
+      // Without the hash.
+      const shown = tokens.map(({ label, createdAt, expiresAt, revokedAt, lastUsedDay }) => {
+        return { label, createdAt, expiresAt, revokedAt, lastUsedDay };
+      });
+      return json({ tokens: shown.sort((a, b) => a.createdAt - b.createdAt) });
+    },
+    'POST api/tokens': ({ body }) => this.#createToken(body),
+    'POST api/tokens/revoke': async ({ body: { label } }) => {
+      const { engine, onToken, log } = this.#parts;
+      const token =
+        typeof label === 'string' && isTokenLabel(label) && (await engine.revokeToken(label, Date.now()));
+      if (!token) throw new InvalidCall('no token has this label');
+      onToken(token);
+      log.info(`an operator revoked the token ${JSON.stringify(token.label)} in the console`);
+      return noContent();
+    },
+    'GET api/store': async () => {
+      const { database, settings, version, readState, onError } = this.#parts;
+      const { engine, storeWarnings } = await readState();
+      const size = await this.#countedSize();
+      const runs = (await this.#parts.engine.lastRuns().catch(onError)) ?? [];
+      const hasBackup = runs.some(({ command }) => command === 'backup');
+      const rows = {
+        Version: version,
+        Store: database,
+        Plants: size === undefined ? 'being counted' : size.plants.toLocaleString('en'),
+        Revisions: size === undefined ? 'being counted' : size.revisions.toLocaleString('en'),
+        Size: size === undefined ? 'being counted' : bytesText(size.bytes),
+        'Write-ahead log': bytesText(engine.walBytes),
+        'Connections to PostgreSQL': engine.connections?.toString(),
+        'Free on the disk': bytesText(engine.diskFreeBytes),
+        'Disk full in': this.#diskFullIn(engine.diskFreeBytes),
+        // PostgreSQL has backup programs of its own.
+        'Last backup': engine.walBytes !== undefined && !hasBackup ? NO_BACKUP : undefined,
+      };
+      return json({
+        rows: Object.entries(rows).filter(([, value]) => value !== undefined),
+        runs,
+        warnings: storeWarnings ?? ['the store does not respond; the log of the service has the cause'],
+        settings,
+      });
+    },
+  };
+
+  async #createToken({ label, expiresAt = null }: Call['body']): Promise<HttpResponse> {
+    const { engine, onToken, log } = this.#parts;
+    const createdAt = Date.now();
+    if (typeof label !== 'string' || !isTokenLabel(label))
+      throw new InvalidCall(
+        `the label must have 1 to ${TOKEN_LABEL_LENGTH_MAX} characters, without control characters and blanks at the ends`,
+      );
+    const isTime = Number.isSafeInteger(expiresAt) && Number(expiresAt) <= TOKEN_EXPIRY_MS_MAX;
+    if (expiresAt !== null && !(isTime && Number(expiresAt) > createdAt))
+      throw new InvalidCall('the token must expire in the future, and before the year 275760');
+    const token = makeToken();
+    const row = { hash: hashToken(token), label, createdAt, expiresAt: expiresAt as number | null };
+    const stored = await engine.createToken(row);
+    if (stored === undefined) return failure(409, 'another token has this label; choose another one');
+    onToken(stored);
+    log.info(`an operator created the token ${JSON.stringify(label)} in the console`);
+    return json({ token }, 201);
+  }
+
+  /** Sends all plants of a filter as CSV, no faster than the client reads. */
+  async #download({ query, request, response }: Call): Promise<undefined> {
+    const { search } = this.#parts;
+    const filter = filterOf(query);
+    const labelOf = await this.#labels();
+    const type = ['Content-Type', 'text/csv; charset=utf-8'];
+    const name = ['Content-Disposition', 'attachment; filename="plants.csv"'];
+    response.writeHead(200, [...type, ...name, ...COMMON_FIELDS]);
+    if (request.method === 'HEAD') return void response.end();
+    const page: PlantSearch['page'] = async (...args) => {
+      // Ends the search after the client has closed the connection.
+      return response.destroyed ? { plants: [], next: undefined } : await search.page(...args);
+    };
+    await pipeline(csvOf(searchAll({ page }, filter), labelOf), response);
+  }
+
+  /** A copied revision may contain the id of a token that this store lacks. */
+  async #labels(): Promise<LabelOf> {
+    const labels = new Map((await this.#parts.engine.tokens()).map(({ id, label }) => [id, label]));
+    return tokenId => labels.get(tokenId) ?? String(tokenId);
+  }
+
+  /**
+   * Counting a large store takes long. So this returns the last count, and starts another count
+   * after a pause.
+   *
+   * @returns undefined while the first count runs
+   */
+  async #countedSize(): Promise<StoreSize | undefined> {
+    const startedAt = performance.now();
+    if (startedAt >= this.#count.nextAt) {
+      this.#counting ??= this.#parts.search
+        .size()
+        .then(size => {
+          const now = performance.now();
+          this.#count = { last: size, nextAt: now + COUNT_PAUSE_SHARE * (now - startedAt) };
+        })
+        .catch(this.#parts.onError)
+        .finally(() => {
+          this.#counting = undefined;
+        });
+    }
+    await Promise.race([this.#counting, wait(COUNT_TIMEOUT_MS)]);
+    return this.#count.last;
+  }
+
+  #diskFullIn(freeBytes: number | undefined): string | undefined {
+    const { at, diskFreeBytes } = this.#start;
+    const elapsedMs = Date.now() - at;
+    if (freeBytes === undefined || diskFreeBytes === undefined || elapsedMs < DISK_RATE_MS_MIN)
+      return undefined;
+    const usedBytes = diskFreeBytes - freeBytes;
+    const days = Math.floor(((freeBytes / usedBytes) * elapsedMs) / 86_400_000);
+    const text = usedBytes <= 0 ? 'never' : days < 2 ? 'less than 2 days' : `${days} days`;
+    return `${text}, at the rate of all programs since the start`;
+  }
+}
+
+function shownRevision(stored: PlantRevision, labelOf: LabelOf) {
+  const { plant, revision, recordedAt, recordedBy } = stored;
+  if (!isIntact(stored)) return { revision, isDamaged: true };
+  return { revision, name: plant.name, tag: plant.tag, recordedAt, recordedBy: labelOf(recordedBy) };
+}
+
+/**
+ * Leaves out damaged revisions. If there are any, it fails at the end: a download without an error
+ * would seem complete.
+ */
+async function* csvOf(revisions: AsyncIterable<PlantRevision>, labelOf: LabelOf): AsyncIterable<string> {
+  yield REVISION_CSV_HEADER;
+  let chunk = '';
+  let damaged = 0;
+  for await (const revision of revisions) {
+    if (!isIntact(revision)) {
+      damaged++;
+      continue;
+    }
+    chunk += revisionCsv(revision, labelOf(revision.recordedBy));
+    if (chunk.length < DOWNLOAD_CHUNK_LENGTH) continue;
+    yield chunk;
+    chunk = '';
+  }
+  yield chunk;
+  if (damaged > 0) {
+    throw new StoreDamaged(`${damaged} damaged revisions; npx plant-store export names them`);
   }
 }

@@ -22,7 +22,7 @@ const FIELDS = [
   ['tag', 'Exact tag'],
 ];
 
-/** Plants of a page, as in api-handlers.ts of the service. */
+/** Plants of a page, as in operator-console.ts of the service. */
 const PAGE_PLANTS = 50;
 /** Characters. A name may have a million. */
 const PAGE_TEXT_LENGTH = 1_000_000;
