@@ -11,7 +11,8 @@ export async function writeSeal(file: string, text: string): Promise<void> {
 }
 
 /** @param revisions the number of those whose time is ahead of the clock */
-export function warnOfClock(revisions: number): void {
+export function reportFaults(faults: readonly string[], revisions: number): void {
+  for (const fault of faults) console.error(`plant-store: ${fault}`);
   if (revisions === 0) return;
   const which = revisions === 1 ? '1 revision has a time' : `${formatCount(revisions)} revisions have times`;
   console.error(

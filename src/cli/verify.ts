@@ -11,7 +11,7 @@ import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './option
 import { Failure } from './output/failure.ts';
 import { checkNewFile } from './output/new-file.ts';
 import { amount, CountedProgress } from './output/progress-display.ts';
-import { warnOfClock, writeSeal } from './seal-file.ts';
+import { reportFaults, writeSeal } from './seal-file.ts';
 
 const HELP = `
 The command checks every revision and prints a line, the seal. Keep the line on
@@ -53,9 +53,7 @@ async function verify(options: VerifyOptions): Promise<void> {
   setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
   const { structure, seal, faults, difference, aheadOfClock } = await check(database, earlier);
   if (difference !== undefined) faults.push(difference);
-  for (const fault of faults) report(fault);
-  for (const each of structure) report(`structure: ${each}`);
-  warnOfClock(aheadOfClock);
+  reportFaults([...faults, ...structure.map(each => `structure: ${each}`)], aheadOfClock);
   const isSound = faults.length === 0;
   if (isSound && seal !== undefined) {
     if (options.seal !== undefined) {
@@ -108,10 +106,6 @@ async function check(
     const difference = earlier && 'the seal could not be compared: not all revisions can be read';
     return { structure, faults, seal: undefined, difference, aheadOfClock: 0 };
   }
-}
-
-function report(fault: string): void {
-  console.error(`plant-store: ${fault}`);
 }
 
 /** @param text a line, or the name of a file */

@@ -11,7 +11,7 @@ import { type DatabaseOptions, databaseOption, readDatabase } from '../options/d
 import { Failure } from '../output/failure.ts';
 import { makeNewFile, rejectExisting } from '../output/new-file.ts';
 import { amount, CountedProgress } from '../output/progress-display.ts';
-import { SEAL_SUFFIX, warnOfClock, writeSeal } from '../seal-file.ts';
+import { reportFaults, SEAL_SUFFIX, writeSeal } from '../seal-file.ts';
 import type { BackupMessage } from './backup-process.ts';
 import { BACKUP_PROCESS, ownProgram } from './own-program.ts';
 
@@ -67,8 +67,7 @@ async function backUp(file: string, options: DatabaseOptions): Promise<void> {
   const counts = shown(written.copy);
   console.log(`${file}: ${counts}, ${amount(statSync(file).size, 'byte')}, in ${seconds} s`);
   const { seal, faults, aheadOfClock } = written;
-  for (const fault of faults) console.error(`plant-store: ${fault}`);
-  warnOfClock(aheadOfClock);
+  reportFaults(faults, aheadOfClock);
   if (seal !== undefined) {
     await writeSeal(`${file}${SEAL_SUFFIX}`, seal);
     console.log(`${file}${SEAL_SUFFIX}: the seal of this backup, for \`verify --against\``);
