@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
-import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { inflate } from '@sparticuz/chromium';
 import { type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { CACHE, createAtomically } from './cache.ts';
 
 /** A real Chromium, without data of earlier tests. */
 export interface TestBrowser {
@@ -58,7 +59,6 @@ function record(page: Page): RecordedPage {
 }
 
 const PACKAGE = fileURLToPath(new URL('..', import.meta.resolve('@sparticuz/chromium')));
-const CACHE = fileURLToPath(new URL('../node_modules/.cache/plant-store-test', import.meta.url));
 
 /**
  * Finds the Chromium that npm installs. It includes its libraries and fonts, so no system package
@@ -72,17 +72,14 @@ async function bundledChromium(): Promise<{ executablePath: string; env: Record<
   );
   const { version } = JSON.parse(readFileSync(join(PACKAGE, 'package.json'), 'utf8'));
   const folder = join(CACHE, `unpacked-${version}`);
-  if (!existsSync(folder)) await unpackInto(folder);
+  if (!existsSync(folder)) await createAtomically(folder, unpackInto);
   return {
     executablePath: join(folder, 'chromium'),
     env: { LD_LIBRARY_PATH: join(folder, 'al2023/lib'), FONTCONFIG_FILE: join(folder, 'fontconfig.xml') },
   };
 }
 
-/** Creates the folder atomically, so that two test files can do it at the same time. */
-async function unpackInto(folder: string): Promise<void> {
-  await mkdir(CACHE, { recursive: true });
-  const unfinished = await mkdtemp(`${folder}-`);
+async function unpackInto(unfinished: string): Promise<void> {
   // Relative, so that the checkout can be moved. Without a font, Chromium exits.
   const fonts = '<fontconfig><dir prefix="relative">fonts</dir></fontconfig>';
   await writeFile(join(unfinished, 'fontconfig.xml'), fonts);
@@ -94,11 +91,4 @@ async function unpackInto(folder: string): Promise<void> {
   );
   process.env.TMPDIR = temporary;
   await Promise.all(unpacked);
-  try {
-    await rename(unfinished, folder);
-  } catch (error) {
-    // Another process was faster.
-    if (!existsSync(folder)) throw error;
-    await rm(unfinished, { recursive: true });
-  }
 }

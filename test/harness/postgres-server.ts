@@ -1,11 +1,13 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { chownSync } from 'node:fs';
+import { chownSync, existsSync, statSync } from 'node:fs';
 import { appendFile, cp, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
+import { CACHE, createAtomically } from './cache.ts';
 import { childrenOf } from './child-processes.ts';
 import { freePort } from './free-port.ts';
 import { until } from './until.ts';
@@ -54,14 +56,7 @@ export class PostgresServer implements AsyncDisposable {
     initArgs: readonly string[] = [],
   ): Promise<PostgresServer> {
     const server = await PostgresServer.#inNewFolder();
-    const passwordFile = join(server.folder, 'password');
-    await writeFile(passwordFile, OWNER_PASSWORD, { mode: 0o644 });
-    const { initdb } = await binaries();
-    const args = [
-      ...['-D', server.#data, '-U', 'postgres', '--pwfile', passwordFile, '-A', 'scram-sha-256'],
-      ...['--encoding=UTF8', '--locale=C', '--no-sync', '--no-instructions', ...initArgs],
-    ];
-    await promisify(execFile)(initdb, args, { ...OWNER, cwd: '/' });
+    await server.#initialize(initArgs);
     await server.#configure({ unix_socket_directories: `'${server.folder}'`, ...settings });
     await server.startAgain();
     return server;
@@ -171,6 +166,26 @@ export class PostgresServer implements AsyncDisposable {
     const folder = await mkdtemp(join(tmpdir(), 'plant-store-postgres-'));
     await giveAway(folder);
     return new PostgresServer(await freePort(), folder);
+  }
+
+  /** Copies the data of an earlier `initdb` with the same arguments, which is faster than a new one. */
+  async #initialize(initArgs: readonly string[]): Promise<void> {
+    const { initdb } = await binaries();
+    const passwordFile = join(this.folder, 'password');
+    const args = [
+      ...['-D', this.#data, '-U', 'postgres', '--pwfile', passwordFile, '-A', 'scram-sha-256'],
+      ...['--encoding=UTF8', '--locale=C', '--no-sync', '--no-instructions', ...initArgs],
+    ];
+    // Each installation of the package has its own time of change.
+    const key = [initdb, statSync(initdb).mtimeMs, process.getuid?.(), OWNER_PASSWORD, ...initArgs];
+    const kept = join(CACHE, `postgres-${createHash('sha256').update(key.join('\0')).digest('hex')}`);
+    if (existsSync(kept)) {
+      await cp(kept, this.#data, { recursive: true });
+      return await giveAway(this.folder);
+    }
+    await writeFile(passwordFile, OWNER_PASSWORD, { mode: 0o644 });
+    await promisify(execFile)(initdb, args, { ...OWNER, cwd: '/' });
+    await createAtomically(kept, unfinished => cp(this.#data, unfinished, { recursive: true }));
   }
 
   get #data(): string {
