@@ -12,7 +12,13 @@ import { bytesText } from '../store/bytes-text.ts';
 import { isIntact } from '../store/checksum.ts';
 import type { StorageEngine } from '../store/open-store.ts';
 import { searchAll } from '../store/plant-search.ts';
-import { type PlantRevision, type PlantSearch, StoreDamaged, type StoreSize } from '../store/plant-store.ts';
+import {
+  type PlantRevision,
+  type PlantSearch,
+  StoreDamaged,
+  StoreRejected,
+  type StoreSize,
+} from '../store/plant-store.ts';
 import { REVISION_CSV_HEADER, revisionCsv } from '../store/revision-csv.ts';
 import {
   type Call,
