@@ -1,6 +1,5 @@
-import { bearerToken } from '../auth/authorization-header.ts';
 import type { RateLimit } from '../auth/rate-limit.ts';
-import { hashToken, isWellFormed } from '../auth/token.ts';
+import { bearerToken, hashToken, isWellFormed } from '../auth/token.ts';
 import type { TokenCache } from '../auth/token-cache.ts';
 import type { ErrorName } from '../contract/errors.ts';
 import {
