@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { StoreUnavailable } from '../../../src/store/plant-store.ts';
 import { startServe } from '../../harness/program.ts';
 import { addToken, type RunningService, startTestService } from '../../harness/running-service.ts';
 import { newPlant, readyz, send } from '../../harness/store-outage.ts';
-import { databaseName, postgresUnderTest } from '../../harness/store-under-test.ts';
+import { databaseName, openTokens, postgresUnderTest } from '../../harness/store-under-test.ts';
 import { until } from '../../harness/until.ts';
 
 const { server } = await postgresUnderTest();
@@ -18,7 +19,7 @@ async function newDatabase(): Promise<[name: string, url: string]> {
 }
 
 /** Changes settings of the server. Settles when new connections have them. */
-async function setOnServer(names: string[], value: 'off' | 'on'): Promise<void> {
+async function setOnServer(names: string[], value: string): Promise<void> {
   await server.set(Object.fromEntries(names.map(name => [name, value])));
   for (const name of names)
     await until(`${name} is ${value}`, async () => (await server.query(`SHOW ${name}`))[0]![name] === value);
@@ -96,5 +97,22 @@ test('synchronous_commit of the database changes while a service runs; only off 
     for (const [index, says] of warnings.entries()) assert.match(started.warnings[index]!, says);
     await server.query('DELETE FROM noted', database);
     assert.deepEqual(await notedCommits(database, { url: started.url, token }), [`${used} warning`]);
+  }
+});
+
+test('a token that an earlier attempt stored or revoked is shown only when the standby has it', async () => {
+  const [, url] = await newDatabase();
+  await using engine = await openTokens(url);
+  const token = { hash: 'a'.repeat(64), label: 'stored', createdAt: 1, expiresAt: null };
+  const stored = await engine.createToken(token);
+  await engine.createToken({ ...token, hash: 'b'.repeat(64), label: 'revoked' });
+  const revoked = await engine.revokeToken('revoked', 2);
+  const again = () => [engine.createToken(token), engine.revokeToken('revoked', 2)];
+  assert.deepEqual(await Promise.all(again()), [stored, revoked]);
+  await setOnServer(['synchronous_standby_names'], 'missing');
+  try {
+    await Promise.all(again().map(change => assert.rejects(change, StoreUnavailable)));
+  } finally {
+    await server.set({ synchronous_standby_names: `''` });
   }
 });
