@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { setTimeout as wait } from 'node:timers/promises';
 import packageJson from '../../package.json' with { type: 'json' };
 import { makeToken } from '../../src/auth/token.ts';
 import { ERRORS } from '../../src/contract/errors.ts';
@@ -8,7 +7,6 @@ import { QUEUE_PLANTS_MAX } from '../../src/store/limits.ts';
 import { ask, chunked, RawConnection, type RequestParts, requestBytes } from '../harness/raw-connection.ts';
 import { type RunningService, startTestService } from '../harness/running-service.ts';
 import { responsesIn, scrape } from '../harness/scrape.ts';
-import { holdStore } from '../harness/store-hold.ts';
 import { send } from '../harness/store-outage.ts';
 import { postgresUnderTest, sqliteUnderTest } from '../harness/store-under-test.ts';
 import { until } from '../harness/until.ts';
@@ -137,34 +135,6 @@ suite('/metrics, while something waits', { concurrency: true }, () => {
       const { values } = await scrape(service.opsUrl);
       return values.get('plant_store_store_up') === 1 && values.get('plant_store_tokens_current') === 1;
     });
-  });
-
-  test('/metrics counts waiting plants, in a batch or in the queue', async () => {
-    await using service = await startTestService();
-    using connection = await RawConnection.open(service.address.port);
-    const request = (id: number): Buffer =>
-      requestBytes(service.token, { body: `{"id":${id},"name":"oak"}` });
-    connection.write(request(0));
-    assert.equal((await connection.response()).status, 200);
-    using held = holdStore(service.database);
-    let sent = 0;
-    // If all plants arrive in one chunk, they share a batch, and another try is needed.
-    await until('a batch is in flight, and a plant waits in the queue', async () => {
-      connection.write(Buffer.concat(Array.from({ length: 50 }, () => request(++sent))));
-      await wait(50);
-      // This batch of one has to wait for the larger one.
-      connection.write(request(++sent));
-      await wait(50);
-      const { values } = await scrape(service.opsUrl);
-      return (
-        values.get('plant_store_batches_in_flight')! > 0 && values.get('plant_store_in_flight_plants')! > 0
-      );
-    });
-    held[Symbol.dispose]();
-    for (let responses = 0; responses < sent; responses++) await connection.response();
-    const { values } = await scrape(service.opsUrl);
-    assert.equal(values.get('plant_store_batches_in_flight'), 0);
-    assert.equal(values.get('plant_store_in_flight_plants'), 0);
   });
 
   test('a slow request is counted, with or without a first byte', async () => {

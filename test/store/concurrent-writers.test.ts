@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type NewPlant, newPlantJson } from '../../src/contract/plant.ts';
+import { newPlantJson } from '../../src/contract/plant.ts';
 import { plantWrite } from '../../src/store/checksum.ts';
 import type { StorageEngine } from '../../src/store/open-store.ts';
 import { type PlantRevision, type RepeatedIdRule, StoreUnavailable } from '../../src/store/plant-store.ts';
@@ -153,19 +153,6 @@ for (const deployment of DEPLOYMENTS.filter(({ name }) => !name.includes('serial
       }
     }));
 }
-
-test('the check of the order detects an earlier revision', () => {
-  const plant: NewPlant = { id: 1n, name: 'a' };
-  const request = (sentAt: number, respondedAt: number, outcome: string, revision: number): LoggedRequest => {
-    const response = { status: 200, body: '', id: '1', revision, outcome, retryAfter: undefined };
-    return { plant, sentAt, respondedAt, response };
-  };
-  const first = request(0, 1, 'revised', 2);
-  assert.deepEqual(outOfOrder([first, request(2, 3, 'unchanged', 2)]), []);
-  assert.deepEqual(outOfOrder([first, request(0.5, 3, 'created', 1)]), []);
-  assert.equal(outOfOrder([first, request(2, 3, 'unchanged', 1)]).length, 1);
-  assert.equal(outOfOrder([first, request(2, 3, 'revised', 2)]).length, 1);
-});
 
 /** Writes batches of the same ids as the other instances, in random order, some ids repeatedly. */
 async function writeAtRandom(engine: StorageEngine, instance: number): Promise<void> {

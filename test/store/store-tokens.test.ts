@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
 import { suite, test } from 'node:test';
-import { promisify } from 'node:util';
 import { hashToken } from '../../src/auth/token.ts';
 import { TOKENS_AT_A_TIME_MAX } from '../../src/contract/limits.ts';
 import type { NewStoredToken } from '../../src/contract/stored-token.ts';
@@ -20,15 +18,6 @@ function newToken(label: string, rest: Partial<NewStoredToken> = {}): NewStoredT
   return { hash: hashToken(label), label, createdAt: 1, expiresAt: null, ...rest };
 }
 
-/** Takes codes as `openCommandStore` does in another process, and prints which ones it got. */
-const TAKE = `
-  import { openCommandStore } from '${new URL('../harness/open-store.ts', import.meta.url)}';
-  const [database, count] = process.argv.slice(1);
-  const store = await openCommandStore(database);
-  const taken = [];
-  for (let code = 0; code < count; code++) if ((await store.takeConsoleCodes(['code ' + code], 1)).length) taken.push(code);
-  await store.close();
-  console.log(JSON.stringify(taken));`;
 
 for (const engine of await enginesUnderTest()) {
   suite(`the tokens of a store in ${engine.name}`, { concurrency: 4 }, () => testTokens(engine));
@@ -196,32 +185,5 @@ function testCodes(under: EngineUnderTest): void {
     for (const expiresAt of [1, soon, Date.now() - 1, soon + 1])
       await command.createConsoleCode(`until ${expiresAt}`, expiresAt);
     assert.deepEqual(await hashesIn(service.database), [`until ${soon}`, `until ${soon + 1}`]);
-  });
-
-  test('are taken by exactly one of the connections and processes that race for them', async () => {
-    await using service = await openNewStore(under);
-    const all = Array.from({ length: 40 }, (_, code) => code);
-    for (const code of all) await service.createConsoleCode(`code ${code}`, 2 ** 53 - 1);
-    const processes = Array.from({ length: 2 }, async () => {
-      const args = ['-e', TAKE, service.database, String(all.length)];
-      return JSON.parse((await promisify(execFile)(process.execPath, args)).stdout) as number[];
-    });
-    await using other = await openTokens(service.database);
-    const takenHere = async (): Promise<number[]> => {
-      const taken: number[] = [];
-      for (const code of all) {
-        const [here, there] = await Promise.all(
-          [service, other].map(engine => engine.takeConsoleCodes([`code ${code}`], 1)),
-        );
-        taken.push(...[...here!, ...there!].map(() => code));
-        await new Promise(resolve => setTimeout(resolve, 15));
-      }
-      return taken;
-    };
-    const taken = (await Promise.all([takenHere(), ...processes])).flat();
-    assert.deepEqual(
-      taken.sort((a, b) => a - b),
-      all,
-    );
   });
 }

@@ -23,7 +23,8 @@ import { commandProcess } from '../../harness/command-lines.ts';
 import { fillStore, manyPlants, rowsOf } from '../../harness/copied-stores.ts';
 import { mountNamespace } from '../../harness/mount-namespace.ts';
 import { openCommandStore, openReader } from '../../harness/open-store.ts';
-import { type Finished, runProgram, startProgram } from '../../harness/program.ts';
+import { type Finished, runProgram, sendPlant, startProgram } from '../../harness/program.ts';
+import { addToken, startTestService } from '../../harness/running-service.ts';
 import { testFolder } from '../../harness/test-folder.ts';
 import { until } from '../../harness/until.ts';
 
@@ -57,7 +58,7 @@ async function assertRejected(file: string, database: string, says: string, code
   assert.ok(!stderr.includes('secret'));
 }
 
-test('a backup contains exactly the rows of the store, in one file that only its owner can read', async () => {
+test('a backup contains exactly the rows of the store, in one file that only its owner can read, and is served', async () => {
   const database = `sqlite:${join(newFolder(), 'plants.db')}`;
   await fillStore(database);
   const folder = newFolder();
@@ -75,6 +76,8 @@ test('a backup contains exactly the rows of the store, in one file that only its
   const [{ command, result } = {}, ...others] = await store.lastRuns().finally(() => store.close());
   assert.deepEqual([command, others], ['backup', []]);
   assert.equal(result, `${file}: 19 plants, 33 revisions and 3 tokens`);
+  await using service = await startTestService({ database: `sqlite:${file}` });
+  assert.equal(await sendPlant(service.url, await addToken(service.database, 'since'), 2n ** 62n), 200);
 });
 
 test('a commit during the copy is not in the copy and does not restart it', async () => {
