@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { sendPlant, startServe } from './harness/program.ts';
+import { testFolder } from './harness/test-folder.ts';
 import { until } from './harness/until.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
@@ -12,11 +12,7 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const COMMAND =
   /^npx node (?<flags>--permission .*?) bin\/plant-store\.js serve --database sqlite:(?<folder>\S+)\/plants\.db$/s;
 
-const outside = mkdtempSync(join(tmpdir(), 'plant-store-outside-'));
-const data = mkdtempSync(join(tmpdir(), 'plant-store-data-'));
-after(() => {
-  for (const folder of [outside, data]) rmSync(folder, { recursive: true });
-});
+const [outside, data] = [testFolder(), testFolder()];
 
 /** Attempts of malicious code. Node runs it first in the process and in each thread. */
 const INTRUDER = `

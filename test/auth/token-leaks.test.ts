@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { hashToken, makeToken } from '../../src/auth/token.ts';
@@ -9,6 +8,9 @@ import { freePort } from '../harness/free-port.ts';
 import { openCommandStore } from '../harness/open-store.ts';
 import { runProgram, startServe } from '../harness/program.ts';
 import { RawConnection, type RequestParts, requestBytes } from '../harness/raw-connection.ts';
+import { testFolder } from '../harness/test-folder.ts';
+
+const folder = testFolder();
 
 /** A response may repeat less than half of a token that was sent as something else. */
 const SHOWN_MAX = 20;
@@ -79,7 +81,6 @@ async function readFiles(folder: string, names: string[]): Promise<Reading[]> {
 }
 
 test('no token appears in logs, responses, files of the store or the process list, wherever a client puts it', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'plant-store-leaks-'));
   const database = `sqlite:${join(folder, 'plants.db')}`;
   const created = await runProgram(['token', 'create', 'good', '--database', database]);
   const good = created.stdout.trim();
@@ -117,7 +118,6 @@ test('no token appears in logs, responses, files of the store or the process lis
   assert.ok(!stdout.includes('"msg":"request completed"'), 'no request is logged by default');
   seen.push(...(await readFiles(folder, await readdir(folder))));
   seen.push({ place: 'stdout', text: stdout }, { place: 'stderr', text: stderr });
-  await rm(folder, { recursive: true });
 
   const hasSeen = (text: string): boolean => seen.some(reading => reading.text.includes(text));
   for (const text of ['"name":"A"', 'HTTP/1.1 431', hashToken(good)]) assert.ok(hasSeen(text), text);

@@ -20,7 +20,7 @@ interface CommandLine {
 const RUN_MS_MAX = 900_000;
 
 /** A process that runs commands one after the other. One for each would cost 0.3 s of CPU time. */
-export class CommandProcess implements AsyncDisposable {
+class CommandProcess implements AsyncDisposable {
   readonly #child: ChildProcessWithoutNullStreams;
   readonly #stdout: AsyncIterator<string>;
   readonly #stderr: AsyncIterator<string>;

@@ -1,12 +1,14 @@
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after } from 'node:test';
+import type { NewPlant } from '../../src/contract/plant.ts';
+import { plantWrite } from '../../src/store/checksum.ts';
 import type { StorageEngine } from '../../src/store/open-store.ts';
-import type { RepeatedIdRule } from '../../src/store/plant-store.ts';
+import type { RepeatedIdRule, WriteResult } from '../../src/store/plant-store.ts';
 import { openCommandStore, openServedStore } from './open-store.ts';
 import { PostgresServer } from './postgres-server.ts';
+import { testFolder } from './test-folder.ts';
 
 /** An engine with real databases, for the tests of all stores. */
 export interface EngineUnderTest {
@@ -29,8 +31,7 @@ export async function enginesUnderTest(): Promise<[sqlite: EngineUnderTest, post
 }
 
 export function sqliteUnderTest(): EngineUnderTest {
-  const folder = mkdtempSync(join(tmpdir(), 'plant-store-sqlite-'));
-  after(() => rmSync(folder, { recursive: true }));
+  const folder = testFolder();
   let databases = 0;
   return {
     name: 'SQLite',
@@ -41,7 +42,7 @@ export function sqliteUnderTest(): EngineUnderTest {
       return `sqlite:${join(subfolder, 'plants.db')}`;
     },
     sql: async (database, text) => {
-      using client = new DatabaseSync(database.replace('sqlite:', ''), { timeout: 5_000 });
+      using client = new DatabaseSync(pathOf(database), { timeout: 5_000 });
       return client
         .prepare(text)
         .all()
@@ -90,4 +91,19 @@ export async function openNewStore(
 export async function openTokens(database: string): Promise<StorageEngine & AsyncDisposable> {
   const engine = await openCommandStore(database);
   return Object.assign(engine, { [Symbol.asyncDispose]: () => engine.close() });
+}
+
+/** Stores plants in one batch, by the token 1. */
+export function commit(engine: StorageEngine, ...plants: NewPlant[]): Promise<WriteResult[]> {
+  return engine.commit(plants.map(plant => plantWrite(plant, 1)));
+}
+
+/** Plants of one name with the ids from 0. */
+export function numbered(count: number, name: string): NewPlant[] {
+  return Array.from({ length: count }, (_, index) => ({ id: BigInt(index), name }));
+}
+
+/** @returns the path of an SQLite store from its URL */
+export function pathOf(database: string): string {
+  return database.replace('sqlite:', '');
 }

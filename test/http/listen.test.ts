@@ -10,7 +10,7 @@ import { runInTime } from '../harness/program.ts';
 import { chunked, RawConnection, requestBytes } from '../harness/raw-connection.ts';
 import { addToken, startTestService } from '../harness/running-service.ts';
 import { scrape } from '../harness/scrape.ts';
-import { sqliteUnderTest } from '../harness/store-under-test.ts';
+import { pathOf, sqliteUnderTest } from '../harness/store-under-test.ts';
 
 const sqlite = sqliteUnderTest();
 const host = '127.0.0.1';
@@ -19,7 +19,7 @@ const host = '127.0.0.1';
 async function beginStart() {
   const database = await sqlite.newDatabase();
   const token = await addToken(database, 'early');
-  const lock = new DatabaseSync(database.replace('sqlite:', ''));
+  const lock = new DatabaseSync(pathOf(database));
   lock.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN IMMEDIATE; CREATE TABLE lock (a)');
   const [port, opsPort] = [await freePort(), await freePort()];
   const starting = startTestService({ database, listen: { host, port }, ops: { host, port: opsPort } });
@@ -77,5 +77,5 @@ test('a Node that lacks a part of its HTTP server that the service uses is rejec
   });
   assert.equal(exitCode, 1);
   assert.match(stderr, /HTTP server of Node v\S+ has changed.*; use Node 26/);
-  assert.ok(!existsSync(database.replace('sqlite:', '')));
+  assert.ok(!existsSync(pathOf(database)));
 });

@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
-import { mkdtempDisposableSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { makeToken } from '../../src/auth/token.ts';
 import { startServe } from '../harness/program.ts';
 import { ask, chunked, RawConnection, type RequestParts, requestBytes } from '../harness/raw-connection.ts';
+import { testFolder } from '../harness/test-folder.ts';
 import { until } from '../harness/until.ts';
 
 const NAME = 'Quercus-of-the-log';
@@ -23,8 +22,7 @@ const REQUESTS: RequestParts[] = [
 ];
 
 test('--log-requests writes one line per request, without secrets', async () => {
-  using folder = mkdtempDisposableSync(join(tmpdir(), 'plant-store-request-log-'));
-  await using serve = await startServe(`sqlite:${join(folder.path, 'plants.db')}`, ['--log-requests', 'on']);
+  await using serve = await startServe(`sqlite:${join(testFolder(), 'plants.db')}`, ['--log-requests', 'on']);
   const { token, url } = serve;
   for (const parts of REQUESTS) await ask(Number(new URL(url).port), token, parts);
   const { stdout: log } = await serve.stop('SIGTERM');
@@ -53,8 +51,7 @@ test('--log-requests writes one line per request, without secrets', async () => 
 });
 
 test('lines that a stalled reader of the log does not take are counted in the log', async () => {
-  using folder = mkdtempDisposableSync(join(tmpdir(), 'plant-store-request-log-'));
-  await using serve = await startServe(`sqlite:${join(folder.path, 'plants.db')}`, ['--log-requests', 'on']);
+  await using serve = await startServe(`sqlite:${join(testFolder(), 'plants.db')}`, ['--log-requests', 'on']);
   using connection = await RawConnection.open(Number(new URL(serve.url).port));
   serve.child.stdout!.pause();
   let requests = 0;

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, suite, test } from 'node:test';
-import { CommandProcess } from '../harness/command-lines.ts';
+import { suite, test } from 'node:test';
+import { commandProcess } from '../harness/command-lines.ts';
 import { PostgresServer } from '../harness/postgres-server.ts';
 import type { Finished } from '../harness/program.ts';
 import { addToken, type RunningService, startTestService } from '../harness/running-service.ts';
 import { scrape } from '../harness/scrape.ts';
-import { type EngineUnderTest, enginesUnderTest, openNewStore } from '../harness/store-under-test.ts';
+import { type EngineUnderTest, enginesUnderTest, openNewStore, pathOf } from '../harness/store-under-test.ts';
 import { changeRows, insertSql, type Row } from '../harness/stored-revisions.ts';
+import { testFolder } from '../harness/test-folder.ts';
 
 const ROWS: Row[] = [
   [5, 1, 'five', 'tree', 1_000, 1],
@@ -27,12 +27,8 @@ const LINES: Record<number, string> = {
 const PAGE_BYTES = 4_096;
 
 const [sqlite, postgres] = await enginesUnderTest();
-const folder = mkdtempSync(join(tmpdir(), 'plant-store-damage-'));
-const commandProcess = new CommandProcess(folder);
-after(async () => {
-  await commandProcess[Symbol.asyncDispose]();
-  rmSync(folder, { recursive: true });
-});
+const folder = testFolder();
+const commands = commandProcess(folder);
 
 async function storeWith(under: EngineUnderTest, rows = ROWS): Promise<string> {
   await using store = await openNewStore(under);
@@ -45,7 +41,7 @@ const change = (under: EngineUnderTest, database: string, set: string): Promise<
 
 /** Changes bytes of the closed file of an SQLite store. */
 function changeBytes(database: string, change: (file: Buffer<ArrayBuffer>) => void): void {
-  const path = database.replace('sqlite:', '');
+  const path = pathOf(database);
   const file = readFileSync(path);
   change(file);
   writeFileSync(path, file);
@@ -61,10 +57,10 @@ function changeByte(offset: number, from: number, to: number): (file: Buffer<Arr
 }
 
 /** Runs commands. `copy` has its own options for the database. */
-async function run(database: string, ...commands: string[]): Promise<Finished[]> {
-  const finished = commands.map(command => {
+async function run(database: string, ...lines: string[]): Promise<Finished[]> {
+  const finished = lines.map(command => {
     const flag = command.startsWith('copy') ? '--from' : '--database';
-    return commandProcess.run({ args: [...command.split(' '), flag, database] });
+    return commands.run({ args: [...command.split(' '), flag, database] });
   });
   return await Promise.all(finished);
 }
@@ -158,7 +154,7 @@ for (const under of [sqlite, postgres])
       const rows = join(folder, `${under.name}.csv`);
       writeFileSync(rows, 'id,name,tag\n5,five,tree\n7,seven two,x\n11,eleven,\n');
       const args = ['import', rows, '--url', service.url, '--rejects', `${rows}.rejects`];
-      const imported = await commandProcess.run({ args, env: { PLANT_STORE_TOKEN: token } });
+      const imported = await commands.run({ args, env: { PLANT_STORE_TOKEN: token } });
       assert.match(imported.stdout, /1 created, 1 unchanged/);
       assert.equal(imported.exitCode, 1);
       assert.match(readFileSync(`${rows}.rejects`, 'utf8'), /^7,seven two,x,.*is damaged/m);

@@ -1,11 +1,16 @@
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
-import { after, suite, test } from 'node:test';
+import { suite, test } from 'node:test';
 import { plantWrite } from '../../src/store/checksum.ts';
-import { CommandProcess } from '../harness/command-lines.ts';
+import { commandProcess } from '../harness/command-lines.ts';
 import { openCopyTarget } from '../harness/open-store.ts';
-import { enginesUnderTest, openNewStore, openStore, openTokens } from '../harness/store-under-test.ts';
-import { testFolder } from '../harness/test-folder.ts';
+import {
+  enginesUnderTest,
+  openNewStore,
+  openStore,
+  openTokens,
+  pathOf,
+} from '../harness/store-under-test.ts';
 
 /** A change by an SQL client: how it is named, its statements, and those that end it. */
 type Change = [named: string, sql: string, end?: string];
@@ -71,14 +76,13 @@ const HARMLESS = {
 };
 
 const engines = await enginesUnderTest();
-const commands = new CommandProcess(testFolder());
-after(() => commands[Symbol.asyncDispose]());
+const commands = commandProcess();
 
 for (const under of engines)
   suite(`a schema that is not ours in ${under.name}:`, { concurrency: 3 }, () => {
     const run = async (database: string, sql: string): Promise<void> => {
       if (under.name === 'PostgreSQL') return void (await under.sql(database, sql));
-      using client = new DatabaseSync(database.replace('sqlite:', ''));
+      using client = new DatabaseSync(pathOf(database));
       client.exec(sql);
     };
     const verify = (database: string) => commands.run({ args: ['verify', '--database', database] });

@@ -8,7 +8,12 @@ import type { StorageEngine } from '../../src/store/open-store.ts';
 import { PAGE_PLANTS, searchAll } from '../../src/store/plant-search.ts';
 import { type PlantFilter, StoreUnavailable } from '../../src/store/plant-store.ts';
 import { openReader, openSearch } from '../harness/open-store.ts';
-import { type EngineUnderTest, enginesUnderTest, openNewStore } from '../harness/store-under-test.ts';
+import {
+  type EngineUnderTest,
+  enginesUnderTest,
+  numbered,
+  openNewStore,
+} from '../harness/store-under-test.ts';
 
 const LONG_MS = 60_000;
 /** Of the largest slice on PostgreSQL. */
@@ -23,10 +28,6 @@ async function commit(engine: StorageEngine, ...plants: NewPlant[]): Promise<voi
   for (let first = 0; first < plants.length; first += 100) {
     await engine.commit(plants.slice(first, first + 100).map(plant => plantWrite(plant, 1)));
   }
-}
-
-function numbered(count: number, name: string): NewPlant[] {
-  return Array.from({ length: count }, (_, index) => ({ id: BigInt(index), name }));
 }
 
 function testSearch(under: EngineUnderTest): void {

@@ -8,7 +8,7 @@ import { StoreRejected } from '../../src/store/plant-store.ts';
 import { rowsOf } from '../harness/copied-stores.ts';
 import { openReader } from '../harness/open-store.ts';
 import { runProgram, sendPlant, startServe } from '../harness/program.ts';
-import { type EngineUnderTest, enginesUnderTest, openNewStore } from '../harness/store-under-test.ts';
+import { type EngineUnderTest, enginesUnderTest, openNewStore, pathOf } from '../harness/store-under-test.ts';
 import { insertSql, type Row, revisionOfRow } from '../harness/stored-revisions.ts';
 
 const SCHEMA = {
@@ -94,6 +94,6 @@ async function makeStore(under: EngineUnderTest, database: string, steps: string
     await under.sql(database, `${table}; INSERT INTO plant_schema_step VALUES ${numbers}; ${sql}`);
     return;
   }
-  using client = new DatabaseSync(database.replace('sqlite:', ''));
+  using client = new DatabaseSync(pathOf(database));
   client.exec(`${sql}; PRAGMA user_version = ${steps.length}; PRAGMA application_id = ${0x504c5354}`);
 }

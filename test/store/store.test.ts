@@ -6,12 +6,13 @@ import type { NewPlant } from '../../src/contract/plant.ts';
 import { checkedRevisions, latestPlants } from '../../src/store/checked-revisions.ts';
 import { plantWrite } from '../../src/store/checksum.ts';
 import { BATCH_PLANTS_MAX } from '../../src/store/limits.ts';
-import type { StorageEngine } from '../../src/store/open-store.ts';
-import type { PlantRevision, PlantWrite, WriteResult } from '../../src/store/plant-store.ts';
+import type { PlantRevision, PlantWrite } from '../../src/store/plant-store.ts';
 import { openReader } from '../harness/open-store.ts';
 import {
+  commit,
   type EngineUnderTest,
   enginesUnderTest,
+  numbered,
   openNewStore,
   openStore,
 } from '../harness/store-under-test.ts';
@@ -34,10 +35,6 @@ const IDS = [
   ID_MAX,
 ];
 
-function commit(engine: StorageEngine, ...plants: NewPlant[]): Promise<WriteResult[]> {
-  return engine.commit(plants.map(plant => plantWrite(plant, 1)));
-}
-
 /** Reads the latest revision of each plant. */
 async function latestRevisions(database: string): Promise<PlantRevision[]> {
   await using reader = await openReader(database);
@@ -46,10 +43,6 @@ async function latestRevisions(database: string): Promise<PlantRevision[]> {
 
 function plantsOf(revisions: PlantRevision[]): NewPlant[] {
   return revisions.map(({ plant }) => plant);
-}
-
-function numbered(count: number, name: string): NewPlant[] {
-  return Array.from({ length: count }, (_, index) => ({ id: BigInt(index), name }));
 }
 
 for (const engine of await enginesUnderTest()) {

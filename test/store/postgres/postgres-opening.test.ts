@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, suite, test } from 'node:test';
+import { suite, test } from 'node:test';
 import { openReader, openServedStore } from '../../harness/open-store.ts';
 import { type Finished, runInTime, sendPlant, startServe } from '../../harness/program.ts';
 import { addToken } from '../../harness/running-service.ts';
 import { openStore, postgresUnderTest } from '../../harness/store-under-test.ts';
+import { testFolder } from '../../harness/test-folder.ts';
 import { until } from '../../harness/until.ts';
 
 /** Password of every role. It contains all special characters of URLs, SQL and password files. */
@@ -15,8 +15,7 @@ const WRONG_PASSWORD = `Vb3@${PASSWORD}`;
 /** Parts of both passwords. No message contains them. */
 const TELLTALE = /Qz7|wX|Zk|Vb3/;
 
-const folder = mkdtempSync(join(tmpdir(), 'plant-store-opening-'));
-after(() => rmSync(folder, { recursive: true }));
+const folder = testFolder();
 // Not the password file of the user who runs the tests.
 process.env.PGPASSFILE = join(folder, 'none');
 const under = await postgresUnderTest();

@@ -10,7 +10,7 @@ import { Checkpoints } from '../../../src/store/sqlite/checkpoints.ts';
 import { openForWriting } from '../../../src/store/sqlite/database.ts';
 import { WAL_FILE_BYTES_MAX } from '../../../src/store/sqlite/limits.ts';
 import { startProgram } from '../../harness/program.ts';
-import { openNewStore, openStore, sqliteUnderTest } from '../../harness/store-under-test.ts';
+import { openNewStore, openStore, pathOf, sqliteUnderTest } from '../../harness/store-under-test.ts';
 import { until } from '../../harness/until.ts';
 
 /** The ids are far from each other, so each plant of a batch changes another page. */
@@ -18,10 +18,6 @@ const BATCH_PLANTS = 256;
 /** Longer than the log gets with checkpoints, and shorter than `AUTOCHECKPOINT_PAGES`. */
 const WAL_BYTES_MAX = 150 * 1024 * 1024;
 const sqlite = sqliteUnderTest();
-
-function pathOf(database: string): string {
-  return database.replace('sqlite:', '');
-}
 
 /** Plants with ids from the whole range, in no order. */
 function scatteredPlants(count: number, first: number): PlantWrite[] {
