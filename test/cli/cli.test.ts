@@ -104,6 +104,17 @@ const MISUSES: Misuse[] = [
   [2, 'serve', /value 'here' from env 'PLANT_STORE_LISTEN' is invalid/, { PLANT_STORE_LISTEN: 'here' }],
   [2, 'serve --repeated-id keep', /Allowed choices are revise, reject/],
   [2, 'serve', /'keep' from env 'PLANT_STORE_REPEATED_ID' is invalid/, { PLANT_STORE_REPEATED_ID: 'keep' }],
+  ...wrong(
+    'serve --rate-limit',
+    ['', '100', '0/s', '100/h', '1.5/s', '1000001/s'],
+    /Write it as COUNT\/s or COUNT\/min with a count from 1 to 1000000, for example 100\/s\.$/,
+  ),
+  ...wrong(
+    'serve --cors-origin',
+    ['pages.example', 'null', 'https://a.example,*', 'https://*.example'],
+    /Write each as SCHEME:\/\/HOST/,
+  ),
+  ...wrong('serve --cors-origin', ['https://A.example:443/'], /Write https:\/\/a\.example, as browsers do/),
   ...wrong('serve --body-limit', ['0', '-1', '1e6', '8388609', ''], /is invalid.*from 1 to 8388608/),
   [1, `${SERVE} --listen ${takenAddress} --ops 127.0.0.1:0`, /another program uses .* with --listen; a/],
   [1, `${SERVE} --listen 127.0.0.1:0 --ops ${takenAddress}`, /another program uses .* with --ops; a second/],

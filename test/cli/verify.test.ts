@@ -18,7 +18,7 @@ import { commandProcess } from '../harness/command-lines.ts';
 import { copy, equalDigest, fillStore } from '../harness/copied-stores.ts';
 import { openCommandStore } from '../harness/open-store.ts';
 import { type Finished, runProgram } from '../harness/program.ts';
-import { type EngineUnderTest, enginesUnderTest } from '../harness/store-under-test.ts';
+import { type EngineUnderTest, enginesUnderTest, pathOf } from '../harness/store-under-test.ts';
 import { changeRows, insertSql, type Row, revisionOfRow } from '../harness/stored-revisions.ts';
 import { testFolder } from '../harness/test-folder.ts';
 
@@ -124,6 +124,8 @@ const CHANGES: [changes: string[], says: RegExp][] = [
     [insertSql([5, 1, 'new', null, 1_500, 1])],
     /has 1,516 intact .* between the smallest id and id 10\nFAULTS/,
   ],
+  [[insertSql([60_000, 1, 'new', null, 1_500, 1])], / between id 149\d1 and the largest id\nFAULTS/],
+  [[lose('id = 14990')], / between id 149\d1 and the largest id\nFAULTS/],
   [
     [`UPDATE plant_revision SET recorded_by = 2`],
     /^(plant-store: revision \d of plant \d+ is damaged: .*\n){100}plant-store: 1415 more faults\nplant-store: the/,
@@ -212,7 +214,7 @@ test('a seal that cannot be read is a usage error', async () => {
 
 test('a damaged page and a missing amcheck are reported', async () => {
   const database = await storeWithRows(sqlite);
-  const path = database.replace('sqlite:', '');
+  const path = pathOf(database);
   const page = openSync(path, 'r+');
   writeSync(page, Buffer.alloc(64, 0xff), 0, 64, 20 * 4096);
   closeSync(page);

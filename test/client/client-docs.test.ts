@@ -51,6 +51,7 @@ const ERROR: Record<Exclude<keyof PlantStoreError, keyof Error>, true> = {
   retryAfterMs: true,
   code: true,
 };
+const METHODS = Object.getOwnPropertyNames(PlantStore.prototype).filter(name => name !== 'constructor');
 
 /** The first two cells of each row of the table after the line, without the header. */
 function tableAfter(line: string): [name: string, cell: string][] {
@@ -77,32 +78,21 @@ suite('docs/client.md', () => {
     assert.match(DOCUMENT, /after five errors 40000\s+or\s+ten\s+errors 50001/);
   });
 
-  for (const [line, defaults] of [
-    ['Options of `new PlantStore(options)`:', OPTIONS],
-    ['Options of `createPlants`:', CREATE_PLANTS_OPTIONS],
-  ] as const) {
-    test(`${line} lists each option with its default`, () => {
+  test('lists each member, and each option with its default', () => {
+    for (const [line, defaults] of [
+      ['Options of `new PlantStore(options)`:', OPTIONS],
+      ['Options of `createPlants`:', CREATE_PLANTS_OPTIONS],
+    ] as const) {
       const expected = Object.entries(defaults).map(([name, value]) => [name, value.toLocaleString('en')]);
       assert.deepEqual(tableAfter(line), expected);
-    });
-  }
-
-  for (const [line, members] of [
-    ['Members of a stored plant:', STORED_PLANT],
-    ['Members of `PlantStoreError`:', ERROR],
-  ] as const) {
-    test(`${line} lists each member`, () => {
+    }
+    for (const [line, members] of [
+      ['Members of a stored plant:', Object.keys(STORED_PLANT)],
+      ['Members of `PlantStoreError`:', Object.keys(ERROR)],
+      ['Methods of `PlantStore`:', METHODS],
+    ] as const) {
       const names = tableAfter(line).map(([name]) => name);
-      assert.deepEqual(names.sort(), Object.keys(members).sort());
-    });
-  }
-
-  test('lists each method of PlantStore', () => {
-    const names = tableAfter('Methods of `PlantStore`:').map(([name]) => name);
-    const methods = Object.getOwnPropertyNames(PlantStore.prototype);
-    assert.deepEqual(
-      names,
-      methods.filter(name => name !== 'constructor'),
-    );
+      assert.deepEqual(names.sort(), [...members].sort());
+    }
   });
 });

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { parseOrigins } from '../../src/cli/options/serve-options.ts';
 import * as raw from '../harness/raw-connection.ts';
 import { authorization } from '../harness/request-cases.ts';
 import { type RunningService, startTestService } from '../harness/running-service.ts';
@@ -105,14 +104,4 @@ suite('with --cors-origin', () => {
     const twice = await ask(service, { headers: { Origin: [PAGE, STRANGER] } });
     assert.deepEqual(browserFields(twice), { vary: 'Origin' });
   });
-});
-
-test('an origin that no browser would send is rejected, with the correct form', () => {
-  const form = /Write each as SCHEME:\/\/HOST/;
-  const spelling = /Write https:\/\/pages\.example, as browsers do/;
-  for (const [values, advice] of [
-    [['pages.example', '', 'null', `${PAGE},*`, 'https://*.example'], form],
-    [[`${PAGE}/`, 'https://pages.example:443', 'HTTPS://Pages.Example'], spelling],
-  ] as const)
-    for (const value of values) assert.throws(() => parseOrigins(value), advice, value);
 });

@@ -14,12 +14,8 @@ const MANY_MEMBERS = Array.from({ length: 20_000 }, (_, index) => `"${index}":0`
 /** Bodies that take long to read, and the expected error of each. */
 const BODIES: [body: (id: number) => string, error?: number][] = [
   [id => `{"id":${id},"name":"a",${MANY_MEMBERS}}`],
-  [id => `{${MANY_MEMBERS},"id":${id},"name":"a"}`],
-  [id => `{"id":${id},"x":[${'{},'.repeat(50_000)}0],"name":"a"}`],
   [id => `{"id":${id},"x":${'['.repeat(90_000)}${']'.repeat(90_000)},"name":"a"}`],
-  [id => `{"id":${id},"name":"a","x":"${'\\n'.repeat(90_000)}"}`],
   [id => `{"id":${id},"name":"a",${MANY_MEMBERS},"0":0}`, 40002],
-  [id => `{"id":${id},"name":"a",${MANY_MEMBERS}`, 40001],
   [id => `{"id":${id},"name":"a",${MANY_MEMBERS}}}`, 40001],
 ];
 
