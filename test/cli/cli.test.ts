@@ -87,6 +87,9 @@ const NO_RANGES = ['5', '5..1', '1..9223372036854775808', '1..1e3', 'a..b', ''];
 const SERVE = 'serve --database sqlite:unused.db';
 const ID_RULE = /It must be an integer from -9223372036854775808 to 9223372036854775807/;
 
+const SEAL = `plant-store seal 1 2026-01-01T00:00:00.000Z 3 plants 5 revisions sha256:${'0'.repeat(64)}`;
+writeFileSync(join(folder, 'broken.seal'), `${SEAL}\n12 plants\n`);
+
 const MISUSES: Misuse[] = [
   [2, 'plant', /unknown command 'plant'/],
   [2, '--colour', /unknown option '--colour'/],
@@ -144,6 +147,14 @@ const MISUSES: Misuse[] = [
   }),
   [2, 'copy --from a --to b --except none', /--except, none, cannot be read \(ENOENT\)/],
 
+  ...wrong(
+    'verify --against',
+    [SEAL.slice(0, -1), SEAL.replace('seal 1', 'seal 9')],
+    /seal must be a line as/,
+  ),
+  [2, 'verify --against broken.seal', /--against: line 2 of the file of the seal is malformed/],
+  [2, 'verify --against none.seal', /--against: the file .*none.seal cannot be read \(ENOENT\)/],
+
   [2, 'import --token t --token-file f a.csv', /--token and --token-file are both given/],
   [2, 'import --token-file none a.csv', /token file none cannot be read \(ENOENT\)/],
   [2, 'import --token t --url localhost:8080 a.csv', /--url must be an http or https/],
@@ -159,7 +170,11 @@ const MISUSES: Misuse[] = [
   [2, ['check', 'http://127.0.0.1:1', '--yes', '--token', 'a b'], /is not a token/],
   ...wrong('check http://127.0.0.1:1 --ids', NO_RANGES, /Write it as FROM\.\.TO with two 64-bit integers/),
 
-  [2, 'export --database plants.db', /invalid database URL; write sqlite:PATH, for example sqlite:/],
+  ...wrong(
+    'export --database',
+    ['plants.db', 'sqlite:', 'sqlite::memory:', 'mysql://localhost/plants'],
+    /invalid database URL; write sqlite:PATH, for example sqlite:/,
+  ),
   ...STORE_COMMANDS.map((command): Misuse => [1, `${command} --database sqlite:${newer}`, NEWER]),
   ...STORE_COMMANDS.slice(2).map(
     (command): Misuse => [1, `${command} --database sqlite:missing.db`, MISSING],

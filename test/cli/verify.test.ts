@@ -196,22 +196,6 @@ test('a plant stored under a clock that was ahead breaks no seal, and a backup c
   }
 });
 
-test('a seal that cannot be read is a usage error', async () => {
-  const line = sealLine(SEAL);
-  const broken = join(folder, 'broken.seal');
-  writeFileSync(broken, `${line}\n12 plants\n`);
-  for (const [text, says] of [
-    [line.slice(0, -1), /--against: the seal must be a line as `verify` prints it/],
-    [line.replace('seal 1', 'seal 9'), /--against: the seal must be a line/],
-    [broken, /--against: line 2 of the file of the seal is malformed/],
-    [join(folder, 'none.seal'), /--against: the file .*none.seal cannot be read \(ENOENT\)/],
-  ] as [string, RegExp][]) {
-    const { exitCode, stdout, stderr } = await verify('sqlite:none.db', '--against', text);
-    assert.deepEqual([exitCode, stdout], [2, '']);
-    assert.match(stderr, says);
-  }
-});
-
 test('a damaged page and a missing amcheck are reported', async () => {
   const database = await storeWithRows(sqlite);
   const path = pathOf(database);

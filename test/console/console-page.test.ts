@@ -7,6 +7,7 @@ import axe from 'axe-core';
 import type { Page } from 'playwright-core';
 import { type RecordedPage, startBrowser, type TestBrowser } from '../harness/browser.ts';
 import { listen } from '../harness/loopback-server.ts';
+import { sendBody } from '../harness/program.ts';
 import { type RunningService, startTestService } from '../harness/running-service.ts';
 import { sqliteUnderTest } from '../harness/store-under-test.ts';
 import { until } from '../harness/until.ts';
@@ -59,11 +60,8 @@ async function show(page: Page, screen: string): Promise<void> {
   await page.getByRole('heading', { level: 1, name: screen }).waitFor();
 }
 
-async function send(service: RunningService, body: string, token = service.token): Promise<number> {
-  const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
-  const response = await fetch(`${service.url}/plants`, { method: 'POST', headers, body });
-  await response.arrayBuffer();
-  return response.status;
+async function send({ url, token }: RunningService, body: string, other = token): Promise<number> {
+  return (await sendBody(url, other, body)).status;
 }
 
 const TREES = readFileSync(new URL('../../examples/us-trees.csv', import.meta.url), 'utf8')

@@ -10,7 +10,7 @@ import { TokenCache } from '../../src/auth/token-cache.ts';
 import { Sessions } from '../../src/console/sessions.ts';
 import type { StoredToken } from '../../src/contract/stored-token.ts';
 import { plantWrite } from '../../src/store/checksum.ts';
-import { runProgram } from '../harness/program.ts';
+import { runProgram, sendBody } from '../harness/program.ts';
 import { type RunningService, startTestService } from '../harness/running-service.ts';
 import { enginesUnderTest, openTokens } from '../harness/store-under-test.ts';
 import { insertSql, type Row } from '../harness/stored-revisions.ts';
@@ -70,17 +70,11 @@ async function signIn(service: RunningService, code?: string): Promise<Operator>
 }
 
 async function send(
-  service: RunningService,
+  { url, token }: RunningService,
   body: string | Uint8Array<ArrayBuffer>,
-  headers = {},
+  other = token,
 ): Promise<number> {
-  const response = await fetch(`${service.url}/plants`, {
-    method: 'POST',
-    headers: { Authorization: `Bearer ${service.token}`, 'Content-Type': 'application/json', ...headers },
-    body,
-  });
-  await response.arrayBuffer();
-  return response.status;
+  return (await sendBody(url, other, body)).status;
 }
 
 for (const engine of await enginesUnderTest())
@@ -147,8 +141,7 @@ for (const engine of await enginesUnderTest())
       const created = await call(operator, 'POST', 'tokens', { label: 'field app' });
       assert.equal(created.status, 201);
       const { token } = (await created.json()) as { token: string };
-      const headers = { Authorization: `Bearer ${token}` };
-      assert.equal(await send(service, '{"id":1,"name":"x"}', headers), 200);
+      assert.equal(await send(service, '{"id":1,"name":"x"}', token), 200);
       assert.equal((await call(operator, 'POST', 'tokens', { label: 'field app' })).status, 409);
       assert.equal((await call(operator, 'POST', 'tokens', { label: ' ' })).status, 422);
       for (const expiresAt of [1, 8.64e15 + 1, '9'])
@@ -159,7 +152,7 @@ for (const engine of await enginesUnderTest())
       await engine.sql(service.database, beyond);
       assert.equal((await call(operator, 'POST', 'tokens/revoke', { label: 'field app' })).status, 204);
       const until = performance.now() + 5_000;
-      while ((await send(service, '{"id":1,"name":"x"}', headers)) !== 401)
+      while ((await send(service, '{"id":1,"name":"x"}', token)) !== 401)
         assert.ok(performance.now() < until);
       const { tokens } = await json(operator, 'tokens');
       const { label, revokedAt } = tokens.find((each: Json) => each.label === 'field app');

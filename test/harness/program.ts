@@ -134,12 +134,17 @@ export async function startServe(
   };
 }
 
+/** Sends a body by `fetch`. */
+export function sendBody(
+  url: string,
+  token: string,
+  body: string | Uint8Array<ArrayBuffer>,
+): Promise<Response> {
+  const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
+  return fetch(`${url}/plants`, { method: 'POST', headers, body });
+}
+
 /** Sends a plant by `fetch`. @returns the status */
 export async function sendPlant(url: string, token: string, id: bigint): Promise<number> {
-  const response = await fetch(`${url}/plants`, {
-    method: 'POST',
-    headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
-    body: newPlantJson({ id, name: 'Monstera' }),
-  });
-  return response.status;
+  return (await sendBody(url, token, newPlantJson({ id, name: 'Monstera' }))).status;
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { suite, test } from 'node:test';
 import { commandProcess } from '../harness/command-lines.ts';
 import { PostgresServer } from '../harness/postgres-server.ts';
-import type { Finished } from '../harness/program.ts';
+import { type Finished, sendBody } from '../harness/program.ts';
 import { addToken, type RunningService, startTestService } from '../harness/running-service.ts';
 import { scrape } from '../harness/scrape.ts';
 import { type EngineUnderTest, enginesUnderTest, openNewStore, pathOf } from '../harness/store-under-test.ts';
@@ -147,7 +147,7 @@ for (const under of [sqlite, postgres])
       const page = await signedIn(service);
       await change(under, database, `name = 'seven twp' WHERE id = 7 AND revision = 2`);
       for (let count = 0; count < 2; count++) {
-        const response = await send(service, token, '{"id":7,"name":"seven two","tag":"x"}');
+        const response = await sendBody(service.url, token, '{"id":7,"name":"seven two","tag":"x"}');
         assert.equal(response.status, 503);
         assert.equal(((await response.json()) as { error: number }).error, 50304);
       }
@@ -176,7 +176,7 @@ for (const under of [sqlite, postgres])
       assert.doesNotMatch(csv, /seven/);
 
       await change(under, database, `name = 'seven two' WHERE id = 7 AND revision = 2`);
-      assert.equal((await send(service, token, '{"id":7,"name":"seven two","tag":"x"}')).status, 200);
+      assert.equal((await sendBody(service.url, token, '{"id":7,"name":"seven two","tag":"x"}')).status, 200);
       assert.equal(await damageSeen(service), '200, 0, true, none');
     });
   });
@@ -230,7 +230,7 @@ test('a damaged id in a table of PostgreSQL gets 503 at once, although the index
   writeFileSync(path, file);
   await server.startAgain();
   await using service = await startTestService({ database });
-  const response = await send(service, token, '{"id":7,"name":"seven two","tag":"x"}');
+  const response = await sendBody(service.url, token, '{"id":7,"name":"seven two","tag":"x"}');
   assert.equal(((await response.json()) as { error: number }).error, 50304);
 });
 
@@ -319,18 +319,13 @@ suite('a damaged file of an SQLite store', () => {
         [1, 200],
         [9_000, 200],
       ]) {
-        const response = await send(service, token, `{"id":${id},"name":"plant ${id}","tag":"t"}`);
+        const response = await sendBody(service.url, token, `{"id":${id},"name":"plant ${id}","tag":"t"}`);
         assert.equal(response.status, status);
       }
       assert.equal(await damageSeen(service), '200, 0, true, a part of the store cannot be read');
     }
   });
 });
-
-function send(service: RunningService, token: string, body: string): Promise<Response> {
-  const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
-  return fetch(`${service.url}/plants`, { method: 'POST', headers, body });
-}
 
 /** What an operator sees of damaged plants: status, metric, check and warning. */
 async function damageSeen({ opsUrl }: RunningService): Promise<string> {

@@ -15,7 +15,6 @@ import {
 import { join } from 'node:path';
 import { text as readText } from 'node:stream/consumers';
 import { test } from 'node:test';
-import { makeNewFile } from '../../../src/cli/output/new-file.ts';
 import { StoreRejected, StoreUnavailable } from '../../../src/store/plant-store.ts';
 import { openForWriting } from '../../../src/store/sqlite/database.ts';
 import { BACKUP_STEP_PAGES, checkCopy, copySnapshot } from '../../../src/store/sqlite/sqlite-backup.ts';
@@ -182,14 +181,6 @@ test('a backup that was killed does not block its name, and of two that run the 
   assert.match(stderr, /backup\.db already exists and was not changed; name another file\n$/);
   assert.deepEqual(readFileSync(file), made);
   assert.equal(readdirSync(folder).length, 3, 'only the backup, its seal and the file of the killed one');
-});
-
-test('of two new files of one name that are complete at the same moment, one remains', async () => {
-  const file = join(newFolder(), 'file');
-  const make = (text: string) => makeNewFile(file, partial => writeFileSync(partial, text));
-  const second = makeNewFile(file, () => make('first'));
-  await assert.rejects(second, { name: 'Failure', message: /already exists and was not changed/ });
-  assert.equal(readFileSync(file, 'utf8'), 'first');
 });
 
 test('a full disk is reported and leaves no file', async () => {

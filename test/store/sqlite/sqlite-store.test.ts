@@ -12,7 +12,6 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs';
-import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { text as readText } from 'node:stream/consumers';
 import { suite, test } from 'node:test';
@@ -202,28 +201,11 @@ suite('rejected without a change:', () => {
   }
 });
 
-test('a path whose folder cannot be created is rejected', async () => {
-  const { path: file } = await newStore();
-  writeFileSync(file, '');
-  // A file in place of the folder stops root, too; permissions do not.
-  await assertRejected(
-    join(file, 'plants.db'),
-    /cannot be opened .*; does the folder exist, and may this user write to it and to the file\?/,
-  );
-  await assertRejected(dirname(file), /cannot be opened/);
-});
-
 test('a file in which only Litestream has created tables becomes a store', async () => {
   const database = await sqlite.newDatabase();
   await sqlite.sql(database, 'CREATE TABLE _litestream_seq (id INTEGER PRIMARY KEY, seq INTEGER)');
   await using engine = await openStore(database);
   assert.deepEqual(await engine.commit([WRITE]), CREATED);
-});
-
-test('an invalid database URL is rejected', async () => {
-  for (const database of ['', 'sqlite:', 'sqlite::memory:', 'mysql://localhost/plants', 'plants.db']) {
-    await assert.rejects(openStore(database), /invalid database URL; write sqlite:PATH/, database);
-  }
 });
 
 test('a second service on the same file, also through a link, is rejected until the first ends', async () => {
