@@ -18,7 +18,6 @@ function newToken(label: string, rest: Partial<NewStoredToken> = {}): NewStoredT
   return { hash: hashToken(label), label, createdAt: 1, expiresAt: null, ...rest };
 }
 
-
 for (const engine of await enginesUnderTest()) {
   suite(`the tokens of a store in ${engine.name}`, { concurrency: 4 }, () => testTokens(engine));
   suite(`the codes of the console in ${engine.name}`, { concurrency: 4 }, () => testCodes(engine));
