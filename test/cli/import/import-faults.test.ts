@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { createServer as createSocketServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { suite, test } from 'node:test';
@@ -13,6 +12,7 @@ import { errorBody, type Post, startFaulty } from '../../harness/faulty-service.
 import { freePort } from '../../harness/free-port.ts';
 import { listen } from '../../harness/loopback-server.ts';
 import { type Finished, runProgram, startProgram } from '../../harness/program.ts';
+import { testFolder } from '../../harness/test-folder.ts';
 
 function serviceArgs(url: string): string[] {
   return ['--url', url, '--token', 'plant_test'];
@@ -20,15 +20,11 @@ function serviceArgs(url: string): string[] {
 
 /** Creates a CSV file with this many rows. The ids count from 1. */
 async function withFile<T>(rows: number, use: (file: string, rejects: string) => Promise<T>): Promise<T> {
-  const folder = await mkdtemp(join(tmpdir(), 'plant-store-faults-'));
-  try {
-    const file = join(folder, 'plants.csv');
-    const lines = Array.from({ length: rows }, (_, index) => `${index + 1},name ${index + 1}\n`);
-    await writeFile(file, `id,name\n${lines.join('')}`);
-    return await use(file, join(folder, 'rejects'));
-  } finally {
-    await rm(folder, { recursive: true });
-  }
+  const folder = testFolder();
+  const file = join(folder, 'plants.csv');
+  const lines = Array.from({ length: rows }, (_, index) => `${index + 1},name ${index + 1}\n`);
+  await writeFile(file, `id,name\n${lines.join('')}`);
+  return await use(file, join(folder, 'rejects'));
 }
 
 async function importRows(
@@ -167,51 +163,33 @@ suite('import to a server with scripted faults', { concurrency: 4 }, () => {
     });
   }
 
-  for (const [signal, expectedCode] of [
-    ['SIGINT', 130],
-    ['SIGTERM', 143],
-  ] as const) {
-    test(`${signal}, also sent twice, ends an import after the plants in flight and writes all rejects`, async () => {
-      const waiting: Post[] = [];
-      const { promise: full, resolve: onFull } = Promise.withResolvers<void>();
-      await using server = await startFaulty(post => {
-        if (post.number === 1) post.respond(400, errorBody(40003, 'taken'));
-        else if (post.number <= 10) post.store();
-        else if (waiting.push(post) === 3) onFull();
-      });
-      await withFile(10_000, async (file, rejects) => {
-        const child = startProgram([
-          ...['import', ...serviceArgs(server.url), '--in-flight', '3', '--rejects', rejects, file],
-        ]);
-        const [stdout, stderr] = [text(child.stdout!), text(child.stderr!)];
-        const closed = once(child, 'close');
-        await full;
-        child.kill(signal);
-        await wait(20);
-        child.kill(signal);
-        // The responses must come after the program has handled the signal. It waits 5 s for them.
-        await wait(1_000);
-        for (const post of waiting) post.store();
-        assert.deepEqual(await closed, [expectedCode, null]);
-        assert.match(await stdout, /^13 rows: 12 created, 0 unchanged, 0 revised, 1 rejected/);
-        assert.match(await stderr, /^plant-store: stopped; .*you can safely run the import again\n$/);
-        assert.equal(await readFile(rejects, 'utf8'), 'id,name,row,error,message\n1,name 1,1,40003,taken\n');
-      });
-      assert.equal(server.count(), 13);
+  test('SIGINT, also sent twice, ends an import after the plants in flight and writes all rejects', async () => {
+    const waiting: Post[] = [];
+    const { promise: full, resolve: onFull } = Promise.withResolvers<void>();
+    await using server = await startFaulty(post => {
+      if (post.number === 1) post.respond(400, errorBody(40003, 'taken'));
+      else if (post.number <= 10) post.store();
+      else if (waiting.push(post) === 3) onFull();
     });
-  }
-
-  test('a second SIGINT after a second ends the import at once', async () => {
-    const { promise: asked, resolve: onAsked } = Promise.withResolvers<void>();
-    await using server = await startFaulty(() => onAsked());
-    const child = startProgram(['import', ...serviceArgs(server.url), '-']);
-    const closed = once(child, 'close');
-    child.stdin!.write('id,name\n1,a\n2,b\n');
-    await asked;
-    child.kill('SIGINT');
-    await wait(1_000);
-    child.kill('SIGINT');
-    assert.deepEqual(await closed, [null, 'SIGINT']);
+    await withFile(10_000, async (file, rejects) => {
+      const child = startProgram([
+        ...['import', ...serviceArgs(server.url), '--in-flight', '3', '--rejects', rejects, file],
+      ]);
+      const [stdout, stderr] = [text(child.stdout!), text(child.stderr!)];
+      const closed = once(child, 'close');
+      await full;
+      child.kill('SIGINT');
+      await wait(20);
+      child.kill('SIGINT');
+      // The responses must come after the program has handled the signal. It waits 5 s for them.
+      await wait(1_000);
+      for (const post of waiting) post.store();
+      assert.deepEqual(await closed, [130, null]);
+      assert.match(await stdout, /^13 rows: 12 created, 0 unchanged, 0 revised, 1 rejected/);
+      assert.match(await stderr, /^plant-store: stopped; .*you can safely run the import again\n$/);
+      assert.equal(await readFile(rejects, 'utf8'), 'id,name,row,error,message\n1,name 1,1,40003,taken\n');
+    });
+    assert.equal(server.count(), 13);
   });
 
   test('SIGINT ends an import that waits for standard input', async () => {

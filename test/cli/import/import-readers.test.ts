@@ -395,30 +395,6 @@ for (const [what, content] of Object.entries({ 'a file': CSV_BYTES, 'a gzip file
 }
 
 suite('rejected rows', () => {
-  test('of a file are the same rows when they are imported a second and a third time', async () => {
-    const field = fc.option(plantText, { nil: undefined });
-    const records = fc.array(fc.tuple(field, field, field, field), { minLength: 1 });
-    const values = fc.array(fc.jsonValue(), { minLength: 1 });
-    await fc.assert(
-      fc.asyncProperty(records, values, async (csvRecords, jsonValues) => {
-        const lines = csvRecords.map(([id, ...rest]) => csvLine([id ?? 'x', ...rest]));
-        const files: [Format, Format, string][] = [
-          ['CSV', 'CSV', `id,name,tag,note\n${lines.join('')}`],
-          ['array', 'lines', JSON.stringify(jsonValues, null, '\n')],
-        ];
-        for (const [format, rejectsFormat, text] of files) {
-          const first = await read(format, text);
-          const second = await read(rejectsFormat, rejectsOf(first));
-          assert.equal(second.rows.length, first.rows.length);
-          assert.deepEqual(plants(second), plants(first));
-          const [once, twice] = [rejectsOf(first), rejectsOf(second)];
-          if (format === 'CSV') assert.equal(twice, once);
-          else assert.deepEqual(parseLines(twice), parseLines(once));
-        }
-      }),
-    );
-  });
-
   test('stay rejected for the same reason until they are changed', async () => {
     const csvPart = fc.constantFrom('1', 'a', '7 "b"', '"c\n"', '"', '""', ',', ',', '\n', '\r\n', '\r', ' ');
     const jsonPart = fc.constantFrom(
@@ -506,10 +482,3 @@ suite('rejected rows', () => {
     });
   }
 });
-
-function parseLines(text: string): unknown[] {
-  return text
-    .trimEnd()
-    .split('\n')
-    .map(line => JSON.parse(line));
-}
