@@ -95,10 +95,15 @@ suite('the token cache, while a command line changes tokens', { concurrency: tru
   });
 
   let lastLabel = 0;
-  async function create(expiresAt: number | null = null) {
+  async function create() {
     const token = makeToken();
     const label = `token ${++lastLabel}`;
-    const stored = await managed.createToken({ hash: hashToken(token), label, createdAt: 1, expiresAt });
+    const stored = await managed.createToken({
+      hash: hashToken(token),
+      label,
+      createdAt: 1,
+      expiresAt: null,
+    });
     return { token, label, id: stored!.id };
   }
 
