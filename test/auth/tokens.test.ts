@@ -95,17 +95,23 @@ suite('the token cache, while a command line changes tokens', { concurrency: tru
   });
 
   let lastLabel = 0;
-  async function create() {
+  async function create(expiresAt: number | null = null) {
     const token = makeToken();
     const label = `token ${++lastLabel}`;
-    const stored = await managed.createToken({
-      hash: hashToken(token),
-      label,
-      createdAt: 1,
-      expiresAt: null,
-    });
+    const stored = await managed.createToken({ hash: hashToken(token), label, createdAt: 1, expiresAt });
     return { token, label, id: stored!.id };
   }
+
+  test('accepts a token until it expires', async () => {
+    const expiresAt = Date.now() + 2_500;
+    const { token, id } = await create(expiresAt);
+    const { token: old } = await create(Date.now());
+    await using cache = await open(served);
+    assert.equal(await lookUp(cache, old), undefined);
+    assert.equal(await lookUp(cache, token), id);
+    await assertRejectedSoon(cache, token);
+    assert.ok(Date.now() >= expiresAt);
+  });
 
   test('refreshes only a few times while 10,000 tokens are guessed, and delays no known token', async () => {
     let reads = 0;
