@@ -15,7 +15,7 @@ import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { SealDigest, sealLine, sealText } from '../../src/store/seal.ts';
 import { commandProcess } from '../harness/command-lines.ts';
-import { copy, equalDigest, fillStore } from '../harness/copied-stores.ts';
+import { copy, fillStore } from '../harness/copied-stores.ts';
 import { openCommandStore } from '../harness/open-store.ts';
 import { type Finished, runProgram } from '../harness/program.ts';
 import { type EngineUnderTest, enginesUnderTest, pathOf } from '../harness/store-under-test.ts';
@@ -65,31 +65,21 @@ async function lastRun(database: string): Promise<string | undefined> {
   return run?.command === 'verify' ? run.result : undefined;
 }
 
-test('the line of a store is that of its copies and of its backup', async () => {
-  const [original, other, back] = [
-    await sqlite.newDatabase(),
-    await postgres.newDatabase(),
-    await sqlite.newDatabase(),
-  ];
+test('the line of a store is that of its backup', async () => {
+  const original = await sqlite.newDatabase();
   await fillStore(original);
-  const digest = equalDigest(await copy(original, other));
-  await copy(other, back);
   const backup = join(folder, 'backup.db');
   assert.equal((await run('backup', original, backup)).exitCode, 0);
   // A seal is often elsewhere.
   renameSync(`${backup}.seal`, join(folder, 'elsewhere.seal'));
   const made = readFileSync(backup);
-  const [first, ...lines] = await Promise.all(
-    [original, other, back, `sqlite:${backup}`].map(async database => (await verify(database)).stdout),
-  );
-  assert.match(first!, /^plant-store seal 1 20\S+Z 19 plants 33 revisions sha256:[0-9a-f]{64}\n$/);
-  assert.ok(first!.endsWith(`${digest}\n`));
-  assert.deepEqual(lines, [first, first, first]);
+  const { stdout: first } = await verify(original);
+  assert.match(first, /^plant-store seal 1 20\S+Z 19 plants 33 revisions sha256:[0-9a-f]{64}\n$/);
+  assert.equal((await verify(`sqlite:${backup}`)).stdout, first);
   assert.ok(made.equals(readFileSync(backup)), 'a backup stays as it is');
   const seal = readFileSync(join(folder, 'elsewhere.seal'), 'utf8');
-  assert.ok(seal.startsWith(first!), seal);
+  assert.ok(seal.startsWith(first), seal);
   assert.equal(statSync(join(folder, 'elsewhere.seal')).mode & 0o777, 0o600);
-  assert.equal(await lastRun(other), '19 plants and 33 revisions, no fault found');
 });
 
 const lose = (what: string): string => `DELETE FROM plant_revision WHERE ${what}`;
@@ -156,6 +146,7 @@ test('a line alone proves as much, but shows no range; --seal writes a new file 
   const again = await verify(database, '--seal', file);
   assert.match(again.stderr, /^plant-store: .*new\.seal already exists and was not changed; name another f/);
   assert.equal((await verify(database, '--against', stdout)).exitCode, 0);
+  assert.equal(await lastRun(database), '1,500 plants and 1,515 revisions, no fault found');
   await changeRows(sqlite, database, 'DELETE FROM plant_revision WHERE id = 7010');
   const { exitCode, stderr } = await verify(database, '--against', stdout);
   assert.equal(exitCode, 1);

@@ -19,7 +19,7 @@ export interface Tokens {
 const LARGE_NAMES = Array.from({ length: 12 }, (_, index) => `${index}ü`.repeat(300_000));
 
 /** Plants with ids, names and tags that are hard to store, in the order of sending. */
-const HARD_PLANTS: NewPlant[] = [
+export const HARD_PLANTS: NewPlant[] = [
   { id: 2n ** 63n - 1n, name: 'the last' },
   { id: -(2n ** 63n), name: 'the first', tag: '' },
   { id: 2n ** 53n, name: 'a double' },
@@ -30,13 +30,18 @@ const HARD_PLANTS: NewPlant[] = [
   { id: 0n, name: '', tag: 'NULL' },
   { id: 0n, name: '' },
   ...Array.from({ length: 12 }, (_, revision) => ({ id: 7n, name: `revision ${revision}` })),
-  ...LARGE_NAMES.map((name, index) => ({ id: BigInt(1_000 + index), name, tag: name.slice(0, 9) })),
 ];
+
+const LARGE_PLANTS: NewPlant[] = LARGE_NAMES.map((name, index) => ({
+  id: BigInt(1_000 + index),
+  name,
+  tag: name.slice(0, 9),
+}));
 
 /** Makes a store with plants and tokens of every kind. */
 export async function fillStore(
   database: string,
-  plants: readonly NewPlant[] = HARD_PLANTS,
+  plants: readonly NewPlant[] = [...HARD_PLANTS, ...LARGE_PLANTS],
 ): Promise<Tokens> {
   await using store = await openStore(database);
   const tokens: Tokens = { valid: makeToken(), expired: makeToken(), revoked: makeToken() };

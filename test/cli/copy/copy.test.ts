@@ -6,7 +6,14 @@ import type { StoredToken } from '../../../src/contract/stored-token.ts';
 import { withChecksum } from '../../../src/store/checksum.ts';
 import { type PlantReader, type PlantRevision, StoreRejected } from '../../../src/store/plant-store.ts';
 import { commandProcess } from '../../harness/command-lines.ts';
-import { copiedRevisions, equalDigest, fillStore, manyPlants, rowsOf } from '../../harness/copied-stores.ts';
+import {
+  copiedRevisions,
+  equalDigest,
+  fillStore,
+  HARD_PLANTS,
+  manyPlants,
+  rowsOf,
+} from '../../harness/copied-stores.ts';
 import { openCopyTarget, openReader, openServedStore } from '../../harness/open-store.ts';
 import { type Finished, sendPlant } from '../../harness/program.ts';
 import { startTestService } from '../../harness/running-service.ts';
@@ -54,107 +61,112 @@ for (const [from, to] of PAIRS) {
       assert.equal(valid!.lastUsedDay, '2026-01-01');
       assert.equal(expired!.expiresAt, 1_000_000);
       assert.equal(revoked!.revokedAt, 6_000);
-      assert.equal(equalDigest(await copy(target, back)), equalDigest(first));
+      const digest = equalDigest(first);
+      assert.equal(equalDigest(await copy(target, back)), digest);
+      for (const database of [source, target]) {
+        const verified = await commands.run({ args: ['verify', '--database', database] });
+        assert.ok(verified.stdout.endsWith(`sha256:${digest}\n`), verified.stdout);
+      }
 
       await using service = await startTestService({ database: target });
       assert.equal(await sendPlant(service.url, tokens.valid, 1n), 200);
       assert.equal(await sendPlant(service.url, tokens.expired, 1n), 401);
       assert.equal(await sendPlant(service.url, tokens.revoked, 1n), 401);
     });
-
-    test('copies the missing rows when it is run again, and --dry-run counts them', async () => {
-      const [source, target] = [await from.newDatabase(), await to.newDatabase()];
-      await fillStore(source, manyPlants(3_000));
-      assert.equal(copiedRevisions(await copy(source, target)), 3_000);
-      await from.sql(source, insertSql([1, 1, 'between', null, 5, 1], [3, 2, 'again', '', 6, 2]));
-      {
-        await using tokens = await openTokens(source);
-        await tokens.revokeToken('valid', Date.now());
-      }
-      const before = await rowsOf(target);
-      const { stdout } = await copy(source, target, '--dry-run');
-      assert.equal(stdout, 'would copy 2 revisions and 1 token; nothing was written\n');
-      assert.deepEqual(await rowsOf(target), before);
-      const second = await copy(source, target);
-      assert.match(second.stdout, /^copied 2 revisions and 1 token in /);
-      equalDigest(second);
-      assert.deepEqual(await rowsOf(target), await rowsOf(source));
-    });
-
-    test('rejects a target with rows that the source does not have, and does not change it', async () => {
-      const [source, target] = [await from.newDatabase(), await to.newDatabase()];
-      await fillStore(source, manyPlants(10));
-      equalDigest(await copy(source, target));
-      // Rows before, between and after those of the target, which an accepted copy would write.
-      const around = [-9, 1, 88].map((id): Row => [id, 1, 'a', null, 1, 1]);
-      await from.sql(source, insertSql(...around));
-      const assertRejected = async (sql: string, says: RegExp): Promise<void> => {
-        await to.sql(target, sql);
-        const before = await rowsOf(target);
-        assertFailed(await copy(source, target), says);
-        assert.deepEqual(await rowsOf(target), before);
-      };
-      for (const [change, undo, says] of [
-        ['revoked_at = 5', 'revoked_at = NULL', /"valid" is revoked in the target/],
-        ["label = 'mine'", "label = 'valid'", /token 1 of the target, "mine", differs/],
-      ] as const) {
-        await assertRejected(`UPDATE token SET ${change} WHERE id = 1`, says);
-        await to.sql(target, `UPDATE token SET ${undo} WHERE id = 1`);
-      }
-      await assertRejected(insertSql([99, 1, 'x', null, 1, 1]), /plant 99, but/);
-      assertFailed(await copy(source, target, '--dry-run'), /plant 99, but/);
-      await changeRows(to, target, 'DELETE FROM plant_revision WHERE id = 99');
-      // A double takes one id for the other.
-      await from.sql(source, insertSql([9_007_199_254_740_992n, 1, 'x', null, 1, 1]));
-      await assertRejected(
-        insertSql([9_007_199_254_740_993n, 1, 'x', null, 1, 1]),
-        /plant 9007199254740993, but/,
-      );
-      await changeRows(to, target, 'DELETE FROM plant_revision WHERE id > 9007199254740000');
-      for (const [name, tag] of [
-        ['A', null],
-        ['a', ''],
-      ] as const) {
-        await assertRejected(insertSql([1, 1, name, tag, 1, 1]), /revision 1 of plant 1 has other content/);
-        await changeRows(to, target, 'DELETE FROM plant_revision WHERE id = 1');
-      }
-      const before = await rowsOf(target);
-      writeFileSync(EXCEPT, '3');
-      for (const dryRun of [[], ['--dry-run']]) {
-        const finished = await copy(source, target, '--except', EXCEPT, ...dryRun);
-        assertFailed(finished, /: the target has plant 3, which --except .* name a new store with --to$/m);
-      }
-      assert.deepEqual(await rowsOf(target), before);
-    });
-
-    test('--except leaves out all revisions of plants, also when it is run again, and says which', async () => {
-      const [source, target] = [await from.newDatabase(), await to.newDatabase()];
-      await fillStore(source);
-      writeFileSync(EXCEPT, '\ufeff# asked to\r\n\r\n9007199254740993 # exact\r\n7\n5\n-9223372036854775808');
-      const leftOut =
-        'plant 9007199254740993: 1 revision left out\nplant 7: 12 revisions left out\n' +
-        'plant 5: not found in the source\nplant -9223372036854775808: 1 revision left out\n';
-      const except = ['--except', EXCEPT];
-      const { stdout } = await copy(source, target, ...except, '--dry-run');
-      const would = 'would copy 19 revisions and 3 tokens to a new store; nothing was written\n';
-      assert.equal(stdout, `${leftOut}without these plants:\n${would}`);
-      const copied = await copy(source, target, ...except);
-      assert.ok(copied.stdout.includes(`${leftOut}without these plants:\nsource: 19 revisions and 3 tokens`));
-      equalDigest(copied);
-      const { revisions, tokens } = await rowsOf(source);
-      const ids = [2n ** 53n + 1n, 7n, -(2n ** 63n)];
-      const expected = revisions.filter(({ plant }) => !ids.includes(plant.id));
-      assert.deepEqual(await rowsOf(target), { revisions: expected, tokens });
-
-      await from.sql(source, insertSql([1, 1, 'new', null, 5, 1], [7, 13, 'new', null, 5, 1]));
-      assert.equal(copiedRevisions(await copy(source, target, ...except)), 1);
-      const damaged = insertSql([7, 14, 'right', null, 5, 1]).replace('right', 'wrong');
-      await from.sql(source, `${damaged}; ${insertSql([2, 1, 'new', null, 5, 1])}`);
-      const { exitCode, stderr } = await copy(source, target, ...except);
-      assert.match(`${exitCode} ${stderr}`, /^1 .*revision 14 of plant 7 is damaged/);
-    });
   });
 }
+
+test('copies the missing rows when it is run again, and --dry-run counts them', async () => {
+  const [source, target] = [await sqlite.newDatabase(), await postgres.newDatabase()];
+  await fillStore(source, manyPlants(3_000));
+  assert.equal(copiedRevisions(await copy(source, target)), 3_000);
+  await sqlite.sql(source, insertSql([1, 1, 'between', null, 5, 1], [3, 2, 'again', '', 6, 2]));
+  {
+    await using tokens = await openTokens(source);
+    await tokens.revokeToken('valid', Date.now());
+  }
+  const before = await rowsOf(target);
+  const { stdout } = await copy(source, target, '--dry-run');
+  assert.equal(stdout, 'would copy 2 revisions and 1 token; nothing was written\n');
+  assert.deepEqual(await rowsOf(target), before);
+  const second = await copy(source, target);
+  assert.match(second.stdout, /^copied 2 revisions and 1 token in /);
+  equalDigest(second);
+  assert.deepEqual(await rowsOf(target), await rowsOf(source));
+});
+
+test('rejects a target with rows that the source does not have, and does not change it', async () => {
+  const [source, target] = [await sqlite.newDatabase(), await postgres.newDatabase()];
+  await fillStore(source, manyPlants(10));
+  equalDigest(await copy(source, target));
+  // Rows before, between and after those of the target, which an accepted copy would write.
+  const around = [-9, 1, 88].map((id): Row => [id, 1, 'a', null, 1, 1]);
+  await sqlite.sql(source, insertSql(...around));
+  const assertRejected = async (sql: string, says: RegExp): Promise<void> => {
+    await postgres.sql(target, sql);
+    const before = await rowsOf(target);
+    assertFailed(await copy(source, target), says);
+    assert.deepEqual(await rowsOf(target), before);
+  };
+  for (const [change, undo, says] of [
+    ['revoked_at = 5', 'revoked_at = NULL', /"valid" is revoked in the target/],
+    ["label = 'mine'", "label = 'valid'", /token 1 of the target, "mine", differs/],
+  ] as const) {
+    await assertRejected(`UPDATE token SET ${change} WHERE id = 1`, says);
+    await postgres.sql(target, `UPDATE token SET ${undo} WHERE id = 1`);
+  }
+  await assertRejected(insertSql([99, 1, 'x', null, 1, 1]), /plant 99, but/);
+  assertFailed(await copy(source, target, '--dry-run'), /plant 99, but/);
+  await changeRows(postgres, target, 'DELETE FROM plant_revision WHERE id = 99');
+  // A double takes one id for the other.
+  await sqlite.sql(source, insertSql([9_007_199_254_740_992n, 1, 'x', null, 1, 1]));
+  await assertRejected(
+    insertSql([9_007_199_254_740_993n, 1, 'x', null, 1, 1]),
+    /plant 9007199254740993, but/,
+  );
+  await changeRows(postgres, target, 'DELETE FROM plant_revision WHERE id > 9007199254740000');
+  for (const [name, tag] of [
+    ['A', null],
+    ['a', ''],
+  ] as const) {
+    await assertRejected(insertSql([1, 1, name, tag, 1, 1]), /revision 1 of plant 1 has other content/);
+    await changeRows(postgres, target, 'DELETE FROM plant_revision WHERE id = 1');
+  }
+  const before = await rowsOf(target);
+  writeFileSync(EXCEPT, '3');
+  for (const dryRun of [[], ['--dry-run']]) {
+    const finished = await copy(source, target, '--except', EXCEPT, ...dryRun);
+    assertFailed(finished, /: the target has plant 3, which --except .* name a new store with --to$/m);
+  }
+  assert.deepEqual(await rowsOf(target), before);
+});
+
+test('--except leaves out all revisions of plants, also when it is run again, and says which', async () => {
+  const [source, target] = [await sqlite.newDatabase(), await postgres.newDatabase()];
+  await fillStore(source, HARD_PLANTS);
+  writeFileSync(EXCEPT, '\ufeff# asked to\r\n\r\n9007199254740993 # exact\r\n7\n5\n-9223372036854775808');
+  const leftOut =
+    'plant 9007199254740993: 1 revision left out\nplant 7: 12 revisions left out\n' +
+    'plant 5: not found in the source\nplant -9223372036854775808: 1 revision left out\n';
+  const except = ['--except', EXCEPT];
+  const { stdout } = await copy(source, target, ...except, '--dry-run');
+  const would = 'would copy 7 revisions and 3 tokens to a new store; nothing was written\n';
+  assert.equal(stdout, `${leftOut}without these plants:\n${would}`);
+  const copied = await copy(source, target, ...except);
+  assert.ok(copied.stdout.includes(`${leftOut}without these plants:\nsource: 7 revisions and 3 tokens`));
+  equalDigest(copied);
+  const { revisions, tokens } = await rowsOf(source);
+  const ids = [2n ** 53n + 1n, 7n, -(2n ** 63n)];
+  const expected = revisions.filter(({ plant }) => !ids.includes(plant.id));
+  assert.deepEqual(await rowsOf(target), { revisions: expected, tokens });
+
+  await sqlite.sql(source, insertSql([1, 1, 'new', null, 5, 1], [7, 13, 'new', null, 5, 1]));
+  assert.equal(copiedRevisions(await copy(source, target, ...except)), 1);
+  const damaged = insertSql([7, 14, 'right', null, 5, 1]).replace('right', 'wrong');
+  await sqlite.sql(source, `${damaged}; ${insertSql([2, 1, 'new', null, 5, 1])}`);
+  const { exitCode, stderr } = await copy(source, target, ...except);
+  assert.match(`${exitCode} ${stderr}`, /^1 .*revision 14 of plant 7 is damaged/);
+});
 
 test('one store on both sides is rejected, also with two different addresses', async () => {
   const file = await sqlite.newDatabase();
