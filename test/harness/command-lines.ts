@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { constants, setPriority } from 'node:os';
+import { syncBuiltinESMExports } from 'node:module';
+import os from 'node:os';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { after } from 'node:test';
@@ -87,6 +88,9 @@ async function runHere(): Promise<void> {
   process.stdout.setMaxListeners(0);
   // `backup` starts the program again.
   process.argv[1] = PROGRAM;
+  // `verify` lowers the priority of its process, which only root may raise again.
+  os.setPriority = () => {};
+  syncBuiltinESMExports();
   for await (const line of createInterface(process.stdin)) {
     const { args, env = {} } = JSON.parse(line) as CommandLine;
     Object.assign(process.env, env);
@@ -95,15 +99,7 @@ async function runHere(): Promise<void> {
     process.stdout.write('\0');
     process.stderr.write(`${process.exitCode ?? 0}\0`);
     process.exitCode = 0;
-    restorePriority();
   }
-}
-
-/** `verify` lowers the priority of its process. Only root may raise it again. */
-function restorePriority(): void {
-  try {
-    setPriority(constants.priority.PRIORITY_NORMAL);
-  } catch {}
 }
 
 if (import.meta.main) await runHere();
