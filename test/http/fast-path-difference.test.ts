@@ -8,6 +8,7 @@ import { FAST_PATH_HEADERS_BYTES_MAX } from '../../src/http/limits.ts';
 import { arbitrarySending, type Sending, send } from '../harness/arbitrary-requests.ts';
 import { openCommandStore } from '../harness/open-store.ts';
 import { type Ending, RawConnection, requestBytes } from '../harness/raw-connection.ts';
+import { assertErrorResponse } from '../harness/response-assertions.ts';
 import { type RunningService, startTestService } from '../harness/running-service.ts';
 import { SEED } from '../harness/seeded-random.ts';
 import { isLeftToNode, serverSideOf } from '../harness/server-side.ts';
@@ -20,7 +21,7 @@ import { until } from '../harness/until.ts';
  * gets them after a request that moves the connection to Node's HTTP server.
  */
 
-const CASES = 1_000;
+const CASES = 400;
 const LANES = 32;
 const TOKEN = makeToken();
 
@@ -114,7 +115,20 @@ async function seenOn(connection: RawConnection, service: RunningService): Promi
   });
   const ending = await connection.ended;
   await finishing;
-  return { text: connection.unread.replace(/^Date: .*\r\n/gm, ''), ending };
+  const text = connection.unread.replace(/^Date: .*\r\n/gm, '');
+  if (ending === 'closed') await assertSoundResponses(connection);
+  return { text, ending };
+}
+
+/** Whatever a client sends, it gets a plant or an error of the interface, and the service is up. */
+async function assertSoundResponses(connection: RawConnection): Promise<void> {
+  while (connection.unread !== '') {
+    const response = await connection.response();
+    // 100 (Continue) is not a final response.
+    if (response.status === 100 || response.status === 200) continue;
+    assert.ok(response.status < 500, `response ${response.status} ${response.body}`);
+    assertErrorResponse(response, JSON.parse(response.body).error);
+  }
 }
 
 /** Closes the client's side when its bytes are read and a later plant has its response. */

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { floods } from '../../faults/floods.ts';
-import { fuzzing } from '../../faults/fuzz.ts';
 import type { Order } from '../../faults/scenario.ts';
 import { slowClients } from '../../faults/slow-clients.ts';
 import { REQUEST_KINDS } from '../harness/load.ts';
@@ -14,14 +13,6 @@ const ORDER: Order = { seed: SEED, budgetMs: 0, signal, tell: console.log, mutan
 
 // Concurrent, since slow clients are cut after up to 15 s.
 suite('hostile clients', { concurrency: true }, () => {
-  test(`mutated requests do no harm, seed ${SEED}`, async () => {
-    const { faults, measurements } = await fuzzing.run({ ...ORDER, budgetMs: Infinity, roundsMax: 1 });
-    assert.deepEqual(faults, []);
-    // These check that the mutated requests cover what this test is for.
-    for (const status of [200, 400, 401, 404, 405, 415])
-      assert.ok(Number(measurements[`responses ${status}`]) > 0, `${status}`);
-  });
-
   test('floods get correct responses, use little memory, and delay no shutdown', async () => {
     const { faults } = await floods.run({ ...ORDER, budgetMs: REQUEST_KINDS.length * 1_000, roundsMax: 3 });
     assert.deepEqual(faults, []);
