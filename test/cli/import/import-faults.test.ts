@@ -150,10 +150,7 @@ suite('import to a server with scripted faults', { concurrency: 4 }, () => {
         if (post.number <= 20) post.store();
         else script(post);
       });
-      const { exitCode, stdout, stderr, rejects } = await importRows(server.url, 100_000, [
-        '--in-flight',
-        '8',
-      ]);
+      const { exitCode, stdout, stderr, rejects } = await importRows(server.url, 2_000, ['--in-flight', '8']);
       assert.match(stderr, expected);
       assert.equal(rejects, '');
       assert.doesNotMatch(stderr, /\n./);
