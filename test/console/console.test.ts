@@ -12,7 +12,7 @@ import type { StoredToken } from '../../src/contract/stored-token.ts';
 import { plantWrite } from '../../src/store/checksum.ts';
 import { runProgram, sendBody } from '../harness/program.ts';
 import { type RunningService, startTestService } from '../harness/running-service.ts';
-import { enginesUnderTest, openTokens } from '../harness/store-under-test.ts';
+import { openTokens, sqliteUnderTest } from '../harness/store-under-test.ts';
 import { insertSql, type Row } from '../harness/stored-revisions.ts';
 import { until } from '../harness/until.ts';
 
@@ -77,124 +77,124 @@ async function send(
   return (await sendBody(url, other, body)).status;
 }
 
-for (const engine of await enginesUnderTest())
-  suite(`the console on ${engine.name}`, () => {
-    let service: RunningService;
-    let operator: Operator;
-    before(async () => {
-      service = await start(await engine.newDatabase());
-      operator = await signIn(service);
-    });
-    after(() => service[Symbol.asyncDispose]());
+const sqlite = sqliteUnderTest();
 
-    test('shows plants with exact ids and their revisions, and finds them by each field', async () => {
-      assert.equal((await json(operator, 'now')).hasPlants, false);
-      for (const body of [
-        '{"id":-9223372036854775808,"name":"Acer campestre"}',
-        '{"id":7,"name":"Acer platanoides","tag":"a_b%"}',
-        '{"id":7,"name":"Acer platanoides","tag":""}',
-        '{"id":9223372036854775807,"name":"Ölweide","tag":"tree"}',
-      ])
-        assert.equal(await send(service, body), 200);
-      const SEARCHES: [query: string, ids: string[]][] = [
-        ['', ['-9223372036854775808', '7', '9223372036854775807']],
-        ['id=9223372036854775807', ['9223372036854775807']],
-        ['id=8', []],
-        ['name=Acer%20', ['-9223372036854775808', '7']],
-        ['name=Acer%20p', ['7']],
-        ['tag=tree', ['9223372036854775807']],
-        ['tag=a_b%25', []],
-        ['from=8', ['9223372036854775807']],
-      ];
-      for (const [query, ids] of SEARCHES) {
-        const page = await json(operator, `plants?${query}`);
-        assert.deepEqual([page.plants.map((plant: Json) => plant.id), page.next], [ids, null], query);
-      }
-      const { revisions } = await json(operator, 'revisions?id=7');
-      assert.deepEqual(
-        revisions.map(({ revision, tag, recordedBy }: Json) => [revision, tag, recordedBy]),
-        [
-          [1, 'a_b%', 'first'],
-          [2, '', 'first'],
-        ],
-      );
-      const csv = await (await call(operator, 'GET', 'plants.csv?name=Acer')).text();
-      assert.match(
-        csv,
-        /^id,revision,name,tag,recorded_at,recorded_by\n-9223372036854775808,1,Acer campestre,,.*,first\n7,2,/,
-      );
-      assert.equal(csv.split('\n').length, 4);
-      for (const path of ['plants', 'revisions'])
-        assert.equal((await call(operator, 'GET', `${path}?id=9223372036854775808`)).status, 422);
-      assert.equal((await call(operator, 'GET', 'revisions?id=9')).status, 404);
-      // A copied revision may contain the id of a token that this store lacks.
-      await engine.sql(service.database, insertSql([8, 1, 'Oak', null, 1, 99]));
-      assert.equal((await json(operator, 'revisions?id=8')).revisions[0].recordedBy, '99');
-      // Of many revisions, the console shows only the last ones.
-      const many = Array.from({ length: 501 }, (_, index) => index + 1);
-      await engine.sql(service.database, insertSql(...many.map((r): Row => [9, r, 'Oak', null, 1, 1])));
-      const shown = (await json(operator, 'revisions?id=9')).revisions.map(({ revision }: Json) => revision);
-      assert.deepEqual([shown.length, shown[0], shown.at(-1)], [500, 2, 501]);
-    });
-
-    test('creates and revokes tokens, which take effect', async () => {
-      const created = await call(operator, 'POST', 'tokens', { label: 'field app' });
-      assert.equal(created.status, 201);
-      const { token } = (await created.json()) as { token: string };
-      assert.equal(await send(service, '{"id":1,"name":"x"}', token), 200);
-      assert.equal((await call(operator, 'POST', 'tokens', { label: 'field app' })).status, 409);
-      assert.equal((await call(operator, 'POST', 'tokens', { label: ' ' })).status, 422);
-      for (const expiresAt of [1, 8.64e15 + 1, '9'])
-        assert.equal((await call(operator, 'POST', 'tokens', { label: 'old', expiresAt })).status, 422);
-      const later = await call(operator, 'POST', 'tokens', { label: 'later', expiresAt: 8.64e15 });
-      assert.equal(later.status, 201);
-      const beyond = `UPDATE token SET expires_at = 9007199254740991 WHERE label = 'later'`;
-      await engine.sql(service.database, beyond);
-      assert.equal((await call(operator, 'POST', 'tokens/revoke', { label: 'field app' })).status, 204);
-      const until = performance.now() + 5_000;
-      while ((await send(service, '{"id":1,"name":"x"}', token)) !== 401)
-        assert.ok(performance.now() < until);
-      const { tokens } = await json(operator, 'tokens');
-      const { label, revokedAt } = tokens.find((each: Json) => each.label === 'field app');
-      assert.ok(label && revokedAt > 0);
-      assert.equal(tokens.find((each: Json) => each.label === 'later').expiresAt, null);
-      assert.ok(!JSON.stringify(tokens).includes(token));
-    });
-
-    test('shows the last backup', async () => {
-      assert.deepEqual((await json(operator, 'store')).runs, []);
-      await using command = await openTokens(service.database);
-      for (const endedAt of [1, 2]) {
-        const run = { command: 'backup', endedAt, result: `backup ${endedAt}` } as const;
-        await command.recordRun(run);
-        assert.deepEqual((await json(operator, 'store')).runs, [run]);
-      }
-    });
-
-    test('downloads a large store, and ends the connection if the store fails during a download', async () => {
-      const name = 'x'.repeat(10_000);
-      await using store = await openTokens(service.database);
-      for (let first = 100_000; first < 104_000; first += 500) {
-        const plants = Array.from({ length: 500 }, (_, index) => ({ id: BigInt(first + index), name }));
-        await store.commit(plants.map(plant => plantWrite(plant, 1)));
-      }
-      const complete = await (await call(operator, 'GET', 'plants.csv?name=xx')).text();
-      assert.equal(complete.match(/\n/g)!.length, 4_001);
-      const { body } = await call(operator, 'GET', 'plants.csv?name=xx');
-      const chunks = body!.getReader();
-      await chunks.read();
-      await engine.sql(service.database, 'ALTER TABLE plant_revision RENAME TO gone');
-      await assert.rejects(async () => {
-        while (!(await chunks.read()).done);
-      });
-      assert.ok(service.logged.includes('a request of the console failed'));
-      assert.equal((await call(operator, 'GET', 'plants')).status, 503);
-      // The rest of the screen Store does not need this table.
-      await engine.sql(service.database, 'ALTER TABLE last_run RENAME TO gone_too');
-      const { rows, runs } = await json(operator, 'store');
-      assert.deepEqual([runs, rows[0][0]], [[], 'Version']);
-    });
+suite('the console and its store', () => {
+  let service: RunningService;
+  let operator: Operator;
+  before(async () => {
+    service = await start(await sqlite.newDatabase());
+    operator = await signIn(service);
   });
+  after(() => service[Symbol.asyncDispose]());
+
+  test('shows plants with exact ids and their revisions, and finds them by each field', async () => {
+    assert.equal((await json(operator, 'now')).hasPlants, false);
+    for (const body of [
+      '{"id":-9223372036854775808,"name":"Acer campestre"}',
+      '{"id":7,"name":"Acer platanoides","tag":"a_b%"}',
+      '{"id":7,"name":"Acer platanoides","tag":""}',
+      '{"id":9223372036854775807,"name":"Ölweide","tag":"tree"}',
+    ])
+      assert.equal(await send(service, body), 200);
+    const SEARCHES: [query: string, ids: string[]][] = [
+      ['', ['-9223372036854775808', '7', '9223372036854775807']],
+      ['id=9223372036854775807', ['9223372036854775807']],
+      ['id=8', []],
+      ['name=Acer%20', ['-9223372036854775808', '7']],
+      ['name=Acer%20p', ['7']],
+      ['tag=tree', ['9223372036854775807']],
+      ['tag=a_b%25', []],
+      ['from=8', ['9223372036854775807']],
+    ];
+    for (const [query, ids] of SEARCHES) {
+      const page = await json(operator, `plants?${query}`);
+      assert.deepEqual([page.plants.map((plant: Json) => plant.id), page.next], [ids, null], query);
+    }
+    const { revisions } = await json(operator, 'revisions?id=7');
+    assert.deepEqual(
+      revisions.map(({ revision, tag, recordedBy }: Json) => [revision, tag, recordedBy]),
+      [
+        [1, 'a_b%', 'first'],
+        [2, '', 'first'],
+      ],
+    );
+    const csv = await (await call(operator, 'GET', 'plants.csv?name=Acer')).text();
+    assert.match(
+      csv,
+      /^id,revision,name,tag,recorded_at,recorded_by\n-9223372036854775808,1,Acer campestre,,.*,first\n7,2,/,
+    );
+    assert.equal(csv.split('\n').length, 4);
+    for (const path of ['plants', 'revisions'])
+      assert.equal((await call(operator, 'GET', `${path}?id=9223372036854775808`)).status, 422);
+    assert.equal((await call(operator, 'GET', 'revisions?id=9')).status, 404);
+    // A copied revision may contain the id of a token that this store lacks.
+    await sqlite.sql(service.database, insertSql([8, 1, 'Oak', null, 1, 99]));
+    assert.equal((await json(operator, 'revisions?id=8')).revisions[0].recordedBy, '99');
+    // Of many revisions, the console shows only the last ones.
+    const many = Array.from({ length: 501 }, (_, index) => index + 1);
+    await sqlite.sql(service.database, insertSql(...many.map((r): Row => [9, r, 'Oak', null, 1, 1])));
+    const shown = (await json(operator, 'revisions?id=9')).revisions.map(({ revision }: Json) => revision);
+    assert.deepEqual([shown.length, shown[0], shown.at(-1)], [500, 2, 501]);
+  });
+
+  test('creates and revokes tokens, which take effect', async () => {
+    const created = await call(operator, 'POST', 'tokens', { label: 'field app' });
+    assert.equal(created.status, 201);
+    const { token } = (await created.json()) as { token: string };
+    assert.equal(await send(service, '{"id":1,"name":"x"}', token), 200);
+    assert.equal((await call(operator, 'POST', 'tokens', { label: 'field app' })).status, 409);
+    assert.equal((await call(operator, 'POST', 'tokens', { label: ' ' })).status, 422);
+    for (const expiresAt of [1, 8.64e15 + 1, '9'])
+      assert.equal((await call(operator, 'POST', 'tokens', { label: 'old', expiresAt })).status, 422);
+    const later = await call(operator, 'POST', 'tokens', { label: 'later', expiresAt: 8.64e15 });
+    assert.equal(later.status, 201);
+    const beyond = `UPDATE token SET expires_at = 9007199254740991 WHERE label = 'later'`;
+    await sqlite.sql(service.database, beyond);
+    assert.equal((await call(operator, 'POST', 'tokens/revoke', { label: 'field app' })).status, 204);
+    const until = performance.now() + 5_000;
+    while ((await send(service, '{"id":1,"name":"x"}', token)) !== 401) assert.ok(performance.now() < until);
+    const { tokens } = await json(operator, 'tokens');
+    const { label, revokedAt } = tokens.find((each: Json) => each.label === 'field app');
+    assert.ok(label && revokedAt > 0);
+    assert.equal(tokens.find((each: Json) => each.label === 'later').expiresAt, null);
+    assert.ok(!JSON.stringify(tokens).includes(token));
+  });
+
+  test('shows the last backup', async () => {
+    assert.deepEqual((await json(operator, 'store')).runs, []);
+    await using command = await openTokens(service.database);
+    for (const endedAt of [1, 2]) {
+      const run = { command: 'backup', endedAt, result: `backup ${endedAt}` } as const;
+      await command.recordRun(run);
+      assert.deepEqual((await json(operator, 'store')).runs, [run]);
+    }
+  });
+
+  test('downloads a large store, and ends the connection if the store fails during a download', async () => {
+    const name = 'x'.repeat(100_000);
+    await using store = await openTokens(service.database);
+    for (let first = 100_000; first < 100_160; first += 40) {
+      const plants = Array.from({ length: 40 }, (_, index) => ({ id: BigInt(first + index), name }));
+      await store.commit(plants.map(plant => plantWrite(plant, 1)));
+    }
+    const complete = await (await call(operator, 'GET', 'plants.csv?name=xx')).text();
+    assert.equal(complete.match(/\n/g)!.length, 161);
+    const { body } = await call(operator, 'GET', 'plants.csv?name=xx');
+    const chunks = body!.getReader();
+    await chunks.read();
+    await sqlite.sql(service.database, 'ALTER TABLE plant_revision RENAME TO gone');
+    await assert.rejects(async () => {
+      while (!(await chunks.read()).done);
+    });
+    assert.ok(service.logged.includes('a request of the console failed'));
+    assert.equal((await call(operator, 'GET', 'plants')).status, 503);
+    // The rest of the screen Store does not need this table.
+    await sqlite.sql(service.database, 'ALTER TABLE last_run RENAME TO gone_too');
+    const { rows, runs } = await json(operator, 'store');
+    assert.deepEqual([runs, rows[0][0]], [[], 'Version']);
+  });
+});
 
 suite('the console', () => {
   test('shows what was rejected while it is switched on, with the fault and without tokens', async () => {
