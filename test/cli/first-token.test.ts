@@ -7,12 +7,10 @@ import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { openCommandStore } from '../harness/open-store.ts';
 import { type Finished, firstTokenOf, sendPlant, startProgram, startServe } from '../harness/program.ts';
-import { postgresUnderTest } from '../harness/store-under-test.ts';
 import { testFolder } from '../harness/test-folder.ts';
 import { until } from '../harness/until.ts';
 
 const folder = testFolder();
-const postgres = await postgresUnderTest();
 /** Runs a command on a terminal and writes what it prints to stderr. */
 const ON_TERMINAL = ['sh', '-c', 'exec script -qefc "exec $*" /dev/null >&2', 'sh'];
 /** `script` of util-linux; other systems have another one. */
@@ -82,14 +80,6 @@ test('an existing file is not replaced, not even a link to nowhere, and then the
   symlinkSync(join(folder, 'elsewhere'), `${linked}-first-token`);
   assert.match((await firstStart(`sqlite:${linked}`)).stderr, NO_TOKEN);
   assert.ok(!existsSync(join(folder, 'elsewhere')));
-});
-
-test('without a terminal, PostgreSQL gets no first token', async () => {
-  const files = readdirSync('.');
-  const { stdout, stderr } = await firstStart(await postgres.newDatabase());
-  assert.match(stderr, NO_TOKEN);
-  assert.doesNotMatch(stdout + stderr, /plant_\w{36}/);
-  assert.deepEqual(readdirSync('.'), files);
 });
 
 if (HAS_TERMINAL)

@@ -63,6 +63,12 @@ test('serve warns of a server that may lose plants until it is fixed, and flushe
   const ended = 'the store has nothing to warn of any more';
   await until('the warnings have ended', () => serve.logged().some(line => line.includes(ended)));
   const { stdout, stderr } = await serve.stop('SIGTERM');
+  // Without a terminal, a store on PostgreSQL gets no first token.
+  assert.match(
+    stderr,
+    /^The store has no token; create one with: npx plant-store token create LABEL --database /m,
+  );
+  assert.doesNotMatch(stdout + stderr, /plant_\w{36}/);
   for (const warning of [
     'fsync is off on the PostgreSQL server: plants confirmed with 200 may be lost, .*; set fsync = on',
     'full_page_writes is off on the PostgreSQL server: a power failure may destroy .*; set full_page_writes = on',

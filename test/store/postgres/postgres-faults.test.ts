@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { test } from 'node:test';
+import { suite, test } from 'node:test';
 import pg from 'pg';
 import { StoreUnavailable } from '../../../src/store/plant-store.ts';
 import type { LoggedRequest } from '../../harness/client-log.ts';
 import { openReader } from '../../harness/open-store.ts';
-import { PostgresProxy } from '../../harness/postgres-proxy.ts';
+import { PLANT_INSERT, PostgresProxy } from '../../harness/postgres-proxy.ts';
 import { OWNER_PASSWORD } from '../../harness/postgres-server.ts';
 import { FREE_PORTS, startProgram } from '../../harness/program.ts';
+import { RawConnection, type RawResponse, requestBytes } from '../../harness/raw-connection.ts';
 import { type RunningService, startTestService } from '../../harness/running-service.ts';
 import {
   assertBack,
@@ -96,6 +97,29 @@ test('several outages: every plant gets 503 in time, and 200 afterwards', async 
   await other.end();
 });
 
+test('a later request of a connection becomes the later revision; other ids do not wait for it', async () => {
+  await using proxy = await PostgresProxy.start(server.port);
+  await using service = await startTestService({ database: proxy.url(await server.createDatabase()) });
+  using connection = await RawConnection.open(service.address.port);
+  using another = await RawConnection.open(service.address.port);
+  const holding = proxy.holdNext(PLANT_INSERT);
+  connection.write(requestBytes(service.token, { body: '{"id":1,"name":"first"}' }));
+  const held = await holding;
+  connection.write(requestBytes(service.token, { body: '{"id":1,"name":"second"}' }));
+  for (let id = 2; id <= 4; id++) {
+    another.write(requestBytes(service.token, { body: `{"id":${id},"name":"other"}` }));
+    assert.equal(revisionOf(await another.response()), '1');
+  }
+  await held.deliver();
+  held.respond();
+  const revisions = [revisionOf(await connection.response()), revisionOf(await connection.response())];
+  assert.deepEqual(revisions, ['1', '2']);
+});
+
+function revisionOf({ headers }: RawResponse): string | undefined {
+  return headers.get('plant-revision');
+}
+
 test('a test commit needs the table, but not the function that other engines lack', async () => {
   const database = await server.createDatabase();
   await using engine = await openStore(database);
@@ -172,59 +196,62 @@ function urlOf(hosts: string[], { connectSeconds = 60, password = '' } = {}): st
   return `${url}?connect_timeout=${connectSeconds}&sslmode=disable`;
 }
 
-test('silent hosts: one attempt for each, and one connect_timeout for all', async () => {
-  using first = await SilentHost.listen();
-  using second = await SilentHost.listen();
-  const since = performance.now();
-  await assert.rejects(
-    openReader(urlOf([first.name, second.name], { connectSeconds: 2 })),
-    /timeout expired; is PostgreSQL running, and is the address correct\?$/,
-  );
-  // The default is 1.5 s.
-  assert.ok(performance.now() - since >= 1_900, 'connect_timeout is used');
-  assert.deepEqual([first.attempts, second.attempts], [1, 1]);
-});
-
-// An open attempt would keep the process alive until connect_timeout.
-test('the attempt at a silent host ends as soon as another accepts writes', async () => {
-  using silent = await SilentHost.listen();
-  await using _reader = await openReader(urlOf(['postgres', silent.name]));
-  await silent.isDisconnected();
-});
-
-test('a host that failed and is back is found while another host is silent', async () => {
-  using silent = await SilentHost.listen();
-  await using proxy = await PostgresProxy.start(server.port);
-  const engine = await openStore(urlOf([new URL(proxy.url(hostsDatabase)).host, silent.name]));
-  await engine.check();
-  proxy.cutAll();
-  // From here on the search tries the silent host first.
-  const isBack = (): Promise<boolean> =>
-    engine.check().then(
-      () => true,
-      () => false,
+// Concurrent, since they wait for silent hosts.
+suite('silent hosts', { concurrency: true }, () => {
+  test('get one attempt each, and one connect_timeout for all', async () => {
+    using first = await SilentHost.listen();
+    using second = await SilentHost.listen();
+    const since = performance.now();
+    await assert.rejects(
+      openReader(urlOf([first.name, second.name], { connectSeconds: 2 })),
+      /timeout expired; is PostgreSQL running, and is the address correct\?$/,
     );
-  await until('the host is found', isBack);
-  await engine[Symbol.asyncDispose]();
-  await silent.isDisconnected();
-});
+    // The default is 1.5 s.
+    assert.ok(performance.now() - since >= 1_900, 'connect_timeout is used');
+    assert.deepEqual([first.attempts, second.attempts], [1, 1]);
+  });
 
-test('a rejected password is sent once while another host is silent', async () => {
-  using silent = await SilentHost.listen();
-  await using proxy = await PostgresProxy.start(server.port);
-  const { host } = new URL(proxy.url(hostsDatabase));
-  const opening = openReader(urlOf([silent.name, host], { connectSeconds: 1, password: 'wrong' }));
-  await assert.rejects(opening, /rejects the password/);
-  assert.equal(proxy.timesAsked, 1);
-});
+  // An open attempt would keep the process alive until connect_timeout.
+  test('the attempt at a silent host ends as soon as another accepts writes', async () => {
+    using silent = await SilentHost.listen();
+    await using _reader = await openReader(urlOf(['postgres', silent.name]));
+    await silent.isDisconnected();
+  });
 
-test('serve ends soon after SIGTERM while it still searches its store', async () => {
-  using silent = await SilentHost.listen();
-  const serve = startProgram(['serve', '--database', urlOf([silent.name]), ...FREE_PORTS]);
-  const ended = once(serve, 'exit');
-  await until('serve connects to the silent host', () => silent.attempts > 0);
-  serve.kill('SIGTERM');
-  const timer = setTimeout(() => serve.kill('SIGKILL'), SOON_MS);
-  assert.deepEqual(await ended, [1, null]);
-  clearTimeout(timer);
+  test('a host that failed and is back is found while another host is silent', async () => {
+    using silent = await SilentHost.listen();
+    await using proxy = await PostgresProxy.start(server.port);
+    const engine = await openStore(urlOf([new URL(proxy.url(hostsDatabase)).host, silent.name]));
+    await engine.check();
+    proxy.cutAll();
+    // From here on the search tries the silent host first.
+    const isBack = (): Promise<boolean> =>
+      engine.check().then(
+        () => true,
+        () => false,
+      );
+    await until('the host is found', isBack);
+    await engine[Symbol.asyncDispose]();
+    await silent.isDisconnected();
+  });
+
+  test('a rejected password is sent once while another host is silent', async () => {
+    using silent = await SilentHost.listen();
+    await using proxy = await PostgresProxy.start(server.port);
+    const { host } = new URL(proxy.url(hostsDatabase));
+    const opening = openReader(urlOf([silent.name, host], { connectSeconds: 1, password: 'wrong' }));
+    await assert.rejects(opening, /rejects the password/);
+    assert.equal(proxy.timesAsked, 1);
+  });
+
+  test('serve ends soon after SIGTERM while it still searches its store', async () => {
+    using silent = await SilentHost.listen();
+    const serve = startProgram(['serve', '--database', urlOf([silent.name]), ...FREE_PORTS]);
+    const ended = once(serve, 'exit');
+    await until('serve connects to the silent host', () => silent.attempts > 0);
+    serve.kill('SIGTERM');
+    const timer = setTimeout(() => serve.kill('SIGKILL'), SOON_MS);
+    assert.deepEqual(await ended, [1, null]);
+    clearTimeout(timer);
+  });
 });
