@@ -2,6 +2,14 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { after, before, suite, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
+import { floods } from '../../faults/floods.ts';
+import type { Order } from '../../faults/scenario.ts';
+import { slowClients } from '../../faults/slow-clients.ts';
+import { REQUEST_KINDS } from '../harness/load.ts';
+import { RawConnection } from '../harness/raw-connection.ts';
+import { startTestService } from '../harness/running-service.ts';
+import { responsesIn, scrape } from '../harness/scrape.ts';
+import { SEED } from '../harness/seeded-random.ts';
 import { serverSideOf } from '../harness/server-side.ts';
 import { until } from '../harness/until.ts';
 import { assertRejected, ConnectionTarget } from './connection-target.ts';
@@ -10,6 +18,8 @@ import { assertRejected, ConnectionTarget } from './connection-target.ts';
 const TIMER_MS_MAX = 60_000;
 /** Longer than the timeout for the rest of a request and one check, far shorter than the cut. */
 const PAUSE_MS = 3_500;
+const { signal } = new AbortController();
+const ORDER: Order = { seed: SEED, budgetMs: 0, signal, tell: console.log, mutant: undefined };
 let target: ConnectionTarget;
 
 before(async () => {
@@ -17,9 +27,9 @@ before(async () => {
 });
 after(() => target.end());
 
-// The scenario `slow-clients` has the others. Concurrent, since up to 15 s pass in each test.
-suite('a client that is too slow', { concurrency: true }, () => {
-  test('and then resets its connection does no harm', async () => {
+// Concurrent, since up to 15 s pass in each test.
+suite('slow and hostile clients', { concurrency: true }, () => {
+  test('a client that is too slow and then resets its connection does no harm', async () => {
     using connection = await target.open();
     await assertRejected(connection, 40801);
     // An error event without a listener would end a service. The test runner only reports it.
@@ -33,7 +43,7 @@ suite('a client that is too slow', { concurrency: true }, () => {
     await target.assertOpen(next);
   });
 
-  test('to read a response, but within the timeout, can complete a request that it has begun', async () => {
+  test('a client that reads slowly, but within the timeout, can complete a request that it has begun', async () => {
     using first = await target.open();
     await target.assertOpen(first);
     using connection = await target.open();
@@ -56,7 +66,7 @@ suite('a client that is too slow', { concurrency: true }, () => {
     for (let count = 0; count <= sent; count++) assert.equal((await connection.response()).status, 200);
   });
 
-  test('to read the responses before CONNECT is cut', async () => {
+  test('a client that does not read the responses before CONNECT is cut', async () => {
     const connection = await target.open();
     connection.socket.pause();
     const pages = Array<string>(400).fill('GET /openapi.json HTTP/1.1\r\nHost: a\r\n\r\n');
@@ -65,5 +75,26 @@ suite('a client that is too slow', { concurrency: true }, () => {
     const closed = once(serverSideOf(connection)!, 'close', { signal: AbortSignal.timeout(TIMER_MS_MAX) });
     await closed;
     connection[Symbol.dispose]();
+  });
+
+  test('a slow request is counted, with or without a first byte', async () => {
+    await using service = await startTestService();
+    using silent = await RawConnection.open(service.address.port);
+    using half = await RawConnection.open(service.address.port);
+    half.write('POST /plants HTTP/1.1\r\nHost: a\r\n');
+    for (const { status } of await Promise.all([silent.response(), half.response()]))
+      assert.equal(status, 408);
+    assert.deepEqual(responsesIn(await scrape(service.opsUrl)), { tooSlow: 2 });
+  });
+
+  // Short runs of fault scenarios. `npm run faults` also measures the times of responses.
+  test('floods get correct responses, use little memory, and delay no shutdown', async () => {
+    const { faults } = await floods.run({ ...ORDER, budgetMs: REQUEST_KINDS.length * 1_000, roundsMax: 3 });
+    assert.deepEqual(faults, []);
+  });
+
+  test('slow clients get a 408 response or are cut, and none of their plants is stored', async () => {
+    const { faults } = await slowClients.run({ ...ORDER, roundsMax: 1 });
+    assert.deepEqual(faults, []);
   });
 });
