@@ -51,11 +51,15 @@ export function sqliteUnderTest(): EngineUnderTest {
   };
 }
 
-/** @param settings of `postgresql.conf` */
+/**
+ * @param settings of `postgresql.conf`
+ * @param initArgs further arguments of `initdb`
+ */
 export async function postgresUnderTest(
   settings?: Record<string, string>,
+  initArgs?: readonly string[],
 ): Promise<EngineUnderTest & { server: PostgresServer }> {
-  const server = await PostgresServer.start(settings);
+  const server = await PostgresServer.start(settings, initArgs);
   after(() => server[Symbol.asyncDispose]());
   return {
     name: 'PostgreSQL',

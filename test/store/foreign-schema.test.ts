@@ -87,12 +87,13 @@ for (const under of engines)
     };
     const verify = (database: string) => commands.run({ args: ['verify', '--database', database] });
 
-    for (const [named, sql, end] of CHANGES[under.name]) {
+    for (const [index, [named, sql, end]] of CHANGES[under.name].entries()) {
       test(`the ${named}, as the start and verify say`, async () => {
         const database = await under.newDatabase();
         await (await openStore(database))[Symbol.asyncDispose]();
         await run(database, sql);
-        for (const open of [openStore, openTokens, openCopyTarget])
+        // All of them check the schema in the same way.
+        for (const open of index === 0 ? [openStore, openTokens, openCopyTarget] : [openStore])
           await assert.rejects(open(database), { name: 'StoreRejected', message: RegExp(named) });
         const { exitCode, stdout, stderr } = await verify(database);
         assert.deepEqual([exitCode, stdout], [1, '']);
