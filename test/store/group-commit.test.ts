@@ -20,7 +20,7 @@ import {
 } from '../../src/store/plant-store.ts';
 import { SEED, seededRandom } from '../harness/seeded-random.ts';
 
-const RUNS = 150;
+const RUNS = 500;
 const LONG_TEXTS = [1, 1_000_000, BATCH_TEXT_LENGTH_MAX / 2 + 1, BATCH_TEXT_LENGTH_MAX];
 
 interface Plant {
