@@ -38,7 +38,9 @@ function commandsOf(document: string): string {
 /** Runs commands as a reader pastes them, and stops at the first that fails. */
 function paste(commands: string): string {
   const script = commands.replaceAll('127.0.0.1:8080', environment.PLANT_STORE_LISTEN!);
-  return execFileSync('bash', ['-euo', 'pipefail', '-c', script], {
+  // npx takes longer to start than the program.
+  const npx = 'npx() { shift; node bin/plant-store.js "$@"; }';
+  return execFileSync('bash', ['-euo', 'pipefail', '-c', `${npx}\n${script}`], {
     cwd: checkout,
     env: environment,
     encoding: 'utf8',
