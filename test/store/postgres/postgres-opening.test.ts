@@ -187,7 +187,6 @@ suite('a store is not opened:', { concurrency: 3 }, () => {
   }
 
   for (const [what, statement] of [
-    ['a table token', 'CREATE TABLE token (id serial PRIMARY KEY, secret text)'],
     ['a view plant', 'CREATE VIEW plant AS SELECT 1 AS one'],
     ['a table plant_schema_step of text', 'CREATE TABLE plant_schema_step (step text)'],
   ] as const) {
