@@ -79,8 +79,6 @@ async function send(
 
 const sqlite = sqliteUnderTest();
 
-const sqlite = sqliteUnderTest();
-
 suite('the console and its store', () => {
   let service: RunningService;
   let operator: Operator;
