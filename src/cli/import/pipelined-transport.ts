@@ -8,15 +8,39 @@ import { type HttpResponse, plantsUrl, type Transport } from '../../client/trans
  * again on a new one: a plant that is sent twice is stored once.
  */
 export class PipelinedTransport implements Disposable {
+  readonly #origin: string;
   readonly #path: string;
-  readonly #client: Client;
+  readonly #inFlightMax: number;
+  #client: Client;
 
   /** @param inFlightMax largest number of requests in flight */
   constructor(service: URL, inFlightMax: number) {
+    this.#origin = service.origin;
     this.#path = plantsUrl(service).pathname;
+    this.#inFlightMax = inFlightMax;
+    this.#client = this.#openClient();
+  }
+
+  /** Closes the connection. */
+  [Symbol.dispose](): void {
+    void this.#client.destroy();
+  }
+
+  /** The transport of a client. */
+  readonly send: Transport = ({ headers, body, responseBytesMax }, signal) => {
+    const request = new PipelinedRequest(responseBytesMax);
+    const client = this.#client;
+    signal.addEventListener('abort', () => this.#giveUp(client));
+    // Without these two options, undici waits for a response before it sends the next request.
+    const pipelined = { idempotent: true, blocking: false };
+    client.dispatch({ path: this.#path, method: 'POST', headers, body, ...pipelined }, request);
+    return request.response;
+  };
+
+  #openClient(): Client {
     const connect = buildConnector({ allowH2: false });
-    this.#client = new Client(service.origin, {
-      pipelining: inFlightMax,
+    return new Client(this.#origin, {
+      pipelining: this.#inFlightMax,
       // The caller has its own timeout.
       ...{ headersTimeout: 0, bodyTimeout: 0 },
       connect: (options, callback) =>
@@ -27,19 +51,16 @@ export class PipelinedTransport implements Disposable {
     });
   }
 
-  /** Closes the connection. */
-  [Symbol.dispose](): void {
-    void this.#client.destroy();
+  /**
+   * Ends the connection of a request that was given up, and fails its other requests. undici would
+   * send these again at once, and so for each timeout. A service that hung would then store the
+   * copies of all connections, after newer rows of the same plants.
+   */
+  #giveUp(client: Client): void {
+    if (client !== this.#client) return;
+    this.#client = this.#openClient();
+    void client.destroy(Object.assign(new Error('the connection was given up'), { code: 'ECONNRESET' }));
   }
-
-  /** The transport of a client. */
-  readonly send: Transport = ({ headers, body, responseBytesMax }, signal) => {
-    const request = new PipelinedRequest(responseBytesMax, signal);
-    // Without these two options, undici waits for a response before it sends the next request.
-    const pipelined = { idempotent: true, blocking: false };
-    this.#client.dispatch({ path: this.#path, method: 'POST', headers, body, ...pipelined }, request);
-    return request.response;
-  };
 }
 
 /** Sends the requests of one event-loop iteration in one write. By itself, undici writes each. */
@@ -61,7 +82,6 @@ function joinWrites(socket: Socket): void {
 class PipelinedRequest implements Dispatcher.DispatchHandler {
   readonly response: Promise<HttpResponse>;
   readonly #responseBytesMax: number;
-  readonly #signal: AbortSignal;
   #resolve!: (response: HttpResponse) => void;
   #reject!: (error: unknown) => void;
   #controller: Dispatcher.DispatchController | undefined;
@@ -70,23 +90,16 @@ class PipelinedRequest implements Dispatcher.DispatchHandler {
   #chunks: Buffer[] = [];
   #bytes = 0;
 
-  constructor(responseBytesMax: number, signal: AbortSignal) {
+  constructor(responseBytesMax: number) {
     this.#responseBytesMax = responseBytesMax;
-    this.#signal = signal;
-    signal.addEventListener('abort', () => this.#abort());
     this.response = new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
     });
   }
 
-  #abort(): void {
-    this.#controller?.abort(new Error('aborted'));
-  }
-
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
-    if (this.#signal.aborted) this.#abort();
   }
 
   onResponseStart(_: unknown, status: number, headers: object): void {
@@ -99,7 +112,7 @@ class PipelinedRequest implements Dispatcher.DispatchHandler {
     this.#bytes += chunk.length;
     if (this.#bytes <= this.#responseBytesMax) return;
     this.onResponseEnd();
-    this.#abort();
+    this.#controller?.abort(new Error('the response is too long'));
   }
 
   onResponseEnd(): void {
