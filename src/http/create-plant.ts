@@ -21,7 +21,7 @@ const LONG_BODY_BUDGET_MS = 2;
 const TOKEN_UNCHECKED = 'the store does not respond, so the token cannot be checked; send it again';
 
 /** A request that may send its body. */
-export interface Admission {
+interface Admission {
   tokenHash: string;
   tokenId: number;
   /** Header fields of the response, whatever its status. */

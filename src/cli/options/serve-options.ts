@@ -94,7 +94,7 @@ function parseHostNames(text: string): string[] {
 }
 
 /** Browsers compare origins as text, so the spelling must be exact (RFC 6454 section 6.2). */
-export function parseOrigins(text: string): AllowedOrigins {
+function parseOrigins(text: string): AllowedOrigins {
   if (text === '*') return text;
   const origins = text.split(',').map(each => each.trim());
   for (const origin of origins) {
@@ -115,7 +115,7 @@ export function parseOrigins(text: string): AllowedOrigins {
 
 const WINDOW_SECONDS: Record<string, number> = { s: 1, min: 60 };
 
-export function parseRateLimit(text: string): RateLimitPolicy {
+function parseRateLimit(text: string): RateLimitPolicy {
   const [, digits = '', unit = ''] = /^([0-9]{1,9})\/(s|min)$/.exec(text) ?? [];
   const requests = Number(digits);
   const windowSeconds = WINDOW_SECONDS[unit];

@@ -272,7 +272,7 @@ const warnings = new Writable({
  *
  * @throws {StoreRejected} when the file has no matching password
  */
-export async function passwordFromFile(
+async function passwordFromFile(
   { database, user }: PostgresAddress,
   { host, port }: HostAddress,
 ): Promise<string> {

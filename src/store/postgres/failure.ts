@@ -37,8 +37,6 @@ export const TOO_MANY_CONNECTIONS = '53300';
 export const INSUFFICIENT_PRIVILEGE = '42501';
 export const UNDEFINED_TABLE = '42P01';
 export const UNIQUE_VIOLATION = '23505';
-/** Also a statement timeout. */
-export const STATEMENT_CANCELED = '57014';
 const READ_ONLY = '25006';
 
 /** Advice for a missing right. */
