@@ -1,4 +1,4 @@
-import { withChecksum } from '../src/store/checksum.ts';
+import { withChecksum } from '../src/store/audit/checksum.ts';
 import { openForWriting } from '../src/store/sqlite/database.ts';
 
 /** The number of rows that are sorted and inserted together. */

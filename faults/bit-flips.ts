@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { NewPlant } from '../src/contract/plant.ts';
-import { plantWrite } from '../src/store/checksum.ts';
+import { plantWrite } from '../src/store/audit/checksum.ts';
 import { COMMIT_TIME_MS_MAX } from '../src/store/limits.ts';
 import { openCommandStore } from '../test/harness/open-store.ts';
 import { PostgresServer } from '../test/harness/postgres-server.ts';

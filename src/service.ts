@@ -20,7 +20,7 @@ import { OpsServer } from './ops/ops-server.ts';
 import { FailureLog, rateLimitedLog, type ServiceLog } from './ops/rate-limited-log.ts';
 import type { ServiceState } from './ops/readiness.ts';
 import { storeWarningsOf } from './ops/store-warnings.ts';
-import { plantWrite } from './store/checksum.ts';
+import { plantWrite } from './store/audit/checksum.ts';
 import { openSearch, openServedStore, type StorageEngine, type StoreSettings } from './store/open-store.ts';
 import {
   type PlantCommits,

@@ -1,7 +1,7 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { ID_RULE } from '../contract/errors.ts';
 import { int64FromNumberText } from '../contract/int64.ts';
-import type { Damaged } from '../store/checked-revisions.ts';
+import type { Damaged } from '../store/audit/checked-revisions.ts';
 import {
   type CopyCount,
   type CopyPass,
@@ -10,7 +10,7 @@ import {
   compareStores,
   copyMissing,
   type StoreSummary,
-} from '../store/copy/store-copy.ts';
+} from '../store/audit/store-copy.ts';
 import { checkNotServed, openCopyTarget, openReader } from '../store/open-store.ts';
 import {
   type PlantReader,

@@ -3,7 +3,7 @@ import { existsSync, readFileSync, readlinkSync } from 'node:fs';
 import { devNull } from 'node:os';
 import { Command, Option } from 'commander';
 import { csvLine } from '../contract/csv-line.ts';
-import { checkedRevisions, latestPlants } from '../store/checked-revisions.ts';
+import { checkedRevisions, latestPlants } from '../store/audit/checked-revisions.ts';
 import { openReader } from '../store/open-store.ts';
 import type { PlantFilter, PlantRevision } from '../store/plant-store.ts';
 import { REVISION_CSV_HEADER, revisionCsv } from '../store/revision-csv.ts';

@@ -1,7 +1,7 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { ID_RULE } from '../contract/errors.ts';
 import { int64FromNumberText } from '../contract/int64.ts';
-import { checkedRevisions, Damaged, revisionsOfPlant } from '../store/checked-revisions.ts';
+import { checkedRevisions, Damaged, revisionsOfPlant } from '../store/audit/checked-revisions.ts';
 import { shownDatabase } from '../store/database-url.ts';
 import { openReader } from '../store/open-store.ts';
 import type { PlantRevision } from '../store/plant-store.ts';

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { constants, setPriority } from 'node:os';
 import { Command } from 'commander';
+import { parseSeal, type Seal, SealDigest, sealLine, sealText } from '../store/audit/seal.ts';
+import { settledTime, type Verification, verifyRevisions } from '../store/audit/verification.ts';
 import type { DatabaseAddress } from '../store/database-url.ts';
 import { openReader } from '../store/open-store.ts';
 import { StoreDamaged, StoreRejected } from '../store/plant-store.ts';
-import { parseSeal, type Seal, SealDigest, sealLine, sealText } from '../store/seal.ts';
-import { settledTime, type Verification, verifyRevisions } from '../store/verification.ts';
 import { noteRun } from './note-run.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './options/database-option.ts';
 import { Failure } from './output/failure.ts';

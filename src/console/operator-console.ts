@@ -8,8 +8,8 @@ import { COMMON_FIELDS, type HttpResponse } from '../http/response.ts';
 import type { OpsPage } from '../ops/ops-server.ts';
 import type { ServiceLog } from '../ops/rate-limited-log.ts';
 import { readinessOf, type ServiceState } from '../ops/readiness.ts';
+import { isIntact } from '../store/audit/checksum.ts';
 import { bytesText } from '../store/bytes-text.ts';
-import { isIntact } from '../store/checksum.ts';
 import type { StorageEngine } from '../store/open-store.ts';
 import { searchAll } from '../store/plant-search.ts';
 import {

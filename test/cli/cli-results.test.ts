@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { hashToken } from '../../src/auth/token.ts';
 import { type NewPlant, newPlantJson } from '../../src/contract/plant.ts';
-import { plantWrite } from '../../src/store/checksum.ts';
+import { plantWrite } from '../../src/store/audit/checksum.ts';
 import { commandProcess } from '../harness/command-lines.ts';
 import { type Finished, runProgram, startProgram } from '../harness/program.ts';
 import { openNewStore, sqliteUnderTest } from '../harness/store-under-test.ts';

@@ -9,7 +9,7 @@ import { text as readText } from 'node:stream/consumers';
 import { after, test } from 'node:test';
 import packageJson from '../../package.json' with { type: 'json' };
 import { openApiJson } from '../../src/contract/openapi.ts';
-import { plantWrite } from '../../src/store/checksum.ts';
+import { plantWrite } from '../../src/store/audit/checksum.ts';
 import { commandProcess } from '../harness/command-lines.ts';
 import { freePort } from '../harness/free-port.ts';
 import { LoggingClient } from '../harness/logging-client.ts';

@@ -13,7 +13,7 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
-import { SealDigest, sealLine, sealText } from '../../src/store/seal.ts';
+import { SealDigest, sealLine, sealText } from '../../src/store/audit/seal.ts';
 import { commandProcess } from '../harness/command-lines.ts';
 import { copy, fillStore, HARD_PLANTS } from '../harness/copied-stores.ts';
 import { openCommandStore } from '../harness/open-store.ts';

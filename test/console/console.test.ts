@@ -9,7 +9,7 @@ import { hashToken } from '../../src/auth/token.ts';
 import { TokenCache } from '../../src/auth/token-cache.ts';
 import { Sessions } from '../../src/console/sessions.ts';
 import type { StoredToken } from '../../src/contract/stored-token.ts';
-import { plantWrite } from '../../src/store/checksum.ts';
+import { plantWrite } from '../../src/store/audit/checksum.ts';
 import { runProgram, sendBody } from '../harness/program.ts';
 import { type RunningService, startTestService } from '../harness/running-service.ts';
 import { openTokens, sqliteUnderTest } from '../harness/store-under-test.ts';

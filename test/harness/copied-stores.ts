@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { hashToken, makeToken } from '../../src/auth/token.ts';
 import type { NewPlant } from '../../src/contract/plant.ts';
 import type { StoredToken } from '../../src/contract/stored-token.ts';
-import { plantWrite } from '../../src/store/checksum.ts';
+import { plantWrite } from '../../src/store/audit/checksum.ts';
 import type { PlantRevision } from '../../src/store/plant-store.ts';
 import { openReader } from './open-store.ts';
 import { type Finished, runProgram } from './program.ts';

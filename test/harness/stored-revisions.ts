@@ -1,4 +1,4 @@
-import { withChecksum } from '../../src/store/checksum.ts';
+import { withChecksum } from '../../src/store/audit/checksum.ts';
 import type { PlantRevision } from '../../src/store/plant-store.ts';
 import { faultsOf, type LoggedRequest } from './client-log.ts';
 import { openReader } from './open-store.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type NewPlant, plantJson } from '../../src/contract/plant.ts';
-import { withChecksum } from '../../src/store/checksum.ts';
+import { withChecksum } from '../../src/store/audit/checksum.ts';
 import { faultsOf, type LoggedRequest } from '../harness/client-log.ts';
 
 // All fault scenarios rely on this comparison. If it missed a fault, they would pass.

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { newPlantJson } from '../../src/contract/plant.ts';
-import { plantWrite } from '../../src/store/checksum.ts';
+import { plantWrite } from '../../src/store/audit/checksum.ts';
 import type { StorageEngine } from '../../src/store/open-store.ts';
 import { type PlantRevision, type RepeatedIdRule, StoreUnavailable } from '../../src/store/plant-store.ts';
 import { faultsOf, type LoggedRequest } from '../harness/client-log.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
 import { suite, test } from 'node:test';
-import { plantWrite } from '../../src/store/checksum.ts';
+import { plantWrite } from '../../src/store/audit/checksum.ts';
 import { commandProcess } from '../harness/command-lines.ts';
 import { openCopyTarget } from '../harness/open-store.ts';
 import {

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { ID_MAX, ID_MIN } from '../../src/contract/limits.ts';
 import type { NewPlant } from '../../src/contract/plant.ts';
-import { plantWrite } from '../../src/store/checksum.ts';
+import { plantWrite } from '../../src/store/audit/checksum.ts';
 import type { StorageEngine } from '../../src/store/open-store.ts';
 import { PAGE_PLANTS, searchAll } from '../../src/store/plant-search.ts';
 import { type PlantFilter, StoreUnavailable } from '../../src/store/plant-store.ts';

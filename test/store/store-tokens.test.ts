@@ -3,7 +3,7 @@ import { suite, test } from 'node:test';
 import { hashToken } from '../../src/auth/token.ts';
 import { TOKENS_AT_A_TIME_MAX } from '../../src/contract/limits.ts';
 import type { NewStoredToken } from '../../src/contract/stored-token.ts';
-import { plantWrite } from '../../src/store/checksum.ts';
+import { plantWrite } from '../../src/store/audit/checksum.ts';
 import { StoreUnavailable } from '../../src/store/plant-store.ts';
 import { openReader } from '../harness/open-store.ts';
 import {

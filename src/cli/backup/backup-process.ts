@@ -1,9 +1,9 @@
 import { constants, setPriority } from 'node:os';
+import { SealDigest, sealText } from '../../store/audit/seal.ts';
+import { type Verification, verifyRevisions } from '../../store/audit/verification.ts';
 import { StoreDamaged } from '../../store/plant-store.ts';
-import { SealDigest, sealText } from '../../store/seal.ts';
 import { checkCopy, copySnapshot, type StoreCounts } from '../../store/sqlite/sqlite-backup.ts';
 import { openSqliteReader } from '../../store/sqlite/sqlite-reader.ts';
-import { type Verification, verifyRevisions } from '../../store/verification.ts';
 
 /** A message to the process that started this one. The last message is `made` or `failure`. */
 export interface BackupMessage {

@@ -1,4 +1,4 @@
-import { type CheckedRevision, Damaged, damageOf } from '../../store/checked-revisions.ts';
+import { type CheckedRevision, Damaged, damageOf } from '../../store/audit/checked-revisions.ts';
 import type { PlantRevision } from '../../store/plant-store.ts';
 
 /**

@@ -1,5 +1,5 @@
 import type { NewPlant } from '../../contract/plant.ts';
-import { isIntact, revisionChecksum } from '../checksum.ts';
+import { isIntact, revisionChecksum } from '../audit/checksum.ts';
 import {
   type PlantRevision,
   type PlantWrite,

@@ -1,5 +1,5 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import { isIntact, revisionChecksum } from '../checksum.ts';
+import { isIntact, revisionChecksum } from '../audit/checksum.ts';
 import type { PlantWrite, RepeatedIdRule } from '../plant-store.ts';
 import { REVISION_COLUMNS, type Row, revisionOf } from '../revision-rows.ts';
 import { rejectSchema } from '../schema-faults.ts';

@@ -1,8 +1,8 @@
 /** Queries of the readers, also on threads. The program of a thread must not start this thread. */
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite';
+import { keyOrder, revisionName } from '../audit/checked-revisions.ts';
+import { isIntact } from '../audit/checksum.ts';
 import { BatchSize, textLengthOf } from '../batch-size.ts';
-import { keyOrder, revisionName } from '../checked-revisions.ts';
-import { isIntact } from '../checksum.ts';
 import { type PlantRevision, StoreDamaged } from '../plant-store.ts';
 import { COUNTS, countsOf, REVISION_COLUMNS, type Row, revisionOf } from '../revision-rows.ts';
 

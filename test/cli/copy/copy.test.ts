@@ -3,7 +3,7 @@ import { readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { suite, test } from 'node:test';
 import type { StoredToken } from '../../../src/contract/stored-token.ts';
-import { withChecksum } from '../../../src/store/checksum.ts';
+import { withChecksum } from '../../../src/store/audit/checksum.ts';
 import { type PlantReader, type PlantRevision, StoreRejected } from '../../../src/store/plant-store.ts';
 import { commandProcess } from '../../harness/command-lines.ts';
 import {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { plantWrite } from '../../../src/store/checksum.ts';
+import { plantWrite } from '../../../src/store/audit/checksum.ts';
 import type { StorageEngine } from '../../../src/store/open-store.ts';
 import {
   type PlantWrite,

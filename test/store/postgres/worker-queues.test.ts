@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as nextIteration } from 'node:timers/promises';
-import { plantWrite } from '../../../src/store/checksum.ts';
+import { plantWrite } from '../../../src/store/audit/checksum.ts';
 import { GroupCommit } from '../../../src/store/group-commit.ts';
 import { QUEUE_PLANTS_MAX } from '../../../src/store/limits.ts';
 import type { WriteResult } from '../../../src/store/plant-store.ts';

@@ -4,7 +4,7 @@ import { existsSync, readFileSync, statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
-import { plantWrite } from '../../../src/store/checksum.ts';
+import { plantWrite } from '../../../src/store/audit/checksum.ts';
 import type { PlantWrite } from '../../../src/store/plant-store.ts';
 import { Checkpoints } from '../../../src/store/sqlite/checkpoints.ts';
 import { openForWriting } from '../../../src/store/sqlite/database.ts';

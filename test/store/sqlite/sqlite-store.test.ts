@@ -16,7 +16,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { text as readText } from 'node:stream/consumers';
 import { suite, test } from 'node:test';
 import type { Worker } from 'node:worker_threads';
-import { plantWrite } from '../../../src/store/checksum.ts';
+import { plantWrite } from '../../../src/store/audit/checksum.ts';
 import { StoreRejected, StoreUnavailable } from '../../../src/store/plant-store.ts';
 import { openForWriting } from '../../../src/store/sqlite/database.ts';
 import { mountNamespace } from '../../harness/mount-namespace.ts';

@@ -1,6 +1,6 @@
 import type { StoredToken } from '../../contract/stored-token.ts';
-import { type CheckedRevision, Damaged, keyOrder, revisionName } from '../checked-revisions.ts';
 import { type PlantRevision, StoreRejected } from '../plant-store.ts';
+import { type CheckedRevision, Damaged, keyOrder, revisionName } from './checked-revisions.ts';
 
 /**
  * Yields the revisions that the target of a copy lacks. Reads both stores in parallel to their

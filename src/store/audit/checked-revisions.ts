@@ -1,5 +1,5 @@
+import { type PlantRevision, StoreDamaged } from '../plant-store.ts';
 import { isIntact } from './checksum.ts';
-import { type PlantRevision, StoreDamaged } from './plant-store.ts';
 
 /** A revision that is not the one that was written. Its key may be wrong, too. */
 export class Damaged {

@@ -1,9 +1,16 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
-import { withChecksum } from '../../src/store/checksum.ts';
-import type { PlantRevision } from '../../src/store/plant-store.ts';
-import { differenceOf, parseSeal, type Seal, SealDigest, sealLine, sealText } from '../../src/store/seal.ts';
+import { withChecksum } from '../../../src/store/audit/checksum.ts';
+import {
+  differenceOf,
+  parseSeal,
+  type Seal,
+  SealDigest,
+  sealLine,
+  sealText,
+} from '../../../src/store/audit/seal.ts';
+import type { PlantRevision } from '../../../src/store/plant-store.ts';
 
 const AT = 1_767_225_600_000;
 

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type PlantRevision, StoreRejected } from './plant-store.ts';
+import { type PlantRevision, StoreRejected } from '../plant-store.ts';
 
 /**
  * What a store held at a time. Equal digests mean equal revisions.

@@ -11,8 +11,8 @@
  * `zlib.crc32` costs as much as this, but damage would pass once in 2^32. Bigints would cost twice
  * as much.
  */
-import type { NewPlant } from '../contract/plant.ts';
-import type { PlantRevision, PlantWrite } from './plant-store.ts';
+import type { NewPlant } from '../../contract/plant.ts';
+import type { PlantRevision, PlantWrite } from '../plant-store.ts';
 
 function highStep(state: number, word: number): number {
   const product = Math.imul(state ^ word, 0xb5297a4d);

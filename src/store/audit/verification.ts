@@ -1,8 +1,8 @@
 import { setImmediate as nextIteration, setTimeout as wait } from 'node:timers/promises';
+import { COMMIT_TIME_MS_MAX } from '../limits.ts';
+import type { PlantReader, PlantRevision } from '../plant-store.ts';
 import { damageOf, orderFault } from './checked-revisions.ts';
 import { isIntact } from './checksum.ts';
-import { COMMIT_TIME_MS_MAX } from './limits.ts';
-import type { PlantReader, PlantRevision } from './plant-store.ts';
 import { differenceOf, type Seal, SealDigest } from './seal.ts';
 
 export interface Verification {

@@ -1,7 +1,6 @@
 import { setImmediate as nextIteration } from 'node:timers/promises';
 import type { StoredToken } from '../../contract/stored-token.ts';
 import { BatchSize, textLengthOf } from '../batch-size.ts';
-import { type CheckedRevision, checkedRevisions, Damaged } from '../checked-revisions.ts';
 import { BATCH_PLANTS_MAX, BATCH_TEXT_LENGTH_MAX } from '../limits.ts';
 import {
   type CopyTarget,
@@ -11,9 +10,10 @@ import {
   StoreRejected,
   StoreUnavailable,
 } from '../plant-store.ts';
-import { type Seal, SealDigest } from '../seal.ts';
-import { ITERATION_ROWS } from '../verification.ts';
+import { type CheckedRevision, checkedRevisions, Damaged } from './checked-revisions.ts';
 import { missingRevisions, missingTokens } from './missing-rows.ts';
+import { type Seal, SealDigest } from './seal.ts';
+import { ITERATION_ROWS } from './verification.ts';
 
 /** One of the two stores of a copy. */
 export interface CopySide {

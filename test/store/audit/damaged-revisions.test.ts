@@ -2,19 +2,19 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite, test } from 'node:test';
-import { commandProcess } from '../harness/command-lines.ts';
-import { type Finished, sendBody } from '../harness/program.ts';
-import { addToken, type RunningService, startTestService } from '../harness/running-service.ts';
-import { scrape } from '../harness/scrape.ts';
+import { commandProcess } from '../../harness/command-lines.ts';
+import { type Finished, sendBody } from '../../harness/program.ts';
+import { addToken, type RunningService, startTestService } from '../../harness/running-service.ts';
+import { scrape } from '../../harness/scrape.ts';
 import {
   type EngineUnderTest,
   openNewStore,
   pathOf,
   postgresUnderTest,
   sqliteUnderTest,
-} from '../harness/store-under-test.ts';
-import { changeRows, insertSql, type Row } from '../harness/stored-revisions.ts';
-import { testFolder } from '../harness/test-folder.ts';
+} from '../../harness/store-under-test.ts';
+import { changeRows, insertSql, type Row } from '../../harness/stored-revisions.ts';
+import { testFolder } from '../../harness/test-folder.ts';
 
 const ROWS: Row[] = [
   [5, 1, 'five', 'tree', 1_000, 1],
