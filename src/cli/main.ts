@@ -23,7 +23,6 @@ export const COMMANDS: Record<string, () => Promise<Command>> = {
   backup: async () => (await import('./backup/backup.ts')).backupCommand(),
   check: async () => (await import('./check/check.ts')).checkCommand(),
   openapi: async () => (await import('./openapi.ts')).openApiCommand(),
-  completion: async () => (await import('./completion.ts')).completionCommand(() => program(undefined)),
 };
 
 /** Results go to stdout, messages to stderr. Exit codes: 0 success, 1 failure, 2 usage error. */

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -228,7 +228,7 @@ test('a result that cannot be written is one line', async () => {
 });
 
 const COMMANDS =
-  'serve console health token add import list show export stats copy verify backup check openapi completion';
+  'serve console health token add import list show export stats copy verify backup check openapi';
 
 test('--help explains each command, and an incomplete command prints its help', async () => {
   for (const [command, ...words] of [
@@ -254,44 +254,6 @@ test('--help explains each command, and an incomplete command prints its help', 
   ] as const)
     assert.deepEqual(await run(command), { exitCode: 0, stdout: printed, stderr: '' });
 });
-
-test('completion offers the commands and options that fit, and files otherwise', async () => {
-  const [bash, zsh] = [await run('completion bash'), await run('completion zsh')];
-  assert.equal(bash.stdout, zsh.stdout);
-  const cases: [line: string, offered: string][] = [
-    ['', COMMANDS],
-    ['--', '--version --help'],
-    ['sh', 'show'],
-    ['token create spare --e', '--expires'],
-    ['token create --expires 9d --', '--database --database-password-file --expires --help'],
-    ['serve --listen 8080 --op', '--ops --ops-host'],
-    ['completion ', 'bash zsh'],
-    ['import --token-file ', ''],
-  ];
-  const script = `${bash.stdout}
-    for line in "$@"; do
-      read -ra COMP_WORDS <<<"plant-store $line"
-      [[ $line =~ ^$|\\ $ ]] && COMP_WORDS+=('')
-      COMP_CWORD=$((\${#COMP_WORDS[@]} - 1)) COMPREPLY=()
-      _plant_store
-      echo "\${COMPREPLY[*]}"
-    done
-    complete -p plant-store`;
-  const shell = spawnSync('bash', ['-c', script, 'bash', ...cases.map(([line]) => line)], {
-    encoding: 'utf8',
-  });
-  const lines = shell.stdout.trimEnd().split('\n');
-  assert.equal(shell.stderr, '');
-  assert.deepEqual(
-    lines.slice(0, -1).map(sorted),
-    cases.map(([, offered]) => sorted(offered)),
-  );
-  assert.match(lines.at(-1)!, /-o default/);
-});
-
-function sorted(words: string): string {
-  return words.split(' ').sort().join(' ');
-}
 
 test('settings of serve come from the environment or a flag, and a port alone is on loopback', async () => {
   const env: Record<string, string> = {
