@@ -7,7 +7,6 @@ import { checkedRevisions, latestPlants } from '../store/audit/checked-revisions
 import { openReader } from '../store/open-store.ts';
 import type { PlantFilter, PlantRevision } from '../store/plant-store.ts';
 import { REVISION_CSV_HEADER, revisionCsv } from '../store/revision-csv.ts';
-import { atOption } from './options/at-option.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './options/database-option.ts';
 import { alignedColumns } from './output/aligned-columns.ts';
 import { intactRevisions } from './output/damage.ts';
@@ -23,12 +22,8 @@ const HELP = `
 A damaged revision is reported on stderr and not printed, and the exit code is 1.
 If it is the latest revision of a plant, nothing is printed for this plant.
 
-With --at, only revisions count whose recorded time is that time or before. Of each
-plant, the highest of them is printed, even if the clock was set back.
-
-Examples:
-  $ npx plant-store export > plants.csv
-  $ npx plant-store export --at 2026-05-01T00:00Z`;
+Example:
+  $ npx plant-store export > plants.csv`;
 
 export function exportCommand(): Command {
   return addDatabaseOptions(new Command('export'))
@@ -36,7 +31,6 @@ export function exportCommand(): Command {
     .addOption(new Option('--format <format>', 'CSV or JSON Lines').choices(['csv', 'jsonl']).default('csv'))
     .addOption(idsOption())
     .option('--revisions', 'print every revision of each plant, with its time and the label of its token')
-    .addOption(atOption())
     .addHelpText('after', HELP)
     .action((options: PrintOptions) => printPlants(options, options.revisions ? 'revisions' : 'plants'));
 }
@@ -46,7 +40,6 @@ interface PrintOptions extends DatabaseOptions, PlantFilter {
   ids: IdForm;
   revisions?: true;
   limit?: number;
-  at?: number;
 }
 
 /**
@@ -74,9 +67,7 @@ export async function printPlants(
     isList ? reader.revisionsInSlices(options.from) : reader.revisions(options.from),
   );
   try {
-    for await (const revision of intactRevisions(
-      what === 'revisions' ? all : latestPlants(all, options.at),
-    )) {
+    for await (const revision of intactRevisions(what === 'revisions' ? all : latestPlants(all))) {
       if (!isSelected(revision, options)) continue;
       chunk += LINES[format](revision, isRecord ? await labelOf(revision.recordedBy) : undefined, ids);
       count++;
@@ -94,9 +85,9 @@ export async function printPlants(
 }
 
 /** Not in the database, which would leave out a plant with a damaged tag without a message. */
-function isSelected({ plant, recordedAt }: PlantRevision, options: PrintOptions): boolean {
-  const { from = plant.id, name = '', tag = plant.tag, at = Infinity } = options;
-  return plant.id >= from && recordedAt <= at && plant.tag === tag && plant.name.startsWith(name);
+function isSelected({ plant }: PlantRevision, options: PlantFilter): boolean {
+  const { from = plant.id, name = '', tag = plant.tag } = options;
+  return plant.id >= from && plant.tag === tag && plant.name.startsWith(name);
 }
 
 const PLANT_CSV_HEADER = csvLine(['id', 'name', 'tag']);

@@ -5,7 +5,6 @@ import { checkedRevisions, Damaged, revisionsOfPlant } from '../store/audit/chec
 import { shownDatabase } from '../store/database-url.ts';
 import { openReader } from '../store/open-store.ts';
 import type { PlantRevision } from '../store/plant-store.ts';
-import { atOption } from './options/at-option.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './options/database-option.ts';
 import { alignedColumns } from './output/aligned-columns.ts';
 import { reportDamage } from './output/damage.ts';
@@ -27,47 +26,36 @@ export function showCommand(): Command {
     .argument('<id>', 'the id of the plant', parseId)
     .option('--json', 'print one JSON object')
     .addOption(idsOption())
-    .addOption(atOption())
     .action(show);
 }
 
-interface ShowOptions extends DatabaseOptions {
-  json?: true;
-  ids: IdForm;
-  at?: number;
-}
-
-async function show(id: bigint, options: ShowOptions): Promise<void> {
-  const { json, ids, at = Infinity } = options;
+async function show(id: bigint, options: DatabaseOptions & { json?: true; ids: IdForm }): Promise<void> {
+  const { json, ids } = options;
   const database = readDatabase(options);
   await using reader = await openReader(database);
   const labelOf = tokenLabels(reader);
   const textOf = json ? revisionJson : revisionText;
   const texts: string[] = [];
-  const revisions = await Array.fromAsync(revisionsOfPlant(checkedRevisions(reader.revisions(id)), id));
-  const intact: PlantRevision[] = [];
-  for (const each of revisions) {
+  let last: PlantRevision | undefined;
+  let isDamaged = false;
+  for await (const each of revisionsOfPlant(checkedRevisions(reader.revisions(id)), id)) {
     if (each instanceof Damaged) {
       reportDamage(each);
-      continue;
+      isDamaged = true;
+    } else {
+      texts.push(textOf(each, await labelOf(each.recordedBy), ids));
+      last = each;
     }
-    intact.push(each);
-    if (each.recordedAt <= at) texts.push(textOf(each, await labelOf(each.recordedBy), ids));
   }
-  const isDamaged = intact.length < revisions.length;
-  if (texts.length === 0) {
-    const reason =
-      revisions.length > 0
-        ? `plant ${id} has no ${isDamaged ? 'intact ' : ''}revision${options.at === undefined ? '' : ' of that time'}`
-        : `there is no plant with the id ${id}`;
+  if (last === undefined) {
+    const reason = isDamaged ? `plant ${id} has no intact revision` : `there is no plant with the id ${id}`;
     throw new Failure(`${reason} in ${shownDatabase(database)}`);
   }
   const object = withIds(ids, `{"id":${id},"revisions":[${texts.join()}]}`);
   console.log(json ? visible(object) : `plant ${id}\n${alignedColumns(texts.join('\n'))}`);
-  const { revision } = intact.at(-1)!;
-  if (!isDamaged && revision !== intact.length) {
+  if (!isDamaged && last.revision !== texts.length) {
     throw new Failure(
-      `plant ${id} has a revision ${revision}, but ${amount(intact.length, 'revision')} in all; run npx plant-store verify`,
+      `plant ${id} has a revision ${last.revision}, but ${amount(texts.length, 'revision')} in all; run npx plant-store verify`,
     );
   }
 }

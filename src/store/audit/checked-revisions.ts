@@ -57,13 +57,9 @@ export async function* revisionsOfPlant(
 /**
  * Reads the latest revision of each plant, and each damaged revision. If a plant may have a damaged
  * latest revision, it has none here: an older revision is not its content.
- *
- * @param until only revisions that were recorded until then, in milliseconds since 1970 UTC. The
- *   highest of them counts, even if the clock was set back. A damaged one may have any time.
  */
 export async function* latestPlants(
   revisions: AsyncIterable<CheckedRevision>,
-  until = Number.POSITIVE_INFINITY,
 ): AsyncIterable<CheckedRevision> {
   let last: PlantRevision | undefined;
   let latest: PlantRevision | undefined;
@@ -76,9 +72,7 @@ export async function* latestPlants(
     if (checked instanceof Damaged) {
       latest = undefined;
       yield checked;
-    } else if (checked.recordedAt <= until) {
-      latest = checked;
-    }
+    } else latest = checked;
   }
   if (latest !== undefined) yield latest;
 }

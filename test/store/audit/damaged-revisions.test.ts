@@ -188,39 +188,6 @@ for (const under of [sqlite, postgres])
     });
   });
 
-test('--at prints the store as it was, by the times that were recorded', async () => {
-  // The clock was set back before revision 2 of plant 7, and again before revision 3.
-  const database = await storeWith(sqlite, [
-    [5, 1, 'five', null, 1_000, 1],
-    [7, 1, 'one', null, 3_000, 1],
-    [7, 2, 'two', null, 2_000, 1],
-    [7, 3, 'three', null, 2_500, 1],
-    [8, 1, 'eight', null, 2_001, 1],
-  ]);
-  const at = (ms: number): string => `--at ${new Date(ms).toISOString()}`;
-  const commands: [command: string, names: string[]][] = [
-    [`export ${at(999)}`, []],
-    [`export ${at(1_000)}`, ['five']],
-    [`export ${at(2_000)}`, ['five', 'two']],
-    [`export ${at(2_500)}`, ['five', 'three', 'eight']],
-    ['export --at 1970-01-01T02:00:03+02:00', ['five', 'three', 'eight']],
-    [`export --revisions ${at(2_500)}`, ['five', 'two', 'three', 'eight']],
-    [`show 7 ${at(2_500)}`, ['two', 'three']],
-    [`show 7 ${at(1_999)}`, []],
-  ];
-  const finished = await run(database, ...commands.map(([command]) => command));
-  for (const [index, [command, names]] of commands.entries()) {
-    const found = finished[index]!.stdout.match(/\b(?:one|two|three|five|eight)\b/g);
-    assert.deepEqual(found ?? [], names, command);
-  }
-  assert.match(finished.at(-1)!.stderr, /plant 7 has no revision of that time/);
-  const wrong = ['2026-05-01', '2026-05-01T00:00', '2026-02-30T00:00Z', 'yesterday'];
-  for (const { exitCode, stderr } of await run(database, ...wrong.map(each => `export --at ${each}`))) {
-    assert.equal(exitCode, 2);
-    assert.match(stderr, /'--at <time>' argument .* is invalid\. It must be a date, a time and a zone/);
-  }
-});
-
 test('a damaged id in a table of PostgreSQL gets 503 at once, although the index finds the row', async () => {
   const { server } = postgres;
   const database = await server.createDatabase();
