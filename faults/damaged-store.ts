@@ -42,7 +42,7 @@ const SERVICE_MS_MAX = 120_000;
 /** The message of the comparison with an earlier seal. */
 const AGAINST = 'plant-store: the store does not hold exactly ';
 
-const EXPORT = ['export', '--format', 'jsonl', '--ids', 'text'];
+const EXPORT = ['export', '--format', 'jsonl'];
 const PRINTED = [EXPORT, [...EXPORT, '--revisions'], ['token list', '--json']];
 
 /** Examines a store with the commands and a service, each in a process that may die or hang. */
@@ -142,7 +142,7 @@ export class StoreExamination {
       const isOnlyAgainst = name === 'verify' && errors.every(line => line.startsWith(AGAINST));
       this.noticed.set(isOnlyAgainst ? 'verify --against' : name, stderr);
     }
-    return finished;
+    return finished.map(each => ({ ...each, stdout: withIdsAsText(each.stdout) }));
   }
 
   /**
@@ -161,7 +161,7 @@ export class StoreExamination {
 
   async #show(plants: NewPlant[], { revisions, unlabeled }: Expected): Promise<void> {
     if (plants.length === 0) return;
-    const options = ['--json', '--ids', 'text', '--'];
+    const options = ['--json', '--'];
     for (const { stdout } of await this.#run(...plants.map(({ id }) => ['show', ...options, String(id)]))) {
       if (stdout === '') continue;
       const lines = JSON.parse(stdout).revisions.map((each: PrintedPlant) => JSON.stringify(each));
@@ -227,6 +227,11 @@ export class StoreExamination {
 
 function linesOf(finished: Finished | undefined): string[] {
   return finished!.stdout.split('\n').slice(0, -1);
+}
+
+/** JSON of plants with ids that \`JSON.parse\` does not round. */
+function withIdsAsText(json: string): string {
+  return json.replace(/"id":(-?[0-9]+)/g, '"id":"$1"');
 }
 
 /** A line of `export`. */

@@ -4,7 +4,6 @@ import { mayHaveStored } from '../client/plant-store-error.ts';
 import { newPlantJson, plantJson } from '../contract/plant.ts';
 import { addServiceOptions, readServiceAddress } from './options/service-options.ts';
 import { Failure } from './output/failure.ts';
-import { type IdForm, idsOption, withIds } from './output/revision-text.ts';
 import { visible, withoutToken } from './output/visible-text.ts';
 
 /** Long enough for a restart of the service, and short enough for a person who waits. */
@@ -18,7 +17,6 @@ export function addCommand(): Command {
     .argument('<name>', 'name of the plant', utf8Text)
     .option('--tag <tag>', 'tag of the plant', utf8Text)
     .option('--json', 'print the stored plant as JSON')
-    .addOption(idsOption())
     .addHelpText(
       'after',
       `
@@ -38,14 +36,14 @@ function utf8Text(text: string): string {
 async function add(
   id: string,
   name: string,
-  options: { tag?: string; json?: true; ids: IdForm },
+  options: { tag?: string; json?: true },
   command: Command,
 ): Promise<void> {
   const address = readServiceAddress(command);
   const store = new PlantStore({ ...address, retryForMs: RETRY_FOR_MS });
   try {
     const stored = await store.createPlant({ id, name, tag: options.tag });
-    console.log(options.json ? withIds(options.ids, storedPlantJson(stored)) : sentenceOf(stored));
+    console.log(options.json ? storedPlantJson(stored) : sentenceOf(stored));
   } catch (error) {
     if (error instanceof PlantStoreError) throw failureOf(error, id, address.token);
     throw error;

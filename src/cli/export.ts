@@ -12,7 +12,7 @@ import { alignedColumns } from './output/aligned-columns.ts';
 import { intactRevisions } from './output/damage.ts';
 import { Failure } from './output/failure.ts';
 import { amount } from './output/progress-display.ts';
-import { type IdForm, idsOption, revisionJson, revisionText, tokenLabels } from './output/revision-text.ts';
+import { revisionJson, revisionText, tokenLabels } from './output/revision-text.ts';
 import { visible } from './output/visible-text.ts';
 
 /** Characters of one write to stdout. One write for each line is far slower. */
@@ -29,7 +29,6 @@ export function exportCommand(): Command {
   return addDatabaseOptions(new Command('export'))
     .description('print all plants as they are when the export starts, sorted by id')
     .addOption(new Option('--format <format>', 'CSV or JSON Lines').choices(['csv', 'jsonl']).default('csv'))
-    .addOption(idsOption())
     .option('--revisions', 'print every revision of each plant, with its time and the label of its token')
     .addHelpText('after', HELP)
     .action((options: PrintOptions) => printPlants(options, options.revisions ? 'revisions' : 'plants'));
@@ -37,7 +36,6 @@ export function exportCommand(): Command {
 
 interface PrintOptions extends DatabaseOptions, PlantFilter {
   format: keyof typeof LINES;
-  ids: IdForm;
   revisions?: true;
   limit?: number;
 }
@@ -53,7 +51,7 @@ export async function printPlants(
   what: 'plants' | 'latest' | 'revisions',
 ): Promise<void> {
   if (isStdoutClosed()) throw new Failure('stdout is closed or discarded; print to a file or to a program');
-  const { format, ids } = options;
+  const { format } = options;
   const isRecord = what !== 'plants';
   await using reader = await openReader(readDatabase(options));
   let count = 0;
@@ -69,7 +67,7 @@ export async function printPlants(
   try {
     for await (const revision of intactRevisions(what === 'revisions' ? all : latestPlants(all))) {
       if (!isSelected(revision, options)) continue;
-      chunk += LINES[format](revision, isRecord ? await labelOf(revision.recordedBy) : undefined, ids);
+      chunk += LINES[format](revision, isRecord ? await labelOf(revision.recordedBy) : undefined);
       count++;
       if (count === options.limit) break;
       if (chunk.length >= CHUNK_LENGTH) {
@@ -98,10 +96,10 @@ const LINES = {
     const { id, name, tag } = each.plant;
     return label === undefined ? csvLine([String(id), name, tag]) : revisionCsv(each, label);
   },
-  jsonl: (each, label, ids) => `${revisionJson(each, label, ids)}\n`,
-  json: (each, label, ids) => `${visible(revisionJson(each, label, ids))}\n`,
+  jsonl: (each, label) => `${revisionJson(each, label)}\n`,
+  json: (each, label) => `${visible(revisionJson(each, label))}\n`,
   text: (each, label = '') => `plant ${each.plant.id}\t${revisionText(each, label)}\n`,
-} satisfies Record<string, (each: PlantRevision, label: string | undefined, ids: IdForm) => string>;
+} satisfies Record<string, (each: PlantRevision, label: string | undefined) => string>;
 
 /**
  * Whether stdout was closed when the process started (`>&-`). Then Node has opened the null device

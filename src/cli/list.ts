@@ -2,7 +2,6 @@ import { Command } from 'commander';
 import { printPlants } from './export.ts';
 import { addDatabaseOptions } from './options/database-option.ts';
 import { countUpTo } from './options/setting.ts';
-import { idsOption } from './output/revision-text.ts';
 import { parseId } from './show.ts';
 
 export function listCommand(): Command {
@@ -13,6 +12,5 @@ export function listCommand(): Command {
     .option('--from <id>', 'only plants with this id or a larger one', parseId)
     .option('--limit <count>', 'at most this many plants', countUpTo(Number.MAX_SAFE_INTEGER))
     .option('--json', 'print JSON Lines')
-    .addOption(idsOption())
     .action(({ json, ...options }) => printPlants({ ...options, format: json ? 'json' : 'text' }, 'latest'));
 }

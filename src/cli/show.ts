@@ -10,14 +10,7 @@ import { alignedColumns } from './output/aligned-columns.ts';
 import { reportDamage } from './output/damage.ts';
 import { Failure } from './output/failure.ts';
 import { amount } from './output/progress-display.ts';
-import {
-  type IdForm,
-  idsOption,
-  revisionJson,
-  revisionText,
-  tokenLabels,
-  withIds,
-} from './output/revision-text.ts';
+import { revisionJson, revisionText, tokenLabels } from './output/revision-text.ts';
 import { visible } from './output/visible-text.ts';
 
 export function showCommand(): Command {
@@ -25,12 +18,10 @@ export function showCommand(): Command {
     .description('print all revisions of a plant, oldest first')
     .argument('<id>', 'the id of the plant', parseId)
     .option('--json', 'print one JSON object')
-    .addOption(idsOption())
     .action(show);
 }
 
-async function show(id: bigint, options: DatabaseOptions & { json?: true; ids: IdForm }): Promise<void> {
-  const { json, ids } = options;
+async function show(id: bigint, { json, ...options }: DatabaseOptions & { json?: true }): Promise<void> {
   const database = readDatabase(options);
   await using reader = await openReader(database);
   const labelOf = tokenLabels(reader);
@@ -43,7 +34,7 @@ async function show(id: bigint, options: DatabaseOptions & { json?: true; ids: I
       reportDamage(each);
       isDamaged = true;
     } else {
-      texts.push(textOf(each, await labelOf(each.recordedBy), ids));
+      texts.push(textOf(each, await labelOf(each.recordedBy)));
       last = each;
     }
   }
@@ -51,7 +42,7 @@ async function show(id: bigint, options: DatabaseOptions & { json?: true; ids: I
     const reason = isDamaged ? `plant ${id} has no intact revision` : `there is no plant with the id ${id}`;
     throw new Failure(`${reason} in ${shownDatabase(database)}`);
   }
-  const object = withIds(ids, `{"id":${id},"revisions":[${texts.join()}]}`);
+  const object = `{"id":${id},"revisions":[${texts.join()}]}`;
   console.log(json ? visible(object) : `plant ${id}\n${alignedColumns(texts.join('\n'))}`);
   if (!isDamaged && last.revision !== texts.length) {
     throw new Failure(

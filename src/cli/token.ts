@@ -28,7 +28,7 @@ export function tokenCommand(): Command {
     )
     .addCommand(
       addDatabaseOptions(new Command('list'))
-        .description('list the label, dates and state of each token, without the token itself')
+        .description('list the label, times and state of each token, without the token itself')
         .option('--json', 'print JSON Lines')
         .action(list),
     )
@@ -67,8 +67,8 @@ async function list(options: DatabaseOptions & { json?: true }): Promise<void> {
     ['LABEL', 'CREATED', 'EXPIRES', 'STATE', 'LAST USED'],
     ...tokens.map(token => [
       token.label,
-      day(token.createdAt),
-      token.expiresAt === null ? 'never' : day(token.expiresAt),
+      timeText(token.createdAt),
+      token.expiresAt === null ? 'never' : timeText(token.expiresAt),
       state(token),
       token.lastUsedDay ?? '-',
     ]),
@@ -97,12 +97,8 @@ function tokenJson(token: StoredToken): string {
 }
 
 function state({ revokedAt, expiresAt }: StoredToken): string {
-  if (revokedAt !== null) return `revoked ${day(revokedAt)}`;
+  if (revokedAt !== null) return `revoked ${timeText(revokedAt)}`;
   return expiresAt !== null && expiresAt <= Date.now() ? 'expired' : 'valid';
-}
-
-function day(timeMs: number): string {
-  return timeText(timeMs).split('T', 1)[0]!;
 }
 
 /** The time in ISO 8601, or the number as it is if it is beyond the times of a Date. */

@@ -24,10 +24,6 @@ test('add sends a plant and prints what was stored, as a sentence or as JSON', a
     [[id, 'Fern', '--tag', 'a'], `unchanged plant ${id}, revision 1: {"name":"Fern","tag":"a"}`],
     [['--json', id, 'Moss'], `{"id":${id},"name":"Moss","revision":2,"outcome":"revised"}`],
     [
-      ['--json', '--ids', 'text', id, '"7"'],
-      String.raw`{"id":"${id}","name":"\"7\"","revision":3,"outcome":"revised"}`,
-    ],
-    [
       ['--tag', '', '-9223372036854775808', '\u001b[2J'],
       String.raw`created plant -9223372036854775808, revision 1: {"name":"\u001b[2J","tag":""}`,
     ],

@@ -1,24 +1,10 @@
-import { Option } from 'commander';
 import { newPlantJson, plantJson } from '../../contract/plant.ts';
 import type { PlantReader, PlantRevision } from '../../store/plant-store.ts';
 import { visible } from './visible-text.ts';
 
-export type IdForm = 'number' | 'text';
-
-export function idsOption(): Option {
-  const description =
-    'ids in JSON as exact numbers or as text; jq 1.6 and other programs round large numbers';
-  return new Option('--ids <form>', description).choices(['number', 'text']).default('number');
-}
-
-/** @param json an object that begins with the id as a number */
-export function withIds(ids: IdForm, json: string): string {
-  return ids === 'text' ? json.replace(/^\{"id":(-?[0-9]+)/, '{"id":"$1"') : json;
-}
-
 /** @param label of its token; undefined: write only the plant */
-export function revisionJson(each: PlantRevision, label: string | undefined, ids: IdForm): string {
-  const json = withIds(ids, newPlantJson(each.plant));
+export function revisionJson(each: PlantRevision, label: string | undefined): string {
+  const json = newPlantJson(each.plant);
   if (label === undefined) return json;
   const record = { revision: each.revision, recorded_at: new Date(each.recordedAt), recorded_by: label };
   return `${json.slice(0, -1)},${JSON.stringify(record).slice(1)}`;
