@@ -82,7 +82,7 @@ const FOLDER_ADVICE =
   /cannot be opened .*; does the folder exist, and may this user write to it and to the file\?$/;
 const ADDRESSES = ['65536', ':', '127.0.0.1:65536', '::1:8080', '8080:', ''];
 const NEWER = /newer\.db was written by a newer plant-store .*; use that one$/;
-const MISSING = /there is no plant store at .*missing\.db; .* or name another with --database$/;
+const MISSING = /there is no plant store at .*missing\.db; name an existing one with --database; /;
 const NO_RANGES = ['5', '5..1', '1..9223372036854775808', '1..1e3', 'a..b', ''];
 const SERVE = 'serve --database sqlite:unused.db';
 const ID_RULE = /It must be an integer from -9223372036854775808 to 9223372036854775807/;

@@ -120,7 +120,7 @@ const FAULTS: [name: string, database: string, says: RegExp | Record<Opener, Reg
       serve:
         /there is no plant store yet, and this user may not create one \(permission denied for schema public\); run `npx plant-store token create LABEL` once as the role that owns the database, see docs\/postgresql-roles\.sql$/,
       export:
-        /there is no plant store in this database; `npx plant-store serve` creates one, or name another with --database$/,
+        /there is no plant store in this database; name an existing one with --database; only `serve` and `token create` create one$/,
     },
   ],
   [
