@@ -85,7 +85,7 @@ function parseIdFile(file: string): bigint[] {
   const lines = readTextFile(file, `the file of --except, ${file},`, 'ids').split('\n');
   const ids = lines.flatMap((line, index) => {
     const digits = line.split('#', 1)[0]!.trim();
-    // Not 9.2E+18: a spreadsheet may have rounded it to the id of another plant.
+    // A spreadsheet may have rounded an id with an exponent to that of another plant.
     const id = /^-?\d+$/.test(digits) ? int64FromNumberText(digits) : undefined;
     if (digits !== '' && id === undefined)
       throw new InvalidArgumentError(`Line ${index + 1} must be ${ID_RULE}, in decimal digits.`);

@@ -40,12 +40,7 @@ interface PrintOptions extends DatabaseOptions, PlantFilter {
   limit?: number;
 }
 
-/**
- * Prints plants.
- *
- * @param what `plants`: only the plants; `latest`: the latest revision of each plant, with its
- *   number, time and token label; `revisions`: so for every revision
- */
+/** @param what only the plants, or the latest or all revisions with number, time and token label */
 export async function printPlants(
   options: PrintOptions,
   what: 'plants' | 'latest' | 'revisions',
@@ -76,13 +71,13 @@ export async function printPlants(
       }
     }
   } finally {
-    // Also if a page is damaged: the rows before it are intact.
+    // If a page is damaged, the rows before it are intact.
     await print(chunk);
   }
   console.error(`${amount(count, what === 'revisions' ? 'revision' : 'plant')} printed`);
 }
 
-/** Not in the database, which would leave out a plant with a damaged tag without a message. */
+/** The database would leave out a plant with a damaged tag without a message. */
 function isSelected({ plant }: PlantRevision, options: PlantFilter): boolean {
   const { from = plant.id, name = '', tag = plant.tag } = options;
   return plant.id >= from && plant.tag === tag && plant.name.startsWith(name);

@@ -1,6 +1,6 @@
 type StopSignal = 'SIGINT' | 'SIGTERM';
 
-/** Under npm one Ctrl-C can arrive twice: from the terminal and from npm. A person is slower. */
+/** A second signal within this time may be the same Ctrl-C: npm repeats that of the terminal. */
 const REPEATED_SIGNAL_MS = 500;
 
 /** 128 plus SIGPIPE, as a shell reports other programs. The output is incomplete. */
@@ -19,14 +19,8 @@ export class Interruption {
 }
 
 /**
- * Listens for the first of these signals.
- *
- * | state | event | next state | what happens |
- * |---|---|---|---|
- * | listening | signal | repeated | the listener is called; a timer starts |
- * | repeated | signal | repeated | the listener is called again: it may be the same Ctrl-C |
- * | repeated | {@link REPEATED_SIGNAL_MS} have passed | default | no listener is left |
- * | default | signal | - | Node ends the process at once |
+ * Listens for the first of these signals, and stops {@link REPEATED_SIGNAL_MS} later. Then the next
+ * signal ends the process at once.
  *
  * @param listener must change nothing when it is called again
  * @returns a function that stops listening
@@ -44,9 +38,8 @@ export function onFirstSignal(signals: StopSignal[], listener: (signal: StopSign
 }
 
 /**
- * Runs work that the first Ctrl-C or SIGTERM aborts. A second one ends the process at once.
+ * Runs work that the first Ctrl-C or SIGTERM aborts, with an {@link Interruption} as the reason.
  *
- * @param work gets a signal whose abort reason is an {@link Interruption}
  * @param consequence the state after an abort, as a text for the user
  */
 export async function stoppable<T>(work: (stop: AbortSignal) => Promise<T>, consequence = ''): Promise<T> {

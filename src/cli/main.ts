@@ -56,8 +56,6 @@ async function program(name: string | undefined): Promise<Command> {
 }
 
 /**
- * Gives an error of commander the same prefix as every other error of this program.
- *
  * Commander repeats arguments that it does not understand, such as a database URL with a password.
  * A password may contain any character, so the rest of the line after `postgres:` is removed.
  */
@@ -73,7 +71,7 @@ function addCommand(parent: Command, command: Command): void {
 }
 
 function report(error: unknown): number {
-  // The later one says more: the store changed while it was read.
+  // The store changed while it was read, and the later error says so.
   if (error instanceof SuppressedError) return report(error.error);
   // Commander has printed the message. Its own exit code for a usage error is 1.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;

@@ -3,10 +3,7 @@ import type { CommandRun } from '../store/plant-store.ts';
 import { wasServed } from '../store/sqlite/serve-lock.ts';
 import { inExistingStore } from './existing-store.ts';
 
-/**
- * Notes for the console that a command ended now. A failure is only a warning. A store on SQLite
- * that no service has used may be a backup. It stays as it is.
- */
+/** Notes the end of a command for the console. A file that no service has used stays as it is. */
 export async function noteRun(
   database: DatabaseAddress,
   command: CommandRun['command'],

@@ -1,8 +1,4 @@
-/**
- * Reads a body to its end, or until it is longer than `bytesMax`: any program may be the server.
- *
- * @returns the bytes; a longer body is cut after the chunk that exceeds the limit
- */
+/** Reads a body, and stops when it is longer than `bytesMax`: any program may be the server. */
 export async function readBody(body: Response['body'], bytesMax: number): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let length = 0;

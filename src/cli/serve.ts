@@ -34,9 +34,9 @@ Examples:
 async function serve(options: ServeOptions, command: Command): Promise<void> {
   const database = readDatabase(options);
   const log = pino({ base: null, timestamp: pino.stdTimeFunctions.isoTime }, logOutput());
-  // Before any output: a reader of the output may send a signal at once.
+  // A reader of the output may send a signal at once, so the listener comes first.
   const signal = firstSignal();
-  // Also limits a shutdown that begins before the store is open.
+  // The limit also applies to a shutdown that begins before the store is open.
   void signal.then(() => setTimeout(endLate, EXIT_MS, log).unref());
   const service = await start(database, options, command, log);
   await greet(service, options, command, database);
@@ -186,7 +186,7 @@ function curl(base: string, credential: string): string {
 function shownSettings(command: Command, database: DatabaseAddress): ShownSetting[] {
   return command.options.map(option => {
     const source = command.getOptionValueSource(option.attributeName());
-    // Who sees this uses the console, which may be on by default.
+    // The reader of this uses the console, which may be on by default.
     const unset = option.name() === 'console' ? 'on' : undefined;
     const value: unknown = command.getOptionValue(option.attributeName()) ?? unset;
     return [

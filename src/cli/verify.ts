@@ -64,7 +64,7 @@ async function verify(options: VerifyOptions): Promise<void> {
   }
   const counts = seal && `${amount(seal.plants, 'plant')} and ${amount(seal.revisions, 'revision')}, `;
   const found = faults.length === 0 ? 'no fault found' : `FAULTS FOUND: ${faults[0]}`;
-  // Also in a damaged store: a service writes to this file, too, and one more row adds no risk.
+  // A damaged store gets the row too: a service also writes to it, so this adds no risk.
   await noteRun(database, 'verify', `${counts ?? ''}${found}`);
   if (earlier !== undefined && difference === undefined) {
     console.error(`the store still holds all ${amount(earlier.revisions, 'revision')} of that seal`);

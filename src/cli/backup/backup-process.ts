@@ -14,10 +14,7 @@ export interface BackupMessage {
   failure?: { message: string; errcode: number | undefined; isDamage: boolean };
 }
 
-/**
- * Copies and checks a store in a separate process. A call of SQLite cannot be interrupted, but a
- * process can be killed at any moment.
- */
+/** Copies and checks a store. A process can be killed; a call of SQLite cannot be interrupted. */
 export async function runBackupProcess(path: string, to: string): Promise<void> {
   // The service has priority over the backup.
   setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
@@ -32,11 +29,10 @@ export async function runBackupProcess(path: string, to: string): Promise<void> 
       sendProgress('checking the copy', 'revisions', revisions, source.revisions);
     checked(0);
     const copy = checkCopy(to);
-    // Reads the copy, not the store under load. Equal counts and right checksums show that the copy
-    // has everything.
+    // The store is under load. Equal counts and right checksums show that the copy has everything.
     await using reader = openSqliteReader(to, true);
-    // Batches are stored in the order of their times. So the store can still get revisions of the
-    // newest time, or before one that is ahead of the clock. The seal lists these of the copy.
+    // The store can still get revisions of the newest time, or before one that is ahead of the
+    // clock. The seal lists these of the copy.
     const until = (await reader.newestTime(begunAt)) - 1;
     const digest = new SealDigest({ until, isListing: true });
     let done = 0;

@@ -81,7 +81,7 @@ async function backUp(file: string, options: DatabaseOptions): Promise<void> {
   }
 }
 
-/** Also rejects an old write-ahead log or journal: SQLite would apply it to the backup. */
+/** SQLite would apply an old write-ahead log or journal to the backup. @throws {Failure} */
 function rejectExistingParts(file: string): void {
   for (const suffix of ['', SEAL_SUFFIX]) rejectExisting(`${file}${suffix}`);
   for (const suffix of ['-wal', '-journal', '-shm'])
@@ -92,11 +92,11 @@ function rejectExistingParts(file: string): void {
 async function copyAndCheck(path: string, to: string, stop: AbortSignal): Promise<Made> {
   const { file, args } = ownProgram();
   const child = spawn(file, [...args, BACKUP_PROCESS, path, to], {
-    // A separate process group: a Ctrl-C then reaches only this process, which ends the other one.
+    // In its own process group, no Ctrl-C reaches it: this process ends it.
     detached: true,
     stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
   });
-  // Not `exit`, which may come before the last message.
+  // The event `exit` may come before the last message.
   const ended = once(child, 'close');
   stop.addEventListener('abort', () => child.kill('SIGKILL'));
   using progress = new CountedProgress('copying', 'pages', 0);

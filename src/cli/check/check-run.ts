@@ -14,19 +14,19 @@ const RULES_IN_FLIGHT = 8;
 /**
  * Checks rules against a server, several at a time.
  *
- * @param ids drawn for these rules
  * @returns results in the order of the rules; after `server.stop` the rest is not checked
  * @throws {Failure} if the server does not accept a valid plant
  */
 export async function checkRules(rules: readonly Rule[], server: Server, ids: RunIds): Promise<RuleResult[]> {
-  const contactId = ids.fresh.at(-1)!;
+  const fresh = ids.fresh.values();
+  const contactId = fresh.next().value!;
   await makeContact(server, contactId);
   using progress = new CountedProgress('checking', 'rules', rules.length);
   const results: RuleResult[] = [];
   const queue = rules.entries();
   const work = async (): Promise<void> => {
     for (const [index, rule] of queue) {
-      const { plantId = ids.fresh[index]! } = rule;
+      const plantId = rule.plantId ?? fresh.next().value!;
       const isOutside = rule.plantId !== undefined && !ids.ofRules.includes(plantId);
       results[index] = isOutside
         ? notChecked(rule, `it needs the id ${plantId}, which is not in --ids`)

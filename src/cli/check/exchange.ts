@@ -3,7 +3,7 @@ import { readRetryAfterMs } from '../../client/plant-store-error.ts';
 import { withoutToken } from '../output/visible-text.ts';
 import { readBody } from '../response-body.ts';
 
-/** From the first byte of the request to the last byte of the response. */
+/** For the request and the whole response. */
 const EXCHANGE_TIMEOUT_MS = 10_000;
 /** A longer body is cut. A Plant or an Error in a response to a rule is far smaller. */
 const RESPONSE_BYTES_MAX = 1024 * 1024;
@@ -26,9 +26,9 @@ export interface Server {
 export interface TestRequest {
   /** `<ID>` is replaced by the plant id. */
   body: string;
-  /** By default, Bearer with the token. null: no such field. */
+  /** Undefined: Bearer with the token; null: no such field. */
   authorization?: string | null;
-  /** By default, JSON. */
+  /** Undefined: JSON. */
   mediaType?: string;
 }
 
@@ -45,8 +45,8 @@ export interface Exchange {
 }
 
 /**
- * Sends one request and reads the response. After 429 (RFC 6585 section 4) or 503 with Retry-After
- * (RFC 9110 section 15.6.4), it sends the request again. These responses say nothing about a rule.
+ * Sends a request, and again after 429 (RFC 6585 section 4) or 503 with Retry-After (RFC 9110
+ * section 15.6.4): these responses say nothing about a rule.
  */
 export async function send(server: Server, request: TestRequest, plantId: bigint): Promise<Exchange> {
   for (let tries = 1; ; tries++) {
@@ -86,7 +86,7 @@ async function sendOnce(server: Server, request: TestRequest, plantId: bigint): 
 
 function show(firstLine: string, headers: Iterable<[string, string]>, body: Buffer, token: string): string {
   const header = [firstLine, ...Array.from(headers, field => field.join(': '))].join('\n');
-  // Before the body is cut: the cut could split a token, which would then stay.
+  // A cut could split a token, so the token is removed first.
   const text = withoutToken(body.toString(), token);
   const shown = text.length > SHOWN_BODY_LENGTH_MAX ? `${text.slice(0, SHOWN_BODY_LENGTH_MAX)}…` : text;
   return `${withoutToken(header, token)}\n\n${shown}`;

@@ -18,12 +18,7 @@ const ADVICE: [statuses: RegExp, advice: string][] = [
   [/50[234]/, 'the service is not available now; try again later'],
 ];
 
-/**
- * Sends one valid plant. If the address or the token is wrong, every rule would fail for the same
- * reason, so the check stops here.
- *
- * @throws {Failure} with that reason
- */
+/** Sends a valid plant. @throws {Failure} if every rule would fail for the same reason */
 export async function makeContact(server: Server, plantId: bigint): Promise<void> {
   const { href } = server.plantsUrl;
   const { status, headers, body, failure } = await send(server, { body: PLANT }, plantId);

@@ -9,7 +9,7 @@ export interface IdRange {
 
 /** The ids under which one run stores plants. */
 export interface RunIds {
-  /** For each rule, and the last for the first contact. Consecutive, except for ids of rules. */
+  /** One for the first contact and one for each rule that is about no id, in ascending order. */
   fresh: bigint[];
   /** The permitted ones of the ids that rules are about, such as the largest int64. */
   ofRules: bigint[];
@@ -19,8 +19,8 @@ export interface RunIds {
 const IDS_OF_EVERY_SERVER: IdRange = { from: 1n, to: 2n ** 31n - 1n };
 
 /**
- * Draws the ids of a run from a random place. In a wide range, two runs then rarely use the same
- * id. An id that is already stored would change the response.
+ * Draws the ids of a run from a random place, since an id that is already stored would change the
+ * response.
  *
  * @param permitted the only ids that may be sent; undefined: the default range and all ids of rules
  * @throws {Failure} with exit code 2 if the range is too small
@@ -28,7 +28,9 @@ const IDS_OF_EVERY_SERVER: IdRange = { from: 1n, to: 2n ** 31n - 1n };
 export function drawIds(rules: readonly Rule[], permitted?: IdRange): RunIds {
   const { from, to } = permitted ?? IDS_OF_EVERY_SERVER;
   const named = rules.map(({ plantId }) => plantId).filter(id => id !== undefined);
-  const needed = BigInt(rules.length + 1 + named.length);
+  const ofRules = named.filter(id => permitted === undefined || (id >= from && id <= to));
+  const freshCount = rules.length - named.length + 1;
+  const needed = BigInt(freshCount + ofRules.length);
   const count = to - from + 1n;
   if (count < needed) {
     const problem = `--ids ${from}..${to} contains ${count} ids, but the rules need ${needed}`;
@@ -37,9 +39,9 @@ export function drawIds(rules: readonly Rule[], permitted?: IdRange): RunIds {
   // 128 random bits for a range of at most 64 bits make the modulo almost uniform.
   const random = BigInt(`0x${randomBytes(16).toString('hex')}`);
   const fresh: bigint[] = [];
-  for (let id = from + (random % (count - needed + 1n)); fresh.length <= rules.length; id++)
+  for (let id = from + (random % (count - needed + 1n)); fresh.length < freshCount; id++)
     if (!named.includes(id)) fresh.push(id);
-  return { fresh, ofRules: named.filter(id => permitted === undefined || (id >= from && id <= to)) };
+  return { fresh, ofRules };
 }
 
 export function shownIds({ fresh, ofRules }: RunIds): string {

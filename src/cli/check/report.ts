@@ -21,7 +21,7 @@ function summaryOf(results: readonly RuleResult[]) {
   return { holds: count('holds'), doesNotHold: count('does not hold'), notChecked: count('not checked') };
 }
 
-/** For programs; docs/check.md describes the members. */
+/** Makes the report for programs; docs/check.md describes its members. */
 export function jsonReport(results: readonly RuleResult[], baseUrl: URL): string {
   const rules = results.map(({ rule: { id, level, title, source }, verdict, messages, sent, received }) => {
     const message = messages.length > 0 ? messages.join('; ') : undefined;
@@ -31,7 +31,7 @@ export function jsonReport(results: readonly RuleResult[], baseUrl: URL): string
   return `${text.split('\n').map(visible).join('\n')}\n`;
 }
 
-/** For people: a line for each rule without faults, then each fault once, then the counts. */
+/** Makes the report for people: rules without faults, then each fault once, then the counts. */
 export function textReport(results: readonly RuleResult[]): string {
   const lines: string[] = [];
   const faults: { result: RuleResult; line: string }[] = [];

@@ -3,13 +3,13 @@ import type { TestRequest } from './exchange.ts';
 
 /** One rule of the interface: a request, and the response that it must get. */
 export interface Rule extends TestRequest {
-  /** Never changes and is never reused: reports and lists of exceptions refer to it. */
+  /** It never changes and is never reused: reports and lists of exceptions refer to it. */
   id: string;
-  /** As in RFC 2119. SHOULD: the plant would be valid all the same. */
+  /** The level of RFC 2119. */
   level: 'MUST' | 'SHOULD';
   title: string;
   source: string;
-  /** Plant: status 200 and the plant as sent. Rejection: a status from 400 to 499. */
+  /** A Plant is status 200 with the plant as sent; a rejection is a status from 400 to 499. */
   response: 'a Plant' | 'a rejection' | 'a Plant or a rejection';
   /** The plant id that the rule is about. Other rules get new ids. */
   plantId?: bigint;

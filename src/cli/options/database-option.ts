@@ -27,12 +27,7 @@ export function passwordFileOption(description = 'file that contains only the Po
   return setting('--database-password-file <file>', description);
 }
 
-/**
- * Reads the options that {@link addDatabaseOptions} added.
- *
- * @returns the address. If it has no password, the one from the file or PGPASSWORD is added.
- * @throws {Failure} with exit code 2 if the URL is malformed
- */
+/** @returns the address, with the password of the URL, the file or PGPASSWORD. @throws {Failure} */
 export function readDatabase({
   database: url,
   databasePasswordFile: file,
@@ -44,7 +39,7 @@ export function readDatabase({
   return { ...database, address: { ...database.address, password } };
 }
 
-/** Not a commander parser: its error message would repeat the URL, which may contain a password. */
+/** A parser of commander would repeat the URL in its message, with a password. */
 function parseDatabase(text: string): DatabaseAddress {
   try {
     return databaseAddressOf(text);

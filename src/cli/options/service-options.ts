@@ -4,7 +4,6 @@ import { BEARER_TOKEN } from '../../contract/bearer-token.ts';
 import { Failure } from '../output/failure.ts';
 import { readTextFile, setting } from './setting.ts';
 
-/** The running service that a command sends requests to. */
 export interface ServiceAddress {
   /** The base address, without `/plants`. */
   url: URL;

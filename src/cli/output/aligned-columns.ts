@@ -1,8 +1,4 @@
-/**
- * Aligns the cells of lines, which have tabs between them. The last one can have any length.
- *
- * @param widths of the lines before these; they grow with wider cells
- */
+/** Aligns the cells of lines, separated by tabs. @param widths so far; wider cells increase them */
 export function alignedColumns(lines: string, widths: number[] = []): string {
   const rows = lines.split('\n').map(line => line.split('\t'));
   for (const row of rows) {

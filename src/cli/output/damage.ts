@@ -1,11 +1,7 @@
 import { type CheckedRevision, Damaged, damageOf } from '../../store/audit/checked-revisions.ts';
 import type { PlantRevision } from '../../store/plant-store.ts';
 
-/**
- * Tells the user of a damaged revision, and makes the command end with exit code 1.
- *
- * @param store names one of two stores
- */
+/** Tells the user of a damaged revision, and sets the exit code. @param store one of two stores */
 export function reportDamage({ revision }: Damaged, store = ''): void {
   process.exitCode = 1;
   console.error(`plant-store: ${store}${damageOf(revision)}`);

@@ -1,7 +1,4 @@
-/**
- * A command failed for a reason that its user can act on. The message is one line for stderr and
- * says what to do next. The process ends with the exit code.
- */
+/** A failure that the user can act on. The message is one line, and says what to do next. */
 export class Failure extends Error {
   /** 1: failure; 2: usage error. */
   readonly exitCode: 1 | 2;

@@ -1,9 +1,8 @@
 import { writeSync } from 'node:fs';
 
 /**
- * Writes log lines to stdout without waiting for its reader. A full disk, a closed pipe or a reader
- * that stalls must not stop the service. A line that stdout does not take is lost. Before the next
- * line that it takes, a line says how many were lost.
+ * Writes log lines to stdout. A full disk, a closed pipe or a reader that stalls must not stop the
+ * service: a line that stdout does not take is lost. A later line says how many were lost.
  */
 export function logOutput(): { write: (line: string) => void } {
   let lostLines = 0;

@@ -16,11 +16,10 @@ const ADVICE: Record<string, string> = {
 };
 
 /**
- * Creates a file. Until it is complete and flushed to disk, its name ends in `.partial`, and a
- * failure removes it. Each try has its own `.partial` name. So one that was killed blocks no other.
+ * Creates a file. Until it is complete and flushed to disk, it has a `.partial` name of its own. So
+ * a killed try blocks no other.
  *
  * @param write fills the file; its argument is the path of an empty file
- * @returns the result of `write`
  * @throws {Failure} if the file cannot be created, its name is in use, or the disk fails
  */
 export async function makeNewFile<T>(file: string, write: (partial: string) => T | Promise<T>): Promise<T> {
@@ -32,7 +31,7 @@ export async function makeNewFile<T>(file: string, write: (partial: string) => T
     return written;
   } catch (error) {
     const { code, syscall } = error as NodeJS.ErrnoException;
-    // Another process ended first.
+    // Another process has created the file meanwhile.
     if (code === 'EEXIST') rejectExisting(file);
     throw syscall === undefined ? error : notWritten(file, code);
   } finally {
@@ -40,7 +39,7 @@ export async function makeNewFile<T>(file: string, write: (partial: string) => T
   }
 }
 
-/** Not with `rename` alone, which would replace a file that another process has just created. */
+/** Gives the file its name. `rename` alone would replace a file that another process created. */
 function publish(partial: string, file: string): void {
   flush(partial);
   try {

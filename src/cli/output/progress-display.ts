@@ -7,24 +7,20 @@ const BAR_LENGTH = 24;
 const COLUMNS = 80;
 
 /**
- * Shows the progress of a command that counts on stderr: a bar on a terminal, otherwise a line every
- * ten seconds. `using` ends the display. While it runs, other lines for stderr go through
- * {@link say}, so that they do not mix with the bar.
+ * Shows the progress of a command on stderr: a bar on a terminal, otherwise a line every ten
+ * seconds. `using` ends the display. Meanwhile, other lines for stderr go through {@link say}.
  */
 export class CountedProgress {
   title: string;
   done = 0;
-  /** 0 while it is not yet known; undefined if it stays unknown. */
+  /** Expected count. 0 while it is not yet known; undefined if it stays unknown. */
   total: number | undefined;
+  /** Counted things, such as `revisions`. */
   unit: string;
   protected readonly startMs = performance.now();
   readonly #timer: NodeJS.Timeout;
 
-  /**
-   * @param title activity, such as `copying`
-   * @param unit counted things, such as `revisions`
-   * @param total expected count; undefined if unknown
-   */
+  /** @param title activity, such as `copying` */
   constructor(title: string, unit: string, total: number | undefined) {
     this.title = title;
     this.total = total;
@@ -34,7 +30,6 @@ export class CountedProgress {
     this.#timer = setInterval(show, isTTY ? BAR_INTERVAL_MS : LINE_INTERVAL_MS).unref();
   }
 
-  /** Counts more. */
   readonly add = (count: number): void => {
     this.done += count;
   };
@@ -50,7 +45,6 @@ export class CountedProgress {
     return this.done === 0 ? this.title : `${this.title}: ${this.counts('%')}`;
   }
 
-  /** @param percent follows the number of the share */
   protected counts(percent: string): string {
     const elapsedMs = performance.now() - this.startMs;
     const rate = formatCount(perSecond(this.done, elapsedMs));
@@ -90,14 +84,10 @@ function clearBar(): void {
 
 /** Remaining time at the rate so far, such as `8 s left`, `3 min left` or `2 h 5 min left`. */
 function timeLeft(elapsedMs: number, share: number): string {
-  return `${duration((elapsedMs / share) * (1 - share))} left`;
-}
-
-function duration(ms: number): string {
-  const seconds = Math.ceil(ms / 1000);
-  if (seconds < 60) return `${seconds} s`;
+  const seconds = Math.ceil(((elapsedMs / share) * (1 - share)) / 1000);
+  if (seconds < 60) return `${seconds} s left`;
   const minutes = Math.ceil(seconds / 60);
-  return minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  return minutes < 60 ? `${minutes} min left` : `${Math.floor(minutes / 60)} h ${minutes % 60} min left`;
 }
 
 const whole = new Intl.NumberFormat('en-GB');

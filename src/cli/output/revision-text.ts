@@ -16,10 +16,7 @@ export function revisionText(each: PlantRevision, label: string): string {
   return `revision ${each.revision}\t${time}\tby ${label}\t${visible(plantJson(each.plant))}`;
 }
 
-/**
- * @returns a function from token id to label, which reads the tokens again when it does not know
- *   one. A token that is not in this store gets its id as text.
- */
+/** @returns a function from token id to label; a token that is not in this store gets its id */
 export function tokenLabels(reader: PlantReader): (tokenId: number) => Promise<string> {
   const labels = new Map<number, string>();
   return async tokenId => {

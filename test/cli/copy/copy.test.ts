@@ -46,7 +46,10 @@ for (const [from, to] of PAIRS) {
     test('copies every revision and token exactly, proves it, and a service runs on the target', async () => {
       const [source, target] = [await from.newDatabase(), await to.newDatabase()];
       const back = await from.newDatabase();
-      assertFailed(await copy(source, target), /--from: .*there is no plant store .*; name an existing one with --from;/);
+      assertFailed(
+        await copy(source, target),
+        /--from: .*there is no plant store .*; name an existing one with --from;/,
+      );
       const tokens = await fillStore(source);
       const { stdout } = await copy(source, target, '--dry-run');
       assert.equal(stdout, 'would copy 33 revisions and 3 tokens to a new store; nothing was written\n');
