@@ -5,7 +5,7 @@ import type { StoredToken } from '../../src/contract/stored-token.ts';
 import { plantWrite } from '../../src/store/audit/checksum.ts';
 import type { PlantRevision } from '../../src/store/plant-store.ts';
 import { openReader } from './open-store.ts';
-import { type Finished, runProgram } from './program.ts';
+import type { Finished } from './program.ts';
 import { openStore } from './store-under-test.ts';
 
 /** The tokens of a store to copy, as clients send them. */
@@ -62,10 +62,6 @@ export async function fillStore(
 /** A number of plants that are easy to store. */
 export function manyPlants(count: number): NewPlant[] {
   return Array.from({ length: count }, (_, index) => ({ id: BigInt(index) * 3n, name: `plant ${index}` }));
-}
-
-export function copy(from: string, to: string, ...args: string[]): Promise<Finished> {
-  return runProgram(['copy', '--from', from, '--to', to, ...args]);
 }
 
 /** Asserts that both stores have the same digest. @returns the digest */

@@ -145,40 +145,30 @@ test('a backup that cannot start prints one line, leaves no file and overwrites 
   assert.deepEqual(readdirSync(folder), ['link.db']);
 });
 
-test('SIGINT ends a backup at once and leaves no file', async () => {
-  const { database } = await newStore(manyPlants(PLANTS));
-  const folder = newFolder();
-  const child = startProgram(['backup', join(folder, 'backup.db'), '--database', database]);
-  let stderr = '';
-  child.stderr!.setEncoding('utf8').on('data', text => (stderr += text));
-  const ended = once(child, 'close');
-  // At this moment the copying process has not yet started.
-  await until('the backup has begun', () => readdirSync(folder).length > 0);
-  child.kill('SIGINT');
-  assert.deepEqual(await ended, [130, null]);
-  assert.equal(stderr, 'plant-store: stopped; no backup was created\n');
-  assert.deepEqual(readdirSync(folder), []);
-});
-
-test('a backup that was killed does not block its name, and of two that run the first to end gets it', async () => {
+test('SIGINT leaves no file, a killed backup does not block its name, and of two the first to end gets it', async () => {
   const { database } = await newStore(manyPlants(PLANTS));
   const folder = newFolder();
   const file = join(folder, 'backup.db');
   const begin = async (signal: NodeJS.Signals) => {
     const before = readdirSync(folder).length;
     const child = startProgram(['backup', file, '--database', database]);
+    // At this moment the copying process has not yet started.
     await until('the backup has begun', () => readdirSync(folder).length > before);
     child.kill(signal);
-    return child;
+    return { child, stderr: readText(child.stderr!), ended: once(child, 'close') };
   };
-  await once(await begin('SIGKILL'), 'close');
+  const interrupted = await begin('SIGINT');
+  assert.deepEqual(await interrupted.ended, [130, null]);
+  assert.equal(await interrupted.stderr, 'plant-store: stopped; no backup was created\n');
+  assert.deepEqual(readdirSync(folder), []);
+
+  await (await begin('SIGKILL')).ended;
   const stopped = await begin('SIGSTOP');
   assert.equal((await backUp(file, database)).exitCode, 0);
   const made = readFileSync(file);
-  stopped.kill('SIGCONT');
-  const [stderr, [exitCode]] = await Promise.all([readText(stopped.stderr!), once(stopped, 'close')]);
-  assert.equal(exitCode, 1);
-  assert.match(stderr, /backup\.db already exists and was not changed; name another file\n$/);
+  stopped.child.kill('SIGCONT');
+  assert.deepEqual(await stopped.ended, [1, null]);
+  assert.match(await stopped.stderr, /backup\.db already exists and was not changed; name another file\n$/);
   assert.deepEqual(readFileSync(file), made);
   assert.equal(readdirSync(folder).length, 3, 'only the backup, its seal and the file of the killed one');
 });

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
 import { readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { suite, test } from 'node:test';
@@ -14,16 +16,23 @@ import {
   manyPlants,
   rowsOf,
 } from '../../harness/copied-stores.ts';
+import { LoggingClient } from '../../harness/logging-client.ts';
 import { openCopyTarget, openReader, openServedStore } from '../../harness/open-store.ts';
-import { type Finished, sendPlant } from '../../harness/program.ts';
+import { type Finished, sendPlant, startProgram } from '../../harness/program.ts';
 import { startTestService } from '../../harness/running-service.ts';
-import { type EngineUnderTest, enginesUnderTest, openTokens } from '../../harness/store-under-test.ts';
+import {
+  type EngineUnderTest,
+  openTokens,
+  postgresUnderTest,
+  sqliteUnderTest,
+} from '../../harness/store-under-test.ts';
 import { changeRows, insertSql, type Row } from '../../harness/stored-revisions.ts';
 import { testFolder } from '../../harness/test-folder.ts';
+import { until } from '../../harness/until.ts';
 
 const folder = testFolder();
 const EXCEPT = join(folder, 'ids');
-const [sqlite, postgres] = await enginesUnderTest();
+const [sqlite, postgres] = [sqliteUnderTest(), await postgresUnderTest()];
 const PAIRS: [from: EngineUnderTest, to: EngineUnderTest][] = [
   [sqlite, postgres],
   [postgres, sqlite],
@@ -171,45 +180,113 @@ test('--except leaves out all revisions of plants, also when it is run again, an
   assert.match(`${exitCode} ${stderr}`, /^1 .*revision 14 of plant 7 is damaged/);
 });
 
-test('one store on both sides is rejected, also with two different addresses', async () => {
-  const file = await sqlite.newDatabase();
-  await fillStore(file, manyPlants(10));
-  const says = /--from and --to name the same store; give another target with --to/;
-  assertFailed(await copy(file, file.replace(/\/(\w+)\/plants\.db$/, '/$1/../$1/plants.db')), says);
-  const database = await postgres.newDatabase();
-  await fillStore(database, manyPlants(10));
-  assertFailed(await copy(database, database.replace('127.0.0.1', 'localhost'), '--dry-run'), says);
-});
-
-test('an error about an address names its flag and never its password', async () => {
-  const [source, target] = [await sqlite.newDatabase(), await postgres.newDatabase()];
-  await fillStore(source, manyPlants(10));
-  const nowhere = `${target}_that_is_not_there`;
-  assertFailed(
-    await copy(source, nowhere),
-    /^plant-store: --to: the store at .* the database does not exist/,
-  );
-  assertFailed(await copy(nowhere, source), /^plant-store: --from: .* the database does not exist/);
-  const { exitCode, stderr } = await copy(source, `${target}?password=secret&colour=green`);
+test('a wrong address is named with its flag, and never with its password', async () => {
+  const [file, database] = [await sqlite.newDatabase(), await postgres.newDatabase()];
+  for (const each of [file, database]) await fillStore(each, manyPlants(10));
+  const nowhere = `${database}_that_is_not_there`;
+  const sameFile = file.replace(/\/(\w+)\/plants\.db$/, '/$1/../$1/plants.db');
+  const same = /--from and --to name the same store; give another target with --to/;
+  for (const [from, to, says] of [
+    [file, sameFile, same],
+    [database, database.replace('127.0.0.1', 'localhost'), same],
+    [file, nowhere, /^plant-store: --to: the store at .* the database does not exist/],
+    [nowhere, file, /^plant-store: --from: .* the database does not exist/],
+  ] as const)
+    assertFailed(await copy(from, to), says);
+  const { exitCode, stderr } = await copy(file, `${database}?password=secret&colour=green`);
   assert.equal(exitCode, 2);
   assert.match(stderr, /^plant-store: --to: the postgres:\/\/ URL of the database has [^\n]*\n$/);
   assert.ok(!stderr.includes('secret'));
-});
 
-test('copy rejects an SQLite target with a running service, and serve rejects a target during a copy', async () => {
-  const source = await sqlite.newDatabase();
-  await fillStore(source, manyPlants(10));
   await using service = await startTestService();
   for (const args of [[], ['--dry-run']]) {
-    const finished = await copy(source, service.database, ...args);
+    const finished = await copy(file, service.database, ...args);
     assertFailed(finished, /^plant-store: --to: another plant-store service is running on .* with --to$/m);
   }
-  const database = await sqlite.newDatabase();
-  const target = await openCopyTarget(database);
-  const settings = { database, repeatedIdRule: 'revise', connections: 1 } as const;
-  await assert.rejects(openServedStore(settings), /another plant-store service is running/);
-  await target[Symbol.asyncDispose]();
-  await (await openServedStore(settings))[Symbol.asyncDispose]();
+});
+
+/** Enough plants to interrupt a copy twice. */
+const PLANTS = 40_000;
+
+const REST = 'the copied rows are stored; run the same command again to copy the rest';
+
+async function count(database: string): Promise<number> {
+  await using reader = await openReader(database).catch(() => undefined);
+  return (await reader?.size())?.revisions ?? 0;
+}
+
+test('an interrupted copy continues when it is run again', async () => {
+  const [source, target] = [await sqlite.newDatabase(), await postgres.newDatabase()];
+  await fillStore(source, manyPlants(PLANTS));
+  /** Starts a copy and stops it after the first rows. */
+  const stopInTheMiddle = async (
+    stop: (child: ChildProcess) => unknown,
+  ): Promise<[exitCode: number | null, stderr: string]> => {
+    const before = await count(target);
+    const child = startProgram(['copy', '--from', source, '--to', target]);
+    let stderr = '';
+    child.stderr!.setEncoding('utf8').on('data', text => (stderr += text));
+    child.stdout!.resume();
+    const ended = once(child, 'close');
+    await until('rows are copied', async () => child.exitCode !== null || (await count(target)) > before);
+    await stop(child);
+    const [code] = await ended;
+    return [code, stderr];
+  };
+  const assertInTheMiddle = async (): Promise<number> => {
+    const stored = await count(target);
+    assert.ok(stored > 0 && stored < PLANTS, `${stored} of ${PLANTS}`);
+    return stored;
+  };
+
+  assert.deepEqual(await stopInTheMiddle(child => child.kill('SIGINT')), [
+    130,
+    `plant-store: stopped; ${REST}\n`,
+  ]);
+  await assertInTheMiddle();
+  const [code, stderr] = await stopInTheMiddle(() => postgres.server.kill());
+  await postgres.server.startAgain();
+  assert.equal(code, 1);
+  assert.match(stderr, new RegExp(`^plant-store: [^\n]+; ${REST}\n$`));
+  assert.ok(stderr.includes('--to: '), stderr);
+
+  const stored = await assertInTheMiddle();
+  const last = await copy(source, target);
+  assert.equal(copiedRevisions(last), PLANTS - stored);
+  equalDigest(last);
+  assert.deepEqual(await rowsOf(target), await rowsOf(source));
+});
+
+test('a copy works while a service writes to the source, and a second copy completes it', async () => {
+  const [source, target] = [await sqlite.newDatabase(), await postgres.newDatabase()];
+  const { valid } = await fillStore(source, manyPlants(10_000));
+  const service = await startTestService({ database: source });
+  let sent = 0;
+  let isOver = false;
+  const sending = Array.from({ length: 4 }, async () => {
+    const client = new LoggingClient(service.url, valid, []);
+    while (!isOver) {
+      // Ids between, after and equal to those of the stored plants.
+      const { response } = await client.send({ id: BigInt(sent++ * 7), name: `sent ${sent}` });
+      assert.equal(response?.status, 200);
+    }
+    await client.close();
+  });
+  const first = await copy(source, target);
+  isOver = true;
+  await Promise.all(sending);
+  await service[Symbol.asyncDispose]();
+  assert.equal(first.exitCode, 1, first.stdout);
+  assert.match(first.stdout, /^not equal$/m);
+  assert.match(
+    first.stderr,
+    /^plant-store: the source has [1-9][0-9,]* revisions? .* that were stored after the copy; stop the service that uses the source, then run the same command again to copy the rest\n$/,
+  );
+  const last = await copy(source, target);
+  equalDigest(last);
+  assert.ok(copiedRevisions(last) > 0);
+  assert.equal(copiedRevisions(first) + copiedRevisions(last), await count(source), 'each was copied once');
+  assert.deepEqual(await rowsOf(target), await rowsOf(source));
 });
 
 function revision(id: bigint, number = 1, name = `plant ${id}`): PlantRevision {
@@ -234,20 +311,22 @@ async function tokensOf(reader: PlantReader): Promise<StoredToken[]> {
 
 for (const engine of [sqlite, postgres]) {
   suite(`a target on ${engine.name}`, () => {
-    test('stores all rows of a batch or none, and overwrites nothing', async () => {
+    test('stores all rows of a batch or none, overwrites nothing, and is not served before its end', async () => {
       const database = await engine.newDatabase();
-      await using target = await openCopyTarget(database);
+      const target = await openCopyTarget(database);
       const first = [revision(1n), revision(1n, 2, 'again'), revision(3n)];
       await target.insertRevisions(first);
       for (const other of [revision(3n, 1, 'other'), { ...revision(3n), recordedBy: 2 }])
         await assert.rejects(target.insertRevisions([revision(3n, 2), other]), StoreRejected);
       assert.deepEqual((await rowsOf(database)).revisions, first);
-    });
-
-    test('gets no first token from a service while the copy is incomplete', async () => {
-      const database = await engine.newDatabase();
-      const target = await openCopyTarget(database);
-      await target.insertRevisions([revision(1n)]);
+      if (engine === sqlite) {
+        const settings = { database, repeatedIdRule: 'revise', connections: 1 } as const;
+        await assert.rejects(openServedStore(settings), /another plant-store service is running/);
+      } else {
+        // An earlier copy has inserted rows of this batch.
+        await target.insertRevisions([...first, revision(4n)]);
+        assert.deepEqual((await rowsOf(database)).revisions, [...first, revision(4n)]);
+      }
       await target[Symbol.asyncDispose]();
       await using service = await startTestService({ database });
       assert.deepEqual([service.firstToken, service.hasToken], [undefined, false]);
@@ -284,12 +363,3 @@ for (const engine of [sqlite, postgres]) {
     });
   });
 }
-
-test('PostgreSQL accepts a revision that an earlier copy has already inserted', async () => {
-  const database = await postgres.newDatabase();
-  await using target = await openCopyTarget(database);
-  await target.insertRevisions([revision(1n), revision(2n)]);
-  await target.insertRevisions([revision(1n), revision(1n, 2), revision(2n), revision(3n)]);
-  const { revisions } = await rowsOf(database);
-  assert.deepEqual(revisions, [revision(1n), revision(1n, 2), revision(2n), revision(3n)]);
-});
