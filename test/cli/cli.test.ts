@@ -1,11 +1,8 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { readdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { text as readText } from 'node:stream/consumers';
 import { after, test } from 'node:test';
 import packageJson from '../../package.json' with { type: 'json' };
 import { openApiJson } from '../../src/contract/openapi.ts';
@@ -14,7 +11,7 @@ import { commandProcess } from '../harness/command-lines.ts';
 import { freePort } from '../harness/free-port.ts';
 import { LoggingClient } from '../harness/logging-client.ts';
 import { listen } from '../harness/loopback-server.ts';
-import { type Finished, PROGRAM, startServe } from '../harness/program.ts';
+import { type Finished, runProgram, startServe } from '../harness/program.ts';
 import { ask } from '../harness/raw-connection.ts';
 import { openStore } from '../harness/store-under-test.ts';
 import { testFolder } from '../harness/test-folder.ts';
@@ -92,13 +89,9 @@ writeFileSync(join(folder, 'broken.seal'), `${SEAL}\n12 plants\n`);
 
 const MISUSES: Misuse[] = [
   [2, 'plant', /unknown command 'plant'/],
-  [2, '--colour', /unknown option '--colour'/],
   [2, 'token create label --colour', /unknown option '--colour'/],
-  [2, 'list another', /too many arguments/],
-  [2, 'serve --database', /'--database <url>' argument missing/],
 
   ...wrong('serve --listen', ADDRESSES, /'--listen <host:port>' argument .* HOST:PORT or PORT, for/),
-  [2, 'serve --ops here', /'--ops <host:port>' argument 'here' is invalid.*HOST:PORT/],
   ...wrong(
     'serve --ops-host',
     ['a.internal:81', 'http://a.internal', 'a,,b', '*', ''],
@@ -106,7 +99,6 @@ const MISUSES: Misuse[] = [
   ),
   [2, 'serve', /value 'here' from env 'PLANT_STORE_LISTEN' is invalid/, { PLANT_STORE_LISTEN: 'here' }],
   [2, 'serve --repeated-id keep', /Allowed choices are revise, reject/],
-  [2, 'serve', /'keep' from env 'PLANT_STORE_REPEATED_ID' is invalid/, { PLANT_STORE_REPEATED_ID: 'keep' }],
   ...wrong(
     'serve --rate-limit',
     ['', '100', '0/s', '100/h', '1.5/s', '1000001/s'],
@@ -205,26 +197,19 @@ test('each error is one line that begins with the name of the program, and creat
     assert.deepEqual([finished.exitCode, finished.stdout], [exitCode, ''], shown);
   }
   assert.deepEqual(stores(), before);
-});
 
-test('a store that another program is writing to is one line, and no token is shown', async () => {
+  // Another program is writing to the store. No token is shown.
   using writer = new DatabaseSync(join(folder, 'plants.db'));
   writer.exec('BEGIN IMMEDIATE');
   const finished = await run(['token', 'create', 'in the way', '--database', database]);
-  assert.deepEqual([finished.exitCode, finished.stdout], [1, '']);
-  assert.equal(linesOf(finished).length, 1, finished.stderr);
+  assert.deepEqual([finished.exitCode, finished.stdout, linesOf(finished).length], [1, '', 1]);
 });
 
 test('a result that cannot be written is one line', async () => {
   // The limit of the file size binds every user, also root, on every POSIX system.
-  const script = 'ulimit -S -f 0 && exec "$0" "$@" >cannot-grow.txt';
-  const child = spawn('sh', ['-c', script, process.execPath, PROGRAM, 'openapi'], {
-    cwd: folder,
-    stdio: 'pipe',
-  });
-  const [stderr, [exitCode]] = await Promise.all([readText(child.stderr), once(child, 'close')]);
-  assert.equal(exitCode, 1);
-  assert.match(stderr, /^plant-store: .*cannot be written.*\n$/);
+  const prefix = ['sh', '-c', 'ulimit -S -f 0 && exec "$0" "$@" >cannot-grow.txt'];
+  const { exitCode, stderr } = await runProgram(['openapi'], { prefix, cwd: folder });
+  assert.match(`${exitCode} ${stderr}`, /^1 plant-store: .*cannot be written.*\n$/);
 });
 
 const COMMANDS =
@@ -235,7 +220,6 @@ test('--help explains each command, and an incomplete command prints its help', 
     ['', ...COMMANDS.split(' '), '--version'],
     ['serve', 'PLANT_STORE_LISTEN', 'sqlite:./data/plant-store.db', '127.0.0.1:8080', 'npm start -- --'],
     ['token', 'create', 'list', 'revoke'],
-    ['token create', '<label>', '--expires', '90d'],
   ] as const) {
     const { exitCode, stdout, stderr } = await run(`${command} --help`.trim());
     assert.deepEqual([exitCode, stderr], [0, '']);
