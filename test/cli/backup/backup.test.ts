@@ -168,7 +168,7 @@ test('SIGINT leaves no file, a killed backup does not block its name, and of two
   assert.equal(readdirSync(folder).length, 3, 'only the backup, its seal and the file of the killed one');
 });
 
-test('a full disk is reported and leaves no file', async () => {
+test('a full or failing disk is reported and leaves no file', async () => {
   const { database } = await newStore(manyPlants(PLANTS));
   const disk = newFolder();
   const args = ['backup', join(disk, 'backup.db'), '--database', database];
@@ -176,6 +176,18 @@ test('a full disk is reported and leaves no file', async () => {
   const small = await runProgram(args, { prefix: ['sh', '-c', 'ulimit -f 2048; exec "$0" "$@"'] });
   assert.deepEqual([small.exitCode, small.stdout], [1, '']);
   assert.match(small.stderr, /^plant-store: (?:copying failed|the disk is full)[^\n]+\n$/);
+  assert.deepEqual(readdirSync(disk), []);
+
+  // The file gets its name only after its flush.
+  const failingFlush = `import fs from 'node:fs'; import { syncBuiltinESMExports } from 'node:module';
+    fs.fsyncSync = () => { throw Object.assign(new Error(), { code: 'EIO', syscall: 'fsync' }); };
+    syncBuiltinESMExports();`;
+  const nodeArgs = ['--import', `data:text/javascript,${encodeURIComponent(failingFlush)}`];
+  const failing = await runProgram(args, { nodeArgs });
+  assert.match(
+    `${failing.exitCode} ${failing.stderr}`,
+    /^1 plant-store: .* cannot be created \(EIO\); do not use/,
+  );
   assert.deepEqual(readdirSync(disk), []);
 
   const inOwnNamespace = mountNamespace('ENOSPC');
