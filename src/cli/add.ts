@@ -1,5 +1,5 @@
 import { Command, InvalidArgumentError } from 'commander';
-import { PlantStore, PlantStoreError, type StoredPlant } from '../client/plant-store.ts';
+import { PlantStore, PlantStoreError } from '../client/plant-store.ts';
 import { mayHaveStored } from '../client/plant-store-error.ts';
 import { newPlantJson, plantJson } from '../contract/plant.ts';
 import { addServiceOptions, readServiceAddress } from './options/service-options.ts';
@@ -43,21 +43,14 @@ async function add(
   const store = new PlantStore({ ...address, retryForMs: RETRY_FOR_MS });
   try {
     const stored = await store.createPlant({ id, name, tag: options.tag });
-    console.log(options.json ? storedPlantJson(stored) : sentenceOf(stored));
+    const { revision, outcome } = stored;
+    const json = `${newPlantJson(stored).slice(0, -1)},"revision":${revision},"outcome":"${outcome}"}`;
+    const sentence = `${outcome} plant ${stored.id}, revision ${revision}: ${plantJson(stored)}`;
+    console.log(visible(options.json ? json : sentence));
   } catch (error) {
     if (error instanceof PlantStoreError) throw failureOf(error, id, address.token);
     throw error;
   }
-}
-
-function sentenceOf(stored: StoredPlant): string {
-  const { id, revision, outcome } = stored;
-  return `${outcome} plant ${id}, revision ${revision}: ${visible(plantJson(stored))}`;
-}
-
-function storedPlantJson(stored: StoredPlant): string {
-  const { revision, outcome } = stored;
-  return visible(`${newPlantJson(stored).slice(0, -1)},"revision":${revision},"outcome":"${outcome}"}`);
 }
 
 function failureOf(error: PlantStoreError, id: string, token: string): Failure {

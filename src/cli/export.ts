@@ -3,13 +3,13 @@ import { existsSync, readFileSync, readlinkSync } from 'node:fs';
 import { devNull } from 'node:os';
 import { Command, Option } from 'commander';
 import { csvLine } from '../contract/csv-line.ts';
-import { checkedRevisions, latestPlants } from '../store/audit/checked-revisions.ts';
+import { checkedRevisions, Damaged, latestPlants } from '../store/audit/checked-revisions.ts';
 import { openReader } from '../store/open-store.ts';
 import type { PlantFilter, PlantRevision } from '../store/plant-store.ts';
 import { REVISION_CSV_HEADER, revisionCsv } from '../store/revision-csv.ts';
 import { addDatabaseOptions, type DatabaseOptions, readDatabase } from './options/database-option.ts';
 import { alignedColumns } from './output/aligned-columns.ts';
-import { intactRevisions } from './output/damage.ts';
+import { reportDamage } from './output/damage.ts';
 import { Failure } from './output/failure.ts';
 import { amount } from './output/progress-display.ts';
 import { revisionJson, revisionText, tokenLabels } from './output/revision-text.ts';
@@ -60,7 +60,11 @@ export async function printPlants(
     isList ? reader.revisionsInSlices(options.from) : reader.revisions(options.from),
   );
   try {
-    for await (const revision of intactRevisions(what === 'revisions' ? all : latestPlants(all))) {
+    for await (const revision of what === 'revisions' ? all : latestPlants(all)) {
+      if (revision instanceof Damaged) {
+        reportDamage(revision);
+        continue;
+      }
       if (!isSelected(revision, options)) continue;
       chunk += LINES[format](revision, isRecord ? await labelOf(revision.recordedBy) : undefined);
       count++;

@@ -51,7 +51,12 @@ async function program(name: string | undefined): Promise<Command> {
     .exitOverride();
   const wanted =
     name !== undefined && Object.hasOwn(COMMANDS, name) ? [COMMANDS[name]!] : Object.values(COMMANDS);
-  for (const load of wanted) addCommand(program, await load());
+  for (const load of wanted) {
+    const command = await load();
+    program.addCommand(command);
+    // Commander does not pass settings such as the exit codes on to commands that were made apart.
+    for (const each of [command, ...command.commands]) each.copyInheritedSettings(program);
+  }
   return program;
 }
 
@@ -62,12 +67,6 @@ async function program(name: string | undefined): Promise<Command> {
 function usageError(text: string): string {
   const shown = text.split('\n').map(visible).join('\n');
   return shown.replace(/^error: /, 'plant-store: ').replace(/(postgres(?:ql)?:).*/gi, '$1…');
-}
-
-/** Commander does not pass settings such as the exit codes on to commands that were made apart. */
-function addCommand(parent: Command, command: Command): void {
-  parent.addCommand(command.copyInheritedSettings(parent));
-  for (const subcommand of command.commands) subcommand.copyInheritedSettings(parent);
 }
 
 function report(error: unknown): number {
