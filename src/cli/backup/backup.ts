@@ -92,7 +92,7 @@ function rejectExistingParts(file: string): void {
 async function copyAndCheck(path: string, to: string, stop: AbortSignal): Promise<Made> {
   const { file, args } = ownProgram();
   const child = spawn(file, [...args, BACKUP_PROCESS, path, to], {
-    // In its own process group, no Ctrl-C reaches it: this process ends it.
+    // A Ctrl-C then reaches only this process, which ends the other one.
     detached: true,
     stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
   });

@@ -3,9 +3,9 @@ import { readRetryAfterMs } from '../../client/plant-store-error.ts';
 import { withoutToken } from '../output/visible-text.ts';
 import { readBody } from '../response-body.ts';
 
-/** For the request and the whole response. */
+/** This limits the request and the whole response. */
 const EXCHANGE_TIMEOUT_MS = 10_000;
-/** A longer body is cut. A Plant or an Error in a response to a rule is far smaller. */
+/** A longer body is cut; a Plant or an Error in a response to a rule is far smaller. */
 const RESPONSE_BYTES_MAX = 1024 * 1024;
 /** Tries of a request whose responses ask for a retry, and the longest delay between them. */
 const TRIES_MAX = 5;
@@ -26,9 +26,9 @@ export interface Server {
 export interface TestRequest {
   /** `<ID>` is replaced by the plant id. */
   body: string;
-  /** Undefined: Bearer with the token; null: no such field. */
+  /** By default, it is Bearer with the token; null sends no such field. */
   authorization?: string | null;
-  /** Undefined: JSON. */
+  /** By default, it is JSON. */
   mediaType?: string;
 }
 

@@ -9,13 +9,13 @@ export interface IdRange {
 
 /** The ids under which one run stores plants. */
 export interface RunIds {
-  /** One for the first contact and one for each rule that is about no id, in ascending order. */
+  /** The first contact and each rule that is about no id take one of these ascending ids. */
   fresh: bigint[];
   /** The permitted ones of the ids that rules are about, such as the largest int64. */
   ofRules: bigint[];
 }
 
-/** The default range. Every server can store these ids, also one with 32-bit ids. */
+/** Every server can store the ids of this default range, also one with 32-bit ids. */
 const IDS_OF_EVERY_SERVER: IdRange = { from: 1n, to: 2n ** 31n - 1n };
 
 /**

@@ -1,4 +1,4 @@
-/** Aligns the cells of lines, separated by tabs. @param widths so far; wider cells increase them */
+/** Aligns the cells of lines, separated by tabs. @param widths grow with wider cells */
 export function alignedColumns(lines: string, widths: number[] = []): string {
   const rows = lines.split('\n').map(line => line.split('\t'));
   for (const row of rows) {

@@ -13,7 +13,7 @@ const COLUMNS = 80;
 export class CountedProgress {
   title: string;
   done = 0;
-  /** Expected count. 0 while it is not yet known; undefined if it stays unknown. */
+  /** The expected count is 0 while it is not yet known, and undefined if it stays unknown. */
   total: number | undefined;
   /** Counted things, such as `revisions`. */
   unit: string;
