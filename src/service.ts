@@ -15,9 +15,9 @@ import { checkNodeInternals } from './http/node-internals.ts';
 import { PlantServer } from './http/plant-server.ts';
 import { loggedRequest } from './ops/logged-request.ts';
 import { Metrics } from './ops/metrics.ts';
-import { DamagedPlants, monitoredCommits } from './ops/monitored-commits.ts';
+import { monitoredCommits } from './ops/monitored-commits.ts';
 import { OpsServer } from './ops/ops-server.ts';
-import { FailureLog, rateLimitedLog, type ServiceLog } from './ops/rate-limited-log.ts';
+import { failureLog, rateLimitedLog, type ServiceLog } from './ops/rate-limited-log.ts';
 import type { ServiceState } from './ops/readiness.ts';
 import { storeWarningsOf } from './ops/store-warnings.ts';
 import { plantWrite } from './store/audit/checksum.ts';
@@ -27,7 +27,6 @@ import {
   type PlantQueue,
   type PlantWriter,
   StoreRejected,
-  StoreUnavailable,
   schemaUpdateOf,
 } from './store/plant-store.ts';
 import { VERSION } from './version.ts';
@@ -93,20 +92,22 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     // Before the store: a start that fails here leaves no new store.
     const reservedOps = opened.use(await ReservedAddress.reserve(settings.ops));
     const reserved = opened.use(await ReservedAddress.reserve(settings.listen));
-    const engine = opened.use(await openStore(settings));
+    const engine = opened.use(await openServedStore(settings));
+    const schemaUpdate = schemaUpdateOf(engine.schemaSteps);
+    if (schemaUpdate !== undefined) log.info(schemaUpdate);
     const tokensMessage = 'the token table cannot be read or written; after 4 s unread, creates get 503';
     const tokens = await TokenCache.open(
       engine,
-      rateLimitedLog((cause, unsaid) => log.warn({ err: rawCause(cause), unsaid }, tokensMessage)),
+      rateLimitedLog(details => log.warn(details, tokensMessage)),
     );
     opened.defer(() => tokens.close());
-    const commits = monitoredCommits(engine, metrics, confirmationLog(log), new DamagedPlants(log));
+    const commits = monitoredCommits(engine, metrics, log, confirmationLog(log));
     opened.use(setInterval(() => void commits.assess(), COMMITS_ASSESSED_INTERVAL_MS));
     const queue = engine.openQueue(commits.commit);
     opened.defer(() => queue.close());
 
     let closing: Promise<void> | undefined;
-    const storeWarnings = storeWarningsOf(() => commits.check(), rawCause, log);
+    const storeWarnings = storeWarningsOf(commits.check, log);
     // The first check runs before the first plant, so the log begins with the warnings.
     const warnings = (await storeWarnings()) ?? [];
     opened.use(setInterval(() => void storeWarnings(), STORE_WATCH_INTERVAL_MS));
@@ -132,12 +133,10 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
         search: opened.use(await openSearch(settings.database)),
         curl: () => settings.console!.curlOf(address),
         onToken: token => tokens.add(token),
-        onError: rateLimitedLog((cause, unsaid) =>
-          log.error({ err: rawCause(cause), unsaid }, 'a request of the console failed'),
-        ),
+        onError: rateLimitedLog(details => log.error(details, 'a request of the console failed')),
       });
-    const opsHosts = [settings.ops.host, ...(settings.opsHosts ?? [])];
-    const ops = new OpsServer(readState, metrics, opsHosts, operatorConsole);
+    const hostNames = [settings.ops.host, ...(settings.opsHosts ?? [])];
+    const ops = new OpsServer({ readState, metrics, hostNames, page: operatorConsole });
     const opsAddress = await ops.listen(reservedOps);
     opened.defer(() => ops.close());
     const address = await server.listen(reserved);
@@ -161,13 +160,6 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
   }
 }
 
-async function openStore(settings: ServiceSettings): Promise<StorageEngine & AsyncDisposable> {
-  const engine = await openServedStore(settings);
-  const schemaUpdate = schemaUpdateOf(engine.schemaSteps);
-  if (schemaUpdate !== undefined) settings.log.info(schemaUpdate);
-  return engine;
-}
-
 function plantServer(
   settings: ServiceSettings,
   tokens: TokenCache,
@@ -184,8 +176,8 @@ function plantServer(
     createPlant: new CreatePlant(tokens, checksumming, bodyBytesMax, rateLimit && new RateLimit(rateLimit)),
     corsOrigins,
     documentation: docs ? documentationOf(docsPage(VERSION)) : undefined,
-    onInternalError: rateLimitedLog((cause, unsaid) =>
-      log.error({ err: cause, unsaid }, 'a request failed: unexpected internal error'),
+    onInternalError: rateLimitedLog(details =>
+      log.error(details, 'a request failed: unexpected internal error'),
     ),
     onResponse: (response, request, socket) => {
       metrics.countResponse(response.result, request && performance.now() - request.arrivedAt);
@@ -228,15 +220,10 @@ async function makeFirstToken(
   }
 }
 
-function confirmationLog(log: ServiceLog): FailureLog {
+function confirmationLog(log: ServiceLog) {
   const message = 'the store does not confirm plants; clients get 503 until it does';
-  return new FailureLog(
-    cause => log.error({ err: rawCause(cause) }, message),
+  return failureLog(
+    details => log.error(details, message),
     () => log.info('the store confirms plants again'),
   );
-}
-
-/** The log gets the original error, not the one that was reworded for a person. */
-function rawCause(error: unknown): unknown {
-  return error instanceof StoreUnavailable ? (error.cause ?? error) : error;
 }

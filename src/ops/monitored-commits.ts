@@ -23,9 +23,10 @@ import type { FailureLog, ServiceLog } from './rate-limited-log.ts';
 export function monitoredCommits(
   engine: PlantCommits,
   metrics: Metrics,
-  log: FailureLog,
-  damaged: DamagedPlants,
+  log: ServiceLog,
+  confirmations: FailureLog,
 ) {
+  const damaged = new DamagedPlants(log);
   let confirmed = 0;
   let failed = 0;
   let failingSince: number | undefined;
@@ -40,14 +41,14 @@ export function monitoredCommits(
         metrics.committed(writes.length, performance.now() - beganAt);
         confirmed += writes.length;
         damaged.observe(writes, results);
-        log.recovered();
+        confirmations.recovered();
         return results;
       } catch (cause) {
         metrics.commitFailed();
         damaged.commitFailed(cause);
         if ((cause as StoreUnavailable).isPartial) throw cause;
         failed += writes.length;
-        log.failed(cause);
+        confirmations.failed(cause);
         throw cause;
       } finally {
         inFlight--;
@@ -83,7 +84,7 @@ const UNREADABLE =
  * The plants that were sent again and whose latest revision is damaged. A plant is logged once, and
  * counted until a commit finds it intact, as after a repair.
  */
-export class DamagedPlants {
+class DamagedPlants {
   readonly #log: ServiceLog;
   readonly #ids = new Set<bigint>();
   #isUnreadable = false;

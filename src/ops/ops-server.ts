@@ -36,6 +36,16 @@ export interface OpsPage {
   ): Promise<HttpResponse<string | Uint8Array> | undefined>;
 }
 
+interface OpsParts {
+  /** Waits for the store for a limited time, and never throws. */
+  readState: () => Promise<ServiceState>;
+  metrics: Metrics;
+  /** The configured names, for {@link isAllowedHost}. */
+  hostNames: readonly string[];
+  /** Undefined if the console is off. */
+  page: OpsPage | undefined;
+}
+
 /** It is not in the error catalogue, which is part of the interface for clients. */
 const MISDIRECTED: ErrorBody = {
   error: 42101,
@@ -58,26 +68,10 @@ const MISDIRECTED: ErrorBody = {
 export class OpsServer {
   // Node's own response to a missing Host lacks our header fields, so Host is checked below.
   readonly #server = createServer({ requireHostHeader: false, keepAliveTimeout: OPS_KEEP_ALIVE_MS });
-  readonly #readState: () => Promise<ServiceState>;
-  readonly #metrics: Metrics;
-  readonly #hostNames: readonly string[];
-  readonly #page: OpsPage | undefined;
+  readonly #parts: OpsParts;
 
-  /**
-   * @param readState waits for the store for a limited time; never throws
-   * @param hostNames the configured names, for {@link isAllowedHost}
-   * @param page undefined if the console is off
-   */
-  constructor(
-    readState: () => Promise<ServiceState>,
-    metrics: Metrics,
-    hostNames: readonly string[],
-    page?: OpsPage,
-  ) {
-    this.#readState = readState;
-    this.#metrics = metrics;
-    this.#hostNames = hostNames;
-    this.#page = page;
+  constructor(parts: OpsParts) {
+    this.#parts = parts;
     for (const event of ['request', 'checkExpectation'])
       this.#server.on(event, (request, response) => this.#respond(request, response));
     this.#server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
@@ -97,6 +91,7 @@ export class OpsServer {
     request: IncomingMessage,
     response: ServerResponse,
   ): Promise<HttpResponse<string | Uint8Array> | undefined> {
+    const { readState, metrics, hostNames, page } = this.#parts;
     const { method = '', url = '', httpVersion } = request;
     const { host: hosts = [] } = request.headersDistinct;
     // RFC 9112 section 3.2: exactly one Host field, optional in HTTP/1.0.
@@ -104,12 +99,12 @@ export class OpsServer {
       response.shouldKeepAlive = false;
       return errorResponse('badHttp');
     }
-    if (!hosts.every(host => isAllowedHost(host, this.#hostNames)))
+    if (!hosts.every(host => isAllowedHost(host, hostNames)))
       return jsonResponse(421, JSON.stringify(MISDIRECTED));
     const [path = '', query = ''] = url.split('?', 2);
-    if (this.#page !== undefined) {
+    if (page !== undefined) {
       if (path.startsWith(CONSOLE_PATH))
-        return await this.#page.respond(path.slice(CONSOLE_PATH.length), query, request, response);
+        return await page.respond(path.slice(CONSOLE_PATH.length), query, request, response);
       if (['/', '/console'].includes(path))
         return contentResponse('text/plain', '', ['Location', 'console/'], 303);
     }
@@ -118,12 +113,12 @@ export class OpsServer {
       case '/livez':
         return jsonResponse(200, JSON.stringify({ status: 'live' }));
       case '/readyz': {
-        const { checks, ...readiness } = readinessOf(await this.#readState());
+        const { checks, ...readiness } = readinessOf(await readState());
         const body = new URLSearchParams(query).has('verbose') ? { ...readiness, checks } : readiness;
         return jsonResponse(readiness.status === 'ready' ? 200 : 503, JSON.stringify(body));
       }
       case '/metrics':
-        return contentResponse(this.#metrics.contentType, await this.#metrics.text(await this.#readState()));
+        return contentResponse(metrics.contentType, await metrics.text(await readState()));
       default:
         return errorResponse('noSuchPath', NO_SUCH_PATH);
     }

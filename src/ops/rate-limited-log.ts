@@ -1,3 +1,5 @@
+import { StoreUnavailable } from '../store/plant-store.ts';
+
 /** Limit for a repeated log line: a burst of `burstLines`, then one line per interval. */
 export const LOG_RATE = { burstLines: 20, intervalMs: 10_000 };
 
@@ -6,6 +8,11 @@ export interface ServiceLog {
   info(message: string): void;
   warn(details: object, message: string): void;
   error(details: object, message: string): void;
+}
+
+export interface FailureLog {
+  failed(cause: unknown): void;
+  recovered(): void;
 }
 
 /**
@@ -30,30 +37,25 @@ function lineBucket({ burstLines, intervalMs }: typeof LOG_RATE): () => boolean 
  * Logs when something begins to fail and when it works again, one line per change. If changes are
  * frequent, as on a nearly full disk, only a failure that comes after the interval is logged.
  */
-export class FailureLog {
-  readonly #logFailure: (cause: unknown) => void;
-  readonly #logRecovery: () => void;
-  readonly #takeLine: () => boolean;
+export function failureLog(
+  logFailure: (details: { err: unknown }) => void,
+  logRecovery: () => void,
+  rate = LOG_RATE,
+): FailureLog {
+  const takeLine = lineBucket(rate);
   /** Whether the last line was a failure. */
-  #isFailureLogged = false;
-
-  constructor(logFailure: (cause: unknown) => void, logRecovery: () => void, rate = LOG_RATE) {
-    this.#logFailure = logFailure;
-    this.#logRecovery = logRecovery;
-    this.#takeLine = lineBucket(rate);
-  }
-
-  failed(cause: unknown): void {
-    if (this.#isFailureLogged || !this.#takeLine()) return;
-    this.#isFailureLogged = true;
-    this.#logFailure(cause);
-  }
-
-  recovered(): void {
-    if (!this.#isFailureLogged) return;
-    this.#isFailureLogged = false;
-    this.#logRecovery();
-  }
+  let isFailureLogged = false;
+  return {
+    failed(cause) {
+      if (isFailureLogged || !takeLine()) return;
+      isFailureLogged = true;
+      logFailure({ err: rawCause(cause) });
+    },
+    recovered() {
+      if (isFailureLogged) logRecovery();
+      isFailureLogged = false;
+    },
+  };
 }
 
 /**
@@ -62,7 +64,7 @@ export class FailureLog {
  * @param log `unsaid` is the number of events since the last line that were not logged
  */
 export function rateLimitedLog(
-  log: (cause: unknown, unsaid: number) => void,
+  log: (details: { err: unknown; unsaid: number }) => void,
   rate = LOG_RATE,
 ): (cause: unknown) => void {
   const takeLine = lineBucket(rate);
@@ -72,7 +74,12 @@ export function rateLimitedLog(
       unsaid++;
       return;
     }
-    log(cause, unsaid);
+    log({ err: rawCause(cause), unsaid });
     unsaid = 0;
   };
+}
+
+/** The log gets the original error, not the one that was reworded for a person. */
+function rawCause(error: unknown): unknown {
+  return error instanceof StoreUnavailable ? (error.cause ?? error) : error;
 }

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { FailureLog, type ServiceLog } from './rate-limited-log.ts';
+import { failureLog, type ServiceLog } from './rate-limited-log.ts';
 
 /** If the store does not respond within this time, `/readyz` reports the service as not ready. */
 export const READINESS_TIMEOUT_MS = 2_000;
@@ -9,17 +9,15 @@ export const READINESS_TIMEOUT_MS = 2_000;
  * per change.
  *
  * @param check resolves with one sentence per warning; rejects when the store cannot be used
- * @param rawCause returns the part of an error that is logged
  * @returns a function that checks once, for a limited time. It resolves with the warnings, or with
  *   undefined when the store cannot be used. It never throws.
  */
 export function storeWarningsOf(
   check: () => Promise<readonly string[]>,
-  rawCause: (error: unknown) => unknown,
   log: ServiceLog,
 ): () => Promise<readonly string[] | undefined> {
-  const availability = new FailureLog(
-    cause => log.warn({ err: rawCause(cause) }, 'the store cannot be used; /readyz reports 503'),
+  const availability = failureLog(
+    details => log.warn(details, 'the store cannot be used; /readyz reports 503'),
     () => log.info('the store can be used again'),
   );
   let logged: readonly string[] = [];

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { LOG_RATE } from '../../src/ops/rate-limited-log.ts';
-import { FailureLog, rateLimitedLog } from '../../src/ops/rate-limited-log.ts';
+import { failureLog, rateLimitedLog } from '../../src/ops/rate-limited-log.ts';
 
 const SHORT: typeof LOG_RATE = { burstLines: 1, intervalMs: 500 };
 
 test('a failure log logs each change at once, and of frequent changes a failure that lasts', async () => {
   const lines: string[] = [];
-  const log = new FailureLog(
-    cause => lines.push(`failed: ${cause}`),
+  const log = failureLog(
+    ({ err }) => lines.push(`failed: ${err}`),
     () => lines.push('recovered'),
     SHORT,
   );
@@ -30,7 +30,7 @@ test('a failure log logs each change at once, and of frequent changes a failure 
 
 test('a rate-limited log logs the first event and the number of events without a line', async () => {
   const lines: string[] = [];
-  const log = rateLimitedLog((cause, unsaid) => lines.push(`${cause} ${unsaid}`), SHORT);
+  const log = rateLimitedLog(({ err, unsaid }) => lines.push(`${err} ${unsaid}`), SHORT);
   log('first');
   log('second');
   log('third');

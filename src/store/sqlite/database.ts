@@ -16,13 +16,12 @@ import { rejectSecondNames } from './second-names.ts';
 /** Timeout for the lock of another process. The command line locks the store only briefly. */
 const LOCK_TIMEOUT_MS = 2_000;
 /**
- * Size of the page cache in KiB. SQLite allocates it page by page. A batch that does not fit is
- * written to the write-ahead log before its commit.
+ * Size of the page cache in KiB. A batch that does not fit is written to the write-ahead log before
+ * its commit.
  *
- * With random ids a larger cache is slower. Nearly every batch splits a page, and SQLite
- * temporarily gives one half a page number beyond the end (balance_nonroot in btree.c). The commit
- * then searches the whole cache for such pages (pcache1Truncate in pcache1.c). The kernel caches
- * the rest of the file.
+ * With random ids a larger cache is slower. Nearly every batch splits a page, and the commit then
+ * searches the whole cache (balance_nonroot in btree.c, pcache1Truncate in pcache1.c). The kernel
+ * caches the rest of the file.
  */
 const PAGE_CACHE_KIB = 8 * 1024;
 /** Marks an SQLite database as a plant store: the four bytes "PLST". */
@@ -55,17 +54,16 @@ const NEWEST_STEP = STEPS.length;
  */
 export function openForWriting(path: string): DatabaseSync & { schemaSteps: SchemaSteps } {
   return explainFailure(path, () => {
-    makeFolder(path);
-    rejectSecondNames(path);
-    makeFile(path);
-    return setUp(new DatabaseSync(path, { timeout: LOCK_TIMEOUT_MS }), database => {
-      // The check comes before the first write, so a file of another program does not change.
-      schemaVersion(database, path);
-      makeDurable(database, path);
-      const schemaSteps = applySchemaSteps(database, path);
-      rejectSchema(schemaFaults(database));
-      return Object.assign(database, { schemaSteps });
-    });
+    prepareFile(path);
+    using opened = new DisposableStack();
+    const database = opened.use(new DatabaseSync(path, { timeout: LOCK_TIMEOUT_MS }));
+    // The check comes before the first write, so a file of another program does not change.
+    schemaVersion(database, path);
+    makeDurable(database, path);
+    const schemaSteps = applySchemaSteps(database, path);
+    rejectSchema(schemaFaults(database));
+    opened.move();
+    return Object.assign(database, { schemaSteps });
   });
 }
 
@@ -86,13 +84,14 @@ export function openForReading(path: string, isImmutable = false): DatabaseSync 
     const url = pathToFileURL(path);
     // https://sqlite.org/c3ref/open.html, "immutable"
     if (isImmutable || frozen !== undefined) url.searchParams.set('immutable', '1');
-    return setUp(new DatabaseSync(url, { readOnly: true, timeout: LOCK_TIMEOUT_MS }), database => {
-      const version = schemaVersion(database, path);
-      // The process that created the file was killed before it wrote the schema.
-      if (version === 0) throw noStore(`at ${path}`);
-      if (version < NEWEST_STEP) throw otherStep(path, version, NEWEST_STEP);
-      return database;
-    });
+    using opened = new DisposableStack();
+    const database = opened.use(new DatabaseSync(url, { readOnly: true, timeout: LOCK_TIMEOUT_MS }));
+    const version = schemaVersion(database, path);
+    // The process that created the file was killed before it wrote the schema.
+    if (version === 0) throw noStore(`at ${path}`);
+    if (version < NEWEST_STEP) throw otherStep(path, version, NEWEST_STEP);
+    opened.move();
+    return database;
   });
   const close = (): void => {
     database.close();
@@ -120,16 +119,6 @@ function frozenState(path: string): string | undefined {
   if (!statsOf(`${fs.realpathSync(path)}-wal`)?.size) return `${ino} ${mtimeMs}`;
   const advice = 'copy both files to another disk, and name the copy with --database';
   throw new StoreRejected(`${path} has a write-ahead log, which needs a writable folder; ${advice}`);
-}
-
-/** Closes the database if a step fails. */
-function setUp<Opened>(database: DatabaseSync, steps: (database: DatabaseSync) => Opened): Opened {
-  try {
-    return steps(database);
-  } catch (error) {
-    database.close();
-    throw error;
-  }
 }
 
 function makeDurable(database: DatabaseSync, path: string): void {
@@ -207,23 +196,26 @@ function schemaVersion(database: DatabaseSync, path: string): number {
   return version;
 }
 
+/** Creates the file of a store if needed. @throws {StoreRejected} when it may have a second name */
+export function prepareFile(path: string): void {
+  makeFolder(path);
+  rejectSecondNames(path);
+  makeFile(path);
+}
+
 /**
  * Creates the folder of the default store. A missing folder elsewhere is probably a typing error.
  * The flush makes its name durable: a flush of a file does not include the entries of folders.
  *
  * @throws {StoreRejected} when another folder does not exist
  */
-export function makeFolder(path: string): void {
+function makeFolder(path: string): void {
   const folder = dirname(resolve(path));
   if (fs.existsSync(folder)) return;
   if (resolve(path) !== resolve(DEFAULT_SQLITE_PATH))
     throw new StoreRejected(`the folder ${folder} does not exist; create it, or correct --database`);
-  try {
-    fs.mkdirSync(folder);
-  } catch (error) {
-    // Another process may have created it.
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-  }
+  // `recursive` accepts a folder that another process has created meanwhile.
+  fs.mkdirSync(folder, { recursive: true });
   flush(dirname(folder));
 }
 

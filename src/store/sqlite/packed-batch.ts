@@ -2,9 +2,8 @@ import { OUTCOMES } from '../../contract/plant.ts';
 import type { PlantWrite, WriteResult } from '../plant-store.ts';
 
 /**
- * A batch as it is sent to the writer thread. Structured clone then copies one array and one text.
- * An array of each property would cost twice as much, and objects with bigints several times as
- * much.
+ * A batch as it is sent to the writer thread. Structured clone copies one array and one text much
+ * faster than an object with bigints for each plant.
  */
 export interface Batch {
   /** Id and content checksum of each plant, one after the other. */

@@ -23,7 +23,7 @@ export function countsIn(database: DatabaseSync): ReturnType<typeof countsOf> {
   return countsOf(queryRows(database, COUNTS)[0]!);
 }
 
-/** One statement, so one snapshot. */
+/** The revisions come from one statement, so from one snapshot. */
 export function revisionsIn(database: DatabaseSync, from?: bigint): Iterable<PlantRevision> {
   // Without a condition, since a damaged key may misdirect the search for the smallest id.
   return from === undefined ? select(database, '') : select(database, 'WHERE id >= ?', from);
@@ -40,9 +40,7 @@ function* select(
 }
 
 /**
- * One statement for each slice, and none while the caller uses a slice.
- *
- * The next slice begins with the last row of this one, which is intact: the key of a damaged row may
+ * Each slice has a statement of its own, which ends before the caller uses the slice. The next slice begins with the last row of this one, which is intact: the key of a damaged row may
  * be wrong. If that row is not found by its key, the rows behind it would not be found either.
  */
 export function* revisionsInSlices(database: DatabaseSync, from?: bigint): Generator<PlantRevision> {

@@ -3,8 +3,7 @@ import { existsSync, realpathSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { DatabaseSync } from 'node:sqlite';
 import { StoreRejected } from '../plant-store.ts';
-import { explainFailure, makeFile, makeFolder } from './database.ts';
-import { rejectSecondNames } from './second-names.ts';
+import { explainFailure, makeFile, prepareFile } from './database.ts';
 
 /** https://sqlite.org/rescode.html#busy */
 const SQLITE_BUSY = 5;
@@ -30,10 +29,8 @@ export async function takeServeLock(path: string): Promise<Disposable> {
 }
 
 function lockPath(path: string): Disposable {
-  makeFolder(path);
-  rejectSecondNames(path);
   // The file must exist before its real path can be resolved through symbolic links.
-  makeFile(path);
+  prepareFile(path);
   const lockFilePath = `${realpathSync(path)}-serve-lock`;
   // Only the owner may read it: a reader could take a shared lock and block the service.
   makeFile(lockFilePath);
@@ -51,7 +48,7 @@ function lockPath(path: string): Disposable {
 /**
  * Takes a name in the abstract socket namespace for the device and inode of the file
  * (https://man7.org/linux/man-pages/man7/unix.7.html). Containers with their own network do not
- * share these names, but {@link rejectSecondNames} rejects a file that is mounted into a container.
+ * share these names, but `second-names.ts` rejects a file that is mounted into a container.
  */
 async function lockFile(path: string): Promise<() => void> {
   if (process.platform !== 'linux') return () => {};

@@ -26,7 +26,7 @@ const MEASURE_TIMEOUT_MS = 500;
  * loop. When the writer thread dies, its operations fail. The next operation starts another thread.
  */
 export class SqliteEngine extends OperatorTables implements PlantCommits {
-  /** Set by `open`. */
+  /** `open` sets it. */
   schemaSteps!: SchemaSteps;
   readonly #settings: SqliteSettings;
   readonly #writer: CalledThread<WriterCall, unknown>;

@@ -23,16 +23,13 @@ export interface SqliteSettings {
 /** An operation of the writer, and its arguments. */
 export type WriterCall = [operation: keyof StoreWriter, ...args: unknown[]];
 
-/** Device and inode: they identify a file independently of its name. */
-type FileIdentity = string | undefined;
-
 interface OpenStore {
   database: ReturnType<typeof openForWriting>;
   plants: PlantTable;
   /** Unique name of this connection in the process. */
   connection: string;
-  /** Write-ahead log, known from the first commit on. It never changes during a connection. */
-  wal: FileIdentity;
+  /** Identity of the write-ahead log from the first commit on. It stays during a connection. */
+  wal: string | undefined;
 }
 
 function fileReplaced(path: string): StoreFileReplaced {
@@ -40,7 +37,8 @@ function fileReplaced(path: string): StoreFileReplaced {
   return new StoreFileReplaced(`${path} or its write-ahead log was deleted, moved or replaced; ${advice}`);
 }
 
-function identityOf(path: string): FileIdentity {
+/** Device and inode, which identify a file independently of its name. */
+function identityOf(path: string): string | undefined {
   const stats = statSync(path, { throwIfNoEntry: false, bigint: true });
   return stats && `${stats.dev}:${stats.ino}`;
 }
@@ -58,8 +56,8 @@ function identityOf(path: string): FileIdentity {
 export class StoreWriter {
   readonly #settings: SqliteSettings;
   #open: OpenStore | undefined;
-  /** The database file that was opened first. No other file is accepted in its place. */
-  #file: FileIdentity;
+  /** Identity of the database file that was opened first. No other file is accepted in its place. */
+  #file: string | undefined;
   #isFileReplaced = false;
   /** Number of connections that were opened. */
   #connections = 0;
