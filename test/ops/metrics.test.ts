@@ -1,20 +1,38 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { readFileSync } from 'node:fs';
+import { suite, test } from 'node:test';
 import packageJson from '../../package.json' with { type: 'json' };
 import { makeToken } from '../../src/auth/token.ts';
 import { ERRORS } from '../../src/contract/errors.ts';
 import { QUEUE_PLANTS_MAX } from '../../src/store/limits.ts';
 import { ask, chunked, RawConnection, type RequestParts, requestBytes } from '../harness/raw-connection.ts';
 import { type RunningService, startTestService } from '../harness/running-service.ts';
-import { responsesIn, scrape } from '../harness/scrape.ts';
+import { responsesIn, type Scrape, scrape } from '../harness/scrape.ts';
 import { send } from '../harness/store-outage.ts';
-import { postgresUnderTest, sqliteUnderTest } from '../harness/store-under-test.ts';
+import { type EngineUnderTest, postgresUnderTest, sqliteUnderTest } from '../harness/store-under-test.ts';
 import { until } from '../harness/until.ts';
 
 const NAME = 'Quercus-of-the-operator';
 const UNKNOWN_TOKEN = makeToken();
 const sqlite = sqliteUnderTest();
 const postgres = await postgresUnderTest();
+
+/** The board of Grafana. */
+interface Board {
+  panels: { targets: { expr: string }[] }[];
+}
+
+/** Reads the metrics of a service that has stored one plant. */
+async function scrapeAfterPlant(engine: EngineUnderTest): Promise<Scrape> {
+  await using service = await startTestService({ database: await engine.newDatabase() });
+  using connection = await RawConnection.open(service.address.port);
+  connection.write(requestBytes(service.token));
+  assert.equal((await connection.response()).status, 200);
+  return await scrape(service.opsUrl);
+}
+
+const onSqlite = await scrapeAfterPlant(sqlite);
+const onPostgres = await scrapeAfterPlant(postgres);
 
 /** Requests, and the result that each must be counted as. */
 const REQUESTS: [expected: string, parts: RequestParts][] = [
@@ -76,16 +94,11 @@ test('/metrics counts every response, on both paths, and contains nothing that c
   assert.doesNotMatch(read.text, /plant_[0-9A-Za-z]{36}/);
 });
 
-for (const engine of [sqlite, postgres]) {
-  test(`/metrics describes a service on ${engine.name} and its state`, async () => {
-    await using service = await startTestService({ database: await engine.newDatabase() });
-    using connection = await RawConnection.open(service.address.port);
-    connection.write(requestBytes(service.token));
-    assert.equal((await connection.response()).status, 200);
-    const { types, values } = await scrape(service.opsUrl);
+for (const { types, values } of [onSqlite, onPostgres]) {
+  const isSqlite = values === onSqlite.values;
+  test(`/metrics describes a service on ${isSqlite ? 'SQLite' : 'PostgreSQL'} and its state`, () => {
     // As `promtool check metrics` asks for.
     for (const [name, type] of types) assert.equal(name.endsWith('_total'), type === 'counter', name);
-    const isSqlite = engine === sqlite;
     const expected: Record<string, number> = {
       plant_store_in_flight_plants: 0,
       plant_store_in_flight_limit_plants: QUEUE_PLANTS_MAX,
@@ -96,23 +109,68 @@ for (const engine of [sqlite, postgres]) {
       plant_store_shutting_down: 0,
       'plant_store_batch_plants_bucket{le="1"}': 1,
       plant_store_tokens_current: 1,
+      ...(isSqlite && { plant_store_flushes_total: 1, plant_store_checkpoint_failing: 0 }),
     };
     const build = `version="${packageJson.version}",node_version="${process.versions.node}"`;
     expected[`plant_store_build_info{${build},engine="${isSqlite ? 'sqlite' : 'postgres'}"}`] = 1;
-    if (isSqlite) {
-      expected.plant_store_flushes_total = 1;
-      expected.plant_store_checkpoint_failing = 0;
-    }
     for (const [series, value] of Object.entries(expected)) assert.equal(values.get(series), value, series);
-    for (const own of ['flush_seconds_total', 'wal_bytes', 'disk_free_bytes']) {
+    for (const own of ['flush_seconds_total', 'wal_bytes', 'disk_free_bytes'])
       assert.equal((values.get(`plant_store_${own}`) ?? 0) > 0, isSqlite, own);
-    }
     assert.equal((values.get('plant_store_store_connections') ?? 0) > 0, !isSqlite);
-    for (const ofNode of ['nodejs_eventloop_lag_p99_seconds', 'process_resident_memory_bytes']) {
+    for (const ofNode of ['nodejs_eventloop_lag_p99_seconds', 'process_resident_memory_bytes'])
       assert.ok(values.get(ofNode)! > 0, ofNode);
-    }
   });
 }
+
+suite('docs/operate', () => {
+  const read = (name: string): string =>
+    readFileSync(new URL(`../../docs/operate/${name}`, import.meta.url), 'utf8');
+  const [readme, alerts, board] = ['README.md', 'alerts.yaml', 'board.json'].map(read) as [
+    string,
+    string,
+    string,
+  ];
+
+  test('the alerts, the text and every panel of the board use exported metrics and results', () => {
+    const series = [onSqlite, onPostgres].flatMap(({ values }) => [...values.keys()]);
+    // A query may use these names. A histogram exports only the names of its series.
+    const exported = new Set(series.map(each => each.replace(/\{.*/s, '')));
+    const declared = new Set([...exported, ...onSqlite.types.keys()]);
+    const METRIC = /\b(?:plant_store|nodejs|process)_[a-z0-9_]*[a-z0-9]\b/g;
+    const queries = (JSON.parse(board) as Board).panels.map(({ targets }) =>
+      targets.map(({ expr }) => expr).join(),
+    );
+    assert.ok(queries.length > 0);
+    for (const text of [alerts, ...queries]) {
+      const names = text.match(METRIC) ?? [];
+      assert.deepEqual([names.length > 0, names.filter(name => !exported.has(name))], [true, []], text);
+    }
+    const named = readme.match(/(?<=`)(?:plant_store|nodejs|process)_\w+(?=`)/g)!;
+    assert.deepEqual(
+      named.filter(name => !declared.has(name)),
+      [],
+    );
+    const results = [...`${alerts}${board}`.matchAll(/result!?=\\?"(\w+)\\?"/g)].map(([, result]) => result!);
+    assert.ok(results.length > 0);
+    for (const result of results)
+      assert.ok(
+        series.some(each => each.includes(`result="${result}"`)),
+        result,
+      );
+  });
+
+  test('each alert has a section, and there are no other sections', () => {
+    const names = [...alerts.matchAll(/^ +- alert: (\w+)$/gm)].map(([, name]) => name!);
+    const sections = [...readme.matchAll(/^### (\w+)\n\n\*\*Means\*\*: .+?\n\n\*\*Do\*\*: /gms)];
+    assert.ok(names.length > 0);
+    assert.equal(new Set(names).size, names.length);
+    assert.deepEqual(
+      sections.map(([, section]) => section),
+      names,
+      'in the same order',
+    );
+  });
+});
 
 test('/metrics reports that PostgreSQL is down, until it is up again', async () => {
   await using service = await startTestService({ database: await postgres.newDatabase() });
