@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
-import { readdir, readFile } from 'node:fs/promises';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { hashToken, makeToken } from '../../src/auth/token.ts';
 import { freePort } from '../harness/free-port.ts';
-import { openCommandStore } from '../harness/open-store.ts';
 import { runProgram, startServe } from '../harness/program.ts';
 import { RawConnection, type RequestParts, requestBytes } from '../harness/raw-connection.ts';
+import { addToken } from '../harness/running-service.ts';
 import { testFolder } from '../harness/test-folder.ts';
 
 const folder = testFolder();
@@ -69,38 +68,22 @@ async function responsesTo(port: number, bytes: Uint8Array): Promise<string> {
   return connection.unread;
 }
 
-/** A text and where it was read. */
-interface Reading {
-  place: string;
-  text: string;
-}
-
-async function readFiles(folder: string, names: string[]): Promise<Reading[]> {
-  const places = names.map(name => join(folder, name));
-  return Promise.all(places.map(async place => ({ place, text: await readFile(place, 'latin1') })));
-}
-
 test('no token appears in logs, responses, files of the store or the process list, wherever a client puts it', async () => {
   const database = `sqlite:${join(folder, 'plants.db')}`;
-  const created = await runProgram(['token', 'create', 'good', '--database', database]);
-  const good = created.stdout.trim();
-  const [unknown, expired, revoked] = [makeToken(), makeToken(), makeToken()];
-  const store = await openCommandStore(database);
-  await store.createToken({ hash: hashToken(expired), label: 'expired', createdAt: 1, expiresAt: 2 });
-  await store.createToken({ hash: hashToken(revoked), label: 'revoked', createdAt: 1, expiresAt: null });
-  await store.revokeToken('revoked', 2);
-  await store.close();
-  // The last one has a wrong checksum.
-  const tokens = [good, unknown, expired, revoked, `${makeToken().slice(0, -6)}000000`];
+  const good = await addToken(database, 'good');
+  const expired = await addToken(database, 'expired', 2);
+  const revoked = await addToken(database, 'revoked');
+  await runProgram(['token', 'revoke', 'revoked', '--database', database]);
+  // One is unknown, and the last one has a wrong checksum.
+  const tokens = [good, expired, revoked, makeToken(), `${makeToken().slice(0, -6)}000000`];
 
   const opsPort = await freePort();
-  const serve = await startServe(database, [
-    '--ops',
-    `127.0.0.1:${opsPort}`,
-    '--ops-host',
-    'plants.example,a',
-  ]);
-  const seen: Reading[] = [];
+  const serve = await startServe(database, ['--ops', `127.0.0.1:${opsPort}`, '--ops-host', 'a']);
+  const seen: { place: string; text: string }[] = [];
+  const seeFiles = (folder: string, names = readdirSync(folder)): void => {
+    for (const place of names.map(name => join(folder, name)))
+      seen.push({ place, text: readFileSync(place, 'latin1') });
+  };
   const readings = ['/readyz', '/livez', '/metrics'].map(path =>
     Buffer.from(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`),
   );
@@ -111,12 +94,12 @@ test('no token appears in logs, responses, files of the store or the process lis
   }
   const processFolder = `/proc/${serve.child.pid}`;
   // Only Linux provides them as files.
-  if (existsSync(processFolder)) seen.push(...(await readFiles(processFolder, ['cmdline', 'environ'])));
-  seen.push(...(await readFiles(folder, await readdir(folder))));
+  if (existsSync(processFolder)) seeFiles(processFolder, ['cmdline', 'environ']);
+  seeFiles(folder);
   const { exitCode, stdout, stderr } = await serve.stop('SIGTERM');
   assert.equal(exitCode, 0);
   assert.ok(!stdout.includes('"msg":"request completed"'), 'no request is logged by default');
-  seen.push(...(await readFiles(folder, await readdir(folder))));
+  seeFiles(folder);
   seen.push({ place: 'stdout', text: stdout }, { place: 'stderr', text: stderr });
 
   const hasSeen = (text: string): boolean => seen.some(reading => reading.text.includes(text));

@@ -3,7 +3,7 @@ import { type ChildProcess, execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { basename, dirname, join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, test } from 'node:test';
 import { promisify } from 'node:util';
@@ -93,12 +93,10 @@ if (litestream !== undefined)
 /** Writes the script of docs/operate/backup.md. @returns its path */
 function startScript(): string {
   const script = join(folder, 'start.sh');
-  const lines = [
-    '#!/bin/sh',
-    `rm -rf '${dirname(path)}/.${basename(path)}-litestream'`,
-    `exec '${litestream}' replicate -config '${configFile}' -exec "'${process.execPath}' '${PROGRAM}' $*"`,
-  ];
-  writeFileSync(script, lines.join('\n'), { mode: 0o700 });
+  const text = `#!/bin/sh
+    rm -rf '${folder}/.plants.db-litestream'
+    exec '${litestream}' replicate -config '${configFile}' -exec "'${process.execPath}' '${PROGRAM}' $*"`;
+  writeFileSync(script, text, { mode: 0o700 });
   return script;
 }
 

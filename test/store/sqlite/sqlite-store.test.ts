@@ -4,7 +4,6 @@ import {
   chmodSync,
   copyFileSync,
   linkSync,
-  mkdirSync,
   readFileSync,
   renameSync,
   statSync,
@@ -12,18 +11,16 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs';
-import { DatabaseSync } from 'node:sqlite';
+import { dirname } from 'node:path';
 import { text as readText } from 'node:stream/consumers';
 import { suite, test } from 'node:test';
-import type { Worker } from 'node:worker_threads';
 import { plantWrite } from '../../../src/store/audit/checksum.ts';
 import { StoreRejected, StoreUnavailable } from '../../../src/store/plant-store.ts';
-import { openForWriting } from '../../../src/store/sqlite/database.ts';
 import { mountNamespace } from '../../harness/mount-namespace.ts';
 import { openCommandStore, openCopyTarget, openReader } from '../../harness/open-store.ts';
 import { runProgram, startProgram } from '../../harness/program.ts';
 import { holdStore } from '../../harness/store-hold.ts';
-import { commit, openStore, pathOf, sqliteUnderTest } from '../../harness/store-under-test.ts';
+import { commit, numbered, openStore, pathOf, sqliteUnderTest } from '../../harness/store-under-test.ts';
 import { storedRevisions } from '../../harness/stored-revisions.ts';
 import { until } from '../../harness/until.ts';
 
@@ -35,13 +32,6 @@ async function newStore(): Promise<{ database: string; path: string }> {
   return { database, path: pathOf(database) };
 }
 
-test('a connection uses a write-ahead log and flushes each commit', async () => {
-  const { path } = await newStore();
-  using database = openForWriting(path);
-  assert.equal(database.prepare('PRAGMA synchronous').get()?.synchronous, 2);
-  assert.equal(database.prepare('PRAGMA journal_mode').get()?.journal_mode, 'wal');
-});
-
 test('an SQL client cannot change or delete a revision', async () => {
   const { database } = await newStore();
   await using engine = await openStore(database);
@@ -50,28 +40,6 @@ test('an SQL client cannot change or delete a revision', async () => {
     await assert.rejects(sqlite.sql(database, statement), /append-only/, statement);
   }
   assert.equal((await storedRevisions(database)).length, 2);
-});
-
-test('when the writer thread dies only its batch fails, and the next batch starts another thread', async () => {
-  const { database } = await newStore();
-  const started = once(process, 'worker') as Promise<[Worker]>;
-  {
-    await using engine = await openStore(database);
-    const [thread] = await started;
-    await commit(engine, { id: 1n, name: 'before' });
-    const plants = Array.from({ length: 5_000 }, (_, index) => ({
-      id: BigInt(index + 2),
-      name: 'uncertain',
-    }));
-    const failing = commit(engine, ...plants);
-    await Promise.all([assert.rejects(failing, StoreUnavailable), thread.terminate()]);
-    assert.deepEqual(await commit(engine, { id: 1n, name: 'before' }, { id: 0n, name: 'after' }), [
-      { outcome: 'unchanged', revision: 1 },
-      { outcome: 'created', revision: 1 },
-    ]);
-  }
-  // The whole batch is stored, or no plant of it.
-  assert.ok([2, 5_002].includes((await storedRevisions(database)).length));
 });
 
 // A process that closes a file loses all its locks on the file. The next connection that closes
@@ -111,27 +79,6 @@ test('after a crash the log is rewritten before a plant in it is reported as unc
   assert.deepEqual(await commit(engine, plant), [{ outcome: 'unchanged', revision: 1 }]);
   assert.ok(statSync(`${copy}-wal`).mtimeMs > 1_000);
   assert.deepEqual(readFileSync(`${copy}-wal`), log);
-});
-
-test('a batch larger than the page cache is visible as a whole, or not at all when it fails', async () => {
-  const { database, path } = await newStore();
-  await using engine = await openStore(database);
-  await commit(engine, { id: 0n, name: 'oak' });
-  // The log stays while this connection is open, even if the writer closes its connection.
-  using reader = new DatabaseSync(path, { readOnly: true });
-  const seen = () => reader.prepare('SELECT count(*) AS revisions FROM plant_revision').get()!.revisions;
-  assert.equal(seen(), 1);
-
-  const name = 'x'.repeat(1024 * 1024);
-  const batch = Array.from({ length: 20 }, (_, index) => plantWrite({ id: BigInt(index + 1), name }, 1));
-  const rejectedBySqlite = plantWrite({ id: 100n, name }, 1e300);
-  await assert.rejects(engine.commit([...batch, rejectedBySqlite]), StoreUnavailable);
-  const walBytes = statSync(`${path}-wal`).size;
-  assert.ok(walBytes > 8 * 1024 * 1024, `the log contained the batch before its commit: ${walBytes} bytes`);
-  assert.equal(seen(), 1);
-
-  await engine.commit(batch);
-  assert.equal(seen(), 21);
 });
 
 /** Runs a program while the folder is mounted read-only for it. */
@@ -208,31 +155,24 @@ test('a file in which only Litestream has created tables becomes a store', async
   assert.deepEqual(await engine.commit([WRITE]), CREATED);
 });
 
-test('a second service on the same file, also through a link, is rejected until the first ends', async () => {
+test('a second service on the same file, also through a link or after a renaming, is rejected until the first ends', async () => {
   const { database, path } = await newStore();
   const link = `${database}-link.db`;
   symlinkSync(path, pathOf(link));
   {
     await using first = await openStore(database);
-    for (const name of [database, link]) {
-      await assert.rejects(openStore(name), {
-        name: 'StoreRejected',
-        message: /another plant-store service is running on .*; stop it first/,
-      });
-    }
+    const rejected = {
+      name: 'StoreRejected',
+      message: /another plant-store service is running on .*; stop it first/,
+    };
+    for (const name of [database, link]) await assert.rejects(openStore(name), rejected);
     assert.deepEqual(await first.commit([WRITE]), CREATED);
+    renameSync(path, `${path}.renamed`);
+    await assert.rejects(openStore(`${database}.renamed`), rejected);
+    renameSync(`${path}.renamed`, path);
   }
   await using second = await openStore(link);
   assert.deepEqual(await second.commit([WRITE]), UNCHANGED);
-});
-
-test('a second service on a file that was renamed under the first is rejected', async () => {
-  const { database, path } = await newStore();
-  await using first = await openStore(database);
-  assert.deepEqual(await first.commit([WRITE]), CREATED);
-  renameSync(path, `${path}.renamed`);
-  await assert.rejects(openStore(`${database}.renamed`), /another plant-store service is running/);
-  renameSync(`${path}.renamed`, path);
 });
 
 test('a file that is mounted by itself is rejected, also by commands that only read', async () => {
@@ -259,24 +199,14 @@ test('a store on a read-only mount can be read, or the message says why not', as
   const inNamespace = mountNamespace('a read-only mount');
   if (inNamespace === undefined) return;
   const prefix = [...inNamespace, 'sh', '-c', READ_ONLY];
-  const newFolder = async (): Promise<string> => {
-    const { path } = await newStore();
-    mkdirSync(`${path}.folder`);
-    return `${path}.folder`;
-  };
+  const newFolder = async (): Promise<string> => dirname((await newStore()).path);
   const readIn = (folder: string, ...args: string[]) =>
     runProgram([...args, '--database', `sqlite:${folder}/plants.db`], { prefix, env: { FOLDER: folder } });
-  const [closed, served, killed, copied] = [
-    await newFolder(),
-    await newFolder(),
-    await newFolder(),
-    await newFolder(),
-  ];
-  const plants = Array.from({ length: 20_000 }, (_, id) => ({ id: BigInt(id), name: 'Monstera deliciosa' }));
+  const newFolders = [newFolder(), newFolder(), newFolder(), newFolder()] as const;
+  const [closed, served, killed, copied] = await Promise.all(newFolders);
   {
     await using engine = await openStore(`sqlite:${closed}/plants.db`);
-    for (let first = 0; first < plants.length; first += 2_000)
-      await commit(engine, ...plants.slice(first, first + 2_000));
+    await commit(engine, ...numbered(20_000, 'Monstera deliciosa'));
   }
   await using engine = await openStore(`sqlite:${served}/plants.db`);
   await commit(engine, { id: 1n, name: 'in the write-ahead log' });
@@ -285,7 +215,7 @@ test('a store on a read-only mount can be read, or the message says why not', as
   for (const suffix of ['', '-wal'])
     copyFileSync(`${served}/plants.db${suffix}`, `${copied}/plants.db${suffix}`);
 
-  assert.equal((await readIn(closed, 'export')).stdout.split('\n').length, plants.length + 2);
+  assert.equal((await readIn(closed, 'export')).stdout.split('\n').length, 20_002);
   assert.match((await readIn(closed, 'show', '7')).stdout, /Monstera/);
   assert.match((await readIn(closed, 'backup', `${closed}.backup`)).stdout, /20,000 plants/);
   for (const folder of [served, killed])
