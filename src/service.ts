@@ -17,7 +17,7 @@ import { loggedRequest } from './ops/logged-request.ts';
 import { Metrics } from './ops/metrics.ts';
 import { monitoredCommits } from './ops/monitored-commits.ts';
 import { OpsServer } from './ops/ops-server.ts';
-import { failureLog, rateLimitedLog, type ServiceLog } from './ops/rate-limited-log.ts';
+import { rateLimitedLog, type ServiceLog } from './ops/rate-limited-log.ts';
 import type { ServiceState } from './ops/readiness.ts';
 import { storeWarningsOf } from './ops/store-warnings.ts';
 import { plantWrite } from './store/audit/checksum.ts';
@@ -101,7 +101,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
       rateLimitedLog(details => log.warn(details, tokensMessage)),
     );
     opened.defer(() => tokens.close());
-    const commits = monitoredCommits(engine, metrics, log, confirmationLog(log));
+    const commits = monitoredCommits(engine, metrics, log);
     opened.use(setInterval(() => void commits.assess(), COMMITS_ASSESSED_INTERVAL_MS));
     const queue = engine.openQueue(commits.commit);
     opened.defer(() => queue.close());
@@ -218,12 +218,4 @@ async function makeFirstToken(
     );
     return undefined;
   }
-}
-
-function confirmationLog(log: ServiceLog) {
-  const message = 'the store does not confirm plants; clients get 503 until it does';
-  return failureLog(
-    details => log.error(details, message),
-    () => log.info('the store confirms plants again'),
-  );
 }

@@ -26,12 +26,6 @@ export interface TokenSource {
 /** The id of a valid token; `storeUnavailable` if its validity cannot be known. */
 export type TokenLookup = number | undefined | 'storeUnavailable';
 
-interface PendingLookup {
-  /** On the monotonic clock, ms. */
-  since: number;
-  resolve: () => void;
-}
-
 interface CachedToken {
   id: number;
   /** Milliseconds since 1970 UTC; Infinity if it does not expire, 0 if it was revoked. */
@@ -71,8 +65,8 @@ export class TokenCache {
   #timer: NodeJS.Timeout | undefined;
   #isFailing = false;
   #isClosed = false;
-  /** Lookups that need a refresh that begins after them. */
-  #pendingLookups: PendingLookup[] = [];
+  /** Lookups that need a refresh that begins after `since` (ms, monotonic clock). */
+  #pendingLookups: { since: number; resolve: () => void }[] = [];
   /** Ids of tokens that were used, until the store has recorded them. */
   readonly #used = new Set<number>();
   #recording: Promise<void> | undefined;
@@ -95,22 +89,29 @@ export class TokenCache {
     return cache;
   }
 
-  /** How many tokens the store has, including expired and revoked ones. */
+  /** Includes expired and revoked tokens. */
   get size(): number {
     return this.#tokens.size;
   }
 
-  /** Whether the last successful refresh is recent. If not, no token is accepted. */
+  /**
+   * Whether the last successful refresh is recent. If not, no token is accepted.
+   *
+   * The monotonic clock of Node stands still while the machine is suspended, and the wall clock may
+   * be set. So the refresh must be recent on both. (`os.uptime` has neither fault, but is slow.)
+   */
   get isCurrent(): boolean {
-    return this.#isCurrentAt(Date.now());
+    const { monotonicMs, wallMs } = this.#readAt;
+    return (
+      performance.now() - monotonicMs < TOKEN_AGE_MAX_MS && Math.abs(Date.now() - wallMs) < TOKEN_AGE_MAX_MS
+    );
   }
 
   /**
    * Looks up the id of a token by its hash. If the token is unknown or the cache is not current,
    * waits for the next refresh.
    *
-   * @returns undefined if the token is unknown, expired or revoked; `storeUnavailable` if this
-   *   cannot be known, since the store was not read
+   * @returns undefined if the token is unknown, expired or revoked
    */
   async lookUp(hash: string): Promise<TokenLookup> {
     const since = performance.now();
@@ -128,7 +129,7 @@ export class TokenCache {
   lookUpCached(hash: string): number | undefined {
     const token = this.#tokens.get(hash);
     const now = Date.now();
-    if (token === undefined || token.validUntil <= now || !this.#isCurrentAt(now)) return undefined;
+    if (token === undefined || token.validUntil <= now || !this.isCurrent) return undefined;
     const day = Math.floor(now / DAY_MS);
     if (token.lastUsedDay !== day) {
       token.lastUsedDay = day;
@@ -153,18 +154,6 @@ export class TokenCache {
     this.#readAt.monotonicMs = Number.NEGATIVE_INFINITY;
     for (const { resolve } of this.#pendingLookups) resolve();
     await this.#recordTokenUses();
-  }
-
-  /**
-   * The monotonic clock of Node stands still while the machine is suspended, and the wall clock may
-   * be set. So the last refresh must be recent on both. (`os.uptime` has neither fault, but is
-   * slow.)
-   */
-  #isCurrentAt(wallMs: number): boolean {
-    const { monotonicMs, wallMs: readAtWallMs } = this.#readAt;
-    return (
-      performance.now() - monotonicMs < TOKEN_AGE_MAX_MS && Math.abs(wallMs - readAtWallMs) < TOKEN_AGE_MAX_MS
-    );
   }
 
   #refreshIfDue(): void {
@@ -239,7 +228,7 @@ export class TokenCache {
 }
 
 /** Uses many event-loop iterations, so that known tokens do not wait for thousands of guesses. */
-async function resolveInGroups(lookups: PendingLookup[]): Promise<void> {
+async function resolveInGroups(lookups: { resolve: () => void }[]): Promise<void> {
   while (lookups.length > 0) {
     for (const { resolve } of lookups.splice(0, UNKNOWN_TOKENS_AT_A_TIME_MAX)) resolve();
     await setImmediate();

@@ -6,7 +6,7 @@ import {
   type WriteResult,
 } from '../store/plant-store.ts';
 import type { Metrics } from './metrics.ts';
-import type { FailureLog, ServiceLog } from './rate-limited-log.ts';
+import { failureLog, type ServiceLog } from './rate-limited-log.ts';
 
 /**
  * Wraps the engine: reports each commit to the metrics and the log, and measures for how long
@@ -20,13 +20,12 @@ import type { FailureLog, ServiceLog } from './rate-limited-log.ts';
  *   every second, and which never throws; `failingMs`, the time since the first bad second ended, 0
  *   if the last one was not bad
  */
-export function monitoredCommits(
-  engine: PlantCommits,
-  metrics: Metrics,
-  log: ServiceLog,
-  confirmations: FailureLog,
-) {
-  const damaged = new DamagedPlants(log);
+export function monitoredCommits(engine: PlantCommits, metrics: Metrics, log: ServiceLog) {
+  const confirmations = failureLog(
+    details => log.error(details, 'the store does not confirm plants; clients get 503 until it does'),
+    () => log.info('the store confirms plants again'),
+  );
+  const damaged = new DamagedPlants();
   let confirmed = 0;
   let failed = 0;
   let failingSince: number | undefined;
@@ -40,7 +39,7 @@ export function monitoredCommits(
         const results = await engine.commit(writes);
         metrics.committed(writes.length, performance.now() - beganAt);
         confirmed += writes.length;
-        damaged.observe(writes, results);
+        damaged.observe(writes, results, log);
         confirmations.recovered();
         return results;
       } catch (cause) {
@@ -85,13 +84,8 @@ const UNREADABLE =
  * counted until a commit finds it intact, as after a repair.
  */
 class DamagedPlants {
-  readonly #log: ServiceLog;
   readonly #ids = new Set<bigint>();
   #isUnreadable = false;
-
-  constructor(log: ServiceLog) {
-    this.#log = log;
-  }
 
   get count(): number {
     return this.#ids.size;
@@ -107,19 +101,16 @@ class DamagedPlants {
     this.#isUnreadable ||= cause instanceof StoreDamaged;
   }
 
-  observe(writes: readonly PlantWrite[], results: readonly WriteResult[]): void {
+  observe(writes: readonly PlantWrite[], results: readonly WriteResult[], log: ServiceLog): void {
     for (const [index, { rejected }] of results.entries()) {
-      if (rejected === 'damaged') this.#add(writes[index]!.plant.id);
-      else if (this.#ids.size > 0) this.#ids.delete(writes[index]!.plant.id);
+      const { id } = writes[index]!.plant;
+      if (rejected !== 'damaged') {
+        this.#ids.delete(id);
+      } else if (!this.#ids.has(id) && this.count < DAMAGED_PLANTS_MAX) {
+        this.#ids.add(id);
+        const message = `the latest revision of plant ${id} is damaged: its checksum is wrong; creates of this plant get 503`;
+        log.error({ id: String(id) }, message);
+      }
     }
-  }
-
-  #add(id: bigint): void {
-    if (this.#ids.has(id) || this.count === DAMAGED_PLANTS_MAX) return;
-    this.#ids.add(id);
-    this.#log.error(
-      { id: String(id) },
-      `the latest revision of plant ${id} is damaged: its checksum is wrong; creates of this plant get 503`,
-    );
   }
 }

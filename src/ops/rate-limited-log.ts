@@ -10,11 +10,6 @@ export interface ServiceLog {
   error(details: object, message: string): void;
 }
 
-export interface FailureLog {
-  failed(cause: unknown): void;
-  recovered(): void;
-}
-
 /**
  * A token bucket for log lines.
  *
@@ -41,17 +36,17 @@ export function failureLog(
   logFailure: (details: { err: unknown }) => void,
   logRecovery: () => void,
   rate = LOG_RATE,
-): FailureLog {
+) {
   const takeLine = lineBucket(rate);
   /** Whether the last line was a failure. */
   let isFailureLogged = false;
   return {
-    failed(cause) {
+    failed(cause: unknown): void {
       if (isFailureLogged || !takeLine()) return;
       isFailureLogged = true;
       logFailure({ err: rawCause(cause) });
     },
-    recovered() {
+    recovered(): void {
       if (isFailureLogged) logRecovery();
       isFailureLogged = false;
     },

@@ -97,15 +97,15 @@ export class CalledThread<Call, Result> {
 
 /** Makes this thread reply to the calls of a {@link CalledThread}, one at a time. */
 export function replyToCalls<Call>(resultOf: (call: Call) => unknown): void {
-  parentPort!.on('message', (call: Call) => parentPort!.postMessage(replyTo(() => resultOf(call))));
-}
-
-function replyTo(work: () => unknown): Reply<unknown> {
-  try {
-    return { result: work() };
-  } catch (error) {
-    const reported = unavailable(error);
-    const errorClass = ERROR_CLASSES.findIndex(each => reported instanceof each);
-    return { errorClass, message: reported.message };
-  }
+  parentPort!.on('message', (call: Call) => {
+    let reply: Reply<unknown>;
+    try {
+      reply = { result: resultOf(call) };
+    } catch (error) {
+      const reported = unavailable(error);
+      const errorClass = ERROR_CLASSES.findIndex(each => reported instanceof each);
+      reply = { errorClass, message: reported.message };
+    }
+    parentPort!.postMessage(reply);
+  });
 }

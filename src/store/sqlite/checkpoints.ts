@@ -35,10 +35,7 @@ export class Checkpoints {
   /** The message of the error that ended the last checkpoint; undefined when it succeeded. */
   failure: string | undefined;
 
-  /**
-   * @param path path of the database file
-   * @param finish makes the writer copy the rest of the log
-   */
+  /** @param finish makes the writer copy the rest of the log */
   constructor(path: string, finish: () => Promise<void>) {
     this.#thread = new CalledThread('checkpoint', new URL('./checkpoint-thread.ts', import.meta.url), path);
     this.#finish = finish;

@@ -43,13 +43,9 @@ const STEPS = [
 const NEWEST_STEP = STEPS.length;
 
 /**
- * Opens a plant store for writing. Creates it when it does not exist, and updates its schema.
+ * Opens a plant store for writing. Creates it when it does not exist, and updates its schema. Each
+ * commit is flushed before it returns, through a write-ahead log with `synchronous=FULL`.
  *
- * Each commit is flushed before it returns, through a write-ahead log with `synchronous=FULL`. Both
- * settings are read back: SQLite reports no error when it does not apply a setting
- * (https://sqlite.org/wal.html).
- *
- * @param path path of the database file
  * @throws {StoreRejected} when the file cannot be opened, is no plant store, or has another schema
  */
 export function openForWriting(path: string): DatabaseSync & { schemaSteps: SchemaSteps } {
@@ -121,6 +117,7 @@ function frozenState(path: string): string | undefined {
   throw new StoreRejected(`${path} has a write-ahead log, which needs a writable folder; ${advice}`);
 }
 
+/** Reads both settings back: SQLite reports no error when it does not apply a setting. */
 function makeDurable(database: DatabaseSync, path: string): void {
   const journalMode = database.prepare('PRAGMA journal_mode = WAL').get()?.journal_mode;
   // On macOS, fullfsync also flushes the cache of the drive. Other systems ignore it.
@@ -179,21 +176,19 @@ export function inTransaction(database: DatabaseSync, write: () => void): void {
 
 /** The number of the last schema step that was applied; 0 for a new database. */
 function schemaVersion(database: DatabaseSync, path: string): number {
-  // Keep this order: another process may be creating the store, and one commit changes all three.
+  // Only one statement: another process may be creating the store, and one commit changes all three.
   // Litestream creates its own tables as soon as the file exists, even before the store does.
-  const isEmpty =
-    database
-      .prepare(`SELECT count(*) AS tables FROM sqlite_schema WHERE tbl_name NOT GLOB '_litestream_*'`)
-      .get()?.tables === 0;
-  const application = database.prepare('PRAGMA application_id').get()?.application_id;
-  const version = database.prepare('PRAGMA user_version').get()?.user_version as number;
-  if (application !== APPLICATION_ID && !isEmpty) {
+  const text = `SELECT application_id, user_version,
+      EXISTS (SELECT 1 FROM sqlite_schema WHERE tbl_name NOT GLOB '_litestream_*')
+    FROM pragma_application_id, pragma_user_version`;
+  const [application, version, hasTables] = queryRows(database, text)[0]!.map(Number);
+  if (application !== APPLICATION_ID && hasTables === 1) {
     throw new StoreRejected(
       `${path} is an SQLite database but not a plant store; name another file with --database`,
     );
   }
-  if (version > NEWEST_STEP) throw otherStep(path, version, NEWEST_STEP);
-  return version;
+  if (version! > NEWEST_STEP) throw otherStep(path, version!, NEWEST_STEP);
+  return version!;
 }
 
 /** Creates the file of a store if needed. @throws {StoreRejected} when it may have a second name */
@@ -244,7 +239,7 @@ export function makeFile(path: string): void {
   else if (stats.isFile() && stats.size === 0 && (stats.mode & 0o077) !== 0) fs.chmodSync(path, 0o600);
 }
 
-/** Explains an error of Node or SQLite while a file is opened. @throws {StoreRejected} */
+/** Explains an error while a file is opened. @throws {StoreRejected} */
 export function explainFailure<T>(path: string, open: () => T): T {
   try {
     return open();

@@ -16,7 +16,7 @@ const SQLITE_BUSY = 5;
  * readers and the command line can still open the database. On Linux, another lock is for the
  * inode: it also holds after the file is renamed. The system releases both when the process ends.
  *
- * @param path path of the database file, which is created if needed
+ * @param path of the database file, which is created if needed
  * @returns the locks; their disposal releases them
  * @throws {StoreRejected} when another service has a lock, the file may have a second name, or the
  *   folder is not writable
@@ -70,11 +70,7 @@ function isServed(path: string, cause: unknown): StoreRejected {
   return new StoreRejected(`another plant-store service is running on ${path}; ${advice}`, { cause });
 }
 
-/**
- * Checks that no service uses the store at this path: takes and releases the locks.
- *
- * @throws {StoreRejected} when a service uses it
- */
+/** Takes and releases the locks. @throws {StoreRejected} when a service uses the store */
 export async function checkServeLock(path: string): Promise<void> {
   if (!wasServed(path)) return;
   (await takeServeLock(path))[Symbol.dispose]();

@@ -23,9 +23,7 @@ export interface StoreCounts {
  * connection commits between two steps (https://sqlite.org/backup.html), without end under load.
  * Until the transaction ends, the write-ahead log is not restarted, so it grows.
  *
- * @param path path of the store
  * @param to path of an empty file, which becomes the copy
- * @param onStep is called after each step with the number of all pages and of the remaining pages
  * @returns the numbers of rows in the snapshot
  * @throws {StoreRejected} when the store does not exist or cannot be opened
  * @throws any error of SQLite, such as a full disk

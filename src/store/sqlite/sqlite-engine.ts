@@ -18,7 +18,7 @@ import { StoreFileReplaced } from './database.ts';
 import { packWrites, unpackResults } from './packed-batch.ts';
 import type { SqliteSettings, StoreWriter, WriterCall } from './writer-thread.ts';
 
-/** Until a hanging file system responds, the last known sizes are used after this time. */
+/** After this time, the last known sizes are used until a hanging file system responds. */
 const MEASURE_TIMEOUT_MS = 500;
 
 /**

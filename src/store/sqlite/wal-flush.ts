@@ -14,9 +14,8 @@ const MAY_FLUSH = process.permission === undefined;
  *
  * SQLite accepts every complete commit in the log without a flush
  * (https://sqlite.org/walformat.html#recovery). The last commit may come from a process that was
- * killed before its flush, or whose flush failed. Then it is in the memory of the kernel, but not
- * on the disk. An `unchanged` result would depend on it, and so would all later commits: a recovery
- * reads the log only up to its first gap.
+ * killed before its flush, or whose flush failed. Then it is not on the disk. An `unchanged` result
+ * would depend on it, and so would all later commits: a recovery reads the log up to its first gap.
  *
  * A second flush is not enough. After a failed flush Linux marks the pages as written, so the next
  * flush succeeds without them (https://wiki.postgresql.org/wiki/Fsync_Errors). So each byte is
