@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { tmpdir } from 'node:os';
-import { after, before, beforeEach, suite, test } from 'node:test';
+import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { RateLimit } from '../../src/auth/rate-limit.ts';
 import { makeToken } from '../../src/auth/token.ts';
@@ -16,7 +16,7 @@ import {
 } from '../harness/raw-connection.ts';
 import { contentType } from '../harness/request-cases.ts';
 import { assertErrorResponse } from '../harness/response-assertions.ts';
-import { addToken, type RunningService, startTestService } from '../harness/running-service.ts';
+import { addToken, startTestService } from '../harness/running-service.ts';
 import { isLeftToNode } from '../harness/server-side.ts';
 import { sqliteUnderTest } from '../harness/store-under-test.ts';
 import { storedRevisions } from '../harness/stored-revisions.ts';
@@ -49,30 +49,21 @@ function assertLimited(response: RawResponse): void {
   assert.equal(response.headers.get('ratelimit-policy'), `"default";q=${REQUESTS};w=${HOUR_SECONDS}`);
 }
 
-suite('over --rate-limit', () => {
-  let service: RunningService;
-  let port: number;
-  /** Each test uses one. The requests of one token do not count for another. */
+test('over --rate-limit', async t => {
+  const database = await sqlite.newDatabase();
+  // Each test uses one. The requests of one token do not count for another.
   const tokens: string[] = [];
-  let token: string;
-
-  before(async () => {
-    const database = await sqlite.newDatabase();
-    for (const label of ['first', 'second', 'third', 'fourth']) tokens.push(await addToken(database, label));
-    service = await startTestService({ database, rateLimit: POLICY });
-    ({ port } = service.address);
-  });
-  beforeEach(() => {
-    token = tokens.pop()!;
-  });
-  after(() => service[Symbol.asyncDispose]());
+  for (const label of ['first', 'second', 'third', 'fourth']) tokens.push(await addToken(database, label));
+  await using service = await startTestService({ database, rateLimit: POLICY });
+  const { port } = service.address;
 
   const ways: [way: string, parts: RequestParts, isLeft: boolean][] = [
     ['a request on the fast path', {}, false],
     ['a request on Node’s HTTP server', { target: '/plants?' }, true],
   ];
   for (const [way, parts, isLeft] of ways) {
-    test(`${way} gets a 429 response; the responses before it name the requests left`, async () => {
+    await t.test(`${way} gets a 429 response; the responses before it name the requests left`, async () => {
+      const token = tokens.pop()!;
       using connection = await RawConnection.open(port);
       for (let left = REQUESTS - 1; left >= 0; left--) {
         connection.write(requestBytes(token, parts));
@@ -91,44 +82,52 @@ suite('over --rate-limit', () => {
     });
   }
 
-  test('both paths share one limit, and each request counts once, in any number of chunks', async () => {
-    using connection = await RawConnection.open(port);
-    const bytes = requestBytes(token);
-    for (const [size, left] of [
-      [50, 4],
-      [bytes.length - 5, 3],
-    ] as const) {
-      for (let sent = 0; sent < bytes.length; sent += size)
-        await writeApart(connection, bytes.subarray(sent, sent + size));
-      assert.match((await connection.response()).headers.get('ratelimit')!, new RegExp(`r=${left};`));
-    }
-    // After a slow body, the token is validated again, but the request is not counted again.
-    using slow = await RawConnection.open(port);
-    slow.write(requestBytes(token, { target: '/plants?' }).subarray(0, -5));
-    await wait(1_500);
-    slow.write(bytes.subarray(-5));
-    assert.match((await slow.response()).headers.get('ratelimit')!, /r=2;/);
-    assert.match((await ask(port, token)).headers.get('ratelimit')!, /r=1;/);
-  });
+  await t.test(
+    'both paths share one limit, and each request counts once, in any number of chunks',
+    async () => {
+      const token = tokens.pop()!;
+      using connection = await RawConnection.open(port);
+      const bytes = requestBytes(token);
+      for (const [size, left] of [
+        [50, 4],
+        [bytes.length - 5, 3],
+      ] as const) {
+        for (let sent = 0; sent < bytes.length; sent += size)
+          await writeApart(connection, bytes.subarray(sent, sent + size));
+        assert.match((await connection.response()).headers.get('ratelimit')!, new RegExp(`r=${left};`));
+      }
+      // After a slow body, the token is validated again, but the request is not counted again.
+      using slow = await RawConnection.open(port);
+      slow.write(requestBytes(token, { target: '/plants?' }).subarray(0, -5));
+      await wait(1_500);
+      slow.write(bytes.subarray(-5));
+      assert.match((await slow.response()).headers.get('ratelimit')!, /r=2;/);
+      assert.match((await ask(port, token)).headers.get('ratelimit')!, /r=1;/);
+    },
+  );
 
-  test('the limit is checked after the credential and before all else, and invalid requests count', async () => {
-    const stranger = await ask(port, makeToken());
-    assert.deepEqual([stranger.status, stranger.headers.get('ratelimit')], [401, undefined]);
-    const faulty: [status: number, parts: RequestParts][] = [
-      [400, { body: '{}' }],
-      [413, chunked(' '.repeat(BODY_BYTES_MAX + 1))],
-      [400, { target: '/plants?', body: '{}' }],
-      [415, contentType('text/plain')],
-      [415, { headers: { 'Content-Encoding': 'gzip' } }],
-    ];
-    for (const [index, [status, parts]] of faulty.entries()) {
-      const response = await ask(port, token, parts);
-      assert.equal(response.status, status);
-      assert.match(response.headers.get('ratelimit') ?? '', new RegExp(`r=${REQUESTS - 1 - index};`));
-    }
-    for (const [, parts] of faulty) assertLimited(await ask(port, token, parts));
-    assertLimited(await ask(port, token, { headers: { Expect: '100-continue' }, body: '' }));
-  });
+  await t.test(
+    'the limit is checked after the credential and before all else, and invalid requests count',
+    async () => {
+      const token = tokens.pop()!;
+      const stranger = await ask(port, makeToken());
+      assert.deepEqual([stranger.status, stranger.headers.get('ratelimit')], [401, undefined]);
+      const faulty: [status: number, parts: RequestParts][] = [
+        [400, { body: '{}' }],
+        [413, chunked(' '.repeat(BODY_BYTES_MAX + 1))],
+        [400, { target: '/plants?', body: '{}' }],
+        [415, contentType('text/plain')],
+        [415, { headers: { 'Content-Encoding': 'gzip' } }],
+      ];
+      for (const [index, [status, parts]] of faulty.entries()) {
+        const response = await ask(port, token, parts);
+        assert.equal(response.status, status);
+        assert.match(response.headers.get('ratelimit') ?? '', new RegExp(`r=${REQUESTS - 1 - index};`));
+      }
+      for (const [, parts] of faulty) assertLimited(await ask(port, token, parts));
+      assertLimited(await ask(port, token, { headers: { Expect: '100-continue' }, body: '' }));
+    },
+  );
 });
 
 test('import continues at the rate that the service allows, reports that once, and loses nothing', async () => {

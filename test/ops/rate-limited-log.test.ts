@@ -6,7 +6,7 @@ import { failureLog, rateLimitedLog } from '../../src/ops/rate-limited-log.ts';
 
 const SHORT: typeof LOG_RATE = { burstLines: 1, intervalMs: 500 };
 
-test('a failure log logs each change at once, and of frequent changes a failure that lasts', async () => {
+test('of frequent changes a failure log logs the first, and later a failure that lasts', async () => {
   const lines: string[] = [];
   const log = failureLog(
     ({ err }) => lines.push(`failed: ${err}`),
@@ -21,21 +21,16 @@ test('a failure log logs each change at once, and of frequent changes a failure 
   log.failed('second');
   log.recovered();
   log.failed('third');
-  assert.deepEqual(lines, ['failed: first', 'recovered']);
+  assert.deepEqual(lines.splice(0), ['failed: first', 'recovered']);
+  const events: string[] = [];
+  const logEvent = rateLimitedLog(({ err, unsaid }) => events.push(`${err} ${unsaid}`), SHORT);
+  for (const event of ['first', 'second', 'third']) logEvent(event);
+  assert.deepEqual(events.splice(0), ['first 0']);
+
   await wait(SHORT.intervalMs * 2);
   log.failed('later');
   log.recovered();
-  assert.deepEqual(lines, ['failed: first', 'recovered', 'failed: later', 'recovered']);
-});
-
-test('a rate-limited log logs the first event and the number of events without a line', async () => {
-  const lines: string[] = [];
-  const log = rateLimitedLog(({ err, unsaid }) => lines.push(`${err} ${unsaid}`), SHORT);
-  log('first');
-  log('second');
-  log('third');
-  assert.deepEqual(lines, ['first 0']);
-  await wait(SHORT.intervalMs * 2);
-  log('fourth');
-  assert.deepEqual(lines, ['first 0', 'fourth 2']);
+  assert.deepEqual(lines, ['failed: later', 'recovered']);
+  logEvent('fourth');
+  assert.deepEqual(events, ['fourth 2'], 'the events without a line are counted');
 });

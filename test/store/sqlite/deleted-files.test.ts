@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { copyFileSync, existsSync, renameSync, rmSync, statSync } from 'node:fs';
-import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import type { LoggedRequest } from '../../harness/client-log.ts';
 import { LoggingClient } from '../../harness/logging-client.ts';
@@ -17,15 +16,15 @@ const COPIED_BYTES = 200_000;
 
 const sqlite = sqliteUnderTest();
 
-/** A service, the path of its store, and a client that sends one plant at a time. */
-interface Sabotaged {
-  service: RunningService;
-  path: string;
-  send(): Promise<number | undefined>;
-}
-
-/** Checks at the end that every confirmed plant is stored. */
-async function withService(run: (sabotaged: Sabotaged) => Promise<void>): Promise<void> {
+/** Runs with a client that sends one plant at a time. In the end, every confirmed plant is stored. */
+async function withService(
+  run: (sabotaged: {
+    service: RunningService;
+    /** The path of its store. */
+    path: string;
+    send(): Promise<number | undefined>;
+  }) => Promise<void>,
+): Promise<void> {
   await using service = await startTestService();
   const log: LoggedRequest[] = [];
   const client = new LoggingClient(service.url, service.token, log);
@@ -123,11 +122,7 @@ test('a log that is deleted under load loses no confirmed plant, even if the ser
   await serve.stop('SIGKILL');
   await Promise.all(clients.map(client => client.close()));
 
-  {
-    using database = new DatabaseSync(path);
-    const [check] = database.prepare('PRAGMA integrity_check').all();
-    assert.equal(check?.integrity_check, 'ok');
-  }
+  assert.deepEqual(await sqlite.sql(store, 'PRAGMA integrity_check'), [{ integrity_check: 'ok' }]);
   assert.deepEqual(await faultsIn(store, log), []);
   assert.ok(
     log.filter(({ response }) => response?.status === 200).length > 2_000,
