@@ -16,8 +16,6 @@ const SHOWN_MAX = 20;
 
 /** Requests with the token in every place except a plant's name and tag. */
 function waysToSend(token: string): Buffer[] {
-  const request = (parts: RequestParts): Buffer => requestBytes(token, parts);
-  const headers = (fields: NonNullable<RequestParts['headers']>): Buffer => request({ headers: fields });
   const bodies = [
     `{"id":1,"name":"A","access_token":"${token}"}`,
     `{"id":1,"name":"A","tag":"B"}${token}`,
@@ -27,34 +25,40 @@ function waysToSend(token: string): Buffer[] {
     `{"id":1,"name":"A","${token}":1,"${token}":2}`,
     token,
   ];
+  const credentials = [
+    token,
+    `Basic ${token}`,
+    `Bearer "${token}"`,
+    `Bearer ${token} ${token}`,
+    `Bearer ${token},`,
+  ];
+  const targets = ['/plants?access_token=', '/plants/', '/%zz', '/plants#', ''].map(start => start + token);
+  const headers: NonNullable<RequestParts['headers']>[] = [
+    {},
+    { Authorization: `bearer  ${token}` },
+    ...credentials.map(Authorization => ({ Authorization })),
+    { Authorization: [`Bearer ${token}`, `Bearer ${token}`] },
+    { 'Proxy-Authorization': `Bearer ${token}`, 'X-Api-Key': token, Cookie: `token=${token}` },
+    { [token]: 'a' },
+    { Host: token },
+    { Host: `${token}@a` },
+    { 'Content-Type': token },
+    { 'Content-Type': `application/json; charset=${token}` },
+    { 'Content-Length': token },
+    { 'Transfer-Encoding': token },
+    { 'X-Padding': token.repeat(500) },
+  ];
+  const requests: RequestParts[] = [
+    ...headers.map(fields => ({ headers: fields })),
+    { method: token },
+    { version: token },
+    ...[...targets, `http://${token}@a/plants`].map(target => ({ target })),
+    ...bodies.map(body => ({ body })),
+    { headers: { 'Content-Length': null, 'Transfer-Encoding': 'chunked' }, body: `${token}\r\n` },
+  ];
   return [
-    request({}),
-    headers({ Authorization: `bearer  ${token}` }),
-    ...[token, `Basic ${token}`, `Bearer "${token}"`, `Bearer ${token} ${token}`, `Bearer ${token},`].map(
-      value => headers({ Authorization: value }),
-    ),
-    headers({ Authorization: [`Bearer ${token}`, `Bearer ${token}`] }),
-    headers({ 'Proxy-Authorization': `Bearer ${token}`, 'X-Api-Key': token, Cookie: `token=${token}` }),
-    headers({ [token]: 'a' }),
-    headers({ Host: token }),
-    headers({ Host: `${token}@a` }),
-    headers({ 'Content-Type': token }),
-    headers({ 'Content-Type': `application/json; charset=${token}` }),
-    headers({ 'Content-Length': token }),
-    headers({ 'Transfer-Encoding': token }),
-    headers({ 'X-Padding': token.repeat(500) }),
-    request({ method: token }),
-    request({ version: token }),
-    ...['/plants?access_token=', '/plants/', '/%zz', '/plants#', ''].map(start =>
-      request({ target: `${start}${token}` }),
-    ),
-    request({ target: `http://${token}@a/plants` }),
-    ...bodies.map(body => request({ body })),
-    request({
-      headers: { 'Content-Length': null, 'Transfer-Encoding': 'chunked' },
-      body: `${token}\r\n`,
-    }),
-    Buffer.concat([request({}), Buffer.from(`${token}\r\n\r\n`)]),
+    ...requests.map(parts => requestBytes(token, parts)),
+    Buffer.concat([requestBytes(token), Buffer.from(`${token}\r\n\r\n`)]),
     Buffer.from(`${token}\r\n\r\n`),
   ];
 }

@@ -18,14 +18,14 @@ const CHECKPOINT_INTERVAL_MS = 100;
  * | idle    | a commit ends                           | delayed    |                             |
  * | delayed | `CHECKPOINT_INTERVAL_MS` passes         | running    | `checkpoint` (thread)       |
  * | running | a commit ends: another run is due       | running    |                             |
- * | running | result: long log, short remainder       | running    | `finishCheckpoint` (writer) |
+ * | running | result: long log, short remainder       | running    | `wal_checkpoint` (writer)   |
  * | running | the checkpoint ends, another run is due | delayed    |                             |
  * | running | it ends otherwise                       | idle       |                             |
  * | any     | `release`, `close`                      | idle       | `close` (thread)            |
  */
 export class Checkpoints {
   readonly #thread: CalledThread<CheckpointCall, CheckpointProgress>;
-  readonly #finish: () => Promise<void>;
+  readonly #finish: () => Promise<unknown>;
   /** Starts the next checkpoint. */
   #timer: NodeJS.Timeout | undefined;
   #isRunning = false;
@@ -35,8 +35,8 @@ export class Checkpoints {
   /** The message of the error that ended the last checkpoint; undefined when it succeeded. */
   failure: string | undefined;
 
-  /** @param finish makes the writer copy the rest of the log */
-  constructor(path: string, finish: () => Promise<void>) {
+  /** @param finish makes the writer copy the rest of the log, so the next commit restarts it */
+  constructor(path: string, finish: () => Promise<unknown>) {
     this.#thread = new CalledThread('checkpoint', new URL('./checkpoint-thread.ts', import.meta.url), path);
     this.#finish = finish;
   }

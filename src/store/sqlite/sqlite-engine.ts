@@ -40,7 +40,9 @@ export class SqliteEngine extends OperatorTables implements PlantCommits {
     super();
     this.#settings = settings;
     this.#writer = new CalledThread('writer', new URL('./writer-thread.ts', import.meta.url), settings);
-    this.#checkpoints = new Checkpoints(settings.path, () => this.#call('finishCheckpoint'));
+    this.#checkpoints = new Checkpoints(settings.path, () =>
+      this.query('PRAGMA wal_checkpoint(PASSIVE)', []),
+    );
   }
 
   /** Opens the store. Creates it when needed, and updates its schema. @throws {StoreRejected} */

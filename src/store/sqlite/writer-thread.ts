@@ -95,11 +95,6 @@ export class StoreWriter {
     this.close();
   }
 
-  /** Copies the rest of the log into the database file, so the next commit restarts the log. */
-  finishCheckpoint(): void {
-    this.#run(({ database }) => database.prepare('PRAGMA wal_checkpoint(PASSIVE)').get());
-  }
-
   query(text: string, values: unknown[]): Row[] {
     return this.#run(({ database }) => queryRows(database, text, values));
   }
