@@ -33,7 +33,6 @@ import { VERSION } from './version.ts';
 
 /** Interval of the store checks that log warnings, so that the log does not depend on `/readyz`. */
 const STORE_WATCH_INTERVAL_MS = 10_000;
-/** Interval in which commits are assessed, and tested while they fail. */
 const COMMITS_ASSESSED_INTERVAL_MS = 1_000;
 
 export { type AllowedOrigins, type ListenAddress, ListenFailed, type RateLimitPolicy, type ShownSetting };

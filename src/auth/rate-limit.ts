@@ -35,12 +35,7 @@ export class RateLimit {
     this.#policyField = `"default";q=${requests};w=${windowSeconds}`;
   }
 
-  /**
-   * Counts one request of a token, if it is granted.
-   *
-   * @param tokenId the id of a valid token
-   * @param nowMs on the monotonic clock
-   */
+  /** Counts one request of a token, if it is granted. @param nowMs on the monotonic clock */
   take(tokenId: number, nowMs: number): Grant {
     const requests = this.#requests;
     const before = this.#buckets.get(tokenId) ?? { left: requests, atMs: nowMs };

@@ -23,7 +23,7 @@ export interface TokenSource {
   recordTokenUse(tokenIds: number[], day: string): Promise<void>;
 }
 
-/** The id of a valid token; `storeUnavailable` if its validity cannot be known. */
+/** The id of a valid token; `storeUnavailable` if the store was not read lately. */
 export type TokenLookup = number | undefined | 'storeUnavailable';
 
 interface CachedToken {
@@ -77,11 +77,7 @@ export class TokenCache {
     this.#onError = onError;
   }
 
-  /**
-   * Reads all tokens and starts the refreshes.
-   *
-   * @param onError is called when the store can no longer be read or written
-   */
+  /** @param onError is called when the store can no longer be read or written */
   static async open(source: TokenSource, onError: (cause: unknown) => void): Promise<TokenCache> {
     const cache = new TokenCache(source, onError);
     await cache.#readTokens();
@@ -121,11 +117,7 @@ export class TokenCache {
     return isKnown && this.isCurrent ? this.lookUpCached(hash) : 'storeUnavailable';
   }
 
-  /**
-   * Looks up a cached token, and notes its first use of the day for the store.
-   *
-   * @returns its id; undefined if it is not cached, or not known to be valid now
-   */
+  /** As `lookUp`, but only in the cache. Notes the first use of the day for the store. */
   lookUpCached(hash: string): number | undefined {
     const token = this.#tokens.get(hash);
     const now = Date.now();

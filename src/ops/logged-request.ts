@@ -3,9 +3,7 @@ import { type HttpResponse, isErrorName, type ReceivedRequest } from '../http/re
 
 /**
  * The log fields of a request and its response: nothing of a token, and only the id of a plant.
- *
- * `durationMs` begins when the whole request has arrived, or its headers if no body was read. It is
- * absent if the received bytes were not a request.
+ * `durationMs` begins when the whole request has arrived, or its headers if no body was read.
  */
 export function loggedRequest(
   { status, result, headers }: Omit<HttpResponse, 'body'>,

@@ -57,13 +57,11 @@ const MISDIRECTED: ErrorBody = {
  * The listener for operators and orchestrators. It is separate, so that clients need not reach it.
  *
  * - `GET /livez`: 200 as long as the process responds. It does not use the store.
- * - `GET /readyz`: 200 with the warnings of the store if plants can be stored, else 503 with the
- *   reason. `?verbose` adds all checks.
+ * - `GET /readyz`: 200 with warnings if plants can be stored, else 503; `?verbose` adds all checks.
  * - `GET /metrics`: metrics for Prometheus.
  * - `/console/`: the page for operators, if it is on.
  *
- * If {@link isAllowedHost} does not allow the Host field, the response is 421 (RFC 9110 section
- * 15.5.20).
+ * A Host field that {@link isAllowedHost} does not allow gets 421 (RFC 9110 section 15.5.20).
  */
 export class OpsServer {
   // Node's own response to a missing Host lacks our header fields, so Host is checked below.

@@ -34,7 +34,7 @@ const SYNCHRONOUS_FULL = 2;
 
 const statsOf = (path: string) => fs.statSync(path, { throwIfNoEntry: false });
 
-/** The schema steps. Each store applies a step once, so a released step is never edited. */
+/** Each store applies a step once, so a released step is never edited. */
 const STEPS = [
   fs.readFileSync(new URL('./schema/001-plants-and-tokens.sql', import.meta.url), 'utf8'),
   fs.readFileSync(new URL('./schema/002-console-codes.sql', import.meta.url), 'utf8'),
@@ -101,7 +101,7 @@ export function openForReading(path: string, isImmutable = false): DatabaseSync 
  * The state of a store on a read-only mount, where SQLite cannot create the files that it needs.
  * While a service writes through another mount, these files exist, so SQLite can read the store.
  *
- * @returns undefined for any other store
+ * @returns undefined if the store is not on such a mount
  * @throws {StoreRejected} when its write-ahead log cannot be read
  */
 function frozenState(path: string): string | undefined {
@@ -225,9 +225,8 @@ export function flush(path: string): void {
 }
 
 /**
- * Creates the file of a store. Only its owner may read it, because it contains plants and token
- * hashes. SQLite gives the log the mode of the file. The mode of an existing file changes only if
- * the file is empty, because it will then become a store.
+ * Creates the file of a store, which only its owner may read. SQLite gives the log the same mode.
+ * The mode of an existing file changes only if the file is empty, because it then becomes a store.
  *
  * An existing file is not even opened. A process that closes a file loses all its locks on the
  * file, including those of its SQLite connections (https://sqlite.org/howtocorrupt.html, section

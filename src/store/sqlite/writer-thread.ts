@@ -112,9 +112,8 @@ export class StoreWriter {
   }
 
   /**
-   * Lets the next operation open the store after a file was replaced. Until then every operation
-   * fails. The connections of a process share the state of the log, so no connection may use the
-   * old log.
+   * Lets the next operation open the store after a file was replaced. The connections of a process
+   * share the state of the log, so until then one of them may use the old log.
    */
   reopen(): void {
     this.#isFileReplaced = false;
@@ -152,9 +151,8 @@ export class StoreWriter {
   }
 
   /**
-   * Checks after a commit that both files are still at their paths. An open file can be written and
-   * flushed even after it was deleted, moved or replaced, but that data is lost when the process
-   * ends.
+   * Checks that both files are still at their paths. A file that was deleted, moved or replaced can
+   * still be written and flushed, but that data is lost when the process ends.
    */
   #checkFiles(open: OpenStore): void {
     const { path } = this.#settings;
