@@ -50,9 +50,7 @@ export interface ServiceSettings extends StoreSettings {
   /** Limit of each token; undefined: no limit. */
   rateLimit?: RateLimitPolicy | undefined;
   /** What the console shows of the service; undefined: no console. */
-  console?:
-    | { database: string; settings: readonly ShownSetting[]; curlOf: (address: AddressInfo) => string }
-    | undefined;
+  console?: { database: string; settings: readonly ShownSetting[] } | undefined;
   /** Called before the store has the first token. If it returns false, the store gets none. */
   handOverFirstToken: (token: string) => boolean;
   log: ServiceLog;
@@ -130,7 +128,6 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
         ...{ engine, readState, rejected, log, version: VERSION, ...settings.console },
         samples: opened.use(new Samples(metrics, () => queue.statistics.plantsInFlight)),
         search: opened.use(await openSearch(settings.database)),
-        curl: () => settings.console!.curlOf(address),
         onToken: token => tokens.add(token),
         onError: rateLimitedLog(details => log.error(details, 'a request of the console failed')),
       });

@@ -69,11 +69,7 @@ async function start(
       bodyBytesMax: options.bodyLimit,
       docs: options.docs === 'on',
       console: hasConsole
-        ? {
-            ...{ database: shownDatabase(database), settings: shownSettings(command, database) },
-            curlOf: address =>
-              curl(urlOf({ ...listen, port: address.port }), `'Authorization: Bearer <TOKEN>'`),
-          }
+        ? { database: shownDatabase(database), settings: shownSettings(command, database) }
         : undefined,
       handOverFirstToken: token => handOverFirstToken(token, database),
       corsOrigins: options.corsOrigin,

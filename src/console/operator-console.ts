@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
-import { setTimeout as wait } from 'node:timers/promises';
 import { hashToken, makeToken } from '../auth/token.ts';
 import { TOKEN_EXPIRY_MS_MAX, TOKEN_LABEL_LENGTH_MAX } from '../contract/limits.ts';
 import { isTokenLabel, type StoredToken } from '../contract/stored-token.ts';
@@ -12,13 +11,7 @@ import { isIntact } from '../store/audit/checksum.ts';
 import { bytesText } from '../store/bytes-text.ts';
 import type { StorageEngine } from '../store/open-store.ts';
 import { searchAll } from '../store/plant-search.ts';
-import {
-  type PlantRevision,
-  type PlantSearch,
-  StoreDamaged,
-  StoreRejected,
-  type StoreSize,
-} from '../store/plant-store.ts';
+import { type PlantRevision, type PlantSearch, StoreDamaged, StoreRejected } from '../store/plant-store.ts';
 import { REVISION_CSV_HEADER, revisionCsv } from '../store/revision-csv.ts';
 import {
   type Call,
@@ -50,10 +43,6 @@ const DOWNLOADS_MAX = 4;
 const DOWNLOAD_CHUNK_LENGTH = 64 * 1024;
 /** Longest time for which rejected requests are recorded. */
 const RECORDING_MINUTES_MAX = 60;
-/** A screen waits this long for a count of all plants. */
-const COUNT_TIMEOUT_MS = 500;
-/** The pause after a count, as a multiple of its time. */
-const COUNT_PAUSE_SHARE = 20;
 /** Shortest measurement of the rate at which the disk fills. */
 const DISK_RATE_MS_MIN = 6 * 3_600_000;
 
@@ -71,8 +60,6 @@ export interface ConsoleParts {
   /** The store, without its password. */
   database: string;
   settings: readonly ShownSetting[];
-  /** A command that sends a plant to this service, with `<TOKEN>` in place of the token. */
-  curl: () => string;
   /** Makes a token that was created or revoked here take effect at once. */
   onToken: (token: StoredToken) => void;
   /** Logs why a request failed. */
@@ -94,11 +81,7 @@ const NO_BACKUP = 'none was noted; the command npx plant-store backup makes one'
 export class OperatorConsole implements OpsPage {
   readonly #parts: ConsoleParts;
   readonly #sessions: Sessions;
-  #hasPlants = false;
   #downloads = 0;
-  /** See {@link #countedSize}. */
-  #count = { last: undefined as StoreSize | undefined, nextAt: 0 };
-  #counting: Promise<void> | undefined;
   /** Free bytes of the disk at the start, for the rate at which it fills. */
   readonly #start = { at: Date.now(), diskFreeBytes: undefined as number | undefined };
 
@@ -159,12 +142,8 @@ export class OperatorConsole implements OpsPage {
       return noContent(sessionCookie(request, '', '; Max-Age=0'));
     },
     'GET api/now': async ({ query }) => {
-      const { engine, readState, samples, curl } = this.#parts;
-      const readiness = readinessOf(await readState());
-      // Not known while the store is away. The guide for a first plant would then be wrong.
-      this.#hasPlants ||= await engine.hasPlants().catch(() => true);
-      const since = samples.after(Number(query.get('after')));
-      return json({ ...since, readiness, hasPlants: this.#hasPlants, curl: curl() });
+      const readiness = readinessOf(await this.#parts.readState());
+      return json({ ...this.#parts.samples.after(Number(query.get('after'))), readiness });
     },
     'GET api/plants': async ({ query }) => {
       const page = await this.#parts.search.page(filterOf(query), PAGE_PLANTS, SEARCH_TIME_MS);
@@ -217,17 +196,15 @@ export class OperatorConsole implements OpsPage {
       return noContent();
     },
     'GET api/store': async () => {
-      const { database, settings, version, readState, onError } = this.#parts;
+      const { database, settings, version, search, readState, onError } = this.#parts;
       const { engine, storeWarnings } = await readState();
-      const size = await this.#countedSize();
+      const bytes = (await search.bytes().catch(onError)) ?? undefined;
       const runs = (await this.#parts.engine.lastRuns().catch(onError)) ?? [];
       const hasBackup = runs.some(({ command }) => command === 'backup');
       const rows = {
         Version: version,
         Store: database,
-        Plants: size === undefined ? 'being counted' : size.plants.toLocaleString('en'),
-        Revisions: size === undefined ? 'being counted' : size.revisions.toLocaleString('en'),
-        Size: size === undefined ? 'being counted' : bytesText(size.bytes),
+        Size: bytesText(bytes),
         'Write-ahead log': bytesText(engine.walBytes),
         'Connections to PostgreSQL': engine.connections?.toString(),
         'Free on the disk': bytesText(engine.diskFreeBytes),
@@ -283,30 +260,6 @@ export class OperatorConsole implements OpsPage {
   async #labels(): Promise<LabelOf> {
     const labels = new Map((await this.#parts.engine.tokens()).map(({ id, label }) => [id, label]));
     return tokenId => labels.get(tokenId) ?? String(tokenId);
-  }
-
-  /**
-   * Counting a large store takes long. So this returns the last count, and starts another count
-   * after a pause.
-   *
-   * @returns undefined while the first count runs
-   */
-  async #countedSize(): Promise<StoreSize | undefined> {
-    const startedAt = performance.now();
-    if (startedAt >= this.#count.nextAt) {
-      this.#counting ??= this.#parts.search
-        .size()
-        .then(size => {
-          const now = performance.now();
-          this.#count = { last: size, nextAt: now + COUNT_PAUSE_SHARE * (now - startedAt) };
-        })
-        .catch(this.#parts.onError)
-        .finally(() => {
-          this.#counting = undefined;
-        });
-    }
-    await Promise.race([this.#counting, wait(COUNT_TIMEOUT_MS)]);
-    return this.#count.last;
   }
 
   #diskFullIn(freeBytes: number | undefined): string | undefined {

@@ -3,7 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { ID_MAX, ID_MIN } from '../contract/limits.ts';
 import { countThatFits, textLengthOf } from './batch-size.ts';
 import type { PlantFilter, PlantPage, PlantRevision, PlantSearch } from './plant-store.ts';
-import { COUNTS, countsOf, type Query, REVISION_COLUMNS, type Row, revisionOf } from './revision-rows.ts';
+import { type Query, REVISION_COLUMNS, type Row, revisionOf } from './revision-rows.ts';
 
 /** A slice that takes longer than this is followed by a smaller one, as when each row is a disk read. */
 const SLICE_MS = 40;
@@ -90,22 +90,6 @@ export async function revisionsOf(query: Query, id: bigint, limit: number): Prom
     query(`SELECT ${columns} FROM plant_revision WHERE id = $1 ORDER BY revision DESC LIMIT ${rows}`, [id]);
   const rows = rowsThatFit(await select(TEXT_BYTES, limit));
   return (await select(REVISION_COLUMNS, rows)).map(revisionOf).reverse();
-}
-
-/** Counts a whole store in slices. */
-export async function countAll(query: Query): Promise<{ plants: number; revisions: number }> {
-  const sum = { plants: 0, revisions: 0 };
-  for (let from = ID_MIN; ; ) {
-    const startedAt = performance.now();
-    const slice = await nextSlice(query, from, SLICE_ROWS.max);
-    const [row] = await query(`${COUNTS} WHERE id BETWEEN $1 AND $2`, [slice.from, slice.to]);
-    const { plants, revisions } = countsOf(row!);
-    sum.plants += plants;
-    sum.revisions += revisions;
-    if (slice.to === ID_MAX) return sum;
-    from = slice.to + 1n;
-    await wait(PAUSE_SHARE * (performance.now() - startedAt));
-  }
 }
 
 /** The plants from an id on that have this many revisions together; one plant may have more. */

@@ -180,8 +180,8 @@ export interface PlantSearch extends AsyncDisposable {
    * @param limit how many; they are fewer if their text is long
    */
   revisionsOf(id: bigint, limit: number): Promise<PlantRevision[]>;
-  /** Takes a while: it counts all rows. */
-  size(): Promise<StoreSize>;
+  /** Bytes of the store on disk; undefined if the engine cannot tell. */
+  bytes(): Promise<number | undefined>;
 }
 
 /** Reads whole stores for commands. A service may write to the store at the same time. */

@@ -1,5 +1,5 @@
 // The screen Now: the readiness of the service, and plots of the last 15 minutes.
-import { CopyButton, numberText, Problem } from './display.js';
+import { numberText, Problem } from './display.js';
 import { Plot, timeText } from './plot.js';
 import { html, useRef, useState } from './preact.js';
 import { request, useLoad } from './requests.js';
@@ -51,13 +51,12 @@ export function Now({ isLost }) {
     return { ...body, seconds: axisOf(samples) };
   }, INTERVAL_MS);
   if (content === undefined) return html`<${Problem} what="Not loaded" error=${error} />`;
-  const { seconds, readiness, hasPlants, curl } = content;
+  const { seconds, readiness } = content;
   const index = cursor ?? seconds.length - 1;
   const isLive = cursor === undefined && !isLost;
   return html`
     ${isLost ? null : html`<${Readiness} readiness=${readiness} />`}
     <${Problem} what="Not updated" error=${error} />
-    ${hasPlants ? null : html`<${FirstPlant} curl=${curl} />`}
     <p class="note">Values ${isLive ? 'of the last second' : `at ${timeText(seconds[index])}`}</p>
     <div class="panels">${PANELS.map(panel => html`<${Panel} key=${panel.title} ...${panel} samples=${samples} seconds=${seconds} index=${index} onCursor=${setCursor} />`)}</div>`;
 }
@@ -91,18 +90,6 @@ function Readiness({ readiness: { status, checks } }) {
     <p><strong>${text}</strong></p>
     ${failing.map(({ name, detail }) => html`<p>Check <code>${name}</code> fails: ${detail}.</p>`)}
   </div>`;
-}
-
-/** @param {{ curl: string }} props */
-function FirstPlant({ curl }) {
-  return html`<section>
-    <h2>This store is empty. Send the first plant</h2>
-    <ol>
-      <li>Create a token on the screen <a href="#tokens">Tokens</a>, and copy it.</li>
-      <li>Replace <code>${'<TOKEN>'}</code> in this command with it, and run the command:<pre>${curl}</pre><${CopyButton} text=${curl} label="Copy the command" /></li>
-      <li>The plots below show the plant within a second or two. It is then on disk.</li>
-    </ol>
-  </section>`;
 }
 
 /**

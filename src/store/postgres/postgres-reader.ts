@@ -108,11 +108,15 @@ async function* revisionsFrom(
   }
 }
 
-export async function size(connection: Connection): Promise<StoreSize> {
-  const sizes = `SELECT ${connection.isCitus ? 'citus' : 'pg'}_total_relation_size('plant_revision')`;
-  const [bytes] = await connection.run({ text: sizes }).catch(() => []);
+async function size(connection: Connection): Promise<StoreSize> {
   const [counts] = await orUnavailable(connection.run({ text: COUNTS }));
-  return { ...countsOf(counts!), bytes: bytes && Number(bytes[0]) };
+  return { ...countsOf(counts!), bytes: await bytes(connection) };
+}
+
+export async function bytes(connection: Connection): Promise<number | undefined> {
+  const text = `SELECT ${connection.isCitus ? 'citus' : 'pg'}_total_relation_size('plant_revision')`;
+  const [row] = await connection.run({ text }).catch(() => []);
+  return row && Number(row[0]);
 }
 
 /** https://www.postgresql.org/docs/current/amcheck.html; `true`: every row is in the index. */

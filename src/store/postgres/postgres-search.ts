@@ -5,11 +5,10 @@ import { rejectWorker } from './citus-workers.ts';
 import type { Connection } from './connection.ts';
 import { ConnectionPool } from './connection-pool.ts';
 import { HostSearch } from './host-search.ts';
-import { COMMAND_STATEMENT_TIMEOUT_MS } from './limits.ts';
-import { size } from './postgres-reader.ts';
+import { bytes } from './postgres-reader.ts';
 import type { PostgresAddress } from './postgres-url.ts';
 
-/** So no search waits for the count of a large store. */
+/** Two, so that one search does not wait for another. */
 const CONNECTIONS = 2;
 /** On Citus, smaller slices take as long. In a larger one, each row may be a disk read. */
 const SLICE_ROWS: SliceRows = { min: 2_048, max: 2_048 };
@@ -21,14 +20,12 @@ export function openPostgresSearch(address: PostgresAddress): PlantSearch {
   return {
     page: (...args) => searchPage(query, ...args, SLICE_ROWS),
     revisionsOf: (...args) => revisionsOf(query, ...args),
-    size: () => pool.use(size, performance.now() + COMMAND_STATEMENT_TIMEOUT_MS),
+    bytes: () => pool.use(bytes),
     [Symbol.asyncDispose]: () => pool.close(),
   };
 }
 
 async function prepareSearch(connection: Connection): Promise<void> {
   await rejectWorker(connection);
-  // The count of a large store takes long. A slice of a search ends by the deadline of the pool.
-  await connection.allowLongStatements();
   await connection.run({ text: 'SET default_transaction_read_only = on' });
 }

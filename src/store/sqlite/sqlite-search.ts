@@ -1,4 +1,4 @@
-import { countAll, revisionsOf, searchPage } from '../plant-search.ts';
+import { revisionsOf, searchPage } from '../plant-search.ts';
 import type { PlantSearch } from '../plant-store.ts';
 import type { Query, Row } from '../revision-rows.ts';
 import { CalledThread } from './called-thread.ts';
@@ -13,10 +13,7 @@ export function openSqliteSearch(path: string): PlantSearch {
   return {
     page: (...args) => searchPage(query, ...args),
     revisionsOf: (...args) => revisionsOf(query, ...args),
-    size: async () => {
-      const [[bytes]] = (await query(BYTES, [])) as [[bigint]];
-      return { ...(await countAll(query)), bytes: Number(bytes) };
-    },
+    bytes: async () => Number((await query(BYTES, []))[0]![0]),
     [Symbol.asyncDispose]: () => thread.close(),
   };
 }

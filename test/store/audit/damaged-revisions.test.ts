@@ -148,7 +148,7 @@ for (const under of [sqlite, postgres])
       const database = await storeWith(under);
       const token = await addToken(database, 'test');
       await using service = await startTestService({
-        ...{ database, console: { database: 'the store', settings: [], curlOf: () => '' } },
+        ...{ database, console: { database: 'the store', settings: [] } },
       });
       assert.equal(await damageSeen(service), '200, 0, true, none');
       const page = await signedIn(service);
