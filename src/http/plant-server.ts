@@ -93,9 +93,9 @@ export class PlantServer {
       if (method === 'OPTIONS' && isPreflight(corsOrigins, rawHeaders)) return PREFLIGHT;
       return errorResponse('methodNotAllowed', undefined, ['Allow', 'POST']);
     }
-    const handler = documentation?.get(path);
-    if (handler === undefined) return errorResponse('noSuchPath');
-    if (method === 'GET' || method === 'HEAD') return handler(rawHeaders);
+    const page = documentation?.get(path);
+    if (page === undefined) return errorResponse('noSuchPath');
+    if (method === 'GET' || method === 'HEAD') return page;
     return errorResponse('methodNotAllowed', undefined, ['Allow', 'GET, HEAD']);
   }
 

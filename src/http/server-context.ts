@@ -1,13 +1,10 @@
 import type { Socket } from 'node:net';
 import type { CreatePlant } from './create-plant.ts';
 import type { AllowedOrigins } from './cross-origin.ts';
-import type { HeaderFields } from './header-fields.ts';
 import type { HttpResponse, ReceivedRequest } from './response.ts';
 
-/** Responds to GET requests for one path. */
-export type GetHandler = (rawHeaders: HeaderFields) => HttpResponse<string | Uint8Array>;
-/** Handlers of the documentation, by path. */
-export type Documentation = ReadonlyMap<string, GetHandler>;
+/** The responses to GET requests, by path. */
+export type Documentation = ReadonlyMap<string, HttpResponse>;
 
 /** Shared by all connections of the server. */
 export interface ServerContext {

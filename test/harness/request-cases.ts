@@ -87,7 +87,7 @@ export const REJECTED_REQUESTS: Record<string, RequestCase[]> = {
     ),
     ...cases(
       [
-        ...['/', '/constructor', '/livez', '/openapi.json/'].map(path => ({
+        ...['/constructor', '/livez', '/openapi.json/'].map(path => ({
           ...{ method: 'GET', target: path },
         })),
         { method: 'OPTIONS', target: '*' },
