@@ -32,7 +32,7 @@ console.log(outcome, revision);
 `,
   Python: html`import json, os, urllib.error, urllib.request
 
-body = ${part('python', `json.dumps(${BODY})`)}
+body = json.dumps(${part('body', BODY)})
 token = os.environ["PLANT_STORE_TOKEN"]
 headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
 request = urllib.request.Request("${PLANTS_ADDRESS}", body.encode(), headers)

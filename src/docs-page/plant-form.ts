@@ -21,7 +21,6 @@ export function plantForm(): Html {
 <input id="token" type="password" required pattern="${TOKEN}" title="A token has no spaces and no quotation marks."
  autocomplete="off" spellcheck="false" autocapitalize="none" aria-describedby="token-note">
 <span class="note" id="token-note">This page sends the token only to this service, and clears it when you leave.</span></p>
-<div id="fields">
 <p><label for="plant-id">id</label>
 <input id="plant-id" class="id" value="9007199254740993" required pattern="${DIGITS}" title="An optional minus sign and decimal digits, without leading zeros."
  autocomplete="off" spellcheck="false" aria-describedby="plant-id-note">
@@ -32,12 +31,7 @@ export function plantForm(): Html {
 <label><input id="has-tag" type="checkbox" checked> with a tag</label>
 <input id="plant-tag" value="houseplant" autocomplete="off" aria-describedby="plant-tag-note">
 <span class="note" id="plant-tag-note">It may be empty. Clear the box to send no tag.</span></p>
-</div>
-<p id="json-field" hidden><label for="json">JSON body</label>
-<textarea id="json" rows="7" autocomplete="off" spellcheck="false" autocapitalize="none" aria-describedby="json-note"></textarea>
-<span class="note" id="json-note">The page sends this text unchanged. Make a mistake to see how the service rejects it.</span></p>
-<p><button id="send-button" class="main" disabled>Send</button>
-<label><input id="as-json" type="checkbox"> Edit the body as JSON</label></p>
+<p><button id="send-button" class="main" disabled>Send</button></p>
 <p id="verdict" class="verdict" role="status">Not sent yet.</p>
 <noscript><p>The form needs JavaScript. The rest of this page works without it.</p></noscript>
 </form>

@@ -20,8 +20,6 @@ const id = element('plant-id', HTMLInputElement);
 const name = element('plant-name', HTMLInputElement);
 const hasTag = element('has-tag', HTMLInputElement);
 const tag = element('plant-tag', HTMLInputElement);
-const asJson = element('as-json', HTMLInputElement);
-const json = element('json', HTMLTextAreaElement);
 const sendButton = element('send-button', HTMLButtonElement);
 const verdict = element('verdict', HTMLElement);
 const wire = element('wire', HTMLElement);
@@ -34,31 +32,23 @@ function showParts(parts) {
     for (const place of document.querySelectorAll(`[data-part=${part}]`)) place.textContent = text;
 }
 
-/** Shows the body for the fields and, unless the id is invalid, how to send the body. */
-function showBody() {
-  element('fields', HTMLElement).hidden = id.disabled = asJson.checked;
-  element('json-field', HTMLElement).hidden = !asJson.checked;
+/** Shows the plant of the fields in the samples, unless its id is invalid. @returns its JSON */
+function showPlant() {
   tag.disabled = !hasTag.checked;
   const nameText = JSON.stringify(name.value);
   const tagText = JSON.stringify(tag.value);
   // The id is inserted as typed: a JavaScript number would round it.
-  const plant = `{"id": ${id.value}, "name": ${nameText}${hasTag.checked ? `, "tag": ${tagText}` : ''}}`;
-  const literal = `{ id: ${id.value}n, name: ${nameText}${hasTag.checked ? `, tag: ${tagText}` : ''} }`;
-  if (!asJson.checked) json.value = plant;
-  if (!asJson.checked && !id.validity.valid) return;
-  showParts({
-    body: json.value,
-    shell: `'${json.value.replaceAll("'", String.raw`'\''`)}'`,
-    python: asJson.checked ? JSON.stringify(json.value) : `json.dumps(${plant})`,
-    // JSON is also a literal of TypeScript. JSON.parse would round the id, so it becomes a bigint.
-    typescript: asJson.checked ? json.value.replace(/"id"\s*:\s*-?[0-9]+(?![0-9.eE])/g, '$&n') : literal,
-  });
+  const body = `{"id": ${id.value}, "name": ${nameText}${hasTag.checked ? `, "tag": ${tagText}` : ''}}`;
+  const typescript = `{ id: ${id.value}n, name: ${nameText}${hasTag.checked ? `, tag: ${tagText}` : ''} }`;
+  const shell = `'${body.replaceAll("'", String.raw`'\''`)}'`;
+  if (id.validity.valid) showParts({ body, shell, typescript });
+  return body;
 }
 
 const { href, host, pathname: path } = plantsUrl;
 showParts({ address: href.slice(0, -'/plants'.length), host, path });
 // A browser may restore the fields when the user returns to the page.
-showBody();
+showPlant();
 
 // A browser may cache the page with its fields. The token must not stay in that cache.
 addEventListener('pagehide', () => {
@@ -70,7 +60,7 @@ form.addEventListener('submit', event => {
   void send();
 });
 form.addEventListener('input', () => {
-  showBody();
+  showPlant();
   clearVerdict();
 });
 // The result of the previous plant must not be shown beside the error of a field.
@@ -88,12 +78,11 @@ function clearVerdict() {
 
 async function send() {
   if (isSending) return;
-  showBody();
+  const body = showPlant();
   clearVerdict();
   isSending = true;
   verdict.textContent = 'Sending …';
   const tokenSent = token.value;
-  const body = json.value;
   const exchange = await post(body);
   isSending = false;
   // The user may have changed the form in between.
@@ -103,14 +92,11 @@ async function send() {
   const received = exchange === undefined ? 'none' : responseText(exchange);
   element('received', HTMLElement).textContent = received.replaceAll(tokenSent, '<ACCESS_TOKEN>');
   wire.hidden = false;
-  verdict.replaceChildren(...(exchange === undefined ? [NO_RESPONSE] : verdictOf(exchange)));
+  verdict.replaceChildren(...verdictOf(exchange));
   verdict.dataset.result = exchange?.response.status === 200 ? 'stored' : 'rejected';
   // On a small screen, the result may be outside the visible area.
   verdict.scrollIntoView({ block: 'nearest', behavior: 'instant' });
 }
-
-const NO_RESPONSE =
-  'No response. Is the service running? The plant may or may not be stored. Sending it again is safe.';
 
 /**
  * @typedef {{ response: Response, text: string }} Exchange
@@ -140,10 +126,15 @@ function responseText({ response: { status, statusText, headers }, text }) {
   return [`${status} ${statusText}`.trimEnd(), ...fields, '', text].join('\n');
 }
 
-/** @param {Exchange} exchange */
-function verdictOf({ response: { status, headers }, text }) {
+/** @param {Exchange | undefined} exchange */
+function verdictOf(exchange) {
+  if (exchange === undefined)
+    return [
+      'No response. Is the service running? The plant may or may not be stored. Sending it again is safe.',
+    ];
+  const { status, headers } = exchange.response;
   if (status === 200) return [storedText(headers)];
-  const { error, message } = errorIn(text);
+  const { error, message } = errorIn(exchange.text);
   if (typeof error !== 'number')
     return [`Rejected with ${status}, but not by a plant store. Is there a gateway in front of it?`];
   const link = document.createElement('a');
