@@ -5,12 +5,9 @@ import type { ErrorName } from '../contract/errors.ts';
  * code. The page explains once, not here, that the plant may be stored after 500 and 503.
  */
 export const ERROR_HELP: Record<ErrorName, string> = {
-  badHttp:
-    'Use an HTTP library. Send one `Host`, and either `Content-Length` or `Transfer-Encoding: chunked`, not both. ' +
-    'If your client already does all this, check the proxy between the client and the service.',
+  badHttp: 'Use an HTTP library. If you already do, check the proxy between the client and the service.',
   notJson:
-    'Common causes are incomplete bodies, form data, single quotes and trailing commas. Send UTF-8 without a byte ' +
-    'order mark.',
+    'Common causes are incomplete bodies, form data, single quotes, trailing commas and a byte order mark.',
   notNewPlant:
     'Fix each problem that the message lists. Send the id as a JSON number with all its digits, not as a string. ' +
     'Many programs round large ids before they send them.',
@@ -21,7 +18,7 @@ export const ERROR_HELP: Record<ErrorName, string> = {
   tokenRejected:
     'Copy the whole token, without quotes. The operator can create a new token with `plant-store token create LABEL`.',
   noSuchPath:
-    'The path must be exactly `/plants`, not `/Plants` or `/plants/`. If you use a gateway, check the base address.',
+    'The path is `/plants`, not `/Plants` or `/plants/`. If you use a gateway, check the base address.',
   methodNotAllowed: 'To create a plant, use POST. Plants cannot be read, changed or deleted over HTTP.',
   tooSlow: 'Send headers and body without a pause. If the error occurs often, check the network and proxies.',
   bodyTooLarge: 'The operator can raise the limit with `--body-limit`.',
@@ -30,12 +27,9 @@ export const ERROR_HELP: Record<ErrorName, string> = {
   tooManyRequests: 'Spread your requests over time. The `RateLimit` header shows how many you can send now.',
   headersTooLarge: 'Remove headers that the service does not need, such as cookies.',
   internal: 'Send the plant again. If the error persists, tell the operator the time of your request.',
-  busy:
-    'Wait for the number of seconds in `Retry-After`, then send the plant again. If you get 503 again, wait longer ' +
-    'each time. Either the disk is busy, or the memory for long bodies is full.',
+  busy: 'If you get 503 again, wait longer each time. Either the disk is busy, or the memory for long bodies is full.',
   storeUnavailable:
     'Send the plant again until the response is 200. The service also sends this error if it cannot check a token.',
-  shuttingDown: 'Wait for the number of seconds in `Retry-After`. Then send the plant over a new connection.',
-  damaged:
-    'A disk or memory has changed the stored plant. Until the operator repairs the store, only other plants can be stored.',
+  shuttingDown: 'Send the plant over a new connection, after the number of seconds in `Retry-After`.',
+  damaged: 'Until the operator repairs the store, only plants with other ids can be stored.',
 };
