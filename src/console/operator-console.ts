@@ -37,12 +37,8 @@ const PAGE_PLANTS = 50;
 const SHOWN_REVISIONS_MAX = 500;
 /** A page that is not full ends soon after this time, within a second. */
 const SEARCH_TIME_MS = 400;
-/** Downloads at a time. Each holds up to a page of plants in memory. */
-const DOWNLOADS_MAX = 4;
 /** Characters in one write of a download. One write for each line would be far slower. */
 const DOWNLOAD_CHUNK_LENGTH = 64 * 1024;
-/** Longest time for which rejected requests are recorded. */
-const RECORDING_MINUTES_MAX = 60;
 /** Shortest measurement of the rate at which the disk fills. */
 const DISK_RATE_MS_MIN = 6 * 3_600_000;
 
@@ -81,7 +77,6 @@ const NO_BACKUP = 'none was noted; the command npx plant-store backup makes one'
 export class OperatorConsole implements OpsPage {
   readonly #parts: ConsoleParts;
   readonly #sessions: Sessions;
-  #downloads = 0;
   /** Free bytes of the disk at the start, for the rate at which it fills. */
   readonly #start = { at: Date.now(), diskFreeBytes: undefined as number | undefined };
 
@@ -160,21 +155,14 @@ export class OperatorConsole implements OpsPage {
       const labelOf = await this.#labels();
       return json({ revisions: revisions.map(each => shownRevision(each, labelOf)) });
     },
-    'GET api/plants.csv': call => {
-      if (this.#downloads >= DOWNLOADS_MAX) return failure(429, 'wait until another download has ended');
-      this.#downloads++;
-      return this.#download(call).finally(() => {
-        this.#downloads--;
-      });
-    },
+    'GET api/plants.csv': call => this.#download(call),
     'GET api/rejected': async () => {
       const { rejected } = this.#parts;
       return json({ until: rejected.until ?? null, requests: rejected.list(await this.#labels()) });
     },
-    'POST api/rejected': ({ body: { minutes } }) => {
-      if (typeof minutes !== 'number' || !(minutes >= 0 && minutes <= RECORDING_MINUTES_MAX))
-        throw new InvalidCall(`minutes must be a number from 0 to ${RECORDING_MINUTES_MAX}`);
-      this.#parts.rejected.record(minutes);
+    'POST api/rejected': ({ body: { isOn } }) => {
+      if (isOn) this.#parts.rejected.start();
+      else this.#parts.rejected.stop();
       return noContent();
     },
     'GET api/tokens': async () => {

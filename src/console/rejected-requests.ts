@@ -5,6 +5,8 @@ import { type HttpResponse, isErrorName, type ReceivedRequest } from '../http/re
 
 /** Rejected requests in memory. */
 const REJECTED_MAX = 200;
+/** Requests are recorded for this time. */
+const RECORDING_MS = 3_600_000;
 /** Stored bytes of the body of each rejected request. */
 const REJECTED_BODY_BYTES_MAX = 2_000;
 
@@ -47,12 +49,14 @@ export class RejectedRequests {
     return Date.now() < this.#until ? this.#until : undefined;
   }
 
-  /** @param minutes 0: stops, and forgets what was recorded */
-  record(minutes: number): void {
-    if (minutes === 0) this.#requests.length = 0;
-    const until = Date.now() + minutes * 60_000;
-    // The open screen asks for short times. They do not shorten an hour.
-    this.#until = minutes === 0 ? 0 : Math.max(until, this.#until);
+  start(): void {
+    this.#until = Date.now() + RECORDING_MS;
+  }
+
+  /** Stops, and forgets what was recorded. */
+  stop(): void {
+    this.#until = 0;
+    this.#requests.length = 0;
   }
 
   /** Records a rejection. The service calls it with every response, so it returns early. */

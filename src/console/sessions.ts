@@ -62,7 +62,7 @@ export class Sessions {
     await this.#pause;
     this.#lookup = undefined;
     const taken = this.#takeCodes(this.#codes.splice(0));
-    // The process can end before.
+    // The timer does not keep the process running.
     this.#pause = Promise.allSettled([taken, wait(CODE_LOOKUP_INTERVAL_MS, undefined, { ref: false })]);
     return new Set(await taken);
   }

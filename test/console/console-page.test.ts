@@ -160,8 +160,8 @@ suite('the page of the console', () => {
     assert.match(timeline, /^Revision 3 \(latest\).*by token first ?Tag changed from tree to none/);
 
     await show(page, 'Rejected');
-    await page.getByRole('button', { name: 'Record while this screen is open' }).click();
-    await page.getByText('On while this screen is open').waitFor();
+    await page.getByRole('button', { name: 'Record for an hour' }).click();
+    await page.getByText('On until').waitFor();
     const entries = page.locator('details.entry');
     // The title shows that no script ran, and an open entry stays open when another one comes.
     const hostile = '{"name":"<script>document.title=1</script><img src=x onerror=document.title=1>",}';

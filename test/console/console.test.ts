@@ -198,7 +198,7 @@ suite('the console', () => {
     const rejected = async (): Promise<Json> => json(operator, 'rejected');
     assert.equal(await send(service, '{"id":1}'), 400);
     assert.deepEqual(await rejected(), { until: null, requests: [] });
-    assert.equal((await call(operator, 'POST', 'rejected', { minutes: 60 })).status, 204);
+    assert.equal((await call(operator, 'POST', 'rejected', { isOn: true })).status, 204);
     const CASES: [body: string | Uint8Array<ArrayBuffer>, shown: string, fault: string | undefined][] = [
       ['{"id":1,"name":"x",}', '{"id":1,"name":"x",}', '}'],
       ['{"id":+1}', '{"id":+1}', '+1}'],
@@ -230,7 +230,7 @@ suite('the console', () => {
     for (let count = 0; count < 200; count++) await send(service, '[]');
     assert.equal((await rejected()).requests.length, 200);
     assert.ok(!JSON.stringify(await rejected()).includes(service.token));
-    await call(operator, 'POST', 'rejected', { minutes: 0 });
+    await call(operator, 'POST', 'rejected', { isOn: false });
     assert.deepEqual(await rejected(), { until: null, requests: [] });
   });
 

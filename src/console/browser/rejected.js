@@ -1,13 +1,9 @@
 // The screen Rejected. It shows bodies of clients only as text: templates never insert markup.
 import { escaped, numberText, Problem, Text, Time } from './display.js';
-import { html, useEffect, useState } from './preact.js';
+import { html } from './preact.js';
 import { request, useAction, useLoad } from './requests.js';
 
 const INTERVAL_MS = 2_000;
-/** The open screen requests 15 seconds at a time, so that recording ends soon after it closes. */
-const RENEWAL_INTERVAL_MS = 5_000;
-const RENEWAL_MINUTES = 0.25;
-const SHORT_MS = 60_000;
 
 /**
  * @typedef {{ body: string | null, bodyBytes: number, isCut: boolean,
@@ -17,30 +13,17 @@ const SHORT_MS = 60_000;
  */
 
 export function RejectedRequests() {
-  const [isOnWhileOpen, setOnWhileOpen] = useState(false);
   const { content, error, repeat } = useLoad(() => request('rejected'), INTERVAL_MS);
   const { error: problem, run } = useAction();
-  const record = (/** @type {number} */ minutes) => {
-    setOnWhileOpen(minutes === RENEWAL_MINUTES);
-    return run(() => request('rejected', 'POST', { minutes }).then(repeat));
-  };
-  useEffect(() => {
-    if (!isOnWhileOpen) return;
-    const timer = setInterval(() => document.hidden || record(RENEWAL_MINUTES), RENEWAL_INTERVAL_MS);
-    return () => clearInterval(timer);
-  }, [isOnWhileOpen]);
   if (content === undefined) return html`<${Problem} what="Not loaded" error=${error} />`;
   const { until, requests } = content;
   const isOn = until !== null;
-  // After "Record for an hour", recording continues when the screen closes.
-  const isShort = until - Date.now() < SHORT_MS;
+  const toggle = () => run(() => request('rejected', 'POST', { isOn: !isOn }).then(repeat));
   return html`
-    <p>The service can record rejected requests, with the first bytes of their bodies. It stores the last 200 in memory only, and never a token. Recording is off until you switch it on.</p>
+    <p>The service can record rejected requests for an hour, with the first bytes of their bodies. It stores the last 200 in memory only, and never a token.</p>
     <div class="links">
-      <strong role="status">${!isOn ? 'Off' : isShort ? 'On while this screen is open' : html`On until <${Time} at=${until} />`}</strong>
-      ${isOn ? null : html`<button type="button" class="main" onClick=${() => record(RENEWAL_MINUTES)}>Record while this screen is open</button>`}
-      ${isOn && !isShort ? null : html`<button type="button" onClick=${() => record(60)}>Record for an hour</button>`}
-      ${isOn ? html`<button type="button" onClick=${() => record(0)}>Switch off and clear</button>` : null}
+      <strong role="status">${isOn ? html`On until <${Time} at=${until} />` : 'Off'}</strong>
+      <button type="button" class="main" onClick=${toggle}>${isOn ? 'Switch off and clear' : 'Record for an hour'}</button>
     </div>
     <${Problem} what="Not changed" error=${problem} />
     <${Problem} what="Not updated" error=${error} />
