@@ -6,8 +6,7 @@ import { TokenCache } from './auth/token-cache.ts';
 import { OperatorConsole, type ShownSetting } from './console/operator-console.ts';
 import { RejectedRequests } from './console/rejected-requests.ts';
 import { Samples } from './console/samples.ts';
-import { docsPage } from './docs-page/docs-page.ts';
-import { documentationOf } from './docs-page/documentation.ts';
+import { documentationOf } from './docs-page/docs-page.ts';
 import { CreatePlant } from './http/create-plant.ts';
 import type { AllowedOrigins } from './http/cross-origin.ts';
 import { type ListenAddress, ListenFailed, ReservedAddress } from './http/listen.ts';
@@ -171,7 +170,7 @@ function plantServer(
   return new PlantServer({
     createPlant: new CreatePlant(tokens, checksumming, bodyBytesMax, rateLimit && new RateLimit(rateLimit)),
     corsOrigins,
-    documentation: docs ? documentationOf(docsPage(VERSION)) : undefined,
+    documentation: docs ? documentationOf(VERSION) : undefined,
     onInternalError: rateLimitedLog(details =>
       log.error(details, 'a request failed: unexpected internal error'),
     ),

@@ -26,15 +26,6 @@ interface RejectedRequest {
   bodyBytes: number;
 }
 
-interface ShownBody {
-  /** Bytes that are not UTF-8 are lone surrogates. Null if the body was not read. */
-  body: string | null;
-  /** Whether only the beginning of the body was stored. */
-  isCut: boolean;
-  /** The index of the fault in `body`; null if it is not known. */
-  faultAt: number | null;
-}
-
 export type LabelOf = (tokenId: number) => string;
 
 /** The last rejected requests, while an operator wants to see them. In memory only. */
@@ -88,7 +79,8 @@ export class RejectedRequests {
   }
 }
 
-function shownBody({ body, bodyBytes, error }: RejectedRequest): ShownBody {
+/** @returns the text, null if it was not read; whether it is only the beginning; the index of its fault */
+function shownBody({ body, bodyBytes, error }: RejectedRequest) {
   if (body === undefined) return { body: null, isCut: false, faultAt: null };
   const text = withoutTokens(textOf(body));
   const isCut = body.length < bodyBytes;

@@ -4,12 +4,15 @@ import { ERROR_NAMES, ERRORS, type ErrorName, errorAnchor, errorBody, ID_RULE } 
 import {
   CREATE_PLANT,
   ID_SCHEMA,
+  openApiJson,
   PLANT_HEADERS,
   PLANT_RESPONSE,
   SCHEMAS,
   STATUS_DESCRIPTIONS,
 } from '../contract/openapi.ts';
 import { STATUS_CODES } from '../http/node-http.ts';
+import { contentResponse, type HttpResponse, jsonResponse } from '../http/response.ts';
+import type { Documentation } from '../http/server-context.ts';
 import { PLANTS_ADDRESS } from './code-samples.ts';
 import { ERROR_HELP } from './error-help.ts';
 import { Html, html, sentence } from './html.ts';
@@ -22,13 +25,12 @@ export const PAGE_STYLE = [
 export const PAGE_SCRIPT = readFileSync(new URL('./browser/page.js', import.meta.url), 'utf8');
 
 /**
- * Writes the documentation page from the contract: one file that loads no other.
+ * `/openapi.json` for programs, and `/docs` for people: one file, which loads no other.
  *
  * @param version of the program
- * @returns the page and its Content-Security-Policy, which allows only the style and script of the
- *   page, by their hashes, and requests to its origin
  */
-export function docsPage(version: string): { html: string; contentSecurityPolicy: string } {
+export function documentationOf(version: string): Documentation {
+  // Only the style and the script of the page, by their hashes, and requests to its origin.
   const contentSecurityPolicy = [
     "default-src 'none'",
     `style-src ${hashSource(PAGE_STYLE)}`,
@@ -41,7 +43,18 @@ export function docsPage(version: string): { html: string; contentSecurityPolicy
     "require-trusted-types-for 'script'",
     "trusted-types 'none'",
   ].join('; ');
-  return { html: page(version).text, contentSecurityPolicy };
+  const fields = ['Content-Security-Policy', contentSecurityPolicy, 'Referrer-Policy', 'no-referrer'];
+  return new Map<string, HttpResponse>([
+    ['/', seeOther('docs')],
+    ['/docs', contentResponse('text/html; charset=utf-8', page(version).text, fields)],
+    ['/docs/', seeOther('../docs')],
+    ['/openapi.json', jsonResponse(200, openApiJson())],
+  ]);
+}
+
+/** @param path a relative one, so that a proxy may put a path in front of the service */
+function seeOther(path: string): HttpResponse {
+  return contentResponse('text/plain', 'the documentation is at /docs\n', ['Location', path], 303);
 }
 
 /** A hash-source of Content Security Policy Level 3, of the whole text between the tags. */

@@ -131,13 +131,8 @@ export function useAction(initialError) {
   const [state, setState] = useState({ error: initialError, isRunning: false });
   const run = async (/** @type {() => Promise<void>} */ action) => {
     setState(({ error }) => ({ error, isRunning: true }));
-    setState({
-      error: await action().then(
-        () => undefined,
-        error => error,
-      ),
-      isRunning: false,
-    });
+    const error = await action().catch(cause => cause);
+    setState({ error, isRunning: false });
   };
   return { ...state, run };
 }
