@@ -14,7 +14,10 @@ import { holdStore } from '../harness/store-hold.ts';
 
 const WIDE = { viewport: { width: 1440, height: 900 } };
 /** WCAG 2.2, 1.4.10: nothing may be wider than 320 pixels. */
-const PHONE = { viewport: { width: 320, height: 640 }, hasTouch: true, isMobile: true };
+const DARK_PHONE = {
+  ...{ viewport: { width: 320, height: 640 }, hasTouch: true, isMobile: true },
+  colorScheme: 'dark',
+} as const;
 
 let service: RunningService;
 let browser: TestBrowser;
@@ -129,6 +132,7 @@ test('a rejection shows its message and links to the help for its error', async 
   await page.getByRole('link', { name: 'what error 40102 means' }).click();
   assert.equal(page.url(), `${service.url}/docs#error-40102`);
   assert.ok(await page.locator('#error-40102').isVisible());
+  await assertAccessible(page);
 });
 
 test('a value that cannot be sent as typed is not sent, and its field shows why', async () => {
@@ -145,6 +149,7 @@ test('a value that cannot be sent as typed is not sent, and its field shows why'
       await page.getByRole('button', { name: 'Send' }).click();
       assert.ok(await field.evaluate(element => element.matches(':focus:user-invalid')), `${label} ${value}`);
     }
+    await assertAccessible(page);
     await field.fill('1');
   }
   assert.ok(!requests.some(request => request.startsWith('POST')));
@@ -152,7 +157,7 @@ test('a value that cannot be sent as typed is not sent, and its field shows why'
 
 test('while it sends or a field is wrong, the form shows no earlier result; without a response it says so', async () => {
   await using slow = await startTestService();
-  const { page } = await openDocs(PHONE, slow.url);
+  const { page } = await openDocs(DARK_PHONE, slow.url);
   const button = page.getByRole('button', { name: 'Send' });
   const id = page.getByLabel('id', { exact: true });
   await send(page, { token: slow.token });
@@ -168,11 +173,16 @@ test('while it sends or a field is wrong, the form shows no earlier result; with
   await page.getByText('Created: plant 82 ').waitFor();
   assert.match(await textOf(page, '#http'), /\n\{"id": 82, .*\}$/);
   const { y, height } = (await page.locator('#verdict').boundingBox())!;
-  assert.ok(y >= 0 && y + height <= PHONE.viewport.height, `it is at ${y}, ${height} high`);
+  assert.ok(y >= 0 && y + height <= DARK_PHONE.viewport.height, `it is at ${y}, ${height} high`);
   await button.click();
   assert.ok(await id.evaluate(element => element.matches(':user-invalid')));
   assert.equal(await textOf(page, '#verdict'), 'Not sent yet.');
   assert.ok(!(await page.locator('#wire').isVisible()));
+  await assertAccessible(page);
+  assert.match(await send(page, { id: '81', token: 'none' }), /^Rejected with 401/);
+  await page.getByRole('status').getByRole('link').click();
+  await page.getByText('Python', { exact: true }).click();
+  await assertAccessible(page);
   await slow.close();
   assert.match(await send(page, { id: '83' }), /^No response\. /);
   assert.equal(await textOf(page, '#received'), 'none');
@@ -235,8 +245,8 @@ suite('the samples', () => {
     return (await promisify(execFile)(command, args, { env })).stdout;
   };
 
-  test('send the plant of the form, with all digits and any text', async () => {
-    const { page } = await openDocs();
+  test('send the plant of the form, with all digits and any text, and are copied as shown', async () => {
+    const { page } = await openDocs({ ...WIDE, permissions: ['clipboard-read', 'clipboard-write'] });
     const client = new URL('../../src/client/plant-store.ts', import.meta.url).href;
     for (const [id, name, tag] of [
       ['9223372036854775806', `O'Hara's "x" \\ \\' $HOME \`id\` $(id) %s ! {} """ '''`, 'a\\'],
@@ -258,21 +268,17 @@ suite('the samples', () => {
     const before = await textOf(page, '#curl');
     await fill(page, { id: '' });
     assert.equal(await textOf(page, '#curl'), before);
+    await page.locator('.exchange').getByText('curl', { exact: true }).click();
+    const panel = page.locator(':has(> #curl)').last();
+    await panel.getByRole('button', { name: 'Copy' }).click();
+    await panel.getByRole('button', { name: 'Copied' }).waitFor();
+    assert.equal(await page.evaluate('navigator.clipboard.readText()'), before);
     if (!hasPython) return;
     await fill(page, { id: '9223372036854775808' });
     await assert.rejects(run('python3', '-c', await textOf(page, '#python')), {
       code: 1,
       stderr: /^400: \{"error":40002,"message":"id must be /,
     });
-  });
-
-  test('are copied as shown', async () => {
-    const { page } = await openDocs({ ...WIDE, permissions: ['clipboard-read', 'clipboard-write'] });
-    await page.locator('.exchange').getByText('curl', { exact: true }).click();
-    const panel = page.locator(':has(> #curl)').last();
-    await panel.getByRole('button', { name: 'Copy' }).click();
-    await panel.getByRole('button', { name: 'Copied' }).waitFor();
-    assert.equal(await page.evaluate('navigator.clipboard.readText()'), await textOf(page, '#curl'));
   });
 
   test('are readable without JavaScript, and the form cannot be sent', async () => {
@@ -285,23 +291,7 @@ suite('the samples', () => {
   });
 });
 
-const DISPLAYS: [what: string, options: BrowserContextOptions][] = [
-  ['light', { ...WIDE, colorScheme: 'light' }],
-  ['dark, on a phone', { ...PHONE, colorScheme: 'dark' }],
-];
-for (const [what, options] of DISPLAYS) {
-  test(`axe finds nothing, and nothing is cut off: ${what}`, async () => {
-    const { page } = await openDocs(options);
-    await fill(page, { id: '' });
-    await page.getByRole('button', { name: 'Send' }).click();
-    await assertAccessible(page);
-    await send(page, { id: '81', token: 'none' });
-    await page.getByRole('status').getByRole('link').click();
-    await page.getByText('Python', { exact: true }).click();
-    await assertAccessible(page);
-  });
-}
-
+/** Checks a page with axe, and that it is not wider than the window. */
 async function assertAccessible(page: Page): Promise<void> {
   await page.evaluate(axe.source);
   const { violations } = (await page.evaluate('axe.run()')) as axe.AxeResults;
