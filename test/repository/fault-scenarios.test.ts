@@ -1,13 +1,9 @@
 import assert from 'node:assert/strict';
-import { mkdtempDisposableSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { test } from 'node:test';
 import { bitFlips } from '../../faults/bit-flips.ts';
 import { kills } from '../../faults/kills.ts';
 import { postgresKills } from '../../faults/postgres-kills.ts';
 import type { Order, Result, Scenario } from '../../faults/scenario.ts';
-import { openForWriting } from '../../src/store/sqlite/database.ts';
 import { SEED } from '../harness/seeded-random.ts';
 
 // Short runs of fault scenarios. `npm run faults` runs them for longer and measures the recovery.
@@ -38,16 +34,4 @@ for (const [scenario, roundsMax, measured] of [
 test(`${kills.name} finds respond-before-commit`, async () => {
   const { faults } = await run(kills, 30, 'respond-before-commit');
   assert.notDeepEqual(faults, []);
-});
-
-test('synchronous-off on SQLite disables flushes, and hides that from the store', async () => {
-  using folder = mkdtempDisposableSync(join(tmpdir(), 'plant-store-mutant-'));
-  // The mutant falsifies the spelling that the store uses, not this one.
-  const synchronous = (): unknown => {
-    using database = openForWriting(join(folder.path, 'plants.db'));
-    return database.prepare('PRAGMA main.synchronous').get()?.synchronous;
-  };
-  assert.equal(synchronous(), 2);
-  await import('../../faults/mutants/sqlite-synchronous-off.ts');
-  assert.equal(synchronous(), 0);
 });
