@@ -94,9 +94,9 @@ export class OperatorConsole implements OpsPage {
     request: IncomingMessage,
     response: ServerResponse,
   ): Promise<HttpResponse<string | Uint8Array> | undefined> {
-    const method = request.method === 'HEAD' ? 'GET' : request.method;
+    const { method = '' } = request;
     if (!path.startsWith('api/')) {
-      const file = method === 'GET' ? pageFile(path) : undefined;
+      const file = ['GET', 'HEAD'].includes(method) ? pageFile(path) : undefined;
       return file ?? failure(404, 'there is nothing at this path; the console is at /console/');
     }
     if (method !== 'GET' && !isOwnOrigin(request))
@@ -229,14 +229,13 @@ export class OperatorConsole implements OpsPage {
   }
 
   /** Sends all plants of a filter as CSV, no faster than the client reads. */
-  async #download({ query, request, response }: Call): Promise<undefined> {
+  async #download({ query, response }: Call): Promise<undefined> {
     const { search } = this.#parts;
     const filter = filterOf(query);
     const labelOf = await this.#labels();
     const type = ['Content-Type', 'text/csv; charset=utf-8'];
     const name = ['Content-Disposition', 'attachment; filename="plants.csv"'];
     response.writeHead(200, [...type, ...name, ...COMMON_FIELDS]);
-    if (request.method === 'HEAD') return void response.end();
     const page: PlantSearch['page'] = async (...args) => {
       // Ends the search after the client has closed the connection.
       return response.destroyed ? { plants: [], next: undefined } : await search.page(...args);

@@ -4,23 +4,8 @@ import type { Counts, Metrics } from '../ops/metrics.ts';
 /** Samples, one for each second: the last 15 minutes. */
 const SAMPLES_MAX = 15 * 60;
 
-/** What happened in one second. Null: nothing was measured. */
-export interface Sample {
-  created: number;
-  revised: number;
-  unchanged: number;
-  /** Responses with an error. */
-  failed: number;
-  /** Milliseconds from the arrival of a request to its 200 response. */
-  p50: number | null;
-  p99: number | null;
-  /** Plants that wait for a commit or are in one, at the end of the second. */
-  inFlight: number;
-  /** Mean number of plants in a batch. */
-  batchPlants: number | null;
-  /** Mean milliseconds of a commit. */
-  commitMs: number | null;
-}
+/** What happened in one second, by the names of the lines in browser/now.js. Null: not measured. */
+type Sample = Record<string, number | null>;
 
 /** Samples of the last 15 minutes, from the counters of the metrics. */
 export class Samples implements Disposable {
@@ -78,7 +63,9 @@ export class Samples implements Disposable {
       failed: counts.failed - before.failed,
       p50: percentileMs(50),
       p99: percentileMs(99),
+      // At the end of the second.
       inFlight: this.#plantsInFlight(),
+      // Means of the batches.
       batchPlants: batches === 0 ? null : plants / batches,
       commitMs: batches === 0 ? null : (commitSeconds * 1000) / batches,
     });

@@ -4,15 +4,13 @@ import { hashToken } from '../auth/token.ts';
 
 /** A session ends after this time without a request. */
 const SESSION_IDLE_MS = 8 * 3_600_000;
-/** Sessions at a time. One more ends the session that was used least recently. */
-const SESSIONS_MAX = 100;
 /** Shortest interval between two lookups of codes in the store. */
 const CODE_LOOKUP_INTERVAL_MS = 200;
 
 /** The sessions of signed-in operators, in memory only: they end with the process. */
 export class Sessions {
   readonly #takeCodes: (hashes: string[]) => Promise<string[]>;
-  /** By hash, least recently used first: the time of the last use, ms, monotonic clock. */
+  /** By hash: the time of the last use, ms, monotonic clock. */
   readonly #usedAt = new Map<string, number>();
   /** Hashes of the codes that wait for the next lookup, and its result. */
   #codes: string[] = [];
@@ -38,18 +36,15 @@ export class Sessions {
     if (!(await this.#lookup).delete(codeHash)) return undefined;
     const secret = `${makeConsoleSecret()} ${makeConsoleSecret()}`;
     this.#usedAt.set(hashToken(secret), performance.now());
-    const [oldest] = this.#usedAt.keys();
-    if (this.#usedAt.size > SESSIONS_MAX) this.#usedAt.delete(oldest!);
     return secret;
   }
 
   /** Whether a session is active. The call counts as a use. */
   isActive(secret: string): boolean {
     const hash = hashToken(secret);
-    const usedAt = this.#usedAt.get(hash);
-    const isActive = usedAt !== undefined && performance.now() - usedAt <= SESSION_IDLE_MS;
-    this.#usedAt.delete(hash);
+    const isActive = performance.now() - (this.#usedAt.get(hash) ?? -Infinity) <= SESSION_IDLE_MS;
     if (isActive) this.#usedAt.set(hash, performance.now());
+    else this.#usedAt.delete(hash);
     return isActive;
   }
 
