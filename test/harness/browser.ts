@@ -8,12 +8,7 @@ import { inflate } from '@sparticuz/chromium';
 import { type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { CACHE, createAtomically } from './cache.ts';
 
-/** A real Chromium, without data of earlier tests. */
-export interface TestBrowser {
-  /** Opens a page that shares no data with other pages. */
-  openPage(options?: BrowserContextOptions): Promise<RecordedPage>;
-  [Symbol.asyncDispose](): Promise<void>;
-}
+export type TestBrowser = Awaited<ReturnType<typeof startBrowser>>;
 
 /** A page, with its requests and errors. */
 export interface RecordedPage {
@@ -25,12 +20,12 @@ export interface RecordedPage {
 }
 
 /**
- * Starts Chromium. npm installs one on Linux x64 only. On other systems set the environment
+ * Starts a real Chromium, without data of earlier tests. npm installs one on Linux x64 only. On other systems set the environment
  * variable `PLANT_STORE_TEST_CHROMIUM` to the path of a Chromium.
  *
  * @throws without a Chromium: a test that needs a browser fails and is not skipped
  */
-export async function startBrowser(): Promise<TestBrowser> {
+export async function startBrowser() {
   const named = process.env.PLANT_STORE_TEST_CHROMIUM;
   const files = named === undefined ? await bundledChromium() : { executablePath: named, env: {} };
   const browser = await chromium.launch({
@@ -41,7 +36,9 @@ export async function startBrowser(): Promise<TestBrowser> {
     env: { ...process.env, ...files.env },
   });
   return {
-    openPage: async options => record(await (await browser.newContext(options)).newPage()),
+    /** Opens a page that shares no data with other pages. */
+    openPage: async (options?: BrowserContextOptions): Promise<RecordedPage> =>
+      record(await (await browser.newContext(options)).newPage()),
     [Symbol.asyncDispose]: () => browser.close(),
   };
 }
