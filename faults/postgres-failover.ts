@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { SynchronousPair } from '../test/harness/synchronous-pair.ts';
+import { type SynchronousPair, startSynchronousPair } from '../test/harness/synchronous-pair.ts';
 import type { Scenario } from './scenario.ts';
 import { type Round, runOnStores } from './served-store.ts';
 
@@ -24,7 +24,7 @@ export const postgresFailover: Scenario = {
     runOnStores(order, {
       roundsPerStore: 1,
       async setUp(opened, store) {
-        const pair = opened.use(await SynchronousPair.start());
+        const pair = opened.use(await startSynchronousPair());
         const first = (store - 1) % 4 < 2 ? 'primary' : 'standby';
         return { store: { database: pair.url(first) }, place: pair };
       },

@@ -17,7 +17,6 @@ import { promisify } from 'node:util';
 import packageJson from '../../package.json' with { type: 'json' };
 import clientJson from '../../packages/client/package.json' with { type: 'json' };
 import { assertConsoleFiles } from '../harness/console-files.ts';
-import { JAVASCRIPT_RUNTIMES } from '../harness/javascript-runtimes.ts';
 import { runProgram, sendPlant, startServe } from '../harness/program.ts';
 import { startTestService } from '../harness/running-service.ts';
 import { testFolder } from '../harness/test-folder.ts';
@@ -113,7 +112,7 @@ suite('the package of the client', () => {
     assert.equal(clientJson.version, packageJson.version);
   });
 
-  test('sends a plant, and has the contract, on each runtime', async () => {
+  test('sends a plant, and has the contract', async () => {
     cpSync(join(ROOT, 'examples/send-plant.mjs'), join(clientHome, 'send-plant.mjs'));
     writeFileSync(
       join(clientHome, 'contract.mjs'),
@@ -123,15 +122,11 @@ suite('the package of the client', () => {
     );
     await using service = await startTestService();
     const env = { PLANT_STORE_URL: service.url, PLANT_STORE_TOKEN: service.token };
-    for (const [index, { name, executable, args }] of JAVASCRIPT_RUNTIMES.entries()) {
-      const run = async (...program: string[]): Promise<string> => {
-        const options = { cwd: clientHome, env, timeout: 60_000 };
-        return (await promisify(execFile)(executable, [...args, ...program], options)).stdout;
-      };
-      const id = String(9007199254740993n + BigInt(index));
-      assert.equal(await run('send-plant.mjs', id, 'Ficus'), `created plant ${id}, revision 1\n`, name);
-      assert.match(await run('contract.mjs'), /^40003,9223372036854775807,id is required; name/, name);
-    }
+    const run = async (...args: string[]): Promise<string> =>
+      (await promisify(execFile)(process.execPath, args, { cwd: clientHome, env })).stdout;
+    const stored = await run('send-plant.mjs', '9007199254740993', 'Ficus');
+    assert.equal(stored, 'created plant 9007199254740993, revision 1\n');
+    assert.match(await run('contract.mjs'), /^40003,9223372036854775807,id is required; name/);
   });
 
   test('has types that compile without those of Node', () => {

@@ -6,11 +6,11 @@ import { FREE_PORTS, runProgram } from '../../harness/program.ts';
 import { startTestService } from '../../harness/running-service.ts';
 import { assertBack, assertStored, isReady, newPlant, send } from '../../harness/store-outage.ts';
 import { databaseName } from '../../harness/store-under-test.ts';
-import { SynchronousPair } from '../../harness/synchronous-pair.ts';
+import { startSynchronousPair } from '../../harness/synchronous-pair.ts';
 import { until } from '../../harness/until.ts';
 
 test('without its standby the primary confirms no plant, and after a failover the standby is used', async () => {
-  await using pair = await SynchronousPair.start();
+  await using pair = await startSynchronousPair();
   const settings = { database: pair.url('standby') };
   await using service = await startTestService(settings);
   await using other = await startTestService(settings);
