@@ -79,7 +79,7 @@ export class RejectedRequests {
   }
 }
 
-/** @returns the text, null if it was not read; whether it is only the beginning; the index of its fault */
+/** The text, or null if it was not read; whether it is only a beginning; the index of its fault. */
 function shownBody({ body, bodyBytes, error }: RejectedRequest) {
   if (body === undefined) return { body: null, isCut: false, faultAt: null };
   const text = withoutTokens(textOf(body));

@@ -4,7 +4,7 @@ import type { Counts, Metrics } from '../ops/metrics.ts';
 /** Samples, one for each second: the last 15 minutes. */
 const SAMPLES_MAX = 15 * 60;
 
-/** What happened in one second, by the names of the lines in browser/now.js. Null: not measured. */
+/** What happened in one second, by the names of lines in browser/now.js. Null: not measured. */
 type Sample = Record<string, number | null>;
 
 /** Samples of the last 15 minutes, from the counters of the metrics. */
@@ -54,8 +54,6 @@ export class Samples implements Disposable {
     const percentileMs = (percentile: number): number | null =>
       created.count === 0 ? null : created.percentile(percentile) / 1000;
     const batches = counts.batches - before.batches;
-    const plants = counts.batchPlants - before.batchPlants;
-    const commitSeconds = counts.commitSeconds - before.commitSeconds;
     this.#samples.push({
       created: counts.created - before.created,
       revised: counts.revised - before.revised,
@@ -66,8 +64,8 @@ export class Samples implements Disposable {
       // At the end of the second.
       inFlight: this.#plantsInFlight(),
       // Means of the batches.
-      batchPlants: batches === 0 ? null : plants / batches,
-      commitMs: batches === 0 ? null : (commitSeconds * 1000) / batches,
+      batchPlants: batches === 0 ? null : (counts.batchPlants - before.batchPlants) / batches,
+      commitMs: batches === 0 ? null : ((counts.commitSeconds - before.commitSeconds) * 1000) / batches,
     });
     created.reset();
     if (this.#samples.length > SAMPLES_MAX) this.#samples.shift();

@@ -20,8 +20,8 @@ export interface RecordedPage {
 }
 
 /**
- * Starts a real Chromium, without data of earlier tests. npm installs one on Linux x64 only. On other systems set the environment
- * variable `PLANT_STORE_TEST_CHROMIUM` to the path of a Chromium.
+ * Starts a real Chromium, without data of earlier tests. npm installs one on Linux x64 only. On
+ * other systems set the environment variable `PLANT_STORE_TEST_CHROMIUM` to the path of a Chromium.
  *
  * @throws without a Chromium: a test that needs a browser fails and is not skipped
  */
