@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { request } from 'node:http';
-import { type AddressInfo, createServer } from 'node:net';
+import { createServer } from 'node:net';
 import { after, before, suite, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { makeConsoleSecret } from '../../src/auth/console-code.ts';
@@ -10,6 +10,7 @@ import { TokenCache } from '../../src/auth/token-cache.ts';
 import { Sessions } from '../../src/console/sessions.ts';
 import type { StoredToken } from '../../src/contract/stored-token.ts';
 import { plantWrite } from '../../src/store/audit/checksum.ts';
+import { listen } from '../harness/loopback-server.ts';
 import { runProgram, sendBody } from '../harness/program.ts';
 import { type RunningService, startTestService } from '../harness/running-service.ts';
 import { openTokens, sqliteUnderTest } from '../harness/store-under-test.ts';
@@ -298,19 +299,14 @@ suite('the console', () => {
     const race = await Promise.all(
       Array.from({ length: 6 }, () => call({ service }, 'POST', 'session', { code })),
     );
-    assert.deepEqual(
-      race.map(({ status }) => status).filter(status => status === 200),
-      [200],
-    );
+    assert.equal(race.filter(({ ok }) => ok).length, 1);
     const ops = service.opsUrl.replace('http://', '');
     const printLink = (...args: string[]) => runProgram(['console', '--database', ...args]);
     const { stdout, stderr, exitCode } = await printLink(database, '--ops', ops);
     assert.deepEqual([exitCode, stderr], [0, '']);
     await signIn(service, new URL(stdout.trim()).hash.slice(1));
-    await using hanging = createServer(socket => socket.resume()).listen(0, '127.0.0.1');
-    await once(hanging, 'listening');
-    const { port } = hanging.address() as AddressInfo;
-    const withoutResponse = await printLink(database, '--ops', String(port));
+    await using hanging = await listen(createServer(socket => socket.resume()));
+    const withoutResponse = await printLink(database, '--ops', String(hanging.port));
     assert.match(withoutResponse.stderr, /^WARNING: no service responds there/);
     await signIn(service, new URL(withoutResponse.stdout.trim()).hash.slice(1));
     await using without = await startTestService();
