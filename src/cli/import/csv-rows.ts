@@ -1,11 +1,10 @@
-import { CsvError, parse } from 'csv-parse';
+import { parse } from 'csv-parse';
 import { csvLine } from '../../contract/csv-line.ts';
 import { checkNewPlant, type NewPlantReading } from '../../contract/plant.ts';
 import { Failure } from '../output/failure.ts';
 import { amount } from '../output/progress-display.ts';
 import { visible } from '../output/visible-text.ts';
 import { ROW_LENGTH_MAX, SHOWN_LENGTH_MAX } from './limits.ts';
-import { isOneEditAway } from './near-text.ts';
 import { type PlantRow, type PlantRows, REASON_NAMES, tooLong } from './plant-row.ts';
 
 /** Fields of a row: as many as a spreadsheet can have; a row with more ends the import. */
@@ -14,13 +13,19 @@ const ROW_FIELDS_MAX = 16_384;
 /** An unquoted empty field is undefined (absent); a quoted one is '' (empty text). */
 type Fields = (string | undefined)[];
 
-/** One record. If its form has a fault, a message, its only field is its text. */
 interface CsvRecord {
+  /** Only the text of the record if its form has a fault. */
   fields: Fields;
+  /** Message about the form. */
   fault?: string;
 }
 
+const MISPLACED_QUOTE = 'the row has a misplaced quote (write a field with quotes as "like ""this""")';
+const UNCLOSED_QUOTE = 'the row has a quote that is never closed';
+
 const MEMBERS = ['id', 'name', 'tag'] as const;
+/** Without this rule, all plants of a file with such a column would have no tag. */
+const PLURAL_TAG = 'tags';
 
 export interface CsvForm {
   /** Undefined: comma, semicolon or tab, as the header shows. */
@@ -70,10 +75,11 @@ export async function* csvRows(
   let rows: PlantRow[] = [];
   let rowCount = 0;
   const rest = new RestOfFile();
-  const failure = (fault: string): Failure => new Failure(`${name}: ${rest.take(fault).fault}`);
+  const failure = (fault: string): Failure =>
+    new Failure(`${name}: ${columns === undefined ? 'the first row' : `row ${rowCount + 1}`} ${fault}`);
   const add = (record: CsvRecord): void => {
     if (columns !== undefined) rows.push(columns.row(++rowCount, record));
-    else if (record.fault !== undefined) throw new Failure(`${name}: ${record.fault}`);
+    else if (record.fault !== undefined) throw new Failure(`${name}, first row: ${record.fault}`);
     else if (!record.fields[0]?.startsWith('sep=')) columns = new Columns(name, record.fields, form, onNote);
   };
   const delimiter = delimiterOf(start, form);
@@ -86,19 +92,22 @@ export async function* csvRows(
     // A misplaced quote becomes text. Then the record differs from `written`.
     relax_quotes: true,
     skip_empty_lines: true,
+    skip_records_with_error: true,
+    // With the options above, no other fault is an error.
+    on_skip: () => add({ fields: [rest.take()], fault: UNCLOSED_QUOTE }),
     cast: (value, { quoting, index }) => {
       if (index === ROW_FIELDS_MAX)
         throw failure(`has more than ${ROW_FIELDS_MAX} fields; check its line end`);
       const quoted = quoting ? `"${value.replaceAll('"', '""')}"` : undefined;
-      // The text of an unquoted field never begins with a quote, so this makes the record differ.
+      // The text of an unquoted field never begins with a quote. So a quote makes the record differ.
       const text = quoted ?? (hasDoubtfulQuotes(value) ? '"' : value);
       written = index === 0 ? text : written + delimiter + text;
       return text === '' ? undefined : value;
     },
-    // Not from the stream: it would lose its buffered records when the next record is invalid.
+    // The stream would lose its buffered records when the next record ends the import.
     on_record: (fields: Fields, { bytes }) => {
-      const faulty = rest.take('has a misplaced quote (write a field with quotes as "like ""this""")', bytes);
-      add(faulty.fields[0] === written ? { fields } : faulty);
+      const text = rest.take(bytes);
+      add(text === written ? { fields } : { fields: [text], fault: MISPLACED_QUOTE });
       return null;
     },
   });
@@ -107,11 +116,9 @@ export async function* csvRows(
   type Done = (error?: Error | null) => void;
   async function* rowsOf(give: (done: Done) => void): PlantRows {
     const error = await new Promise<Error | null | undefined>(resolve => give(resolve));
-    const isUnclosed = error instanceof CsvError && error.code === 'CSV_QUOTE_NOT_CLOSED';
-    if (isUnclosed) add(rest.take('has a quote that is never closed'));
     if (rows.length > 0) yield rows;
     rows = [];
-    if (error && !isUnclosed) throw error;
+    if (error) throw error;
   }
 
   try {
@@ -125,13 +132,10 @@ export async function* csvRows(
   }
 }
 
-const LINE_END = /\r\n?|\n/g;
-
 /** The text of a file after the records that were read. */
 class RestOfFile {
   #chunks: Buffer[] = [];
   #position = 0;
-  #line = 1;
 
   /** In bytes. */
   get length(): number {
@@ -145,30 +149,23 @@ class RestOfFile {
   }
 
   /**
-   * Removes a record, and the empty lines before it.
+   * Removes and returns a record, without its line end and the empty lines before it.
    *
    * @param end position in the file after the record, in bytes
-   * @returns the record as it is if it has this fault
    */
-  take(fault: string, end = Infinity): CsvRecord {
+  take(end = Infinity): string {
     const bytes = this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks);
     const length = end - this.#position;
-    const text = bytes.toString('utf8', 0, length);
     this.#chunks = [bytes.subarray(length)];
     this.#position = end;
-    const start = text.search(/[^\r\n]/);
-    let firstLine = this.#line;
-    // Without an array of all line ends, which would take much memory.
-    for (; LINE_END.test(text); this.#line++) if (LINE_END.lastIndex <= start) firstLine++;
-    const record = text.slice(start).replace(/(?:\r\n?|\n)$/, '');
-    return { fields: [record], fault: `the row that begins on line ${firstLine} ${fault}` };
+    return bytes.toString('utf8', 0, length).replace(/^[\r\n]+|(?:\r\n?|\n)$/g, '');
   }
 }
 
 /**
- * Whether a quote in an unquoted field can be more than text. It is text in pairs, around words and
- * after a word: `Acer "Nana"`. An odd quote may enclose a delimiter: `Acer "Nana, red"`. A quote
- * after a blank may begin the field: `1, "Nana"`. A doubled quote may mean one quote.
+ * Quotes in an unquoted field are text in pairs after a word: `Acer "Nana"`. An odd quote may enclose
+ * a delimiter: `Acer "Nana, red"`. A quote after a blank may begin the field: `1, "Nana"`. A doubled
+ * quote may mean one quote.
  */
 function hasDoubtfulQuotes(field: string): boolean {
   // The limit is even, so a field with that many quotes is doubtful.
@@ -181,8 +178,8 @@ function hasDoubtfulQuotes(field: string): boolean {
 const EXPONENT = /[0-9][eE][+-]?[0-9]+$/;
 /** The number of an error in an earlier rejects file. */
 const ERROR_NUMBER = /^[1-5][0-9]{4}$/;
-/** Start of the message of a row whose form was rejected: a number of fields, or a fault. */
-const FORM_FAULT = /^the row (?:has ([0-9]+) field|that begins on line )/;
+/** Start of the message of a row whose form was rejected: a number of fields, or a quote. */
+const FORM_FAULT = /^the row has (?:([0-9]+) field|a )/;
 
 class Columns {
   /** Whether the file is a rejects file. */
@@ -201,8 +198,7 @@ class Columns {
     const ignored = own.filter((_, index) => !this.#positions.includes(index));
     if (ignored.length > 0) onNote(`${fileName}: only id, name and tag are read; ignored: ${shown(ignored)}`);
     this.#own = own.map((column, index) => {
-      const key = keyOf(column);
-      const isConfusing = MEMBERS.some(member => key === member || isOneEditAway(key, member));
+      const isConfusing = [...MEMBERS, PLURAL_TAG].includes(keyOf(column));
       return MEMBERS[this.#positions.indexOf(index)] ?? (isConfusing ? `ignored ${column}` : column);
     });
   }
@@ -264,12 +260,10 @@ function positionsIn(fileName: string, header: Fields, form: CsvForm): number[] 
     if (position !== keys.lastIndexOf(key) || wanted.indexOf(key) < index)
       throw new Failure(`${fileName}: the column ${visible(key)} exists more than once; keep only one`);
     if (position >= 0) return position;
-    const near = keys.find(each => !wanted.includes(each) && isOneEditAway(each, key));
-    if (isTag && near === undefined && form.columns?.tag === undefined) return -1;
-    const advice = near === undefined ? '' : `rename ${shown([header[keys.indexOf(near)]])}, or `;
+    if (isTag && form.columns?.tag === undefined && !keys.includes(PLURAL_TAG)) return -1;
     throw new Failure(
       `${fileName}: the first row must name the columns ${wanted[0]}, ${wanted[1]} and optionally ${wanted[2]}; ` +
-        `it is: ${shown(header)}; ${advice}see --columns and --delimiter in --help`,
+        `it is: ${shown(header)}; rename a column, or see --columns and --delimiter in --help`,
     );
   });
 }

@@ -4,25 +4,18 @@ import { newPlantJson } from '../../contract/plant.ts';
 import { Failure } from '../output/failure.ts';
 import { amount, CountedProgress, formatCount } from '../output/progress-display.ts';
 import { SHOWN_LENGTH_MAX } from './limits.ts';
-import { isOneEditAway } from './near-text.ts';
 import { fileRows, type Reading } from './plant-file.ts';
 
-/** Different ids and names that are compared; they take up to about 500 MB. */
-const DISTINCT_MAX = 1_000_000;
+/** Different ids that are compared. */
+const IDS_MAX = 1_000_000;
 /** Lines about each kind of finding that would not be rejected. */
 const EXAMPLES_MAX = 5;
-/** Rows of a rare name, rows of a frequent one, compared frequent names. */
-const RARE_MAX = 2;
-const FREQUENT_MIN = 10;
-const FREQUENT_NAMES_MAX = 10_000;
 /** A spreadsheet stores 15 digits. */
 const ROUNDED_ID = /^-?[0-9]{15}0+$/;
 /** Blanks and other characters that cannot be seen, or nothing. */
 const BLANK_NAME = /^[\p{Z}\p{C}]*$/u;
 /** A forgotten closing quote can take the next rows into a name. */
 const LINE_BREAK = /[\r\n]/;
-/** Shorter names are often codes. */
-const COMPARED_NAME = /^.{4,100}$/;
 
 /**
  * Reads all files, and prints what an import would reject and what a person should check.
@@ -31,14 +24,13 @@ const COMPARED_NAME = /^.{4,100}$/;
  */
 export async function dryRun(files: string[], reading: Omit<Reading, 'onNote'>): Promise<0 | 1> {
   using progress = new CountedProgress('reading', 'rows', undefined);
-  const examples = { 'repeated id': 0, 'rounded id': 0, 'blank name': 0, 'line break': 0, 'rare name': 0 };
+  const examples = { 'repeated id': 0, 'rounded id': 0, 'blank name': 0, 'line break': 0 };
   const counts = { ...examples, 'rejected row': 0, 'faulty file': 0 };
   const add = (kind: keyof typeof counts, ...parts: string[]): void => {
     const line = [kind, ...parts].join(': ').slice(0, SHOWN_LENGTH_MAX);
     if (++counts[kind] <= EXAMPLES_MAX || !(kind in examples)) progress.say(line, console.log);
   };
   const ids = new Set<bigint>();
-  const names = new Map<string, { count: number; place: string }>();
   const read = async (file: string): Promise<void> => {
     const onNote = (line: string): void => progress.say(line);
     for await (const rows of fileRows(file, { ...reading, onNote, onVerified: () => {} }))
@@ -54,12 +46,7 @@ export async function dryRun(files: string[], reading: Omit<Reading, 'onNote'>):
         if (BLANK_NAME.test(plant.name)) add('blank name', place, JSON.stringify(plant.name));
         else if (LINE_BREAK.test(plant.name)) add('line break', place, JSON.stringify(plant.name));
         if (ids.has(plant.id)) add('repeated id', place, id);
-        else if (ids.size < DISTINCT_MAX) ids.add(plant.id);
-        const seen = names.get(plant.name);
-        if (seen !== undefined) seen.count++;
-        // The copy shares no memory with the rest of the file.
-        else if (names.size < DISTINCT_MAX && COMPARED_NAME.test(plant.name))
-          names.set(Buffer.from(plant.name).toString(), { count: 1, place });
+        else if (ids.size < IDS_MAX) ids.add(plant.id);
       }
   };
   for (const file of files)
@@ -68,25 +55,9 @@ export async function dryRun(files: string[], reading: Omit<Reading, 'onNote'>):
       if (!(error instanceof Failure)) throw error;
       add('faulty file', error.message);
     });
-  const frequent = [...names].filter(([, { count }]) => count >= FREQUENT_MIN);
-  const variants = frequent.slice(0, FREQUENT_NAMES_MAX).flatMap(([name]) => variantsOf(name));
-  const byVariant = Map.groupBy(variants, ({ variant }) => variant);
-  for (const [name, { count, place }] of byVariant.size === 0 ? [] : names) {
-    if (count > RARE_MAX) continue;
-    const near = variantsOf(name).flatMap(({ variant }) => byVariant.get(variant) ?? []);
-    const meant = near.find(each => isOneEditAway(name, each.name));
-    if (meant !== undefined) add('rare name', place, `${name}; did you mean ${meant.name}?`);
-  }
-  const isPartial = Math.max(ids.size, names.size) === DISTINCT_MAX;
   const totals = Object.entries({ row: progress.done, 'distinct id': ids.size, ...counts });
-  const partial = isPartial ? `; only ${formatCount(DISTINCT_MAX)} ids and names were compared` : '';
+  const partial = ids.size === IDS_MAX ? `; only ${formatCount(IDS_MAX)} ids were compared` : '';
   const counted = totals.map(([kind, count]) => amount(count, kind)).join(', ');
   console.log(`${counted}${partial}; nothing was sent`);
   return counts['rejected row'] + counts['faulty file'] === 0 ? 0 : 1;
-}
-
-/** The name, and the name without each character: names one edit apart have a variant in common. */
-function variantsOf(name: string): { name: string; variant: string }[] {
-  const shorter = Array.from(name, (_, at) => name.slice(0, at) + name.slice(at + 1));
-  return [name, ...shorter].map(variant => ({ name, variant }));
 }

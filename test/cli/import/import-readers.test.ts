@@ -258,11 +258,13 @@ suite('files of plants', () => {
     },
     ...(
       [
-        ['id|name\n1|a\n', /must name the columns id, name and .* it is: "id\|name"; see --columns and --de/],
-        ['id,tag\n1,a\n', /it is: "id", "tag"; see --columns and --delimiter in --help$/],
-        ['id,name,Tags\n1,a,b\n', /optionally tag; it is: "id", "name", "Tags"; rename "Tags", or see --col/],
-        ['id,name,tga\n', /; rename "tga", or see/],
-        ['id;nmae;tag\n', /; rename "nmae", or see/],
+        [
+          'id|name\n1|a\n',
+          /must name the columns id, name and .* it is: "id\|name"; rename a column, or see --/,
+        ],
+        ['id;tag\n1;a\n', /it is: "id", "tag"; rename a column, or see --columns and --delimiter in --help$/],
+        ['id,name,Tags\n1,a,b\n', /optionally tag; it is: "id", "name", "Tags"; rename a column, or /],
+        ['id,na"me\n', /^trees, first row: the row has a misplaced quote/],
         ['id,ID ,name\n', /the column id exists more than once/],
         ['id,name,tag,name\n1,a,b,c\n', /the column name exists more than once/],
         ['id,id,name\n1,1,c\n', /the column id exists more than once/],
@@ -280,15 +282,14 @@ suite('files of plants', () => {
       ],
     },
     {
-      what: 'a row with another misplaced quote is rejected alone, with the lines of its quoted fields',
+      what: 'a row with another misplaced quote is rejected alone',
       format: 'CSV',
       text:
         'id,name,tag\n1,12" pot,\n2,a "b, c"\n3, "d",\n4,="e",\n5,f ""g"",\n6,"h" i,\n' +
         '7,"j" k,"l\r\n7,m,n\n"\n8,"o"\0,p\r9,s,t\n10,"u\n11,v,w\n',
       rows: [
-        ...[2, 3, 4, 5, 6, 7, 8, 11].map(line => new RegExp(`begins on line ${line} has a misplaced quote`)),
-        '{"id":9,"name":"s","tag":"t"}',
-        /^the row that begins on line 13 has a quote that is never closed$/,
+        ...Array.from({ length: 8 }, () => /^the row has a misplaced quote/),
+        ...['{"id":9,"name":"s","tag":"t"}', /^the row has a quote that is never closed$/],
       ],
     },
     ...[',', ',""'].map(
@@ -297,7 +298,7 @@ suite('files of plants', () => {
         format: 'CSV',
         text: `id,name\n1,a${','.repeat(16_382)}\n\n2,b${field.repeat(16_383)}`,
         rows: [A],
-        failure: /^trees: the row that begins on line 4 has more than 16384 fields; check its line end$/,
+        failure: /^trees: row 2 has more than 16384 fields; check its line end$/,
       }),
     ),
     ...(['tags', 'Family'] as const).map(
@@ -372,7 +373,7 @@ suite('files of plants', () => {
   test('stop at a row of more than 64 MiB, after the rows before it', async () => {
     const chunk = 'x'.repeat(33 * 1024 * 1024);
     const files: [Format, string, string][] = [
-      ['CSV', 'id,name\n1,a\n2,', 'the row that begins on line 3'],
+      ['CSV', 'id,name\n1,a\n2,', 'row 2'],
       ['array', `[${A},`, 'element 2'],
     ];
     for (const [format, start, row] of files) {

@@ -108,7 +108,7 @@ suite('import', { concurrency: 4 }, () => {
         '',
         '"a,b",1,,t,1,40002,name is required',
         ',4,short,,4,40002,"the row has 3 fields, but the first row names 4 columns"',
-        '",5,""b"" c,",,,,5,40002,"the row that begins on line 6 has a misplaced quote (write a field with quotes as ""like """"this"""""")"',
+        '",5,""b"" c,",,,,5,40002,"the row has a misplaced quote (write a field with quotes as ""like """"this"""""")"',
         ',3,LONG,"",3,41301,the body exceeds the size limit (1 MiB by default); shorten name or tag',
         'note,id,name,tag,row,error,message',
       ].sort(),
@@ -182,7 +182,7 @@ suite('import', { concurrency: 4 }, () => {
     [
       'a header',
       ['good.csv', 'tags.csv'],
-      /^plant-store: tags\.csv: .* rename "tags", .*; nothing was sent\n$/,
+      /^plant-store: tags\.csv: .* "tags"; rename .*; nothing was sent\n$/,
     ],
     [
       'a damaged gzip file',
@@ -357,8 +357,7 @@ suite('import', { concurrency: 4 }, () => {
     assert.deepEqual([good.exitCode, good.stderr], [0, '']);
     assert.equal(
       good.stdout,
-      'rare name: good.csv row 11: Quercus robor; did you mean Quercus robur?\n' +
-        '12 rows, 12 distinct ids, 0 repeated ids, 0 rounded ids, 0 blank names, 0 line breaks, 1 rare name, 0 rejected rows, 0 faulty files; nothing was sent\n',
+      '12 rows, 12 distinct ids, 0 repeated ids, 0 rounded ids, 0 blank names, 0 line breaks, 0 rejected rows, 0 faulty files; nothing was sent\n',
     );
     const all = await run(...Object.keys(files));
     assert.equal(all.exitCode, 1);
@@ -370,14 +369,12 @@ suite('import', { concurrency: 4 }, () => {
       'rejected row: bad.csv row 4: id must be an integer…',
       'rejected row: bad.csv row 5: the body exceeds the size limit…',
       String.raw`line break: broken.csv row 1: "a\n21,b"`,
-      'rejected row: broken.csv row 2: the row that begins on line 4 has a quote that is never closed',
-      ...[2, 3, 4, 5, 6, 7, 8].map(
-        line =>
-          `rejected row: quotes.csv row ${line - 1}: the row that begins on line ${line} has a misplaced quote…`,
+      'rejected row: broken.csv row 2: the row has a quote that is never closed',
+      ...[1, 2, 3, 4, 5, 6, 7].map(
+        row => `rejected row: quotes.csv row ${row}: the row has a misplaced quote…`,
       ),
       'faulty file: damaged.csv.gz is damaged or incomplete: gzip data cannot be decompressed…',
-      'rare name: good.csv row 11: Quercus robor; did you mean Quercus robur?',
-      '26 rows, 15 distinct ids, 1 repeated id, 1 rounded id, 1 blank name, 1 line break, 1 rare name, 11 rejected rows, 1 faulty file; nothing was sent',
+      '26 rows, 15 distinct ids, 1 repeated id, 1 rounded id, 1 blank name, 1 line break, 11 rejected rows, 1 faulty file; nothing was sent',
       '',
     ]);
     await writeFile(join(folder, 'many.csv'), `id,name\n${'1,a\n'.repeat(1000)}`);
