@@ -1,11 +1,3 @@
-const QUOTE = 34;
-const COMMA = 44;
-const OPEN_BRACKET = 91;
-const BACKSLASH = 92;
-const CLOSE_BRACKET = 93;
-const OPEN_BRACE = 123;
-const CLOSE_BRACE = 125;
-
 /**
  * Finds the borders of the elements of a JSON array in chunks of text. It tracks only strings and
  * nesting (RFC 8259 sections 4, 5 and 7), without recursion. The parser later detects invalid
@@ -23,22 +15,19 @@ export class ArrayScanner {
    */
   next(chunk: string, from: number): number {
     for (let position = from; position < chunk.length; position++) {
-      const code = chunk.charCodeAt(position);
+      const mark = chunk[position];
       if (this.#inString) {
         if (this.#isEscaped) this.#isEscaped = false;
-        else if (code === BACKSLASH) this.#isEscaped = true;
-        else if (code === QUOTE) this.#inString = false;
-      } else if (code === QUOTE) {
+        else if (mark === '\\') this.#isEscaped = true;
+        else if (mark === '"') this.#inString = false;
+      } else if (mark === '"') {
         this.#inString = true;
-      } else if (code === OPEN_BRACKET || code === OPEN_BRACE) {
+      } else if (mark === '[' || mark === '{') {
         this.#depth++;
         if (this.#depth === 1) return position;
       } else if (this.#depth > 1) {
-        if (code === CLOSE_BRACKET || code === CLOSE_BRACE) this.#depth--;
-      } else if (code === COMMA) {
-        return position;
-      } else if (code === CLOSE_BRACKET) {
-        this.#depth = 0;
+        if (mark === ']' || mark === '}') this.#depth--;
+      } else if (mark === ',' || mark === ']') {
         return position;
       }
     }

@@ -6,9 +6,8 @@ import { ROW_LENGTH_MAX } from './limits.ts';
 import { type PlantRow, type PlantRows, REASON_NAMES, tooLong } from './plant-row.ts';
 
 /**
- * The white space around a value (RFC 8259 section 2). String.trim would also remove characters
- * that JSON does not allow there. The lookbehind prevents a run time that is quadratic in the white
- * space.
+ * The white space around a value (RFC 8259 section 2). String.trim would remove more. The lookbehind
+ * prevents a run time that is quadratic in the white space.
  */
 const OUTER_SPACE = /^[ \t\n\r]+|(?<![ \t\n\r])[ \t\n\r]+$/g;
 

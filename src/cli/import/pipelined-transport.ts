@@ -28,13 +28,11 @@ export class PipelinedTransport implements Disposable {
 
   /** The transport of a client. */
   readonly send: Transport = ({ headers, body, responseBytesMax }, signal) => {
-    const request = new PipelinedRequest(responseBytesMax);
     const client = this.#client;
     signal.addEventListener('abort', () => this.#giveUp(client));
-    // Without these two options, undici waits for a response before it sends the next request.
-    const pipelined = { idempotent: true, blocking: false };
-    client.dispatch({ path: this.#path, method: 'POST', headers, body, ...pipelined }, request);
-    return request.response;
+    // Without `idempotent` and `blocking`, undici waits for a response before the next request.
+    const pipelined = { path: this.#path, method: 'POST', idempotent: true, blocking: false } as const;
+    return dispatch(client, { ...pipelined, headers, body }, responseBytesMax);
   };
 
   #openClient(): Client {
@@ -79,49 +77,31 @@ function joinWrites(socket: Socket): void {
   socket.uncork = () => {};
 }
 
-class PipelinedRequest implements Dispatcher.DispatchHandler {
-  readonly response: Promise<HttpResponse>;
-  readonly #responseBytesMax: number;
-  #resolve!: (response: HttpResponse) => void;
-  #reject!: (error: unknown) => void;
-  #controller: Dispatcher.DispatchController | undefined;
-  #status = 0;
-  #headers: HttpResponse['headers'] = {};
-  #chunks: Buffer[] = [];
-  #bytes = 0;
-
-  constructor(responseBytesMax: number) {
-    this.#responseBytesMax = responseBytesMax;
-    this.response = new Promise((resolve, reject) => {
-      this.#resolve = resolve;
-      this.#reject = reject;
+/** @param bytesMax a longer body of the response is cut */
+function dispatch(
+  client: Client,
+  options: Dispatcher.DispatchOptions,
+  bytesMax: number,
+): Promise<HttpResponse> {
+  return new Promise((resolve, reject) => {
+    const response: HttpResponse = { status: 0, headers: {}, body: '' };
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    const onResponseEnd = (): void => resolve({ ...response, body: Buffer.concat(chunks).toString() });
+    client.dispatch(options, {
+      onRequestStart: () => {},
+      onResponseStart: (_, status, headers) => {
+        Object.assign(response, { status, headers });
+      },
+      onResponseData: (controller, chunk) => {
+        chunks.push(chunk);
+        bytes += chunk.length;
+        if (bytes <= bytesMax) return;
+        onResponseEnd();
+        controller.abort(new Error('the response is too long'));
+      },
+      onResponseEnd,
+      onResponseError: (_, error) => reject(error),
     });
-  }
-
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.#controller = controller;
-  }
-
-  onResponseStart(_: unknown, status: number, headers: object): void {
-    this.#status = status;
-    this.#headers = headers as HttpResponse['headers'];
-  }
-
-  onResponseData(_: unknown, chunk: Buffer): void {
-    this.#chunks.push(chunk);
-    this.#bytes += chunk.length;
-    if (this.#bytes <= this.#responseBytesMax) return;
-    this.onResponseEnd();
-    this.#controller?.abort(new Error('the response is too long'));
-  }
-
-  onResponseEnd(): void {
-    const chunks = this.#chunks;
-    const body = (chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)).toString();
-    this.#resolve({ status: this.#status, headers: this.#headers, body });
-  }
-
-  onResponseError(_: unknown, error: Error): void {
-    this.#reject(error);
-  }
+  });
 }
