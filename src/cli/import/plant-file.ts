@@ -1,6 +1,6 @@
 import { constants, createReadStream } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
-import { addAbortSignal, pipeline, type Readable } from 'node:stream';
+import { addAbortSignal, pipeline } from 'node:stream';
 import { createGunzip, type Gunzip } from 'node:zlib';
 import { Failure } from '../output/failure.ts';
 import { type CsvForm, csvRows } from './csv-rows.ts';
@@ -95,10 +95,12 @@ export async function* fileRows(path: string, reading: Reading): PlantRows {
 
 type Bytes = AsyncGenerator<Buffer, void, undefined>;
 
-async function* storedBytes(open: () => Readable, stop: AbortSignal, onBytes: Reading['onBytes']): Bytes {
+async function* storedBytes(path: string, stop: AbortSignal, onBytes: Reading['onBytes']): Bytes {
   // A stream that is aborted before the loop listens to it would end the process.
   stop.throwIfAborted();
-  for await (const chunk of addAbortSignal(stop, open())) {
+  const isStdin = path === STANDARD_INPUT;
+  const stream = isStdin ? process.stdin : createReadStream(path, { highWaterMark: CHUNK_BYTES });
+  for await (const chunk of addAbortSignal(stop, stream)) {
     onBytes?.(chunk.length);
     yield chunk;
   }
@@ -106,7 +108,6 @@ async function* storedBytes(open: () => Readable, stop: AbortSignal, onBytes: Re
 
 /** RFC 1952 section 2.3.1: ID1 = 31, ID2 = 139. */
 const GZIP = Buffer.from([31, 139]);
-const highWaterMark = CHUNK_BYTES;
 
 // The callback is empty: an error of either stream ends the loop that reads the result.
 function unpacked(bytes: Bytes): Gunzip {
@@ -124,14 +125,9 @@ async function* plainBytes(
 ): Bytes {
   try {
     const isFile = (await plantFileSize(path)) !== undefined;
-    await using file = isFile ? await open(path) : undefined;
-    const openStream = (): Readable => {
-      if (file !== undefined) return file.createReadStream({ start: 0, autoClose: false, highWaterMark });
-      if (path === STANDARD_INPUT) return process.stdin;
+    if (!isFile && path !== STANDARD_INPUT)
       stop.addEventListener('abort', () => void endWaitForWriter(path));
-      return createReadStream(path, { highWaterMark });
-    };
-    await using stored = storedBytes(openStream, stop, onBytes);
+    await using stored = storedBytes(path, stop, onBytes);
     let start = Buffer.alloc(0);
     while (start.length < GZIP.length) {
       const next = await stored.next();
@@ -142,7 +138,7 @@ async function* plainBytes(
     if (!start.subarray(0, GZIP.length).equals(GZIP)) return yield* bytes;
     if (!isFile)
       onNote(`${name} is a gzip stream: its checksum can be verified only after its plants are sent`);
-    else if (onVerified) for await (const _ of unpacked(storedBytes(openStream, stop, onVerified)));
+    else if (onVerified) for await (const _ of unpacked(storedBytes(path, stop, onVerified)));
     yield* unpacked(bytes);
   } catch (error) {
     throw unreadable(name, error);

@@ -10,9 +10,7 @@ import { SAFE_TO_REPEAT } from './plant-row.ts';
 /** A shorter outage is not reported on the terminal. */
 const OUTAGE_REPORT_DELAY_MS = 1_000;
 const OUTAGE_MAX_MINUTES = OUTAGE_MAX_MS / 60_000;
-/**
- * Errors of an open connection. Any other error before the first response means a wrong address.
- */
+/** Errors of an open connection. Another error before the first response means a wrong address. */
 const INTERRUPTED_CODES: readonly (string | undefined)[] = ['ECONNRESET', 'EPIPE', 'ETIMEDOUT'];
 
 /**
@@ -41,7 +39,6 @@ export class RetryRules {
   #outage: { sinceMs: number; isReported: boolean } | undefined;
   #isRateLimitReported = false;
 
-  /** @param say prints a line */
   constructor(address: ServiceAddress, say: (line: string) => void) {
     this.#address = address;
     this.#say = say;
