@@ -39,7 +39,7 @@ interface Entry<Input extends PlantInput> {
 export class BulkCreate<Input extends PlantInput> {
   readonly #service: Service;
   readonly #concurrency: number;
-  readonly #call: Call;
+  readonly #call = new Call();
   /** In the order of the inputs. */
   readonly #entries: Entry<Input>[] = [];
   #textLength = 0;
@@ -53,7 +53,7 @@ export class BulkCreate<Input extends PlantInput> {
   constructor(service: Service, concurrency: number, onRetry: Call['onRetry']) {
     this.#service = service;
     this.#concurrency = concurrency;
-    this.#call = new Call(onRetry);
+    this.#call.onRetry = onRetry;
   }
 
   async *results(
@@ -71,12 +71,13 @@ export class BulkCreate<Input extends PlantInput> {
       void this.#readInputs(inputs);
       while (this.#entries.length > 0 || this.#isReading) {
         const first = this.#entries[0];
-        if (first === undefined) await this.#nextChange();
-        else {
+        if (first !== undefined) {
           await first.settled;
           if (first.result !== undefined) yield first.result;
-          this.#removeFirst(first);
-        }
+          this.#entries.shift();
+          this.#textLength -= first.textLength;
+          this.#notifyChange();
+        } else await this.#nextChange();
       }
       const failure = this.#inputFailure ?? call.stopped;
       if (failure !== undefined) throw failure.reason;
@@ -112,12 +113,7 @@ export class BulkCreate<Input extends PlantInput> {
   }
 
   #add(input: Input): void {
-    const entry: Entry<Input> = {
-      input,
-      textLength: 0,
-      settled: undefined,
-      result: undefined,
-    };
+    const entry: Entry<Input> = { input, textLength: 0, settled: undefined, result: undefined };
     this.#entries.push(entry);
     this.#notifyChange();
     let plant: NewPlant;
@@ -128,10 +124,6 @@ export class BulkCreate<Input extends PlantInput> {
       entry.result = { error: error as PlantStoreError, input };
       return;
     }
-    this.#send(entry, plant);
-  }
-
-  #send(entry: Entry<Input>, plant: NewPlant): void {
     entry.textLength = plant.name.length + (plant.tag?.length ?? 0);
     this.#textLength += entry.textLength;
     const settle = (): Promise<void> => this.#settle(entry, plant);
@@ -151,12 +143,6 @@ export class BulkCreate<Input extends PlantInput> {
     }
     if (entry.result !== undefined) this.#call.lastSettledMs = performance.now();
     if (this.#lastOfId.get(plant.id) === entry.settled) this.#lastOfId.delete(plant.id);
-  }
-
-  #removeFirst({ textLength }: Entry<Input>): void {
-    this.#entries.shift();
-    this.#textLength -= textLength;
-    this.#notifyChange();
   }
 
   readonly #onStop = (): void => {

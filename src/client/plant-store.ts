@@ -51,20 +51,19 @@ export class PlantStore {
 
   /** @throws {TypeError} when URL or token is missing, or an option is invalid */
   constructor(options: PlantStoreOptions = {}) {
-    const { fetch: fetchWith = fetch } = options;
+    const {
+      responseTimeoutMs = RESPONSE_TIMEOUT_MS,
+      retryForMs = RETRY_FOR_MS,
+      fetch: fetchWith = fetch,
+      transport = fetchTransport(fetchWith),
+    } = options;
     const url = plantsUrl(checkUrl(options.url ?? environment('PLANT_STORE_URL'))).href;
-    const responseTimeoutMs = checkNumber(
-      'responseTimeoutMs',
-      options.responseTimeoutMs ?? RESPONSE_TIMEOUT_MS,
-      1,
-      TIMER_MS_MAX,
-    );
-    const retryForMs = checkNumber('retryForMs', options.retryForMs ?? RETRY_FOR_MS, 0, TIMER_MS_MAX);
+    checkNumber('responseTimeoutMs', responseTimeoutMs, 1, TIMER_MS_MAX);
+    checkNumber('retryForMs', retryForMs, 0, TIMER_MS_MAX);
     const token = checkToken(options.token ?? environment('PLANT_STORE_TOKEN'));
     if (typeof fetchWith !== 'function') throw new TypeError('fetch must be a function');
-    const transport = options.transport ?? fetchTransport(fetchWith);
-    const limits = { responseTimeoutMs, retryForMs };
     const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
+    const limits = { responseTimeoutMs, retryForMs };
     this.#service = { transport, url, headers, ...limits, calls: new Set(), isClosed: false };
   }
 
@@ -131,8 +130,8 @@ function checkUrl(base: string | URL | undefined): URL {
   throw new TypeError('url must be an http or https address without user name, password, ? and #');
 }
 
-function checkNumber(name: string, value: number, min: number, max: number): number {
-  if (Number.isInteger(value) && value >= min && value <= max) return value;
+function checkNumber(name: string, value: number, min: number, max: number): void {
+  if (Number.isInteger(value) && value >= min && value <= max) return;
   throw new TypeError(`${name} must be an integer from ${min} to ${max}; it is ${value}`);
 }
 

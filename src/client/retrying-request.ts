@@ -6,7 +6,7 @@ import { readStoredPlant, type StoredPlant } from './stored-plant.ts';
 import { type HttpRequest, type HttpResponse, isProtocolError, type Transport } from './transport.ts';
 import { untrustedCertificate } from './untrusted-certificate.ts';
 
-/** Bytes of a response with its headers, beside the plant that it repeats. Far more than needed. */
+/** Bytes of a response beside the plant that it repeats. Far more than needed. */
 const RESPONSE_BYTES_MAX = 64 * 1024;
 /** Bytes of one character of a plant in a response: JSON may write it as `\u0000`. */
 const RESPONSE_BYTES_PER_CHARACTER = 6;
@@ -30,7 +30,7 @@ export interface Service {
  */
 export class Call {
   /** Called for each failed attempt that will be repeated. What it throws ends the request. */
-  readonly onRetry: ((error: PlantStoreError) => void) | undefined;
+  onRetry: ((error: PlantStoreError) => void) | undefined;
   /** When the last plant was stored or rejected, by `performance.now()`; 0 before. */
   lastSettledMs = 0;
   /** Why no further attempt begins. */
@@ -39,10 +39,6 @@ export class Call {
   readonly onStop = new Set<() => void>();
   /** Each ends one attempt in flight. */
   readonly inFlight = new Set<(reason: unknown) => void>();
-
-  constructor(onRetry?: Call['onRetry']) {
-    this.onRetry = onRetry;
-  }
 
   /** Begins no further attempt. The requests in flight may still get their responses. */
   stop(reason: unknown): void {
@@ -148,10 +144,8 @@ export function closedError(): PlantStoreError {
 }
 
 function timeoutError(url: string, ms: number): PlantStoreError {
-  return new PlantStoreError(`no response from ${url} within ${ms} ms`, {
-    code: 'ETIMEDOUT',
-    canRetry: true,
-  });
+  const message = `no response from ${url} within ${ms} ms`;
+  return new PlantStoreError(message, { code: 'ETIMEDOUT', canRetry: true });
 }
 
 function noResponseError(url: string, cause: unknown): PlantStoreError {
@@ -175,11 +169,7 @@ function codeOf(error: unknown): string | undefined {
   return found === 'UND_ERR_SOCKET' ? 'ECONNRESET' : found;
 }
 
-/**
- * @param attempts how many attempts have failed
- * @param retryAfterMs from the header Retry-After
- * @returns the delay before the next attempt
- */
+/** @param attempts how many attempts have failed */
 function retryDelayMs(attempts: number, retryAfterMs: number): number {
   const backoffMs = Math.min(RETRY_DELAY_MAX_MS, RETRY_DELAY_MIN_MS * 2 ** (attempts - 1));
   // Random jitter, so that plants rejected together are not sent again together.

@@ -44,10 +44,8 @@ export function plantsUrl(base: URL): URL {
 }
 
 /**
- * Whether a server accepted the connection, but did not respond with HTTP or failed the TLS
- * handshake.
- *
- * @param code of the network error; codes of Node's HTTP clients begin with HPE
+ * Whether the server accepted the connection, but did not respond with HTTP or failed the TLS
+ * handshake. Codes of Node's HTTP clients begin with HPE.
  */
 export function isProtocolError(code: string | undefined): boolean {
   return /^(?:EPROTO$|ERR_SSL_|HPE_)/.test(code ?? '');

@@ -20,11 +20,7 @@ const ADVICE: readonly [codes: RegExp, advice: string][] = [
   [/^(?:CERT|CRL|ERROR_IN|INVALID|PATH_LENGTH|UNABLE_TO)_/, 'ask the operator of the service to replace it'],
 ];
 
-/**
- * What to do about an untrusted certificate.
- *
- * @returns undefined when the code of the network error is another one
- */
+/** What to do about an untrusted certificate; undefined if the network error is another one. */
 export function untrustedCertificate(url: string, code: string | undefined): string | undefined {
   const [, advice] = ADVICE.find(([codes]) => codes.test(code ?? '')) ?? [];
   return advice && `the certificate of ${url} is not trusted (${code}); ${advice}`;

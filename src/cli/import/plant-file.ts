@@ -125,8 +125,7 @@ async function* plainBytes(
 ): Bytes {
   try {
     const isFile = (await plantFileSize(path)) !== undefined;
-    if (!isFile && path !== STANDARD_INPUT)
-      stop.addEventListener('abort', () => void endWaitForWriter(path));
+    if (!isFile && path !== STANDARD_INPUT) stop.addEventListener('abort', () => void endWaitForWriter(path));
     await using stored = storedBytes(path, stop, onBytes);
     let start = Buffer.alloc(0);
     while (start.length < GZIP.length) {
