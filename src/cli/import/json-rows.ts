@@ -11,6 +11,10 @@ import { type PlantRow, type PlantRows, REASON_NAMES, tooLong } from './plant-ro
  */
 const OUTER_SPACE = /^[ \t\n\r]+|(?<![ \t\n\r])[ \t\n\r]+$/g;
 
+const SEVERAL_LINES =
+  'is neither JSON Lines nor a JSON array: a plant spans several lines; write each plant on one line, ' +
+  'or all plants in one array';
+
 /**
  * Reads the plants of a JSON Lines file, one value per line. Empty lines are skipped but counted.
  *
@@ -29,13 +33,8 @@ export async function* jsonLinesRows(name: string, texts: AsyncIterable<string>)
     for (const line of lines) {
       number++;
       const value = line.replace(OUTER_SPACE, '');
-      // An object over several lines. Its lines would all be rejected, with a confusing message.
-      if (number === 1 && value === '{') {
-        throw new Failure(
-          `${name} is neither JSON Lines nor a JSON array: a plant spans several lines; write each plant on one line, ` +
-            'or all plants in one array',
-        );
-      }
+      // Otherwise all lines of the file would be rejected, with a confusing message.
+      if (number === 1 && value === '{') throw new Failure(`${name} ${SEVERAL_LINES}`);
       if (value !== '') rows.push(jsonRow(number, value));
     }
     yield rows;
@@ -45,7 +44,7 @@ export async function* jsonLinesRows(name: string, texts: AsyncIterable<string>)
 }
 
 /** Ends the last line, which may have no line end in the file. */
-async function* withLineEnd(texts: AsyncIterable<string>): AsyncGenerator<string, void, undefined> {
+async function* withLineEnd(texts: AsyncIterable<string>): AsyncIterable<string> {
   yield* texts;
   yield '\n';
 }

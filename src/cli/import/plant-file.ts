@@ -20,10 +20,7 @@ export interface Reading {
   onNote: (line: string) => void;
   /** Called with the number of bytes read, before decompression. */
   onBytes?: (bytes: number) => void;
-  /**
-   * Called with the number of bytes read to verify the checksums of a gzip file. Undefined: they are
-   * not verified before the rows are read.
-   */
+  /** The same for bytes of a gzip file that is verified first. Undefined: it is not. */
   onVerified?: (bytes: number) => void;
 }
 
@@ -149,15 +146,12 @@ async function endWaitForWriter(path: string): Promise<void> {
   await using _ = await open(path, constants.O_WRONLY | constants.O_NONBLOCK).catch(() => undefined);
 }
 
-/** Converts an error of the file system or of gzip to a Failure; returns any other error. */
+/** @returns a Failure for an error of the file system or of gzip; any other error as it is */
 function unreadable(name: string, error: unknown): unknown {
   const code = (error as NodeJS.ErrnoException).code;
   if (error instanceof Failure || code === undefined || code === 'ABORT_ERR') return error;
   if (code === 'ENOENT') return new Failure(`${name} does not exist`);
-  if (code.startsWith('Z_')) {
-    return new DamagedGzip(
-      `${name} is damaged or incomplete: gzip data cannot be decompressed (${code}); get a new copy`,
-    );
-  }
+  const damage = `gzip data cannot be decompressed (${code}); get a new copy`;
+  if (code.startsWith('Z_')) return new DamagedGzip(`${name} is damaged or incomplete: ${damage}`);
   return new Failure(`${name} cannot be read (${code})`);
 }

@@ -55,18 +55,10 @@ export class RejectsFile {
   }
 }
 
-/**
- * Checks that a rejects file can be created, before the first plant is sent.
- *
- * @param mustBeNew whether an existing file is an error
- * @throws {Failure} if it cannot be created
- */
+/** @throws {Failure} if a rejects file cannot be created, or exists and must be new */
 export async function checkRejectsPath(file: string, mustBeNew: boolean): Promise<void> {
-  if (mustBeNew && existsSync(file)) {
-    throw new Failure(
-      `${file} already exists, and a rejects file never overwrites a file; give another name with --rejects`,
-    );
-  }
+  const taken = `${file} already exists, and a rejects file never overwrites a file`;
+  if (mustBeNew && existsSync(file)) throw new Failure(`${taken}; give another name with --rejects`);
   try {
     await access(path.dirname(file), constants.W_OK | constants.X_OK);
   } catch (error) {
@@ -75,8 +67,8 @@ export async function checkRejectsPath(file: string, mustBeNew: boolean): Promis
 }
 
 /**
- * The default rejects file of an input: the base name of the input with `.rejects`, in the current
- * folder. Rejects of `x.rejects.csv` go to `x.rejects-2.csv`, not to `x.rejects.rejects.csv`.
+ * The base name of the input with `.rejects`, in the current folder. Rejects of `x.rejects.csv` go to
+ * `x.rejects-2.csv`, not to `x.rejects.rejects.csv`.
  */
 export function defaultRejectsPath(input: string, type: 'csv' | 'jsonl'): string {
   const base = path
@@ -88,9 +80,7 @@ export function defaultRejectsPath(input: string, type: 'csv' | 'jsonl'): string
 }
 
 function unwritable(file: string, error: unknown): unknown {
-  const code = (error as NodeJS.ErrnoException).code;
-  if (code === undefined) return error;
-  return new Failure(
-    `rejected rows cannot be written to ${file} (${code}); name another file with --rejects`,
-  );
+  const { code } = error as NodeJS.ErrnoException;
+  const message = `rejected rows cannot be written to ${file} (${code}); name another file with --rejects`;
+  return code === undefined ? error : new Failure(message);
 }

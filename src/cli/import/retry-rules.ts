@@ -10,6 +10,8 @@ import { SAFE_TO_REPEAT } from './plant-row.ts';
 /** A shorter outage is not reported on the terminal. */
 const OUTAGE_REPORT_DELAY_MS = 1_000;
 const OUTAGE_MAX_MINUTES = OUTAGE_MAX_MS / 60_000;
+const TOKEN_REJECTED =
+  'the service rejects the token; create a token in the store of that service, with: npx plant-store token create LABEL';
 /** Errors of an open connection. Another error before the first response means a wrong address. */
 const INTERRUPTED_CODES: readonly (string | undefined)[] = ['ECONNRESET', 'EPIPE', 'ETIMEDOUT'];
 
@@ -91,11 +93,7 @@ export class RetryRules {
       );
     }
     if (status === undefined) return new Failure(message);
-    if (status === 401) {
-      return new Failure(
-        'the service rejects the token; create a token in the store of that service, with: npx plant-store token create LABEL',
-      );
-    }
+    if (status === 401) return new Failure(TOKEN_REJECTED);
     if (number === undefined) return new Failure(`${url}: ${message}`);
     const question =
       status === 404 || status === 405

@@ -4,23 +4,16 @@ import { FAULTY_LINES_MAX } from './limits.ts';
 /** Thrown at bytes that are not UTF-8, after all text before them was returned. */
 export class NotUtf8 extends Error {
   /** Whether the file begins with a UTF-16 byte order mark. */
-  readonly isUtf16: boolean;
-
-  constructor(isUtf16: boolean) {
-    super('not UTF-8');
-    this.isUtf16 = isUtf16;
-  }
+  isUtf16 = false;
 }
 
 /** The byte order marks of UTF-16, in hexadecimal. */
 const UTF_16_MARKS = ['fffe', 'feff'];
 
 /**
- * Decodes UTF-8 chunk by chunk. It never inserts replacement characters: it returns the text before
- * the first invalid byte, or before an earlier U+FFFD of its chunk, then throws {@link NotUtf8}. It
- * skips a byte order mark at the start (RFC 3629 section 6).
- *
- * @returns chunks of text that contain only whole characters; none is empty
+ * Decodes UTF-8 chunk by chunk into texts of whole characters. Before the first invalid byte, or an
+ * earlier U+FFFD of its chunk, it throws {@link NotUtf8}. It skips a byte order mark at the start
+ * (RFC 3629 section 6).
  */
 export async function* utf8Texts(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string, void, undefined> {
   const strict = new TextDecoder('utf-8', { fatal: true });
@@ -35,13 +28,14 @@ export async function* utf8Texts(chunks: AsyncIterable<Uint8Array>): AsyncGenera
       const before = text.split('\ufffd', 1)[0]!;
       if (before !== '') yield before;
       const mark = Buffer.from(chunk.subarray(0, 2)).toString('hex');
-      throw new NotUtf8(isStart && UTF_16_MARKS.includes(mark));
+      const isUtf16 = isStart && UTF_16_MARKS.includes(mark);
+      throw Object.assign(new NotUtf8(), { isUtf16 });
     }
     isStart = false;
     if (text !== '') yield text;
   }
   // An incomplete character at the end.
-  if (lenient.decode() !== '') throw new NotUtf8(false);
+  if (lenient.decode() !== '') throw new NotUtf8();
 }
 
 /**
