@@ -1,98 +1,75 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
-import { suite, test } from 'node:test';
+import { execFile } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { promisify } from 'node:util';
 import { CONCURRENCY, RESPONSE_TIMEOUT_MS, RETRY_FOR_MS } from '../../src/client/limits.ts';
-import {
-  type CreatePlantsOptions,
-  PlantStore,
-  type PlantStoreError,
-  type PlantStoreOptions,
-  type StoredPlant,
-} from '../../src/client/plant-store.ts';
+import type { CreatePlantsOptions, PlantStoreOptions } from '../../src/client/plant-store.ts';
 import { ERRORS_OF_ONE_PLANT } from '../../src/client/plant-store-error.ts';
 import { startTestService } from '../harness/running-service.ts';
-import { runExamples } from './document-examples.ts';
+import { testFolder } from '../harness/test-folder.ts';
 
-const DOCUMENT = readFileSync(new URL('../../docs/client.md', import.meta.url), 'utf8');
-const README = readFileSync(new URL('../../packages/client/README.md', import.meta.url), 'utf8');
-const MODULES = {
-  'plant-store-client': new URL('../../src/client/plant-store.ts', import.meta.url).href,
+const DOCUMENT = documentAt('docs/client.md');
+
+/** The modules of the examples, by their names in the documents. */
+const MODULES: Record<string, string> = {
+  'plant-store-client': import.meta.resolve('../../src/client/plant-store.ts'),
+  'openapi-fetch': import.meta.resolve('openapi-fetch'),
+  './generated/client.gen.ts': import.meta.resolve('./generated/client.gen.ts'),
+  './generated/sdk.gen.ts': import.meta.resolve('./generated/sdk.gen.ts'),
 };
-const OUTPUTS = ['created plant 9007199254740993, revision 1\n', '1000 stored\n', 'create a new token\n'];
-const README_OUTPUT =
+const EXACT = '200 9007199254740993\n';
+const STORED_JSON =
   '{"id":"9007199254740993","name":"Monstera deliciosa","tag":"houseplant","revision":1,"outcome":"created"}\n';
+/** What the examples of each document print. */
+const OUTPUTS = {
+  'docs/client.md': ['created plant 9007199254740993, revision 1\n', '1000 stored\n', 'create a new token\n'],
+  'packages/client/README.md': [STORED_JSON],
+  'docs/generated-clients.md': [EXACT, EXACT],
+};
 
 // The compiler compares the keys with the exported types.
-const OPTIONS: Record<keyof PlantStoreOptions, string | number> = {
+const OPTIONS: Record<keyof (PlantStoreOptions & CreatePlantsOptions), string | number> = {
   url: '`PLANT_STORE_URL`',
   token: '`PLANT_STORE_TOKEN`',
   responseTimeoutMs: RESPONSE_TIMEOUT_MS,
   retryForMs: RETRY_FOR_MS,
-  fetch: '',
-  transport: '',
-};
-const CREATE_PLANTS_OPTIONS: Record<keyof CreatePlantsOptions, string | number> = {
+  ...{ fetch: '', transport: '' },
   concurrency: CONCURRENCY,
-  signal: '',
-  onRetry: '',
+  ...{ signal: '', onRetry: '' },
 };
-const STORED_PLANT: Record<keyof StoredPlant, true> = {
-  id: true,
-  name: true,
-  tag: true,
-  revision: true,
-  outcome: true,
-  toJSON: true,
-};
-const ERROR: Record<Exclude<keyof PlantStoreError, keyof Error>, true> = {
-  error: true,
-  status: true,
-  canRetry: true,
-  retryAfterMs: true,
-  code: true,
-};
-const METHODS = Object.getOwnPropertyNames(PlantStore.prototype).filter(name => name !== 'constructor');
 
-/** The first two cells of each row of the table after the line, without the header. */
-function tableAfter(line: string): [name: string, cell: string][] {
-  const [table = ''] = DOCUMENT.slice(DOCUMENT.indexOf(line) + line.length + 2).split('\n\n', 1);
-  return [...table.matchAll(/^\| `(\w+)[^|]*\| ([^|]*)\|/gm)].map(([, name, cell]) => [name!, cell!.trim()]);
+function documentAt(path: string): string {
+  return readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
 }
 
-function numbersIn(sentence: RegExp): number[] {
-  const [, numbers = ''] = sentence.exec(DOCUMENT) ?? [];
-  return (numbers.match(/[0-9]+/g) ?? []).map(Number);
+for (const [path, outputs] of Object.entries(OUTPUTS)) {
+  test(`the examples of ${path} print what the page states, each with a new service`, async () => {
+    const examples = [...documentAt(path).matchAll(/^```ts\n(.*?)^```$/gms)].map(([, example]) => example!);
+    assert.equal(examples.length, outputs.length);
+    const folder = testFolder();
+    for (const [index, example] of examples.entries()) {
+      await using service = await startTestService();
+      const file = join(folder, `example-${index}.ts`);
+      writeFileSync(
+        file,
+        example.replace(/(?<= from )'(.*)'/g, (_, name) => `'${MODULES[name]}'`),
+      );
+      const { stdout, stderr } = await promisify(execFile)(process.execPath, [file], {
+        env: { PLANT_STORE_URL: service.url, PLANT_STORE_TOKEN: service.token },
+        timeout: 60_000,
+      });
+      assert.deepEqual([stdout, stderr], [outputs[index], '']);
+    }
+  });
 }
 
-suite('docs/client.md', () => {
-  test('contains examples that print what the page states', async () => {
-    await runExamples(DOCUMENT, OUTPUTS, startTestService, MODULES);
-    await runExamples(README, [README_OUTPUT], startTestService, MODULES);
-  });
-
-  test('lists the errors of one plant', () => {
-    assert.deepEqual(numbersIn(/Errors of one plant are ([^.]+)\./), ERRORS_OF_ONE_PLANT);
-  });
-
-  test('states how often the client sends a plant again', () => {
-    assert.match(DOCUMENT, /after five errors 40000\s+or\s+ten\s+errors 50001/);
-  });
-
-  test('lists each member, and each option with its default', () => {
-    for (const [line, defaults] of [
-      ['Options of `new PlantStore(options)`:', OPTIONS],
-      ['Options of `createPlants`:', CREATE_PLANTS_OPTIONS],
-    ] as const) {
-      const expected = Object.entries(defaults).map(([name, value]) => [name, value.toLocaleString('en')]);
-      assert.deepEqual(tableAfter(line), expected);
-    }
-    for (const [line, members] of [
-      ['Members of a stored plant:', Object.keys(STORED_PLANT)],
-      ['Members of `PlantStoreError`:', Object.keys(ERROR)],
-      ['Methods of `PlantStore`:', METHODS],
-    ] as const) {
-      const names = tableAfter(line).map(([name]) => name);
-      assert.deepEqual(names.sort(), [...members].sort());
-    }
-  });
+test('docs/client.md lists each option with its default, and the errors of one plant', () => {
+  for (const [name, value] of Object.entries(OPTIONS)) {
+    const [, cell] = new RegExp(`^\\| \`${name}\` \\| ([^|]*)\\|`, 'm').exec(DOCUMENT) ?? [];
+    assert.equal(cell?.trim(), value.toLocaleString('en'), name);
+  }
+  const [, numbers = ''] = /Errors of one plant are ([^.]+)\./.exec(DOCUMENT) ?? [];
+  assert.deepEqual(numbers.match(/[0-9]+/g)?.map(Number), ERRORS_OF_ONE_PLANT);
 });
