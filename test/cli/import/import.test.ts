@@ -155,6 +155,7 @@ suite('import', { concurrency: 4 }, () => {
   const REJECTED: [args: string[], RegExp][] = [
     [['good.csv', 'none\u001b[2J.csv'], /none\\u001b\[2J\.csv does not exist; nothing was sent\n$/],
     [['--columns', 'id=\u001b[2J', 'good.csv'], /must name the columns \\u001b\[2j, name/],
+    [['--columns', 'tag=Family', 'good.csv'], /must name the columns id, name and optionally family; it is/],
     [['good.csv', 'folder'], /folder is a folder; name the files in it; nothing was sent\n$/],
     [['good.csv', 'empty.csv'], /empty\.csv is empty: it contains no plant; nothing was sent\n$/],
     [['--rejects', 'empty.csv', 'good.csv'], /empty\.csv already exists/],
@@ -266,9 +267,8 @@ suite('import', { concurrency: 4 }, () => {
     const rows = Array.from({ length: 10 }, (_, index) => `${index},Quercus robur\n`).join('');
     const files = {
       'good.csv': `id,name\n${rows}10,Quercus robor\n11,Quercus alba\n`,
-      'bad.csv': `id,name\n1," "\n1.23457E+15,b\n1234567890123450000,c\nx,\n99,${'\u00e9'.repeat(600_000)}\n`,
+      'bad.csv': `id,name\n1," "\n1.23457E+15,b\n1234567890123450000,c\n${'x,\n'.repeat(3)}99,${'\u00e9'.repeat(600_000)}\n`,
       'broken.csv': 'id,name\n20,"a\n21,b"\n22,"c\n',
-      'quotes.csv': `id,name\n${'1,5" pot\n'.repeat(7)}`,
       'damaged.csv.gz': DAMAGED,
     };
     for (const [name, content] of Object.entries(files)) await writeFile(join(folder, name), content);
@@ -286,15 +286,12 @@ suite('import', { concurrency: 4 }, () => {
       'repeated id: bad.csv row 1: 1',
       'rejected row: bad.csv row 2: id 1.23457E+15 has an exponent; a spreadsheet may have rounded it; write all digits',
       'rounded id: bad.csv row 3: a spreadsheet may have changed digits of 1234567890123450000',
-      'rejected row: bad.csv row 4: id must be an integer…',
-      'rejected row: bad.csv row 5: the body exceeds the size limit…',
+      ...[4, 5, 6].map(row => `rejected row: bad.csv row ${row}: id must be an integer…`),
+      'rejected row: bad.csv row 7: the body exceeds the size limit…',
       String.raw`line break: broken.csv row 1: "a\n21,b"`,
       'rejected row: broken.csv row 2: the row has a quote that is never closed',
-      ...[1, 2, 3, 4, 5, 6, 7].map(
-        row => `rejected row: quotes.csv row ${row}: the row has a misplaced quote…`,
-      ),
       'faulty file: damaged.csv.gz is damaged or incomplete: gzip data cannot be decompressed…',
-      '26 rows, 15 distinct ids, 1 repeated id, 1 rounded id, 1 blank name, 1 line break, 11 rejected rows, 1 faulty file; nothing was sent',
+      '21 rows, 15 distinct ids, 1 repeated id, 1 rounded id, 1 blank name, 1 line break, 6 rejected rows, 1 faulty file; nothing was sent',
       '',
     ]);
     await writeFile(join(folder, 'many.csv'), `id,name\n${'1,a\n'.repeat(1000)}`);
