@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { before, suite, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
 import { JAVASCRIPT_RUNTIMES } from '../harness/javascript-runtimes.ts';
@@ -12,12 +11,14 @@ import { testFolder } from '../harness/test-folder.ts';
 import { EXPECTED } from './client-in-runtime.ts';
 import { startDroppingProxy } from './dropping-proxy.ts';
 
-const SOURCE = fileURLToPath(new URL('./client-runtime-program.ts', import.meta.url));
+const CONTENTS = `import { useClient } from './client-in-runtime.ts';
+console.log(JSON.stringify(await useClient({}, process.argv[2])));`;
 const program = join(testFolder(), 'program.mjs');
 
 // Older versions of Node do not run TypeScript.
 before(async () => {
-  await build({ entryPoints: [SOURCE], bundle: true, platform: 'node', format: 'esm', outfile: program });
+  const stdin = { contents: CONTENTS, resolveDir: import.meta.dirname };
+  await build({ stdin, bundle: true, platform: 'node', format: 'esm', outfile: program });
 });
 
 suite('the client in every runtime', () => {

@@ -117,38 +117,28 @@ suite('import to a server with scripted faults', { concurrency: 4 }, () => {
     for (const { exitCode, stdout } of [free, other]) assert.deepEqual([exitCode, stdout], [1, '']);
   });
 
-  const STOPS: [string, (post: Post) => void, RegExp][] = [
-    [
-      '401',
-      post => post.respond(401, errorBody(40102, 'no')),
-      /^plant-store: the service rejects the token; /,
-    ],
+  const EACH = /responds with 4[0-9]{2} \(every one\); check whether a proxy .* changes requests\n$/;
+  const STOPS: [what: string, response: Parameters<Post['respond']>, RegExp][] = [
+    ['401', [401, errorBody(40102, 'no')], /^plant-store: the service rejects the token; /],
     [
       '404',
-      post => post.respond(404, errorBody(40401, 'no path')),
+      [404, errorBody(40401, 'no path')],
       /responds with 404 \(no path\); check the address in --url\n$/,
     ],
     [
       'a redirect',
-      post => post.respond(302, '', { Location: '/' }),
+      [302, '', { Location: '/' }],
       /\/: the response is 302; a plant store does not send this; /,
     ],
-    [
-      '200 of another kind',
-      post => post.respond(200),
-      /: the response is 200 without the headers that prove/,
-    ],
-    ...[40000, 41501].map((number): [string, (post: Post) => void, RegExp] => [
-      `error ${number}`,
-      post => post.respond(Math.floor(number / 100), errorBody(number, 'every one')),
-      /responds with 4[0-9]{2} \(every one\); check whether a proxy .* changes requests\n$/,
-    ]),
+    ['200 of another kind', [200], /: the response is 200 without the headers that prove/],
+    ['error 40000', [400, errorBody(40000, 'every one')], EACH],
+    ['error 41501', [415, errorBody(41501, 'every one')], EACH],
   ];
-  for (const [what, script, expected] of STOPS) {
+  for (const [what, response, expected] of STOPS) {
     test(`${what} stops the import, and the summary counts the stored rows`, async () => {
       await using server = await startFaulty(post => {
         if (post.number <= 20) post.store();
-        else script(post);
+        else post.respond(...response);
       });
       const { exitCode, stdout, stderr, rejects } = await importRows(server.url, 2_000, ['--in-flight', '8']);
       assert.match(stderr, expected);

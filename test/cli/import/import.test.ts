@@ -303,11 +303,6 @@ suite('import', { concurrency: 4 }, () => {
   test('the token comes from a flag, a file or the environment, flags first', async () => {
     await using service = await startTestService();
     await write(service, { 'a.csv': CSV, token: `${service.token}\n`, wrong: 'wrong\n' });
-    const run = (args: readonly string[], env: Record<string, string> = {}): Promise<Finished> =>
-      runProgram(['import', ...args, 'a.csv'], {
-        cwd: service.folder,
-        env: { PLANT_STORE_URL: service.url, ...env },
-      });
     for (const [args, env] of [
       [['--token', service.token], { PLANT_STORE_TOKEN: 'wrong' }],
       [['--token-file', 'token'], { PLANT_STORE_TOKEN: 'wrong' }],
@@ -315,9 +310,11 @@ suite('import', { concurrency: 4 }, () => {
       [[], { PLANT_STORE_TOKEN: service.token }],
       [[], { PLANT_STORE_TOKEN_FILE: 'token' }],
     ] as const) {
-      const { exitCode, stderr } = await run(args, env);
-      assert.equal(stderr, '');
-      assert.equal(exitCode, 0);
+      const { exitCode, stderr } = await runProgram(['import', ...args, 'a.csv'], {
+        cwd: service.folder,
+        env: { PLANT_STORE_URL: service.url, ...env },
+      });
+      assert.deepEqual([exitCode, stderr], [0, '']);
     }
   });
 });
