@@ -62,7 +62,10 @@ export class BulkCreate<Input extends PlantInput> {
   ): AsyncGenerator<PlantResult<Input>, void, undefined> {
     const call = this.#call;
     const { calls } = this.#service;
-    call.onStop.add(this.#onStop);
+    call.onStop.add(() => {
+      this.#drainTimer = setTimeout(() => call.abandon(call.stopped?.reason), DRAIN_TIMEOUT_MS);
+      this.#notifyChange();
+    });
     calls.add(call);
     const onAbort = (): void => call.stop(signal?.reason);
     if (signal?.aborted) onAbort();
@@ -144,11 +147,6 @@ export class BulkCreate<Input extends PlantInput> {
     if (entry.result !== undefined) this.#call.lastSettledMs = performance.now();
     if (this.#lastOfId.get(plant.id) === entry.settled) this.#lastOfId.delete(plant.id);
   }
-
-  readonly #onStop = (): void => {
-    this.#drainTimer = setTimeout(() => this.#call.abandon(this.#call.stopped?.reason), DRAIN_TIMEOUT_MS);
-    this.#notifyChange();
-  };
 
   /** Resolves when an entry was added or removed, or when reading has ended. */
   #nextChange(): Promise<void> {
