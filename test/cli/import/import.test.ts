@@ -249,16 +249,14 @@ suite('import', { concurrency: 4 }, () => {
     assert.match((await importInto(service, ['list.rejects.csv'])).stdout, /^1 row: 1 created/);
     assert.equal(await exported(service), 'id,name,tag\n1,a|b,Pinaceae\n2,c,\n');
     for (const args of [
-      ...[
-        ['--columns', 'id'],
-        ['--columns', 'label=b'],
-        ['--delimiter', ',,'],
-        ['--delimiter', '"'],
-      ],
-      ['--rejects', '-'],
+      '--columns id',
+      '--columns label=b',
+      '--delimiter ,,',
+      '--delimiter "',
+      '--rejects -',
     ]) {
-      const { exitCode, stdout } = await importInto(service, [...args, 'list.csv']);
-      assert.deepEqual([exitCode, stdout], [2, ''], args.join(' '));
+      const { exitCode, stdout } = await importInto(service, [...args.split(' '), 'list.csv']);
+      assert.deepEqual([exitCode, stdout], [2, ''], args);
     }
   });
 
