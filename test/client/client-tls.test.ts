@@ -44,29 +44,23 @@ function environment(host: string, token = 'plant_test'): Record<string, string>
 }
 
 suite('the client over TLS', () => {
-  const CASES: [args: string[], host: string, certificate: string, trusts: string, advice: RegExp][] = [
+  const CASES: [command: string, host: string, certificate: string, trusts: string, advice: RegExp][] = [
+    ['add 1 Ficus', 'localhost', 'server.pem', '', /set NODE_EXTRA_CA_CERTS to the file with the .*\n$/],
     [
-      ['add', '1', 'Ficus'],
-      'localhost',
-      'server.pem',
-      '',
-      /set NODE_EXTRA_CA_CERTS to the file with the .*\n$/,
-    ],
-    [
-      ...([['add', '1', 'Ficus'], '127.0.0.1', 'server.pem', AUTHORITY] as const),
+      ...(['add 1 Ficus', '127.0.0.1', 'server.pem', AUTHORITY] as const),
       /\(ERR_TLS_CERT_ALTNAME_INVALID\); it is for another host name; use the host name that it is for .*\n$/,
     ],
     [
-      ...([['import', '-'], 'localhost', 'expired.pem', pathOf('expired.pem')] as const),
+      ...(['import -', 'localhost', 'expired.pem', pathOf('expired.pem')] as const),
       /\(CERT_HAS_EXPIRED\); it is expired or not valid yet; ask the operator to renew it, or set the clock .*\n$/,
     ],
   ];
   test('rejects a certificate that is not trusted at once, and sends nothing', async () => {
     await using service = await startTestService();
-    for (const [args, host, certificate, trusts, advice] of CASES) {
+    for (const [command, host, certificate, trusts, advice] of CASES) {
       await using secure = await startTls(service.url, certificate);
       const env = { ...environment(`${host}:${secure.port}`, service.token), NODE_EXTRA_CA_CERTS: trusts };
-      const { exitCode, stderr } = await runProgram(args, { env, stdin: 'id,name\n1,Ficus\n' });
+      const { exitCode, stderr } = await runProgram(command.split(' '), { env, stdin: 'id,name\n1,Ficus\n' });
       assert.match(stderr, /^plant-store: the certificate of https:.*\/plants is not trusted \(.*\n$/m);
       assert.match(stderr, advice);
       assert.equal(exitCode, 1);

@@ -94,7 +94,9 @@ export async function* csvRows(
     skip_empty_lines: true,
     skip_records_with_error: true,
     // With the options above, no other fault is an error.
-    on_skip: () => add({ fields: [rest.take()], fault: UNCLOSED_QUOTE }),
+    on_skip: () => {
+      add({ fields: [rest.take()], fault: UNCLOSED_QUOTE });
+    },
     cast: (value, { quoting, index }) => {
       if (index === ROW_FIELDS_MAX)
         throw failure(`has more than ${ROW_FIELDS_MAX} fields; check its line end`);
