@@ -12,21 +12,6 @@ const EXPOSED =
   'Plant-Id, Plant-Revision, Plant-Outcome, Retry-After, RateLimit, RateLimit-Policy, WWW-Authenticate, Link';
 
 /**
- * The response to a preflight. It names the request headers, as `*` does not include Authorization.
- * RFC 9110 section 8.6: a response with status 204 has no Content-Length.
- */
-export const PREFLIGHT: HttpResponse = {
-  result: 'other',
-  status: 204,
-  headers: [
-    ...['Access-Control-Allow-Methods', 'POST'],
-    ...['Access-Control-Allow-Headers', 'authorization, content-type'],
-    ...['Access-Control-Max-Age', String(PREFLIGHT_MAX_AGE_SECONDS)],
-  ],
-  body: '',
-};
-
-/**
  * Lets pages of other origins send plants from a browser: the CORS protocol of the Fetch standard
  * (https://fetch.spec.whatwg.org/#http-cors-protocol). Only requests with an Origin field get these
  * fields. Other responses need no `Vary`, because no cache may store a response.
@@ -40,10 +25,27 @@ export function crossOriginFields(allowed: AllowedOrigins | undefined, rawHeader
   return ['Access-Control-Allow-Origin', origin, 'Access-Control-Expose-Headers', EXPOSED, ...vary];
 }
 
-/** Whether an OPTIONS request is a preflight of an allowed origin, and gets {@link PREFLIGHT}. */
-export function isPreflight(allowed: AllowedOrigins | undefined, rawHeaders: HeaderFields): boolean {
-  if (fieldValues(rawHeaders, 'access-control-request-method').length === 0) return false;
-  return isAllowed(allowed, fieldValues(rawHeaders, 'origin'));
+/** Names of header fields, separated by commas (RFC 9110 section 5.6.2). */
+const FIELD_NAMES = /^[\w!#$%&'*+.^`|~-]+(?:[ \t]*,[ \t]*[\w!#$%&'*+.^`|~-]+)*$/;
+
+/**
+ * The response to an OPTIONS request that is a preflight of an allowed origin. It allows every
+ * header field that the page wants to send, such as `traceparent`: the service ignores most fields,
+ * and `*` does not include Authorization. RFC 9110 section 8.6: a 204 has no Content-Length.
+ */
+export function preflightResponse(
+  allowed: AllowedOrigins | undefined,
+  rawHeaders: HeaderFields,
+): HttpResponse | undefined {
+  if (fieldValues(rawHeaders, 'access-control-request-method').length === 0) return undefined;
+  if (!isAllowed(allowed, fieldValues(rawHeaders, 'origin'))) return undefined;
+  const wanted = fieldValues(rawHeaders, 'access-control-request-headers').join(', ');
+  const headers = [
+    ...['Access-Control-Allow-Methods', 'POST'],
+    ...['Access-Control-Allow-Headers', FIELD_NAMES.test(wanted) ? wanted : 'authorization, content-type'],
+    ...['Access-Control-Max-Age', String(PREFLIGHT_MAX_AGE_SECONDS)],
+  ];
+  return { result: 'other', status: 204, headers, body: '' };
 }
 
 /** A browser sends one Origin. Several are not allowed. */

@@ -1,7 +1,7 @@
 import type { AddressInfo, Server as NetServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { SHUTDOWN_MS } from '../contract/limits.ts';
-import { isPreflight, PREFLIGHT } from './cross-origin.ts';
+import { preflightResponse } from './cross-origin.ts';
 import { type FastPath, FastPathConnection } from './fast-path-connection.ts';
 import { SHUTDOWN_GRACE_MS } from './limits.ts';
 import type { ReservedAddress } from './listen.ts';
@@ -90,8 +90,8 @@ export class PlantServer {
     const path = pathOf(url!);
     if (path === '/plants') {
       if (method === 'POST') return this.#createPlant(exchange);
-      if (method === 'OPTIONS' && isPreflight(corsOrigins, rawHeaders)) return PREFLIGHT;
-      return errorResponse('methodNotAllowed', undefined, ['Allow', 'POST']);
+      const preflight = method === 'OPTIONS' ? preflightResponse(corsOrigins, rawHeaders) : undefined;
+      return preflight ?? errorResponse('methodNotAllowed', undefined, ['Allow', 'POST']);
     }
     const page = documentation?.get(path);
     if (page === undefined) return errorResponse('noSuchPath');

@@ -8,6 +8,7 @@ import { isLeftToNode } from '../harness/server-side.ts';
 const PAGE = 'https://pages.example';
 const OTHER_PAGE = 'http://localhost:5173';
 const STRANGER = 'https://strangers.example';
+const TRACING = 'authorization,content-type,traceparent,baggage,sentry-trace,x-request-id';
 const EXPOSED =
   'Plant-Id, Plant-Revision, Plant-Outcome, Retry-After, RateLimit, RateLimit-Policy, WWW-Authenticate, Link';
 
@@ -23,7 +24,7 @@ function preflight(origin: string, more: raw.RequestParts['headers'] = {}): raw.
     'Content-Length': null,
     Origin: origin,
     'Access-Control-Request-Method': 'POST',
-    'Access-Control-Request-Headers': 'authorization,content-type',
+    'Access-Control-Request-Headers': TRACING,
     ...more,
   };
   return { method: 'OPTIONS', body: '', headers };
@@ -54,11 +55,18 @@ suite('with --cors-origin', () => {
         assert.deepEqual(browserFields(response), {
           ...readableFor(shown(origin)),
           'access-control-allow-methods': 'POST',
-          'access-control-allow-headers': 'authorization, content-type',
+          'access-control-allow-headers': TRACING,
           'access-control-max-age': '7200',
         });
         assert.equal(response.headers.get('content-length'), undefined, 'RFC 9110 section 8.6');
       }
+      for (const invalid of [null, 'a b', 'a,,b', 'a\xe9'])
+        assert.equal(
+          (await ask(service, preflight(PAGE, { 'Access-Control-Request-Headers': invalid }))).headers.get(
+            'access-control-allow-headers',
+          ),
+          'authorization, content-type',
+        );
       for (const [target, status] of [
         ['/openapi.json', 405],
         ['/nowhere', 404],
