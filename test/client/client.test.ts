@@ -124,9 +124,12 @@ suite('the client sends a plant', () => {
     ];
     for (const response of responses) {
       await using server = await startServer([response]);
-      const { error, status, canRetry } = await thrownBy(() => clientOf(server.url).createPlant(MONSTERA));
+      const thrown = await thrownBy(() => clientOf(server.url).createPlant(MONSTERA));
+      const { error, status, canRetry, message } = thrown;
       const expected = [undefined, response[0], false, 1];
       assert.deepEqual([error, status, canRetry, server.times.length], expected, JSON.stringify(response));
+      if (response[1]['Plant-Id'] === '9007199254740992')
+        assert.match(message, /changed the id from 9007199254740993 to 9007199254740992/);
     }
   });
 
