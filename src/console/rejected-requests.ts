@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import { withoutTokens } from '../contract/bearer-token.ts';
 import { ERRORS, type ErrorBody } from '../contract/errors.ts';
 import { readJson, readToEnd } from '../contract/json-reader.ts';
 import { type HttpResponse, isErrorName, type ReceivedRequest } from '../http/response.ts';
@@ -110,13 +111,4 @@ function textOf(bytes: Uint8Array): string {
       const character = Buffer.from(match, 'latin1');
       return isUtf8(character) ? character.toString() : match.replace(/./gs, toSurrogate);
     });
-}
-
-const ZERO = String.raw`\0?`;
-/** Also in UTF-16, where a zero byte follows each character. */
-const TOKEN = new RegExp(`${[...'plant_'].join(ZERO)}(?:${ZERO}[0-9A-Za-z]){8,}`, 'g');
-
-/** A client may send one of our tokens in the wrong place. */
-function withoutTokens(text: string): string {
-  return text.replace(TOKEN, 'plant_…');
 }

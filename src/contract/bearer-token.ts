@@ -2,3 +2,12 @@
  * b64token of RFC 6750 section 2.1: 1*( ALPHA / DIGIT / "-" / "." / "_" / "~" / "+" / "/" ) *"=".
  */
 export const BEARER_TOKEN = /^[0-9A-Za-z\-._~+/]+=*$/;
+
+const ZERO = String.raw`\0?`;
+/** Also in UTF-16, where a zero byte follows each character. */
+const TOKEN = new RegExp(`${[...'plant_'].join(ZERO)}(?:${ZERO}[0-9A-Za-z]){8,}`, 'g');
+
+/** A client may send one of our tokens in the wrong place. */
+export function withoutTokens(text: string): string {
+  return text.replace(TOKEN, 'plant_…');
+}

@@ -1,5 +1,10 @@
+import { withoutTokens } from '../contract/bearer-token.ts';
 import { ERRORS } from '../contract/errors.ts';
+import { pathOf } from '../http/node-server.ts';
 import { type HttpResponse, isErrorName, type ReceivedRequest } from '../http/response.ts';
+
+/** A longer path, which no route has, is cut. */
+const PATH_LENGTH_MAX = 200;
 
 /**
  * The log fields of a request and its response: nothing of a token, and only the id of a plant.
@@ -11,7 +16,12 @@ export function loggedRequest(
   remoteAddress: string | undefined,
 ): object {
   const idIndex = headers.indexOf('Plant-Id');
+  const { method = 'POST', url = '/plants' } = request?.request ?? {};
   return {
+    ...(request && {
+      method: withoutTokens(method),
+      path: withoutTokens(pathOf(url)).slice(0, PATH_LENGTH_MAX),
+    }),
     status,
     result,
     ...(isErrorName(result) && { error: ERRORS[result].number }),

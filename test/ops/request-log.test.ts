@@ -17,7 +17,8 @@ const REQUESTS: RequestParts[] = [
   chunked(BODY),
   { body: '{"id":1}' },
   { headers: { Authorization: `Bearer ${UNKNOWN_TOKEN}` }, body: BODY },
-  { target: `/${NAME}?${NAME}`, body: BODY },
+  { target: `/elsewhere/${UNKNOWN_TOKEN}?${NAME}`, body: BODY },
+  { method: 'PUT', body: BODY },
   { version: `1.1\r\n${NAME}` },
 ];
 
@@ -56,12 +57,28 @@ test('--log-requests writes one line per request, without secrets, and counts lo
   });
   const remoteAddress = '127.0.0.1';
   const bodyBytes = BODY.length;
+  const to = (path: string, method = 'POST') => ({ method, path });
   assert.deepEqual(lines, [
-    { status: 200, result: 'created', id: ID, bodyBytes, remoteAddress },
-    { status: 200, result: 'unchanged', id: ID, bodyBytes, remoteAddress },
-    { status: 400, result: 'notNewPlant', error: 40002, bodyBytes: 8, remoteAddress },
-    { status: 401, result: 'tokenRejected', error: 40102, bodyBytes: 0, remoteAddress },
-    { status: 404, result: 'noSuchPath', error: 40401, bodyBytes: 0, remoteAddress },
+    { ...to('/plants'), status: 200, result: 'created', id: ID, bodyBytes, remoteAddress },
+    { ...to('/plants'), status: 200, result: 'unchanged', id: ID, bodyBytes, remoteAddress },
+    { ...to('/plants'), status: 400, result: 'notNewPlant', error: 40002, bodyBytes: 8, remoteAddress },
+    { ...to('/plants'), status: 401, result: 'tokenRejected', error: 40102, bodyBytes: 0, remoteAddress },
+    {
+      ...to('/elsewhere/plant_…'),
+      status: 404,
+      result: 'noSuchPath',
+      error: 40401,
+      bodyBytes: 0,
+      remoteAddress,
+    },
+    {
+      ...to('/plants', 'PUT'),
+      status: 405,
+      result: 'methodNotAllowed',
+      error: 40501,
+      bodyBytes: 0,
+      remoteAddress,
+    },
     { status: 400, result: 'badHttp', error: 40000, bodyBytes: 0, remoteAddress },
   ]);
   for (const secret of [NAME, token, UNKNOWN_TOKEN]) assert.ok(!log.includes(secret), secret);
