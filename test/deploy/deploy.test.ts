@@ -60,6 +60,10 @@ test('limits in the files fit those of the service', () => {
     ['nginx.conf', /client_body_timeout (\d+)s;/, seconds => seconds * 1_000 === REQUEST_TIMEOUT_MS],
     ['nginx.conf', /keepalive 64;\n(?: +#.*\n)+ +keepalive_timeout (\d+)s;/, isShorterThanKeepAlive],
     ['Caddyfile', /\tkeepalive (\d+)s$/, isShorterThanKeepAlive],
+    ['Caddyfile', /health_timeout (\d+)s$/, seconds => seconds * 1_000 > READINESS_TIMEOUT_MS],
+    ['haproxy.cfg', /timeout check (\d+)s$/, seconds => seconds * 1_000 > READINESS_TIMEOUT_MS],
+    ['haproxy.cfg', /timeout http-request (\d+)s$/, seconds => seconds * 1_000 === REQUEST_TIMEOUT_MS],
+    ['haproxy.cfg', /timeout http-keep-alive (\d+)s$/, isShorterThanKeepAlive],
   ];
   for (const [file, pattern, fits] of limits)
     for (const text of found(file, pattern)) assert.ok(fits(Number(text)), `${file}: ${pattern}: ${text}`);
@@ -67,7 +71,7 @@ test('limits in the files fit those of the service', () => {
 
 test('errors of the proxies are errors of the service', () => {
   const numbers = Object.values(ERRORS).map(each => each.number);
-  for (const file of ['nginx.conf', 'Caddyfile'])
+  for (const file of ['nginx.conf', 'Caddyfile', 'haproxy.cfg'])
     for (const number of found(file, /"error":(\d+),/))
       assert.ok(numbers.includes(Number(number) as never), file);
   assert.deepEqual(found('nginx.conf', /"error":41301,"message":"([^"]+)"/), [ERRORS.bodyTooLarge.message]);

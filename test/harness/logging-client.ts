@@ -20,11 +20,15 @@ export class LoggingClient {
   readonly #log: LoggedRequest[];
   readonly #connection: Client;
 
-  /** @param log receives every request; clients may share it */
-  constructor(url: string, token: string, log: LoggedRequest[]) {
+  /**
+   * @param log receives every request; clients may share it
+   * @param ca trusted certificates, for TLS
+   */
+  constructor(url: string, token: string, log: LoggedRequest[], ca?: Buffer) {
     this.#token = token;
     this.#log = log;
     this.#connection = new Client(url, {
+      connect: { ca },
       headersTimeout: RESPONSE_TIMEOUT_MS_MAX,
       bodyTimeout: RESPONSE_TIMEOUT_MS_MAX,
     });
