@@ -247,6 +247,9 @@ export class Connection {
     await this.run({ text: `SET statement_timeout = ${timeoutMs}` });
     // Only a warning reports that a wait for a standby was cancelled.
     await this.run({ text: 'SET client_min_messages = warning' });
+    // With a stricter level a statement that waited for a lock would not see what others changed
+    // meanwhile, such as a new trigger.
+    await this.run({ text: `SET default_transaction_isolation = 'read committed'` });
     if (synchronousCommit !== null) {
       // A 200 requires a flushed commit, whatever the default of the server is or becomes later.
       const value = synchronousCommit === 'off' ? 'on' : synchronousCommit;

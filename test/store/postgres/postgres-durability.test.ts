@@ -9,8 +9,10 @@ import { until } from '../../harness/until.ts';
 
 const { server } = await postgresUnderTest();
 await server.query(`CREATE ROLE careless LOGIN SUPERUSER PASSWORD 'secret'`);
-// The service needs the warnings of the server, and must change this setting.
-await server.query('ALTER ROLE careless SET client_min_messages = error');
+// The service must change these settings: it needs the warnings of the server, and statements that
+// see what others changed while they waited for a lock.
+for (const setting of ['client_min_messages = error', `default_transaction_isolation = 'serializable'`])
+  await server.query(`ALTER ROLE careless SET ${setting}`);
 
 /** @returns the name of a new database, and its URL with the role `careless` */
 async function newDatabase(): Promise<[name: string, url: string]> {
@@ -30,7 +32,8 @@ async function noteCommits(database: string): Promise<void> {
   await server.query(
     `CREATE TABLE noted (settings text);
      CREATE FUNCTION note() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
-       INSERT INTO noted VALUES (current_setting('synchronous_commit') || ' ' || current_setting('client_min_messages'));
+       INSERT INTO noted VALUES (concat_ws(' ', current_setting('synchronous_commit'),
+        current_setting('client_min_messages'), current_setting('transaction_isolation')));
        RETURN true; END $$;
      ALTER TABLE plant_revision ADD CHECK (note()) NOT VALID`,
     database,
@@ -59,7 +62,7 @@ test('serve warns of a server that may lose plants until it is fixed, and flushe
   const serve = await startServe(url);
   await noteCommits(database);
   const token = await addToken(url, 'sender');
-  assert.deepEqual(await notedCommits(database, { url: serve.url, token }), ['on warning']);
+  assert.deepEqual(await notedCommits(database, { url: serve.url, token }), ['on warning read committed']);
   await setOnServer(settings, 'on');
   const ended = 'the store has nothing to warn of any more';
   await until('the warnings have ended', () => serve.logged().some(line => line.includes(ended)));
@@ -101,14 +104,14 @@ test('synchronous_commit of the database changes while a service runs; only off 
     // One plant: further connections would be new ones.
     assert.deepEqual(
       await notedCommits(database, running, 1),
-      ['on warning'],
+      ['on warning read committed'],
       'its connection keeps the value',
     );
     await using started = await startTestService({ database: url });
     assert.equal(started.warnings.length, warnings.length);
     for (const [index, says] of warnings.entries()) assert.match(started.warnings[index]!, says);
     await server.query('DELETE FROM noted', database);
-    assert.deepEqual(await notedCommits(database, { url: started.url, token }), [`${used} warning`]);
+    assert.deepEqual(await notedCommits(database, { url: started.url, token }), [`${used} warning read committed`]);
   }
 });
 
