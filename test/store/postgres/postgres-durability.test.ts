@@ -111,7 +111,9 @@ test('synchronous_commit of the database changes while a service runs; only off 
     assert.equal(started.warnings.length, warnings.length);
     for (const [index, says] of warnings.entries()) assert.match(started.warnings[index]!, says);
     await server.query('DELETE FROM noted', database);
-    assert.deepEqual(await notedCommits(database, { url: started.url, token }), [`${used} warning read committed`]);
+    assert.deepEqual(await notedCommits(database, { url: started.url, token }), [
+      `${used} warning read committed`,
+    ]);
   }
 });
 
