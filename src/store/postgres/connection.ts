@@ -1,16 +1,11 @@
 import { connect, Socket } from 'node:net';
-import { Writable } from 'node:stream';
+import { PassThrough } from 'node:stream';
 import type { ConnectionOptions } from 'node:tls';
 import pg from 'pg';
 import pgpass from 'pgpass';
 import { StoreRejected } from '../plant-store.ts';
 import { HostIsReadOnly, NoResponse, sqlStateOf } from './failure.ts';
-import {
-  COMMAND_STATEMENT_TIMEOUT_MS,
-  CONNECT_TIMEOUT_MS,
-  STATEMENT_CANCEL_MARGIN_MS,
-  STATEMENT_TIMEOUT_MS,
-} from './limits.ts';
+import { COMMAND_STATEMENT_TIMEOUT_MS, CONNECT_TIMEOUT_MS, STATEMENT_TIMEOUT_MS } from './limits.ts';
 import type { HostAddress, PostgresAddress } from './postgres-url.ts';
 import { isAboutTls, tlsFailure, tlsOptions } from './tls-attempts.ts';
 
@@ -28,6 +23,8 @@ export type TextRow = (string | null)[];
 const KEEP_ALIVE_DELAY_MS = 5_000;
 /** Timeout to close a connection. */
 const CLOSE_TIMEOUT_MS = 1_000;
+/** The server cancels a statement this much before its timeout, so none keeps running there. */
+const STATEMENT_CANCEL_MARGIN_MS = 250;
 
 /** Every value stays text, so no id is converted to a double. */
 const AS_TEXT = { getTypeParser: () => (text: string) => text } as unknown as pg.CustomTypesConfig;
@@ -77,11 +74,11 @@ export class Connection {
   /**
    * Connects to one host.
    *
-   * @param signal ends the attempt at once; otherwise a silent host delays the end of the process
+   * @param signal ends the attempt at once
    * @throws {HostIsReadOnly} when the host does not accept writes
    * @throws {StoreRejected} when the database cannot store plants
    */
-  static async open(address: PostgresAddress, host: HostAddress, signal?: AbortSignal): Promise<Connection> {
+  static async open(address: PostgresAddress, host: HostAddress, signal: AbortSignal): Promise<Connection> {
     const tls = tlsOptions(address, host);
     try {
       return await Connection.#openWith(address, host, tls, signal);
@@ -131,10 +128,8 @@ export class Connection {
   }
 
   /** For the command line: sets a longer statement timeout, and disables the idle timeouts. */
-  async allowLongStatements(): Promise<void> {
-    this.#statementTimeoutMs = COMMAND_STATEMENT_TIMEOUT_MS;
-    const timeoutMs = COMMAND_STATEMENT_TIMEOUT_MS - STATEMENT_CANCEL_MARGIN_MS;
-    await this.run({ text: `SET statement_timeout = ${timeoutMs}` });
+  async allowLongStatements(timeoutMs = COMMAND_STATEMENT_TIMEOUT_MS): Promise<void> {
+    await this.#setStatementTimeout(timeoutMs);
     // `pg_settings` selects the ones that the server has: one is new in version 14, another in 17.
     await this.run({
       text: `SELECT set_config(name, '0', false) FROM pg_settings
@@ -189,9 +184,9 @@ export class Connection {
     address: PostgresAddress,
     host: HostAddress,
     ssl: ConnectionOptions | false,
-    signal: AbortSignal | undefined,
+    signal: AbortSignal,
   ): Promise<Connection> {
-    signal?.throwIfAborted();
+    signal.throwIfAborted();
     const socket = new Socket();
     const client = new pg.Client({
       ...host,
@@ -208,21 +203,17 @@ export class Connection {
       keepAliveInitialDelayMillis: KEEP_ALIVE_DELAY_MS,
     });
     const connection = new Connection(host, client, socket);
-    let firstByte = '';
-    socket.once('data', (data: Buffer) => {
-      firstByte = data.toString('latin1', 0, 1);
-    });
     const abort = (): void => connection.destroy();
-    signal?.addEventListener('abort', abort);
+    signal.addEventListener('abort', abort);
     try {
       await client.connect();
       await connection.#setUp();
       return connection;
     } catch (error) {
       connection.destroy();
-      throw ssl === false ? error : tlsFailure(error, firstByte);
+      throw ssl === false ? error : tlsFailure(error);
     } finally {
-      signal?.removeEventListener('abort', abort);
+      signal.removeEventListener('abort', abort);
     }
   }
 
@@ -243,8 +234,7 @@ export class Connection {
         `the database has the encoding ${encoding}, which cannot store every name; create one with CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0`,
       );
     }
-    const timeoutMs = STATEMENT_TIMEOUT_MS - STATEMENT_CANCEL_MARGIN_MS;
-    await this.run({ text: `SET statement_timeout = ${timeoutMs}` });
+    await this.#setStatementTimeout(STATEMENT_TIMEOUT_MS);
     // Only a warning reports that a wait for a standby was cancelled.
     await this.run({ text: 'SET client_min_messages = warning' });
     // With a stricter level a statement that waited for a lock would not see what others changed
@@ -257,18 +247,16 @@ export class Connection {
     }
     this.isCitus = isCitus === 't';
   }
+
+  async #setStatementTimeout(timeoutMs: number): Promise<void> {
+    await this.run({ text: `SET statement_timeout = ${timeoutMs - STATEMENT_CANCEL_MARGIN_MS}` });
+    this.#statementTimeoutMs = timeoutMs;
+  }
 }
 
-/** Why pgpass ignored the password file, for example because other users may read it. */
-let warning = '';
-const warnings = new Writable({
-  write(text, _encoding, done) {
-    warning = String(text)
-      .replace(/^WARNING: /, '')
-      .trim();
-    done();
-  },
-});
+/** Why pgpass ignored the password file. By default it writes that to stderr at every connection. */
+const warnings = new PassThrough({ encoding: 'utf8' });
+pgpass.warnTo(warnings);
 
 /**
  * Looks up the password in the file that PGPASSFILE names, or in ~/.pgpass.
@@ -279,15 +267,14 @@ async function passwordFromFile(
   { database, user }: PostgresAddress,
   { host, port }: HostAddress,
 ): Promise<string> {
-  warning = '';
-  // By default pgpass writes a warning to stderr at every connection. Here it goes into the error.
-  pgpass.warnTo(warnings);
   const password = await new Promise<string | undefined>(found => {
     pgpass({ host, port, database, user }, found);
   });
+  const warning: string | null = warnings.read();
   if (password === undefined) {
+    const reason = warning === null ? '' : ` (${warning.replace(/^WARNING: /, '').trim()})`;
     throw new StoreRejected(
-      `the server asks for a password${warning && ` (${warning})`}; give one with PGPASSWORD, PGPASSFILE or PLANT_STORE_DATABASE_PASSWORD_FILE`,
+      `the server asks for a password${reason}; give one with PGPASSWORD, PGPASSFILE or PLANT_STORE_DATABASE_PASSWORD_FILE`,
     );
   }
   return password;

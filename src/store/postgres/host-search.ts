@@ -6,19 +6,16 @@ import { CONNECT_TIMEOUT_MS, SEARCH_INTERVAL_MS } from './limits.ts';
 import type { HostAddress, PostgresAddress } from './postgres-url.ts';
 
 /**
- * Finds the host that accepts writes, like libpq with `target_session_attrs=read-write`.
+ * Finds the host that accepts writes, like libpq with `target_session_attrs=read-write`. It tries
+ * hosts in parallel, so a silent host does not delay a failover to another one.
  *
- * libpq tries one host after the other and waits for the timeout of each silent host. This class
- * tries the hosts in parallel, so a silent host does not delay a failover to another one.
- *
- * `connect` first tries the host that accepted writes last. After its connection failed, `connect`
- * first tries all other hosts: a primary without its standby accepts connections, but confirms no
- * commit. If none of these accepts writes within `CONNECT_TIMEOUT_MS`, it tries all hosts.
+ * The host that accepted writes last has a head start. After its connection failed, all other hosts
+ * have it: a primary without its standby accepts connections, but confirms no commit.
  */
 export class HostSearch {
   readonly #address: PostgresAddress;
   readonly #prepare: (connection: Connection) => Promise<void>;
-  /** The hosts that are tried first. */
+  /** The hosts with a head start. */
   #preferred: readonly HostAddress[];
   readonly #closing = new AbortController();
 
@@ -48,19 +45,47 @@ export class HostSearch {
   }
 
   /**
-   * Connects to the host that accepts writes. The class comment describes the order of the hosts.
+   * Connects to the host that accepts writes.
+   *
+   * | result of an attempt        | what follows                                                |
+   * | --------------------------- | ----------------------------------------------------------- |
+   * | the host accepts writes     | return its connection, abort the attempts at other hosts    |
+   * | it rejects the client       | stop for this host: wrong passwords may lock the account    |
+   * | it fails in another way, or | retry it every `SEARCH_INTERVAL_MS`, since a standby may    |
+   * | is read-only                | take over; stop when every host has failed at least once    |
+   *
+   * The head start ends after `CONNECT_TIMEOUT_MS`, or when every host that has it failed once.
    *
    * @throws the most helpful failure: a rejection, else a read-only host, else the first failure
    */
   async connect(): Promise<Connection> {
     const { hosts } = this.#address;
     const preferred = this.#preferred;
+    const found = new AbortController();
+    const preferredFailed = new AbortController();
+    const allFailed = new AbortController();
+    const search = AbortSignal.any([found.signal, this.#closing.signal]);
+    const headStart = AbortSignal.any([search, preferredFailed.signal]);
+    const retries = AbortSignal.any([search, allFailed.signal]);
     const failureOf = new Map<HostAddress, unknown>();
-    // With all hosts a second attempt would fail again.
-    const connection =
-      (preferred.length < hosts.length &&
-        (await this.#connectToAny(preferred, failureOf, AbortSignal.timeout(CONNECT_TIMEOUT_MS)))) ||
-      (await this.#connectToAny(hosts, failureOf));
+    const attempts = hosts.map(async host => {
+      if (!preferred.includes(host)) {
+        await wait(CONNECT_TIMEOUT_MS, undefined, { signal: headStart }).catch(() => {});
+      }
+      for (;;) {
+        try {
+          return await this.#open(host, search, () => found.abort());
+        } catch (error) {
+          search.throwIfAborted();
+          failureOf.set(host, error);
+          if (preferred.every(each => failureOf.has(each))) preferredFailed.abort();
+          if (failureOf.size === hosts.length) allFailed.abort();
+          if (isRejection(error)) throw error;
+        }
+        await wait(SEARCH_INTERVAL_MS, undefined, { signal: retries });
+      }
+    });
+    const connection = await Promise.any(attempts).catch(() => undefined);
     this.#preferred = connection ? [connection.host] : hosts;
     if (connection) return connection;
     const failures = [...failureOf.values()];
@@ -72,9 +97,10 @@ export class HostSearch {
     );
   }
 
-  /** Is called when a connection to this host failed. The next search tries others first. */
+  /** Is called when a connection to this host failed. */
   suspect(host: HostAddress): void {
-    if (this.#preferred.includes(host)) this.#preferred = this.#address.hosts.filter(each => each !== host);
+    const others = this.#address.hosts.filter(each => each !== host);
+    if (others.length > 0 && this.#preferred.includes(host)) this.#preferred = others;
   }
 
   /** Aborts every search in flight. */
@@ -82,7 +108,7 @@ export class HostSearch {
     this.#closing.abort();
   }
 
-  /** @param onOpen is called when nothing can fail any more */
+  /** @param onOpen ends the attempts at other hosts at once, so no second one succeeds */
   async #open(host: HostAddress, signal: AbortSignal, onOpen: () => void): Promise<Connection> {
     const connection = await Connection.open(this.#address, host, signal);
     try {
@@ -94,47 +120,5 @@ export class HostSearch {
       connection.destroy();
       throw error;
     }
-  }
-
-  /**
-   * Tries all hosts of one group in parallel.
-   *
-   * | result of an attempt        | what follows                                                |
-   * | --------------------------- | ----------------------------------------------------------- |
-   * | the host accepts writes     | return its connection, abort the attempts at other hosts    |
-   * | it rejects the client       | stop for this host: wrong passwords may lock the account    |
-   * | it fails in another way, or | retry it every `SEARCH_INTERVAL_MS`, since a standby may    |
-   * | is read-only                | take over; stop when every host has failed at least once    |
-   *
-   * @param failureOf receives the last failure of each host
-   * @param timeout ends the search; undefined: only the timeout of each connection applies, which
-   *   may be much longer
-   * @returns undefined when no host accepted writes
-   */
-  async #connectToAny(
-    hosts: readonly HostAddress[],
-    failureOf: Map<HostAddress, unknown>,
-    timeout?: AbortSignal,
-  ): Promise<Connection | undefined> {
-    const found = new AbortController();
-    const allFailed = new AbortController();
-    const search = AbortSignal.any([found.signal, this.#closing.signal, ...(timeout ? [timeout] : [])]);
-    const retries = AbortSignal.any([search, allFailed.signal]);
-    const failed = new Set<HostAddress>();
-    const attempts = hosts.map(async host => {
-      for (;;) {
-        try {
-          // The abort ends the attempts at other hosts at once, so no second one succeeds.
-          return await this.#open(host, search, () => found.abort());
-        } catch (error) {
-          search.throwIfAborted();
-          failureOf.set(host, error);
-          if (failed.add(host).size === hosts.length) allFailed.abort();
-          if (isRejection(error)) throw error;
-        }
-        await wait(SEARCH_INTERVAL_MS, undefined, { signal: retries });
-      }
-    });
-    return Promise.any(attempts).catch(() => undefined);
   }
 }

@@ -7,8 +7,6 @@ export const POSTGRES_CONNECTIONS_MAX = 64;
 export const CONNECT_TIMEOUT_MS = 1_500;
 /** Timeout of one statement. After it, it is unknown whether the server executed the statement. */
 export const STATEMENT_TIMEOUT_MS = 2_000;
-/** The server cancels a statement this much earlier, so no statement keeps running there. */
-export const STATEMENT_CANCEL_MARGIN_MS = 250;
 /** Timeout of one operation with all its attempts. Then its plants get 503. */
 export const OPERATION_TIMEOUT_MS = 3_000;
 /** Interval between attempts to connect while no host accepts writes. */

@@ -34,19 +34,16 @@ export function isAboutTls(error: unknown): boolean {
   return error instanceof TlsFailed || sqlStateOf(error) === '28000';
 }
 
+/** The message of pg when the server rejects TLS. The error has no code. */
+const TLS_NOT_OFFERED = 'The server does not support SSL connections';
 /** Codes of Node and OpenSSL, and https://nodejs.org/api/tls.html#x509-certificate-error-codes. */
 const TLS_CODE =
   /^(?:EPROTO$|ERR_(?:TLS|SSL|OSSL)_|CERT_|CRL_|ERROR_IN_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|INVALID_|PATH_LENGTH_|HOSTNAME_)/;
 
-/**
- * Wraps failures of TLS into {@link TlsFailed}; returns other failures unchanged.
- *
- * @param firstByte first byte that the server sent; `N`: it does not support TLS
- *   (https://www.postgresql.org/docs/current/protocol-flow.html, section 54.2.10)
- */
-export function tlsFailure(error: unknown, firstByte: string): unknown {
+/** Wraps failures of TLS into {@link TlsFailed}; returns other failures unchanged. */
+export function tlsFailure(error: unknown): unknown {
   const { code, message } = error as NodeJS.ErrnoException;
-  if (firstByte === 'N') return new TlsFailed('the server does not offer TLS', { cause: error });
+  if (message === TLS_NOT_OFFERED) return new TlsFailed('the server does not offer TLS', { cause: error });
   // No SQLSTATE, which the server may send over TLS, matches this expression.
   if (!TLS_CODE.test(code ?? '')) return error;
   return new TlsFailed(`the TLS connection failed: ${message}`, { cause: error });
