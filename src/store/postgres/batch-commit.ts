@@ -37,19 +37,17 @@ interface SentRevision extends PlantRevision {
  * | sent     | the connection is lost, or was lost before         | unknown, see below           |
  *
  * After a failure `run` may be called again with another connection. It then looks up each unknown
- * revision under the number with which it was sent. It may find there
+ * revision under the number with which it was sent, and may find there
  *
- * - our revision: this batch stored it. (Another instance may have sent the same content with the
- *   same token in the same millisecond. Then both report it as theirs, which harms no plant.)
+ * - our revision: this batch stored it;
  * - another revision: ours can no longer be stored there, so the next number is tried;
- * - no revision: our first statement may still be executed late, so the same number is sent again.
- *   The primary key makes one of the two statements do nothing. If it is the second, the row is
- *   looked up.
+ * - no revision: our statement may still be executed late, so the same number is sent again. The
+ *   primary key makes one of the two do nothing. If it is the second, the row is looked up.
  *
- * A failover may lose a revision that was looked up, because the standby may lack it. Before `run`
- * returns a result that depends on it, it waits for a new commit, which confirms all earlier ones.
- * A further call of `run` forgets what an earlier call looked up, but not what the batch inserted.
- * Otherwise an earlier plant of the batch with the same content would be taken for a later one.
+ * A failover may lose a looked-up revision, because the standby may lack it. Before `run` returns a
+ * result that depends on it, it waits for a new commit, which confirms all earlier ones. A further
+ * call of `run` forgets what was looked up, but not what the batch inserted. Otherwise it would take
+ * an earlier plant of the batch for a later one with the same content.
  */
 export class BatchCommit {
   readonly #writes: readonly PlantWrite[];
@@ -82,14 +80,18 @@ export class BatchCommit {
 
   /** @returns one result for each write, in their order; all are durable */
   async run(connection: Connection): Promise<WriteResult[]> {
-    // This attempt may use another server, which lacks revisions that the last attempt looked up.
+    // This server may lack revisions that the last attempt looked up on another one.
     for (const id of this.#lookedUp) this.#latest.delete(id);
     this.#lookedUp.clear();
     if (this.#sent.length > 0) {
       this.#mayBeStoredLate = true;
       await this.#settleSent(connection);
     }
-    this.#reopenUnconfirmed();
+    // An earlier attempt could not confirm these results.
+    for (const index of this.#unconfirmed.splice(0).reverse()) {
+      const { id } = this.#writes[index]!.plant;
+      this.#open.set(id, [index, ...(this.#open.get(id) ?? [])]);
+    }
     for (;;) {
       const revisions = this.#nextRound();
       if (revisions.length === 0) break;
@@ -112,15 +114,6 @@ export class BatchCommit {
     const unconfirmed = this.#unconfirmed.map(index => this.#writes[index]!);
     if (unconfirmed.length > 0) await confirmLatest(connection, unconfirmed);
     return this.#results;
-  }
-
-  /** Discards the results that an earlier attempt could not confirm. */
-  #reopenUnconfirmed(): void {
-    for (const index of this.#unconfirmed.reverse()) {
-      const { id } = this.#writes[index]!.plant;
-      this.#open.set(id, [index, ...(this.#open.get(id) ?? [])]);
-    }
-    this.#unconfirmed = [];
   }
 
   /** Settles writes that need no revision. @returns the next revision of each id that needs one */
@@ -205,8 +198,7 @@ export class BatchCommit {
 
   /** Looks up which of the sent revisions are stored, and the latest revision of each id. */
   async #settleSent(connection: Connection): Promise<void> {
-    // The revision before each one is needed, too: if a failover lost it, our number would leave a
-    // gap.
+    // If a failover lost the revision before ours, our number would leave a gap.
     const rows = await revisionsAround(connection, this.#sent);
     await confirmLatest(connection, this.#sent);
     const stored = new Set(rows.map(row => JSON.stringify(row)));
@@ -227,10 +219,9 @@ export class BatchCommit {
 /**
  * Returns when all commits that were visible before are as durable as this server makes commits.
  *
- * This matters only with a synchronous standby. PostgreSQL shows a commit after its own flush and
- * after the standby has it. If that wait was cancelled or the server crashed, the standby may lack
- * the commit. A new commit waits for the standby, and so for all commits before it. The smallest
- * one is a message in the write-ahead log
+ * A synchronous standby may lack a visible commit if the wait for it was cancelled or the server
+ * crashed. A new commit waits for the standby, and so for all commits before it. The smallest one
+ * is a message in the write-ahead log
  * (https://www.postgresql.org/docs/current/functions-admin.html, `pg_logical_emit_message`).
  */
 export async function confirmEverythingBefore(connection: Connection): Promise<void> {

@@ -26,23 +26,20 @@ const WORKER_CHECK_TIMEOUT_MS = 1_500;
 const CONCURRENT_UPDATE = 'XX000';
 
 /**
- * The workers of Citus, each with its own connections.
+ * The workers of Citus, each with its own connections; none without Citus.
  *
  * Each batch has plants of one worker, and is written there. So it is a local transaction: it needs
  * neither a two-phase commit nor the coordinator. While a worker is away, only its plants fail.
  *
  * When a shard has moved, its old worker passes statements on to the new one. But Citus tells a
- * removed worker nothing about later moves: it would pass statements on to a table that Citus will
- * drop. So an instance writes nothing by a map of the shards that is older than
- * `SHARDS_AGE_MAX_MS`. This also stops it while the coordinator is away. Otherwise plants with a
- * revoked token could be stored, because this service would not learn of the revocation.
- *
- * Without Citus there is no worker.
+ * removed worker nothing about later moves: it would use a table that Citus will drop. So an
+ * instance writes nothing by a map of the shards that is older than `SHARDS_AGE_MAX_MS`. This also
+ * stops it while the coordinator is away, when it would not learn of revoked tokens.
  */
 export class CitusWorkers {
   readonly #address: PostgresAddress;
   readonly #connectionsMax: number;
-  /** By their names. */
+  /** The key is the name of the worker. */
   readonly #workers = new Map<string, Worker>();
   #shards: Shards = [];
   /** When the last reading of the shards began; ms, on the monotonic clock. */
@@ -98,17 +95,17 @@ export class CitusWorkers {
     if (coordinator.isCitus) rejectSchema(await schemaFaults(coordinator));
     this.#shards = await readShards(coordinator);
     this.#shardsReadAt = startedAt;
-    const names = new Set(this.#shards.map(({ worker }) => nameOf(worker)));
-    for (const [name, { pool }] of this.#workers) {
-      if (names.has(name)) continue;
-      this.#workers.delete(name);
-      void pool.close();
-    }
+    const removed = new Map(this.#workers);
     for (const { worker } of this.#shards) {
       const name = nameOf(worker);
+      removed.delete(name);
       if (worker === undefined || this.#workers.has(name)) continue;
       const search = new HostSearch({ ...this.#address, hosts: [worker] }, prepareServer);
       this.#workers.set(name, { name, search, pool: new ConnectionPool(search, this.#connectionsMax) });
+    }
+    for (const [name, { pool }] of removed) {
+      this.#workers.delete(name);
+      void pool.close();
     }
   }
 
@@ -163,12 +160,11 @@ export async function prepareCoordinator(connection: Connection): Promise<void> 
 /**
  * Prepares a connection to a server that stores plants or passes them on.
  *
- * A statement that is passed on leaves the `synchronous_commit` of its session behind. But the role
- * has a setting on each server, so the service sets that one. Citus would repeat this only for a
- * role that it created itself, and only while no server is away.
+ * A statement that is passed on leaves the `synchronous_commit` of its session behind. So the service
+ * sets it for the role on each server. Citus would repeat this only for a role that it created.
  */
 async function prepareServer(connection: Connection): Promise<void> {
-  // Citus 13.2 keeps the local plan of each execution of a generic plan, until no memory is left.
+  // In Citus 13.2 each execution of a generic plan keeps memory, until none is left.
   await connection.run({ text: 'SET plan_cache_mode = force_custom_plan' });
   try {
     await connection.run({ text: SET_COMMIT_OF_ROLE });

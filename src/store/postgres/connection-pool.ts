@@ -76,8 +76,7 @@ export class ConnectionPool {
         return result;
       } catch (error) {
         const kind = kindOf(error, connection.isCitus);
-        // The statement had too little time left, so its timeout does not show that the host
-        // failed.
+        // The statement had too little time left, so the host may still work.
         if (error instanceof NoResponse && error.cutShort) this.#discard(connection);
         else if (kind === 'connectionLost') this.#connectionLost(connection, startedAt, error);
         else this.#release(connection);
@@ -113,8 +112,8 @@ export class ConnectionPool {
       if (now >= giveUpAt) {
         throw unavailable(outage?.cause ?? new Error('no connection to the store was free in time'));
       }
-      // Not awaited: if it takes longer than this operation may wait, the next one uses it.
       const mayOpen = this.#count === 0 || (this.#count < this.#connectionsMax && now >= this.#fullUntil);
+      // A connection that is opened too late for this operation is for the next one.
       if (outage === undefined && mayOpen) void this.#open(now);
       await this.#nextChange(giveUpAt - now);
     }

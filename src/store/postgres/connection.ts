@@ -37,8 +37,8 @@ const CANCEL_REQUEST = 80_877_102;
 
 /**
  * Whether a warning may say that a commit has not reached a standby. Its text depends on the
- * language of the server, but not the name of the C function. Citus repeats each warning of a
- * worker with its own function. An engine that names no function could mean anything.
+ * language of the server, but not its C function. Citus repeats each warning of a worker with its
+ * own function. An engine that names no function could mean anything.
  */
 export function mayConcernCommit(routine: string | undefined): boolean {
   return routine === undefined || ['SyncRepWaitForLSN', 'DefaultCitusNoticeReceiver'].includes(routine);
@@ -114,11 +114,9 @@ export class Connection {
   /**
    * Runs COMMIT, or one statement outside a transaction, which commits by itself.
    *
-   * When the wait for a synchronous standby is cancelled, PostgreSQL reports success with a
-   * warning. The commit is then durable on this host only
-   * (https://www.postgresql.org/docs/current/warm-standby.html, section 26.2.8.3).
-   *
-   * @throws when the server sent such a warning
+   * @throws also when the server warns that the wait for a synchronous standby was cancelled, so
+   *   the commit is durable on this host only
+   *   (https://www.postgresql.org/docs/current/warm-standby.html, section 26.2.8.3)
    */
   async commit(statement: Statement): Promise<TextRow[]> {
     this.#warning = undefined;
@@ -155,10 +153,9 @@ export class Connection {
   }
 
   /**
-   * Asks the server to cancel the statement. The protocol requires a separate connection for this.
-   *
-   * A commit that waits for a standby ignores both `statement_timeout` and the end of its
-   * connection. Each such commit would occupy one of `max_connections`.
+   * Asks the server to cancel the statement, for which the protocol requires another connection. A
+   * commit that waits for a standby ignores both `statement_timeout` and the end of its connection.
+   * Each such commit would occupy one of `max_connections`.
    */
   #cancel(): void {
     // Null when the server, or a proxy before it, sent no key for cancel requests.

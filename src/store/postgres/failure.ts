@@ -54,25 +54,18 @@ type FailureKind =
   | 'final';
 
 /**
- * - 57P01 to 57P05: the server shuts down or restarts; class 08: connection exceptions; 53300: it
- *   has no connection left;
- * - 25006: the host no longer accepts writes;
- * - 0A000, 26000, 42P05: the server lost a prepared statement, or its columns have changed.
+ * The server shuts down (57P), a connection exception (08), no connection left, a host that is
+ * read-only now, and prepared statements that the server lost or whose columns have changed.
  */
 const CONNECTION_LOST = /^(?:57P0[1-5]|08...|25006|53300|0A000|26000|42P05)$/;
 /** With these codes a server of Citus reports its own shutdown, or the loss of another server. */
 const WORKER_LOST = /^(?:57P0[1-5]|08...)$/;
 /** Corrupted data or index; stored bytes that are not UTF-8, since only UTF-8 is ever sent. */
 const DAMAGED = /^(?:XX00[12]|22021)$/;
-/**
- * Serialization failure, deadlock, statement timeout, lock timeout; two revocations at the same time
- * took the same change number.
- */
+/** Serialization failure, deadlock, timeouts, and a change number that another revocation took. */
 const RETRY = /^(?:40001|40P01|57014|55P03|23505)$/;
 
-/**
- * @param isCitus whether the server is one of Citus, which repeats the errors of other servers
- */
+/** @param isCitus whether the server belongs to Citus, and repeats the errors of other servers */
 export function kindOf(error: unknown, isCitus = false): FailureKind {
   if (error instanceof StoreRejected) return 'final';
   const sqlState = sqlStateOf(error);
@@ -91,7 +84,7 @@ export function isRejection(error: unknown): boolean {
   return error instanceof StoreRejected || explanationOf(error) !== undefined;
 }
 
-/** Explains in one line why the store cannot be opened, and what to do. */
+/** Explains in one line why the store cannot be opened. */
 export function openFailure(error: unknown, address: PostgresAddress): StoreRejected {
   const Rejection = error instanceof StoreMissing ? StoreMissing : StoreRejected;
   return new Rejection(`the store at ${shownPostgresAddress(address)} cannot be opened: ${reasonOf(error)}`, {
@@ -146,7 +139,7 @@ function outageOf(error: unknown): string {
   return `${message}; is PostgreSQL running, and is the address correct?`;
 }
 
-/** When all addresses of a host fail, the error of Node has a code but no message. */
+/** If all addresses of a host fail, the error of Node has a code but no message. */
 function messageOf(error: unknown): string {
   const { message, code } = error as NodeJS.ErrnoException;
   return message || code || 'failed without a message';

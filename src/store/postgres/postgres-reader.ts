@@ -50,10 +50,9 @@ const PAGE = `
   WHERE (id, revision) > ($1, $2) AND (id, revision) <= ($3, $4) ORDER BY id, revision`;
 
 /**
- * Reads the page that follows a key, in the order of the primary key. The text of a page is
- * limited: a name may be as large as a request, and thousands of them do not fit into memory. So it
- * reads the keys first. One statement for both would make each worker of Citus send the text of a
- * full page.
+ * Reads the page that follows a key, in the order of the primary key. Thousands of names, each as
+ * large as a request, do not fit into memory. So it reads the keys first. One statement for both
+ * would make each worker of Citus send the text of a full page.
  */
 async function pageAfter(connection: Connection, key: TextRow): Promise<TextRow[]> {
   const keys = await connection.run({ name: 'keys', text: KEYS, values: key });
@@ -103,7 +102,7 @@ async function* revisionsFrom(
   } catch (error) {
     throw unavailable(error);
   } finally {
-    // Also when the caller stops early. The end of the connection ends the transaction.
+    // The end of the connection ends the transaction, also when the caller stops early.
     await connection.close();
   }
 }

@@ -66,8 +66,8 @@ const FORM = 'postgres://USER@HOST:PORT/DATABASE';
 const PORT_DEFAULT = '5432';
 const PORT = /^[1-9][0-9]{0,4}$/;
 /**
- * Credentials, hosts, database, parameters. No `@` is allowed after the hosts: a password with an
- * unencoded `/` or `?` would put its rest there, and messages would show it.
+ * Credentials, hosts, database, parameters. After the hosts it allows no `@`: the rest of a password
+ * with an unencoded `/` or `?` would stand there, and messages would show it.
  */
 const PARTS = /^(?:([^/?]*)@)?([^@/?]*)(?:\/([^@/?]*))?(?:\?([^@]*))?$/s;
 const HOST = /^(?:\[([0-9A-Fa-f:.]+)\]|([^:[\]]*))(?::([0-9]{1,5}))?$/;
@@ -162,8 +162,7 @@ function checkAddress(address: PostgresAddress): void {
   if (address.database === '') throw rejected(`names no database; write ${FORM}`);
   if (address.user === '') throw rejected(`names no user; write ${FORM}`);
   if (rootCertificateFile === SYSTEM_ROOTS && tlsMode !== 'verify-full') {
-    // Anyone can get a trusted certificate, so the host name must be checked, too. libpq does the
-    // same.
+    // Anyone can get a trusted certificate, so the host name must be checked, as in libpq.
     throw rejected('has sslrootcert=system with a weaker sslmode than verify-full; use that');
   }
   if (tlsMode.startsWith('verify-') && rootCertificateFile === undefined) {

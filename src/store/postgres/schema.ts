@@ -19,10 +19,7 @@ const STEPS = [
   readFileSync(new URL('./schema/003-last-runs.sql', import.meta.url), 'utf8'),
 ];
 const NEWEST_STEP = STEPS.length;
-/**
- * Spreads plants over the workers of Citus. Citus splits a batch into one statement for each shard
- * of its worker. So a worker gets two shards, unless the operator has set `citus.shard_count`.
- */
+/** Citus splits a batch into one statement for each shard, so a worker gets only two by default. */
 const DISTRIBUTE = `SELECT create_distributed_table('plant_revision', 'id', shard_count := (
     SELECT CASE source WHEN 'default' THEN greatest(4, 2 * (SELECT count(*) FROM citus_get_active_worker_nodes()))
       ELSE setting::bigint END FROM pg_settings WHERE name = 'citus.shard_count')::integer)`;
@@ -34,8 +31,8 @@ const MADE_BY_ANOTHER = /^(?:42P07|42710|42P06|XX000)$/;
 const MAY_NOT_CREATE = [INSUFFICIENT_PRIVILEGE, '3F000'];
 
 /**
- * Applies all missing schema steps in one transaction. Several instances may start at the same
- * time: table names are unique, so one instance creates the schema and the others find it.
+ * Applies all missing schema steps in one transaction. Of several instances that start at the same
+ * time, one creates the tables, and the others find them.
  *
  * @throws {StoreRejected} when the schema is newer than this program or differs from the steps, or
  *   another object has a name that the store needs
@@ -135,9 +132,8 @@ export async function schemaFaults(connection: Connection): Promise<string[]> {
  * An SQL condition that ends its statement with an error when the table may lose or change rows.
  * The schema may change at any time. So each statement on whose rows a response relies has it.
  *
- * It costs 25 µs for each statement. To return and compare the content would cost 3 µs for each
- * row. Only a trigger or a column of another type can change content. The join reads no row, but
- * has the types.
+ * It is cheaper than to return and compare the content. Only a trigger or a column of another type
+ * can change content. The join reads no row, but has the types.
  */
 const TABLE_CHECK = `(SELECT CASE WHEN (SELECT relkind = 'r' AND relpersistence = 'p' FROM pg_class WHERE oid = 'plant_revision'::regclass)
     AND NOT EXISTS (SELECT ${TRIGGERS} AND tgrelid = 'plant_revision'::regclass)
@@ -159,27 +155,19 @@ export const SERVICE_RIGHTS = [
 ];
 export const COPY_RIGHTS = [...PLANT_RIGHTS, 'INSERT on token', 'UPDATE on token'];
 
-/**
- * Checks the rights of the user at start. Otherwise a missing right would appear as an outage
- * later.
- *
- * @throws {StoreRejected}
- */
+/** Checks rights, which would appear as an outage later. @throws {StoreRejected} if one is missing */
 export async function checkRights(connection: Connection, rights: string[]): Promise<void> {
-  const conditions = rights.map(conditionOf).join(', ');
-  const [replies] = await connection.run({ text: `SELECT ${conditions}` });
+  const conditions = rights.map(right => {
+    const [, privilege, column, table] = /^(\w+)(?: \((\w+)\))? on (\w+)$/.exec(right)!;
+    return column === undefined
+      ? `has_table_privilege('${table}', '${privilege}')`
+      : `has_column_privilege('${table}', '${column}', '${privilege}')`;
+  });
+  const [replies] = await connection.run({ text: `SELECT ${conditions.join(', ')}` });
   const missing = rights.filter((_, index) => replies![index] !== 't');
   if (missing.length > 0) {
     throw new StoreRejected(`the user lacks a right (${missing.join(', ')}); ${GRANTS}`);
   }
-}
-
-/** @returns the SQL condition of a right, such as `SELECT on token` or `UPDATE (label) on token` */
-function conditionOf(right: string): string {
-  const [, privilege, column, table] = /^(\w+)(?: \((\w+)\))? on (\w+)$/.exec(right)!;
-  return column === undefined
-    ? `has_table_privilege('${table}', '${privilege}')`
-    : `has_column_privilege('${table}', '${column}', '${privilege}')`;
 }
 
 /** The number of the last step that was applied; 0 when there is no plant store. */

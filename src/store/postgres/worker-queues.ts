@@ -1,9 +1,9 @@
 import type { GroupCommit } from '../group-commit.ts';
 import type { CommitStatistics, NotConfirmed, PlantQueue, PlantWrite, WriteResult } from '../plant-store.ts';
 
-/** The queue that has plants of an id, and how many. */
 interface IdInFlight {
   queue: GroupCommit;
+  /** The number of its plants in the queue. */
   plants: number;
 }
 
@@ -18,7 +18,7 @@ interface IdInFlight {
 export class WorkerQueues implements PlantQueue {
   readonly #workerOf: (id: bigint) => string;
   readonly #openQueue: () => GroupCommit;
-  /** By the names of their workers. */
+  /** The key is the name of the worker. */
   readonly #queues = new Map<string, GroupCommit>();
   readonly #idsInFlight = new Map<bigint, IdInFlight>();
   #isClosed = false;
