@@ -24,26 +24,18 @@ const { server } = under;
 const CLOSED_PORT = '127.0.0.1:1';
 
 const sqlPassword = `'${PASSWORD.replaceAll("'", "''")}'`;
-for (const role of ['gardener', 'visitor', 'half', 'uninvited', 'crowded CONNECTION LIMIT 0']) {
-  const [name, ...attributes] = role.split(' ');
-  await server.query(`CREATE ROLE ${name} LOGIN PASSWORD ${sqlPassword} ${attributes.join(' ')}`);
-}
-for (const sql of [
-  'CREATE DATABASE plants OWNER gardener',
-  'CREATE DATABASE newer OWNER gardener',
-  'CREATE DATABASE older OWNER gardener',
-  'CREATE DATABASE empty OWNER gardener',
-  `CREATE DATABASE latin OWNER gardener ENCODING 'LATIN1' TEMPLATE template0`,
-  'CREATE DATABASE frozen OWNER gardener',
-  'ALTER DATABASE frozen SET default_transaction_read_only = on',
-  'CREATE DATABASE closed OWNER gardener',
-  'REVOKE CONNECT ON DATABASE closed FROM PUBLIC',
-]) {
-  await server.query(sql);
-}
+for (const role of ['gardener', 'visitor', 'half', 'uninvited', 'crowded'])
+  await server.query(`CREATE ROLE ${role} LOGIN PASSWORD ${sqlPassword}`);
+for (const name of ['plants', 'newer', 'older', 'empty', 'frozen', 'closed'])
+  await server.query(`CREATE DATABASE ${name} OWNER gardener`);
+await server.query(`CREATE DATABASE latin OWNER gardener ENCODING 'LATIN1' TEMPLATE template0`);
+await server.query(`ALTER ROLE crowded CONNECTION LIMIT 0; REVOKE CONNECT ON DATABASE closed FROM PUBLIC;
+  ALTER DATABASE frozen SET default_transaction_read_only = on`);
 const url = (database: string, role = 'gardener', parameters = '', password = PASSWORD): string =>
   server.url(database, parameters, role, password);
 const bare = url('plants').replace(/:[^:@]*@/, '@');
+/** @returns the URL with another host */
+const at = (host: string): string => url('plants').replace(/127.*\//, `${host}/`);
 for (const database of ['plants', 'newer', 'older']) await (await openStore(url(database))).close();
 await server.query('INSERT INTO plant_schema_step VALUES (99)', 'newer');
 await server.query('DROP TABLE console_code; DELETE FROM plant_schema_step WHERE step > 1', 'older');
@@ -72,41 +64,35 @@ async function openingFailure(opener: Opener, database: string): Promise<string>
 
 /** Every table, view and index of a database, with its columns. */
 function catalogue(database: string): Promise<Record<string, unknown>[]> {
-  return under.sql(
-    database,
-    `SELECT relname, relkind, attname, atttypid::regtype::text AS type
+  const columns = `SELECT relname, relkind, attname, atttypid::regtype::text AS type
     FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid
-    WHERE relnamespace = 'public'::regnamespace AND attnum > 0 ORDER BY relname, attnum`,
-  );
+    WHERE relnamespace = 'public'::regnamespace AND attnum > 0 ORDER BY relname, attnum`;
+  return under.sql(database, columns);
 }
 
 /** The message after "cannot be opened: ", if needed for each way to open. */
 const FAULTS: [name: string, database: string, says: RegExp | Record<Opener, RegExp>][] = [
-  [
-    'no server listens',
-    url('plants').replace(/127.*\//, `${CLOSED_PORT}/`),
-    /no server is listening there; is PostgreSQL running, and is the address correct\?$/,
-  ],
+  ['no server listens', at(CLOSED_PORT), /no server is listening there; is PostgreSQL running, .*\?$/],
+  // A resolver may also time out.
   [
     'an unknown host',
-    url('plants').replace(/127.*\//, 'nowhere.invalid:5432/'),
-    // A resolver may also time out.
+    at('nowhere.invalid:5432'),
     /(?:the host name is unknown; check it|timeout expired; .*)$/,
   ],
   [
     'a wrong password',
     url('plants', 'gardener', '', WRONG_PASSWORD),
-    /the server rejects the password; check the password and the user$/,
+    /the server rejects the password; check /,
   ],
   [
     'no password',
     bare,
-    /the server asks for a password; give one with PGPASSWORD, PGPASSFILE or PLANT_STORE_DATABASE_PASSWORD_FILE$/,
+    /the server asks for a password; give one with PGPASSWORD, PGPASSFILE or PLANT_STORE_/,
   ],
   [
     'a database that does not exist',
     url('nowhere'),
-    /the database does not exist; create it with CREATE DATABASE, or name another$/,
+    /the database does not exist; create it with CREATE DATABASE, /,
   ],
   [
     'no right to connect',
@@ -118,9 +104,9 @@ const FAULTS: [name: string, database: string, says: RegExp | Record<Opener, Reg
     url('empty', 'visitor'),
     {
       serve:
-        /there is no plant store yet, and this user may not create one \(permission denied for schema public\); run `npx plant-store token create LABEL` once as the role that owns the database, see docs\/postgresql-roles\.sql$/,
+        /there is no plant store yet, and this user may not create one \(permission denied for schema public\); run `npx plant-store token create LABEL` once as the role that owns the database, /,
       export:
-        /there is no plant store in this database; name an existing one with --database; only `serve` and `token create` create one$/,
+        /there is no plant store in this database; name an existing one with --database; only `serve` and /,
     },
   ],
   [
@@ -135,7 +121,7 @@ const FAULTS: [name: string, database: string, says: RegExp | Record<Opener, Reg
   [
     'too many connections',
     url('plants', 'crowded'),
-    /the server has no connection left \(too many connections for role "crowded"\); raise max_connections there, or lower --connections$/,
+    /the server has no connection left \(too many connections for role "crowded"\); raise max_connections there, /,
   ],
   [
     'a schema that is newer',
@@ -147,7 +133,7 @@ const FAULTS: [name: string, database: string, says: RegExp | Record<Opener, Reg
     url('older', 'half'),
     {
       serve:
-        /it has schema step 1, and this user may not update it to \d+ \(.*\); run `npx plant-store token create LABEL` once as the role that owns the database, /,
+        /it has schema step 1, and this user may not update it to \d+ \(.*\); run `npx plant-store token create /,
       export: /it has schema step 1 and this program expects \d+; start the service once to update it$/,
     },
   ],
@@ -159,14 +145,12 @@ const FAULTS: [name: string, database: string, says: RegExp | Record<Opener, Reg
   [
     'hosts that are read-only',
     url('frozen').replace('@', `@${CLOSED_PORT},`),
-    new RegExp(
-      `127\\.0\\.0\\.1:${server.port} is read-only \\(a standby, or default_transaction_read_only is on\\); name the host that accepts writes$`,
-    ),
+    /127\.0\.0\.1:\d+ is read-only \(a standby, or default_transaction_read_only is on\); name the host /,
   ],
   [
     'an unknown server setting',
     url('plants', 'gardener', '?options=-c%20nonsense%3D1'),
-    /the server rejects a setting \(unrecognized configuration parameter "nonsense"\); check the parameter options$/,
+    /the server rejects a setting \(unrecognized .* "nonsense"\); check the parameter options$/,
   ],
   [
     'a server without TLS',
