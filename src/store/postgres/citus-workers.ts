@@ -17,9 +17,9 @@ interface Worker {
   pool: ConnectionPool;
 }
 
-/** Citus: plants are not written by a map of the shards that is older than this. */
+/** No plant is written by an older map of the shards. */
 const SHARDS_AGE_MAX_MS = 1_000;
-/** Timeout of the check of one worker of Citus. `/readyz` must not fail because one is away. */
+/** `/readyz` must not fail because one worker is away. */
 const WORKER_CHECK_TIMEOUT_MS = 1_500;
 
 /** Another instance changed the role at the same time. */
@@ -113,8 +113,12 @@ export class CitusWorkers {
   async check(): Promise<string[]> {
     const failures: unknown[] = [];
     const checks = [...this.#workers.values()].map(async worker => {
+      const { name, search, pool } = worker;
       try {
-        return await warningsOf(worker);
+        return await pool.use(async connection => {
+          await confirmEverythingBefore(connection);
+          return await durabilityWarnings(connection, () => search.connect(), `the worker ${name}`);
+        }, performance.now() + WORKER_CHECK_TIMEOUT_MS);
       } catch (cause) {
         const failure = unreachable(worker, cause);
         failures.push(failure);
@@ -183,13 +187,6 @@ const SET_COMMIT_OF_ROLE = `DO $$ BEGIN
     EXECUTE format('ALTER ROLE CURRENT_USER IN DATABASE %I SET synchronous_commit FROM CURRENT', current_database());
   END IF;
 END $$`;
-
-async function warningsOf({ name, search, pool }: Worker): Promise<string[]> {
-  return await pool.use(async connection => {
-    await confirmEverythingBefore(connection);
-    return await durabilityWarnings(connection, () => search.connect(), `the worker ${name}`);
-  }, performance.now() + WORKER_CHECK_TIMEOUT_MS);
-}
 
 function nameOf(worker: HostAddress | undefined): string {
   return worker === undefined ? '' : `${worker.host}:${worker.port}`;

@@ -28,7 +28,7 @@ const STATEMENT_CANCEL_MARGIN_MS = 250;
 
 /** Every value stays text, so no id is converted to a double. */
 const AS_TEXT = { getTypeParser: () => (text: string) => text } as unknown as pg.CustomTypesConfig;
-/** The SQLSTATE of a notice that is not a warning. */
+/** A notice with this SQLSTATE is not a warning. */
 const SUCCESSFUL_COMPLETION = '00000';
 /** The message of pg when a query times out. The error has no code. */
 const READ_TIMEOUT = 'Query read timeout';

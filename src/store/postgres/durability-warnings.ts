@@ -13,23 +13,15 @@ export async function durabilityWarnings(
   server = 'the PostgreSQL server',
 ): Promise<string[]> {
   const [fsync, fullPageWrites, commitDefault] = await settingsOf(connection);
-  const warnings: string[] = [];
-  if (fsync === 'off') {
-    warnings.push(
+  const isCommitOff = commitDefault === 'off' && (await isStillOff(connect));
+  return [
+    fsync === 'off' &&
       `fsync is off on ${server}: plants confirmed with 200 may be lost, and the database may be destroyed, when the machine fails; set fsync = on`,
-    );
-  }
-  if (fullPageWrites === 'off') {
-    warnings.push(
+    fullPageWrites === 'off' &&
       `full_page_writes is off on ${server}: a power failure may destroy plants that were stored long ago; set full_page_writes = on`,
-    );
-  }
-  if (commitDefault === 'off' && (await isStillOff(connect))) {
-    warnings.push(
+    isCommitOff &&
       `synchronous_commit is off on ${server}, or for this role or database: this service enables it for its own plants, but other writes may be lost; set synchronous_commit = on`,
-    );
-  }
-  return warnings;
+  ].filter(warning => warning !== false);
 }
 
 /** fsync, full_page_writes, and synchronous_commit without the setting of this connection. */

@@ -4,7 +4,7 @@ import { type PostgresAddress, shownPostgresAddress } from './postgres-url.ts';
 /** A statement timed out. It is unknown whether the server executed it. */
 export class NoResponse extends Error {
   override readonly name = 'NoResponse';
-  /** Its timeout was shorter than usual, because its operation was near its deadline. */
+  /** The operation was near its deadline, so the timeout was shorter than usual. */
   readonly cutShort: boolean;
 
   constructor(timeoutMs: number, cutShort: boolean, options: ErrorOptions) {

@@ -137,7 +137,7 @@ export class PostgresEngine extends OperatorTables implements PlantCommits {
   }
 }
 
-/** One more than for plants: tokens and readiness never wait for plants. */
+/** Tokens and readiness have one more, so they never wait for plants. */
 function connectionsMax({ connections }: PostgresSettings): number {
   return connections + 1;
 }

@@ -80,23 +80,19 @@ async function* revisionsFrom(
   begin?: string,
 ): AsyncIterable<PlantRevision> {
   const connection = await orUnavailable(search.connect());
-  const prepared = (key: TextRow): Promise<TextRow[]> => {
-    const page = pageAfter(connection, key);
-    // The caller awaits it later, or never.
-    page.catch(() => {});
-    return page;
-  };
   try {
     await connection.allowLongStatements();
     if (begin !== undefined) await connection.run({ text: begin });
     // In the order of the index: the key of a damaged row may be wrong.
     await connection.run({ text: 'SET enable_seqscan = off; SET enable_bitmapscan = off' });
-    let next = prepared([String(from), '0']);
+    let next = pageAfter(connection, [String(from), '0']);
     for (;;) {
       const page = await next;
       const last = page.at(-1);
       if (last === undefined) return;
-      next = prepared(last.slice(0, 2));
+      next = pageAfter(connection, last.slice(0, 2));
+      // The caller may stop before this page is awaited.
+      next.catch(() => {});
       for (const row of page) yield revisionOf(row);
     }
   } catch (error) {

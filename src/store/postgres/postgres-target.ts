@@ -1,4 +1,3 @@
-import type { StoredToken } from '../../contract/stored-token.ts';
 import { type CopyTarget, concurrentChange, type PlantRevision, StoreRejected } from '../plant-store.ts';
 import { REVISION_COLUMNS } from '../revision-rows.ts';
 import { PUT_TOKEN, putValues } from '../token-rows.ts';
@@ -30,8 +29,13 @@ export async function openPostgresTarget(address: PostgresAddress): Promise<Copy
     putTokens: tokens =>
       inTransaction(connection, async () => {
         for (const token of tokens) {
-          const isWritten = await putToken(connection, token);
-          if (!isWritten) throw concurrentChange(`token ${JSON.stringify(token.label)}`);
+          const writing = connection.run({ text: PUT_TOKEN, values: putValues(token) });
+          const written = await writing.catch(error => {
+            if (sqlStateOf(error) === UNIQUE_VIOLATION) return [];
+            throw error;
+          });
+          // Another token has its id, hash or label, or it is revoked only in the target.
+          if (written.length === 0) throw concurrentChange(`token ${JSON.stringify(token.label)}`);
         }
       }),
     [Symbol.asyncDispose]: () => connection.close(),
@@ -50,16 +54,6 @@ async function checkStored(connection: Connection, revisions: readonly PlantRevi
   const stored = new Set(rows.map(row => JSON.stringify(row)));
   const other = revisions.find(each => !stored.has(JSON.stringify(rowOf(each))));
   if (other !== undefined) throw concurrentChange(`revision ${other.revision} of plant ${other.plant.id}`);
-}
-
-/** @returns false when another token has its id, hash or label, or when it is revoked only here */
-async function putToken(connection: Connection, token: StoredToken): Promise<boolean> {
-  try {
-    return (await connection.run({ text: PUT_TOKEN, values: putValues(token) })).length === 1;
-  } catch (error) {
-    if (sqlStateOf(error) === UNIQUE_VIOLATION) return false;
-    throw error;
-  }
 }
 
 async function inTransaction(connection: Connection, work: () => Promise<void>): Promise<void> {

@@ -12,7 +12,7 @@ const SCHEMA_STEP_TIMEOUT_MS = 3_600_000;
 const SCHEMA_ATTEMPTS_MAX = 20;
 const SCHEMA_ATTEMPT_INTERVAL_MS = 100;
 
-/** The schema steps. Each store applies a step once, so a released step is never edited. */
+/** Each store applies a step once, so a released step is never edited. */
 const STEPS = [
   readFileSync(new URL('./schema/001-plants-and-tokens.sql', import.meta.url), 'utf8'),
   readFileSync(new URL('./schema/002-console-codes.sql', import.meta.url), 'utf8'),
@@ -23,7 +23,7 @@ const NEWEST_STEP = STEPS.length;
 const DISTRIBUTE = `SELECT create_distributed_table('plant_revision', 'id', shard_count := (
     SELECT CASE source WHEN 'default' THEN greatest(4, 2 * (SELECT count(*) FROM citus_get_active_worker_nodes()))
       ELSE setting::bigint END FROM pg_settings WHERE name = 'citus.shard_count')::integer)`;
-/** The table with this name is not ours: a column is missing or has another type. */
+/** A column is missing or has another type, so the table is not ours. */
 const OTHER_COLUMNS = /^(?:42703|42804|42883)$/;
 /** The name exists: another instance creates the schema at the same time. */
 const MADE_BY_ANOTHER = /^(?:42P07|42710|42P06|XX000)$/;
@@ -74,11 +74,7 @@ export async function applySchemaSteps(connection: Connection): Promise<SchemaSt
   }
 }
 
-/**
- * Checks the schema and the rights before a store is read.
- *
- * @throws {StoreRejected} when the database has no store, its schema differs, or a right is missing
- */
+/** @throws {StoreRejected} when a reader finds no store, another schema, or lacks a right */
 export async function checkSchema(connection: Connection): Promise<void> {
   const step = await schemaStep(connection);
   if (step === 0) throw noStore('in this database');
