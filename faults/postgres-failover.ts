@@ -35,7 +35,7 @@ export const postgresFailover: Scenario = {
 async function failOver({ store, place: pair, random, number }: Round<SynchronousPair>): Promise<string> {
   const how = number % 2 === 0 ? 'killed' : 'stopped';
   await store.load.stores(STORED_BEFORE_AND_AFTER);
-  await (how === 'killed' ? pair.primary.kill() : pair.primary.hold('SIGSTOP'));
+  await (how === 'killed' ? pair.primary.kill() : pair.primary.signal('SIGSTOP'));
   await wait(PROMOTION_DELAY_MS[how] + random(PROMOTION_DELAY_RANDOM_MS));
   await store.recovered(await pair.promote());
   await store.load.stores(STORED_BEFORE_AND_AFTER);

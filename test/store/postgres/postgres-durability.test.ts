@@ -70,7 +70,7 @@ test('serve warns of a server that may lose plants until it is fixed, and flushe
   // Without a terminal, a store on PostgreSQL gets no first token.
   assert.match(
     stderr,
-    /^The store has no token; create one with: npx plant-store token create LABEL --database /m,
+    /^The store has no token; create one with: npx plant-store token create LABEL --database postgres:\/\/careless@[^ ]+$/m,
   );
   assert.doesNotMatch(stdout + stderr, /plant_\w{36}/);
   for (const warning of [

@@ -73,7 +73,7 @@ test('without its standby the primary confirms no plant, and after a failover th
   assert.equal((await send(rejecting, { ...plant, name: 'elm' }, log)).status, 400);
   await assertStored(pair.database, log);
 
-  await pair.primary.hold('SIGSTOP');
+  await pair.primary.signal('SIGSTOP');
   await until('no host accepts writes', async () => !(await isReady(service)));
   assert.equal((await send(service, newPlant(), log)).status, 503);
   const { exitCode, stderr } = await runProgram(['serve', '--database', pair.url('primary'), ...FREE_PORTS]);

@@ -16,11 +16,8 @@ const OTHER_CA = join(PEM, 'other-ca.pem');
 const CLIENT = { sslcert: join(PEM, 'client.pem'), sslkey: join(PEM, 'client-key.pem') };
 
 const { server, newDatabase } = await postgresUnderTest();
-await server.query(
-  ['only_with_tls', 'only_without_tls', 'certified']
-    .map(role => `CREATE ROLE ${role} LOGIN PASSWORD '${OWNER_PASSWORD}' IN ROLE pg_read_all_data;`)
-    .join('\n'),
-);
+for (const role of ['only_with_tls', 'only_without_tls', 'certified'])
+  await server.query(`CREATE ROLE ${role} LOGIN PASSWORD '${OWNER_PASSWORD}' IN ROLE pg_read_all_data`);
 await offerTls();
 const database = databaseName(await newDatabase());
 await (await openStore(server.url(database)))[Symbol.asyncDispose]();
@@ -53,8 +50,7 @@ async function offerTls(): Promise<void> {
   await until('TLS is offered', async () => (await server.query('SHOW ssl'))[0]!.ssl === 'on');
 }
 
-interface UrlParts extends Record<string, string> {}
-
+type UrlParts = Record<string, string>;
 const LOCALHOST = `localhost:${server.port}`;
 const NUMERIC = `127.0.0.1:${server.port}`;
 
@@ -96,18 +92,15 @@ const UNUSABLE =
 type Case = [name: string, parts: UrlParts, expected: string | RegExp];
 
 const CASES: Case[] = [
-  ...TLS_MODES.map((mode): Case => [mode, modeOf(mode), mode === 'disable' ? 'plain' : 'TLS']),
   ['no sslmode', {}, 'TLS'],
-  ...TLS_MODES.map((mode): Case => {
-    const expected = mode === 'disable' ? USER_REJECTED : 'TLS';
-    return [`${mode}, and the role must use TLS`, { user: 'only_with_tls', ...modeOf(mode) }, expected];
-  }),
-  ...TLS_MODES.map((mode): Case => {
-    const expected = mode === 'disable' || mode === 'prefer' ? 'plain' : USER_REJECTED;
+  ...TLS_MODES.flatMap((mode): Case[] => {
+    const isDisabled = mode === 'disable';
+    const without = isDisabled || mode === 'prefer' ? 'plain' : USER_REJECTED;
+    const parts = modeOf(mode);
     return [
-      `${mode}, and the role must not use TLS`,
-      { user: 'only_without_tls', ...modeOf(mode) },
-      expected,
+      [mode, parts, isDisabled ? 'plain' : 'TLS'],
+      [`${mode}, with TLS only`, { user: 'only_with_tls', ...parts }, isDisabled ? USER_REJECTED : 'TLS'],
+      [`${mode}, without TLS only`, { user: 'only_without_tls', ...parts }, without],
     ];
   }),
   [

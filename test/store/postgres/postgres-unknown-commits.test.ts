@@ -20,31 +20,22 @@ import { storedRevisions } from '../../harness/stored-revisions.ts';
 const under = await postgresUnderTest();
 
 /** Two instances on a new database. `ours` uses a proxy. */
-interface Instances extends AsyncDisposable {
-  ours: StorageEngine;
-  other: StorageEngine;
-  proxy: PostgresProxy;
-  database: string;
-  /** Commits plant 1. @returns the result as text */
-  commit(name: string, by?: StorageEngine): Promise<string>;
-  /** Commits plant 1 through `ours`. The proxy holds the statement. */
-  commitHeld(name: string, pattern?: RegExp): Promise<{ committing: Promise<string>; held: HeldStatement }>;
-}
-
-async function startInstances(repeatedIdRule: RepeatedIdRule = 'revise'): Promise<Instances> {
+async function startInstances(repeatedIdRule: RepeatedIdRule = 'revise') {
   const stack = new AsyncDisposableStack();
   const database = await under.newDatabase();
   const proxy = stack.use(await PostgresProxy.start(under.server.port));
   const ours = stack.use(await openStore(proxy.url(database), repeatedIdRule));
   const other = stack.use(await openStore(database, repeatedIdRule));
+  /** Commits plant 1. @returns the result as text */
   const commit = async (name: string, by: StorageEngine = ours): Promise<string> => {
     // With the same token in the same millisecond the rows of both instances would be equal.
     const recordedBy = by === ours ? 1 : 2;
     const [result = ''] = await shownResults(by.commit([plantWrite({ id: 1n, name }, recordedBy)]));
     return result;
   };
-  const commitHeld: Instances['commitHeld'] = async (name, pattern = PLANT_INSERT) => {
-    const holding = proxy.holdNext(pattern);
+  /** Commits plant 1 through `ours`. The proxy holds the statement. */
+  const commitHeld = async (name: string) => {
+    const holding = proxy.holdNext(PLANT_INSERT);
     const committing = commit(name);
     return { committing, held: await holding };
   };
