@@ -12,9 +12,8 @@ import type { Connection } from './connection.ts';
 import { kindOf } from './failure.ts';
 import { latestRevisions, revisionInsert, revisionsAround, rowOf } from './revision-table.ts';
 
-/** A revision that was sent for a write and is not known to be stored. */
+/** A revision that was sent for the write with this index, and is not known to be stored. */
 interface SentRevision extends PlantRevision {
-  /** Index of the write in the batch. */
   index: number;
 }
 
@@ -57,7 +56,7 @@ export class BatchCommit {
   readonly #results: WriteResult[];
   /** The writes without a result, by id, in their order. */
   readonly #open = new Map<bigint, number[]>();
-  /** The last revision of each plant, as far as this batch knows. */
+  /** The last known revision of each plant. */
   readonly #latest = new Map<bigint, PlantRevision>();
   /** Ids whose latest revision was looked up, not inserted here. A failover may lose it. */
   readonly #lookedUp = new Set<bigint>();

@@ -42,7 +42,7 @@ export class CitusWorkers {
   /** The key is the name of the worker. */
   readonly #workers = new Map<string, Worker>();
   #shards: Shards = [];
-  /** When the last reading of the shards began; ms, on the monotonic clock. */
+  /** When the last reading of the shards began, on the monotonic clock. */
   #shardsReadAt = 0;
   #refreshing: Promise<void> | undefined;
 
@@ -66,11 +66,7 @@ export class CitusWorkers {
     return nameOf(workerOf(this.#shards, id));
   }
 
-  /**
-   * Runs an operation on the worker of this id, or on the coordinator if the id has none.
-   *
-   * @throws {StoreUnavailable} also if the coordinator does not respond
-   */
+  /** Runs an operation on the worker of this id, or on the coordinator if the id has none. */
   async use<T>(
     id: bigint,
     coordinator: ConnectionPool,
@@ -111,7 +107,7 @@ export class CitusWorkers {
 
   /** @returns the warnings of all workers. @throws {StoreUnavailable} when none can be used */
   async check(): Promise<string[]> {
-    const failures: unknown[] = [];
+    const failures: StoreUnavailable[] = [];
     const checks = [...this.#workers.values()].map(async worker => {
       const { name, search, pool } = worker;
       try {

@@ -31,8 +31,8 @@ interface Outage {
  * | outage | `OPERATION_TIMEOUT_MS` after the outage began  | outage | operations fail at once    |
  * | outage | a host accepts writes                          | up     | waiting operations resume  |
  *
- * During a long outage operations fail at once, so that a plant does not wait for two timeouts. One
- * would be in the queue behind a failing batch, and one in its own batch.
+ * During a long outage operations fail at once. Otherwise a plant would wait for two timeouts: in the
+ * queue behind a failing batch, and in its own batch.
  */
 export class ConnectionPool {
   readonly #search: HostSearch;
@@ -55,8 +55,7 @@ export class ConnectionPool {
   }
 
   /**
-   * Runs an operation on a connection. Retries temporary failures until the deadline, on the same
-   * or another connection.
+   * Runs an operation on a connection. Retries temporary failures until the deadline.
    *
    * @param work must itself find out what an earlier attempt has done
    * @param deadline on the monotonic clock

@@ -72,9 +72,8 @@ export class Connection {
   }
 
   /**
-   * Connects to one host.
+   * Connects to one host, until the signal ends the attempt.
    *
-   * @param signal ends the attempt at once
    * @throws {HostIsReadOnly} when the host does not accept writes
    * @throws {StoreRejected} when the database cannot store plants
    */

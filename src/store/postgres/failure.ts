@@ -85,11 +85,10 @@ export function isRejection(error: unknown): boolean {
 }
 
 /** Explains in one line why the store cannot be opened. */
-export function openFailure(error: unknown, address: PostgresAddress): StoreRejected {
-  const Rejection = error instanceof StoreMissing ? StoreMissing : StoreRejected;
-  return new Rejection(`the store at ${shownPostgresAddress(address)} cannot be opened: ${reasonOf(error)}`, {
-    cause: error,
-  });
+export function openFailure(cause: unknown, address: PostgresAddress): StoreRejected {
+  const Rejection = cause instanceof StoreMissing ? StoreMissing : StoreRejected;
+  const store = `the store at ${shownPostgresAddress(address)}`;
+  return new Rejection(`${store} cannot be opened: ${reasonOf(cause)}`, { cause });
 }
 
 /** Explains in one line why a server cannot be used, and what to do. */

@@ -15,14 +15,14 @@ export interface HostAddress {
 }
 
 export interface PostgresAddress {
-  /** At least one. The host that accepts writes is used. */
+  /** At least one. */
   hosts: HostAddress[];
   database: string;
   user: string;
   /** Undefined: it comes from PGPASSFILE or ~/.pgpass, if the server requires one. */
   password: string | undefined;
   tlsMode: TlsMode;
-  /** Paths of PEM files; the first may be {@link SYSTEM_ROOTS}. */
+  /** The path of a PEM file, as the next two are, or {@link SYSTEM_ROOTS}. */
   rootCertificateFile: string | undefined;
   certificateFile: string | undefined;
   keyFile: string | undefined;
@@ -65,10 +65,7 @@ const SCHEME = /^postgres(?:ql)?:\/\//;
 const FORM = 'postgres://USER@HOST:PORT/DATABASE';
 const PORT_DEFAULT = '5432';
 const PORT = /^[1-9][0-9]{0,4}$/;
-/**
- * Credentials, hosts, database, parameters. After the hosts it allows no `@`: the rest of a password
- * with an unencoded `/` or `?` would stand there, and messages would show it.
- */
+/** No `@` may follow the hosts, since the rest of a password with an unencoded `/` would be shown. */
 const PARTS = /^(?:([^/?]*)@)?([^@/?]*)(?:\/([^@/?]*))?(?:\?([^@]*))?$/s;
 const HOST = /^(?:\[([0-9A-Fa-f:.]+)\]|([^:[\]]*))(?::([0-9]{1,5}))?$/;
 
@@ -130,9 +127,8 @@ function parametersOf(query: string): Partial<Record<ParameterName, string>> {
         throw rejected(`has the parameter ${text}, which is not supported; ${ALTERNATIVES[text]}`);
       }
       // The message does not repeat it: after an unencoded ? or & it may be the rest of a password.
-      throw rejected(
-        `has an unknown parameter, number ${index + 1}; known are ${PARAMETER_NAMES.join(', ')}`,
-      );
+      const known = PARAMETER_NAMES.join(', ');
+      throw rejected(`has an unknown parameter, number ${index + 1}; known are ${known}`);
     }
     // A second value is accepted after an empty one, such as an empty password.
     if (given[name]) throw rejected(`has the parameter ${name} twice`);

@@ -25,7 +25,7 @@ const DISTRIBUTE = `SELECT create_distributed_table('plant_revision', 'id', shar
       ELSE setting::bigint END FROM pg_settings WHERE name = 'citus.shard_count')::integer)`;
 /** A column is missing or has another type, so the table is not ours. */
 const OTHER_COLUMNS = /^(?:42703|42804|42883)$/;
-/** The name exists: another instance creates the schema at the same time. */
+/** Another instance creates the schema at the same time. */
 const MADE_BY_ANOTHER = /^(?:42P07|42710|42P06|XX000)$/;
 /** The user lacks the right, or may use no schema of the search path. */
 const MAY_NOT_CREATE = [INSUFFICIENT_PRIVILEGE, '3F000'];
@@ -34,8 +34,7 @@ const MAY_NOT_CREATE = [INSUFFICIENT_PRIVILEGE, '3F000'];
  * Applies all missing schema steps in one transaction. Of several instances that start at the same
  * time, one creates the tables, and the others find them.
  *
- * @throws {StoreRejected} when the schema is newer than this program or differs from the steps, or
- *   another object has a name that the store needs
+ * @throws {StoreRejected} when the schema is newer or differs, or another object has such a name
  */
 export async function applySchemaSteps(connection: Connection): Promise<SchemaSteps> {
   let before: number | undefined;
@@ -127,9 +126,7 @@ export async function schemaFaults(connection: Connection): Promise<string[]> {
 /**
  * An SQL condition that ends its statement with an error when the table may lose or change rows.
  * The schema may change at any time. So each statement on whose rows a response relies has it.
- *
- * It is cheaper than to return and compare the content. Only a trigger or a column of another type
- * can change content. The join reads no row, but has the types.
+ * Only a trigger or a column of another type changes content. The join has the types, but no row.
  */
 const TABLE_CHECK = `(SELECT CASE WHEN (SELECT relkind = 'r' AND relpersistence = 'p' FROM pg_class WHERE oid = 'plant_revision'::regclass)
     AND NOT EXISTS (SELECT ${TRIGGERS} AND tgrelid = 'plant_revision'::regclass)

@@ -9,11 +9,7 @@ import { StoreRejected } from '../plant-store.ts';
 import { sqlStateOf, TlsFailed } from './failure.ts';
 import { type HostAddress, type PostgresAddress, SYSTEM_ROOTS } from './postgres-url.ts';
 
-/**
- * The TLS options of a connection; false: without TLS.
- *
- * @throws {StoreRejected} when a file of the address cannot be used
- */
+/** @returns false: without TLS. @throws {StoreRejected} when a file of the address cannot be used */
 export function tlsOptions(address: PostgresAddress, { host }: HostAddress): ConnectionOptions | false {
   const { tlsMode, rootCertificateFile } = address;
   // libpq never uses TLS over a Unix socket.
@@ -51,7 +47,7 @@ export function tlsFailure(error: unknown): unknown {
 
 let systemRootsAreTrusted = false;
 
-/** Adds the root certificates of the system to those of Node. Once, because it is slow. */
+/** Adds the root certificates of the system to those of Node, only once, because it is slow. */
 function trustSystemRoots(): void {
   if (systemRootsAreTrusted) return;
   setDefaultCACertificates([...getCACertificates('default'), ...getCACertificates('system')]);
