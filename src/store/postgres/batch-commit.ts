@@ -45,8 +45,8 @@ interface SentRevision extends PlantRevision {
  *
  * A failover may lose a looked-up revision, because the standby may lack it. Before `run` returns a
  * result that depends on it, it waits for a new commit, which confirms all earlier ones. A further
- * call of `run` forgets what was looked up, but not what the batch inserted. Otherwise it would take
- * an earlier plant of the batch for a later one with the same content.
+ * call of `run` forgets what was looked up, but not what the batch inserted. Otherwise it would
+ * take an earlier plant of the batch for a later one with the same content.
  */
 export class BatchCommit {
   readonly #writes: readonly PlantWrite[];

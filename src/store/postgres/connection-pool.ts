@@ -31,8 +31,8 @@ interface Outage {
  * | outage | `OPERATION_TIMEOUT_MS` after the outage began  | outage | operations fail at once    |
  * | outage | a host accepts writes                          | up     | waiting operations resume  |
  *
- * During a long outage operations fail at once. Otherwise a plant would wait for two timeouts: in the
- * queue behind a failing batch, and in its own batch.
+ * During a long outage operations fail at once. Otherwise a plant would wait for two timeouts: in
+ * the queue behind a failing batch, and in its own batch.
  */
 export class ConnectionPool {
   readonly #search: HostSearch;

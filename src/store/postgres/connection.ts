@@ -250,7 +250,7 @@ export class Connection {
   }
 }
 
-/** Why pgpass ignored the password file. By default it writes that to stderr at every connection. */
+/** Why pgpass ignored the password file. By default it writes this to stderr each time. */
 const warnings = new PassThrough({ encoding: 'utf8' });
 pgpass.warnTo(warnings);
 

@@ -65,7 +65,7 @@ const SCHEME = /^postgres(?:ql)?:\/\//;
 const FORM = 'postgres://USER@HOST:PORT/DATABASE';
 const PORT_DEFAULT = '5432';
 const PORT = /^[1-9][0-9]{0,4}$/;
-/** No `@` may follow the hosts, since the rest of a password with an unencoded `/` would be shown. */
+/** No `@` may follow the hosts: the rest of a password with an unencoded `/` would be shown. */
 const PARTS = /^(?:([^/?]*)@)?([^@/?]*)(?:\/([^@/?]*))?(?:\?([^@]*))?$/s;
 const HOST = /^(?:\[([0-9A-Fa-f:.]+)\]|([^:[\]]*))(?::([0-9]{1,5}))?$/;
 

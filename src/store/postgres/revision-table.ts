@@ -15,9 +15,9 @@ export function rowOf({ plant, revision, recordedAt, recordedBy, checksum }: Pla
 /**
  * Inserts revisions that do not exist yet, and returns the ids of the inserted ones.
  *
- * It uses `VALUES`, since Citus inserts rows selected from arrays much more slowly. Parsing costs as
- * much as execution, so the statement is prepared for a few row counts only. Copies of the row with
- * the least text fill up the count. They conflict with it and change nothing.
+ * It uses `VALUES`, since Citus inserts rows selected from arrays much more slowly. Parsing costs
+ * as much as execution, so the statement is prepared for a few row counts only. Copies of the row
+ * with the least text fill up the count. They conflict with it and change nothing.
  */
 export function revisionInsert(revisions: readonly PlantRevision[], isCitus: boolean): Statement {
   const count = preparedCount(revisions.length);
@@ -55,9 +55,9 @@ function insertText(rowCount: number, isCitus: boolean): string {
 /**
  * Looks up the latest revision of each of these ids.
  *
- * It joins the table with itself, since Citus rejects a join with an array of ids of several shards.
- * Citus asks every worker if a part of the join has no filter on ids. The `OR` keeps this filter out
- * of the index, which would be searched for each pair of ids.
+ * It joins the table with itself, since Citus rejects a join with an array of ids of several
+ * shards. Citus asks every worker if a part of the join has no filter on ids. The `OR` keeps this
+ * filter out of the index, which would be searched for each pair of ids.
  */
 export async function latestRevisions(
   connection: Connection,

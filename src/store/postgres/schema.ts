@@ -148,7 +148,7 @@ export const SERVICE_RIGHTS = [
 ];
 export const COPY_RIGHTS = [...PLANT_RIGHTS, 'INSERT on token', 'UPDATE on token'];
 
-/** Checks rights, which would appear as an outage later. @throws {StoreRejected} if one is missing */
+/** @throws {StoreRejected} when a right is missing, which would appear as an outage later */
 export async function checkRights(connection: Connection, rights: string[]): Promise<void> {
   const conditions = rights.map(right => {
     const [, privilege, column, table] = /^(\w+)(?: \((\w+)\))? on (\w+)$/.exec(right)!;

@@ -9,7 +9,7 @@ import { StoreRejected } from '../plant-store.ts';
 import { sqlStateOf, TlsFailed } from './failure.ts';
 import { type HostAddress, type PostgresAddress, SYSTEM_ROOTS } from './postgres-url.ts';
 
-/** @returns false: without TLS. @throws {StoreRejected} when a file of the address cannot be used */
+/** @returns false: no TLS. @throws {StoreRejected} when a file of the address cannot be used */
 export function tlsOptions(address: PostgresAddress, { host }: HostAddress): ConnectionOptions | false {
   const { tlsMode, rootCertificateFile } = address;
   // libpq never uses TLS over a Unix socket.

@@ -40,7 +40,7 @@ async function noteCommits(database: string): Promise<void> {
   );
 }
 
-/** Sends plants, several of which open several connections. @returns the settings of their commits */
+/** Sends plants, if several, on several connections. @returns the settings of their commits */
 async function notedCommits(
   database: string,
   service: Pick<RunningService, 'url' | 'token'>,
