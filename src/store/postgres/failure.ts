@@ -54,15 +54,15 @@ type FailureKind =
   | 'final';
 
 /**
- * These codes say that the server shuts down (57P), has no connection left or became read-only, that
- * the connection failed (08), or that a prepared statement is lost or has other columns now.
+ * These codes say that the server shuts down (57P), has no connection left or became read-only,
+ * that the connection failed (08), or that a prepared statement is lost or has other columns now.
  */
 const CONNECTION_LOST = /^(?:57P0[1-5]|08...|25006|53300|0A000|26000|42P05)$/;
 /** With these codes a server of Citus reports its own shutdown, or the loss of another server. */
 const WORKER_LOST = /^(?:57P0[1-5]|08...)$/;
 /** The data or an index is corrupted. Stored bytes that are not UTF-8 are, too. */
 const DAMAGED = /^(?:XX00[12]|22021)$/;
-/** The statement had a conflict, a deadlock or a timeout, or another revocation took its number. */
+/** A conflict, deadlock or timeout ended the statement, or its change number was taken. */
 const RETRY = /^(?:40001|40P01|57014|55P03|23505)$/;
 
 /** @param isCitus whether the server belongs to Citus, and repeats the errors of other servers */
