@@ -73,7 +73,7 @@ test('the two roles of docs/postgresql-roles.sql and docs/postgresql-grants.sql 
     const today = new Date().toISOString().slice(0, 10);
     await until('the use of the token is stored', async () => {
       const { stdout } = await run(serviceUrl, 'token', 'list');
-      assert.match(stdout, new RegExp(`^field app .* revoked ${today} `, 'm'));
+      assert.match(stdout, new RegExp(`^field app .* revoked ${today}T`, 'm'));
       return new RegExp(`^garden .* valid +${today}$`, 'm').test(stdout);
     });
   });
