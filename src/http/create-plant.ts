@@ -20,9 +20,8 @@ const LONG_BODY_BUDGET_MS = 2;
 
 const TOKEN_UNCHECKED = 'the store does not respond, so the token cannot be checked; send it again';
 
-/** A request that may send its body. */
+/** A request that its token and the rate limit allow. */
 interface Admission {
-  tokenHash: string;
   tokenId: number;
   /** Header fields of the response, whatever its status. */
   fields: HeaderFields;
@@ -38,7 +37,9 @@ export class CreatePlant {
   /** A longer body is rejected, by its Content-Length if it has one. */
   readonly bodyBytesMax: number;
   readonly #rateLimit: RateLimit | undefined;
-  readonly #longBodies = new LongBodies();
+  readonly #longBodyBudget = new TickBudget(LONG_BODY_BUDGET_MS);
+  /** Settles when all long bodies so far are read. */
+  #longBodiesRead: Promise<unknown> = Promise.resolve();
 
   constructor(tokens: TokenCache, writer: PlantWriter, bodyBytesMax: number, rateLimit?: RateLimit) {
     this.#tokens = tokens;
@@ -51,7 +52,7 @@ export class CreatePlant {
    * Checks credential, rate, content encoding, media type and size, in this order. The first error
    * is the response. Must be called once per request, because it counts the request.
    */
-  async admit(rawHeaders: HeaderFields): Promise<Admission | HttpResponse> {
+  async admit(rawHeaders: HeaderFields): Promise<(Admission & { tokenHash: string }) | HttpResponse> {
     const token = bearerToken(fieldValues(rawHeaders, 'authorization'));
     if (token === undefined) return errorResponse('noCredential');
     if (!isWellFormed(token)) return errorResponse('tokenRejected');
@@ -66,7 +67,7 @@ export class CreatePlant {
       : errorResponse(error, undefined, admission.fields);
   }
 
-  /** @returns the id of a valid token, or the error; waits for the store if that is necessary */
+  /** @returns the id of a valid token, or the error; waits for the store if necessary */
   async tokenId(tokenHash: string): Promise<number | HttpResponse> {
     const tokenId = await this.#tokens.lookUp(tokenHash);
     if (tokenId === 'storeUnavailable') return errorResponse(tokenId, TOKEN_UNCHECKED);
@@ -78,40 +79,51 @@ export class CreatePlant {
     return this.#tokens.lookUpCached(tokenHash);
   }
 
-  /** Does {@link read} and {@link create} for a short body whose headers have no error. */
+  /** Does {@link read} and {@link create} for a short body. It makes only one promise. */
   async createOnFastPath(tokenId: number, body: Uint8Array): Promise<HttpResponse> {
     const admission = this.#count(tokenId);
     if ('status' in admission) return admission;
     const { plant, error, message } = readNewPlant(body);
     if (plant === undefined) return errorResponse(error, message, admission.fields);
-    // This does not call `create`, because that would make a second promise for each plant.
     return writeResponse(plant, await this.#writer.write({ plant, recordedBy: tokenId }), admission.fields);
   }
 
   /**
-   * Reads the body of an admitted request. Long bodies are read one after the other.
+   * Reads the body of an admitted request. Long bodies are read one after the other, for a few
+   * milliseconds of each tick. So other requests do not wait for a body of a million members, and
+   * only one body has its names in memory. A thread would take as much memory.
    *
    * @returns undefined if `isAwaited` returns false: the client does not wait for the response
    */
   async read(body: Uint8Array, isAwaited: () => boolean): Promise<NewPlantReading | undefined> {
-    return body.length > SHORT_BODY_BYTES_MAX ? this.#longBodies.read(body, isAwaited) : readNewPlant(body);
+    if (body.length <= SHORT_BODY_BYTES_MAX) return readNewPlant(body);
+    const reading = this.#longBodiesRead.then(() => this.#readInSlices(body, isAwaited));
+    // An error does not stop the bodies after it.
+    this.#longBodiesRead = reading.catch(() => {});
+    return await reading;
+  }
+
+  async #readInSlices(body: Uint8Array, isAwaited: () => boolean): Promise<NewPlantReading | undefined> {
+    const slices = readNewPlantInSlices(body);
+    for (;;) {
+      if (!this.#longBodyBudget.hasTime()) await this.#longBodyBudget.turn();
+      if (!isAwaited()) return undefined;
+      const slice = slices.next();
+      if (slice.done) return slice.value;
+    }
   }
 
   /**
    * Stores the plant and responds when it is durable, or responds with the error in the body. The
    * plant is queued when this returns its promise.
    */
-  async create(
-    { tokenId, fields }: Omit<Admission, 'tokenHash'>,
-    reading: NewPlantReading,
-  ): Promise<HttpResponse> {
+  async create({ tokenId, fields }: Admission, reading: NewPlantReading): Promise<HttpResponse> {
     const { plant, error, message } = reading;
     if (plant === undefined) return errorResponse(error, message, fields);
     return writeResponse(plant, await this.#writer.write({ plant, recordedBy: tokenId }), fields);
   }
 
-  /** Counts a request against the rate limit of its token. */
-  #count(tokenId: number): Omit<Admission, 'tokenHash'> | HttpResponse {
+  #count(tokenId: number): Admission | HttpResponse {
     if (this.#rateLimit === undefined) return { tokenId, fields: [] };
     const { isGranted, retryAfterSeconds, fields } = this.#rateLimit.take(tokenId, performance.now());
     if (isGranted) return { tokenId, fields };
@@ -127,7 +139,6 @@ export class CreatePlant {
   }
 }
 
-/** @param fields of the rate limit */
 function writeResponse(
   plant: NewPlant,
   result: WriteResult | NotConfirmed,
@@ -137,35 +148,4 @@ function writeResponse(
   const { outcome, revision } = result;
   const proof = ['Plant-Id', `${plant.id}`, 'Plant-Revision', `${revision}`, 'Plant-Outcome', outcome];
   return jsonResponse(200, plantJson(plant), [...proof, ...fields], outcome);
-}
-
-/**
- * Reads long bodies one after the other, for a few milliseconds of each tick. So other requests do
- * not wait for a body of a million members, and only one body has its names in memory.
- *
- * A thread would need the same reader, because JSON.parse takes too much memory there, too. It
- * would also have to be started, closed, and replaced when it dies.
- */
-class LongBodies {
-  readonly #budget = new TickBudget(LONG_BODY_BUDGET_MS);
-  /** Settles when all bodies so far are read. */
-  #allRead: Promise<unknown> = Promise.resolve();
-
-  /** @returns undefined if `isAwaited` returns false: the client does not wait for the response */
-  read(body: Uint8Array, isAwaited: () => boolean): Promise<NewPlantReading | undefined> {
-    const reading = this.#allRead.then(() => this.#readInSlices(body, isAwaited));
-    // An error does not stop the bodies after it.
-    this.#allRead = reading.catch(() => {});
-    return reading;
-  }
-
-  async #readInSlices(body: Uint8Array, isAwaited: () => boolean): Promise<NewPlantReading | undefined> {
-    const slices = readNewPlantInSlices(body);
-    for (;;) {
-      if (!this.#budget.hasTime()) await this.#budget.turn();
-      if (!isAwaited()) return undefined;
-      const slice = slices.next();
-      if (slice.done) return slice.value;
-    }
-  }
 }

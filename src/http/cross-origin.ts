@@ -12,9 +12,8 @@ const EXPOSED =
   'Plant-Id, Plant-Revision, Plant-Outcome, Retry-After, RateLimit, RateLimit-Policy, WWW-Authenticate, Link';
 
 /**
- * Lets pages of other origins send plants from a browser: the CORS protocol of the Fetch standard
- * (https://fetch.spec.whatwg.org/#http-cors-protocol). Only requests with an Origin field get these
- * fields. Other responses need no `Vary`, because no cache may store a response.
+ * Lets pages of other origins send plants (https://fetch.spec.whatwg.org/#http-cors-protocol). Only
+ * requests with an Origin get these fields. Others need no `Vary`, as no cache may store it.
  */
 export function crossOriginFields(allowed: AllowedOrigins | undefined, rawHeaders: HeaderFields): string[] {
   const origins = fieldValues(rawHeaders, 'origin');

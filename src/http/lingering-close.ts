@@ -6,9 +6,9 @@ import type { ServerContext } from './server-context.ts';
 const DISCARD_MS = 2_000;
 
 /**
- * Ends our side of a connection after all responses. Then discards received bytes until the client
- * closes its side or {@link DISCARD_MS} passes. An immediate close would reset the connection while
- * the client sends, and the client might lose its last responses (RFC 9112 section 9.6).
+ * Ends our side of a connection after all responses. Received bytes are discarded until the client
+ * closes its side, for a limited time. An immediate close would reset the connection while the
+ * client sends, and it might lose its last responses (RFC 9112 section 9.6).
  */
 export function lingeringClose(socket: Socket): void {
   if (!socket.writable) return;

@@ -23,10 +23,7 @@ export class ListenFailed extends Error {
   }
 }
 
-/**
- * An address in use before the server for it exists. Until then, its connections wait unread, as in
- * the listen queue of the system.
- */
+/** An address in use before its server exists. Until then, its connections wait unread. */
 export class ReservedAddress extends Server {
   readonly #waiting: Socket[] = [];
 

@@ -39,7 +39,7 @@ export function keepOpenAfterEnd(socket: Socket): void {
   socket.removeAllListeners('end');
 }
 
-/** Replaces what follows a response with `Connection: close` (`resOnFinish`): an immediate close. */
+/** Replaces the immediate close after a response with `Connection: close` (`resOnFinish`). */
 export function onLastResponse(socket: Socket, close: () => void): void {
   socket.destroySoon = close;
 }
@@ -60,8 +60,8 @@ export function closeIdleExcept(server: HttpServer, busy: readonly Socket[]): vo
 }
 
 /**
- * The parser of a connection, whose bytes go to `parse` first (`execute`, which `socketOnData` calls).
- * So the caller decides how far Node parses ahead of the responses.
+ * The parser of a connection. Its bytes go to `parse` first (`socketOnData` calls `execute`). So the
+ * caller decides how far Node parses ahead of the responses.
  */
 export class TakenParser {
   readonly #parser: NodeParser;
@@ -72,7 +72,7 @@ export class TakenParser {
     const { parser } = socket as Socket & { parser: NodeParser };
     this.#parser = parser;
     this.#execute = Object.getPrototypeOf(parser).execute;
-    // Without a `data` listener, the parser would read from the handle, past the socket (`consume`).
+    // Without a `data` listener, the parser would read past the socket (`consume`).
     socket.on('data', () => {});
     parser.execute = parse;
     socket.on('close', () => this.release());
@@ -102,10 +102,8 @@ export function checkNodeInternals(): void {
   const received: Buffer[] = [];
   const bytes = Buffer.from('CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n');
   try {
-    if (!('httpAllowHalfOpen' in server)) throw new Error('no httpAllowHalfOpen');
-    if (typeof socket.destroySoon !== 'function') throw new Error('no destroySoon');
-    if (typeof Server.prototype.closeIdleConnections !== 'function')
-      throw new Error('no closeIdleConnections');
+    const used = { httpAllowHalfOpen: server, destroySoon: socket, closeIdleConnections: Server.prototype };
+    for (const [name, owner] of Object.entries(used)) if (!(name in owner)) throw new Error(`no ${name}`);
     takeConnectionListener(server)(socket);
     const parser = new TakenParser(socket, chunk => received.push(chunk) && chunk.length);
     socket.emit('data', bytes);

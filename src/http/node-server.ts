@@ -73,7 +73,6 @@ export class NodeServer {
     socket.on('close', () => this.#connections.delete(socket));
   }
 
-  /** How many connections are open. */
   get openConnections(): number {
     return this.#connections.size;
   }
@@ -85,12 +84,12 @@ export class NodeServer {
     else exchange.connection.reject(exchange);
   };
 
-  /** A connection whose parser has no part of a request may have unparsed bytes or unread responses. */
+  /** Node would also close connections with unparsed bytes or unread responses. */
   #closeIdle(): void {
-    const busy = [...this.#connections].filter(([, connection]) => !connection.isIdle);
+    const busy = this.#connections.entries().filter(([, connection]) => !connection.isIdle);
     closeIdleExcept(
       this.server,
-      busy.map(([socket]) => socket),
+      Array.from(busy, ([socket]) => socket),
     );
   }
 }

@@ -5,8 +5,8 @@ import { LONG_BODIES_BYTES_MAX, SHORT_BODY_BYTES_MAX } from './limits.ts';
 type BodyReading = Uint8Array | 'tooLarge' | 'noRoom' | undefined;
 
 /**
- * The body of one request, with its share of the memory for all long bodies and their responses. It
- * has the share until the operating system has the response, which is about as long as the body.
+ * The body of one request, with its share of the memory for all long bodies. It has the share until
+ * the operating system has the response, which is about as long as the body.
  *
  * A short body always fits. A longer one reserves its Content-Length before it is read. A chunked
  * one reserves twice the received bytes as it grows. If that does not fit, it releases all, so that

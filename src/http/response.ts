@@ -69,8 +69,7 @@ export function jsonResponse(
 }
 
 /**
- * An error of the catalogue, with these header fields:
- * `WWW-Authenticate` for 401 (RFC 9110 section 15.5.2) and `Retry-After` for 503 (section 15.6.4).
+ * An error of the catalogue, with the fields of RFC 9110 for 401 (section 15.5.2) and 503 (15.6.4).
  *
  * @param message replaces the message of the catalogue
  */
@@ -99,14 +98,13 @@ export function parserError({ code }: NodeJS.ErrnoException): HttpResponse {
 const HELP_FIELDS: Partial<Record<Result, HeaderFields>> = Object.fromEntries(
   ERROR_NAMES.map(name => [name, ['Link', helpLink(name)]]),
 );
-const KEEP_ALIVE_TIMEOUT = ['Keep-Alive', `timeout=${KEEP_ALIVE_MS / 1000}`];
 const CLOSE = [...COMMON_FIELDS, 'Connection', 'close'];
+const KEEP_ALIVE_TIMEOUT = ['Keep-Alive', `timeout=${KEEP_ALIVE_MS / 1000}`];
 const KEEP_ALIVE = [...COMMON_FIELDS, 'Connection', 'keep-alive', ...KEEP_ALIVE_TIMEOUT];
 
 /**
  * All header fields of a response, without Date.
  *
- * @param isLast whether the connection is closed after it
  * @param hasDocs whether the service has a documentation page, to which errors link
  */
 export function fieldsOf(response: Omit<HttpResponse, 'body'>, isLast: boolean, hasDocs: boolean): string[] {

@@ -9,9 +9,9 @@ export type Documentation = ReadonlyMap<string, HttpResponse>;
 /** Shared by all connections of the server. */
 export interface ServerContext {
   readonly createPlant: CreatePlant;
-  /** undefined if pages of other origins may not use the service. */
+  /** It is undefined if pages of other origins may not use the service. */
   readonly corsOrigins: AllowedOrigins | undefined;
-  /** undefined if there is no documentation page, to which error responses link. */
+  /** Error responses link to it. It is undefined if the service has none. */
   readonly documentation: Documentation | undefined;
   /** Is called with the cause of each 500 response. */
   readonly onInternalError: (cause: unknown) => void;

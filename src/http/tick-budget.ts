@@ -2,8 +2,8 @@
  * Shares each event-loop iteration (tick) among connections. Requests are processed for a few
  * milliseconds of it. Connections with more requests wait, in order, for the next tick.
  *
- * Without this limit, a tick under load takes seconds: libuv (`uv__read`) reads up to 2 MiB from
- * each socket. During that tick, the service is not notified of commits, and the store is idle.
+ * Without this limit, a tick under load takes seconds, because libuv (`uv__read`) reads up to 2 MiB
+ * from each socket. Until it ends, the service learns of no commit, and the store is idle.
  */
 export class TickBudget {
   readonly #budgetMs: number;
@@ -15,10 +15,7 @@ export class TickBudget {
     this.#budgetMs = budgetMs;
   }
 
-  /**
-   * Whether this tick has time for one more request. The first call in a tick starts its time.
-   * A caller that has just read the clock gives `now`, which saves a second reading.
-   */
+  /** Whether this tick has time for one more request. The first call in a tick starts its time. */
   hasTime(now = performance.now()): boolean {
     if (!this.#hasStarted) {
       this.#hasStarted = true;
