@@ -1,6 +1,4 @@
-/**
- * b64token of RFC 6750 section 2.1: 1*( ALPHA / DIGIT / "-" / "." / "_" / "~" / "+" / "/" ) *"=".
- */
+/** It is `b64token` in RFC 6750 section 2.1. */
 export const BEARER_TOKEN = /^[0-9A-Za-z\-._~+/]+=*$/;
 
 const ZERO = String.raw`\0?`;

@@ -1,11 +1,7 @@
 // RFC 4180 section 2, rule 6: such a field is enclosed in double quotes.
 const NEEDS_QUOTES = /[",\r\n]/;
 
-/**
- * Writes one line of a CSV file, ended by LF. A field is quoted only where RFC 4180 section 2
- * demands it. One addition: an empty text is `""`, and an absent value (undefined) is an empty
- * field.
- */
+/** Writes one line of a CSV file, ended by LF. An empty text is `""`; an absent value is empty. */
 export function csvLine(fields: readonly (string | undefined)[]): string {
   return `${fields.map(csvField).join(',')}\n`;
 }

@@ -3,17 +3,10 @@ import { ID_MAX, ID_MIN } from './limits.ts';
 /** After a response with one of these, the same request may succeed later. */
 const TRANSIENT_STATUSES: readonly number[] = [408, 429, 500, 503];
 
-/**
- * @param message the text of the body, unless the response lists the faults of its request
- * @param retry whether the same request may succeed later
- */
-function entry<Num extends number, Status extends number>(
-  number: Num,
-  status: Status,
-  message: string,
-  retry = TRANSIENT_STATUSES.includes(status),
-) {
-  return { number, status, retry, message } as const;
+/** @param message the text of the body, unless the response lists the faults of its request */
+function entry<Num extends number>(number: Num, message: string, mayRetry = true) {
+  const status = Math.trunc(number / 100);
+  return { number, status, retry: mayRetry && TRANSIENT_STATUSES.includes(status), message };
 }
 
 /**
@@ -24,61 +17,51 @@ function entry<Num extends number, Status extends number>(
 export const ERRORS = {
   badHttp: entry(
     40000,
-    400,
     'the request is incomplete or not valid HTTP/1.1; check Host, Content-Length and Transfer-Encoding; the connection closes',
   ),
-  notJson: entry(40001, 400, 'the body is empty or not valid JSON in UTF-8; use a JSON library'),
+  notJson: entry(40001, 'the body is empty or not valid JSON in UTF-8; use a JSON library'),
   notNewPlant: entry(
     40002,
-    400,
     'the body is not a NewPlant; send an integer id, a string name and an optional string tag',
   ),
   idTaken: entry(
     40003,
-    400,
     'this id is already stored with different content, which this service does not replace; use another id',
   ),
-  noCredential: entry(40101, 401, 'send your token in exactly one header: Authorization: Bearer TOKEN'),
+  noCredential: entry(40101, 'send your token in exactly one header: Authorization: Bearer TOKEN'),
   tokenRejected: entry(
     40102,
-    401,
     'the token is unknown, mistyped, expired or revoked; copy it again or ask the operator for a new one',
   ),
-  noSuchPath: entry(40401, 404, 'this path does not exist; to create a plant, send POST /plants'),
-  methodNotAllowed: entry(40501, 405, 'this path does not accept this method; use one from the Allow header'),
-  tooSlow: entry(40801, 408, 'the complete request did not arrive in time; send it again'),
-  bodyTooLarge: entry(41301, 413, 'the body exceeds the size limit (1 MiB by default); shorten name or tag'),
+  noSuchPath: entry(40401, 'this path does not exist; to create a plant, send POST /plants'),
+  methodNotAllowed: entry(40501, 'this path does not accept this method; use one from the Allow header'),
+  tooSlow: entry(40801, 'the complete request did not arrive in time; send it again'),
+  bodyTooLarge: entry(41301, 'the body exceeds the size limit (1 MiB by default); shorten name or tag'),
   notJsonMediaType: entry(
     41501,
-    415,
     'send exactly one header Content-Type: application/json, with no charset or with charset=utf-8',
   ),
-  contentEncoding: entry(41502, 415, 'send the body uncompressed and without a Content-Encoding header'),
+  contentEncoding: entry(41502, 'send the body uncompressed and without a Content-Encoding header'),
   tooManyRequests: entry(
     42901,
-    429,
     'this token exceeded its rate limit; wait for the number of seconds in Retry-After, then send again',
   ),
-  headersTooLarge: entry(43101, 431, 'the request line and headers exceed 16 KiB; shorten them'),
-  internal: entry(50001, 500, 'unexpected internal error; the log of the service contains its cause'),
-  busy: entry(50301, 503, 'too many plants are waiting for the store; send this plant again shortly'),
+  headersTooLarge: entry(43101, 'the request line and headers exceed 16 KiB; shorten them'),
+  internal: entry(50001, 'unexpected internal error; the log of the service contains its cause'),
+  busy: entry(50301, 'too many plants are waiting for the store; send this plant again shortly'),
   storeUnavailable: entry(
     50302,
-    503,
     'the store did not confirm this plant; it may or may not be stored, and sending it again is safe',
   ),
-  shuttingDown: entry(50303, 503, 'the service is shutting down; send this plant again shortly'),
+  shuttingDown: entry(50303, 'the service is shutting down; send this plant again shortly'),
   damaged: entry(
     50304,
-    503,
     'the stored plant with this id is damaged, so nothing was stored; tell the operator of the service',
     false,
   ),
-} as const;
+};
 
 export type ErrorName = keyof typeof ERRORS;
-
-export type ErrorStatus = (typeof ERRORS)[ErrorName]['status'];
 
 export const ERROR_NAMES = Object.keys(ERRORS) as readonly ErrorName[];
 

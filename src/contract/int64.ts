@@ -16,29 +16,18 @@ export function int64FromNumberText(text: string): bigint | undefined {
   const parts = JSON_NUMBER.exec(text);
   if (parts === null) return undefined;
   const [, minus, whole = '', fraction = '', exponentText = '0'] = parts;
-
-  // The value is digits × 10^exponent; digits neither begins nor ends with a zero. The length is
-  // checked before the number is expanded, so a huge exponent costs no memory.
-  const coefficient = (whole + fraction).replace(/^0+/, '');
-  if (coefficient === '') return 0n;
-  const trailingZeros = countTrailingZeros(coefficient);
-  const digits = coefficient.slice(0, coefficient.length - trailingZeros);
-  // An exponent above 2^53 is rounded or infinite. The check below rejects the number anyway.
-  const exponent = Number(exponentText) - fraction.length + trailingZeros;
-
-  if (exponent < 0 || digits.length + exponent > ID_DIGITS_MAX) return undefined;
-  const value = BigInt(minus + digits + '0'.repeat(exponent));
+  const digits = (whole + fraction).replace(/^0+/, '');
+  if (digits === '') return 0n;
+  // This many digits stand before the decimal point. It is checked before the number is expanded,
+  // so a huge exponent costs no memory. An exponent above 2^53 is rounded, and rejected anyway.
+  const length = digits.length - fraction.length + Number(exponentText);
+  if (length < 1 || length > ID_DIGITS_MAX) return undefined;
+  if (/[1-9]/.test(digits.slice(length))) return undefined;
+  const value = BigInt(minus + digits.slice(0, length).padEnd(length, '0'));
   return isInt64(value) ? value : undefined;
 }
 
 /** Whether a bigint fits a signed 64-bit integer. */
 export function isInt64(value: bigint): boolean {
   return value >= ID_MIN && value <= ID_MAX;
-}
-
-/** A regular expression would start again at each zero and take quadratic time. */
-function countTrailingZeros(digits: string): number {
-  let count = 0;
-  while (digits.charCodeAt(digits.length - 1 - count) === 48) count++;
-  return count;
 }

@@ -11,21 +11,16 @@ const SLICE_LENGTH = 4096;
  * Checks whether a text is JSON (RFC 8259), and lists the members of its outermost object.
  *
  * It yields after each slice, so that the event loop can go on. JSON.parse cannot pause. It also
- * drops repeated members and rounds numbers. The values that it builds are not needed, and can take
- * more than a hundred times the memory of the text.
+ * drops repeated members, rounds numbers, and may take a hundred times the memory of the text.
  *
- * @param onMember is called for each member in order, with its value as JSON text. Its calls mean
- *   nothing if the text is not JSON
+ * @param onMember is called for each member in order. If the text is not JSON, this means nothing
  * @returns the index at which the text stops to be JSON; undefined if it is JSON
  */
 export function* readJson(
   text: string,
   onMember: (name: string, valueText: string) => void,
 ): Generator<undefined, number | undefined, undefined> {
-  /**
-   * For each array and object that is open, whether it is an object. A list of millions would be
-   * copied as it grows, which takes 100 ms.
-   */
+  /** Of each open array and object, whether it is an object. A list would be copied as it grows. */
   const isObject = new Uint8Array(text.length);
   let depth = 0;
   let expected: 'value' | 'name' | 'colon' | 'comma' = 'value';

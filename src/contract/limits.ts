@@ -1,14 +1,11 @@
-/**
- * Limits that clients see or that several folders share. Some limits are settings: the value here is
- * their default.
- */
+/** Limits that clients see or that several folders share. Of a setting, this is the default. */
 
 /** Smallest id: the minimum of a signed 64-bit integer, OpenAPI format `int64`. */
 export const ID_MIN = -(2n ** 63n);
 /** Largest id: the maximum of a signed 64-bit integer. */
 export const ID_MAX = 2n ** 63n - 1n;
 
-/** Largest request body. The response to a larger one is 413. A setting. */
+/** Largest request body. The response to a larger one is 413. It is a setting. */
 export const BODY_BYTES_MAX = 1024 * 1024;
 /** Maximum of that setting. */
 export const BODY_BYTES_SETTING_MAX = 8 * 1024 * 1024;

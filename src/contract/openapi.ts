@@ -1,13 +1,4 @@
-import {
-  ERROR_NAMES,
-  ERRORS,
-  type ErrorBody,
-  type ErrorName,
-  type ErrorStatus,
-  errorBody,
-  helpLink,
-  ID_RULE,
-} from './errors.ts';
+import { ERROR_NAMES, ERRORS, errorBody, helpLink, ID_RULE } from './errors.ts';
 import {
   BODY_BYTES_MAX,
   HEADER_BYTES_MAX,
@@ -29,10 +20,7 @@ export function openApiJson(): string {
 /** A record shape of the interface. */
 export type SchemaName = keyof typeof SCHEMAS;
 
-/**
- * One record shape as a self-contained JSON Schema 2020-12, as JSON text. It contains the smallest
- * and largest id as {@link openApiJson} does.
- */
+/** One record shape as a self-contained JSON Schema 2020-12, as JSON text with exact ids. */
 export function schemaJson(name: SchemaName): string {
   const schema = {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
@@ -48,15 +36,11 @@ function exactJson(value: unknown): string {
   return `${text.replace(/"bigint (-?[0-9]+)"/g, '$1')}\n`;
 }
 
-export interface Header {
-  description: string;
-  required: boolean;
-  schema: object;
-}
-
-function header(description: string, schema: object, required = true): Header {
+function header(description: string, schema: object, required = true) {
   return { description, required, schema };
 }
+
+type Header = ReturnType<typeof header>;
 
 function text(...examples: string[]): object {
   return { type: 'string', examples };
@@ -67,10 +51,7 @@ function retryAfter(minimum: number, required = true): Header {
   return header(description, { type: 'integer', minimum, examples: [RETRY_AFTER_SECONDS] }, required);
 }
 
-/**
- * These fields are those of draft-ietf-httpapi-ratelimit-headers-10. A 200 has them only if there
- * is a rate limit.
- */
+/** Those of draft-ietf-httpapi-ratelimit-headers-10. A 200 has them only with a rate limit. */
 function rateLimitHeaders(required: boolean): Record<string, Header> {
   const policy = 'The rate limit of the token: q requests at once, and q more in every w seconds.';
   const left = 'What remains of the rate limit: r requests now, and more after t seconds.';
@@ -87,105 +68,70 @@ function jsonContent(shape: SchemaName, examples: Record<string, { value: unknow
 /** It never says "not stored": a gateway may have sent the same plant before, with success. */
 const STORED_OR_NOT = 'The plant may or may not be stored. Sending it again is safe.';
 
-/** What each status means. The compiler rejects a catalogue with a status that is missing here. */
-export const STATUS_DESCRIPTIONS: Record<
-  ErrorStatus,
-  { description: string; headers?: Record<string, Header> }
-> = {
-  400: {
-    description:
-      'Unexpected error: nothing was stored. The message lists every problem of the body. A body is rejected ' +
-      'if it is not a NewPlant, is not UTF-8, begins with a byte order mark, or has a member twice at its top ' +
-      'level. It is also rejected if name or tag contains U+0000 or an unpaired surrogate. ' +
-      `Error ${ERRORS.idTaken.number} occurs only if the service runs with \`--repeated-id reject\`.`,
-  },
-  401: {
-    description: 'The bearer token is missing or not accepted. The service does not read the body.',
-    headers: {
-      'WWW-Authenticate': header(
-        'The challenge: the request needs a valid bearer token (RFC 6750 section 3).',
-        text('Bearer realm="plant-store"'),
-      ),
+/** What each status of the catalogue means. */
+export const STATUS_DESCRIPTIONS: Record<string, { description: string; headers?: Record<string, Header> }> =
+  {
+    400: {
+      description:
+        'Unexpected error: nothing was stored. The message lists every problem of the body. A body is rejected ' +
+        'if it is not a NewPlant, is not UTF-8, begins with a byte order mark, or has a member twice at its top ' +
+        'level. It is also rejected if name or tag contains U+0000 or an unpaired surrogate. ' +
+        `Error ${ERRORS.idTaken.number} occurs only if the service runs with \`--repeated-id reject\`.`,
     },
-  },
-  404: { description: 'The path does not exist. Paths are case-sensitive.' },
-  405: {
-    description: 'The path does not accept this method.',
-    headers: { Allow: header('The methods that the path accepts (RFC 9110 section 10.2.1).', text('POST')) },
-  },
-  408: {
-    description: `The complete request did not arrive within ${REQUEST_TIMEOUT_MS / 1_000} s.`,
-  },
-  413: { description: `The body exceeds the size limit, ${BODY_BYTES_MAX} bytes by default.` },
-  415: { description: 'The body is not application/json in UTF-8, or it has a Content-Encoding.' },
-  429: {
-    description: 'The token exceeded its rate limit. By default there is no rate limit.',
-    headers: { 'Retry-After': retryAfter(1), ...rateLimitHeaders(true) },
-  },
-  431: { description: `The request line and the headers are larger than ${HEADER_BYTES_MAX} bytes.` },
-  500: { description: `Unexpected internal error. ${STORED_OR_NOT}` },
-  503: {
-    description: `The service cannot store the plant now, or cannot confirm that it did. ${STORED_OR_NOT}`,
-    // An error that is not to be retried has no Retry-After.
-    headers: { 'Retry-After': retryAfter(0, false) },
-  },
-};
-
-/** Describes the response with one error status: a list and an example of its error numbers. */
-function errorResponse(status: ErrorStatus): object {
-  const names = ERROR_NAMES.filter(name => ERRORS[name].status === status);
-  const { description, headers } = STATUS_DESCRIPTIONS[status];
-  const help = 'The explanation of this error on the documentation page of the service (RFC 8288).';
-  return {
-    description: `${description}\n\n${names.map(catalogueLine).join('\n')}`,
-    // A service that runs without its documentation page sends no Link.
-    headers: { ...headers, Link: header(help, text(...names.map(helpLink)), false) },
-    content: jsonContent('Error', Object.fromEntries(names.map(exampleError))),
+    401: {
+      description: 'The bearer token is missing or not accepted. The service does not read the body.',
+      headers: {
+        'WWW-Authenticate': header(
+          'The challenge: the request needs a valid bearer token (RFC 6750 section 3).',
+          text('Bearer realm="plant-store"'),
+        ),
+      },
+    },
+    404: { description: 'The path does not exist. Paths are case-sensitive.' },
+    405: {
+      description: 'The path does not accept this method.',
+      headers: {
+        Allow: header('The methods that the path accepts (RFC 9110 section 10.2.1).', text('POST')),
+      },
+    },
+    408: { description: `The complete request did not arrive within ${REQUEST_TIMEOUT_MS / 1_000} s.` },
+    413: { description: `The body exceeds the size limit, ${BODY_BYTES_MAX} bytes by default.` },
+    415: { description: 'The body is not application/json in UTF-8, or it has a Content-Encoding.' },
+    429: {
+      description: 'The token exceeded its rate limit. By default there is no rate limit.',
+      headers: { 'Retry-After': retryAfter(1), ...rateLimitHeaders(true) },
+    },
+    431: { description: `The request line and the headers are larger than ${HEADER_BYTES_MAX} bytes.` },
+    500: { description: `Unexpected internal error. ${STORED_OR_NOT}` },
+    503: {
+      description: `The service cannot store the plant now, or cannot confirm that it did. ${STORED_OR_NOT}`,
+      // An error that is not to be retried has no Retry-After.
+      headers: { 'Retry-After': retryAfter(0, false) },
+    },
   };
-}
-
-function catalogueLine(name: ErrorName): string {
-  const { number, message, retry } = ERRORS[name];
-  return `- \`${number}\`: ${message}${retry ? ' (the same request may succeed later)' : ''}`;
-}
 
 /** The message of the service itself for an invalid NewPlant. */
 const FAULTS_NAMED = readNewPlantText('{"id": 1.5, "tag": null}').message;
 
-function exampleError(name: ErrorName): [ErrorName, { value: ErrorBody }] {
-  return [name, { value: errorBody(name, name === 'notNewPlant' ? FAULTS_NAMED : undefined) }];
+/** Describes the response with one error status: a list and an example of its error numbers. */
+function errorResponse(status: string): object {
+  const names = ERROR_NAMES.filter(name => ERRORS[name].status === Number(status));
+  const lines = names.map(name => {
+    const { number, message, retry } = ERRORS[name];
+    return `- \`${number}\`: ${message}${retry ? ' (the same request may succeed later)' : ''}`;
+  });
+  const examples = names.map(name => {
+    return [name, { value: errorBody(name, name === 'notNewPlant' ? FAULTS_NAMED : undefined) }];
+  });
+  const { description, headers } = STATUS_DESCRIPTIONS[status]!;
+  const help = 'The explanation of this error on the documentation page of the service (RFC 8288).';
+  return {
+    description: `${description}\n\n${lines.join('\n')}`,
+    // A service that runs without its documentation page sends no Link.
+    headers: { ...headers, Link: header(help, text(...names.map(helpLink)), false) },
+    content: jsonContent('Error', Object.fromEntries(examples)),
+  };
 }
-
-export const PLANT_HEADERS: Record<string, Header> = {
-  'Plant-Id': header('The id of the plant, with all its digits. The Plant in the body has no id.', {
-    type: 'string',
-    pattern: '^(0|-?[1-9][0-9]*)$',
-    examples: ['9007199254740993'],
-  }),
-  'Plant-Revision': header('The number of this revision. The first revision of an id has the number 1.', {
-    type: 'integer',
-    minimum: 1,
-    examples: [1],
-  }),
-  'Plant-Outcome': header(
-    'created: the id was new. unchanged: the latest revision of this id has the same content, and ' +
-      'nothing was stored. revised: the id was stored with different content, and this plant is its next ' +
-      'revision.',
-    { type: 'string', enum: OUTCOMES },
-  ),
-  ...rateLimitHeaders(false),
-};
-
-export const PLANT_RESPONSE = {
-  description:
-    'Plant response: the plant was created. It is on disk. The status is also 200 for a plant that is already ' +
-    'stored, and for new content of a stored id. Plant-Outcome names which of the three it is.',
-  headers: PLANT_HEADERS,
-  content: jsonContent('Plant', {
-    tagged: { value: { name: 'Araucaria angustifolia', tag: 'tree' } },
-    untagged: { value: { name: 'Araucaria angustifolia' } },
-  }),
-};
 
 export const CREATE_PLANT = {
   operationId: 'createPlant',
@@ -208,8 +154,38 @@ export const CREATE_PLANT = {
     }),
   },
   responses: {
-    200: PLANT_RESPONSE,
-    ...Object.fromEntries(Object.values(ERRORS).map(({ status }) => [status, errorResponse(status)])),
+    200: {
+      description:
+        'Plant response: the plant was created. It is on disk. The status is also 200 for a plant that is already ' +
+        'stored, and for new content of a stored id. Plant-Outcome names which of the three it is.',
+      headers: {
+        'Plant-Id': header('The id of the plant, with all its digits. The Plant in the body has no id.', {
+          type: 'string',
+          pattern: '^(0|-?[1-9][0-9]*)$',
+          examples: ['9007199254740993'],
+        }),
+        'Plant-Revision': header(
+          'The number of this revision. The first revision of an id has the number 1.',
+          {
+            type: 'integer',
+            minimum: 1,
+            examples: [1],
+          },
+        ),
+        'Plant-Outcome': header(
+          'created: the id was new. unchanged: the latest revision of this id has the same content, and ' +
+            'nothing was stored. revised: the id was stored with different content, and this plant is its next ' +
+            'revision.',
+          { type: 'string', enum: OUTCOMES },
+        ),
+        ...rateLimitHeaders(false),
+      },
+      content: jsonContent('Plant', {
+        tagged: { value: { name: 'Araucaria angustifolia', tag: 'tree' } },
+        untagged: { value: { name: 'Araucaria angustifolia' } },
+      }),
+    },
+    ...Object.fromEntries(Object.keys(STATUS_DESCRIPTIONS).map(status => [status, errorResponse(status)])),
   },
 };
 
@@ -243,11 +219,7 @@ export const SCHEMAS = {
   NewPlant: {
     allOf: [
       { $ref: '#/components/schemas/Plant' },
-      {
-        type: 'object',
-        required: ['id'],
-        properties: { id: ID_SCHEMA },
-      },
+      { type: 'object', required: ['id'], properties: { id: ID_SCHEMA } },
     ],
   },
   Error: {

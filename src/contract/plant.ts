@@ -17,13 +17,12 @@ export interface NewPlant extends Plant {
 export const OUTCOMES = ['created', 'unchanged', 'revised'] as const;
 export type Outcome = (typeof OUTCOMES)[number];
 
-/** A NewPlant, or an error and a message that lists every fault of the body. */
+/** A NewPlant, or an error with a message for people that lists every fault of the body. */
 export type NewPlantReading =
   | { plant: NewPlant; error?: never; message?: never }
   | { plant?: never; error: ErrorName; message: string };
 
-// RFC 8259 section 8.1: UTF-8 without a byte order mark. ignoreBOM leaves the mark in the text, so
-// that readAnyBody can reject it.
+// RFC 8259 section 8.1: `ignoreBOM` leaves a byte order mark in the text, to be rejected there.
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 const NOT_UTF8 = reject('notJson', ['the body is not valid UTF-8; encode it as UTF-8']);
@@ -32,9 +31,9 @@ const UNQUOTED = 'a JSON number without quotes: ';
 const OBJECT = /^[ \t\n\r]*\{/;
 
 /**
- * The most common form of a body: id, name and an optional tag in this order. The id has at most 18
- * digits, and no string has an escape. It needs no further check: 18 digits fit 64 bits, members
- * are not repeated, and decoded UTF-8 has no unpaired surrogate. It is faster than JSON.parse.
+ * The most common form of a body: id, name and an optional tag, without escapes. It needs no more
+ * checks: 18 digits fit 64 bits, no member is repeated, and decoded UTF-8 has no unpaired surrogate.
+ * It is faster than JSON.parse.
  */
 const PLAIN_BODY = new RegExp(
   String.raw`^ \{ "id" : (-?(?:0|[1-9][0-9]{0,17})) , "name" : TEXT (?:, "tag" : TEXT )?\} $`
@@ -43,11 +42,7 @@ const PLAIN_BODY = new RegExp(
     .replaceAll(' ', String.raw`[ \t\n\r]*`),
 );
 
-/**
- * Reads a request body as a NewPlant with its exact id, or lists all its faults.
- *
- * @returns the plant, or `notJson` or `notNewPlant` with a message for people
- */
+/** Reads a request body as a NewPlant with its exact id, or lists all its faults. */
 export function readNewPlant(bytes: Uint8Array): NewPlantReading {
   const text = decoded(bytes);
   return text === undefined ? NOT_UTF8 : readNewPlantText(text);
@@ -108,9 +103,8 @@ function stringOrNull(valueText: string | undefined): string | null | undefined 
 }
 
 /**
- * Checks the members of a NewPlant.
+ * Checks the members of a NewPlant. An absent one is undefined, and `idText` is JSON.
  *
- * @param candidate its `idText` is the JSON text of the id, undefined if the id is absent
  * @param faults those found before. They come first in the message
  */
 export function checkNewPlant(
@@ -124,11 +118,7 @@ export function checkNewPlant(
   return checkNamedPlant(id, name, tag, faults);
 }
 
-/**
- * Checks name and tag as {@link checkNewPlant} does.
- *
- * @param id undefined if the faults include a fault of the id
- */
+/** Checks name and tag only. The id is undefined if the faults include one of the id. */
 export function checkNamedPlant(
   id: bigint | undefined,
   name: unknown,
@@ -158,7 +148,7 @@ function reject(error: ErrorName, faults: string[]): NewPlantReading {
   return { error, message: faults.join('; ') };
 }
 
-/** Writes the Plant of a response as JSON. */
+/** Writes a Plant as JSON, without the id. */
 export function plantJson(plant: Plant): string {
   const name = JSON.stringify(plant.name);
   return plant.tag === undefined ? `{"name":${name}}` : `{"name":${name},"tag":${JSON.stringify(plant.tag)}}`;

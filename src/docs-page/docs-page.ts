@@ -1,15 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { ERROR_NAMES, ERRORS, type ErrorName, errorAnchor, errorBody, ID_RULE } from '../contract/errors.ts';
-import {
-  CREATE_PLANT,
-  ID_SCHEMA,
-  openApiJson,
-  PLANT_HEADERS,
-  PLANT_RESPONSE,
-  SCHEMAS,
-  STATUS_DESCRIPTIONS,
-} from '../contract/openapi.ts';
+import { CREATE_PLANT, ID_SCHEMA, openApiJson, SCHEMAS, STATUS_DESCRIPTIONS } from '../contract/openapi.ts';
 import { STATUS_CODES } from '../http/node-http.ts';
 import { contentResponse, type HttpResponse, jsonResponse } from '../http/response.ts';
 import type { Documentation } from '../http/server-context.ts';
@@ -123,9 +115,10 @@ or an unpaired surrogate, since not every database can store it.</p>
 }
 
 function responseSection(): Html {
+  const { description, headers } = CREATE_PLANT.responses[200];
   return html`<section id="response">
 <h2>Response</h2>
-<p><strong>200.</strong> ${PLANT_RESPONSE.description} The body is the stored Plant, without
+<p><strong>200.</strong> ${description} The body is the stored Plant, without
 its id. The headers contain the id and the outcome.</p>
 <pre>HTTP/1.1 200 OK
 Content-Type: application/json
@@ -134,7 +127,7 @@ Plant-Revision: 1
 Plant-Outcome: created
 
 {"name":"Monstera deliciosa","tag":"houseplant"}</pre>
-<dl>${Object.entries(PLANT_HEADERS).map(([name, { description, required }]) =>
+<dl>${Object.entries(headers).map(([name, { description, required }]) =>
     field(name, required ? 'always' : 'only with a rate limit', description),
   )}</dl>
 </section>`;
