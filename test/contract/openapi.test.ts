@@ -9,10 +9,7 @@ type Content = Record<string, { schema: { $ref: string }; examples: Record<strin
 
 interface Response {
   description: string;
-  headers?: Record<
-    string,
-    { schema: { type: string; pattern: string; enum: string[]; examples?: unknown[] } }
-  >;
+  headers?: Record<string, { schema: { type: string; enum: string[]; examples?: unknown[] } }>;
   content: Content;
 }
 
@@ -21,57 +18,41 @@ const operation = description.paths['/plants'].post;
 const responses: Record<string, Response> = operation.responses;
 const { schemas } = description.components;
 
-suite('the description is valid OpenAPI 3.1', () => {
-  test('by the schema of the OpenAPI Initiative, which rejects a response without description', async () => {
-    assert.deepEqual(await new Validator().validate(JSON.parse(openApiJson())), { valid: true });
-    const broken = JSON.parse(openApiJson());
-    delete broken.paths['/plants'].post.responses['503'].description;
-    assert.equal((await new Validator().validate(broken)).valid, false);
-  });
+test('the description is valid by the schema of the OpenAPI Initiative', async () => {
+  assert.deepEqual(await new Validator().validate(JSON.parse(openApiJson())), { valid: true });
+});
 
-  test('every schema is strict JSON Schema 2020-12, and every example matches its schema', () => {
-    const ajv = new Ajv2020({ formats: { int32: true, int64: true } });
-    ajv.addVocabulary(['components']);
-    ajv.addSchema({ $id: 'plant-store', components: { schemas } });
-    const bodies = [operation.requestBody as Response, ...Object.values(responses)];
-    for (const { content } of bodies) {
-      const { schema, examples } = content['application/json']!;
-      const validate = ajv.compile({ $ref: `plant-store${schema.$ref}` });
-      assert.ok(Object.keys(examples).length > 0);
-      for (const { value } of Object.values(examples)) {
-        assert.ok(validate(value), `${JSON.stringify(value)}: ${ajv.errorsText(validate.errors)}`);
-      }
-    }
-    for (const { headers = {} } of Object.values(responses)) {
-      for (const { schema } of Object.values(headers)) {
-        const { examples = [], ...rules } = schema;
-        for (const example of examples) assert.ok(ajv.validate(rules, example), JSON.stringify(example));
-      }
-    }
-  });
+test('every schema is strict JSON Schema 2020-12, and every example matches its schema', () => {
+  const ajv = new Ajv2020({ formats: { int32: true, int64: true } });
+  ajv.addVocabulary(['components']);
+  ajv.addSchema({ $id: 'plant-store', components: { schemas } });
+  for (const { content, headers = {} } of [operation.requestBody as Response, ...Object.values(responses)]) {
+    const { schema, examples } = content['application/json']!;
+    const validate = ajv.compile({ $ref: `plant-store${schema.$ref}` });
+    assert.ok(Object.keys(examples).length > 0);
+    for (const { value } of Object.values(examples))
+      assert.ok(validate(value), `${JSON.stringify(value)}: ${ajv.errorsText(validate.errors)}`);
+    for (const { examples: headerExamples = [], ...rules } of Object.values(headers).map(each => each.schema))
+      for (const example of headerExamples) assert.ok(ajv.validate(rules, example), JSON.stringify(example));
+  }
 });
 
 suite('the description follows the interface', () => {
-  test('version 1.0.0 under the MIT license, bearer authentication for the whole service', () => {
-    assert.equal(description.openapi, '3.1.0');
-    assert.equal(description.info.version, '1.0.0');
-    assert.deepEqual(description.info.license, { name: 'MIT', identifier: 'MIT' });
-    const { bearer, ...others } = description.components.securitySchemes;
-    assert.deepEqual(others, {});
-    assert.partialDeepStrictEqual(bearer, { type: 'http', scheme: 'bearer' });
-    assert.deepEqual(description.security, [{ bearer: [] }]);
-    assert.equal(operation.security, undefined);
-  });
-
-  test('one operation, POST {base_url}/plants, with no version segment and no parameters', () => {
-    assert.deepEqual(Object.keys(description.paths), ['/plants']);
-    assert.deepEqual(Object.keys(description.paths['/plants']), ['post']);
-    assert.equal(operation.operationId, 'createPlant');
+  test('version 1.0.0 under the MIT license, one operation without parameters, bearer authentication', () => {
+    const { info, security, servers, paths, components } = description;
+    assert.partialDeepStrictEqual(info, { version: '1.0.0', license: { name: 'MIT', identifier: 'MIT' } });
+    assert.deepEqual(Object.keys(components.securitySchemes), ['bearer']);
+    assert.partialDeepStrictEqual(components.securitySchemes.bearer, { type: 'http', scheme: 'bearer' });
+    assert.deepEqual([security, operation.security], [[{ bearer: [] }], undefined]);
+    assert.deepEqual(
+      servers.map(({ url }: { url: string }) => url),
+      ['/'],
+    );
+    assert.deepEqual(Object.keys(paths), ['/plants']);
+    assert.deepEqual(Object.keys(paths['/plants']), ['post']);
+    assert.partialDeepStrictEqual(operation, { operationId: 'createPlant', requestBody: { required: true } });
     assert.equal(operation.parameters, undefined);
-    assert.equal(operation.requestBody.required, true);
     assertRefersTo(operation.requestBody.content, 'NewPlant');
-    assert.equal(description.servers.length, 1);
-    assert.equal(description.servers[0].url, '/');
   });
 
   test('three record shapes: no text limits, further members allowed, no id in Plant', () => {
@@ -79,23 +60,21 @@ suite('the description follows the interface', () => {
     const meanings = JSON.parse(JSON.stringify(schemas), (key, value) =>
       key === 'description' ? value.split(/[:,]/, 1)[0] : value,
     );
+    const text = (description: string): object => ({ type: 'string', description });
     const error = { type: 'integer', format: 'int32', description: 'Error number' };
     // JSON.parse rounded the range of the id. Its exact digits are checked below.
+    const range = { minimum: -(2 ** 63), maximum: 2 ** 63 };
     const id = {
       type: 'integer',
       format: 'int64',
-      minimum: -(2 ** 63),
-      maximum: 2 ** 63,
+      ...range,
       description: 'Identification number of the plant',
     };
     assert.deepEqual(meanings, {
       Plant: {
         type: 'object',
         required: ['name'],
-        properties: {
-          name: { type: 'string', description: 'The name of the plant' },
-          tag: { type: 'string', description: 'Tag to specify the type' },
-        },
+        properties: { name: text('The name of the plant'), tag: text('Tag to specify the type') },
       },
       NewPlant: {
         allOf: [
@@ -106,7 +85,7 @@ suite('the description follows the interface', () => {
       Error: {
         type: 'object',
         required: ['error', 'message'],
-        properties: { error, message: { type: 'string', description: 'Error message text' } },
+        properties: { error, message: text('Error message text') },
       },
     });
     assert.match(openApiJson(), /"minimum": -9223372036854775808,\n\s*"maximum": 9223372036854775807,/);
@@ -140,13 +119,9 @@ test('the statuses, the headers of each, and which leave open whether the plant 
     ['500', ['Link'], true],
     ['503', ['Retry-After', 'Link'], true],
   ]);
-  // The id is text, so that no reader rounds it.
-  assert.equal(responses['200']!.headers!['Plant-Id']!.schema.type, 'string');
-  assert.deepEqual(responses['200']!.headers!['Plant-Outcome']!.schema.enum, [
-    'created',
-    'unchanged',
-    'revised',
-  ]);
+  const { 'Plant-Id': id, 'Plant-Outcome': outcome } = responses['200']!.headers!;
+  assert.equal(id!.schema.type, 'string', 'no reader rounds it');
+  assert.deepEqual(outcome!.schema.enum, ['created', 'unchanged', 'revised']);
 });
 
 test('each error is described and has an example under its status only', () => {
