@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 
 /** JSON numbers as text: near both ends of int64, near 2^53, and in every form. */
-export const numberText = fc.oneof(
+const numberText = fc.oneof(
   { weight: 4, arbitrary: fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }).map(String) },
   fc
     .tuple(fc.constantFrom(0n, 2n ** 31n, 2n ** 53n, 2n ** 63n, 2n ** 64n), fc.bigInt({ min: -3n, max: 3n }))
@@ -16,7 +16,7 @@ export const numberText = fc.oneof(
 );
 
 /** Texts with quotes, escapes, U+0000, JSON punctuation, and lone or paired surrogates. */
-export const text = fc.oneof(
+const text = fc.oneof(
   { weight: 4, arbitrary: fc.string({ unit: 'grapheme', maxLength: 8 }) },
   { weight: 2, arbitrary: fc.string({ unit: 'binary', maxLength: 6 }) },
   {

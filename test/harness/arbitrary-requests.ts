@@ -96,9 +96,10 @@ function onceInThree<T>(elements: fc.Arbitrary<T[]>): fc.Arbitrary<T[]> {
  * their headers or any of their bytes. They are sent in one or in several chunks.
  *
  * @param token one that the service accepts
+ * @returns the same cases for the same seed
  */
-export function arbitrarySending(token: string): fc.Arbitrary<Sending> {
-  return fc
+export function drawSendings(token: string, seed: number, count: number): Sending[] {
+  const sendings = fc
     .tuple(
       fc.array(request(token), { minLength: 1, maxLength: 5 }),
       onceInThree(fc.array(byteChange, { minLength: 1, maxLength: 2 })),
@@ -108,11 +109,7 @@ export function arbitrarySending(token: string): fc.Arbitrary<Sending> {
       bytes: changes.reduce<Buffer>((bytes, change) => change(bytes), Buffer.concat(requests)),
       cuts,
     }));
-}
-
-/** @returns the same cases for the same seed */
-export function drawSendings(token: string, seed: number, count: number): Sending[] {
-  return fc.sample(arbitrarySending(token), { seed, numRuns: count });
+  return fc.sample(sendings, { seed, numRuns: count });
 }
 
 /**

@@ -49,7 +49,7 @@ export function testOracle(bytes: Uint8Array): Verdict {
  * The value of a JSON number, as numerator / 10^places, if it is an integer. The numbers of these
  * tests have too few digits for more than 1,000 places, so no power is computed there.
  */
-export function exactInteger(text: string): bigint | undefined {
+function exactInteger(text: string): bigint | undefined {
   const [mantissa = '', exponentText = '0'] = text.toLowerCase().split('e');
   const [whole = '', fraction = ''] = mantissa.split('.');
   const numerator = BigInt(`${whole}${fraction}`.replace('-', ''));
@@ -76,6 +76,6 @@ function topLevelNames(json: string): string[] {
 }
 
 /** Whether UTF-8 can represent the text, and it has no U+0000. */
-export function isStorable(text: string): boolean {
+function isStorable(text: string): boolean {
   return Buffer.from(text).toString() === text && !text.includes('\u0000');
 }

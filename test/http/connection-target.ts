@@ -75,9 +75,14 @@ export function plantJson(id: number): string {
   return `{"id":${id},"name":"Plant ${id}"}`;
 }
 
-/** Checks that the next response confirms that this plant was created. */
-export async function assertCreated(connection: RawConnection, id: number): Promise<void> {
+/** Checks that the next response confirms that this plant was created, and what follows it. */
+export async function assertCreated(
+  connection: RawConnection,
+  id: number,
+  next?: 'close' | 'keep-alive',
+): Promise<void> {
   const response = await connection.response();
+  if (next !== undefined) assert.equal(response.headers.get('connection'), next);
   assertPlantResponse(response, { name: `Plant ${id}` });
   assert.equal(response.headers.get('plant-id'), String(id));
   assert.equal(response.headers.get('plant-outcome'), 'created');

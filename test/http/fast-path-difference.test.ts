@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
 import { hashToken, makeToken } from '../../src/auth/token.ts';
 import { plantJson } from '../../src/contract/plant.ts';
 import { fastPathHeadersOf } from '../../src/http/fast-path-headers.ts';
 import { FAST_PATH_HEADERS_BYTES_MAX } from '../../src/http/limits.ts';
-import { arbitrarySending, type Sending, send } from '../harness/arbitrary-requests.ts';
+import { drawSendings, type Sending, send } from '../harness/arbitrary-requests.ts';
 import { openCommandStore } from '../harness/open-store.ts';
 import { type Ending, RawConnection, requestBytes } from '../harness/raw-connection.ts';
 import { assertErrorResponse } from '../harness/response-assertions.ts';
@@ -64,10 +63,9 @@ const FAST_PATH = [
 /** Header sections that a lax parser could accept there. More are in `request-cases.ts`. */
 const ODD = [
   ofLength(FAST_PATH_HEADERS_BYTES_MAX + 1),
-  ...[
-    ...['\r\nPOST /plants HTTP/1.1', ' POST /plants HTTP/1.1', 'POST /plants HTTP/1.1 '],
-    ...['POST /plants http/1.1', 'POST  /plants HTTP/1.1', 'PUT /plants HTTP/1.1'],
-  ].map(line => [line, ...PLAIN_LINES.slice(1)].join('\r\n')),
+  ...['\r\nPOST /plants HTTP/1.1', 'POST /plants HTTP/1.1 ', 'POST /plants http/1.1'].map(line =>
+    [line, ...PLAIN_LINES.slice(1)].join('\r\n'),
+  ),
   ...withLines(
     ...['-Note: a', 'X_Note: a', 'X-N\xf6te: a', 'X-Note:a', 'X-Note:  a', 'X-Note:\ta', 'X-Note: a '],
     ...['X-Note: a\t', 'X-Note: a\tb', 'X-Note:', 'X-Note: ', 'X-Note: \xf6', 'X-Note: a\x7fb'],
@@ -76,13 +74,8 @@ const ODD = [
     ...['Connection: keep-alive, close', 'Connection: keep-alive\r\nConnection: keep-alive', 'TE: trailers'],
     ...['Keep-Alive: timeout=5', 'Proxy-Connection: keep-alive', 'Upgrade: h2c', 'Connection: upgrade'],
   ),
-  ...withValues('Host', 'a:', 'a:123456', 'a,b', 'a_b', ':80'),
-  ...withValues(
-    'Authorization',
-    `Bearer ${TOKEN},`,
-    `Bearer ${TOKEN} ${TOKEN}`,
-    `Bearer ${TOKEN.slice(0, -1)}`,
-  ),
+  ...withValues('Host', 'a:', 'a:123456', 'a,b', ':80'),
+  ...withValues('Authorization', `Bearer ${TOKEN},`, `Bearer ${TOKEN} ${TOKEN}`),
   ...withValues('Content-Length', '029', '1e1', '29.0', '29;', '0', '10000000'),
 ];
 
@@ -184,11 +177,9 @@ function confirmedBy(responses: string): string[] {
  * Whether one of the two rejected a request before all of it had arrived, which closes the
  * connection. How much has arrived depends on timing, on both paths.
  */
-function rejectedEarly({ text: one }: Seen, { text: other }: Seen): boolean {
-  const [these, those] = [one, other].map(text => text.split(/(?=HTTP\/1\.1 \d{3} )/)) as [
-    string[],
-    string[],
-  ];
+function rejectedEarly(one: Seen, other: Seen): boolean {
+  const responsesOf = ({ text }: Seen): string[] => text.split(/(?=HTTP\/1\.1 \d{3} )/);
+  const [these, those] = [responsesOf(one), responsesOf(other)];
   const first = these.findIndex((response, index) => response !== those[index]);
   return [these, those].some(
     responses =>
@@ -210,8 +201,7 @@ test('the fast path accepts what clients send', async () => {
 test(`the same bytes have the same responses and stored plants on both paths, seed ${SEED}`, async () => {
   await using asTheyAre = await startWithToken();
   await using throughNode = await startWithToken();
-  const drawn = fc.sample(arbitrarySending(TOKEN), { seed: SEED, numRuns: CASES });
-  const cases = [...sendingsOf([...FAST_PATH, ...ODD]), ...drawn];
+  const cases = [...sendingsOf([...FAST_PATH, ...ODD]), ...drawSendings(TOKEN, SEED, CASES)];
   const confirmed = [['1 1 {"name":"A"}'], ['1 1 {"name":"A"}']];
   let early = 0;
   const statuses = new Set<string>();

@@ -138,21 +138,12 @@ for (const path of PATHS) {
 
 suite('the fast path', () => {
   test('moves whole requests to Node’s HTTP server if the client closes its side after them', async () => {
-    const token = await addToken(target.service.database, 'closes its side');
-    // Chunked requests leave the fast path. So does a request with an unknown token.
-    for (const [first, parts] of [
-      [target.service.token, chunked],
-      [token, (body: string): RequestParts => ({ body })],
-    ] as const) {
-      using connection = await target.open();
-      const ids = nextIds(3);
-      const bytes = ids.map((id, index) =>
-        requestBytes(first, index === 0 ? { body: plantJson(id) } : parts(plantJson(id))),
-      );
-      connection.socket.end(Buffer.concat(bytes));
-      await assertAllCreated(connection, ids);
-      await assertClosed(connection);
-    }
+    using connection = await target.open();
+    const ids = nextIds(3);
+    const chunkedRequests = ids.slice(1).map(id => target.request(id, chunked(plantJson(id))));
+    connection.socket.end(Buffer.concat([target.request(ids[0]!), ...chunkedRequests]));
+    await assertAllCreated(connection, ids);
+    await assertClosed(connection);
   });
 
   test('sends the current Date', async () => {
