@@ -137,18 +137,12 @@ export function requestBytes(token: string, parts: RequestParts = {}): Buffer {
   return Buffer.concat([Buffer.from(`${method} ${target} HTTP/${version}\r\n${lines.join('')}\r\n`), body]);
 }
 
-/** A body in up to two chunks instead of one with Content-Length, RFC 9112 section 7.1. */
-export function chunked(body: string | Uint8Array): RequestParts {
-  const bytes = Buffer.from(body);
-  const half = bytes.length >> 1;
-  // An empty chunk is the last one.
-  const parts = [bytes.subarray(0, half), bytes.subarray(half)].filter(part => part.length > 0);
-  const chunks = [...parts, Buffer.alloc(0)];
+/** A body in one chunk instead of one with Content-Length, RFC 9112 section 7.1. */
+export function chunked(body: string): RequestParts {
+  const size = Buffer.byteLength(body).toString(16);
   return {
     headers: { 'Content-Length': null, 'Transfer-Encoding': 'chunked' },
-    body: Buffer.concat(
-      chunks.flatMap(chunk => [Buffer.from(`${chunk.length.toString(16)}\r\n`), chunk, Buffer.from('\r\n')]),
-    ),
+    body: body === '' ? '0\r\n\r\n' : `${size}\r\n${body}\r\n0\r\n\r\n`,
   };
 }
 

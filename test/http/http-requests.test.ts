@@ -2,7 +2,13 @@ import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
 import { makeToken } from '../../src/auth/token.ts';
 import { openApiJson } from '../../src/contract/openapi.ts';
-import { ask, RawConnection, type RawResponse, type RequestParts } from '../harness/raw-connection.ts';
+import {
+  ask,
+  RawConnection,
+  type RawResponse,
+  type RequestParts,
+  requestBytes,
+} from '../harness/raw-connection.ts';
 import {
   ACCEPTED_REQUESTS,
   authorization,
@@ -83,18 +89,6 @@ test('in the end the store has all plants with a 200 response and no others', as
   );
 });
 
-test('a body after 100 (Continue) is read, and HTTP/1.0 gets no 100', async () => {
-  using connection = await target.open();
-  const id = target.nextId();
-  const body = plantJson(id);
-  const headers = { Expect: '100-continue', 'Content-Length': String(body.length) };
-  connection.write(target.request(id, { headers, body: '' }));
-  assert.equal((await connection.response()).status, 100);
-  connection.write(body);
-  await assertCreated(connection, id);
-  await target.assertOpen(connection);
-});
-
 test('the first error in this order is reported: path, method, credential, media type, size, JSON, shape, store', async () => {
   await using strict = await startTestService({ bodyBytesMax: BODY_BYTES_MAX, repeatedIdRule: 'reject' });
   const send = (parts: RequestParts): Promise<RawResponse> => ask(strict.address.port, strict.token, parts);
@@ -142,28 +136,21 @@ test('/openapi.json is the description, without a credential; HEAD has its heade
 
 test('every response of the operations listener has the security headers, and it accepts no plants', async () => {
   const { token, opsAddress } = target.service;
-  const requests = [
-    ...Object.values(RULES)
-      .flat()
-      .map(({ bytes }) => bytes(token, plantJson(GHOST_ID))),
-    ...['/livez', '/readyz', '/metrics', '/%zz'].map(path =>
-      Buffer.from(`GET ${path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`),
-    ),
+  const get = (path: string): Buffer => Buffer.from(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`);
+  const requests: [status: number, bytes: Buffer][] = [
+    ...['/livez', '/readyz', '/metrics'].map((path): [number, Buffer] => [200, get(path)]),
+    [404, requestBytes(token, { body: plantJson(GHOST_ID) })],
+    [404, get('/%zz')],
+    [400, Buffer.from('junk\r\n\r\n')],
+    [431, get(`/${'a'.repeat(20_000)}`)],
   ];
-  await Promise.all(
-    requests.map(async bytes => {
-      using connection = await RawConnection.open(opsAddress.port);
-      connection.write(bytes);
-      connection.finish();
-      await connection.ended;
-      const sections = connection.unread.matchAll(/^HTTP\/1\.1 [2-5][0-9]{2} [^\r]*\r\n(.*?)\r\n\r\n/gms);
-      for (const [, fields] of sections) {
-        const lines = fields!.split('\r\n').map(line => line.toLowerCase().split(': ') as [string, string]);
-        assertHardened(new Map(lines));
-      }
-    }),
-  );
-  assert.equal((await ask(opsAddress.port, token)).status, 404);
+  for (const [status, bytes] of requests) {
+    using connection = await RawConnection.open(opsAddress.port);
+    connection.write(bytes);
+    const response = await connection.response();
+    assert.equal(response.status, status);
+    assertHardened(response.headers);
+  }
 });
 
 /** Host fields and the response of the operations listener: 200 or the error number. */
@@ -175,7 +162,7 @@ const OPS_HOSTS: [response: 200 | 40000 | 42101, hosts: (string | string[] | nul
   [200, ['127.1:8081']],
   [200, [null, 'localhost'], '1.0'],
   [42101, ['pages.example', 'pages.example:8081', 'localhost.pages.example', 'notlocalhost', 'localhost..']],
-  [42101, ['127.0.0.1.pages.example', '[::1].pages.example', '[pages.example]', '::1', '127.2', '']],
+  [42101, ['127.0.0.1.pages.example', '[pages.example]', '::1', '127.2', '']],
   [42101, ['a.plants.internal', 'internal', 'plants.internal.pages.example', 'plants.internal@a', 'a b']],
   [42101, ['pages.example'], '1.0'],
   [40000, [null, ['localhost', 'localhost'], ['localhost', 'pages.example']]],

@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { suite, test } from 'node:test';
 import { startServe } from '../harness/program.ts';
-import { chunked, RawConnection, requestBytes } from '../harness/raw-connection.ts';
+import { chunked, RawConnection, type RawResponse, requestBytes } from '../harness/raw-connection.ts';
 import { assertErrorResponse, assertPlantResponse } from '../harness/response-assertions.ts';
+import { addToken, startTestService } from '../harness/running-service.ts';
+import { enginesUnderTest } from '../harness/store-under-test.ts';
 import { storedRevisionsOf } from '../harness/stored-revisions.ts';
 import { testFolder } from '../harness/test-folder.ts';
 
+const ENGINES = await enginesUnderTest();
 const folder = testFolder();
 
 const MANY_MEMBERS = Array.from({ length: 20_000 }, (_, index) => `"${index}":0`).join();
@@ -69,5 +72,30 @@ test('long bodies of many parts are read one after the other, and short ones in 
   for (const [index, [, error]] of BODIES.entries()) {
     const revisions = await storedRevisionsOf(database, BigInt(1 + 2 * index));
     assert.equal(revisions.length, error === undefined ? 1 : 0);
+  }
+});
+
+function revisionOf({ headers }: RawResponse): string | undefined {
+  return headers.get('plant-revision');
+}
+
+suite('a later request of a connection becomes the later revision', () => {
+  for (const under of ENGINES) {
+    test(`when a short body follows a long one and a rejected request, in ${under.name}`, async () => {
+      const database = await under.newDatabase();
+      await using service = await startTestService({ database });
+      const other = await addToken(database, 'other');
+      using connection = await RawConnection.open(service.address.port);
+      const rejected = requestBytes('', { target: '/elsewhere' });
+      for (let id = 1; id <= 5; id++) {
+        // Reading it takes many event-loop iterations.
+        const long = `{"id":${id},"name":"first","x":[${'1,'.repeat(300_000)}1]}`;
+        const short = requestBytes(other, { body: `{"id":${id},"name":"second"}` });
+        connection.write(Buffer.concat([requestBytes(service.token, { body: long }), rejected, short]));
+        const first = revisionOf(await connection.response());
+        assert.equal((await connection.response()).status, 404);
+        assert.deepEqual([first, revisionOf(await connection.response())], ['1', '2'], `id ${id}`);
+      }
+    });
   }
 });
