@@ -2,11 +2,13 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { crossOriginFields } from './cross-origin.ts';
 import { closeWithError, lingeringClose } from './lingering-close.ts';
-import { keepOpenAfterEnd, onLastResponse } from './node-internals.ts';
-import { NodeParser } from './node-parser.ts';
+import { keepOpenAfterEnd, onLastResponse, TakenParser } from './node-internals.ts';
 import { errorResponse, fieldsOf, type HttpResponse, parserError, type ReceivedRequest } from './response.ts';
 import type { ServerContext } from './server-context.ts';
 import type { TickBudget } from './tick-budget.ts';
+
+/** Bytes that Node's parser gets before it waits for responses: 20 of the shortest requests. */
+export const PARSED_CHUNK_BYTES_MAX = 512;
 
 /** A request with its response. */
 export interface Exchange extends ReceivedRequest {
@@ -16,8 +18,9 @@ export interface Exchange extends ReceivedRequest {
 }
 
 /**
- * A connection of Node's HTTP server. It limits how far that server parses ahead, and writes each
- * response once, in request order.
+ * A connection of Node's HTTP server. It writes each response once, in request order. The parser
+ * gets small chunks, within a tick budget, so that it parses only few requests ahead of the first
+ * pending response. The rest goes back into the socket.
  *
  * | state | event | next state | what is sent |
  * |---|---|---|---|
@@ -53,13 +56,14 @@ export class NodeConnection {
   #isEnding = false;
   /** The error that is sent after the last response. */
   #lastError: HttpResponse | undefined;
-  readonly #parser: NodeParser;
+  readonly #parser: TakenParser;
 
   constructor(socket: Socket, context: ServerContext, budget: TickBudget) {
     this.#socket = socket;
     this.#context = context;
     this.#budget = budget;
-    this.#parser = new NodeParser(socket, budget, this);
+    this.#parser = new TakenParser(socket, received => this.#parse(received));
+    budget.defer(this.#resume);
     socket.on('timeout', () => this.#onTimeout());
     // Node's parser reports nothing if the client ends its side within a request with `Upgrade`.
     socket.on('end', () => {
@@ -86,7 +90,7 @@ export class NodeConnection {
     serverResponse.on('close', () => {
       this.#pending.delete(exchange);
       if (this.#lastError !== undefined) this.endWith(this.#lastError);
-      else this.#parser.resume();
+      else this.#resume();
     });
     return exchange;
   }
@@ -150,11 +154,54 @@ export class NodeConnection {
   }
 
   /** While responses are pending, only the rest of a body is parsed. */
-  get mayParse(): boolean {
+  get #mayParse(): boolean {
     if (this.#isEnding || this.#socket.destroyed) return false;
     if (this.#pending.size === 0) return true;
     const { complete, readableLength, readableHighWaterMark } = this.latest!.request;
     return this.#pending.size === 1 && !complete && readableLength < readableHighWaterMark;
+  }
+
+  /** Parses the bytes that were put back, if that is allowed now. */
+  readonly #resume = (): void => {
+    if (!this.#mayParse || !this.#socket.isPaused()) return;
+    this.#socket.resume();
+    // `resume` alone would read in a later tick.
+    this.#socket.read();
+  };
+
+  /** @returns how many bytes were parsed, or the error in them */
+  #parse(received: Buffer): number | Error {
+    let start = 0;
+    while (start < received.length) {
+      if (!this.#mayParse || !this.#budget.hasTime()) {
+        this.#socket.pause();
+        this.#socket.unshift(received.subarray(start));
+        if (this.#mayParse) this.#budget.defer(this.#resume);
+        break;
+      }
+      const parsed = this.#parseChunk(received.subarray(start, start + PARSED_CHUNK_BYTES_MAX));
+      if (parsed instanceof Error) return parsed;
+      start += parsed;
+      if (this.#parser.isConnect) {
+        this.#parser.release();
+        break;
+      }
+    }
+    return start;
+  }
+
+  /**
+   * The parser stops after a request with `Upgrade`, also if the response to it is HTTP/1.1. Node
+   * would drop the following bytes. Here they are parsed. Until the next header section ends, the
+   * parser then stops at an error without reporting it.
+   */
+  #parseChunk(chunk: Buffer): number | Error {
+    const before = this.latest;
+    const wasComplete = before?.request.complete;
+    const parsed = this.#parser.execute(chunk);
+    if (parsed instanceof Error || parsed === chunk.length || this.#parser.isConnect) return parsed;
+    const isBehindRequest = this.latest?.request.complete && (this.latest !== before || !wasComplete);
+    return isBehindRequest ? parsed : new Error('invalid HTTP after a request with Upgrade');
   }
 
   /** Discards the rest of a rejected request. If it is complete then, the connection stays open. */

@@ -9,7 +9,7 @@ import { runInNewContext } from 'node:vm';
 import { makeToken } from '../../src/auth/token.ts';
 import { BODY_BYTES_MAX } from '../../src/contract/limits.ts';
 import { LONG_BODIES_BYTES_MAX } from '../../src/http/limits.ts';
-import { PARSED_CHUNK_BYTES_MAX } from '../../src/http/node-parser.ts';
+import { PARSED_CHUNK_BYTES_MAX } from '../../src/http/node-connection.ts';
 import { chunked, type RawConnection, requestBytes } from '../harness/raw-connection.ts';
 import { addToken } from '../harness/running-service.ts';
 import { isLeftToNode, serverSideOf } from '../harness/server-side.ts';

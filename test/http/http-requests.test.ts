@@ -139,7 +139,7 @@ test('every response of the operations listener has the security headers, and it
   const get = (path: string): Buffer => Buffer.from(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`);
   const requests: [status: number, bytes: Buffer][] = [
     ...['/livez', '/readyz', '/metrics'].map((path): [number, Buffer] => [200, get(path)]),
-    [404, requestBytes(token, { body: plantJson(GHOST_ID) })],
+    [404, requestBytes(token, { body: plantJson(GHOST_ID), headers: { Expect: 'flowers' } })],
     [404, get('/%zz')],
     [400, Buffer.from('junk\r\n\r\n')],
     [431, get(`/${'a'.repeat(20_000)}`)],
