@@ -24,7 +24,7 @@ export const FAST_PATH_TIMEOUT_MS = {
 
 /** With this many pending responses, the fast path reads no further request of a connection. */
 const FAST_PATH_PIPELINE_MAX = 1_024;
-/** The same limit for the bytes of their bodies: a client might not read the responses. */
+/** The same for the bytes of their bodies: a client might not read the responses. */
 const FAST_PATH_PIPELINE_BYTES_MAX = 256 * 1024;
 
 const HEADERS_END = '\r\n\r\n';
@@ -97,7 +97,6 @@ export class FastPathConnection {
     if (this.#responses.length === 0 && !this.#hasUnprocessed) lingeringClose(this.#socket);
   }
 
-  /** Whether bytes have arrived that are not processed. */
   get #hasUnprocessed(): boolean {
     return this.#partialRequest !== undefined || this.#pauseReason !== undefined;
   }
@@ -179,13 +178,8 @@ export class FastPathConnection {
     if (end > received.length) return 'incomplete';
     if (!this.#budget.hasTime(start === 0 ? this.#arrivedAt : undefined)) return 'tickBudget';
     const body = received.subarray(bodyStart, end);
-    const request = {
-      response: undefined,
-      arrivedAt: this.#arrivedAt,
-      bodyBytes: body.length,
-      body,
-      tokenId,
-    };
+    const { bodyBytes } = headers;
+    const request = { response: undefined, arrivedAt: this.#arrivedAt, bodyBytes, body, tokenId };
     this.#responses.add(request, createPlant.createOnFastPath(tokenId, body));
     return end;
   }

@@ -13,9 +13,7 @@ import { chunked, type RequestParts, requestBytes } from './raw-connection.ts';
 
 const LONG_NAME_LENGTH = 20_000;
 const CHUNKED_BODY_BYTES = 2_000;
-/**
- * Requests in one write. With single writes this client would use more CPU time than the service.
- */
+/** Requests in one write. Single writes would take more CPU time than the service. */
 const BLOCK_REQUESTS = 100;
 /** The sleep between two checks of the clock and the sockets, the precision of an open loop. */
 const SLEEP_MS = 0.1;

@@ -101,14 +101,10 @@ export interface WrkResult {
 }
 
 /**
- * Drives a closed loop with wrk: each connection sends its next plant as soon as it has the
- * response to the last.
+ * Drives a closed loop with wrk. It corrects its latencies (`stats_correct` in its source): it adds
+ * the requests that a slow one delayed, by the mean rate of the connection.
  *
- * wrk corrects its latencies (stats_correct in its source): it adds the requests that a slow one
- * delayed, by the mean rate of the connection.
- *
- * @returns the number and rate of requests with the response 200; the latencies include all
- *   requests
+ * @returns the number and rate of requests with the response 200, and the latencies of all
  * @throws if wrk is missing, if it fails or if the signal ends it
  */
 export async function runWrk(settings: WrkSettings): Promise<WrkResult> {
@@ -133,12 +129,7 @@ export function wrkVersion(): string {
   return version;
 }
 
-/**
- * Runs a program that reads an order as JSON from stdin and prints a result as JSON.
- *
- * @param signal ends the program
- * @throws if it ends without a result, or by the signal
- */
+/** Runs a program that reads an order as JSON from stdin and prints a result as JSON. */
 export async function runScript<Result>(
   script: string,
   order: object,

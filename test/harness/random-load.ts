@@ -9,9 +9,7 @@ import { until } from './until.ts';
 
 /** The number of clients of all instances together. */
 const CLIENTS = 18;
-/**
- * All clients send these ids with these contents, so that there are revisions and repeated plants.
- */
+/** All clients send these ids and contents, so that there are revisions and repeated plants. */
 const SHARED_IDS = 5;
 const SHARED_CONTENTS = 3;
 /** The pause after a 5xx, or after a missing response. */
@@ -80,11 +78,7 @@ export class RandomLoad implements AsyncDisposable {
     return this.stores(100);
   }
 
-  /**
-   * Settles when each instance has confirmed a plant after this moment.
-   *
-   * @returns for each instance, when that happened first
-   */
+  /** @returns for each instance, when it confirmed its first plant after this moment */
   async storedByEachAfter(moment: number): Promise<number[]> {
     const firstAfter = (storedAt: number[]): number | undefined => storedAt.find(each => each > moment);
     await until('every instance stores plants', () =>

@@ -239,20 +239,6 @@ suite('long bodies that are incomplete', () => {
     for (const each of begun) each[Symbol.dispose]();
   });
 
-  test('in chunks reserve memory for the received bytes, not for the maximum', async () => {
-    const connections = await Promise.all(Array.from({ length: MOST * 2 }, () => target.open()));
-    const requests = connections.map(connection => {
-      const id = target.nextId();
-      return { connection, id, bytes: target.request(id, chunked(plantJson(id).padEnd(40_000))) };
-    });
-    await Promise.all(
-      requests.map(({ connection, bytes }) => writeApart(connection, bytes.subarray(0, 25_000))),
-    );
-    for (const { connection, bytes } of requests) connection.write(bytes.subarray(25_000));
-    for (const { connection, id } of requests) await assertCreated(connection, id);
-    for (const connection of connections) connection[Symbol.dispose]();
-  });
-
   test('in chunks are rejected when they outgrow the memory, which others can then use', async () => {
     const begun = await untilAllBegun();
     begun.pop()![Symbol.dispose]();
