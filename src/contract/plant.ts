@@ -108,10 +108,9 @@ function stringOrNull(valueText: string | undefined): string | null | undefined 
  * @param faults those found before. They come first in the message
  */
 export function checkNewPlant(
-  candidate: { idText: string | undefined; name: unknown; tag: unknown },
+  { idText, name, tag }: { idText: string | undefined; name: unknown; tag: unknown },
   faults: string[] = [],
 ): NewPlantReading {
-  const { idText, name, tag } = candidate;
   const id = idText === undefined ? undefined : int64FromNumberText(idText);
   if (idText === undefined) faults.push('id is required');
   else if (id === undefined) faults.push(`id must be ${idText.startsWith('"') ? UNQUOTED : ''}${ID_RULE}`);
