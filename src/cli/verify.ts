@@ -18,8 +18,7 @@ The command checks every revision and prints a line, the seal. Keep the line on
 paper or on another machine. A service may use the store meanwhile.
 
 With --against, the command says whether the store still holds every revision of
-an earlier seal, unchanged. It ignores revisions that were added since. With a file
-that --seal or backup wrote, it also shows where the first difference is.
+an earlier seal, unchanged. It ignores revisions that were added since.
 
 Exit code 1 means that the store is damaged, or does not hold what the seal says.
 Then no seal is printed or written.
@@ -40,7 +39,7 @@ export function verifyCommand(): Command {
   return addDatabaseOptions(new Command('verify'))
     .description('check every revision, and print a line that later proves that none is missing')
     .option('--against <seal>', 'an earlier line, or the file that contains it')
-    .option('--seal <file>', 'also write the line to this new file, with digests of parts of the store')
+    .option('--seal <file>', 'also write the line to this new file')
     .addHelpText('after', HELP)
     .action(verify);
 }

@@ -15,28 +15,18 @@ export interface Seal {
   revisions: number;
   /** The SHA-256 of {@link SealDigest}: 64 hexadecimal digits in lower case. */
   digest: string;
-  /** In the order of ids. With them, two seals show where the first difference is. */
-  marks: Mark[];
   /** Of the revisions after this time, only these are covered, as `ID:REVISION`. */
   newest?: { after: number; keys: Set<string> } | undefined;
 }
 
-/** The number and the digest of the revisions up to this id, and with it. */
-type Mark = Pick<Seal, 'revisions' | 'digest'> & { id: bigint };
-
-export interface SealSettings {
-  /** Later revisions are left out. Default: none. */
-  until?: number;
-  /** Its marks are repeated for the same ids, so that they can be compared. */
-  earlier?: Seal | undefined;
+/** What a digest covers, such as the same as an earlier seal. All revisions by default. */
+interface Coverage extends Partial<Pick<Seal, 'until' | 'newest'>> {
   /** Later revisions are not left out, but listed. */
   isListing?: boolean;
 }
 
-/** Characters that one call hashes. A call for each line would cost more than the hash itself. */
+/** Characters that one call hashes. A call for each line makes the digest slower by half. */
 const CHUNK_LENGTH = 64 * 1024;
-/** A seal of more than twice as many plants has at least so many marks. */
-const MARKS_MIN = 512;
 /** A seal that would list more revisions lists none. It fits its own backup only. */
 const LISTED_MAX = 100_000;
 
@@ -57,50 +47,38 @@ export class SealDigest {
   readonly #hash = createHash('sha256');
   readonly #newest: NonNullable<Seal['newest']>;
   readonly #isListing: boolean;
-  readonly #markIds: Iterator<bigint, undefined> | undefined;
-  #nextMark: bigint | undefined;
-  #lines: string[] = [];
-  #length = 0;
+  #lines = '';
   #revisions = 0;
   #plants = 0;
   #newestTime = 0;
   #lastId: bigint | undefined;
-  #marks: Mark[] = [];
-  #markInterval = 1;
 
-  constructor({ until = Number.POSITIVE_INFINITY, earlier, isListing = false }: SealSettings = {}) {
-    this.#newest = earlier?.newest ?? { after: until, keys: new Set() };
+  constructor({ until = Number.POSITIVE_INFINITY, newest, isListing = false }: Coverage = {}) {
+    this.#newest = newest ?? { after: until, keys: new Set() };
     this.#isListing = isListing;
-    this.#markIds = earlier?.marks.map(({ id }) => id).values();
-    this.#nextMark = this.#markIds?.next().value;
   }
 
   /** @param each must be intact */
   add({ plant: { id, name, tag }, revision, recordedAt, recordedBy }: PlantRevision): void {
     if (recordedAt > this.#newest.after && !this.#isListed(`${id}:${revision}`)) return;
-    if (id !== this.#lastId) {
-      if (this.#markIds !== undefined) this.#repeatMarks(id);
-      else if (this.#revisions >= (this.#marks.at(-1)?.revisions ?? 0) + this.#markInterval) this.#mark();
-      this.#plants++;
-      this.#lastId = id;
-    }
+    if (id !== this.#lastId) this.#plants++;
+    this.#lastId = id;
     this.#revisions++;
     if (recordedAt > this.#newestTime) this.#newestTime = recordedAt;
-    const line = JSON.stringify([String(id), revision, name, tag ?? null, recordedAt, recordedBy]);
-    this.#lines.push(line);
-    this.#length += line.length;
-    if (this.#length >= CHUNK_LENGTH) this.#update();
+    this.#lines += `${JSON.stringify([String(id), revision, name, tag ?? null, recordedAt, recordedBy])}\n`;
+    if (this.#lines.length < CHUNK_LENGTH) return;
+    this.#hash.update(this.#lines);
+    this.#lines = '';
   }
 
   /** Ends the digest. */
   seal(): Seal {
-    this.#repeatMarks();
-    this.#update();
+    this.#hash.update(this.#lines);
     // Not the limit, which may come from a damaged row that only some reads find.
     const [until, plants, revisions] = [this.#newestTime, this.#plants, this.#revisions];
     const { size } = this.#newest.keys;
     const newest = this.#isListing && size > 0 && size <= LISTED_MAX ? this.#newest : undefined;
-    return { until, plants, revisions, digest: this.#hash.digest('hex'), marks: this.#marks, newest };
+    return { until, plants, revisions, digest: this.#hash.digest('hex'), newest };
   }
 
   #isListed(key: string): boolean {
@@ -108,56 +86,27 @@ export class SealDigest {
     if (this.#isListing && keys.size <= LISTED_MAX) keys.add(key);
     return this.#isListing || keys.has(key);
   }
-
-  #mark(): void {
-    if (this.#lastId !== undefined) this.#addMark(this.#lastId);
-    if (this.#marks.length < 2 * MARKS_MIN) return;
-    this.#marks = this.#marks.filter((_, index) => index % 2 === 1);
-    this.#markInterval *= 2;
-  }
-
-  /** @param before the next id of the store; undefined at its end */
-  #repeatMarks(before?: bigint): void {
-    while (this.#nextMark !== undefined && (before === undefined || this.#nextMark < before)) {
-      this.#addMark(this.#nextMark);
-      this.#nextMark = this.#markIds!.next().value;
-    }
-  }
-
-  #addMark(id: bigint): void {
-    this.#update();
-    this.#marks.push({ id, revisions: this.#revisions, digest: this.#hash.copy().digest('hex') });
-  }
-
-  #update(): void {
-    // The last line ends with a line feed, too. To join texts is faster than to add each to a text.
-    this.#hash.update([...this.#lines, ''].join('\n'));
-    this.#lines = [];
-    this.#length = 0;
-  }
 }
 
 const LINE = /^plant-store seal 1 (\S+) (\d+) plants (\d+) revisions sha256:([0-9a-f]{64})$/;
-const MARK = /^(-?\d+) (\d+) sha256:([0-9a-f]{64})$/;
 const NEWEST = /^after (-?\d+) only ([-:\d ]+)$/;
 
-/** The seal as one line, without its marks. */
+/** The seal as one line, without the newest revisions. */
 export function sealLine({ until, plants, revisions, digest }: Seal): string {
   const time = new Date(until).toISOString();
   return `plant-store seal 1 ${time} ${plants} plants ${revisions} revisions sha256:${digest}`;
 }
 
-/** The seal as a file: its line, a line for each mark, and a line for the newest revisions. */
+/** The seal as a file: its line, and a line for the newest revisions. */
 export function sealText(seal: Seal): string {
   const { newest } = seal;
-  const marks = seal.marks.map(({ id, revisions, digest }) => `${id} ${revisions} sha256:${digest}`);
-  const listed = newest ? [`after ${newest.after} only ${[...newest.keys].join(' ')}`] : [];
-  return `${[sealLine(seal), ...marks, ...listed].join('\n')}\n`;
+  const listed = newest ? `after ${newest.after} only ${[...newest.keys].join(' ')}\n` : '';
+  return `${sealLine(seal)}\n${listed}`;
 }
 
 /** @param text of {@link sealLine} or {@link sealText} @throws {StoreRejected} */
 export function parseSeal(text: string): Seal {
-  const [first = '', ...lines] = text.trim().split('\n');
+  const [first = '', ...rest] = text.trim().split('\n');
   const [, time = '', plants, revisions, digest] = LINE.exec(first.trim().replaceAll(/\s+/g, ' ')) ?? [];
   const until = Date.parse(time);
   if (digest === undefined || Number.isNaN(until)) {
@@ -165,33 +114,17 @@ export function parseSeal(text: string): Seal {
       'the seal must be a line as `verify` prints it: plant-store seal 1 TIME N plants N revisions sha256:64 digits from 0 to f',
     );
   }
-  const [, after, keys] = NEWEST.exec(lines.at(-1)?.trim() ?? '') ?? [];
-  const newest = keys === undefined ? undefined : { after: Number(after), keys: new Set(keys.split(' ')) };
-  if (newest !== undefined) lines.pop();
-  const marks = lines.map((line, index): Mark => {
-    const [, id, count, markDigest] = MARK.exec(line.trim()) ?? [];
-    if (markDigest === undefined)
-      throw new StoreRejected(`line ${index + 2} of the file of the seal is malformed`);
-    return { id: BigInt(id!), revisions: Number(count), digest: markDigest };
-  });
-  return { until, plants: Number(plants), revisions: Number(revisions), digest, marks, newest };
+  const seal = { until, plants: Number(plants), revisions: Number(revisions), digest };
+  if (rest.length === 0) return seal;
+  const [, after, keys] = NEWEST.exec(rest.join('\n')) ?? [];
+  if (keys === undefined) throw new StoreRejected('line 2 of the file of the seal is malformed');
+  return { ...seal, newest: { after: Number(after), keys: new Set(keys.split(' ')) } };
 }
 
-/**
- * Tells how the content up to the time of an earlier seal has changed since.
- *
- * @param now of the same time, with marks for the same ids
- * @returns undefined if nothing has changed
- */
+/** Tells how the content that an earlier seal covers has changed. @returns undefined if it has not */
 export function differenceOf(earlier: Seal, now: Seal): string | undefined {
   const isEqual = (['digest', 'plants', 'revisions'] as const).every(each => now[each] === earlier[each]);
   if (isEqual) return undefined;
   const [then, intact] = [earlier, now].map(({ revisions }) => revisions.toLocaleString('en'));
-  const counts = `the seal has ${then} revisions, and the store has ${intact} intact ones up to that time`;
-  if (earlier.marks.length === 0) return `${counts}; a line alone does not show where they differ`;
-  const index = earlier.marks.findIndex(({ digest }, at) => digest !== now.marks[at]?.digest);
-  const after = earlier.marks.at(index === -1 ? -1 : index - 1);
-  const from = index === 0 ? 'the smallest id' : `id ${after!.id + 1n}`;
-  const to = index === -1 ? 'the largest id' : `id ${earlier.marks[index]!.id}`;
-  return `${counts}; the first difference is between ${from} and ${to}`;
+  return `the seal has ${then} revisions, and the store has ${intact} intact ones up to that time`;
 }

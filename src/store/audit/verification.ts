@@ -50,7 +50,7 @@ export async function verifyRevisions(
     if (faults.length < FAULTS_SHOWN_MAX) faults.push(fault);
     else more++;
   };
-  const sinceEarlier = earlier && new SealDigest({ until: earlier.until, earlier });
+  const sinceEarlier = earlier && new SealDigest(earlier);
   let last: PlantRevision | undefined;
   let isAfterDamage = false;
   let aheadOfClock = 0;
