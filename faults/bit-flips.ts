@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { NewPlant } from '../src/contract/plant.ts';
 import { plantWrite } from '../src/store/audit/checksum.ts';
-import { COMMIT_TIME_MS_MAX } from '../src/store/limits.ts';
+import { COMMIT_TIME_MS_MAX } from '../src/store/audit/verification.ts';
 import { openCommandStore } from '../test/harness/open-store.ts';
 import { PostgresServer } from '../test/harness/postgres-server.ts';
 import type { StartOptions } from '../test/harness/program.ts';

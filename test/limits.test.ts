@@ -6,7 +6,9 @@ import * as client from '../src/client/limits.ts';
 import * as contract from '../src/contract/limits.ts';
 import { FAST_PATH_TIMEOUT_MS } from '../src/http/fast-path-connection.ts';
 import * as http from '../src/http/limits.ts';
-import * as store from '../src/store/limits.ts';
+import * as verification from '../src/store/audit/verification.ts';
+import * as batches from '../src/store/batch-size.ts';
+import { FAILING_QUEUE_TIMEOUT_MS } from '../src/store/group-commit.ts';
 import * as postgres from '../src/store/postgres/limits.ts';
 import * as sqlite from '../src/store/sqlite/limits.ts';
 
@@ -26,7 +28,7 @@ const RULES: [rule: string, value: number, max: number][] = [
   ['headers are part of the request', http.HEADERS_TIMEOUT_MS, contract.REQUEST_TIMEOUT_MS - 1],
   ['a slow request is rejected within 15 s', SLOW_REQUEST_MS_MAX, 15_000],
   ['two of the longest bodies fit', contract.BODY_BYTES_SETTING_MAX * 2, http.LONG_BODIES_BYTES_MAX],
-  ['the largest plant fits a batch', contract.BODY_BYTES_SETTING_MAX, store.BATCH_TEXT_LENGTH_MAX],
+  ['the largest plant fits a batch', contract.BODY_BYTES_SETTING_MAX, batches.BATCH_TEXT_LENGTH_MAX],
   ['the store is closed after the last response', contract.SHUTDOWN_MS, contract.EXIT_MS - 1],
   ['the process ends within 10 s of SIGTERM', contract.EXIT_MS, 9_999],
   ['the client accepts the largest --in-flight', imports.IN_FLIGHT_MAX, client.CONCURRENCY_MAX],
@@ -41,10 +43,10 @@ const RULES: [rule: string, value: number, max: number][] = [
     postgres.STATEMENT_TIMEOUT_MS,
     postgres.OPERATION_TIMEOUT_MS - 1,
   ],
-  ['a seal waits for all commits', postgres.OPERATION_TIMEOUT_MS, store.COMMIT_TIME_MS_MAX],
+  ['a seal waits for all commits', postgres.OPERATION_TIMEOUT_MS, verification.COMMIT_TIME_MS_MAX],
   [
     'during an outage of PostgreSQL every plant gets its response within 5 s',
-    store.FAILING_QUEUE_TIMEOUT_MS + postgres.OPERATION_TIMEOUT_MS,
+    FAILING_QUEUE_TIMEOUT_MS + postgres.OPERATION_TIMEOUT_MS,
     4_999,
   ],
   [

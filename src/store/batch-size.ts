@@ -1,11 +1,19 @@
-/** Limits a batch by the number of its items and by the length of their text. One item always fits. */
+/** Plants in one commit. */
+export const BATCH_PLANTS_MAX = 2_048;
+/** Text in one commit, in UTF-16 code units. */
+export const BATCH_TEXT_LENGTH_MAX = 8 * 1024 * 1024;
+
+/**
+ * Limits a batch, by default of one commit, by the number of its items and by the length of their
+ * text. One item always fits.
+ */
 export class BatchSize {
   readonly #countMax: number;
   readonly #textLengthMax: number;
   #count = 0;
   #textLength = 0;
 
-  constructor(countMax: number, textLengthMax: number) {
+  constructor(countMax = BATCH_PLANTS_MAX, textLengthMax = BATCH_TEXT_LENGTH_MAX) {
     this.#countMax = countMax;
     this.#textLengthMax = textLengthMax;
   }

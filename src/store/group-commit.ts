@@ -1,14 +1,4 @@
-import { textLengthOf } from './batch-size.ts';
-import {
-  BATCH_PLANTS_MAX,
-  BATCH_REPEATS_MAX,
-  BATCH_TEXT_LENGTH_MAX,
-  FAILING_QUEUE_TIMEOUT_MS,
-  IN_FLIGHT_PLANTS_MIN,
-  QUEUE_PLANTS_MAX,
-  QUEUE_TEXT_LENGTH_MAX,
-  QUEUE_TIME_MAX_MS,
-} from './limits.ts';
+import { BatchSize, textLengthOf } from './batch-size.ts';
 import type {
   CommitStatistics,
   NotConfirmed,
@@ -17,6 +7,19 @@ import type {
   PlantWrite,
   WriteResult,
 } from './plant-store.ts';
+
+/** Plants that may wait for a commit. The next plant is rejected with 503. */
+export const QUEUE_PLANTS_MAX = 16_384;
+/** Text of the plants that may wait for a commit, in UTF-16 code units of names and tags. */
+export const QUEUE_TEXT_LENGTH_MAX = 64 * 1024 * 1024;
+/** A plant that would wait longer than this, at the rate of the last batches, gets 503 at once. */
+export const QUEUE_TIME_MAX_MS = 500;
+/** Plants that may always be in flight. Fewer plants show too low a rate, in small batches. */
+export const IN_FLIGHT_PLANTS_MIN = 1_024;
+/** When a commit fails, queued plants that have waited longer than this get 503, too. */
+export const FAILING_QUEUE_TIMEOUT_MS = 1_500;
+/** Plants of one id in one commit of an engine with concurrent commits. */
+export const BATCH_REPEATS_MAX = 64;
 
 /** How an engine takes batches. */
 interface BatchRules {
@@ -79,7 +82,7 @@ export class GroupCommit implements PlantQueue {
   #inFlightMax = Number.POSITIVE_INFINITY;
   #batchesInFlight = 0;
   #lastBatchPlants = 0;
-  /** The ids of all batches in flight. Empty if the engine is sequential. */
+  /** The ids of all batches in flight. It is empty if the engine is sequential. */
   readonly #idsInFlight = new Set<bigint>();
   /** Of this many plants at the head of the queue, `#free` have no id in flight. */
   #examined = 0;
@@ -163,9 +166,9 @@ export class GroupCommit implements PlantQueue {
     /** How many plants of the batch have each id. */
     const repeats = new Map<bigint, number>();
     const { isSequential } = this.#engine;
-    let textLength = 0;
+    const size = new BatchSize();
     let index = 0;
-    for (; index < this.#queue.length && batch.length < BATCH_PLANTS_MAX; index++) {
+    for (; index < this.#queue.length; index++) {
       const next = this.#queue[index]!;
       const { id } = next.plant;
       const repeated = isSequential ? 0 : (repeats.get(id) ?? 0);
@@ -173,12 +176,11 @@ export class GroupCommit implements PlantQueue {
         heldBack.push(next);
         continue;
       }
-      if (batch.length > 0 && textLength + next.textLength > BATCH_TEXT_LENGTH_MAX) break;
-      textLength += next.textLength;
+      if (!size.add(next.textLength)) break;
+      this.#queuedTextLength -= next.textLength;
       if (!isSequential) repeats.set(id, repeated + 1);
       batch.push(next);
     }
-    this.#queuedTextLength -= textLength;
     this.#queue.splice(0, index, ...heldBack);
     for (const id of repeats.keys()) this.#idsInFlight.add(id);
     this.#examined = this.#free = 0;
@@ -188,7 +190,6 @@ export class GroupCommit implements PlantQueue {
   #removeInFlight(batch: QueuedPlant[]): void {
     this.#batchesInFlight--;
     this.#inFlight -= batch.length;
-    // The hash of each bigint costs 0.1 µs.
     if (!this.#engine.isSequential) for (const { plant } of batch) this.#idsInFlight.delete(plant.id);
     this.#examined = this.#free = 0;
   }

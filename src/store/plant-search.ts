@@ -20,12 +20,7 @@ export const PAGE_PLANTS = 2_048;
 const PAGE_TIME_MS = 1_000;
 
 /** Revisions of the first slice of a search, and of the largest. */
-export interface SliceRows {
-  min: number;
-  max: number;
-}
-
-const SLICE_ROWS: SliceRows = { min: 128, max: 16_384 };
+const SLICE_ROWS = { min: 128, max: 16_384 };
 
 /** A run of ids, both ends included. */
 interface Slice {

@@ -4,7 +4,7 @@ import { suite, test } from 'node:test';
 import packageJson from '../../package.json' with { type: 'json' };
 import { makeToken } from '../../src/auth/token.ts';
 import { ERRORS } from '../../src/contract/errors.ts';
-import { QUEUE_PLANTS_MAX } from '../../src/store/limits.ts';
+import { QUEUE_PLANTS_MAX } from '../../src/store/group-commit.ts';
 import { ask, chunked, RawConnection, type RequestParts, requestBytes } from '../harness/raw-connection.ts';
 import { type RunningService, startTestService } from '../harness/running-service.ts';
 import { responsesIn, type Scrape, scrape } from '../harness/scrape.ts';

@@ -1,17 +1,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as nextIteration } from 'node:timers/promises';
-import { GroupCommit } from '../../src/store/group-commit.ts';
+import { BATCH_PLANTS_MAX, BATCH_TEXT_LENGTH_MAX } from '../../src/store/batch-size.ts';
 import {
-  BATCH_PLANTS_MAX,
   BATCH_REPEATS_MAX,
-  BATCH_TEXT_LENGTH_MAX,
   FAILING_QUEUE_TIMEOUT_MS,
+  GroupCommit,
   IN_FLIGHT_PLANTS_MIN,
   QUEUE_PLANTS_MAX,
   QUEUE_TEXT_LENGTH_MAX,
   QUEUE_TIME_MAX_MS,
-} from '../../src/store/limits.ts';
+} from '../../src/store/group-commit.ts';
 import {
   type NotConfirmed,
   type PlantWrite,

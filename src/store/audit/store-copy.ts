@@ -1,7 +1,6 @@
 import { setImmediate as nextIteration } from 'node:timers/promises';
 import type { StoredToken } from '../../contract/stored-token.ts';
 import { BatchSize, textLengthOf } from '../batch-size.ts';
-import { BATCH_PLANTS_MAX, BATCH_TEXT_LENGTH_MAX } from '../limits.ts';
 import {
   type CopyTarget,
   type PlantReader,
@@ -152,19 +151,17 @@ function withName({ name }: CopySide, error: unknown): unknown {
   return new Same(`${name}: ${error.message}`, { cause: error });
 }
 
-const newBatchSize = (): BatchSize => new BatchSize(BATCH_PLANTS_MAX, BATCH_TEXT_LENGTH_MAX);
-
-/** Makes batches of the size of one commit of the service. */
+/** Makes batches, each for one commit. */
 async function* batchesOf(revisions: AsyncIterable<PlantRevision>): AsyncIterable<PlantRevision[]> {
   let batch: PlantRevision[] = [];
-  let size = newBatchSize();
+  let size = new BatchSize();
   try {
     for await (const revision of revisions) {
       const textLength = textLengthOf(revision.plant);
       if (!size.add(textLength)) {
         yield batch;
         batch = [];
-        size = newBatchSize();
+        size = new BatchSize();
         size.add(textLength);
       }
       batch.push(revision);

@@ -1,4 +1,4 @@
-import { revisionsOf, type SliceRows, searchPage } from '../plant-search.ts';
+import { revisionsOf, searchPage } from '../plant-search.ts';
 import type { PlantSearch } from '../plant-store.ts';
 import type { Query } from '../revision-rows.ts';
 import { rejectWorker } from './citus-workers.ts';
@@ -11,7 +11,7 @@ import type { PostgresAddress } from './postgres-url.ts';
 /** Two, so that one search does not wait for another. */
 const CONNECTIONS = 2;
 /** On Citus, smaller slices take as long. In a larger one, each row may be a disk read. */
-const SLICE_ROWS: SliceRows = { min: 2_048, max: 2_048 };
+const SLICE_ROWS = { min: 2_048, max: 2_048 };
 
 /** Searches a store on connections of its own, which are opened on use. They can only read. */
 export function openPostgresSearch(address: PostgresAddress): PlantSearch {

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as nextIteration } from 'node:timers/promises';
 import { plantWrite } from '../../../src/store/audit/checksum.ts';
-import { GroupCommit } from '../../../src/store/group-commit.ts';
-import { QUEUE_PLANTS_MAX } from '../../../src/store/limits.ts';
+import { GroupCommit, QUEUE_PLANTS_MAX } from '../../../src/store/group-commit.ts';
 import type { WriteResult } from '../../../src/store/plant-store.ts';
 import { WorkerQueues } from '../../../src/store/postgres/worker-queues.ts';
 
