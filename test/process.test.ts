@@ -1,23 +1,13 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
-import { dirname } from 'node:path';
 import { suite, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
-import { type NewPlant, newPlantJson } from '../src/contract/plant.ts';
 import type { LoggedRequest } from './harness/client-log.ts';
 import { assertNoDebugger } from './harness/debugger-signal.ts';
 import { freePort } from './harness/free-port.ts';
 import { LoggingClient } from './harness/logging-client.ts';
-import {
-  type Finished,
-  PROGRAM,
-  runProgram,
-  type ServeProcess,
-  type StartOptions,
-  startServe,
-} from './harness/program.ts';
+import { type Finished, runProgram, type ServeProcess, startServe } from './harness/program.ts';
 import { RandomLoad } from './harness/random-load.ts';
+import { RawConnection } from './harness/raw-connection.ts';
 import { SEED } from './harness/seeded-random.ts';
 import { sqliteUnderTest } from './harness/store-under-test.ts';
 import { faultsIn } from './harness/stored-revisions.ts';
@@ -35,31 +25,8 @@ async function stopInTime(serve: ServeProcess, signal: NodeJS.Signals): Promise<
   return finished;
 }
 
-/** @param sent the start of a request; may be empty */
-async function openConnection({ url }: ServeProcess, sent = ''): Promise<Socket> {
-  const { hostname, port } = new URL(url);
-  const socket = connect(Number(port), hostname);
-  await once(socket, 'connect');
-  socket.write(sent);
-  return socket;
-}
-
-/** @returns a connection on which half of a request was sent, and the other half */
-async function openHalfSent(serve: ServeProcess, plant: NewPlant): Promise<[slow: Socket, rest: string]> {
-  const body = newPlantJson(plant);
-  const slow = await openConnection(
-    serve,
-    `POST /plants HTTP/1.1\r\nHost: plants\r\nAuthorization: Bearer ${serve.token}\r\n` +
-      `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(0, 30)}`,
-  );
-  return [slow, body.slice(30)];
-}
-
-/** The text that arrives until the other side ends the connection. */
-async function textUntilEnd(socket: Socket): Promise<string> {
-  let text = '';
-  for await (const chunk of socket.setEncoding('utf8')) text += chunk;
-  return text;
+function openConnection({ url }: ServeProcess): Promise<RawConnection> {
+  return RawConnection.open(Number(new URL(url).port));
 }
 
 test('SIGTERM under load, and SIGHUP before it: every request gets a response, and the process ends with 0', async () => {
@@ -71,14 +38,13 @@ test('SIGTERM under load, and SIGHUP before it: every request gets a response, a
   // Without the signal, idle connections stay open for 65 s.
   const idle = Array.from({ length: 4 }, () => new LoggingClient(serve.url, serve.token, log));
   for (const client of idle) await client.send({ id: 1n, name: 'then silent' });
-  const silent = await openConnection(serve);
+  using _silent = await openConnection(serve);
   const load = new RandomLoad(serve.url, serve.token, log, SEED);
   serve.child.kill('SIGHUP');
   await load.inFlight();
 
   const { exitCode, stderr } = await stopInTime(serve, 'SIGTERM');
   await Promise.all([load.ended(), ...idle.map(client => client.close())]);
-  silent.destroy();
 
   assert.equal(exitCode, 0, stderr);
   const pending = log.filter(({ response }) => response === undefined || response.status >= 500);
@@ -124,31 +90,27 @@ const SECOND_SIGNALS: [laterMs: number, exitCode: number | null, response: RegEx
   [1_000, null, /^$/],
 ];
 
-/** The ways to start the program with npm and those of the documents. */
-const FORMS: [name: string, options: StartOptions][] = [
-  ['npx plant-store', { executable: PROGRAM, env: { PATH: dirname(process.execPath) } }],
-  ['npm start', { nodeArgs: ['--disable-sigusr1'] }],
-  ['a command without the flag', {}],
-];
-
 // Concurrent, since most of them wait.
 suite('a service with a signal', { concurrency: true }, () => {
   for (const [laterMs, expectedCode, expectedResponse] of SECOND_SIGNALS)
     test(`a second SIGINT after ${laterMs} ms ${expectedCode === null ? 'ends it at once' : 'changes nothing'}`, async () => {
       await using serve = await startServe(await sqlite.newDatabase());
-      const [slow, rest] = await openHalfSent(serve, { id: 1n, name: 'half of it was sent' });
-      const response = textUntilEnd(slow);
+      using slow = await openConnection(serve);
+      slow.write(
+        `POST /plants HTTP/1.1\r\nHost: plants\r\nAuthorization: Bearer ${serve.token}\r\n` +
+          'Content-Type: application/json\r\nContent-Length: 22\r\n\r\n{"id":1,',
+      );
       const stopped = stopInTime(serve, 'SIGINT');
       await wait(laterMs);
       serve.child.kill('SIGINT');
       await wait(500);
-      slow.write(rest);
+      slow.write('"name":"slow"}');
       assert.equal((await stopped).exitCode, expectedCode);
-      assert.match(await response, expectedResponse);
+      await slow.ended;
+      assert.match(slow.unread, expectedResponse);
     });
 
-  for (const [name, options] of FORMS)
-    test(`SIGUSR1 opens no debugger and changes nothing: ${name}`, async () => {
-      await assertNoDebugger(await sqlite.newDatabase(), options);
-    });
+  test('SIGUSR1 opens no debugger and changes nothing', async () => {
+    await assertNoDebugger(await sqlite.newDatabase(), {});
+  });
 });
