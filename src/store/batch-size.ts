@@ -28,11 +28,11 @@ export class BatchSize {
   }
 }
 
-/** @returns how many of the first items fit into a batch */
-export function countThatFits(textLengths: readonly number[], textLengthMax: number): number {
+/** @param rows end with the length of their text @returns how many of the first ones fit */
+export function countThatFits(rows: readonly (readonly unknown[])[], textLengthMax: number): number {
   const size = new BatchSize(Infinity, textLengthMax);
-  const beyond = textLengths.findIndex(textLength => !size.add(textLength));
-  return beyond === -1 ? textLengths.length : beyond;
+  const beyond = rows.findIndex(row => !size.add(Number(row.at(-1))));
+  return beyond === -1 ? rows.length : beyond;
 }
 
 /** The length of the text of a plant, in UTF-16 code units. */

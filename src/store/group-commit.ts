@@ -56,20 +56,17 @@ interface QueuedPlant extends PlantWrite {
  * | in a batch | the engine returns the results          | settled    | its own result     |
  * | in a batch | the engine fails                        | settled    | `storeUnavailable` |
  *
- * Only `dispatch` makes batches. The first batch starts as soon as plants are queued. A further
- * one, up to the maximum of the engine, starts when the queue is as long as the last batch was.
- *
- * If an engine is not sequential, an id is in one batch in flight at a time. That batch has only a
- * few plants of the id, because their revisions are inserted one after the other. Further plants of
- * the id stay queued until that batch ends. So the later plant of a connection never becomes the
- * earlier revision. And an id that is sent often does not delay all plants of a batch.
- *
  * `dispatch` runs when a batch ends, and at the end of the event-loop iteration in which a plant
- * arrived. So plants that arrive together share a batch, and a single plant does not wait.
+ * arrived. So plants that arrive together share a batch, and a single plant does not wait. The
+ * first batch starts at once. A further one, up to the maximum of the engine, starts when the queue
+ * is as long as the last batch was.
  *
- * A failed batch is not retried here. The engine does not know whether the commit became durable.
- * The client can safely send the plants again. The queued plants go into the next batch, which
- * shows whether the fault has ended. `close` settles when no plant is queued or in a batch.
+ * If an engine is not sequential, an id is in one batch in flight at a time, with a few plants,
+ * because their revisions are inserted one after the other. Further plants of the id stay queued
+ * until that batch ends. So the later plant of a connection never becomes the earlier revision.
+ *
+ * A failed batch is not retried here: the engine does not know whether the commit became durable,
+ * and the client can safely send the plants again.
  */
 export class GroupCommit implements PlantQueue {
   readonly #engine: BatchRules;
@@ -204,10 +201,9 @@ export class GroupCommit implements PlantQueue {
   }
 
   /**
-   * Limits the plants in flight so that the next plant waits at most `QUEUE_TIME_MAX_MS`.
-   *
-   * Little's law: plants ahead, divided by the time waited, is the rate. A short queue does not
-   * show the rate that the engine can reach, so it changes nothing.
+   * Limits the plants in flight so that the next plant waits at most `QUEUE_TIME_MAX_MS`. By
+   * Little's law, the rate is the plants ahead divided by the time waited. A short queue does not
+   * show the rate that the engine can reach.
    */
   #updateInFlightMax({ ahead, queuedAt }: QueuedPlant): void {
     if (ahead < IN_FLIGHT_PLANTS_MIN / 2) return;

@@ -71,12 +71,7 @@ export async function openCommandStore(database: DatabaseAddress): Promise<Stora
   return SqliteEngine.open({ path, repeatedIdRule: 'revise' });
 }
 
-/**
- * Opens an existing store for reading. A service may use it at the same time.
- *
- * @throws {StoreMissing} when it does not exist
- * @throws {StoreRejected}
- */
+/** Opens an existing store for reading. @throws {StoreMissing} @throws {StoreRejected} */
 export async function openReader(database: DatabaseAddress): Promise<PlantReader> {
   if (database.engine === 'sqlite') return openSqliteReader(database.path);
   const { openPostgresReader } = await import('./postgres/postgres-reader.ts');
@@ -94,8 +89,7 @@ export async function openSearch(database: DatabaseAddress): Promise<PlantSearch
 }
 
 /**
- * Opens the target of a copy. Creates it when it does not exist. Until an SQLite target is closed,
- * a service cannot use it.
+ * Opens or creates the target of a copy. No service can use an SQLite target until it is closed.
  *
  * @throws {StoreRejected}
  */

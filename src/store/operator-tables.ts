@@ -53,11 +53,7 @@ export abstract class OperatorTables {
     }
   }
 
-  /**
-   * Revokes a token permanently. A token that is already revoked does not change.
-   *
-   * @returns the revoked token, or undefined when no token has this label
-   */
+  /** Revokes a token permanently. @returns undefined when no token has this label */
   async revokeToken(label: string, revokedAt: number): Promise<StoredToken | undefined> {
     const update = `UPDATE token SET revoked_at = $1, change_number = ${NEXT_CHANGE_NUMBER}
       WHERE label = $2 AND revoked_at IS NULL RETURNING ${TOKEN_COLUMNS}`;
@@ -70,19 +66,13 @@ export abstract class OperatorTables {
   /** Stores the day (`YYYY-MM-DD`) on which these tokens were last accepted. */
   async recordTokenUse(tokenIds: number[], day: string): Promise<void> {
     if (tokenIds.length === 0) return;
-    // One statement is one commit. A flush for each token would delay the plants behind it. Every
-    // instance does so; the first write suffices.
+    // One statement, since a flush for each token would delay the plants behind it.
     const update = `UPDATE token SET last_used_day = $1
       WHERE id IN (${parameters(tokenIds, 2)}) AND (last_used_day IS NULL OR last_used_day < $1)`;
     await this.query(update, [day, ...tokenIds]);
   }
 
-  /**
-   * Stores a code that signs in to the console once. Deletes all expired codes.
-   *
-   * @param hash SHA-256 of the code in hexadecimal
-   * @param expiresAt milliseconds since 1970 UTC; from then on the code is invalid
-   */
+  /** Stores the SHA-256 of a code that signs in to the console once. Deletes all expired codes. */
   async createConsoleCode(hash: string, expiresAt: number): Promise<void> {
     await this.query('DELETE FROM console_code WHERE expires_at <= $1', [Date.now()]);
     // After a lost result the code exists, and a second attempt changes nothing.
@@ -90,13 +80,7 @@ export abstract class OperatorTables {
     await this.query(insert, [hash, expiresAt]);
   }
 
-  /**
-   * Deletes codes of the console.
-   *
-   * @param now milliseconds since 1970 UTC
-   * @returns the valid ones, each to one caller only, in all processes and instances; none when the
-   *   codes were deleted but the result was lost
-   */
+  /** Deletes codes of the console. @returns the valid ones, each to one caller in all instances */
   async takeConsoleCodes(hashes: string[], now: number): Promise<string[]> {
     const taken: Row[] = [];
     // A statement has at most some 30,000 parameters, and guesses may be more.

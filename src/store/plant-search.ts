@@ -5,16 +5,14 @@ import { countThatFits, textLengthOf } from './batch-size.ts';
 import type { PlantFilter, PlantPage, PlantRevision, PlantSearch } from './plant-store.ts';
 import { type Query, REVISION_COLUMNS, type Row, revisionOf } from './revision-rows.ts';
 
-/** A slice that takes longer than this is followed by a smaller one, as when each row is a disk read. */
+/** A slice that takes longer than this is followed by a smaller one. */
 const SLICE_MS = 40;
-/**
- * The pause after a slice: a multiple of its time, and a limit. Without pauses, the 99th percentile
- * of the response time of creates rose by 40 %.
- */
+/** The pause after a slice, without which creates wait: a multiple of its time, and a limit. */
 const PAUSE_SHARE = 7;
 const PAUSE_MS_MAX = 250;
 /** Text of one page; one plant always fits. */
 const PAGE_TEXT_BYTES_MAX = 8 * 1024 * 1024;
+const TEXT_BYTES = 'octet_length(name) + coalesce(octet_length(tag), 0)';
 /** Plants and time of one page when all pages are read one after the other. */
 export const PAGE_PLANTS = 2_048;
 const PAGE_TIME_MS = 1_000;
@@ -29,9 +27,8 @@ interface Slice {
 }
 
 /**
- * Reads a page of a search in slices, each with a few short statements. A slice reads at most
- * `max` revisions. The first one is small: if the store does not fit into memory, each row may
- * cost a disk read.
+ * Reads a page of a search in slices, each with a few short statements. The first one is small: if
+ * the store does not fit into memory, each row may cost a disk read.
  */
 export async function searchPage(
   query: Query,
@@ -83,7 +80,7 @@ export async function* searchAll(
 export async function revisionsOf(query: Query, id: bigint, limit: number): Promise<PlantRevision[]> {
   const select = (columns: string, rows: number): Promise<Row[]> =>
     query(`SELECT ${columns} FROM plant_revision WHERE id = $1 ORDER BY revision DESC LIMIT ${rows}`, [id]);
-  const rows = rowsThatFit(await select(TEXT_BYTES, limit));
+  const rows = countThatFits(await select(TEXT_BYTES, limit), PAGE_TEXT_BYTES_MAX);
   return (await select(REVISION_COLUMNS, rows)).map(revisionOf).reverse();
 }
 
@@ -110,36 +107,20 @@ async function matches(
   limit: number,
 ): Promise<{ found: PlantRevision[]; isCutShort: boolean }> {
   const values: unknown[] = [from, to];
+  let where = 'id BETWEEN $1 AND $2';
+  // Unlike LIKE, it takes every character as it is. SQLite has no `starts_with`.
+  if (name !== '')
+    where += ` AND substr(name, 1, length(CAST($${values.push(name)} AS text))) = $${values.length}`;
+  if (tag !== undefined) where += ` AND tag = $${values.push(tag)}`;
   // One plant may have many revisions, so its latest one is looked up once.
   const latestOf = from === to ? '$1' : 'latest.id';
-  const conditions = [
-    'id BETWEEN $1 AND $2',
-    // Unlike LIKE, it takes every character as it is. SQLite has no `starts_with`.
-    ...(name === ''
-      ? []
-      : [`substr(name, 1, length(CAST($${values.push(name)} AS text))) = $${values.length}`]),
-    ...(tag === undefined ? [] : [`tag = $${values.push(tag)}`]),
-    `revision = (SELECT max(revision) FROM plant_revision WHERE id = ${latestOf})`,
-  ];
+  where += ` AND revision = (SELECT max(revision) FROM plant_revision WHERE id = ${latestOf})`;
   const select = (columns: string, rows: number): Promise<Row[]> => {
-    const where = conditions.join(' AND ');
-    return query(
-      `SELECT ${columns} FROM plant_revision AS latest WHERE ${where} ORDER BY id LIMIT ${rows}`,
-      values,
-    );
+    const text = `SELECT ${columns} FROM plant_revision AS latest WHERE ${where}`;
+    return query(`${text} ORDER BY id LIMIT ${rows}`, values);
   };
   const lengths = await select(TEXT_BYTES, limit);
-  const rows = rowsThatFit(lengths);
+  const rows = countThatFits(lengths, PAGE_TEXT_BYTES_MAX);
   const found = rows === 0 ? [] : (await select(REVISION_COLUMNS, rows)).map(revisionOf);
   return { found, isCutShort: found.length > 0 && (rows < lengths.length || rows === limit) };
-}
-
-const TEXT_BYTES = 'octet_length(name) + coalesce(octet_length(tag), 0)';
-
-/** @param lengths of {@link TEXT_BYTES} */
-function rowsThatFit(lengths: Row[]): number {
-  return countThatFits(
-    lengths.map(([length]) => Number(length)),
-    PAGE_TEXT_BYTES_MAX,
-  );
 }

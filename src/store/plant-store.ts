@@ -15,10 +15,7 @@ export interface PlantWrite {
   recordedBy: number;
 }
 
-/**
- * The result of one write: stored as this revision, or rejected. `damaged`: the latest revision of
- * the plant is damaged, so the plant cannot be compared with it.
- */
+/** The result of one write. `damaged`: the latest revision is damaged, so it cannot be compared. */
 export type WriteResult =
   | { outcome: Outcome; revision: number; rejected?: never }
   | { rejected: 'idTaken' | 'damaged'; outcome?: never; revision?: never };
@@ -88,11 +85,7 @@ export interface PlantQueue {
 
 /** The part of an engine that makes plants durable. */
 export interface PlantCommits {
-  /**
-   * Makes the queue of a service, with group commit.
-   *
-   * @param commit calls `commit` of this engine, and may observe it
-   */
+  /** @param commit calls `commit` of this engine, and may observe it */
   openQueue(commit: PlantCommits['commit']): PlantQueue;
   /**
    * Writes a batch, the plants of one id in order. Settles when the whole batch is durable.
@@ -104,8 +97,7 @@ export interface PlantCommits {
   /** Tests with a durable commit that changes no row. @throws {StoreUnavailable} when it fails */
   probe(): Promise<void>;
   /**
-   * @returns warnings for the operator while the store works, such as a setting that loses plants.
-   *   Each is one sentence, which stays the same while its cause is the same.
+   * @returns warnings for the operator, such as of a setting that loses plants, each one sentence
    * @throws {StoreUnavailable} when the store cannot be reached
    */
   check(): Promise<readonly string[]>;
@@ -163,22 +155,17 @@ export interface PlantPage {
   next: bigint | undefined;
 }
 
-/** Searches the store of a service in short statements, which hold up neither writes nor checkpoints. */
+/** Searches the store of a service in short statements, which hold up no writes and checkpoints. */
 export interface PlantSearch extends AsyncDisposable {
   /**
-   * Searches from `filter.from` on, until `limit` plants are found or the time is over.
-   *
-   * A page has fewer plants when their text is very long. Other pages may come from later states.
+   * Searches from `filter.from` on, until `limit` plants are found or the time is over. A page has
+   * fewer plants when their text is very long.
    *
    * @param timeLimitMs the page ends up to a few dozen ms later, and always makes progress
    * @throws {StoreUnavailable}
    */
   page(filter: PlantFilter, limit: number, timeLimitMs: number): Promise<PlantPage>;
-  /**
-   * The last revisions of one plant, oldest first; none when the id is not stored.
-   *
-   * @param limit how many; they are fewer if their text is long
-   */
+  /** The last revisions of one plant, oldest first. They are fewer if their text is long. */
   revisionsOf(id: bigint, limit: number): Promise<PlantRevision[]>;
   /** Bytes of the store on disk; undefined if the engine cannot tell. */
   bytes(): Promise<number | undefined>;
@@ -188,14 +175,14 @@ export interface PlantSearch extends AsyncDisposable {
 export interface PlantReader extends AsyncDisposable {
   /**
    * Reads every revision in the order of ids, then revisions, in constant memory. All come from one
-   * snapshot, taken at the first read. Other methods may be called during the iteration.
+   * snapshot, taken at the first read.
    *
    * @param from the smallest id to read; undefined: all ids
    */
   revisions(from?: bigint): AsyncIterable<PlantRevision>;
   /**
-   * As `revisions`, but in short statements, so a slow caller does not keep the write-ahead log from
-   * being restarted. Later revisions may come from later states.
+   * As `revisions`, but in short statements, so the write-ahead log can be restarted while the
+   * caller is slow. Later revisions may come from later states.
    */
   revisionsInSlices(from?: bigint): AsyncIterable<PlantRevision>;
   /** Takes a while: it counts all rows. */
@@ -203,11 +190,7 @@ export interface PlantReader extends AsyncDisposable {
   tokens(): Promise<StoredToken[]>;
   /** The largest `recordedAt` up to this time; 0 if there is none. */
   newestTime(until: number): Promise<number>;
-  /**
-   * Checks pages and indexes with the means of the engine.
-   *
-   * @returns one text for each fault, or undefined when the engine cannot check them
-   */
+  /** Checks pages and indexes. @returns a text for each fault; undefined if that is not possible */
   structureFaults(): Promise<string[] | undefined>;
   /** Identifies this store, whatever its address is; undefined when the engine has no identity. */
   identity(): Promise<string | undefined>;
@@ -217,19 +200,15 @@ export interface PlantReader extends AsyncDisposable {
 export interface CopyTarget extends AsyncDisposable {
   /**
    * Inserts revisions in the order of their keys, in one transaction. Settles when it is durable.
-   *
-   * No row is overwritten. PostgreSQL accepts a row that already exists and is equal in every
-   * column: a statement of a killed copy may have inserted it late.
+   * PostgreSQL accepts an equal row that already exists: a killed copy may have inserted it late.
    *
    * @throws {StoreRejected} when a row exists with other content, or another program inserted it
    * @throws {StoreUnavailable} when all of them may be stored, or none
    */
   insertRevisions(revisions: readonly PlantRevision[]): Promise<void>;
   /**
-   * Gives tokens the state of the source, in one transaction. Revocations are never undone.
-   *
-   * A token that is new, was revoked or has another expiry gets the next change number, in the
-   * order given. So services on this store see the change.
+   * Gives tokens the state of the source, in one transaction. Each change gets the next change
+   * number, in the order given. Revocations are never undone.
    *
    * @throws {StoreRejected} when another program changed one of them during the copy
    */

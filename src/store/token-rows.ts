@@ -2,21 +2,17 @@ import { TOKEN_EXPIRY_MS_MAX } from '../contract/limits.ts';
 import type { StoredToken } from '../contract/stored-token.ts';
 import { numberOf, type Query, type Row, textOf } from './revision-rows.ts';
 
-/** The columns of `token` for {@link tokenOf}. An expiry beyond the last time of a Date never comes. */
+/** The columns of `token` for {@link tokenOf}. An expiry beyond the times of a Date never comes. */
 export const TOKEN_COLUMNS = `id, hash, label, created_at,
   CASE WHEN expires_at <= ${TOKEN_EXPIRY_MS_MAX} THEN expires_at END, revoked_at, last_used_day, change_number`;
 
-/**
- * In PostgreSQL the numbers are unique. Of two concurrent changes one waits for the commit of the
- * other, fails, and is retried with the next number.
- */
+/** Numbers are unique. In PostgreSQL, one of two concurrent changes fails, and is retried. */
 export const NEXT_CHANGE_NUMBER = '(SELECT coalesce(max(change_number), 0) + 1 FROM token)';
 
 /**
- * Gives a token the state that it has in the source of a copy. Its parameters are {@link putValues}.
- *
- * It returns no row when the hash or the label differs (another token), and never undoes a
- * revocation. `last_used_day` alone gets no change number, because services need not see it.
+ * Gives a token the state that it has in the source of a copy. It returns no row when the hash or
+ * the label differs (another token), or when it would undo a revocation. `last_used_day` alone gets
+ * no change number, because services need not see it.
  */
 export const PUT_TOKEN = `
   INSERT INTO token (id, hash, label, created_at, expires_at, revoked_at, last_used_day, change_number)
@@ -29,6 +25,7 @@ export const PUT_TOKEN = `
     AND (token.revoked_at IS NULL OR excluded.revoked_at IS NOT NULL)
   RETURNING id`;
 
+/** The parameters of {@link PUT_TOKEN}. */
 export function putValues(token: StoredToken): unknown[] {
   const { id, hash, label, createdAt, expiresAt, revokedAt, lastUsedDay } = token;
   return [id, hash, label, createdAt, expiresAt, revokedAt, lastUsedDay];

@@ -13,8 +13,6 @@ export class Damaged {
 export type CheckedRevision = PlantRevision | Damaged;
 
 /**
- * Checks the revisions of a reader.
- *
  * @throws {StoreDamaged} if intact revisions are not in the order of their keys: two pages of the
  *   file were exchanged. Then an older revision could be taken for the latest one.
  */

@@ -3,8 +3,7 @@ import { type PlantRevision, StoreRejected } from '../plant-store.ts';
 import { type CheckedRevision, Damaged, keyOrder, revisionName } from './checked-revisions.ts';
 
 /**
- * Yields the revisions that the target of a copy lacks. Reads both stores in parallel to their
- * ends, with one revision of each in memory.
+ * Yields the revisions that the target of a copy lacks. Reads both stores to their ends.
  *
  * A damaged revision is not copied, and its key may be wrong. An earlier copy may have it intact.
  * So for each damaged revision between two intact ones, the target may have one more there.

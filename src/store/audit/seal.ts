@@ -4,9 +4,8 @@ import { type PlantRevision, StoreRejected } from '../plant-store.ts';
 /**
  * What a store held at a time. Equal digests mean equal revisions.
  *
- * The time is the one of the newest revision, so copies of a store have the same seal. Revisions
- * that are added later have later times. If one has not, because a clock was set back, the digest
- * differs: it never hides a loss.
+ * The time is the one of the newest revision, so copies of a store have the same seal. If a later
+ * revision has an earlier time, because a clock was set back, the digest differs.
  */
 export interface Seal {
   /** Covers the revisions that were recorded until then, in milliseconds since 1970 UTC. */
@@ -15,7 +14,7 @@ export interface Seal {
   revisions: number;
   /** The SHA-256 of {@link SealDigest}: 64 hexadecimal digits in lower case. */
   digest: string;
-  /** Of the revisions after this time, only these are covered, as `ID:REVISION`. */
+  /** Of the revisions after this time, the seal covers only these keys, each as `ID:REVISION`. */
   newest?: { after: number; keys: Set<string> } | undefined;
 }
 
@@ -25,7 +24,7 @@ interface Coverage extends Partial<Pick<Seal, 'until' | 'newest'>> {
   isListing?: boolean;
 }
 
-/** Characters that one call hashes. A call for each line makes the digest slower by half. */
+/** Characters that one call hashes. A call for each line would take more time. */
 const CHUNK_LENGTH = 64 * 1024;
 /** A seal that would list more revisions lists none. It fits its own backup only. */
 const LISTED_MAX = 100_000;
@@ -34,14 +33,10 @@ const LISTED_MAX = 100_000;
  * The SHA-256 of all revisions in the order of ids, then revisions, the same for every engine.
  *
  * It hashes the content, not the checksums: another content with the same 64 bits can be computed.
- *
- * The input is UTF-8 text, one line for each revision. A line is a JSON array as JSON.stringify
- * writes it, followed by a line feed:
+ * The input is UTF-8 text, one line for each revision, a JSON array as JSON.stringify writes it.
+ * Its elements are id (as text), revision, name, tag or null, recorded_at and recorded_by:
  *
  *     ["9007199254740993",1,"Monstera deliciosa","houseplant",1767225600000,1]
- *
- * These are id (as text), revision, name, tag (null when there is none), recorded_at and
- * recorded_by.
  */
 export class SealDigest {
   readonly #hash = createHash('sha256');
@@ -74,7 +69,7 @@ export class SealDigest {
   /** Ends the digest. */
   seal(): Seal {
     this.#hash.update(this.#lines);
-    // Not the limit, which may come from a damaged row that only some reads find.
+    // The limit is not used: it may come from a damaged row that only some reads find.
     const [until, plants, revisions] = [this.#newestTime, this.#plants, this.#revisions];
     const { size } = this.#newest.keys;
     const newest = this.#isListing && size > 0 && size <= LISTED_MAX ? this.#newest : undefined;
@@ -121,7 +116,7 @@ export function parseSeal(text: string): Seal {
   return { ...seal, newest: { after: Number(after), keys: new Set(keys.split(' ')) } };
 }
 
-/** Tells how the content that an earlier seal covers has changed. @returns undefined if it has not */
+/** How the content that an earlier seal covers has changed. @returns undefined if it has not */
 export function differenceOf(earlier: Seal, now: Seal): string | undefined {
   const isEqual = (['digest', 'plants', 'revisions'] as const).every(each => now[each] === earlier[each]);
   if (isEqual) return undefined;

@@ -24,7 +24,7 @@ export interface CopySide {
 export interface CopyPass {
   source: CopySide;
   target: CopySide;
-  /** Its abort ends the pass between two rows; the pass throws the reason. */
+  /** Ends the pass between two rows. */
   stop: AbortSignal;
   /** Plants that are not copied, with the number of their revisions that the pass has read. */
   leftOut: Map<bigint, number>;
@@ -46,16 +46,13 @@ export async function checkTarget(pass: CopyPass): Promise<void> {
     for await (const revision of rows(pass, pass.target, reporter(pass, pass.target))) yield revision;
     isRead = true;
   }
-  // At the end of the target the check is complete: all further rows of the source are missing
-  // rows.
+  // At the end of the target the check is complete: it lacks all further rows of the source.
   for await (const _ of missingRevisions(rows(pass, pass.source), targetRows())) if (isRead) break;
 }
 
 /**
- * Copies the rows that the target lacks. Each batch is durable before the next one is sent, so an
- * interrupted copy can be started again.
- *
- * The tokens are read last, so the copy contains the token of every copied revision.
+ * Copies the rows that the target lacks. Each batch is durable before the next one is sent. The
+ * tokens are read last, so the copy contains the token of every copied revision.
  *
  * @throws {StoreRejected} when the target contains a row that the source lacks
  */

@@ -23,8 +23,7 @@ export const ITERATION_ROWS = 512;
 
 /**
  * The time for a seal: that of the newest revision which is not ahead of the clock. Waits until
- * every commit that began before that time has ended. So no revision of that time or before appears
- * later. A time ahead of the clock cannot be settled.
+ * every commit that began before that time has ended. So no revision of that time appears later.
  */
 export async function settledTime(reader: Pick<PlantReader, 'newestTime'>): Promise<number> {
   const newest = await reader.newestTime(Date.now());
@@ -46,10 +45,9 @@ export async function verifyRevisions(
   onRead: (revisions: number) => void,
 ): Promise<Verification> {
   const faults: string[] = [];
-  let more = 0;
+  let found = 0;
   const add = (fault: string): void => {
-    if (faults.length < FAULTS_SHOWN_MAX) faults.push(fault);
-    else more++;
+    if (++found <= FAULTS_SHOWN_MAX) faults.push(fault);
   };
   const sinceEarlier = earlier && new SealDigest(earlier);
   let last: PlantRevision | undefined;
@@ -78,7 +76,7 @@ export async function verifyRevisions(
   }
   onRead(count % ITERATION_ROWS);
   const seal = faults.length === 0 ? digest.seal() : undefined;
-  if (more > 0) faults.push(`${more} more faults`);
+  if (found > FAULTS_SHOWN_MAX) faults.push(`${found - FAULTS_SHOWN_MAX} more faults`);
   const difference = earlier && differenceOf(earlier, sinceEarlier!.seal());
   return { seal, faults, difference, aheadOfClock };
 }

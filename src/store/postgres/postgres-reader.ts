@@ -56,8 +56,7 @@ const PAGE = `
  */
 async function pageAfter(connection: Connection, key: TextRow): Promise<TextRow[]> {
   const keys = await connection.run({ name: 'keys', text: KEYS, values: key });
-  const textLengths = keys.map(([, , bytes]) => Number(bytes));
-  const last = keys[countThatFits(textLengths, PAGE_TEXT_BYTES) - 1];
+  const last = keys[countThatFits(keys, PAGE_TEXT_BYTES) - 1];
   if (last === undefined) return [];
   const page = await connection.run({ name: 'page', text: PAGE, values: [...key, ...last.slice(0, 2)] });
   // The index has the right keys. In a damaged row, the key may be smaller than in the index.
