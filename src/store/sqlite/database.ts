@@ -179,13 +179,17 @@ function schemaVersion(database: DatabaseSync, path: string): number {
   // Only one statement: another process may be creating the store, and one commit changes all three.
   // Litestream creates its own tables as soon as the file exists, even before the store does.
   const text = `SELECT application_id, user_version,
-      EXISTS (SELECT 1 FROM sqlite_schema WHERE tbl_name NOT GLOB '_litestream_*')
+      EXISTS (SELECT 1 FROM sqlite_schema WHERE tbl_name NOT GLOB '_litestream_*'),
+      EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'plant_revision')
     FROM pragma_application_id, pragma_user_version`;
-  const [application, version, hasTables] = queryRows(database, text)[0]!.map(Number);
+  const [application, version, hasTables, hasPlants] = queryRows(database, text)[0]!.map(Number);
   if (application !== APPLICATION_ID && hasTables === 1) {
-    throw new StoreRejected(
-      `${path} is an SQLite database but not a plant store; name another file with --database`,
-    );
+    const advice =
+      hasPlants === 1
+        ? `if it was restored from an SQL dump, which lacks two numbers, run: sqlite3 '${path}' ` +
+          `'PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${NEWEST_STEP}'`
+        : 'name another file with --database';
+    throw new StoreRejected(`${path} is an SQLite database but not a plant store; ${advice}`);
   }
   if (version! > NEWEST_STEP) throw otherStep(path, version!, NEWEST_STEP);
   return version!;

@@ -12,6 +12,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { text as readText } from 'node:stream/consumers';
 import { suite, test } from 'node:test';
 import { plantWrite } from '../../../src/store/audit/checksum.ts';
@@ -146,6 +147,32 @@ suite('rejected without a change:', () => {
       assert.deepEqual(readFileSync(path), before);
     });
   }
+});
+
+test('a store restored from an SQL dump is rejected until the PRAGMA line of the message is run', async () => {
+  const [{ database, path }, { database: restored, path: copy }] = [await newStore(), await newStore()];
+  const plant = { id: 9007199254740993n, name: 'Fern' };
+  {
+    await using engine = await openStore(database);
+    await commit(engine, plant);
+  }
+  {
+    using client = new DatabaseSync(copy);
+    client.exec(`ATTACH '${path}' AS dumped`);
+    const items = `SELECT type, name, sql FROM dumped.sqlite_schema WHERE sql <> '' ORDER BY type <> 'table'`;
+    for (const { type, name, sql } of client.prepare(items).all()) {
+      client.exec(String(sql));
+      if (type === 'table') client.exec(`INSERT INTO main.${name} SELECT * FROM dumped.${name}`);
+    }
+  }
+  const message = /not a plant store; if it was restored .* run: sqlite3 '(.*)' '(PRAGMA .*)'$/;
+  await assertRejected(copy, message);
+  const { message: text } = (await openStore(restored).catch((error: unknown) => error)) as Error;
+  const [, file, pragmas = ''] = message.exec(text)!;
+  for (const pragma of pragmas.split(';')) await sqlite.sql(file!, pragma);
+  assert.partialDeepStrictEqual(await storedRevisions(restored), [{ revision: 1, plant }]);
+  await using engine = await openStore(restored);
+  assert.deepEqual(await commit(engine, plant), UNCHANGED);
 });
 
 test('a file in which only Litestream has created tables becomes a store', async () => {
