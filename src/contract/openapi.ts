@@ -1,39 +1,32 @@
 import { ERROR_NAMES, ERRORS, errorBody, helpLink, ID_RULE } from './errors.ts';
-import {
-  BODY_BYTES_MAX,
-  HEADER_BYTES_MAX,
-  ID_MAX,
-  ID_MIN,
-  REQUEST_TIMEOUT_MS,
-  RETRY_AFTER_SECONDS,
-} from './limits.ts';
+import { BODY_BYTES_MAX, HEADER_BYTES_MAX, REQUEST_TIMEOUT_MS, RETRY_AFTER_SECONDS } from './limits.ts';
 import { OUTCOMES, readNewPlantText } from './plant.ts';
 
 /**
- * The OpenAPI 3.1 description of the service, as JSON text. It contains the smallest and largest id
- * with all digits; JSON.parse rounds the largest.
+ * The OpenAPI 3.1 description of the service, as JSON text.
+ *
+ * @param serverUrl the address of the service, absolute or relative to that of the description
  */
-export function openApiJson(): string {
-  return exactJson(DESCRIPTION);
+export function openApiJson(serverUrl = '/'): string {
+  const servers = [{ url: serverUrl, description: 'The service that provides this description' }];
+  return jsonText({ ...DESCRIPTION, servers });
 }
 
 /** A record shape of the interface. */
 export type SchemaName = keyof typeof SCHEMAS;
 
-/** One record shape as a self-contained JSON Schema 2020-12, as JSON text with exact ids. */
+/** One record shape as a self-contained JSON Schema 2020-12, as JSON text. */
 export function schemaJson(name: SchemaName): string {
   const schema = {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
     $ref: `#/components/schemas/${name}`,
     $defs: SCHEMAS,
   };
-  return exactJson(schema).replaceAll('#/components/schemas/', '#/$defs/');
+  return jsonText(schema).replaceAll('#/components/schemas/', '#/$defs/');
 }
 
-/** Writes a value as JSON, a bigint as a number. Not every runtime of clients has JSON.rawJSON. */
-function exactJson(value: unknown): string {
-  const text = JSON.stringify(value, (_key, each) => (typeof each === 'bigint' ? `bigint ${each}` : each), 2);
-  return `${text.replace(/"bigint (-?[0-9]+)"/g, '$1')}\n`;
+function jsonText(value: unknown): string {
+  return `${JSON.stringify(value, undefined, 2)}\n`;
 }
 
 function header(description: string, schema: object, required = true) {
@@ -51,7 +44,7 @@ function retryAfter(minimum: number, required = true): Header {
   return header(description, { type: 'integer', minimum, examples: [RETRY_AFTER_SECONDS] }, required);
 }
 
-/** Those of draft-ietf-httpapi-ratelimit-headers-10. A 200 has them only with a rate limit. */
+/** Those of draft-ietf-httpapi-ratelimit-headers-10. Only a 429 always has them. */
 function rateLimitHeaders(required: boolean): Record<string, Header> {
   const policy = 'The rate limit of the token: q requests at once, and q more in every w seconds.';
   const left = 'What remains of the rate limit: r requests now, and more after t seconds.';
@@ -61,7 +54,7 @@ function rateLimitHeaders(required: boolean): Record<string, Header> {
   };
 }
 
-function jsonContent(shape: SchemaName, examples: Record<string, { value: unknown; summary?: string }>) {
+function jsonContent(shape: SchemaName, examples: Record<string, { value: unknown }>) {
   return { 'application/json': { schema: { $ref: `#/components/schemas/${shape}` }, examples } };
 }
 
@@ -110,6 +103,9 @@ export const STATUS_DESCRIPTIONS: Record<string, { description: string; headers?
     },
   };
 
+/** Statuses of requests that count for the rate limit, if there is one. A 429 has its own headers. */
+const COUNTED_STATUSES = ['400', '413', '415', '503'];
+
 /** The message of the service itself for an invalid NewPlant. */
 const FAULTS_NAMED = readNewPlantText('{"id": 1.5, "tag": null}').message;
 
@@ -124,11 +120,12 @@ function errorResponse(status: string): object {
     return [name, { value: errorBody(name, name === 'notNewPlant' ? FAULTS_NAMED : undefined) }];
   });
   const { description, headers } = STATUS_DESCRIPTIONS[status]!;
+  const rateLimit = COUNTED_STATUSES.includes(status) ? rateLimitHeaders(false) : {};
   const help = 'The explanation of this error on the documentation page of the service (RFC 8288).';
   return {
     description: `${description}\n\n${lines.join('\n')}`,
     // A service that runs without its documentation page sends no Link.
-    headers: { ...headers, Link: header(help, text(...names.map(helpLink)), false) },
+    headers: { ...headers, ...rateLimit, Link: header(help, text(...names.map(helpLink)), false) },
     content: jsonContent('Error', Object.fromEntries(examples)),
   };
 }
@@ -147,10 +144,6 @@ export const CREATE_PLANT = {
     content: jsonContent('NewPlant', {
       tagged: { value: { id: 1, name: 'Araucaria angustifolia', tag: 'tree' } },
       untagged: { value: { id: 2, name: 'Araucaria angustifolia' } },
-      largestId: {
-        summary: 'The largest id. A JSON parser that reads numbers as doubles rounds this id.',
-        value: { id: ID_MAX, name: 'Araucaria angustifolia' },
-      },
     }),
   },
   responses: {
@@ -162,7 +155,7 @@ export const CREATE_PLANT = {
         'Plant-Id': header('The id of the plant, with all its digits. The Plant in the body has no id.', {
           type: 'string',
           pattern: '^(0|-?[1-9][0-9]*)$',
-          examples: ['9007199254740993'],
+          examples: ['1', '2'],
         }),
         'Plant-Revision': header(
           'The number of this revision. The first revision of an id has the number 1.',
@@ -189,11 +182,10 @@ export const CREATE_PLANT = {
   },
 };
 
+/** It has no `minimum` and `maximum`, which JavaScript programs would round. The format has both. */
 export const ID_SCHEMA = {
   type: 'integer',
   format: 'int64',
-  minimum: ID_MIN,
-  maximum: ID_MAX,
   description:
     `Identification number of the plant: ${ID_RULE}. The service checks all digits without rounding: ` +
     '1.0 and 1e3 are integers, 9007199254740993.5 is not.',
@@ -247,7 +239,6 @@ const DESCRIPTION = {
     license: { name: 'MIT', identifier: 'MIT' },
   },
   tags: [{ name: 'plants', description: 'The plants of the store.' }],
-  servers: [{ url: '/', description: 'The service that provides this description' }],
   security: [{ bearer: [] }],
   paths: { '/plants': { post: CREATE_PLANT } },
   components: {
