@@ -44,6 +44,8 @@ export interface ServiceSettings extends StoreSettings {
   bodyBytesMax: number;
   /** Whether `/docs` and `/openapi.json` are served. */
   docs: boolean;
+  /** The address that both show, without a final slash; undefined: that of the request. */
+  publicUrl?: string | undefined;
   /** Origins whose pages may send requests; undefined: only that of the service. */
   corsOrigins?: AllowedOrigins | undefined;
   /** Limit of each token; undefined: no limit. */
@@ -162,7 +164,7 @@ function plantServer(
   metrics: Metrics,
   rejected: RejectedRequests,
 ): PlantServer {
-  const { bodyBytesMax, docs, corsOrigins, rateLimit, log, logRequest } = settings;
+  const { bodyBytesMax, docs, publicUrl, corsOrigins, rateLimit, log, logRequest } = settings;
   // The checksum is made in the call that has the parsed plant, so it covers everything after it.
   const checksumming: PlantWriter = {
     write: ({ plant, recordedBy }) => queue.write(plantWrite(plant, recordedBy)),
@@ -170,7 +172,7 @@ function plantServer(
   return new PlantServer({
     createPlant: new CreatePlant(tokens, checksumming, bodyBytesMax, rateLimit && new RateLimit(rateLimit)),
     corsOrigins,
-    documentation: docs ? documentationOf(VERSION) : undefined,
+    documentation: docs ? documentationOf(VERSION, publicUrl) : undefined,
     onInternalError: rateLimitedLog(details =>
       log.error(details, 'a request failed: unexpected internal error'),
     ),

@@ -68,6 +68,7 @@ async function start(
       repeatedIdRule: options.repeatedId,
       bodyBytesMax: options.bodyLimit,
       docs: options.docs === 'on',
+      publicUrl: options.publicUrl,
       console: hasConsole
         ? { database: shownDatabase(database), settings: shownSettings(command, database) }
         : undefined,

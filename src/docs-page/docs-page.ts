@@ -5,7 +5,7 @@ import { CREATE_PLANT, ID_SCHEMA, openApiJson, SCHEMAS, STATUS_DESCRIPTIONS } fr
 import { STATUS_CODES } from '../http/node-http.ts';
 import { contentResponse, type HttpResponse, jsonResponse } from '../http/response.ts';
 import type { Documentation } from '../http/server-context.ts';
-import { PLANTS_ADDRESS } from './code-samples.ts';
+import { codeSamples } from './code-samples.ts';
 import { ERROR_HELP } from './error-help.ts';
 import { Html, html, sentence } from './html.ts';
 import { plantForm } from './plant-form.ts';
@@ -20,8 +20,9 @@ export const PAGE_SCRIPT = readFileSync(new URL('./browser/page.js', import.meta
  * `/openapi.json` for programs, and `/docs` for people: one file, which loads no other.
  *
  * @param version of the program
+ * @param publicUrl the address that both show; undefined: that from which they were loaded
  */
-export function documentationOf(version: string): Documentation {
+export function documentationOf(version: string, publicUrl?: string): Documentation {
   // Only the style and the script of the page, by their hashes, and requests to its origin.
   const contentSecurityPolicy = [
     "default-src 'none'",
@@ -38,9 +39,9 @@ export function documentationOf(version: string): Documentation {
   const fields = ['Content-Security-Policy', contentSecurityPolicy, 'Referrer-Policy', 'no-referrer'];
   return new Map<string, HttpResponse>([
     ['/', seeOther('docs')],
-    ['/docs', contentResponse('text/html; charset=utf-8', page(version).text, fields)],
+    ['/docs', contentResponse('text/html; charset=utf-8', page(version, publicUrl).text, fields)],
     ['/docs/', seeOther('../docs')],
-    ['/openapi.json', jsonResponse(200, openApiJson())],
+    ['/openapi.json', jsonResponse(200, openApiJson(publicUrl))],
   ]);
 }
 
@@ -58,7 +59,8 @@ const ICON =
   "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 32 32'%3E%3Cpath fill='%232c7a51' " +
   "d='M27 4C13 4 5 10 5 20c0 3 1 5 2 7 2-7 7-12 14-15-6 5-10 10-11 16 11 2 17-7 17-24z'/%3E%3C/svg%3E";
 
-function page(version: string): Html {
+function page(version: string, publicUrl?: string): Html {
+  const { plantsAddress, samples } = codeSamples(publicUrl);
   return html`<!doctype html>
 <html lang="en">
 <head>
@@ -81,10 +83,10 @@ function page(version: string): Html {
 <main id="content">
 <section class="columns"><div>
 <h1>Send a plant to the store.</h1>
-<p>A 200 means that the plant is on disk.<br><code class="address">POST ${PLANTS_ADDRESS}</code></p></div>
+<p>A 200 means that the plant is on disk.<br><code class="address">POST ${plantsAddress}</code></p></div>
 <p>${CREATE_PLANT.description}</p>
 </section>
-${plantForm()}
+${plantForm(samples)}
 <div class="columns">
 ${requestSection()}
 ${responseSection()}

@@ -1,6 +1,5 @@
 import { BEARER_TOKEN } from '../contract/bearer-token.ts';
 import { ID_RULE } from '../contract/errors.ts';
-import { SAMPLES } from './code-samples.ts';
 import { type Html, html } from './html.ts';
 
 /** A browser compiles a pattern with the flag `v`, which requires `\/` within brackets. */
@@ -12,7 +11,7 @@ const DIGITS = '-?(?:0|[1-9][0-9]*)';
  * The form that sends a plant, and the request as text and as code. The browser rejects only values
  * that it could not send as typed. The service checks all others, so that its message is shown.
  */
-export function plantForm(): Html {
+export function plantForm(samples: Record<string, Html>): Html {
   return html`<section id="send">
 <h2>Send a plant</h2>
 <div class="columns">
@@ -37,7 +36,7 @@ export function plantForm(): Html {
 </form>
 <div class="exchange">
 <h3 id="code">Request</h3>
-${Object.entries(SAMPLES).map(sample)}
+${Object.entries(samples).map(sample)}
 <p class="note">A browser sends more headers than shown. The programs read the token from the environment variable
 <code>PLANT_STORE_TOKEN</code>. Every digit of the id counts: in TypeScript the suffix n makes it an exact bigint, and curl and Python are exact
 anyway. In Go use <code>int64</code> and in Java <code>long</code>: a float or double is not exact.

@@ -110,6 +110,11 @@ const MISUSES: Misuse[] = [
     /Write each as SCHEME:\/\/HOST/,
   ),
   ...wrong('serve --cors-origin', ['https://A.example:443/'], /Write https:\/\/a\.example, as browsers do/),
+  ...wrong(
+    'serve --public-url',
+    ['plants.example', 'ftp://a', '/garden', 'http://a/?b', 'http://a/#b', 'http://b@a', ''],
+    /Write an http or https address without/,
+  ),
   ...wrong('serve --body-limit', ['0', '-1', '1e6', '8388609', ''], /is invalid.*from 1 to 8388608/),
   [1, `${SERVE} --listen ${takenAddress} --ops 127.0.0.1:0`, /another program uses .* with --listen; a/],
   [1, `${SERVE} --listen 127.0.0.1:0 --ops ${takenAddress}`, /another program uses .* with --ops; a second/],
@@ -245,6 +250,7 @@ test('settings of serve come from the environment or a flag, and a port alone is
     PLANT_STORE_REPEATED_ID: 'reject',
     PLANT_STORE_BODY_LIMIT: '10',
     PLANT_STORE_LOG_REQUESTS: 'on',
+    PLANT_STORE_PUBLIC_URL: 'https://Plants.example/garden/',
   };
   const own = `sqlite:${join(folder, 'settings.db')}`;
   // An empty variable is the same as none.
@@ -257,6 +263,8 @@ test('settings of serve come from the environment or a flag, and a port alone is
   assert.equal(url, `http://127.0.0.1:${port}`);
   const parts = { method: 'GET', target: '/livez', headers: { Host: 'plants.internal' }, body: '' };
   assert.equal((await ask(opsPort, token, parts)).status, 200);
+  const description = await (await fetch(`${url}/openapi.json`)).text();
+  assert.equal(description, openApiJson('https://plants.example/garden'));
   const client = new LoggingClient(url, token, []);
   assert.equal((await client.send({ id: 1n, name: 'fits the flag' })).response?.status, 200);
   assert.equal((await client.send({ id: 1n, name: 'rejected' })).response?.status, 400);
@@ -267,6 +275,6 @@ test('settings of serve come from the environment or a flag, and a port alone is
     (await run(['token', 'list'], { PLANT_STORE_DATABASE: own })).stdout.match(/^first /m)?.length,
     1,
   );
-  assert.equal(stdout.match(/"msg":"request completed"/g)?.length, 3);
+  assert.equal(stdout.match(/"msg":"request completed"/g)?.length, 4);
   assert.match(stdout, /"address":"127\.0\.0\.1".*"ops":{"address":"127\.0\.0\.1"/);
 });

@@ -156,8 +156,10 @@ test('a value that cannot be sent as typed is not sent, and its field shows why'
 });
 
 test('while it sends or a field is wrong, the form shows no earlier result; without a response it says so', async () => {
-  await using slow = await startTestService();
+  await using slow = await startTestService({ publicUrl: 'https://plants.example/garden' });
   const { page } = await openDocs(DARK_PHONE, slow.url);
+  assert.ok((await textOf(page, '#curl')).startsWith('curl -i https://plants.example/garden/plants '));
+  assert.ok((await textOf(page, '#http')).startsWith('POST /garden/plants\nHost: plants.example\n'));
   const button = page.getByRole('button', { name: 'Send' });
   const id = page.getByLabel('id', { exact: true });
   await send(page, { token: slow.token });

@@ -1,4 +1,5 @@
 import { type Command, InvalidArgumentError, type Option } from 'commander';
+import { isBaseUrl } from '../../client/transport.ts';
 import { BODY_BYTES_MAX, BODY_BYTES_SETTING_MAX } from '../../contract/limits.ts';
 import type { AllowedOrigins, ListenAddress, RateLimitPolicy } from '../../service.ts';
 import type { RepeatedIdRule } from '../../store/plant-store.ts';
@@ -19,6 +20,8 @@ export interface ServeOptions extends DatabaseOptions {
   connections: number;
   logRequests: 'on' | 'off';
   docs: 'on' | 'off';
+  /** Without a final slash. Undefined: clients use the address of the documentation page. */
+  publicUrl?: string;
   /** Undefined: on if `ops` is a loopback address. */
   console?: 'on' | 'off';
   /** Undefined: only pages of the service itself may send requests. */
@@ -35,6 +38,7 @@ const RATE_LIMIT = 'how many requests each token may send, such as 100/s or 6000
 const CONSOLE =
   'serve the console, a page for operators, on --ops (default: on if --ops is a loopback address)';
 const ORIGINS = 'origins of web pages that may send plants, separated by commas; * allows all';
+const PUBLIC_URL = 'address of the service for clients, which /docs and /openapi.json show';
 const OPS_HOSTS =
   'more host names that requests to --ops may use, separated by commas; localhost and IP addresses always work';
 
@@ -53,6 +57,7 @@ export function addServeOptions(command: Command): Command {
     setting('--connections <count>', CONNECTIONS, countUpTo(POSTGRES_CONNECTIONS_MAX), POSTGRES_CONNECTIONS),
     choice('--log-requests <on|off>', 'write a log line for each request', ['on', 'off'], 'off'),
     choice('--docs <on|off>', 'serve /docs and /openapi.json', ['on', 'off'], 'on'),
+    setting('--public-url <URL>', PUBLIC_URL, parsePublicUrl),
     setting('--console <on|off>', CONSOLE).choices(['on', 'off']),
     setting('--rate-limit <rate>', RATE_LIMIT, parseRateLimit),
     setting('--cors-origin <origins>', ORIGINS, parseOrigins),
@@ -91,6 +96,14 @@ function parseHostNames(text: string): string[] {
   if (!names.every(each => /^[\w-]+(?:\.[\w-]+)*\.?$/.test(each)))
     throw new InvalidArgumentError('Write each as a host name without a port, for example plants.internal.');
   return names;
+}
+
+function parsePublicUrl(text: string): string {
+  const url = URL.parse(text);
+  if (url !== null && isBaseUrl(url)) return url.origin + url.pathname.replace(/\/+$/, '');
+  throw new InvalidArgumentError(
+    'Write an http or https address without user name, password, ? or #, for example https://plants.example/garden.',
+  );
 }
 
 /** Browsers compare origins as text, so the spelling must be exact (RFC 6454 section 6.2). */
