@@ -154,6 +154,9 @@ export class BatchCommit {
     this.#sent = revisions;
     try {
       const inserted = await connection.commit(revisionInsert(revisions, connection.isCitus));
+      // The commit is durable, but later ones would not be: another connection looks it up.
+      if (inserted.some(([, flush]) => flush === 'on'))
+        throw new Error('synchronous_commit of the connection was lost; is there a pooler in between?');
       this.#sent = [];
       return new Set(inserted.map(([id]) => BigInt(id!)));
     } catch (error) {

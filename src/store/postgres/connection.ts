@@ -49,6 +49,8 @@ export class Connection {
   readonly host: HostAddress;
   /** The database has the extension Citus, which distributes tables over several servers. */
   isCitus = false;
+  /** No pooler is in between, because it would make its own keys for cancel requests. */
+  isDirect = false;
   /** All statements end by this time of the monotonic clock. */
   deadline = Number.POSITIVE_INFINITY;
   readonly #client: pg.Client;
@@ -157,11 +159,7 @@ export class Connection {
    * Each such commit would occupy one of `max_connections`.
    */
   #cancel(): void {
-    // Null when the server, or a proxy before it, sent no key for cancel requests.
-    const { processID, secretKey } = this.#client as unknown as Record<
-      'processID' | 'secretKey',
-      number | null
-    >;
+    const { processID, secretKey } = this.#key;
     if (processID === null || secretKey === null) return;
     const { host, port } = this.host;
     // The same IP address as this connection: the host name may now resolve to another machine.
@@ -174,6 +172,11 @@ export class Connection {
       request.writeInt32BE(word, index * 4);
     }
     socket.unref().end(request);
+  }
+
+  /** Null when the server, or a proxy before it, sent no key for cancel requests. */
+  get #key() {
+    return this.#client as unknown as Record<'processID' | 'secretKey', number | null>;
   }
 
   static async #openWith(
@@ -216,9 +219,11 @@ export class Connection {
   async #setUp(): Promise<void> {
     const [row] = await this.run({
       text: `SELECT current_setting('transaction_read_only'), current_setting('server_encoding'),
-        current_setting('synchronous_commit', true), EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'citus')`,
+        current_setting('synchronous_commit', true), EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'citus'),
+        pg_backend_pid()`,
     });
-    const [readOnly, encoding, synchronousCommit, isCitus] = row!;
+    const [readOnly, encoding, synchronousCommit, isCitus, processID] = row!;
+    this.isDirect = processID === String(this.#key.processID);
     if (readOnly === 'on') {
       const { host, port } = this.host;
       throw new HostIsReadOnly(

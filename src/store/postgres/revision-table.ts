@@ -44,6 +44,13 @@ function preparedCount(rowCount: number): number {
   return Number.isInteger(between) && between >= rowCount ? between : count;
 }
 
+/**
+ * Makes the commit of this statement wait for its flush, and says so, if the connection has lost
+ * its setting. Citus rejects this. There the role has the setting: see `prepareServer`.
+ */
+const FLUSH = `(SELECT CASE current_setting('synchronous_commit', true)
+  WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END)`;
+
 const insertTexts = new Map<string, string>();
 
 function insertText(rowCount: number, isCitus: boolean): string {
@@ -53,7 +60,8 @@ function insertText(rowCount: number, isCitus: boolean): string {
       return `(${Array.from({ length: COLUMN_COUNT }, (_, column) => `$${first + column}`).join(', ')})`;
     });
     return `INSERT INTO plant_revision (${REVISION_COLUMNS})
-      VALUES ${rows.join(', ')} ON CONFLICT (id, revision) DO NOTHING RETURNING CASE WHEN ${tableCheck(isCitus)} THEN id END`;
+      VALUES ${rows.join(', ')} ON CONFLICT (id, revision) DO NOTHING
+      RETURNING CASE WHEN ${tableCheck(isCitus)} THEN id END${isCitus ? '' : `, ${FLUSH}`}`;
   });
 }
 

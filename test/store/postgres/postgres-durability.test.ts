@@ -1,10 +1,17 @@
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { StoreUnavailable } from '../../../src/store/plant-store.ts';
+import { freePort } from '../../harness/free-port.ts';
+import { queryOnce } from '../../harness/postgres-server.ts';
 import { startServe } from '../../harness/program.ts';
 import { addToken, type RunningService, startTestService } from '../../harness/running-service.ts';
 import { newPlant, readyz, send } from '../../harness/store-outage.ts';
 import { databaseName, openTokens, postgresUnderTest } from '../../harness/store-under-test.ts';
+import { testFolder } from '../../harness/test-folder.ts';
 import { until } from '../../harness/until.ts';
 
 const { server } = await postgresUnderTest();
@@ -116,6 +123,70 @@ test('synchronous_commit of the database changes while a service runs; only off 
     ]);
   }
 });
+
+test('a connection that lost its settings is replaced', async () => {
+  const [database, url] = await newDatabase();
+  await using running = await startTestService({ database: url });
+  await noteCommits(database);
+  // The next insert disables the setting, as another client of a pooler could.
+  await server.query(
+    `CREATE TABLE loss AS SELECT 1;
+     CREATE FUNCTION lose() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
+       DELETE FROM loss;
+       IF FOUND THEN PERFORM set_config('synchronous_commit', 'off', false); END IF;
+       RETURN true; END $$;
+     ALTER TABLE plant_revision ADD CHECK (lose()) NOT VALID`,
+    database,
+  );
+  for (let plant = 1; plant <= 2; plant++)
+    assert.deepEqual(await notedCommits(database, running, 1), ['on warning read committed']);
+});
+
+const PGBOUNCER = '/usr/sbin/pgbouncer';
+if (!existsSync(PGBOUNCER)) console.error(`NOT TESTED HERE: a pooler needs ${PGBOUNCER}`);
+else
+  test('a pooler of transactions is rejected, and one of sessions is not', async () => {
+    const folder = testFolder();
+    const [database] = await newDatabase();
+    for (const [mode, takesTurns, says] of [
+      ['transaction', 0, /a pooler such as PgBouncer in transaction mode is in between/],
+      ['transaction', 1, /a pooler such as PgBouncer in transaction mode is in between/],
+      ['session', 0, /^opened$/],
+    ] as const) {
+      const port = await freePort();
+      const file = join(folder, `${mode}${takesTurns}.ini`);
+      writeFileSync(
+        file,
+        `[databases]\n* = host=127.0.0.1 port=${server.port} user=careless password=secret\n[pgbouncer]
+listen_addr = 127.0.0.1\nlisten_port = ${port}\nauth_type = any\nunix_socket_dir =
+pool_mode = ${mode}\nserver_round_robin = ${takesTurns}\n`,
+      );
+      const user = process.getuid?.() === 0 ? ['-u', 'nobody'] : [];
+      const pooler = spawn(PGBOUNCER, ['-q', ...user, file], { stdio: 'ignore' });
+      try {
+        const url = `postgres://careless@127.0.0.1:${port}/${database}`;
+        await until('the pooler listens', () =>
+          queryOnce(url, 'SELECT 1').then(
+            () => true,
+            () => false,
+          ),
+        );
+        // Several server processes, so that a pooler has a choice.
+        await Promise.all(Array.from({ length: 3 }, () => queryOnce(url, 'SELECT pg_sleep(0.2)')));
+        const opened = await openTokens(url).then(
+          async store => {
+            await store.close();
+            return 'opened';
+          },
+          (error: Error) => error.message,
+        );
+        assert.match(opened, says, `${mode} ${takesTurns}`);
+      } finally {
+        pooler.kill();
+        await once(pooler, 'exit');
+      }
+    }
+  });
 
 test('a token that an earlier attempt stored or revoked is shown only when the standby has it', async () => {
   const [, url] = await newDatabase();
