@@ -145,14 +145,19 @@ async function withTransactionInDoubt(
   );
   await worker.query(`BEGIN;
     SET LOCAL citus.enable_manual_changes_to_shards = on;
-    INSERT INTO ${shard!.name}
-      SELECT id, max(revision) + next, 'in doubt', NULL, 0, 1, 0 FROM ${shard!.name}, generate_series(1, 9) AS next
-      WHERE id IN (${ids.join(',')}) GROUP BY id, next ON CONFLICT DO NOTHING;
+    ${nextRevisions(shard!.name!, ids)};
     PREPARE TRANSACTION 'citus_0_${process.pid}_0_0'`);
   await until('Citus rolls the transaction back', async () => {
     const transactions = await worker.query('SELECT 1 FROM pg_prepared_xacts');
     return transactions.length === 0;
   });
+}
+
+/** @returns a statement that inserts the next nine revisions of plants into a table */
+export function nextRevisions(table: string, ids: readonly bigint[]): string {
+  return `INSERT INTO ${table}
+    SELECT id, max(revision) + next, 'in doubt', NULL, 0, 1, 0 FROM ${table}, generate_series(1, 9) AS next
+    WHERE id IN (${ids.join(',')}) GROUP BY id, next ON CONFLICT DO NOTHING`;
 }
 
 /** No plant of a worker may be confirmed while its synchronous standby is away. */

@@ -12,7 +12,7 @@ export async function durabilityWarnings(
   connect: () => Promise<Connection>,
   server = 'the PostgreSQL server',
 ): Promise<string[]> {
-  const [fsync, fullPageWrites, commitDefault] = await settingsOf(connection);
+  const [fsync, fullPageWrites, commitDefault, replicaIdentity] = await settingsOf(connection);
   const isCommitOff = commitDefault === 'off' && (await isStillOff(connect));
   return [
     fsync === 'off' &&
@@ -21,15 +21,19 @@ export async function durabilityWarnings(
       `full_page_writes is off on ${server}: a power failure may destroy plants that were stored long ago; set full_page_writes = on`,
     isCommitOff &&
       `synchronous_commit is off on ${server}, or for this role or database: this service enables it for its own plants, but other writes may be lost; set synchronous_commit = on`,
+    connection.isCitus &&
+      replicaIdentity !== 'n' &&
+      `a shard that moves by logical replication from ${server} may lose plants; run \`npx plant-store token create LABEL\` once as the owner, which makes such moves fail`,
   ].filter(warning => warning !== false);
 }
 
-/** fsync, full_page_writes, and synchronous_commit without the setting of this connection. */
+/** fsync, full_page_writes, synchronous_commit without the setting of this connection, moves. */
 async function settingsOf(connection: Connection): Promise<TextRow> {
   const [row] = await connection.run({
     name: 'durability',
     text: `SELECT current_setting('fsync', true), current_setting('full_page_writes', true),
-      (SELECT reset_val FROM pg_settings WHERE name = 'synchronous_commit')`,
+      (SELECT reset_val FROM pg_settings WHERE name = 'synchronous_commit'),
+      (SELECT relreplident FROM pg_class WHERE oid = to_regclass('plant_revision'))`,
   });
   return row!;
 }

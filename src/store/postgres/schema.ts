@@ -31,6 +31,17 @@ const MADE_BY_ANOTHER = /^(?:42P07|42710|42P06|XX000)$/;
 const MAY_NOT_CREATE = [INSUFFICIENT_PRIVILEGE, '3F000'];
 
 /**
+ * Moves of shards by logical replication, the default of Citus, lost plants. Without a replica
+ * identity they end with an error, and the mode `block_writes` still works. Only the owner may.
+ */
+const FORBID_LOGICAL_MOVES = `DO $$ BEGIN
+  IF EXISTS (SELECT 1 FROM pg_class WHERE oid = 'plant_revision'::regclass AND relreplident <> 'n'
+    AND pg_has_role(relowner, 'USAGE')) THEN
+    ALTER TABLE plant_revision REPLICA IDENTITY NOTHING;
+  END IF;
+END $$`;
+
+/**
  * Applies all missing schema steps in one transaction. Of several instances that start at the same
  * time, one creates the tables, and the others find them.
  *
@@ -42,6 +53,7 @@ export async function applySchemaSteps(connection: Connection): Promise<SchemaSt
     const step = await schemaStep(connection);
     if (step === NEWEST_STEP) {
       rejectSchema(await schemaFaults(connection));
+      if (connection.isCitus) await connection.run({ text: FORBID_LOGICAL_MOVES }, SCHEMA_STEP_TIMEOUT_MS);
       return { before: before ?? step, now: step };
     }
     try {
