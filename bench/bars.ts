@@ -1,6 +1,6 @@
 import { spread } from '../test/harness/statistics.ts';
 import { type ByRound, byRound, type Measurement, ratio } from './measurements.ts';
-import { NAMES, STORED_PLANTS } from './parts.ts';
+import { INSTANCES, NAMES, STORED_PLANTS } from './parts.ts';
 import type { Row } from './rows.ts';
 import { DURABLE_PEERS, FASTIFY_ECHO, FLUSHED_ECHO, HTTP_ECHO, LESS_DURABLE_PEER } from './subjects.ts';
 
@@ -12,7 +12,7 @@ const MB = 1_000_000;
  * @param measured the last measurements of each part; a part may be absent
  */
 export function barsOf(measured: Readonly<Record<string, readonly Measurement[]>>): Row[] {
-  const { load = [], stored = [], start = [], copy = [], faults = [], install = [] } = measured;
+  const { load = [], stored = [], start = [], instances = [], faults = [], install = [] } = measured;
   const rate = (subject: string) => (connections?: number) =>
     byRound(load, subject, 'ratePerSecond', connections === undefined ? {} : { connections });
   const ours = rate(NAMES.sqlite);
@@ -61,11 +61,15 @@ export function barsOf(measured: Readonly<Record<string, readonly Measurement[]>
       what: 'start of the executable against the checkout',
       reached: ratio(starts(NAMES.executable), starts(NAMES.sqlite)),
     },
-    ...[...new Set(copy.map(({ subject }) => subject))].map(subject => ({
-      what: subject,
-      reached: spread([...byRound(copy, subject, 'ratePerSecond').values()]),
-      unit: 'plants/s',
-    })),
+    ...[64, 192].map(connections => {
+      const [one, several] = INSTANCES.map(count =>
+        byRound(instances, `instances: ${count}`, 'ratePerSecond', { connections }),
+      );
+      return {
+        what: `creates/s of ${INSTANCES[1]} instances against one on PostgreSQL, ${connections} connections`,
+        reached: ratio(several!, one!),
+      };
+    }),
     ...[...new Set(faults.map(({ subject }) => subject))].map(subject => ({
       what: `longest latency, ${subject}`,
       reached: longestLatencyMs(faults, subject),

@@ -3,7 +3,6 @@ import { copyFileSync, lstatSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { runScript } from '../test/harness/load.ts';
-import { PostgresServer } from '../test/harness/postgres-server.ts';
 import { runProgram } from '../test/harness/program.ts';
 import { median } from '../test/harness/statistics.ts';
 import type { ClientOrder } from './client-load.ts';
@@ -59,19 +58,6 @@ export async function measureClient(
   } finally {
     await running.stop();
   }
-}
-
-/** Copies a store to PostgreSQL and back to a new SQLite store. */
-export async function measureCopy(store: string, plants: number, round: number): Promise<Measurement[]> {
-  using folder = newFolder();
-  await using postgres = await PostgresServer.start();
-  const database = await postgres.createDatabase();
-  const there = await secondsOf(['copy', '--from', `sqlite:${store}`, '--to', database]);
-  const back = await secondsOf(['copy', '--from', database, '--to', `sqlite:${folder.path}/back.db`]);
-  return [
-    { subject: 'copy, SQLite to PostgreSQL', round, figures: { ratePerSecond: plants / there } },
-    { subject: 'copy, PostgreSQL to SQLite', round, figures: { ratePerSecond: plants / back } },
-  ];
 }
 
 /** @returns the median time of several starts, each on a new store */

@@ -1,13 +1,7 @@
 import { join } from 'node:path';
-import {
-  buildExecutable,
-  measureClient,
-  measureCopy,
-  measureImport,
-  measureInstall,
-  measureStart,
-} from './commands.ts';
+import { buildExecutable, measureClient, measureImport, measureInstall, measureStart } from './commands.ts';
 import { measurePostgresKill, measureServiceKill } from './faults.ts';
+import { measureInstances } from './instances.ts';
 import type { Measurement } from './measurements.ts';
 import { writePlantFile } from './plant-file.ts';
 import { prefillStore } from './prefill.ts';
@@ -38,6 +32,9 @@ export const NAMES = {
   citus: 'plant store, Citus',
   executable: 'plant store, executable',
 } as const;
+
+/** Numbers of instances that are compared. */
+export const INSTANCES = [1, 3];
 
 /** The settings of the steps of a part. */
 export interface Setting {
@@ -117,13 +114,13 @@ export const PARTS: Record<string, Part> = {
       }));
     },
   },
-  copy: {
-    summary: 'copy from SQLite to PostgreSQL and back',
-    steps: ({ folder }) => {
-      const store = join(folder, 'plants.db');
-      prefillStore(store, COMMAND_PLANTS);
-      return [{ name: 'copy', run: round => measureCopy(store, COMMAND_PLANTS, round) }];
-    },
+  instances: {
+    summary: 'creates by instances on PostgreSQL, each with a fifth of a core: needs root',
+    steps: ({ durations }) =>
+      INSTANCES.map(count => ({
+        name: `instances: ${count}`,
+        run: round => measureInstances(count, round, durations),
+      })),
   },
   faults: {
     summary: 'latency over time while the service or PostgreSQL is killed and started again',
