@@ -1,9 +1,9 @@
--- What the service may do. To be run as plant_owner, once the tables stand, and again after an upgrade that adds one;
--- nothing happens to rights that are there already.
+-- The rights of the service. Run this as plant_owner after the tables exist, and again after an upgrade that adds one.
+-- Running it twice does no harm.
 --   psql -f docs/postgresql-grants.sql -h HOST -U plant_owner plants
--- The tables are made by the owner's first command:
+-- The owner's first command creates the tables. To move a store:
 --   npx plant-store copy --from sqlite:./data/plant-store.db --to postgres://plant_owner@HOST/plants
--- where plants are moved; where a store begins empty, and never before a copy:
+-- For an empty store, but never before a copy:
 --   npx plant-store token create LABEL --database postgres://plant_owner@HOST/plants
 
 REVOKE CREATE ON SCHEMA public FROM PUBLIC;

@@ -1,5 +1,5 @@
--- Two roles for a plant store on PostgreSQL 15 or later: the owner makes the tables and the tokens, the service takes
--- plants and can neither change nor delete one. To be run once, as a superuser or whoever may make roles and databases:
+-- Two roles for a plant store on PostgreSQL 15 or later. The owner creates tables and tokens. The service adds plants, and
+-- cannot change or delete one. Run this once, as a superuser or another role that may create roles and databases:
 --   psql -f docs/postgresql-roles.sql postgres
 -- On Citus use the statements in docs/scale.md instead, on each server.
 -- Then give each role a password: \password plant_owner and \password plant_service in psql.

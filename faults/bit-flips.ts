@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { NewPlant } from '../src/contract/plant.ts';
 import { plantWrite } from '../src/store/audit/checksum.ts';
-import { COMMIT_TIME_MS_MAX } from '../src/store/audit/verification.ts';
+import { COMMIT_TIME_MAX_MS } from '../src/store/audit/verification.ts';
 import { openCommandStore } from '../test/harness/open-store.ts';
 import { PostgresServer } from '../test/harness/postgres-server.ts';
 import type { StartOptions } from '../test/harness/program.ts';
@@ -140,7 +140,7 @@ async function fill(database: string, half = () => {}): Promise<Content> {
   half();
   await store(database, writes.slice(writes.length / 2));
   // Otherwise each `verify` waits for the commits of others.
-  await wait(COMMIT_TIME_MS_MAX);
+  await wait(COMMIT_TIME_MAX_MS);
   return { token, plants: latestOf(writes) };
 }
 
@@ -232,7 +232,7 @@ async function leaveLog(path: string, logged: string, { token, plants }: Content
   const sent = plants.filter((_, index) => index % (PLANTS / LOGGED) === 0).map(addedOrRevised);
   await store(`sqlite:${open}`, sent, LOGGED_BATCH);
   copyStore(open, logged);
-  await wait(COMMIT_TIME_MS_MAX);
+  await wait(COMMIT_TIME_MAX_MS);
   return { token, plants: latestOf([...plants, ...sent]) };
 }
 

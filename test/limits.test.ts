@@ -43,7 +43,7 @@ const RULES: [rule: string, value: number, max: number][] = [
     postgres.STATEMENT_TIMEOUT_MS,
     postgres.OPERATION_TIMEOUT_MS - 1,
   ],
-  ['a seal waits for all commits', postgres.OPERATION_TIMEOUT_MS, verification.COMMIT_TIME_MS_MAX],
+  ['a seal waits for all commits', postgres.OPERATION_TIMEOUT_MS, verification.COMMIT_TIME_MAX_MS],
   [
     'during an outage of PostgreSQL every plant gets its response within 5 s',
     FAILING_QUEUE_TIMEOUT_MS + postgres.OPERATION_TIMEOUT_MS,

@@ -44,7 +44,7 @@ function retryAfter(minimum: number, required = true): Header {
   return header(description, { type: 'integer', minimum, examples: [RETRY_AFTER_SECONDS] }, required);
 }
 
-/** Those of draft-ietf-httpapi-ratelimit-headers-10. Only a 429 always has them. */
+/** The fields of draft-ietf-httpapi-ratelimit-headers-10. Only a 429 always has them. */
 function rateLimitHeaders(required: boolean): Record<string, Header> {
   const policy = 'The rate limit of the token: q requests at once, and q more in every w seconds.';
   const left = 'What remains of the rate limit: r requests now, and more after t seconds.';
@@ -136,8 +136,8 @@ export const CREATE_PLANT = {
   tags: ['plants'],
   description:
     'Stores the plant, then responds with it. Sending the same plant again changes nothing, so a retry ' +
-    'is safe unless newer content was stored in between. Sending different content under the same id stores the next revision, and every earlier ' +
-    'revision remains stored. A response from 400 to 499 means that nothing was stored.',
+    'is safe unless newer content was stored in between. Sending different content under the same id stores ' +
+    'the next revision, and every earlier revision remains stored. A response from 400 to 499 means that nothing was stored.',
   requestBody: {
     description: 'The plant to create, as UTF-8 without a byte order mark.',
     required: true,

@@ -106,7 +106,7 @@ export class CreatePlant {
   async #readInSlices(body: Uint8Array, isAwaited: () => boolean): Promise<NewPlantReading | undefined> {
     const slices = readNewPlantInSlices(body);
     for (;;) {
-      if (!this.#longBodyBudget.hasTime()) await this.#longBodyBudget.turn();
+      if (!this.#longBodyBudget.hasTime()) await this.#longBodyBudget.nextTick();
       if (!isAwaited()) return undefined;
       const slice = slices.next();
       if (slice.done) return slice.value;

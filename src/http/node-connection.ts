@@ -55,7 +55,7 @@ export class NodeConnection {
   /** Whether further requests are ignored. */
   #isEnding = false;
   /** The error that is sent after the last response. */
-  #lastError: HttpResponse | undefined;
+  #finalResponse: HttpResponse | undefined;
   readonly #parser: TakenParser;
 
   constructor(socket: Socket, context: ServerContext, budget: TickBudget) {
@@ -89,7 +89,7 @@ export class NodeConnection {
     this.#pending.add(exchange);
     serverResponse.on('close', () => {
       this.#pending.delete(exchange);
-      if (this.#lastError !== undefined) this.endWith(this.#lastError);
+      if (this.#finalResponse !== undefined) this.endWith(this.#finalResponse);
       else this.#resume();
     });
     return exchange;
@@ -122,7 +122,7 @@ export class NodeConnection {
   /** Sends an error after the last response, then closes the connection. */
   endWith(error: HttpResponse): void {
     this.#isEnding = true;
-    this.#lastError = error;
+    this.#finalResponse = error;
     keepOpenAfterEnd(this.#socket);
     if (this.#pending.size === 0) closeWithError(this.#socket, error, this.#context);
   }
@@ -130,8 +130,8 @@ export class NodeConnection {
   #onTimeout(): void {
     const socket = this.#socket;
     // An arriving request has other timeouts, and one that waits for the disk has none.
-    const isIdle = this.latest !== undefined && this.#pending.size === 0;
-    if (isIdle || socket.writableLength > 0) socket.destroy();
+    const isBetweenRequests = this.latest !== undefined && this.#pending.size === 0;
+    if (isBetweenRequests || socket.writableLength > 0) socket.destroy();
     else socket.setTimeout(socket.timeout ?? 0);
   }
 
@@ -141,11 +141,11 @@ export class NodeConnection {
     onResponse(response, exchange, this.#socket);
     // An idle connection would keep its last body in memory.
     exchange.body = undefined;
-    const mayBeLast = exchange === this.latest && this.#lastError === undefined;
+    const mayBeLast = exchange === this.latest && this.#finalResponse === undefined;
     const isLast = mayBeLast && (this.#isEnding || !request.complete || isDraining);
     // RFC 9112 section 9.6: after a response that closes the connection, no request is processed.
     if (isLast) this.#isEnding = true;
-    // Without this field, Node would close after a final response that replaces 100 (Continue),
+    // Without a `Connection` field, Node would close after a final response that replaces 100 (Continue),
     // even if the request is complete and others follow.
     const isClosing = isLast || !serverResponse.shouldKeepAlive;
     const headers = fieldsOf(response, isClosing, documentation !== undefined);
@@ -211,6 +211,6 @@ export class NodeConnection {
     if (previous !== undefined) await new Promise(resolve => previous.serverResponse.on('close', resolve));
     request.resume();
     // Bytes that arrive before the first callback are parsed before the second one.
-    for (let tick = 0; tick < 2; tick++) await this.#budget.turn();
+    for (let tick = 0; tick < 2; tick++) await this.#budget.nextTick();
   }
 }

@@ -32,7 +32,7 @@ export class TickBudget {
   }
 
   /** Resolves when {@link defer} would call back. */
-  turn(): Promise<void> {
+  nextTick(): Promise<void> {
     return new Promise(resolve => this.defer(resolve));
   }
 

@@ -5,7 +5,7 @@ import { OUTCOMES, type Outcome } from '../contract/plant.ts';
 import { isErrorName, isOutcome, type Result } from '../http/response.ts';
 import type { ServiceState } from './readiness.ts';
 
-/** Upper bounds of duration histograms, from a response without the store to the longest wait. */
+/** Upper bounds of both duration histograms. A create waits less than 5 s. */
 const DURATION_BOUNDS_SECONDS = [
   ...[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05],
   ...[0.1, 0.25, 0.5, 1, 2.5, 5, 10],
@@ -54,7 +54,7 @@ export class Metrics {
     for (const result of results) this.#responses.set(result, 0);
     this.#build = labels({ version, node_version: process.versions.node, engine });
     collectDefaultMetrics({ register: this.#registry });
-    // The suffix is for counters, but these are gauges. Those without it have the same numbers.
+    // The suffix is for counters, but these are gauges. The same gauges exist without the suffix.
     for (const counted of ['handles', 'requests', 'resources'])
       this.#registry.removeSingleMetric(`nodejs_active_${counted}_total`);
   }
@@ -165,7 +165,7 @@ function gauges({ storeWarnings, engine, ...state }: ServiceState): string[] {
     ['tokens', 'Known tokens, including expired and revoked ones.', state.tokensKnown],
     ['tokens_current', 'Whether the token table was read in the last 4 s: 1 or 0.', state.areTokensCurrent],
     ['flushes_total', 'Commits that were flushed to the disk.', flushes?.count],
-    ['flush_seconds_total', 'Total time of these flushes.', flushes && flushes.totalMs / 1000],
+    ['flush_seconds_total', 'Total time of the flushes of commits.', flushes && flushes.totalMs / 1000],
     ['wal_bytes', 'Length of the write-ahead log.', engine.walBytes],
     [
       'checkpoint_failing',

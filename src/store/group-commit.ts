@@ -14,11 +14,11 @@ export const QUEUE_PLANTS_MAX = 16_384;
 export const QUEUE_TEXT_LENGTH_MAX = 64 * 1024 * 1024;
 /** A plant that would wait longer than this, at the rate of the last batches, gets 503 at once. */
 export const QUEUE_TIME_MAX_MS = 500;
-/** Plants that may always be in flight. Fewer plants show too low a rate, in small batches. */
+/** Plants that may always be in flight. Small batches do not show the rate of the engine. */
 export const IN_FLIGHT_PLANTS_MIN = 1_024;
 /** When a commit fails, queued plants that have waited longer than this get 503, too. */
 export const FAILING_QUEUE_TIMEOUT_MS = 1_500;
-/** Plants of one id in one commit of an engine with concurrent commits. */
+/** Plants of one id in one commit of an engine that is not sequential. */
 export const BATCH_REPEATS_MAX = 64;
 
 /** How an engine takes batches. */
@@ -27,8 +27,8 @@ interface BatchRules {
   /** Maximum number of batches in flight. */
   commitsInFlightMax: number;
   /**
-   * It inserts plant after plant, and batch after batch in the order of the calls. Otherwise an id
-   * is in one batch in flight at a time, a few times.
+   * The engine inserts plants one by one, and batches in the order of the calls. Otherwise an id is
+   * in only one batch in flight, with at most `BATCH_REPEATS_MAX` plants.
    */
   isSequential: boolean;
 }
@@ -81,7 +81,7 @@ export class GroupCommit implements PlantQueue {
   #lastBatchPlants = 0;
   /** The ids of all batches in flight. It is empty if the engine is sequential. */
   readonly #idsInFlight = new Set<bigint>();
-  /** Of this many plants at the head of the queue, `#free` have no id in flight. */
+  /** Of the first `#examined` plants of the queue, `#free` have no id in flight. */
   #examined = 0;
   #free = 0;
   #dispatchIsDue = false;
@@ -148,8 +148,8 @@ export class GroupCommit implements PlantQueue {
   #isBatchDue(): boolean {
     if (this.#batchesInFlight >= this.#engine.commitsInFlightMax) return false;
     const plantsMin = this.#batchesInFlight === 0 ? 1 : this.#lastBatchPlants;
-    if (this.#queue.length < plantsMin || this.#idsInFlight.size === 0)
-      return this.#queue.length >= plantsMin;
+    if (this.#queue.length < plantsMin) return false;
+    if (this.#idsInFlight.size === 0) return true;
     // Continues where the last call ended: thousands of plants may wait for the batch of their id.
     while (this.#free < plantsMin && this.#examined < this.#queue.length) {
       if (!this.#idsInFlight.has(this.#queue[this.#examined++]!.plant.id)) this.#free++;

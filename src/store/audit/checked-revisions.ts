@@ -13,6 +13,8 @@ export class Damaged {
 export type CheckedRevision = PlantRevision | Damaged;
 
 /**
+ * Checks each revision, and wraps a damaged one.
+ *
  * @throws {StoreDamaged} if intact revisions are not in the order of their keys: two pages of the
  *   file were exchanged. Then an older revision could be taken for the latest one.
  */

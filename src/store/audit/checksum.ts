@@ -71,7 +71,7 @@ export function revisionChecksum(content: bigint, { revision, recordedAt, record
   let high = int64.getInt32(0);
   let low = int64.getInt32(4);
   for (const number of [revision, recordedAt, recordedBy]) {
-    // A damaged number can have 64 bits, and `^` uses only its lower 32.
+    // A number can have more than 32 bits, as a time has, and `^` uses only the lower 32.
     const upperBits = Math.floor(number / 2 ** 32);
     high = highStep(highStep(high, upperBits), number);
     low = lowStep(lowStep(low, upperBits), number);
@@ -79,7 +79,7 @@ export function revisionChecksum(content: bigint, { revision, recordedAt, record
   return joined(high, low);
 }
 
-/** A revision whose content is known to be right, with its checksum. */
+/** Adds the checksum to a revision whose content is known to be right. */
 export function withChecksum(revision: Omit<PlantRevision, 'checksum'>): PlantRevision {
   return { ...revision, checksum: revisionChecksum(contentChecksum(revision.plant), revision) };
 }

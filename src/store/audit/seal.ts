@@ -18,15 +18,15 @@ export interface Seal {
   newest?: { after: number; keys: Set<string> } | undefined;
 }
 
-/** What a digest covers, such as the same as an earlier seal. All revisions by default. */
+/** Which revisions a digest covers, such as those of an earlier seal; by default all. */
 interface Coverage extends Partial<Pick<Seal, 'until' | 'newest'>> {
-  /** Later revisions are not left out, but listed. */
+  /** Later revisions are covered too, and listed. */
   isListing?: boolean;
 }
 
 /** Characters that one call hashes. A call for each line would take more time. */
 const CHUNK_LENGTH = 64 * 1024;
-/** A seal that would list more revisions lists none. It fits its own backup only. */
+/** Maximum of listed revisions. With more, the seal lists none, and fits its own backup only. */
 const LISTED_MAX = 100_000;
 
 /**
@@ -69,7 +69,7 @@ export class SealDigest {
   /** Ends the digest. */
   seal(): Seal {
     this.#hash.update(this.#lines);
-    // The limit is not used: it may come from a damaged row that only some reads find.
+    // The given `until` is not used: it may come from a damaged row that only some reads find.
     const [until, plants, revisions] = [this.#newestTime, this.#plants, this.#revisions];
     const { size } = this.#newest.keys;
     const newest = this.#isListing && size > 0 && size <= LISTED_MAX ? this.#newest : undefined;

@@ -46,7 +46,7 @@ export async function checkTarget(pass: CopyPass): Promise<void> {
     for await (const revision of rows(pass, pass.target, reporter(pass, pass.target))) yield revision;
     isRead = true;
   }
-  // At the end of the target the check is complete: it lacks all further rows of the source.
+  // At the end of the target the check is complete: the target lacks all further rows of the source.
   for await (const _ of missingRevisions(rows(pass, pass.source), targetRows())) if (isRead) break;
 }
 
@@ -144,8 +144,8 @@ async function runOn<T>(side: CopySide, work: () => Promise<T>): Promise<T> {
 /** Adds the name of the store to the message. */
 function withName({ name }: CopySide, error: unknown): unknown {
   if (!(error instanceof StoreUnavailable)) return error;
-  const Same = error instanceof StoreDamaged ? StoreDamaged : StoreUnavailable;
-  return new Same(`${name}: ${error.message}`, { cause: error });
+  const ErrorClass = error instanceof StoreDamaged ? StoreDamaged : StoreUnavailable;
+  return new ErrorClass(`${name}: ${error.message}`, { cause: error });
 }
 
 /** Makes batches, each for one commit. */
@@ -164,7 +164,7 @@ async function* batchesOf(revisions: AsyncIterable<PlantRevision>): AsyncIterabl
       batch.push(revision);
     }
   } catch (error) {
-    // Of a page that cannot be read, the rows before it are copied.
+    // If a page cannot be read, the rows before it are still copied.
     if (batch.length > 0) yield batch;
     throw error;
   }

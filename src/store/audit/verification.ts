@@ -16,7 +16,7 @@ export interface Verification {
 }
 
 /** Time of one commit with all its attempts, on each engine. */
-export const COMMIT_TIME_MS_MAX = 3_000;
+export const COMMIT_TIME_MAX_MS = 3_000;
 const FAULTS_SHOWN_MAX = 100;
 /** Rows after which timers and signals can run. SQLite reads synchronously and would block them. */
 export const ITERATION_ROWS = 512;
@@ -27,7 +27,7 @@ export const ITERATION_ROWS = 512;
  */
 export async function settledTime(reader: Pick<PlantReader, 'newestTime'>): Promise<number> {
   const newest = await reader.newestTime(Date.now());
-  if (newest > Date.now() - COMMIT_TIME_MS_MAX) await wait(COMMIT_TIME_MS_MAX);
+  if (newest > Date.now() - COMMIT_TIME_MAX_MS) await wait(COMMIT_TIME_MAX_MS);
   return newest;
 }
 
@@ -81,7 +81,7 @@ export async function verifyRevisions(
   return { seal, faults, difference, aheadOfClock };
 }
 
-/** Each plant has the revisions 1 to n, in the order of ids. */
+/** @returns what is wrong: ids are in order, and each plant has the revisions from 1 on */
 function placeFault(last: PlantRevision | undefined, next: PlantRevision): string | undefined {
   const { plant, revision } = next;
   const expected = plant.id === last?.plant.id ? last.revision + 1 : 1;

@@ -37,7 +37,7 @@ const CANCEL_REQUEST = 80_877_102;
 
 /**
  * Whether a warning may say that a commit has not reached a standby. Its text depends on the
- * language of the server, but not its C function. Citus repeats each warning of a worker with its
+ * language of the server, the name of its C function does not. Citus repeats each warning of a worker with its
  * own function. An engine that names no function could mean anything.
  */
 export function mayConcernCommit(routine: string | undefined): boolean {
@@ -49,7 +49,7 @@ export class Connection {
   readonly host: HostAddress;
   /** The database has the extension Citus, which distributes tables over several servers. */
   isCitus = false;
-  /** No pooler is in between, because it would make its own keys for cancel requests. */
+  /** The key for cancel requests names the process of the server. A pooler makes its own keys. */
   isDirect = false;
   /** All statements end by this time of the monotonic clock. */
   deadline = Number.POSITIVE_INFINITY;
@@ -93,7 +93,7 @@ export class Connection {
     return this.#broken !== undefined;
   }
 
-  /** @param timeoutMs after it, it is unknown whether the server executes the statement */
+  /** @param timeoutMs afterwards, nobody knows whether the server executes the statement */
   async run(statement: Statement, timeoutMs = this.#statementTimeoutMs): Promise<TextRow[]> {
     if (this.#broken !== undefined) throw this.#broken;
     const limitMs = Math.ceil(Math.max(1, Math.min(timeoutMs, this.deadline - performance.now())));
@@ -126,7 +126,7 @@ export class Connection {
     return rows;
   }
 
-  /** For the command line: sets a longer statement timeout, and disables the idle timeouts. */
+  /** For commands: sets a longer timeout of statements, and disables those of sessions. */
   async allowLongStatements(timeoutMs = COMMAND_STATEMENT_TIMEOUT_MS): Promise<void> {
     await this.#setStatementTimeout(timeoutMs);
     // `pg_settings` selects the ones that the server has: one is new in version 14, another in 17.

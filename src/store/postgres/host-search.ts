@@ -98,7 +98,7 @@ export class HostSearch {
     );
   }
 
-  /** Is called when a connection to this host failed. */
+  /** Gives the other hosts the head start, after a connection to this host failed. */
   suspect(host: HostAddress): void {
     const others = this.#address.hosts.filter(each => each !== host);
     if (others.length > 0 && this.#preferred.includes(host)) this.#preferred = others;

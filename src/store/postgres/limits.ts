@@ -12,5 +12,5 @@ export const OPERATION_TIMEOUT_MS = 3_000;
 /** Interval between attempts to connect while no host accepts writes. */
 export const SEARCH_INTERVAL_MS = 100;
 
-/** Timeout of one statement of `export`, `show` or `copy`. */
+/** Timeout of one statement of a command that reads or copies a store. */
 export const COMMAND_STATEMENT_TIMEOUT_MS = 60_000;

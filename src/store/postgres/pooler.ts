@@ -1,6 +1,7 @@
 import { StoreRejected } from '../plant-store.ts';
 import { Connection } from './connection.ts';
 
+/** A setting that only the marked process of the server has. */
 const MARK = 'plant_store.connection';
 
 /**
@@ -17,11 +18,11 @@ export async function openWithoutPooler(...target: Parameters<typeof Connection.
   try {
     second = await Connection.open(...target);
     await connection.run({ text: `SET ${MARK} = 'yes'` });
-    // A pooler that takes turns may come back to the same process once.
+    // A pooler that rotates may come back to the same process once.
     const [other, own, again] = [await hasMark(second), await hasMark(connection), await hasMark(connection)];
     if (!other && own && again) return connection;
     throw new StoreRejected(
-      'the settings of a connection do not stay: a pooler such as PgBouncer in transaction mode is in between, with which confirmed plants could be lost; name the server itself, or set pool_mode = session',
+      'a pooler in transaction mode, such as PgBouncer, is between this program and PostgreSQL, so confirmed plants could be lost; name the server itself, or set pool_mode = session',
     );
   } catch (error) {
     connection.destroy();

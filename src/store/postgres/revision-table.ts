@@ -4,7 +4,7 @@ import { REVISION_COLUMNS, revisionOf } from '../revision-rows.ts';
 import type { Connection, Statement, TextRow } from './connection.ts';
 import { tableCheck } from './schema.ts';
 
-const COLUMN_COUNT = 7;
+const COLUMN_COUNT = REVISION_COLUMNS.split(',').length;
 
 /** The {@link REVISION_COLUMNS} of a revision, as the server sends them. */
 export function rowOf({ plant, revision, recordedAt, recordedBy, checksum }: PlantRevision): TextRow {
@@ -45,8 +45,8 @@ function preparedCount(rowCount: number): number {
 }
 
 /**
- * Makes the commit of this statement wait for its flush, and says so, if the connection has lost
- * its setting. Citus rejects this. There the role has the setting: see `prepareServer`.
+ * If the connection has lost `synchronous_commit`, sets it for the commit of this statement, and
+ * returns `on`. Citus rejects this expression, so there the role has the setting.
  */
 const FLUSH = `(SELECT CASE current_setting('synchronous_commit', true)
   WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END)`;

@@ -32,7 +32,8 @@ const MAY_NOT_CREATE = [INSUFFICIENT_PRIVILEGE, '3F000'];
 
 /**
  * Moves of shards by logical replication, the default of Citus, lost plants. Without a replica
- * identity they end with an error, and the mode `block_writes` still works. Only the owner may.
+ * identity they end with an error, and the mode `block_writes` still works. Only the owner may
+ * change this.
  */
 const FORBID_LOGICAL_MOVES = `DO $$ BEGIN
   IF EXISTS (SELECT 1 FROM pg_class WHERE oid = 'plant_revision'::regclass AND relreplident <> 'n'
@@ -137,8 +138,8 @@ export async function schemaFaults(connection: Connection): Promise<string[]> {
 
 /**
  * An SQL condition that ends its statement with an error when the table may lose or change rows.
- * The schema may change at any time. So each statement on whose rows a response relies has it.
- * Only a trigger or a column of another type changes content. The join has the types, but no row.
+ * The schema may change at any time. So every statement has it whose rows decide a response. Only
+ * a trigger or a column of another type changes content. The join has the types, and reads no row.
  */
 const TABLE_CHECK = `(SELECT CASE WHEN (SELECT relkind = 'r' AND relpersistence = 'p' FROM pg_class WHERE oid = 'plant_revision'::regclass)
     AND NOT EXISTS (SELECT ${TRIGGERS} AND tgrelid = 'plant_revision'::regclass)

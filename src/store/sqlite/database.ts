@@ -140,7 +140,7 @@ function applySchemaSteps(database: DatabaseSync, path: string): SchemaSteps {
     for (const sql of STEPS.slice(before)) database.exec(sql);
     database.exec(`PRAGMA user_version = ${NEWEST_STEP}; PRAGMA application_id = ${APPLICATION_ID}`);
   });
-  // Copies the schema into the database file, which is useless without it if the log is lost.
+  // If the write-ahead log were lost, a database file without the schema would be useless.
   database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
   return { before, now: NEWEST_STEP };
 }
@@ -176,7 +176,7 @@ export function inTransaction(database: DatabaseSync, write: () => void): void {
 
 /** The number of the last schema step that was applied; 0 for a new database. */
 function schemaVersion(database: DatabaseSync, path: string): number {
-  // Only one statement: another process may be creating the store, and one commit changes all three.
+  // One statement, because another process may commit a new store between two.
   // Litestream creates its own tables as soon as the file exists, even before the store does.
   const text = `SELECT application_id, user_version,
       EXISTS (SELECT 1 FROM sqlite_schema WHERE tbl_name NOT GLOB '_litestream_*'),

@@ -149,8 +149,8 @@ else
     const folder = testFolder();
     const [database] = await newDatabase();
     for (const [mode, takesTurns, says] of [
-      ['transaction', 0, /a pooler such as PgBouncer in transaction mode is in between/],
-      ['transaction', 1, /a pooler such as PgBouncer in transaction mode is in between/],
+      ['transaction', 0, /a pooler in transaction mode, such as PgBouncer, is between/],
+      ['transaction', 1, /a pooler in transaction mode, such as PgBouncer, is between/],
       ['session', 0, /^opened$/],
     ] as const) {
       const port = await freePort();
