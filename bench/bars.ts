@@ -53,10 +53,6 @@ export function barsOf(measured: Readonly<Record<string, readonly Measurement[]>
       reached: spread(install.map(({ figures }) => figures.diskBytes! / MB)),
       unit: 'MB',
     },
-    ...(['createPlant', 'createPlants'] as const).map(method => ({
-      what: `client, ${method} against creates/s with random ids, 64 connections`,
-      reached: ratio(rate(method)(), rate(NAMES.sqliteRandom)(64)),
-    })),
     {
       what: 'start of the executable against the checkout',
       reached: ratio(starts(NAMES.executable), starts(NAMES.sqlite)),

@@ -2,18 +2,13 @@ import { execFileSync } from 'node:child_process';
 import { copyFileSync, lstatSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { runScript } from '../test/harness/load.ts';
 import { runProgram } from '../test/harness/program.ts';
 import { median } from '../test/harness/statistics.ts';
-import type { ClientOrder } from './client-load.ts';
 import type { Measurement } from './measurements.ts';
 import { plantStoreOnSqlite, type Subject } from './subjects.ts';
 import { type Durations, newFolder, startSettled, warmUp } from './trial.ts';
 
 const ROOT = fileURLToPath(new URL('../', import.meta.url));
-const CLIENT_LOAD = fileURLToPath(new URL('./client-load.ts', import.meta.url));
-const CLIENT_IN_FLIGHT = 64;
-const CLIENT_PLANTS = 100_000;
 const STARTS = 3;
 
 /** Imports a file of plants through a service after a warm-up. */
@@ -30,31 +25,6 @@ export async function measureImport(
     const address = ['--url', running.url, '--token', running.token];
     const seconds = await secondsOf(['import', ...address, file]);
     return [{ subject: 'import', round, figures: { ratePerSecond: plants / seconds } }];
-  } finally {
-    await running.stop();
-  }
-}
-
-/** Creates plants with each method of the client, with ids from the whole range of int64. */
-export async function measureClient(
-  round: number,
-  { warmUpSeconds, signal }: Durations,
-): Promise<Measurement[]> {
-  using folder = newFolder();
-  const running = await startSettled(plantStoreOnSqlite('plant store'), folder.path);
-  try {
-    await warmUp(running, warmUpSeconds, signal, 'random');
-    const measurements: Measurement[] = [];
-    for (const [index, method] of (['createPlant', 'createPlants'] as const).entries()) {
-      const half = CLIENT_PLANTS / 2;
-      const order: ClientOrder = {
-        ...{ url: running.url, token: running.token, method, inFlight: CLIENT_IN_FLIGHT },
-        ...{ from: index * half, to: (index + 1) * half },
-      };
-      const figures = await runScript<Record<string, number>>(CLIENT_LOAD, order, signal);
-      measurements.push({ subject: method, round, figures });
-    }
-    return measurements;
   } finally {
     await running.stop();
   }

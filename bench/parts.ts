@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { buildExecutable, measureClient, measureImport, measureInstall, measureStart } from './commands.ts';
+import { buildExecutable, measureImport, measureInstall, measureStart } from './commands.ts';
 import { measurePostgresKill, measureServiceKill } from './faults.ts';
 import { measureInstances } from './instances.ts';
 import type { Measurement } from './measurements.ts';
@@ -62,7 +62,7 @@ interface Part {
 
 export const PARTS: Record<string, Part> = {
   load: {
-    summary: 'creates by the plant store, floors and peers; import; the client',
+    summary: 'creates by the plant store, floors and peers; import',
     steps: ({ durations, folder, citusUrl }) => {
       const subjects = [
         ...[...DURABLE_PEERS, LESS_DURABLE_PEER, FASTIFY_ECHO, HTTP_ECHO, FLUSHED_ECHO],
@@ -76,7 +76,6 @@ export const PARTS: Record<string, Part> = {
       writePlantFile(file, COMMAND_PLANTS);
       return [
         ...plans.map(plan => trialStep(plan, durations)),
-        { name: 'client', run: round => measureClient(round, durations) },
         { name: 'import', run: round => measureImport(file, COMMAND_PLANTS, round, durations) },
       ];
     },

@@ -35,7 +35,6 @@ const COLUMNS: Column[] = [
   { heading: 'CPU for each, µs', metric: 'cpuUs', unit: 1, connections: 64 },
   { heading: 'CPU of PostgreSQL, µs', metric: 'databaseCpuUs', unit: 1, connections: 64 },
   { heading: 'its log, bytes', metric: 'databaseLogBytes', unit: 1, connections: 64 },
-  { heading: 'CPU of the client, µs', metric: 'clientCpuUs', unit: 1 },
   { heading: 'most memory, MiB', metric: 'residentPeakBytes', unit: 2 ** 20 },
   { heading: 'disk for each, bytes', metric: 'bytesPerPlant', unit: 1 },
 ];

@@ -1,6 +1,5 @@
-import { execFile, spawn, spawnSync } from 'node:child_process';
+import { execFile, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { text as readText } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { Worker } from 'node:worker_threads';
@@ -127,18 +126,4 @@ export function wrkVersion(): string {
   const version = /^wrk (?:debian\/)?([0-9.]+)/.exec(stdout ?? '')?.[1];
   if (version === undefined) throw new Error('wrk is missing; install it (Debian: apt-get install wrk)');
   return version;
-}
-
-/** Runs a program that reads an order as JSON from stdin and prints a result as JSON. */
-export async function runScript<Result>(
-  script: string,
-  order: object,
-  signal: AbortSignal | undefined,
-): Promise<Result> {
-  const child = spawn(process.execPath, [script], { stdio: ['pipe', 'pipe', 'inherit'], signal });
-  // A program that ends before it reads its order has no result, which is reported below.
-  child.stdin.on('error', () => {}).end(JSON.stringify(order));
-  const [output] = await Promise.all([readText(child.stdout), once(child, 'close')]);
-  if (output === '') throw new Error(`${script} ended without a result`);
-  return JSON.parse(output);
 }
