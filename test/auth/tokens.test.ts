@@ -232,6 +232,25 @@ suite('the token cache, while a command line changes tokens', { concurrency: tru
   });
 });
 
+// Node's monotonic clock stands still while the machine is suspended, and the other one may be set.
+test('a token is accepted only if the store was read lately by both clocks', async context => {
+  await using store = await openTokens(await under.newDatabase());
+  const hash = hashToken(makeToken());
+  await store.createToken({ hash, label: 'A', createdAt: 1, expiresAt: null });
+  await using cache = await open(store);
+  for (const [clock, jumpMs] of [
+    [Date, EFFECT_WITHIN_MS],
+    [Date, -EFFECT_WITHIN_MS],
+    [performance, EFFECT_WITHIN_MS],
+  ] as const) {
+    assert.equal(cache.lookUpCached(hash), 1);
+    const now = clock.now.bind(clock);
+    const { mock } = context.mock.method(clock, 'now', () => now() + jumpMs);
+    assert.equal(cache.lookUpCached(hash), undefined);
+    mock.restore();
+  }
+});
+
 test('a first token is made only if the service is reachable from this machine alone', async () => {
   await using service = await startTestService({ listen: { host: '0.0.0.0', port: 0 } });
   assert.deepEqual([service.firstToken, service.hasToken], [undefined, false]);

@@ -34,14 +34,20 @@ async function setOnServer(names: string[], value: string): Promise<void> {
     await until(`${name} is ${value}`, async () => (await server.query(`SHOW ${name}`))[0]![name] === value);
 }
 
-/** Makes the server record the settings of each commit. Only the session itself knows them. */
+/** Makes the server record the settings at each commit. Only the session itself knows them. */
 async function noteCommits(database: string): Promise<void> {
   await server.query(
     `CREATE TABLE noted (settings text);
      CREATE FUNCTION note() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
-       INSERT INTO noted VALUES (concat_ws(' ', current_setting('synchronous_commit'),
-        current_setting('client_min_messages'), current_setting('transaction_isolation')));
+       INSERT INTO noted VALUES (NULL);
        RETURN true; END $$;
+     CREATE FUNCTION note_settings() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+       UPDATE noted SET settings = concat_ws(' ', current_setting('synchronous_commit'),
+        current_setting('client_min_messages'), current_setting('transaction_isolation'))
+       WHERE settings IS NULL;
+       RETURN NULL; END $$;
+     CREATE CONSTRAINT TRIGGER at_commit AFTER INSERT ON noted DEFERRABLE INITIALLY DEFERRED
+       FOR EACH ROW EXECUTE FUNCTION note_settings();
      ALTER TABLE plant_revision ADD CHECK (note()) NOT VALID`,
     database,
   );
