@@ -18,6 +18,7 @@ const REQUESTS: RequestParts[] = [
   { body: '{"id":1}' },
   { headers: { Authorization: `Bearer ${UNKNOWN_TOKEN}` }, body: BODY },
   { target: `/elsewhere/${UNKNOWN_TOKEN}?${NAME}`, body: BODY },
+  { target: `/%zz/${UNKNOWN_TOKEN.replace('_', '%5F')}`, body: BODY },
   { method: 'PUT', body: BODY },
   { version: `1.1\r\n${NAME}` },
 ];
@@ -63,14 +64,14 @@ test('--log-requests writes one line per request, without secrets, and counts lo
     { ...to('/plants'), status: 200, result: 'unchanged', id: ID, bodyBytes, remoteAddress },
     { ...to('/plants'), status: 400, result: 'notNewPlant', error: 40002, bodyBytes: 8, remoteAddress },
     { ...to('/plants'), status: 401, result: 'tokenRejected', error: 40102, bodyBytes: 0, remoteAddress },
-    {
-      ...to('/elsewhere/plant_…'),
+    ...['/elsewhere/plant_…', '/%zz/plant_…'].map(path => ({
+      ...to(path),
       status: 404,
       result: 'noSuchPath',
       error: 40401,
       bodyBytes: 0,
       remoteAddress,
-    },
+    })),
     {
       ...to('/plants', 'PUT'),
       status: 405,
