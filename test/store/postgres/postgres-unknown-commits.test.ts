@@ -193,6 +193,19 @@ suite('a batch', { concurrency: 4 }, () => {
     assert.deepEqual(await storedNames(database), ['1 1 oak']);
   });
 
+  test('decides again in order when a failover loses the plant for which it rejected two', async () => {
+    await using instances = await startInstances('reject');
+    const { ours, other, proxy, database } = instances;
+    await other.commit(writes([1, 'elm']));
+    const holding = proxy.holdNext(/synchronous_standby_names/);
+    const committing = ours.commit(writes([1, 'oak'], [1, 'ash']));
+    const confirmation = await holding;
+    await under.sql(database, 'DELETE FROM plant_revision');
+    confirmation.cut();
+    assert.deepEqual(await shownResults(committing), ['created 1', 'idTaken']);
+    assert.deepEqual(await storedNames(database), ['1 1 oak']);
+  });
+
   test('distinguishes two plants of the batch with the same content', async () => {
     await using instances = await startInstances();
     const { ours, proxy, database } = instances;
