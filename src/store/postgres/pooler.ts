@@ -1,7 +1,8 @@
+import { randomUUID } from 'node:crypto';
 import { StoreRejected } from '../plant-store.ts';
 import { Connection } from './connection.ts';
 
-/** A setting that only the marked process of the server has. */
+/** A setting by which a connection marks its process of the server. */
 const MARK = 'plant_store.connection';
 
 /**
@@ -17,10 +18,12 @@ export async function openWithoutPooler(...target: Parameters<typeof Connection.
   let second: Connection | undefined;
   try {
     second = await Connection.open(...target);
-    await connection.run({ text: `SET ${MARK} = 'yes'` });
+    // Not a constant: a pooler of sessions may hand on a process with the mark of another program.
+    const mark = randomUUID();
+    await connection.run({ text: `SET ${MARK} = '${mark}'` });
     // A pooler that rotates may come back to the same process once.
-    const [other, own, again] = [await hasMark(second), await hasMark(connection), await hasMark(connection)];
-    if (!other && own && again) return connection;
+    const [other, own, again] = [await markOf(second), await markOf(connection), await markOf(connection)];
+    if (other !== mark && own === mark && again === mark) return connection;
     throw new StoreRejected(
       'a pooler in transaction mode, such as PgBouncer, is between this program and PostgreSQL, so confirmed plants could be lost; name the server itself, or set pool_mode = session',
     );
@@ -32,7 +35,7 @@ export async function openWithoutPooler(...target: Parameters<typeof Connection.
   }
 }
 
-async function hasMark(connection: Connection): Promise<boolean> {
-  const [row] = await connection.run({ text: `SELECT current_setting('${MARK}', true) = 'yes'` });
-  return row![0] === 't';
+async function markOf(connection: Connection): Promise<unknown> {
+  const [row] = await connection.run({ text: `SELECT current_setting('${MARK}', true)` });
+  return row![0];
 }
