@@ -63,6 +63,8 @@ export class CalledThread<Call, Result> {
     try {
       await ended;
     } finally {
+      // First, because a thread that is terminated in the middle of a call may reply with any error.
+      failCalls(running, `the ${this.#name} thread is closed`);
       await running.worker.terminate();
     }
   }
@@ -78,7 +80,7 @@ export class CalledThread<Call, Result> {
     const running: RunningThread<Result> = { worker, calls: [] };
     worker.on('message', (reply: Reply<Result>) => {
       const call = running.calls.shift();
-      // The `error` event may overtake the last replies. Their calls have failed then.
+      // `end` and the `error` event may precede the last replies. Their calls have failed then.
       if (call === undefined) return;
       if ('result' in reply) call.resolve(reply.result);
       else call.reject(new ERROR_CLASSES[reply.errorClass]!(reply.message));
@@ -86,13 +88,16 @@ export class CalledThread<Call, Result> {
     // After an error the `exit` event follows. Until then its successor may already have calls.
     const died = (cause?: unknown): void => {
       if (this.#running === running) this.#running = undefined;
-      for (const { reject } of running.calls.splice(0))
-        reject(new StoreUnavailable(`the ${this.#name} thread died`, { cause }));
+      failCalls(running, `the ${this.#name} thread died`, cause);
     };
     worker.on('error', died);
     worker.on('exit', () => died());
     return running;
   }
+}
+
+function failCalls<Result>({ calls }: RunningThread<Result>, message: string, cause?: unknown): void {
+  for (const { reject } of calls.splice(0)) reject(new StoreUnavailable(message, { cause }));
 }
 
 /** Makes this thread reply to the calls of a {@link CalledThread}, one at a time. */

@@ -36,7 +36,7 @@ suite('a called thread', { timeout: 60_000 }, () => {
     await thread.end();
     assert.equal((await thread.call('three'))[0], 'three');
     const endless = thread.call('wait');
-    await Promise.all([assert.rejects(endless, /the test thread died/), thread.close()]);
+    await Promise.all([assert.rejects(endless, /the test thread is closed/), thread.close()]);
     await assert.rejects(thread.call('four'), /the test thread is closed/);
   });
 
