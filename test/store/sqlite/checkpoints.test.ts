@@ -5,27 +5,16 @@ import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { plantWrite } from '../../../src/store/audit/checksum.ts';
-import type { PlantWrite } from '../../../src/store/plant-store.ts';
 import { Checkpoints } from '../../../src/store/sqlite/checkpoints.ts';
 import { openForWriting } from '../../../src/store/sqlite/database.ts';
 import { WAL_FILE_BYTES_MAX } from '../../../src/store/sqlite/limits.ts';
 import { startProgram } from '../../harness/program.ts';
-import { openNewStore, openStore, pathOf, sqliteUnderTest } from '../../harness/store-under-test.ts';
+import { openNewStore, pathOf, sqliteUnderTest } from '../../harness/store-under-test.ts';
 import { until } from '../../harness/until.ts';
 
-/** The ids are far from each other, so each plant of a batch changes another page. */
-const BATCH_PLANTS = 256;
 /** Longer than the log gets with checkpoints, and shorter than `AUTOCHECKPOINT_PAGES`. */
 const WAL_BYTES_MAX = 150 * 1024 * 1024;
 const sqlite = sqliteUnderTest();
-
-/** Plants with ids from the whole range, in no order. */
-function scatteredPlants(count: number, first: number): PlantWrite[] {
-  return Array.from({ length: count }, (_, index) => {
-    const id = BigInt.asIntN(64, BigInt(first + index) * 0x9e3779b97f4a7c15n);
-    return plantWrite({ id, name: 'Ficus lyrata' }, 1);
-  });
-}
 
 /** SQLite changes the salt whenever it restarts the log: https://sqlite.org/walformat.html */
 function walSalt(path: string): string {
@@ -99,7 +88,7 @@ test('the log is restarted while `list` waits for the reader of its output, and 
   }
 });
 
-test('after a reader ends, a long log is restarted and truncated', async () => {
+test('after a reader ends, a long log is restarted and truncated, and the closed store has no log', async () => {
   await using engine = await openNewStore(sqlite);
   const path = pathOf(engine.database);
   let last = 0n;
@@ -116,22 +105,14 @@ test('after a reader ends, a long log is restarted and truncated', async () => {
   const { plants } = reader.prepare('SELECT count(*) AS plants FROM plant_revision').get()!;
   assert.equal(plants, 16, 'the reader still sees its snapshot');
 
-  reader.exec('COMMIT');
+  reader.close();
   await until('the log is truncated', async () => {
     await engine.commit([plantWrite({ id: ++last, name: 'oak' }, 1)]);
     return statSync(`${path}-wal`).size <= WAL_FILE_BYTES_MAX;
   });
   assert.notEqual(walSalt(path), first);
-});
-
-test('a store that is closed during a checkpoint leaves no log', async () => {
-  const database = await sqlite.newDatabase();
-  {
-    await using engine = await openStore(database);
-    const commits = Array.from({ length: 40 }, (_, batch) =>
-      engine.commit(scatteredPlants(BATCH_PLANTS, batch * BATCH_PLANTS)),
-    );
-    await Promise.all(commits);
-  }
-  assert.ok(!existsSync(`${pathOf(database)}-wal`));
+  // This log is copied while the store is closed.
+  await commitMuch();
+  await engine.close();
+  assert.ok(!existsSync(`${path}-wal`));
 });
