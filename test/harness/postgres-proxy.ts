@@ -34,7 +34,8 @@ export class PostgresProxy implements AsyncDisposable {
   readonly #passages = new Set<Passage>();
   readonly #expected: Expected[] = [];
   #stalled = false;
-  #timesAsked = 0;
+  /** The number of connections that clients have opened. */
+  openedConnections = 0;
 
   private constructor(server: Server, targetPort: number) {
     this.#server = server;
@@ -53,11 +54,6 @@ export class PostgresProxy implements AsyncDisposable {
     const url = new URL(database);
     url.port = String((this.#server.address() as AddressInfo).port);
     return url.href;
-  }
-
-  /** The number of connections that clients have opened. */
-  get timesAsked(): number {
-    return this.#timesAsked;
   }
 
   /** Cuts all open connections. New ones pass. */
@@ -94,7 +90,7 @@ export class PostgresProxy implements AsyncDisposable {
   }
 
   #open(client: Socket): void {
-    this.#timesAsked++;
+    this.openedConnections++;
     const server = connect(this.#targetPort, '127.0.0.1');
     const passage = new Passage(client, server, this.#expected);
     this.#passages.add(passage);

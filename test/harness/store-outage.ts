@@ -4,7 +4,6 @@ import type { NewPlant } from '../../src/contract/plant.ts';
 import type { LoggedRequest, LoggedResponse } from './client-log.ts';
 import { LoggingClient } from './logging-client.ts';
 import type { RunningService } from './running-service.ts';
-import { faultsIn } from './stored-revisions.ts';
 import { until } from './until.ts';
 
 /** The service promises a response within this time, also while the store is unavailable. */
@@ -44,10 +43,6 @@ export async function readyz({ opsUrl }: RunningService): Promise<{ status: stri
 
 export async function isReady(service: RunningService): Promise<boolean> {
   return (await readyz(service)).status === 'ready';
-}
-
-export async function assertStored(database: string, log: readonly LoggedRequest[]): Promise<void> {
-  assert.deepEqual(await faultsIn(database, log), []);
 }
 
 /**

@@ -49,7 +49,6 @@ const CHANGES: Record<'SQLite' | 'PostgreSQL', Change[]> = {
       replace,
       'DROP VIEW plant_revision; ALTER TABLE other RENAME TO plant_revision',
     ],
-    ['property UNLOGGED of token is not part of the schema', 'ALTER TABLE token SET UNLOGGED'],
     ['rule act of token', 'CREATE RULE act AS ON DELETE TO token DO INSTEAD NOTHING'],
     ['row-level security of token', 'ALTER TABLE token ENABLE ROW LEVEL SECURITY'],
     ['column label of token was changed', 'ALTER TABLE token ALTER label TYPE name'],

@@ -1,15 +1,8 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
-import { after, test } from 'node:test';
-import pg from 'pg';
-import {
-  type Finished,
-  FREE_PORTS,
-  runProgram,
-  type ServeProcess,
-  sendPlant,
-  startServe,
-} from '../../harness/program.ts';
+import { test } from 'node:test';
+import { queryOnce } from '../../harness/postgres-server.ts';
+import { type Finished, FREE_PORTS, runProgram, sendPlant, startServe } from '../../harness/program.ts';
 import { startTestService } from '../../harness/running-service.ts';
 import { postgresUnderTest } from '../../harness/store-under-test.ts';
 import { until } from '../../harness/until.ts';
@@ -24,9 +17,6 @@ await runEach(await statementsOf('postgresql-roles.sql'), server.url('postgres')
 await server.query(
   `ALTER ROLE plant_owner PASSWORD '${OWNER}'; ALTER ROLE plant_service PASSWORD '${SERVICE}'`,
 );
-let service: ServeProcess;
-// The service of a failed test would keep this process alive.
-after(() => service?.child.kill('SIGKILL'));
 
 /** Runs a command. Fails when it prints the password, which is in its database URL. */
 async function run(database: string, ...args: string[]): Promise<Finished> {
@@ -35,102 +25,88 @@ async function run(database: string, ...args: string[]): Promise<Finished> {
   return finished;
 }
 
-test('the two roles of docs/postgresql-roles.sql and docs/postgresql-grants.sql have the rights they need', async t => {
-  let token = '';
+/** The service has no right to these. */
+const FORBIDDEN = [
+  `UPDATE plant_revision SET name = 'x'`,
+  'DELETE FROM plant_revision',
+  'TRUNCATE plant_revision',
+  'DROP TABLE plant_revision',
+  `INSERT INTO token VALUES (9, 'h', 'l', 0, NULL, NULL, NULL, 9)`,
+  'UPDATE token SET revoked_at = NULL',
+  `UPDATE token SET hash = 'x'`,
+  'DELETE FROM token',
+  'INSERT INTO plant_schema_step VALUES (2)',
+  'CREATE TABLE another (id bigint)',
+  'CREATE INDEX ON plant_revision (name)',
+];
 
-  await t.test(
-    'the service and reading commands create no tables; `token create` of the owner does',
-    async () => {
-      for (const args of [['serve', ...FREE_PORTS], ['token', 'revoke', 'first'], ['export']]) {
-        const { exitCode, stdout, stderr } = await run(serviceUrl, ...args);
-        assert.deepEqual([exitCode, stdout], [1, '']);
-        assert.match(stderr, /^plant-store: [^\n]*there is no plant store [^\n]*\n$/);
-      }
-      const created = await run(ownerUrl, 'token', 'create', 'garden');
-      token = created.stdout.trim();
-      assert.match(token, /^plant_\w+$/);
-      assert.match(
-        created.stderr,
-        /^created a new store at postgres:\/\/plant_owner@\S+\ncreated token "garden" in \S+\n$/,
-      );
-      const grants = await statementsOf('postgresql-grants.sql');
-      for (let time = 0; time < 2; time++) await runEach(grants, ownerUrl);
-    },
+test('the two roles of docs/postgresql-roles.sql and docs/postgresql-grants.sql have the rights they need', async () => {
+  // The service and reading commands create no tables; `token create` of the owner does
+  for (const args of [['serve', ...FREE_PORTS], ['token', 'revoke', 'first'], ['export']]) {
+    const { exitCode, stdout, stderr } = await run(serviceUrl, ...args);
+    assert.deepEqual([exitCode, stdout], [1, '']);
+    assert.match(stderr, /^plant-store: [^\n]*there is no plant store [^\n]*\n$/);
+  }
+  const created = await run(ownerUrl, 'token', 'create', 'garden');
+  const token = created.stdout.trim();
+  assert.match(token, /^plant_\w+$/);
+  assert.match(
+    created.stderr,
+    /^created a new store at postgres:\/\/plant_owner@\S+\ncreated token "garden" in \S+\n$/,
   );
+  const grants = await statementsOf('postgresql-grants.sql');
+  for (let time = 0; time < 2; time++) await runEach(grants, ownerUrl);
 
-  await t.test('the service stores plants and the use of tokens, and the owner revokes tokens', async () => {
-    service = await startServe(serviceUrl);
-    assert.equal(service.token, '', 'the store has tokens');
-    assert.equal(await sendPlant(service.url, token, 1n), 200);
-    assert.equal((await run(serviceUrl, 'export')).stderr, '1 plant printed\n');
-    assert.match((await run(serviceUrl, 'show', '1')).stdout, /^plant 1\nrevision 1 {2}\S+ {2}by garden /);
-    assert.equal((await run(ownerUrl, 'token', 'create', 'field app', '--expires', '90d')).exitCode, 0);
-    const again = await run(ownerUrl, 'token', 'create', 'field app');
-    assert.deepEqual([again.exitCode, again.stdout], [1, '']);
-    assert.match(again.stderr, /a token with the label "field app" already exists/);
-    assert.equal((await run(ownerUrl, 'token', 'revoke', 'field app')).exitCode, 0);
-    assert.equal((await run(ownerUrl, 'token', 'revoke', 'none')).exitCode, 1);
-    const today = new Date().toISOString().slice(0, 10);
-    await until('the use of the token is stored', async () => {
-      const { stdout } = await run(serviceUrl, 'token', 'list');
-      assert.match(stdout, new RegExp(`^field app .* revoked ${today}T`, 'm'));
-      return new RegExp(`^garden .* valid +${today}$`, 'm').test(stdout);
-    });
+  // The service stores plants and the use of tokens, and the owner revokes tokens.
+  await using service = await startServe(serviceUrl);
+  assert.equal(service.token, '', 'the store has tokens');
+  assert.equal(await sendPlant(service.url, token, 1n), 200);
+  assert.equal((await run(serviceUrl, 'export')).stderr, '1 plant printed\n');
+  assert.match((await run(serviceUrl, 'show', '1')).stdout, /^plant 1\nrevision 1 {2}\S+ {2}by garden /);
+  assert.equal((await run(ownerUrl, 'token', 'create', 'field app', '--expires', '90d')).exitCode, 0);
+  const again = await run(ownerUrl, 'token', 'create', 'field app');
+  assert.deepEqual([again.exitCode, again.stdout], [1, '']);
+  assert.match(again.stderr, /a token with the label "field app" already exists/);
+  assert.equal((await run(ownerUrl, 'token', 'revoke', 'field app')).exitCode, 0);
+  assert.equal((await run(ownerUrl, 'token', 'revoke', 'none')).exitCode, 1);
+  const today = new Date().toISOString().slice(0, 10);
+  await until('the use of the token is stored', async () => {
+    const { stdout } = await run(serviceUrl, 'token', 'list');
+    assert.match(stdout, new RegExp(`^field app .* revoked ${today}T`, 'm'));
+    return new RegExp(`^garden .* valid +${today}$`, 'm').test(stdout);
   });
 
-  await t.test('the service has no other rights', async () => {
-    const FORBIDDEN = [
-      `UPDATE plant_revision SET name = 'x'`,
-      'DELETE FROM plant_revision',
-      'TRUNCATE plant_revision',
-      'DROP TABLE plant_revision',
-      `INSERT INTO token VALUES (9, 'h', 'l', 0, NULL, NULL, NULL, 9)`,
-      'UPDATE token SET revoked_at = NULL',
-      `UPDATE token SET hash = 'x'`,
-      'DELETE FROM token',
-      'INSERT INTO plant_schema_step VALUES (2)',
-      'CREATE TABLE another (id bigint)',
-      'CREATE INDEX ON plant_revision (name)',
-    ];
-    const client = new pg.Client({ connectionString: serviceUrl });
-    await client.connect();
-    try {
-      for (const sql of FORBIDDEN) await assert.rejects(client.query(sql), { code: '42501' }, sql);
-      assert.equal((await client.query('SELECT count(*) FROM plant')).rows[0].count, '1');
-    } finally {
-      await client.end();
-    }
-    for (const args of [
-      ['create', 'another'],
-      ['revoke', 'garden'],
-    ]) {
-      const { exitCode, stdout, stderr } = await run(serviceUrl, 'token', ...args);
-      assert.deepEqual([exitCode, stdout], [1, '']);
-      assert.match(
-        stderr,
-        /^plant-store: the store at [^\n]* only the owner of the store may create and revoke tokens, and note runs of commands; name the role of the owner in --database\n$/,
-      );
-    }
+  // The service has no other rights.
+  for (const sql of FORBIDDEN) await assert.rejects(queryOnce(serviceUrl, sql), { code: '42501' }, sql);
+  assert.deepEqual(await queryOnce(serviceUrl, 'SELECT count(*) FROM plant'), [{ count: '1' }]);
+  for (const args of [
+    ['create', 'another'],
+    ['revoke', 'garden'],
+  ]) {
+    const { exitCode, stdout, stderr } = await run(serviceUrl, 'token', ...args);
+    assert.deepEqual([exitCode, stdout], [1, '']);
+    assert.match(
+      stderr,
+      /^plant-store: [^\n]* only the owner .* may create and revoke tokens, .*; name the role .*\n$/,
+    );
+  }
+
+  // The service ends normally, missed no right, and closes its connections.
+  const { exitCode, stdout } = await service.stop('SIGTERM');
+  assert.equal(exitCode, 0);
+  assert.doesNotMatch(stdout, /"err"/);
+  await until('the connections are closed', async () => {
+    const rows = await server.query(`SELECT pid FROM pg_stat_activity WHERE datname = 'plants'`);
+    return rows.length === 0;
   });
 
-  await t.test('the service ends normally, missed no right, and closes its connections', async () => {
-    const { exitCode, stdout } = await service.stop('SIGTERM');
-    assert.equal(exitCode, 0);
-    assert.doesNotMatch(stdout, /"err"/);
-    await until('the connections are closed', async () => {
-      const rows = await server.query(`SELECT pid FROM pg_stat_activity WHERE datname = 'plants'`);
-      return rows.length === 0;
-    });
-  });
-
-  await t.test('a store without a token is served, and the log asks for a token', async () => {
-    // The store after the owner has only created the tables.
-    await server.query('DELETE FROM token; DELETE FROM plant_revision', 'plants');
-    await using onTerminal = await startTestService({ database: serviceUrl });
-    const logged =
-      'no first token: this database user may not create tokens; create one as the owner of the store';
-    assert.ok(onTerminal.logged.includes(logged));
-  });
+  // A store without a token is served, and the log asks for a token.
+  // The store after the owner has only created the tables.
+  await server.query('DELETE FROM token; DELETE FROM plant_revision', 'plants');
+  await using onTerminal = await startTestService({ database: serviceUrl });
+  const logged =
+    'no first token: this database user may not create tokens; create one as the owner of the store';
+  assert.ok(onTerminal.logged.includes(logged));
 });
 
 /** The SQL statements of a file in docs. */
@@ -141,11 +117,7 @@ async function statementsOf(name: string): Promise<string[]> {
   return statements;
 }
 
-async function runEach(statements: string[], connectionString: string): Promise<void> {
-  const client = new pg.Client({ connectionString });
-  await client.connect();
-  for (const statement of statements) {
-    await client.query(statement).catch(error => assert.fail(`${statement}: ${error.message}`));
-  }
-  await client.end();
+async function runEach(statements: string[], url: string): Promise<void> {
+  for (const statement of statements)
+    await queryOnce(url, statement).catch(error => assert.fail(`${statement}: ${error.message}`));
 }

@@ -86,7 +86,6 @@ test('after a crash the log is rewritten before a plant in it is reported as unc
 const READ_ONLY = `mount --bind "$FOLDER" "$FOLDER" && mount -o remount,bind,ro,nosuid,nodev "$FOLDER" && exec "$0" "$@"`;
 
 const CREATED = [{ outcome: 'created', revision: 1 }];
-const UNCHANGED = [{ outcome: 'unchanged', revision: 1 }];
 const WRITE = plantWrite({ id: 1n, name: 'Fern' }, 1);
 
 async function makeStore(path: string): Promise<void> {
@@ -95,31 +94,24 @@ async function makeStore(path: string): Promise<void> {
 }
 
 /** Every function that opens a store rejects, with a message for the user. */
-async function assertRejected(path: string, message: RegExp): Promise<void> {
-  const rejected = (error: unknown): true => {
-    assert.ok(error instanceof StoreRejected, String(error));
-    assert.match(error.message, message);
-    assert.ok(error.message.includes(path), `${error.message} names the file`);
-    assert.ok(!error.message.includes('\n'), 'one line');
-    return true;
-  };
+async function assertRejected(path: string, reason: string): Promise<void> {
+  const rejected = { name: 'StoreRejected', message: RegExp(`^.*${path}.*${reason}.*$`) };
   // Twice: a failed start must release the lock.
-  for (let start = 0; start < 2; start++) await assert.rejects(openStore(`sqlite:${path}`), rejected);
-  await assert.rejects(openCommandStore(`sqlite:${path}`), rejected);
-  await assert.rejects(openCopyTarget(`sqlite:${path}`), rejected);
+  for (const open of [openStore, openStore, openCommandStore, openCopyTarget])
+    await assert.rejects(open(`sqlite:${path}`), rejected);
   await assert.rejects(openReader(`sqlite:${path}`), StoreRejected);
 }
 
 suite('rejected without a change:', () => {
   const account = 'CREATE TABLE account (id INTEGER PRIMARY KEY, balance INTEGER);';
-  const cases: [what: string, make: (path: string) => unknown, message: RegExp][] = [
+  const cases: [what: string, make: (path: string) => unknown, reason: string][] = [
     [
       'a database of another program with its own schema number',
       async path => {
         await sqlite.sql(path, account);
         await sqlite.sql(path, 'PRAGMA user_version = 1');
       },
-      /not a plant store/,
+      'not a plant store',
     ],
     [
       'a store cut short',
@@ -127,7 +119,7 @@ suite('rejected without a change:', () => {
         await makeStore(path);
         writeFileSync(path, readFileSync(path).subarray(0, 1_000));
       },
-      /cannot be opened/,
+      'cannot be opened',
     ],
     [
       'a store with two hard links, which would have two logs',
@@ -135,15 +127,15 @@ suite('rejected without a change:', () => {
         await makeStore(path);
         linkSync(path, `${path}.link`);
       },
-      /one of 2 names \(hard links\) of the same file; keep only one/,
+      'one of 2 names .hard links. of the same file; keep only one',
     ],
   ];
-  for (const [what, make, message] of cases) {
+  for (const [what, make, reason] of cases) {
     test(what, async () => {
       const { path } = await newStore();
       await make(path);
       const before = readFileSync(path);
-      await assertRejected(path, message);
+      await assertRejected(path, reason);
       assert.deepEqual(readFileSync(path), before);
     });
   }
@@ -199,7 +191,7 @@ test('a second service on the same file, also through a link or after a renaming
     renameSync(`${path}.renamed`, path);
   }
   await using second = await openStore(link);
-  assert.deepEqual(await second.commit([WRITE]), UNCHANGED);
+  assert.deepEqual(await second.commit([WRITE]), [{ outcome: 'unchanged', revision: 1 }]);
 });
 
 test('a file that is mounted by itself is rejected, also by commands that only read', async () => {
