@@ -34,20 +34,12 @@ const RULES: [rule: string, value: number, max: number][] = [
   ['a seal waits for all commits', postgres.OPERATION_TIMEOUT_MS, verification.COMMIT_TIME_MAX_MS],
   ['responses in an outage take 5 s', FAILING_QUEUE_TIMEOUT_MS + postgres.OPERATION_TIMEOUT_MS, 4_999],
   [
-    'the writer copies the pages that the passes leave',
+    'the writer copies the rest',
     sqlite.CHECKPOINT_REMAINING_PAGES_MAX,
     sqlite.WRITER_CHECKPOINT_PAGES_MAX - 1,
   ],
-  [
-    'the checkpoint thread copies most of a long log',
-    sqlite.WRITER_CHECKPOINT_PAGES_MAX,
-    sqlite.WAL_RESTART_PAGES - 1,
-  ],
-  [
-    'the log is restarted before SQLite blocks a commit',
-    sqlite.WAL_RESTART_PAGES,
-    sqlite.AUTOCHECKPOINT_PAGES - 1,
-  ],
+  ['the rest of a log is short', sqlite.WRITER_CHECKPOINT_PAGES_MAX, sqlite.WAL_RESTART_PAGES - 1],
+  ['a restart comes before blocked commits', sqlite.WAL_RESTART_PAGES, sqlite.AUTOCHECKPOINT_PAGES - 1],
 ];
 
 test('the limits fit each other', () => {

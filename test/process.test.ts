@@ -5,7 +5,7 @@ import type { LoggedRequest } from './harness/client-log.ts';
 import { assertNoDebugger } from './harness/debugger-signal.ts';
 import { freePort } from './harness/free-port.ts';
 import { LoggingClient } from './harness/logging-client.ts';
-import { type Finished, runProgram, type ServeProcess, startServe } from './harness/program.ts';
+import { type Finished, runProgram, type ServeProcess, sendPlant, startServe } from './harness/program.ts';
 import { RandomLoad } from './harness/random-load.ts';
 import { RawConnection } from './harness/raw-connection.ts';
 import { SEED } from './harness/seeded-random.ts';
@@ -62,10 +62,7 @@ test('a second service on the same database ends with one line, and the first co
     assert.deepEqual([exitCode, stdout], [1, '']);
     assert.match(stderr, /^plant-store: another plant-store service is running on .*; stop it first.*\n$/);
   }
-  const log: LoggedRequest[] = [];
-  const client = new LoggingClient(serve.url, serve.token, log);
-  assert.equal((await client.send({ id: 1n, name: 'undisturbed' })).response?.status, 200);
-  await client.close();
+  assert.equal(await sendPlant(serve.url, serve.token, 1n), 200);
   await serve.stop('SIGKILL');
   // The end of a process releases its lock, also after SIGKILL.
   await using _again = await startServe(database);

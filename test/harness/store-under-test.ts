@@ -85,10 +85,9 @@ export async function openStore(
 /** Creates a store; `await using` closes it. */
 export async function openNewStore(
   under: EngineUnderTest,
-  rule?: RepeatedIdRule,
 ): Promise<StorageEngine & AsyncDisposable & { database: string }> {
   const database = await under.newDatabase();
-  return Object.assign(await openStore(database, rule), { database });
+  return Object.assign(await openStore(database), { database });
 }
 
 /** Opens the store as `token` does beside a service; `await using` closes it. */

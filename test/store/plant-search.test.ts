@@ -57,7 +57,6 @@ function testSearch(under: EngineUnderTest): void {
       [{ id: 1n, from: 2n }, () => false],
       [{ id: 1n, tag: 'tree' }, () => false],
       [{ name: 'Old' }, () => false],
-      [{ tag: 'old' }, () => false],
       [{ tag: '' }, ({ tag }) => tag === ''],
       [{ tag: '%' }, ({ id }) => id === 0n],
       [{ tag: 'tree' }, ({ tag }) => tag === 'tree'],
@@ -65,8 +64,6 @@ function testSearch(under: EngineUnderTest): void {
       [{ name: '100_' }, () => false],
       [{ name: '%' }, () => false],
       [{ name: '100x a_b\\' }, ({ id }) => id === 1n],
-      [{ name: '100x a%' }, () => false],
-      [{ name: '\\' }, () => false],
       [{ name: '🌳' }, ({ id }) => id === 2n],
       [{ name: 'Fi\0' }, () => false],
       [{ tag: '\ud83c' }, () => false],
@@ -93,15 +90,10 @@ function testSearch(under: EngineUnderTest): void {
       }
       assert.deepEqual(pages, expected, what);
     }
-    assert.deepEqual(
-      (await search.revisionsOf(ID_MAX, 50)).map(({ revision, plant }) => [revision, plant.tag]),
-      [
-        [1, 'old'],
-        [2, 'older'],
-        [3, 'tree'],
-      ],
-    );
-    assert.deepEqual(await search.revisionsOf(ID_MAX, 2), (await search.revisionsOf(ID_MAX, 3)).slice(1));
+    const revisions = await search.revisionsOf(ID_MAX, 50);
+    const shown = revisions.map(({ revision, plant }) => `${revision} ${plant.tag}`);
+    assert.deepEqual(shown, ['1 old', '2 older', '3 tree']);
+    assert.deepEqual(await search.revisionsOf(ID_MAX, 2), revisions.slice(1));
     assert.deepEqual(await search.revisionsOf(3n, 2), []);
     assert.equal(await search.bytes(), (await reader.size()).bytes);
   });

@@ -59,14 +59,8 @@ function testTokens(under: EngineUnderTest): void {
     ] as const)
       await engine.recordTokenUse([...ids], day);
     const tokens = await engine.tokens();
-    assert.deepEqual(
-      tokens.map(({ lastUsedDay, changeNumber }) => [lastUsedDay, changeNumber]),
-      [
-        ['2026-01-30', 3],
-        [null, 2],
-        ['2026-01-31', 4],
-      ],
-    );
+    const changes = tokens.map(({ lastUsedDay, changeNumber }) => `${lastUsedDay} ${changeNumber}`);
+    assert.deepEqual(changes, ['2026-01-30 3', 'null 2', '2026-01-31 4']);
     await using reader = await openReader(engine.database);
     assert.deepEqual(await reader.tokens(), tokens, 'in the order of ids');
   });

@@ -108,25 +108,19 @@ test('synchronous_commit of the database changes while a service runs; only off 
     ['local', 'local', []],
     ['remote_apply', 'remote_apply', []],
   ] as const) {
-    await server.query(
-      `ALTER DATABASE ${database} SET synchronous_commit = ${value}; DELETE FROM noted`,
-      database,
-    );
+    const set = `ALTER DATABASE ${database} SET synchronous_commit = ${value}`;
+    await server.query(`${set}; DELETE FROM noted`, database);
     const hasWarnings = async () => ((await readyz(running)).warnings ?? []).length === warnings.length;
     await until(`${value}: ${warnings.length} warnings`, hasWarnings);
     // One plant: further connections would be new ones.
-    assert.deepEqual(
-      await notedCommits(database, running, 1),
-      ['on warning read committed'],
-      'its connection keeps the value',
-    );
+    const kept = await notedCommits(database, running, 1);
+    assert.deepEqual(kept, ['on warning read committed'], 'its connection keeps the value');
     await using started = await startTestService({ database: url });
     assert.equal(started.warnings.length, warnings.length);
     for (const [index, says] of warnings.entries()) assert.match(started.warnings[index]!, says);
     await server.query('DELETE FROM noted', database);
-    assert.deepEqual(await notedCommits(database, { url: started.url, token }), [
-      `${used} warning read committed`,
-    ]);
+    const noted = await notedCommits(database, { url: started.url, token });
+    assert.deepEqual(noted, [`${used} warning read committed`]);
   }
 });
 

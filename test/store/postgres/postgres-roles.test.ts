@@ -41,7 +41,7 @@ const FORBIDDEN = [
 ];
 
 test('the two roles of docs/postgresql-roles.sql and docs/postgresql-grants.sql have the rights they need', async () => {
-  // The service and reading commands create no tables; `token create` of the owner does
+  // The service and reading commands create no tables; `token create` of the owner does.
   for (const args of [['serve', ...FREE_PORTS], ['token', 'revoke', 'first'], ['export']]) {
     const { exitCode, stdout, stderr } = await run(serviceUrl, ...args);
     assert.deepEqual([exitCode, stdout], [1, '']);
@@ -100,8 +100,7 @@ test('the two roles of docs/postgresql-roles.sql and docs/postgresql-grants.sql 
     return rows.length === 0;
   });
 
-  // A store without a token is served, and the log asks for a token.
-  // The store after the owner has only created the tables.
+  // The store after the owner has only created the tables: the log asks for a token.
   await server.query('DELETE FROM token; DELETE FROM plant_revision', 'plants');
   await using onTerminal = await startTestService({ database: serviceUrl });
   const logged =

@@ -19,9 +19,7 @@ const PROGRAM = `
     return [call, threadId];
   });`;
 
-function threadOf(program: string): CalledThread<string, Reply> {
-  return new CalledThread('test', new URL(program), undefined);
-}
+const threadOf = (program: string) => new CalledThread<string, Reply>('test', new URL(program), undefined);
 
 suite('a called thread', { timeout: 60_000 }, () => {
   const newThread = () => threadOf(`data:text/javascript,${encodeURIComponent(PROGRAM)}`);

@@ -50,9 +50,8 @@ test('while files cannot grow plants get 503; no confirmed plant is lost, no rej
   const inDoubt = failed().slice(-20);
   // This process has no limit, so it can copy the write-ahead log into the database.
   await sqlite.sql(database, 'PRAGMA wal_checkpoint(TRUNCATE)');
-  await until('plants are stored again', async () => {
-    return (await client.send(inDoubt[0]!.plant)).response?.status === 200;
-  });
+  const isStored = async () => (await client.send(inDoubt[0]!.plant)).response?.status === 200;
+  await until('plants are stored again', isStored);
   for (const { plant } of inDoubt) assert.equal((await client.send(plant)).response?.status, 200);
   await client.close();
   assert.deepEqual(await faultsIn(database, log), [], 'after the disk has space again');
