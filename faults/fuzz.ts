@@ -1,24 +1,29 @@
 import assert from 'node:assert/strict';
+import { copyFileSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
 import { ERRORS } from '../src/contract/errors.ts';
 import type { NewPlant } from '../src/contract/plant.ts';
+import { fastPathHeadersOf } from '../src/http/fast-path-headers.ts';
 import { drawSendings, type Sending, send } from '../test/harness/arbitrary-requests.ts';
 import { faultsOf, type LoggedRequest } from '../test/harness/client-log.ts';
+import { sendingsOf } from '../test/harness/header-sections.ts';
 import { type ServeProcess, startServe } from '../test/harness/program.ts';
 import { RawConnection, type RawResponse } from '../test/harness/raw-connection.ts';
 import { assertCommonHeaders, assertErrorResponse } from '../test/harness/response-assertions.ts';
+import { addToken } from '../test/harness/running-service.ts';
 import { storedRevisions } from '../test/harness/stored-revisions.ts';
 import { newSqliteFile, type Scenario } from './scenario.ts';
 
 const REQUESTS = 1_000_000;
-/** The number of requests to each service and its store. */
-const REQUESTS_PER_SERVICE = 5_000;
 const LANES = 16;
 /** The cases to generate at a time, so that memory does not grow with their number. */
-const CASES_AT_A_TIME = 200;
+const CASES_PER_DRAW = 200;
+const DRAWS_PER_STORE = 10;
+/** More draws than a run makes, so that no two seeds share a draw. */
+const DRAWS = 1_000_000;
 /** The run ends after this number of faults. */
 const FAULTS_MAX = 20;
-const SHOWN_BYTES_MAX = 4_000;
+const SHOWN_CHARACTERS_MAX = 4_000;
 const END_MS_MAX = 15_000;
 /** From the last sent byte of a connection to its end. */
 const END_OF_CONNECTION_MS_MAX = 1_000;
@@ -26,158 +31,189 @@ const END_OF_CONNECTION_MS_MAX = 1_000;
 const HANG_MS = 30_000;
 const PINO_WARN = 40;
 
+interface FuzzResult {
+  faults: string[];
+  /** The longest time from the last sent byte of a connection to its end. */
+  slowestMs: number;
+  /** Numbers of requests, responses and cases. */
+  counts: { requests: number; cases: number; [what: string]: number };
+}
+
 /**
- * Sends mutated requests to `serve` processes, each on a new SQLite store. Compares the responses
- * with the requests and with the stored plants. Each client closes its side after the last byte, so
- * a service that waits for more hangs.
+ * Sends the same mutated requests to two `serve` processes. One gets the bytes as they are, perhaps
+ * in several chunks. The other gets them after a request that moves the connection to Node's HTTP
+ * server: what a client sees and what is stored must not depend on the path. Each client closes its
+ * side after the last byte, so a service that waits for more hangs.
  *
- * Faults are: a 5xx, a hanging or reset connection, a wrong response, too many responses, a stored
- * plant without a 200, a warning in the log, a crash.
+ * Faults are: a difference, a 5xx, a hanging or reset connection, a wrong response, too many
+ * responses, a stored plant without a 200, a warning in the log, a crash.
  */
 export const fuzzing: Scenario = {
   name: 'fuzz',
-  summary: `${REQUESTS} mutated requests: no 5xx, no hang over 1 s, no crash, no plant stored without a 200`,
+  summary: `${REQUESTS} mutated requests: equal responses on both paths, no 5xx, no hang over 1 s, no crash`,
   needs: [],
   secondsMin: 15,
   finds: [],
-  async run({ seed, budgetMs, roundsMax = Infinity, signal, tell }) {
+  /** `roundsMax` is the number of draws of {@link CASES_PER_DRAW} cases. */
+  async run({ seed, budgetMs, roundsMax = DRAWS, signal, tell }) {
     const untilMs = performance.now() + budgetMs;
-    const total: FuzzResult = { faults: [], requests: 0, stored: 0, slowestMs: 0, responses: {} };
-    const isOver = (): boolean => total.requests >= REQUESTS || total.faults.length > 0 || signal.aborted;
-    for (let round = 0; round < roundsMax && !isOver() && performance.now() < untilMs; round++) {
-      // The rounds have different seeds.
-      await fuzz(seed * 1_000 + round, total);
-      tell(`${total.requests} requests, ${total.faults.length} faults`);
+    const result: FuzzResult = { faults: [], slowestMs: 0, counts: { requests: 0, cases: 0 } };
+    const { faults, counts } = result;
+    let draws = 0;
+    const isOver = (): boolean =>
+      signal.aborted ||
+      faults.length > 0 ||
+      draws >= roundsMax ||
+      counts.requests >= REQUESTS ||
+      performance.now() >= untilMs;
+    while (!isOver()) {
+      await fuzz(result, function* (token) {
+        yield [...sendingsOf('fast path', token), ...sendingsOf('odd', token)];
+        do yield drawSendings(token, seed * DRAWS + draws, CASES_PER_DRAW);
+        while (++draws % DRAWS_PER_STORE !== 0 && !isOver());
+      });
+      tell(`${counts.requests} requests, ${faults.length} faults`);
     }
-    const { faults, requests, stored, slowestMs, responses } = total;
-    const late = slowestMs > END_OF_CONNECTION_MS_MAX ? [`a connection took ${slowestMs.toFixed(0)} ms`] : [];
-    return {
-      ...{ faults, late },
-      measurements: {
-        ...{ requests, 'plants stored': stored, 'slowest connection, ms': Math.round(slowestMs) },
-        ...Object.fromEntries(
-          Object.entries(responses).map(([status, count]) => [`responses ${status}`, count]),
-        ),
-      },
-    };
+    const slowestMs = Math.round(result.slowestMs);
+    const late = slowestMs > END_OF_CONNECTION_MS_MAX ? [`a connection took ${slowestMs} ms`] : [];
+    return { faults, late, measurements: { ...counts, 'slowest connection, ms': slowestMs } };
   },
 };
 
-interface FuzzResult {
-  faults: string[];
-  requests: number;
-  stored: number;
-  /** The longest time from the last sent byte of a connection to its end. */
-  slowestMs: number;
-  /** The number of responses by status. */
-  responses: Record<string, number>;
+/** A service on a store of its own, and what its clients know. */
+interface Target {
+  serve: ServeProcess;
+  database: string;
+  /** Every request with the response 200, with the plant that the response names. */
+  log: LoggedRequest[];
+  result: FuzzResult;
 }
 
-/** Sends requests to one service, and adds what happens to the result. */
-async function fuzz(seed: number, result: FuzzResult): Promise<void> {
+/** Sends cases to two services with new stores and the same token. */
+async function fuzz(result: FuzzResult, draws: (token: string) => Iterable<Sending[]>): Promise<void> {
   await using opened = new AsyncDisposableStack();
-  const database = `sqlite:${newSqliteFile(opened)}`;
-  const serve = await startServe(database);
-  const run = new FuzzRun(serve, result);
-  const requestsMax = result.requests + REQUESTS_PER_SERVICE;
-  try {
-    for (let draw = 0; result.requests < requestsMax && result.faults.length < FAULTS_MAX; draw++) {
-      const left = drawSendings(serve.token, seed * DRAWS + draw, CASES_AT_A_TIME).values();
-      const lane = async (): Promise<void> => {
-        for (const each of left) await run.send(each);
-      };
-      await Promise.all(Array.from({ length: LANES }, lane));
+  const [file, copy] = [newSqliteFile(opened), newSqliteFile(opened)];
+  const token = await addToken(`sqlite:${file}`, 'fuzz');
+  copyFileSync(file, copy);
+  const start = async (database: string): Promise<Target> => {
+    const serve = opened.use(await startServe(database));
+    return { serve, database, log: [], result };
+  };
+  const [asTheyAre, throughNode] = [await start(`sqlite:${file}`), await start(`sqlite:${copy}`)];
+
+  const compare = async (each: Sending): Promise<void> => {
+    const text = each.bytes.toString('latin1');
+    const isForFastPath = fastPathHeadersOf(text.split('\r\n\r\n', 1)[0]!) !== undefined;
+    count(result, 'cases');
+    count(result, 'cases that begin with fast path headers', isForFastPath ? 1 : 0);
+    try {
+      const seen = await Promise.all([exchange(asTheyAre, each), exchange(throughNode, each, true)]);
+      if (rejectedEarly(seen)) count(result, 'inconclusive cases');
+      else assert.equal(seen[0], seen[1], 'the paths differ');
+    } catch (error) {
+      const shown = JSON.stringify(text.replaceAll(token, 'TOKEN')).slice(0, SHOWN_CHARACTERS_MAX);
+      result.faults.push(`${(error as Error).message}: cut at [${each.cuts}] ${shown}`);
     }
-  } finally {
-    const late = setTimeout(() => serve.child.kill('SIGKILL'), END_MS_MAX);
-    const { exitCode, stdout } = await serve.stop('SIGTERM');
-    clearTimeout(late);
-    if (exitCode !== 0) result.faults.push(`the service ended with ${exitCode}`);
-    for (const line of stdout.split('\n')) {
-      const level = line === '' ? 0 : Number(JSON.parse(line).level);
-      if (level >= PINO_WARN) result.faults.push(`the service logged: ${line}`);
-    }
+  };
+  for (const sendings of draws(token)) {
+    const left = sendings.values();
+    const lane = async (): Promise<void> => {
+      for (const each of left) if (result.faults.length < FAULTS_MAX) await compare(each);
+    };
+    await Promise.all(Array.from({ length: LANES }, lane));
+  }
+  for (const target of [asTheyAre, throughNode]) await end(target);
+}
+
+function count({ counts }: FuzzResult, what: string, by = 1): void {
+  counts[what] = (counts[what] ?? 0) + by;
+}
+
+/**
+ * Sends a case, and checks the responses.
+ *
+ * @param onNode sends it in one write, after a request that moves the connection to Node's HTTP server
+ * @returns what the client receives, without dates
+ */
+async function exchange(target: Target, { bytes, cuts }: Sending, onNode = false): Promise<string> {
+  const { serve, result } = target;
+  using connection = await RawConnection.open(Number(new URL(serve.url).port));
+  if (onNode) {
+    connection.write('GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n');
+    assert.equal((await connection.response()).status, 404);
+  }
+  await send(connection, { bytes, cuts: onNode ? [] : cuts });
+  connection.finish();
+  const sentAt = performance.now();
+  const ending = await Promise.race([connection.ended, wait(HANG_MS, 'late' as const, { ref: false })]);
+  const seen = connection.unread.replace(/^Date: .*\r\n/gm, '');
+  const responses: RawResponse[] = [];
+  while (connection.unread !== '') {
+    const response = await connection.response();
+    count(result, `responses ${response.status}`);
+    // 100 (Continue) is not a final response.
+    if (response.status !== 100) responses.push(response);
+  }
+  count(result, 'requests', Math.max(1, requestLinesIn(bytes)));
+  result.slowestMs = Math.max(result.slowestMs, performance.now() - sentAt);
+  assert.equal(ending, 'closed', ending === 'late' ? 'the connection hangs' : 'the connection was reset');
+  assessNumber(bytes, responses);
+  for (const response of responses) assess(response, sentAt, target.log);
+  return seen;
+}
+
+function assess(response: RawResponse, sentAt: number, log: LoggedRequest[]): void {
+  const { status, headers, body } = response;
+  assert.ok(status < 500, `response ${status} ${body}`);
+  if (status !== 200) {
+    const { error } = JSON.parse(body) as { error: number };
+    assert.ok(ERROR_NUMBERS.has(error), `not a number of the catalogue: ${body}`);
+    assertErrorResponse(response, error);
+    return;
+  }
+  assertCommonHeaders(response);
+  const id = headers.get('plant-id');
+  if (id === undefined) {
+    assert.ok('openapi' in JSON.parse(body), `neither a plant nor the description: ${body}`);
+    return;
+  }
+  log.push({
+    plant: { ...JSON.parse(body), id: BigInt(id) } as NewPlant,
+    ...{ sentAt, respondedAt: performance.now() },
+    response: {
+      ...{ status, body, id, revision: Number(headers.get('plant-revision')) },
+      ...{ outcome: headers.get('plant-outcome'), retryAfter: undefined },
+    },
+  });
+}
+
+/** Stops the service, and checks its log and its store. */
+async function end({ serve, database, log, result }: Target): Promise<void> {
+  const late = setTimeout(() => serve.child.kill('SIGKILL'), END_MS_MAX);
+  const { exitCode, stdout } = await serve.stop('SIGTERM');
+  clearTimeout(late);
+  if (exitCode !== 0) result.faults.push(`the service ended with ${exitCode}`);
+  for (const line of stdout.split('\n')) {
+    const level = line === '' ? 0 : Number(JSON.parse(line).level);
+    if (level >= PINO_WARN) result.faults.push(`the service logged: ${line}`);
   }
   const stored = await storedRevisions(database);
-  result.stored += stored.length;
-  result.faults.push(...faultsOf(run.log, stored));
-}
-
-/** More draws than a run makes, so that no two seeds share a draw. */
-const DRAWS = 1_000;
-
-class FuzzRun {
-  /** Every request with the response 200, with the plant that the response names. */
-  readonly log: LoggedRequest[] = [];
-  readonly #serve: ServeProcess;
-  readonly #result: FuzzResult;
-
-  constructor(serve: ServeProcess, result: FuzzResult) {
-    this.#serve = serve;
-    this.#result = result;
-  }
-
-  /** Sends one case and checks the responses. */
-  async send(each: Sending): Promise<void> {
-    try {
-      using connection = await RawConnection.open(Number(new URL(this.#serve.url).port));
-      await send(connection, each);
-      connection.finish();
-      const sentAt = performance.now();
-      const late = wait(HANG_MS, 'late' as const, { ref: false });
-      const ending = await Promise.race([connection.ended, late]);
-      if (ending === 'late') connection.socket.destroy();
-      const responses: RawResponse[] = [];
-      while (connection.unread !== '') {
-        const response = await connection.response();
-        // 100 (Continue) is not a final response.
-        if (response.status !== 100) responses.push(response);
-      }
-      this.#count(each, responses, performance.now() - sentAt);
-      assert.equal(ending, 'closed', ending === 'late' ? 'the connection hangs' : 'the connection was reset');
-      assessNumber(each.bytes, responses);
-      for (const response of responses) this.#assess(response, sentAt);
-    } catch (error) {
-      const shown = JSON.stringify(each.bytes.toString('latin1').replaceAll(this.#serve.token, 'TOKEN'));
-      const what = (error as Error).message.split('\n', 1)[0];
-      this.#result.faults.push(`${what}: cut at [${each.cuts}] ${shown.slice(0, SHOWN_BYTES_MAX)}`);
-    }
-  }
-
-  #count({ bytes }: Sending, responses: RawResponse[], tookMs: number): void {
-    const result = this.#result;
-    result.requests += Math.max(1, requestLinesIn(bytes));
-    result.slowestMs = Math.max(result.slowestMs, tookMs);
-    for (const { status } of responses) result.responses[status] = (result.responses[status] ?? 0) + 1;
-  }
-
-  #assess(response: RawResponse, sentAt: number): void {
-    const { status, headers, body } = response;
-    assert.ok(status < 500, `response ${status} ${body}`);
-    if (status !== 200) {
-      const { error } = JSON.parse(body) as { error: number };
-      assert.ok(ERROR_NUMBERS.has(error), `not a number of the catalogue: ${body}`);
-      assertErrorResponse(response, error);
-      return;
-    }
-    assertCommonHeaders(response);
-    const id = headers.get('plant-id');
-    if (id === undefined) {
-      assert.ok('openapi' in JSON.parse(body), `neither a plant nor the description: ${body}`);
-      return;
-    }
-    this.log.push({
-      plant: { ...JSON.parse(body), id: BigInt(id) } as NewPlant,
-      ...{ sentAt, respondedAt: performance.now() },
-      response: {
-        ...{ status, body, id, revision: Number(headers.get('plant-revision')) },
-        ...{ outcome: headers.get('plant-outcome'), retryAfter: undefined },
-      },
-    });
-  }
+  count(result, 'plants stored', stored.length);
+  result.faults.push(...faultsOf(log, stored));
 }
 
 const ERROR_NUMBERS = new Set<number>(Object.values(ERRORS).map(({ number }) => number));
+
+/**
+ * Whether one of the two rejected a request before all of it had arrived, which closes the
+ * connection. How much has arrived depends on timing, on both paths.
+ */
+function rejectedEarly(seen: string[]): boolean {
+  const [one, other] = seen.map(text => text.split(/(?=HTTP\/1\.1 \d{3} )/)) as [string[], string[]];
+  const first = one.findIndex((response, index) => response !== other[index]);
+  const isRejection = /^HTTP\/1\.1 4[\s\S]*\r\nConnection: close\r\n/;
+  return [one, other].some(each => first === each.length - 1 && isRejection.test(each[first] ?? ''));
+}
 
 /**
  * There are at most as many responses as whole requests. One more may reject invalid bytes; it

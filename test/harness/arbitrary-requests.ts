@@ -112,16 +112,8 @@ export function drawSendings(token: string, seed: number, count: number): Sendin
   return fc.sample(sendings, { seed, numRuns: count });
 }
 
-/**
- * Writes on a connection, in chunks that arrive separately.
- *
- * @param last written after everything else
- */
-export async function send(
-  connection: RawConnection,
-  { bytes, cuts }: Sending,
-  last = Buffer.alloc(0),
-): Promise<void> {
+/** Writes on a connection, in chunks that arrive separately. */
+export async function send(connection: RawConnection, { bytes, cuts }: Sending): Promise<void> {
   connection.socket.setNoDelay(true);
   let sent = 0;
   for (const cut of cuts.map(at => Math.floor(at * bytes.length)).sort((one, other) => one - other)) {
@@ -129,5 +121,5 @@ export async function send(
     sent = cut;
     await wait(2);
   }
-  connection.write(Buffer.concat([bytes.subarray(sent), last]));
+  connection.write(bytes.subarray(sent));
 }
