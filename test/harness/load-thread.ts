@@ -1,6 +1,6 @@
 /**
  * The thread of a {@link Load}. `workerData` is its order. It posts the result at the end of an open
- * loop, or after a message.
+ * loop, or after a message. Before, it posts `responded` at the first response.
  */
 import { connect, type Socket } from 'node:net';
 import { createHistogram, type RecordableHistogram } from 'node:perf_hooks';
@@ -53,6 +53,7 @@ const intervals = new Map<number, Interval>();
 /** Requests that were due earlier are not counted. */
 let countedFromMs = performance.now();
 let withRetryAfter = 0;
+let hasResponded = false;
 let isOver = false;
 
 for (let count = 0; count < order.connections; count++) open();
@@ -199,6 +200,8 @@ function receive(connection: Connection, text: string): void {
 function responded(connection: Connection, headers: string, nowMs: number): void {
   const [oldest] = connection.sent;
   if (oldest === undefined) throw new Error('a response without a request');
+  if (!hasResponded) parentPort!.postMessage('responded');
+  hasResponded = true;
   connection.inFlight--;
   if (--oldest.count === 0) connection.sent.shift();
   if (oldest.dueMs < countedFromMs) return;

@@ -1,5 +1,5 @@
 import { execFile, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
+import { on, once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { Worker } from 'node:worker_threads';
@@ -58,13 +58,17 @@ export interface LoadResult {
 export class Load implements AsyncDisposable {
   /** Settles when an open loop is over. */
   readonly result: Promise<LoadResult>;
+  /** Settles at the first response. */
+  readonly responded: Promise<unknown>;
   readonly #thread: Worker;
 
   /** @param signal rejects the result */
   constructor(order: LoadOrder, signal?: AbortSignal) {
     this.#thread = new Worker(new URL('./load-thread.ts', import.meta.url), { workerData: order });
-    this.result = once(this.#thread, 'message', { signal }).then(([result]) => result);
-    // Also if nobody waits for the result.
+    this.responded = once(this.#thread, 'message', { signal });
+    this.result = this.#resultOf(signal);
+    // Also if nobody waits for them.
+    this.responded.catch(() => {});
     this.result.catch(() => {});
   }
 
@@ -72,6 +76,12 @@ export class Load implements AsyncDisposable {
   end(): Promise<LoadResult> {
     this.#thread.postMessage('end');
     return this.result;
+  }
+
+  async #resultOf(signal: AbortSignal | undefined): Promise<LoadResult> {
+    for await (const [message] of on(this.#thread, 'message', { signal }))
+      if (message !== 'responded') return message;
+    throw new Error('the load ended without a result');
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,8 +1,11 @@
 import { DatabaseSync } from 'node:sqlite';
 
+/** Far longer than a commit takes on a busy machine. */
+const LOCK_MS_MAX = 1_500;
+
 /** Delays all commits of a service by an open write transaction, until it is disposed. */
 export function holdStore(database: string): Disposable {
-  const other = new DatabaseSync(database.replace('sqlite:', ''));
+  const other = new DatabaseSync(database.replace('sqlite:', ''), { timeout: LOCK_MS_MAX });
   other.exec('BEGIN IMMEDIATE');
   return { [Symbol.dispose]: () => other.isOpen && other.close() };
 }

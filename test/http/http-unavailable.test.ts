@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
+import { IN_FLIGHT_PLANTS_MIN } from '../../src/store/group-commit.ts';
 import { RawConnection, type RawResponse, requestBytes } from '../harness/raw-connection.ts';
 import { assertErrorResponse } from '../harness/response-assertions.ts';
 import { startTestService } from '../harness/running-service.ts';
@@ -8,6 +9,7 @@ import { responsesIn, scrape } from '../harness/scrape.ts';
 import { holdStore } from '../harness/store-hold.ts';
 import { storedRevisions } from '../harness/stored-revisions.ts';
 import { until } from '../harness/until.ts';
+import { writeApart } from './connection-target.ts';
 
 /** The response of `/readyz?verbose`, with its checks by name. */
 async function readVerbosely(opsUrl: string) {
@@ -16,37 +18,61 @@ async function readVerbosely(opsUrl: string) {
   return { status: response.status, body, checks: new Map(checks.map(check => [check.name, check])) };
 }
 
-/** A hundred of these fill the queue before the batches in it time out. */
-const LONG_NAME = 'x'.repeat(500_000);
+/** Two connections send more plants than always may be in flight. */
+const PLANTS_OF_EACH = IN_FLIGHT_PLANTS_MIN / 2 + 100;
+/** A commit that takes so long is slow, but does not fail. */
+const SLOW_MS = 1_000;
+const INTERVAL_MS = 50;
 
 test('with a full queue, the response is 503 with Retry-After at once; accepted plants are stored', async () => {
   await using service = await startTestService();
-  using held = holdStore(service.database);
-  using connections = new DisposableStack();
-  const pending: Promise<RawResponse>[] = [];
-  let isFull = false;
-  // A slow machine needs more of them, since batches leave the queue in the meantime.
-  await until('a plant is rejected while those before it wait', async () => {
-    const connection = connections.use(await RawConnection.open(service.address.port));
-    connection.write(requestBytes(service.token, { body: `{"id":${pending.length},"name":"${LONG_NAME}"}` }));
-    const response = connection.response();
-    pending.push(response);
-    response.then(
-      ({ body }) => (isFull ||= body.includes('"error":50301')),
-      // It is awaited below, and fails there.
-      () => {},
-    );
-    return isFull;
-  });
-  const { values } = await scrape(service.opsUrl);
-  for (const waiting of ['batches_in_flight', 'in_flight_plants'])
-    assert.ok(values.get(`plant_store_${waiting}`)! > 0, waiting);
-  held[Symbol.dispose]();
+  const { address, token, database, opsUrl } = service;
+  using opened = new DisposableStack();
+  const responses: RawResponse[] = [];
+  let lastId = -1;
+  const next = (): Buffer => requestBytes(token, { body: `{"id":${++lastId},"name":"A"}` });
+  const send = async (count: number): Promise<() => Promise<void>> => {
+    const connection = opened.use(await RawConnection.open(address.port));
+    const first = lastId + 1;
+    await writeApart(connection, Buffer.concat(Array.from({ length: count }, next)));
+    return async () => {
+      for (let id = first; id < first + count; id++) responses[id] = await connection.response();
+    };
+  };
+  const sendAll = async () => [await send(PLANTS_OF_EACH), await send(PLANTS_OF_EACH)];
 
-  const responses = await Promise.all(pending);
-  const stored = new Set((await storedRevisions(service.database)).map(({ plant }) => Number(plant.id)));
+  await until('a plant is rejected while those before it wait', async () => {
+    // A slow commit shows a rate at which few plants may wait.
+    const slow = holdStore(database);
+    const slowly = await sendAll();
+    await wait(SLOW_MS);
+    slow[Symbol.dispose]();
+    for (const read of slowly) await read();
+
+    using held = holdStore(database);
+    const reading = await sendAll();
+    let isRejected = false;
+    for (let count = 0; count < SLOW_MS / INTERVAL_MS && !isRejected; count++) {
+      const id = lastId + 1;
+      const read = await send(1);
+      reading.push(() => pending);
+      const pending = read().then(() => {
+        isRejected ||= responses[id]!.body.includes('"error":50301');
+      });
+      await wait(INTERVAL_MS);
+    }
+    if (isRejected) {
+      const { values } = await scrape(opsUrl);
+      for (const waiting of ['batches_in_flight', 'in_flight_plants'])
+        assert.ok(values.get(`plant_store_${waiting}`)! > 0, waiting);
+    }
+    held[Symbol.dispose]();
+    for (const read of reading) await read();
+    return isRejected;
+  });
+  const stored = new Set((await storedRevisions(database)).map(({ plant }) => Number(plant.id)));
   assert.ok(responses.some(({ status }) => status === 200));
-  const counted = responsesIn(await scrape(service.opsUrl));
+  const counted = responsesIn(await scrape(opsUrl));
   assert.equal(counted.busy, responses.filter(({ body }) => body.includes('"error":50301')).length);
   assert.equal(counted.created, responses.filter(({ status }) => status === 200).length);
   for (const [id, response] of responses.entries()) {
