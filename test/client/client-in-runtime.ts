@@ -1,6 +1,6 @@
 /**
- * Runs in each runtime of test/client/client-runtimes.test.ts and in a browser, so it uses no API
- * of a single runtime. The name of each plant is what the plant tests.
+ * Runs in each runtime of test/client/client-runtimes.test.ts, so it uses no API of a single
+ * runtime. The name of each plant is what the plant tests.
  */
 import { PlantStore, PlantStoreError, type PlantStoreOptions } from '../../src/client/plant-store.ts';
 

@@ -1,42 +1,134 @@
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
-import { join } from 'node:path';
-import { before, suite, test } from 'node:test';
+import { execFile, spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { createServer, request as httpRequest } from 'node:http';
+import { delimiter, join } from 'node:path';
+import { suite, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { gzipSync } from 'node:zlib';
 import { build } from 'esbuild';
-import { JAVASCRIPT_RUNTIMES } from '../harness/javascript-runtimes.ts';
+import { startBrowser } from '../harness/browser.ts';
+import { type LoopbackServer, listen } from '../harness/loopback-server.ts';
 import { runProgram } from '../harness/program.ts';
-import { startTestService } from '../harness/running-service.ts';
+import { type RunningService, startTestService } from '../harness/running-service.ts';
 import { testFolder } from '../harness/test-folder.ts';
-import { EXPECTED } from './client-in-runtime.ts';
-import { startDroppingProxy } from './dropping-proxy.ts';
+import { EXPECTED, type useClient } from './client-in-runtime.ts';
 
-const CONTENTS = `import { useClient } from './client-in-runtime.ts';
-console.log(JSON.stringify(await useClient({}, process.argv[2])));`;
-const program = join(testFolder(), 'program.mjs');
+/** Largest compressed size of the client in a page, in bytes; docs/client.md states it. */
+const PACKED_BYTES_MAX = 6_700;
+/** The oldest major version of Node that the client supports. */
+const NODE_MIN = 20;
+const PACKAGES = fileURLToPath(new URL('../node_modules/', import.meta.url));
+// Deno denies everything that is not allowed here: the network, and two environment variables.
+const DENO = ['run', '--allow-net=127.0.0.1', '--allow-env=PLANT_STORE_URL,PLANT_STORE_TOKEN'];
 
-// Older versions of Node do not run TypeScript.
-before(async () => {
-  const stdin = { contents: CONTENTS, resolveDir: import.meta.dirname };
-  await build({ stdin, bundle: true, platform: 'node', format: 'esm', outfile: program });
-});
+/** The command lines of all supported runtimes of this machine: every Node on the PATH, Bun, Deno. */
+const RUNTIMES = new Map([[`Node ${process.version}`, [process.execPath]]]);
+for (const folder of process.env.PATH!.split(delimiter)) {
+  const { stdout } = spawnSync(join(folder, 'node'), ['--version'], { encoding: 'utf8' });
+  const [version, major] = /^v(\d+).*/.exec(stdout ?? '') ?? [];
+  if (Number(major) >= NODE_MIN) RUNTIMES.set(`Node ${version}`, [join(folder, 'node')]);
+}
+RUNTIMES.set('Bun', [`${PACKAGES}bun/bin/bun.exe`]).set('Deno', [`${PACKAGES}deno/deno`, ...DENO]);
 
-suite('the client in every runtime', () => {
-  for (const { name, executable, args } of JAVASCRIPT_RUNTIMES) {
-    test(`${name}: exact ids, retries, plants in order, errors`, async () => {
+/** Bundles a file and its imports into one script that sets the variable `client`. */
+async function bundle(file: string): Promise<string> {
+  const { outputFiles, warnings } = await build({
+    entryPoints: [fileURLToPath(new URL(file, import.meta.url))],
+    ...{ bundle: true, minify: true, write: false },
+    ...{ platform: 'browser', format: 'iife', globalName: 'client', target: 'es2022' },
+    logLevel: 'silent',
+  });
+  assert.deepEqual(warnings, []);
+  return outputFiles[0]!.text;
+}
+
+const script = await bundle('./client-in-runtime.ts');
+
+/** Without this header a page cannot read the response, and treats it as a network error. */
+const READABLE = { 'Access-Control-Allow-Origin': '*' };
+
+/**
+ * Starts a proxy that responds 503 once, then closes one connection, and then forwards all requests.
+ * Below the path `/cut` it closes every connection. Below `/moved` it redirects.
+ */
+async function startDroppingProxy(serviceUrl: string): Promise<LoopbackServer> {
+  let count = 0;
+  const server = createServer((request, response) => {
+    const { url = '', method = '', headers } = request;
+    const isPreflight = method === 'OPTIONS';
+    if (!isPreflight) count++;
+    if (url.startsWith('/moved') && !isPreflight)
+      response.writeHead(307, { ...READABLE, Location: '/plants' }).end();
+    else if (!isPreflight && (url.startsWith('/cut') || count === 2)) request.socket.destroy();
+    else if (count === 1 && !isPreflight) {
+      response.writeHead(503, READABLE).end('{"error":50301,"message":"busy"}');
+    } else {
+      const path = url.replace(/^\/(?:cut|moved)/, '');
+      const behind = httpRequest(serviceUrl, { method, path, headers }, received => {
+        response.writeHead(received.statusCode!, received.headers);
+        received.pipe(response);
+      });
+      request.pipe(behind);
+    }
+  });
+  return await listen(server);
+}
+
+/** Asserts that the plants of `useClient` are stored, with exact ids. */
+async function assertStored({ database }: RunningService): Promise<void> {
+  const { stdout } = await runProgram(['export', '--database', database, '--format', 'jsonl']);
+  const lines = stdout.split('\n');
+  for (const id of ['9007199254740993', '9223372036854775807', '-9223372036854775808'])
+    assert.ok(lines.includes(`{"id":${id},"name":"exact 🌱","tag":""}`), id);
+  // The export ends with a line end, so the last line is empty.
+  assert.equal(lines.length, 3 + 1 + 1 + 500 + 1);
+}
+
+suite('the client sends plants with exact ids, retries, and keeps their order', () => {
+  const program = join(testFolder(), 'program.mjs');
+  writeFileSync(
+    program,
+    `${script}\nconsole.log(JSON.stringify(await client.useClient({}, process.argv[2])));`,
+  );
+  for (const [name, [executable, ...args]] of RUNTIMES)
+    test(`in ${name}`, async () => {
       await using service = await startTestService();
       await using gateway = await startDroppingProxy(service.url);
-      const { stdout } = await promisify(execFile)(executable, [...args, program, gateway.url], {
+      const { stdout } = await promisify(execFile)(executable!, [...args, program, gateway.url], {
         env: { PLANT_STORE_URL: service.url, PLANT_STORE_TOKEN: service.token },
         timeout: 60_000,
       });
       assert.deepEqual(JSON.parse(stdout), EXPECTED);
-      const exported = await runProgram(['export', '--database', service.database, '--format', 'jsonl']);
-      const lines = exported.stdout.split('\n');
-      for (const id of ['9007199254740993', '9223372036854775807', '-9223372036854775808'])
-        assert.ok(lines.includes(`{"id":${id},"name":"exact 🌱","tag":""}`), id);
-      // The export ends with a line end, so the last line is empty.
-      assert.equal(lines.length, 3 + 1 + 1 + 500 + 1);
+      await assertStored(service);
     });
-  }
+
+  test('in a page of another origin than the service', { timeout: 120_000 }, async () => {
+    const html = `<!doctype html><link rel="icon" href="data:,"><script>${script}</script>`;
+    await using page = await listen(
+      createServer((_, response) => response.setHeader('Content-Type', 'text/html').end(html)),
+    );
+    await using service = await startTestService({ corsOrigins: [page.url] });
+    await using gateway = await startDroppingProxy(service.url);
+    await using browser = await startBrowser();
+    const { page: tab } = await browser.openPage();
+    await tab.goto(page.url);
+    const result = await tab.evaluate(
+      ([url, token, droppingUrl]) => {
+        const { client } = globalThis as unknown as { client: { useClient: typeof useClient } };
+        return client.useClient({ url: url!, token: token! }, droppingUrl!);
+      },
+      [service.url, service.token, gateway.url],
+    );
+    assert.deepEqual(result, { ...EXPECTED, moved: 'undefined undefined is permanent' });
+    await assertStored(service);
+  });
+});
+
+test('the client in a page is small, and imports no Node module', async () => {
+  const client = await bundle('../../src/client/plant-store.ts');
+  const packedBytes = gzipSync(client).length;
+  assert.ok(packedBytes <= PACKED_BYTES_MAX, `${packedBytes} bytes`);
+  assert.doesNotMatch(client, /\brequire\(|\bimport\b/);
 });

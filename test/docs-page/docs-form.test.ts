@@ -3,10 +3,9 @@ import { execFile, spawnSync } from 'node:child_process';
 import { createServer, request as httpRequest, type RequestListener } from 'node:http';
 import { after, before, suite, test } from 'node:test';
 import { promisify } from 'node:util';
-import axe from 'axe-core';
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import { VERSION } from '../../src/version.ts';
-import { type RecordedPage, startBrowser, type TestBrowser } from '../harness/browser.ts';
+import { assertAccessible, type RecordedPage, startBrowser, type TestBrowser } from '../harness/browser.ts';
 import { listen } from '../harness/loopback-server.ts';
 import { runProgram } from '../harness/program.ts';
 import { type RunningService, startTestService } from '../harness/running-service.ts';
@@ -292,13 +291,3 @@ suite('the samples', () => {
     assert.equal(await page.locator('.exchange pre:visible').count(), 1);
   });
 });
-
-/** Checks a page with axe, and that it is not wider than the window. */
-async function assertAccessible(page: Page): Promise<void> {
-  await page.evaluate(axe.source);
-  const { violations } = (await page.evaluate('axe.run()')) as axe.AxeResults;
-  const found = violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' | ')}`);
-  assert.deepEqual(found, []);
-  const width = (await page.evaluate('document.documentElement.scrollWidth')) as number;
-  assert.ok(width <= page.viewportSize()!.width, `${width} pixels are wider than the window`);
-}

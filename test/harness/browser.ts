@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { inflate } from '@sparticuz/chromium';
+import axe from 'axe-core';
 import { type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { CACHE, createAtomically } from './cache.ts';
 
@@ -53,6 +54,21 @@ function record(page: Page): RecordedPage {
     if (['error', 'warning'].includes(message.type())) complaints.push(message.text());
   });
   return { page, requests, complaints };
+}
+
+/**
+ * Asserts that axe finds no fault in a page, and that it is not wider than the window.
+ *
+ * @param rules of axe; undefined: all
+ */
+export async function assertAccessible(page: Page, rules?: readonly string[]): Promise<void> {
+  await page.evaluate(axe.source);
+  const run = `axe.run(${JSON.stringify({ runOnly: rules })})`;
+  const { violations } = await page.evaluate<axe.AxeResults>(run);
+  const found = violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)]);
+  assert.deepEqual(found, [], page.url());
+  const overflow = 'document.documentElement.scrollWidth - document.documentElement.clientWidth';
+  assert.equal(await page.evaluate(overflow), 0, page.url());
 }
 
 const PACKAGE = fileURLToPath(new URL('..', import.meta.resolve('@sparticuz/chromium')));
