@@ -15,9 +15,6 @@ export interface Tokens {
   revoked: string;
 }
 
-/** Each is as large as a request may be. Together they are longer than a page of text. */
-const LARGE_NAMES = Array.from({ length: 12 }, (_, index) => `${index}ü`.repeat(300_000));
-
 /** Plants with ids, names and tags that are hard to store, in the order of sending. */
 export const HARD_PLANTS: NewPlant[] = [
   { id: 2n ** 63n - 1n, name: 'the last' },
@@ -32,11 +29,11 @@ export const HARD_PLANTS: NewPlant[] = [
   ...Array.from({ length: 12 }, (_, revision) => ({ id: 7n, name: `revision ${revision}` })),
 ];
 
-const LARGE_PLANTS: NewPlant[] = LARGE_NAMES.map((name, index) => ({
-  id: BigInt(1_000 + index),
-  name,
-  tag: name.slice(0, 9),
-}));
+/** Each is as large as a request may be. Together they are longer than a page of text. */
+const LARGE_PLANTS = Array.from({ length: 12 }, (_, index): NewPlant => {
+  const name = `${index}ü`.repeat(300_000);
+  return { id: BigInt(1_000 + index), name, tag: name.slice(0, 9) };
+});
 
 /** Makes a store with plants and tokens of every kind. */
 export async function fillStore(
