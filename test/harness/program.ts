@@ -44,20 +44,25 @@ export function startProgram(
   });
 }
 
-/** Runs the command line to its end. */
-export async function runProgram(
+/** Starts the command line. @returns the process, and its result when it ends */
+export function startCommand(
   args: string[],
-  options: StartOptions & { stdin?: string | Uint8Array } = {},
+  options?: StartOptions,
+): { child: ChildProcess; finished: Promise<Finished> } {
+  const child = startProgram(args, options);
+  const output = [readText(child.stdout!), readText(child.stderr!), once(child, 'close')] as const;
+  const finished = Promise.all(output).then(([stdout, stderr, [exitCode]]) => ({ stdout, stderr, exitCode }));
+  return { child, finished };
+}
+
+/** Runs the command line to its end. */
+export function runProgram(
+  args: string[],
+  { stdin, ...options }: StartOptions & { stdin?: string | Uint8Array } = {},
 ): Promise<Finished> {
-  const { stdin, ...rest } = options;
-  const child = startProgram(args, rest);
+  const { child, finished } = startCommand(args, options);
   child.stdin!.end(stdin);
-  const [stdout, stderr, [exitCode]] = await Promise.all([
-    readText(child.stdout!),
-    readText(child.stderr!),
-    once(child, 'close'),
-  ]);
-  return { stdout, stderr, exitCode };
+  return finished;
 }
 
 /** Far longer than a command takes on a slow machine. */

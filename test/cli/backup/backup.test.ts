@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import {
   closeSync,
   mkdtempSync,
@@ -13,7 +12,6 @@ import {
   writeSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { text as readText } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { openForWriting } from '../../../src/store/sqlite/database.ts';
 import { BACKUP_STEP_PAGES, checkCopy, copySnapshot } from '../../../src/store/sqlite/sqlite-backup.ts';
@@ -21,7 +19,7 @@ import { commandProcess } from '../../harness/command-lines.ts';
 import { fillStore, manyPlants, rowsOf } from '../../harness/copied-stores.ts';
 import { mountNamespace } from '../../harness/mount-namespace.ts';
 import { openCommandStore } from '../../harness/open-store.ts';
-import { type Finished, runProgram, sendPlant, startProgram } from '../../harness/program.ts';
+import { type Finished, runProgram, sendPlant, startCommand } from '../../harness/program.ts';
 import { addToken, startTestService } from '../../harness/running-service.ts';
 import { testFolder } from '../../harness/test-folder.ts';
 import { until } from '../../harness/until.ts';
@@ -138,24 +136,24 @@ test('SIGINT leaves no file, a killed backup does not block its name, and of two
   const file = join(folder, 'backup.db');
   const begin = async (signal: NodeJS.Signals) => {
     const before = readdirSync(folder).length;
-    const child = startProgram(['backup', file, '--database', database]);
+    const { child, finished } = startCommand(['backup', file, '--database', database]);
     // At this moment the copying process has not yet started.
     await until('the backup has begun', () => readdirSync(folder).length > before);
     child.kill(signal);
-    return { child, stderr: readText(child.stderr!), ended: once(child, 'close') };
+    return { child, finished };
   };
-  const interrupted = await begin('SIGINT');
-  assert.deepEqual(await interrupted.ended, [130, null]);
-  assert.equal(await interrupted.stderr, 'plant-store: stopped; no backup was created\n');
+  const interrupted = await (await begin('SIGINT')).finished;
+  const stderr = 'plant-store: stopped; no backup was created\n';
+  assert.deepEqual(interrupted, { exitCode: 130, stdout: '', stderr });
   assert.deepEqual(readdirSync(folder), []);
 
-  await (await begin('SIGKILL')).ended;
+  await (await begin('SIGKILL')).finished;
   const stopped = await begin('SIGSTOP');
   assert.equal((await backUp(file, database)).exitCode, 0);
   const made = readFileSync(file);
   stopped.child.kill('SIGCONT');
-  assert.deepEqual(await stopped.ended, [1, null]);
-  assert.match(await stopped.stderr, /backup\.db already exists and was not changed; name another file\n$/);
+  const late = await stopped.finished;
+  assert.match(`${late.exitCode} ${late.stderr}`, /^1 .*backup\.db already exists and was not changed; name/);
   assert.deepEqual(readFileSync(file), made);
   assert.equal(readdirSync(folder).length, 3, 'only the backup, its seal and the file of the killed one');
 });

@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { createServer as createNetServer, type Server } from 'node:net';
-import { text as readText } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { createServer as createTlsServer } from 'node:tls';
 import type { RuleResult } from '../../../src/cli/check/report.ts';
@@ -11,7 +9,7 @@ import { RULES } from '../../../src/cli/check/rules.ts';
 import { commandProcess } from '../../harness/command-lines.ts';
 import { freePort } from '../../harness/free-port.ts';
 import { listen } from '../../harness/loopback-server.ts';
-import { type Finished, startProgram } from '../../harness/program.ts';
+import { type Finished, startCommand } from '../../harness/program.ts';
 import { startTestService } from '../../harness/running-service.ts';
 import { type ForeignResponse, startForeignStore, TOKEN } from './foreign-plant-store.ts';
 
@@ -145,12 +143,12 @@ test('Ctrl-C ends a check that waits for responses, and prints the results so fa
   });
   await using server = await listen(slow);
   const env = { PLANT_STORE_TOKEN: TOKEN };
-  const child = startProgram(['check', server.url, '--yes', '--format', 'json'], { env });
-  const stdout = readText(child.stdout!);
+  const { child, finished } = startCommand(['check', server.url, '--yes', '--format', 'json'], { env });
   await waiting.promise;
   child.kill('SIGINT');
-  assert.equal((await once(child, 'close'))[0], 130);
-  const { baseUrl, summary, rules } = JSON.parse(await stdout);
+  const { exitCode, stdout } = await finished;
+  assert.equal(exitCode, 130);
+  const { baseUrl, summary, rules } = JSON.parse(stdout);
   assert.deepEqual([baseUrl, rules.length], [`${server.url}/`, RULES.length]);
   assert.deepEqual(summary, { holds: 0, doesNotHold: 3, notChecked: RULES.length - 3 });
   const { sent, received, ...rest } = rules.find(({ verdict }: RuleResult) => verdict === 'does not hold');

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import type { ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
 import { readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
@@ -18,7 +17,7 @@ import {
 } from '../../harness/copied-stores.ts';
 import { LoggingClient } from '../../harness/logging-client.ts';
 import { openCopyTarget, openReader, openServedStore } from '../../harness/open-store.ts';
-import { type Finished, sendPlant, startProgram } from '../../harness/program.ts';
+import { type Finished, sendPlant, startCommand } from '../../harness/program.ts';
 import { startTestService } from '../../harness/running-service.ts';
 import { openTokens, postgresUnderTest, sqliteUnderTest } from '../../harness/store-under-test.ts';
 import { changeRows, insertSql, type Row } from '../../harness/stored-revisions.ts';
@@ -189,19 +188,12 @@ test('an interrupted copy continues when it is run again', async () => {
   const [source, target] = [await sqlite.newDatabase(), await postgres.newDatabase()];
   await fillStore(source, manyPlants(PLANTS));
   /** Starts a copy and stops it after the first rows. */
-  const stopInTheMiddle = async (
-    stop: (child: ChildProcess) => unknown,
-  ): Promise<[exitCode: number | null, stderr: string]> => {
+  const stopInTheMiddle = async (stop: (child: ChildProcess) => unknown): Promise<Finished> => {
     const before = await count(target);
-    const child = startProgram(['copy', '--from', source, '--to', target]);
-    let stderr = '';
-    child.stderr!.setEncoding('utf8').on('data', text => (stderr += text));
-    child.stdout!.resume();
-    const ended = once(child, 'close');
+    const { child, finished } = startCommand(['copy', '--from', source, '--to', target]);
     await until('rows are copied', async () => child.exitCode !== null || (await count(target)) > before);
     await stop(child);
-    const [code] = await ended;
-    return [code, stderr];
+    return await finished;
   };
   const assertInTheMiddle = async (): Promise<number> => {
     const stored = await count(target);
@@ -209,14 +201,12 @@ test('an interrupted copy continues when it is run again', async () => {
     return stored;
   };
 
-  assert.deepEqual(await stopInTheMiddle(child => child.kill('SIGINT')), [
-    130,
-    `plant-store: stopped; ${REST}\n`,
-  ]);
+  const interrupted = await stopInTheMiddle(child => child.kill('SIGINT'));
+  assert.equal(`${interrupted.exitCode} ${interrupted.stderr}`, `130 plant-store: stopped; ${REST}\n`);
   await assertInTheMiddle();
-  const [code, stderr] = await stopInTheMiddle(() => postgres.server.kill());
+  const { exitCode, stderr } = await stopInTheMiddle(() => postgres.server.kill());
   await postgres.server.startAgain();
-  assert.equal(code, 1);
+  assert.equal(exitCode, 1);
   assert.match(stderr, new RegExp(`^plant-store: [^\n]+; ${REST}\n$`));
   assert.ok(stderr.includes('--to: '), stderr);
 
