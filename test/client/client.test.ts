@@ -264,22 +264,16 @@ for (const [way, isPipelined] of [
       assert.ok(busy.times.length >= 2 && busy.times.at(-1)! - busy.times[0]! <= 1_000, `${busy.times}`);
     });
 
-    test('stops reading an endless response', async () => {
-      let sent = 0;
-      function* chunks(): Generator<string> {
-        for (;;) {
-          sent += 65_536;
-          yield 'x'.repeat(65_536);
-        }
-      }
+    test('stops reading a response of 64 MB', async () => {
+      const text = Readable.from(new Array(1_000).fill('x'.repeat(65_536)));
       const server = createServer((request, response) => {
         request.resume();
-        Readable.from(chunks()).pipe(response.writeHead(400));
+        text.pipe(response.writeHead(400));
       });
-      await using endless = await listen(server);
-      const error = await thrownBy(() => open(endless.url).createPlant(MONSTERA));
+      await using long = await listen(server);
+      const error = await thrownBy(() => open(long.url).createPlant(MONSTERA));
       assert.deepEqual([error.error, error.status], [undefined, 400]);
-      assert.ok(sent < 64 * 1024 * 1024, `${sent} bytes`);
+      assert.ok(!text.readableEnded);
     });
 
     test('limits the time of a complete response, also if it arrives slowly, and then closes its connection', async () => {

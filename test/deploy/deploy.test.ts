@@ -4,7 +4,6 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import packageJson from '../../package.json' with { type: 'json' };
 import { COMMANDS } from '../../src/cli/main.ts';
-import { ERRORS } from '../../src/contract/errors.ts';
 import { BODY_BYTES_MAX, EXIT_MS, REQUEST_TIMEOUT_MS } from '../../src/contract/limits.ts';
 import { HEADERS_TIMEOUT_MS, KEEP_ALIVE_MS } from '../../src/http/limits.ts';
 import { READINESS_TIMEOUT_MS } from '../../src/ops/store-warnings.ts';
@@ -67,12 +66,4 @@ test('limits in the files fit those of the service', () => {
   ];
   for (const [file, pattern, fits] of limits)
     for (const text of found(file, pattern)) assert.ok(fits(Number(text)), `${file}: ${pattern}: ${text}`);
-});
-
-test('errors of the proxies are errors of the service', () => {
-  const numbers = Object.values(ERRORS).map(each => each.number);
-  for (const file of ['nginx.conf', 'Caddyfile', 'haproxy.cfg'])
-    for (const number of found(file, /"error":(\d+),/))
-      assert.ok(numbers.includes(Number(number) as never), file);
-  assert.deepEqual(found('nginx.conf', /"error":41301,"message":"([^"]+)"/), [ERRORS.bodyTooLarge.message]);
 });

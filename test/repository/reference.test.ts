@@ -1,11 +1,8 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { suite, test } from 'node:test';
-import { Interruption, STDOUT_CLOSED_EXIT_CODE } from '../../src/cli/interruption.ts';
 import { COMMANDS } from '../../src/cli/main.ts';
 import { ERRORS } from '../../src/contract/errors.ts';
-import { runCommandLines } from '../harness/command-lines.ts';
-import { testFolder } from '../harness/test-folder.ts';
 
 const DOCUMENT = readFileSync(new URL('../../docs/reference.md', import.meta.url), 'utf8');
 
@@ -72,18 +69,5 @@ suite('docs/reference.md', () => {
     );
     const listed = tableOf('Status').map(row => row.slice(0, 3).join());
     assert.deepEqual(listed, catalogue);
-  });
-
-  test('lists the exit codes', async () => {
-    const finished = await runCommandLines(
-      ['openapi', 'show 1', 'show'].map(line => ({ args: line.split(' ') })),
-      testFolder(),
-    );
-    const codes = finished.map(({ exitCode }) => exitCode);
-    const stopped = (['SIGINT', 'SIGTERM'] as const).map(signal => new Interruption(signal, '').exitCode);
-    assert.deepEqual(
-      tableOf('Code').map(([code]) => Number(code)),
-      [...codes, stopped[0], STDOUT_CLOSED_EXIT_CODE, stopped[1]],
-    );
   });
 });
