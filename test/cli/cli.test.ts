@@ -158,6 +158,9 @@ const MISUSES: Misuse[] = [
   [2, 'import --token t --url http://a/?b a.csv', /--url .* without/],
   [2, 'import --token t - -', /give - only once/],
   [2, 'import --token t --rejects r a b', /give one FILE, or omit --rejects/],
+  [2, 'import --token t --rejects - a.csv', /--rejects needs the name of a file/],
+  ...wrong('import --token t a.csv --columns', ['id', 'label=b'], /Write MEMBER=COLUMN for id, name or tag/),
+  ...wrong('import --token t a.csv --delimiter', [',,', '"'], /Give one character, or the word tab/),
   ...['1025', '0'].map(
     (count): Misuse => [2, `import --token t --in-flight ${count} a.csv`, /a number from 1 to 1024/],
   ),

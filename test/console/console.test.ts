@@ -10,6 +10,7 @@ import { TokenCache } from '../../src/auth/token-cache.ts';
 import { Sessions } from '../../src/console/sessions.ts';
 import type { StoredToken } from '../../src/contract/stored-token.ts';
 import { plantWrite } from '../../src/store/audit/checksum.ts';
+import { call, type Json, json, type Operator, signIn } from '../harness/console-session.ts';
 import { listen } from '../harness/loopback-server.ts';
 import { runProgram, sendBody } from '../harness/program.ts';
 import { type RunningService, startTestService } from '../harness/running-service.ts';
@@ -23,47 +24,6 @@ function start(database?: string): Promise<RunningService> {
     ...(database !== undefined && { database }),
     console: { database: 'the store', settings: [['listen', '127.0.0.1:8080', 'default']] },
   });
-}
-
-/** A value of JSON. The tests check what it contains. */
-type Json = ReturnType<typeof JSON.parse>;
-
-interface Operator {
-  service: RunningService;
-  /** Undefined: not signed in. */
-  cookie?: string | undefined;
-  /** The half of the session's secret that is not in the cookie. */
-  secret?: string | undefined;
-}
-
-/** Sends a request to the console, as its page does. */
-function call(
-  { service, cookie = '', secret = '' }: Operator,
-  method: string,
-  path: string,
-  body?: object,
-  headers: Record<string, string> = {},
-): Promise<Response> {
-  return fetch(`${service.opsUrl}/console/api/${path}`, {
-    method,
-    headers: { Origin: service.opsUrl, Cookie: cookie, 'Plant-Store-Console': secret, ...headers },
-    ...(body !== undefined && { body: JSON.stringify(body) }),
-  });
-}
-
-async function json(operator: Operator, path: string): Promise<Json> {
-  const response = await call(operator, 'GET', path);
-  assert.equal(response.status, 200, await response.clone().text());
-  return await response.json();
-}
-
-async function signIn(service: RunningService, code?: string): Promise<Operator> {
-  const response = await call({ service }, 'POST', 'session', {
-    code: code ?? (await service.makeConsoleCode!()),
-  });
-  assert.equal(response.status, 200);
-  const [cookie = ''] = response.headers.get('Set-Cookie')!.split(';');
-  return { service, cookie, ...((await response.json()) as { secret: string }) };
 }
 
 async function send(
@@ -148,8 +108,8 @@ suite('the console and its store', () => {
     const beyond = `UPDATE token SET expires_at = 9007199254740991 WHERE label = 'later'`;
     await sqlite.sql(service.database, beyond);
     assert.equal((await call(operator, 'POST', 'tokens/revoke', { label: 'field app' })).status, 204);
-    const until = performance.now() + 5_000;
-    while ((await send(service, '{"id":1,"name":"x"}', token)) !== 401) assert.ok(performance.now() < until);
+    const isRejected = async () => (await send(service, '{"id":1,"name":"x"}', token)) === 401;
+    await until('the token is rejected', isRejected);
     const { tokens } = await json(operator, 'tokens');
     const { label, revokedAt } = tokens.find((each: Json) => each.label === 'field app');
     assert.ok(label && revokedAt > 0);

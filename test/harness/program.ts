@@ -110,11 +110,8 @@ export async function startServe(
   args: string[] = [],
   options: StartOptions = {},
 ): Promise<ServeProcess> {
-  const listen = args.includes('--listen') ? [] : ['--listen', '127.0.0.1:0'];
-  const child = startProgram(
-    ['serve', '--database', database, ...listen, '--ops', '127.0.0.1:0', ...args],
-    options,
-  );
+  // The last value of an option counts.
+  const child = startProgram(['serve', '--database', database, ...FREE_PORTS, ...args], options);
   const finished: Finished = { exitCode: null, stdout: '', stderr: '' };
   child.stdout!.setEncoding('utf8').on('data', text => (finished.stdout += text));
   const ended = once(child, 'close').then(([exitCode]): Finished => ({ ...finished, exitCode }));

@@ -248,16 +248,6 @@ suite('import', { concurrency: 4 }, () => {
     await write(service, { 'list.rejects.csv': rejects.replace(',x,c', ',2,c') });
     assert.match((await importInto(service, ['list.rejects.csv'])).stdout, /^1 row: 1 created/);
     assert.equal(await exported(service), 'id,name,tag\n1,a|b,Pinaceae\n2,c,\n');
-    for (const args of [
-      '--columns id',
-      '--columns label=b',
-      '--delimiter ,,',
-      '--delimiter "',
-      '--rejects -',
-    ]) {
-      const { exitCode, stdout } = await importInto(service, [...args.split(' '), 'list.csv']);
-      assert.deepEqual([exitCode, stdout], [2, ''], args);
-    }
   });
 
   test('a dry run sends nothing and says what an import would reject and what may be wrong', async () => {

@@ -3,6 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite, test } from 'node:test';
 import { commandProcess } from '../../harness/command-lines.ts';
+import { call, json, signIn } from '../../harness/console-session.ts';
 import { type Finished, sendBody } from '../../harness/program.ts';
 import { addToken, type RunningService, startTestService } from '../../harness/running-service.ts';
 import { scrape } from '../../harness/scrape.ts';
@@ -141,7 +142,7 @@ for (const under of [sqlite, postgres])
       const console = { database: 'the store', settings: [] };
       await using service = await startTestService({ database, console });
       assert.equal(await damageSeen(service), '200, 0, true, none');
-      const page = await signedIn(service);
+      const operator = await signIn(service);
       await change(under, database, `name = 'seven twp' WHERE id = 7 AND revision = 2`);
       for (let count = 0; count < 2; count++) {
         const response = await sendBody(service.url, token, '{"id":7,"name":"seven two","tag":"x"}');
@@ -160,13 +161,14 @@ for (const under of [sqlite, postgres])
       assert.equal(await damageSeen(service), '200, 1, false, stored plants are damaged');
       assert.ok(service.logged.some(line => line.startsWith('the store warns: stored plants are damaged')));
 
-      const { plants } = (await (await page('plants')).json()) as { plants: object[] };
+      const { plants } = await json(operator, 'plants');
       assert.deepEqual(plants[1], { id: '7', revision: 2, isDamaged: true });
-      const { revisions } = (await (await page('revisions?id=7')).json()) as { revisions: object[] };
+      const { revisions } = await json(operator, 'revisions?id=7');
       assert.deepEqual(revisions[1], { revision: 2, isDamaged: true });
       let csv = '';
       await assert.rejects(async () => {
-        for await (const chunk of (await page('plants.csv')).body!) csv += Buffer.from(chunk).toString();
+        const { body } = await call(operator, 'GET', 'plants.csv');
+        for await (const chunk of body!) csv += Buffer.from(chunk).toString();
       }, 'the download fails');
       assert.doesNotMatch(csv, /seven/);
 
@@ -296,17 +298,4 @@ async function damageSeen({ opsUrl }: RunningService): Promise<string> {
   const [warning = 'none'] = body.warnings?.map(each => each.split(',')[0]!) ?? [];
   const { values } = await scrape(opsUrl);
   return [response.status, values.get('plant_store_damaged_plants'), ok, warning].join(', ');
-}
-
-/** @returns a function that requests a path of the console */
-async function signedIn(service: RunningService): Promise<(path: string) => Promise<Response>> {
-  const code = await service.makeConsoleCode!();
-  const api = `${service.opsUrl}/console/api`;
-  const headers = { Origin: service.opsUrl };
-  const body = JSON.stringify({ code });
-  const session = await fetch(`${api}/session`, { method: 'POST', headers, body });
-  const [cookie = ''] = session.headers.get('Set-Cookie')!.split(';');
-  const { secret } = (await session.json()) as { secret: string };
-  const both = { ...headers, Cookie: cookie, 'Plant-Store-Console': secret };
-  return path => fetch(`${api}/${path}`, { headers: both });
 }

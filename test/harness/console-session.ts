@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict';
+import type { RunningService } from './running-service.ts';
+
+/** Someone who uses the console of a service. */
+export interface Operator {
+  service: RunningService;
+  /** Undefined: not signed in. */
+  cookie?: string | undefined;
+  /** The half of the session's secret that is not in the cookie. */
+  secret?: string | undefined;
+}
+
+/** Sends a request to the console, as its page does. */
+export function call(
+  { service, cookie = '', secret = '' }: Operator,
+  method: string,
+  path: string,
+  body?: object,
+  headers: Record<string, string> = {},
+): Promise<Response> {
+  return fetch(`${service.opsUrl}/console/api/${path}`, {
+    method,
+    headers: { Origin: service.opsUrl, Cookie: cookie, 'Plant-Store-Console': secret, ...headers },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  });
+}
+
+/** Exchanges a code for a session. @param code without it, a new one */
+export async function signIn(service: RunningService, code?: string): Promise<Operator> {
+  const response = await call({ service }, 'POST', 'session', {
+    code: code ?? (await service.makeConsoleCode!()),
+  });
+  assert.equal(response.status, 200);
+  const [cookie = ''] = response.headers.get('Set-Cookie')!.split(';');
+  return { service, cookie, ...((await response.json()) as { secret: string }) };
+}
+
+/** A value of JSON. Tests check what it contains. */
+export type Json = ReturnType<typeof JSON.parse>;
+
+/** Reads what a screen of the console shows. */
+export async function json(operator: Operator, path: string): Promise<Json> {
+  const response = await call(operator, 'GET', path);
+  assert.equal(response.status, 200, await response.clone().text());
+  return await response.json();
+}
