@@ -13,7 +13,7 @@ import { LoggingClient } from '../harness/logging-client.ts';
 import { listen } from '../harness/loopback-server.ts';
 import { type Finished, runProgram, startServe } from '../harness/program.ts';
 import { ask } from '../harness/raw-connection.ts';
-import { openStore } from '../harness/store-under-test.ts';
+import { openStore, sqliteUnderTest } from '../harness/store-under-test.ts';
 import { testFolder } from '../harness/test-folder.ts';
 
 const folder = testFolder();
@@ -27,17 +27,12 @@ const newer = join(folder, 'newer.db');
   await store.commit([1n, -1n].map(id => plantWrite({ id, name: `plant ${id}` }, 1)));
   await using _newer = await openStore(`sqlite:${newer}`);
 }
-execute(newer, 'PRAGMA user_version = 99');
+const sqlite = sqliteUnderTest();
+await sqlite.sql(`sqlite:${newer}`, 'PRAGMA user_version = 99');
 const stranger = join(folder, 'stranger.db');
-execute(stranger, 'CREATE TABLE account (id)');
+await sqlite.sql(`sqlite:${stranger}`, 'CREATE TABLE account (id)');
 const textFile = join(folder, 'text.db');
 writeFileSync(textFile, 'id,name,tag\n'.repeat(100));
-
-function execute(path: string, statement: string): void {
-  const client = new DatabaseSync(path);
-  client.exec(statement);
-  client.close();
-}
 
 const taken = await listen(createServer());
 after(() => taken[Symbol.asyncDispose]());

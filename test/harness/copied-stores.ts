@@ -9,11 +9,7 @@ import type { Finished } from './program.ts';
 import { openStore } from './store-under-test.ts';
 
 /** The tokens of a store to copy, as clients send them. */
-export interface Tokens {
-  valid: string;
-  expired: string;
-  revoked: string;
-}
+export type Tokens = Record<'valid' | 'expired' | 'revoked', string>;
 
 /** Plants with ids, names and tags that are hard to store, in the order of sending. */
 export const HARD_PLANTS: NewPlant[] = [
