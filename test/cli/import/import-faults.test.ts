@@ -17,13 +17,13 @@ function serviceArgs(url: string): string[] {
   return ['--url', url, '--token', 'plant_test'];
 }
 
-/** Creates a CSV file with this many rows. The ids count from 1. */
-async function withFile<T>(rows: number, use: (file: string, rejects: string) => Promise<T>): Promise<T> {
+/** Creates a CSV file with this many rows, whose ids count from 1. @returns it, and a name beside it */
+async function newFile(rows: number): Promise<[file: string, rejects: string]> {
   const folder = testFolder();
   const file = join(folder, 'plants.csv');
   const lines = Array.from({ length: rows }, (_, index) => `${index + 1},name ${index + 1}\n`);
   await writeFile(file, `id,name\n${lines.join('')}`);
-  return await use(file, join(folder, 'rejects'));
+  return [file, join(folder, 'rejects')];
 }
 
 async function importRows(
@@ -31,10 +31,9 @@ async function importRows(
   rows: number,
   args: string[] = [],
 ): Promise<Finished & { rejects: string }> {
-  return await withFile(rows, async (file, rejects) => {
-    const finished = await runProgram(['import', ...serviceArgs(url), '--rejects', rejects, ...args, file]);
-    return { ...finished, rejects: await readFile(rejects, 'utf8').catch(() => '') };
-  });
+  const [file, rejects] = await newFile(rows);
+  const finished = await runProgram(['import', ...serviceArgs(url), '--rejects', rejects, ...args, file]);
+  return { ...finished, rejects: await readFile(rejects, 'utf8').catch(() => '') };
 }
 
 /** What a server sends, and what the terminal and the rejects file show. */
@@ -53,22 +52,21 @@ suite('import to a server with scripted faults', { concurrency: 4 }, () => {
       if (post.number < 50) write(post);
       else goAway();
     });
-    await withFile(500, async file => {
-      const { child, finished } = startCommand(['import', ...serviceArgs(first.url), file]);
-      const said = once(child.stderr!, 'data');
-      await gone;
-      await first[Symbol.asyncDispose]();
-      // The report comes after a second. Without it the service starts again, and the match fails.
-      await Promise.race([said, wait(20_000, undefined, { ref: false })]);
-      await using _back = await startFaulty(write, first.port);
-      const { stdout, stderr, exitCode } = await finished;
-      assert.match(
-        stderr,
-        /^the service does not respond \(\w+\); retrying for up to 5 minutes…\nthe service is available again after [0-9.]+ s; the import continues\n$/,
-      );
-      assert.match(stdout, /^500 rows: 500 created/);
-      assert.deepEqual([exitCode, stored.size], [0, 500]);
-    });
+    const [file] = await newFile(500);
+    const { child, finished } = startCommand(['import', ...serviceArgs(first.url), file]);
+    const said = once(child.stderr!, 'data');
+    await gone;
+    await first[Symbol.asyncDispose]();
+    // The report comes after a second. Without it the service starts again, and the match fails.
+    await Promise.race([said, wait(20_000, undefined, { ref: false })]);
+    await using _back = await startFaulty(write, first.port);
+    const { stdout, stderr, exitCode } = await finished;
+    assert.match(
+      stderr,
+      /^the service does not respond \(\w+\); retrying for up to 5 minutes…\nthe service is available again after [0-9.]+ s; the import continues\n$/,
+    );
+    assert.match(stdout, /^500 rows: 500 created/);
+    assert.deepEqual([exitCode, stored.size], [0, 500]);
   });
 
   test('an error of one row rejects only that row, and a row without a response is sent again', async () => {
@@ -147,22 +145,21 @@ suite('import to a server with scripted faults', { concurrency: 4 }, () => {
       else if (post.number <= 10) post.store();
       else if (waiting.push(post) === 3) onFull();
     });
-    await withFile(10_000, async (file, rejects) => {
-      const args = [...serviceArgs(server.url), '--in-flight', '3', '--rejects', rejects, file];
-      const { child, finished } = startCommand(['import', ...args]);
-      await full;
-      child.kill('SIGINT');
-      await wait(20);
-      child.kill('SIGINT');
-      // The responses must come after the program has handled the signal. It waits 5 s for them.
-      await wait(1_000);
-      for (const post of waiting) post.store();
-      const { exitCode, stdout, stderr } = await finished;
-      assert.equal(exitCode, 130);
-      assert.match(stdout, /^13 rows: 12 created, 0 unchanged, 0 revised, 1 rejected/);
-      assert.match(stderr, /^plant-store: stopped; .*you can safely run the import again\n$/);
-      assert.equal(await readFile(rejects, 'utf8'), 'id,name,row,error,message\n1,name 1,1,40003,taken\n');
-    });
+    const [file, rejects] = await newFile(10_000);
+    const args = [...serviceArgs(server.url), '--in-flight', '3', '--rejects', rejects, file];
+    const { child, finished } = startCommand(['import', ...args]);
+    await full;
+    child.kill('SIGINT');
+    await wait(20);
+    child.kill('SIGINT');
+    // The responses must come after the program has handled the signal. It waits 5 s for them.
+    await wait(1_000);
+    for (const post of waiting) post.store();
+    const { exitCode, stdout, stderr } = await finished;
+    assert.equal(exitCode, 130);
+    assert.match(stdout, /^13 rows: 12 created, 0 unchanged, 0 revised, 1 rejected/);
+    assert.match(stderr, /^plant-store: stopped; .*you can safely run the import again\n$/);
+    assert.equal(await readFile(rejects, 'utf8'), 'id,name,row,error,message\n1,name 1,1,40003,taken\n');
     assert.equal(server.count(), 13);
   });
 
@@ -182,16 +179,15 @@ suite('import to a server with scripted faults', { concurrency: 4 }, () => {
   });
 
   test('SIGINT ends a dry run that waits for the writer of a FIFO', async () => {
-    await withFile(1, async (file, fifo) => {
-      await promisify(execFile)('mkfifo', [fifo]);
-      await writeFile(file, 'id,name,note\n');
-      const { child, finished } = startCommand(['import', '--dry-run', file, fifo], { timeout: 30_000 });
-      // A note about the first file. After it, nothing shows that the FIFO is being opened.
-      await once(child.stderr!, 'data');
-      await wait(500);
-      child.kill('SIGINT');
-      assert.equal((await finished).exitCode, 130);
-    });
+    const [file, fifo] = await newFile(1);
+    await promisify(execFile)('mkfifo', [fifo]);
+    await writeFile(file, 'id,name,note\n');
+    const { child, finished } = startCommand(['import', '--dry-run', file, fifo], { timeout: 30_000 });
+    // A note about the first file. After it, nothing shows that the FIFO is being opened.
+    await once(child.stderr!, 'data');
+    await wait(500);
+    child.kill('SIGINT');
+    assert.equal((await finished).exitCode, 130);
   });
 
   test('without responses the import reads no further, so its memory use does not grow', async () => {
