@@ -7,6 +7,8 @@ import { Connection } from '../../src/store/postgres/connection.ts';
 const { run } = Connection.prototype;
 
 Connection.prototype.run = function (statement, timeoutMs) {
-  const isSetting = statement.text.startsWith('SET synchronous_commit');
-  return run.call(this, isSetting ? { text: 'SET synchronous_commit = off' } : statement, timeoutMs);
+  const text = statement.text.startsWith('SET synchronous_commit')
+    ? 'SET synchronous_commit = off'
+    : statement.text.replace(`WHEN 'off' THEN set_config`, `WHEN 'other' THEN set_config`);
+  return run.call(this, { ...statement, text }, timeoutMs);
 };
