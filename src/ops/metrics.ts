@@ -1,5 +1,5 @@
 import type { RecordableHistogram } from 'node:perf_hooks';
-import { collectDefaultMetrics, Histogram, Registry } from 'prom-client';
+import { collectDefaultMetrics, Registry } from 'prom-client';
 import { ERROR_NAMES, ERRORS } from '../contract/errors.ts';
 import { OUTCOMES, type Outcome } from '../contract/plant.ts';
 import { isErrorName, isOutcome, type Result } from '../http/response.ts';
@@ -26,25 +26,24 @@ export interface Counts extends Record<Outcome | 'failed', number> {
  * of a plant, no id, no token. Metrics of Node and of the process come from prom-client.
  */
 export class Metrics {
-  readonly #registry = new Registry();
+  readonly #processMetrics = new Registry();
   readonly #build: string;
   readonly #responses = new Map<Result, number>();
-  readonly #createDuration = this.#histogram(
+  readonly #createDuration = new BucketHistogram(
     'plant_store_create_duration_seconds',
     'Time from the arrival of a whole request to its 200 response.',
     DURATION_BOUNDS_SECONDS,
   );
-  readonly #batchPlants = this.#histogram(
+  readonly #batchPlants = new BucketHistogram(
     'plant_store_batch_plants',
     'Plants that shared a commit.',
     BATCH_BOUNDS_PLANTS,
   );
-  readonly #commitDuration = this.#histogram(
+  readonly #commitDuration = new BucketHistogram(
     'plant_store_commit_duration_seconds',
     'Time from giving a batch to the engine until the batch is durable.',
     DURATION_BOUNDS_SECONDS,
   );
-  readonly #commits = { batches: 0, batchPlants: 0, commitSeconds: 0 };
   #commitsFailed = 0;
   /** Also receives the duration of each create, in microseconds. */
   createMicroseconds: RecordableHistogram | undefined;
@@ -53,10 +52,10 @@ export class Metrics {
     const results: Result[] = ['other', ...OUTCOMES, ...ERROR_NAMES];
     for (const result of results) this.#responses.set(result, 0);
     this.#build = labels({ version, node_version: process.versions.node, engine });
-    collectDefaultMetrics({ register: this.#registry });
+    collectDefaultMetrics({ register: this.#processMetrics });
     // The suffix is for counters, but these are gauges. The same gauges exist without the suffix.
     for (const counted of ['handles', 'requests', 'resources'])
-      this.#registry.removeSingleMetric(`nodejs_active_${counted}_total`);
+      this.#processMetrics.removeSingleMetric(`nodejs_active_${counted}_total`);
   }
 
   countResponse(result: Result, durationMs = 0): void {
@@ -69,9 +68,6 @@ export class Metrics {
   committed(plants: number, durationMs: number): void {
     this.#batchPlants.observe(plants);
     this.#commitDuration.observe(durationMs / 1000);
-    this.#commits.batches++;
-    this.#commits.batchPlants += plants;
-    this.#commits.commitSeconds += durationMs / 1000;
   }
 
   commitFailed(): void {
@@ -86,12 +82,14 @@ export class Metrics {
       revised: responses('revised'),
       unchanged: responses('unchanged'),
       failed: ERROR_NAMES.reduce((sum, name) => sum + responses(name), 0),
-      ...this.#commits,
+      batches: this.#batchPlants.total.count,
+      batchPlants: this.#batchPlants.total.sum,
+      commitSeconds: this.#commitDuration.total.sum,
     };
   }
 
   get contentType(): string {
-    return this.#registry.contentType;
+    return this.#processMetrics.contentType;
   }
 
   /** All metrics in the text format of Prometheus. */
@@ -102,6 +100,9 @@ export class Metrics {
         'Requests by response: HTTP status, error number, and the name of the error or the outcome.',
         [...this.#responses].map(([result, count]) => [labelsOf(result), count]),
       ),
+      this.#createDuration.text(),
+      this.#batchPlants.text(),
+      this.#commitDuration.text(),
       metric(
         'plant_store_commits_failed_total',
         'Batches that the engine did not confirm; the responses to their plants were 503.',
@@ -109,12 +110,7 @@ export class Metrics {
       ),
       metric('plant_store_build_info', 'Always 1; the labels identify the program.', [[this.#build, 1]]),
     ];
-    return [...counted, ...gauges(state), await this.#registry.metrics()].join('\n');
-  }
-
-  /** @param buckets their upper bounds, ascending, in the unit at the end of the name */
-  #histogram(name: string, help: string, buckets: number[]): Histogram {
-    return new Histogram({ name, help, buckets, registers: [this.#registry] });
+    return [...counted, ...gauges(state), await this.#processMetrics.metrics()].join('\n');
   }
 }
 
@@ -178,4 +174,49 @@ function gauges({ storeWarnings, engine, ...state }: ServiceState): string[] {
   return rows
     .filter(([, , value]) => value !== undefined)
     .map(([name, help, value]) => metric(`plant_store_${name}`, help, [['', Number(value)]]));
+}
+
+/**
+ * A Prometheus histogram. It counts in a plain array, because every create is counted, and
+ * `observe` of prom-client is slower.
+ */
+class BucketHistogram {
+  readonly #name: string;
+  readonly #help: string;
+  readonly #upperBounds: readonly number[];
+  /** The count of each bucket alone. The last bucket is for values above all bounds. */
+  readonly #counts: Float64Array;
+  #sum = 0;
+
+  /** @param upperBounds of the buckets, ascending, in the unit at the end of the name */
+  constructor(name: string, help: string, upperBounds: readonly number[]) {
+    this.#name = name;
+    this.#help = help;
+    this.#upperBounds = upperBounds;
+    this.#counts = new Float64Array(upperBounds.length + 1);
+  }
+
+  observe(value: number): void {
+    let bucket = 0;
+    while (bucket < this.#upperBounds.length && value > this.#upperBounds[bucket]!) bucket++;
+    this.#counts[bucket]!++;
+    this.#sum += value;
+  }
+
+  /** Of all values. */
+  get total(): { count: number; sum: number } {
+    return { count: this.#counts.reduce((count, own) => count + own), sum: this.#sum };
+  }
+
+  /** https://prometheus.io/docs/instrumenting/exposition_formats/#histograms-and-summaries */
+  text(): string {
+    const name = this.#name;
+    const lines = [`# HELP ${name} ${this.#help}`, `# TYPE ${name} histogram`];
+    let count = 0;
+    for (const [bucket, ownCount] of this.#counts.entries()) {
+      count += ownCount;
+      lines.push(`${name}_bucket{le="${this.#upperBounds[bucket] ?? '+Inf'}"} ${count}`);
+    }
+    return `${lines.join('\n')}\n${name}_sum ${this.#sum}\n${name}_count ${count}\n`;
+  }
 }

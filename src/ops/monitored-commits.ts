@@ -105,7 +105,8 @@ class DamagedPlants {
     for (const [index, { rejected }] of results.entries()) {
       const { id } = writes[index]!.plant;
       if (rejected !== 'damaged') {
-        this.#ids.delete(id);
+        // The hash of each bigint takes time, and nearly always no plant is damaged.
+        if (this.#ids.size > 0) this.#ids.delete(id);
       } else if (!this.#ids.has(id) && this.count < DAMAGED_PLANTS_MAX) {
         this.#ids.add(id);
         const message = `the latest revision of plant ${id} is damaged: its checksum is wrong; creates of this plant get 503`;

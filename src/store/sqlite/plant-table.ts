@@ -1,11 +1,17 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { isIntact, revisionChecksum } from '../audit/checksum.ts';
-import type { PlantWrite, RepeatedIdRule, WriteResult } from '../plant-store.ts';
+import type { PlantWrite, RepeatedIdRule } from '../plant-store.ts';
 import { REVISION_COLUMNS, type Row, revisionOf } from '../revision-rows.ts';
 import { rejectSchema } from '../schema-faults.ts';
 import { inTransaction, schemaFaults } from './database.ts';
 import { type BatchResults, RESULTS } from './packed-batch.ts';
 import { AS_ROWS } from './queries.ts';
+
+const CREATED = RESULTS.indexOf('created');
+const UNCHANGED = RESULTS.indexOf('unchanged');
+const REVISED = RESULTS.indexOf('revised');
+const ID_TAKEN = RESULTS.indexOf('idTaken');
+const DAMAGED = RESULTS.indexOf('damaged');
 
 /** Writes batches of plants to the table of revisions. */
 export class PlantTable {
@@ -55,8 +61,8 @@ export class PlantTable {
       // Within the transaction, so the schema cannot change before the commit.
       this.checkSchema();
       for (const write of writes) {
-        const { outcome, rejected, revision = 0 } = this.#write(write, recordedAt);
-        results.outcomes.push(RESULTS.indexOf(rejected ?? outcome));
+        const { outcome, revision } = this.#write(write, recordedAt);
+        results.outcomes.push(outcome);
         results.revisions.push(revision);
       }
       writtenAt = performance.now();
@@ -65,19 +71,19 @@ export class PlantTable {
     return results;
   }
 
-  #write({ plant, contentChecksum, recordedBy }: PlantWrite, recordedAt: number): WriteResult {
+  #write({ plant, contentChecksum, recordedBy }: PlantWrite, recordedAt: number) {
     const { id, name, tag = null } = plant;
     const checksumOf = (revision: number): bigint =>
       revisionChecksum(contentChecksum, { revision, recordedAt, recordedBy });
     if (this.#insertFirst.run(id, name, tag, recordedAt, recordedBy, checksumOf(1)).changes === 1)
-      return { outcome: 'created', revision: 1 };
+      return { outcome: CREATED, revision: 1 };
     const latest = revisionOf(this.#selectLatest.get(id) as unknown as Row);
-    if (!isIntact(latest)) return { rejected: 'damaged' };
+    if (!isIntact(latest)) return { outcome: DAMAGED, revision: 0 };
     if (latest.plant.name === name && (latest.plant.tag ?? null) === tag)
-      return { outcome: 'unchanged', revision: latest.revision };
-    if (this.#repeatedIdRule === 'reject') return { rejected: 'idTaken' };
+      return { outcome: UNCHANGED, revision: latest.revision };
+    if (this.#repeatedIdRule === 'reject') return { outcome: ID_TAKEN, revision: 0 };
     const revision = latest.revision + 1;
     this.#insertNext.run(id, revision, name, tag, recordedAt, recordedBy, checksumOf(revision));
-    return { outcome: 'revised', revision };
+    return { outcome: REVISED, revision };
   }
 }
