@@ -145,8 +145,8 @@ export class NodeConnection {
     const isLast = mayBeLast && (this.#isEnding || !request.complete || isDraining);
     // RFC 9112 section 9.6: after a response that closes the connection, no request is processed.
     if (isLast) this.#isEnding = true;
-    // Without a `Connection` field, Node would close after a final response that replaces 100 (Continue),
-    // even if the request is complete and others follow.
+    // Without a `Connection` field, Node would close after a final response that replaces 100
+    // (Continue), even if the request is complete and others follow.
     const isClosing = isLast || !serverResponse.shouldKeepAlive;
     const headers = fieldsOf(response, isClosing, documentation !== undefined);
     headers.push(...crossOriginFields(corsOrigins, request.rawHeaders));
