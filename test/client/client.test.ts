@@ -48,7 +48,7 @@ function clientOf(url: string, options: PlantStoreOptions = {}): PlantStore {
   return new PlantStore({ url, token: 'plant_test', ...options });
 }
 
-/** Speeds up the delays between attempts. */
+/** Speeds up the delays between attempts, of all tests of this process: none may run beside this one. */
 function speedUpTimers(context: TestContext): void {
   const ticking = setInterval(() => context.mock.timers.tick(1_000), 5);
   context.mock.timers.enable({ apis: ['setTimeout'] });
@@ -240,7 +240,7 @@ for (const [way, isPipelined] of [
   ['with fetch', false],
   ['over the pipelined connection of import', true],
 ] as const) {
-  suite(`the client ${way}`, { concurrency: 4 }, () => {
+  suite(`the client ${way}`, () => {
     const open = (url: string, options: PlantStoreOptions = {}): PlantStore => {
       const transport = isPipelined ? new PipelinedTransport(new URL(url), 64).send : undefined;
       return clientOf(url, { transport, ...options });
