@@ -31,7 +31,9 @@ async function reportHealth({ ops }: { ops: ListenAddress }): Promise<void> {
   if (httpStatus === 503 && status === 'not ready')
     throw new Failure(`the service is not ready: ${visible(String(reason))}`);
   if (httpStatus !== 200 || status !== 'ready')
-    throw new Failure(`${url} is not of a plant store: it responds with status ${httpStatus}; ${advice}`);
+    throw new Failure(
+      `${url} is not the operations listener of a plant store: it responds with status ${httpStatus}; ${advice}`,
+    );
   const warned = Array.isArray(warnings) ? warnings : [];
   console.log(visible(['the service is ready', ...warned.map(each => `WARNING: ${each}`)].join('; ')));
 }

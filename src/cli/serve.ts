@@ -1,5 +1,6 @@
 import * as fs from 'node:fs';
 import { resolve } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { Command } from 'commander';
 import { type Logger, pino } from 'pino';
 import { hashToken } from '../auth/token.ts';
@@ -81,6 +82,8 @@ async function start(
     if (!(error instanceof ListenFailed)) throw error;
     // A service on the same store also uses the addresses, and is what its user must know first.
     if (error.code === 'EADDRINUSE') await checkNotServed(database);
+    if (isDeepStrictEqual(listen, ops))
+      throw new Failure('--listen and --ops name the same address; give each its own', 2);
     throw new Failure(listenAdvice(error, error.address === ops ? '--ops' : '--listen'));
   }
 }

@@ -24,7 +24,7 @@ export function rejectSchema(faults: string[]): void {
 /** @param place where it was expected, such as `at plants.db` */
 export function noStore(place: string): StoreMissing {
   return new StoreMissing(
-    `there is no plant store ${place}; name an existing one with --database; only \`serve\` and \`token create\` create one`,
+    `there is no plant store ${place}; name an existing one with --database; only \`serve\`, \`token create\` and \`copy --to\` create one`,
   );
 }
 

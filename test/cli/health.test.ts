@@ -35,7 +35,7 @@ test('health reads the response of any program', async () => {
     [() => {}, /no response from .* \(5 s\); .*\n$/],
     [
       (_, response) => response.writeHead(404).end(notReady),
-      /^1 {2}plant-store: .* is not of a plant store: it responds with status 404; .* --ops\n$/,
+      /^1 {2}plant-store: .* is not the operations listener of a plant store: it responds with status 404; .* --ops\n$/,
     ],
     [(_, response) => response.writeHead(302, { Location: '/ready' }).end(), / status 302; .* --ops\n$/],
     [
@@ -43,7 +43,7 @@ test('health reads the response of any program', async () => {
         const send = () => response.write('x'.repeat(100_000), error => error || setImmediate(send));
         send();
       },
-      /is not of a plant store: .* status 200; .* --ops\n$/,
+      /is not the operations listener of a plant store: .* status 200; .* --ops\n$/,
     ],
     [(_, response) => response.end(hostile), /^0 the service is ready; WARNING: \\u001b\[2J\n $/],
     [(_, response) => response.writeHead(500).end(hostile), / status 500; .* --ops\n$/],
@@ -52,7 +52,10 @@ test('health reads the response of any program', async () => {
         response.writeHead(200, { 'Content-Length': 100 }).write('{', () => response.destroy()),
       /no response from .*\n$/,
     ],
-    [(_, response) => response.end('"ready"'), /is not of a plant store: .* status 200; .* --ops\n$/],
+    [
+      (_, response) => response.end('"ready"'),
+      /is not the operations listener of a plant store: .* status 200; .* --ops\n$/,
+    ],
   ];
   for (const [listener, says] of programs) {
     await using server = await listen(createServer(listener));

@@ -14,12 +14,12 @@ const MODULES: Record<string, string> = {
   './generated/client.gen.ts': import.meta.resolve('./generated/client.gen.ts'),
   './generated/sdk.gen.ts': import.meta.resolve('./generated/sdk.gen.ts'),
 };
-const EXACT = '200 9007199254740993\n';
+const EXACT = '200 9007199254740997\n';
 const STORED_JSON =
   '{"id":"9007199254740993","name":"Monstera deliciosa","tag":"houseplant","revision":1,"outcome":"created"}\n';
 /** What the examples of each document print. */
 const OUTPUTS = {
-  'docs/client.md': ['created plant 9007199254740993, revision 1\n', '1000 stored\n', 'create a new token\n'],
+  'docs/client.md': ['created plant 9007199254740995, revision 1\n', '1000 stored\n', 'create a new token\n'],
   'packages/client/README.md': [STORED_JSON],
   'docs/generated-clients.md': [EXACT, EXACT],
 };

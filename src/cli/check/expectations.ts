@@ -15,7 +15,7 @@ export function faultsOf({ response, body }: Rule, exchange: Exchange): string[]
 function plantFaults(exchange: Exchange, sentText: string): string[] {
   const sent = JSON.parse(sentText.replace('<ID>', '0'));
   return jsonFaults(exchange, plant => {
-    const faults = Object.hasOwn(plant, 'id') ? ['a Plant with an id'] : [];
+    const faults = Object.hasOwn(plant, 'id') ? ['the response has an id, which a Plant has not'] : [];
     const changed = ['name', 'tag'].filter(member => plant[member] !== sent[member]);
     return [...faults, ...changed.map(member => `${member} is not as sent`)];
   });

@@ -99,7 +99,9 @@ function report({ progress, rejectsFiles, unsent, cause }: ImportResult): number
     const files = visible(rejectsFiles.map(quoted).join(' '));
     console.log(
       `${amount(rejected, 'rejected row')} ${rejected === 1 ? 'is' : 'are'} in ${files}, with the reasons; ` +
-        `correct and import again: npx plant-store import ${files}`,
+        (cause === undefined
+          ? `correct and import again: npx plant-store import ${files}`
+          : 'not all rows were sent, so correct and import the original'),
     );
   }
   if (cause !== undefined && unsent.length > 0) console.error(`not sent: ${visible(unsent.join(' '))}`);

@@ -33,7 +33,7 @@ export interface ServeOptions extends DatabaseOptions {
 const REPEATED_ID =
   'what to do when a plant has a stored id but different content: add a revision, or reject the plant';
 const CONNECTIONS =
-  'number of PostgreSQL connections that write plants; the service opens one more for reads and tokens';
+  'number of PostgreSQL connections that write plants; the service opens one more for tokens, and two for searches in the console';
 const RATE_LIMIT = 'how many requests each token may send, such as 100/s or 6000/min (default: no limit)';
 const CONSOLE =
   'serve the console, a page for operators, on --ops (default: on if --ops is a loopback address)';

@@ -192,12 +192,15 @@ async function schemaStep(connection: Connection): Promise<number> {
 }
 
 function mayNotCreate(step: number, cause: unknown): StoreRejected {
-  const state =
+  const [state, move] =
     step === 0
-      ? 'there is no plant store yet, and this user may not create one'
-      : `it has schema step ${step}, and this user may not update it to ${NEWEST_STEP}`;
+      ? [
+          'there is no plant store yet, and this user may not create one',
+          '`npx plant-store copy` to move a store here, or ',
+        ]
+      : [`it has schema step ${step}, and this user may not update it to ${NEWEST_STEP}`, ''];
   return new StoreRejected(
-    `${state} (${(cause as Error).message}); run \`npx plant-store token create LABEL\` once as the role that owns the database, see docs/postgresql-roles.sql`,
+    `${state} (${(cause as Error).message}); as the role that owns the database, run ${move}\`npx plant-store token create LABEL\`; see docs/postgresql-roles.sql`,
     { cause },
   );
 }

@@ -153,7 +153,7 @@ test('Ctrl-C ends a check that waits for responses, and prints the results so fa
   assert.deepEqual(summary, { holds: 0, doesNotHold: 3, notChecked: RULES.length - 3 });
   const { sent, received, ...rest } = rules.find(({ verdict }: RuleResult) => verdict === 'does not hold');
   const { id, level, title, source } = RULES.find(rule => rule.id === rest.id)!;
-  const message = 'a Plant with an id; name is not as sent; tag is not as sent';
+  const message = 'the response has an id, which a Plant has not; name is not as sent; tag is not as sent';
   assert.deepEqual(rest, { id, level, title, source, verdict: 'does not hold', message });
   assert.match(sent, /^POST \/plants\n(?:.+\n)+\n\{.*\}$/);
   assert.match(received, /^200 OK\n(?:.+\n)+\n\{"id":1\}$/);

@@ -102,7 +102,9 @@ const BROKEN: Record<string, [rule: string, what: string, ways: Ways][]> = {
     ['create.stored-id.other', 'keeps tags', plant((usual, again) => ({ ...(again && OLD_TAG), ...usual }))],
   ],
   'name is not as sent; tag is not as sent': [['create.status', 'wraps', plant(usual => ({ data: usual }))]],
-  'a Plant with an id': [['create.status', 'writes an id', plant(usual => ({ id: 1, ...usual }))]],
+  'the response has an id, which a Plant has not': [
+    ['create.status', 'writes an id', plant(usual => ({ id: 1, ...usual }))],
+  ],
   'a body that is not a JSON object': [['create.status', 'writes a list', plant(usual => [usual])]],
   'a body that is not JSON in UTF-8': [
     ['create.status', 'begins a Plant with a byte order mark', written(200, json => `\ufeff${json}`)],

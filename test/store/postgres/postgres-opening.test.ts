@@ -91,7 +91,7 @@ const FAULTS: [name: string, database: string, serveSays: RegExp, exportSays?: R
   [
     'no right to create the tables',
     url('empty', 'visitor'),
-    /no plant store yet, and this user may not create one \(permission denied .*\); run `npx .* token create /,
+    /no plant store yet, and this user may not create one \(permission denied .*\); as the role that owns the database, run `npx .* copy`/,
     /there is no plant store in this database; name an existing one with --database; /,
   ],
   [
@@ -109,7 +109,7 @@ const FAULTS: [name: string, database: string, serveSays: RegExp, exportSays?: R
   [
     'a schema that is older, and no right to update it',
     url('older', 'half'),
-    /it has schema step 1, and this user may not update it to \d+ \(.*\); run `npx .* token create /,
+    /it has schema step 1, and this user may not update it to \d+ \(.*\); as the role that owns the database, run `npx .* token create /,
     /it has schema step 1 and this program expects \d+; start the service once to update it$/,
   ],
   [
