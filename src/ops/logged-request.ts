@@ -5,6 +5,10 @@ import { type HttpResponse, isErrorName, type ReceivedRequest } from '../http/re
 
 /** A longer path, which no route has, is cut. */
 const PATH_LENGTH_MAX = 200;
+/** Encoded letters, digits and `_`, which mean the same (RFC 3986 section 2.3). */
+const ENCODED = /%(?:3\d|[46][1-9A-F]|[57][\dA]|5F)/gi;
+/** Control and invisible characters: a terminal that shows the log could obey them. */
+const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
 /**
  * The log fields of a request and its response: nothing of a token, and only the id of a plant.
@@ -20,7 +24,7 @@ export function loggedRequest(
   return {
     ...(request && {
       method: withoutTokens(method),
-      path: withoutTokens(pathOf(url)).slice(0, PATH_LENGTH_MAX),
+      path: loggedPath(url),
     }),
     status,
     result,
@@ -31,4 +35,10 @@ export function loggedRequest(
     bodyBytes: request?.bodyBytes ?? 0,
     ...(remoteAddress !== undefined && { remoteAddress }),
   };
+}
+
+/** @param target may have parts that cannot be decoded beside an encoded token */
+function loggedPath(target: string): string {
+  const path = withoutTokens(pathOf(target).replace(ENCODED, decodeURIComponent));
+  return path.replace(INVISIBLE, encodeURIComponent).slice(0, PATH_LENGTH_MAX);
 }

@@ -19,6 +19,9 @@ const REQUESTS: RequestParts[] = [
   { headers: { Authorization: `Bearer ${UNKNOWN_TOKEN}` }, body: BODY },
   { target: `/elsewhere/${UNKNOWN_TOKEN}?${NAME}`, body: BODY },
   { target: `/%zz/${UNKNOWN_TOKEN.replace('_', '%5F')}`, body: BODY },
+  { target: `/%zz/${UNKNOWN_TOKEN.replace('p', '%70')}`, body: BODY },
+  // A control sequence that clears the screen of a terminal, and a change of the direction of text.
+  { target: '/%C2%9B2J%1b%E2%80%AE%7F', body: BODY },
   { method: 'PUT', body: BODY },
   { version: `1.1\r\n${NAME}` },
 ];
@@ -64,7 +67,7 @@ test('--log-requests writes one line per request, without secrets, and counts lo
     { ...to('/plants'), status: 200, result: 'unchanged', id: ID, bodyBytes, remoteAddress },
     { ...to('/plants'), status: 400, result: 'notNewPlant', error: 40002, bodyBytes: 8, remoteAddress },
     { ...to('/plants'), status: 401, result: 'tokenRejected', error: 40102, bodyBytes: 0, remoteAddress },
-    ...['/elsewhere/plant_…', '/%zz/plant_…'].map(path => ({
+    ...['/elsewhere/plant_…', '/%zz/plant_…', '/%zz/plant_…', '/%C2%9B2J%1B%E2%80%AE%7F'].map(path => ({
       ...to(path),
       status: 404,
       result: 'noSuchPath',
