@@ -1,7 +1,7 @@
 import { ID_MIN } from '../../contract/limits.ts';
 import { countThatFits } from '../batch-size.ts';
-import { type PlantReader, type PlantRevision, StoreDamaged, type StoreSize } from '../plant-store.ts';
-import { COUNTS, countsOf, newestTime, type Query, REVISION_COLUMNS, revisionOf } from '../revision-rows.ts';
+import { type PlantReader, type PlantRevision, StoreDamaged } from '../plant-store.ts';
+import { countRows, newestTime, type Query, REVISION_COLUMNS, revisionOf } from '../revision-rows.ts';
 import { allTokens } from '../token-rows.ts';
 import { rejectWorker } from './citus-workers.ts';
 import type { Connection, TextRow } from './connection.ts';
@@ -20,7 +20,7 @@ export async function openPostgresReader(address: PostgresAddress): Promise<Plan
   return {
     revisions: from => revisionsFrom(search, from, SNAPSHOT),
     revisionsInSlices: from => revisionsFrom(search, from),
-    size: () => size(connection),
+    size: async () => ({ ...(await countRows(query)), bytes: await bytes(connection) }),
     tokens: () => allTokens(query),
     newestTime: until => newestTime(query, until),
     structureFaults: () => structureFaults(connection),
@@ -100,11 +100,6 @@ async function* revisionsFrom(
     // The end of the connection ends the transaction, also when the caller stops early.
     await connection.close();
   }
-}
-
-async function size(connection: Connection): Promise<StoreSize> {
-  const [counts] = await orUnavailable(connection.run({ text: COUNTS }));
-  return { ...countsOf(counts!), bytes: await bytes(connection) };
 }
 
 export async function bytes(connection: Connection): Promise<number | undefined> {
