@@ -1,10 +1,13 @@
 import type { NewPlant } from '../contract/plant.ts';
-import { IN_FLIGHT_TEXT_LENGTH_MAX } from './limits.ts';
 import { newPlantOf, type PlantInput } from './plant-input.ts';
 import { ERRORS_OF_ONE_PLANT, PlantStoreError } from './plant-store-error.ts';
 import { Call, type Service, sendPlant } from './retrying-request.ts';
 import type { StoredPlant } from './stored-plant.ts';
 
+/** Maximum of the option `concurrency`. */
+export const CONCURRENCY_MAX = 10_000;
+/** Text of the plants in flight, in UTF-16 code units. A single plant may exceed it. */
+export const IN_FLIGHT_TEXT_LENGTH_MAX = 16 * 1024 * 1024;
 /** When a call ends early, plants in flight have this long to get their responses. */
 const DRAIN_TIMEOUT_MS = 5_000;
 

@@ -4,8 +4,14 @@ import { checkNewPlant, type NewPlantReading } from '../../contract/plant.ts';
 import { Failure } from '../output/failure.ts';
 import { amount } from '../output/progress-display.ts';
 import { visible } from '../output/visible-text.ts';
-import { ROW_LENGTH_MAX, SHOWN_LENGTH_MAX } from './limits.ts';
-import { type PlantRow, type PlantRows, REASON_NAMES, tooLong } from './plant-row.ts';
+import {
+  type PlantRow,
+  type PlantRows,
+  REASON_NAMES,
+  ROW_LENGTH_MAX,
+  SHOWN_LENGTH_MAX,
+  tooLong,
+} from './plant-row.ts';
 
 /** Fields of a row: as many as a spreadsheet can have; a row with more ends the import. */
 const ROW_FIELDS_MAX = 16_384;

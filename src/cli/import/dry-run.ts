@@ -3,8 +3,8 @@ import { BODY_BYTES_MAX } from '../../contract/limits.ts';
 import { newPlantJson } from '../../contract/plant.ts';
 import { Failure } from '../output/failure.ts';
 import { amount, CountedProgress, formatCount } from '../output/progress-display.ts';
-import { SHOWN_LENGTH_MAX } from './limits.ts';
 import { fileRows, type Reading } from './plant-file.ts';
+import { SHOWN_LENGTH_MAX } from './plant-row.ts';
 
 /** Different ids that are compared. */
 const IDS_MAX = 1_000_000;

@@ -5,13 +5,12 @@ import type { ServiceAddress } from '../options/service-options.ts';
 import { Failure } from '../output/failure.ts';
 import { CountedProgress } from '../output/progress-display.ts';
 import type { CsvForm } from './csv-rows.ts';
-import { IMPORT_RESPONSE_TIMEOUT_MS, OUTAGE_MAX_MS } from './limits.ts';
 import { PipelinedTransport } from './pipelined-transport.ts';
 import { DamagedGzip, fileRows, plantFileSize } from './plant-file.ts';
 import { type PlantRow, type PlantRows, ROWS_IN_DOUBT, ROWS_SENT } from './plant-row.ts';
 import { Progress } from './progress.ts';
 import { checkRejectsPath, defaultRejectsPath, RejectsFile } from './rejects-file.ts';
-import { RetryRules } from './retry-rules.ts';
+import { IMPORT_RESPONSE_TIMEOUT_MS, OUTAGE_MAX_MS, RetryRules } from './retry-rules.ts';
 
 export interface ImportSettings {
   /** Files in the order of the import; `-` is standard input. */

@@ -2,8 +2,7 @@ import { readJson, readToEnd } from '../../contract/json-reader.ts';
 import { readNewPlantText } from '../../contract/plant.ts';
 import { Failure } from '../output/failure.ts';
 import { ArrayScanner } from './array-scanner.ts';
-import { ROW_LENGTH_MAX } from './limits.ts';
-import { type PlantRow, type PlantRows, REASON_NAMES, tooLong } from './plant-row.ts';
+import { type PlantRow, type PlantRows, REASON_NAMES, ROW_LENGTH_MAX, tooLong } from './plant-row.ts';
 
 /**
  * The white space around a value (RFC 8259 section 2). String.trim would remove more. The lookbehind

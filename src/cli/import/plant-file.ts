@@ -5,11 +5,12 @@ import { createGunzip, type Gunzip } from 'node:zlib';
 import { Failure } from '../output/failure.ts';
 import { type CsvForm, csvRows } from './csv-rows.ts';
 import { jsonArrayRows, jsonLinesRows } from './json-rows.ts';
-import { CHUNK_BYTES, FAULTY_LINES_MAX, ROW_LENGTH_MAX } from './limits.ts';
-import type { PlantRows } from './plant-row.ts';
-import { faultyLines, joined, NotUtf8, utf8Texts } from './utf8-texts.ts';
+import { type PlantRows, ROW_LENGTH_MAX } from './plant-row.ts';
+import { FAULTY_LINES_MAX, faultyLines, joined, NotUtf8, utf8Texts } from './utf8-texts.ts';
 
 export const STANDARD_INPUT = '-';
+/** Bytes read from a file, or unpacked from it, at a time. */
+export const CHUNK_BYTES = 64 * 1024;
 
 /** How files are read. */
 export interface Reading {

@@ -1,6 +1,10 @@
 import type { ErrorBody } from '../../contract/errors.ts';
 import type { NewPlantReading } from '../../contract/plant.ts';
-import { ROW_LENGTH_MAX } from './limits.ts';
+
+/** Longest CSV row (bytes) and JSON value (UTF-16 code units); a longer one ends the import. */
+export const ROW_LENGTH_MAX = 64 * 1024 * 1024;
+/** Messages show this many characters of a file, such as its header. */
+export const SHOWN_LENGTH_MAX = 200;
 
 /** One row, line or element of an input file. */
 export interface PlantRow {

@@ -3,11 +3,10 @@ import { rejectSchema } from '../schema-faults.ts';
 import { confirmEverythingBefore } from './batch-commit.ts';
 import { COORDINATOR_GROUP, readShards, type Shards, workerOf } from './citus-shards.ts';
 import type { Connection } from './connection.ts';
-import { ConnectionPool } from './connection-pool.ts';
+import { ConnectionPool, OPERATION_TIMEOUT_MS } from './connection-pool.ts';
 import { durabilityWarnings } from './durability-warnings.ts';
 import { reasonOf, sqlStateOf } from './failure.ts';
 import { HostSearch } from './host-search.ts';
-import { OPERATION_TIMEOUT_MS } from './limits.ts';
 import type { HostAddress, PostgresAddress } from './postgres-url.ts';
 import { schemaFaults } from './schema.ts';
 

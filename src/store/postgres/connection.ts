@@ -5,8 +5,7 @@ import pg from 'pg';
 import pgpass from 'pgpass';
 import { StoreRejected } from '../plant-store.ts';
 import { HostIsReadOnly, NoResponse, sqlStateOf } from './failure.ts';
-import { COMMAND_STATEMENT_TIMEOUT_MS, CONNECT_TIMEOUT_MS, STATEMENT_TIMEOUT_MS } from './limits.ts';
-import type { HostAddress, PostgresAddress } from './postgres-url.ts';
+import { CONNECT_TIMEOUT_MS, type HostAddress, type PostgresAddress } from './postgres-url.ts';
 import { isAboutTls, tlsFailure, tlsOptions } from './tls-attempts.ts';
 
 export interface Statement {
@@ -19,6 +18,10 @@ export interface Statement {
 /** A row as the server sends it: text or null. */
 export type TextRow = (string | null)[];
 
+/** Timeout of one statement. After it, it is unknown whether the server executed the statement. */
+export const STATEMENT_TIMEOUT_MS = 2_000;
+/** Timeout of one statement of a command that reads or copies a store. */
+const COMMAND_STATEMENT_TIMEOUT_MS = 60_000;
 /** Idle time before TCP keep-alive probes a connection. */
 const KEEP_ALIVE_DELAY_MS = 5_000;
 /** Timeout to close a connection. */
