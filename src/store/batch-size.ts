@@ -28,9 +28,12 @@ export class BatchSize {
   }
 }
 
-/** @param rows end with the length of their text @returns how many of the first ones fit */
-export function countThatFits(rows: readonly (readonly unknown[])[], textLengthMax: number): number {
-  const size = new BatchSize(Infinity, textLengthMax);
+/** The length of the text of a row of `plant_revision`, in bytes. */
+export const TEXT_BYTES = 'octet_length(name) + coalesce(octet_length(tag), 0)';
+
+/** @param rows end with their {@link TEXT_BYTES} @returns how many of the first ones fit a batch */
+export function countThatFits(rows: readonly (readonly unknown[])[]): number {
+  const size = new BatchSize(Infinity);
   const beyond = rows.findIndex(row => !size.add(Number(row.at(-1))));
   return beyond === -1 ? rows.length : beyond;
 }

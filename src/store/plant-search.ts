@@ -1,7 +1,7 @@
 /** The search of plants, the same for both engines. */
 import { setTimeout as wait } from 'node:timers/promises';
 import { ID_MAX, ID_MIN } from '../contract/limits.ts';
-import { countThatFits, textLengthOf } from './batch-size.ts';
+import { BATCH_TEXT_LENGTH_MAX, countThatFits, TEXT_BYTES, textLengthOf } from './batch-size.ts';
 import type { PlantFilter, PlantPage, PlantRevision, PlantSearch } from './plant-store.ts';
 import { type Query, REVISION_COLUMNS, type Row, revisionOf } from './revision-rows.ts';
 
@@ -10,9 +10,6 @@ const SLICE_MS = 40;
 /** The pause after a slice, without which creates wait: a multiple of its time, and a limit. */
 const PAUSE_SHARE = 7;
 const PAUSE_MS_MAX = 250;
-/** Text of one page; one plant always fits. */
-const PAGE_TEXT_BYTES_MAX = 8 * 1024 * 1024;
-const TEXT_BYTES = 'octet_length(name) + coalesce(octet_length(tag), 0)';
 /** Plants and time of one page when all pages are read one after the other. */
 export const PAGE_PLANTS = 2_048;
 const PAGE_TIME_MS = 1_000;
@@ -55,7 +52,7 @@ export async function searchPage(
     for (const { plant } of plants.found) textLength += textLengthOf(plant);
     const workMs = performance.now() - startedAt;
     await wait(Math.min(PAUSE_SHARE * workMs, PAUSE_MS_MAX));
-    if (plants.isCutShort || performance.now() >= endsAt || textLength >= PAGE_TEXT_BYTES_MAX) break;
+    if (plants.isCutShort || performance.now() >= endsAt || textLength >= BATCH_TEXT_LENGTH_MAX) break;
     if (workMs < SLICE_MS / 2) rows = Math.min(rows * 2, max);
     if (workMs > SLICE_MS) rows = Math.max(Math.floor(rows / 2), min);
   }
@@ -80,7 +77,7 @@ export async function* searchAll(
 export async function revisionsOf(query: Query, id: bigint, limit: number): Promise<PlantRevision[]> {
   const select = (columns: string, rows: number): Promise<Row[]> =>
     query(`SELECT ${columns} FROM plant_revision WHERE id = $1 ORDER BY revision DESC LIMIT ${rows}`, [id]);
-  const rows = countThatFits(await select(TEXT_BYTES, limit), PAGE_TEXT_BYTES_MAX);
+  const rows = countThatFits(await select(TEXT_BYTES, limit));
   return (await select(REVISION_COLUMNS, rows)).map(revisionOf).reverse();
 }
 
@@ -120,7 +117,7 @@ async function matches(
     return query(`${text} ORDER BY id LIMIT ${rows}`, values);
   };
   const lengths = await select(TEXT_BYTES, limit);
-  const rows = countThatFits(lengths, PAGE_TEXT_BYTES_MAX);
+  const rows = countThatFits(lengths);
   const found = rows === 0 ? [] : (await select(REVISION_COLUMNS, rows)).map(revisionOf);
   return { found, isCutShort: found.length > 0 && (rows < lengths.length || rows === limit) };
 }
