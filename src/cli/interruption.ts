@@ -37,11 +37,7 @@ export function onFirstSignal(signals: StopSignal[], listener: (signal: StopSign
   return stopListening;
 }
 
-/**
- * Runs work that the first Ctrl-C or SIGTERM aborts, with an {@link Interruption} as the reason.
- *
- * @param consequence the state after an abort, as a text for the user
- */
+/** Runs work that the first Ctrl-C or SIGTERM aborts. The user then reads the consequence. */
 export async function stoppable<T>(work: (stop: AbortSignal) => Promise<T>, consequence = ''): Promise<T> {
   const stop = new AbortController();
   const stopListening = onFirstSignal(['SIGINT', 'SIGTERM'], signal =>

@@ -4,8 +4,8 @@ import { ERRORS } from '../contract/errors.ts';
 export type ErrorNumber = (typeof ERRORS)[keyof typeof ERRORS]['number'];
 
 /**
- * Errors of one plant, so that other plants may succeed. With 40001, a gateway may corrupt only some
- * bodies. With 50001, the service may fail on one plant each time.
+ * Errors of one plant, so that other plants may succeed. With 40001, a gateway may corrupt only
+ * some bodies. With 50001, the service may fail on one plant each time.
  */
 export const ERRORS_OF_ONE_PLANT: readonly (ErrorNumber | undefined)[] = [
   ERRORS.notJson.number,

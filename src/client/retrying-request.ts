@@ -68,8 +68,8 @@ const ATTEMPTS_MAX = new Map<number | undefined, number>([
 ]);
 
 /**
- * Sends one plant, and repeats the request after transient errors, for `retryForMs`. This time starts
- * again whenever another plant of the call is stored or rejected, since the service then responds.
+ * Sends one plant, and repeats the request after transient errors, for `retryForMs`. This time
+ * starts again whenever another plant of the call is stored or rejected.
  *
  * @throws {PlantStoreError} when the plant is rejected, or not confirmed in time
  * @throws the reason why the call was stopped, and what `onRetry` throws

@@ -3,10 +3,7 @@ export const BATCH_PLANTS_MAX = 2_048;
 /** Text in one commit, in UTF-16 code units. */
 export const BATCH_TEXT_LENGTH_MAX = 8 * 1024 * 1024;
 
-/**
- * Limits a batch, by default of one commit, by the number of its items and by the length of their
- * text. One item always fits.
- */
+/** Limits the items of a batch, and the length of their text. One item always fits. */
 export class BatchSize {
   readonly #countMax: number;
   readonly #textLengthMax: number;

@@ -98,11 +98,7 @@ export async function openSearch(database: DatabaseAddress): Promise<PlantSearch
   return openPostgresSearch(database.address);
 }
 
-/**
- * Opens or creates the target of a copy. No service can use an SQLite target until it is closed.
- *
- * @throws {StoreRejected}
- */
+/** Opens or creates the target of a copy. @throws {StoreRejected} */
 export async function openCopyTarget(database: DatabaseAddress): Promise<CopyTarget> {
   if (database.engine === 'postgres') {
     const { openPostgresTarget } = await import('./postgres/postgres-target.ts');

@@ -16,7 +16,6 @@ export async function countRows(query: Query): Promise<{ plants: number; revisio
   return { plants: plants!, revisions: revisions! };
 }
 
-/** See `PlantReader.newestTime`. */
 export async function newestTime(query: Query, until: number): Promise<number> {
   const [row] = await query('SELECT max(recorded_at) FROM plant_revision WHERE recorded_at <= $1', [until]);
   return numberOf(row![0]);

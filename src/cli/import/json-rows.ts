@@ -5,8 +5,8 @@ import { ArrayScanner } from './array-scanner.ts';
 import { type PlantRow, type PlantRows, REASON_NAMES, ROW_LENGTH_MAX, tooLong } from './plant-row.ts';
 
 /**
- * The white space around a value (RFC 8259 section 2). String.trim would remove more. The lookbehind
- * prevents a run time that is quadratic in the white space.
+ * The white space around a value (RFC 8259 section 2). String.trim would remove more. The
+ * lookbehind prevents a run time that is quadratic in the white space.
  */
 const OUTER_SPACE = /^[ \t\n\r]+|(?<![ \t\n\r])[ \t\n\r]+$/g;
 
@@ -17,7 +17,6 @@ const SEVERAL_LINES =
 /**
  * Reads the plants of a JSON Lines file, one value per line. Empty lines are skipped but counted.
  *
- * @param name the file in messages
  * @throws {Failure} after the rows before it, if a line is too long or a value spans several lines
  */
 export async function* jsonLinesRows(name: string, texts: AsyncIterable<string>): PlantRows {
@@ -51,7 +50,6 @@ async function* withLineEnd(texts: AsyncIterable<string>): AsyncIterable<string>
 /**
  * Reads the plants of a file that contains one JSON array.
  *
- * @param name the file in messages
  * @param texts the first character that is not white space must be `[`
  * @throws {Failure} after the rows before it, if an element is too long, the array never ends, or
  *   text follows it

@@ -28,10 +28,7 @@ export interface Reading {
 /** Gzip data is damaged or incomplete. Text before the damage can be wrong. */
 export class DamagedGzip extends Failure {}
 
-/**
- * @returns the size of a file in bytes; undefined for standard input and pipes
- * @throws {Failure} if it is missing or a folder
- */
+/** @returns undefined for standard input and pipes @throws {Failure} if a file is missing */
 export async function plantFileSize(path: string): Promise<number | undefined> {
   if (path === STANDARD_INPUT) return undefined;
   try {
@@ -49,11 +46,7 @@ const ZIP = 'PK\x03\x04';
 /** The start of a file that shows its format and, in CSV, its delimiter. */
 const START = /^\s*(?:[[{]|\S[^\r\n]*[\r\n])/;
 
-/**
- * Reads the rows of a file, in the format that its first character shows.
- *
- * @throws {Failure} after the rows before a fault
- */
+/** Reads the rows, in the format that the first character shows. @throws {Failure} at a fault */
 export async function* fileRows(path: string, reading: Reading): PlantRows {
   const name = path === STANDARD_INPUT ? 'standard input' : path;
   let lastRow = 0;
@@ -113,8 +106,8 @@ function unpacked(bytes: Bytes): Gunzip {
 }
 
 /**
- * The bytes of a file, decompressed if they are gzip. With `onVerified`, a gzip file is first read to
- * its end, to verify its checksums. Read errors become a {@link Failure}.
+ * The bytes of a file, decompressed if they are gzip. With `onVerified`, a gzip file is first read
+ * to its end, to verify its checksums. Read errors become a {@link Failure}.
  */
 async function* plainBytes(
   path: string,

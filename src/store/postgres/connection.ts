@@ -40,8 +40,8 @@ const CANCEL_REQUEST = 80_877_102;
 
 /**
  * Whether a warning may say that a commit has not reached a standby. Its text depends on the
- * language of the server, the name of its C function does not. Citus repeats each warning of a worker with its
- * own function. An engine that names no function could mean anything.
+ * language of the server, but the name of its C function does not. Citus repeats each warning of a
+ * worker with its own function. A warning without a function may mean anything.
  */
 export function mayConcernCommit(routine: string | undefined): boolean {
   return routine === undefined || ['SyncRepWaitForLSN', 'DefaultCitusNoticeReceiver'].includes(routine);
@@ -262,11 +262,7 @@ export class Connection {
 const warnings = new PassThrough({ encoding: 'utf8' });
 pgpass.warnTo(warnings);
 
-/**
- * Looks up the password in the file that PGPASSFILE names, or in ~/.pgpass.
- *
- * @throws {StoreRejected} when the file has no matching password
- */
+/** @returns the password in PGPASSFILE or ~/.pgpass @throws {StoreRejected} if there is none */
 async function passwordFromFile(
   { database, user }: PostgresAddress,
   { host, port }: HostAddress,

@@ -3,9 +3,6 @@ import type { Connection, TextRow } from './connection.ts';
 /**
  * Warns of server settings with which a confirmed plant can be lost.
  * https://www.postgresql.org/docs/current/runtime-config-wal.html
- *
- * @param connect opens a further connection
- * @param server its name in the warnings
  */
 export async function durabilityWarnings(
   connection: Connection,

@@ -39,7 +39,6 @@ export const UNDEFINED_TABLE = '42P01';
 export const UNIQUE_VIOLATION = '23505';
 const READ_ONLY = '25006';
 
-/** Advice for a missing right. */
 export const GRANTS = 'docs/postgresql-grants.sql has the statements that grant it';
 
 /** The consequence of a failed statement. */

@@ -67,11 +67,7 @@ function isBehind([id, revision]: TextRow, [lastId, lastRevision]: TextRow): boo
   return BigInt(id!) > BigInt(lastId!) || (id === lastId && Number(revision) > Number(lastRevision));
 }
 
-/**
- * Reads page by page. The server prepares the next page while the caller uses this one.
- *
- * @param begin begins a transaction for all pages; none by default
- */
+/** Reads pages, one ahead of the caller. @param begin begins a transaction for all of them */
 async function* revisionsFrom(
   search: HostSearch,
   from = ID_MIN,

@@ -9,7 +9,6 @@ import { structureFaults } from './sqlite-reader.ts';
 /** Pages that one step copies (4 MiB). Each step reports the progress. */
 export const BACKUP_STEP_PAGES = 1_000;
 
-/** Numbers of rows in a store. */
 export interface StoreCounts {
   plants: number;
   revisions: number;
