@@ -95,7 +95,14 @@ export class StoreWriter {
   }
 
   query(text: string, values: unknown[]): Row[] {
-    return this.#run(({ database }) => queryRows(database, text, values));
+    return this.#run(open => {
+      const { database, wal } = open;
+      const rows = queryRows(database, text, values);
+      this.#checkFiles(open);
+      // The first commit of plants still has to rewrite the log.
+      open.wal = wal;
+      return rows;
+    });
   }
 
   /** Changes after each commit of another connection. */
