@@ -17,12 +17,6 @@ const PAGE_TIME_MS = 1_000;
 /** Revisions of the first slice of a search, and of the largest. */
 const SLICE_ROWS = { min: 128, max: 16_384 };
 
-/** A run of ids, both ends included. */
-interface Slice {
-  from: bigint;
-  to: bigint;
-}
-
 /**
  * Reads a page of a search in slices, each with a few short statements. The first one is small: if
  * the store does not fit into memory, each row may cost a disk read.
@@ -44,10 +38,11 @@ export async function searchPage(
   let textLength = 0;
   while (page.next !== undefined) {
     const startedAt = performance.now();
-    const slice = id === undefined ? await nextSlice(query, page.next, rows) : { from: id, to: id };
-    const plants = await matches(query, slice, { name, tag }, limit - page.plants.length);
+    const start = id ?? page.next;
+    const end = id ?? (await sliceEnd(query, start, rows));
+    const plants = await matches(query, [start, end], { name, tag }, limit - page.plants.length);
     page.plants.push(...plants.found);
-    const searchedTo = plants.isCutShort ? plants.found.at(-1)!.plant.id : slice.to;
+    const searchedTo = plants.isCutShort ? plants.found.at(-1)!.plant.id : end;
     page.next = id === undefined && searchedTo < ID_MAX ? searchedTo + 1n : undefined;
     for (const { plant } of plants.found) textLength += textLengthOf(plant);
     const workMs = performance.now() - startedAt;
@@ -81,14 +76,14 @@ export async function revisionsOf(query: Query, id: bigint, limit: number): Prom
   return (await select(REVISION_COLUMNS, rows)).map(revisionOf).reverse();
 }
 
-/** The plants from an id on that have this many revisions together; one plant may have more. */
-async function nextSlice(query: Query, from: bigint, rows: number): Promise<Slice> {
+/** The last id of a slice with this many revisions; a slice of one plant may have more. */
+async function sliceEnd(query: Query, from: bigint, rows: number): Promise<bigint> {
   const text = `SELECT id FROM plant_revision WHERE id >= $1 ORDER BY id LIMIT 1 OFFSET ${rows}`;
   const [beyond] = await query(text, [from]);
-  if (beyond === undefined) return { from, to: ID_MAX };
+  if (beyond === undefined) return ID_MAX;
   const next = BigInt(beyond[0]!);
   // A damaged id may be smaller.
-  return { from, to: next <= from ? from : next - 1n };
+  return next <= from ? from : next - 1n;
 }
 
 /**
@@ -99,18 +94,18 @@ async function nextSlice(query: Query, from: bigint, rows: number): Promise<Slic
  */
 async function matches(
   query: Query,
-  { from, to }: Slice,
+  [first, last]: [bigint, bigint],
   { name = '', tag }: PlantFilter,
   limit: number,
 ): Promise<{ found: PlantRevision[]; isCutShort: boolean }> {
-  const values: unknown[] = [from, to];
+  const values: unknown[] = [first, last];
   let where = 'id BETWEEN $1 AND $2';
   // Unlike LIKE, it takes every character as it is. SQLite has no `starts_with`.
   if (name !== '')
     where += ` AND substr(name, 1, length(CAST($${values.push(name)} AS text))) = $${values.length}`;
   if (tag !== undefined) where += ` AND tag = $${values.push(tag)}`;
   // One plant may have many revisions, so its latest one is looked up once.
-  const latestOf = from === to ? '$1' : 'latest.id';
+  const latestOf = first === last ? '$1' : 'latest.id';
   where += ` AND revision = (SELECT max(revision) FROM plant_revision WHERE id = ${latestOf})`;
   const select = (columns: string, rows: number): Promise<Row[]> => {
     const text = `SELECT ${columns} FROM plant_revision AS latest WHERE ${where}`;
