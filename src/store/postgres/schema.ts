@@ -4,7 +4,7 @@ import { type SchemaSteps, StoreRejected } from '../plant-store.ts';
 import { REVISION_COLUMNS } from '../revision-rows.ts';
 import { noStore, otherStep, rejectSchema, schemaFaultsOf } from '../schema-faults.ts';
 import type { Connection } from './connection.ts';
-import { GRANTS, INSUFFICIENT_PRIVILEGE, kindOf, sqlStateOf, UNDEFINED_TABLE } from './failure.ts';
+import { GRANTS, INSUFFICIENT_PRIVILEGE, kindOf, sqlStateOf } from './failure.ts';
 
 /** Timeout of one schema step, which may change a large table. */
 const SCHEMA_STEP_TIMEOUT_MS = 3_600_000;
@@ -23,6 +23,7 @@ const NEWEST_STEP = STEPS.length;
 const DISTRIBUTE = `SELECT create_distributed_table('plant_revision', 'id', shard_count := (
     SELECT CASE source WHEN 'default' THEN greatest(4, 2 * (SELECT count(*) FROM citus_get_active_worker_nodes()))
       ELSE setting::bigint END FROM pg_settings WHERE name = 'citus.shard_count')::integer)`;
+const UNDEFINED_TABLE = '42P01';
 /** A column is missing or has another type, so the table is not ours. */
 const OTHER_COLUMNS = /^(?:42703|42804|42883)$/;
 /** Another instance creates the schema at the same time. */
