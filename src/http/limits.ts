@@ -4,8 +4,8 @@ export const SHORT_BODY_BYTES_MAX = 16 * 1024;
 /** A client must send its header section within this time. */
 export const HEADERS_TIMEOUT_MS = 10_000;
 /**
- * Interval of the checks for unread responses. The first to third one cuts a client that reads
- * nothing, because Node accepts any progress since the check before it.
+ * Interval of the checks for unread responses. A client that reads nothing is cut off at the third
+ * check at the latest, because Node accepts any progress since the previous check.
  */
 export const STALLED_CHECK_MS = 5_000;
 /** An idle connection stays open for this long. */

@@ -7,7 +7,7 @@ import { type Query, REVISION_COLUMNS, type Row, revisionOf } from './revision-r
 
 /** A slice that takes longer than this is followed by a smaller one. */
 const SLICE_MS = 40;
-/** The pause after a slice, without which creates wait: a multiple of its time, and a limit. */
+/** Creates run in a pause after each slice. It is this many times as long, up to a limit. */
 const PAUSE_SHARE = 7;
 const PAUSE_MS_MAX = 250;
 /** Plants and time of one page when all pages are read one after the other. */

@@ -222,8 +222,8 @@ class Columns {
   }
 
   /**
-   * Removes the reason of an earlier import. A row whose form was rejected keeps its message while
-   * the fields after those that it had are empty.
+   * Removes the reason of an earlier import. A row that had too few fields keeps its message, until
+   * one of the missing fields is filled.
    */
   #withoutReason(record: CsvRecord): CsvRecord {
     const { fields, fault } = record;

@@ -90,8 +90,8 @@ export async function* jsonArrayRows(name: string, texts: AsyncIterable<string>)
 
 /**
  * @param number line number, or number of the array element
- * @param text a value. In a rejects file, the member `text` contains a value that is no object, or
- *   one that begins with such a member itself
+ * @param text a value. In a rejects file, the member `text` contains a value that is no object. It
+ *   also contains an object that itself begins with such a member
  */
 function jsonRow(number: number, text: string): PlantRow {
   const reading = readNewPlantText(text);
@@ -113,8 +113,8 @@ function jsonRow(number: number, text: string): PlantRow {
 }
 
 /**
- * The exact text of an object's members on one line, without an earlier reason. As files often
- * have them, a tag can be null, which means absent, and an id can be text.
+ * The exact text of an object's members on one line, without an earlier reason. Many files have a
+ * null tag, which means an absent one, and an id as text. Both are accepted.
  */
 function ownMembers(text: string): string {
   const own: string[] = [];

@@ -24,7 +24,7 @@ export async function durabilityWarnings(
   ].filter(warning => warning !== false);
 }
 
-/** fsync, full_page_writes, synchronous_commit without the setting of this connection, moves. */
+/** The settings of the server, not of this connection, and whether shards may be moved. */
 async function settingsOf(connection: Connection): Promise<TextRow> {
   const [row] = await connection.run({
     name: 'durability',

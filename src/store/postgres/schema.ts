@@ -139,7 +139,7 @@ export async function schemaFaults(connection: Connection): Promise<string[]> {
 
 /**
  * An SQL condition that ends its statement with an error when the table may lose or change rows.
- * The schema may change at any time. So every statement has it whose rows decide a response. Only
+ * The schema may change at any time. So it is in every statement whose rows decide a response. Only
  * a trigger or a column of another type changes content. The join has the types, and reads no row.
  */
 const TABLE_CHECK = `(SELECT CASE WHEN (SELECT relkind = 'r' AND relpersistence = 'p' FROM pg_class WHERE oid = 'plant_revision'::regclass)
