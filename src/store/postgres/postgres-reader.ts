@@ -104,8 +104,8 @@ export async function bytes(connection: Connection): Promise<number | undefined>
 }
 
 /**
- * https://www.postgresql.org/docs/current/amcheck.html; `true` checks that each row is in the index.
- * The check of the schema names all other missing indexes, since those are unique.
+ * https://www.postgresql.org/docs/current/amcheck.html, where `true` also finds rows that an index
+ * lacks. The check of the schema names all other missing indexes, since those are unique.
  */
 const STRUCTURE = [
   `SELECT 'the index token_copy is missing' WHERE to_regclass('token_copy') IS NULL`,
