@@ -60,7 +60,7 @@ export async function importFiles(settings: ImportSettings, stop: AbortSignal): 
     if (stop.aborted) throw stop.reason;
     throw error instanceof Failure ? new Failure(`${error.message}; nothing was sent`) : error;
   }
-  using progress = new Progress(bytesTotal);
+  using progress = new Progress(Number.isNaN(bytesTotal) ? undefined : bytesTotal);
   const result: ImportResult = { progress, rejectsFiles: [], unsent: [], cause: undefined };
   await sendFiles(settings, stop, result);
   return result;
