@@ -1,4 +1,4 @@
-import { withChecksum } from '../src/store/audit/checksum.ts';
+import { contentChecksum, revisionChecksum } from '../src/store/audit/checksum.ts';
 import { openForWriting } from '../src/store/sqlite/database.ts';
 
 /** The number of rows that are sorted and inserted together. */
@@ -33,7 +33,7 @@ export function prefillStore(path: string, rows: number): void {
     for (const id of ids) {
       const plant = { id, name: `Monstera deliciosa ${String(id).slice(-16)}`, tag: 'houseplant' };
       const [recordedAt, recordedBy] = [Date.now(), Number(token)];
-      const { checksum } = withChecksum({ plant, revision: 1, recordedAt, recordedBy });
+      const checksum = revisionChecksum(contentChecksum(plant), { revision: 1, recordedAt, recordedBy });
       insert.run(id, plant.name, plant.tag, recordedAt, recordedBy, checksum);
     }
     database.exec('COMMIT');

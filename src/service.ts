@@ -189,8 +189,7 @@ export const LOOPBACK = /^(?:localhost|127\.[0-9.]+|::1)$/;
 /**
  * Makes a token if only this machine can reach the service and the database user may make tokens.
  *
- * @returns the token; empty if another instance made it at the same time; undefined if none was
- *   made
+ * @returns the token; empty if another instance just made it; undefined if there is none
  */
 async function makeFirstToken(
   tokens: TokenCache,

@@ -1,38 +1,44 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as tokens from '../src/auth/token-cache.ts';
-import * as imports from '../src/cli/import/limits.ts';
-import * as client from '../src/client/limits.ts';
+import { IN_FLIGHT_MAX } from '../src/cli/import/import.ts';
+import { CHUNK_BYTES } from '../src/cli/import/plant-file.ts';
+import { BODY_LIMIT_MAX } from '../src/cli/options/serve-options.ts';
+import { CONCURRENCY_MAX, IN_FLIGHT_TEXT_LENGTH_MAX } from '../src/client/bulk-create.ts';
+import { RETRY_AFTER_MAX_MS, TIMER_MS_MAX } from '../src/client/retrying-request.ts';
 import * as contract from '../src/contract/limits.ts';
 import { FAST_PATH_TIMEOUT_MS } from '../src/http/fast-path-connection.ts';
-import * as http from '../src/http/limits.ts';
+import { HEADERS_TIMEOUT_MS } from '../src/http/limits.ts';
+import { TIMEOUT_CHECK_INTERVAL_MS } from '../src/http/node-server.ts';
+import { LONG_BODIES_BYTES_MAX } from '../src/http/request-body.ts';
 import * as verification from '../src/store/audit/verification.ts';
 import * as batches from '../src/store/batch-size.ts';
 import { FAILING_QUEUE_TIMEOUT_MS } from '../src/store/group-commit.ts';
-import * as postgres from '../src/store/postgres/limits.ts';
+import { STATEMENT_TIMEOUT_MS } from '../src/store/postgres/connection.ts';
+import { OPERATION_TIMEOUT_MS } from '../src/store/postgres/connection-pool.ts';
 import * as sqlite from '../src/store/sqlite/limits.ts';
 
 const REFRESH_MS_MAX = tokens.TOKEN_REFRESH_INTERVAL_MS + tokens.TOKEN_REFRESH_INTERVAL_MIN_MS;
 const SLOW_REQUEST_MS_MAX =
-  FAST_PATH_TIMEOUT_MS.requestRest + contract.REQUEST_TIMEOUT_MS + http.TIMEOUT_CHECK_INTERVAL_MS;
+  FAST_PATH_TIMEOUT_MS.requestRest + contract.REQUEST_TIMEOUT_MS + TIMEOUT_CHECK_INTERVAL_MS;
 
 /** Each value must be at most its maximum. */
 const RULES: [rule: string, value: number, max: number][] = [
   ['a revocation takes effect within 5 s', tokens.TOKEN_AGE_MAX_MS, 4_999],
   ['tokens stay current if one refresh fails', REFRESH_MS_MAX * 2, tokens.TOKEN_AGE_MAX_MS - 1],
   ['a lookup starts a refresh', tokens.TOKEN_REFRESH_INTERVAL_MIN_MS, tokens.TOKEN_LOOKUP_TIMEOUT_MS - 1],
-  ['headers are part of the request', http.HEADERS_TIMEOUT_MS, contract.REQUEST_TIMEOUT_MS - 1],
+  ['headers are part of the request', HEADERS_TIMEOUT_MS, contract.REQUEST_TIMEOUT_MS - 1],
   ['a slow request is rejected within 15 s', SLOW_REQUEST_MS_MAX, 15_000],
-  ['two of the longest bodies fit', contract.BODY_BYTES_SETTING_MAX * 2, http.LONG_BODIES_BYTES_MAX],
-  ['the largest plant fits a batch', contract.BODY_BYTES_SETTING_MAX, batches.BATCH_TEXT_LENGTH_MAX],
+  ['two of the longest bodies fit', BODY_LIMIT_MAX * 2, LONG_BODIES_BYTES_MAX],
+  ['the largest plant fits a batch', BODY_LIMIT_MAX, batches.BATCH_TEXT_LENGTH_MAX],
   ['the store is closed after the last response', contract.SHUTDOWN_MS, contract.EXIT_MS - 1],
   ['the process ends within 10 s of SIGTERM', contract.EXIT_MS, 9_999],
-  ['the client accepts the largest --in-flight', imports.IN_FLIGHT_MAX, client.CONCURRENCY_MAX],
-  ['the client accepts one chunk of a file', imports.CHUNK_BYTES, client.IN_FLIGHT_TEXT_LENGTH_MAX],
-  ['a timer supports Retry-After with jitter', client.RETRY_AFTER_MAX_MS * 1.25, client.TIMER_MS_MAX],
-  ['a timeout leaves time for a lookup', postgres.STATEMENT_TIMEOUT_MS, postgres.OPERATION_TIMEOUT_MS - 1],
-  ['a seal waits for all commits', postgres.OPERATION_TIMEOUT_MS, verification.COMMIT_TIME_MAX_MS],
-  ['responses in an outage take 5 s', FAILING_QUEUE_TIMEOUT_MS + postgres.OPERATION_TIMEOUT_MS, 4_999],
+  ['the client accepts the largest --in-flight', IN_FLIGHT_MAX, CONCURRENCY_MAX],
+  ['the client accepts one chunk of a file', CHUNK_BYTES, IN_FLIGHT_TEXT_LENGTH_MAX],
+  ['a timer supports Retry-After with jitter', RETRY_AFTER_MAX_MS * 1.25, TIMER_MS_MAX],
+  ['a timeout leaves time for a lookup', STATEMENT_TIMEOUT_MS, OPERATION_TIMEOUT_MS - 1],
+  ['a seal waits for all commits', OPERATION_TIMEOUT_MS, verification.COMMIT_TIME_MAX_MS],
+  ['responses in an outage take 5 s', FAILING_QUEUE_TIMEOUT_MS + OPERATION_TIMEOUT_MS, 4_999],
   [
     'the writer copies the rest',
     sqlite.CHECKPOINT_REMAINING_PAGES_MAX,

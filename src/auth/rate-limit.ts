@@ -23,10 +23,7 @@ export class RateLimit {
   readonly #requests: number;
   readonly #perMs: number;
   readonly #policyField: string;
-  /**
-   * How many requests a token had left at a time (ms, monotonic clock), with fractions. Only ids of
-   * stored tokens are keys, so guesses cannot fill the map.
-   */
+  /** What each token had left, and when. Only ids of stored tokens are keys, so it stays small. */
   readonly #buckets = new Map<number, { left: number; atMs: number }>();
 
   constructor({ requests, windowSeconds }: RateLimitPolicy) {

@@ -3,9 +3,6 @@ type StopSignal = 'SIGINT' | 'SIGTERM';
 /** A second signal within this time may be the same Ctrl-C: npm repeats that of the terminal. */
 const REPEATED_SIGNAL_MS = 500;
 
-/** 128 plus SIGPIPE, as a shell reports other programs. The output is incomplete. */
-export const STDOUT_CLOSED_EXIT_CODE = 141;
-
 /** The reason of an abort by a signal. `main` prints it and ends with its exit code. */
 export class Interruption {
   readonly consequence: string;
@@ -37,11 +34,7 @@ export function onFirstSignal(signals: StopSignal[], listener: (signal: StopSign
   return stopListening;
 }
 
-/**
- * Runs work that the first Ctrl-C or SIGTERM aborts, with an {@link Interruption} as the reason.
- *
- * @param consequence the state after an abort, as a text for the user
- */
+/** Runs work that the first Ctrl-C or SIGTERM aborts. The user then reads the consequence. */
 export async function stoppable<T>(work: (stop: AbortSignal) => Promise<T>, consequence = ''): Promise<T> {
   const stop = new AbortController();
   const stopListening = onFirstSignal(['SIGINT', 'SIGTERM'], signal =>

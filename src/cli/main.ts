@@ -2,9 +2,12 @@ import { Command, CommanderError } from 'commander';
 import { StoreDamaged, StoreRejected, StoreUnavailable } from '../store/plant-store.ts';
 import { VERSION } from '../version.ts';
 import { BACKUP_PROCESS } from './backup/own-program.ts';
-import { Interruption, STDOUT_CLOSED_EXIT_CODE } from './interruption.ts';
+import { Interruption } from './interruption.ts';
 import { Failure } from './output/failure.ts';
 import { visible } from './output/visible-text.ts';
+
+/** 128 plus SIGPIPE, as a shell reports other programs. The output is incomplete. */
+const STDOUT_CLOSED_EXIT_CODE = 141;
 
 /** Each command is loaded only when it runs: `serve` starts sooner without the code of `import`. */
 export const COMMANDS: Record<string, () => Promise<Command>> = {

@@ -1,7 +1,7 @@
 import type { DatabaseAddress } from '../store/database-url.ts';
+import { inExistingStore } from '../store/open-store.ts';
 import type { CommandRun } from '../store/plant-store.ts';
 import { wasServed } from '../store/sqlite/serve-lock.ts';
-import { inExistingStore } from './existing-store.ts';
 
 /** Notes the end of a command for the console. A file that no service has used stays as it is. */
 export async function noteRun(

@@ -2,9 +2,6 @@ import { writeFileSync } from 'node:fs';
 import { makeNewFile } from './output/new-file.ts';
 import { formatCount } from './output/progress-display.ts';
 
-/** `backup` writes the seal beside the backup. */
-export const SEAL_SUFFIX = '.seal';
-
 /** Creates the whole file of a seal, durably. @param text of `sealText` @throws {Failure} */
 export async function writeSeal(file: string, text: string): Promise<void> {
   await makeNewFile(file, partial => writeFileSync(partial, text));

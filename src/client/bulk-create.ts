@@ -1,12 +1,29 @@
+import { ERRORS } from '../contract/errors.ts';
 import type { NewPlant } from '../contract/plant.ts';
-import { IN_FLIGHT_TEXT_LENGTH_MAX } from './limits.ts';
 import { newPlantOf, type PlantInput } from './plant-input.ts';
-import { ERRORS_OF_ONE_PLANT, PlantStoreError } from './plant-store-error.ts';
+import { type ErrorNumber, PlantStoreError } from './plant-store-error.ts';
 import { Call, type Service, sendPlant } from './retrying-request.ts';
 import type { StoredPlant } from './stored-plant.ts';
 
+/** Maximum of the option `concurrency`. */
+export const CONCURRENCY_MAX = 10_000;
+/** Text of the plants in flight, in UTF-16 code units. A single plant may exceed it. */
+export const IN_FLIGHT_TEXT_LENGTH_MAX = 16 * 1024 * 1024;
 /** When a call ends early, plants in flight have this long to get their responses. */
 const DRAIN_TIMEOUT_MS = 5_000;
+
+/**
+ * Errors of one plant, so that other plants may succeed. With 40001, a gateway may corrupt only
+ * some bodies. With 50001, the service may fail on one plant each time.
+ */
+const ERRORS_OF_ONE_PLANT: readonly (ErrorNumber | undefined)[] = [
+  ERRORS.notJson.number,
+  ERRORS.notNewPlant.number,
+  ERRORS.idTaken.number,
+  ERRORS.bodyTooLarge.number,
+  ERRORS.internal.number,
+  ERRORS.damaged.number,
+];
 
 /** The result of one plant of `createPlants`. */
 export type PlantResult<Input extends PlantInput = PlantInput> =

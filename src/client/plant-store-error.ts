@@ -3,19 +3,6 @@ import { ERRORS } from '../contract/errors.ts';
 /** The numbers of the error catalogue: the member `error` of an error response. */
 export type ErrorNumber = (typeof ERRORS)[keyof typeof ERRORS]['number'];
 
-/**
- * Errors of one plant, so that other plants may succeed. With 40001, a gateway may corrupt only some
- * bodies. With 50001, the service may fail on one plant each time.
- */
-export const ERRORS_OF_ONE_PLANT: readonly (ErrorNumber | undefined)[] = [
-  ERRORS.notJson.number,
-  ERRORS.notNewPlant.number,
-  ERRORS.idTaken.number,
-  ERRORS.bodyTooLarge.number,
-  ERRORS.internal.number,
-  ERRORS.damaged.number,
-];
-
 /** Why a plant is not confirmed as stored. */
 export class PlantStoreError extends Error {
   override readonly name = 'PlantStoreError';

@@ -1,16 +1,19 @@
 import { BEARER_TOKEN } from '../contract/bearer-token.ts';
 import type { Outcome, Plant } from '../contract/plant.ts';
-import { BulkCreate, type PlantResult } from './bulk-create.ts';
+import { BulkCreate, CONCURRENCY_MAX, type PlantResult } from './bulk-create.ts';
 import { fetchTransport } from './fetch-transport.ts';
-import { CONCURRENCY, CONCURRENCY_MAX, RESPONSE_TIMEOUT_MS, RETRY_FOR_MS, TIMER_MS_MAX } from './limits.ts';
 import { newPlantOf, type PlantInput } from './plant-input.ts';
 import type { PlantStoreError } from './plant-store-error.ts';
-import { Call, closedError, type Service, sendPlant } from './retrying-request.ts';
+import { Call, closedError, type Service, sendPlant, TIMER_MS_MAX } from './retrying-request.ts';
 import type { StoredPlant } from './stored-plant.ts';
 import { isBaseUrl, plantsUrl, type Transport } from './transport.ts';
 
 export { type ErrorNumber, PlantStoreError } from './plant-store-error.ts';
 export type { Outcome, Plant, PlantInput, PlantResult, StoredPlant };
+
+const RESPONSE_TIMEOUT_MS = 10_000;
+const RETRY_FOR_MS = 30_000;
+const CONCURRENCY = 64;
 
 /** Options of a client. */
 export interface PlantStoreOptions {

@@ -1,11 +1,17 @@
 import { ERRORS } from '../contract/errors.ts';
 import { type NewPlant, newPlantJson } from '../contract/plant.ts';
-import { RETRY_AFTER_MAX_MS, RETRY_DELAY_MAX_MS, RETRY_DELAY_MIN_MS } from './limits.ts';
 import { errorAfterUnknown, mayHaveStored, PlantStoreError } from './plant-store-error.ts';
 import { readStoredPlant, type StoredPlant } from './stored-plant.ts';
 import { type HttpRequest, type HttpResponse, isProtocolError, type Transport } from './transport.ts';
 import { untrustedCertificate } from './untrusted-certificate.ts';
 
+/** Delay before the first retry. It doubles with each attempt, up to the maximum. */
+const RETRY_DELAY_MIN_MS = 100;
+const RETRY_DELAY_MAX_MS = 2_000;
+/** Longest `Retry-After` that the client follows. A longer one is cut to this value. */
+export const RETRY_AFTER_MAX_MS = 60_000;
+/** Longest delay of a timer: 2^31 - 1 ms, nearly 25 days. */
+export const TIMER_MS_MAX = 2_147_483_647;
 /** Bytes of a response beside the plant that it repeats. Far more than needed. */
 const RESPONSE_BYTES_MAX = 64 * 1024;
 /** Bytes of one character of a plant in a response: JSON may write it as `\u0000`. */
@@ -62,8 +68,8 @@ const ATTEMPTS_MAX = new Map<number | undefined, number>([
 ]);
 
 /**
- * Sends one plant, and repeats the request after transient errors, for `retryForMs`. This time starts
- * again whenever another plant of the call is stored or rejected, since the service then responds.
+ * Sends one plant, and repeats the request after transient errors, for `retryForMs`. This time
+ * starts again whenever another plant of the call is stored or rejected.
  *
  * @throws {PlantStoreError} when the plant is rejected, or not confirmed in time
  * @throws the reason why the call was stopped, and what `onRetry` throws

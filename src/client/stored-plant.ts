@@ -30,8 +30,7 @@ export function readStoredPlant(sent: NewPlant, { status, headers, body }: HttpR
         'under that id; make the gateway forward bodies unchanged',
     );
   }
-  // The service serializes a plant as the client does. Other JSON text may still mean the same
-  // plant.
+  // The service serializes plants as the client does. Other JSON may mean the same plant.
   const { name, tag } = body === plantJson(sent) ? sent : jsonObject(body);
   if (typeof name !== 'string' || (tag !== undefined && typeof tag !== 'string'))
     throw noProof('and its body is not a Plant; is this a plant store?');

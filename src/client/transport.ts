@@ -19,8 +19,6 @@ export interface HttpResponse {
  * Sends a request, and resolves when the response is complete. It follows no redirect. It rejects
  * with the network error, whose `code` is such as `ECONNREFUSED`, or with an error that has it as
  * its `cause`.
- *
- * @param signal ends the request
  */
 export type Transport = (request: HttpRequest, signal: AbortSignal) => Promise<HttpResponse>;
 
@@ -29,11 +27,7 @@ export function isBaseUrl({ protocol, username, password, search, hash }: URL): 
   return ['http:', 'https:'].includes(protocol) && `${username}${password}${search}${hash}` === '';
 }
 
-/**
- * The address of `POST /plants`.
- *
- * @param base address of the service, with or without a final slash
- */
+/** The address of `POST /plants`. @param base with or without a final slash */
 export function plantsUrl(base: URL): URL {
   const url = new URL(base);
   url.pathname = `${url.pathname.replace(/\/$/, '')}/plants`;

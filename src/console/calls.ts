@@ -52,10 +52,7 @@ export function secretOf(request: IncomingMessage): string {
   return `${cookie} ${request.headers['plant-store-console']}`;
 }
 
-/**
- * @returns an empty object if the request has no body
- * @throws {InvalidCall} if the body is not a JSON object, or too long
- */
+/** @returns {} without a body @throws {InvalidCall} if it is not a JSON object, or too long */
 export async function readJsonBody(request: IncomingMessage): Promise<Record<string, unknown>> {
   const length = Number(request.headers['content-length'] ?? 0);
   if (length === 0) return {};
@@ -66,11 +63,7 @@ export async function readJsonBody(request: IncomingMessage): Promise<Record<str
   return body as Record<string, unknown>;
 }
 
-/**
- * Empty parameters do not limit the search.
- *
- * @throws {InvalidCall} if an id is invalid
- */
+/** Empty parameters do not limit the search. @throws {InvalidCall} if an id is invalid */
 export function filterOf(query: URLSearchParams): PlantFilter {
   const textOf = (name: string): string | undefined => query.get(name) || undefined;
   const idOf = (name: string): bigint | undefined => {

@@ -267,10 +267,7 @@ function shownRevision(stored: PlantRevision, labelOf: LabelOf) {
   return { revision, name: plant.name, tag: plant.tag, recordedAt, recordedBy: labelOf(recordedBy) };
 }
 
-/**
- * Leaves out damaged revisions. If there are any, it fails at the end: a download without an error
- * would seem complete.
- */
+/** Leaves out damaged revisions. Then it fails at the end, so that no download seems complete. */
 async function* csvOf(revisions: AsyncIterable<PlantRevision>, labelOf: LabelOf): AsyncIterable<string> {
   yield REVISION_CSV_HEADER;
   let chunk = '';

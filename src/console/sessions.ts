@@ -23,11 +23,7 @@ export class Sessions {
     this.#takeCodes = takeCodes;
   }
 
-  /**
-   * Exchanges a one-time code for a session.
-   *
-   * @returns both halves of a secret, with a blank between them; undefined for a wrong code
-   */
+  /** @returns both halves of a secret, with a blank between them; undefined for a wrong code */
   async signIn(code: string): Promise<string | undefined> {
     const codeHash = hashToken(code);
     this.#codes.push(codeHash);

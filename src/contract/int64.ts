@@ -27,7 +27,6 @@ export function int64FromNumberText(text: string): bigint | undefined {
   return isInt64(value) ? value : undefined;
 }
 
-/** Whether a bigint fits a signed 64-bit integer. */
 export function isInt64(value: bigint): boolean {
   return value >= ID_MIN && value <= ID_MAX;
 }

@@ -2,17 +2,12 @@ import { ERROR_NAMES, ERRORS, errorBody, helpLink, ID_RULE } from './errors.ts';
 import { BODY_BYTES_MAX, HEADER_BYTES_MAX, REQUEST_TIMEOUT_MS, RETRY_AFTER_SECONDS } from './limits.ts';
 import { OUTCOMES, readNewPlantText } from './plant.ts';
 
-/**
- * The OpenAPI 3.1 description of the service, as JSON text.
- *
- * @param serverUrl the address of the service, absolute or relative to that of the description
- */
+/** The OpenAPI 3.1 description, as JSON. @param serverUrl may be relative to the description */
 export function openApiJson(serverUrl = '/'): string {
   const servers = [{ url: serverUrl, description: 'The service that provides this description' }];
   return jsonText({ ...DESCRIPTION, servers });
 }
 
-/** A record shape of the interface. */
 export type SchemaName = keyof typeof SCHEMAS;
 
 /** One record shape as a self-contained JSON Schema 2020-12, as JSON text. */
@@ -61,7 +56,6 @@ function jsonContent(shape: SchemaName, examples: Record<string, { value: unknow
 /** It never says "not stored": a gateway may have sent the same plant before, with success. */
 const STORED_OR_NOT = 'The plant may or may not be stored. Sending it again is safe.';
 
-/** What each status of the catalogue means. */
 export const STATUS_DESCRIPTIONS: Record<string, { description: string; headers?: Record<string, Header> }> =
   {
     400: {
@@ -103,7 +97,7 @@ export const STATUS_DESCRIPTIONS: Record<string, { description: string; headers?
     },
   };
 
-/** Statuses of requests that count for the rate limit, if there is one. A 429 has its own headers. */
+/** Statuses of requests that count for a rate limit. A 429 has its own headers. */
 const COUNTED_STATUSES = ['400', '413', '415', '503'];
 
 /** The message of the service itself for an invalid NewPlant. */
@@ -159,11 +153,7 @@ export const CREATE_PLANT = {
         }),
         'Plant-Revision': header(
           'The number of this revision. The first revision of an id has the number 1.',
-          {
-            type: 'integer',
-            minimum: 1,
-            examples: [1],
-          },
+          { type: 'integer', minimum: 1, examples: [1] },
         ),
         'Plant-Outcome': header(
           'created: the id was new. unchanged: the latest revision of this id has the same content, and ' +
@@ -182,7 +172,7 @@ export const CREATE_PLANT = {
   },
 };
 
-/** It has no `minimum` and `maximum`, which JavaScript programs would round. The format has both. */
+/** JavaScript programs would round a `minimum` and a `maximum`. The format implies both. */
 export const ID_SCHEMA = {
   type: 'integer',
   format: 'int64',

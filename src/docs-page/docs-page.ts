@@ -19,7 +19,6 @@ export const PAGE_SCRIPT = readFileSync(new URL('./browser/page.js', import.meta
 /**
  * `/openapi.json` for programs, and `/docs` for people: one file, which loads no other.
  *
- * @param version of the program
  * @param publicUrl the address that both show; undefined: that from which they were loaded
  */
 export function documentationOf(version: string, publicUrl?: string): Documentation {

@@ -113,10 +113,7 @@ export class CreatePlant {
     }
   }
 
-  /**
-   * Stores the plant and responds when it is durable, or responds with the error in the body. The
-   * plant is queued when this returns its promise.
-   */
+  /** Resolves when the plant is durable or rejected. The call itself already queues the plant. */
   async create({ tokenId, fields }: Admission, reading: NewPlantReading): Promise<HttpResponse> {
     const { plant, error, message } = reading;
     if (plant === undefined) return errorResponse(error, message, fields);

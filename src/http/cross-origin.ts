@@ -13,8 +13,8 @@ const EXPOSED =
 
 /**
  * Lets pages of other origins send plants (https://fetch.spec.whatwg.org/#http-cors-protocol). Only
- * requests with an Origin get these fields. Other responses need no
- * `Vary`, because their `Cache-Control` forbids to store them.
+ * requests with an Origin get these fields. Other responses need no `Vary`, since no cache may
+ * store them.
  */
 export function crossOriginFields(allowed: AllowedOrigins | undefined, rawHeaders: HeaderFields): string[] {
   const origins = fieldValues(rawHeaders, 'origin');

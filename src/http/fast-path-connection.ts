@@ -1,12 +1,6 @@
 import type { Socket } from 'node:net';
-import { fastPathHeadersOf } from './fast-path-headers.ts';
-import {
-  FAST_PATH_HEADERS_BYTES_MAX,
-  HEADERS_TIMEOUT_MS,
-  KEEP_ALIVE_MS,
-  SHORT_BODY_BYTES_MAX,
-  STALLED_CHECK_MS,
-} from './limits.ts';
+import { FAST_PATH_HEADERS_BYTES_MAX, fastPathHeadersOf } from './fast-path-headers.ts';
+import { HEADERS_TIMEOUT_MS, KEEP_ALIVE_MS, SHORT_BODY_BYTES_MAX, STALLED_CHECK_MS } from './limits.ts';
 import { closeWithError, lingeringClose } from './lingering-close.ts';
 import { errorResponse, type HttpResponse } from './response.ts';
 import { ResponseQueue } from './response-queue.ts';

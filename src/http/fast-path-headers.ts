@@ -1,7 +1,8 @@
 import { hashToken, isWellFormed } from '../auth/token.ts';
 import { isJsonMediaType } from './header-fields.ts';
-import { FAST_PATH_HEADERS_BYTES_MAX } from './limits.ts';
 
+/** Longest header section that the fast path accepts. */
+export const FAST_PATH_HEADERS_BYTES_MAX = 2 * 1024;
 /** Header sections that the fast path caches. */
 const FAST_PATH_CACHED_HEADERS_MAX = 1_000;
 

@@ -30,7 +30,7 @@ export class ReservedAddress extends Server {
   private constructor() {
     const likeNodesHttpServer = { allowHalfOpen: true, noDelay: true };
     super({ ...likeNodesHttpServer, pauseOnConnect: true }, socket => {
-      // An unread connection does not show that its client has gone. The oldest ones may be polls.
+      // The client of an unread connection may have gone. The oldest ones may be health checks.
       if (this.#waiting.push(socket) > WAITING_CONNECTIONS_MAX) this.#waiting.shift()!.destroy();
     });
   }

@@ -60,8 +60,8 @@ export function closeIdleExcept(server: HttpServer, busy: readonly Socket[]): vo
 }
 
 /**
- * The parser of a connection. Its bytes go to `parse` first (`socketOnData` calls `execute`). So the
- * caller decides how far Node parses ahead of the responses.
+ * The parser of a connection. Its bytes go to `parse` first (`socketOnData` calls `execute`). So
+ * the caller decides how far Node parses ahead of the responses.
  */
 export class TakenParser {
   readonly #parser: NodeParser;

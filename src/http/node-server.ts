@@ -2,7 +2,7 @@ import type { Server as HttpServer, IncomingMessage, ServerResponse } from 'node
 import type { Socket } from 'node:net';
 import { HEADER_BYTES_MAX, REQUEST_TIMEOUT_MS } from '../contract/limits.ts';
 import { fieldValues } from './header-fields.ts';
-import { HEADERS_TIMEOUT_MS, KEEP_ALIVE_MS, STALLED_CHECK_MS, TIMEOUT_CHECK_INTERVAL_MS } from './limits.ts';
+import { HEADERS_TIMEOUT_MS, KEEP_ALIVE_MS, STALLED_CHECK_MS } from './limits.ts';
 import { type Exchange, NodeConnection } from './node-connection.ts';
 import { createServer } from './node-http.ts';
 import { allowHalfOpen, closeIdleExcept, takeConnectionListener } from './node-internals.ts';
@@ -10,6 +10,8 @@ import { errorResponse } from './response.ts';
 import type { ServerContext } from './server-context.ts';
 import { TickBudget } from './tick-budget.ts';
 
+/** Node checks this often for timeouts of header sections and of whole requests. */
+export const TIMEOUT_CHECK_INTERVAL_MS = 500;
 /** Time per tick for the parser of Node's HTTP server; its responses take about as long again. */
 const NODE_SERVER_BUDGET_MS = 1;
 

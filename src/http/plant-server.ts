@@ -3,7 +3,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { SHUTDOWN_MS } from '../contract/limits.ts';
 import { preflightResponse } from './cross-origin.ts';
 import { type FastPath, FastPathConnection } from './fast-path-connection.ts';
-import { SHUTDOWN_GRACE_MS } from './limits.ts';
 import type { ReservedAddress } from './listen.ts';
 import type { Exchange } from './node-connection.ts';
 import { stopAccepting } from './node-internals.ts';
@@ -13,6 +12,8 @@ import { errorResponse, type HttpResponse } from './response.ts';
 import type { ServerContext } from './server-context.ts';
 import { TickBudget } from './tick-budget.ts';
 
+/** During shutdown, idle connections stay open for this long. */
+export const SHUTDOWN_GRACE_MS = 500;
 /** Time per tick for fast path requests from connections without a pending response. */
 const FIRST_REQUEST_BUDGET_MS = 8;
 /** Time per tick for fast path requests from connections with pending responses. */

@@ -1,5 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { LONG_BODIES_BYTES_MAX, SHORT_BODY_BYTES_MAX } from './limits.ts';
+import { SHORT_BODY_BYTES_MAX } from './limits.ts';
+
+/** Memory for all long bodies until their responses are sent. The response beyond it is 503. */
+export const LONG_BODIES_BYTES_MAX = 64 * 1024 * 1024;
 
 /** The bytes, why they are rejected, or undefined if the request has its response or is cut off. */
 type BodyReading = Uint8Array | 'tooLarge' | 'noRoom' | undefined;

@@ -68,11 +68,7 @@ export function jsonResponse(
   return contentResponse('application/json', body, headers, status, result);
 }
 
-/**
- * An error of the catalogue, with the fields of RFC 9110 for 401 (section 15.5.2) and 503 (15.6.4).
- *
- * @param message replaces the message of the catalogue
- */
+/** An error of the catalogue, with the fields that RFC 9110 requires for 401 and 503. */
 export function errorResponse(name: ErrorName, message?: string, headers: HeaderFields = []): HttpResponse {
   const { status, retry } = ERRORS[name];
   const challenge = CHALLENGES[name];
@@ -102,11 +98,7 @@ const CLOSE = [...COMMON_FIELDS, 'Connection', 'close'];
 const KEEP_ALIVE_TIMEOUT = ['Keep-Alive', `timeout=${KEEP_ALIVE_MS / 1000}`];
 const KEEP_ALIVE = [...COMMON_FIELDS, 'Connection', 'keep-alive', ...KEEP_ALIVE_TIMEOUT];
 
-/**
- * All header fields of a response, without Date.
- *
- * @param hasDocs whether the service has a documentation page, to which errors link
- */
+/** All header fields except Date. @param hasDocs whether errors link to a documentation page */
 export function fieldsOf(response: Omit<HttpResponse, 'body'>, isLast: boolean, hasDocs: boolean): string[] {
   const help = (hasDocs && HELP_FIELDS[response.result]) || [];
   return [...response.headers, ...help, ...(isLast ? CLOSE : KEEP_ALIVE)];

@@ -10,7 +10,6 @@ const DURATION_BOUNDS_SECONDS = [
   ...[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05],
   ...[0.1, 0.25, 0.5, 1, 2.5, 5, 10],
 ];
-/** Upper bounds of the batch size histogram. */
 const BATCH_BOUNDS_PLANTS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048];
 
 /** What was counted since the start: plants by outcome, and responses with an error. */
@@ -176,10 +175,7 @@ function gauges({ storeWarnings, engine, ...state }: ServiceState): string[] {
     .map(([name, help, value]) => metric(`plant_store_${name}`, help, [['', Number(value)]]));
 }
 
-/**
- * A Prometheus histogram. It counts in a plain array, because every create is counted, and
- * `observe` of prom-client is slower.
- */
+/** A Prometheus histogram. That of prom-client is slower, and every create is counted. */
 class BucketHistogram {
   readonly #name: string;
   readonly #help: string;
@@ -203,7 +199,6 @@ class BucketHistogram {
     this.#sum += value;
   }
 
-  /** Of all values. */
   get total(): { count: number; sum: number } {
     return { count: this.#counts.reduce((count, own) => count + own), sum: this.#sum };
   }

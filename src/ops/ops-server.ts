@@ -23,11 +23,7 @@ const NO_SUCH_PATH = 'there is nothing at this path; try GET /livez, GET /readyz
 const CONSOLE_PATH = '/console/';
 
 export interface OpsPage {
-  /**
-   * @param path after `/console/`
-   * @param query after `?`
-   * @returns undefined if it has responded
-   */
+  /** @param path what follows `/console/` @returns undefined if it has responded itself */
   respond(
     path: string,
     query: string,

@@ -10,11 +10,7 @@ export interface ServiceLog {
   error(details: object, message: string): void;
 }
 
-/**
- * A token bucket for log lines.
- *
- * @returns a function that takes a line, and returns whether it may be written now
- */
+/** A token bucket for log lines. It returns whether one more line may be written now. */
 function lineBucket({ burstLines, intervalMs }: typeof LOG_RATE): () => boolean {
   let left = burstLines;
   let countedAt = performance.now();
@@ -53,11 +49,7 @@ export function failureLog(
   };
 }
 
-/**
- * Makes a log for an event that may repeat often.
- *
- * @param log `unsaid` is the number of events since the last line that were not logged
- */
+/** Logs an event that may repeat often. `unsaid` counts the events since the last line. */
 export function rateLimitedLog(
   log: (details: { err: unknown; unsaid: number }) => void,
   rate = LOG_RATE,

@@ -19,11 +19,7 @@ export interface ServiceState extends CommitStatistics {
   areTokensCurrent: boolean;
 }
 
-/**
- * Checks everything that prevents the service from storing plants, or soon may.
- *
- * @returns the body of `/readyz`: the reason why plants cannot be stored, or the warnings
- */
+/** @returns the body of `/readyz`: why plants cannot be stored, or what may soon prevent it */
 export function readinessOf(state: ServiceState) {
   const { storeWarnings: warnings, plantsInFlight, plantsInFlightMax } = state;
   const { isCheckpointFailing } = state.engine;

@@ -3,10 +3,7 @@ export const BATCH_PLANTS_MAX = 2_048;
 /** Text in one commit, in UTF-16 code units. */
 export const BATCH_TEXT_LENGTH_MAX = 8 * 1024 * 1024;
 
-/**
- * Limits a batch, by default of one commit, by the number of its items and by the length of their
- * text. One item always fits.
- */
+/** Limits the items of a batch, and the length of their text. One item always fits. */
 export class BatchSize {
   readonly #countMax: number;
   readonly #textLengthMax: number;
@@ -28,9 +25,12 @@ export class BatchSize {
   }
 }
 
-/** @param rows end with the length of their text @returns how many of the first ones fit */
-export function countThatFits(rows: readonly (readonly unknown[])[], textLengthMax: number): number {
-  const size = new BatchSize(Infinity, textLengthMax);
+/** The length of the text of a row of `plant_revision`, in bytes. */
+export const TEXT_BYTES = 'octet_length(name) + coalesce(octet_length(tag), 0)';
+
+/** @param rows end with their {@link TEXT_BYTES} @returns how many of the first ones fit a batch */
+export function countThatFits(rows: readonly (readonly unknown[])[]): number {
+  const size = new BatchSize(Infinity);
   const beyond = rows.findIndex(row => !size.add(Number(row.at(-1))));
   return beyond === -1 ? rows.length : beyond;
 }

@@ -13,11 +13,8 @@ export type DatabaseAddress =
 const SQLITE_SCHEME = 'sqlite:';
 
 /**
- * Parses a database URL.
- *
  * @param text `sqlite:PATH` or `postgres://USER@HOST:PORT/DATABASE`
- * @throws {StoreRejected} when it is invalid; the message never repeats it: it may contain a
- *   password
+ * @throws {StoreRejected} when it is invalid; the message repeats no part that may be a password
  */
 export function databaseAddressOf(text: string): DatabaseAddress {
   if (isPostgresUrl(text)) return { engine: 'postgres', address: postgresAddressOf(text) };

@@ -124,7 +124,6 @@ export class GroupCommit implements PlantQueue {
     );
   }
 
-  /** Settles when every accepted plant is settled. Further plants are rejected. */
   close(): Promise<void> {
     this.#closed ??= Promise.withResolvers();
     this.#settleClose();

@@ -10,7 +10,7 @@ import {
   type SchemaSteps,
   StoreMissing,
 } from './plant-store.ts';
-import { checkServeLock, takeServeLock } from './sqlite/serve-lock.ts';
+import { takeServeLock, wasServed } from './sqlite/serve-lock.ts';
 import { openSqliteReader } from './sqlite/sqlite-reader.ts';
 import { openSqliteSearch } from './sqlite/sqlite-search.ts';
 
@@ -71,6 +71,16 @@ export async function openCommandStore(database: DatabaseAddress): Promise<Stora
   return SqliteEngine.open({ path, repeatedIdRule: 'revise' });
 }
 
+/** Changes a store that must exist: a mistyped path, or one moved away, must not create another. */
+export async function inExistingStore<T>(
+  database: DatabaseAddress,
+  change: (store: StorageEngine) => Promise<T>,
+): Promise<T> {
+  await (await openReader(database))[Symbol.asyncDispose]();
+  const store = await openCommandStore(database);
+  return await change(store).finally(() => store.close());
+}
+
 /** Opens an existing store for reading. @throws {StoreMissing} @throws {StoreRejected} */
 export async function openReader(database: DatabaseAddress): Promise<PlantReader> {
   if (database.engine === 'sqlite') return openSqliteReader(database.path);
@@ -88,11 +98,7 @@ export async function openSearch(database: DatabaseAddress): Promise<PlantSearch
   return openPostgresSearch(database.address);
 }
 
-/**
- * Opens or creates the target of a copy. No service can use an SQLite target until it is closed.
- *
- * @throws {StoreRejected}
- */
+/** Opens or creates the target of a copy. @throws {StoreRejected} */
 export async function openCopyTarget(database: DatabaseAddress): Promise<CopyTarget> {
   if (database.engine === 'postgres') {
     const { openPostgresTarget } = await import('./postgres/postgres-target.ts');
@@ -104,5 +110,6 @@ export async function openCopyTarget(database: DatabaseAddress): Promise<CopyTar
 
 /** Checks that no service uses the target of a copy. Creates nothing. @throws {StoreRejected} */
 export async function checkNotServed(database: DatabaseAddress): Promise<void> {
-  if (database.engine === 'sqlite') await checkServeLock(database.path);
+  if (database.engine !== 'sqlite' || !wasServed(database.path)) return;
+  (await takeServeLock(database.path))[Symbol.dispose]();
 }

@@ -14,7 +14,6 @@ export abstract class OperatorTables {
    */
   protected abstract query(text: string, values: unknown[]): Promise<Row[]>;
 
-  /** Tests with a durable commit that changes no row. @throws {StoreUnavailable} when it fails */
   abstract probe(): Promise<void>;
 
   /**

@@ -1,30 +1,21 @@
 /** The search of plants, the same for both engines. */
 import { setTimeout as wait } from 'node:timers/promises';
 import { ID_MAX, ID_MIN } from '../contract/limits.ts';
-import { countThatFits, textLengthOf } from './batch-size.ts';
+import { BATCH_TEXT_LENGTH_MAX, countThatFits, TEXT_BYTES, textLengthOf } from './batch-size.ts';
 import type { PlantFilter, PlantPage, PlantRevision, PlantSearch } from './plant-store.ts';
 import { type Query, REVISION_COLUMNS, type Row, revisionOf } from './revision-rows.ts';
 
 /** A slice that takes longer than this is followed by a smaller one. */
 const SLICE_MS = 40;
-/** The pause after a slice, without which creates wait: a multiple of its time, and a limit. */
+/** Creates run in a pause after each slice. It is this many times as long, up to a limit. */
 const PAUSE_SHARE = 7;
 const PAUSE_MS_MAX = 250;
-/** Text of one page; one plant always fits. */
-const PAGE_TEXT_BYTES_MAX = 8 * 1024 * 1024;
-const TEXT_BYTES = 'octet_length(name) + coalesce(octet_length(tag), 0)';
 /** Plants and time of one page when all pages are read one after the other. */
 export const PAGE_PLANTS = 2_048;
 const PAGE_TIME_MS = 1_000;
 
 /** Revisions of the first slice of a search, and of the largest. */
 const SLICE_ROWS = { min: 128, max: 16_384 };
-
-/** A run of ids, both ends included. */
-interface Slice {
-  from: bigint;
-  to: bigint;
-}
 
 /**
  * Reads a page of a search in slices, each with a few short statements. The first one is small: if
@@ -47,15 +38,16 @@ export async function searchPage(
   let textLength = 0;
   while (page.next !== undefined) {
     const startedAt = performance.now();
-    const slice = id === undefined ? await nextSlice(query, page.next, rows) : { from: id, to: id };
-    const plants = await matches(query, slice, { name, tag }, limit - page.plants.length);
+    const start = id ?? page.next;
+    const end = id ?? (await sliceEnd(query, start, rows));
+    const plants = await matches(query, [start, end], { name, tag }, limit - page.plants.length);
     page.plants.push(...plants.found);
-    const searchedTo = plants.isCutShort ? plants.found.at(-1)!.plant.id : slice.to;
+    const searchedTo = plants.isCutShort ? plants.found.at(-1)!.plant.id : end;
     page.next = id === undefined && searchedTo < ID_MAX ? searchedTo + 1n : undefined;
     for (const { plant } of plants.found) textLength += textLengthOf(plant);
     const workMs = performance.now() - startedAt;
     await wait(Math.min(PAUSE_SHARE * workMs, PAUSE_MS_MAX));
-    if (plants.isCutShort || performance.now() >= endsAt || textLength >= PAGE_TEXT_BYTES_MAX) break;
+    if (plants.isCutShort || performance.now() >= endsAt || textLength >= BATCH_TEXT_LENGTH_MAX) break;
     if (workMs < SLICE_MS / 2) rows = Math.min(rows * 2, max);
     if (workMs > SLICE_MS) rows = Math.max(Math.floor(rows / 2), min);
   }
@@ -80,18 +72,18 @@ export async function* searchAll(
 export async function revisionsOf(query: Query, id: bigint, limit: number): Promise<PlantRevision[]> {
   const select = (columns: string, rows: number): Promise<Row[]> =>
     query(`SELECT ${columns} FROM plant_revision WHERE id = $1 ORDER BY revision DESC LIMIT ${rows}`, [id]);
-  const rows = countThatFits(await select(TEXT_BYTES, limit), PAGE_TEXT_BYTES_MAX);
+  const rows = countThatFits(await select(TEXT_BYTES, limit));
   return (await select(REVISION_COLUMNS, rows)).map(revisionOf).reverse();
 }
 
-/** The plants from an id on that have this many revisions together; one plant may have more. */
-async function nextSlice(query: Query, from: bigint, rows: number): Promise<Slice> {
+/** The last id of a slice with this many revisions; a slice of one plant may have more. */
+async function sliceEnd(query: Query, from: bigint, rows: number): Promise<bigint> {
   const text = `SELECT id FROM plant_revision WHERE id >= $1 ORDER BY id LIMIT 1 OFFSET ${rows}`;
   const [beyond] = await query(text, [from]);
-  if (beyond === undefined) return { from, to: ID_MAX };
+  if (beyond === undefined) return ID_MAX;
   const next = BigInt(beyond[0]!);
   // A damaged id may be smaller.
-  return { from, to: next <= from ? from : next - 1n };
+  return next <= from ? from : next - 1n;
 }
 
 /**
@@ -102,25 +94,25 @@ async function nextSlice(query: Query, from: bigint, rows: number): Promise<Slic
  */
 async function matches(
   query: Query,
-  { from, to }: Slice,
+  [first, last]: [bigint, bigint],
   { name = '', tag }: PlantFilter,
   limit: number,
 ): Promise<{ found: PlantRevision[]; isCutShort: boolean }> {
-  const values: unknown[] = [from, to];
+  const values: unknown[] = [first, last];
   let where = 'id BETWEEN $1 AND $2';
   // Unlike LIKE, it takes every character as it is. SQLite has no `starts_with`.
   if (name !== '')
     where += ` AND substr(name, 1, length(CAST($${values.push(name)} AS text))) = $${values.length}`;
   if (tag !== undefined) where += ` AND tag = $${values.push(tag)}`;
   // One plant may have many revisions, so its latest one is looked up once.
-  const latestOf = from === to ? '$1' : 'latest.id';
+  const latestOf = first === last ? '$1' : 'latest.id';
   where += ` AND revision = (SELECT max(revision) FROM plant_revision WHERE id = ${latestOf})`;
   const select = (columns: string, rows: number): Promise<Row[]> => {
     const text = `SELECT ${columns} FROM plant_revision AS latest WHERE ${where}`;
     return query(`${text} ORDER BY id LIMIT ${rows}`, values);
   };
   const lengths = await select(TEXT_BYTES, limit);
-  const rows = countThatFits(lengths, PAGE_TEXT_BYTES_MAX);
+  const rows = countThatFits(lengths);
   const found = rows === 0 ? [] : (await select(REVISION_COLUMNS, rows)).map(revisionOf);
   return { found, isCutShort: found.length > 0 && (rows < lengths.length || rows === limit) };
 }

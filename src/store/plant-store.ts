@@ -52,7 +52,6 @@ export interface CommandRun {
   result: string;
 }
 
-/** Statistics of group commit. */
 export interface CommitStatistics {
   /** Plants that are queued or in a batch. */
   plantsInFlight: number;
@@ -176,8 +175,6 @@ export interface PlantReader extends AsyncDisposable {
   /**
    * Reads every revision in the order of ids, then revisions, in constant memory. All come from one
    * snapshot, taken at the first read.
-   *
-   * @param from the smallest id to read; undefined: all ids
    */
   revisions(from?: bigint): AsyncIterable<PlantRevision>;
   /**

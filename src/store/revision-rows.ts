@@ -10,14 +10,12 @@ export type Row = (string | bigint | null)[];
 export type Query = (text: string, values: unknown[]) => Promise<Row[]>;
 
 /** Counts plants and revisions: each plant has one revision 1. */
-export const COUNTS = 'SELECT count(*) FILTER (WHERE revision = 1), count(*) FROM plant_revision';
-
-/** @param row of {@link COUNTS} */
-export function countsOf([plants, revisions]: Readonly<Row>): { plants: number; revisions: number } {
-  return { plants: Number(plants), revisions: Number(revisions) };
+export async function countRows(query: Query): Promise<{ plants: number; revisions: number }> {
+  const text = 'SELECT count(*) FILTER (WHERE revision = 1), count(*) FROM plant_revision';
+  const [plants, revisions] = (await query(text, []))[0]!.map(Number);
+  return { plants: plants!, revisions: revisions! };
 }
 
-/** See `PlantReader.newestTime`. */
 export async function newestTime(query: Query, until: number): Promise<number> {
   const [row] = await query('SELECT max(recorded_at) FROM plant_revision WHERE recorded_at <= $1', [until]);
   return numberOf(row![0]);

@@ -1,4 +1,4 @@
-import { FAST_PATH_HEADERS_BYTES_MAX } from '../../src/http/limits.ts';
+import { FAST_PATH_HEADERS_BYTES_MAX } from '../../src/http/fast-path-headers.ts';
 import type { Sending } from './arbitrary-requests.ts';
 
 /** Follows each header section and its body: it is served only where both were read as meant. */

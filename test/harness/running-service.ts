@@ -2,9 +2,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { hashToken, makeToken } from '../../src/auth/token.ts';
+import { CONNECTIONS_DEFAULT } from '../../src/cli/options/serve-options.ts';
 import { type Service, type ServiceSettings, startService } from '../../src/service.ts';
 import { databaseAddressOf } from '../../src/store/database-url.ts';
-import { POSTGRES_CONNECTIONS } from '../../src/store/postgres/limits.ts';
 import { openCommandStore } from './open-store.ts';
 
 /** A real service with a new database file, on free ports of this machine. */
@@ -40,7 +40,7 @@ export async function startTestService(settings: TestSettings = {}): Promise<Run
     listen: { host: '127.0.0.1', port: 0 },
     ops: { host: '127.0.0.1', port: 0 },
     repeatedIdRule: 'revise',
-    connections: POSTGRES_CONNECTIONS,
+    connections: CONNECTIONS_DEFAULT,
     bodyBytesMax: 1024 * 1024,
     docs: true,
     handOverFirstToken: () => true,

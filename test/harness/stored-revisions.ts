@@ -1,4 +1,4 @@
-import { withChecksum } from '../../src/store/audit/checksum.ts';
+import { contentChecksum, revisionChecksum } from '../../src/store/audit/checksum.ts';
 import type { PlantRevision } from '../../src/store/plant-store.ts';
 import { faultsOf, type LoggedRequest } from './client-log.ts';
 import { openReader } from './open-store.ts';
@@ -24,6 +24,11 @@ export type Row = [
   recordedAt: number,
   recordedBy: number,
 ];
+
+/** Adds the checksum to a revision whose content is known to be right. */
+export function withChecksum(revision: Omit<PlantRevision, 'checksum'>): PlantRevision {
+  return { ...revision, checksum: revisionChecksum(contentChecksum(revision.plant), revision) };
+}
 
 /** @returns the revision with its checksum */
 export function revisionOfRow([id, revision, name, tag, recordedAt, recordedBy]: Row): PlantRevision {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { SHUTDOWN_MS } from '../../src/contract/limits.ts';
-import { SHUTDOWN_GRACE_MS } from '../../src/http/limits.ts';
+import { SHUTDOWN_GRACE_MS } from '../../src/http/plant-server.ts';
 import { RawConnection, type RawResponse, requestBytes } from '../harness/raw-connection.ts';
 import { type RunningService, startTestService } from '../harness/running-service.ts';
 import { isLeftToNode, serverSideOf } from '../harness/server-side.ts';

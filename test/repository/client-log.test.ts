@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type NewPlant, plantJson } from '../../src/contract/plant.ts';
-import { withChecksum } from '../../src/store/audit/checksum.ts';
 import { faultsOf, type LoggedRequest } from '../harness/client-log.ts';
+import { withChecksum } from '../harness/stored-revisions.ts';
 
 // All fault scenarios rely on this comparison. If it missed a fault, they would pass.
 

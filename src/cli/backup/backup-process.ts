@@ -28,7 +28,7 @@ export async function runBackupProcess(path: string, to: string): Promise<void> 
     const checked = (revisions: number) =>
       sendProgress('checking the copy', 'revisions', revisions, source.revisions);
     checked(0);
-    const copy = checkCopy(to);
+    const copy = await checkCopy(to);
     // The store is under load. Equal counts and right checksums show that the copy has everything.
     await using reader = openSqliteReader(to, true);
     // The store can still get revisions of the newest time, or before one that is ahead of the

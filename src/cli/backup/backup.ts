@@ -11,7 +11,7 @@ import { type DatabaseOptions, databaseOption, readDatabase } from '../options/d
 import { Failure } from '../output/failure.ts';
 import { makeNewFile, rejectExisting } from '../output/new-file.ts';
 import { amount, CountedProgress } from '../output/progress-display.ts';
-import { reportFaults, SEAL_SUFFIX, writeSeal } from '../seal-file.ts';
+import { reportFaults, writeSeal } from '../seal-file.ts';
 import type { BackupMessage } from './backup-process.ts';
 import { BACKUP_PROCESS, ownProgram } from './own-program.ts';
 
@@ -29,6 +29,7 @@ Example:
 
 type Made = NonNullable<BackupMessage['made']>;
 
+const SEAL_SUFFIX = '.seal';
 /** https://sqlite.org/rescode.html#full */
 const SQLITE_FULL = 13;
 

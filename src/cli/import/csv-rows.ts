@@ -4,8 +4,14 @@ import { checkNewPlant, type NewPlantReading } from '../../contract/plant.ts';
 import { Failure } from '../output/failure.ts';
 import { amount } from '../output/progress-display.ts';
 import { visible } from '../output/visible-text.ts';
-import { ROW_LENGTH_MAX, SHOWN_LENGTH_MAX } from './limits.ts';
-import { type PlantRow, type PlantRows, REASON_NAMES, tooLong } from './plant-row.ts';
+import {
+  type PlantRow,
+  type PlantRows,
+  REASON_NAMES,
+  ROW_LENGTH_MAX,
+  SHOWN_LENGTH_MAX,
+  tooLong,
+} from './plant-row.ts';
 
 /** Fields of a row: as many as a spreadsheet can have; a row with more ends the import. */
 const ROW_FIELDS_MAX = 16_384;
@@ -101,7 +107,7 @@ export async function* csvRows(
       if (index === ROW_FIELDS_MAX)
         throw failure(`has more than ${ROW_FIELDS_MAX} fields; check its line end`);
       const quoted = quoting ? `"${value.replaceAll('"', '""')}"` : undefined;
-      // The text of an unquoted field never begins with a quote. So a quote makes the record differ.
+      // Unquoted text never begins with a quote. So a quote makes the record differ.
       const text = quoted ?? (hasDoubtfulQuotes(value) ? '"' : value);
       written = index === 0 ? text : written + delimiter + text;
       return text === '' ? undefined : value;
@@ -150,11 +156,7 @@ class RestOfFile {
     return chunk;
   }
 
-  /**
-   * Removes and returns a record, without its line end and the empty lines before it.
-   *
-   * @param end position in the file after the record, in bytes
-   */
+  /** Removes and returns the text up to a byte of the file, without the line ends around it. */
   take(end = Infinity): string {
     const bytes = this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks);
     const length = end - this.#position;
@@ -165,9 +167,9 @@ class RestOfFile {
 }
 
 /**
- * Quotes in an unquoted field are text in pairs after a word: `Acer "Nana"`. An odd quote may enclose
- * a delimiter: `Acer "Nana, red"`. A quote after a blank may begin the field: `1, "Nana"`. A doubled
- * quote may mean one quote.
+ * Quotes in an unquoted field are text in pairs after a word: `Acer "Nana"`. An odd quote may
+ * enclose a delimiter: `Acer "Nana, red"`. A quote after a blank may begin the field: `1, "Nana"`.
+ * A doubled quote may mean one quote.
  */
 function hasDoubtfulQuotes(field: string): boolean {
   // The limit is even, so a field with that many quotes is doubtful.
@@ -220,8 +222,8 @@ class Columns {
   }
 
   /**
-   * Removes the reason of an earlier import. A row whose form was rejected keeps its message while
-   * the fields after those that it had are empty.
+   * Removes the reason of an earlier import. A row that had too few fields keeps its message, until
+   * one of the missing fields is filled.
    */
   #withoutReason(record: CsvRecord): CsvRecord {
     const { fields, fault } = record;

@@ -3,8 +3,8 @@ import { BODY_BYTES_MAX } from '../../contract/limits.ts';
 import { newPlantJson } from '../../contract/plant.ts';
 import { Failure } from '../output/failure.ts';
 import { amount, CountedProgress, formatCount } from '../output/progress-display.ts';
-import { SHOWN_LENGTH_MAX } from './limits.ts';
 import { fileRows, type Reading } from './plant-file.ts';
+import { SHOWN_LENGTH_MAX } from './plant-row.ts';
 
 /** Different ids that are compared. */
 const IDS_MAX = 1_000_000;
@@ -17,11 +17,7 @@ const BLANK_NAME = /^[\p{Z}\p{C}]*$/u;
 /** A forgotten closing quote can take the next rows into a name. */
 const LINE_BREAK = /[\r\n]/;
 
-/**
- * Reads all files, and prints what an import would reject and what a person should check.
- *
- * @returns the exit code
- */
+/** Prints what an import would reject, and what a person should check. @returns the exit code */
 export async function dryRun(files: string[], reading: Omit<Reading, 'onNote'>): Promise<0 | 1> {
   using progress = new CountedProgress('reading', 'rows', undefined);
   const examples = { 'repeated id': 0, 'rounded id': 0, 'blank name': 0, 'line break': 0 };

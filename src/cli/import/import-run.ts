@@ -5,13 +5,16 @@ import type { ServiceAddress } from '../options/service-options.ts';
 import { Failure } from '../output/failure.ts';
 import { CountedProgress } from '../output/progress-display.ts';
 import type { CsvForm } from './csv-rows.ts';
-import { IMPORT_RESPONSE_TIMEOUT_MS, OUTAGE_MAX_MS } from './limits.ts';
 import { PipelinedTransport } from './pipelined-transport.ts';
 import { DamagedGzip, fileRows, plantFileSize } from './plant-file.ts';
-import { type PlantRow, type PlantRows, ROWS_IN_DOUBT, ROWS_SENT } from './plant-row.ts';
+import { type PlantRow, type PlantRows, SAFE_TO_REPEAT } from './plant-row.ts';
 import { Progress } from './progress.ts';
 import { checkRejectsPath, defaultRejectsPath, RejectsFile } from './rejects-file.ts';
-import { RetryRules } from './retry-rules.ts';
+import { IMPORT_RESPONSE_TIMEOUT_MS, OUTAGE_MAX_MS, RetryRules } from './retry-rules.ts';
+
+/** Ends of the messages of an import that stops in the middle of a file. */
+const ROWS_SENT = `rows before it, if any, were sent, and ${SAFE_TO_REPEAT}`;
+const ROWS_IN_DOUBT = 'rows that were sent can be wrong, so compare them with the new copy';
 
 export interface ImportSettings {
   /** Files in the order of the import; `-` is standard input. */
@@ -57,7 +60,7 @@ export async function importFiles(settings: ImportSettings, stop: AbortSignal): 
     if (stop.aborted) throw stop.reason;
     throw error instanceof Failure ? new Failure(`${error.message}; nothing was sent`) : error;
   }
-  using progress = new Progress(bytesTotal);
+  using progress = new Progress(Number.isNaN(bytesTotal) ? undefined : bytesTotal);
   const result: ImportResult = { progress, rejectsFiles: [], unsent: [], cause: undefined };
   await sendFiles(settings, stop, result);
   return result;

@@ -8,12 +8,12 @@ import { visible } from '../output/visible-text.ts';
 import type { CsvForm } from './csv-rows.ts';
 import { dryRun } from './dry-run.ts';
 import { type ImportResult, importFiles } from './import-run.ts';
-import { IN_FLIGHT_MAX } from './limits.ts';
 import { STANDARD_INPUT } from './plant-file.ts';
 import { SAFE_TO_REPEAT } from './plant-row.ts';
 
-/** Plants in flight at the same time. */
+/** Default and maximum of `--in-flight`. */
 const IN_FLIGHT_DEFAULT = 64;
+export const IN_FLIGHT_MAX = 1024;
 
 const HELP = `
 FILE is CSV, JSON Lines or a JSON array, in UTF-8. It can be compressed with

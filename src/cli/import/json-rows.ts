@@ -2,12 +2,11 @@ import { readJson, readToEnd } from '../../contract/json-reader.ts';
 import { readNewPlantText } from '../../contract/plant.ts';
 import { Failure } from '../output/failure.ts';
 import { ArrayScanner } from './array-scanner.ts';
-import { ROW_LENGTH_MAX } from './limits.ts';
-import { type PlantRow, type PlantRows, REASON_NAMES, tooLong } from './plant-row.ts';
+import { type PlantRow, type PlantRows, REASON_NAMES, ROW_LENGTH_MAX, tooLong } from './plant-row.ts';
 
 /**
- * The white space around a value (RFC 8259 section 2). String.trim would remove more. The lookbehind
- * prevents a run time that is quadratic in the white space.
+ * The white space around a value (RFC 8259 section 2). String.trim would remove more. The
+ * lookbehind prevents a run time that is quadratic in the white space.
  */
 const OUTER_SPACE = /^[ \t\n\r]+|(?<![ \t\n\r])[ \t\n\r]+$/g;
 
@@ -18,7 +17,6 @@ const SEVERAL_LINES =
 /**
  * Reads the plants of a JSON Lines file, one value per line. Empty lines are skipped but counted.
  *
- * @param name the file in messages
  * @throws {Failure} after the rows before it, if a line is too long or a value spans several lines
  */
 export async function* jsonLinesRows(name: string, texts: AsyncIterable<string>): PlantRows {
@@ -52,7 +50,6 @@ async function* withLineEnd(texts: AsyncIterable<string>): AsyncIterable<string>
 /**
  * Reads the plants of a file that contains one JSON array.
  *
- * @param name the file in messages
  * @param texts the first character that is not white space must be `[`
  * @throws {Failure} after the rows before it, if an element is too long, the array never ends, or
  *   text follows it
@@ -93,8 +90,8 @@ export async function* jsonArrayRows(name: string, texts: AsyncIterable<string>)
 
 /**
  * @param number line number, or number of the array element
- * @param text a value. In a rejects file, the member `text` contains a value that is no object, or
- *   one that begins with such a member itself
+ * @param text a value. In a rejects file, the member `text` contains a value that is no object. It
+ *   also contains an object that itself begins with such a member
  */
 function jsonRow(number: number, text: string): PlantRow {
   const reading = readNewPlantText(text);
@@ -116,8 +113,8 @@ function jsonRow(number: number, text: string): PlantRow {
 }
 
 /**
- * The exact text of an object's members on one line, without an earlier reason. As files often
- * have them, a tag can be null, which means absent, and an id can be text.
+ * The exact text of an object's members on one line, without an earlier reason. Many files have a
+ * null tag, which means an absent one, and an id as text. Both are accepted.
  */
 function ownMembers(text: string): string {
   const own: string[] = [];

@@ -5,11 +5,12 @@ import { createGunzip, type Gunzip } from 'node:zlib';
 import { Failure } from '../output/failure.ts';
 import { type CsvForm, csvRows } from './csv-rows.ts';
 import { jsonArrayRows, jsonLinesRows } from './json-rows.ts';
-import { CHUNK_BYTES, FAULTY_LINES_MAX, ROW_LENGTH_MAX } from './limits.ts';
-import type { PlantRows } from './plant-row.ts';
-import { faultyLines, joined, NotUtf8, utf8Texts } from './utf8-texts.ts';
+import { type PlantRows, ROW_LENGTH_MAX } from './plant-row.ts';
+import { FAULTY_LINES_MAX, faultyLines, joined, NotUtf8, utf8Texts } from './utf8-texts.ts';
 
 export const STANDARD_INPUT = '-';
+/** Bytes read from a file, or unpacked from it, at a time. */
+export const CHUNK_BYTES = 64 * 1024;
 
 /** How files are read. */
 export interface Reading {
@@ -27,10 +28,7 @@ export interface Reading {
 /** Gzip data is damaged or incomplete. Text before the damage can be wrong. */
 export class DamagedGzip extends Failure {}
 
-/**
- * @returns the size of a file in bytes; undefined for standard input and pipes
- * @throws {Failure} if it is missing or a folder
- */
+/** @returns undefined for standard input and pipes @throws {Failure} if a file is missing */
 export async function plantFileSize(path: string): Promise<number | undefined> {
   if (path === STANDARD_INPUT) return undefined;
   try {
@@ -48,11 +46,7 @@ const ZIP = 'PK\x03\x04';
 /** The start of a file that shows its format and, in CSV, its delimiter. */
 const START = /^\s*(?:[[{]|\S[^\r\n]*[\r\n])/;
 
-/**
- * Reads the rows of a file, in the format that its first character shows.
- *
- * @throws {Failure} after the rows before a fault
- */
+/** Reads the rows, in the format that the first character shows. @throws {Failure} at a fault */
 export async function* fileRows(path: string, reading: Reading): PlantRows {
   const name = path === STANDARD_INPUT ? 'standard input' : path;
   let lastRow = 0;
@@ -112,8 +106,8 @@ function unpacked(bytes: Bytes): Gunzip {
 }
 
 /**
- * The bytes of a file, decompressed if they are gzip. With `onVerified`, a gzip file is first read to
- * its end, to verify its checksums. Read errors become a {@link Failure}.
+ * The bytes of a file, decompressed if they are gzip. With `onVerified`, a gzip file is first read
+ * to its end, to verify its checksums. Read errors become a {@link Failure}.
  */
 async function* plainBytes(
   path: string,

@@ -1,6 +1,10 @@
 import type { ErrorBody } from '../../contract/errors.ts';
 import type { NewPlantReading } from '../../contract/plant.ts';
-import { ROW_LENGTH_MAX } from './limits.ts';
+
+/** Longest CSV row (bytes) and JSON value (UTF-16 code units); a longer one ends the import. */
+export const ROW_LENGTH_MAX = 64 * 1024 * 1024;
+/** Messages show this many characters of a file, such as its header. */
+export const SHOWN_LENGTH_MAX = 200;
 
 /** One row, line or element of an input file. */
 export interface PlantRow {
@@ -21,9 +25,6 @@ export type PlantRows = AsyncGenerator<PlantRow[], void, undefined>;
 export const REASON_NAMES = ['row', 'error', 'message'];
 
 export const SAFE_TO_REPEAT = 'you can safely run the import again';
-/** Ends of the messages of an import that stops in the middle of a file. */
-export const ROWS_SENT = `rows before it, if any, were sent, and ${SAFE_TO_REPEAT}`;
-export const ROWS_IN_DOUBT = 'rows that were sent can be wrong, so compare them with the new copy';
 
 /** @param mark a mark that may be unclosed in the row */
 export function tooLong(mark: string): string {

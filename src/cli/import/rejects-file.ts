@@ -67,8 +67,8 @@ export async function checkRejectsPath(file: string, mustBeNew: boolean): Promis
 }
 
 /**
- * The base name of the input with `.rejects`, in the current folder. Rejects of `x.rejects.csv` go to
- * `x.rejects-2.csv`, not to `x.rejects.rejects.csv`.
+ * The base name of the input with `.rejects`, in the current folder. Rejects of `x.rejects.csv` go
+ * to `x.rejects-2.csv`, not to `x.rejects.rejects.csv`.
  */
 export function defaultRejectsPath(input: string, type: 'csv' | 'jsonl'): string {
   const base = path

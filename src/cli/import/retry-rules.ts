@@ -4,9 +4,12 @@ import { ERRORS } from '../../contract/errors.ts';
 import type { ServiceAddress } from '../options/service-options.ts';
 import { Failure } from '../output/failure.ts';
 import { visible, withoutToken } from '../output/visible-text.ts';
-import { IMPORT_RESPONSE_TIMEOUT_MS, OUTAGE_MAX_MS } from './limits.ts';
 import { SAFE_TO_REPEAT } from './plant-row.ts';
 
+/** Timeout of one response; see the option `responseTimeoutMs` of the client. */
+export const IMPORT_RESPONSE_TIMEOUT_MS = 30_000;
+/** The import ends if no row was stored or rejected for this long. */
+export const OUTAGE_MAX_MS = 5 * 60_000;
 /** A shorter outage is not reported on the terminal. */
 const OUTAGE_REPORT_DELAY_MS = 1_000;
 const OUTAGE_MAX_MINUTES = OUTAGE_MAX_MS / 60_000;

@@ -1,5 +1,7 @@
 import { Readable } from 'node:stream';
-import { FAULTY_LINES_MAX } from './limits.ts';
+
+/** Lines that are not UTF-8 and are named. */
+export const FAULTY_LINES_MAX = 10;
 
 /** Thrown at bytes that are not UTF-8, after all text before them was returned. */
 export class NotUtf8 extends Error {

@@ -1,37 +1,40 @@
 import { type Command, InvalidArgumentError, type Option } from 'commander';
 import { isBaseUrl } from '../../client/transport.ts';
-import { BODY_BYTES_MAX, BODY_BYTES_SETTING_MAX } from '../../contract/limits.ts';
+import { BODY_BYTES_MAX } from '../../contract/limits.ts';
 import type { AllowedOrigins, ListenAddress, RateLimitPolicy } from '../../service.ts';
 import type { RepeatedIdRule } from '../../store/plant-store.ts';
-import { POSTGRES_CONNECTIONS, POSTGRES_CONNECTIONS_MAX } from '../../store/postgres/limits.ts';
 import { addDatabaseOptions, type DatabaseOptions } from './database-option.ts';
 import { choice, countUpTo, setting } from './setting.ts';
 
-/** Maximum of the rate limit setting: requests in one window. */
+/** Maximum of `--body-limit`. */
+export const BODY_LIMIT_MAX = 8 * 1024 * 1024;
+/** Connections that write plants, by default; one more is for tokens. */
+export const CONNECTIONS_DEFAULT = 4;
+/** Maximum of `--connections`. With more connections a server gets slower. */
+const CONNECTIONS_MAX = 64;
+/** Maximum of `--rate-limit`: requests in one window. */
 const RATE_LIMIT_REQUESTS_MAX = 1_000_000;
 
 export interface ServeOptions extends DatabaseOptions {
   listen: ListenAddress;
   ops: ListenAddress;
-  /** Names of the operations listener, besides localhost and the host in `ops`. */
   opsHost?: string[];
   repeatedId: RepeatedIdRule;
   bodyLimit: number;
   connections: number;
   logRequests: 'on' | 'off';
   docs: 'on' | 'off';
-  /** Without a final slash. Undefined: clients use the address of the documentation page. */
+  /** Without a final slash. */
   publicUrl?: string;
   /** Undefined: on if `ops` is a loopback address. */
   console?: 'on' | 'off';
-  /** Undefined: only pages of the service itself may send requests. */
   corsOrigin?: AllowedOrigins;
-  /** Undefined: no limit. */
   rateLimit?: RateLimitPolicy;
 }
 
 const REPEATED_ID =
   'what to do when a plant has a stored id but different content: add a revision, or reject the plant';
+const BODY_LIMIT = 'largest request body in bytes';
 const CONNECTIONS =
   'number of PostgreSQL connections that write plants; the service opens one more for tokens, and two for searches in the console';
 const RATE_LIMIT = 'how many requests each token may send, such as 100/s or 6000/min (default: no limit)';
@@ -48,13 +51,8 @@ export function addServeOptions(command: Command): Command {
     opsSetting(),
     setting('--ops-host <names>', OPS_HOSTS, parseHostNames),
     choice('--repeated-id <rule>', REPEATED_ID, ['revise', 'reject'], 'revise'),
-    setting(
-      '--body-limit <bytes>',
-      'largest request body in bytes',
-      countUpTo(BODY_BYTES_SETTING_MAX),
-      BODY_BYTES_MAX,
-    ),
-    setting('--connections <count>', CONNECTIONS, countUpTo(POSTGRES_CONNECTIONS_MAX), POSTGRES_CONNECTIONS),
+    setting('--body-limit <bytes>', BODY_LIMIT, countUpTo(BODY_LIMIT_MAX), BODY_BYTES_MAX),
+    setting('--connections <count>', CONNECTIONS, countUpTo(CONNECTIONS_MAX), CONNECTIONS_DEFAULT),
     choice('--log-requests <on|off>', 'write a log line for each request', ['on', 'off'], 'off'),
     choice('--docs <on|off>', 'serve /docs and /openapi.json', ['on', 'off'], 'on'),
     setting('--public-url <URL>', PUBLIC_URL, parsePublicUrl),
@@ -67,12 +65,8 @@ export function addServeOptions(command: Command): Command {
 }
 
 export function opsSetting(): Option {
-  return setting(
-    '--ops <host:port>',
-    'address of /livez, /readyz, /metrics and the console',
-    parseAddress,
-    '127.0.0.1:8081',
-  );
+  const description = 'address of /livez, /readyz, /metrics and the console';
+  return setting('--ops <host:port>', description, parseAddress, '127.0.0.1:8081');
 }
 
 /** Where a program on this machine reaches a listener. */

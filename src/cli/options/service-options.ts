@@ -41,11 +41,7 @@ export function readBaseUrl(text: string, name: string): URL {
   );
 }
 
-/**
- * Reads the options of {@link addTokenOptions}. A flag overrides an environment variable.
- *
- * @throws {Failure} with exit code 2 if the token is missing, given twice or malformed
- */
+/** Reads --token or --token-file. A flag overrides an environment variable. @throws {Failure} */
 export function readToken(command: Command): string {
   const { token, tokenFile } = command.opts<{ token?: string; tokenFile?: string }>();
   const tokenSource = token ? command.getOptionValueSource('token') : undefined;

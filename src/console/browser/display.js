@@ -31,8 +31,8 @@ export function Day({ day }) {
 }
 
 /**
- * Escapes characters that are invisible or change the order of others, so that different texts never
- * seem equal. A lone surrogate from U+DC80 is a byte that is not UTF-8.
+ * Escapes characters that are invisible or change the order of others, so that different texts
+ * never seem equal. A lone surrogate from U+DC80 is a byte that is not UTF-8.
  *
  * @param {string} text of a client
  */

@@ -79,11 +79,6 @@ export function revisionChecksum(content: bigint, { revision, recordedAt, record
   return joined(high, low);
 }
 
-/** Adds the checksum to a revision whose content is known to be right. */
-export function withChecksum(revision: Omit<PlantRevision, 'checksum'>): PlantRevision {
-  return { ...revision, checksum: revisionChecksum(contentChecksum(revision.plant), revision) };
-}
-
 /** Whether a revision that was read is the one that was written. */
 export function isIntact(stored: PlantRevision): boolean {
   return stored.checksum === revisionChecksum(contentChecksum(stored.plant), stored);

@@ -8,8 +8,7 @@ import { type CheckedRevision, Damaged, keyOrder, revisionName } from './checked
  * A damaged revision is not copied, and its key may be wrong. An earlier copy may have it intact.
  * So for each damaged revision between two intact ones, the target may have one more there.
  *
- * @param source in the order of ids, then revisions, the order of every reader
- * @param target in the same order
+ * @param source in the order of ids, then revisions, like the target
  * @throws {StoreRejected} at the first revision that the source lacks, or has with other content
  */
 export async function* missingRevisions(

@@ -46,7 +46,7 @@ export async function checkTarget(pass: CopyPass): Promise<void> {
     for await (const revision of rows(pass, pass.target, reporter(pass, pass.target))) yield revision;
     isRead = true;
   }
-  // At the end of the target the check is complete: the target lacks all further rows of the source.
+  // At its end the check is complete, since the target lacks all further rows of the source.
   for await (const _ of missingRevisions(rows(pass, pass.source), targetRows())) if (isRead) break;
 }
 

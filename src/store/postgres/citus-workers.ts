@@ -3,11 +3,10 @@ import { rejectSchema } from '../schema-faults.ts';
 import { confirmEverythingBefore } from './batch-commit.ts';
 import { COORDINATOR_GROUP, readShards, type Shards, workerOf } from './citus-shards.ts';
 import type { Connection } from './connection.ts';
-import { ConnectionPool } from './connection-pool.ts';
+import { ConnectionPool, OPERATION_TIMEOUT_MS } from './connection-pool.ts';
 import { durabilityWarnings } from './durability-warnings.ts';
 import { reasonOf, sqlStateOf } from './failure.ts';
 import { HostSearch } from './host-search.ts';
-import { OPERATION_TIMEOUT_MS } from './limits.ts';
 import type { HostAddress, PostgresAddress } from './postgres-url.ts';
 import { schemaFaults } from './schema.ts';
 
@@ -160,8 +159,8 @@ export async function prepareCoordinator(connection: Connection): Promise<void> 
 /**
  * Prepares a connection to a server that stores plants or passes them on.
  *
- * A statement that is passed on leaves the `synchronous_commit` of its session behind. So the
- * service sets it for the role on each server. Citus repeats this only for roles that it created.
+ * Citus passes a statement on without the `synchronous_commit` of its session. So the service sets
+ * it for the role on each server. Citus itself does this only for roles that it created.
  */
 async function prepareServer(connection: Connection): Promise<void> {
   // In Citus 13.2 each execution of a generic plan keeps memory, until none is left.

@@ -2,9 +2,10 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { StoreUnavailable } from '../plant-store.ts';
 import type { Connection } from './connection.ts';
 import { kindOf, NoResponse, sqlStateOf, TOO_MANY_CONNECTIONS, unavailable } from './failure.ts';
-import type { HostSearch } from './host-search.ts';
-import { OPERATION_TIMEOUT_MS, SEARCH_INTERVAL_MS } from './limits.ts';
+import { type HostSearch, SEARCH_INTERVAL_MS } from './host-search.ts';
 
+/** Timeout of one operation with all its attempts. Then its plants get 503. */
+export const OPERATION_TIMEOUT_MS = 3_000;
 /** Maximum delay after a serialization failure or deadlock, times the number of attempts. */
 const RETRY_DELAY_MS = 5;
 /** Delay of the next new connection after the server had no connection left. */

@@ -5,8 +5,7 @@ import pg from 'pg';
 import pgpass from 'pgpass';
 import { StoreRejected } from '../plant-store.ts';
 import { HostIsReadOnly, NoResponse, sqlStateOf } from './failure.ts';
-import { COMMAND_STATEMENT_TIMEOUT_MS, CONNECT_TIMEOUT_MS, STATEMENT_TIMEOUT_MS } from './limits.ts';
-import type { HostAddress, PostgresAddress } from './postgres-url.ts';
+import { CONNECT_TIMEOUT_MS, type HostAddress, type PostgresAddress } from './postgres-url.ts';
 import { isAboutTls, tlsFailure, tlsOptions } from './tls-attempts.ts';
 
 export interface Statement {
@@ -19,6 +18,10 @@ export interface Statement {
 /** A row as the server sends it: text or null. */
 export type TextRow = (string | null)[];
 
+/** Timeout of one statement. After it, it is unknown whether the server executed the statement. */
+export const STATEMENT_TIMEOUT_MS = 2_000;
+/** Timeout of one statement of a command that reads or copies a store. */
+const COMMAND_STATEMENT_TIMEOUT_MS = 60_000;
 /** Idle time before TCP keep-alive probes a connection. */
 const KEEP_ALIVE_DELAY_MS = 5_000;
 /** Timeout to close a connection. */
@@ -37,8 +40,8 @@ const CANCEL_REQUEST = 80_877_102;
 
 /**
  * Whether a warning may say that a commit has not reached a standby. Its text depends on the
- * language of the server, the name of its C function does not. Citus repeats each warning of a worker with its
- * own function. An engine that names no function could mean anything.
+ * language of the server, but the name of its C function does not. Citus repeats each warning of a
+ * worker with its own function. A warning without a function may mean anything.
  */
 export function mayConcernCommit(routine: string | undefined): boolean {
   return routine === undefined || ['SyncRepWaitForLSN', 'DefaultCitusNoticeReceiver'].includes(routine);
@@ -259,11 +262,7 @@ export class Connection {
 const warnings = new PassThrough({ encoding: 'utf8' });
 pgpass.warnTo(warnings);
 
-/**
- * Looks up the password in the file that PGPASSFILE names, or in ~/.pgpass.
- *
- * @throws {StoreRejected} when the file has no matching password
- */
+/** @returns the password in PGPASSFILE or ~/.pgpass @throws {StoreRejected} if there is none */
 async function passwordFromFile(
   { database, user }: PostgresAddress,
   { host, port }: HostAddress,

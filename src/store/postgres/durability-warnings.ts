@@ -3,9 +3,6 @@ import type { Connection, TextRow } from './connection.ts';
 /**
  * Warns of server settings with which a confirmed plant can be lost.
  * https://www.postgresql.org/docs/current/runtime-config-wal.html
- *
- * @param connect opens a further connection
- * @param server its name in the warnings
  */
 export async function durabilityWarnings(
   connection: Connection,
@@ -27,7 +24,7 @@ export async function durabilityWarnings(
   ].filter(warning => warning !== false);
 }
 
-/** fsync, full_page_writes, synchronous_commit without the setting of this connection, moves. */
+/** The settings of the server, not of this connection, and whether shards may be moved. */
 async function settingsOf(connection: Connection): Promise<TextRow> {
   const [row] = await connection.run({
     name: 'durability',

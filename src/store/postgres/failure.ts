@@ -35,11 +35,8 @@ export function sqlStateOf(error: unknown): string | undefined {
 
 export const TOO_MANY_CONNECTIONS = '53300';
 export const INSUFFICIENT_PRIVILEGE = '42501';
-export const UNDEFINED_TABLE = '42P01';
-export const UNIQUE_VIOLATION = '23505';
 const READ_ONLY = '25006';
 
-/** Advice for a missing right. */
 export const GRANTS = 'docs/postgresql-grants.sql has the statements that grant it';
 
 /** The consequence of a failed statement. */

@@ -2,9 +2,11 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { StoreUnavailable } from '../plant-store.ts';
 import type { Connection } from './connection.ts';
 import { isReadOnlyError, isRejection, openFailure } from './failure.ts';
-import { CONNECT_TIMEOUT_MS, SEARCH_INTERVAL_MS } from './limits.ts';
 import { openWithoutPooler } from './pooler.ts';
-import type { HostAddress, PostgresAddress } from './postgres-url.ts';
+import { CONNECT_TIMEOUT_MS, type HostAddress, type PostgresAddress } from './postgres-url.ts';
+
+/** Interval between attempts to connect while no host accepts writes. */
+export const SEARCH_INTERVAL_MS = 100;
 
 /**
  * Finds the host that accepts writes, like libpq with `target_session_attrs=read-write`. It tries

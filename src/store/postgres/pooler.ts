@@ -6,9 +6,9 @@ import { Connection } from './connection.ts';
 const MARK = 'plant_store.connection';
 
 /**
- * Opens a connection as {@link Connection.open} does, but not through a pooler that gives it another
- * server process for each transaction. Its settings would be lost, and commits might not be flushed.
- * A pooler that keeps the process for the whole connection does no harm.
+ * Opens a connection as {@link Connection.open} does, but not through a pooler that gives it
+ * another server process for each transaction. Its settings would be lost, and commits might not be
+ * flushed. A pooler that keeps the process for the whole connection does no harm.
  *
  * @throws {StoreRejected} also when there is such a pooler
  */

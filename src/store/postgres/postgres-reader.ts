@@ -1,7 +1,7 @@
 import { ID_MIN } from '../../contract/limits.ts';
-import { countThatFits } from '../batch-size.ts';
-import { type PlantReader, type PlantRevision, StoreDamaged, type StoreSize } from '../plant-store.ts';
-import { COUNTS, countsOf, newestTime, type Query, REVISION_COLUMNS, revisionOf } from '../revision-rows.ts';
+import { countThatFits, TEXT_BYTES } from '../batch-size.ts';
+import { type PlantReader, type PlantRevision, StoreDamaged } from '../plant-store.ts';
+import { countRows, newestTime, type Query, REVISION_COLUMNS, revisionOf } from '../revision-rows.ts';
 import { allTokens } from '../token-rows.ts';
 import { rejectWorker } from './citus-workers.ts';
 import type { Connection, TextRow } from './connection.ts';
@@ -20,7 +20,7 @@ export async function openPostgresReader(address: PostgresAddress): Promise<Plan
   return {
     revisions: from => revisionsFrom(search, from, SNAPSHOT),
     revisionsInSlices: from => revisionsFrom(search, from),
-    size: () => size(connection),
+    size: async () => ({ ...(await countRows(query)), bytes: await bytes(connection) }),
     tokens: () => allTokens(query),
     newestTime: until => newestTime(query, until),
     structureFaults: () => structureFaults(connection),
@@ -32,9 +32,8 @@ export async function openPostgresReader(address: PostgresAddress): Promise<Plan
 /** https://www.postgresql.org/docs/current/transaction-iso.html, section 13.2.2 */
 const SNAPSHOT = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY';
 
-/** Rows and bytes of text of one page. A page of a single row may have more bytes. */
+/** Rows of one page. It has fewer if their text is long. */
 const PAGE_ROWS = 10_000;
-const PAGE_TEXT_BYTES = 8 * 1024 * 1024;
 /** Timeout of the check of the structure, which reads whole tables. */
 const STRUCTURE_TIMEOUT_MS = 86_400_000;
 
@@ -43,7 +42,7 @@ const NOT_CHECKED = ['42883', INSUFFICIENT_PRIVILEGE];
 
 /** The keys that follow the key in $1 and $2, and the bytes of text of each row. */
 const KEYS = `
-  SELECT id, revision, octet_length(name) + coalesce(octet_length(tag), 0) FROM plant_revision
+  SELECT id, revision, ${TEXT_BYTES} FROM plant_revision
   WHERE (id, revision) > ($1, $2) ORDER BY id, revision LIMIT ${PAGE_ROWS}`;
 const PAGE = `
   SELECT ${REVISION_COLUMNS} FROM plant_revision
@@ -56,7 +55,7 @@ const PAGE = `
  */
 async function pageAfter(connection: Connection, key: TextRow): Promise<TextRow[]> {
   const keys = await connection.run({ name: 'keys', text: KEYS, values: key });
-  const last = keys[countThatFits(keys, PAGE_TEXT_BYTES) - 1];
+  const last = keys[countThatFits(keys) - 1];
   if (last === undefined) return [];
   const page = await connection.run({ name: 'page', text: PAGE, values: [...key, ...last.slice(0, 2)] });
   // The index has the right keys. In a damaged row, the key may be smaller than in the index.
@@ -68,11 +67,7 @@ function isBehind([id, revision]: TextRow, [lastId, lastRevision]: TextRow): boo
   return BigInt(id!) > BigInt(lastId!) || (id === lastId && Number(revision) > Number(lastRevision));
 }
 
-/**
- * Reads page by page. The server prepares the next page while the caller uses this one.
- *
- * @param begin begins a transaction for all pages; none by default
- */
+/** Reads pages, one ahead of the caller. @param begin begins a transaction for all of them */
 async function* revisionsFrom(
   search: HostSearch,
   from = ID_MIN,
@@ -102,11 +97,6 @@ async function* revisionsFrom(
   }
 }
 
-async function size(connection: Connection): Promise<StoreSize> {
-  const [counts] = await orUnavailable(connection.run({ text: COUNTS }));
-  return { ...countsOf(counts!), bytes: await bytes(connection) };
-}
-
 export async function bytes(connection: Connection): Promise<number | undefined> {
   const text = `SELECT ${connection.isCitus ? 'citus' : 'pg'}_total_relation_size('plant_revision')`;
   const [row] = await connection.run({ text }).catch(() => []);
@@ -114,8 +104,8 @@ export async function bytes(connection: Connection): Promise<number | undefined>
 }
 
 /**
- * https://www.postgresql.org/docs/current/amcheck.html; `true`: every row is in the index. The
- * check of the schema names all other missing indexes, since those are unique.
+ * https://www.postgresql.org/docs/current/amcheck.html, where `true` also finds rows that an index
+ * lacks. The check of the schema names all other missing indexes, since those are unique.
  */
 const STRUCTURE = [
   `SELECT 'the index token_copy is missing' WHERE to_regclass('token_copy') IS NULL`,

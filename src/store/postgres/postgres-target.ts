@@ -3,12 +3,13 @@ import { REVISION_COLUMNS } from '../revision-rows.ts';
 import { PUT_TOKEN, putValues } from '../token-rows.ts';
 import { prepareCoordinator } from './citus-workers.ts';
 import type { Connection } from './connection.ts';
-import { kindOf, sqlStateOf, UNIQUE_VIOLATION, unavailable } from './failure.ts';
+import { kindOf, sqlStateOf, unavailable } from './failure.ts';
 import { HostSearch } from './host-search.ts';
 import type { PostgresAddress } from './postgres-url.ts';
 import { revisionInsert, rowOf } from './revision-table.ts';
 import { applySchemaSteps, COPY_RIGHTS, checkRights } from './schema.ts';
 
+const UNIQUE_VIOLATION = '23505';
 /** Attempts of a transaction of `copy` that fails temporarily. */
 const COPY_ATTEMPTS_MAX = 5;
 

@@ -1,5 +1,7 @@
 import { StoreRejected } from '../plant-store.ts';
-import { CONNECT_TIMEOUT_MS } from './limits.ts';
+
+/** Timeout to connect to one host and to authenticate. The default of `connect_timeout`. */
+export const CONNECT_TIMEOUT_MS = 1_500;
 
 /** The values of sslmode, with their meaning in libpq (section 34.19 of its manual). */
 export const TLS_MODES = ['disable', 'prefer', 'require', 'verify-ca', 'verify-full'] as const;

@@ -4,7 +4,7 @@ import { type SchemaSteps, StoreRejected } from '../plant-store.ts';
 import { REVISION_COLUMNS } from '../revision-rows.ts';
 import { noStore, otherStep, rejectSchema, schemaFaultsOf } from '../schema-faults.ts';
 import type { Connection } from './connection.ts';
-import { GRANTS, INSUFFICIENT_PRIVILEGE, kindOf, sqlStateOf, UNDEFINED_TABLE } from './failure.ts';
+import { GRANTS, INSUFFICIENT_PRIVILEGE, kindOf, sqlStateOf } from './failure.ts';
 
 /** Timeout of one schema step, which may change a large table. */
 const SCHEMA_STEP_TIMEOUT_MS = 3_600_000;
@@ -23,6 +23,7 @@ const NEWEST_STEP = STEPS.length;
 const DISTRIBUTE = `SELECT create_distributed_table('plant_revision', 'id', shard_count := (
     SELECT CASE source WHEN 'default' THEN greatest(4, 2 * (SELECT count(*) FROM citus_get_active_worker_nodes()))
       ELSE setting::bigint END FROM pg_settings WHERE name = 'citus.shard_count')::integer)`;
+const UNDEFINED_TABLE = '42P01';
 /** A column is missing or has another type, so the table is not ours. */
 const OTHER_COLUMNS = /^(?:42703|42804|42883)$/;
 /** Another instance creates the schema at the same time. */
@@ -138,7 +139,7 @@ export async function schemaFaults(connection: Connection): Promise<string[]> {
 
 /**
  * An SQL condition that ends its statement with an error when the table may lose or change rows.
- * The schema may change at any time. So every statement has it whose rows decide a response. Only
+ * The schema may change at any time. So it is in every statement whose rows decide a response. Only
  * a trigger or a column of another type changes content. The join has the types, and reads no row.
  */
 const TABLE_CHECK = `(SELECT CASE WHEN (SELECT relkind = 'r' AND relpersistence = 'p' FROM pg_class WHERE oid = 'plant_revision'::regclass)

@@ -59,7 +59,7 @@ export class WorkerQueues implements PlantQueue {
     const worker = this.#workerOf(id);
     const existing = this.#queues.get(worker);
     if (existing !== undefined) return existing;
-    // The new worker may replace another one. The queue of one that still exists is opened again.
+    // The new worker may replace another one. An empty queue is opened again when it is needed.
     for (const [name, { statistics }] of this.#queues) {
       if (statistics.plantsInFlight === 0) this.#queues.delete(name);
     }

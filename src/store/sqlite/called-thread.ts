@@ -14,8 +14,8 @@ interface RunningThread<Result> {
 }
 
 /**
- * Calls a thread, which replies in the order of the calls. The first call starts the thread. When it
- * dies, its calls fail, and the next call starts another thread.
+ * Calls a thread, which replies in the order of the calls. The first call starts the thread. When
+ * it dies, its calls fail, and the next call starts another thread.
  */
 export class CalledThread<Call, Result> {
   readonly #name: string;
@@ -24,18 +24,14 @@ export class CalledThread<Call, Result> {
   #running: RunningThread<Result> | undefined;
   #closing: Promise<void> | undefined;
 
-  /**
-   * @param name the work of the thread, for messages
-   * @param program calls {@link replyToCalls}
-   * @param data the `workerData` of the thread
-   */
+  /** The program calls {@link replyToCalls}, and gets the data as its `workerData`. */
   constructor(name: string, program: URL, data: unknown) {
     this.#name = name;
     this.#program = program;
     this.#data = data;
   }
 
-  /** @throws {StoreUnavailable} also when the thread dies or cannot be started @throws {StoreRejected} */
+  /** @throws {StoreRejected} @throws {StoreUnavailable} also when the thread cannot run */
   call(call: Call): Promise<Result> {
     if (this.#closing !== undefined)
       return Promise.reject(new StoreUnavailable(`the ${this.#name} thread is closed`));
@@ -63,7 +59,7 @@ export class CalledThread<Call, Result> {
     try {
       await ended;
     } finally {
-      // First, because a thread that is terminated in the middle of a call may reply with any error.
+      // First, because a thread that is terminated within a call may reply with any error.
       failCalls(running, `the ${this.#name} thread is closed`);
       await running.worker.terminate();
     }

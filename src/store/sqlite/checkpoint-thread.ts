@@ -46,13 +46,14 @@ function open(): DatabaseSync {
 
 /** PASSIVE blocks no connection: https://sqlite.org/pragma.html#pragma_wal_checkpoint */
 function checkpoint(open: DatabaseSync): CheckpointProgress {
-  let progress: CheckpointProgress = { walPages: 0, copiedPages: 0 };
-  for (let pass = 0; pass < PASSES_MAX; pass++) {
-    const row = open.prepare('PRAGMA wal_checkpoint(PASSIVE)').get() as { log: number; checkpointed: number };
+  let copiedBefore: number | undefined;
+  for (let pass = 1; ; pass++) {
+    const row = open.prepare('PRAGMA wal_checkpoint(PASSIVE)').get();
+    const { log: walPages, checkpointed: copiedPages } = row as { log: number; checkpointed: number };
     // A reader of an older snapshot, such as an export, blocks the copy of newer pages.
-    const isBlocked = pass > 0 && row.checkpointed === progress.copiedPages;
-    progress = { walPages: row.log, copiedPages: row.checkpointed };
-    if (isBlocked || row.log - row.checkpointed <= CHECKPOINT_REMAINING_PAGES_MAX) break;
+    const isBlocked = copiedPages === copiedBefore;
+    const isNearEnd = walPages - copiedPages <= CHECKPOINT_REMAINING_PAGES_MAX;
+    if (isBlocked || isNearEnd || pass === PASSES_MAX) return { walPages, copiedPages };
+    copiedBefore = copiedPages;
   }
-  return progress;
 }

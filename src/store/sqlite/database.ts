@@ -161,7 +161,6 @@ export function schemaFaults(database: DatabaseSync): string[] {
   return schemaFaultsOf(ours!, found!);
 }
 
-/** Runs `write` in one transaction. */
 export function inTransaction(database: DatabaseSync, write: () => void): void {
   database.exec('BEGIN IMMEDIATE');
   try {
@@ -264,7 +263,7 @@ export function explainFailure<T>(path: string, open: () => T): T {
 /** The file at the path of the database or its log is not the file that was opened. */
 export class StoreFileReplaced extends StoreUnavailable {}
 
-/** Wraps an error of SQLite on an open store, such as a full disk. Our own errors are not changed. */
+/** Wraps an error of SQLite on an open store, such as a full disk. Our own errors stay. */
 export function unavailable(error: unknown): StoreUnavailable | StoreRejected {
   if (error instanceof StoreRejected || error instanceof StoreUnavailable) return error;
   const { message, errcode } = error as Error & { errcode?: number };

@@ -1,4 +1,4 @@
-/** Lengths of the write-ahead log, on which its parts agree. A page has 4 KiB, the default of SQLite. */
+/** Lengths of the write-ahead log, on which three threads agree. A page has 4 KiB. */
 
 /** While more pages remain, the checkpoint thread makes another pass. Each leaves fewer pages. */
 export const CHECKPOINT_REMAINING_PAGES_MAX = 300;

@@ -4,7 +4,7 @@ import { keyOrder, revisionName } from '../audit/checked-revisions.ts';
 import { isIntact } from '../audit/checksum.ts';
 import { BatchSize, textLengthOf } from '../batch-size.ts';
 import { type PlantRevision, StoreDamaged } from '../plant-store.ts';
-import { COUNTS, countsOf, REVISION_COLUMNS, type Row, revisionOf } from '../revision-rows.ts';
+import { REVISION_COLUMNS, type Row, revisionOf } from '../revision-rows.ts';
 
 /** Rows and text of one slice of {@link revisionsInSlices}. It may have one row more. */
 const SLICE_ROWS = 2_048;
@@ -17,10 +17,6 @@ export const AS_ROWS = { readBigInts: true, returnArrays: true };
 export function queryRows(database: DatabaseSync, text: string, values: unknown[] = []): Row[] {
   const statement = database.prepare(text.replaceAll('$', '?'), AS_ROWS);
   return statement.all(...(values as SQLInputValue[])) as unknown as Row[];
-}
-
-export function countsIn(database: DatabaseSync): ReturnType<typeof countsOf> {
-  return countsOf(queryRows(database, COUNTS)[0]!);
 }
 
 /** The revisions come from one statement, so from one snapshot. */
@@ -40,8 +36,9 @@ function* select(
 }
 
 /**
- * Each slice has a statement of its own, which ends before the caller uses the slice. The next slice begins with the last row of this one, which is intact: the key of a damaged row may
- * be wrong. If that row is not found by its key, the rows behind it would not be found either.
+ * Each slice has a statement of its own, which ends before the caller uses the slice. The next
+ * slice begins with the last row of this one, which is intact: the key of a damaged row may be
+ * wrong. If that row is not found by its key, the rows behind it would not be found either.
  */
 export function* revisionsInSlices(database: DatabaseSync, from?: bigint): Generator<PlantRevision> {
   let rows = revisionsIn(database, from);

@@ -1,7 +1,7 @@
 import { readFileSync, realpathSync, statSync } from 'node:fs';
 import { StoreRejected } from '../plant-store.ts';
 
-/** https://man7.org/linux/man-pages/man5/proc_pid_mountinfo.5.html; other systems have no such file. */
+/** https://man7.org/linux/man-pages/man5/proc_pid_mountinfo.5.html, only on Linux. */
 const MOUNTS = '/proc/self/mountinfo';
 
 /**

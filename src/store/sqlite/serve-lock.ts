@@ -70,12 +70,6 @@ function isServed(path: string, cause: unknown): StoreRejected {
   return new StoreRejected(`another plant-store service is running on ${path}; ${advice}`, { cause });
 }
 
-/** Takes and releases the locks. @throws {StoreRejected} when a service uses the store */
-export async function checkServeLock(path: string): Promise<void> {
-  if (!wasServed(path)) return;
-  (await takeServeLock(path))[Symbol.dispose]();
-}
-
 /** Whether a service has ever used the store at this path. */
 export function wasServed(path: string): boolean {
   return existsSync(path) && existsSync(`${realpathSync(path)}-serve-lock`);

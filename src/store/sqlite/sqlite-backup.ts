@@ -1,14 +1,14 @@
 import { type BackupProgressInfo, backup, type DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { StoreRejected } from '../plant-store.ts';
+import { countRows, type Query } from '../revision-rows.ts';
 import { openForReading } from './database.ts';
-import { countsIn, queryRows } from './queries.ts';
+import { queryRows } from './queries.ts';
 import { structureFaults } from './sqlite-reader.ts';
 
 /** Pages that one step copies (4 MiB). Each step reports the progress. */
 export const BACKUP_STEP_PAGES = 1_000;
 
-/** Numbers of rows in a store. */
 export interface StoreCounts {
   plants: number;
   revisions: number;
@@ -36,7 +36,7 @@ export async function copySnapshot(
   using database = openForReading(path);
   database.exec('BEGIN');
   // The first read takes the snapshot, not BEGIN: https://sqlite.org/lang_transaction.html
-  const counts = countRows(database);
+  const counts = await countsIn(database);
   await backup(database, pathToFileURL(to), { rate: BACKUP_STEP_PAGES, progress: onStep });
   return counts;
 }
@@ -47,7 +47,7 @@ export async function copySnapshot(
  *
  * @throws {StoreRejected} when the copy is damaged, or not a plant store with the current schema
  */
-export function checkCopy(path: string): StoreCounts {
+export async function checkCopy(path: string): Promise<StoreCounts> {
   using database = openForReading(path, true);
   const [fault] = structureFaults(database);
   if (fault !== undefined) {
@@ -55,9 +55,10 @@ export function checkCopy(path: string): StoreCounts {
       `the copy is damaged (${fault}); run the backup again; if it fails again, run \`npx plant-store verify\``,
     );
   }
-  return countRows(database);
+  return await countsIn(database);
 }
 
-function countRows(database: DatabaseSync): StoreCounts {
-  return { ...countsIn(database), tokens: queryRows(database, 'SELECT id FROM token').length };
+async function countsIn(database: DatabaseSync): Promise<StoreCounts> {
+  const query: Query = async (text, values) => queryRows(database, text, values);
+  return { ...(await countRows(query)), tokens: (await query('SELECT id FROM token', [])).length };
 }

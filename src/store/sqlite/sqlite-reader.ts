@@ -1,10 +1,10 @@
 import { statSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import { type PlantReader, type PlantRevision, StoreDamaged } from '../plant-store.ts';
-import { newestTime, type Query } from '../revision-rows.ts';
+import { countRows, newestTime, type Query } from '../revision-rows.ts';
 import { allTokens } from '../token-rows.ts';
 import { openForReading, schemaFaults, unavailable } from './database.ts';
-import { countsIn, queryRows, revisionsIn, revisionsInSlices } from './queries.ts';
+import { queryRows, revisionsIn, revisionsInSlices } from './queries.ts';
 
 /** Size of the database file. */
 export const BYTES = 'SELECT page_count * page_size FROM pragma_page_count, pragma_page_size';
@@ -16,8 +16,7 @@ export function openSqliteReader(path: string, isImmutable = false): PlantReader
   return {
     revisions: from => readEach(revisionsIn(database, from)),
     revisionsInSlices: from => readEach(revisionsInSlices(database, from)),
-    size: async () =>
-      read(() => ({ ...countsIn(database), bytes: Number(queryRows(database, BYTES)[0]![0]) })),
+    size: async () => ({ ...(await countRows(query)), bytes: Number((await query(BYTES, []))[0]![0]) }),
     tokens: () => allTokens(query),
     newestTime: until => newestTime(query, until),
     structureFaults: async () => [...read(() => schemaFaults(database)), ...structureFaults(database)],

@@ -13,7 +13,6 @@ import { rewriteWal } from './wal-flush.ts';
 /** Size of a test commit: that of a full batch. A disk too full for it may have room for less. */
 const PROBE_BYTES = 8 * 1024 * 1024;
 
-/** Settings of an SQLite store. */
 export interface SqliteSettings {
   /** Path of the database file. */
   path: string;
@@ -56,7 +55,7 @@ function identityOf(path: string): string | undefined {
 export class StoreWriter {
   readonly #settings: SqliteSettings;
   #open: OpenStore | undefined;
-  /** Identity of the database file that was opened first. No other file is accepted in its place. */
+  /** Identity of the database file that was opened first. No other file may replace it. */
   #file: string | undefined;
   #isFileReplaced = false;
   /** Number of connections that were opened. */
@@ -96,7 +95,14 @@ export class StoreWriter {
   }
 
   query(text: string, values: unknown[]): Row[] {
-    return this.#run(({ database }) => queryRows(database, text, values));
+    return this.#run(open => {
+      const { database, wal } = open;
+      const rows = queryRows(database, text, values);
+      this.#checkFiles(open);
+      // The first commit of plants still has to rewrite the log.
+      open.wal = wal;
+      return rows;
+    });
   }
 
   /** Changes after each commit of another connection. */

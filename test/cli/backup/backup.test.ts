@@ -92,7 +92,7 @@ test('a commit during the copy is not in the copy and does not restart it', asyn
   assert.ok(steps > 1, 'a commit came between two steps');
   assert.equal(steps, Math.ceil(pages / BACKUP_STEP_PAGES) - 1);
   assert.deepEqual(counts, { plants: PLANTS, revisions: PLANTS, tokens: 3 });
-  assert.deepEqual(checkCopy(copy), counts);
+  assert.deepEqual(await checkCopy(copy), counts);
 });
 
 test('a backup that cannot start or is damaged prints one line, leaves no file and overwrites none', async () => {

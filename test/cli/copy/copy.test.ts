@@ -4,7 +4,6 @@ import { readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import type { StoredToken } from '../../../src/contract/stored-token.ts';
-import { withChecksum } from '../../../src/store/audit/checksum.ts';
 import { type PlantRevision, StoreRejected } from '../../../src/store/plant-store.ts';
 import { commandProcess } from '../../harness/command-lines.ts';
 import {
@@ -20,7 +19,7 @@ import { openCopyTarget, openReader, openServedStore } from '../../harness/open-
 import { type Finished, sendPlant, startCommand } from '../../harness/program.ts';
 import { startTestService } from '../../harness/running-service.ts';
 import { openTokens, postgresUnderTest, sqliteUnderTest } from '../../harness/store-under-test.ts';
-import { changeRows, insertSql, type Row } from '../../harness/stored-revisions.ts';
+import { changeRows, insertSql, type Row, withChecksum } from '../../harness/stored-revisions.ts';
 import { testFolder } from '../../harness/test-folder.ts';
 import { until } from '../../harness/until.ts';
 

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
+import { execFile, spawnSync } from 'node:child_process';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { suite, test } from 'node:test';
+import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
-import { type Finished, runProgram } from '../../harness/program.ts';
+import { type Finished, PROGRAM, runProgram } from '../../harness/program.ts';
 import { type RunningService, startTestService } from '../../harness/running-service.ts';
 import { testFolder } from '../../harness/test-folder.ts';
 
@@ -44,7 +46,19 @@ const DAMAGED = gzipSync(`id,name\n${Array.from({ length: 8000 }, (_, id) => `1$
 });
 DAMAGED[10 + 5 + 'id,name\n'.length]! ^= 2;
 
+/** `script` of util-linux; other systems have another one. */
+const HAS_TERMINAL = spawnSync('script', ['-qefc', 'test -t 2', '/dev/null']).status === 0;
+
 suite('import', { concurrency: 4 }, () => {
+  test('a terminal shows no bar if the size of the input is unknown', { skip: !HAS_TERMINAL }, async () => {
+    await using service = await startTestService();
+    const input = '(echo id,name; echo 1,oak; sleep 1)';
+    const program = `'${process.execPath}' '${PROGRAM}' import - --url ${service.url} --token ${service.token}`;
+    const { stdout } = await promisify(execFile)('script', ['-qefc', `${input} | ${program}`, '/dev/null']);
+    assert.match(stdout, /[01] plants, [0-9]+\/s, 0 rejected/);
+    assert.doesNotMatch(stdout, /\[[#.]+\]/);
+  });
+
   const FILES: [name: string, content: string | Uint8Array, fromStandardInput: boolean][] = [
     ['plants.csv', CSV, false],
     ['plants.txt.gz', gzipSync(CSV.replaceAll('\n', '\r\n').replace('lines\r\n', 'lines\n')), false],

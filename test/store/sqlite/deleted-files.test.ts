@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict';
 import { copyFileSync, existsSync, renameSync, rmSync, statSync } from 'node:fs';
 import { test } from 'node:test';
+import { StoreUnavailable } from '../../../src/store/plant-store.ts';
 import type { LoggedRequest } from '../../harness/client-log.ts';
 import { LoggingClient } from '../../harness/logging-client.ts';
 import { startServe } from '../../harness/program.ts';
 import { type RunningService, startTestService } from '../../harness/running-service.ts';
 import { scrape } from '../../harness/scrape.ts';
 import { readyz } from '../../harness/store-outage.ts';
-import { sqliteUnderTest } from '../../harness/store-under-test.ts';
+import { commit, openStore, sqliteUnderTest } from '../../harness/store-under-test.ts';
 import { faultsIn } from '../../harness/stored-revisions.ts';
 import { until } from '../../harness/until.ts';
 
@@ -65,6 +66,20 @@ for (const [what, begin, end] of SABOTAGES) {
       // The checkpoint thread may still have the log of before.
       await until('plants are stored again', async () => (await send()) === 200);
     }));
+}
+
+for (const isUsed of [true, false]) {
+  const when = isUsed ? 'after a plant' : 'before the first plant';
+  test(`no token is created or revoked in deleted files, ${when}`, async () => {
+    const store = await sqlite.newDatabase();
+    await using engine = await openStore(store);
+    const token = { hash: 'hash', label: 'label', createdAt: Date.now(), expiresAt: null };
+    await engine.createToken(token);
+    if (isUsed) await commit(engine, { id: 1n, name: 'oak' });
+    for (const suffix of ['', '-wal', '-shm']) rmSync(store.replace('sqlite:', '') + suffix);
+    await assert.rejects(engine.revokeToken('label', Date.now()), StoreUnavailable);
+    await assert.rejects(engine.createToken({ ...token, hash: 'other', label: 'other' }), StoreUnavailable);
+  });
 }
 
 test('a deleted log causes one 503, also before the first plant', () =>
