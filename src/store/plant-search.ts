@@ -42,7 +42,9 @@ export async function searchPage(
     const end = id ?? (await sliceEnd(query, start, rows));
     const plants = await matches(query, [start, end], { name, tag }, limit - page.plants.length);
     page.plants.push(...plants.found);
-    const searchedTo = plants.isCutShort ? plants.found.at(-1)!.plant.id : end;
+    let searchedTo = plants.isCutShort ? plants.found.at(-1)!.plant.id : end;
+    // A damaged id may be smaller, but the search must advance.
+    if (searchedTo < start) searchedTo = start;
     page.next = id === undefined && searchedTo < ID_MAX ? searchedTo + 1n : undefined;
     for (const { plant } of plants.found) textLength += textLengthOf(plant);
     const workMs = performance.now() - startedAt;

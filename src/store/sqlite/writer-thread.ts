@@ -27,7 +27,7 @@ interface OpenStore {
   plants: PlantTable;
   /** Unique name of this connection in the process. */
   connection: string;
-  /** Identity of the write-ahead log from the first commit on. It stays during a connection. */
+  /** Identity of the write-ahead log from the first query on. It stays during a connection. */
   wal: string | undefined;
 }
 
@@ -75,10 +75,7 @@ export class StoreWriter {
 
   commit(batch: Batch): BatchResults {
     return this.#run(open => {
-      if (open.wal === undefined) {
-        this.#checkFiles(open);
-        rewriteWal(open.database, this.#settings.path);
-      }
+      this.#prepareWal(open);
       const results = open.plants.commit(unpackWrites(batch));
       this.#checkFiles(open);
       return results;
@@ -96,11 +93,9 @@ export class StoreWriter {
 
   query(text: string, values: unknown[]): Row[] {
     return this.#run(open => {
-      const { database, wal } = open;
-      const rows = queryRows(database, text, values);
+      this.#prepareWal(open);
+      const rows = queryRows(open.database, text, values);
       this.#checkFiles(open);
-      // The first commit of plants still has to rewrite the log.
-      open.wal = wal;
       return rows;
     });
   }
@@ -154,6 +149,13 @@ export class StoreWriter {
     this.#file ??= identityOf(path);
     const plants = new PlantTable(database, repeatedIdRule);
     return { database, plants, connection: `${threadId} ${++this.#connections}`, wal: undefined };
+  }
+
+  /** Precedes the first commit of a connection, which relies on what the log contains. */
+  #prepareWal(open: OpenStore): void {
+    if (open.wal !== undefined) return;
+    this.#checkFiles(open);
+    rewriteWal(open.database, this.#settings.path);
   }
 
   /**

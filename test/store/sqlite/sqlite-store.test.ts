@@ -16,6 +16,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { text as readText } from 'node:stream/consumers';
 import { suite, test } from 'node:test';
 import { plantWrite } from '../../../src/store/audit/checksum.ts';
+import type { StorageEngine } from '../../../src/store/open-store.ts';
 import { StoreRejected, StoreUnavailable } from '../../../src/store/plant-store.ts';
 import { mountNamespace } from '../../harness/mount-namespace.ts';
 import { openCommandStore, openCopyTarget, openReader } from '../../harness/open-store.ts';
@@ -65,7 +66,7 @@ test('a store stays locked when the writer opens it again after a failed commit'
   assert.ok(isLocked());
 });
 
-test('after a crash the log is rewritten before a plant in it is reported as unchanged', async () => {
+test('after a crash the log is rewritten before a plant in it is reported as unchanged, or tokens are read', async () => {
   const [{ database, path }, { database: crashed, path: copy }] = [await newStore(), await newStore()];
   const plant = { id: 1n, name: 'possibly not flushed' };
   {
@@ -74,12 +75,20 @@ test('after a crash the log is rewritten before a plant in it is reported as unc
     for (const suffix of ['', '-wal']) copyFileSync(path + suffix, copy + suffix);
   }
   const log = readFileSync(`${copy}-wal`);
-  utimesSync(`${copy}-wal`, 1, 1);
-  await using engine = await openStore(crashed);
-  assert.equal(statSync(`${copy}-wal`).mtimeMs, 1_000, 'opening the store does not write');
-  assert.deepEqual(await commit(engine, plant), [{ outcome: 'unchanged', revision: 1 }]);
-  assert.ok(statSync(`${copy}-wal`).mtimeMs > 1_000);
-  assert.deepEqual(readFileSync(`${copy}-wal`), log);
+  const commits: ((engine: StorageEngine) => Promise<unknown>)[] = [
+    async engine => assert.deepEqual(await commit(engine, plant), [{ outcome: 'unchanged', revision: 1 }]),
+    // So it precedes each change of a token, too.
+    engine => engine.tokens(),
+  ];
+  for (const run of commits) {
+    writeFileSync(`${copy}-wal`, log);
+    utimesSync(`${copy}-wal`, 1, 1);
+    await using engine = await openStore(crashed);
+    assert.equal(statSync(`${copy}-wal`).mtimeMs, 1_000, 'opening the store does not write');
+    await run(engine);
+    assert.ok(statSync(`${copy}-wal`).mtimeMs > 1_000);
+    assert.deepEqual(readFileSync(`${copy}-wal`), log);
+  }
 });
 
 /** Runs a program while the folder is mounted read-only for it. */
