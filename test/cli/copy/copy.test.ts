@@ -3,6 +3,7 @@ import type { ChildProcess } from 'node:child_process';
 import { readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
 import type { StoredToken } from '../../../src/contract/stored-token.ts';
 import { withChecksum } from '../../../src/store/audit/checksum.ts';
 import { type PlantRevision, StoreRejected } from '../../../src/store/plant-store.ts';
@@ -17,12 +18,12 @@ import {
 } from '../../harness/copied-stores.ts';
 import { LoggingClient } from '../../harness/logging-client.ts';
 import { openCopyTarget, openReader, openServedStore } from '../../harness/open-store.ts';
+import { type HeldStatement, PLANT_INSERT, PostgresProxy } from '../../harness/postgres-proxy.ts';
 import { type Finished, sendPlant, startCommand } from '../../harness/program.ts';
 import { startTestService } from '../../harness/running-service.ts';
 import { openTokens, postgresUnderTest, sqliteUnderTest } from '../../harness/store-under-test.ts';
 import { changeRows, insertSql, type Row } from '../../harness/stored-revisions.ts';
 import { testFolder } from '../../harness/test-folder.ts';
-import { until } from '../../harness/until.ts';
 
 const folder = testFolder();
 const EXCEPT = join(folder, 'ids');
@@ -187,30 +188,36 @@ async function count(database: string): Promise<number> {
 test('an interrupted copy continues when it is run again', async () => {
   const [source, target] = [await sqlite.newDatabase(), await postgres.newDatabase()];
   await fillStore(source, manyPlants(PLANTS));
+  await using proxy = await PostgresProxy.start(postgres.server.port);
   /** Starts a copy and stops it after the first rows. */
-  const stopInTheMiddle = async (stop: (child: ChildProcess) => unknown): Promise<Finished> => {
-    const before = await count(target);
-    const { child, finished } = startCommand(['copy', '--from', source, '--to', target]);
-    await until('rows are copied', async () => child.exitCode !== null || (await count(target)) > before);
-    await stop(child);
+  const stopInTheMiddle = async (
+    stop: (child: ChildProcess, inFlight: HeldStatement) => Promise<void>,
+  ): Promise<Finished> => {
+    const { child, finished } = startCommand(['copy', '--from', source, '--to', proxy.url(target)]);
+    const first = await proxy.holdNext(PLANT_INSERT);
+    const holding = proxy.holdNext(PLANT_INSERT);
+    await first.deliver();
+    first.respond();
+    await stop(child, await holding);
     return await finished;
   };
-  const assertInTheMiddle = async (): Promise<number> => {
-    const stored = await count(target);
-    assert.ok(stored > 0 && stored < PLANTS, `${stored} of ${PLANTS}`);
-    return stored;
-  };
 
-  const interrupted = await stopInTheMiddle(child => child.kill('SIGINT'));
+  const interrupted = await stopInTheMiddle(async (child, inFlight) => {
+    child.kill('SIGINT');
+    // The copy stops after the statement in flight.
+    await wait(1_000);
+    await inFlight.deliver();
+    inFlight.respond();
+  });
   assert.equal(`${interrupted.exitCode} ${interrupted.stderr}`, `130 plant-store: stopped; ${REST}\n`);
-  await assertInTheMiddle();
   const { exitCode, stderr } = await stopInTheMiddle(() => postgres.server.kill());
   await postgres.server.startAgain();
   assert.equal(exitCode, 1);
   assert.match(stderr, new RegExp(`^plant-store: [^\n]+; ${REST}\n$`));
   assert.ok(stderr.includes('--to: '), stderr);
 
-  const stored = await assertInTheMiddle();
+  const stored = await count(target);
+  assert.ok(stored > 0 && stored < PLANTS, `${stored} of ${PLANTS}`);
   const last = await copy(source, target);
   assert.equal(copiedRevisions(last), PLANTS - stored);
   equalDigest(last);
