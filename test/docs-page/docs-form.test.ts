@@ -9,7 +9,6 @@ import { assertAccessible, type RecordedPage, startBrowser, type TestBrowser } f
 import { listen } from '../harness/loopback-server.ts';
 import { runProgram } from '../harness/program.ts';
 import { type RunningService, startTestService } from '../harness/running-service.ts';
-import { holdStore } from '../harness/store-hold.ts';
 
 const WIDE = { viewport: { width: 1440, height: 900 } };
 /** WCAG 2.2, 1.4.10: nothing may be wider than 320 pixels. */
@@ -162,7 +161,11 @@ test('while it sends or a field is wrong, the form shows no earlier result; with
   const button = page.getByRole('button', { name: 'Send' });
   const id = page.getByLabel('id', { exact: true });
   await send(page, { token: slow.token });
-  const held = holdStore(slow.database);
+  const { promise: held, resolve: release } = Promise.withResolvers<void>();
+  await page.route('**/plants', async route => {
+    await held;
+    await route.continue();
+  });
   await id.fill('82');
   await button.evaluate(element => element.scrollIntoView({ block: 'end' }));
   await button.click();
@@ -170,7 +173,7 @@ test('while it sends or a field is wrong, the form shows no earlier result; with
   assert.ok(!(await page.locator('#wire').isVisible()));
   await id.fill('');
   assert.equal(await textOf(page, '#verdict'), 'Sending …');
-  held[Symbol.dispose]();
+  release();
   await page.getByText('Created: plant 82 ').waitFor();
   assert.match(await textOf(page, '#http'), /\n\{"id": 82, .*\}$/);
   const { y, height } = (await page.locator('#verdict').boundingBox())!;

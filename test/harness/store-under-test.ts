@@ -42,7 +42,7 @@ export function sqliteUnderTest(): EngineUnderTest {
       return `sqlite:${join(subfolder, 'plants.db')}`;
     },
     sql: async (database, text) => {
-      using client = new DatabaseSync(pathOf(database), { timeout: 5_000 });
+      using client = new DatabaseSync(pathOf(database), { timeout: 20_000 });
       return client
         .prepare(text)
         .all()
