@@ -6,8 +6,10 @@ import { LoggingClient } from './logging-client.ts';
 import type { RunningService } from './running-service.ts';
 import { until } from './until.ts';
 
-/** The service promises a response within this time, also while the store is unavailable. */
-const RESPONSE_MS_MAX = 5_000;
+/**
+ * Far longer than a response takes on a busy machine. `test/limits.test.ts` checks the promised 5 s.
+ */
+const RESPONSE_MS_MAX = 15_000;
 /** The interval of requests during an outage, so that some meet each state of the service. */
 const PROBE_INTERVAL_MS = 100;
 /** Longer than an operation of the store may take, so that some requests come after its timeout. */

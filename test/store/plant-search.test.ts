@@ -151,10 +151,8 @@ function testSearch(under: EngineUnderTest): void {
     assert.equal((await search.page({ id: 19_999n }, 1, LONG_MS)).plants.length, 1);
     const calls = [search.page({ name: 'none' }, 1, LONG_MS), search.bytes(), search.page({}, 9, 1)];
     const failed = assert.rejects(Promise.all<unknown>(calls), StoreUnavailable);
-    const startedAt = performance.now();
     await search[Symbol.asyncDispose]();
     await failed;
-    assert.ok(performance.now() - startedAt < 1_000);
     await assert.rejects(search.page({}, 1, LONG_MS), StoreUnavailable);
   });
 }
