@@ -25,7 +25,7 @@ export interface StartOptions {
   executable?: string;
   /** A command that runs the program, for example in a separate network. */
   prefix?: readonly string[] | undefined;
-  /** Milliseconds after which the process is killed. */
+  /** Milliseconds after which the process is killed. A process of a failed test would run on. */
   timeout?: number;
 }
 
@@ -44,12 +44,15 @@ export function startProgram(
   });
 }
 
+/** Far longer than a command takes on a slow machine. */
+const COMMAND_MS_MAX = 180_000;
+
 /** Starts the command line. @returns the process, and its result when it ends */
 export function startCommand(
   args: string[],
   options?: StartOptions,
 ): { child: ChildProcess; finished: Promise<Finished> } {
-  const child = startProgram(args, options);
+  const child = startProgram(args, { timeout: COMMAND_MS_MAX, ...options });
   const output = [readText(child.stdout!), readText(child.stderr!), once(child, 'close')] as const;
   const finished = Promise.all(output).then(([stdout, stderr, [exitCode]]) => ({ stdout, stderr, exitCode }));
   return { child, finished };
@@ -63,14 +66,6 @@ export function runProgram(
   const { child, finished } = startCommand(args, options);
   child.stdin!.end(stdin);
   return finished;
-}
-
-/** Far longer than a command takes on a slow machine. */
-const RUN_MS_MAX = 30_000;
-
-/** Runs a command, and kills it after a timeout. Then it has no exit code. */
-export function runInTime(args: string[], options: StartOptions = {}): Promise<Finished> {
-  return runProgram(args, { ...options, timeout: RUN_MS_MAX });
 }
 
 /**

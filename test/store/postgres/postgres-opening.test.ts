@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite, test } from 'node:test';
 import { openReader } from '../../harness/open-store.ts';
-import { type Finished, runInTime, sendPlant, startServe } from '../../harness/program.ts';
+import { type Finished, runProgram, sendPlant, startServe } from '../../harness/program.ts';
 import { addToken } from '../../harness/running-service.ts';
 import { openStore, postgresUnderTest } from '../../harness/store-under-test.ts';
 import { testFolder } from '../../harness/test-folder.ts';
@@ -189,7 +189,7 @@ function assertNoPassword({ stdout, stderr }: Finished): void {
 type Run = [args: string[], env?: Record<string, string>];
 
 async function listTokens(database: string, [args, env = {}]: Run): Promise<Finished> {
-  const finished = await runInTime(['token', 'list', '--database', database, ...args], { env });
+  const finished = await runProgram(['token', 'list', '--database', database, ...args], { env });
   assertNoPassword(finished);
   return finished;
 }
@@ -252,7 +252,7 @@ suite('the password of the command line', { concurrency: 3 }, () => {
 });
 
 test('a service that loses its store logs the cause, and no password', async () => {
-  const service = await startServe(url('plants'));
+  await using service = await startServe(url('plants'));
   const token = await addToken(url('plants'), 'sender');
   let id = 0n;
   const untilStatus = (status: number): Promise<void> =>
