@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { ERRORS, type ErrorName } from '../../src/contract/errors.ts';
+import type { ErrorName } from '../../src/contract/errors.ts';
 import { int64FromNumberText } from '../../src/contract/int64.ts';
 import { readJson, readToEnd } from '../../src/contract/json-reader.ts';
 import { plantJson, readNewPlant, readNewPlantInSlices, readNewPlantText } from '../../src/contract/plant.ts';
@@ -270,10 +270,4 @@ suite('the message of a rejection', () => {
     ];
     for (const [body, message] of rows) assertRejected(body, 'notNewPlant', message);
   });
-});
-
-test('the message of an error is one line that begins in lower case and ends without a full stop', () => {
-  for (const { message } of Object.values(ERRORS)) assert.match(message, /^[a-z][ -~]{10,118}[^.\s]$/);
-  // RFC 6750 section 3: the characters of an error_description.
-  assert.match(ERRORS.tokenRejected.message, /^[ !#-[\]-~]+$/);
 });

@@ -1,10 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { nextRevisions } from '../../../faults/citus.ts';
 import { hashOf, type Shards, workerOf } from '../../../src/store/postgres/citus-shards.ts';
 import { mayConcernCommit } from '../../../src/store/postgres/connection.ts';
 import { kindOf } from '../../../src/store/postgres/failure.ts';
-import { databaseName, openStore, postgresUnderTest } from '../../harness/store-under-test.ts';
 
 // Citus is not on npm. These values were recorded from Citus 13.2 on PostgreSQL 15.
 // `npm run faults -- --citus URL` injects faults into a real cluster.
@@ -58,14 +56,4 @@ test('the worker of a plant is the one whose shard has its hash', () => {
   assert.deepEqual(workers, [second, undefined, second, second]);
   assert.equal(workerOf(shards, 8n), first);
   assert.equal(workerOf([], 1n), undefined);
-});
-
-test('the rows that the fault scenario inserts fit the schema', async () => {
-  const { server } = await postgresUnderTest();
-  const database = databaseName(await server.createDatabase());
-  await (await openStore(server.url(database))).close();
-  await server.query(`INSERT INTO plant_revision VALUES (7, 1, 'Ficus', NULL, 0, 1, 0)`, database);
-  await server.query(nextRevisions('plant_revision', [7n]), database);
-  const rows = await server.query('SELECT max(revision) FROM plant_revision', database);
-  assert.deepEqual(rows, [{ max: 10 }]);
 });
