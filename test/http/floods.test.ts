@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
-import { after, before, suite, test } from 'node:test';
+import { suite, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -14,25 +14,13 @@ import { chunked, type RawConnection, requestBytes } from '../harness/raw-connec
 import { addToken } from '../harness/running-service.ts';
 import { isLeftToNode, serverSideOf } from '../harness/server-side.ts';
 import { until } from '../harness/until.ts';
-import {
-  assertCreated,
-  assertRejected,
-  ConnectionTarget,
-  GHOST_ID,
-  plantJson,
-  writeApart,
-} from './connection-target.ts';
+import { assertRejected, ConnectionTarget, GHOST_ID, plantJson, writeApart } from './connection-target.ts';
 
 /** Their bodies together are far larger than all else in memory. */
 const IDLE_BODIES = 16;
 const NOWHERE = Buffer.from('GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n');
 
-let target: ConnectionTarget;
-
-before(async () => {
-  target = await ConnectionTarget.start();
-});
-after(() => target.end());
+const target = await ConnectionTarget.start();
 
 /** The most requests without a response that Node's HTTP server had parsed on one connection. */
 async function parsedAhead(during: () => Promise<void>): Promise<number> {
@@ -86,7 +74,7 @@ suite('hundreds of requests that are not for the fast path, on one connection', 
       const ahead = await parsedAhead(async () => {
         connection.write(Buffer.concat(ids.map(request)));
         for (const id of ids) {
-          if (number === undefined) await assertCreated(connection, id);
+          if (number === undefined) await target.assertCreated(connection, id);
           else await assertRejected(connection, number);
         }
       });
@@ -174,7 +162,7 @@ suite('long bodies that are incomplete', () => {
       const id = target.nextId();
       const body = plantJson(id);
       short.write(target.request(id, 'body' in parts ? chunked(body) : { body }));
-      await assertCreated(short, id);
+      await target.assertCreated(short, id);
     }
     using long = await target.open();
     long.write(target.request(GHOST_ID, chunked(`{"id":1,"name":"${'x'.repeat(50_000)}"}`)));
@@ -189,7 +177,7 @@ suite('long bodies that are incomplete', () => {
     });
     const id = target.nextId();
     next[0]!.write(plantJson(id).padEnd(BODY_BYTES_MAX));
-    await assertCreated(next[0]!, id);
+    await target.assertCreated(next[0]!, id);
     next[0]!.write(longHeaders());
     assert.equal((await next[0]!.response()).status, 100, 'the memory of a body that was read is free');
     for (const connection of [...begun, ...next]) connection[Symbol.dispose]();
@@ -210,7 +198,7 @@ suite('long bodies that are incomplete', () => {
     using last = await target.open();
     const id = target.nextId();
     last.write(requestBytes(token, { body: plantJson(id) }));
-    await assertCreated(last, id);
+    await target.assertCreated(last, id);
     for (const connection of await untilAllBegun()) connection[Symbol.dispose]();
   });
 
@@ -254,7 +242,7 @@ suite('long bodies that are incomplete', () => {
     first!.connection.write(first!.rest);
     await assertRejected(first!.connection, 50301);
     second!.connection.write(second!.rest);
-    await assertCreated(second!.connection, ids[1]!);
+    await target.assertCreated(second!.connection, ids[1]!);
     for (const each of [...begun, first!.connection, second!.connection]) each[Symbol.dispose]();
   });
 });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { after, before, suite, test } from 'node:test';
+import { suite, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { floods } from '../../faults/floods.ts';
 import type { Order } from '../../faults/scenario.ts';
@@ -18,12 +18,7 @@ const TIMER_MS_MAX = 60_000;
 const PAUSE_MS = 3_500;
 const { signal } = new AbortController();
 const ORDER: Order = { seed: SEED, budgetMs: 0, signal, tell: console.log, mutant: undefined };
-let target: ConnectionTarget;
-
-before(async () => {
-  target = await ConnectionTarget.start();
-});
-after(() => target.end());
+const target = await ConnectionTarget.start();
 
 // Concurrent, since up to 15 s pass in each test.
 suite('slow and hostile clients', { concurrency: true }, () => {
