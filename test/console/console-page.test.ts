@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { after, before, suite, test } from 'node:test';
+import { after, suite, test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { assertAccessible, type RecordedPage, startBrowser, type TestBrowser } from '../harness/browser.ts';
+import { assertAccessible, type RecordedPage, startBrowser } from '../harness/browser.ts';
+import { sendText } from '../harness/console-session.ts';
 import { listen } from '../harness/loopback-server.ts';
-import { sendBody } from '../harness/program.ts';
 import { type RunningService, startTestService } from '../harness/running-service.ts';
 import { sqliteUnderTest } from '../harness/store-under-test.ts';
 import { until } from '../harness/until.ts';
@@ -32,10 +32,7 @@ const CONSOLE = {
   ],
 } as const;
 
-let browser: TestBrowser;
-before(async () => {
-  browser = await startBrowser();
-});
+const browser = await startBrowser();
 after(() => browser[Symbol.asyncDispose]());
 
 async function signIn(service: RunningService, view: keyof typeof VIEWS = 'light'): Promise<RecordedPage> {
@@ -48,10 +45,6 @@ async function signIn(service: RunningService, view: keyof typeof VIEWS = 'light
 async function show(page: Page, screen: string): Promise<void> {
   await page.locator('nav').getByRole('link', { name: screen }).click();
   await page.getByRole('heading', { level: 1, name: screen }).waitFor();
-}
-
-async function send({ url, token }: RunningService, body: string, other = token): Promise<number> {
-  return (await sendBody(url, other, body)).status;
 }
 
 /** Checks that each screen is accessible. */
@@ -93,7 +86,7 @@ suite('the page of the console', () => {
       '{"id":9223372036854775807,"name":"Ölweide"}',
       '{"id":7,"name":"Silver birch","tag":"Betula, old"}',
     ])
-      assert.equal(await send(service, body), 200);
+      assert.equal(await sendText(service, body), 200);
     // So many that a search takes several requests.
     const ids = 'WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000)';
     const row = `SELECT 10000000 + i, 1, 'oak', NULL, 1, 1, 0 FROM n`;
@@ -101,7 +94,7 @@ suite('the page of the console', () => {
     const created = page.locator('.panel', { hasText: 'Plants per second' }).locator('dd').first();
     let id = 1_000;
     await until('the plot moves', async () => {
-      assert.equal(await send(service, `{"id":${id++},"name":"oak"}`), 200);
+      assert.equal(await sendText(service, `{"id":${id++},"name":"oak"}`), 200);
       return Number.parseInt((await created.textContent()) ?? '', 10) > 10;
     });
     assert.ok((await page.locator('canvas').count()) >= 2);
@@ -144,7 +137,7 @@ suite('the page of the console', () => {
       [hostile, '}'],
       ['{"id":1,"name":"\u0001\u202e"}', '\\u0001'],
     ].entries()) {
-      assert.equal(await send(service, body!), 400);
+      assert.equal(await sendText(service, body!), 400);
       await entries.nth(count).waitFor();
       await entries.first().locator('summary').click();
       assert.equal(await entries.first().locator('mark').textContent(), marked);
@@ -156,11 +149,11 @@ suite('the page of the console', () => {
     await page.getByLabel('Label, such as').fill('field app');
     await page.getByRole('button', { name: 'Create' }).click();
     const token = (await page.locator('section pre').textContent())!;
-    assert.equal(await send(service, '{"id":1,"name":"x"}', token), 200);
+    assert.equal(await sendText(service, '{"id":1,"name":"x"}', token), 200);
     await page.getByRole('button', { name: 'Revoke field app' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Revoke it' }).click();
     await page.getByRole('row', { name: /field app revoked/ }).waitFor();
-    const isRejected = async () => (await send(service, '{"id":1,"name":"x"}', token)) === 401;
+    const isRejected = async () => (await sendText(service, '{"id":1,"name":"x"}', token)) === 401;
     await until('the token is rejected', isRejected);
 
     await show(page, 'Store');
@@ -174,7 +167,7 @@ suite('the page of the console', () => {
 
   test('says what to do after a used link, signs out in all tabs, and its cookie is worth nothing elsewhere', async () => {
     await using service = await startTestService({ console: CONSOLE });
-    assert.equal(await send(service, '{"id":9007199254740993,"name":"Acer"}'), 200);
+    assert.equal(await sendText(service, '{"id":9007199254740993,"name":"Acer"}'), 200);
     const used = await service.makeConsoleCode!();
     const { page } = await browser.openPage(DESKTOP);
     await page.goto(`${service.opsUrl}/console/#${used}`);

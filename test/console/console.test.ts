@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { request } from 'node:http';
 import { createServer } from 'node:net';
-import { after, before, suite, test } from 'node:test';
+import { after, suite, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { makeConsoleSecret } from '../../src/auth/console-code.ts';
 import { hashToken } from '../../src/auth/token.ts';
@@ -10,9 +10,9 @@ import { TokenCache } from '../../src/auth/token-cache.ts';
 import { Sessions } from '../../src/console/sessions.ts';
 import type { StoredToken } from '../../src/contract/stored-token.ts';
 import { plantWrite } from '../../src/store/audit/checksum.ts';
-import { call, type Json, json, type Operator, signIn } from '../harness/console-session.ts';
+import { call, type Json, json, sendText, signIn } from '../harness/console-session.ts';
 import { listen } from '../harness/loopback-server.ts';
-import { runProgram, sendBody } from '../harness/program.ts';
+import { runProgram } from '../harness/program.ts';
 import { type RunningService, startTestService } from '../harness/running-service.ts';
 import { openTokens, sqliteUnderTest } from '../harness/store-under-test.ts';
 import { insertSql, type Row } from '../harness/stored-revisions.ts';
@@ -26,23 +26,11 @@ function start(database?: string): Promise<RunningService> {
   });
 }
 
-async function send(
-  { url, token }: RunningService,
-  body: string | Uint8Array<ArrayBuffer>,
-  other = token,
-): Promise<number> {
-  return (await sendBody(url, other, body)).status;
-}
-
 const sqlite = sqliteUnderTest();
 
-suite('the console and its store', () => {
-  let service: RunningService;
-  let operator: Operator;
-  before(async () => {
-    service = await start(await sqlite.newDatabase());
-    operator = await signIn(service);
-  });
+suite('the console and its store', async () => {
+  const service = await start(await sqlite.newDatabase());
+  const operator = await signIn(service);
   after(() => service[Symbol.asyncDispose]());
 
   test('shows plants with exact ids and their revisions, and finds them by each field', async () => {
@@ -52,7 +40,7 @@ suite('the console and its store', () => {
       '{"id":7,"name":"Acer platanoides","tag":""}',
       '{"id":9223372036854775807,"name":"Ölweide","tag":"tree"}',
     ])
-      assert.equal(await send(service, body), 200);
+      assert.equal(await sendText(service, body), 200);
     const SEARCHES: [query: string, ids: string[]][] = [
       ['', ['-9223372036854775808', '7', '9223372036854775807']],
       ['id=9223372036854775807', ['9223372036854775807']],
@@ -98,7 +86,7 @@ suite('the console and its store', () => {
     const created = await call(operator, 'POST', 'tokens', { label: 'field app' });
     assert.equal(created.status, 201);
     const { token } = (await created.json()) as { token: string };
-    assert.equal(await send(service, '{"id":1,"name":"x"}', token), 200);
+    assert.equal(await sendText(service, '{"id":1,"name":"x"}', token), 200);
     assert.equal((await call(operator, 'POST', 'tokens', { label: 'field app' })).status, 409);
     assert.equal((await call(operator, 'POST', 'tokens', { label: ' ' })).status, 422);
     for (const expiresAt of [1, 8.64e15 + 1, '9'])
@@ -108,7 +96,7 @@ suite('the console and its store', () => {
     const beyond = `UPDATE token SET expires_at = 9007199254740991 WHERE label = 'later'`;
     await sqlite.sql(service.database, beyond);
     assert.equal((await call(operator, 'POST', 'tokens/revoke', { label: 'field app' })).status, 204);
-    const isRejected = async () => (await send(service, '{"id":1,"name":"x"}', token)) === 401;
+    const isRejected = async () => (await sendText(service, '{"id":1,"name":"x"}', token)) === 401;
     await until('the token is rejected', isRejected);
     const { tokens } = await json(operator, 'tokens');
     const { label, revokedAt } = tokens.find((each: Json) => each.label === 'field app');
@@ -157,7 +145,7 @@ suite('the console', () => {
     await using service = await start();
     const operator = await signIn(service);
     const rejected = async (): Promise<Json> => json(operator, 'rejected');
-    assert.equal(await send(service, '{"id":1}'), 400);
+    assert.equal(await sendText(service, '{"id":1}'), 400);
     assert.deepEqual(await rejected(), { until: null, requests: [] });
     assert.equal((await call(operator, 'POST', 'rejected', { isOn: true })).status, 204);
     const CASES: [body: string | Uint8Array<ArrayBuffer>, shown: string, fault: string | undefined][] = [
@@ -179,7 +167,7 @@ suite('the console', () => {
       [`{,"a":"${'ö'.repeat(3_000)}`, `{,"a":"${'ö'.repeat(996)}`, `,"a":"${'ö'.repeat(996)}\udcc3`],
     ];
     for (const [body, shown, fault] of CASES) {
-      assert.equal(await send(service, body), 400);
+      assert.equal(await sendText(service, body), 400);
       const [newest] = (await rejected()).requests;
       assert.equal(newest.body.replace(/\udcc3$/, ''), shown);
       assert.equal(newest.faultAt === null ? undefined : newest.body.slice(newest.faultAt), fault, shown);
@@ -187,7 +175,7 @@ suite('the console', () => {
     }
     await fetch(`${service.url}/plants/${service.token}`);
     assert.equal((await rejected()).requests[0].requestLine, 'GET /plants/plant_…');
-    for (let count = 0; count < 200; count++) await send(service, '[]');
+    for (let count = 0; count < 200; count++) await sendText(service, '[]');
     assert.equal((await rejected()).requests.length, 200);
     assert.ok(!JSON.stringify(await rejected()).includes(service.token));
     await call(operator, 'POST', 'rejected', { isOn: false });

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { execFile, spawnSync } from 'node:child_process';
 import { createServer, request as httpRequest, type RequestListener } from 'node:http';
-import { after, before, suite, test } from 'node:test';
+import { after, suite, test } from 'node:test';
 import { promisify } from 'node:util';
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import { VERSION } from '../../src/version.ts';
-import { assertAccessible, type RecordedPage, startBrowser, type TestBrowser } from '../harness/browser.ts';
+import { assertAccessible, type RecordedPage, startBrowser } from '../harness/browser.ts';
 import { listen } from '../harness/loopback-server.ts';
 import { runProgram } from '../harness/program.ts';
-import { type RunningService, startTestService } from '../harness/running-service.ts';
+import { startTestService } from '../harness/running-service.ts';
 
 const WIDE = { viewport: { width: 1440, height: 900 } };
 /** WCAG 2.2, 1.4.10: nothing may be wider than 320 pixels. */
@@ -17,11 +17,7 @@ const DARK_PHONE = {
   colorScheme: 'dark',
 } as const;
 
-let service: RunningService;
-let browser: TestBrowser;
-before(async () => {
-  [service, browser] = await Promise.all([startTestService(), startBrowser()]);
-});
+const [service, browser] = await Promise.all([startTestService(), startBrowser()]);
 after(async () => {
   await browser[Symbol.asyncDispose]();
   await service[Symbol.asyncDispose]();
