@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict';
-import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
-import type { Socket } from 'node:net';
 import { suite, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
@@ -9,38 +7,16 @@ import { runInNewContext } from 'node:vm';
 import { makeToken } from '../../src/auth/token.ts';
 import { BODY_BYTES_MAX } from '../../src/contract/limits.ts';
 import { LONG_BODIES_BYTES_MAX } from '../../src/http/limits.ts';
-import { PARSED_CHUNK_BYTES_MAX } from '../../src/http/node-connection.ts';
 import { chunked, type RawConnection, requestBytes } from '../harness/raw-connection.ts';
 import { addToken } from '../harness/running-service.ts';
-import { isLeftToNode, serverSideOf } from '../harness/server-side.ts';
+import { serverSideOf } from '../harness/server-side.ts';
 import { until } from '../harness/until.ts';
 import { assertRejected, ConnectionTarget, GHOST_ID, plantJson, writeApart } from './connection-target.ts';
 
 /** Their bodies together are far larger than all else in memory. */
 const IDLE_BODIES = 16;
-const NOWHERE = Buffer.from('GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n');
 
 const target = await ConnectionTarget.start();
-
-/** The most requests without a response that Node's HTTP server had parsed on one connection. */
-async function parsedAhead(during: () => Promise<void>): Promise<number> {
-  const open = new Map<Socket, number>();
-  let most = 0;
-  const count = (message: unknown, change: number): void => {
-    const { socket } = message as { socket: Socket };
-    const now = (open.get(socket) ?? 0) + change;
-    open.set(socket, now);
-    most = Math.max(most, now);
-  };
-  const started = (message: unknown): void => count(message, 1);
-  const finished = (message: unknown): void => count(message, -1);
-  subscribe('http.server.request.start', started);
-  subscribe('http.server.response.finish', finished);
-  await during();
-  unsubscribe('http.server.request.start', started);
-  unsubscribe('http.server.response.finish', finished);
-  return most;
-}
 
 test('idle connections do not keep their last bodies in memory', async () => {
   setFlagsFromString('--expose-gc');
@@ -59,30 +35,6 @@ test('idle connections do not keep their last bodies in memory', async () => {
   }
   // Other tests leave and free far less than the bodies together.
   await until('their memory is free', () => buffered() < earlier + (IDLE_BODIES / 2) * BODY_BYTES_MAX);
-});
-
-suite('hundreds of requests that are not for the fast path, on one connection', () => {
-  /** What is sent, and the expected error. */
-  const kinds: [what: string, request: (id: number) => Buffer, number?: number][] = [
-    ['for another path', () => NOWHERE, 40401],
-    ['with their bodies in chunks', id => target.request(id, chunked(plantJson(id)))],
-  ];
-  for (const [what, request, number] of kinds) {
-    test(`${what}, get responses in order, and few are parsed ahead of the first pending response`, async () => {
-      using connection = await target.open();
-      const ids = Array.from({ length: 300 }, () => (number === undefined ? target.nextId() : GHOST_ID));
-      const ahead = await parsedAhead(async () => {
-        connection.write(Buffer.concat(ids.map(request)));
-        for (const id of ids) {
-          if (number === undefined) await target.assertCreated(connection, id);
-          else await assertRejected(connection, number);
-        }
-      });
-      assert.ok(isLeftToNode(connection));
-      assert.ok(ahead <= 1 + PARSED_CHUNK_BYTES_MAX / NOWHERE.length, `${ahead} were parsed ahead`);
-      await target.assertOpen(connection);
-    });
-  }
 });
 
 test('a client that waits for each response does not wait for clients that send thousands', async () => {

@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { suite, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
+import { makeToken } from '../../src/auth/token.ts';
+import { TOKEN_REFRESH_INTERVAL_MIN_MS } from '../../src/auth/token-cache.ts';
 import { BODY_BYTES_MAX } from '../../src/contract/limits.ts';
 import {
   ask,
@@ -258,6 +260,18 @@ test('bytes after a request with Upgrade get their response in order, valid or n
 });
 
 suite('a token', { concurrency: true }, () => {
+  test('that does not exist is rejected in order, and its client waits for the lookups', async () => {
+    using connection = await target.open();
+    const [first, last] = [target.nextId(), target.nextId()];
+    const guesses = Array.from({ length: 5 }, () => requestBytes(makeToken(), { body: plantJson(GHOST_ID) }));
+    const since = performance.now();
+    connection.write(Buffer.concat([target.request(first), ...guesses, target.request(last)]));
+    await target.assertCreated(connection, first);
+    for (const _ of guesses) await assertRejected(connection, 40102);
+    assert.ok(performance.now() - since > TOKEN_REFRESH_INTERVAL_MIN_MS, 'few requests are parsed ahead');
+    await target.assertCreated(connection, last);
+  });
+
   for (const [path, parts] of [
     [PATHS[0], {}],
     [PATHS[1], { target: '/plants?' }],
