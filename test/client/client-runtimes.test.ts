@@ -3,7 +3,7 @@ import { execFile, spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { createServer, request as httpRequest } from 'node:http';
 import { delimiter, join } from 'node:path';
-import { suite, test } from 'node:test';
+import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
@@ -79,42 +79,42 @@ async function assertStored({ database }: RunningService): Promise<void> {
   assert.equal(lines.length, 3 + 1 + 1 + 500 + 1);
 }
 
-suite('the client sends plants with exact ids, retries, and keeps their order', () => {
-  const program = join(testFolder(), 'program.mjs');
-  writeFileSync(
-    program,
-    `${script}\nconsole.log(JSON.stringify(await client.useClient({}, process.argv[2])));`,
-  );
-  for (const [name, [executable, ...args]] of RUNTIMES)
-    test(`in ${name}`, async () => {
-      await using service = await startTestService();
-      await using gateway = await startDroppingProxy(service.url);
-      const { stdout } = await promisify(execFile)(executable!, [...args, program, gateway.url], {
-        env: { PLANT_STORE_URL: service.url, PLANT_STORE_TOKEN: service.token },
-        timeout: 60_000,
-      });
-      assert.deepEqual(JSON.parse(stdout), EXPECTED);
-      await assertStored(service);
-    });
-
-  test('in a page of another origin than the service', { timeout: 120_000 }, async () => {
-    const html = `<!doctype html><link rel="icon" href="data:,"><script>${script}</script>`;
-    await using page = await listen(
-      createServer((_, response) => response.setHeader('Content-Type', 'text/html').end(html)),
-    );
-    await using service = await startTestService({ corsOrigins: [page.url] });
+const program = join(testFolder(), 'program.mjs');
+writeFileSync(
+  program,
+  `${script}\nconsole.log(JSON.stringify(await client.useClient({}, process.argv[2])));`,
+);
+for (const [name, [executable, ...args]] of RUNTIMES)
+  test(`the client sends plants with exact ids, retries, and keeps their order in ${name}`, async () => {
+    await using service = await startTestService();
     await using gateway = await startDroppingProxy(service.url);
-    await using browser = await startBrowser();
-    const { page: tab } = await browser.openPage();
-    await tab.goto(page.url);
-    const result = await tab.evaluate(
-      ([url, token, droppingUrl]) => {
-        const { client } = globalThis as unknown as { client: { useClient: typeof useClient } };
-        return client.useClient({ url: url!, token: token! }, droppingUrl!);
-      },
-      [service.url, service.token, gateway.url],
-    );
-    assert.deepEqual(result, { ...EXPECTED, moved: 'undefined undefined is permanent' });
+    const { stdout } = await promisify(execFile)(executable!, [...args, program, gateway.url], {
+      env: { PLANT_STORE_URL: service.url, PLANT_STORE_TOKEN: service.token },
+      timeout: 60_000,
+    });
+    assert.deepEqual(JSON.parse(stdout), EXPECTED);
     await assertStored(service);
   });
+
+test('the client does the same in a page of another origin than the service', {
+  timeout: 120_000,
+}, async () => {
+  const html = `<!doctype html><link rel="icon" href="data:,"><script>${script}</script>`;
+  await using page = await listen(
+    createServer((_, response) => response.setHeader('Content-Type', 'text/html').end(html)),
+  );
+  await using service = await startTestService({ corsOrigins: [page.url] });
+  await using gateway = await startDroppingProxy(service.url);
+  await using browser = await startBrowser();
+  const { page: tab } = await browser.openPage();
+  await tab.goto(page.url);
+  const result = await tab.evaluate(
+    ([url, token, droppingUrl]) => {
+      const { client } = globalThis as unknown as { client: { useClient: typeof useClient } };
+      return client.useClient({ url: url!, token: token! }, droppingUrl!);
+    },
+    [service.url, service.token, gateway.url],
+  );
+  assert.deepEqual(result, { ...EXPECTED, moved: 'undefined undefined is permanent' });
+  await assertStored(service);
 });

@@ -314,7 +314,6 @@ suite('the client sends many plants', () => {
   const plain = (count: number): PlantInput[] =>
     Array.from({ length: count }, (_, index) => ({ id: BigInt(index), name: `plant ${index}` }));
 
-  /** The results until it throws, and what it throws. */
   async function readAll(results: AsyncIterable<PlantResult>): Promise<[PlantResult[], unknown]> {
     const read: PlantResult[] = [];
     try {

@@ -12,7 +12,7 @@ import type { StoredToken } from '../../src/contract/stored-token.ts';
 import { plantWrite } from '../../src/store/audit/checksum.ts';
 import { call, type Json, json, sendText, signIn } from '../harness/console-session.ts';
 import { listen } from '../harness/loopback-server.ts';
-import { runProgram } from '../harness/program.ts';
+import { assertFailed, runProgram } from '../harness/program.ts';
 import { type RunningService, startTestService } from '../harness/running-service.ts';
 import { openTokens, sqliteUnderTest } from '../harness/store-under-test.ts';
 import { insertSql, type Row } from '../harness/stored-revisions.ts';
@@ -260,8 +260,7 @@ suite('the console', () => {
     await using without = await startTestService();
     const otherOps = without.opsUrl.replace('http://', '');
     const off = await printLink(without.database, '--ops', otherOps);
-    assert.deepEqual([off.exitCode, off.stdout], [1, '']);
-    assert.match(off.stderr, /start it with --console on/);
+    assertFailed(off, /start it with --console on/);
     for (const path of ['/console/', '/console/api/now', '/'])
       assert.equal((await fetch(without.opsUrl + path, { redirect: 'manual' })).status, 404);
   });

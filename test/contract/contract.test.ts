@@ -251,23 +251,21 @@ suite('the body', () => {
   });
 });
 
-suite('the message of a rejection', () => {
-  test('lists every fault', () => {
-    const rows: [body: string, message: string][] = [
-      ['{}', 'id is required; name is required'],
-      ['{"id":null,"name":null,"tag":null}', `${ID_FAULT}; name must be a string; tag must be a string`],
-      ['{"name":1}', 'id is required; name must be a string'],
-      [
-        String.raw`{"id":0.5,"name":"\u0000\ud800","tag":"\ud800\u0000"}`,
-        `${ID_FAULT}; name must not contain U+0000; name must not contain an unpaired surrogate; ` +
-          'tag must not contain U+0000; tag must not contain an unpaired surrogate',
-      ],
-      [
-        '{"x":1,"y":1,"y":2,"tag":2,"tag":1,"x":2}',
-        `${OTHER} is given more than once; "tag" is given more than once; id is required; name is required; ` +
-          'tag must be a string',
-      ],
-    ];
-    for (const [body, message] of rows) assertRejected(body, 'notNewPlant', message);
-  });
+test('the message of a rejection lists every fault', () => {
+  const rows: [body: string, message: string][] = [
+    ['{}', 'id is required; name is required'],
+    ['{"id":null,"name":null,"tag":null}', `${ID_FAULT}; name must be a string; tag must be a string`],
+    ['{"name":1}', 'id is required; name must be a string'],
+    [
+      String.raw`{"id":0.5,"name":"\u0000\ud800","tag":"\ud800\u0000"}`,
+      `${ID_FAULT}; name must not contain U+0000; name must not contain an unpaired surrogate; ` +
+        'tag must not contain U+0000; tag must not contain an unpaired surrogate',
+    ],
+    [
+      '{"x":1,"y":1,"y":2,"tag":2,"tag":1,"x":2}',
+      `${OTHER} is given more than once; "tag" is given more than once; id is required; name is required; ` +
+        'tag must be a string',
+    ],
+  ];
+  for (const [body, message] of rows) assertRejected(body, 'notNewPlant', message);
 });

@@ -11,7 +11,6 @@ import { CACHE, createAtomically } from './cache.ts';
 
 export type TestBrowser = Awaited<ReturnType<typeof startBrowser>>;
 
-/** A page, with its requests and errors. */
 export interface RecordedPage {
   page: Page;
   /** Every request of the page, as `METHOD URL`. */

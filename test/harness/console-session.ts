@@ -2,10 +2,8 @@ import assert from 'node:assert/strict';
 import { sendBody } from './program.ts';
 import type { RunningService } from './running-service.ts';
 
-/** Someone who uses the console of a service. */
 export interface Operator {
   service: RunningService;
-  /** Undefined: not signed in. */
   cookie?: string | undefined;
   /** The half of the session's secret that is not in the cookie. */
   secret?: string | undefined;

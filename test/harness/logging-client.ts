@@ -5,7 +5,6 @@ import type { LoggedRequest, LoggedResponse } from './client-log.ts';
 /** Differences from a valid request. */
 interface Unusual {
   token?: string;
-  /** The body, instead of the plant. */
   body?: string;
 }
 

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -8,18 +9,21 @@ import { newPlantJson } from '../../src/contract/plant.ts';
 /** The program of this checkout. */
 export const PROGRAM = fileURLToPath(new URL('../../bin/plant-store.js', import.meta.url));
 
-/** The result of a command. */
 export interface Finished {
   exitCode: number | null;
   stdout: string;
   stderr: string;
 }
 
-/** How to start a process. */
+/** Asserts that a command printed no result, and a message that matches. */
+export function assertFailed({ exitCode, stdout, stderr }: Finished, says: RegExp, code = 1): void {
+  assert.match(stderr, says);
+  assert.deepEqual([exitCode, stdout], [code, '']);
+}
+
 export interface StartOptions {
   env?: Record<string, string>;
   cwd?: string;
-  /** Arguments for Node. */
   nodeArgs?: string[];
   /** The file to run, by default the program of this checkout. */
   executable?: string;
@@ -58,7 +62,6 @@ export function startCommand(
   return { child, finished };
 }
 
-/** Runs the command line to its end. */
 export function runProgram(
   args: string[],
   { stdin, ...options }: StartOptions & { stdin?: string | Uint8Array } = {},
@@ -79,7 +82,6 @@ export function firstTokenOf(greeting: string, root = ''): string {
   return file === undefined ? '' : readFileSync(root + file, 'utf8').trimEnd();
 }
 
-/** Arguments of `serve`: any free ports of this machine. */
 export const FREE_PORTS = ['--listen', '127.0.0.1:0', '--ops', '127.0.0.1:0'];
 
 /** A running `serve` process. `await using` kills it, unless it has ended. */
@@ -88,9 +90,7 @@ export interface ServeProcess extends AsyncDisposable {
   url: string;
   /** The token of a new SQLite store; empty if the store is not new. */
   token: string;
-  /** The lines of its log. */
   logged(): string[];
-  /** Sends the signal and waits for the process to end. */
   stop(signal: NodeJS.Signals): Promise<Finished>;
 }
 
@@ -131,7 +131,6 @@ export async function startServe(
   };
 }
 
-/** Sends a body by `fetch`. */
 export function sendBody(
   url: string,
   token: string,

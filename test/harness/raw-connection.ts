@@ -1,7 +1,6 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 
-/** A response as it was sent. */
 export interface RawResponse {
   status: number;
   /** Names are in lower case. A repeated name is an error of the server and throws. */
@@ -51,7 +50,6 @@ export class RawConnection {
     this.socket.write(bytes);
   }
 
-  /** Closes the client's side. */
   finish(): void {
     this.socket.end();
   }

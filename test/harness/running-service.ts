@@ -12,12 +12,10 @@ export interface RunningService extends Service {
   /** The base URL, without a trailing slash. */
   url: string;
   opsUrl: string;
-  /** A valid token. */
   token: string;
   /** The database URL, as for `--database`. */
   database: string;
   folder: string;
-  /** The messages of its log. */
   logged: string[];
   [Symbol.asyncDispose](): Promise<void>;
 }

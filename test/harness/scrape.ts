@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
 
-/** One response of /metrics. */
 export interface Scrape {
   text: string;
-  /** The type of each metric, by its name. */
   types: Map<string, string>;
   /** The values by name and labels, for example `up{job="a"}`. */
   values: Map<string, number>;

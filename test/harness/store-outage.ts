@@ -17,12 +17,10 @@ const OUTAGE_MS = 3_500;
 
 let lastId = 0n;
 
-/** @returns a plant with an id that is new in this process */
 export function newPlant(): NewPlant {
   return { id: ++lastId, name: 'oak' };
 }
 
-/** Sends a plant on a new connection. */
 export async function send(
   service: Pick<RunningService, 'url' | 'token'>,
   plant: NewPlant,
@@ -35,7 +33,6 @@ export async function send(
   return response;
 }
 
-/** @returns the response of `/readyz` */
 export async function readyz({ opsUrl }: RunningService): Promise<{ status: string; warnings?: string[] }> {
   const response = await fetch(`${opsUrl}/readyz`);
   const state = (await response.json()) as { status: string; warnings?: string[] };

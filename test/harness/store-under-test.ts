@@ -13,9 +13,7 @@ import { testFolder } from './test-folder.ts';
 /** An engine with real databases, for the tests of all stores. */
 export interface EngineUnderTest {
   name: 'SQLite' | 'PostgreSQL';
-  /** @returns the URL of a new, empty database */
   newDatabase(): Promise<string>;
-  /** Runs SQL on a new connection. */
   sql(database: string, text: string): Promise<Record<string, unknown>[]>;
 }
 
@@ -69,7 +67,6 @@ export async function postgresUnderTest(
   };
 }
 
-/** @returns the name of a PostgreSQL database from its URL */
 export function databaseName(database: string): string {
   return new URL(database).pathname.slice(1);
 }
@@ -82,7 +79,6 @@ export async function openStore(
   return await openServedStore({ database, repeatedIdRule, connections: 4 });
 }
 
-/** Creates a store; `await using` closes it. */
 export async function openNewStore(
   under: EngineUnderTest,
 ): Promise<StorageEngine & AsyncDisposable & { database: string }> {
@@ -106,7 +102,6 @@ export function numbered(count: number, name: string): NewPlant[] {
   return Array.from({ length: count }, (_, index) => ({ id: BigInt(index), name }));
 }
 
-/** @returns the path of an SQLite store from its URL */
 export function pathOf(database: string): string {
   return database.replace('sqlite:', '');
 }

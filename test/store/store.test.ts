@@ -35,7 +35,6 @@ const IDS = [
   ID_MAX,
 ];
 
-/** Reads the latest revision of each plant. */
 async function latestRevisions(database: string): Promise<PlantRevision[]> {
   await using reader = await openReader(database);
   return (await Array.fromAsync(latestPlants(checkedRevisions(reader.revisions())))) as PlantRevision[];

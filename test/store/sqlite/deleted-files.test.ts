@@ -17,7 +17,6 @@ const sqlite = sqliteUnderTest();
 async function withService(
   run: (sabotaged: {
     service: RunningService;
-    /** The path of its store. */
     path: string;
     send(): Promise<number | undefined>;
   }) => Promise<void>,
