@@ -68,7 +68,6 @@ test('the line of a store is that of its backup', async () => {
   await fillStore(original, HARD_PLANTS);
   const backup = join(folder, 'backup.db');
   assert.equal((await run('backup', original, backup)).exitCode, 0);
-  // A seal is often elsewhere.
   renameSync(`${backup}.seal`, join(folder, 'elsewhere.seal'));
   const made = readFileSync(backup);
   const { stdout: first } = await verify(original);
@@ -107,7 +106,6 @@ const CHANGES: [changes: string[], says: RegExp][] = [
     [`UPDATE plant_revision SET name = 'plant 5011' WHERE id = 5010`],
     /^plant-store: revision 1 of plant 5010 is damaged: its checksum is wrong\nplant-store: the store does/,
   ],
-  // Added later with an earlier time.
   [[insertSql([5, 1, 'new', null, 1_500, 1])], /has 1,516 intact .*\nFAULTS/],
   [
     [`UPDATE plant_revision SET recorded_by = 3`],

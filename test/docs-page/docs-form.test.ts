@@ -209,7 +209,6 @@ test('behind a proxy with a path of its own the form works, and knows errors of 
     reject = () => body;
     assert.match(await send(page), /^Rejected with 400, but not by a plant store\./, body);
   }
-  // The page shows no token that a response repeats.
   reject = authorization => authorization;
   await send(page);
   const received = await textOf(page, '#received');
@@ -285,6 +284,5 @@ test('the samples are readable without JavaScript, and the form cannot be sent',
   assert.ok(await page.getByRole('button', { name: 'Send' }).isDisabled());
   await page.getByText('Python', { exact: true }).click();
   assert.ok((await page.locator('#python').textContent())!.includes('https://plants.example/plants'));
-  // Only one sample is open.
   assert.equal(await page.locator('.exchange pre:visible').count(), 1);
 });

@@ -19,10 +19,6 @@ export class LoggingClient {
   readonly #log: LoggedRequest[];
   readonly #connection: Client;
 
-  /**
-   * @param log receives every request; clients may share it
-   * @param ca trusted certificates, for TLS
-   */
   constructor(url: string, token: string, log: LoggedRequest[], ca?: Buffer) {
     this.#token = token;
     this.#log = log;

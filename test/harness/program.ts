@@ -94,12 +94,7 @@ export interface ServeProcess extends AsyncDisposable {
   stop(signal: NodeJS.Signals): Promise<Finished>;
 }
 
-/**
- * Starts `serve` as a process, on free ports, and waits until it accepts plants.
- *
- * @param args additional arguments
- * @throws with its messages, if it ends instead
- */
+/** Starts `serve` on free ports, and waits until it accepts plants. @throws if it ends instead */
 export async function startServe(
   database: string,
   args: string[] = [],

@@ -54,12 +54,7 @@ export class RawConnection {
     this.socket.end();
   }
 
-  /**
-   * Reads the next response; 100 (Continue) is one.
-   *
-   * @param hasBody false for a response to HEAD
-   * @throws if the connection ends before the response is complete
-   */
+  /** Reads the next response; 100 (Continue) is one. @throws if the connection ends before */
   async response(hasBody = true): Promise<RawResponse> {
     for (;;) {
       const response = this.#take(hasBody);
@@ -115,10 +110,6 @@ export interface RequestParts {
   body?: string | Uint8Array;
 }
 
-/**
- * @param token for the Authorization header
- * @returns a valid `POST /plants`, with the given differences
- */
 export function requestBytes(token: string, parts: RequestParts = {}): Buffer {
   const { method = 'POST', target = '/plants', version = '1.1' } = parts;
   const body = Buffer.from(parts.body ?? '{"id":1,"name":"A"}');

@@ -14,9 +14,6 @@ export function assertCommonHeaders({ headers }: RawResponse): void {
 /** Far longer than a response takes on a slow machine. */
 const DATE_AGE_MS_MAX = 30_000;
 
-/**
- * Asserts that a response is nosniff and no-store, names no software and allows no other origin.
- */
 export function assertHardened(headers: RawResponse['headers']): void {
   assert.equal(headers.get('x-content-type-options'), 'nosniff');
   assert.equal(headers.get('cache-control'), 'no-store');

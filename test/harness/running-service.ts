@@ -25,11 +25,7 @@ export interface TestSettings extends Partial<Omit<ServiceSettings, 'database'>>
   database?: string;
 }
 
-/**
- * Starts a service; `await using` ends it and deletes its folder.
- *
- * @param settings differences from the defaults of the command line
- */
+/** `await using` ends it and deletes its folder. @param settings other than by default */
 export async function startTestService(settings: TestSettings = {}): Promise<RunningService> {
   const folder = await mkdtemp(join(tmpdir(), 'plant-store-test-'));
   const database = settings.database ?? `sqlite:${join(folder, 'plants.db')}`;

@@ -7,11 +7,6 @@ export interface Scrape {
   values: Map<string, number>;
 }
 
-/**
- * Reads /metrics of a running service.
- *
- * @param opsUrl the base URL of its operations listener
- */
 export async function scrape(opsUrl: string): Promise<Scrape> {
   const response = await fetch(`${opsUrl}/metrics`);
   assert.equal(response.status, 200);

@@ -18,11 +18,8 @@ export interface EngineUnderTest {
 }
 
 /**
- * Both engines, on which a test runs the same cases. PostgreSQL runs until the tests of the file
- * end.
- *
- * Await it before the first `test` of the file: later, the runner may end the file without more
- * tests.
+ * Both engines, of which PostgreSQL runs until the tests of the file end. Await it before the first
+ * `test` of the file: later, the runner may end the file without more tests.
  */
 export async function enginesUnderTest(): Promise<[sqlite: EngineUnderTest, postgres: EngineUnderTest]> {
   return [sqliteUnderTest(), await postgresUnderTest()];
@@ -49,10 +46,6 @@ export function sqliteUnderTest(): EngineUnderTest {
   };
 }
 
-/**
- * @param settings of `postgresql.conf`
- * @param initArgs further arguments of `initdb`
- */
 export async function postgresUnderTest(
   settings?: Record<string, string>,
   initArgs?: readonly string[],

@@ -61,7 +61,6 @@ suite('while the service shuts down, a connection on the fast path', { concurren
     await writeApart(connection, Buffer.concat([2, 3, 4].map(id => request(service, id))));
     await writeApart(lone, request(service, 5));
     const closed = close(service);
-    // These are closed without a reset.
     await assertClosed(idle);
     await assertClosed(idleOnNode);
     held[Symbol.dispose]();

@@ -129,61 +129,59 @@ for (const path of PATHS) {
   });
 }
 
-suite('the fast path', () => {
-  test('leaves other requests and all later ones to Node’s HTTP server, also if the client closes its side', async () => {
-    using connection = await target.open();
-    const [ids, more] = [nextIds(1_500), nextIds(100)];
-    const other = target.request(GHOST_ID, { method: 'PUT' });
-    connection.socket.end(Buffer.concat([requests(ids), other, requests(more), other]));
-    await target.assertCreated(connection, ...ids);
-    await assertRejected(connection, 40501);
-    await target.assertCreated(connection, ...more);
-    await assertRejected(connection, 40501);
-    await assertClosed(connection);
-  });
+test('the fast path leaves other requests and all later ones to Node’s HTTP server, also if the client closes its side', async () => {
+  using connection = await target.open();
+  const [ids, more] = [nextIds(1_500), nextIds(100)];
+  const other = target.request(GHOST_ID, { method: 'PUT' });
+  connection.socket.end(Buffer.concat([requests(ids), other, requests(more), other]));
+  await target.assertCreated(connection, ...ids);
+  await assertRejected(connection, 40501);
+  await target.assertCreated(connection, ...more);
+  await assertRejected(connection, 40501);
+  await assertClosed(connection);
+});
 
-  test('sends the current Date', async () => {
-    using connection = await target.open();
-    const dates = new Set<string | undefined>();
-    await until('it changes', async () => {
-      connection.write(target.request(target.nextId()));
-      dates.add((await connection.response()).headers.get('date'));
-      return dates.size > 1;
-    });
-    const [latest = ''] = [...dates].slice(-1);
-    assert.ok(Math.abs(Date.now() - Date.parse(latest)) < 10_000, latest);
+test('the fast path sends the current Date', async () => {
+  using connection = await target.open();
+  const dates = new Set<string | undefined>();
+  await until('it changes', async () => {
+    connection.write(target.request(target.nextId()));
+    dates.add((await connection.response()).headers.get('date'));
+    return dates.size > 1;
   });
+  const [latest = ''] = [...dates].slice(-1);
+  assert.ok(Math.abs(Date.now() - Date.parse(latest)) < 10_000, latest);
+});
 
-  test('keeps a connection whose requests arrive in two chunks, split anywhere', async () => {
-    using connection = await target.open();
-    for (let cut = 1; cut < target.request(100_000).length; cut += 2) {
-      const id = target.nextId() + 100_000;
-      const request = target.request(id);
-      await writeApart(connection, request.subarray(0, cut));
-      assert.equal(connection.unread, '');
-      connection.write(request.subarray(cut));
-      await target.assertCreated(connection, id);
-    }
-    assert.ok(!isLeftToNode(connection), 'it is on the fast path');
-  });
+test('the fast path keeps a connection whose requests arrive in two chunks, split anywhere', async () => {
+  using connection = await target.open();
+  for (let cut = 1; cut < target.request(100_000).length; cut += 2) {
+    const id = target.nextId() + 100_000;
+    const request = target.request(id);
+    await writeApart(connection, request.subarray(0, cut));
+    assert.equal(connection.unread, '');
+    connection.write(request.subarray(cut));
+    await target.assertCreated(connection, id);
+  }
+  assert.ok(!isLeftToNode(connection), 'it is on the fast path');
+});
 
-  test('reads no further bodies while 256 KiB of them wait for responses', async () => {
-    const held = holdStore(target.service.database);
-    using connection = await target.open();
-    const ids = nextIds(200);
-    const unknown = 'x'.repeat(10_000);
-    const bodies = ids.map(id =>
-      target.request(id, { body: `{"id":${id},"name":"Plant ${id}","x":"${unknown}"}` }),
-    );
-    connection.write(Buffer.concat(bodies));
-    await until('so many are read', () => (serverSideOf(connection)?.bytesRead ?? 0) > 256 * 1024);
-    // In this time, the service would read the others.
-    await wait(100);
-    const read = serverSideOf(connection)!.bytesRead;
-    held[Symbol.dispose]();
-    assert.ok(read < 600_000, `${read} bytes were read`);
-    await target.assertCreated(connection, ...ids);
-  });
+test('the fast path reads no further bodies while 256 KiB of them wait for responses', async () => {
+  const held = holdStore(target.service.database);
+  using connection = await target.open();
+  const ids = nextIds(200);
+  const unknown = 'x'.repeat(10_000);
+  const bodies = ids.map(id =>
+    target.request(id, { body: `{"id":${id},"name":"Plant ${id}","x":"${unknown}"}` }),
+  );
+  connection.write(Buffer.concat(bodies));
+  await until('so many are read', () => (serverSideOf(connection)?.bytesRead ?? 0) > 256 * 1024);
+  // In this time, the service would read the others.
+  await wait(100);
+  const read = serverSideOf(connection)!.bytesRead;
+  held[Symbol.dispose]();
+  assert.ok(read < 600_000, `${read} bytes were read`);
+  await target.assertCreated(connection, ...ids);
 });
 
 suite('a client that sends more after its last response can read that response', {

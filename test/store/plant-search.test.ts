@@ -79,7 +79,6 @@ function testSearch(under: EngineUnderTest): void {
       assert.deepEqual([all.map(({ plant }) => plant), next], [expected, undefined], what);
       for (const { revision } of all) assert.equal(revision, 3);
       if (filter.id !== undefined) continue;
-      // Page by page, each of one plant.
       const pages: NewPlant[] = [];
       for (let from = filter.from; ; ) {
         const { plants: one, next } = await search.page({ ...filter, from }, 1, LONG_MS);

@@ -99,7 +99,6 @@ test('rejects a target with rows that the source does not have, and does not cha
   await assertUnchanged(insertSql([99, 1, 'x', null, 1, 1]), /plant 99, but/);
   assertRejected(await copy(source, target, '--dry-run'), /plant 99, but/);
   await changeRows(postgres, target, 'DELETE FROM plant_revision WHERE id = 99');
-  // A double takes one id for the other.
   await sqlite.sql(source, insertSql([9_007_199_254_740_992n, 1, 'x', null, 1, 1]));
   await assertUnchanged(
     insertSql([9_007_199_254_740_993n, 1, 'x', null, 1, 1]),

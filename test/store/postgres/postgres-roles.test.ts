@@ -61,7 +61,6 @@ test('the two roles of docs/postgresql-roles.sql and docs/postgresql-grants.sql 
   const grants = await statementsOf('postgresql-grants.sql');
   for (let time = 0; time < 2; time++) await runEach(grants, ownerUrl);
 
-  // The service stores plants and the use of tokens, and the owner revokes tokens.
   await using service = await startServe(serviceUrl);
   assert.equal(service.token, '', 'the store has tokens');
   assert.equal(await sendPlant(service.url, token, 1n), 200);
@@ -79,7 +78,6 @@ test('the two roles of docs/postgresql-roles.sql and docs/postgresql-grants.sql 
     return new RegExp(`^garden .* valid +${today}$`, 'm').test(stdout);
   });
 
-  // The service has no other rights.
   for (const sql of FORBIDDEN) await assert.rejects(queryOnce(serviceUrl, sql), { code: '42501' }, sql);
   assert.deepEqual(await queryOnce(serviceUrl, 'SELECT count(*) FROM plant'), [{ count: '1' }]);
   for (const args of [
@@ -92,7 +90,6 @@ test('the two roles of docs/postgresql-roles.sql and docs/postgresql-grants.sql 
     );
   }
 
-  // The service ends normally, missed no right, and closes its connections.
   const { exitCode, stdout } = await service.stop('SIGTERM');
   assert.equal(exitCode, 0);
   assert.doesNotMatch(stdout, /"err"/);
