@@ -32,9 +32,11 @@ test('/readyz responds 503 while the store does not respond, then 200 again, and
     response = await ready();
     return response.status === 503;
   });
-  const { values } = await scrape(service.opsUrl);
-  for (const waiting of ['batches_in_flight', 'in_flight_plants'])
-    assert.ok(values.get(`plant_store_${waiting}`)! > 0, waiting);
+  connection.write(requestBytes(service.token, { body: `{"id":${++sent},"name":"A"}` }));
+  await until('the metrics count the plant that waits', async () => {
+    const { values } = await scrape(service.opsUrl);
+    return ['batches_in_flight', 'in_flight_plants'].every(each => values.get(`plant_store_${each}`)! > 0);
+  });
   const reason = 'the store cannot be used now; the log has the cause';
   assert.deepEqual(response.body, { status: 'not ready', reason });
   assert.deepEqual(response.checks.get('store'), { name: 'store', ok: false, detail: reason });
